@@ -1,0 +1,163 @@
+//! What a provider answers.
+
+use std::fmt;
+use std::time::SystemTime;
+
+use crate::text;
+use crate::{Lease, LockRecord, Slot};
+
+/// The answer to an attempt.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum Attempt {
+    /// The lock is ours until the lease ends.
+    Acquired(Lease),
+    /// The lock, or the slot, is somebody else's.
+    Skipped(Skip),
+}
+
+impl Attempt {
+    /// The lease, if there is one.
+    pub fn acquired(self) -> Option<Lease> {
+        match self {
+            Self::Acquired(lease) => Some(lease),
+            Self::Skipped(_) => None,
+        }
+    }
+}
+
+/// Why a task does not run this time, with what the store knows of it. Never an error.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+#[must_use]
+pub struct Skip {
+    /// Why.
+    pub reason: SkipReason,
+    /// What the record names as owner: our form (`host/process/random`) or ShedLock's host.
+    pub owner: Option<String>,
+    /// When the lock is free at the latest, by the provider's clock.
+    pub until: Option<SystemTime>,
+    /// The last slot that was taken.
+    pub last_slot: Option<Slot>,
+}
+
+/// Why a task is skipped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum SkipReason {
+    /// Somebody else's lease runs.
+    Held,
+    /// The last lease was unlocked, and its lock_at_least_for still runs.
+    AtLeast,
+    /// This slot, or a later one, was taken before.
+    SlotTaken,
+    /// Several attempts met; another one won, and what it wrote is not known.
+    Contended,
+}
+
+impl Skip {
+    /// A skip for this reason, of which nothing else is known yet.
+    pub fn new(reason: SkipReason) -> Self {
+        Self {
+            reason,
+            owner: None,
+            until: None,
+            last_slot: None,
+        }
+    }
+
+    /// Adds what the record names as owner.
+    pub fn with_owner(mut self, owner: impl Into<String>) -> Self {
+        self.owner = Some(owner.into());
+        self
+    }
+
+    /// Adds when the lock is free at the latest.
+    pub fn with_until(mut self, until: SystemTime) -> Self {
+        self.until = Some(until);
+        self
+    }
+
+    /// Adds the last slot that was taken.
+    pub fn with_last_slot(mut self, slot: Slot) -> Self {
+        self.last_slot = Some(slot);
+        self
+    }
+}
+
+/// As a sentence goes on after "skipped: ".
+impl fmt::Display for Skip {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let owner = self.owner.as_deref();
+        match self.reason {
+            SkipReason::Held => write!(f, "held by {}", owner.unwrap_or("somebody else"))?,
+            SkipReason::AtLeast => {
+                f.write_str("kept by lock_at_least_for")?;
+                if let Some(owner) = owner {
+                    write!(f, " of {owner}")?;
+                }
+            }
+            SkipReason::SlotTaken => {
+                f.write_str("slot already taken")?;
+                if let Some(slot) = self.last_slot {
+                    write!(f, " (last slot {slot})")?;
+                }
+                return Ok(());
+            }
+            SkipReason::Contended => return f.write_str("another attempt won at the same instant"),
+        }
+        if let Some(until) = self.until {
+            write!(f, " until {}", text::instant(until))?;
+        }
+        Ok(())
+    }
+}
+
+/// The answer to an extension.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum Extension {
+    /// The lease goes on; this one replaces the old one.
+    Extended(Lease),
+    /// The lease had ended, or is another's by now. Nothing was changed.
+    Lost,
+}
+
+/// The answer to an unlock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Unlock {
+    /// The lease is over and no longer ours. Also the answer where this owner had unlocked before.
+    Unlocked,
+    /// The lease had ended, or is another's by now. Nothing was changed.
+    Lost,
+}
+
+/// The answer to a forced unlock.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum ForceUnlock {
+    /// The lock is free; this is what its record said before.
+    Freed(LockRecord),
+    /// Nobody held it. Nothing was changed.
+    NotHeld,
+    /// The record names another owner than the expected one. Nothing was changed.
+    OwnerDiffers(LockRecord),
+}
+
+/// What [`migrate`](crate::LockProvider::migrate) did, step by step, in words; empty where the
+/// store was as it should be.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+#[must_use]
+pub struct Migration {
+    /// The changes in the order in which they were made.
+    pub changes: Vec<String>,
+}
+
+impl Migration {
+    /// These changes were made.
+    pub fn with_changes(changes: Vec<String>) -> Self {
+        Self { changes }
+    }
+}

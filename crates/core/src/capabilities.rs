@@ -1,0 +1,64 @@
+//! What a provider can and cannot do.
+
+use std::time::Duration;
+
+/// What a provider declares of itself. The conformance kit checks that it is exactly what it does.
+///
+/// Made with [`new`](Self::new) and the setters, since more may be declared in later versions.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+#[must_use]
+pub struct Capabilities {
+    /// Which clock judges leases.
+    pub clock: ClockSource,
+    /// Whether acquisitions carry a fencing token (law 8). Without it leases have none.
+    pub fencing: bool,
+    /// Whether slots can be claimed (law 9). Without it an attempt with a slot is an error.
+    pub slots: bool,
+    /// Whether a lease can be extended.
+    pub extend: bool,
+    /// Whether a skip says who holds the lock.
+    pub names_holder: bool,
+    /// Whether all locks can be listed.
+    pub list: bool,
+    /// How much later than asked the lock may come free: the store's resolution in time.
+    pub granularity: Duration,
+    /// The longest at-most that the store can express.
+    pub longest_lock_at_most_for: Duration,
+    /// The longest name in bytes that is certainly accepted.
+    pub longest_name: usize,
+    /// Whether leases outlive a restart of the store.
+    pub durable: bool,
+}
+
+/// The clock that judges leases.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ClockSource {
+    /// The store's own: clients may be wrong by any amount.
+    Store,
+    /// Each client's: exclusion holds as long as the clients differ by less than this.
+    Clients {
+        /// The difference that is tolerated.
+        tolerated_skew: Duration,
+    },
+}
+
+impl Capabilities {
+    /// All of the contract, with this clock, exact to the nanosecond and without limits; a
+    /// provider takes away what it lacks.
+    pub fn new(clock: ClockSource) -> Self {
+        Self {
+            clock,
+            fencing: true,
+            slots: true,
+            extend: true,
+            names_holder: true,
+            list: true,
+            granularity: Duration::ZERO,
+            longest_lock_at_most_for: Duration::MAX,
+            longest_name: usize::MAX,
+            durable: true,
+        }
+    }
+}

@@ -1,0 +1,291 @@
+//! What a lock is asked for with.
+
+use std::time::Duration;
+
+use crate::owner::check_prefix;
+use crate::text;
+use crate::{AttemptRequest, Error, ErrorKind, LockDuration, LockName, Owner, Slot};
+
+/// A lock as the user asks for it: its name, how long it may be held, how long it must be.
+///
+/// Nothing is checked before [`resolve`](Self::resolve), which every use of a configuration goes
+/// through before any I/O; so setters take `Duration`s and text alike and need no `?`.
+///
+/// ```
+/// use shedlock_core::LockConfig;
+/// let config = LockConfig::new("payroll").lock_at_most_for("10m").lock_at_least_for("30s");
+/// config.validate()?;
+/// # Ok::<(), shedlock_core::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[must_use]
+pub struct LockConfig {
+    name: String,
+    lock_at_most_for: Option<LockDuration>,
+    lock_at_least_for: Option<LockDuration>,
+    slot: Option<Slot>,
+    slot_tolerance: Duration,
+}
+
+impl LockConfig {
+    /// A lock of this name; the durations come from the defaults unless they are set here.
+    pub fn new(name: impl Into<String>) -> Self {
+        Self {
+            name: name.into(),
+            lock_at_most_for: None,
+            lock_at_least_for: None,
+            slot: None,
+            slot_tolerance: Slot::DEFAULT_TOLERANCE,
+        }
+    }
+
+    /// The lease ends this long after acquisition if nobody unlocks it. Longer than the task ever
+    /// takes: past it another replica may start.
+    pub fn lock_at_most_for(mut self, duration: impl Into<LockDuration>) -> Self {
+        self.lock_at_most_for = Some(duration.into());
+        self
+    }
+
+    /// The lock stays taken at least this long after acquisition, however quickly the task ends.
+    pub fn lock_at_least_for(mut self, duration: impl Into<LockDuration>) -> Self {
+        self.lock_at_least_for = Some(duration.into());
+        self
+    }
+
+    /// The slot this run is for: at most one acquisition per (name, slot).
+    pub fn slot(mut self, slot: Slot) -> Self {
+        self.slot = Some(slot);
+        self
+    }
+
+    /// How far ahead of the store's clock the slot may lie; 60 s unless set.
+    pub fn slot_tolerance(mut self, tolerance: Duration) -> Self {
+        self.slot_tolerance = tolerance;
+        self
+    }
+
+    /// The name as given, not yet checked.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Checks what can be checked without knowing the defaults.
+    ///
+    /// # Errors
+    /// As [`resolve`](Self::resolve), except that a missing at-most is none.
+    pub fn validate(&self) -> Result<(), Error> {
+        let anything = LockDefaults::new().lock_at_most_for(Duration::MAX);
+        self.resolve(&[&anything]).map(drop)
+    }
+
+    /// The request for one attempt, with a new owner. What is not set here is taken from the first
+    /// of `defaults` that has it; at-least is zero where nobody says anything.
+    ///
+    /// # Errors
+    /// `InvalidInput`: empty name, unreadable duration, no at-most anywhere, at-most zero, at-least
+    /// longer than at-most.
+    pub fn resolve(&self, defaults: &[&LockDefaults]) -> Result<AttemptRequest, Error> {
+        self.resolved(defaults)
+            .map_err(|error| error.with_lock(self.name.clone()))
+    }
+
+    fn resolved(&self, defaults: &[&LockDefaults]) -> Result<AttemptRequest, Error> {
+        let name = LockName::new(&self.name)?;
+        let at_most = first(&self.lock_at_most_for, defaults, |d| &d.lock_at_most_for)
+            .ok_or_else(|| {
+                Error::new(
+                    ErrorKind::InvalidInput,
+                    "lock_at_most_for is not set: set it on the lock, or a default on the executor \
+                     or the provider",
+                )
+            })?
+            .get()?;
+        let at_least = first(&self.lock_at_least_for, defaults, |d| &d.lock_at_least_for)
+            .map_or(Ok(Duration::ZERO), LockDuration::get)?;
+        check_durations(at_most, at_least)?;
+        let prefix = defaults.iter().find_map(|d| d.owner_prefix.as_deref());
+        let owner = match prefix {
+            Some(prefix) => Owner::generate_with_prefix(prefix)?,
+            None => Owner::generate(),
+        };
+        let mut request =
+            AttemptRequest::new(name, owner, at_most).with_lock_at_least_for(at_least);
+        if let Some(slot) = self.slot {
+            request = request
+                .with_slot(slot)
+                .with_slot_tolerance(self.slot_tolerance);
+        }
+        Ok(request)
+    }
+}
+
+fn first<'a>(
+    own: &'a Option<LockDuration>,
+    defaults: &[&'a LockDefaults],
+    field: impl Fn(&'a LockDefaults) -> &'a Option<LockDuration>,
+) -> Option<&'a LockDuration> {
+    own.as_ref()
+        .or_else(|| defaults.iter().find_map(|d| field(d).as_ref()))
+}
+
+pub(crate) fn check_durations(at_most: Duration, at_least: Duration) -> Result<(), Error> {
+    if at_most.is_zero() {
+        return Err(Error::new(
+            ErrorKind::InvalidInput,
+            "lock_at_most_for is zero: such a lock would be free again at once; \
+             set it longer than the task ever takes",
+        ));
+    }
+    if at_least > at_most {
+        return Err(Error::new(
+            ErrorKind::InvalidInput,
+            format!(
+                "lock_at_least_for ({}) is longer than lock_at_most_for ({}): \
+                 raise the one or lower the other",
+                text::duration(at_least),
+                text::duration(at_most),
+            ),
+        ));
+    }
+    Ok(())
+}
+
+/// Durations and an owner prefix that hold where a lock does not say otherwise.
+///
+/// They can be set on the provider and on the executor; the lock's own win, then the executor's.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[must_use]
+pub struct LockDefaults {
+    lock_at_most_for: Option<LockDuration>,
+    lock_at_least_for: Option<LockDuration>,
+    owner_prefix: Option<String>,
+}
+
+impl LockDefaults {
+    /// No defaults.
+    pub const fn new() -> Self {
+        Self {
+            lock_at_most_for: None,
+            lock_at_least_for: None,
+            owner_prefix: None,
+        }
+    }
+
+    /// The at-most of locks that set none.
+    pub fn lock_at_most_for(mut self, duration: impl Into<LockDuration>) -> Self {
+        self.lock_at_most_for = Some(duration.into());
+        self
+    }
+
+    /// The at-least of locks that set none.
+    pub fn lock_at_least_for(mut self, duration: impl Into<LockDuration>) -> Self {
+        self.lock_at_least_for = Some(duration.into());
+        self
+    }
+
+    /// What owners start with: a team or a service, to be found more easily.
+    pub fn owner_prefix(mut self, prefix: impl Into<String>) -> Self {
+        self.owner_prefix = Some(prefix.into());
+        self
+    }
+
+    /// Checks the values; every use does so anyway.
+    ///
+    /// # Errors
+    /// `InvalidInput` for unreadable or zero durations and for a prefix that owners cannot have.
+    pub fn validate(&self) -> Result<(), Error> {
+        if let Some(prefix) = &self.owner_prefix {
+            check_prefix(prefix)?;
+        }
+        let at_most = self
+            .lock_at_most_for
+            .as_ref()
+            .map_or(Ok(Duration::MAX), LockDuration::get)?;
+        let at_least = self
+            .lock_at_least_for
+            .as_ref()
+            .map_or(Ok(Duration::ZERO), LockDuration::get)?;
+        check_durations(at_most, at_least)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn message(config: &LockConfig) -> String {
+        config.resolve(&[]).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn the_lock_wins_over_the_executor_over_the_provider() {
+        let executor = LockDefaults::new().lock_at_most_for("20m");
+        let provider = LockDefaults::new()
+            .lock_at_most_for("30m")
+            .lock_at_least_for("3m");
+        let defaults = [&executor, &provider];
+
+        let own = LockConfig::new("a")
+            .lock_at_most_for("10m")
+            .resolve(&defaults)
+            .unwrap();
+        assert_eq!(own.lock_at_most_for(), Duration::from_secs(600));
+        assert_eq!(own.lock_at_least_for(), Duration::from_secs(180));
+        let inherited = LockConfig::new("a").resolve(&defaults).unwrap();
+        assert_eq!(inherited.lock_at_most_for(), Duration::from_secs(1_200));
+    }
+
+    #[test]
+    fn every_resolution_has_its_own_owner() {
+        let config = LockConfig::new("a").lock_at_most_for("1s");
+        assert_ne!(
+            config.resolve(&[]).unwrap().owner(),
+            config.resolve(&[]).unwrap().owner()
+        );
+    }
+
+    #[test]
+    fn an_owner_prefix_leads_the_owner() {
+        let defaults = LockDefaults::new().owner_prefix("billing");
+        let request = LockConfig::new("a")
+            .lock_at_most_for("1s")
+            .resolve(&[&defaults])
+            .unwrap();
+        assert!(request.owner().as_str().starts_with("billing:"));
+    }
+
+    #[test]
+    fn bad_input_is_refused_with_its_own_message() {
+        let named = |name: &str| LockConfig::new(name).lock_at_most_for("1m");
+        assert!(message(&named("")).contains("empty or blank"));
+        assert!(message(&named("  ")).contains("empty or blank"));
+        assert!(message(&LockConfig::new("a")).contains("lock_at_most_for is not set"));
+        assert!(message(&LockConfig::new("a").lock_at_most_for("0s")).contains("is zero"));
+        assert!(message(&LockConfig::new("a").lock_at_most_for("-1s")).contains("negative"));
+        assert_eq!(
+            message(&named("a").lock_at_least_for("1m 1ms")),
+            "lock \"a\": lock_at_least_for (1m 1ms) is longer than lock_at_most_for (1m): \
+             raise the one or lower the other",
+        );
+        assert!(named("a").lock_at_least_for("1m").resolve(&[]).is_ok());
+    }
+
+    #[test]
+    fn validation_needs_no_defaults() {
+        assert!(LockConfig::new("a").validate().is_ok());
+        assert!(
+            LockConfig::new("a")
+                .lock_at_least_for("x")
+                .validate()
+                .is_err()
+        );
+        assert!(LockDefaults::new().owner_prefix("a b").validate().is_err());
+        assert!(
+            LockDefaults::new()
+                .lock_at_most_for("1s")
+                .lock_at_least_for("2s")
+                .validate()
+                .is_err()
+        );
+    }
+}

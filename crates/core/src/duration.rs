@@ -1,0 +1,168 @@
+//! Durations as users write them.
+
+use std::time::Duration;
+
+use crate::{Error, ErrorKind};
+
+/// Reads `10m`, `1h 30m`, `500ms`, `1d` and ISO 8601 `PT10M`, `P1DT12H`.
+///
+/// A day is 24 hours. Years, months and weeks (whose length depends on the calendar, or is rarely
+/// meant), bare numbers, negative durations and nonsense are refused.
+///
+/// # Errors
+/// `InvalidInput`, with the right form in the message.
+///
+/// ```
+/// use shedlock_core::parse_duration;
+/// use std::time::Duration;
+/// assert_eq!(parse_duration("1h 30m")?, Duration::from_secs(5_400));
+/// assert_eq!(parse_duration("PT0.5S")?, Duration::from_millis(500));
+/// let error = parse_duration("10").unwrap_err();
+/// assert_eq!(error.to_string(), "cannot read \"10\" as a duration: write it with its unit, like \"10m\", \"1h 30m\", \"500ms\" or \"PT10M\"");
+/// # Ok::<(), shedlock_core::Error>(())
+/// ```
+pub fn parse_duration(text: &str) -> Result<Duration, Error> {
+    let span: jiff::Span = text.trim().parse().map_err(|error: jiff::Error| {
+        let unreadable = unreadable(text);
+        unreadable.with_source(error)
+    })?;
+    if span.get_years() != 0 || span.get_months() != 0 || span.get_weeks() != 0 {
+        return Err(refused(text, "years, months and weeks are not accepted"));
+    }
+    let signed = span
+        .to_duration(jiff::SpanRelativeTo::days_are_24_hours())
+        .map_err(|error| unreadable(text).with_source(error))?;
+    if signed.is_negative() {
+        return Err(refused(text, "it is negative"));
+    }
+    Ok(signed.unsigned_abs())
+}
+
+fn unreadable(text: &str) -> Error {
+    refused(text, "write it with its unit")
+}
+
+fn refused(text: &str, why: &str) -> Error {
+    Error::new(
+        ErrorKind::InvalidInput,
+        format!(
+            "cannot read {text:?} as a duration: {why}, \
+             like \"10m\", \"1h 30m\", \"500ms\" or \"PT10M\""
+        ),
+    )
+}
+
+/// A duration that is given as a [`Duration`] or as text; text is read when the configuration is
+/// used, so that setters need no `?`.
+///
+/// ```
+/// use shedlock_core::LockConfig;
+/// use std::time::Duration;
+/// LockConfig::new("a").lock_at_most_for(Duration::from_secs(600));
+/// LockConfig::new("a").lock_at_most_for("10m");
+/// LockConfig::new("a").lock_at_most_for("PT10M");
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LockDuration(Form);
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Form {
+    Exact(Duration),
+    Text(String),
+}
+
+impl LockDuration {
+    /// The duration.
+    ///
+    /// # Errors
+    /// As [`parse_duration`].
+    pub fn get(&self) -> Result<Duration, Error> {
+        match &self.0 {
+            Form::Exact(duration) => Ok(*duration),
+            Form::Text(text) => parse_duration(text),
+        }
+    }
+}
+
+impl From<Duration> for LockDuration {
+    fn from(duration: Duration) -> Self {
+        Self(Form::Exact(duration))
+    }
+}
+
+impl From<&str> for LockDuration {
+    fn from(text: &str) -> Self {
+        Self(Form::Text(text.to_owned()))
+    }
+}
+
+impl From<String> for LockDuration {
+    fn from(text: String) -> Self {
+        Self(Form::Text(text))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_forms_are_read() {
+        let cases = [
+            ("10m", 600_000),
+            ("1h 30m", 5_400_000),
+            ("1h30m", 5_400_000),
+            ("500ms", 500),
+            ("1d", 86_400_000),
+            ("PT10M", 600_000),
+            ("P1DT1H", 90_000_000),
+            ("PT0.25S", 250),
+            ("0s", 0),
+            (" 5s ", 5_000),
+        ];
+        for (text, millis) in cases {
+            assert_eq!(
+                parse_duration(text).unwrap(),
+                Duration::from_millis(millis),
+                "{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn everything_else_is_refused() {
+        for text in [
+            "",
+            "10",
+            "0",
+            "-10s",
+            "PT-5S",
+            "-PT5S",
+            "10 foo",
+            "P",
+            "PT",
+            "1w",
+            "P1M",
+            "1y",
+            "9223372036854775808s",
+        ] {
+            let error = parse_duration(text).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::InvalidInput, "{text:?}");
+            assert!(error.message().contains("\"1h 30m\""), "{error}");
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn what_we_print_we_read(nanos in 0_u64..u64::MAX / 2) {
+            let duration = Duration::from_nanos(nanos);
+            let text = crate::text::duration(duration);
+            proptest::prop_assert_eq!(parse_duration(&text).unwrap(), duration);
+        }
+
+        #[test]
+        fn no_text_panics(text in ".{0,40}") {
+            let _ = parse_duration(&text);
+        }
+    }
+}

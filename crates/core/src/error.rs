@@ -1,0 +1,195 @@
+//! The one error of every crate of this family.
+
+use std::error::Error as StdError;
+use std::fmt;
+
+/// What to do about an [`Error`]. New kinds may be added; treat an unknown one as "give up".
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// The call itself is wrong (empty name, at-least over at-most, a duration that the store
+    /// cannot express). It was refused before anything was changed. Fix the call.
+    InvalidInput,
+    /// The store is reachable but not set up as needed (missing table, missing primary key,
+    /// missing privilege, unknown URL scheme). Fix the configuration.
+    Configuration,
+    /// The provider declares that it cannot do this ([`Capabilities`](crate::Capabilities)).
+    Unsupported,
+    /// The store could not be asked, and nothing was written. Retry later.
+    Unavailable,
+    /// The request was sent and its answer was lost: it may or may not have taken effect.
+    /// Ask again with the same owner; the runtime of this crate does so by itself.
+    Unknown,
+    /// The record belongs to something else: another name that the store takes for the same, or
+    /// data that no lock of ours or of ShedLock's looks like. A person has to look at it.
+    Conflict,
+    /// The slot lies further ahead of the store's clock than the tolerance allows: one of the two
+    /// clocks is wrong. Nothing was claimed.
+    SlotAhead,
+    /// No lock is held where one is needed (`assert_locked`, `extend_current`).
+    NotLocked,
+    /// The lease ended, or may have ended, before this call.
+    Lost,
+    /// A call from the wrong place: a blocking form inside an async runtime, or an async form
+    /// without one.
+    WrongContext,
+    /// A fault in a provider or in this crate.
+    Internal,
+}
+
+impl ErrorKind {
+    fn hint(self) -> &'static str {
+        match self {
+            Self::InvalidInput => "invalid input",
+            Self::Configuration => "configuration",
+            Self::Unsupported => "unsupported",
+            Self::Unavailable => "store unavailable",
+            Self::Unknown => "outcome unknown",
+            Self::Conflict => "conflict",
+            Self::SlotAhead => "slot ahead of the store's clock",
+            Self::NotLocked => "not locked",
+            Self::Lost => "lease lost",
+            Self::WrongContext => "wrong context",
+            Self::Internal => "internal",
+        }
+    }
+}
+
+impl fmt::Display for ErrorKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.hint())
+    }
+}
+
+/// A failure: what was asked, what happened, what to do.
+///
+/// A held lock is never an error (it is a [`Skip`](crate::Skip)), and a failing store is never a
+/// skip. [`kind`](Error::kind) says what to do; the client's own error is the
+/// [`source`](StdError::source) and is not repeated in the message.
+///
+/// ```
+/// use shedlock_core::{Error, ErrorKind};
+/// let error = Error::new(ErrorKind::Configuration, "table \"shedlock\" does not exist: create it with `shedlock migrate`")
+///     .with_store("postgres")
+///     .with_lock("payroll");
+/// assert_eq!(
+///     error.to_string(),
+///     "lock \"payroll\" in postgres: table \"shedlock\" does not exist: create it with `shedlock migrate`",
+/// );
+/// assert!(!error.is_retryable());
+/// ```
+pub struct Error(Box<Inner>);
+
+struct Inner {
+    kind: ErrorKind,
+    message: String,
+    lock: Option<String>,
+    store: Option<String>,
+    source: Option<Box<dyn StdError + Send + Sync>>,
+}
+
+impl Error {
+    /// An error of this kind. The message is lowercase, without a final full stop, and says what
+    /// happened and what to do; name and store are added by [`with_lock`](Self::with_lock) and
+    /// [`with_store`](Self::with_store).
+    pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
+        Self(Box::new(Inner {
+            kind,
+            message: message.into(),
+            lock: None,
+            store: None,
+            source: None,
+        }))
+    }
+
+    /// Names the lock; a name that is already there stays.
+    #[must_use]
+    pub fn with_lock(mut self, name: impl Into<String>) -> Self {
+        self.0.lock.get_or_insert_with(|| name.into());
+        self
+    }
+
+    /// Names the store ("postgres", "memory"); a name that is already there stays.
+    #[must_use]
+    pub fn with_store(mut self, store: impl Into<String>) -> Self {
+        self.0.store.get_or_insert_with(|| store.into());
+        self
+    }
+
+    /// The client's own error.
+    #[must_use]
+    pub fn with_source(mut self, source: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
+        self.0.source = Some(source.into());
+        self
+    }
+
+    /// What to do about it.
+    pub fn kind(&self) -> ErrorKind {
+        self.0.kind
+    }
+
+    /// The message without its context.
+    pub fn message(&self) -> &str {
+        &self.0.message
+    }
+
+    /// The lock that was asked for, where one was.
+    pub fn lock(&self) -> Option<&str> {
+        self.0.lock.as_deref()
+    }
+
+    /// The store that was asked, where one was.
+    pub fn store(&self) -> Option<&str> {
+        self.0.store.as_deref()
+    }
+
+    /// True where the same call may succeed later without anybody changing anything.
+    pub fn is_retryable(&self) -> bool {
+        matches!(self.0.kind, ErrorKind::Unavailable | ErrorKind::Unknown)
+    }
+
+    /// True where the request may have taken effect although it failed.
+    pub fn is_unknown(&self) -> bool {
+        self.0.kind == ErrorKind::Unknown
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (&self.0.lock, &self.0.store) {
+            (Some(lock), Some(store)) => write!(f, "lock {lock:?} in {store}: ")?,
+            (Some(lock), None) => write!(f, "lock {lock:?}: ")?,
+            (None, Some(store)) => write!(f, "{store}: ")?,
+            (None, None) => {}
+        }
+        f.write_str(&self.0.message)
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut debug = f.debug_struct("Error");
+        debug
+            .field("kind", &self.0.kind)
+            .field("message", &self.0.message);
+        if let Some(lock) = &self.0.lock {
+            debug.field("lock", lock);
+        }
+        if let Some(store) = &self.0.store {
+            debug.field("store", store);
+        }
+        if let Some(source) = &self.0.source {
+            debug.field("source", source);
+        }
+        debug.finish()
+    }
+}
+
+impl StdError for Error {
+    fn source(&self) -> Option<&(dyn StdError + 'static)> {
+        self.0
+            .source
+            .as_ref()
+            .map(|source| &**source as &(dyn StdError + 'static))
+    }
+}

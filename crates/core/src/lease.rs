@@ -1,0 +1,155 @@
+//! One holding of a lock.
+
+use std::any::Any;
+use std::fmt;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use crate::{AttemptRequest, ExtendRequest, LockName, Owner, Slot};
+
+/// One holding of a lock by one owner, as the provider granted it: a description, not a guard.
+///
+/// Dropping it frees nothing. It carries all that unlock and extend need, together with whatever
+/// the provider put beside it for itself ([`state`](Self::state): a version, a revision, a lease
+/// id). A lease that was unlocked or replaced by an extension is stale; what a provider is asked
+/// with a stale lease changes nothing and is answered with "lost".
+#[derive(Clone)]
+#[must_use]
+pub struct Lease {
+    name: LockName,
+    owner: Owner,
+    lock_at_most_for: Duration,
+    lock_at_least_for: Duration,
+    slot: Option<Slot>,
+    fencing_token: Option<u64>,
+    acquired_at: Option<SystemTime>,
+    locked_until: Option<SystemTime>,
+    state: Option<Arc<dyn Any + Send + Sync>>,
+}
+
+impl Lease {
+    /// The lease that this request is granted. For providers.
+    pub fn granted(request: &AttemptRequest) -> Self {
+        Self {
+            name: request.name().clone(),
+            owner: request.owner().clone(),
+            lock_at_most_for: request.lock_at_most_for(),
+            lock_at_least_for: request.lock_at_least_for(),
+            slot: request.slot(),
+            fencing_token: None,
+            acquired_at: None,
+            locked_until: None,
+            state: None,
+        }
+    }
+
+    /// This lease after an extension: new durations, everything else as it was. For providers.
+    pub fn extended(&self, request: &ExtendRequest) -> Self {
+        let mut lease = self.clone();
+        lease.lock_at_most_for = request.lock_at_most_for();
+        lease.lock_at_least_for = request.at_least_after(self.lock_at_least_for);
+        lease.locked_until = None;
+        lease
+    }
+
+    /// Adds the fencing token.
+    pub fn with_fencing_token(mut self, token: u64) -> Self {
+        self.fencing_token = Some(token);
+        self
+    }
+
+    /// Adds when the store granted it, by the provider's clock.
+    pub fn with_acquired_at(mut self, instant: SystemTime) -> Self {
+        self.acquired_at = Some(instant);
+        self
+    }
+
+    /// Adds when it ends in the store, by the provider's clock.
+    pub fn with_locked_until(mut self, instant: SystemTime) -> Self {
+        self.locked_until = Some(instant);
+        self
+    }
+
+    /// Adds the provider's own state, in place of the one before.
+    pub fn with_state(mut self, state: Arc<dyn Any + Send + Sync>) -> Self {
+        self.state = Some(state);
+        self
+    }
+
+    /// The same lease under another name; wrappers that map names use it.
+    pub fn with_name(mut self, name: LockName) -> Self {
+        self.name = name;
+        self
+    }
+
+    /// The lock.
+    pub fn name(&self) -> &LockName {
+        &self.name
+    }
+
+    /// Its owner.
+    pub fn owner(&self) -> &Owner {
+        &self.owner
+    }
+
+    /// At-most, from acquisition or from the last extension.
+    pub fn lock_at_most_for(&self) -> Duration {
+        self.lock_at_most_for
+    }
+
+    /// At-least, always from acquisition.
+    pub fn lock_at_least_for(&self) -> Duration {
+        self.lock_at_least_for
+    }
+
+    /// The slot that was claimed with it.
+    pub fn slot(&self) -> Option<Slot> {
+        self.slot
+    }
+
+    /// The fencing token, where the store keeps one.
+    pub fn fencing_token(&self) -> Option<u64> {
+        self.fencing_token
+    }
+
+    /// When the store granted it, by the provider's clock, where the store tells.
+    pub fn acquired_at(&self) -> Option<SystemTime> {
+        self.acquired_at
+    }
+
+    /// When it ends in the store, by the provider's clock, where the store tells.
+    pub fn locked_until(&self) -> Option<SystemTime> {
+        self.locked_until
+    }
+
+    /// The provider's own state, if it is of this type.
+    pub fn state<T: Any + Send + Sync>(&self) -> Option<&T> {
+        self.state.as_deref().and_then(|state| state.downcast_ref())
+    }
+
+    /// The provider's own state as it is; wrappers carry it along inside theirs.
+    pub fn raw_state(&self) -> Option<&Arc<dyn Any + Send + Sync>> {
+        self.state.as_ref()
+    }
+
+    /// The same lease with this state or none; wrappers put the inner provider's back.
+    pub fn with_raw_state(mut self, state: Option<Arc<dyn Any + Send + Sync>>) -> Self {
+        self.state = state;
+        self
+    }
+}
+
+impl fmt::Debug for Lease {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Lease")
+            .field("name", &self.name)
+            .field("owner", &self.owner)
+            .field("lock_at_most_for", &self.lock_at_most_for)
+            .field("lock_at_least_for", &self.lock_at_least_for)
+            .field("slot", &self.slot)
+            .field("fencing_token", &self.fencing_token)
+            .field("acquired_at", &self.acquired_at)
+            .field("locked_until", &self.locked_until)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,74 @@
+//! The name of a lock.
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::{Error, ErrorKind};
+
+/// The name of a lock: any text that is not empty and holds no control characters.
+///
+/// Names are compared exactly, byte for byte. A store that cannot keep a name apart from another
+/// one (too long for its column, not in its alphabet) refuses it with an error of its own; it
+/// never lets two names share a record (law 10).
+///
+/// ```
+/// use shedlock_core::LockName;
+/// assert_eq!(LockName::new("payroll")?.as_str(), "payroll");
+/// assert!(LockName::new("").is_err());
+/// assert!(LockName::new("a\nb").is_err());
+/// # Ok::<(), shedlock_core::Error>(())
+/// ```
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct LockName(Arc<str>);
+
+impl LockName {
+    /// # Errors
+    /// `InvalidInput` for an empty or blank name, and for one with control characters.
+    pub fn new(name: impl AsRef<str>) -> Result<Self, Error> {
+        let name = name.as_ref();
+        if name.trim().is_empty() {
+            return Err(Error::new(
+                ErrorKind::InvalidInput,
+                "a lock needs a name: this one is empty or blank",
+            ));
+        }
+        if let Some(control) = name.chars().find(|c| c.is_control()) {
+            return Err(Error::new(
+                ErrorKind::InvalidInput,
+                format!("lock name {name:?} holds the control character {control:?}: remove it"),
+            ));
+        }
+        Ok(Self(name.into()))
+    }
+
+    /// The name as given.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for LockName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl fmt::Debug for LockName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&*self.0, f)
+    }
+}
+
+impl AsRef<str> for LockName {
+    fn as_ref(&self) -> &str {
+        &self.0
+    }
+}
+
+impl TryFrom<&str> for LockName {
+    type Error = Error;
+
+    fn try_from(name: &str) -> Result<Self, Error> {
+        Self::new(name)
+    }
+}

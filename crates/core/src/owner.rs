@@ -1,0 +1,190 @@
+//! Who holds a lease.
+
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+
+use crate::{Error, ErrorKind};
+
+/// The owner of **one acquisition**: `[prefix:]host/process/random`, for instance
+/// `web-3/4711/5f0c9b1d7e3a4c28`.
+///
+/// It is made before any I/O, so that an attempt whose answer was lost can be asked again and
+/// recognized. Two acquisitions never share one, not even in one process, so a late holder can
+/// neither free nor extend what somebody else holds by now (law 3). ShedLock writes the bare host
+/// name instead; the two slashes tell the two apart.
+///
+/// An owner is at most [`MAX_LEN`](Self::MAX_LEN) bytes of visible ASCII, which leaves a store room
+/// in a `VARCHAR(255)` for the mark that an unlock leaves ([`released`](Self::released)).
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct Owner(Arc<str>);
+
+/// What follows the owner in a record whose lease was ended by its owner.
+const RELEASED: &str = " unlocked";
+
+impl Owner {
+    /// Longest owner in bytes.
+    pub const MAX_LEN: usize = 200;
+
+    /// A new owner, different from every other one.
+    pub fn generate() -> Self {
+        Self(format!("{}/{}", process_part(), random_part()).into())
+    }
+
+    /// A new owner that starts with `prefix:` (a team, a service), to be found more easily.
+    ///
+    /// # Errors
+    /// `InvalidInput` when the prefix is longer than 64 bytes or holds blanks, slashes or anything
+    /// but visible ASCII.
+    pub fn generate_with_prefix(prefix: &str) -> Result<Self, Error> {
+        check_prefix(prefix)?;
+        Ok(Self(
+            format!("{prefix}:{}/{}", process_part(), random_part()).into(),
+        ))
+    }
+
+    /// An owner from a stored text, for tests and for resuming a lease of another process.
+    ///
+    /// # Errors
+    /// `InvalidInput` unless it looks like an owner: visible ASCII, two slashes, not too long.
+    pub fn parse(text: &str) -> Result<Self, Error> {
+        let looks_right = text.len() <= Self::MAX_LEN
+            && text.bytes().all(|b| b.is_ascii_graphic())
+            && is_ours(text);
+        if !looks_right {
+            return Err(Error::new(
+                ErrorKind::InvalidInput,
+                format!("{text:?} is not an owner: expected host/process/random in visible ASCII"),
+            ));
+        }
+        Ok(Self(text.into()))
+    }
+
+    /// The text that a store keeps while the lease runs.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The text that a store keeps after this owner has unlocked: it names nobody as holder any
+    /// more, and still tells a person who was last.
+    pub fn released(&self) -> String {
+        format!("{}{RELEASED}", self.0)
+    }
+
+    /// True for a text that [`released`](Self::released) made.
+    pub fn is_released(text: &str) -> bool {
+        text.ends_with(RELEASED)
+    }
+
+    /// A stored owner text without the mark that [`released`](Self::released) adds.
+    pub fn without_mark(text: &str) -> &str {
+        text.strip_suffix(RELEASED).unwrap_or(text)
+    }
+
+    /// True for a stored text that an acquisition of ours wrote; false for ShedLock's.
+    ///
+    /// The rule is fixed, so that stores can evaluate it: the text holds two slashes or more.
+    pub fn is_ours(text: &str) -> bool {
+        is_ours(text)
+    }
+}
+
+fn is_ours(text: &str) -> bool {
+    text.bytes().filter(|b| *b == b'/').count() >= 2
+}
+
+pub(crate) fn check_prefix(prefix: &str) -> Result<(), Error> {
+    let fits = !prefix.is_empty()
+        && prefix.len() <= 64
+        && prefix.bytes().all(|b| b.is_ascii_graphic() && b != b'/');
+    if fits {
+        return Ok(());
+    }
+    Err(Error::new(
+        ErrorKind::InvalidInput,
+        format!("owner prefix {prefix:?} must be 1 to 64 visible ASCII characters without '/'"),
+    ))
+}
+
+/// `host/pid`, where the host is cut to what fits and cleared of what does not.
+fn process_part() -> String {
+    static HOST: OnceLock<String> = OnceLock::new();
+    let host = HOST.get_or_init(|| {
+        let host: String = gethostname::gethostname()
+            .to_string_lossy()
+            .chars()
+            .filter(|c| c.is_ascii_graphic() && *c != '/')
+            .take(80)
+            .collect();
+        if host.is_empty() {
+            "unknown".to_owned()
+        } else {
+            host
+        }
+    });
+    // Not cached: a process that forks must not share its parent's identity.
+    format!("{host}/{}", std::process::id())
+}
+
+/// 64 random bits in hexadecimal; more than enough beside host and process.
+fn random_part() -> String {
+    format!("{:016x}", crate::clock::random_u64())
+}
+
+impl fmt::Display for Owner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl fmt::Debug for Owner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&*self.0, f)
+    }
+}
+
+impl AsRef<str> for Owner {
+    fn as_ref(&self) -> &str {
+        &self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn owners_differ_and_can_be_read() {
+        let (a, b) = (Owner::generate(), Owner::generate());
+        assert_ne!(a, b);
+        assert_eq!(Owner::parse(a.as_str()).unwrap(), a);
+        assert!(a.as_str().contains(&format!("/{}/", std::process::id())));
+        assert!(Owner::is_ours(&a.released()));
+        assert!(Owner::is_released(&a.released()));
+        assert!(!Owner::is_released(a.as_str()));
+    }
+
+    #[test]
+    fn the_longest_owner_leaves_room_for_the_mark() {
+        let longest = "x".repeat(Owner::MAX_LEN);
+        assert!(longest.len() + RELEASED.len() <= 255);
+        let prefixed = Owner::generate_with_prefix(&"p".repeat(64)).unwrap();
+        assert!(prefixed.as_str().len() <= Owner::MAX_LEN);
+    }
+
+    #[test]
+    fn prefixes_and_texts_that_would_confuse_are_refused() {
+        for bad in ["", "a b", "a/b", "é", &"p".repeat(65)] {
+            let error = Owner::generate_with_prefix(bad).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::InvalidInput, "{bad:?}");
+        }
+        for bad in ["web-3", "web-3/1", "web 3/1/ab", "web-3/1/ab unlocked"] {
+            assert!(Owner::parse(bad).is_err(), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn shedlocks_owner_is_not_ours() {
+        assert!(!Owner::is_ours("web-3.example.org"));
+        assert!(!Owner::is_ours("unknown"));
+    }
+}

@@ -1,0 +1,245 @@
+//! What a provider is asked.
+
+use std::time::Duration;
+
+use crate::config::check_durations;
+use crate::{Error, LockName, Owner, Slot};
+
+/// One attempt at a lock: the same request, asked again, is the same attempt (law 6).
+///
+/// Made by [`LockConfig::resolve`](crate::LockConfig::resolve), which checks it; made directly by
+/// tests and by callers that keep their own owner. More can be asked in later versions.
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct AttemptRequest {
+    name: LockName,
+    owner: Owner,
+    lock_at_most_for: Duration,
+    lock_at_least_for: Duration,
+    slot: Option<Slot>,
+    slot_tolerance: Duration,
+}
+
+impl AttemptRequest {
+    /// An attempt without a slot and without at-least.
+    pub fn new(name: LockName, owner: Owner, lock_at_most_for: Duration) -> Self {
+        Self {
+            name,
+            owner,
+            lock_at_most_for,
+            lock_at_least_for: Duration::ZERO,
+            slot: None,
+            slot_tolerance: Slot::DEFAULT_TOLERANCE,
+        }
+    }
+
+    /// Sets the at-least.
+    pub fn with_lock_at_least_for(mut self, duration: Duration) -> Self {
+        self.lock_at_least_for = duration;
+        self
+    }
+
+    /// Sets the slot that is claimed with the lock.
+    pub fn with_slot(mut self, slot: Slot) -> Self {
+        self.slot = Some(slot);
+        self
+    }
+
+    /// Sets how far ahead of the store's clock the slot may lie.
+    pub fn with_slot_tolerance(mut self, tolerance: Duration) -> Self {
+        self.slot_tolerance = tolerance;
+        self
+    }
+
+    /// The same attempt under another name; wrappers that map names use it.
+    pub fn with_name(mut self, name: LockName) -> Self {
+        self.name = name;
+        self
+    }
+
+    /// What every provider checks before any I/O.
+    ///
+    /// # Errors
+    /// `InvalidInput` for an at-most of zero and for an at-least over at-most.
+    pub fn validate(&self) -> Result<(), Error> {
+        check_durations(self.lock_at_most_for, self.lock_at_least_for)
+            .map_err(|error| error.with_lock(self.name.as_str()))
+    }
+
+    /// The lock.
+    pub fn name(&self) -> &LockName {
+        &self.name
+    }
+
+    /// Who asks: unique to this attempt.
+    pub fn owner(&self) -> &Owner {
+        &self.owner
+    }
+
+    /// How long the lease runs, from the instant the store grants it.
+    pub fn lock_at_most_for(&self) -> Duration {
+        self.lock_at_most_for
+    }
+
+    /// How long the lock stays taken at least, from the same instant.
+    pub fn lock_at_least_for(&self) -> Duration {
+        self.lock_at_least_for
+    }
+
+    /// The slot to claim together with the lock.
+    pub fn slot(&self) -> Option<Slot> {
+        self.slot
+    }
+
+    /// How far ahead of the store's clock [`slot`](Self::slot) may lie.
+    pub fn slot_tolerance(&self) -> Duration {
+        self.slot_tolerance
+    }
+}
+
+/// An extension: the lease ends `lock_at_most_for` after the store has seen this request.
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct ExtendRequest {
+    lock_at_most_for: Duration,
+    lock_at_least_for: Option<Duration>,
+}
+
+impl ExtendRequest {
+    /// Extends to this long from now; at-least stays as it was.
+    pub fn new(lock_at_most_for: Duration) -> Self {
+        Self {
+            lock_at_most_for,
+            lock_at_least_for: None,
+        }
+    }
+
+    /// Also sets at-least, still counted from the acquisition; never shortens it.
+    pub fn with_lock_at_least_for(mut self, duration: Duration) -> Self {
+        self.lock_at_least_for = Some(duration);
+        self
+    }
+
+    /// How long the lease runs from now on.
+    pub fn lock_at_most_for(&self) -> Duration {
+        self.lock_at_most_for
+    }
+
+    /// The new at-least from acquisition, if it is to change.
+    pub fn lock_at_least_for(&self) -> Option<Duration> {
+        self.lock_at_least_for
+    }
+
+    /// The at-least that holds after this extension of a lease that had `current`.
+    pub fn at_least_after(&self, current: Duration) -> Duration {
+        self.lock_at_least_for
+            .map_or(current, |wanted| wanted.max(current))
+    }
+
+    /// What every provider checks before any I/O, for a lease with this at-least.
+    ///
+    /// # Errors
+    /// `InvalidInput` for an at-most of zero and for one that is shorter than at-least, since
+    /// extending must not shorten what at-least promised.
+    pub fn validate(&self, current_at_least: Duration) -> Result<(), Error> {
+        check_durations(self.lock_at_most_for, self.at_least_after(current_at_least))
+    }
+}
+
+/// Which locks to list: in the order of their names, a page at a time.
+#[derive(Clone, Debug, Default)]
+#[must_use]
+pub struct ListRequest {
+    after: Option<LockName>,
+    limit: Option<usize>,
+    held_only: bool,
+}
+
+impl ListRequest {
+    /// The page size unless one is set.
+    pub const DEFAULT_LIMIT: usize = 1_000;
+
+    /// The first page of all locks.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Only names that sort (byte by byte) after this one: the last of the page before.
+    pub fn after(mut self, name: LockName) -> Self {
+        self.after = Some(name);
+        self
+    }
+
+    /// At most this many; 1 where 0 is asked.
+    pub fn limit(mut self, limit: usize) -> Self {
+        self.limit = Some(limit.max(1));
+        self
+    }
+
+    /// Only locks that nobody else could take now.
+    pub fn held_only(mut self) -> Self {
+        self.held_only = true;
+        self
+    }
+
+    /// The name that the page starts behind.
+    pub fn after_name(&self) -> Option<&LockName> {
+        self.after.as_ref()
+    }
+
+    /// The page size.
+    pub fn page_size(&self) -> usize {
+        self.limit.unwrap_or(Self::DEFAULT_LIMIT)
+    }
+
+    /// Whether free locks are left out.
+    pub fn is_held_only(&self) -> bool {
+        self.held_only
+    }
+}
+
+/// Frees a lock that somebody else holds: an operator's act.
+///
+/// The holder is not told by the store; its task may still run. Fencing tokens are what keeps its
+/// late writes out.
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct ForceUnlockRequest {
+    name: LockName,
+    expected_owner: Option<String>,
+}
+
+impl ForceUnlockRequest {
+    /// Frees the lock whoever holds it.
+    pub fn new(name: LockName) -> Self {
+        Self {
+            name,
+            expected_owner: None,
+        }
+    }
+
+    /// Frees it only while its record names exactly this owner, as [`inspect`] showed it, so that
+    /// a lock taken anew in between is left alone.
+    ///
+    /// [`inspect`]: crate::LockProvider::inspect
+    pub fn expecting_owner(mut self, owner: impl Into<String>) -> Self {
+        self.expected_owner = Some(owner.into());
+        self
+    }
+
+    /// The same request under another name; wrappers that map names use it.
+    pub fn with_name(mut self, name: LockName) -> Self {
+        self.name = name;
+        self
+    }
+
+    /// The lock.
+    pub fn name(&self) -> &LockName {
+        &self.name
+    }
+
+    /// The owner that the record must name.
+    pub fn expected_owner(&self) -> Option<&str> {
+        self.expected_owner.as_deref()
+    }
+}

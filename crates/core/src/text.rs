@@ -1,0 +1,38 @@
+//! Instants and durations as people read them.
+
+use std::time::{Duration, SystemTime};
+
+/// RFC 3339 in UTC with as many fraction digits as are needed; clamped to the years that the
+/// format can show.
+pub(crate) fn instant(instant: SystemTime) -> String {
+    match jiff::Timestamp::try_from(instant) {
+        Ok(timestamp) => timestamp.to_string(),
+        Err(_) => "a time outside the calendar".to_owned(),
+    }
+}
+
+/// `1h 30m`, `500ms`: the form that [`crate::parse_duration`] reads.
+pub(crate) fn duration(duration: Duration) -> String {
+    const UNITS: [(&str, u128); 7] = [
+        ("d", 86_400_000_000_000),
+        ("h", 3_600_000_000_000),
+        ("m", 60_000_000_000),
+        ("s", 1_000_000_000),
+        ("ms", 1_000_000),
+        ("us", 1_000),
+        ("ns", 1),
+    ];
+    let mut rest = duration.as_nanos();
+    let mut parts = Vec::new();
+    for (unit, nanos) in UNITS {
+        if rest >= nanos {
+            parts.push(format!("{}{unit}", rest / nanos));
+            rest %= nanos;
+        }
+    }
+    if parts.is_empty() {
+        "0s".to_owned()
+    } else {
+        parts.join(" ")
+    }
+}
