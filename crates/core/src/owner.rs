@@ -67,7 +67,13 @@ impl Owner {
     /// The text that a store keeps after this owner has unlocked: it names nobody as holder any
     /// more, and still tells a person who was last.
     pub fn released(&self) -> String {
-        format!("{}{RELEASED}", self.0)
+        Self::released_text(&self.0)
+    }
+
+    /// What [`released`](Self::released) makes of an owner that is known as stored text only:
+    /// ShedLock's, or one that an operator frees by force.
+    pub fn released_text(stored: &str) -> String {
+        format!("{stored}{RELEASED}")
     }
 
     /// True for a text that [`released`](Self::released) made.

@@ -1,0 +1,405 @@
+//! Locks in the memory of one process: for tests, for the simulation, and for programs that run
+//! alone.
+
+use std::collections::BTreeMap;
+use std::ops::Bound;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use crate::clock::{Clock, SystemClock};
+use crate::{
+    Attempt, AttemptRequest, BoxFuture, Capabilities, ClockSource, Error, ErrorKind, ExtendRequest,
+    Extension, ForceUnlock, ForceUnlockRequest, Lease, ListRequest, LockDefaults, LockName,
+    LockProvider, LockRecord, Migration, Owner, ProviderIdentity, Skip, SkipReason, Slot, Unlock,
+};
+
+/// The whole contract over a map in memory.
+///
+/// Clones share the records, so two clones are two clients of one store;
+/// [`another_client`](Self::another_client) makes one with an identity of its own. The clock that
+/// judges leases can be replaced by one that a test moves.
+///
+/// ```
+/// use shedlock_core::{Executor, LockConfig, ManualClock, MemoryProvider, Outcome};
+/// use std::sync::Arc;
+/// # let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+/// # runtime.block_on(async {
+/// let provider = MemoryProvider::with_clock(Arc::new(ManualClock::new()));
+/// let executor = Executor::new(Arc::new(provider));
+/// let config = LockConfig::new("payroll").lock_at_most_for("10m").lock_at_least_for("1m");
+/// assert!(executor.execute(&config, async { 42 }).await?.is_executed());
+/// // At-least keeps it taken: the clock stands still.
+/// assert!(matches!(executor.execute(&config, async { 42 }).await?, Outcome::Skipped(_)));
+/// # Ok::<(), shedlock_core::Error>(()) }).unwrap();
+/// ```
+#[derive(Clone, Debug)]
+pub struct MemoryProvider {
+    records: Arc<Mutex<BTreeMap<LockName, Record>>>,
+    clock: Arc<dyn Clock>,
+    defaults: LockDefaults,
+    identity: ProviderIdentity,
+}
+
+#[derive(Clone, Debug)]
+struct Record {
+    owner: String,
+    locked_at: SystemTime,
+    locked_until: SystemTime,
+    fencing_token: Option<u64>,
+    slot: Option<Slot>,
+}
+
+impl MemoryProvider {
+    /// An empty store on the real clock.
+    pub fn new() -> Self {
+        Self::with_clock(Arc::new(SystemClock))
+    }
+
+    /// An empty store whose leases are judged by the calendar of this clock.
+    pub fn with_clock(clock: Arc<dyn Clock>) -> Self {
+        Self {
+            records: Arc::default(),
+            clock,
+            defaults: LockDefaults::new(),
+            identity: ProviderIdentity::unique(),
+        }
+    }
+
+    /// Sets durations for locks that set none.
+    #[must_use]
+    pub fn with_defaults(mut self, defaults: LockDefaults) -> Self {
+        self.defaults = defaults;
+        self
+    }
+
+    /// Another client of the same store: the same records and clock, an identity of its own.
+    #[must_use]
+    pub fn another_client(&self) -> Self {
+        Self {
+            identity: ProviderIdentity::unique(),
+            ..self.clone()
+        }
+    }
+
+    /// Deletes a record, as somebody might by hand. True if there was one.
+    pub fn remove(&self, name: &LockName) -> bool {
+        self.lock().remove(name).is_some()
+    }
+
+    /// Deletes all records.
+    pub fn clear(&self) {
+        self.lock().clear();
+    }
+
+    /// Writes a record as ShedLock would: its owner is a bare host name, and it leaves fencing
+    /// token and slot as they are.
+    pub fn write_as_shedlock(
+        &self,
+        name: &LockName,
+        host: &str,
+        locked_at: SystemTime,
+        locked_until: SystemTime,
+    ) {
+        let mut records = self.lock();
+        let before = records.get(name);
+        let record = Record {
+            owner: host.to_owned(),
+            locked_at,
+            locked_until,
+            fencing_token: before.and_then(|record| record.fencing_token),
+            slot: before.and_then(|record| record.slot),
+        };
+        records.insert(name.clone(), record);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<LockName, Record>> {
+        self.records.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn try_attempt(&self, request: &AttemptRequest) -> Result<Attempt, Error> {
+        request.validate()?;
+        let mut records = self.lock();
+        let now = self.clock.system_time();
+        let locked_until = after(now, request.lock_at_most_for())?;
+        let before = records.get(request.name());
+
+        if let Some(record) = before
+            && record.owner == request.owner().as_str()
+            && record.locked_until > now
+        {
+            return Ok(Attempt::Acquired(record.as_lease(request)));
+        }
+        if let Some(slot) = request.slot() {
+            if slot.instant() > after(now, request.slot_tolerance())? {
+                return Err(slot_ahead(slot, now));
+            }
+            if let Some(record) = before
+                && record.has_taken(slot)
+            {
+                return Ok(Attempt::Skipped(
+                    record.as_skip(request.name(), now).slot_taken(),
+                ));
+            }
+        }
+        if let Some(record) = before
+            && record.locked_until > now
+        {
+            return Ok(Attempt::Skipped(record.as_skip(request.name(), now)));
+        }
+
+        let stored_token = before.and_then(|record| record.fencing_token);
+        let record = Record {
+            owner: request.owner().to_string(),
+            locked_at: now,
+            locked_until,
+            fencing_token: Some(micros(now).max(stored_token.map_or(0, |token| token + 1))),
+            slot: request
+                .slot()
+                .or_else(|| before.and_then(|record| record.slot)),
+        };
+        let lease = record.as_lease(request);
+        records.insert(request.name().clone(), record);
+        Ok(Attempt::Acquired(lease))
+    }
+
+    fn end(&self, name: &LockName, owner: &Owner, at_least: Duration) -> Result<Ended, Error> {
+        let mut records = self.lock();
+        let now = self.clock.system_time();
+        let Some(record) = records.get_mut(name) else {
+            return Ok(Ended::Lost);
+        };
+        if record.owner == owner.released() {
+            return Ok(Ended::Before);
+        }
+        if record.owner != owner.as_str() || record.locked_until <= now {
+            return Ok(Ended::Lost);
+        }
+        record.locked_until = after(record.locked_at, at_least)?.max(now);
+        record.owner = owner.released();
+        Ok(Ended::Now)
+    }
+
+    fn try_extend(&self, lease: &Lease, request: &ExtendRequest) -> Result<Extension, Error> {
+        request
+            .validate(lease.lock_at_least_for())
+            .map_err(|e| e.with_lock(lease.name().as_str()))?;
+        let mut records = self.lock();
+        let now = self.clock.system_time();
+        match records.get_mut(lease.name()) {
+            Some(record) if record.owner == lease.owner().as_str() && record.locked_until > now => {
+                record.locked_until = after(now, request.lock_at_most_for())?;
+                let extended = lease
+                    .extended(request)
+                    .with_locked_until(record.locked_until);
+                Ok(Extension::Extended(extended))
+            }
+            _ => Ok(Extension::Lost),
+        }
+    }
+
+    fn try_force_unlock(&self, request: &ForceUnlockRequest) -> ForceUnlock {
+        let mut records = self.lock();
+        let now = self.clock.system_time();
+        let Some(record) = records.get_mut(request.name()) else {
+            return ForceUnlock::NotHeld;
+        };
+        if record.locked_until <= now {
+            return ForceUnlock::NotHeld;
+        }
+        let before = record.as_record(request.name(), now);
+        if request
+            .expected_owner()
+            .is_some_and(|expected| before.owner.as_deref() != Some(expected))
+        {
+            return ForceUnlock::OwnerDiffers(before);
+        }
+        if !Owner::is_released(&record.owner) {
+            record.owner = Owner::released_text(&record.owner);
+        }
+        record.locked_until = now;
+        ForceUnlock::Freed(before)
+    }
+
+    fn page(&self, request: &ListRequest) -> Vec<LockRecord> {
+        let now = self.clock.system_time();
+        let start = request
+            .after_name()
+            .map_or(Bound::Unbounded, Bound::Excluded);
+        self.lock()
+            .range::<LockName, _>((start, Bound::Unbounded))
+            .filter(|(_, record)| !request.is_held_only() || record.locked_until > now)
+            .take(request.page_size())
+            .map(|(name, record)| record.as_record(name, now))
+            .collect()
+    }
+
+    fn context(&self, error: Error) -> Error {
+        error.with_store(self.store())
+    }
+}
+
+enum Ended {
+    Now,
+    Before,
+    Lost,
+}
+
+impl Record {
+    fn as_lease(&self, request: &AttemptRequest) -> Lease {
+        let lease = Lease::granted(request)
+            .with_acquired_at(self.locked_at)
+            .with_locked_until(self.locked_until);
+        match self.fencing_token {
+            Some(token) => lease.with_fencing_token(token),
+            None => lease,
+        }
+    }
+
+    fn as_record(&self, name: &LockName, now: SystemTime) -> LockRecord {
+        let mut record =
+            LockRecord::from_stored(name.clone(), &self.owner, self.locked_until > now);
+        record.locked_at = Some(self.locked_at);
+        record.locked_until = Some(self.locked_until);
+        record.fencing_token = self.fencing_token;
+        record.last_slot = self.slot;
+        record.read_at = Some(now);
+        record
+    }
+
+    fn as_skip(&self, name: &LockName, now: SystemTime) -> Skip {
+        self.as_record(name, now).as_skip()
+    }
+
+    /// Law 9: a slot not newer than the last one taken; or one at or before an acquisition of
+    /// ShedLock's, which knows no slots.
+    fn has_taken(&self, slot: Slot) -> bool {
+        self.slot.is_some_and(|last| slot <= last)
+            || (!Owner::is_ours(&self.owner) && self.locked_at >= slot.instant())
+    }
+}
+
+impl Skip {
+    fn slot_taken(mut self) -> Self {
+        self.reason = SkipReason::SlotTaken;
+        self
+    }
+}
+
+fn after(instant: SystemTime, duration: Duration) -> Result<SystemTime, Error> {
+    instant.checked_add(duration).ok_or_else(|| {
+        Error::new(
+            ErrorKind::InvalidInput,
+            "this duration reaches past the end of the calendar",
+        )
+    })
+}
+
+fn slot_ahead(slot: Slot, now: SystemTime) -> Error {
+    let now = crate::text::instant(now);
+    Error::new(
+        ErrorKind::SlotAhead,
+        format!(
+            "slot {slot} lies too far ahead of the store's clock ({now}): \
+             compare the clocks of this host and of the store"
+        ),
+    )
+}
+
+fn micros(instant: SystemTime) -> u64 {
+    let since = instant.duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_micros()).unwrap_or(u64::MAX)
+}
+
+impl Default for MemoryProvider {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl LockProvider for MemoryProvider {
+    fn attempt<'a>(&'a self, request: &'a AttemptRequest) -> BoxFuture<'a, Result<Attempt, Error>> {
+        Box::pin(async move {
+            self.try_attempt(request)
+                .map_err(|error| self.context(error).with_lock(request.name().as_str()))
+        })
+    }
+
+    fn withdraw<'a>(&'a self, request: &'a AttemptRequest) -> BoxFuture<'a, Result<bool, Error>> {
+        Box::pin(async move {
+            let ended = self.end(request.name(), request.owner(), Duration::ZERO)?;
+            Ok(matches!(ended, Ended::Now))
+        })
+    }
+
+    fn extend<'a>(
+        &'a self,
+        lease: &'a Lease,
+        request: &'a ExtendRequest,
+    ) -> BoxFuture<'a, Result<Extension, Error>> {
+        Box::pin(async move { self.try_extend(lease, request).map_err(|e| self.context(e)) })
+    }
+
+    fn unlock<'a>(&'a self, lease: &'a Lease) -> BoxFuture<'a, Result<Unlock, Error>> {
+        Box::pin(async move {
+            let ended = self.end(lease.name(), lease.owner(), lease.lock_at_least_for())?;
+            Ok(match ended {
+                Ended::Now | Ended::Before => Unlock::Unlocked,
+                Ended::Lost => Unlock::Lost,
+            })
+        })
+    }
+
+    fn inspect<'a>(
+        &'a self,
+        name: &'a LockName,
+    ) -> BoxFuture<'a, Result<Option<LockRecord>, Error>> {
+        Box::pin(async move {
+            let now = self.clock.system_time();
+            Ok(self
+                .lock()
+                .get(name)
+                .map(|record| record.as_record(name, now)))
+        })
+    }
+
+    fn list<'a>(
+        &'a self,
+        request: &'a ListRequest,
+    ) -> BoxFuture<'a, Result<Vec<LockRecord>, Error>> {
+        Box::pin(async move { Ok(self.page(request)) })
+    }
+
+    fn force_unlock<'a>(
+        &'a self,
+        request: &'a ForceUnlockRequest,
+    ) -> BoxFuture<'a, Result<ForceUnlock, Error>> {
+        Box::pin(async move { Ok(self.try_force_unlock(request)) })
+    }
+
+    fn check(&self) -> BoxFuture<'_, Result<(), Error>> {
+        Box::pin(async { Ok(()) })
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        let mut capabilities = Capabilities::new(ClockSource::Store);
+        capabilities.durable = false;
+        capabilities.longest_lock_at_most_for = Duration::from_secs(100 * 366 * 86_400);
+        capabilities
+    }
+
+    fn identity(&self) -> ProviderIdentity {
+        self.identity.clone()
+    }
+
+    fn store(&self) -> &str {
+        "memory"
+    }
+
+    fn defaults(&self) -> LockDefaults {
+        self.defaults.clone()
+    }
+
+    fn migrate(&self) -> BoxFuture<'_, Result<Migration, Error>> {
+        Box::pin(async { Ok(Migration::default()) })
+    }
+}
