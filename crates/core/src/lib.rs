@@ -4,19 +4,27 @@
 //! depend on this crate alone.
 
 mod answer;
+pub mod blocking;
 mod capabilities;
 mod clock;
 mod config;
+mod current;
 mod duration;
 mod error;
+mod executor;
+mod held_lock;
 mod identity;
 mod lease;
+mod listener;
 mod memory;
 mod name;
+mod outcome;
 mod owner;
 mod provider;
 mod record;
 mod request;
+mod runtime;
+mod scope;
 mod slot;
 mod text;
 
@@ -27,16 +35,23 @@ pub use answer::{Attempt, Extension, ForceUnlock, Migration, Skip, SkipReason, U
 pub use capabilities::{Capabilities, ClockSource};
 pub use clock::{Clock, ManualClock, Moment, SystemClock};
 pub use config::{LockConfig, LockDefaults};
+pub use current::{CurrentLock, assert_locked, current_lock, extend_current};
 pub use duration::{LockDuration, parse_duration};
 pub use error::{Error, ErrorKind};
+pub use executor::Executor;
+pub use held_lock::{Acquisition, HeldLock};
 pub use identity::ProviderIdentity;
 pub use lease::Lease;
+pub use listener::{Event, Listener};
 pub use memory::MemoryProvider;
 pub use name::LockName;
+pub use outcome::Outcome;
 pub use owner::Owner;
 pub use provider::LockProvider;
 pub use record::{LockRecord, LockState};
 pub use request::{AttemptRequest, ExtendRequest, ForceUnlockRequest, ListRequest};
+pub use runtime::{LostPolicy, LostReason, Release};
+pub use scope::{current_provider, set_global_provider, with_provider, with_provider_blocking};
 pub use slot::Slot;
 
 /// A future that can be sent between threads: what the methods of [`LockProvider`] return, so that

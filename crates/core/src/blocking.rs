@@ -1,0 +1,188 @@
+//! The same for programs and functions without an async runtime.
+//!
+//! Store clients are async; here they run on one background thread, started at first use and kept
+//! for the life of the process. Inside an async runtime these calls return `WrongContext` instead
+//! of blocking it: use the async forms there, or say with [`allow`] that this thread may block.
+//!
+//! ```
+//! use shedlock_core::{LockConfig, MemoryProvider, blocking};
+//! use std::sync::Arc;
+//! let executor = blocking::Executor::new(Arc::new(MemoryProvider::new()));
+//! let config = LockConfig::new("payroll").lock_at_most_for("10m");
+//! let outcome = executor.execute(&config, || 6 * 7)?;
+//! assert_eq!(outcome.value(), Some(42));
+//! # Ok::<(), shedlock_core::Error>(())
+//! ```
+
+use std::cell::Cell;
+use std::future::Future;
+use std::sync::{Arc, OnceLock, mpsc};
+
+use tokio::runtime::{Builder, Handle, Runtime};
+
+use crate::executor::{Running, as_ended, conclude, run_blocking, watch_deadline};
+use crate::runtime::{Granted, acquire};
+use crate::{Error, ErrorKind, LockConfig, LockProvider, Outcome, Release};
+
+/// Runs closures under locks on the calling thread; see the [module](self).
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct Executor(crate::Executor);
+
+impl Executor {
+    /// An executor over this provider.
+    pub fn new(provider: Arc<dyn LockProvider>) -> Self {
+        Self(crate::Executor::new(provider))
+    }
+
+    /// An executor with the settings of this one.
+    pub fn from_async(executor: crate::Executor) -> Self {
+        Self(executor)
+    }
+
+    /// An executor over the provider that applies here, as
+    /// [`Executor::current`](crate::Executor::current).
+    ///
+    /// # Errors
+    /// `Configuration` where there is none.
+    pub fn current() -> Result<Self, Error> {
+        crate::Executor::current().map(Self)
+    }
+
+    /// Runs the closure on this thread under the lock, if the lock is free.
+    ///
+    /// A closure cannot be stopped from outside: when its lease is lost it sees
+    /// [`CurrentLock::is_lost`](crate::CurrentLock::is_lost) and
+    /// [`CurrentLock::on_lost`](crate::CurrentLock::on_lost), and the outcome is
+    /// [`Outcome::Lost`] with its value. A panic goes on after the lock was given back.
+    ///
+    /// # Errors
+    /// As [`Executor::execute`](crate::Executor::execute), and `WrongContext` inside an async
+    /// runtime; the closure has not run then.
+    pub fn execute<T>(
+        &self,
+        config: &LockConfig,
+        task: impl FnOnce() -> T,
+    ) -> Result<Outcome<T>, Error> {
+        check_context()?;
+        if let Some(outer) = self.0.reentered(config)? {
+            let running = Running::start(self.0.context(), outer.name());
+            let value = task();
+            running.finished();
+            return Ok(Outcome::Executed {
+                value,
+                release: Release::Reentrant,
+            });
+        }
+        let context = self.0.context();
+        let provider = context.provider.defaults();
+        let request = config.resolve(&[&context.defaults, &provider])?;
+        let asking = context.clone();
+        let held = match block_on(async move { acquire(&asking, request).await })?? {
+            Granted::Held(held) => held,
+            Granted::Skipped(skip) => return Ok(Outcome::Skipped(skip)),
+        };
+        let watched = held.clone();
+        let watch = runtime()?.spawn(async move { watch_deadline(&watched).await });
+        let ran = run_blocking(&held, task);
+        watch.abort();
+        // The value stays here; only the giving back crosses to the runtime's thread.
+        let (kept, ended) = match ran {
+            Ok(value) => (Some(value), Ok(())),
+            Err(panic) => (None, Err(panic)),
+        };
+        let concluded = block_on(async move { conclude(&held, as_ended(ended)).await })?;
+        let outcome = concluded.resume();
+        Ok(with_value(outcome, kept))
+    }
+}
+
+fn with_value<T>(outcome: Outcome<()>, value: Option<T>) -> Outcome<T> {
+    match (outcome, value) {
+        (Outcome::Executed { release, .. }, Some(value)) => Outcome::Executed { value, release },
+        (Outcome::Lost { reason, .. }, value) => Outcome::Lost { value, reason },
+        (Outcome::Skipped(skip), _) => Outcome::Skipped(skip),
+        (Outcome::Executed { .. }, None) => unreachable!("a panic was resumed before"),
+    }
+}
+
+/// Waits on this thread for a future that runs on the background thread: to connect, to inspect a
+/// lock, to migrate.
+///
+/// # Errors
+/// `WrongContext` inside an async runtime; `Internal` when the future panicked.
+pub fn block_on<F>(future: F) -> Result<F::Output, Error>
+where
+    F: Future + Send + 'static,
+    F::Output: Send + 'static,
+{
+    check_context()?;
+    let (sender, receiver) = mpsc::sync_channel(1);
+    runtime()?.spawn(async move {
+        let output = future.await;
+        // Nobody listens only if the waiting thread is gone, and it waits below.
+        let _ = sender.send(output);
+    });
+    receiver.recv().map_err(|_| {
+        Error::new(
+            ErrorKind::Internal,
+            "the call panicked on the background thread",
+        )
+    })
+}
+
+thread_local! {
+    static MAY_BLOCK: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Says that this thread may block although it belongs to an async runtime: for closures inside
+/// `tokio::task::spawn_blocking`. Never use it in async code.
+///
+/// ```
+/// use shedlock_core::{LockConfig, MemoryProvider, blocking};
+/// use std::sync::Arc;
+/// # tokio::runtime::Builder::new_multi_thread().build().unwrap().block_on(async {
+/// let executor = blocking::Executor::new(Arc::new(MemoryProvider::new()));
+/// let config = LockConfig::new("payroll").lock_at_most_for("10m");
+/// assert!(executor.execute(&config, || ()).is_err());
+/// tokio::task::spawn_blocking(move || blocking::allow(|| executor.execute(&config, || ())))
+///     .await
+///     .unwrap()?;
+/// # Ok::<(), shedlock_core::Error>(()) }).unwrap();
+/// ```
+pub fn allow<R>(run: impl FnOnce() -> R) -> R {
+    struct Restore(bool);
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            MAY_BLOCK.set(self.0);
+        }
+    }
+    let _restore = Restore(MAY_BLOCK.replace(true));
+    run()
+}
+
+fn check_context() -> Result<(), Error> {
+    if Handle::try_current().is_err() || MAY_BLOCK.get() {
+        return Ok(());
+    }
+    Err(Error::new(
+        ErrorKind::WrongContext,
+        "a blocking lock call inside an async runtime would stop the runtime: use the async form, \
+         or run this in spawn_blocking inside blocking::allow",
+    ))
+}
+
+fn runtime() -> Result<&'static Runtime, Error> {
+    static RUNTIME: OnceLock<Result<Runtime, std::io::Error>> = OnceLock::new();
+    let runtime = RUNTIME.get_or_init(|| {
+        Builder::new_multi_thread()
+            .worker_threads(1)
+            .thread_name("shedlock")
+            .enable_all()
+            .build()
+    });
+    runtime.as_ref().map_err(|error| {
+        Error::new(ErrorKind::Internal, "could not start the background thread")
+            .with_source(error.to_string())
+    })
+}

@@ -1,0 +1,166 @@
+//! The lock that the running task holds.
+
+use std::fmt;
+use std::future::Future;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use crate::runtime::Held;
+use crate::{
+    Error, ErrorKind, ExtendRequest, LockDuration, LockName, Owner, ProviderIdentity, Slot,
+};
+
+tokio::task_local! {
+    static CURRENT: CurrentLock;
+}
+
+/// The lock under which the running task runs: a view that can be cloned and kept, and that never
+/// gives the lock back.
+///
+/// It belongs to the task (or, in blocking code, to the thread). Tasks that it spawns do not
+/// inherit it; [`scope`](Self::scope) carries it there.
+#[derive(Clone)]
+pub struct CurrentLock(Arc<Node>);
+
+struct Node {
+    held: Arc<Held>,
+    outer: Option<CurrentLock>,
+}
+
+/// The innermost lock of the running task.
+pub fn current_lock() -> Option<CurrentLock> {
+    CURRENT.try_with(Clone::clone).ok()
+}
+
+/// Fails unless the running task holds a lock that is not lost.
+///
+/// A guard for functions that must only run under one: what is called from the wrong place says so
+/// instead of running twice.
+///
+/// # Errors
+/// `NotLocked` where there is no lock, `Lost` where its lease is over.
+///
+/// ```
+/// let error = shedlock_core::assert_locked().unwrap_err();
+/// assert_eq!(error.to_string(), "no lock is held here: run this inside a locked task");
+/// ```
+pub fn assert_locked() -> Result<(), Error> {
+    let current = current_lock().ok_or_else(not_locked)?;
+    match current.0.held.lost() {
+        Some(reason) => Err(current.0.held.lost_error(reason)),
+        None => Ok(()),
+    }
+}
+
+/// Makes the innermost lease end this long from now; see [`CurrentLock::extend`].
+///
+/// # Errors
+/// As [`CurrentLock::extend`], and `NotLocked` where there is no lock.
+pub async fn extend_current(lock_at_most_for: impl Into<LockDuration>) -> Result<(), Error> {
+    current_lock()
+        .ok_or_else(not_locked)?
+        .extend(lock_at_most_for)
+        .await
+}
+
+fn not_locked() -> Error {
+    Error::new(
+        ErrorKind::NotLocked,
+        "no lock is held here: run this inside a locked task",
+    )
+}
+
+impl CurrentLock {
+    pub(crate) fn of(held: Arc<Held>) -> Self {
+        Self(Arc::new(Node {
+            held,
+            outer: current_lock(),
+        }))
+    }
+
+    /// The lock of this name on this provider, if the running task holds it, at whatever depth.
+    pub(crate) fn find(identity: &ProviderIdentity, name: &str) -> Option<Self> {
+        let mut next = current_lock();
+        while let Some(lock) = next {
+            if lock.0.held.is_lock(identity, name) && lock.0.held.lost().is_none() {
+                return Some(lock);
+            }
+            next = lock.0.outer.clone();
+        }
+        None
+    }
+
+    /// Runs this with the lock as the current one, on this thread.
+    pub(crate) fn enter<R>(&self, run: impl FnOnce() -> R) -> R {
+        CURRENT.sync_scope(self.clone(), run)
+    }
+
+    /// Runs this future with the lock as its current one: for tasks that are spawned from a locked
+    /// one.
+    pub async fn scope<F: Future>(self, future: F) -> F::Output {
+        CURRENT.scope(self, future).await
+    }
+
+    /// The lock.
+    pub fn name(&self) -> &LockName {
+        self.0.held.name()
+    }
+
+    /// The owner of this lease.
+    pub fn owner(&self) -> &Owner {
+        self.0.held.owner()
+    }
+
+    /// The fencing token, where the store keeps one: hand it to whatever the task writes to.
+    pub fn fencing_token(&self) -> Option<u64> {
+        self.0.held.fencing_token()
+    }
+
+    /// The slot that this run is for.
+    pub fn slot(&self) -> Option<Slot> {
+        self.0.held.slot()
+    }
+
+    /// When the lease ends in the store, by the store's clock, where the store tells. For people;
+    /// [`time_left`](Self::time_left) is what to decide by.
+    pub fn locked_until(&self) -> Option<SystemTime> {
+        self.0.held.locked_until()
+    }
+
+    /// How long the lease lasts for us: zero when it is lost.
+    pub fn time_left(&self) -> Duration {
+        self.0.held.time_left()
+    }
+
+    /// True once the lease ended, or may have ended, before the task. A blocking task cannot be
+    /// stopped from outside and should look at this in its loops.
+    pub fn is_lost(&self) -> bool {
+        self.0.held.lost().is_some()
+    }
+
+    /// Calls back once when the lease is lost, at once if it is already; never if the task ends
+    /// before.
+    pub fn on_lost(&self, callback: impl FnOnce() + Send + 'static) {
+        self.0.held.on_lost(Box::new(callback));
+    }
+
+    /// Makes the lease end this long from now. At-least keeps counting from the acquisition.
+    ///
+    /// Dropped before it is done, the store may or may not have extended; the lease then counts as
+    /// not extended.
+    ///
+    /// # Errors
+    /// `Lost` where the lease was over or another's: the task is then stopped. `Unavailable` or
+    /// `Unknown` where the store failed: the lease runs on as before. `InvalidInput` for a
+    /// duration that is zero, unreadable, or shorter than at-least.
+    pub async fn extend(&self, lock_at_most_for: impl Into<LockDuration>) -> Result<(), Error> {
+        let duration = lock_at_most_for.into().get()?;
+        self.0.held.extend(&ExtendRequest::new(duration)).await
+    }
+}
+
+impl fmt::Debug for CurrentLock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("CurrentLock").field(&self.0.held).finish()
+    }
+}

@@ -1,0 +1,352 @@
+//! Runs tasks under locks.
+
+use std::any::Any;
+use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::clock::Clock;
+use crate::current::CurrentLock;
+use crate::runtime::{Context, Ended, Granted, Held, ReleaseOnDrop, acquire, guard};
+use crate::{
+    Acquisition, Error, ErrorKind, Event, HeldLock, Listener, LockConfig, LockDefaults, LockName,
+    LockProvider, LostPolicy, Outcome, Release, current_provider,
+};
+
+/// Runs tasks under locks of one provider.
+///
+/// Cheap to clone. The task runs where it is awaited; if the lock, or the slot, is somebody
+/// else's, it does not run and nobody waits.
+///
+/// # The lease is bounded from the inside
+///
+/// A task never runs on past its lease: a deadline that is counted from *before* the lock was asked
+/// for, on a clock that goes on while the machine sleeps, comes before the lease ends in the store.
+/// When it passes, the task's future is dropped, and the outcome is [`Outcome::Lost`]. A process
+/// that is stopped (SIGSTOP, a long pause of its machine) cannot look at its clock: what it has sent
+/// before, or sends within the one poll that it wakes up in, can only be refused by the receiver, by
+/// the [fencing token](CurrentLock::fencing_token).
+///
+/// # Cancellation
+///
+/// Every future here may be dropped at any point: the lock is then given back in the background, on
+/// the runtime that dropped it, with lock_at_least_for honoured. Outside a runtime, it stays taken
+/// until lock_at_most_for.
+///
+/// ```
+/// use shedlock_core::{Executor, LockConfig, MemoryProvider, Outcome};
+/// use std::sync::Arc;
+/// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
+/// let executor = Executor::new(Arc::new(MemoryProvider::new()));
+/// let config = LockConfig::new("payroll").lock_at_most_for("10m");
+/// match executor.execute(&config, async { "paid" }).await? {
+///     Outcome::Executed { value, .. } => assert_eq!(value, "paid"),
+///     Outcome::Skipped(skip) => println!("not this time: {skip}"),
+///     Outcome::Lost { reason, .. } => println!("stopped: {reason}"),
+///     _ => {}
+/// }
+/// # Ok::<(), shedlock_core::Error>(()) }).unwrap();
+/// ```
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct Executor(Arc<Context>);
+
+impl Executor {
+    /// An executor over this provider, with the real clock and no listener.
+    pub fn new(provider: Arc<dyn LockProvider>) -> Self {
+        Self(Arc::new(Context::new(provider)))
+    }
+
+    /// An executor over the provider that applies here: the scoped one
+    /// ([`with_provider`](crate::with_provider)), else the one set once for the process
+    /// ([`set_global_provider`](crate::set_global_provider)).
+    ///
+    /// # Errors
+    /// `Configuration` where there is neither.
+    pub fn current() -> Result<Self, Error> {
+        current_provider().map(Self::new)
+    }
+
+    /// Sets durations and an owner prefix for locks that set none; they win over the provider's.
+    pub fn with_defaults(mut self, defaults: LockDefaults) -> Self {
+        self.change().defaults = defaults;
+        self
+    }
+
+    /// Replaces the clock that bounds leases from the inside.
+    pub fn with_clock(mut self, clock: Arc<dyn Clock>) -> Self {
+        self.change().clock = clock;
+        self
+    }
+
+    /// Tells this listener of everything that happens.
+    pub fn with_listener(mut self, listener: Arc<dyn Listener>) -> Self {
+        self.change().listener = Some(listener);
+        self
+    }
+
+    /// What happens to a task whose lease is lost; it is stopped unless set.
+    pub fn with_lost_policy(mut self, policy: LostPolicy) -> Self {
+        self.change().lost_policy = policy;
+        self
+    }
+
+    /// How long before its end in the store a lease ends for us, at the least.
+    ///
+    /// A hundredth of lock_at_most_for, at most 1 s, unless set: it covers clocks that run at
+    /// different speeds, and leaves time to stop the task. A margin as long as lock_at_most_for
+    /// leaves no time to run in.
+    pub fn with_deadline_margin(mut self, margin: Duration) -> Self {
+        self.change().deadline_margin = Some(margin);
+        self
+    }
+
+    /// How long a single call to the store may take; 10 s unless set.
+    pub fn with_store_timeout(mut self, timeout: Duration) -> Self {
+        self.change().store_timeout = timeout;
+        self
+    }
+
+    /// The provider.
+    pub fn provider(&self) -> &Arc<dyn LockProvider> {
+        &self.0.provider
+    }
+
+    /// Runs the future under the lock, if the lock is free.
+    ///
+    /// Inside a task that holds this lock already (the same name on the same provider), the future
+    /// runs at once, and the outer lock goes on; durations and slot given here are then not looked
+    /// at. A panic of the task goes on after the lock was given back.
+    ///
+    /// # Errors
+    /// `InvalidInput` before any I/O; whatever the store failed with while locking. The task has not
+    /// run then. A store that fails while unlocking is no error: [`Release::Failed`] rides along
+    /// with the value.
+    pub async fn execute<F: Future>(
+        &self,
+        config: &LockConfig,
+        task: F,
+    ) -> Result<Outcome<F::Output>, Error> {
+        if let Some(outer) = self.reentered(config)? {
+            let running = Running::start(&self.0, outer.name());
+            let value = task.await;
+            running.finished();
+            return Ok(Outcome::Executed {
+                value,
+                release: Release::Reentrant,
+            });
+        }
+        let held = match self.acquire(config).await? {
+            Granted::Held(held) => held,
+            Granted::Skipped(skip) => return Ok(Outcome::Skipped(skip)),
+        };
+        let release = ReleaseOnDrop::new(held.clone());
+        let running = Running::start(&self.0, held.name());
+        let ended = guard(&held, task).await;
+        running.finished();
+        let concluded = conclude(&held, ended).await;
+        release.defuse();
+        Ok(concluded.resume())
+    }
+
+    /// Runs the closure on a thread for blocking work under the lock, if the lock is free.
+    ///
+    /// A closure cannot be stopped from outside: when its lease is lost it sees
+    /// [`CurrentLock::is_lost`] and [`CurrentLock::on_lost`], and the outcome is
+    /// [`Outcome::Lost`] with its value. Dropping this future does not stop it either; its lock is
+    /// given back when it ends.
+    ///
+    /// # Errors
+    /// As [`execute`](Self::execute), and `WrongContext` outside a tokio runtime.
+    pub async fn execute_blocking<T: Send + 'static>(
+        &self,
+        config: &LockConfig,
+        task: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<Outcome<T>, Error> {
+        let runtime = tokio::runtime::Handle::try_current().map_err(|error| {
+            Error::new(
+                ErrorKind::WrongContext,
+                "execute_blocking needs a tokio runtime: use blocking::Executor without one",
+            )
+            .with_source(error)
+        })?;
+        if let Some(outer) = self.reentered(config)? {
+            let context = self.0.clone();
+            let task = move || {
+                let running = Running::start(&context, outer.name());
+                let value = outer.enter(|| catch_unwind(AssertUnwindSafe(task)));
+                running.finished();
+                value
+            };
+            let value = joined(runtime.spawn_blocking(task).await);
+            let value = value.unwrap_or_else(|panic| resume_unwind(panic));
+            return Ok(Outcome::Executed {
+                value,
+                release: Release::Reentrant,
+            });
+        }
+        let held = match self.acquire(config).await? {
+            Granted::Held(held) => held,
+            Granted::Skipped(skip) => return Ok(Outcome::Skipped(skip)),
+        };
+        // In a task of its own, so that the lock outlives the closure whatever becomes of us.
+        let concluded = runtime.spawn(async move {
+            let watched = held.clone();
+            let watch = tokio::spawn(async move { watch_deadline(&watched).await });
+            let inside = held.clone();
+            let ran = tokio::task::spawn_blocking(move || run_blocking(&inside, task)).await;
+            watch.abort();
+            conclude(&held, as_ended(joined(ran))).await
+        });
+        match concluded.await {
+            Ok(concluded) => Ok(concluded.resume()),
+            Err(error) => Err(Error::new(
+                ErrorKind::Internal,
+                "the runtime shut down while a blocking task held its lock",
+            )
+            .with_source(error)),
+        }
+    }
+
+    /// Takes the lock, if it is free, and hands it over: for work that is not one future.
+    ///
+    /// Nothing stops the work when the lease is lost; [`HeldLock::is_lost`] and
+    /// [`HeldLock::time_left`] tell.
+    ///
+    /// # Errors
+    /// As [`execute`](Self::execute).
+    pub async fn lock(&self, config: &LockConfig) -> Result<Acquisition, Error> {
+        Ok(match self.acquire(config).await? {
+            Granted::Held(held) => Acquisition::Acquired(HeldLock::new(held)),
+            Granted::Skipped(skip) => Acquisition::Skipped(skip),
+        })
+    }
+
+    async fn acquire(&self, config: &LockConfig) -> Result<Granted, Error> {
+        let provider = self.0.provider.defaults();
+        let request = config.resolve(&[&self.0.defaults, &provider])?;
+        acquire(&self.0, request).await
+    }
+
+    /// The lock of this configuration, if the running task holds it.
+    pub(crate) fn reentered(&self, config: &LockConfig) -> Result<Option<CurrentLock>, Error> {
+        if crate::current_lock().is_none() {
+            return Ok(None);
+        }
+        let identity = self.0.provider.identity_of(&LockName::new(config.name())?);
+        Ok(CurrentLock::find(&identity, config.name()))
+    }
+
+    pub(crate) fn context(&self) -> &Arc<Context> {
+        &self.0
+    }
+
+    fn change(&mut self) -> &mut Context {
+        Arc::make_mut(&mut self.0)
+    }
+}
+
+/// A task between its start and its end, for the listener.
+pub(crate) struct Running<'a> {
+    context: &'a Context,
+    name: &'a LockName,
+    started: crate::Moment,
+}
+
+impl<'a> Running<'a> {
+    pub(crate) fn start(context: &'a Context, name: &'a LockName) -> Self {
+        context.emit(|| Event::TaskStarted { name });
+        Self {
+            context,
+            name,
+            started: context.clock.now(),
+        }
+    }
+
+    pub(crate) fn finished(self) {
+        self.context.emit(|| Event::TaskFinished {
+            name: self.name,
+            ran_for: self.context.clock.now().saturating_since(self.started),
+        });
+    }
+}
+
+/// The outcome, or a panic that goes on where the task was awaited.
+pub(crate) enum Concluded<T> {
+    Outcome(Outcome<T>),
+    Panicked(Box<dyn Any + Send>),
+}
+
+impl<T> Concluded<T> {
+    pub(crate) fn resume(self) -> Outcome<T> {
+        match self {
+            Self::Outcome(outcome) => outcome,
+            Self::Panicked(panic) => resume_unwind(panic),
+        }
+    }
+}
+
+/// Gives the lock back and says what became of the task.
+pub(crate) async fn conclude<T>(held: &Arc<Held>, ended: Ended<T>) -> Concluded<T> {
+    // A deadline that passed while the last poll ran: the value is there, and it was late.
+    let lost = held.lost();
+    let release = held.release().await;
+    let value = match ended {
+        Ended::Panicked(panic) => return Concluded::Panicked(panic),
+        Ended::Cancelled(reason) => {
+            return Concluded::Outcome(Outcome::Lost {
+                value: None,
+                reason,
+            });
+        }
+        Ended::Finished(value) => value,
+    };
+    let lost = lost.or(match release {
+        Release::Lost => Some(crate::LostReason::NotHeldInStore),
+        _ => None,
+    });
+    Concluded::Outcome(match lost {
+        Some(reason) => Outcome::Lost {
+            value: Some(value),
+            reason,
+        },
+        None => Outcome::Executed { value, release },
+    })
+}
+
+/// Runs a closure on this thread with the lock as its current one; a panic is caught.
+pub(crate) fn run_blocking<T>(
+    held: &Arc<Held>,
+    task: impl FnOnce() -> T,
+) -> Result<T, Box<dyn Any + Send>> {
+    let running = Running::start(held.context(), held.name());
+    let current = CurrentLock::of(held.clone());
+    let ran = current.enter(|| catch_unwind(AssertUnwindSafe(task)));
+    running.finished();
+    ran
+}
+
+pub(crate) fn as_ended<T>(ran: Result<T, Box<dyn Any + Send>>) -> Ended<T> {
+    match ran {
+        Ok(value) => Ended::Finished(value),
+        Err(panic) => Ended::Panicked(panic),
+    }
+}
+
+/// Marks the lease lost when its deadline passes, for tasks that are not polled.
+pub(crate) async fn watch_deadline(held: &Held) {
+    while held.lost().is_none() && !held.is_released() {
+        let clock = &held.context().clock;
+        clock.sleep_until(held.deadline()).await;
+    }
+}
+
+fn joined<T>(
+    ran: Result<Result<T, Box<dyn Any + Send>>, tokio::task::JoinError>,
+) -> Result<T, Box<dyn Any + Send>> {
+    match ran {
+        Ok(ran) => ran,
+        Err(error) => Err(Box::new(error)),
+    }
+}

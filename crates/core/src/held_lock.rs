@@ -1,0 +1,116 @@
+//! A lock in the hand.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use crate::runtime::{Held, ReleaseOnDrop};
+use crate::{Error, ExtendRequest, Lease, LockName, Owner, Release, Skip, Slot};
+
+/// The answer to [`Executor::lock`](crate::Executor::lock).
+#[derive(Debug)]
+#[non_exhaustive]
+#[must_use]
+pub enum Acquisition {
+    /// The lock is ours until it is unlocked or its lease ends.
+    Acquired(HeldLock),
+    /// The lock, or its slot, is somebody else's.
+    Skipped(Skip),
+}
+
+/// A lock that is held, to be given back by [`unlock`](Self::unlock).
+///
+/// Dropped, it is given back in the background, if there is a tokio runtime; otherwise it is free
+/// when lock_at_most_for is over.
+///
+/// ```
+/// use shedlock_core::{Acquisition, Executor, LockConfig, MemoryProvider};
+/// use std::sync::Arc;
+/// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
+/// let executor = Executor::new(Arc::new(MemoryProvider::new()));
+/// let config = LockConfig::new("payroll").lock_at_most_for("10m");
+/// if let Acquisition::Acquired(lock) = executor.lock(&config).await? {
+///     println!("{} until {:?}", lock.owner(), lock.locked_until());
+///     lock.unlock().await;
+/// }
+/// # Ok::<(), shedlock_core::Error>(()) }).unwrap();
+/// ```
+#[must_use = "dropped, the lock is given back at once"]
+pub struct HeldLock {
+    held: Arc<Held>,
+    release: ReleaseOnDrop,
+}
+
+impl HeldLock {
+    pub(crate) fn new(held: Arc<Held>) -> Self {
+        Self {
+            release: ReleaseOnDrop::new(held.clone()),
+            held,
+        }
+    }
+
+    /// The lock.
+    pub fn name(&self) -> &LockName {
+        self.held.name()
+    }
+
+    /// The owner of this lease.
+    pub fn owner(&self) -> &Owner {
+        self.held.owner()
+    }
+
+    /// The fencing token, where the store keeps one.
+    pub fn fencing_token(&self) -> Option<u64> {
+        self.held.fencing_token()
+    }
+
+    /// The slot that was claimed with the lock.
+    pub fn slot(&self) -> Option<Slot> {
+        self.held.slot()
+    }
+
+    /// The lease as the provider granted or last extended it.
+    pub fn lease(&self) -> Lease {
+        self.held.lease()
+    }
+
+    /// When the lease ends in the store, by the store's clock, where the store tells.
+    pub fn locked_until(&self) -> Option<SystemTime> {
+        self.held.locked_until()
+    }
+
+    /// How long the lease lasts for us, the margin taken off: zero when it is lost.
+    pub fn time_left(&self) -> Duration {
+        self.held.time_left()
+    }
+
+    /// True once the lease has ended, or may have.
+    pub fn is_lost(&self) -> bool {
+        self.held.lost().is_some()
+    }
+
+    /// Makes the lease end as asked, counted from now.
+    ///
+    /// # Errors
+    /// As [`CurrentLock::extend`](crate::CurrentLock::extend).
+    pub async fn extend(&self, request: &ExtendRequest) -> Result<(), Error> {
+        self.held.extend(request).await
+    }
+
+    /// Gives the lock back: free at once, or when lock_at_least_for is over.
+    ///
+    /// A failing store is asked again while the lease lasts. Dropped before it is done, the unlock
+    /// may or may not have reached the store; the lock is free when lock_at_most_for is over.
+    pub async fn unlock(self) -> Release {
+        let Self { held, release } = self;
+        let released = held.release().await;
+        release.defuse();
+        released
+    }
+}
+
+impl fmt::Debug for HeldLock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("HeldLock").field(&self.held).finish()
+    }
+}

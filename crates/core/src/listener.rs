@@ -1,0 +1,112 @@
+//! What happens to locks, for those who want to hear of it.
+
+use std::fmt;
+use std::time::Duration;
+
+use crate::{AttemptRequest, Error, Lease, LockName, LostReason, Skip};
+
+/// Hears of everything that happens to the locks of an executor.
+///
+/// Called on the task's own thread: be quick. A panic in it is caught and logged, and harms
+/// nothing.
+///
+/// ```
+/// use shedlock_core::{Event, Listener};
+/// #[derive(Debug)]
+/// struct Skips;
+/// impl Listener for Skips {
+///     fn on_event(&self, event: &Event<'_>) {
+///         if let Event::Skipped { skip, .. } = event {
+///             eprintln!("{}: skipped, {skip}", event.lock_name());
+///         }
+///     }
+/// }
+/// ```
+pub trait Listener: fmt::Debug + Send + Sync + 'static {
+    /// Something happened.
+    fn on_event(&self, event: &Event<'_>);
+}
+
+/// Something that happened to a lock.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum Event<'a> {
+    /// A lock is about to be asked for.
+    #[non_exhaustive]
+    Attempt {
+        /// What is asked.
+        request: &'a AttemptRequest,
+    },
+    /// A lock was taken.
+    #[non_exhaustive]
+    Acquired {
+        /// The lease.
+        lease: &'a Lease,
+    },
+    /// A lock, or a slot, was somebody else's.
+    #[non_exhaustive]
+    Skipped {
+        /// What was asked.
+        request: &'a AttemptRequest,
+        /// Why not.
+        skip: &'a Skip,
+    },
+    /// A task starts under a lock; also where it is reentrant.
+    #[non_exhaustive]
+    TaskStarted {
+        /// The lock.
+        name: &'a LockName,
+    },
+    /// A task ended: with a value, a panic, or because it was stopped.
+    #[non_exhaustive]
+    TaskFinished {
+        /// The lock.
+        name: &'a LockName,
+        /// How long the task itself ran.
+        ran_for: Duration,
+    },
+    /// A lease was extended.
+    #[non_exhaustive]
+    Extended {
+        /// The lease as it is now.
+        lease: &'a Lease,
+    },
+    /// A lease ended, or may have ended, before its task.
+    #[non_exhaustive]
+    Lost {
+        /// The lease.
+        lease: &'a Lease,
+        /// Why.
+        reason: LostReason,
+    },
+    /// A lock was given back.
+    #[non_exhaustive]
+    Unlocked {
+        /// The lease that ended.
+        lease: &'a Lease,
+    },
+    /// The store failed; what was asked may be asked again.
+    #[non_exhaustive]
+    StoreError {
+        /// The lock.
+        name: &'a LockName,
+        /// What failed.
+        error: &'a Error,
+    },
+}
+
+impl Event<'_> {
+    /// The lock it happened to.
+    pub fn lock_name(&self) -> &LockName {
+        match self {
+            Self::Attempt { request } | Self::Skipped { request, .. } => request.name(),
+            Self::Acquired { lease }
+            | Self::Extended { lease }
+            | Self::Lost { lease, .. }
+            | Self::Unlocked { lease } => lease.name(),
+            Self::TaskStarted { name }
+            | Self::TaskFinished { name, .. }
+            | Self::StoreError { name, .. } => name,
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! Attempts: asked, asked again where the answer was lost, and cleaned up behind.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::bounded::bounded;
+use super::{Context, Held};
+use crate::{Attempt, AttemptRequest, Error, ErrorKind, Event, Lease, Skip};
+
+pub(crate) enum Granted {
+    Held(Arc<Held>),
+    Skipped(Skip),
+}
+
+/// How often an attempt is sent whose answer was lost, the first time included.
+const ASKED: u32 = 4;
+const FIRST_PAUSE: Duration = Duration::from_millis(50);
+
+/// Takes the lock or says why not.
+///
+/// An attempt whose answer was lost is asked again with the same owner: if the first one won, it
+/// finds itself. When that fails too, or this future is dropped in between, whatever was won is
+/// withdrawn behind.
+pub(crate) async fn acquire(
+    context: &Arc<Context>,
+    request: AttemptRequest,
+) -> Result<Granted, Error> {
+    context.emit(|| Event::Attempt { request: &request });
+    let sent = context.clock.now();
+    let deadline = context.deadline(sent, request.lock_at_most_for());
+    let mut pending = Pending {
+        context,
+        request: Some(request),
+    };
+    let answer = pending.ask().await;
+    match answer {
+        Ok(Attempt::Acquired(lease)) => {
+            if context.clock.now() >= deadline {
+                // Dropping `pending` withdraws it.
+                return Err(too_late(context, &lease));
+            }
+            pending.request = None;
+            let held = Held::new(context.clone(), lease, deadline);
+            held.emit(|lease| Event::Acquired { lease });
+            tracing::debug!(
+                lock = held.name().as_str(),
+                owner = held.owner().as_str(),
+                "lock acquired"
+            );
+            Ok(Granted::Held(Arc::new(held)))
+        }
+        Ok(Attempt::Skipped(skip)) => {
+            if let Some(request) = pending.request.take() {
+                tracing::debug!(lock = request.name().as_str(), "skipped: {skip}");
+                context.emit(|| Event::Skipped {
+                    request: &request,
+                    skip: &skip,
+                });
+            }
+            Ok(Granted::Skipped(skip))
+        }
+        Err(error) => Err(error),
+    }
+}
+
+fn too_late(context: &Context, lease: &Lease) -> Error {
+    Error::new(
+        ErrorKind::Unavailable,
+        format!(
+            "the store took longer to answer than the lease of {} lasts: \
+             raise lock_at_most_for, or look at the store",
+            crate::text::duration(lease.lock_at_most_for())
+        ),
+    )
+    .with_lock(lease.name().as_str())
+    .with_store(context.provider.store())
+}
+
+/// An attempt that may have won without anybody knowing.
+struct Pending<'a> {
+    context: &'a Arc<Context>,
+    request: Option<AttemptRequest>,
+}
+
+impl Pending<'_> {
+    async fn ask(&mut self) -> Result<Attempt, Error> {
+        let context = self.context;
+        let Some(request) = &self.request else {
+            unreachable!("asked while pending")
+        };
+        let mut pause = FIRST_PAUSE;
+        let mut unknown = false;
+        for asked in 1.. {
+            let answer = bounded(
+                &*context.clock,
+                context.store_timeout,
+                context.provider.attempt(request),
+            )
+            .await;
+            let error = match answer {
+                Ok(answer) => return Ok(answer),
+                Err(error) => error
+                    .with_lock(request.name().as_str())
+                    .with_store(context.provider.store()),
+            };
+            context.store_failed(request.name(), &error);
+            unknown |= error.is_unknown();
+            if !(unknown && error.is_retryable()) || asked == ASKED {
+                if !unknown {
+                    self.request = None;
+                }
+                return Err(error);
+            }
+            tracing::debug!(error = %error, "asking again");
+            context.clock.sleep_until(context.clock.now() + pause).await;
+            pause *= 3;
+        }
+        unreachable!("the loop returns")
+    }
+}
+
+impl Drop for Pending<'_> {
+    fn drop(&mut self) {
+        if let Some(request) = self.request.take() {
+            withdraw_behind(self.context.clone(), request);
+        }
+    }
+}
+
+/// Ends in the background what an attempt may have won: again and again until the store has
+/// answered, and once more a little later, since the attempt itself may still be on its way.
+fn withdraw_behind(context: Arc<Context>, request: AttemptRequest) {
+    let Ok(runtime) = tokio::runtime::Handle::try_current() else {
+        tracing::warn!(
+            lock = request.name().as_str(),
+            "an attempt was given up outside a runtime: if it won, the lock is free after \
+             lock_at_most_for"
+        );
+        return;
+    };
+    runtime.spawn(async move {
+        let give_up = context.clock.now() + request.lock_at_most_for();
+        let mut pause = FIRST_PAUSE;
+        let mut quiet_answers = 0;
+        while context.clock.now() < give_up && quiet_answers < 2 {
+            let limit = context.store_timeout;
+            match bounded(&*context.clock, limit, context.provider.withdraw(&request)).await {
+                Ok(true) => {
+                    tracing::info!(
+                        lock = request.name().as_str(),
+                        owner = request.owner().as_str(),
+                        "withdrew a lease that nobody waited for any more"
+                    );
+                    return;
+                }
+                Ok(false) => {
+                    quiet_answers += 1;
+                    pause = Duration::from_secs(1);
+                }
+                Err(error) => {
+                    tracing::warn!(lock = request.name().as_str(), error = %error,
+                        "could not withdraw an attempt yet");
+                    pause = (pause * 2).min(Duration::from_secs(5));
+                }
+            }
+            context.clock.sleep_until(context.clock.now() + pause).await;
+        }
+    });
+}

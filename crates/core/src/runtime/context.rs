@@ -1,0 +1,60 @@
+//! What every lock of one executor has in common.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::LostPolicy;
+use crate::clock::{Clock, Moment, SystemClock};
+use crate::{Error, Event, Listener, LockDefaults, LockName, LockProvider};
+
+#[derive(Clone, Debug)]
+pub(crate) struct Context {
+    pub(crate) provider: Arc<dyn LockProvider>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) listener: Option<Arc<dyn Listener>>,
+    pub(crate) defaults: LockDefaults,
+    pub(crate) lost_policy: LostPolicy,
+    pub(crate) deadline_margin: Option<Duration>,
+    pub(crate) store_timeout: Duration,
+}
+
+impl Context {
+    pub(crate) fn new(provider: Arc<dyn LockProvider>) -> Self {
+        Self {
+            provider,
+            clock: Arc::new(SystemClock),
+            listener: None,
+            defaults: LockDefaults::new(),
+            lost_policy: LostPolicy::default(),
+            deadline_margin: None,
+            store_timeout: Duration::from_secs(10),
+        }
+    }
+
+    /// When a lease ends for us that was asked for at `sent`.
+    ///
+    /// The store starts to count when it gets the request, so later than `sent`: the lease ends
+    /// there after it has ended here. The margin covers clocks that run at different speeds (a
+    /// hundredth, where NTP may slew by a twentieth of that) and leaves time to stop the task.
+    pub(crate) fn deadline(&self, sent: Moment, lock_at_most_for: Duration) -> Moment {
+        let margin = self
+            .deadline_margin
+            .unwrap_or_else(|| (lock_at_most_for / 100).min(Duration::from_secs(1)));
+        sent + lock_at_most_for.saturating_sub(margin)
+    }
+
+    /// Tells the listener, whose panics harm nobody.
+    pub(crate) fn emit<'a>(&self, event: impl FnOnce() -> Event<'a>) {
+        if let Some(listener) = &self.listener {
+            let told = catch_unwind(AssertUnwindSafe(|| listener.on_event(&event())));
+            if told.is_err() {
+                tracing::error!("a lock listener panicked; the lock goes on without it");
+            }
+        }
+    }
+
+    pub(crate) fn store_failed(&self, name: &LockName, error: &Error) {
+        self.emit(|| Event::StoreError { name, error });
+    }
+}

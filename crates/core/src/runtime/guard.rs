@@ -1,0 +1,88 @@
+//! A task that cannot outlive its lease.
+
+use std::any::Any;
+use std::future::{Future, poll_fn};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::{Context as TaskContext, Poll};
+
+use super::{Held, LostPolicy, LostReason};
+use crate::current::CurrentLock;
+use crate::{BoxFuture, Moment};
+
+/// How a guarded task ended.
+pub(crate) enum Ended<T> {
+    Finished(T),
+    Panicked(Box<dyn Any + Send>),
+    /// The task was dropped, not finished.
+    Cancelled(LostReason),
+}
+
+/// Runs the task while the lease lasts.
+///
+/// The clock is looked at before every poll, so a process that slept past the deadline never polls
+/// the task again; a timer ends a task that nothing else wakes.
+pub(crate) async fn guard<F: Future>(held: &Arc<Held>, task: F) -> Ended<F::Output> {
+    let current = CurrentLock::of(held.clone());
+    let cancels = held.context().lost_policy == LostPolicy::Cancel;
+    let mut task = pin!(Some(task));
+    let mut timer = Timer::default();
+    poll_fn(|context| {
+        loop {
+            if let Some(reason) = held.lost()
+                && cancels
+            {
+                // Dropped inside the scope: its destructors may ask for the current lock.
+                let dropped = catch_unwind(AssertUnwindSafe(|| {
+                    current.enter(|| task.as_mut().set(None))
+                }));
+                return Poll::Ready(match dropped {
+                    Ok(()) => Ended::Cancelled(reason),
+                    Err(panic) => Ended::Panicked(panic),
+                });
+            }
+            let Some(running) = task.as_mut().as_pin_mut() else {
+                unreachable!("polled after its end")
+            };
+            let polled = catch_unwind(AssertUnwindSafe(|| current.enter(|| running.poll(context))));
+            match polled {
+                Ok(Poll::Ready(value)) => return Poll::Ready(Ended::Finished(value)),
+                Err(panic) => return Poll::Ready(Ended::Panicked(panic)),
+                Ok(Poll::Pending) => {}
+            }
+            if held.lost().is_some() {
+                if cancels {
+                    continue;
+                }
+                return Poll::Pending;
+            }
+            held.watch(context.waker());
+            if timer.poll(held, context).is_pending() {
+                return Poll::Pending;
+            }
+        }
+    })
+    .await
+}
+
+/// The timer for the deadline, which moves with extensions.
+#[derive(Default)]
+struct Timer(Option<(Moment, BoxFuture<'static, ()>)>);
+
+impl Timer {
+    fn poll(&mut self, held: &Held, context: &mut TaskContext<'_>) -> Poll<()> {
+        let deadline = held.deadline();
+        if self
+            .0
+            .as_ref()
+            .is_none_or(|(set_for, _)| *set_for != deadline)
+        {
+            self.0 = Some((deadline, held.context().clock.sleep_until(deadline)));
+        }
+        match &mut self.0 {
+            Some((_, sleep)) => sleep.as_mut().poll(context),
+            None => Poll::Pending,
+        }
+    }
+}

@@ -1,0 +1,279 @@
+//! A lock while we hold it.
+
+use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::task::Waker;
+use std::time::{Duration, SystemTime};
+
+use super::bounded::bounded;
+use super::{Context, LostReason, Release};
+use crate::clock::Moment;
+use crate::{
+    Error, ErrorKind, Event, ExtendRequest, Extension, Lease, LockName, Owner, ProviderIdentity,
+    Slot, Unlock,
+};
+
+/// The state that the task, its handles and its release share.
+pub(crate) struct Held {
+    context: Arc<Context>,
+    identity: ProviderIdentity,
+    name: LockName,
+    owner: Owner,
+    slot: Option<Slot>,
+    fencing_token: Option<u64>,
+    now: Mutex<Now>,
+    lost: OnceLock<LostReason>,
+    released: AtomicBool,
+    /// One request about this lease at a time: an extension never crosses the unlock.
+    asking: tokio::sync::Mutex<()>,
+}
+
+struct Now {
+    lease: Lease,
+    deadline: Moment,
+    /// Whoever waits for the deadline and has to hear of its changes.
+    watcher: Option<Waker>,
+    on_lost: Vec<Box<dyn FnOnce() + Send>>,
+}
+
+impl Held {
+    pub(crate) fn new(context: Arc<Context>, lease: Lease, deadline: Moment) -> Self {
+        Self {
+            identity: context.provider.identity_of(lease.name()),
+            context,
+            name: lease.name().clone(),
+            owner: lease.owner().clone(),
+            slot: lease.slot(),
+            fencing_token: lease.fencing_token(),
+            now: Mutex::new(Now {
+                lease,
+                deadline,
+                watcher: None,
+                on_lost: Vec::new(),
+            }),
+            lost: OnceLock::new(),
+            released: AtomicBool::new(false),
+            asking: tokio::sync::Mutex::new(()),
+        }
+    }
+
+    pub(crate) fn context(&self) -> &Arc<Context> {
+        &self.context
+    }
+
+    pub(crate) fn name(&self) -> &LockName {
+        &self.name
+    }
+
+    pub(crate) fn owner(&self) -> &Owner {
+        &self.owner
+    }
+
+    pub(crate) fn slot(&self) -> Option<Slot> {
+        self.slot
+    }
+
+    pub(crate) fn fencing_token(&self) -> Option<u64> {
+        self.fencing_token
+    }
+
+    pub(crate) fn is_lock(&self, identity: &ProviderIdentity, name: &str) -> bool {
+        self.identity == *identity && self.name.as_str() == name
+    }
+
+    pub(crate) fn lease(&self) -> Lease {
+        self.state().lease.clone()
+    }
+
+    pub(crate) fn locked_until(&self) -> Option<SystemTime> {
+        self.state().lease.locked_until()
+    }
+
+    pub(crate) fn deadline(&self) -> Moment {
+        self.state().deadline
+    }
+
+    pub(crate) fn time_left(&self) -> Duration {
+        if self.lost.get().is_some() || self.is_released() {
+            return Duration::ZERO;
+        }
+        self.deadline().saturating_since(self.context.clock.now())
+    }
+
+    /// Why the lease is lost, if it is; looks at the clock. A released lease is not lost.
+    pub(crate) fn lost(&self) -> Option<LostReason> {
+        if let Some(reason) = self.lost.get() {
+            return Some(*reason);
+        }
+        if !self.is_released() && self.context.clock.now() >= self.deadline() {
+            self.mark_lost(LostReason::DeadlinePassed);
+        }
+        self.lost.get().copied()
+    }
+
+    pub(crate) fn is_released(&self) -> bool {
+        self.released.load(Ordering::Acquire)
+    }
+
+    /// Claims the release for the caller: it is done once.
+    pub(crate) fn claim_release(&self) -> bool {
+        !self.released.swap(true, Ordering::AcqRel)
+    }
+
+    pub(crate) fn mark_lost(&self, reason: LostReason) {
+        if self.lost.set(reason).is_err() {
+            return;
+        }
+        let (watcher, callbacks) = {
+            let mut now = self.state();
+            (now.watcher.take(), std::mem::take(&mut now.on_lost))
+        };
+        tracing::warn!(
+            lock = self.name.as_str(),
+            owner = self.owner.as_str(),
+            "the lease is lost: {reason}"
+        );
+        self.emit(|lease| Event::Lost { lease, reason });
+        for callback in callbacks {
+            callback();
+        }
+        if let Some(watcher) = watcher {
+            watcher.wake();
+        }
+    }
+
+    /// Calls back once when the lease is lost; at once if it is already.
+    pub(crate) fn on_lost(&self, callback: Box<dyn FnOnce() + Send>) {
+        if self.lost().is_some() {
+            callback();
+            return;
+        }
+        self.state().on_lost.push(callback);
+    }
+
+    /// Wakes this waker when the lease is lost or its deadline moves.
+    pub(crate) fn watch(&self, waker: &Waker) {
+        let mut now = self.state();
+        match &mut now.watcher {
+            Some(known) => known.clone_from(waker),
+            None => now.watcher = Some(waker.clone()),
+        }
+    }
+
+    /// Tells the listener, if there is one, with the lease as it is now.
+    pub(crate) fn emit(&self, event: impl for<'a> FnOnce(&'a Lease) -> Event<'a>) {
+        if self.context.listener.is_some() {
+            let lease = self.lease();
+            self.context.emit(|| event(&lease));
+        }
+    }
+
+    pub(crate) async fn extend(&self, request: &ExtendRequest) -> Result<(), Error> {
+        let _one_at_a_time = self.asking.lock().await;
+        if self.is_released() {
+            return Err(self.error(ErrorKind::NotLocked, "the lock is already unlocked"));
+        }
+        if let Some(reason) = self.lost() {
+            return Err(self.lost_error(reason));
+        }
+        let lease = self.lease();
+        let sent = self.context.clock.now();
+        let deadline = self.context.deadline(sent, request.lock_at_most_for());
+        // An extension may shorten. Until the store has answered, and for good if this future is
+        // dropped or the answer lost, the lease is never taken for longer than either way allows.
+        let before = self.deadline();
+        self.move_deadline(deadline.min(before), None);
+        let call = self.context.provider.extend(&lease, request);
+        match bounded(&*self.context.clock, self.context.store_timeout, call).await {
+            Ok(Extension::Extended(lease)) => {
+                self.move_deadline(deadline, Some(lease));
+                self.emit(|lease| Event::Extended { lease });
+                Ok(())
+            }
+            Ok(Extension::Lost) => {
+                self.mark_lost(LostReason::NotHeldInStore);
+                Err(self.lost_error(LostReason::NotHeldInStore))
+            }
+            Err(error) => {
+                let error = self.context_of(error);
+                self.context.store_failed(&self.name, &error);
+                if !error.is_unknown() {
+                    self.move_deadline(before, None);
+                }
+                Err(error)
+            }
+        }
+    }
+
+    fn move_deadline(&self, deadline: Moment, lease: Option<Lease>) {
+        let watcher = {
+            let mut now = self.state();
+            now.deadline = deadline;
+            if let Some(lease) = lease {
+                now.lease = lease;
+            }
+            now.watcher.take()
+        };
+        if let Some(watcher) = watcher {
+            watcher.wake();
+        }
+    }
+
+    /// Unlocks in the store, asking again while the store fails and the lease still runs.
+    pub(crate) async fn unlock(&self) -> Release {
+        const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+        let _one_at_a_time = self.asking.lock().await;
+        let clock = &*self.context.clock;
+        let (lease, deadline) = (self.lease(), self.deadline());
+        let mut pause = Duration::from_millis(50);
+        let mut unknown = false;
+        loop {
+            let call = self.context.provider.unlock(&lease);
+            let error = match bounded(clock, self.context.store_timeout, call).await {
+                Ok(Unlock::Unlocked) => return Release::Released,
+                // An unlock whose answer was lost, asked again while the lease cannot have ended by
+                // itself: it was ours that landed.
+                Ok(Unlock::Lost) if unknown && clock.now() < deadline => return Release::Released,
+                Ok(Unlock::Lost) => return Release::Lost,
+                Err(error) => self.context_of(error),
+            };
+            self.context.store_failed(&self.name, &error);
+            unknown |= error.is_unknown();
+            if !error.is_retryable() || clock.now() + pause >= deadline {
+                return Release::Failed(error);
+            }
+            clock.sleep_until(clock.now() + pause).await;
+            pause = (pause * 2).min(LONGEST_PAUSE);
+        }
+    }
+
+    fn context_of(&self, error: Error) -> Error {
+        error
+            .with_lock(self.name.as_str())
+            .with_store(self.context.provider.store())
+    }
+
+    fn error(&self, kind: ErrorKind, message: &str) -> Error {
+        self.context_of(Error::new(kind, message))
+    }
+
+    pub(crate) fn lost_error(&self, reason: LostReason) -> Error {
+        self.error(ErrorKind::Lost, &format!("the lease is lost: {reason}"))
+    }
+
+    fn state(&self) -> MutexGuard<'_, Now> {
+        self.now.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for Held {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Held")
+            .field("name", &self.name)
+            .field("owner", &self.owner)
+            .field("lost", &self.lost.get())
+            .field("released", &self.is_released())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,34 @@
+//! Leases that end before their task.
+
+use std::fmt;
+
+/// Why a lease is lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum LostReason {
+    /// The local deadline passed: the lease ends in the store about now.
+    DeadlinePassed,
+    /// The store answered that the lease had ended or is another's: it was freed by force, taken
+    /// over after a pause, or its record was changed by hand.
+    NotHeldInStore,
+}
+
+impl fmt::Display for LostReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::DeadlinePassed => "lock_at_most_for is over",
+            Self::NotHeldInStore => "the store says that the lease is no longer ours",
+        })
+    }
+}
+
+/// What happens to a task whose lease is lost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum LostPolicy {
+    /// Its future is dropped, and never polled again.
+    #[default]
+    Cancel,
+    /// It goes on, with a warning: for tasks that may overlap and must not be torn.
+    Continue,
+}

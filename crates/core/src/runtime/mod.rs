@@ -1,0 +1,17 @@
+//! What holds a lock while a task runs: attempts, the local deadline, release.
+
+mod acquire;
+mod bounded;
+mod context;
+mod guard;
+mod held;
+mod lost;
+mod release;
+
+pub(crate) use acquire::{Granted, acquire};
+pub(crate) use context::Context;
+pub(crate) use guard::{Ended, guard};
+pub(crate) use held::Held;
+pub use lost::{LostPolicy, LostReason};
+pub use release::Release;
+pub(crate) use release::ReleaseOnDrop;

@@ -1,0 +1,78 @@
+//! The end of a lease.
+
+use std::sync::Arc;
+
+use super::{Held, LostReason};
+use crate::{Error, Event};
+
+/// How the lock was given back after its task.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Release {
+    /// Unlocked; lock_at_least_for may still keep it taken.
+    Released,
+    /// Nothing to give back: the task ran inside a lock of the same name that goes on.
+    Reentrant,
+    /// The store answered that the lease was no longer ours.
+    Lost,
+    /// The store could not be told; the lock is free when lock_at_most_for is over.
+    Failed(Error),
+}
+
+impl Held {
+    /// Gives the lock back, once; logs what went wrong.
+    pub(crate) async fn release(&self) -> Release {
+        if !self.claim_release() {
+            return Release::Released;
+        }
+        let release = self.unlock().await;
+        match &release {
+            Release::Released | Release::Reentrant => {
+                self.emit(|lease| Event::Unlocked { lease });
+                tracing::debug!(lock = self.name().as_str(), "unlocked");
+            }
+            Release::Lost => self.mark_lost(LostReason::NotHeldInStore),
+            Release::Failed(error) => tracing::error!(
+                lock = self.name().as_str(),
+                owner = self.owner().as_str(),
+                error = %error,
+                "could not unlock: the lock is free when lock_at_most_for is over"
+            ),
+        }
+        release
+    }
+}
+
+/// Gives the lock back when it is dropped, in the background; [`defuse`](Self::defuse) where it
+/// was given back in the open.
+#[derive(Debug)]
+pub(crate) struct ReleaseOnDrop(Option<Arc<Held>>);
+
+impl ReleaseOnDrop {
+    pub(crate) fn new(held: Arc<Held>) -> Self {
+        Self(Some(held))
+    }
+
+    pub(crate) fn defuse(mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for ReleaseOnDrop {
+    fn drop(&mut self) {
+        let Some(held) = self.0.take() else { return };
+        if held.is_released() {
+            return;
+        }
+        match tokio::runtime::Handle::try_current() {
+            Ok(runtime) => {
+                tracing::debug!(lock = held.name().as_str(), "dropped: unlocking behind");
+                runtime.spawn(async move { held.release().await });
+            }
+            Err(_) => tracing::warn!(
+                lock = held.name().as_str(),
+                "dropped outside a runtime: the lock is free when lock_at_most_for is over"
+            ),
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! The provider that is used where none is named.
+
+use std::future::Future;
+use std::sync::{Arc, OnceLock};
+
+use crate::{Error, ErrorKind, LockProvider};
+
+tokio::task_local! {
+    static SCOPED: Arc<dyn LockProvider>;
+}
+
+static GLOBAL: OnceLock<Arc<dyn LockProvider>> = OnceLock::new();
+
+/// Sets the provider of the process: what attributes use that name none.
+///
+/// # Errors
+/// `Configuration` when one is set already; that one stays.
+pub fn set_global_provider(provider: Arc<dyn LockProvider>) -> Result<(), Error> {
+    GLOBAL.set(provider).map_err(|_| {
+        Error::new(
+            ErrorKind::Configuration,
+            "the provider of this process is already set: set it once, at the start; \
+             use with_provider for parts that need another one",
+        )
+    })
+}
+
+/// Runs the future with this provider in place of the process's. Tasks that it spawns do not
+/// inherit it.
+///
+/// ```
+/// use shedlock_core::{Executor, LockConfig, MemoryProvider, with_provider};
+/// use std::sync::Arc;
+/// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
+/// let outcome = with_provider(Arc::new(MemoryProvider::new()), async {
+///     let config = LockConfig::new("payroll").lock_at_most_for("10m");
+///     Executor::current()?.execute(&config, async {}).await
+/// });
+/// assert!(outcome.await?.is_executed());
+/// # Ok::<(), shedlock_core::Error>(()) }).unwrap();
+/// ```
+pub async fn with_provider<F: Future>(provider: Arc<dyn LockProvider>, future: F) -> F::Output {
+    SCOPED.scope(provider, future).await
+}
+
+/// Runs the closure on this thread with this provider in place of the process's.
+pub fn with_provider_blocking<R>(provider: Arc<dyn LockProvider>, run: impl FnOnce() -> R) -> R {
+    SCOPED.sync_scope(provider, run)
+}
+
+/// The provider that applies here: the scoped one, else the process's.
+///
+/// # Errors
+/// `Configuration` where there is neither.
+pub fn current_provider() -> Result<Arc<dyn LockProvider>, Error> {
+    SCOPED
+        .try_with(Arc::clone)
+        .ok()
+        .or_else(|| GLOBAL.get().cloned())
+        .ok_or_else(|| {
+            Error::new(
+                ErrorKind::Configuration,
+                "no lock provider is set: call set_global_provider at the start of the program, \
+                 or name one in the attribute",
+            )
+        })
+}
