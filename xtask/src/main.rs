@@ -1,2 +1,64 @@
-//! Project tasks.
-fn main() {}
+//! Project tasks: `cargo xtask test`, `cargo xtask servers up`, `cargo xtask deny`.
+//!
+//! Everything that needs a real database goes through [`servers`]: it finds or installs the
+//! servers, runs throw-away instances of them, and leaves nothing behind.
+#![allow(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a tool for the terminal: what it prints is its product"
+)]
+#![allow(
+    clippy::disallowed_methods,
+    reason = "waits for real servers, and no test of ours replaces its clock"
+)]
+
+mod deny;
+mod host;
+mod interrupt;
+mod process;
+mod servers;
+mod steps;
+mod test;
+
+use clap::{Parser, Subcommand};
+use std::process::ExitCode;
+
+/// Tasks of this workspace.
+#[derive(Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask")]
+struct Cli {
+    #[command(subcommand)]
+    task: Task,
+}
+
+#[derive(Subcommand)]
+enum Task {
+    /// Set up the real databases, check the code and run all tests.
+    Test(test::Args),
+    /// Throw-away database servers for use by hand and by tests.
+    #[command(subcommand)]
+    Servers(servers::Command),
+    /// Check licences, advisories and sources of the dependencies with cargo-deny.
+    Deny,
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    if let Err(error) = interrupt::install() {
+        return fail(&error);
+    }
+    let done = match cli.task {
+        Task::Test(args) => test::run(&args),
+        Task::Servers(command) => servers::run(&command),
+        Task::Deny => deny::run(),
+    };
+    match done {
+        Ok(code) => code,
+        Err(error) => fail(&error),
+    }
+}
+
+fn fail(error: &anyhow::Error) -> ExitCode {
+    eprintln!("xtask: {error:#}");
+    ExitCode::FAILURE
+}

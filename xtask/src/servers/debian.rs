@@ -1,0 +1,99 @@
+//! Packages from Debian's registry, installed without starting the services they bring.
+
+use crate::host;
+use anyhow::{Context as _, bail};
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// Asked by package scripts before they start a service; 101 forbids it.
+const POLICY: &str = "/usr/sbin/policy-rc.d";
+
+/// What we put there, and how a leftover of ours is told from somebody else's.
+const OUR_POLICY: &str =
+    "#!/bin/sh\n# put here by cargo xtask while it installs; safe to remove\nexit 101\n";
+
+/// Whether we can install packages here.
+pub(crate) fn can_install() -> bool {
+    host::is_root() && host::is_debian_like()
+}
+
+/// The command that a user can install these packages with.
+pub(crate) fn by_hand(packages: &[&str]) -> String {
+    format!("apt-get install -y {}", packages.join(" "))
+}
+
+/// Installs these packages; their services are not started.
+pub(crate) fn install(packages: &[&str]) -> anyhow::Result<()> {
+    eprintln!(
+        "xtask: installing {} by apt-get (their own services are not started)",
+        packages.join(", ")
+    );
+    let _policy = NoServices::enforce()?;
+    if let Err(error) = apt_get(&["update"]) {
+        // One broken source of many is no reason to give up: what it lacks shows below.
+        eprintln!("xtask: {error:#}");
+    }
+    let install = ["install", "-y", "--no-install-recommends"];
+    apt_get(&[&install, packages].concat())
+        .with_context(|| format!("try it by hand: {}", by_hand(packages)))
+}
+
+fn apt_get(args: &[&str]) -> anyhow::Result<()> {
+    host::output(
+        Command::new("apt-get")
+            .args(["-q", "-o", "DPkg::Lock::Timeout=300"])
+            .args(["-o", "Dpkg::Options::=--force-confdef"])
+            .args(["-o", "Dpkg::Options::=--force-confold"])
+            .args(args)
+            .env("DEBIAN_FRONTEND", "noninteractive")
+            .stdin(Stdio::null()),
+    )
+    .map(drop)
+}
+
+/// While it lives, package scripts start no service.
+struct NoServices {
+    ours: bool,
+}
+
+impl NoServices {
+    fn enforce() -> anyhow::Result<Self> {
+        let policy = Path::new(POLICY);
+        // One that a killed run has left is taken over, so that it is removed at last.
+        if policy.exists() && fs::read_to_string(policy).is_ok_and(|text| text != OUR_POLICY) {
+            if forbids(policy) {
+                return Ok(Self { ours: false });
+            }
+            bail!(
+                "{POLICY} lets packages start their services, which would run servers that \
+                 nobody asked for: install the packages by hand"
+            );
+        }
+        fs::write(policy, OUR_POLICY)
+            .and_then(|()| fs::set_permissions(policy, executable()))
+            .with_context(|| format!("{POLICY} could not be written"))?;
+        Ok(Self { ours: true })
+    }
+}
+
+impl Drop for NoServices {
+    fn drop(&mut self) {
+        if self.ours && fs::remove_file(POLICY).is_err() {
+            eprintln!("xtask: {POLICY} could not be removed; please do");
+        }
+    }
+}
+
+fn executable() -> fs::Permissions {
+    use std::os::unix::fs::PermissionsExt as _;
+    fs::Permissions::from_mode(0o755)
+}
+
+fn forbids(policy: &Path) -> bool {
+    let asked = Command::new(policy)
+        .args(["shedlock-xtask", "start"])
+        .stdin(Stdio::null())
+        .output();
+    asked.is_ok_and(|answer| answer.status.code() == Some(101))
+}

@@ -1,0 +1,209 @@
+//! Throw-away servers of the real databases.
+//!
+//! [`Servers::start`] finds or installs what is asked for, starts it on free loopback ports with
+//! temporary data, and stops and removes it when it is dropped, whatever happens. A server or
+//! data that is not ours is never touched.
+
+mod debian;
+mod instance;
+mod mariadb;
+mod mysql;
+mod pgbouncer;
+mod plan;
+mod port;
+mod postgres;
+mod probe;
+mod profile;
+pub(crate) mod run_dir;
+mod sid;
+mod up;
+
+pub(crate) use instance::Instance;
+pub(crate) use plan::{Kind, Store};
+pub(crate) use profile::Profile;
+pub(crate) use run_dir::RunDir;
+
+use clap::Subcommand;
+use plan::{Offer, Plan};
+use std::env;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::thread;
+
+/// What can be asked of the servers by hand.
+#[derive(Subcommand)]
+pub(crate) enum Command {
+    /// Start servers, print their URLs as `export` lines, stop when standard input closes.
+    Up(up::Args),
+    /// Clear up after the process that started this one.
+    #[command(name = run_dir::GUARD, hide = true)]
+    Guard {
+        /// The entry of the run in the cache folder.
+        entry: PathBuf,
+    },
+}
+
+/// Carries out `cargo xtask servers …`.
+pub(crate) fn run(command: &Command) -> anyhow::Result<ExitCode> {
+    match command {
+        Command::Up(args) => up::run(args),
+        Command::Guard { entry } => {
+            run_dir::guard(entry);
+            Ok(ExitCode::SUCCESS)
+        }
+    }
+}
+
+/// The servers of one run.
+pub(crate) struct Servers {
+    // Before the run's folder, which ends what they leave behind.
+    instances: Vec<(Kind, Instance)>,
+    given: Vec<(Kind, String, String)>,
+    missing: Vec<(Kind, String)>,
+    run: RunDir,
+}
+
+/// One server, as the report names it.
+pub(crate) struct Seen<'a> {
+    /// Which one.
+    pub(crate) kind: Kind,
+    /// Its version, or why it was not to be had.
+    pub(crate) version: Result<&'a str, &'a str>,
+}
+
+impl Servers {
+    /// Starts all servers that `stores` need; what cannot be had and may be missing is told by
+    /// [`Servers::seen`], anything else that cannot is an error that names all of it.
+    pub(crate) fn start(stores: &[Store], profile: &Profile) -> anyhow::Result<Self> {
+        let plan = Plan::make(stores, profile)?;
+        let run = RunDir::create()?;
+        let mut servers = Self {
+            instances: Vec::new(),
+            given: Vec::new(),
+            missing: Vec::new(),
+            run,
+        };
+        let mut starting = Vec::new();
+        for (kind, offer) in plan.offers {
+            match offer {
+                Offer::Given { url, version } => servers.given.push((kind, url, version)),
+                Offer::Missing(why) => servers.missing.push((kind, why)),
+                Offer::Ours(server) => starting.push((kind, server)),
+            }
+        }
+        let run = &servers.run;
+        let started = thread::scope(|scope| {
+            let threads: Vec<_> = starting
+                .into_iter()
+                .map(|(kind, server)| (kind, scope.spawn(|| Instance::start(run, server))))
+                .collect();
+            threads
+                .into_iter()
+                .map(|(kind, thread)| (kind, thread.join()))
+                .collect::<Vec<_>>()
+        });
+        for (kind, instance) in started {
+            let instance = instance.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+            servers.instances.push((kind, instance));
+        }
+        if profile.companions {
+            servers.start_pgbouncer()?;
+        }
+        Ok(servers)
+    }
+
+    /// It needs the port of the PostgreSQL behind it.
+    fn start_pgbouncer(&mut self) -> anyhow::Result<()> {
+        let Some(postgres) = self.instance("postgres").map(Instance::port) else {
+            return Ok(());
+        };
+        if self.given.iter().any(|(kind, ..)| *kind == Kind::PgBouncer) {
+            return Ok(());
+        }
+        if let Some(server) = pgbouncer::PgBouncer::find(postgres)? {
+            let instance = Instance::start(&self.run, Box::new(server))?;
+            self.missing.retain(|(kind, _)| *kind != Kind::PgBouncer);
+            self.instances.push((Kind::PgBouncer, instance));
+        }
+        Ok(())
+    }
+
+    /// The URL of a store's server, if it has one.
+    #[expect(dead_code, reason = "asked for by the benchmark")]
+    pub(crate) fn url(&self, store: Store) -> Option<String> {
+        let kind = store.kind()?;
+        let own = self
+            .instances
+            .iter()
+            .find(|(of, _)| *of == kind)
+            .map(|(_, it)| it.url());
+        own.or_else(|| {
+            self.given
+                .iter()
+                .find(|(of, ..)| *of == kind)
+                .map(|(_, url, _)| url.clone())
+        })
+    }
+
+    /// The environment that tells tests where the servers are.
+    pub(crate) fn exports(&self) -> Vec<(String, String)> {
+        let own = self
+            .instances
+            .iter()
+            .map(|(kind, it)| (kind.url_variable(), it.url()));
+        let given = self
+            .given
+            .iter()
+            .map(|(kind, url, _)| (kind.url_variable(), url.clone()));
+        let missing = self
+            .missing
+            .iter()
+            .map(|(kind, _)| (kind.variable(), "unavailable".to_owned()));
+        let xtask = env::current_exe().ok().map(|path| {
+            (
+                "SHEDLOCK_TEST_XTASK".to_owned(),
+                path.to_string_lossy().into_owned(),
+            )
+        });
+        own.chain(given).chain(missing).chain(xtask).collect()
+    }
+
+    /// What was started, given or not to be had.
+    pub(crate) fn seen(&self) -> Vec<Seen<'_>> {
+        let own = self.instances.iter().map(|(kind, it)| Seen {
+            kind: *kind,
+            version: Ok(it.version()),
+        });
+        let given = self.given.iter().map(|(kind, _, version)| Seen {
+            kind: *kind,
+            version: Ok(version),
+        });
+        let missing = self.missing.iter().map(|(kind, why)| Seen {
+            kind: *kind,
+            version: Err(why),
+        });
+        own.chain(given).chain(missing).collect()
+    }
+
+    /// The folder and processes of this run.
+    pub(crate) fn run(&self) -> &RunDir {
+        &self.run
+    }
+
+    fn instance(&self, name: &str) -> Option<&Instance> {
+        self.instances
+            .iter()
+            .map(|(_, it)| it)
+            .find(|it| it.name() == name)
+    }
+
+    fn instance_mut(&mut self, name: &str) -> Option<(&mut Instance, &RunDir)> {
+        let run = &self.run;
+        let found = self
+            .instances
+            .iter_mut()
+            .map(|(_, it)| it)
+            .find(|it| it.name() == name)?;
+        Some((found, run))
+    }
+}

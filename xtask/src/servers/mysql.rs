@@ -1,0 +1,162 @@
+//! MySQL itself, not MariaDB under its name: installed, or Debian sid's in a folder of our own.
+
+use super::instance::Server;
+use super::mariadb::option;
+use super::probe;
+use super::profile::{Durability, Profile};
+use super::run_dir::{Ending, RunDir};
+use crate::host::{self, Account};
+use rustix::process::Signal;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// An installed MySQL.
+pub(crate) struct Mysql {
+    program: Program,
+    settings: Vec<String>,
+}
+
+/// How `mysqld` is called.
+enum Program {
+    /// As the system has it.
+    Installed(PathBuf),
+    /// From a folder with a system of its own, by that system's loader.
+    Extracted {
+        root: PathBuf,
+        loader: PathBuf,
+        libraries: PathBuf,
+    },
+}
+
+impl Mysql {
+    /// The one that is installed, else the one extracted into `root`, if any.
+    pub(crate) fn find(profile: &Profile, root: &Path) -> anyhow::Result<Option<Self>> {
+        let Some(program) = installed().or_else(|| extracted(root)) else {
+            return Ok(None);
+        };
+        let mut settings = Vec::new();
+        if host::is_root() {
+            // The folder it comes from may be one that only root can enter.
+            settings.push("--user=root".to_owned());
+        }
+        if profile.durability == Durability::Off {
+            settings.push("--innodb-flush-log-at-trx-commit=0".to_owned());
+            settings.push("--sync-binlog=0".to_owned());
+        }
+        settings.extend(profile.extra_args.iter().cloned());
+        Ok(Some(Self { program, settings }))
+    }
+
+    fn mysqld(&self) -> Command {
+        match &self.program {
+            Program::Installed(daemon) => {
+                let mut command = Command::new(daemon);
+                command.arg("--no-defaults");
+                command
+            }
+            Program::Extracted {
+                root,
+                loader,
+                libraries,
+            } => {
+                let share = root.join("usr/share/mysql");
+                let mut command = Command::new(loader);
+                command
+                    .arg("--library-path")
+                    .arg(libraries)
+                    .arg(root.join("usr/sbin/mysqld"))
+                    .arg("--no-defaults")
+                    .arg(option("basedir", &root.join("usr")))
+                    .arg(option("character-sets-dir", &share.join("charsets")))
+                    .arg(option("lc-messages-dir", &share))
+                    .arg(option("plugin-dir", &root.join("usr/lib/mysql/plugin")));
+                command
+            }
+        }
+    }
+}
+
+impl Server for Mysql {
+    fn name(&self) -> &'static str {
+        "mysql"
+    }
+
+    fn account(&self) -> Option<Account> {
+        None
+    }
+
+    fn init(&self, run: &RunDir, home: &Path) -> anyhow::Result<()> {
+        let mut initialize = self.mysqld();
+        initialize
+            .arg("--initialize-insecure")
+            .arg(option("datadir", &home.join("data")))
+            .arg("--secure-file-priv=")
+            .args(&self.settings)
+            .current_dir(home);
+        run.complete(
+            "mysql-init",
+            &home.with_extension("init.log"),
+            &mut initialize,
+        )
+    }
+
+    fn command(&self, home: &Path, port: u16) -> Command {
+        let mut command = self.mysqld();
+        command
+            .arg(option("datadir", &home.join("data")))
+            .arg(option("socket", &home.join("s.sock")))
+            .arg(option("pid-file", &home.join("pid")))
+            .args([
+                "--secure-file-priv=",
+                "--mysqlx=OFF",
+                "--performance-schema=OFF",
+            ])
+            .args(["--bind-address=127.0.0.1", "--max-connections=300"])
+            .arg(format!("--port={port}"))
+            .args(&self.settings);
+        command
+    }
+
+    fn url(&self, port: u16) -> String {
+        format!("mysql://root@127.0.0.1:{port}/mysql")
+    }
+
+    fn probe(&self, port: u16) -> anyhow::Result<String> {
+        probe::mysql("127.0.0.1", port)
+    }
+
+    fn ending(&self) -> Ending {
+        Ending::Kill
+    }
+
+    fn shutdown(&self) -> Signal {
+        Signal::TERM
+    }
+}
+
+/// A `mysqld` that is not MariaDB under the old name.
+fn installed() -> Option<Program> {
+    let daemon = host::find_program("mysqld")?;
+    let said = host::output(Command::new(&daemon).args(["--no-defaults", "--version"])).ok()?;
+    (!said.contains("MariaDB")).then_some(Program::Installed(daemon))
+}
+
+fn extracted(root: &Path) -> Option<Program> {
+    if !host::is_program(&root.join("usr/sbin/mysqld")) {
+        return None;
+    }
+    let libraries = root.join("usr/lib").read_dir().ok()?.find_map(|entry| {
+        let path = entry.ok()?.path();
+        path.join("libc.so.6").exists().then_some(path)
+    })?;
+    let loader = libraries.read_dir().ok()?.find_map(|entry| {
+        let path = entry.ok()?.path();
+        let name = path.file_name()?.to_str()?.to_owned();
+        (name.starts_with("ld-linux") && host::is_program(&path)).then_some(path)
+    })?;
+    Some(Program::Extracted {
+        root: root.to_owned(),
+        loader,
+        libraries,
+    })
+}

@@ -1,0 +1,99 @@
+//! PgBouncer in transaction pooling before a PostgreSQL of ours: each transaction may meet
+//! another server connection, so that session state and named statements cannot be relied on.
+
+use super::instance::Server;
+use super::postgres::USER;
+use super::probe;
+use super::run_dir::{Ending, RunDir};
+use crate::host::{self, Account};
+use anyhow::Context as _;
+use rustix::process::Signal;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// What `apt-get` knows it by.
+pub(crate) const PACKAGE: &str = "pgbouncer";
+
+/// An installed PgBouncer.
+pub(crate) struct PgBouncer {
+    program: PathBuf,
+    account: Option<Account>,
+    postgres: u16,
+}
+
+impl PgBouncer {
+    /// The one that is installed, if any, for the PostgreSQL on port `postgres`.
+    pub(crate) fn find(postgres: u16) -> anyhow::Result<Option<Self>> {
+        let Some(program) = host::find_program("pgbouncer") else {
+            return Ok(None);
+        };
+        Ok(Some(Self {
+            program,
+            account: Account::for_server(USER)?,
+            postgres,
+        }))
+    }
+
+    fn configuration(&self, home: &Path, port: u16) -> String {
+        let home = home.display();
+        // sqlx sets extra_float_digits for each connection, which PgBouncer refuses unless told.
+        format!(
+            "[databases]\n\
+             * = host=127.0.0.1 port={postgres} user={USER}\n\
+             [pgbouncer]\n\
+             listen_addr = 127.0.0.1\n\
+             listen_port = {port}\n\
+             unix_socket_dir = {home}\n\
+             auth_type = trust\n\
+             auth_file = {home}/users\n\
+             pool_mode = transaction\n\
+             default_pool_size = 10\n\
+             max_client_conn = 1000\n\
+             ignore_startup_parameters = extra_float_digits\n",
+            postgres = self.postgres,
+        )
+    }
+}
+
+impl Server for PgBouncer {
+    fn name(&self) -> &'static str {
+        "pgbouncer"
+    }
+
+    fn account(&self) -> Option<Account> {
+        self.account
+    }
+
+    fn init(&self, _run: &RunDir, home: &Path) -> anyhow::Result<()> {
+        let users = home.join("users");
+        fs::write(&users, format!("\"{USER}\" \"\"\n"))
+            .with_context(|| format!("{} could not be written", users.display()))
+    }
+
+    fn command(&self, home: &Path, port: u16) -> Command {
+        let mut command = Command::new(&self.program);
+        let file = home.join("pgbouncer.ini");
+        // Written here since the port is known here; if that fails, so does the start.
+        let _ = fs::write(&file, self.configuration(home, port));
+        command.arg(file);
+        command
+    }
+
+    fn url(&self, port: u16) -> String {
+        format!("postgres://{USER}@127.0.0.1:{port}/postgres")
+    }
+
+    fn probe(&self, port: u16) -> anyhow::Result<String> {
+        probe::postgres("127.0.0.1", port, USER, "postgres")
+            .map(|behind| format!("in front of {behind}"))
+    }
+
+    fn ending(&self) -> Ending {
+        Ending::Kill
+    }
+
+    fn shutdown(&self) -> Signal {
+        Signal::TERM
+    }
+}

@@ -1,0 +1,342 @@
+//! Where each server that is asked for comes from: decided before anything is started.
+
+use super::instance::Server;
+use super::mariadb::Mariadb;
+use super::mysql::Mysql;
+use super::postgres::Postgres;
+use super::profile::Profile;
+use super::{debian, mariadb, pgbouncer, postgres, probe, sid};
+use crate::host;
+use anyhow::{Context as _, bail, ensure};
+use clap::ValueEnum;
+use std::env;
+use std::fs::File;
+use url::Url;
+
+/// What locks can be kept in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Store {
+    /// PostgreSQL.
+    Postgres,
+    /// MariaDB.
+    Mariadb,
+    /// MySQL 8 or later.
+    Mysql,
+    /// SQLite, which comes with its crate.
+    Sqlite,
+    /// The in-memory provider.
+    Memory,
+}
+
+/// A server that tests talk to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// PostgreSQL.
+    Postgres,
+    /// PgBouncer before that PostgreSQL.
+    PgBouncer,
+    /// MariaDB.
+    Mariadb,
+    /// MariaDB whose time zone is not UTC.
+    MariadbTz,
+    /// MySQL 8 or later.
+    Mysql,
+}
+
+/// Where every server comes from.
+pub(crate) struct Plan {
+    /// One each, in the order of [`Kind`].
+    pub(crate) offers: Vec<(Kind, Offer)>,
+}
+
+/// Where one server comes from.
+pub(crate) enum Offer {
+    /// The environment names one that is up.
+    Given {
+        /// Where it is.
+        url: String,
+        /// What it says it is.
+        version: String,
+    },
+    /// We start one.
+    Ours(Box<dyn Server>),
+    /// It cannot be had, and tests can do without.
+    Missing(String),
+}
+
+impl Store {
+    /// All of them.
+    pub(crate) const ALL: [Self; 5] = [
+        Self::Postgres,
+        Self::Mariadb,
+        Self::Mysql,
+        Self::Sqlite,
+        Self::Memory,
+    ];
+
+    /// The word for it on the command line and in `SHEDLOCK_TEST_STORES`.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Postgres => "postgres",
+            Self::Mariadb => "mariadb",
+            Self::Mysql => "mysql",
+            Self::Sqlite => "sqlite",
+            Self::Memory => "memory",
+        }
+    }
+
+    /// Its server, if it has one.
+    pub(crate) fn kind(self) -> Option<Kind> {
+        match self {
+            Self::Postgres => Some(Kind::Postgres),
+            Self::Mariadb => Some(Kind::Mariadb),
+            Self::Mysql => Some(Kind::Mysql),
+            Self::Sqlite | Self::Memory => None,
+        }
+    }
+
+    fn kinds(self, companions: bool) -> Vec<Kind> {
+        let companion = match self {
+            Self::Postgres if companions => Some(Kind::PgBouncer),
+            Self::Mariadb if companions => Some(Kind::MariadbTz),
+            _ => None,
+        };
+        self.kind().into_iter().chain(companion).collect()
+    }
+}
+
+impl Kind {
+    /// The word for it in messages.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Postgres => "PostgreSQL",
+            Self::PgBouncer => "PgBouncer",
+            Self::Mariadb => "MariaDB",
+            Self::MariadbTz => "MariaDB at +05:30",
+            Self::Mysql => "MySQL",
+        }
+    }
+
+    /// The variable that says `unavailable` where there is none.
+    pub(crate) fn variable(self) -> String {
+        let name = match self {
+            Self::Postgres => "POSTGRES",
+            Self::PgBouncer => "PGBOUNCER",
+            Self::Mariadb => "MARIADB",
+            Self::MariadbTz => "MARIADB_TZ",
+            Self::Mysql => "MYSQL",
+        };
+        format!("SHEDLOCK_TEST_{name}")
+    }
+
+    /// The variable that holds its URL.
+    pub(crate) fn url_variable(self) -> String {
+        format!("{}_URL", self.variable())
+    }
+}
+
+impl Plan {
+    /// Decides, and installs what is missing where that is allowed and possible.
+    ///
+    /// A store that is asked for by name and cannot be had is an error, after all have been
+    /// looked for. One that the registries may lack (MySQL), and what only stands beside a
+    /// store, may miss.
+    pub(crate) fn make(stores: &[Store], profile: &Profile) -> anyhow::Result<Self> {
+        let kinds: Vec<Kind> = stores
+            .iter()
+            .flat_map(|store| store.kinds(profile.companions))
+            .collect();
+        if !profile.no_install {
+            install_missing(&kinds, profile)?;
+        }
+        let mut offers = Vec::new();
+        let mut lacking = Vec::new();
+        for kind in kinds {
+            match offer(kind, profile) {
+                Ok(Offer::Missing(why)) if !profile.may_miss(kind) => {
+                    lacking.push(format!("{}: {why}", kind.name()));
+                }
+                Ok(offer) => offers.push((kind, offer)),
+                Err(error) => lacking.push(format!("{}: {error:#}", kind.name())),
+            }
+        }
+        if lacking.is_empty() {
+            return Ok(Self { offers });
+        }
+        bail!(
+            "not every store that was asked for can be had:\n  {}",
+            lacking.join("\n  ")
+        )
+    }
+}
+
+/// Installs packages for the servers that are neither given nor found.
+fn install_missing(kinds: &[Kind], profile: &Profile) -> anyhow::Result<()> {
+    let mut packages = Vec::new();
+    let mut wants_mysql = false;
+    for kind in kinds.iter().filter(|kind| given_url(**kind).is_none()) {
+        match kind {
+            Kind::Postgres if Postgres::find(profile)?.is_none() => {
+                packages.push(postgres::PACKAGE)
+            }
+            Kind::Mariadb if Mariadb::find(profile)?.is_none() => packages.push(mariadb::PACKAGE),
+            Kind::PgBouncer if host::find_program("pgbouncer").is_none() => {
+                packages.push(pgbouncer::PACKAGE);
+            }
+            Kind::Mysql => wants_mysql = Mysql::find(profile, &sid::mysql_root()?)?.is_none(),
+            Kind::Postgres | Kind::Mariadb | Kind::PgBouncer | Kind::MariadbTz => {}
+        }
+    }
+    if (packages.is_empty() && !wants_mysql) || !debian::can_install() {
+        return Ok(());
+    }
+    let one_at_a_time = host::cache_dir()?.join("install.lock");
+    let lock = File::create(&one_at_a_time)
+        .with_context(|| format!("{} could not be made", one_at_a_time.display()))?;
+    lock.lock()
+        .context("the lock of the installation could not be taken")?;
+    let needs_mmdebstrap = wants_mysql && host::find_program(sid::PACKAGE).is_none();
+    packages.extend(needs_mmdebstrap.then_some(sid::PACKAGE));
+    // What could not be installed is missed, and told, when it is looked for again.
+    if !packages.is_empty()
+        && let Err(error) = debian::install(&packages)
+    {
+        eprintln!("xtask: {error:#}");
+    }
+    if wants_mysql && let Err(error) = sid::extract_mysql() {
+        eprintln!("xtask: MySQL is not to be had: {error:#}");
+    }
+    Ok(())
+}
+
+/// Looks for one server.
+fn offer(kind: Kind, profile: &Profile) -> anyhow::Result<Offer> {
+    if let Some(url) = given_url(kind) {
+        let version = version_at(kind, &url).with_context(|| {
+            format!("{} names a server that does not serve", kind.url_variable())
+        })?;
+        return Ok(Offer::Given { url, version });
+    }
+    let ours = match kind {
+        Kind::Postgres => Postgres::find(profile)?.map(boxed),
+        Kind::Mariadb => Mariadb::find(profile)?.map(boxed),
+        Kind::MariadbTz => Mariadb::find(profile)?
+            .map(Mariadb::in_another_zone)
+            .map(boxed),
+        Kind::Mysql => Mysql::find(profile, &sid::mysql_root()?)?.map(boxed),
+        // Made once the port of its PostgreSQL is known.
+        Kind::PgBouncer => None,
+    };
+    Ok(ours.map_or_else(|| Offer::Missing(what_to_do(kind)), Offer::Ours))
+}
+
+fn boxed(server: impl Server + 'static) -> Box<dyn Server> {
+    Box::new(server)
+}
+
+/// Why a server is missing and how to get it.
+fn what_to_do(kind: Kind) -> String {
+    let variable = kind.url_variable();
+    let package = match kind {
+        Kind::Postgres => postgres::PACKAGE,
+        Kind::Mariadb | Kind::MariadbTz => mariadb::PACKAGE,
+        Kind::PgBouncer => {
+            return format!(
+                "not installed, or PostgreSQL is not one of ours; on Debian `{}`, or set {variable}",
+                debian::by_hand(&[pgbouncer::PACKAGE])
+            );
+        }
+        Kind::Mysql => {
+            return format!(
+                "not installed; install mysqld 8 or later, or run `docker compose up --wait mysql` \
+                 and set {variable} as compose.yaml says (on Debian as root it comes by itself \
+                 where the registry has it)"
+            );
+        }
+    };
+    format!(
+        "not installed; on Debian `{}`, elsewhere install it so that its programs are in PATH, or \
+         run `docker compose up --wait` and set {variable} as compose.yaml says",
+        debian::by_hand(&[package])
+    )
+}
+
+fn given_url(kind: Kind) -> Option<String> {
+    env::var(kind.url_variable())
+        .ok()
+        .filter(|url| !url.is_empty())
+}
+
+/// What the server at a URL of the user's says it is; fails if nothing serves there.
+fn version_at(kind: Kind, url: &str) -> anyhow::Result<String> {
+    let url = Url::parse(url).context("the URL cannot be read")?;
+    let host = url
+        .host_str()
+        .context("the URL names no host")?
+        .trim_matches(['[', ']']);
+    let (default, is_postgres) = match kind {
+        Kind::Postgres | Kind::PgBouncer => (5432, true),
+        Kind::Mariadb | Kind::MariadbTz | Kind::Mysql => (3306, false),
+    };
+    let port = url.port().unwrap_or(default);
+    if is_postgres {
+        let database = Some(url.path().trim_start_matches('/')).filter(|name| !name.is_empty());
+        let user = url.username();
+        return probe::postgres(host, port, user, database.unwrap_or(user)).or_else(|error| {
+            // Our probe knows no passwords; the tests do.
+            let locked = error.to_string().contains("password");
+            ensure!(locked, error);
+            Ok("version not told without a password".to_owned())
+        });
+    }
+    let version = probe::mysql(host, port)?;
+    let is_mariadb = version.contains("MariaDB");
+    ensure!(
+        is_mariadb == (kind != Kind::Mysql),
+        "the server there is {version}, not {}",
+        kind.name()
+    );
+    Ok(version)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn companions_come_only_when_asked_for() {
+        assert_eq!(Store::Postgres.kinds(false), [Kind::Postgres]);
+        assert_eq!(
+            Store::Postgres.kinds(true),
+            [Kind::Postgres, Kind::PgBouncer]
+        );
+        assert_eq!(Store::Mariadb.kinds(true), [Kind::Mariadb, Kind::MariadbTz]);
+        assert!(Store::Sqlite.kinds(true).is_empty());
+    }
+
+    #[test]
+    fn names_on_the_command_line_are_those_in_the_environment() {
+        for store in Store::ALL {
+            let value = store.to_possible_value().unwrap();
+            assert_eq!(value.get_name(), store.name());
+        }
+    }
+
+    #[test]
+    fn variables_are_the_ones_that_tests_read() {
+        assert_eq!(
+            Kind::MariadbTz.url_variable(),
+            "SHEDLOCK_TEST_MARIADB_TZ_URL"
+        );
+        assert_eq!(Kind::Mysql.variable(), "SHEDLOCK_TEST_MYSQL");
+    }
+
+    #[test]
+    fn a_given_url_where_nothing_serves_is_refused() {
+        let port = super::super::port::free().unwrap();
+        let url = format!("postgres://u@127.0.0.1:{port}/d");
+        let said = format!("{:#}", version_at(Kind::Postgres, &url).unwrap_err());
+        assert!(said.contains("nothing answers"), "{said}");
+        assert!(version_at(Kind::Mysql, "nonsense").is_err());
+    }
+}

@@ -1,0 +1,141 @@
+//! PostgreSQL as it is installed: `/usr/lib/postgresql/*/bin`, the newest, or by `PATH`.
+
+use super::instance::Server;
+use super::probe;
+use super::profile::{Durability, Profile};
+use super::run_dir::{Ending, RunDir};
+use crate::host::{self, Account};
+use rustix::process::Signal;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// What `apt-get` knows it by.
+pub(crate) const PACKAGE: &str = "postgresql";
+
+/// The super-user of our instances, and the user that PostgreSQL runs as where we are root.
+pub(crate) const USER: &str = "postgres";
+
+/// An installed PostgreSQL.
+pub(crate) struct Postgres {
+    bin: PathBuf,
+    account: Option<Account>,
+    settings: Vec<String>,
+}
+
+impl Postgres {
+    /// The newest that is installed, if any.
+    pub(crate) fn find(profile: &Profile) -> anyhow::Result<Option<Self>> {
+        let Some(bin) = newest_bin().or_else(bin_by_path) else {
+            return Ok(None);
+        };
+        let mut settings = Vec::new();
+        if profile.durability == Durability::Off {
+            settings.extend(["-c", "fsync=off"].map(str::to_owned));
+        }
+        settings.extend(profile.extra_args.iter().cloned());
+        Ok(Some(Self {
+            bin,
+            account: Account::for_server(USER)?,
+            settings,
+        }))
+    }
+}
+
+impl Server for Postgres {
+    fn name(&self) -> &'static str {
+        "postgres"
+    }
+
+    fn account(&self) -> Option<Account> {
+        self.account
+    }
+
+    fn init(&self, run: &RunDir, home: &Path) -> anyhow::Result<()> {
+        let mut initdb = Command::new(self.bin.join("initdb"));
+        initdb
+            .args([
+                "-A",
+                "trust",
+                "-U",
+                USER,
+                "-E",
+                "UTF8",
+                "--locale=C",
+                "--no-sync",
+                "-D",
+            ])
+            .arg(home.join("data"))
+            .current_dir(home);
+        if let Some(account) = self.account {
+            account.apply(&mut initdb);
+        }
+        run.complete(
+            "postgres-init",
+            &home.with_extension("init.log"),
+            &mut initdb,
+        )
+    }
+
+    fn command(&self, home: &Path, port: u16) -> Command {
+        let mut command = Command::new(self.bin.join("postgres"));
+        command
+            .arg("-D")
+            .arg(home.join("data"))
+            .args(["-p", &port.to_string()])
+            .args([
+                "-c",
+                "listen_addresses=127.0.0.1",
+                "-c",
+                "max_connections=300",
+                "-c",
+            ])
+            .arg(format!("unix_socket_directories={}", home.display()))
+            .args(&self.settings);
+        command
+    }
+
+    fn url(&self, port: u16) -> String {
+        format!("postgres://{USER}@127.0.0.1:{port}/postgres")
+    }
+
+    fn probe(&self, port: u16) -> anyhow::Result<String> {
+        probe::postgres("127.0.0.1", port, USER, "postgres")
+    }
+
+    fn ending(&self) -> Ending {
+        Ending::Quit
+    }
+
+    fn shutdown(&self) -> Signal {
+        // "Fast": clients are cut off, not waited for.
+        Signal::INT
+    }
+}
+
+/// Debian's folders, one a major version.
+fn newest_bin() -> Option<PathBuf> {
+    let versions = fs::read_dir("/usr/lib/postgresql").ok()?;
+    versions
+        .filter_map(|entry| {
+            let entry = entry.ok()?;
+            let version: u32 = entry.file_name().to_str()?.parse().ok()?;
+            let bin = entry.path().join("bin");
+            is_complete(&bin).then_some((version, bin))
+        })
+        .max()
+        .map(|(_, bin)| bin)
+}
+
+/// Where the `postgres` of `PATH` really lives: its `initdb` need not be linked there.
+fn bin_by_path() -> Option<PathBuf> {
+    let program = fs::canonicalize(host::find_program("postgres")?).ok()?;
+    let bin = program.parent()?.to_owned();
+    is_complete(&bin).then_some(bin)
+}
+
+fn is_complete(bin: &Path) -> bool {
+    ["postgres", "initdb"]
+        .iter()
+        .all(|name| host::is_program(&bin.join(name)))
+}

@@ -1,0 +1,173 @@
+//! Whether a server answers, and which version it says it is: just enough of each protocol.
+
+use anyhow::{Context as _, bail};
+use std::io::{Read, Write as _};
+use std::net::{TcpStream, ToSocketAddrs as _};
+use std::time::Duration;
+
+/// How long one question may take.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// The version of the PostgreSQL (or what speaks for one) at this address.
+///
+/// Fails if it does not let `user` in without a password.
+pub(crate) fn postgres(
+    host: &str,
+    port: u16,
+    user: &str,
+    database: &str,
+) -> anyhow::Result<String> {
+    let mut stream = connect(host, port)?;
+    let mut hello = Vec::from(196_608_i32.to_be_bytes());
+    for word in ["user", user, "database", database, ""] {
+        hello.extend_from_slice(word.as_bytes());
+        hello.push(0);
+    }
+    let length = i32::try_from(hello.len() + 4).context("too long a greeting")?;
+    stream
+        .write_all(&[&length.to_be_bytes()[..], &hello].concat())
+        .context("it hung up")?;
+    postgres_version(&mut stream)
+}
+
+/// The version of the MySQL or MariaDB at this address: it greets first, with no password.
+pub(crate) fn mysql(host: &str, port: u16) -> anyhow::Result<String> {
+    mysql_version(&mut connect(host, port)?)
+}
+
+fn connect(host: &str, port: u16) -> anyhow::Result<TcpStream> {
+    let address = (host, port)
+        .to_socket_addrs()
+        .with_context(|| format!("{host} has no address"))?
+        .next()
+        .with_context(|| format!("{host} has no address"))?;
+    let stream = TcpStream::connect_timeout(&address, PATIENCE)
+        .with_context(|| format!("nothing answers at {address}"))?;
+    stream
+        .set_read_timeout(Some(PATIENCE))
+        .context("a socket without a time-out")?;
+    Ok(stream)
+}
+
+fn postgres_version(stream: &mut impl Read) -> anyhow::Result<String> {
+    let mut version = None;
+    loop {
+        let mut head = [0; 5];
+        stream.read_exact(&mut head).context("no answer")?;
+        let [kind, length @ ..] = head;
+        let body = (i32::from_be_bytes(length) - 4)
+            .try_into()
+            .context("a malformed answer")?;
+        let mut bytes = Vec::new();
+        stream
+            .take(body)
+            .read_to_end(&mut bytes)
+            .context("half an answer")?;
+        match kind {
+            b'R' if bytes != [0; 4] => bail!("it asks for a password"),
+            b'S' => {
+                let mut words = bytes.split(|byte| *byte == 0);
+                if words.next() == Some(b"server_version") {
+                    version = words
+                        .next()
+                        .map(|word| String::from_utf8_lossy(word).into_owned());
+                }
+            }
+            b'E' => bail!("it says: {}", postgres_message(&bytes)),
+            b'Z' => return version.context("it does not tell its version"),
+            _ => {}
+        }
+    }
+}
+
+/// The message among the fields of an error, each of which has a letter before it.
+fn postgres_message(fields: &[u8]) -> String {
+    fields
+        .split(|byte| *byte == 0)
+        .find_map(|field| field.strip_prefix(b"M"))
+        .map_or_else(String::new, |message| {
+            String::from_utf8_lossy(message).into_owned()
+        })
+}
+
+fn mysql_version(stream: &mut impl Read) -> anyhow::Result<String> {
+    let mut head = [0; 4];
+    stream.read_exact(&mut head).context("no greeting")?;
+    let length = u64::from(head[0]) | u64::from(head[1]) << 8 | u64::from(head[2]) << 16;
+    let mut greeting = Vec::new();
+    stream
+        .take(length)
+        .read_to_end(&mut greeting)
+        .context("half a greeting")?;
+    let Some((10, rest)) = greeting.split_first().map(|(first, rest)| (*first, rest)) else {
+        bail!(
+            "it refuses: {}",
+            String::from_utf8_lossy(greeting.get(3..).unwrap_or_default())
+        );
+    };
+    let version = rest.split(|byte| *byte == 0).next().unwrap_or_default();
+    let version = String::from_utf8_lossy(version);
+    // MariaDB 10 poses as a replica of MySQL 5.5 before it says who it is.
+    Ok(version
+        .strip_prefix("5.5.5-")
+        .unwrap_or(&version)
+        .to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn message(kind: u8, body: &[u8]) -> Vec<u8> {
+        let length = i32::try_from(body.len() + 4).unwrap().to_be_bytes();
+        [&[kind], &length[..], body].concat()
+    }
+
+    #[test]
+    fn postgres_is_ready_only_when_it_says_so() {
+        let trusted = message(b'R', &[0; 4]);
+        let version = message(b'S', b"server_version\x0015.3 (Debian 15.3-0)\0");
+        let other = message(b'S', b"TimeZone\0UTC\0");
+        let ready = message(b'Z', b"I");
+        let said = [&trusted[..], &other, &version, &ready].concat();
+        assert_eq!(
+            postgres_version(&mut &said[..]).unwrap(),
+            "15.3 (Debian 15.3-0)"
+        );
+        let cut = [&trusted[..], &version].concat();
+        assert!(postgres_version(&mut &cut[..]).is_err());
+    }
+
+    #[test]
+    fn postgres_refusals_are_told() {
+        let starting = message(
+            b'E',
+            b"SFATAL\0C57P03\0Mthe database system is starting up\0\0",
+        );
+        let said = postgres_version(&mut &starting[..])
+            .unwrap_err()
+            .to_string();
+        assert!(
+            said.contains("the database system is starting up"),
+            "{said}"
+        );
+        let asks = message(b'R', &10_i32.to_be_bytes());
+        let said = postgres_version(&mut &asks[..]).unwrap_err().to_string();
+        assert!(said.contains("password"), "{said}");
+    }
+
+    #[test]
+    fn mysql_greetings_tell_who_it_is() {
+        let greeting = |body: &[u8]| {
+            let said = [&[u8::try_from(body.len()).unwrap(), 0, 0, 0][..], body].concat();
+            mysql_version(&mut &said[..])
+        };
+        assert_eq!(greeting(b"\x0a9.7.0\0rest").unwrap(), "9.7.0");
+        let maria = greeting(b"\x0a5.5.5-10.11.11-MariaDB-0+deb12u1\0rest").unwrap();
+        assert_eq!(maria, "10.11.11-MariaDB-0+deb12u1");
+        let refused = greeting(b"\xff\x69\x04Host is blocked")
+            .unwrap_err()
+            .to_string();
+        assert!(refused.contains("Host is blocked"), "{refused}");
+    }
+}

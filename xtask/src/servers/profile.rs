@@ -1,0 +1,40 @@
+//! How servers are set up for one purpose.
+
+use super::plan::Kind;
+
+/// How servers are set up.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Profile {
+    /// What a commit promises.
+    pub(crate) durability: Durability,
+    /// Appended to the command line of every server; for one store at a time, since each has its
+    /// own words.
+    pub(crate) extra_args: Vec<String>,
+    /// Also what stands beside a store in the full test: PgBouncer, a MariaDB in another zone.
+    pub(crate) companions: bool,
+    /// Do not install what is missing, even where we could.
+    pub(crate) no_install: bool,
+    /// Do without MySQL where the registries do not have it.
+    pub(crate) mysql_may_miss: bool,
+}
+
+impl Profile {
+    /// Whether the tests can do without this server, and say so.
+    pub(crate) fn may_miss(&self, kind: Kind) -> bool {
+        match kind {
+            Kind::Postgres | Kind::Mariadb => false,
+            Kind::Mysql => self.mysql_may_miss,
+            Kind::PgBouncer | Kind::MariadbTz => true,
+        }
+    }
+}
+
+/// What a commit promises.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Durability {
+    /// As the server ships: a commit is on disk before it is answered.
+    #[default]
+    AsShipped,
+    /// A commit is answered before it is on disk. Only for measuring what the disk costs.
+    Off,
+}

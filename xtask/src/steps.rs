@@ -1,0 +1,180 @@
+//! Steps of a longer task: named, timed, and told of at the end.
+
+use crate::servers::RunDir;
+use crate::servers::run_dir::Ending;
+use anyhow::Context as _;
+use std::io::{BufRead as _, BufReader};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// The folder of the workspace.
+pub(crate) fn workspace_root() -> &'static Path {
+    // The folder of this crate was known when it was built, and `cargo xtask` builds it anew.
+    let own = Path::new(env!("CARGO_MANIFEST_DIR"));
+    own.parent().unwrap_or(own)
+}
+
+/// The cargo that started this one.
+pub(crate) fn cargo() -> Command {
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.current_dir(workspace_root());
+    // What `cargo run` has set for us is not meant for another build.
+    for (name, _) in std::env::vars_os() {
+        let name = name.to_string_lossy();
+        if name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_") {
+            command.env_remove(&*name);
+        }
+    }
+    command
+}
+
+/// What was done so far.
+pub(crate) struct Steps {
+    done: Vec<Step>,
+}
+
+struct Step {
+    name: String,
+    outcome: Outcome,
+    seconds: f64,
+}
+
+/// How a step went.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// As it should.
+    Passed,
+    /// Not, and why, in a few words.
+    Failed(String),
+    /// It was not done, and why.
+    Skipped(String),
+}
+
+impl Steps {
+    /// None yet.
+    pub(crate) fn new() -> Self {
+        Self { done: Vec::new() }
+    }
+
+    /// Does one; an error counts as its failure, and the next step is done all the same.
+    pub(crate) fn run(&mut self, name: &str, step: impl FnOnce() -> anyhow::Result<Outcome>) {
+        println!("\n=== {name}");
+        let begun = Instant::now();
+        let outcome = step().unwrap_or_else(|error| Outcome::Failed(format!("{error:#}")));
+        self.add(name, outcome, begun.elapsed());
+    }
+
+    /// Notes one that was done elsewhere.
+    pub(crate) fn add(&mut self, name: &str, outcome: Outcome, took: Duration) {
+        let step = Step {
+            name: name.to_owned(),
+            outcome,
+            seconds: took.as_secs_f64(),
+        };
+        println!("=== {}", step.line(name.len()));
+        self.done.push(step);
+    }
+
+    /// Whether none has failed.
+    pub(crate) fn all_passed(&self) -> bool {
+        !self
+            .done
+            .iter()
+            .any(|step| matches!(step.outcome, Outcome::Failed(_)))
+    }
+
+    /// A table of all.
+    pub(crate) fn summary(&self) -> String {
+        let width = self
+            .done
+            .iter()
+            .map(|step| step.name.len())
+            .max()
+            .unwrap_or_default();
+        self.done
+            .iter()
+            .map(|step| step.line(width) + "\n")
+            .collect()
+    }
+}
+
+impl Step {
+    fn line(&self, width: usize) -> String {
+        let (result, why) = match &self.outcome {
+            Outcome::Passed => ("ok", ""),
+            Outcome::Failed(why) => ("FAILED", &**why),
+            Outcome::Skipped(why) => ("not done", &**why),
+        };
+        let line = format!(
+            "{:width$}  {result:8}  {:6.1} s  {why}",
+            self.name, self.seconds
+        );
+        line.trim_end().to_owned()
+    }
+}
+
+/// Runs `command` as part of `run`, its output being ours; fails if it does.
+pub(crate) fn complete(run: &RunDir, command: &mut Command) -> anyhow::Result<Outcome> {
+    let mut child = run.spawn("step", Ending::Terminate, command.stdin(Stdio::null()))?;
+    let status = child.wait().context("the step could not be waited for")?;
+    run.forget("step", Ending::Terminate);
+    Ok(if status.success() {
+        Outcome::Passed
+    } else {
+        Outcome::Failed(status.to_string())
+    })
+}
+
+/// The same, and every line that it prints on standard output is shown to `read`, too.
+pub(crate) fn complete_read(
+    run: &RunDir,
+    command: &mut Command,
+    mut read: impl FnMut(&str),
+) -> anyhow::Result<Outcome> {
+    let command = command.stdin(Stdio::null()).stdout(Stdio::piped());
+    let mut child = run.spawn("step", Ending::Terminate, command)?;
+    let mut lines = BufReader::new(child.stdout.take().context("no pipe to the step")?);
+    let mut line = Vec::new();
+    while lines
+        .read_until(b'\n', &mut line)
+        .is_ok_and(|length| length > 0)
+    {
+        let text = String::from_utf8_lossy(&line);
+        print!("{text}");
+        read(&text);
+        line.clear();
+    }
+    let status = child.wait().context("the step could not be waited for")?;
+    run.forget("step", Ending::Terminate);
+    Ok(if status.success() {
+        Outcome::Passed
+    } else {
+        Outcome::Failed(status.to_string())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failed_step_fails_all_and_an_undone_one_does_not() {
+        let mut steps = Steps::new();
+        steps.run("one", || Ok(Outcome::Passed));
+        steps.run("two", || Ok(Outcome::Skipped("no tool".to_owned())));
+        assert!(steps.all_passed());
+        steps.run("three", || anyhow::bail!("broke"));
+        assert!(!steps.all_passed());
+        let summary = steps.summary();
+        assert_eq!(summary.lines().count(), 3);
+        assert!(
+            summary.contains("FAILED") && summary.contains("broke"),
+            "{summary}"
+        );
+        assert!(
+            summary.contains("not done") && summary.contains("no tool"),
+            "{summary}"
+        );
+    }
+}

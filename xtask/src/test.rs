@@ -1,0 +1,314 @@
+//! `cargo xtask test`: the databases, the checks and the tests.
+
+use crate::host;
+use crate::servers::{Profile, Servers, Store};
+use crate::steps::{self, Outcome, Steps};
+use anyhow::Context as _;
+use std::env;
+use std::ffi::OsString;
+use std::io::IsTerminal as _;
+use std::process::{Command, ExitCode};
+use std::time::Instant;
+
+/// Arguments of `cargo xtask test`.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Only the tests that need this store and those that need none; can be repeated. Everything,
+    /// with the checks of the code, if none is named.
+    #[arg(long = "store", value_name = "STORE", value_enum)]
+    stores: Vec<Store>,
+    /// Do not install what is missing.
+    #[arg(long)]
+    no_install: bool,
+    /// For `cargo test`, instead of the checks of the code.
+    #[arg(last = true, value_name = "ARGS")]
+    cargo_args: Vec<OsString>,
+}
+
+/// Programs of store clients that must not come with another store, or with the contract.
+const CLIENTS: [&str; 12] = [
+    "libsqlite3-sys",
+    "mongodb",
+    "mysql_async",
+    "postgres",
+    "redis",
+    "rusqlite",
+    "sqlx",
+    "sqlx-core",
+    "sqlx-mysql",
+    "sqlx-postgres",
+    "sqlx-sqlite",
+    "tokio-postgres",
+];
+
+/// The clients among them that a facade with `postgres` alone may have.
+const POSTGRES_CLIENTS: [&str; 3] = ["sqlx", "sqlx-core", "sqlx-postgres"];
+
+/// Runs it; the exit code tells whether all went well.
+pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let begun = Instant::now();
+    check_c_compiler()?;
+    let named = !args.stores.is_empty();
+    let stores = if named { &args.stores[..] } else { &Store::ALL };
+    let profile = Profile {
+        companions: true,
+        no_install: args.no_install,
+        mysql_may_miss: !named,
+        ..Profile::default()
+    };
+    let servers = Servers::start(stores, &profile)?;
+    let mut steps = Steps::new();
+    steps.add("servers", Outcome::Passed, begun.elapsed());
+    if !named && args.cargo_args.is_empty() {
+        check_code(&mut steps, &servers);
+    }
+    let mut counts = Counts::default();
+    steps.run("tests", || cargo_test(args, stores, &servers, &mut counts));
+    println!("\n{}", steps.summary());
+    println!("{}", tested(stores, &servers));
+    println!("total: {:.0} s", begun.elapsed().as_secs_f64());
+    println!(
+        "{} passed, {} failed, {} skipped",
+        counts.passed, counts.failed, counts.ignored
+    );
+    Ok(if steps.all_passed() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
+}
+
+/// All that is checked besides the tests.
+fn check_code(steps: &mut Steps, servers: &Servers) {
+    let mut cargo = |name: &str, args: &[&str], variables: &[(&str, &str)]| {
+        steps.run(name, || {
+            let mut command = steps::cargo();
+            command.args(args).envs(variables.iter().copied());
+            steps::complete(servers.run(), &mut command)
+        });
+    };
+    cargo("format", &["fmt", "--all", "--check"], &[]);
+    let clippy = [
+        "clippy",
+        "--workspace",
+        "--all-targets",
+        "--all-features",
+        "--",
+    ];
+    cargo("clippy", &[&clippy[..], &["-D", "warnings"]].concat(), &[]);
+    let doc = ["doc", "--workspace", "--no-deps", "--all-features"];
+    cargo("documentation", &doc, &[("RUSTDOCFLAGS", "-D warnings")]);
+    steps.run("facade with postgres alone", || {
+        let tree = [
+            "-p",
+            "shedlock",
+            "--no-default-features",
+            "--features",
+            "postgres",
+        ];
+        no_clients_but(&POSTGRES_CLIENTS, &tree)
+    });
+    steps.run("core without clients", || {
+        no_clients_but(&[], &["-p", "shedlock-core", "--all-features"])
+    });
+    steps.run("oldest supported Rust", || oldest_rust(servers));
+}
+
+/// SQLite is compiled from C. That there is a linker, this very program shows; headers may lack.
+fn check_c_compiler() -> anyhow::Result<()> {
+    let folder = tempfile::tempdir().context("no temporary folder could be made")?;
+    let source = folder.path().join("try.c");
+    std::fs::write(
+        &source,
+        "#include <stdio.h>\nint main(void) { return puts(\"\") < 0; }\n",
+    )
+    .with_context(|| format!("{} could not be written", source.display()))?;
+    let compiler = env::var_os("CC")
+        .filter(|name| !name.is_empty())
+        .unwrap_or_else(|| "cc".into());
+    let mut command = Command::new(&compiler);
+    command
+        .arg("-c")
+        .arg(&source)
+        .arg("-o")
+        .arg(folder.path().join("try.o"));
+    host::output(&mut command).map(drop).context(
+        "no working C compiler, which the bundled SQLite needs: on Debian \
+         `apt-get install -y gcc libc6-dev`, elsewhere install one or name it in CC",
+    )
+}
+
+/// Fails if a crate's normal dependencies have a store's client that is not in `allowed`.
+fn no_clients_but(allowed: &[&str], tree: &[&str]) -> anyhow::Result<Outcome> {
+    let listed = host::output(
+        steps::cargo()
+            .args(["tree", "-e", "normal", "--prefix", "none"])
+            .args(tree),
+    )?;
+    let found = unwanted(&listed, allowed);
+    Ok(if found.is_empty() {
+        Outcome::Passed
+    } else {
+        Outcome::Failed(format!("it brings {}", found.join(", ")))
+    })
+}
+
+/// The clients in what `cargo tree --prefix none` printed that are not allowed.
+fn unwanted(listed: &str, allowed: &[&str]) -> Vec<&'static str> {
+    let names: Vec<_> = listed
+        .lines()
+        .filter_map(|line| line.split(' ').next())
+        .collect();
+    CLIENTS
+        .into_iter()
+        .filter(|client| names.contains(client) && !allowed.contains(client))
+        .collect()
+}
+
+/// Checks with the oldest Rust that we say we support, where it is installed.
+fn oldest_rust(servers: &Servers) -> anyhow::Result<Outcome> {
+    let version = env!("CARGO_PKG_RUST_VERSION");
+    let installed = host::output(Command::new("rustup").args(["toolchain", "list"]));
+    let toolchain = installed.ok().and_then(|list| toolchain_of(&list, version));
+    let Some(toolchain) = toolchain else {
+        return Ok(Outcome::Skipped(format!(
+            "Rust {version} is not installed; `rustup toolchain install {version}`"
+        )));
+    };
+    let mut rustup = Command::new("rustup");
+    rustup
+        .args([
+            "run",
+            &toolchain,
+            "cargo",
+            "check",
+            "--workspace",
+            "--all-features",
+        ])
+        .current_dir(steps::workspace_root())
+        .env_remove("CARGO")
+        .env_remove("RUSTUP_TOOLCHAIN");
+    steps::complete(servers.run(), &mut rustup)
+}
+
+/// The toolchain of this version, such as `1.94.1-x86_64-unknown-linux-gnu`, in rustup's list.
+fn toolchain_of(list: &str, version: &str) -> Option<String> {
+    list.lines()
+        .filter_map(|line| line.split_whitespace().next())
+        .find(|name| {
+            name.strip_prefix(version)
+                .is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '-']))
+        })
+        .map(str::to_owned)
+}
+
+fn cargo_test(
+    args: &Args,
+    stores: &[Store],
+    servers: &Servers,
+    counts: &mut Counts,
+) -> anyhow::Result<Outcome> {
+    let names: Vec<_> = stores.iter().map(|store| store.name()).collect();
+    let mut command = steps::cargo();
+    command.args(["test", "--all-features", "--no-fail-fast"]);
+    if !args
+        .cargo_args
+        .iter()
+        .any(|arg| is_package(&arg.to_string_lossy()))
+    {
+        command.arg("--workspace");
+    }
+    command
+        .args(&args.cargo_args)
+        .env("SHEDLOCK_TEST_STORES", names.join(","))
+        .envs(servers.exports());
+    if env::var_os("CARGO_TERM_COLOR").is_none() && std::io::stdout().is_terminal() {
+        command.env("CARGO_TERM_COLOR", "always");
+    }
+    steps::complete_read(servers.run(), &mut command, |line| counts.add(line))
+}
+
+/// Whether an argument of `cargo test` narrows the packages.
+fn is_package(arg: &str) -> bool {
+    arg == "-p" || arg == "--package" || arg.starts_with("--package=")
+}
+
+/// What was tested and what was not, which must not be overlooked.
+fn tested(stores: &[Store], servers: &Servers) -> String {
+    let servers = servers.seen().into_iter().map(|seen| match seen.version {
+        Ok(version) => format!("{:18} tested: {version}\n", seen.kind.name()),
+        Err(why) => format!("{:18} NOT TESTED: {why}\n", seen.kind.name()),
+    });
+    let others = stores
+        .iter()
+        .filter(|store| store.kind().is_none())
+        .map(|store| format!("{:18} tested\n", store.name()));
+    servers.chain(others).collect()
+}
+
+/// Tests as their harness counts them.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Counts {
+    passed: u64,
+    failed: u64,
+    ignored: u64,
+}
+
+impl Counts {
+    /// Adds a line such as `test result: ok. 3 passed; 0 failed; 1 ignored; …`; no other line.
+    fn add(&mut self, line: &str) {
+        let Some(result) = line.strip_prefix("test result: ") else {
+            return;
+        };
+        let count = |word: &str| {
+            let before = result
+                .split(word)
+                .next()
+                .filter(|before| before.len() < result.len())?;
+            before.trim_end().rsplit(' ').next()?.parse::<u64>().ok()
+        };
+        self.passed += count("passed").unwrap_or_default();
+        self.failed += count("failed").unwrap_or_default();
+        self.ignored += count("ignored").unwrap_or_default();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_add_up_over_test_programs() {
+        let mut counts = Counts::default();
+        counts.add("running 4 tests");
+        counts.add("test result: ok. 3 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out");
+        counts.add("test result: FAILED. 5 passed; 2 failed; 0 ignored; 0 measured; finished");
+        assert_eq!(
+            counts,
+            Counts {
+                passed: 8,
+                failed: 2,
+                ignored: 1
+            }
+        );
+    }
+
+    #[test]
+    fn a_toolchain_is_found_by_its_version_alone() {
+        let list = "stable-x86_64\n1.9.0-x86_64\n1.94.1-x86_64 (active)\n";
+        assert_eq!(toolchain_of(list, "1.94").as_deref(), Some("1.94.1-x86_64"));
+        assert_eq!(toolchain_of("1.940.0-x86_64\n", "1.94"), None);
+        assert_eq!(
+            toolchain_of("1.94-x86_64\n", "1.94").as_deref(),
+            Some("1.94-x86_64")
+        );
+    }
+
+    #[test]
+    fn a_client_of_another_store_is_found_and_an_allowed_one_is_not() {
+        let tree =
+            "shedlock v0.1.0 (/w)\nsqlx-postgres v0.9.0\nsqlx-mysql v0.9.0\nsqlx v0.9.0 (*)\n";
+        assert_eq!(unwanted(tree, &POSTGRES_CLIENTS), ["sqlx-mysql"]);
+        assert_eq!(unwanted(tree, &[]), ["sqlx", "sqlx-mysql", "sqlx-postgres"]);
+    }
+}
