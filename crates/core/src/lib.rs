@@ -27,6 +27,7 @@ mod runtime;
 mod scope;
 mod slot;
 mod text;
+mod wrappers;
 
 use std::future::Future;
 use std::pin::Pin;
@@ -53,6 +54,7 @@ pub use request::{AttemptRequest, ExtendRequest, ForceUnlockRequest, ListRequest
 pub use runtime::{LostPolicy, LostReason, Release};
 pub use scope::{current_provider, set_global_provider, with_provider, with_provider_blocking};
 pub use slot::Slot;
+pub use wrappers::{PrefixProvider, TenantProvider, TenantRouter, TrackingProvider};
 
 /// A future that can be sent between threads: what the methods of [`LockProvider`] return, so that
 /// `Arc<dyn LockProvider>` works.

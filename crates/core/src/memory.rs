@@ -118,6 +118,7 @@ impl MemoryProvider {
 
     fn try_attempt(&self, request: &AttemptRequest) -> Result<Attempt, Error> {
         request.validate()?;
+        check_longest(request.lock_at_most_for())?;
         let mut records = self.lock();
         let now = self.clock.system_time();
         let locked_until = after(now, request.lock_at_most_for())?;
@@ -183,6 +184,7 @@ impl MemoryProvider {
         request
             .validate(lease.lock_at_least_for())
             .map_err(|e| e.with_lock(lease.name().as_str()))?;
+        check_longest(request.lock_at_most_for())?;
         let mut records = self.lock();
         let now = self.clock.system_time();
         match records.get_mut(lease.name()) {
@@ -294,6 +296,19 @@ fn after(instant: SystemTime, duration: Duration) -> Result<SystemTime, Error> {
     })
 }
 
+/// A hundred years, which every calendar here can show.
+const LONGEST: Duration = Duration::from_secs(100 * 366 * 86_400);
+
+fn check_longest(lock_at_most_for: Duration) -> Result<(), Error> {
+    if lock_at_most_for <= LONGEST {
+        return Ok(());
+    }
+    Err(Error::new(
+        ErrorKind::InvalidInput,
+        "lock_at_most_for is longer than a hundred years",
+    ))
+}
+
 fn slot_ahead(slot: Slot, now: SystemTime) -> Error {
     let now = crate::text::instant(now);
     Error::new(
@@ -383,7 +398,7 @@ impl LockProvider for MemoryProvider {
     fn capabilities(&self) -> Capabilities {
         let mut capabilities = Capabilities::new(ClockSource::Store);
         capabilities.durable = false;
-        capabilities.longest_lock_at_most_for = Duration::from_secs(100 * 366 * 86_400);
+        capabilities.longest_lock_at_most_for = LONGEST;
         capabilities
     }
 

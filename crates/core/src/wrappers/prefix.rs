@@ -1,0 +1,183 @@
+//! Namespaces.
+
+use std::sync::Arc;
+
+use crate::{
+    Attempt, AttemptRequest, BoxFuture, Capabilities, Error, ExtendRequest, Extension, ForceUnlock,
+    ForceUnlockRequest, Lease, ListRequest, LockDefaults, LockName, LockProvider, LockRecord,
+    Migration, ProviderIdentity, Unlock,
+};
+
+/// Puts the same text before every name, so that teams can share one store.
+///
+/// The prefix is taken as it is, with its separator if it is to have one. Choose prefixes none of
+/// which begins another ("billing:", "billing-eu:"), or their names can meet. Errors and the store
+/// show the whole name; leases, records and lists the name without the prefix.
+///
+/// ```
+/// use shedlock_core::{LockProvider, MemoryProvider, PrefixProvider};
+/// use std::sync::Arc;
+/// let provider = PrefixProvider::new(Arc::new(MemoryProvider::new()), "billing:")?;
+/// assert_eq!(provider.store(), "memory");
+/// # Ok::<(), shedlock_core::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct PrefixProvider {
+    inner: Arc<dyn LockProvider>,
+    prefix: LockName,
+}
+
+impl PrefixProvider {
+    /// Wraps a provider.
+    ///
+    /// # Errors
+    /// `InvalidInput` for a prefix that could not begin a name: empty, blank, or with control
+    /// characters.
+    pub fn new(inner: Arc<dyn LockProvider>, prefix: &str) -> Result<Self, Error> {
+        Ok(Self {
+            inner,
+            prefix: LockName::new(prefix)?,
+        })
+    }
+
+    fn inside(&self, name: &LockName) -> Result<LockName, Error> {
+        LockName::new(format!("{}{name}", self.prefix))
+    }
+
+    /// The name without the prefix, for names that have it.
+    fn outside(&self, name: &LockName) -> Option<LockName> {
+        let rest = name.as_str().strip_prefix(self.prefix.as_str())?;
+        LockName::new(rest).ok()
+    }
+
+    fn record_outside(&self, mut record: LockRecord) -> LockRecord {
+        if let Some(name) = self.outside(&record.name) {
+            record.name = name;
+        }
+        record
+    }
+}
+
+impl LockProvider for PrefixProvider {
+    fn attempt<'a>(&'a self, request: &'a AttemptRequest) -> BoxFuture<'a, Result<Attempt, Error>> {
+        Box::pin(async move {
+            let inner = request.clone().with_name(self.inside(request.name())?);
+            Ok(match self.inner.attempt(&inner).await? {
+                Attempt::Acquired(lease) => {
+                    Attempt::Acquired(lease.with_name(request.name().clone()))
+                }
+                Attempt::Skipped(skip) => Attempt::Skipped(skip),
+            })
+        })
+    }
+
+    fn withdraw<'a>(&'a self, request: &'a AttemptRequest) -> BoxFuture<'a, Result<bool, Error>> {
+        Box::pin(async move {
+            let inner = request.clone().with_name(self.inside(request.name())?);
+            self.inner.withdraw(&inner).await
+        })
+    }
+
+    fn extend<'a>(
+        &'a self,
+        lease: &'a Lease,
+        request: &'a ExtendRequest,
+    ) -> BoxFuture<'a, Result<Extension, Error>> {
+        Box::pin(async move {
+            let inner = lease.clone().with_name(self.inside(lease.name())?);
+            Ok(match self.inner.extend(&inner, request).await? {
+                Extension::Extended(extended) => {
+                    Extension::Extended(extended.with_name(lease.name().clone()))
+                }
+                Extension::Lost => Extension::Lost,
+            })
+        })
+    }
+
+    fn unlock<'a>(&'a self, lease: &'a Lease) -> BoxFuture<'a, Result<Unlock, Error>> {
+        Box::pin(async move {
+            let inner = lease.clone().with_name(self.inside(lease.name())?);
+            self.inner.unlock(&inner).await
+        })
+    }
+
+    fn inspect<'a>(
+        &'a self,
+        name: &'a LockName,
+    ) -> BoxFuture<'a, Result<Option<LockRecord>, Error>> {
+        Box::pin(async move {
+            let record = self.inner.inspect(&self.inside(name)?).await?;
+            Ok(record.map(|record| self.record_outside(record)))
+        })
+    }
+
+    fn list<'a>(
+        &'a self,
+        request: &'a ListRequest,
+    ) -> BoxFuture<'a, Result<Vec<LockRecord>, Error>> {
+        Box::pin(async move {
+            // Names with the prefix stand together in byte order, right behind the prefix itself.
+            let after = match request.after_name() {
+                Some(name) => self.inside(name)?,
+                None => self.prefix.clone(),
+            };
+            let page = self.inner.list(&request.clone().after(after)).await?;
+            Ok(page
+                .into_iter()
+                .take_while(|record| record.name.as_str().starts_with(self.prefix.as_str()))
+                .map(|record| self.record_outside(record))
+                .collect())
+        })
+    }
+
+    fn force_unlock<'a>(
+        &'a self,
+        request: &'a ForceUnlockRequest,
+    ) -> BoxFuture<'a, Result<ForceUnlock, Error>> {
+        Box::pin(async move {
+            let inner = request.clone().with_name(self.inside(request.name())?);
+            Ok(match self.inner.force_unlock(&inner).await? {
+                ForceUnlock::Freed(record) => ForceUnlock::Freed(self.record_outside(record)),
+                ForceUnlock::OwnerDiffers(record) => {
+                    ForceUnlock::OwnerDiffers(self.record_outside(record))
+                }
+                ForceUnlock::NotHeld => ForceUnlock::NotHeld,
+            })
+        })
+    }
+
+    fn check(&self) -> BoxFuture<'_, Result<(), Error>> {
+        self.inner.check()
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        let mut capabilities = self.inner.capabilities();
+        capabilities.longest_name = capabilities
+            .longest_name
+            .saturating_sub(self.prefix.as_str().len());
+        capabilities
+    }
+
+    fn identity(&self) -> ProviderIdentity {
+        self.inner.identity().scoped(self.prefix.as_str())
+    }
+
+    fn identity_of(&self, name: &LockName) -> ProviderIdentity {
+        match self.inside(name) {
+            Ok(inside) => self.inner.identity_of(&inside).scoped(self.prefix.as_str()),
+            Err(_) => self.identity(),
+        }
+    }
+
+    fn store(&self) -> &str {
+        self.inner.store()
+    }
+
+    fn defaults(&self) -> LockDefaults {
+        self.inner.defaults()
+    }
+
+    fn migrate(&self) -> BoxFuture<'_, Result<Migration, Error>> {
+        self.inner.migrate()
+    }
+}

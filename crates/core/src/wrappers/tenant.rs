@@ -1,0 +1,235 @@
+//! One provider per tenant.
+
+use std::any::Any;
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::OnceCell;
+
+use crate::{
+    Attempt, AttemptRequest, BoxFuture, Capabilities, Error, ErrorKind, ExtendRequest, Extension,
+    ForceUnlock, ForceUnlockRequest, Lease, ListRequest, LockName, LockProvider, LockRecord, Owner,
+    ProviderIdentity, Unlock,
+};
+
+/// Says which tenant a lock belongs to, and makes the provider of a tenant.
+pub trait TenantRouter: fmt::Debug + Send + Sync + 'static {
+    /// The tenant of this lock: from its name, or from the context of the call (a task-local).
+    ///
+    /// # Errors
+    /// `InvalidInput` where there is none.
+    fn tenant(&self, name: &LockName) -> Result<String, Error>;
+
+    /// Makes the provider of a tenant: once, at its first use; a failure is not remembered.
+    fn provider<'a>(
+        &'a self,
+        tenant: &'a str,
+    ) -> BoxFuture<'a, Result<Arc<dyn LockProvider>, Error>>;
+
+    /// What the providers of all tenants can do.
+    fn capabilities(&self) -> Capabilities;
+}
+
+/// Routes each lock to the provider of its tenant.
+///
+/// A lease remembers its tenant: unlock and extension go to the provider that granted it, whatever
+/// the router says by then. The same name of two tenants is two locks, for reentrancy too. Listing
+/// is per tenant: ask its provider.
+#[derive(Clone, Debug)]
+pub struct TenantProvider {
+    router: Arc<dyn TenantRouter>,
+    tenants: Arc<Mutex<HashMap<String, Made>>>,
+    /// Where attempts went that are not answered yet: asked again, they go there again.
+    under_way: Arc<Mutex<HashMap<Owner, String>>>,
+    identity: ProviderIdentity,
+}
+
+type Made = Arc<OnceCell<Arc<dyn LockProvider>>>;
+
+/// What a lease of ours carries.
+struct Routed {
+    provider: Arc<dyn LockProvider>,
+    inner: Option<Arc<dyn Any + Send + Sync>>,
+}
+
+impl TenantProvider {
+    /// A provider that makes the tenants' providers as they are needed.
+    pub fn new(router: Arc<dyn TenantRouter>) -> Self {
+        Self {
+            router,
+            tenants: Arc::default(),
+            under_way: Arc::default(),
+            identity: ProviderIdentity::unique(),
+        }
+    }
+
+    /// The provider of a tenant, made now if it was not needed before.
+    ///
+    /// # Errors
+    /// Whatever the router fails with.
+    pub async fn tenant(&self, tenant: &str) -> Result<Arc<dyn LockProvider>, Error> {
+        let made = lock(&self.tenants)
+            .entry(tenant.to_owned())
+            .or_default()
+            .clone();
+        made.get_or_try_init(|| self.router.provider(tenant))
+            .await
+            .cloned()
+    }
+
+    async fn of(&self, name: &LockName) -> Result<Arc<dyn LockProvider>, Error> {
+        self.tenant(&self.router.tenant(name)?).await
+    }
+
+    async fn of_attempt(&self, request: &AttemptRequest) -> Result<Arc<dyn LockProvider>, Error> {
+        let known = lock(&self.under_way).get(request.owner()).cloned();
+        let tenant = match known {
+            Some(tenant) => tenant,
+            None => {
+                let tenant = self.router.tenant(request.name())?;
+                lock(&self.under_way).insert(request.owner().clone(), tenant.clone());
+                tenant
+            }
+        };
+        self.tenant(&tenant).await
+    }
+
+    fn forget(&self, owner: &Owner) {
+        lock(&self.under_way).remove(owner);
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn routed(lease: Lease, provider: Arc<dyn LockProvider>) -> Lease {
+    let inner = lease.raw_state().cloned();
+    lease.with_state(Arc::new(Routed { provider, inner }))
+}
+
+/// The provider that granted this lease, and the lease as that provider knows it.
+fn unrouted(lease: &Lease) -> Result<(Arc<dyn LockProvider>, Lease), Error> {
+    let Some(routed) = lease.state::<Routed>() else {
+        return Err(Error::new(
+            ErrorKind::InvalidInput,
+            "this lease was not granted by a tenant provider",
+        )
+        .with_lock(lease.name().as_str()));
+    };
+    Ok((
+        routed.provider.clone(),
+        lease.clone().with_raw_state(routed.inner.clone()),
+    ))
+}
+
+impl LockProvider for TenantProvider {
+    fn attempt<'a>(&'a self, request: &'a AttemptRequest) -> BoxFuture<'a, Result<Attempt, Error>> {
+        Box::pin(async move {
+            let provider = match self.of_attempt(request).await {
+                Ok(provider) => provider,
+                Err(error) => {
+                    self.forget(request.owner());
+                    return Err(error);
+                }
+            };
+            let answer = provider.attempt(request).await;
+            if !matches!(&answer, Err(error) if error.is_unknown()) {
+                self.forget(request.owner());
+            }
+            Ok(match answer? {
+                Attempt::Acquired(lease) => Attempt::Acquired(routed(lease, provider)),
+                Attempt::Skipped(skip) => Attempt::Skipped(skip),
+            })
+        })
+    }
+
+    fn withdraw<'a>(&'a self, request: &'a AttemptRequest) -> BoxFuture<'a, Result<bool, Error>> {
+        Box::pin(async move {
+            let ended = self.of_attempt(request).await?.withdraw(request).await?;
+            self.forget(request.owner());
+            Ok(ended)
+        })
+    }
+
+    fn extend<'a>(
+        &'a self,
+        lease: &'a Lease,
+        request: &'a ExtendRequest,
+    ) -> BoxFuture<'a, Result<Extension, Error>> {
+        Box::pin(async move {
+            let (provider, inner) = unrouted(lease)?;
+            Ok(match provider.extend(&inner, request).await? {
+                Extension::Extended(lease) => Extension::Extended(routed(lease, provider)),
+                Extension::Lost => Extension::Lost,
+            })
+        })
+    }
+
+    fn unlock<'a>(&'a self, lease: &'a Lease) -> BoxFuture<'a, Result<Unlock, Error>> {
+        Box::pin(async move {
+            let (provider, inner) = unrouted(lease)?;
+            provider.unlock(&inner).await
+        })
+    }
+
+    fn inspect<'a>(
+        &'a self,
+        name: &'a LockName,
+    ) -> BoxFuture<'a, Result<Option<LockRecord>, Error>> {
+        Box::pin(async move { self.of(name).await?.inspect(name).await })
+    }
+
+    fn list<'a>(&'a self, _: &'a ListRequest) -> BoxFuture<'a, Result<Vec<LockRecord>, Error>> {
+        Box::pin(async {
+            Err(Error::new(
+                ErrorKind::Unsupported,
+                "locks are listed per tenant: ask the provider of one tenant",
+            )
+            .with_store(self.store()))
+        })
+    }
+
+    fn force_unlock<'a>(
+        &'a self,
+        request: &'a ForceUnlockRequest,
+    ) -> BoxFuture<'a, Result<ForceUnlock, Error>> {
+        Box::pin(async move { self.of(request.name()).await?.force_unlock(request).await })
+    }
+
+    /// Checks the stores of the tenants that were needed so far.
+    fn check(&self) -> BoxFuture<'_, Result<(), Error>> {
+        Box::pin(async move {
+            let made: Vec<_> = lock(&self.tenants)
+                .values()
+                .filter_map(|made| made.get().cloned())
+                .collect();
+            for provider in made {
+                provider.check().await?;
+            }
+            Ok(())
+        })
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        let mut capabilities = self.router.capabilities();
+        capabilities.list = false;
+        capabilities
+    }
+
+    fn identity(&self) -> ProviderIdentity {
+        self.identity.clone()
+    }
+
+    fn identity_of(&self, name: &LockName) -> ProviderIdentity {
+        match self.router.tenant(name) {
+            Ok(tenant) => self.identity.scoped(&tenant),
+            Err(_) => self.identity.clone(),
+        }
+    }
+
+    fn store(&self) -> &str {
+        "tenants"
+    }
+}

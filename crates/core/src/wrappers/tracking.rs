@@ -1,0 +1,185 @@
+//! Which locks this process holds.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use crate::clock::{Clock, Moment, SystemClock};
+use crate::{
+    Attempt, AttemptRequest, BoxFuture, Capabilities, Error, ExtendRequest, Extension, ForceUnlock,
+    ForceUnlockRequest, Lease, ListRequest, LockDefaults, LockName, LockProvider, LockRecord,
+    Migration, Owner, ProviderIdentity, Unlock,
+};
+
+/// Lists the leases that were taken through it and still run: for a health page, or to give back
+/// all of them at shutdown.
+///
+/// Clones share the list. A lease leaves it when it is unlocked, lost, or over; one whose unlock
+/// failed stays until it is over.
+///
+/// ```
+/// use shedlock_core::{Acquisition, Executor, LockConfig, MemoryProvider, TrackingProvider};
+/// use std::sync::Arc;
+/// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
+/// let tracking = TrackingProvider::new(Arc::new(MemoryProvider::new()));
+/// let executor = Executor::new(Arc::new(tracking.clone()));
+/// let held = executor.lock(&LockConfig::new("payroll").lock_at_most_for("10m")).await?;
+/// assert_eq!(tracking.held()[0].name().as_str(), "payroll");
+/// if let Acquisition::Acquired(lock) = held {
+///     lock.unlock().await;
+/// }
+/// assert!(tracking.held().is_empty());
+/// # Ok::<(), shedlock_core::Error>(()) }).unwrap();
+/// ```
+#[derive(Clone, Debug)]
+pub struct TrackingProvider {
+    inner: Arc<dyn LockProvider>,
+    clock: Arc<dyn Clock>,
+    held: Arc<Mutex<HashMap<Owner, Tracked>>>,
+}
+
+#[derive(Debug)]
+struct Tracked {
+    lease: Lease,
+    over: Moment,
+}
+
+impl TrackingProvider {
+    /// Wraps a provider.
+    pub fn new(inner: Arc<dyn LockProvider>) -> Self {
+        Self::with_clock(inner, Arc::new(SystemClock))
+    }
+
+    /// Wraps a provider; this clock tells when leases are over.
+    pub fn with_clock(inner: Arc<dyn LockProvider>, clock: Arc<dyn Clock>) -> Self {
+        Self {
+            inner,
+            clock,
+            held: Arc::default(),
+        }
+    }
+
+    /// The leases that run, in the order of their names.
+    pub fn held(&self) -> Vec<Lease> {
+        let now = self.clock.now();
+        let mut tracked = self.lock();
+        tracked.retain(|_, tracked| tracked.over > now);
+        let mut leases: Vec<Lease> = tracked
+            .values()
+            .map(|tracked| tracked.lease.clone())
+            .collect();
+        drop(tracked);
+        leases.sort_by(|a, b| (a.name(), a.owner().as_str()).cmp(&(b.name(), b.owner().as_str())));
+        leases
+    }
+
+    fn track(&self, lease: &Lease, asked: Moment, lock_at_most_for: Duration) {
+        let tracked = Tracked {
+            lease: lease.clone(),
+            over: asked + lock_at_most_for,
+        };
+        self.lock().insert(lease.owner().clone(), tracked);
+    }
+
+    fn forget(&self, owner: &Owner) {
+        self.lock().remove(owner);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<Owner, Tracked>> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl LockProvider for TrackingProvider {
+    fn attempt<'a>(&'a self, request: &'a AttemptRequest) -> BoxFuture<'a, Result<Attempt, Error>> {
+        Box::pin(async move {
+            let asked = self.clock.now();
+            let answer = self.inner.attempt(request).await?;
+            if let Attempt::Acquired(lease) = &answer {
+                self.track(lease, asked, request.lock_at_most_for());
+            }
+            Ok(answer)
+        })
+    }
+
+    fn withdraw<'a>(&'a self, request: &'a AttemptRequest) -> BoxFuture<'a, Result<bool, Error>> {
+        Box::pin(async move {
+            let ended = self.inner.withdraw(request).await?;
+            self.forget(request.owner());
+            Ok(ended)
+        })
+    }
+
+    fn extend<'a>(
+        &'a self,
+        lease: &'a Lease,
+        request: &'a ExtendRequest,
+    ) -> BoxFuture<'a, Result<Extension, Error>> {
+        Box::pin(async move {
+            let asked = self.clock.now();
+            let answer = self.inner.extend(lease, request).await?;
+            match &answer {
+                Extension::Extended(lease) => self.track(lease, asked, request.lock_at_most_for()),
+                Extension::Lost => self.forget(lease.owner()),
+            }
+            Ok(answer)
+        })
+    }
+
+    fn unlock<'a>(&'a self, lease: &'a Lease) -> BoxFuture<'a, Result<Unlock, Error>> {
+        Box::pin(async move {
+            let answer = self.inner.unlock(lease).await?;
+            self.forget(lease.owner());
+            Ok(answer)
+        })
+    }
+
+    fn inspect<'a>(
+        &'a self,
+        name: &'a LockName,
+    ) -> BoxFuture<'a, Result<Option<LockRecord>, Error>> {
+        self.inner.inspect(name)
+    }
+
+    fn list<'a>(
+        &'a self,
+        request: &'a ListRequest,
+    ) -> BoxFuture<'a, Result<Vec<LockRecord>, Error>> {
+        self.inner.list(request)
+    }
+
+    fn force_unlock<'a>(
+        &'a self,
+        request: &'a ForceUnlockRequest,
+    ) -> BoxFuture<'a, Result<ForceUnlock, Error>> {
+        self.inner.force_unlock(request)
+    }
+
+    fn check(&self) -> BoxFuture<'_, Result<(), Error>> {
+        self.inner.check()
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        self.inner.capabilities()
+    }
+
+    fn identity(&self) -> ProviderIdentity {
+        self.inner.identity()
+    }
+
+    fn identity_of(&self, name: &LockName) -> ProviderIdentity {
+        self.inner.identity_of(name)
+    }
+
+    fn store(&self) -> &str {
+        self.inner.store()
+    }
+
+    fn defaults(&self) -> LockDefaults {
+        self.inner.defaults()
+    }
+
+    fn migrate(&self) -> BoxFuture<'_, Result<Migration, Error>> {
+        self.inner.migrate()
+    }
+}
