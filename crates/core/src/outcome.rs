@@ -28,6 +28,15 @@ pub enum Outcome<T> {
 }
 
 impl<T> Outcome<T> {
+    /// For `#[scheduler_lock]` on a function whose type has no place for an error.
+    #[doc(hidden)]
+    pub fn never_held() -> Self {
+        Self::Lost {
+            value: None,
+            reason: LostReason::NeverHeld,
+        }
+    }
+
     /// True where the task ran to its end under the lock.
     pub fn is_executed(&self) -> bool {
         matches!(self, Self::Executed { .. })
@@ -73,5 +82,36 @@ impl<T> Outcome<T> {
                 reason,
             },
         }
+    }
+}
+
+impl<T, E> Outcome<Result<T, E>> {
+    /// The task's own error in front, so that `?` passes it on.
+    ///
+    /// # Errors
+    /// The error that the task returned.
+    ///
+    /// ```
+    /// use shedlock_core::{Executor, LockConfig, MemoryProvider};
+    /// use std::sync::Arc;
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
+    /// let executor = Executor::new(Arc::new(MemoryProvider::new()));
+    /// let config = LockConfig::new("payroll").lock_at_most_for("10m");
+    /// let outcome = executor.execute(&config, async { "12".parse::<u32>() }).await?;
+    /// assert_eq!(outcome.transpose()?.value(), Some(12));
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
+    pub fn transpose(self) -> Result<Outcome<T>, E> {
+        Ok(match self {
+            Self::Executed { value, release } => Outcome::Executed {
+                value: value?,
+                release,
+            },
+            Self::Skipped(skip) => Outcome::Skipped(skip),
+            Self::Lost { value, reason } => Outcome::Lost {
+                value: value.transpose()?,
+                reason,
+            },
+        })
     }
 }
