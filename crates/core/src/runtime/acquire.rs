@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::bounded::bounded;
 use super::{Context, Held};
+use crate::clock::Moment;
 use crate::{Attempt, AttemptRequest, Error, ErrorKind, Event, Lease, Skip};
 
 pub(crate) enum Granted {
@@ -32,7 +33,7 @@ pub(crate) async fn acquire(
         context,
         request: Some(request),
     };
-    let answer = pending.ask().await;
+    let answer = pending.ask(deadline).await;
     match answer {
         Ok(Attempt::Acquired(lease)) => {
             if context.clock.now() >= deadline {
@@ -83,7 +84,9 @@ struct Pending<'a> {
 }
 
 impl Pending<'_> {
-    async fn ask(&mut self) -> Result<Attempt, Error> {
+    /// Asks until there is an answer, and not past the deadline: a lease granted then would be a
+    /// new one that is over for us already.
+    async fn ask(&mut self, deadline: Moment) -> Result<Attempt, Error> {
         let context = self.context;
         let Some(request) = &self.request else {
             unreachable!("asked while pending")
@@ -105,7 +108,8 @@ impl Pending<'_> {
             };
             context.store_failed(request.name(), &error);
             unknown |= error.is_unknown();
-            if !(unknown && error.is_retryable()) || asked == ASKED {
+            let over = asked == ASKED || context.clock.now() + pause >= deadline;
+            if over || !(unknown && error.is_retryable()) {
                 if !unknown {
                     self.request = None;
                 }

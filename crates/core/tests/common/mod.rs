@@ -1,0 +1,231 @@
+//! What the tests of the runtime share: a provider whose store fails on command, and a listener
+//! that remembers.
+
+#![allow(
+    dead_code,
+    unreachable_pub,
+    missing_docs,
+    reason = "each test file uses its part of this"
+)]
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use shedlock_core::{
+    Attempt, AttemptRequest, BoxFuture, Capabilities, Error, ErrorKind, Event, Executor,
+    ExtendRequest, Extension, ForceUnlock, ForceUnlockRequest, Lease, ListRequest, Listener,
+    LockConfig, LockName, LockProvider, LockRecord, LockState, ManualClock, MemoryProvider,
+    ProviderIdentity, Unlock,
+};
+
+/// How the next call fails.
+#[derive(Clone, Copy, Debug)]
+pub enum Fault {
+    /// Nothing arrives at the store.
+    Unavailable,
+    /// The request is lost; nobody knows.
+    RequestLost,
+    /// The store acts; its answer is lost.
+    ReplyLost,
+    /// The store acts, and nothing is ever heard.
+    Hang,
+    /// The store acts; its answer takes 11 s.
+    Late,
+}
+
+#[derive(Clone, Debug)]
+pub struct Faulty {
+    pub store: MemoryProvider,
+    clock: ManualClock,
+    faults: Arc<Mutex<VecDeque<Fault>>>,
+    pub calls: Arc<Mutex<Vec<&'static str>>>,
+}
+
+impl Faulty {
+    pub fn new(store: MemoryProvider, clock: ManualClock) -> Self {
+        Self {
+            store,
+            clock,
+            faults: Arc::default(),
+            calls: Arc::default(),
+        }
+    }
+
+    pub fn next(&self, faults: impl IntoIterator<Item = Fault>) {
+        self.faults.lock().unwrap().extend(faults);
+    }
+
+    pub fn calls_of(&self, method: &str) -> usize {
+        self.calls
+            .lock()
+            .unwrap()
+            .iter()
+            .filter(|call| **call == method)
+            .count()
+    }
+
+    async fn faulty<T>(
+        &self,
+        method: &'static str,
+        call: impl Future<Output = Result<T, Error>>,
+    ) -> Result<T, Error> {
+        self.calls.lock().unwrap().push(method);
+        let fault = self.faults.lock().unwrap().pop_front();
+        match fault {
+            None => call.await,
+            Some(Fault::Unavailable) => Err(Error::new(ErrorKind::Unavailable, "refused")),
+            Some(Fault::RequestLost) => Err(Error::new(ErrorKind::Unknown, "cut")),
+            Some(Fault::ReplyLost) => {
+                let _ = call.await;
+                Err(Error::new(ErrorKind::Unknown, "cut"))
+            }
+            Some(Fault::Hang) => {
+                let _ = call.await;
+                std::future::pending().await
+            }
+            Some(Fault::Late) => {
+                let answer = call.await;
+                self.clock.advance(secs(11));
+                answer
+            }
+        }
+    }
+}
+
+impl LockProvider for Faulty {
+    fn attempt<'a>(&'a self, request: &'a AttemptRequest) -> BoxFuture<'a, Result<Attempt, Error>> {
+        Box::pin(self.faulty("attempt", self.store.attempt(request)))
+    }
+    fn withdraw<'a>(&'a self, request: &'a AttemptRequest) -> BoxFuture<'a, Result<bool, Error>> {
+        Box::pin(self.faulty("withdraw", self.store.withdraw(request)))
+    }
+    fn extend<'a>(
+        &'a self,
+        lease: &'a Lease,
+        request: &'a ExtendRequest,
+    ) -> BoxFuture<'a, Result<Extension, Error>> {
+        Box::pin(self.faulty("extend", self.store.extend(lease, request)))
+    }
+    fn unlock<'a>(&'a self, lease: &'a Lease) -> BoxFuture<'a, Result<Unlock, Error>> {
+        Box::pin(self.faulty("unlock", self.store.unlock(lease)))
+    }
+    fn inspect<'a>(
+        &'a self,
+        name: &'a LockName,
+    ) -> BoxFuture<'a, Result<Option<LockRecord>, Error>> {
+        self.store.inspect(name)
+    }
+    fn list<'a>(
+        &'a self,
+        request: &'a ListRequest,
+    ) -> BoxFuture<'a, Result<Vec<LockRecord>, Error>> {
+        self.store.list(request)
+    }
+    fn force_unlock<'a>(
+        &'a self,
+        request: &'a ForceUnlockRequest,
+    ) -> BoxFuture<'a, Result<ForceUnlock, Error>> {
+        self.store.force_unlock(request)
+    }
+    fn check(&self) -> BoxFuture<'_, Result<(), Error>> {
+        self.store.check()
+    }
+    fn capabilities(&self) -> Capabilities {
+        self.store.capabilities()
+    }
+    fn identity(&self) -> ProviderIdentity {
+        self.store.identity()
+    }
+    fn store(&self) -> &str {
+        "faulty"
+    }
+}
+
+/// The names of events in their order.
+#[derive(Debug, Default)]
+pub struct Heard(pub Mutex<Vec<String>>);
+
+impl Heard {
+    pub fn take(&self) -> Vec<String> {
+        std::mem::take(&mut self.0.lock().unwrap())
+    }
+}
+
+impl Listener for Heard {
+    fn on_event(&self, event: &Event<'_>) {
+        let word = match event {
+            Event::Attempt { .. } => "attempt",
+            Event::Acquired { .. } => "acquired",
+            Event::Skipped { .. } => "skipped",
+            Event::TaskStarted { .. } => "started",
+            Event::TaskFinished { .. } => "finished",
+            Event::Extended { .. } => "extended",
+            Event::Lost { .. } => "lost",
+            Event::Unlocked { .. } => "unlocked",
+            Event::StoreError { .. } => "store error",
+            _ => "?",
+        };
+        self.0
+            .lock()
+            .unwrap()
+            .push(format!("{word} {}", event.lock_name()));
+    }
+}
+
+/// An executor, its store and its clock, all on one time.
+pub struct Bench {
+    pub clock: ManualClock,
+    pub faulty: Faulty,
+    pub heard: Arc<Heard>,
+    pub executor: Executor,
+}
+
+pub fn bench() -> Bench {
+    let clock = ManualClock::new();
+    let faulty = Faulty::new(
+        MemoryProvider::with_clock(Arc::new(clock.clone())),
+        clock.clone(),
+    );
+    let heard = Arc::new(Heard::default());
+    let executor = Executor::new(Arc::new(faulty.clone()))
+        .with_clock(Arc::new(clock.clone()))
+        .with_listener(heard.clone());
+    Bench {
+        clock,
+        faulty,
+        heard,
+        executor,
+    }
+}
+
+impl Bench {
+    pub async fn state(&self, name: &str) -> Option<LockState> {
+        let name = LockName::new(name).expect("a name");
+        let record = self.faulty.inspect(&name).await.expect("memory answers");
+        record.map(|record| record.state)
+    }
+
+    /// Lets everything run that can run now.
+    pub async fn settle(&self) {
+        for _ in 0..20 {
+            tokio::task::yield_now().await;
+        }
+    }
+
+    /// Moves the clock in steps and lets everything run after each.
+    pub async fn pass(&self, duration: Duration) {
+        for _ in 0..10 {
+            self.clock.advance(duration / 10);
+            self.settle().await;
+        }
+    }
+}
+
+pub fn config(name: &str) -> LockConfig {
+    LockConfig::new(name).lock_at_most_for("10s")
+}
+
+pub const fn secs(seconds: u64) -> Duration {
+    Duration::from_secs(seconds)
+}
