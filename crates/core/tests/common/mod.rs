@@ -5,8 +5,9 @@
     dead_code,
     unreachable_pub,
     missing_docs,
-    reason = "each test file uses its part of this"
+    reason = "each test file uses its part"
 )]
+#![allow(clippy::unwrap_used, reason = "a poisoned lock is a failed test")]
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
