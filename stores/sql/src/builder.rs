@@ -1,0 +1,109 @@
+//! Settings of a provider over the user's own pool.
+
+use std::fmt;
+use std::sync::Arc;
+
+use shedlock_core::{Clock, Error, LockDefaults};
+use sqlx::{Database, Pool};
+
+use crate::driver::{Backend, Connections};
+use crate::flow::Flow;
+use crate::options::{Settings, TimeMode};
+
+/// Sets how a provider finds and uses its table; made by `builder` of a provider.
+///
+/// # Names of tables and columns
+///
+/// ShedLock puts no quotes around its names, so the database folds them: on PostgreSQL the table
+/// name `shedLock` is the table `shedlock`. The same names mean the same table here. A name in
+/// double quotes (`"\"ShedLock\""`) is taken as it is, for a table that was made with quotes.
+/// Names hold ASCII letters, digits, `_`, `$` and `-`; what they hold is never spliced raw into a
+/// statement.
+#[must_use = "a builder does nothing before `build`"]
+pub struct Builder<D: Database> {
+    pub(crate) pool: Pool<D>,
+    pub(crate) settings: Settings,
+}
+
+impl<D: Database> Builder<D> {
+    pub(crate) fn new(pool: Pool<D>) -> Self {
+        Self {
+            pool,
+            settings: Settings::default(),
+        }
+    }
+
+    /// The table: `shedlock` unless set. May name its schema: `jobs.shedlock`.
+    pub fn table(mut self, table: impl Into<String>) -> Self {
+        self.settings.table = table.into();
+        self
+    }
+
+    /// The table's schema (MySQL and MariaDB: its database); the connection's own unless set.
+    pub fn schema(mut self, schema: impl Into<String>) -> Self {
+        self.settings.schema = Some(schema.into());
+        self
+    }
+
+    /// The column of the lock's name: `name` unless set.
+    pub fn name_column(mut self, column: impl Into<String>) -> Self {
+        self.settings.name = column.into();
+        self
+    }
+
+    /// The column of the instant at which the lock is free: `lock_until` unless set.
+    pub fn lock_until_column(mut self, column: impl Into<String>) -> Self {
+        self.settings.lock_until = column.into();
+        self
+    }
+
+    /// The column of the instant of acquisition: `locked_at` unless set.
+    pub fn locked_at_column(mut self, column: impl Into<String>) -> Self {
+        self.settings.locked_at = column.into();
+        self
+    }
+
+    /// The column of the owner: `locked_by` unless set.
+    pub fn locked_by_column(mut self, column: impl Into<String>) -> Self {
+        self.settings.locked_by = column.into();
+        self
+    }
+
+    /// Whose clock rules: the database's unless set.
+    pub fn time(mut self, time: TimeMode) -> Self {
+        self.settings.time = time;
+        self
+    }
+
+    /// Durations for locks that set none, and what owners start with.
+    pub fn defaults(mut self, defaults: LockDefaults) -> Self {
+        self.settings.defaults = defaults;
+        self
+    }
+
+    /// The clock that [`TimeMode::Client`] and time-outs use: the machine's unless set.
+    pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
+        self.settings.clock = clock;
+        self
+    }
+
+    /// Checks the settings; no I/O.
+    pub(crate) fn flow(self) -> Result<Flow<D>, Error>
+    where
+        D: Backend,
+    {
+        let options = self
+            .settings
+            .check::<D>()
+            .map_err(|error| error.with_store(D::STORE))?;
+        Ok(Flow::new(Connections::Pool(self.pool), options))
+    }
+}
+
+impl<D: Database> fmt::Debug for Builder<D> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Builder")
+            .field("settings", &self.settings)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,497 @@
+//! PostgreSQL.
+//!
+//! Why the statements are as they are:
+//!
+//! - Time is `clock_timestamp()`, not `CURRENT_TIMESTAMP` (which ShedLock uses): the latter is the
+//!   time at which the statement arrived. An update that had to wait for somebody else's row lock
+//!   checks its condition again on the new row, and must then judge by the time it has become, or
+//!   an extension that waited could revive a lease that ran out meanwhile.
+//! - A losing attempt is an `UPDATE` that matches no row: it takes no row lock and writes no WAL.
+//!   `ON CONFLICT … DO UPDATE … WHERE` does both.
+//! - `timestamp` columns hold UTC wall time, as ShedLock's db-time does; `timestamptz` columns hold
+//!   instants. Neither depends on the session's zone.
+//! - Parameters need no casts: they are sent with their types, and as literals their types are
+//!   plain too.
+
+use std::time::Duration;
+
+use shedlock_core::Error;
+
+use super::{Dialect, Statements};
+use crate::identifier::Fold;
+use crate::options::{Options, SLOT_COLUMN, TOKEN_COLUMN};
+use crate::shape::{Column, Columns, Shape, TextColumn, TimeColumn, TimeKind};
+use crate::statement::{Field, Placeholders, RECORD, Statement};
+
+/// PostgreSQL's statements.
+#[derive(Debug)]
+pub(crate) struct Postgres;
+
+/// Bytes of an identifier; longer ones are cut by the server.
+const LONGEST_NAME: usize = 63;
+
+/// `bigint * interval` is computed in floating point, which is exact up to 2^53 microseconds (285
+/// years). A hundred years are as good as for ever.
+const LONGEST_LEASE: Duration = Duration::from_secs(100 * 365 * 24 * 3_600);
+
+impl Dialect for Postgres {
+    fn identifiers(&self) -> (Fold, usize) {
+        (Fold::Lower, LONGEST_NAME)
+    }
+
+    fn probe(&self, options: &Options) -> Statement {
+        // to_regclass reads the name as a statement would: quoted, and by the search path.
+        let table = options.table.quoted('"');
+        let template = format!(
+            "SELECT a.attname::text, t.typname::text, \
+             CASE WHEN t.typname IN ('timestamp', 'timestamptz') \
+             THEN CASE WHEN a.atttypmod < 0 THEN 6 ELSE a.atttypmod END END::bigint, \
+             CASE WHEN t.typname IN ('varchar', 'bpchar') AND a.atttypmod >= 4 \
+             THEN a.atttypmod - 4 END::bigint, \
+             CASE WHEN c.collisdeterministic THEN NULL ELSE c.collname END::text, \
+             (EXISTS (SELECT 1 FROM pg_catalog.pg_index i WHERE i.indrelid = a.attrelid \
+             AND i.indisunique AND i.indisvalid AND i.indimmediate AND i.indpred IS NULL \
+             AND i.indnkeyatts = 1 AND i.indkey[0] = a.attnum))::int::bigint, \
+             (a.attnotnull AND NOT a.atthasdef AND a.attidentity = '')::int::bigint, \
+             pg_catalog.current_setting('server_version')::text \
+             FROM pg_catalog.pg_attribute a \
+             JOIN pg_catalog.pg_type t ON t.oid = a.atttypid \
+             LEFT JOIN pg_catalog.pg_collation c ON c.oid = a.attcollation \
+             WHERE a.attrelid = pg_catalog.to_regclass('{table}') \
+             AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum"
+        );
+        Statement::new(Placeholders::Numbered, &template, &[])
+    }
+
+    fn shape(&self, options: &Options, columns: &[Column]) -> Result<Shape, Error> {
+        let found = Columns::check(options, columns)?;
+        let names = &options.columns;
+        let name = found.get(names.name.as_str())?;
+        let locked_by = found.get(names.locked_by.as_str())?;
+        let text = |column: &Column| {
+            let exact = match column.type_name.as_str() {
+                "varchar" | "text" => column.collation.is_none(),
+                "citext" => false,
+                // char(n) ignores trailing blanks, and cuts or pads what is put into it.
+                _ => return Err(found.unfit(column, "varchar or text")),
+            };
+            Ok(TextColumn {
+                length: column.length.and_then(|length| u32::try_from(length).ok()),
+                exact,
+            })
+        };
+        let time = |name: &str| {
+            let column = found.get(name)?;
+            let kind = match column.type_name.as_str() {
+                "timestamp" => TimeKind::Wall,
+                "timestamptz" => TimeKind::Instant,
+                _ => return Err(found.unfit(column, "timestamp or timestamptz")),
+            };
+            let digits = column.digits.and_then(|digits| u8::try_from(digits).ok());
+            Ok(TimeColumn {
+                kind,
+                digits: digits.unwrap_or(6),
+            })
+        };
+        let (token, slot) = found.extras("int8")?;
+        Ok(Shape {
+            name: text(name)?,
+            locked_by: text(locked_by)?,
+            lock_until: time(names.lock_until.as_str())?,
+            locked_at: time(names.locked_at.as_str())?,
+            token,
+            slot,
+            server: name.server.clone(),
+        })
+    }
+
+    fn assumed(&self) -> Shape {
+        let time = TimeColumn {
+            kind: TimeKind::Wall,
+            digits: 6,
+        };
+        Shape {
+            name: TextColumn {
+                length: Some(64),
+                exact: true,
+            },
+            locked_by: TextColumn {
+                length: Some(255),
+                exact: true,
+            },
+            lock_until: time,
+            locked_at: time,
+            token: true,
+            slot: true,
+            server: String::new(),
+        }
+    }
+
+    fn statements(&self, options: &Options, shape: &Shape) -> Statements {
+        Writer::new(options, shape).all()
+    }
+
+    fn create_table(&self, options: &Options) -> Statement {
+        let names = &options.columns;
+        let template = format!(
+            "CREATE TABLE {} ({} varchar(64) NOT NULL PRIMARY KEY, {} timestamp NOT NULL, \
+             {} timestamp NOT NULL, {} varchar(255) NOT NULL, {TOKEN_COLUMN} bigint NULL, \
+             {SLOT_COLUMN} bigint NULL)",
+            options.table.quoted('"'),
+            names.name.quoted('"'),
+            names.lock_until.quoted('"'),
+            names.locked_at.quoted('"'),
+            names.locked_by.quoted('"'),
+        );
+        Statement::new(Placeholders::Numbered, &template, &[])
+    }
+
+    fn add_column(&self, options: &Options, column: &str) -> Statement {
+        let template = format!(
+            "ALTER TABLE {} ADD COLUMN {column} bigint NULL",
+            options.table.quoted('"')
+        );
+        Statement::new(Placeholders::Numbered, &template, &[])
+    }
+
+    fn longest_lease(&self, _: &Options, _: &Shape) -> Duration {
+        LONGEST_LEASE
+    }
+}
+
+/// Writes the statements for one table.
+struct Writer<'a> {
+    shape: &'a Shape,
+    client_time: bool,
+    durable_unlock: bool,
+    table: String,
+    name: String,
+    until: String,
+    at: String,
+    by: String,
+}
+
+impl<'a> Writer<'a> {
+    fn new(options: &Options, shape: &'a Shape) -> Self {
+        let names = &options.columns;
+        Self {
+            shape,
+            client_time: options.time.is_client(),
+            durable_unlock: options.durable_unlock,
+            table: options.table.quoted('"'),
+            name: names.name.quoted('"'),
+            until: names.lock_until.quoted('"'),
+            at: names.locked_at.quoted('"'),
+            by: names.locked_by.quoted('"'),
+        }
+    }
+
+    fn all(&self) -> Statements {
+        let slot = |statement: fn(&Self, bool) -> Statement| {
+            self.shape.slot.then(|| statement(self, true))
+        };
+        Statements {
+            attempt: self.attempt(false),
+            attempt_slot: slot(Self::attempt),
+            insert: self.insert(false),
+            insert_slot: slot(Self::insert),
+            read: self.read(),
+            extend: self.extend(),
+            unlock: self.unlock(),
+            withdraw: self.withdraw(),
+            list: self.list(false),
+            list_held: self.list(true),
+        }
+    }
+
+    fn attempt(&self, slot: bool) -> Statement {
+        let Self {
+            table,
+            until,
+            at,
+            by,
+            ..
+        } = self;
+        let mut set = format!(
+            "{until} = {}, {at} = {}, {by} = :owner",
+            self.after_now(self.shape.lock_until, ":at_most"),
+            self.now_up(self.shape.locked_at),
+        );
+        if self.shape.token {
+            set += &format!(
+                ", {TOKEN_COLUMN} = GREATEST(COALESCE({TOKEN_COLUMN}, 0) + 1, {})",
+                self.now_micros()
+            );
+        }
+        let mut condition = format!(
+            "{} AND {until} <= {}",
+            self.named(),
+            self.now(self.shape.lock_until)
+        );
+        if slot {
+            set += &format!(", {SLOT_COLUMN} = :slot");
+            condition += &format!(
+                " AND COALESCE({SLOT_COLUMN} < :slot, true) AND :slot <= {} + :tolerance \
+                 AND ({} < :slot OR {by} LIKE '%/%/%')",
+                self.now_micros(),
+                micros(at),
+            );
+        }
+        self.statement(
+            &format!(
+                "UPDATE {table} SET {set} WHERE {condition} RETURNING {}",
+                self.granted()
+            ),
+            GRANTED,
+        )
+    }
+
+    fn insert(&self, slot: bool) -> Statement {
+        let Self {
+            table,
+            name,
+            until,
+            at,
+            by,
+            ..
+        } = self;
+        let mut columns = format!("{name}, {until}, {at}, {by}");
+        let mut values = format!(
+            ":name, {}, {}, :owner",
+            self.after_now(self.shape.lock_until, ":at_most"),
+            self.now_up(self.shape.locked_at),
+        );
+        if self.shape.token {
+            columns += &format!(", {TOKEN_COLUMN}");
+            values += &format!(", {}", self.now_micros());
+        }
+        let mut condition = String::new();
+        if slot {
+            columns += &format!(", {SLOT_COLUMN}");
+            values += ", :slot";
+            condition = format!(" WHERE :slot <= {} + :tolerance", self.now_micros());
+        }
+        self.statement(
+            &format!(
+                "INSERT INTO {table} ({columns}) SELECT {values}{condition} \
+                 ON CONFLICT ({name}) DO NOTHING RETURNING {}",
+                self.granted()
+            ),
+            GRANTED,
+        )
+    }
+
+    fn read(&self) -> Statement {
+        self.statement(
+            &format!(
+                "SELECT {}, n.now FROM (SELECT {} AS now) n LEFT JOIN {} ON {}",
+                self.record(),
+                self.now_micros(),
+                self.table,
+                self.named(),
+            ),
+            &RECORD,
+        )
+    }
+
+    fn extend(&self) -> Statement {
+        let until = &self.until;
+        self.statement(
+            &format!(
+                "UPDATE {} SET {until} = {} WHERE {} RETURNING {}",
+                self.table,
+                self.after_now(self.shape.lock_until, ":at_most"),
+                self.held(),
+                micros(until),
+            ),
+            &[Field::LockUntil],
+        )
+    }
+
+    fn unlock(&self) -> Statement {
+        let (until, at) = (&self.until, &self.at);
+        // Losing an unlock in a crash of the server is safe: the lease then runs to its end.
+        let flush = if self.durable_unlock {
+            ""
+        } else {
+            " AND set_config('synchronous_commit', 'off', true) IS NOT NULL"
+        };
+        let kept = self.instant(
+            self.shape.lock_until,
+            &format!("{} + :at_least", micros(at)),
+        );
+        self.statement(
+            &format!(
+                "UPDATE {} SET {until} = GREATEST({}, {kept}), {} = :released WHERE {}{flush}",
+                self.table,
+                self.now_down(self.shape.lock_until),
+                self.by,
+                self.held(),
+            ),
+            &[],
+        )
+    }
+
+    fn withdraw(&self) -> Statement {
+        self.statement(
+            &format!(
+                "UPDATE {} SET {} = {}, {} = :released WHERE {}",
+                self.table,
+                self.until,
+                self.now_down(self.shape.lock_until),
+                self.by,
+                self.held(),
+            ),
+            &[],
+        )
+    }
+
+    fn list(&self, held_only: bool) -> Statement {
+        let name = format!("{} COLLATE \"C\"", self.name);
+        let held = if held_only {
+            format!(" AND {} > {}", self.until, self.now(self.shape.lock_until))
+        } else {
+            String::new()
+        };
+        self.statement(
+            &format!(
+                "SELECT {}, {} FROM {} WHERE {name} > :after{held} ORDER BY {name} LIMIT :limit",
+                self.record(),
+                self.now_micros(),
+                self.table,
+            ),
+            &RECORD,
+        )
+    }
+}
+
+/// What an attempt or insert that took the lock returns.
+const GRANTED: &[Field] = &[Field::LockedAt, Field::LockUntil, Field::Token];
+
+/// Pieces of statements.
+impl Writer<'_> {
+    fn statement(&self, template: &str, fields: &[Field]) -> Statement {
+        Statement::new(Placeholders::Numbered, template, fields)
+    }
+
+    /// The record of this name. A collation that takes different names for the same finds the
+    /// candidates (by the index), and the second condition tells them apart, byte for byte.
+    fn named(&self) -> String {
+        let name = &self.name;
+        if self.shape.name.exact {
+            format!("{name} = :name")
+        } else {
+            format!("{name} = :name AND {name}::text COLLATE \"C\" = :name")
+        }
+    }
+
+    /// The record of this name, while this owner's lease runs.
+    fn held(&self) -> String {
+        format!(
+            "{} AND {} = :owner AND {} > {}",
+            self.named(),
+            self.by,
+            self.until,
+            self.now(self.shape.lock_until)
+        )
+    }
+
+    fn granted(&self) -> String {
+        let token = if self.shape.token {
+            TOKEN_COLUMN
+        } else {
+            "NULL::bigint"
+        };
+        format!("{}, {}, {token}", micros(&self.at), micros(&self.until))
+    }
+
+    /// All of a record but the time at which it is read.
+    fn record(&self) -> String {
+        let or_null = |there: bool, column: &'static str| {
+            if there { column } else { "NULL::bigint" }
+        };
+        format!(
+            "{}, {}, {}, {}, {}, {}",
+            self.name,
+            self.by,
+            micros(&self.at),
+            micros(&self.until),
+            or_null(self.shape.token, TOKEN_COLUMN),
+            or_null(self.shape.slot, SLOT_COLUMN),
+        )
+    }
+
+    /// Now, as this column would hold it, to its last digit.
+    fn now(&self, column: TimeColumn) -> String {
+        match (self.client_time, column.kind) {
+            (true, _) => exactly(column.kind, ":now"),
+            (false, TimeKind::Instant) => "clock_timestamp()".to_owned(),
+            (false, _) => "timezone('utc', clock_timestamp())".to_owned(),
+        }
+    }
+
+    /// Now in microseconds since 1970 (UTC).
+    fn now_micros(&self) -> String {
+        if self.client_time {
+            ":now".to_owned()
+        } else {
+            micros("clock_timestamp()")
+        }
+    }
+
+    /// Now, rounded down to what the column can hold: never later than now.
+    fn now_down(&self, column: TimeColumn) -> String {
+        if column.unit() == 1 {
+            return self.now(column);
+        }
+        let unit = column.unit();
+        exactly(
+            column.kind,
+            &format!("({} / {unit} * {unit})", self.now_micros()),
+        )
+    }
+
+    /// Now, rounded up to what the column can hold: never earlier than now.
+    fn now_up(&self, column: TimeColumn) -> String {
+        if column.unit() == 1 {
+            return self.now(column);
+        }
+        self.instant(column, &self.now_micros())
+    }
+
+    /// Now and a duration in microseconds, rounded up to what the column can hold.
+    fn after_now(&self, column: TimeColumn, duration: &str) -> String {
+        if column.unit() == 1 {
+            return format!(
+                "{} + {duration} * interval '1 microsecond'",
+                self.now(column)
+            );
+        }
+        self.instant(column, &format!("{} + {duration}", self.now_micros()))
+    }
+
+    /// Microseconds since 1970 (UTC) as this column holds them, rounded up: a server would round
+    /// to the nearest, and so end a lease early.
+    fn instant(&self, column: TimeColumn, micros: &str) -> String {
+        let unit = column.unit();
+        if unit == 1 {
+            return exactly(column.kind, &format!("({micros})"));
+        }
+        let up = format!("(({micros} + {}) / {unit} * {unit})", unit - 1);
+        exactly(column.kind, &up)
+    }
+}
+
+/// Microseconds since 1970 (UTC), of an instant or of UTC wall time.
+fn micros(instant: &str) -> String {
+    format!("(extract(epoch FROM {instant}) * 1000000)::bigint")
+}
+
+/// The instant, or the UTC wall time, of so many microseconds since 1970 (UTC).
+fn exactly(kind: TimeKind, micros: &str) -> String {
+    let epoch = match kind {
+        TimeKind::Instant => "timestamptz '1970-01-01 00:00:00+00'",
+        _ => "timestamp '1970-01-01 00:00:00'",
+    };
+    format!("({epoch} + {micros} * interval '1 microsecond')")
+}

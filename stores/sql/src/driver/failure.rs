@@ -1,0 +1,73 @@
+//! What went wrong, by what can be done about it.
+
+use super::Backend;
+
+/// A failed statement.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    pub(crate) class: Class,
+    pub(crate) source: sqlx::Error,
+}
+
+/// The classes of failures; each dialect sorts its server's codes into them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Class {
+    /// The statement was never sent: no connection could be had.
+    NotSent,
+    /// No connection could be had, and waiting will not help: wrong password, unknown database,
+    /// no TLS where it is demanded.
+    Refused,
+    /// The connection broke between sending and the reply.
+    ReplyLost,
+    /// Table or column unknown, or not as it was: the shape must be looked at again.
+    Shape,
+    /// Another transaction was in the way (serialization, deadlock, lock timeout): at once again.
+    Contention,
+    /// The server takes no work now: starting, stopping, too many connections, busy.
+    Busy,
+    /// The server takes no writes: a standby, or set to read only.
+    ReadOnly,
+    /// A table or column that was to be made is there already.
+    Exists,
+    /// A privilege is missing.
+    Privilege,
+    /// A text is too long for its column.
+    TooLong,
+    /// An instant is out of the column's range.
+    OutOfRange,
+    /// The unique key refused the insert: the record exists.
+    Duplicate,
+    /// A constraint that is not the lock's refused the write; its name where the server tells.
+    Constraint(Option<String>),
+    /// The record holds what no lock of ours or of ShedLock's holds.
+    Foreign,
+    /// The statement reached the server and was refused for another reason.
+    Other,
+}
+
+impl Failure {
+    /// An error while a connection was sought: nothing was sent.
+    pub(crate) fn connecting<B: Backend>(source: sqlx::Error) -> Self {
+        let class = match &source {
+            sqlx::Error::Configuration(_) | sqlx::Error::Tls(_) => Class::Refused,
+            sqlx::Error::Database(error) => match B::classify(&**error) {
+                Class::Busy => Class::NotSent,
+                _ => Class::Refused,
+            },
+            _ => Class::NotSent,
+        };
+        Self { class, source }
+    }
+
+    /// An error while a statement ran.
+    pub(crate) fn running<B: Backend>(source: sqlx::Error) -> Self {
+        let class = match &source {
+            sqlx::Error::Database(error) => B::classify(&**error),
+            sqlx::Error::ColumnDecode { .. } | sqlx::Error::Decode(_) => Class::Foreign,
+            sqlx::Error::Encode(_) | sqlx::Error::InvalidArgument(_) => Class::Other,
+            // I/O, protocol, a crashed worker: how far the statement came is not known.
+            _ => Class::ReplyLost,
+        };
+        Self { class, source }
+    }
+}

@@ -1,0 +1,66 @@
+//! PostgreSQL over sqlx.
+
+use sqlx::Postgres;
+use sqlx::error::DatabaseError;
+use sqlx::postgres::PgQueryResult;
+
+use super::{Backend, Class};
+use crate::dialect::{self, Dialect};
+
+impl Backend for Postgres {
+    const STORE: &'static str = "postgres";
+
+    fn dialect() -> &'static dyn Dialect {
+        &dialect::postgres::Postgres
+    }
+
+    fn classify(error: &dyn DatabaseError) -> Class {
+        let code = error.code().unwrap_or_default();
+        let constraint = || error.constraint().map(str::to_owned);
+        match &*code {
+            // Undefined table, column, schema; wrong type; a prepared plan that no longer fits.
+            "42P01" | "42703" | "3F000" | "42804" | "42883" | "0A000" => Class::Shape,
+            "42501" => Class::Privilege,
+            "25006" => Class::ReadOnly,
+            // Serialization failure, deadlock, lock timeout.
+            "40001" | "40P01" | "55P03" => Class::Contention,
+            "53300" | "57P03" | "53400" => Class::Busy,
+            // The server shut down or dropped us: how far the statement came is not known.
+            "57P01" | "57P02" | "57P05" => Class::ReplyLost,
+            "22001" => Class::TooLong,
+            "22008" => Class::OutOfRange,
+            "42P07" | "42701" => Class::Exists,
+            // Two that make the table at once meet in the catalogue. The lock's own key never
+            // comes here: an insert that meets it does nothing.
+            "23505"
+                if error
+                    .constraint()
+                    .is_some_and(|name| name.starts_with("pg_")) =>
+            {
+                Class::Exists
+            }
+            code if code.starts_with("23") => Class::Constraint(constraint()),
+            code if code.starts_with("53") => Class::Busy,
+            code if code.starts_with("08") => Class::ReplyLost,
+            _ => Class::Other,
+        }
+    }
+
+    /// The form with `E` is right whatever `standard_conforming_strings` is set to.
+    fn quote(text: &str) -> String {
+        let doubled = text.replace('\'', "''");
+        if doubled.contains('\\') {
+            format!("E'{}'", doubled.replace('\\', "\\\\"))
+        } else {
+            format!("'{doubled}'")
+        }
+    }
+
+    fn affected(result: &PgQueryResult) -> u64 {
+        result.rows_affected()
+    }
+
+    super::execution!(Postgres);
+}
+
+super::values!(Postgres);

@@ -1,0 +1,532 @@
+//! The protocol, once for all dialects: which statement when, and what its answer means.
+
+use std::sync::Arc;
+use std::time::{Duration, UNIX_EPOCH};
+
+use shedlock_core::{
+    Attempt, AttemptRequest, Capabilities, Error, ErrorKind, ExtendRequest, Extension, ForceUnlock,
+    ForceUnlockRequest, Lease, ListRequest, LockName, LockRecord, ProviderIdentity, Skip,
+    SkipReason, Unlock,
+};
+
+use crate::dialect::Step;
+use crate::driver::{Backend, Class, Connections, Failure};
+use crate::explain::explain;
+use crate::options::Options;
+use crate::plan::{Plan, Plans, probe};
+use crate::shape::Shape;
+use crate::statement::{Reply, Row, Values};
+use crate::verdict::{State, Verdict, instant, lease, mark, record};
+
+/// How often a lock that was found free is tried for, before the attempt gives way.
+const ROUNDS: usize = 3;
+
+/// How often a statement is sent again because another transaction was in the way. Nothing waits
+/// in between: whoever was in the way has committed by then.
+const COLLISIONS: usize = 10;
+
+/// One provider: its connections, what it was told, what it found.
+#[derive(Debug)]
+pub(crate) struct Flow<B: Backend> {
+    connections: Connections<B>,
+    options: Options,
+    plans: Plans,
+    identity: ProviderIdentity,
+}
+
+impl<B: Backend> Flow<B> {
+    pub(crate) fn new(connections: Connections<B>, options: Options) -> Self {
+        Self {
+            connections,
+            options,
+            plans: Plans::default(),
+            identity: ProviderIdentity::unique(),
+        }
+    }
+
+    pub(crate) fn options(&self) -> &Options {
+        &self.options
+    }
+
+    pub(crate) fn connections(&self) -> &Connections<B> {
+        &self.connections
+    }
+
+    pub(crate) fn plans(&self) -> &Plans {
+        &self.plans
+    }
+
+    pub(crate) fn identity(&self) -> ProviderIdentity {
+        self.identity.clone()
+    }
+
+    /// What the table can do as it was last seen; before the first contact, what a migrated one
+    /// can.
+    pub(crate) fn capabilities(&self) -> Capabilities {
+        let mut capabilities = Capabilities::new(self.options.time.source());
+        let plan = self.plans.known();
+        let dialect = B::dialect();
+        let assumed = dialect.assumed();
+        let shape = plan.as_ref().map_or(&assumed, |plan| &plan.shape);
+        capabilities.fencing = shape.token;
+        capabilities.slots = shape.slot;
+        capabilities.granularity = Duration::from_micros(shape.unit().unsigned_abs());
+        capabilities.longest_lock_at_most_for = dialect.longest_lease(&self.options, shape);
+        capabilities.longest_name = longest_name(shape);
+        capabilities
+    }
+
+    /// Tries once for the lock.
+    pub(crate) async fn attempt(&self, request: &AttemptRequest) -> Result<Attempt, Error> {
+        self.attempted(request)
+            .await
+            .map_err(|error| self.name(error, request.name()))
+    }
+
+    async fn attempted(&self, request: &AttemptRequest) -> Result<Attempt, Error> {
+        request.validate()?;
+        let slot = request.slot().is_some();
+        let plan = if slot {
+            self.plan_with_slot().await?
+        } else {
+            self.plan().await?
+        };
+        let mut values = self.values(request.name());
+        values.owner = request.owner().as_str();
+        values.at_most =
+            self.micros("lock_at_most_for", request.lock_at_most_for(), &plan.shape)?;
+        values.slot = request.slot().map_or(0, shedlock_core::Slot::as_micros);
+        values.tolerance = floor_micros(request.slot_tolerance());
+        check_length(request.name(), &plan.shape)?;
+
+        let mut state = if B::dialect().looks_first() {
+            self.state(request, &values).await?
+        } else {
+            State::Free
+        };
+        for _ in 0..ROUNDS {
+            let won = match state {
+                State::Answered(answer) => return Ok(answer),
+                State::Free => self.write(Step::Attempt { slot }, &values).await?,
+                State::Absent => self.write(Step::Insert { slot }, &values).await?,
+            };
+            if let Some(reply) = won {
+                return Ok(Attempt::Acquired(granted(request, &reply)));
+            }
+            state = self.state(request, &values).await?;
+        }
+        Ok(match state {
+            State::Answered(answer) => answer,
+            // Free each time we looked and taken each time we tried.
+            State::Free | State::Absent => Attempt::Skipped(Skip::new(SkipReason::Contended)),
+        })
+    }
+
+    /// Sends an attempt or an insert; `None` where the record stood in the way.
+    async fn write(&self, step: Step, values: &Values<'_>) -> Result<Option<Reply>, Error> {
+        match self.run(step, values).await {
+            Ok(reply) if reply.affected > 0 => Ok(Some(reply)),
+            Ok(_) => Ok(None),
+            Err(Stop::Failure(failure)) if failure.class == Class::Duplicate => Ok(None),
+            Err(stop) => Err(self.error(stop, step)),
+        }
+    }
+
+    async fn state(&self, request: &AttemptRequest, values: &Values<'_>) -> Result<State, Error> {
+        let row = self.read(values).await?;
+        Verdict { request, row: &row }.state()
+    }
+
+    /// Ends what this request's owner may have won.
+    pub(crate) async fn withdraw(&self, request: &AttemptRequest) -> Result<bool, Error> {
+        let released = request.owner().released();
+        let mut values = self.values(request.name());
+        values.owner = request.owner().as_str();
+        values.released = &released;
+        match self.run(Step::Withdraw, &values).await {
+            Ok(reply) => Ok(reply.affected > 0),
+            Err(stop) => Err(self.name(self.error(stop, Step::Withdraw), request.name())),
+        }
+    }
+
+    /// Moves the end of a running lease.
+    pub(crate) async fn extend(
+        &self,
+        lease: &Lease,
+        request: &ExtendRequest,
+    ) -> Result<Extension, Error> {
+        self.extended(lease, request)
+            .await
+            .map_err(|error| self.name(error, lease.name()))
+    }
+
+    async fn extended(&self, lease: &Lease, request: &ExtendRequest) -> Result<Extension, Error> {
+        request.validate(lease.lock_at_least_for())?;
+        let plan = self.plan().await?;
+        let mut values = self.values(lease.name());
+        values.owner = lease.owner().as_str();
+        values.at_most =
+            self.micros("lock_at_most_for", request.lock_at_most_for(), &plan.shape)?;
+        let reply = self
+            .run(Step::Extend, &values)
+            .await
+            .map_err(|stop| self.error(stop, Step::Extend))?;
+        if reply.affected == 0 {
+            return Ok(Extension::Lost);
+        }
+        let mut extended = lease.extended(request);
+        if let Some(until) = reply.row().and_then(|row| row.lock_until) {
+            extended = extended.with_locked_until(instant(until));
+        }
+        Ok(Extension::Extended(extended))
+    }
+
+    /// Ends a running lease, honouring at-least.
+    pub(crate) async fn unlock(&self, lease: &Lease) -> Result<Unlock, Error> {
+        self.unlocked(lease)
+            .await
+            .map_err(|error| self.name(error, lease.name()))
+    }
+
+    async fn unlocked(&self, lease: &Lease) -> Result<Unlock, Error> {
+        let plan = self.plan().await?;
+        let released = lease.owner().released();
+        let mut values = self.values(lease.name());
+        values.owner = lease.owner().as_str();
+        values.released = &released;
+        values.at_least =
+            self.micros("lock_at_least_for", lease.lock_at_least_for(), &plan.shape)?;
+        let reply = self
+            .run(Step::Unlock, &values)
+            .await
+            .map_err(|stop| self.error(stop, Step::Unlock))?;
+        if reply.affected > 0 {
+            return Ok(Unlock::Unlocked);
+        }
+        let row = self.read(&values).await?;
+        let is_repeat = row.name.as_deref() == Some(lease.name().as_str())
+            && row.owner.as_deref() == Some(&released);
+        Ok(if is_repeat {
+            Unlock::Unlocked
+        } else {
+            Unlock::Lost
+        })
+    }
+
+    /// The record of one lock.
+    pub(crate) async fn inspect(&self, name: &LockName) -> Result<Option<LockRecord>, Error> {
+        let row = self
+            .read(&self.values(name))
+            .await
+            .map_err(|error| self.name(error, name))?;
+        Ok(record(&row).filter(|record| record.name == *name))
+    }
+
+    /// A page of records.
+    pub(crate) async fn list(&self, request: &ListRequest) -> Result<Vec<LockRecord>, Error> {
+        let step = Step::List {
+            held_only: request.is_held_only(),
+        };
+        let values = Values {
+            after: request.after_name().map_or("", LockName::as_str),
+            limit: i64::try_from(request.page_size()).unwrap_or(i64::MAX),
+            now: self.now(),
+            ..Values::default()
+        };
+        let reply = self
+            .run(step, &values)
+            .await
+            .map_err(|stop| self.error(stop, step))?;
+        Ok(reply
+            .rows
+            .iter()
+            .filter_map(|row| {
+                let found = record(row);
+                if found.is_none() {
+                    tracing::warn!(
+                        name = row.name,
+                        "left out of the list: no lock can have this name"
+                    );
+                }
+                found
+            })
+            .collect())
+    }
+
+    /// Frees a lock whoever holds it.
+    pub(crate) async fn force_unlock(
+        &self,
+        request: &ForceUnlockRequest,
+    ) -> Result<ForceUnlock, Error> {
+        self.forced(request)
+            .await
+            .map_err(|error| self.name(error, request.name()))
+    }
+
+    async fn forced(&self, request: &ForceUnlockRequest) -> Result<ForceUnlock, Error> {
+        let plan = self.plan().await?;
+        for _ in 0..ROUNDS {
+            let mut values = self.values(request.name());
+            let row = self.read(&values).await?;
+            let is_locked = row.lock_until > row.now;
+            let Some(found) = record(&row).filter(|found| found.name == *request.name()) else {
+                return Ok(ForceUnlock::NotHeld);
+            };
+            if !is_locked {
+                return Ok(ForceUnlock::NotHeld);
+            }
+            if let Some(expected) = request.expected_owner()
+                && found.owner.as_deref() != Some(expected)
+            {
+                return Ok(ForceUnlock::OwnerDiffers(found));
+            }
+            // The exact text that was read is the condition, so that a lock which changed hands in
+            // between is looked at again.
+            let stored = row.owner.unwrap_or_default();
+            let released = mark(&stored, &plan.shape);
+            values.owner = &stored;
+            values.released = &released;
+            let reply = self
+                .run(Step::Withdraw, &values)
+                .await
+                .map_err(|stop| self.error(stop, Step::Withdraw))?;
+            if reply.affected > 0 {
+                return Ok(ForceUnlock::Freed(found));
+            }
+        }
+        Err(Error::new(
+            ErrorKind::Unavailable,
+            "the lock changed hands each time it was about to be freed: retry",
+        ))
+    }
+
+    /// Reaches the server, or says why not; what it finds of the table is kept, a missing table is
+    /// no error yet.
+    pub(crate) async fn reach(&self) -> Result<(), Error> {
+        let columns = probe(&self.connections, &self.options)
+            .await
+            .map_err(|failure| explain(failure, &self.options, B::STORE, false))?;
+        if columns.is_empty() {
+            return Ok(());
+        }
+        self.check().await
+    }
+
+    /// Looks at the table, whatever is known of it.
+    pub(crate) async fn check(&self) -> Result<(), Error> {
+        self.plans
+            .look(&self.connections, &self.options)
+            .await
+            .map(drop)
+    }
+}
+
+/// Running single statements.
+impl<B: Backend> Flow<B> {
+    async fn plan(&self) -> Result<Arc<Plan>, Error> {
+        self.plans.get(&self.connections, &self.options).await
+    }
+
+    async fn plan_with_slot(&self) -> Result<Arc<Plan>, Error> {
+        let plan = self.plan().await?;
+        if plan.shape.slot {
+            return Ok(plan);
+        }
+        // Somebody may have migrated the table since; this call fails otherwise, so asking is fair.
+        let plan = self.plans.look(&self.connections, &self.options).await?;
+        if plan.shape.slot {
+            return Ok(plan);
+        }
+        Err(self.no_slot())
+    }
+
+    async fn read(&self, values: &Values<'_>) -> Result<Row, Error> {
+        let reply = self
+            .run(Step::Read, values)
+            .await
+            .map_err(|stop| self.error(stop, Step::Read))?;
+        reply.rows.into_iter().next().ok_or_else(|| {
+            Error::new(
+                ErrorKind::Internal,
+                "the statement that always gives a row gave none",
+            )
+        })
+    }
+
+    /// Sends a statement: again at once where another transaction was in the way, once more on a
+    /// proven connection where one broke, and once more after a look at the table where that is
+    /// no longer what it was.
+    async fn run(&self, step: Step, values: &Values<'_>) -> Result<Reply, Stop> {
+        let mut plan = self.plan().await.map_err(Stop::Error)?;
+        let mut collisions = 0;
+        let mut looked = false;
+        // Once a reply was lost the outcome is unknown whatever happens to the second try.
+        let mut lost = None;
+        loop {
+            let failure = match self.send(step, values, &plan, lost.is_some()).await? {
+                Ok(reply) => return Ok(reply),
+                Err(failure) => failure,
+            };
+            match failure.class {
+                Class::Contention if collisions < COLLISIONS => collisions += 1,
+                Class::ReplyLost if lost.is_none() => lost = Some(failure),
+                Class::Shape if !looked => {
+                    looked = true;
+                    let look = self.plans.look(&self.connections, &self.options);
+                    plan = look.await.map_err(Stop::Error)?;
+                }
+                _ => return Err(Stop::Failure(lost.unwrap_or(failure))),
+            }
+        }
+    }
+
+    async fn send(
+        &self,
+        step: Step,
+        values: &Values<'_>,
+        plan: &Plan,
+        proven: bool,
+    ) -> Result<Result<Reply, Failure>, Stop> {
+        let Some(statement) = plan.statements.get(step) else {
+            return Err(Stop::Error(self.no_slot()));
+        };
+        tracing::debug!(
+            step = step.word(),
+            lock = values.name,
+            sql = statement.text(),
+            "statement"
+        );
+        let mut held = match self.connections.acquire(proven).await {
+            Ok(held) => held,
+            Err(failure) => return Ok(Err(failure)),
+        };
+        let result = B::run(&mut held, statement, values, self.options.prepared).await;
+        let result = result.map_err(Failure::running::<B>);
+        // A refusal is an answer too; but after one that says the table has changed, whatever the
+        // connection has prepared for the old table is of no use.
+        let answered = match &result {
+            Ok(_) => true,
+            Err(failure) => !matches!(failure.class, Class::ReplyLost | Class::Shape),
+        };
+        if answered {
+            held.finished();
+        }
+        Ok(result)
+    }
+}
+
+/// Why a statement gave no reply.
+enum Stop {
+    /// It failed, finally.
+    Failure(Failure),
+    /// It was not even sent.
+    Error(Error),
+}
+
+/// Values and errors.
+impl<B: Backend> Flow<B> {
+    fn values<'a>(&self, name: &'a LockName) -> Values<'a> {
+        Values {
+            name: name.as_str(),
+            now: self.now(),
+            ..Values::default()
+        }
+    }
+
+    /// The client's time, where it rules: in whole milliseconds, as ShedLock's clock has it.
+    fn now(&self) -> i64 {
+        if !self.options.time.is_client() {
+            return 0;
+        }
+        let since = self.options.clock.system_time().duration_since(UNIX_EPOCH);
+        since.map_or(0, |since| floor_micros(since) / 1_000 * 1_000)
+    }
+
+    /// A duration in microseconds, rounded up to what the table can tell apart.
+    fn micros(&self, what: &str, duration: Duration, shape: &Shape) -> Result<i64, Error> {
+        let longest = B::dialect().longest_lease(&self.options, shape);
+        if duration > longest {
+            return Err(Error::new(
+                ErrorKind::InvalidInput,
+                format!(
+                    "{what} of {} s is longer than table {} can express: at most {} s from now",
+                    duration.as_secs(),
+                    self.options.table,
+                    longest.as_secs()
+                ),
+            ));
+        }
+        Ok(ceil_micros(duration, shape.unit()))
+    }
+
+    fn error(&self, stop: Stop, step: Step) -> Error {
+        match stop {
+            Stop::Error(error) => error,
+            Stop::Failure(failure) => explain(failure, &self.options, B::STORE, step.writes()),
+        }
+    }
+
+    fn name(&self, error: Error, lock: &LockName) -> Error {
+        error.with_lock(lock.as_str()).with_store(B::STORE)
+    }
+
+    fn no_slot(&self) -> Error {
+        Error::new(
+            ErrorKind::Unsupported,
+            format!(
+                "a slot was asked for, but table {} has no column for it: add it with `shedlock \
+                 migrate --store …`",
+                self.options.table
+            ),
+        )
+    }
+}
+
+/// The lease that a won attempt or insert grants.
+fn granted(request: &AttemptRequest, reply: &Reply) -> Lease {
+    let mut lease = match reply.row() {
+        Some(row) => lease(request, row),
+        None => Lease::granted(request),
+    };
+    if let Some(token) = reply.last_insert_id {
+        lease = lease.with_fencing_token(token);
+    }
+    lease
+}
+
+fn check_length(name: &LockName, shape: &Shape) -> Result<(), Error> {
+    let Some(length) = shape.name.length else {
+        return Ok(());
+    };
+    let characters = name.as_str().chars().count();
+    if u32::try_from(characters).is_ok_and(|characters| characters <= length) {
+        return Ok(());
+    }
+    Err(Error::new(
+        ErrorKind::InvalidInput,
+        format!(
+            "the name has {characters} characters and the table's column holds {length}: shorten \
+             it, or widen the column"
+        ),
+    ))
+}
+
+/// Certain in bytes: names of ASCII take one for each character, and every other name has fewer
+/// characters than bytes.
+fn longest_name(shape: &Shape) -> usize {
+    shape
+        .name
+        .length
+        .and_then(|characters| usize::try_from(characters).ok())
+        .unwrap_or(usize::MAX)
+}
+
+fn floor_micros(duration: Duration) -> i64 {
+    i64::try_from(duration.as_micros()).unwrap_or(i64::MAX)
+}
+
+fn ceil_micros(duration: Duration, unit: i64) -> i64 {
+    let micros = duration.as_nanos().div_ceil(1_000);
+    let unit = u128::from(unit.unsigned_abs().max(1));
+    i64::try_from(micros.div_ceil(unit) * unit).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,187 @@
+//! Names of tables and columns: checked here, quoted by the dialects, never spliced raw.
+
+use std::fmt;
+
+use shedlock_core::{Error, ErrorKind};
+
+/// The name of a table, schema or column as the database keeps it: letters, digits, `_`, `$` and
+/// `-`, so that it can be quoted without escaping.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct Identifier(Box<str>);
+
+/// What a database does to a name that is written without quotes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fold {
+    /// PostgreSQL: `shedLock` is the table `shedlock`.
+    Lower,
+    /// MySQL, MariaDB and SQLite: names stay as written.
+    Keep,
+}
+
+impl Identifier {
+    /// Reads a name the way the database would in a statement without quotes, as ShedLock writes
+    /// it: folded where the database folds. A name in double quotes is taken as it is.
+    ///
+    /// # Errors
+    /// `InvalidInput` that names `what`.
+    pub(crate) fn parse(what: &str, text: &str, fold: Fold, longest: usize) -> Result<Self, Error> {
+        let quoted = text
+            .strip_prefix('"')
+            .and_then(|rest| rest.strip_suffix('"'));
+        let name = match (quoted, fold) {
+            (Some(inner), _) => inner.to_owned(),
+            (None, Fold::Lower) => text.to_ascii_lowercase(),
+            (None, Fold::Keep) => text.to_owned(),
+        };
+        let wrong = |why: &str| {
+            Err(Error::new(
+                ErrorKind::InvalidInput,
+                format!("{what} cannot be called {text:?}: {why}"),
+            ))
+        };
+        if name.is_empty() {
+            return wrong("it is empty");
+        }
+        if name.len() > longest {
+            return wrong(&format!("this database cuts names after {longest} bytes"));
+        }
+        let starts_right = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
+        let is_plain = name
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'$' | b'-'));
+        if !starts_right || !is_plain {
+            return wrong(
+                "a name starts with a letter or '_' and holds letters, digits, '_', '$' and '-' \
+                 of ASCII",
+            );
+        }
+        Ok(Self(name.into()))
+    }
+
+    /// The name as the database keeps it.
+    pub(crate) fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The name between two of these quotes; it cannot hold one.
+    pub(crate) fn quoted(&self, quote: char) -> String {
+        format!("{quote}{}{quote}", self.0)
+    }
+}
+
+impl fmt::Display for Identifier {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}", self.as_str())
+    }
+}
+
+impl fmt::Debug for Identifier {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// A table, with its schema (MySQL: its database) where one is given.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Table {
+    pub(crate) schema: Option<Identifier>,
+    pub(crate) name: Identifier,
+}
+
+impl Table {
+    /// Reads `table` or `schema.table`, as ShedLock's table name may be written.
+    ///
+    /// # Errors
+    /// `InvalidInput`, also where a schema is given twice.
+    pub(crate) fn parse(
+        schema: Option<&str>,
+        table: &str,
+        fold: Fold,
+        longest: usize,
+    ) -> Result<Self, Error> {
+        let (schema, table) = match (schema, table.split_once('.')) {
+            (schema, None) => (schema, table),
+            (None, Some((schema, table))) => (Some(schema), table),
+            (Some(schema), Some(_)) => {
+                return Err(Error::new(
+                    ErrorKind::InvalidInput,
+                    format!("table {table:?} names a schema, and so does schema={schema:?}"),
+                ));
+            }
+        };
+        Ok(Self {
+            schema: schema
+                .map(|schema| Identifier::parse("the schema", schema, fold, longest))
+                .transpose()?,
+            name: Identifier::parse("the table", table, fold, longest)?,
+        })
+    }
+
+    /// The name for a statement, each part between two of these quotes.
+    pub(crate) fn quoted(&self, quote: char) -> String {
+        match &self.schema {
+            Some(schema) => format!("{}.{}", schema.quoted(quote), self.name.quoted(quote)),
+            None => self.name.quoted(quote),
+        }
+    }
+}
+
+impl fmt::Display for Table {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.schema {
+            Some(schema) => write!(f, "\"{}.{}\"", schema.as_str(), self.name.as_str()),
+            None => write!(f, "{}", self.name),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn identifier(text: &str, fold: Fold) -> Result<Identifier, Error> {
+        Identifier::parse("the table", text, fold, 63)
+    }
+
+    #[test]
+    fn plain_names_are_folded_as_the_database_does_and_quoted_ones_are_not() {
+        let name = |text, fold| identifier(text, fold).unwrap().as_str().to_owned();
+        assert_eq!(name("shedLock", Fold::Lower), "shedlock");
+        assert_eq!(name("\"shedLock\"", Fold::Lower), "shedLock");
+        assert_eq!(name("shedLock", Fold::Keep), "shedLock");
+        assert_eq!(name("my-locks", Fold::Lower), "my-locks");
+    }
+
+    #[test]
+    fn names_that_would_need_escaping_are_refused() {
+        for bad in [
+            "",
+            "1a",
+            "a b",
+            "a;b",
+            "a\"b",
+            "a'b",
+            "a`b",
+            "ä",
+            "\"\"",
+            "-a",
+            "a.b",
+            "a:b",
+            &"a".repeat(64),
+        ] {
+            let error = identifier(bad, Fold::Lower).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::InvalidInput, "{bad:?}");
+            assert!(error.message().starts_with("the table cannot be called"));
+        }
+    }
+
+    #[test]
+    fn a_table_may_name_its_schema_once() {
+        let table = Table::parse(None, "jobs.Locks", Fold::Lower, 63).unwrap();
+        assert_eq!(table.quoted('"'), "\"jobs\".\"locks\"");
+        let table = Table::parse(Some("jobs"), "locks", Fold::Lower, 63).unwrap();
+        assert_eq!(table.quoted('`'), "`jobs`.`locks`");
+        assert!(Table::parse(Some("a"), "b.c", Fold::Lower, 63).is_err());
+        assert!(Table::parse(None, "a.b.c", Fold::Lower, 63).is_err());
+    }
+}

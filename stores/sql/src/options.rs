@@ -1,0 +1,161 @@
+//! What a provider is told about its table and its way of working.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use shedlock_core::{Clock, ClockSource, Error, LockDefaults, SystemClock};
+
+use crate::driver::Backend;
+use crate::identifier::{Identifier, Table};
+
+/// The column of the fencing token: part of the wire format, the same in every table.
+pub(crate) const TOKEN_COLUMN: &str = "shedlock_fencing_token";
+/// The column of the last slot: part of the wire format, the same in every table.
+pub(crate) const SLOT_COLUMN: &str = "shedlock_slot";
+
+/// Everything a provider was told, checked.
+#[derive(Clone, Debug)]
+pub(crate) struct Options {
+    pub(crate) table: Table,
+    pub(crate) columns: ColumnNames,
+    pub(crate) time: TimeMode,
+    pub(crate) defaults: LockDefaults,
+    pub(crate) clock: Arc<dyn Clock>,
+    /// Whether statements are prepared on the server.
+    pub(crate) prepared: bool,
+    /// Whether an unlock waits until it is on disk.
+    pub(crate) durable_unlock: bool,
+}
+
+/// ShedLock's four columns.
+#[derive(Clone, Debug)]
+pub(crate) struct ColumnNames {
+    pub(crate) name: Identifier,
+    pub(crate) lock_until: Identifier,
+    pub(crate) locked_at: Identifier,
+    pub(crate) locked_by: Identifier,
+}
+
+/// Whose clock rules.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum TimeMode {
+    /// The database's: clients may be wrong by any amount. ShedLock calls it `usingDbTime`.
+    #[default]
+    Store,
+    /// Each client's own, as ShedLock does unless told otherwise: for tables that are shared with
+    /// Java services in that mode. Exclusion holds only as long as all clocks, Java's included,
+    /// differ by less than the tolerated skew, which is the user's to ensure; it is declared in
+    /// the provider's capabilities.
+    Client {
+        /// The difference between clocks that is declared as tolerated.
+        tolerated_skew: Duration,
+    },
+}
+
+impl TimeMode {
+    /// The clients' clocks, with a declared skew of one second.
+    pub const fn client() -> Self {
+        Self::Client {
+            tolerated_skew: Duration::from_secs(1),
+        }
+    }
+
+    pub(crate) fn source(self) -> ClockSource {
+        match self {
+            Self::Store => ClockSource::Store,
+            Self::Client { tolerated_skew } => ClockSource::Clients { tolerated_skew },
+        }
+    }
+
+    pub(crate) fn is_client(self) -> bool {
+        matches!(self, Self::Client { .. })
+    }
+}
+
+/// What the user set, not yet checked: the part of a builder that all dialects share.
+#[derive(Clone, Debug)]
+pub(crate) struct Settings {
+    pub(crate) table: String,
+    pub(crate) schema: Option<String>,
+    pub(crate) name: String,
+    pub(crate) lock_until: String,
+    pub(crate) locked_at: String,
+    pub(crate) locked_by: String,
+    pub(crate) time: TimeMode,
+    pub(crate) defaults: LockDefaults,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) prepared: bool,
+    pub(crate) durable_unlock: bool,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            table: "shedlock".to_owned(),
+            schema: None,
+            name: "name".to_owned(),
+            lock_until: "lock_until".to_owned(),
+            locked_at: "locked_at".to_owned(),
+            locked_by: "locked_by".to_owned(),
+            time: TimeMode::Store,
+            defaults: LockDefaults::new(),
+            clock: Arc::new(SystemClock),
+            prepared: true,
+            durable_unlock: true,
+        }
+    }
+}
+
+impl Settings {
+    /// Checks all of it.
+    ///
+    /// # Errors
+    /// `InvalidInput` that names the setting.
+    pub(crate) fn check<B: Backend>(&self) -> Result<Options, Error> {
+        let (fold, longest) = B::dialect().identifiers();
+        let identifier = |what: &str, text: &str| Identifier::parse(what, text, fold, longest);
+        self.defaults.validate()?;
+        let table = Table::parse(self.schema.as_deref(), &self.table, fold, longest)?;
+        let columns = ColumnNames {
+            name: identifier("the name column", &self.name)?,
+            lock_until: identifier("the lock_until column", &self.lock_until)?,
+            locked_at: identifier("the locked_at column", &self.locked_at)?,
+            locked_by: identifier("the locked_by column", &self.locked_by)?,
+        };
+        columns.check_distinct()?;
+        Ok(Options {
+            table,
+            columns,
+            time: self.time,
+            defaults: self.defaults.clone(),
+            clock: Arc::clone(&self.clock),
+            prepared: self.prepared,
+            durable_unlock: self.durable_unlock,
+        })
+    }
+}
+
+impl ColumnNames {
+    fn check_distinct(&self) -> Result<(), Error> {
+        let mut names = vec![
+            self.name.as_str().to_ascii_lowercase(),
+            self.lock_until.as_str().to_ascii_lowercase(),
+            self.locked_at.as_str().to_ascii_lowercase(),
+            self.locked_by.as_str().to_ascii_lowercase(),
+            TOKEN_COLUMN.to_owned(),
+            SLOT_COLUMN.to_owned(),
+        ];
+        names.sort_unstable();
+        match names.windows(2).find(|pair| pair[0] == pair[1]) {
+            None => Ok(()),
+            Some(pair) => Err(Error::new(
+                shedlock_core::ErrorKind::InvalidInput,
+                format!(
+                    "two columns are both called {:?}: every column needs a name of its own",
+                    pair[0]
+                ),
+            )),
+        }
+    }
+}

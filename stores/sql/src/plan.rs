@@ -1,0 +1,139 @@
+//! The table's shape and the statements for it, found at first contact and again when they fail.
+
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
+
+use shedlock_core::{Error, ErrorKind, Moment};
+
+use crate::dialect::{Dialect, Statements};
+use crate::driver::{Backend, Class, Connections, Failure};
+use crate::explain::explain;
+use crate::options::Options;
+use crate::shape::{Column, Shape};
+
+/// A shape with its statements.
+#[derive(Debug)]
+pub(crate) struct Plan {
+    pub(crate) shape: Shape,
+    pub(crate) statements: Statements,
+    found_at: Moment,
+}
+
+/// The plan that is in use. It describes the table, never its rows (law 7).
+#[derive(Debug, Default)]
+pub(crate) struct Plans(RwLock<Option<Arc<Plan>>>);
+
+/// A table that lacks our two columns is looked at again after this long, so that a `migrate` by
+/// another process takes effect here without a restart.
+const LOOK_AGAIN: Duration = Duration::from_secs(60);
+
+impl Plans {
+    /// The plan in use, if there was any contact.
+    pub(crate) fn known(&self) -> Option<Arc<Plan>> {
+        self.0
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    /// The plan in use; looks at the table if there is none yet, or if its columns may have come
+    /// in the meantime.
+    pub(crate) async fn get<B: Backend>(
+        &self,
+        connections: &Connections<B>,
+        options: &Options,
+    ) -> Result<Arc<Plan>, Error> {
+        match self.known() {
+            Some(plan) if !plan.is_stale(options) => Ok(plan),
+            _ => self.look(connections, options).await,
+        }
+    }
+
+    /// Looks at the table now.
+    pub(crate) async fn look<B: Backend>(
+        &self,
+        connections: &Connections<B>,
+        options: &Options,
+    ) -> Result<Arc<Plan>, Error> {
+        let columns = probe(connections, options)
+            .await
+            .map_err(|failure| explain(failure, options, B::STORE, false))?;
+        let dialect = B::dialect();
+        if columns.is_empty() {
+            self.forget();
+            return Err(missing::<B>(options));
+        }
+        let shape = dialect
+            .shape(options, &columns)
+            .map_err(|error| error.with_store(B::STORE))?;
+        Ok(self.keep(dialect, options, shape))
+    }
+
+    fn keep(&self, dialect: &dyn Dialect, options: &Options, shape: Shape) -> Arc<Plan> {
+        let known = self.known();
+        let is_new = known.as_ref().is_none_or(|plan| plan.shape != shape);
+        if let Some(warning) = dialect.warning(options, &shape).filter(|_| is_new) {
+            tracing::warn!(table = %options.table, "{warning}");
+        }
+        let statements = match known {
+            Some(plan) if !is_new => plan.statements.clone(),
+            _ => dialect.statements(options, &shape),
+        };
+        let plan = Arc::new(Plan {
+            statements,
+            shape,
+            found_at: options.clock.now(),
+        });
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&plan));
+        plan
+    }
+
+    fn forget(&self) {
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+}
+
+impl Plan {
+    fn is_stale(&self, options: &Options) -> bool {
+        !self.shape.is_complete()
+            && options.clock.now().saturating_since(self.found_at) >= LOOK_AGAIN
+    }
+}
+
+/// The table's columns as they are now; none where there is no table.
+pub(crate) async fn probe<B: Backend>(
+    connections: &Connections<B>,
+    options: &Options,
+) -> Result<Vec<Column>, Failure> {
+    let statement = B::dialect().probe(options);
+    let mut proven = false;
+    loop {
+        let mut held = connections.acquire(proven).await?;
+        match B::columns(&mut held, &statement, options.prepared).await {
+            Ok(columns) => {
+                held.finished();
+                return Ok(columns);
+            }
+            Err(error) => {
+                let failure = Failure::running::<B>(error);
+                if proven || failure.class != Class::ReplyLost {
+                    return Err(failure);
+                }
+                proven = true;
+            }
+        }
+    }
+}
+
+fn missing<B: Backend>(options: &Options) -> Error {
+    let ddl = B::dialect().create_table(options);
+    Error::new(
+        ErrorKind::Configuration,
+        format!(
+            "there is no table {}: create it with `shedlock migrate --store …` or with: {}",
+            options.table,
+            ddl.text()
+        ),
+    )
+    .with_store(B::STORE)
+}

@@ -1,0 +1,145 @@
+//! The provider over PostgreSQL.
+
+use std::sync::Arc;
+
+use shedlock_core::{Error, ErrorKind};
+use sqlx::postgres::PgConnectOptions;
+use sqlx::{ConnectOptions as _, PgPool, Postgres};
+
+use crate::address::{Address, flag};
+use crate::builder::Builder;
+use crate::driver::{Backend as _, Connections};
+use crate::flow::Flow;
+
+/// Locks in a table of PostgreSQL, shared with ShedLock's JDBC providers.
+///
+/// Clones share everything. Cheap to make: nothing is asked of the server before the first use.
+#[derive(Clone, Debug)]
+pub struct PostgresProvider {
+    flow: Arc<Flow<Postgres>>,
+}
+
+impl PostgresProvider {
+    /// Over the user's own pool, with all defaults.
+    ///
+    /// Each operation takes a connection for one statement at a time and never a transaction, so
+    /// it neither sees nor joins those of the application. A pool of sqlx asks the server after
+    /// each use whether the connection still lives; [`connect`](Self::connect) does without.
+    pub fn new(pool: PgPool) -> Self {
+        Self::builder(pool)
+            .build()
+            .expect("the defaults are valid settings")
+    }
+
+    /// Over the user's own pool.
+    pub fn builder(pool: PgPool) -> Builder<Postgres> {
+        Builder::new(pool)
+    }
+
+    /// From a URL, with connections of its own that are made when they are needed.
+    ///
+    /// `postgres://user:password@host:5432/database?table=…`: beside the driver's options
+    /// (`sslmode`, `sslrootcert`, `application_name`, …) the URL takes `table`, `schema`,
+    /// `name_column`, `lock_until_column`, `locked_at_column`, `locked_by_column`, `time` (`store`
+    /// or `client`), `lock_at_most_for`, `lock_at_least_for`, `owner_prefix`, `max_connections`
+    /// (4), `acquire_timeout` (10s), `prepared` (true) and `durable_unlock` (true); what they do is
+    /// said at the methods of [`Builder`].
+    ///
+    /// # Errors
+    /// `InvalidInput` for a URL that cannot be read and for unknown options; `Unavailable` and
+    /// `Configuration` where the server cannot be reached, or refuses us. The URL and its password
+    /// are in no error.
+    pub async fn connect(url: &str) -> Result<Self, Error> {
+        let provider = Self::from_url(url).map_err(|error| error.with_store(Postgres::STORE))?;
+        provider.flow.reach().await?;
+        Ok(provider)
+    }
+
+    fn from_url(url: &str) -> Result<Self, Error> {
+        let address = Address::parse(url, &["prepared", "durable_unlock"], DRIVER_OPTIONS)?;
+        let mut settings = address.settings;
+        for (key, value) in &address.special {
+            let value = flag(key, value)?;
+            match key.as_str() {
+                "prepared" => settings.prepared = value,
+                _ => settings.durable_unlock = value,
+            }
+        }
+        let mut connect = PgConnectOptions::from_url(&address.url).map_err(|error| {
+            Error::new(
+                ErrorKind::InvalidInput,
+                "the store's URL has an option that the driver cannot use; its reason is the \
+                 source",
+            )
+            .with_source(error)
+        })?;
+        if !settings.prepared {
+            // PgBouncer knows few parameters of a session and turns away those it does not know.
+            connect = connect.extra_float_digits(None).statement_cache_capacity(0);
+        }
+        let options = settings.check::<Postgres>()?;
+        let clock = Arc::clone(&options.clock);
+        let connections = Connections::own(
+            connect.disable_statement_logging(),
+            address.max_connections,
+            address.acquire_timeout,
+            clock,
+        );
+        Ok(Self {
+            flow: Arc::new(Flow::new(connections, options)),
+        })
+    }
+}
+
+impl Builder<Postgres> {
+    /// Whether statements are prepared on the server: true unless set. Without, values are
+    /// written into the statements as literals, each statement stays one round trip, and nothing
+    /// is left behind in a session: for PgBouncer in transaction or statement pooling.
+    pub fn prepared(mut self, prepared: bool) -> Self {
+        self.settings.prepared = prepared;
+        self
+    }
+
+    /// Whether an unlock waits until it is on the server's disk: true unless set. Losing an unlock
+    /// in a crash of the server is safe, since the lease then runs to its end; acquisitions and
+    /// extensions always wait.
+    pub fn durable_unlock(mut self, durable: bool) -> Self {
+        self.settings.durable_unlock = durable;
+        self
+    }
+
+    /// The provider; no I/O.
+    ///
+    /// # Errors
+    /// `InvalidInput` for names that cannot be names, and for defaults that cannot hold.
+    pub fn build(self) -> Result<PostgresProvider, Error> {
+        Ok(PostgresProvider {
+            flow: Arc::new(self.flow()?),
+        })
+    }
+}
+
+/// What sqlx reads from a URL of PostgreSQL.
+const DRIVER_OPTIONS: &[&str] = &[
+    "sslmode",
+    "ssl-mode",
+    "sslrootcert",
+    "ssl-root-cert",
+    "ssl-ca",
+    "sslcert",
+    "ssl-cert",
+    "sslkey",
+    "ssl-key",
+    "statement-cache-capacity",
+    "host",
+    "hostaddr",
+    "port",
+    "dbname",
+    "user",
+    "password",
+    "application_name",
+    "options",
+    "options[",
+];
+
+crate::provider::provider!(PostgresProvider, Postgres);

@@ -1,0 +1,203 @@
+//! What the lock table looks like now.
+
+use shedlock_core::{Error, ErrorKind};
+
+use crate::options::{Options, SLOT_COLUMN, TOKEN_COLUMN};
+
+/// The shape of the table as far as statements depend on it. Nothing of its rows is kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Shape {
+    pub(crate) name: TextColumn,
+    pub(crate) locked_by: TextColumn,
+    pub(crate) lock_until: TimeColumn,
+    pub(crate) locked_at: TimeColumn,
+    /// The column of the fencing token is there.
+    pub(crate) token: bool,
+    /// The column of the last slot is there.
+    pub(crate) slot: bool,
+    /// What the dialect's probe said of the server (a version), for dialects that serve several.
+    pub(crate) server: String,
+}
+
+/// A column that holds text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct TextColumn {
+    /// How many characters it holds at most; `None` where there is no limit.
+    pub(crate) length: Option<u32>,
+    /// True where the column compares byte for byte; otherwise statements must see to it.
+    pub(crate) exact: bool,
+}
+
+/// A column that holds an instant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct TimeColumn {
+    pub(crate) kind: TimeKind,
+    /// Digits of a second that it keeps: 0 to 6.
+    pub(crate) digits: u8,
+}
+
+/// How a column holds an instant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TimeKind {
+    /// The digits of a wall clock, without a zone: UTC by our rule and by ShedLock's db-time.
+    Wall,
+    /// An instant that the server shows in the session's zone.
+    Instant,
+    /// An integer: milliseconds since 1970 (UTC).
+    EpochMillis,
+}
+
+/// One column as the dialect's probe reports it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Column {
+    pub(crate) name: String,
+    /// The type's name, lower case, without its arguments.
+    pub(crate) type_name: String,
+    /// Digits of a second, for types that have them.
+    pub(crate) digits: Option<i64>,
+    /// Characters, for types that have a limit.
+    pub(crate) length: Option<i64>,
+    /// The collation's name; whether it is exact is the dialect's to know.
+    pub(crate) collation: Option<String>,
+    /// Alone under a primary key or a unique index that holds for all rows.
+    pub(crate) unique: bool,
+    /// Whether an insert must give it a value: not nullable, no default.
+    pub(crate) required: bool,
+    /// What the dialect wants to know of the server beside the table; the same in every row.
+    pub(crate) server: String,
+}
+
+impl TimeColumn {
+    /// The unit of this column in microseconds.
+    pub(crate) fn unit(self) -> i64 {
+        10_i64.pow(6 - u32::from(self.digits.min(6)))
+    }
+}
+
+impl Shape {
+    /// The unit in which leases are counted: the coarser of the two time columns', in microseconds.
+    pub(crate) fn unit(&self) -> i64 {
+        self.lock_until.unit().max(self.locked_at.unit())
+    }
+
+    /// True where everything is there that `migrate` would add.
+    pub(crate) fn is_complete(&self) -> bool {
+        self.token && self.slot
+    }
+}
+
+/// The columns of a table that exists, looked up by name, with errors that say what is wrong.
+pub(crate) struct Columns<'a> {
+    options: &'a Options,
+    columns: &'a [Column],
+}
+
+impl<'a> Columns<'a> {
+    /// Checks what holds for every dialect: the four columns are there, the name is unique, and
+    /// nothing else must be filled.
+    ///
+    /// # Errors
+    /// `Configuration` with a message of its own for each fault.
+    pub(crate) fn check(options: &'a Options, columns: &'a [Column]) -> Result<Self, Error> {
+        let found = Self { options, columns };
+        let names = &options.columns;
+        for name in [
+            &names.name,
+            &names.lock_until,
+            &names.locked_at,
+            &names.locked_by,
+        ] {
+            found.get(name.as_str())?;
+        }
+        if !found.get(names.name.as_str())?.unique {
+            return Err(Error::new(
+                ErrorKind::Configuration,
+                format!(
+                    "column {} of table {} is neither primary key nor unique: without that two \
+                     processes can both insert the lock; add a primary key on it",
+                    names.name, options.table
+                ),
+            ));
+        }
+        if let Some(column) = columns
+            .iter()
+            .find(|column| column.required && !found.is_known(&column.name))
+        {
+            return Err(Error::new(
+                ErrorKind::Configuration,
+                format!(
+                    "table {} has a column {:?} that must be filled and is not the lock's: give it \
+                     a default or allow null",
+                    options.table, column.name
+                ),
+            ));
+        }
+        Ok(found)
+    }
+
+    fn is_known(&self, column: &str) -> bool {
+        let names = &self.options.columns;
+        [
+            names.name.as_str(),
+            names.lock_until.as_str(),
+            names.locked_at.as_str(),
+            names.locked_by.as_str(),
+            TOKEN_COLUMN,
+            SLOT_COLUMN,
+        ]
+        .iter()
+        .any(|known| same(known, column))
+    }
+
+    /// The column of this name.
+    ///
+    /// # Errors
+    /// `Configuration` if the table has none.
+    pub(crate) fn get(&self, name: &str) -> Result<&'a Column, Error> {
+        self.find(name).ok_or_else(|| {
+            Error::new(
+                ErrorKind::Configuration,
+                format!(
+                    "table {} has no column {name:?}: set the column's name if it has another one, \
+                     or create the table with `shedlock migrate`",
+                    self.options.table
+                ),
+            )
+        })
+    }
+
+    /// The column of this name, if the table has it.
+    pub(crate) fn find(&self, name: &str) -> Option<&'a Column> {
+        self.columns.iter().find(|column| same(&column.name, name))
+    }
+
+    /// The error for a column whose type cannot hold what it must.
+    pub(crate) fn unfit(&self, column: &Column, wanted: &str) -> Error {
+        Error::new(
+            ErrorKind::Configuration,
+            format!(
+                "column {:?} of table {} has the type {}: {wanted} is needed",
+                column.name, self.options.table, column.type_name
+            ),
+        )
+    }
+
+    /// The two columns that `migrate` adds: integers of 64 bits, both or what is there of them.
+    ///
+    /// # Errors
+    /// `Configuration` if one is there with another type.
+    pub(crate) fn extras(&self, type_name: &str) -> Result<(bool, bool), Error> {
+        let has = |name: &str| match self.find(name) {
+            None => Ok(false),
+            Some(column) if column.type_name == type_name => Ok(true),
+            Some(column) => Err(self.unfit(column, type_name)),
+        };
+        Ok((has(TOKEN_COLUMN)?, has(SLOT_COLUMN)?))
+    }
+}
+
+/// Databases differ in how they compare the names of columns; two that differ in case only would
+/// be a trap in any of them.
+fn same(a: &str, b: &str) -> bool {
+    a.eq_ignore_ascii_case(b)
+}

@@ -1,0 +1,310 @@
+//! Statements as data: text, what is bound to it, what comes back.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use sqlx::{AssertSqlSafe, SqlSafeStr as _, SqlStr};
+
+/// A statement that can be read, compared and tested without a database.
+///
+/// Its text is built once for a table's [`Shape`](crate::shape::Shape), never for a call.
+#[derive(Clone, Debug)]
+pub(crate) struct Statement {
+    text: SqlStr,
+    binds: Vec<Bind>,
+    fields: Vec<Field>,
+    parts: Vec<Part>,
+}
+
+/// What is bound to a placeholder. The order of [`Statement::binds`] is the order in which the
+/// values are sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Bind {
+    /// The lock's name: text.
+    Name,
+    /// The owner that asks, or that the record must name: text.
+    Owner,
+    /// What the record shall name as owner once the lease is over: text.
+    Released,
+    /// At-most in microseconds, a multiple of the table's resolution.
+    AtMost,
+    /// At-least in microseconds, a multiple of the table's resolution.
+    AtLeast,
+    /// The slot in microseconds since 1970 (UTC).
+    Slot,
+    /// How far ahead of now a slot may lie, in microseconds.
+    Tolerance,
+    /// The client's time in microseconds since 1970 (UTC); only where the client's clock rules.
+    Now,
+    /// The name that a page starts behind: text, empty for the first page.
+    After,
+    /// The page size.
+    Limit,
+}
+
+/// What a column of the answer means. Instants come as microseconds since 1970 (UTC) in a 64-bit
+/// integer, whatever the table keeps, so that no driver's time types are needed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Field {
+    Name,
+    Owner,
+    LockedAt,
+    LockUntil,
+    Token,
+    Slot,
+    Now,
+}
+
+/// The columns that tell everything of a record, in the order in which all dialects select them.
+pub(crate) const RECORD: [Field; 7] = [
+    Field::Name,
+    Field::Owner,
+    Field::LockedAt,
+    Field::LockUntil,
+    Field::Token,
+    Field::Slot,
+    Field::Now,
+];
+
+/// How a dialect writes placeholders.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Placeholders {
+    /// `$1`, and the same number again for the same value.
+    Numbered,
+    /// `?`, once for each use.
+    Positional,
+}
+
+#[derive(Clone, Debug)]
+enum Part {
+    Text(Box<str>),
+    Bind(Bind),
+}
+
+impl Bind {
+    const ALL: [(&'static str, Self); 10] = [
+        ("name", Self::Name),
+        ("owner", Self::Owner),
+        ("released", Self::Released),
+        ("at_most", Self::AtMost),
+        ("at_least", Self::AtLeast),
+        ("slot", Self::Slot),
+        ("tolerance", Self::Tolerance),
+        ("now", Self::Now),
+        ("after", Self::After),
+        ("limit", Self::Limit),
+    ];
+
+    fn find(word: &str) -> Option<Self> {
+        Self::ALL
+            .iter()
+            .find_map(|(name, bind)| (*name == word).then_some(*bind))
+    }
+}
+
+impl Statement {
+    /// Reads a template in which `:name`, `:at_most` and so on (the words of [`Bind`]) stand for
+    /// values. Any other colon is left alone, so `::bigint` is no placeholder.
+    pub(crate) fn new(placeholders: Placeholders, template: &str, fields: &[Field]) -> Self {
+        let parts = split(template);
+        let mut text = String::with_capacity(template.len());
+        let mut binds: Vec<Bind> = Vec::new();
+        for part in &parts {
+            match (part, placeholders) {
+                (Part::Text(fixed), _) => text.push_str(fixed),
+                (Part::Bind(bind), Placeholders::Positional) => {
+                    binds.push(*bind);
+                    text.push('?');
+                }
+                (Part::Bind(bind), Placeholders::Numbered) => {
+                    let known = binds.iter().position(|seen| seen == bind);
+                    let index = known.unwrap_or_else(|| {
+                        binds.push(*bind);
+                        binds.len() - 1
+                    });
+                    // Writing to a String cannot fail.
+                    let _ = write!(text, "${}", index + 1);
+                }
+            }
+        }
+        Self {
+            text: AssertSqlSafe(Arc::<str>::from(text)).into_sql_str(),
+            binds,
+            fields: fields.to_vec(),
+            parts,
+        }
+    }
+
+    /// The text with placeholders. Identifiers in it were checked and quoted; values never are.
+    pub(crate) fn sql(&self) -> SqlStr {
+        self.text.clone()
+    }
+
+    /// The same text, to be read.
+    pub(crate) fn text(&self) -> &str {
+        self.text.as_str()
+    }
+
+    /// What to bind, in this order.
+    pub(crate) fn binds(&self) -> &[Bind] {
+        &self.binds
+    }
+
+    /// What the columns of the answer mean, in their order; empty where no rows come back.
+    pub(crate) fn fields(&self) -> &[Field] {
+        &self.fields
+    }
+
+    /// The text with the values written into it as literals, for servers that are reached through
+    /// something that cannot keep prepared statements. `quote` writes a text as a literal.
+    pub(crate) fn inlined(&self, values: &Values<'_>, quote: fn(&str) -> String) -> SqlStr {
+        let mut text = String::with_capacity(self.text.as_str().len() + 128);
+        for part in &self.parts {
+            match part {
+                Part::Text(fixed) => text.push_str(fixed),
+                Part::Bind(bind) => match values.get(*bind) {
+                    Value::Text(value) => text.push_str(&quote(value)),
+                    Value::Integer(value) => {
+                        let _ = write!(text, "{value}");
+                    }
+                },
+            }
+        }
+        AssertSqlSafe(text).into_sql_str()
+    }
+}
+
+fn split(template: &str) -> Vec<Part> {
+    let mut parts = Vec::new();
+    let mut rest = template;
+    let mut fixed = String::new();
+    while let Some(at) = rest.find(':') {
+        let (before, from_colon) = rest.split_at(at);
+        fixed.push_str(before);
+        let after = &from_colon[1..];
+        let end = after
+            .find(|c: char| !c.is_ascii_lowercase() && c != '_')
+            .unwrap_or(after.len());
+        let is_cast = fixed.ends_with(':');
+        if let Some(bind) = Bind::find(&after[..end]).filter(|_| !is_cast) {
+            parts.push(Part::Text(std::mem::take(&mut fixed).into()));
+            parts.push(Part::Bind(bind));
+            rest = &after[end..];
+        } else {
+            fixed.push(':');
+            rest = after;
+        }
+    }
+    fixed.push_str(rest);
+    parts.push(Part::Text(fixed.into()));
+    parts
+}
+
+/// The values of one call; each statement takes those it names.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Values<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) owner: &'a str,
+    pub(crate) released: &'a str,
+    pub(crate) at_most: i64,
+    pub(crate) at_least: i64,
+    pub(crate) slot: i64,
+    pub(crate) tolerance: i64,
+    pub(crate) now: i64,
+    pub(crate) after: &'a str,
+    pub(crate) limit: i64,
+}
+
+/// One value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Value<'a> {
+    Text(&'a str),
+    Integer(i64),
+}
+
+impl<'a> Values<'a> {
+    /// The value for this placeholder.
+    pub(crate) fn get(&self, bind: Bind) -> Value<'a> {
+        match bind {
+            Bind::Name => Value::Text(self.name),
+            Bind::Owner => Value::Text(self.owner),
+            Bind::Released => Value::Text(self.released),
+            Bind::AtMost => Value::Integer(self.at_most),
+            Bind::AtLeast => Value::Integer(self.at_least),
+            Bind::Slot => Value::Integer(self.slot),
+            Bind::Tolerance => Value::Integer(self.tolerance),
+            Bind::Now => Value::Integer(self.now),
+            Bind::After => Value::Text(self.after),
+            Bind::Limit => Value::Integer(self.limit),
+        }
+    }
+}
+
+/// What came back of a statement.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Reply {
+    /// How many rows were changed (or found, on MySQL), as the server counts them.
+    pub(crate) affected: u64,
+    /// What `LAST_INSERT_ID(…)` was set to; MySQL and MariaDB only.
+    pub(crate) last_insert_id: Option<u64>,
+    /// What was returned or selected.
+    pub(crate) rows: Vec<Row>,
+}
+
+impl Reply {
+    /// The first row, where there is one.
+    pub(crate) fn row(&self) -> Option<&Row> {
+        self.rows.first()
+    }
+}
+
+/// A row of an answer; what its statement does not select is `None`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Row {
+    pub(crate) name: Option<String>,
+    pub(crate) owner: Option<String>,
+    pub(crate) locked_at: Option<i64>,
+    pub(crate) lock_until: Option<i64>,
+    pub(crate) token: Option<i64>,
+    pub(crate) slot: Option<i64>,
+    pub(crate) now: Option<i64>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEMPLATE: &str =
+        "UPDATE t SET a = :at_most::bigint + :at_most WHERE n = :name AND o = ':x'";
+
+    #[test]
+    fn placeholders_are_numbered_once_or_counted_each() {
+        let numbered = Statement::new(Placeholders::Numbered, TEMPLATE, &[]);
+        assert_eq!(
+            numbered.text(),
+            "UPDATE t SET a = $1::bigint + $1 WHERE n = $2 AND o = ':x'"
+        );
+        assert_eq!(numbered.binds(), [Bind::AtMost, Bind::Name]);
+        let positional = Statement::new(Placeholders::Positional, TEMPLATE, &[]);
+        assert_eq!(
+            positional.text(),
+            "UPDATE t SET a = ?::bigint + ? WHERE n = ? AND o = ':x'"
+        );
+        assert_eq!(positional.binds(), [Bind::AtMost, Bind::AtMost, Bind::Name]);
+    }
+
+    #[test]
+    fn inlined_values_are_quoted() {
+        let values = Values {
+            name: "it's",
+            at_most: -7,
+            ..Values::default()
+        };
+        let statement = Statement::new(Placeholders::Numbered, TEMPLATE, &[]);
+        let quote = |text: &str| format!("'{}'", text.replace('\'', "''"));
+        assert_eq!(
+            statement.inlined(&values, quote).as_str(),
+            "UPDATE t SET a = -7::bigint + -7 WHERE n = 'it''s' AND o = ':x'"
+        );
+    }
+}

@@ -1,0 +1,181 @@
+//! What a record means for an attempt.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use shedlock_core::{
+    Attempt, AttemptRequest, Error, ErrorKind, Lease, LockName, LockRecord, Owner, Skip,
+    SkipReason, Slot,
+};
+
+use crate::shape::Shape;
+use crate::statement::Row;
+
+/// How a record stands to an attempt.
+#[derive(Debug)]
+pub(crate) enum State {
+    /// There is none.
+    Absent,
+    /// Nothing stands in the way.
+    Free,
+    /// The attempt is answered.
+    Answered(Attempt),
+}
+
+/// An attempt and the row that was read for it.
+pub(crate) struct Verdict<'a> {
+    pub(crate) request: &'a AttemptRequest,
+    pub(crate) row: &'a Row,
+}
+
+impl Verdict<'_> {
+    /// Judges, in the order in which reasons count: our own lease, a slot that cannot be claimed,
+    /// a lease that runs.
+    ///
+    /// # Errors
+    /// `Conflict` for a record of another name or without times, `SlotAhead`, `Internal` where the
+    /// row lacks the store's time.
+    pub(crate) fn state(&self) -> Result<State, Error> {
+        let row = self.row;
+        let Some(now) = row.now else {
+            return Err(Error::new(
+                ErrorKind::Internal,
+                "the row that was read lacks the store's time",
+            ));
+        };
+        if let Some(stored) = &row.name {
+            self.check_name(stored)?;
+            if self.is_own(now) {
+                return Ok(State::Answered(Attempt::Acquired(lease(self.request, row))));
+            }
+        }
+        if let Some(slot) = self.request.slot() {
+            self.check_ahead(slot, now)?;
+            if row.name.is_some() && self.is_taken(slot) {
+                return Ok(State::Answered(Attempt::Skipped(self.taken())));
+            }
+        }
+        let Some(record) = record(row) else {
+            return Ok(State::Absent);
+        };
+        match row.lock_until {
+            None => Err(Error::new(
+                ErrorKind::Conflict,
+                "the record has no end (lock_until is null), so that nobody can ever take it: \
+                 delete it or give it one",
+            )),
+            Some(until) if until > now => Ok(State::Answered(Attempt::Skipped(record.as_skip()))),
+            Some(_) => Ok(State::Free),
+        }
+    }
+
+    /// Some collations take `Job` and `job ` for the same; the record is then another lock's.
+    fn check_name(&self, stored: &str) -> Result<(), Error> {
+        let asked = self.request.name().as_str();
+        if stored == asked {
+            return Ok(());
+        }
+        Err(Error::new(
+            ErrorKind::Conflict,
+            format!(
+                "the table takes the names {asked:?} and {stored:?} for the same: rename one of \
+                 the locks, or give the column a collation that tells them apart"
+            ),
+        ))
+    }
+
+    fn is_own(&self, now: i64) -> bool {
+        self.row.owner.as_deref() == Some(self.request.owner().as_str())
+            && self.row.lock_until.is_some_and(|until| until > now)
+    }
+
+    fn check_ahead(&self, slot: Slot, now: i64) -> Result<(), Error> {
+        let ahead = slot.as_micros().saturating_sub(now);
+        let tolerance = self.request.slot_tolerance();
+        let Ok(ahead) = u64::try_from(ahead) else {
+            return Ok(());
+        };
+        let ahead = Duration::from_micros(ahead);
+        if ahead <= tolerance {
+            return Ok(());
+        }
+        Err(Error::new(
+            ErrorKind::SlotAhead,
+            format!(
+                "slot {slot} lies {} s ahead of the store's clock, and {} s are tolerated: one of \
+                 the two clocks is wrong",
+                ahead.as_secs(),
+                tolerance.as_secs()
+            ),
+        ))
+    }
+
+    /// The slot was taken by us, or by Java, whose acquisition at or after the slot's instant must
+    /// have been for it.
+    fn is_taken(&self, slot: Slot) -> bool {
+        let slot = slot.as_micros();
+        let by_us = self.row.slot.is_some_and(|last| last >= slot);
+        let by_java = self.row.locked_at.is_some_and(|at| at >= slot)
+            && !self.row.owner.as_deref().is_some_and(Owner::is_ours);
+        by_us || by_java
+    }
+
+    fn taken(&self) -> Skip {
+        let mut skip = record(self.row).map_or_else(
+            || Skip::new(SkipReason::SlotTaken),
+            |record| record.as_skip(),
+        );
+        skip.reason = SkipReason::SlotTaken;
+        skip
+    }
+}
+
+/// The lease of this request, with what its row tells.
+pub(crate) fn lease(request: &AttemptRequest, row: &Row) -> Lease {
+    let mut lease = Lease::granted(request);
+    if let Some(token) = row.token.and_then(|token| u64::try_from(token).ok()) {
+        lease = lease.with_fencing_token(token);
+    }
+    if let Some(at) = row.locked_at {
+        lease = lease.with_acquired_at(instant(at));
+    }
+    if let Some(until) = row.lock_until {
+        lease = lease.with_locked_until(instant(until));
+    }
+    lease
+}
+
+/// The record that this row shows; `None` where it shows none, or one of a name that no lock has.
+pub(crate) fn record(row: &Row) -> Option<LockRecord> {
+    let name = LockName::new(row.name.as_deref()?).ok()?;
+    let is_locked = row.lock_until > row.now;
+    let mut record =
+        LockRecord::from_stored(name, row.owner.as_deref().unwrap_or_default(), is_locked);
+    record.locked_at = row.locked_at.map(instant);
+    record.locked_until = row.lock_until.map(instant);
+    record.fencing_token = row.token.and_then(|token| u64::try_from(token).ok());
+    record.last_slot = row.slot.and_then(|slot| Slot::from_micros(slot).ok());
+    record.read_at = row.now.map(instant);
+    Some(record)
+}
+
+/// What a record names as owner after a forced unlock: the same with the mark, or without it where
+/// the column has no room for it.
+pub(crate) fn mark(stored: &str, shape: &Shape) -> String {
+    let marked = format!("{} unlocked", Owner::without_mark(stored));
+    let fits = shape
+        .locked_by
+        .length
+        .is_none_or(|length| u32::try_from(marked.chars().count()).is_ok_and(|n| n <= length));
+    if fits { marked } else { stored.to_owned() }
+}
+
+/// Microseconds since 1970 as an instant. Rows may hold anything, also what is before 1970.
+pub(crate) fn instant(micros: i64) -> SystemTime {
+    let distance = Duration::from_micros(micros.unsigned_abs());
+    let instant = if micros >= 0 {
+        UNIX_EPOCH.checked_add(distance)
+    } else {
+        UNIX_EPOCH.checked_sub(distance)
+    };
+    instant.unwrap_or(UNIX_EPOCH)
+}
