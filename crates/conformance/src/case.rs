@@ -1,0 +1,55 @@
+//! A law as something that runs.
+
+use std::fmt;
+
+use shedlock_core::BoxFuture;
+
+use crate::{Setting, Verdict};
+
+/// One named test case.
+#[derive(Clone, Copy)]
+pub struct Case {
+    name: &'static str,
+    run: for<'a> fn(&'a Setting) -> BoxFuture<'a, Verdict>,
+}
+
+impl Case {
+    pub(crate) const fn new(
+        name: &'static str,
+        run: for<'a> fn(&'a Setting) -> BoxFuture<'a, Verdict>,
+    ) -> Self {
+        Self { name, run }
+    }
+
+    /// The law and what is checked: "law03_ownership::unlock_after_expiry_is_lost".
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// Runs it in this setting, which must be a fresh one.
+    ///
+    /// [`run_case`](crate::run_case) also makes the setting and cleans up.
+    pub fn run<'a>(&self, setting: &'a Setting) -> BoxFuture<'a, Verdict> {
+        (self.run)(setting)
+    }
+}
+
+impl fmt::Debug for Case {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Case({})", self.name)
+    }
+}
+
+/// The list of a module's cases, named after module and function.
+macro_rules! cases {
+    ($module:literal: $($name:ident),* $(,)?) => {
+        /// The cases of this law.
+        pub fn cases() -> Vec<$crate::Case> {
+            vec![$($crate::Case::new(
+                concat!($module, "::", stringify!($name)),
+                |setting| Box::pin($name(setting)),
+            )),*]
+        }
+    };
+}
+pub(crate) use cases;

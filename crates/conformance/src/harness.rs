@@ -1,0 +1,205 @@
+//! What the kit needs to know of a store: written once by the author of a provider.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use shedlock_core::{BoxFuture, Clock, LockName, LockProvider};
+
+/// Any error, as harnesses give it.
+pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
+
+/// A provider, as the kit uses it.
+pub type Provider = Arc<dyn LockProvider>;
+
+/// Something that a harness may be able to do. `None` where it is not: the cases that need it are
+/// then reported as not applicable.
+pub type Power<'a, T> = Option<BoxFuture<'a, Result<T, BoxError>>>;
+
+/// A power that the harness has.
+///
+/// ```
+/// use shedlock_conformance::{Power, power};
+/// fn answer<'a>() -> Power<'a, u8> {
+///     power(async { Ok(42) })
+/// }
+/// ```
+pub fn power<'a, T>(future: impl Future<Output = Result<T, BoxError>> + Send + 'a) -> Power<'a, T> {
+    Some(Box::pin(future))
+}
+
+/// One store under test: makes [`Space`]s in it.
+///
+/// Only [`name`](Self::name) and [`space`](Self::space) must be there. Everything else is a power
+/// with a default of "cannot", and each one that a harness adds makes more cases applicable.
+pub trait Harness: Send + Sync + 'static {
+    /// The name of what is tested, for messages and, where one test target runs several harnesses,
+    /// for the names of the tests: "postgres", "postgres-client-time".
+    fn name(&self) -> &str;
+
+    /// A new, empty room in the store that no other case sees: a table, a bucket, a key prefix of
+    /// its own. Cases run in parallel.
+    ///
+    /// # Errors
+    /// Where the store cannot be reached or the room cannot be made. The whole run fails then.
+    fn space(&self) -> BoxFuture<'_, Result<Arc<dyn Space>, BoxError>>;
+
+    /// A provider over the space that [`Space::child_spec`] described; called in a child process.
+    fn open_child<'a>(&'a self, spec: &'a str) -> Power<'a, Provider> {
+        let _ = spec;
+        None
+    }
+
+    /// A space in an instance of the store that nobody else uses, so that it can be stopped
+    /// ([`Space::stop_store`]).
+    fn space_on_own_store(&self) -> Power<'_, Arc<dyn Space>> {
+        None
+    }
+
+    /// How many requests that name the lock the provider may send; see [`Cost`].
+    fn cost(&self) -> Cost {
+        Cost::default()
+    }
+}
+
+/// An empty room in the store, for one case.
+pub trait Space: Send + Sync + 'static {
+    /// A new provider over this space with connections of its own, as another process would have.
+    ///
+    /// # Errors
+    /// Where the store cannot be reached.
+    fn provider(&self) -> BoxFuture<'_, Result<Provider, BoxError>>;
+
+    /// Removes the room. Called after the case, also after a failed one.
+    ///
+    /// # Errors
+    /// Where the store cannot be reached; the case then fails.
+    fn close(&self) -> BoxFuture<'_, Result<(), BoxError>> {
+        Box::pin(async { Ok(()) })
+    }
+
+    /// Deletes the record of a lock, as a person would by hand.
+    fn delete_record<'a>(&'a self, name: &'a LockName) -> Power<'a, ()> {
+        let _ = name;
+        None
+    }
+
+    /// Deletes the container of the records (table, collection, bucket) with all that is in it.
+    fn drop_container(&self) -> Power<'_, ()> {
+        None
+    }
+
+    /// Makes the container anew, empty.
+    fn restore_container(&self) -> Power<'_, ()> {
+        None
+    }
+
+    /// Writes a record exactly as ShedLock for Java would leave it after an acquisition, whether
+    /// there was one or not.
+    fn write_as_shedlock<'a>(
+        &'a self,
+        name: &'a LockName,
+        record: &'a JavaRecord,
+    ) -> Power<'a, ()> {
+        let _ = (name, record);
+        None
+    }
+
+    /// Reads a record with the eyes of ShedLock for Java; `None` where it would see none.
+    fn read_as_shedlock<'a>(&'a self, name: &'a LockName) -> Power<'a, Option<JavaRecord>> {
+        let _ = name;
+        None
+    }
+
+    /// A provider whose own clock is this one: a client that is wrong about the time.
+    fn provider_with_clock(&self, clock: Arc<dyn Clock>) -> Power<'_, Provider> {
+        let _ = clock;
+        None
+    }
+
+    /// Where the store listens, if it speaks TCP without encryption.
+    fn store_addr(&self) -> Option<SocketAddr> {
+        None
+    }
+
+    /// A provider that reaches the store through this address, where a
+    /// fault proxy stands.
+    fn provider_via(&self, addr: SocketAddr) -> Power<'_, Provider> {
+        let _ = addr;
+        None
+    }
+
+    /// What [`Harness::open_child`] needs to open this space from another process.
+    fn child_spec(&self) -> Option<String> {
+        None
+    }
+
+    /// Stops the store; only asked of a space from [`Harness::space_on_own_store`].
+    fn stop_store(&self) -> Power<'_, ()> {
+        None
+    }
+
+    /// Starts the store again, with its data.
+    fn start_store(&self) -> Power<'_, ()> {
+        None
+    }
+
+    /// Moves the store's clock on by this much: for stores whose time stands still otherwise.
+    /// `None`: the store's time is the real one, and cases wait.
+    fn advance(&self, by: Duration) -> Option<()> {
+        let _ = by;
+        None
+    }
+
+    /// Opens a transaction on the pool or connection that a provider was made from, runs `work`
+    /// with that provider, and rolls the transaction back.
+    fn inside_rolled_back_transaction<'a>(&'a self, work: Work<'a>) -> Power<'a, ()> {
+        let _ = work;
+        None
+    }
+}
+
+/// What a case does with a provider while a transaction of the user's is open.
+pub type Work<'a> = Box<dyn FnOnce(Provider) -> BoxFuture<'a, ()> + Send + 'a>;
+
+/// A record as ShedLock for Java sees it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JavaRecord {
+    /// What it writes as owner: a bare host name.
+    pub locked_by: String,
+    /// When it acquired.
+    pub locked_at: SystemTime,
+    /// When the lock is free.
+    pub lock_until: SystemTime,
+}
+
+/// How many requests that name the lock a call may send (law 13): those that carry the name or the
+/// owner in the clear, as seen on the wire.
+///
+/// The default is what the law says for a store with conditional writes. A store that needs more
+/// says so here, and in its documentation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cost {
+    /// A won attempt on a record that is there.
+    pub won: usize,
+    /// A won attempt where there is no record yet.
+    pub first: usize,
+    /// An attempt on a lock that is held.
+    pub lost: usize,
+    /// An extension.
+    pub extend: usize,
+    /// An unlock.
+    pub unlock: usize,
+}
+
+impl Default for Cost {
+    fn default() -> Self {
+        Self {
+            won: 1,
+            first: 3,
+            lost: 2,
+            extend: 1,
+            unlock: 1,
+        }
+    }
+}

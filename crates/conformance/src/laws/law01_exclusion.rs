@@ -1,0 +1,233 @@
+//! Law 1: leases of one name never overlap.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use shedlock_core::{Attempt, AttemptRequest, ExtendRequest, SkipReason};
+use tokio::task::JoinSet;
+
+use crate::case::cases;
+use crate::setting::name;
+use crate::steps::{
+    abandon, acquire, extend, is_free, skipped, skipped_as, still_holds, try_take, unlock,
+};
+use crate::verdict::ensure;
+use crate::wait::{PATIENCE, now, sleep};
+use crate::{Provider, Setting, Stop, Verdict};
+
+cases!("law01_exclusion":
+    lock_and_unlock_show_in_the_record,
+    a_second_attempt_is_skipped,
+    two_names_are_two_locks,
+    lock_unlock_lock,
+    ten_rounds_without_a_pause,
+    sixty_four_contenders_have_one_winner,
+    sixty_four_contenders_at_an_expired_lock_have_one_winner,
+    sixty_four_names_at_once_have_a_winner_each,
+    workers_that_count_under_two_locks_lose_no_update,
+    an_extended_lease_still_excludes,
+);
+
+/// The record says held by us, then free.
+pub async fn lock_and_unlock_show_in_the_record(setting: &Setting) -> Verdict {
+    let provider = setting.provider().await?;
+    let job = name("job");
+    let lease = acquire(&provider, &setting.request(&job)).await?;
+    still_holds(&provider, &lease).await?;
+    unlock(&provider, &lease).await?;
+    is_free(&provider, &job).await
+}
+
+/// By the same provider and by another one.
+pub async fn a_second_attempt_is_skipped(setting: &Setting) -> Verdict {
+    let (first, second) = setting.two().await?;
+    let job = name("job");
+    let lease = acquire(&first, &setting.request(&job)).await?;
+    skipped_as(&first, &setting.request(&job), SkipReason::Held).await?;
+    skipped_as(&second, &setting.request(&job), SkipReason::Held).await?;
+    still_holds(&second, &lease).await?;
+    unlock(&first, &lease).await
+}
+
+/// Neither stands in the way of the other, and unlocking one leaves the other.
+pub async fn two_names_are_two_locks(setting: &Setting) -> Verdict {
+    let provider = setting.provider().await?;
+    let first = acquire(&provider, &setting.request(&name("first"))).await?;
+    let second = acquire(&provider, &setting.request(&name("second"))).await?;
+    unlock(&provider, &first).await?;
+    is_free(&provider, first.name()).await?;
+    still_holds(&provider, &second).await?;
+    unlock(&provider, &second).await
+}
+
+/// A lock that was unlocked can be taken at once, also by another provider.
+pub async fn lock_unlock_lock(setting: &Setting) -> Verdict {
+    let (first, second) = setting.two().await?;
+    let job = name("job");
+    for provider in [&first, &first, &second, &first] {
+        let lease = acquire(provider, &setting.request(&job)).await?;
+        unlock(provider, &lease).await?;
+    }
+    Ok(())
+}
+
+/// Lock, a refused second attempt, unlock: ten times in a row.
+pub async fn ten_rounds_without_a_pause(setting: &Setting) -> Verdict {
+    let (first, second) = setting.two().await?;
+    let job = name("job");
+    for _ in 0..10 {
+        let lease = acquire(&first, &setting.request(&job)).await?;
+        skipped(&second, &setting.request(&job)).await?;
+        unlock(&first, &lease).await?;
+    }
+    Ok(())
+}
+
+/// Several rounds, over several providers; the first round also races for the record's creation.
+pub async fn sixty_four_contenders_have_one_winner(setting: &Setting) -> Verdict {
+    let providers = setting.providers(4).await?;
+    let job = name("job");
+    for round in 0..5 {
+        let mut winners = contend(&providers, |_| setting.request(&job)).await?;
+        ensure!(
+            winners.len() == 1,
+            "round {round}: 64 contenders, {} winners: {winners:?}",
+            winners.len()
+        );
+        let (provider, lease) = winners.remove(0);
+        still_holds(&provider, &lease).await?;
+        unlock(&provider, &lease).await?;
+    }
+    Ok(())
+}
+
+/// Expired and not unlocked: the take-over has one winner too.
+pub async fn sixty_four_contenders_at_an_expired_lock_have_one_winner(
+    setting: &Setting,
+) -> Verdict {
+    let providers = setting.providers(4).await?;
+    let job = name("job");
+    let short = setting.pace().short();
+    for round in 0..3 {
+        abandon(&providers[0], &setting.request_for(&job, short)).await?;
+        setting.pass(setting.pace().past(short)).await;
+        let mut winners = contend(&providers, |_| setting.request(&job)).await?;
+        ensure!(
+            winners.len() == 1,
+            "round {round}: 64 contenders at an expired lock, {} winners: {winners:?}",
+            winners.len()
+        );
+        let (provider, lease) = winners.remove(0);
+        unlock(&provider, &lease).await?;
+    }
+    Ok(())
+}
+
+/// Contenders do not get into each other's way where they need not.
+pub async fn sixty_four_names_at_once_have_a_winner_each(setting: &Setting) -> Verdict {
+    let providers = setting.providers(4).await?;
+    let winners = contend(&providers, |i| setting.request(&name(&format!("job-{i}")))).await?;
+    ensure!(
+        winners.len() == 64,
+        "64 names for 64 contenders, but {} winners",
+        winners.len()
+    );
+    Ok(())
+}
+
+/// Sixty-four attempts at once; who won.
+async fn contend(
+    providers: &[Provider],
+    request: impl Fn(usize) -> AttemptRequest,
+) -> Result<Vec<(Provider, shedlock_core::Lease)>, Stop> {
+    let mut contenders = JoinSet::new();
+    for i in 0..64 {
+        let provider = Arc::clone(&providers[i % providers.len()]);
+        let request = request(i);
+        contenders.spawn(async move {
+            let answer = provider.attempt(&request).await;
+            (provider, answer)
+        });
+    }
+    let mut winners = Vec::new();
+    while let Some(joined) = contenders.join_next().await {
+        let (provider, answer) = joined?;
+        match answer? {
+            Attempt::Acquired(lease) => winners.push((provider, lease)),
+            Attempt::Skipped(_) => {}
+            other => return Err(Stop::failed(format!("unknown answer {other:?}"))),
+        }
+    }
+    Ok(winners)
+}
+
+/// Eight workers, two locks, a counter under each that is read, held for a moment, and written
+/// back: broken exclusion shows as lost updates.
+pub async fn workers_that_count_under_two_locks_lose_no_update(setting: &Setting) -> Verdict {
+    const ROUNDS: u64 = 15;
+    let counters: [Arc<AtomicU64>; 2] = Default::default();
+    let providers = setting.providers(4).await?;
+    let mut workers = JoinSet::new();
+    for i in 0..8 {
+        let counter = Arc::clone(&counters[i % 2]);
+        let provider = Arc::clone(&providers[i / 2]);
+        let job = name(["even", "odd"][i % 2]);
+        let setting = setting.clone();
+        // One worker stops early, so that the others are seen to go on without it.
+        let rounds = if i == 0 { 3 } else { ROUNDS };
+        workers.spawn(async move {
+            let started = now();
+            let mut done = 0;
+            while done < rounds {
+                ensure!(
+                    now().saturating_since(started) < 2 * PATIENCE,
+                    "worker {i} had only {done} of {rounds} turns: it starves"
+                );
+                let request = setting
+                    .request(&job)
+                    .with_lock_at_least_for(Duration::from_millis(5));
+                let Ok(taken) = try_take(&provider, &request).await? else {
+                    setting.pass(Duration::from_millis(2)).await;
+                    continue;
+                };
+                let seen = counter.load(Ordering::SeqCst);
+                sleep(Duration::from_millis(1)).await;
+                counter.store(seen + 1, Ordering::SeqCst);
+                unlock(&provider, &taken.lease).await?;
+                done += 1;
+            }
+            Ok(())
+        });
+    }
+    while let Some(joined) = workers.join_next().await {
+        joined??;
+    }
+    let [even, odd] = counters.map(|counter| counter.load(Ordering::SeqCst));
+    ensure!(
+        even == 3 * ROUNDS + 3 && odd == 4 * ROUNDS,
+        "updates were lost under the locks: {even} and {odd} of {} and {}",
+        3 * ROUNDS + 3,
+        4 * ROUNDS
+    );
+    Ok(())
+}
+
+/// Past the end that it had before the extension.
+pub async fn an_extended_lease_still_excludes(setting: &Setting) -> Verdict {
+    setting.needs_extend()?;
+    let (first, second) = setting.two().await?;
+    let job = name("job");
+    let medium = setting.pace().medium();
+    let lease = acquire(&first, &setting.request_for(&job, medium)).await?;
+    let long = ExtendRequest::new(setting.pace().long());
+    let mut lease = extend(&first, &lease, &long).await?;
+    for _ in 0..2 {
+        lease = extend(&first, &lease, &long).await?;
+    }
+    setting.pass(setting.pace().past(medium)).await;
+    skipped_as(&second, &setting.request(&job), SkipReason::Held).await?;
+    still_holds(&second, &lease).await?;
+    unlock(&first, &lease).await?;
+    is_free(&second, &job).await
+}

@@ -1,0 +1,82 @@
+//! Law 2: an attempt on a held lock returns at once and says who holds it and until when.
+
+use std::time::Duration;
+
+use shedlock_core::SkipReason;
+
+use crate::case::cases;
+use crate::setting::name;
+use crate::steps::{abandon, acquire, record, skip_as, skipped_as};
+use crate::verdict::ensure;
+use crate::wait::now;
+use crate::{Setting, Verdict};
+
+cases!("law02_no_waiting":
+    a_skip_comes_at_once,
+    a_skip_names_holder_and_end,
+    a_losing_attempt_writes_nothing,
+);
+
+/// Also while the holder's lease has long to go.
+pub async fn a_skip_comes_at_once(setting: &Setting) -> Verdict {
+    let (first, second) = setting.two().await?;
+    let job = name("job");
+    abandon(&first, &setting.request(&job)).await?;
+    let started = now();
+    for _ in 0..5 {
+        skipped_as(&second, &setting.request(&job), SkipReason::Held).await?;
+    }
+    let took = now().saturating_since(started);
+    ensure!(
+        took < Duration::from_secs(10),
+        "five skips took {took:?}: an attempt must not wait for the lock"
+    );
+    Ok(())
+}
+
+/// As far as the store knows; `names_holder` declares that it does.
+pub async fn a_skip_names_holder_and_end(setting: &Setting) -> Verdict {
+    let (first, second) = setting.two().await?;
+    let job = name("job");
+    let lease = acquire(&first, &setting.request(&job)).await?;
+    let skip = skip_as(&second, &setting.request(&job), SkipReason::Held).await?;
+    if setting.capabilities().names_holder {
+        ensure!(
+            skip.owner.as_deref() == Some(lease.owner().as_str()),
+            "the holder is {}, the skip names {:?}",
+            lease.owner(),
+            skip.owner
+        );
+    } else {
+        ensure!(
+            skip.owner.is_none(),
+            "the provider does not declare `names_holder`, yet the skip names {:?}",
+            skip.owner
+        );
+    }
+    if let (Some(end), Some(until)) = (lease.locked_until(), skip.until) {
+        ensure!(
+            end == until,
+            "the lease ends at {end:?}, the skip says {until:?}"
+        );
+    }
+    Ok(())
+}
+
+/// The record is the same before and after.
+pub async fn a_losing_attempt_writes_nothing(setting: &Setting) -> Verdict {
+    let (first, second) = setting.two().await?;
+    let job = name("job");
+    abandon(&first, &setting.request(&job)).await?;
+    let mut before = record(&first, &job).await?;
+    for _ in 0..3 {
+        skipped_as(&second, &setting.request(&job), SkipReason::Held).await?;
+    }
+    let after = record(&first, &job).await?;
+    before.read_at = after.read_at;
+    ensure!(
+        before == after,
+        "losing attempts changed the record from {before:?} to {after:?}"
+    );
+    Ok(())
+}

@@ -1,0 +1,168 @@
+//! Law 4: after unlock the lock stays taken until acquisition + at-least.
+
+use std::time::Duration;
+
+use shedlock_core::{ExtendRequest, SkipReason};
+
+use crate::case::cases;
+use crate::setting::name;
+use crate::steps::{
+    abandon, acquire, extend, not_earlier, not_later, record, skipped_as, take, unlock,
+};
+use crate::verdict::ensure;
+use crate::{Setting, Verdict};
+
+cases!("law04_at_least":
+    at_least_is_kept_after_unlock,
+    at_least_is_counted_from_acquisition,
+    at_least_that_is_over_frees_at_once,
+    an_extension_neither_shortens_nor_moves_at_least,
+    an_extension_may_lengthen_at_least,
+    an_extension_may_not_lower_at_least,
+    at_least_as_long_as_at_most,
+);
+
+/// However quickly the task ends; and no longer.
+pub async fn at_least_is_kept_after_unlock(setting: &Setting) -> Verdict {
+    let (first, second) = setting.two().await?;
+    let job = name("job");
+    let at_least = setting.pace().medium();
+    let request = setting.request(&job).with_lock_at_least_for(at_least);
+    let taken = take(&first, &request).await?;
+    unlock(&first, &taken.lease).await?;
+    let next = setting
+        .take_when_free(&second, &job, setting.pace().long())
+        .await?;
+    not_earlier(&taken, at_least, &next)?;
+    not_later(&taken, at_least, setting.pace().lateness(), &next)
+}
+
+/// Not from unlock.
+pub async fn at_least_is_counted_from_acquisition(setting: &Setting) -> Verdict {
+    let provider = setting.provider().await?;
+    let job = name("job");
+    let at_least = setting.pace().long();
+    let request = setting.request(&job).with_lock_at_least_for(at_least);
+    let taken = take(&provider, &request).await?;
+    setting.pass(setting.pace().short()).await;
+    unlock(&provider, &taken.lease).await?;
+    ends_at(setting, &provider, &taken, at_least).await
+}
+
+/// Unlock after at-least is over: the lock is free at once.
+pub async fn at_least_that_is_over_frees_at_once(setting: &Setting) -> Verdict {
+    let (first, second) = setting.two().await?;
+    let job = name("job");
+    let short = setting.pace().short();
+    let request = setting.request(&job).with_lock_at_least_for(short);
+    let lease = acquire(&first, &request).await?;
+    setting.pass(setting.pace().past(short)).await;
+    unlock(&first, &lease).await?;
+    abandon(&second, &setting.request(&job)).await
+}
+
+/// It stays where it was, counted from the acquisition.
+pub async fn an_extension_neither_shortens_nor_moves_at_least(setting: &Setting) -> Verdict {
+    setting.needs_extend()?;
+    let provider = setting.provider().await?;
+    let job = name("job");
+    let at_least = setting.pace().long();
+    let request = setting.request(&job).with_lock_at_least_for(at_least);
+    let taken = take(&provider, &request).await?;
+    setting.pass(setting.pace().short()).await;
+    let longer = ExtendRequest::new(2 * setting.pace().long());
+    let lease = extend(&provider, &taken.lease, &longer).await?;
+    unlock(&provider, &lease).await?;
+    skipped_as(&provider, &setting.request(&job), SkipReason::AtLeast).await?;
+    ends_at(setting, &provider, &taken, at_least).await
+}
+
+/// Still counted from the acquisition.
+pub async fn an_extension_may_lengthen_at_least(setting: &Setting) -> Verdict {
+    setting.needs_extend()?;
+    let provider = setting.provider().await?;
+    let job = name("job");
+    let at_least = setting.pace().long();
+    let taken = take(&provider, &setting.request(&job)).await?;
+    setting.pass(setting.pace().short()).await;
+    let longer = ExtendRequest::new(2 * at_least).with_lock_at_least_for(at_least);
+    let lease = extend(&provider, &taken.lease, &longer).await?;
+    ensure!(
+        lease.lock_at_least_for() == at_least,
+        "the extended lease should have an at-least of {at_least:?}, but has {:?}",
+        lease.lock_at_least_for()
+    );
+    unlock(&provider, &lease).await?;
+    skipped_as(&provider, &setting.request(&job), SkipReason::AtLeast).await?;
+    ends_at(setting, &provider, &taken, at_least).await
+}
+
+/// A lower at-least is not taken over; an at-most below at-least is refused.
+pub async fn an_extension_may_not_lower_at_least(setting: &Setting) -> Verdict {
+    setting.needs_extend()?;
+    let provider = setting.provider().await?;
+    let job = name("job");
+    let at_least = setting.pace().long();
+    let request = setting.request(&job).with_lock_at_least_for(at_least);
+    let taken = take(&provider, &request).await?;
+    let lower = ExtendRequest::new(at_least).with_lock_at_least_for(Duration::ZERO);
+    let lease = extend(&provider, &taken.lease, &lower).await?;
+    let shorter = ExtendRequest::new(at_least / 2);
+    let error = provider.extend(&lease, &shorter).await.err();
+    ensure!(
+        error.as_ref().map(shedlock_core::Error::kind)
+            == Some(shedlock_core::ErrorKind::InvalidInput),
+        "an extension that ends before at-least does should be refused as invalid input, but was \
+         answered {error:?}"
+    );
+    unlock(&provider, &lease).await?;
+    ends_at(setting, &provider, &taken, at_least).await
+}
+
+/// Equal is allowed: the unlock then changes nothing about the end.
+pub async fn at_least_as_long_as_at_most(setting: &Setting) -> Verdict {
+    let (first, second) = setting.two().await?;
+    let job = name("job");
+    let medium = setting.pace().medium();
+    let request = setting
+        .request_for(&job, medium)
+        .with_lock_at_least_for(medium);
+    let taken = take(&first, &request).await?;
+    unlock(&first, &taken.lease).await?;
+    let next = setting
+        .take_when_free(&second, &job, setting.pace().long())
+        .await?;
+    not_earlier(&taken, medium, &next)?;
+    not_later(&taken, medium, setting.pace().lateness(), &next)
+}
+
+/// After the unlock: by the store's record, the lock ends `kept` after the acquisition.
+async fn ends_at(
+    setting: &Setting,
+    provider: &crate::Provider,
+    taken: &crate::steps::Taken,
+    kept: Duration,
+) -> Verdict {
+    let found = record(provider, taken.lease.name()).await?;
+    let (Some(from), Some(until)) = (
+        taken.lease.acquired_at().or(found.locked_at),
+        found.locked_until,
+    ) else {
+        // Nothing to read: that it is kept at all was checked by the skip.
+        skipped_as(
+            provider,
+            &setting.request(taken.lease.name()),
+            SkipReason::AtLeast,
+        )
+        .await?;
+        return Ok(());
+    };
+    let found = until.duration_since(from).unwrap_or_default();
+    let tolerance = setting.capabilities().granularity + Duration::from_millis(1);
+    ensure!(
+        found >= kept && found <= kept + tolerance,
+        "{} should be kept {kept:?} from its acquisition, its record says {found:?}",
+        taken.lease.name()
+    );
+    Ok(())
+}

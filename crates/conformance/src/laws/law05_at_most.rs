@@ -1,0 +1,256 @@
+//! Law 5: after a crash the lock is free at expiry, not earlier, not much later.
+
+use std::time::Duration;
+
+use shedlock_core::{ErrorKind, ExtendRequest, LockState, SkipReason};
+
+use crate::case::cases;
+use crate::setting::name;
+use crate::steps::{
+    abandon, acquire, attempt_error_as, extend, is_free, not_earlier, not_later, record, skipped,
+    skipped_as, take, try_take, unlock,
+};
+use crate::verdict::ensure;
+use crate::{Setting, Verdict};
+
+cases!("law05_at_most":
+    an_abandoned_lock_comes_free_at_its_end,
+    an_extended_lock_comes_free_at_its_new_end,
+    an_extension_may_shorten_the_lease,
+    the_record_says_until_when,
+    the_record_of_an_expired_lease_says_free,
+    the_shortest_lease_ends,
+    the_longest_declared_lease_is_held,
+    what_is_longer_than_declared_is_refused_or_held,
+    zero_is_refused,
+    at_least_over_at_most_is_refused,
+    an_extension_by_zero_is_refused,
+);
+
+/// Its holder crashed: nobody unlocks.
+pub async fn an_abandoned_lock_comes_free_at_its_end(setting: &Setting) -> Verdict {
+    let (first, second) = setting.two().await?;
+    let job = name("job");
+    let mut at_most = setting.pace().short();
+    for _ in 0..2 {
+        let taken = take(&first, &setting.request_for(&job, at_most)).await?;
+        let next = setting
+            .take_when_free(&second, &job, setting.pace().long())
+            .await?;
+        not_earlier(&taken, at_most, &next)?;
+        not_later(&taken, at_most, setting.pace().lateness(), &next)?;
+        unlock(&second, &next.lease).await?;
+        at_most = setting.pace().medium();
+    }
+    Ok(())
+}
+
+/// Counted from the extension.
+pub async fn an_extended_lock_comes_free_at_its_new_end(setting: &Setting) -> Verdict {
+    setting.needs_extend()?;
+    let (first, second) = setting.two().await?;
+    let job = name("job");
+    let medium = setting.pace().medium();
+    let taken = take(&first, &setting.request(&job)).await?;
+    setting.pass(setting.pace().short()).await;
+    let _ = extend(&first, &taken.lease, &ExtendRequest::new(medium)).await?;
+    let next = setting
+        .take_when_free(&second, &job, setting.pace().long())
+        .await?;
+    not_earlier(&taken, setting.pace().short() + medium, &next)?;
+    not_later(
+        &taken,
+        setting.pace().short() + medium,
+        setting.pace().lateness(),
+        &next,
+    )
+}
+
+/// The new end counts from now, so it may lie before the old one.
+pub async fn an_extension_may_shorten_the_lease(setting: &Setting) -> Verdict {
+    setting.needs_extend()?;
+    let (first, second) = setting.two().await?;
+    let job = name("job");
+    let short = setting.pace().short();
+    let lease = acquire(&first, &setting.request(&job)).await?;
+    let _ = extend(&first, &lease, &ExtendRequest::new(short)).await?;
+    setting.pass(setting.pace().past(short)).await;
+    abandon(&second, &setting.request(&job)).await
+}
+
+/// At-most after the acquisition, by the store's clock, up to the granularity.
+pub async fn the_record_says_until_when(setting: &Setting) -> Verdict {
+    let provider = setting.provider().await?;
+    let job = name("job");
+    let long = setting.pace().long();
+    let taken = take(&provider, &setting.request(&job)).await?;
+    let found = record(&provider, &job).await?;
+    let from = taken.lease.acquired_at().or(found.locked_at);
+    let (Some(from), Some(until)) = (from, found.locked_until) else {
+        return Err(crate::Stop::not_applicable(
+            "the store does not tell when a lease began and when it ends",
+        ));
+    };
+    let lasts = until.duration_since(from).unwrap_or_default();
+    let tolerance = setting.capabilities().granularity + Duration::from_millis(1);
+    ensure!(
+        lasts >= long && lasts <= long + tolerance,
+        "a lease of {long:?} lasts {lasts:?} by its record"
+    );
+    Ok(())
+}
+
+/// And has no effect on anybody.
+pub async fn the_record_of_an_expired_lease_says_free(setting: &Setting) -> Verdict {
+    let provider = setting.provider().await?;
+    let job = name("job");
+    let short = setting.pace().short();
+    abandon(&provider, &setting.request_for(&job, short)).await?;
+    setting.pass(setting.pace().past(short)).await;
+    is_free(&provider, &job).await
+}
+
+/// A millisecond, a microsecond, a nanosecond: refused, or over soon; never for ever, and never
+/// over before it began.
+pub async fn the_shortest_lease_ends(setting: &Setting) -> Verdict {
+    let provider = setting.provider().await?;
+    let units = [
+        ("ms", Duration::from_millis(1)),
+        ("us", Duration::from_micros(1)),
+        ("ns", Duration::from_nanos(1)),
+    ];
+    for (unit, at_most) in units {
+        let job = name(unit);
+        let request = setting.request_for(&job, at_most);
+        let first = match provider.attempt(&request).await {
+            Err(error) => {
+                ensure!(
+                    error.kind() == ErrorKind::InvalidInput,
+                    "an at-most of {at_most:?} that cannot be expressed should be refused as \
+                     invalid input, but is {error:?}"
+                );
+                continue;
+            }
+            Ok(_) => take_again(setting, &provider, &job).await?,
+        };
+        unlock(&provider, &first.lease).await?;
+    }
+    Ok(())
+}
+
+async fn take_again(
+    setting: &Setting,
+    provider: &crate::Provider,
+    job: &shedlock_core::LockName,
+) -> Result<crate::steps::Taken, crate::Stop> {
+    setting
+        .pass(setting.pace().past(Duration::from_millis(1)))
+        .await;
+    take(provider, &setting.request(job)).await
+}
+
+/// As long as the provider says it can be, but at most a hundred years.
+pub async fn the_longest_declared_lease_is_held(setting: &Setting) -> Verdict {
+    let (first, second) = setting.two().await?;
+    let job = name("job");
+    let century = Duration::from_secs(100 * 365 * 86_400);
+    let longest = setting.capabilities().longest_lock_at_most_for.min(century);
+    let lease = acquire(&first, &setting.request_for(&job, longest)).await?;
+    skipped_as(&second, &setting.request(&job), SkipReason::Held).await?;
+    let found = record(&second, &job).await?;
+    ensure!(
+        found.state == LockState::Held,
+        "a lease of {longest:?} should run, but its record says {found:?}"
+    );
+    unlock(&first, &lease).await?;
+    is_free(&second, &job).await
+}
+
+/// Never rounded to "for ever", and never to "already over".
+pub async fn what_is_longer_than_declared_is_refused_or_held(setting: &Setting) -> Verdict {
+    let (first, second) = setting.two().await?;
+    let longest = setting.capabilities().longest_lock_at_most_for;
+    let lengths = [
+        longest.saturating_add(Duration::from_secs(1)),
+        longest.saturating_mul(2),
+        Duration::from_secs(u64::from(u32::MAX) * 1_000),
+        Duration::from_secs(i64::MAX.unsigned_abs()),
+        Duration::MAX,
+    ];
+    for (i, at_most) in lengths.into_iter().enumerate() {
+        let job = name(&format!("job-{i}"));
+        let request = setting.request_for(&job, at_most);
+        match try_take_or_error(&first, &request).await? {
+            Err(error) => {
+                ensure!(
+                    error.kind() == ErrorKind::InvalidInput,
+                    "an at-most of {at_most:?} should be held or refused as invalid input, but \
+                     is {error:?}"
+                );
+                is_free(&second, &job).await?;
+            }
+            Ok(lease) => {
+                ensure!(
+                    at_most <= longest,
+                    "an at-most of {at_most:?} was granted, but only {longest:?} is declared"
+                );
+                skipped(&second, &setting.request(&job)).await?;
+                unlock(&first, &lease).await?;
+            }
+        }
+    }
+    Ok(())
+}
+
+async fn try_take_or_error(
+    provider: &crate::Provider,
+    request: &shedlock_core::AttemptRequest,
+) -> Result<Result<shedlock_core::Lease, shedlock_core::Error>, crate::Stop> {
+    match provider.attempt(request).await {
+        Err(error) => Ok(Err(error)),
+        // Asked again the same attempt gives the same lease.
+        Ok(_) => match try_take(provider, request).await? {
+            Ok(taken) => Ok(Ok(taken.lease)),
+            Err(skip) => Err(crate::Stop::failed(format!(
+                "a lease of {:?} was granted and was over at once: {skip}",
+                request.lock_at_most_for()
+            ))),
+        },
+    }
+}
+
+/// Such a lock would be free again at once.
+pub async fn zero_is_refused(setting: &Setting) -> Verdict {
+    let provider = setting.provider().await?;
+    let job = name("job");
+    let request = setting.request_for(&job, Duration::ZERO);
+    attempt_error_as(&provider, &request, &[ErrorKind::InvalidInput]).await?;
+    is_free(&provider, &job).await
+}
+
+/// Before anything is written.
+pub async fn at_least_over_at_most_is_refused(setting: &Setting) -> Verdict {
+    let provider = setting.provider().await?;
+    let job = name("job");
+    let long = setting.pace().long();
+    let request = setting
+        .request_for(&job, long)
+        .with_lock_at_least_for(2 * long);
+    attempt_error_as(&provider, &request, &[ErrorKind::InvalidInput]).await?;
+    is_free(&provider, &job).await
+}
+
+/// And the lease goes on as it was.
+pub async fn an_extension_by_zero_is_refused(setting: &Setting) -> Verdict {
+    setting.needs_extend()?;
+    let provider = setting.provider().await?;
+    let job = name("job");
+    let lease = acquire(&provider, &setting.request(&job)).await?;
+    let nothing = ExtendRequest::new(Duration::ZERO);
+    let error = provider.extend(&lease, &nothing).await.err();
+    ensure!(
+        error.as_ref().map(shedlock_core::Error::kind) == Some(ErrorKind::InvalidInput),
+        "an extension by zero should be refused as invalid input, but was answered {error:?}"
+    );
+    crate::steps::still_holds(&provider, &lease).await
+}

@@ -1,0 +1,225 @@
+//! Law 6: an attempt is idempotent, a withdrawn one leaves nothing, a dropped one is cleaned up.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use shedlock_core::{Attempt, AttemptRequest, LockState, SkipReason};
+use tokio::task::JoinSet;
+
+use crate::case::cases;
+use crate::setting::name;
+use crate::steps::{abandon, acquire, is_free, record, skipped_as, still_holds, unlock};
+use crate::verdict::ensure;
+use crate::wait::bounded;
+use crate::{Setting, Stop, Verdict};
+
+cases!("law06_held_is_not_broken":
+    the_same_attempt_twice_is_one_lease,
+    the_same_attempt_by_another_client_is_one_lease,
+    the_same_attempt_sixteen_times_at_once_is_one_lease,
+    the_same_attempt_for_a_slot_is_one_lease,
+    an_attempt_asked_again_after_its_lease_expired_does_not_return_the_old_lease,
+    a_withdrawn_attempt_frees_at_once,
+    a_withdrawal_frees_only_its_own,
+    a_withdrawal_of_nothing_is_false,
+    a_withdrawn_attempt_keeps_its_slot,
+    an_attempt_dropped_midway_holds_no_longer_than_at_most,
+);
+
+/// Asked again while its lease runs, the attempt is answered with that lease.
+pub async fn the_same_attempt_twice_is_one_lease(setting: &Setting) -> Verdict {
+    let provider = setting.provider().await?;
+    let request = setting.request(&name("job"));
+    let first = acquire(&provider, &request).await?;
+    let again = acquire(&provider, &request).await?;
+    same_lease(&first, &again)?;
+    still_holds(&provider, &first).await?;
+    unlock(&provider, &again).await?;
+    is_free(&provider, request.name()).await
+}
+
+/// The connection that lost the answer is gone; the attempt is asked again on another one.
+pub async fn the_same_attempt_by_another_client_is_one_lease(setting: &Setting) -> Verdict {
+    let (first, second) = setting.two().await?;
+    let request = setting.request(&name("job"));
+    let lease = acquire(&first, &request).await?;
+    let again = acquire(&second, &request).await?;
+    same_lease(&lease, &again)?;
+    unlock(&second, &again).await?;
+    is_free(&first, request.name()).await
+}
+
+/// Duplicates on the way may even overtake each other.
+pub async fn the_same_attempt_sixteen_times_at_once_is_one_lease(setting: &Setting) -> Verdict {
+    let providers = setting.providers(2).await?;
+    for round in 0..3 {
+        let request = setting.request(&name(&format!("job-{round}")));
+        let mut attempts = JoinSet::new();
+        for i in 0..16 {
+            let (provider, request) = (Arc::clone(&providers[i % 2]), request.clone());
+            attempts.spawn(async move { provider.attempt(&request).await });
+        }
+        let mut first = None;
+        while let Some(joined) = attempts.join_next().await {
+            match joined?? {
+                Attempt::Acquired(lease) => match &first {
+                    None => first = Some(lease),
+                    Some(first) => same_lease(first, &lease)?,
+                },
+                answer => {
+                    return Err(Stop::failed(format!(
+                        "one attempt asked sixteen times at once was answered {answer:?}"
+                    )));
+                }
+            }
+        }
+        let lease = first.ok_or_else(|| Stop::failed("no attempt was granted"))?;
+        still_holds(&providers[0], &lease).await?;
+        unlock(&providers[0], &lease).await?;
+    }
+    Ok(())
+}
+
+/// Its own slot is not "already taken" for the attempt that took it.
+pub async fn the_same_attempt_for_a_slot_is_one_lease(setting: &Setting) -> Verdict {
+    setting.needs_slots()?;
+    let (first, second) = setting.two().await?;
+    let slot = setting
+        .slot_before_now(&first, Duration::from_secs(60))
+        .await?;
+    let request = setting.request(&name("job")).with_slot(slot);
+    let lease = acquire(&first, &request).await?;
+    same_lease(&lease, &acquire(&first, &request).await?)?;
+    same_lease(&lease, &acquire(&second, &request).await?)?;
+    unlock(&first, &lease).await
+}
+
+/// Either a new lease or a skip; never the one that is over.
+pub async fn an_attempt_asked_again_after_its_lease_expired_does_not_return_the_old_lease(
+    setting: &Setting,
+) -> Verdict {
+    let provider = setting.provider().await?;
+    let short = setting.pace().short();
+    let request = setting.request_for(&name("job"), short);
+    let old = acquire(&provider, &request).await?;
+    setting.pass(setting.pace().past(short)).await;
+    if let Attempt::Acquired(lease) = provider.attempt(&request).await?
+        && let (Some(before), Some(after)) = (old.locked_until(), lease.locked_until())
+    {
+        ensure!(
+            after > before,
+            "an attempt asked again after its lease expired was given the expired lease: {lease:?}"
+        );
+    }
+    Ok(())
+}
+
+/// Without honouring at-least, since its task never ran.
+pub async fn a_withdrawn_attempt_frees_at_once(setting: &Setting) -> Verdict {
+    let (first, second) = setting.two().await?;
+    let request = setting
+        .request(&name("job"))
+        .with_lock_at_least_for(setting.pace().long());
+    abandon(&first, &request).await?;
+    withdraw(&second, &request, true).await?;
+    is_free(&first, request.name()).await?;
+    withdraw(&first, &request, false).await?;
+    abandon(&first, &setting.request(request.name())).await
+}
+
+/// Not what somebody else holds by now, nor what another attempt of this client holds.
+pub async fn a_withdrawal_frees_only_its_own(setting: &Setting) -> Verdict {
+    let (first, second) = setting.two().await?;
+    let job = name("job");
+    let lease = acquire(&first, &setting.request(&job)).await?;
+    let refused = setting.request(&job);
+    skipped_as(&first, &refused, SkipReason::Held).await?;
+    withdraw(&first, &refused, false).await?;
+    withdraw(&second, &setting.request(&job), false).await?;
+    still_holds(&first, &lease).await?;
+    unlock(&first, &lease).await
+}
+
+/// The attempt never reached the store; and it is not left there by its withdrawal.
+pub async fn a_withdrawal_of_nothing_is_false(setting: &Setting) -> Verdict {
+    let provider = setting.provider().await?;
+    let request = setting.request(&name("job"));
+    withdraw(&provider, &request, false).await?;
+    is_free(&provider, request.name()).await?;
+    let at_least = setting
+        .request(request.name())
+        .with_lock_at_least_for(setting.pace().long());
+    let lease = acquire(&provider, &at_least).await?;
+    unlock(&provider, &lease).await?;
+    withdraw(&provider, &request, false).await?;
+    let found = record(&provider, request.name()).await?;
+    ensure!(
+        found.state == LockState::AtLeast,
+        "a withdrawal of nothing ended somebody's at-least: {found:?}"
+    );
+    Ok(())
+}
+
+/// At most once: whether the task ran cannot be known from the store.
+pub async fn a_withdrawn_attempt_keeps_its_slot(setting: &Setting) -> Verdict {
+    setting.needs_slots()?;
+    let provider = setting.provider().await?;
+    let job = name("job");
+    let slot = setting
+        .slot_before_now(&provider, Duration::from_secs(60))
+        .await?;
+    let request = setting.request(&job).with_slot(slot);
+    abandon(&provider, &request).await?;
+    withdraw(&provider, &request, true).await?;
+    let another = setting.request(&job).with_slot(slot);
+    skipped_as(&provider, &another, SkipReason::SlotTaken).await?;
+    abandon(&provider, &setting.request(&job)).await
+}
+
+/// A dropped attempt is one whose answer was lost. It is withdrawn; if the request was still on
+/// its way then, at-most ends what it won.
+pub async fn an_attempt_dropped_midway_holds_no_longer_than_at_most(setting: &Setting) -> Verdict {
+    let (first, second) = setting.two().await?;
+    // Its pools are warm, so that what is dropped is the attempt and not the connecting.
+    abandon(&first, &setting.request(&name("warm"))).await?;
+    for micros in [0, 100, 300, 1_000, 3_000] {
+        let job = name(&format!("job-{micros}"));
+        let request = setting.request_for(&job, setting.pace().medium());
+        let dropped = bounded(Duration::from_micros(micros), first.attempt(&request)).await;
+        if let Some(answer) = dropped {
+            answer?;
+        }
+        first.withdraw(&request).await?;
+        let taken = setting
+            .take_when_free(&second, &job, setting.pace().long())
+            .await?;
+        // And nothing that was on its way takes it back.
+        first.withdraw(&request).await?;
+        still_holds(&second, &taken.lease).await?;
+    }
+    Ok(())
+}
+
+fn same_lease(first: &shedlock_core::Lease, again: &shedlock_core::Lease) -> Verdict {
+    let same = first.owner() == again.owner()
+        && first.fencing_token() == again.fencing_token()
+        && first.slot() == again.slot()
+        && first.acquired_at() == again.acquired_at()
+        && first.locked_until() == again.locked_until();
+    ensure!(
+        same,
+        "the same attempt, asked again, should be answered with the same lease, but got \
+         {first:?} and then {again:?}"
+    );
+    Ok(())
+}
+
+async fn withdraw(provider: &crate::Provider, request: &AttemptRequest, expected: bool) -> Verdict {
+    let answer = provider.withdraw(request).await?;
+    ensure!(
+        answer == expected,
+        "withdrawing the attempt of {} should be answered {expected}, but was {answer}",
+        request.owner()
+    );
+    Ok(())
+}

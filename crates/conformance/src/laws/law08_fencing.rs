@@ -1,0 +1,230 @@
+//! Law 8: tokens of one name strictly increase over our acquisitions.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use shedlock_core::{AttemptRequest, ExtendRequest, Lease};
+use tokio::task::JoinSet;
+
+use crate::case::cases;
+use crate::setting::name;
+use crate::steps::{acquire, extend, record, try_take, unlock};
+use crate::verdict::ensure;
+use crate::{JavaRecord, Provider, Setting, Stop, Verdict};
+
+cases!("law08_fencing":
+    tokens_are_there_exactly_if_declared,
+    tokens_grow_across_unlock,
+    tokens_grow_across_expiry,
+    tokens_grow_across_a_new_provider,
+    tokens_grow_across_a_deleted_record,
+    tokens_grow_across_a_withdrawal,
+    tokens_grow_across_an_acquisition_of_shedlock,
+    tokens_grow_among_contenders,
+    an_extension_keeps_the_token,
+    the_record_shows_the_token,
+);
+
+/// A provider that declares none gives none.
+pub async fn tokens_are_there_exactly_if_declared(setting: &Setting) -> Verdict {
+    let provider = setting.provider().await?;
+    let lease = acquire(&provider, &setting.request(&name("job"))).await?;
+    ensure!(
+        lease.fencing_token().is_some() == setting.capabilities().fencing,
+        "declared fencing: {}, token: {:?}",
+        setting.capabilities().fencing,
+        lease.fencing_token()
+    );
+    Ok(())
+}
+
+/// Twenty in a row, as fast as they go.
+pub async fn tokens_grow_across_unlock(setting: &Setting) -> Verdict {
+    let mut guard = Guard::new(setting)?;
+    let provider = setting.provider().await?;
+    for _ in 0..20 {
+        let lease = guard
+            .acquire(&provider, &setting.request(&name("job")))
+            .await?;
+        unlock(&provider, &lease).await?;
+    }
+    Ok(())
+}
+
+/// Nobody unlocked.
+pub async fn tokens_grow_across_expiry(setting: &Setting) -> Verdict {
+    let mut guard = Guard::new(setting)?;
+    let provider = setting.provider().await?;
+    let short = setting.pace().short();
+    for _ in 0..3 {
+        let request = setting.request_for(&name("job"), short);
+        let _ = guard.acquire(&provider, &request).await?;
+        setting.pass(setting.pace().past(short)).await;
+    }
+    Ok(())
+}
+
+/// As after a restart of the program.
+pub async fn tokens_grow_across_a_new_provider(setting: &Setting) -> Verdict {
+    let mut guard = Guard::new(setting)?;
+    for _ in 0..5 {
+        let provider = setting.provider().await?;
+        let lease = guard
+            .acquire(&provider, &setting.request(&name("job")))
+            .await?;
+        unlock(&provider, &lease).await?;
+    }
+    Ok(())
+}
+
+/// The record that held the last one is gone.
+pub async fn tokens_grow_across_a_deleted_record(setting: &Setting) -> Verdict {
+    let mut guard = Guard::new(setting)?;
+    let (first, second) = setting.two().await?;
+    let job = name("job");
+    for provider in [&first, &second, &first, &second] {
+        for _ in 0..2 {
+            let lease = guard.acquire(provider, &setting.request(&job)).await?;
+            unlock(provider, &lease).await?;
+        }
+        setting.delete_record(&job).await?;
+        setting.pass(Duration::from_millis(2)).await;
+    }
+    Ok(())
+}
+
+/// An attempt that was withdrawn may have been seen by somebody.
+pub async fn tokens_grow_across_a_withdrawal(setting: &Setting) -> Verdict {
+    let mut guard = Guard::new(setting)?;
+    let provider = setting.provider().await?;
+    for _ in 0..5 {
+        let request = setting.request(&name("job"));
+        let _ = guard.acquire(&provider, &request).await?;
+        provider.withdraw(&request).await?;
+    }
+    Ok(())
+}
+
+/// Java's acquisitions carry none; they must not reset ours.
+pub async fn tokens_grow_across_an_acquisition_of_shedlock(setting: &Setting) -> Verdict {
+    let mut guard = Guard::new(setting)?;
+    let provider = setting.provider().await?;
+    let job = name("job");
+    for _ in 0..3 {
+        let lease = guard.acquire(&provider, &setting.request(&job)).await?;
+        unlock(&provider, &lease).await?;
+        let now = setting.store_now(&provider).await?;
+        let over = JavaRecord {
+            locked_by: "java-host".to_owned(),
+            locked_at: now - Duration::from_secs(20),
+            lock_until: now - Duration::from_secs(10),
+        };
+        setting.write_as_shedlock(&job, &over).await?;
+    }
+    guard
+        .acquire(&provider, &setting.request(&job))
+        .await
+        .map(drop)
+}
+
+/// Whoever wins, in the order of winning.
+pub async fn tokens_grow_among_contenders(setting: &Setting) -> Verdict {
+    let mut guard = Guard::new(setting)?;
+    let providers = setting.providers(4).await?;
+    for _ in 0..10 {
+        let mut contenders = JoinSet::new();
+        for provider in &providers {
+            let (provider, request) = (Arc::clone(provider), setting.request(&name("job")));
+            contenders.spawn(async move { try_take(&provider, &request).await });
+        }
+        while let Some(joined) = contenders.join_next().await {
+            if let Ok(taken) = joined?? {
+                guard.see(&taken.lease)?;
+                unlock(&providers[0], &taken.lease).await?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// It is one acquisition.
+pub async fn an_extension_keeps_the_token(setting: &Setting) -> Verdict {
+    setting.needs_fencing()?;
+    setting.needs_extend()?;
+    let provider = setting.provider().await?;
+    let lease = acquire(&provider, &setting.request(&name("job"))).await?;
+    let longer = ExtendRequest::new(2 * setting.pace().long());
+    let extended = extend(&provider, &lease, &longer).await?;
+    ensure!(
+        extended.fencing_token() == lease.fencing_token(),
+        "an extension changed the token from {:?} to {:?}",
+        lease.fencing_token(),
+        extended.fencing_token()
+    );
+    let found = record(&provider, lease.name()).await?;
+    ensure!(
+        found.fencing_token == lease.fencing_token(),
+        "after an extension the token of {lease:?} is {:?} in its record",
+        found.fencing_token
+    );
+    Ok(())
+}
+
+/// Also after the unlock, where the record stays.
+pub async fn the_record_shows_the_token(setting: &Setting) -> Verdict {
+    setting.needs_fencing()?;
+    let provider = setting.provider().await?;
+    let job = name("job");
+    let lease = acquire(&provider, &setting.request(&job)).await?;
+    let held = record(&provider, &job).await?;
+    ensure!(
+        held.fencing_token == lease.fencing_token(),
+        "the token of {lease:?} is {:?} in its record",
+        held.fencing_token
+    );
+    unlock(&provider, &lease).await
+}
+
+/// What a guarded write does: it refuses a token that is not larger than the last.
+struct Guard<'a> {
+    setting: &'a Setting,
+    last: Option<u64>,
+}
+
+impl<'a> Guard<'a> {
+    fn new(setting: &'a Setting) -> Result<Self, Stop> {
+        setting.needs_fencing()?;
+        Ok(Self {
+            setting,
+            last: None,
+        })
+    }
+
+    async fn acquire(
+        &mut self,
+        provider: &Provider,
+        request: &AttemptRequest,
+    ) -> Result<Lease, Stop> {
+        // Two owners never share a token even if the store's clock stands still.
+        let lease = acquire(provider, request).await?;
+        self.see(&lease)?;
+        Ok(lease)
+    }
+
+    fn see(&mut self, lease: &Lease) -> Verdict {
+        let token = lease.fencing_token().ok_or_else(|| {
+            Stop::failed(format!(
+                "{} declares fencing, but {lease:?} has no token",
+                self.setting.harness().name()
+            ))
+        })?;
+        if let Some(last) = self.last {
+            ensure!(
+                token > last,
+                "the fencing token {token} of {lease:?} is not larger than the one before, {last}"
+            );
+        }
+        self.last = Some(token);
+        Ok(())
+    }
+}

@@ -1,0 +1,403 @@
+//! Law 9: at most one acquisition per (name, slot), and never an older one after a newer.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use shedlock_core::{Attempt, AttemptRequest, ErrorKind, LockName, SkipReason, Slot};
+use tokio::task::JoinSet;
+
+use crate::case::cases;
+use crate::setting::name;
+use crate::steps::{
+    abandon, acquire, attempt_error_as, is_free, record, skip_as, skipped, skipped_as, unlock,
+};
+use crate::verdict::ensure;
+use crate::{JavaRecord, Provider, Setting, Stop, Verdict};
+
+cases!("law09_slots":
+    slots_are_refused_unless_declared,
+    a_slot_is_taken_once,
+    a_taken_slot_survives_expiry,
+    an_older_slot_is_skipped,
+    a_newer_slot_is_granted,
+    sixty_four_contenders_for_a_slot_have_one_winner,
+    contenders_for_the_same_slots_in_turn_have_one_winner_each,
+    a_slot_attempt_on_a_held_lock_claims_nothing,
+    a_slot_attempt_during_at_least_claims_nothing,
+    acquisitions_without_slot_leave_the_slot,
+    the_slots_of_two_names_are_two,
+    a_slot_a_year_ahead_claims_nothing,
+    the_tolerance_is_respected_on_both_sides,
+    slots_keep_their_microseconds,
+    an_acquisition_of_shedlock_after_the_slot_takes_it,
+    an_acquisition_of_shedlock_before_the_slot_leaves_it,
+    a_lock_held_by_shedlock_leaves_a_later_slot,
+);
+
+const MINUTE: Duration = Duration::from_secs(60);
+
+/// A provider without slots does not run a task whose slot it cannot guard.
+pub async fn slots_are_refused_unless_declared(setting: &Setting) -> Verdict {
+    let provider = setting.provider().await?;
+    let job = name("job");
+    let slot = setting.slot_before_now(&provider, MINUTE).await?;
+    let request = setting.request(&job).with_slot(slot);
+    if setting.capabilities().slots {
+        let lease = acquire(&provider, &request).await?;
+        ensure!(
+            lease.slot() == Some(slot),
+            "the lease for slot {slot} names {:?}",
+            lease.slot()
+        );
+        return Ok(());
+    }
+    attempt_error_as(&provider, &request, &[ErrorKind::Unsupported]).await?;
+    is_free(&provider, &job).await
+}
+
+/// Also after unlock, and for another provider.
+pub async fn a_slot_is_taken_once(setting: &Setting) -> Verdict {
+    let case = Slots::new(setting).await?;
+    let lease = acquire(&case.first, &case.request(0)?).await?;
+    skipped(&case.second, &case.request(0)?).await?;
+    unlock(&case.first, &lease).await?;
+    for provider in [&case.first, &case.second, &setting.provider().await?] {
+        let skip = skip_as(provider, &case.request(0)?, SkipReason::SlotTaken).await?;
+        ensure!(
+            skip.last_slot == Some(case.slot(0)?),
+            "the last slot taken is {}, the skip says {:?}",
+            case.slot(0)?,
+            skip.last_slot
+        );
+    }
+    Ok(())
+}
+
+/// The runner of the slot crashed: the slot is used up.
+pub async fn a_taken_slot_survives_expiry(setting: &Setting) -> Verdict {
+    let case = Slots::new(setting).await?;
+    let short = setting.pace().short();
+    let request = setting
+        .request_for(&case.job, short)
+        .with_slot(case.slot(0)?);
+    abandon(&case.first, &request).await?;
+    setting.pass(setting.pace().past(short)).await;
+    skipped_as(&case.first, &case.request(0)?, SkipReason::SlotTaken).await?;
+    skipped_as(&case.second, &case.request(0)?, SkipReason::SlotTaken).await?;
+    abandon(&case.second, &case.request(1)?).await
+}
+
+/// A replica that was late does not run the past after the present.
+pub async fn an_older_slot_is_skipped(setting: &Setting) -> Verdict {
+    let case = Slots::new(setting).await?;
+    let lease = acquire(&case.first, &case.request(5)?).await?;
+    unlock(&case.first, &lease).await?;
+    for older in [4, 0] {
+        let skip = skip_as(&case.second, &case.request(older)?, SkipReason::SlotTaken).await?;
+        ensure!(
+            skip.last_slot == Some(case.slot(5)?),
+            "the last slot taken is {}, the skip says {:?}",
+            case.slot(5)?,
+            skip.last_slot
+        );
+    }
+    Ok(())
+}
+
+/// One after the other, gaps included.
+pub async fn a_newer_slot_is_granted(setting: &Setting) -> Verdict {
+    let case = Slots::new(setting).await?;
+    for slot in [0, 1, 2, 7, 8] {
+        let lease = acquire(&case.first, &case.request(slot)?).await?;
+        unlock(&case.first, &lease).await?;
+        let taken = case.slot(slot)?;
+        let found = record(&case.first, &case.job).await?;
+        ensure!(
+            found.last_slot == Some(taken),
+            "slot {taken} was taken last, the record says {found:?}"
+        );
+    }
+    Ok(())
+}
+
+/// Replicas wake up for a tick together; whether they unlock quickly or not, one runs.
+pub async fn sixty_four_contenders_for_a_slot_have_one_winner(setting: &Setting) -> Verdict {
+    let case = Slots::new(setting).await?;
+    let providers = setting.providers(4).await?;
+    for slot in 0..4 {
+        let winners = case.contend(&providers, slot, 64).await?;
+        ensure!(
+            winners == 1,
+            "64 contenders for slot {}, {winners} winners",
+            case.slot(slot)?
+        );
+    }
+    Ok(())
+}
+
+/// Each replica goes through the same slots at its own speed.
+pub async fn contenders_for_the_same_slots_in_turn_have_one_winner_each(
+    setting: &Setting,
+) -> Verdict {
+    let case = Slots::new(setting).await?;
+    let providers = setting.providers(4).await?;
+    let mut replicas = JoinSet::new();
+    for provider in providers {
+        let requests = (0..20)
+            .map(|slot| case.request(slot))
+            .collect::<Result<Vec<_>, _>>()?;
+        replicas.spawn(async move {
+            let mut won = Vec::new();
+            for request in requests {
+                if let Attempt::Acquired(lease) = provider.attempt(&request).await? {
+                    won.push(lease.slot());
+                    unlock(&provider, &lease).await?;
+                }
+            }
+            Ok::<_, Stop>(won)
+        });
+    }
+    let mut won = Vec::new();
+    while let Some(joined) = replicas.join_next().await {
+        won.extend(joined??);
+    }
+    won.sort_unstable();
+    let count = won.len();
+    won.dedup();
+    ensure!(
+        won.len() == count,
+        "{count} acquisitions for only {} different slots",
+        won.len()
+    );
+    Ok(())
+}
+
+/// It is skipped, and the slot is still to be had.
+pub async fn a_slot_attempt_on_a_held_lock_claims_nothing(setting: &Setting) -> Verdict {
+    let case = Slots::new(setting).await?;
+    let lease = acquire(&case.first, &setting.request(&case.job)).await?;
+    skipped_as(&case.second, &case.request(0)?, SkipReason::Held).await?;
+    unlock(&case.first, &lease).await?;
+    abandon(&case.second, &case.request(0)?).await
+}
+
+/// The same while at-least of an earlier slot keeps the lock.
+pub async fn a_slot_attempt_during_at_least_claims_nothing(setting: &Setting) -> Verdict {
+    let case = Slots::new(setting).await?;
+    let medium = setting.pace().medium();
+    let request = case.request(0)?.with_lock_at_least_for(medium);
+    let lease = acquire(&case.first, &request).await?;
+    unlock(&case.first, &lease).await?;
+    // On a loaded machine at-least may be over; then the slot is granted, and that is right too.
+    if let Attempt::Skipped(skip) = case.second.attempt(&case.request(1)?).await? {
+        ensure!(
+            skip.reason == SkipReason::AtLeast,
+            "slot {} is newer than {}, the lock is kept by at-least, but the skip is {skip:?}",
+            case.slot(1)?,
+            case.slot(0)?
+        );
+        setting.pass(setting.pace().past(medium)).await;
+        abandon(&case.second, &case.request(1)?).await?;
+    }
+    Ok(())
+}
+
+/// Neither claimed by them, nor forgotten over them.
+pub async fn acquisitions_without_slot_leave_the_slot(setting: &Setting) -> Verdict {
+    let case = Slots::new(setting).await?;
+    let lease = acquire(&case.first, &case.request(0)?).await?;
+    unlock(&case.first, &lease).await?;
+    for _ in 0..3 {
+        let lease = acquire(&case.second, &setting.request(&case.job)).await?;
+        unlock(&case.second, &lease).await?;
+    }
+    skipped_as(&case.first, &case.request(0)?, SkipReason::SlotTaken).await?;
+    abandon(&case.first, &case.request(1)?).await
+}
+
+/// A slot belongs to a name.
+pub async fn the_slots_of_two_names_are_two(setting: &Setting) -> Verdict {
+    let case = Slots::new(setting).await?;
+    abandon(&case.first, &case.request(0)?).await?;
+    let other = setting.request(&name("other")).with_slot(case.slot(0)?);
+    abandon(&case.second, &other).await
+}
+
+/// A node with a wrong clock must not silence the job for a year.
+pub async fn a_slot_a_year_ahead_claims_nothing(setting: &Setting) -> Verdict {
+    let case = Slots::new(setting).await?;
+    let now = setting.store_now(&case.first).await?;
+    let ahead = Slot::at(now + Duration::from_secs(365 * 86_400))?;
+    let request = || setting.request(&case.job).with_slot(ahead);
+    // Where there is no record yet, on a free lock, on a held one.
+    attempt_error_as(&case.first, &request(), &[ErrorKind::SlotAhead]).await?;
+    let lease = acquire(&case.first, &case.request(0)?).await?;
+    match case.second.attempt(&request()).await {
+        Ok(Attempt::Skipped(_)) => {}
+        Err(error) if error.kind() == ErrorKind::SlotAhead => {}
+        answer => {
+            return Err(Stop::failed(format!(
+                "a slot a year ahead on a held lock was answered {answer:?}"
+            )));
+        }
+    }
+    unlock(&case.first, &lease).await?;
+    attempt_error_as(&case.first, &request(), &[ErrorKind::SlotAhead]).await?;
+    is_free(&case.first, &case.job).await?;
+    // The job goes on.
+    abandon(&case.second, &case.request(1)?).await
+}
+
+/// A little inside is granted, a little outside refused; for the default and for one's own.
+pub async fn the_tolerance_is_respected_on_both_sides(setting: &Setting) -> Verdict {
+    let case = Slots::new(setting).await?;
+    // Wider than what a loaded machine may lose between reading the clock and asking.
+    let margin = Duration::from_secs(20);
+    for (i, tolerance) in [Slot::DEFAULT_TOLERANCE, 10 * MINUTE]
+        .into_iter()
+        .enumerate()
+    {
+        let job = name(&format!("job-{i}"));
+        let now = setting.store_now(&case.first).await?;
+        let attempt = |ahead: Duration| {
+            Ok::<_, Stop>(
+                setting
+                    .request(&job)
+                    .with_slot(Slot::at(now + ahead)?)
+                    .with_slot_tolerance(tolerance),
+            )
+        };
+        let outside = attempt(tolerance + margin)?;
+        attempt_error_as(&case.first, &outside, &[ErrorKind::SlotAhead]).await?;
+        is_free(&case.first, &job).await?;
+        abandon(&case.first, &attempt(tolerance - margin)?).await?;
+    }
+    Ok(())
+}
+
+/// Two slots a microsecond apart are two, and are shown as they were given.
+pub async fn slots_keep_their_microseconds(setting: &Setting) -> Verdict {
+    let case = Slots::new(setting).await?;
+    let base = case.slot(0)?.as_micros() + 123_456;
+    for micros in [base, base + 1] {
+        let slot = Slot::from_micros(micros)?;
+        let request = setting.request(&case.job).with_slot(slot);
+        let lease = acquire(&case.first, &request).await?;
+        unlock(&case.first, &lease).await?;
+        let again = setting.request(&case.job).with_slot(slot);
+        let skip = skip_as(&case.second, &again, SkipReason::SlotTaken).await?;
+        ensure!(
+            skip.last_slot == Some(slot),
+            "slot {slot} was taken last, the skip says {:?}",
+            skip.last_slot
+        );
+    }
+    Ok(())
+}
+
+/// ShedLock knows no slots: that it ran at or after the slot's instant is all there is to see.
+pub async fn an_acquisition_of_shedlock_after_the_slot_takes_it(setting: &Setting) -> Verdict {
+    let case = Slots::new(setting).await?;
+    for later in [Duration::ZERO, Duration::from_secs(1)] {
+        case.java(later, Duration::from_secs(3)).await?;
+        skipped_as(&case.first, &case.request(0)?, SkipReason::SlotTaken).await?;
+    }
+    Ok(())
+}
+
+/// It was the run of the slot before.
+pub async fn an_acquisition_of_shedlock_before_the_slot_leaves_it(setting: &Setting) -> Verdict {
+    let case = Slots::new(setting).await?;
+    let slot = case.slot(0)?.instant();
+    let record = JavaRecord {
+        locked_by: "java-host".to_owned(),
+        locked_at: slot - Duration::from_secs(1),
+        lock_until: slot + Duration::from_secs(1),
+    };
+    setting.write_as_shedlock(&case.job, &record).await?;
+    abandon(&case.first, &case.request(0)?).await
+}
+
+/// Held by Java is held; when Java is done, a slot after its acquisition is to be had.
+pub async fn a_lock_held_by_shedlock_leaves_a_later_slot(setting: &Setting) -> Verdict {
+    let case = Slots::new(setting).await?;
+    case.java(Duration::ZERO, 10 * setting.pace().long() + 60 * MINUTE)
+        .await?;
+    skipped_as(&case.first, &case.request(1)?, SkipReason::Held).await?;
+    case.java(Duration::ZERO, Duration::from_secs(3)).await?;
+    abandon(&case.first, &case.request(1)?).await
+}
+
+/// A job with slots a minute apart, the first of them an hour ago.
+struct Slots<'a> {
+    setting: &'a Setting,
+    job: LockName,
+    base: Slot,
+    first: Provider,
+    second: Provider,
+}
+
+impl<'a> Slots<'a> {
+    async fn new(setting: &'a Setting) -> Result<Self, Stop> {
+        setting.needs_slots()?;
+        let (first, second) = setting.two().await?;
+        let base = setting.slot_before_now(&first, 60 * MINUTE).await?;
+        Ok(Self {
+            setting,
+            job: name("job"),
+            base,
+            first,
+            second,
+        })
+    }
+
+    fn slot(&self, number: u32) -> Result<Slot, Stop> {
+        Ok(Slot::at(self.base.instant() + number * MINUTE)?)
+    }
+
+    fn request(&self, number: u32) -> Result<AttemptRequest, Stop> {
+        Ok(self
+            .setting
+            .request(&self.job)
+            .with_slot(self.slot(number)?))
+    }
+
+    /// What ShedLock leaves after an acquisition this long after slot 0, kept that long.
+    async fn java(&self, after: Duration, kept: Duration) -> Verdict {
+        let locked_at = self.slot(0)?.instant() + after;
+        let record = JavaRecord {
+            locked_by: "java-host".to_owned(),
+            locked_at,
+            lock_until: locked_at + kept,
+        };
+        self.setting.write_as_shedlock(&self.job, &record).await
+    }
+
+    /// How many of the contenders ran; each unlocks at once.
+    async fn contend(
+        &self,
+        providers: &[Provider],
+        slot: u32,
+        count: usize,
+    ) -> Result<usize, Stop> {
+        let mut contenders = JoinSet::new();
+        for i in 0..count {
+            let provider = Arc::clone(&providers[i % providers.len()]);
+            let request = self.request(slot)?;
+            contenders.spawn(async move {
+                match provider.attempt(&request).await? {
+                    Attempt::Acquired(lease) => {
+                        unlock(&provider, &lease).await?;
+                        Ok(1)
+                    }
+                    _ => Ok::<usize, Stop>(0),
+                }
+            });
+        }
+        let mut winners = 0;
+        while let Some(joined) = contenders.join_next().await {
+            winners += joined??;
+        }
+        Ok(winners)
+    }
+}

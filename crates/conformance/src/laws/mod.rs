@@ -1,0 +1,31 @@
+//! The cases, one module a law.
+//!
+//! Each is a plain function over a [`Setting`](crate::Setting); [`cases`] lists them all.
+
+pub mod law01_exclusion;
+pub mod law02_no_waiting;
+pub mod law03_ownership;
+pub mod law04_at_least;
+pub mod law05_at_most;
+pub mod law06_held_is_not_broken;
+pub mod law07_no_memory;
+pub mod law08_fencing;
+pub mod law09_slots;
+
+use crate::Case;
+
+/// All cases of all laws.
+pub fn cases() -> Vec<Case> {
+    [
+        law01_exclusion::cases(),
+        law02_no_waiting::cases(),
+        law03_ownership::cases(),
+        law04_at_least::cases(),
+        law05_at_most::cases(),
+        law06_held_is_not_broken::cases(),
+        law07_no_memory::cases(),
+        law08_fencing::cases(),
+        law09_slots::cases(),
+    ]
+    .concat()
+}

@@ -1,0 +1,123 @@
+//! The cases as tests of a target without the standard test harness.
+
+use std::panic::AssertUnwindSafe;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use libtest_mimic::{Arguments, Completion, Failed, Trial};
+
+use crate::wait::bounded;
+use crate::{Case, Harness, Setting, Stop, Verdict, laws};
+
+/// Cases mostly wait, so more of them run at once than there are processors; not so many that a
+/// small database runs out of connections.
+const THREADS: usize = 8;
+
+/// A case that takes longer than this hangs.
+const LIMIT: Duration = Duration::from_secs(120);
+
+/// Runs all cases over these harnesses: the whole `main` of a test target with
+/// `harness = false`. Takes the arguments of `cargo test` (filters, `--list`, `--exact`,
+/// `--test-threads`).
+///
+/// With more than one harness the names of the tests begin with the harness's.
+///
+/// Cases that do not apply are printed as ignored with their reason, and counted. A harness that
+/// cannot make a space fails the target before any case runs.
+#[must_use]
+pub fn main(harnesses: impl IntoIterator<Item = Arc<dyn Harness>>) -> ExitCode {
+    let harnesses: Vec<_> = harnesses.into_iter().collect();
+    let runtime = match runtime() {
+        Ok(runtime) => Arc::new(runtime),
+        Err(error) => return refuse(&format!("no async runtime: {error}")),
+    };
+    let mut arguments = Arguments::from_args();
+    arguments.test_threads.get_or_insert(THREADS);
+    if !arguments.list {
+        for harness in &harnesses {
+            if let Err(stop) = runtime.block_on(reachable(harness)) {
+                return refuse(&format!("{} cannot be tested: {stop}", harness.name()));
+            }
+        }
+    }
+    let prefixed = harnesses.len() > 1;
+    let mut trials = Vec::new();
+    for harness in harnesses {
+        for case in laws::cases() {
+            let name = if prefixed {
+                format!("{}::{}", harness.name(), case.name())
+            } else {
+                case.name().to_owned()
+            };
+            let (runtime, harness) = (Arc::clone(&runtime), Arc::clone(&harness));
+            trials.push(Trial::ignorable_test(name, move || {
+                completion(runtime.block_on(run_case(harness, case)))
+            }));
+        }
+    }
+    libtest_mimic::run(&arguments, trials).exit_code()
+}
+
+/// Runs one case in a fresh space and removes the space afterwards: for those with a runner of
+/// their own. Needs a multi-threaded tokio runtime.
+///
+/// # Errors
+/// [`Stop::Failed`] for a broken law, a panic, a case that hangs and a space that could not be
+/// made or removed; [`Stop::NotApplicable`] where provider or harness lack something.
+pub async fn run_case(harness: Arc<dyn Harness>, case: Case) -> Verdict {
+    let setting = Setting::new(harness).await?;
+    let run = AssertUnwindSafe(case.run(&setting)).catch_unwind();
+    let verdict = match bounded(LIMIT, run).await {
+        Some(Ok(verdict)) => verdict,
+        Some(Err(panic)) => Err(Stop::failed(format!("panicked: {}", text_of(&*panic)))),
+        None => Err(Stop::failed(format!("hangs: no end after {LIMIT:?}"))),
+    };
+    let closed = setting.space().close().await;
+    verdict?;
+    closed.map_err(|error| Stop::harness("remove the space", &*error))
+}
+
+async fn reachable(harness: &Arc<dyn Harness>) -> Verdict {
+    let setting = Setting::new(Arc::clone(harness)).await?;
+    setting
+        .space()
+        .close()
+        .await
+        .map_err(|error| Stop::harness("remove a space", &*error))
+}
+
+fn completion(verdict: Verdict) -> Result<Completion, Failed> {
+    match verdict {
+        Ok(()) => Ok(Completion::Completed),
+        Err(Stop::NotApplicable(reason)) => Ok(Completion::ignored_with(format!(
+            "not applicable: {reason}"
+        ))),
+        Err(Stop::Failed(message)) => Err(message.into()),
+    }
+}
+
+fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
+    tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(4)
+        .enable_all()
+        .build()
+}
+
+fn text_of(panic: &(dyn std::any::Any + Send)) -> &str {
+    panic
+        .downcast_ref::<&str>()
+        .copied()
+        .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
+        .unwrap_or("without a message")
+}
+
+#[expect(
+    clippy::print_stderr,
+    reason = "this is the main function of a test target"
+)]
+fn refuse(message: &str) -> ExitCode {
+    eprintln!("error: {message}");
+    ExitCode::FAILURE
+}

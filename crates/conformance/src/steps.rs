@@ -1,0 +1,283 @@
+//! What cases do, step by step, with messages that tell what was expected.
+
+use std::time::Duration;
+
+use shedlock_core::{
+    Attempt, AttemptRequest, Error, ErrorKind, ExtendRequest, Extension, Lease, LockName,
+    LockRecord, LockState, Moment, Skip, SkipReason, Unlock,
+};
+
+use crate::verdict::ensure;
+use crate::wait::now;
+use crate::{Provider, Stop, Verdict};
+
+/// A lease with the local moments between which the store granted it.
+#[derive(Clone, Debug)]
+pub(crate) struct Taken {
+    pub(crate) lease: Lease,
+    pub(crate) asked: Moment,
+    pub(crate) answered: Moment,
+}
+
+/// Asks once.
+pub(crate) async fn try_take(
+    provider: &Provider,
+    request: &AttemptRequest,
+) -> Result<Result<Taken, Skip>, Stop> {
+    let asked = now();
+    let attempt = provider.attempt(request).await?;
+    let answered = now();
+    match attempt {
+        Attempt::Acquired(lease) => {
+            ensure!(
+                lease.owner() == request.owner() && lease.name() == request.name(),
+                "asked as {} for {}, the lease names {} and {}",
+                request.owner(),
+                request.name(),
+                lease.owner(),
+                lease.name()
+            );
+            Ok(Ok(Taken {
+                lease,
+                asked,
+                answered,
+            }))
+        }
+        Attempt::Skipped(skip) => Ok(Err(skip)),
+        other => Err(Stop::failed(format!(
+            "an answer that the kit does not know: {other:?}"
+        ))),
+    }
+}
+
+/// Asks once; the lock must be free.
+pub(crate) async fn take(provider: &Provider, request: &AttemptRequest) -> Result<Taken, Stop> {
+    try_take(provider, request).await?.map_err(|skip| {
+        Stop::failed(format!(
+            "lock {} should be free for {}, but the attempt was skipped: {skip}",
+            request.name(),
+            request.owner()
+        ))
+    })
+}
+
+/// Asks once; the lock must be free.
+pub(crate) async fn acquire(provider: &Provider, request: &AttemptRequest) -> Result<Lease, Stop> {
+    Ok(take(provider, request).await?.lease)
+}
+
+/// Asks once; the lock must be free. The lease is left to itself, as by a process that crashes.
+pub(crate) async fn abandon(provider: &Provider, request: &AttemptRequest) -> Verdict {
+    take(provider, request).await.map(drop)
+}
+
+/// Asks once; the lock, or the slot, must be taken.
+pub(crate) async fn skipped(provider: &Provider, request: &AttemptRequest) -> Verdict {
+    any_skip(provider, request).await.map(drop)
+}
+
+/// Asks once; must be skipped for this reason.
+pub(crate) async fn skipped_as(
+    provider: &Provider,
+    request: &AttemptRequest,
+    reason: SkipReason,
+) -> Verdict {
+    skip_as(provider, request, reason).await.map(drop)
+}
+
+/// Asks once; the skip, which must be for this reason.
+pub(crate) async fn skip_as(
+    provider: &Provider,
+    request: &AttemptRequest,
+    reason: SkipReason,
+) -> Result<Skip, Stop> {
+    let skip = any_skip(provider, request).await?;
+    ensure!(
+        skip.reason == reason,
+        "the attempt at {} should be skipped as {reason:?}, but was as {:?}: {skip}",
+        request.name(),
+        skip.reason
+    );
+    Ok(skip)
+}
+
+async fn any_skip(provider: &Provider, request: &AttemptRequest) -> Result<Skip, Stop> {
+    match try_take(provider, request).await? {
+        Err(skip) => Ok(skip),
+        Ok(taken) => Err(Stop::failed(format!(
+            "the attempt of {} at {} should be skipped, but was granted {:?}",
+            request.owner(),
+            request.name(),
+            taken.lease
+        ))),
+    }
+}
+
+/// Asks once; must fail.
+pub(crate) async fn attempt_error(
+    provider: &Provider,
+    request: &AttemptRequest,
+) -> Result<Error, Stop> {
+    match provider.attempt(request).await {
+        Err(error) => Ok(error),
+        Ok(answer) => Err(Stop::failed(format!(
+            "the attempt at {} should be an error, but was answered {answer:?}",
+            request.name()
+        ))),
+    }
+}
+
+/// Asks once; must fail with one of these kinds.
+pub(crate) async fn attempt_error_as(
+    provider: &Provider,
+    request: &AttemptRequest,
+    kinds: &[ErrorKind],
+) -> Result<Error, Stop> {
+    let error = attempt_error(provider, request).await?;
+    ensure!(
+        kinds.contains(&error.kind()),
+        "expected an error of kind {kinds:?}, got {error:?}"
+    );
+    Ok(error)
+}
+
+/// Unlocks; the lease must still be ours.
+pub(crate) async fn unlock(provider: &Provider, lease: &Lease) -> Verdict {
+    let answer = provider.unlock(lease).await?;
+    ensure!(
+        answer == Unlock::Unlocked,
+        "unlocking {lease:?} should be answered with unlocked, but was with {answer:?}"
+    );
+    Ok(())
+}
+
+/// Unlocks; the lease must be lost.
+pub(crate) async fn unlock_is_lost(provider: &Provider, lease: &Lease) -> Verdict {
+    let answer = provider.unlock(lease).await?;
+    ensure!(
+        answer == Unlock::Lost,
+        "unlocking the stale {lease:?} should be answered with lost, but was with {answer:?}"
+    );
+    Ok(())
+}
+
+/// Extends; the lease must still be ours.
+pub(crate) async fn extend(
+    provider: &Provider,
+    lease: &Lease,
+    request: &ExtendRequest,
+) -> Result<Lease, Stop> {
+    match provider.extend(lease, request).await? {
+        Extension::Extended(extended) => Ok(extended),
+        answer => Err(Stop::failed(format!(
+            "extending {lease:?} should work, but was answered with {answer:?}"
+        ))),
+    }
+}
+
+/// Extends; the lease must be lost.
+pub(crate) async fn extend_is_lost(
+    provider: &Provider,
+    lease: &Lease,
+    at_most: Duration,
+) -> Verdict {
+    match provider.extend(lease, &ExtendRequest::new(at_most)).await? {
+        Extension::Lost => Ok(()),
+        answer => Err(Stop::failed(format!(
+            "extending the stale {lease:?} should be answered with lost, but was with {answer:?}"
+        ))),
+    }
+}
+
+/// The record, which must be there.
+pub(crate) async fn record(provider: &Provider, name: &LockName) -> Result<LockRecord, Stop> {
+    provider.inspect(name).await?.ok_or_else(|| {
+        Stop::failed(format!(
+            "there should be a record of {name}, but inspect finds none"
+        ))
+    })
+}
+
+/// The record must say that this lease holds the lock, and nothing about it may have changed.
+pub(crate) async fn still_holds(provider: &Provider, lease: &Lease) -> Verdict {
+    let found = record(provider, lease.name()).await?;
+    ensure!(
+        found.state == LockState::Held && found.owner.as_deref() == Some(lease.owner().as_str()),
+        "{} should still be held by {}, but its record says {found:?}",
+        lease.name(),
+        lease.owner()
+    );
+    if let (Some(expected), Some(until)) = (lease.locked_until(), found.locked_until) {
+        ensure!(
+            expected == until,
+            "{} was held until {expected:?}, now its record says {until:?}",
+            lease.name()
+        );
+    }
+    if let (Some(expected), Some(token)) = (lease.fencing_token(), found.fencing_token) {
+        ensure!(
+            expected == token,
+            "{} had the fencing token {expected}, now its record says {token}",
+            lease.name()
+        );
+    }
+    Ok(())
+}
+
+/// Anybody may take the lock: no record, or one that says free.
+pub(crate) async fn is_free(provider: &Provider, name: &LockName) -> Verdict {
+    match provider.inspect(name).await? {
+        None => Ok(()),
+        Some(record) => {
+            ensure!(
+                record.state == LockState::Free,
+                "{name} should be free, but its record says {record:?}"
+            );
+            Ok(())
+        }
+    }
+}
+
+/// `next` was granted no earlier than `kept` after `first` was, by the store's clock where it
+/// tells, else by ours.
+pub(crate) fn not_earlier(first: &Taken, kept: Duration, next: &Taken) -> Verdict {
+    if let (Some(from), Some(to)) = (first.lease.acquired_at(), next.lease.acquired_at()) {
+        let between = to.duration_since(from).unwrap_or_default();
+        ensure!(
+            between >= kept,
+            "{} was taken again {between:?} after its acquisition, by the store's clock: \
+             {kept:?} were promised",
+            first.lease.name()
+        );
+        return Ok(());
+    }
+    // The store grants between asking and answer, so this bound is certain but for the difference
+    // in speed of two clocks and a store that cuts to milliseconds.
+    let between = next.answered.saturating_since(first.asked) + Duration::from_millis(2);
+    ensure!(
+        between >= kept,
+        "{} was taken again {between:?} after it was asked for: {kept:?} were promised",
+        first.lease.name()
+    );
+    Ok(())
+}
+
+/// `next` was granted no later than `kept` and the allowed lateness after `first` was.
+pub(crate) fn not_later(
+    first: &Taken,
+    kept: Duration,
+    lateness: Duration,
+    next: &Taken,
+) -> Verdict {
+    let bound = kept + lateness;
+    let between = match (first.lease.acquired_at(), next.lease.acquired_at()) {
+        (Some(from), Some(to)) => to.duration_since(from).unwrap_or_default(),
+        _ => next.asked.saturating_since(first.answered),
+    };
+    ensure!(
+        between <= bound,
+        "{} came free only {between:?} after its acquisition: {kept:?} were promised",
+        first.lease.name()
+    );
+    Ok(())
+}

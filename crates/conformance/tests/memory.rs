@@ -1,0 +1,78 @@
+//! The kit over the in-memory provider.
+
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use shedlock_conformance::{BoxError, Harness, JavaRecord, Power, Provider, Space, power};
+use shedlock_core::{BoxFuture, LockName, ManualClock, MemoryProvider};
+
+fn main() -> ExitCode {
+    let real: Arc<dyn Harness> = Arc::new(Memory {
+        stands_still: false,
+    });
+    let manual: Arc<dyn Harness> = Arc::new(Memory { stands_still: true });
+    shedlock_conformance::main([real, manual])
+}
+
+/// A map of its own for each case, on the real clock or on one that only the case moves.
+struct Memory {
+    stands_still: bool,
+}
+
+impl Harness for Memory {
+    fn name(&self) -> &str {
+        if self.stands_still {
+            "memory-manual-clock"
+        } else {
+            "memory"
+        }
+    }
+
+    fn space(&self) -> BoxFuture<'_, Result<Arc<dyn Space>, BoxError>> {
+        let clock = self.stands_still.then(ManualClock::new);
+        let store = clock.clone().map_or_else(MemoryProvider::new, |clock| {
+            MemoryProvider::with_clock(Arc::new(clock))
+        });
+        Box::pin(async move { Ok(Arc::new(Map { store, clock }) as Arc<dyn Space>) })
+    }
+}
+
+struct Map {
+    store: MemoryProvider,
+    clock: Option<ManualClock>,
+}
+
+impl Space for Map {
+    fn provider(&self) -> BoxFuture<'_, Result<Provider, BoxError>> {
+        Box::pin(async { Ok(Arc::new(self.store.another_client()) as Provider) })
+    }
+
+    fn delete_record<'a>(&'a self, name: &'a LockName) -> Power<'a, ()> {
+        power(async {
+            self.store.remove(name);
+            Ok(())
+        })
+    }
+
+    fn write_as_shedlock<'a>(
+        &'a self,
+        name: &'a LockName,
+        record: &'a JavaRecord,
+    ) -> Power<'a, ()> {
+        power(async {
+            let JavaRecord {
+                locked_by,
+                locked_at,
+                lock_until,
+            } = record;
+            self.store
+                .write_as_shedlock(name, locked_by, *locked_at, *lock_until);
+            Ok(())
+        })
+    }
+
+    fn advance(&self, by: Duration) -> Option<()> {
+        self.clock.as_ref().map(|clock| clock.advance(by))
+    }
+}
