@@ -153,14 +153,14 @@ pub trait Space: Send + Sync + 'static {
 
     /// Opens a transaction on the pool or connection that a provider was made from, runs `work`
     /// with that provider, and rolls the transaction back.
-    fn inside_rolled_back_transaction<'a>(&'a self, work: Work<'a>) -> Power<'a, ()> {
+    fn inside_rolled_back_transaction(&self, work: Work) -> Power<'_, ()> {
         let _ = work;
         None
     }
 }
 
 /// What a case does with a provider while a transaction of the user's is open.
-pub type Work<'a> = Box<dyn FnOnce(Provider) -> BoxFuture<'a, ()> + Send + 'a>;
+pub type Work = Box<dyn FnOnce(Provider) -> BoxFuture<'static, ()> + Send>;
 
 /// A record as ShedLock for Java sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]

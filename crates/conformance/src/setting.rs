@@ -1,5 +1,4 @@
 //! What a case works with.
-#![expect(dead_code, reason = "the cases that use the rest follow")]
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -34,17 +33,6 @@ impl Setting {
             .await
             .map_err(|error| Stop::harness("make a space", &*error))?;
         Self::over(harness, space).await
-    }
-
-    /// A setting over a space on a store of its own.
-    pub(crate) async fn on_own_store(&self) -> Result<Self, Stop> {
-        let space = self
-            .harness
-            .space_on_own_store()
-            .ok_or_else(|| lacking("start a store of its own", "Harness::space_on_own_store"))?
-            .await
-            .map_err(|error| Stop::harness("start a store of its own", &*error))?;
-        Self::over(Arc::clone(&self.harness), space).await
     }
 
     async fn over(harness: Arc<dyn Harness>, space: Arc<dyn Space>) -> Result<Self, Stop> {

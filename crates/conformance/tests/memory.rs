@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use shedlock_conformance::{BoxError, Harness, JavaRecord, Power, Provider, Space, power};
-use shedlock_core::{BoxFuture, LockName, ManualClock, MemoryProvider};
+use shedlock_core::{BoxFuture, LockName, LockProvider, ManualClock, MemoryProvider};
 
 fn main() -> ExitCode {
     let real: Arc<dyn Harness> = Arc::new(Memory {
@@ -69,6 +69,19 @@ impl Space for Map {
             self.store
                 .write_as_shedlock(name, locked_by, *locked_at, *lock_until);
             Ok(())
+        })
+    }
+
+    fn read_as_shedlock<'a>(&'a self, name: &'a LockName) -> Power<'a, Option<JavaRecord>> {
+        power(async {
+            let record = self.store.inspect(name).await?;
+            Ok(record.and_then(|record| {
+                Some(JavaRecord {
+                    locked_by: record.owner?,
+                    locked_at: record.locked_at?,
+                    lock_until: record.locked_until?,
+                })
+            }))
         })
     }
 

@@ -2,6 +2,7 @@
 //!
 //! Each is a plain function over a [`Setting`](crate::Setting); [`cases`] lists them all.
 
+pub mod clocks;
 pub mod law01_exclusion;
 pub mod law02_no_waiting;
 pub mod law03_ownership;
@@ -11,6 +12,10 @@ pub mod law06_held_is_not_broken;
 pub mod law07_no_memory;
 pub mod law08_fencing;
 pub mod law09_slots;
+pub mod law10_names;
+pub mod law11_own_connection;
+pub mod law12_record;
+pub mod operators;
 
 use crate::Case;
 
@@ -26,6 +31,11 @@ pub fn cases() -> Vec<Case> {
         law07_no_memory::cases(),
         law08_fencing::cases(),
         law09_slots::cases(),
+        law10_names::cases(),
+        law11_own_connection::cases(),
+        law12_record::cases(),
+        operators::cases(),
+        clocks::cases(),
     ]
     .concat()
 }

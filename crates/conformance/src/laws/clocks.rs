@@ -1,0 +1,163 @@
+//! Clients whose clocks are wrong: nothing changes where the store's clock judges.
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use shedlock_core::{BoxFuture, Clock, ClockSource, ErrorKind, Moment, Slot, SystemClock};
+
+use crate::case::cases;
+use crate::setting::name;
+use crate::steps::{
+    abandon, acquire, attempt_error_as, not_earlier, skipped_as, still_holds, take, unlock,
+    unlock_is_lost,
+};
+use crate::verdict::ensure;
+use crate::wait::now;
+use crate::{Provider, Setting, Stop, Verdict};
+
+cases!("clocks":
+    a_client_ahead_does_not_break_a_lease,
+    a_client_behind_does_not_hold_on,
+    leases_of_wrong_clients_end_in_time,
+    slots_are_judged_by_the_stores_clock,
+    tokens_of_wrong_clients_grow,
+);
+
+const HOUR: Duration = Duration::from_secs(3_600);
+
+/// To a client an hour ahead a lease of five minutes looks long over.
+pub async fn a_client_ahead_does_not_break_a_lease(setting: &Setting) -> Verdict {
+    let wrong = Wrong::new(setting).await?;
+    let right = setting.provider().await?;
+    let job = name("job");
+    let lease = acquire(&right, &setting.request(&job)).await?;
+    skipped_as(
+        &wrong.ahead,
+        &setting.request(&job),
+        shedlock_core::SkipReason::Held,
+    )
+    .await?;
+    still_holds(&right, &lease).await?;
+    still_holds(&wrong.ahead, &lease).await?;
+    unlock(&right, &lease).await
+}
+
+/// To a client an hour behind its expired lease looks as if it ran.
+pub async fn a_client_behind_does_not_hold_on(setting: &Setting) -> Verdict {
+    let wrong = Wrong::new(setting).await?;
+    let right = setting.provider().await?;
+    let job = name("job");
+    let short = setting.pace().short();
+    let stale = acquire(&wrong.behind, &setting.request_for(&job, short)).await?;
+    setting.pass(setting.pace().past(short)).await;
+    unlock_is_lost(&wrong.behind, &stale).await?;
+    let lease = acquire(&right, &setting.request(&job)).await?;
+    unlock_is_lost(&wrong.behind, &stale).await?;
+    still_holds(&wrong.behind, &lease).await?;
+    unlock(&right, &lease).await
+}
+
+/// At-most after acquisition, whatever the clock of the holder or of the next one says.
+pub async fn leases_of_wrong_clients_end_in_time(setting: &Setting) -> Verdict {
+    let wrong = Wrong::new(setting).await?;
+    let short = setting.pace().short();
+    let orders = [(&wrong.ahead, &wrong.behind), (&wrong.behind, &wrong.ahead)];
+    for (i, (holder, next)) in orders.into_iter().enumerate() {
+        let job = name(&format!("job-{i}"));
+        let first = take(holder, &setting.request_for(&job, short)).await?;
+        let taken = setting
+            .take_when_free(next, &job, setting.pace().long())
+            .await?;
+        not_earlier(&first, short, &taken)?;
+        let took = now().saturating_since(first.answered);
+        ensure!(
+            took < short + setting.pace().lateness(),
+            "a lease of {short:?} by a client with a wrong clock came free only after {took:?}"
+        );
+    }
+    Ok(())
+}
+
+/// A client an hour ahead computes slots that do not exist yet; one behind is not hindered.
+pub async fn slots_are_judged_by_the_stores_clock(setting: &Setting) -> Verdict {
+    setting.needs_slots()?;
+    let wrong = Wrong::new(setting).await?;
+    let right = setting.provider().await?;
+    let job = name("job");
+    let now = setting.store_now(&right).await?;
+    let ahead = setting.request(&job).with_slot(Slot::at(now + HOUR)?);
+    attempt_error_as(&wrong.ahead, &ahead, &[ErrorKind::SlotAhead]).await?;
+    let current = setting.request(&job).with_slot(Slot::at(now)?);
+    abandon(&wrong.behind, &current).await
+}
+
+/// Also from a client ahead to one behind.
+pub async fn tokens_of_wrong_clients_grow(setting: &Setting) -> Verdict {
+    setting.needs_fencing()?;
+    let wrong = Wrong::new(setting).await?;
+    let right = setting.provider().await?;
+    let job = name("job");
+    let mut last = 0;
+    for provider in [
+        &wrong.ahead,
+        &wrong.behind,
+        &right,
+        &wrong.ahead,
+        &wrong.behind,
+    ] {
+        let lease = acquire(provider, &setting.request(&job)).await?;
+        let token = lease.fencing_token().unwrap_or_default();
+        ensure!(token > last, "the fencing token {token} follows {last}");
+        last = token;
+        unlock(provider, &lease).await?;
+    }
+    Ok(())
+}
+
+struct Wrong {
+    ahead: Provider,
+    behind: Provider,
+}
+
+impl Wrong {
+    async fn new(setting: &Setting) -> Result<Self, Stop> {
+        if setting.capabilities().clock != ClockSource::Store {
+            return Err(Stop::not_applicable(
+                "the provider declares that the clients' clocks judge leases",
+            ));
+        }
+        let ahead = Skewed {
+            ahead: HOUR,
+            behind: Duration::ZERO,
+        };
+        let behind = Skewed {
+            ahead: Duration::ZERO,
+            behind: HOUR,
+        };
+        Ok(Self {
+            ahead: setting.provider_with_clock(Arc::new(ahead)).await?,
+            behind: setting.provider_with_clock(Arc::new(behind)).await?,
+        })
+    }
+}
+
+/// The machine's clock with a wrong calendar.
+#[derive(Debug)]
+struct Skewed {
+    ahead: Duration,
+    behind: Duration,
+}
+
+impl Clock for Skewed {
+    fn now(&self) -> Moment {
+        SystemClock.now()
+    }
+
+    fn system_time(&self) -> SystemTime {
+        SystemClock.system_time() + self.ahead - self.behind
+    }
+
+    fn sleep_until(&self, moment: Moment) -> BoxFuture<'static, ()> {
+        SystemClock.sleep_until(moment)
+    }
+}

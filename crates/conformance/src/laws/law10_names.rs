@@ -1,0 +1,280 @@
+//! Law 10: a name that is accepted round-trips exactly; two names never share a record.
+
+use shedlock_core::{Attempt, Error, ErrorKind, Lease, LockName, SkipReason};
+
+use crate::case::cases;
+use crate::setting::name;
+use crate::steps::{abandon, acquire, is_free, record, skipped_as, still_holds, unlock};
+use crate::verdict::ensure;
+use crate::{Provider, Setting, Stop, Verdict};
+
+cases!("law10_names":
+    names_round_trip_exactly,
+    names_with_meaning_to_a_store_are_only_names,
+    names_that_look_alike_are_two_locks,
+    names_that_begin_alike_are_two_locks,
+    names_up_to_the_declared_length_are_accepted,
+    longer_names_are_refused_or_round_trip,
+    the_names_of_companions_are_free,
+);
+
+/// All that is not longer than declared: letters of many scripts, blanks, separators, quotes.
+pub async fn names_round_trip_exactly(setting: &Setting) -> Verdict {
+    let names = [
+        "a",
+        "payroll",
+        "com.example.Job#run(java.lang.String)",
+        "sync-42_b:c/d\\e|f@g$h&i=j+k,l;m",
+        "two words",
+        " a blank on both sides ",
+        "'single' \"double\" `back` ´acute´",
+        "Straße Ærøskøbing Łódź",
+        "задание",
+        "作業",
+        "وظيفة",
+        "e\u{301} is not é",
+        "👩‍👩‍👧 family",
+        "0",
+        "-1",
+        "~!@#$%^&*()_+{}|:<>?[]",
+    ];
+    round_trip(setting, &names).await
+}
+
+/// Patterns, quotes and words that some store or its driver might read as more than a name.
+pub async fn names_with_meaning_to_a_store_are_only_names(setting: &Setting) -> Verdict {
+    let names = [
+        "'; DROP TABLE shedlock; --",
+        "%",
+        "_",
+        "*",
+        "?",
+        "$1",
+        "{}",
+        "%s",
+        "#{name}",
+        "${name}",
+        "NULL",
+        "true",
+        "..",
+        "/",
+        "a//b",
+        "/a/",
+        "*.>",
+        "\\",
+        "\\x00",
+        "\u{200b}zero width",
+        "right\u{202e}to left",
+    ];
+    round_trip(setting, &names).await
+}
+
+/// By case, by accents, by blanks, by what a collation folds together. Each of the two is its own
+/// lock, or one of them is refused by an error that says so.
+pub async fn names_that_look_alike_are_two_locks(setting: &Setting) -> Verdict {
+    let pairs = [
+        ("job", "JOB"),
+        ("job", "Job"),
+        ("job", "job "),
+        ("job", " job"),
+        ("job", "job\u{a0}"),
+        ("job", "job\u{200b}"),
+        ("job", "ｊｏｂ"),
+        ("resume", "résumé"),
+        ("caf\u{e9}", "cafe\u{301}"),
+        ("strasse", "straße"),
+        ("istanbul", "İstanbul"),
+        ("kelvin", "\u{212a}elvin"),
+        ("ae", "æ"),
+        ("👍", "👎"),
+        ("👍", "👍🏽"),
+        ("a/b", "a_b"),
+        ("a/b", "a\\b"),
+        ("a.b", "a:b"),
+        ("a-b", "a\u{2010}b"),
+        ("a b", "a+b"),
+        ("a b", "a%20b"),
+        ("a", "'a'"),
+        ("1", "01"),
+        ("1", "1.0"),
+    ];
+    let provider = setting.provider().await?;
+    for (i, (left, right)) in pairs.into_iter().enumerate() {
+        // A number keeps the pairs apart from each other.
+        let pair = [format!("{i}.{left}"), format!("{i}.{right}")];
+        two_locks(setting, &provider, &pair).await?;
+    }
+    Ok(())
+}
+
+/// A store that cuts names must not cut these two to one.
+pub async fn names_that_begin_alike_are_two_locks(setting: &Setting) -> Verdict {
+    let provider = setting.provider().await?;
+    for shared in [63, 64, 127, 128, 249, 254, 255, 256, 511, 512, 1_023, 1_024] {
+        let pair = ["a", "b"].map(|end| format!("{}{end}", "x".repeat(shared)));
+        two_locks(setting, &provider, &pair).await?;
+    }
+    Ok(())
+}
+
+/// ASCII and, where it fits, characters of several bytes.
+pub async fn names_up_to_the_declared_length_are_accepted(setting: &Setting) -> Verdict {
+    let longest = setting.capabilities().longest_name.min(4_096);
+    ensure!(
+        longest >= 64,
+        "names of 64 bytes are the least that a store must take, declared are {longest}"
+    );
+    let provider = setting.provider().await?;
+    for text in [
+        "x".repeat(64),
+        "x".repeat(longest - 1),
+        "x".repeat(longest),
+        "é".repeat(longest / 2),
+        "👍".repeat(longest / 4),
+    ] {
+        let lease = acquire(&provider, &setting.request(&name(&text))).await?;
+        its_own(&provider, &lease).await?;
+        unlock(&provider, &lease).await?;
+    }
+    Ok(())
+}
+
+/// Refused as invalid input, before anything is written, or accepted whole.
+pub async fn longer_names_are_refused_or_round_trip(setting: &Setting) -> Verdict {
+    let longest = setting.capabilities().longest_name;
+    let provider = setting.provider().await?;
+    for length in [longest.saturating_add(1), 300, 1_100, 5_000, 70_000] {
+        if length > 100_000 {
+            continue;
+        }
+        let long = name(&"y".repeat(length));
+        if let Some(lease) = try_name(setting, &provider, &long).await? {
+            its_own(&provider, &lease).await?;
+            skipped_as(&provider, &setting.request(&long), SkipReason::Held).await?;
+            unlock(&provider, &lease).await?;
+        }
+    }
+    Ok(())
+}
+
+/// What a provider keeps beside a record (token, slot, history) is not in the way of a lock that
+/// somebody calls so.
+pub async fn the_names_of_companions_are_free(setting: &Setting) -> Verdict {
+    let provider = setting.provider().await?;
+    let job = name("job");
+    let mut request = setting.request(&job);
+    if setting.capabilities().slots {
+        let slot = setting
+            .slot_before_now(&provider, std::time::Duration::from_secs(60))
+            .await?;
+        request = request.with_slot(slot);
+    }
+    let lease = acquire(&provider, &request).await?;
+    let words = [
+        "token",
+        "fence",
+        "fencing",
+        "fencing_token",
+        "slot",
+        "meta",
+        "lock",
+        "shedlock",
+    ];
+    for word in words {
+        for separator in [":", "/", ".", "_", "-", " ", "#", "@"] {
+            for other in [
+                format!("job{separator}{word}"),
+                format!("{word}{separator}job"),
+            ] {
+                let other = name(&other);
+                is_free(&provider, &other).await?;
+                abandon(&provider, &setting.request(&other)).await?;
+            }
+        }
+    }
+    still_holds(&provider, &lease).await?;
+    unlock(&provider, &lease).await
+}
+
+async fn round_trip(setting: &Setting, names: &[&str]) -> Verdict {
+    let (first, second) = setting.two().await?;
+    let mut leases = Vec::new();
+    for text in names {
+        leases.push(acquire(&first, &setting.request(&name(text))).await?);
+    }
+    // All are held at once: none took another's record.
+    for lease in &leases {
+        its_own(&second, lease).await?;
+        let request = setting.request(lease.name());
+        skipped_as(&second, &request, SkipReason::Held).await?;
+    }
+    for lease in &leases {
+        unlock(&first, lease).await?;
+    }
+    Ok(())
+}
+
+/// The record of the name says that exactly this name is held by this lease.
+async fn its_own(provider: &Provider, lease: &Lease) -> Verdict {
+    still_holds(provider, lease).await?;
+    let found = record(provider, lease.name()).await?;
+    ensure!(
+        found.name == *lease.name(),
+        "asked for the record of {:?}, got that of {:?}",
+        lease.name(),
+        found.name
+    );
+    Ok(())
+}
+
+async fn two_locks(setting: &Setting, provider: &Provider, pair: &[String; 2]) -> Verdict {
+    let mut leases = Vec::new();
+    for text in pair {
+        leases.extend(try_name(setting, provider, &name(text)).await?);
+    }
+    for lease in &leases {
+        its_own(provider, lease).await?;
+    }
+    for (i, lease) in leases.iter().enumerate() {
+        unlock(provider, lease).await?;
+        for other in &leases[i + 1..] {
+            its_own(provider, other).await?;
+        }
+    }
+    Ok(())
+}
+
+/// A lease, or `None` where the name was refused as it may be. A skip is the one wrong answer:
+/// nobody else asked for this name.
+async fn try_name(
+    setting: &Setting,
+    provider: &Provider,
+    name: &LockName,
+) -> Result<Option<Lease>, Stop> {
+    match provider.attempt(&setting.request(name)).await {
+        Ok(Attempt::Acquired(lease)) => Ok(Some(lease)),
+        Ok(answer) => Err(Stop::failed(format!(
+            "nobody holds {name:?}, but the attempt was answered {answer:?}: it shares the record \
+             of another name"
+        ))),
+        Err(error) => {
+            names_are_at_fault(&error)?;
+            let length = name.as_str().len();
+            ensure!(
+                length > setting.capabilities().longest_name || error.kind() == ErrorKind::Conflict,
+                "names of {} bytes are declared as accepted, one of {length} was refused: {error}",
+                setting.capabilities().longest_name
+            );
+            Ok(None)
+        }
+    }
+}
+
+fn names_are_at_fault(error: &Error) -> Verdict {
+    ensure!(
+        matches!(error.kind(), ErrorKind::InvalidInput | ErrorKind::Conflict),
+        "a name that the store cannot hold should be refused as invalid input or as a conflict, \
+         but got {error:?}"
+    );
+    Ok(())
+}

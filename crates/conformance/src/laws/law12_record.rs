@@ -1,0 +1,246 @@
+//! Law 12: ShedLock for Java and we see one record.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use shedlock_core::{ErrorKind, LockName, LockState, SkipReason};
+use tokio::task::JoinSet;
+
+use crate::case::cases;
+use crate::setting::name;
+use crate::steps::{
+    abandon, acquire, extend_is_lost, is_free, record, skip_as, skipped, still_holds, unlock,
+    unlock_is_lost,
+};
+use crate::verdict::ensure;
+use crate::{JavaRecord, Provider, Setting, Stop, Verdict};
+
+cases!("law12_record":
+    a_lock_of_shedlock_is_held,
+    an_expired_record_of_shedlock_is_free,
+    stale_calls_leave_what_shedlock_took,
+    shedlock_sees_our_lease,
+    shedlock_sees_our_unlock,
+    shedlock_sees_at_least,
+    migrating_twice_is_harmless,
+    migrating_makes_a_dropped_container,
+);
+
+/// The skip and the record name its host and its end.
+pub async fn a_lock_of_shedlock_is_held(setting: &Setting) -> Verdict {
+    let provider = setting.provider().await?;
+    let job = name("job");
+    let java = java(setting, &provider, 600).await?;
+    setting.write_as_shedlock(&job, &java).await?;
+    let skip = skip_as(&provider, &setting.request(&job), SkipReason::Held).await?;
+    let found = record(&provider, &job).await?;
+    ensure!(
+        found.state == LockState::Held,
+        "ShedLock holds {job}, but its record says {found:?}"
+    );
+    for (what, owner, until) in [
+        ("skip", skip.owner, skip.until),
+        ("record", found.owner, found.locked_until),
+    ] {
+        let known = owner.is_none() || owner.as_deref() == Some(&java.locked_by);
+        ensure!(
+            known,
+            "{} holds {job}, the {what} says {owner:?}",
+            java.locked_by
+        );
+        let known = until.is_none_or(|until| same_instant(until, java.lock_until));
+        ensure!(
+            known,
+            "{job} is held until {:?}, the {what} says {until:?}",
+            java.lock_until
+        );
+    }
+    Ok(())
+}
+
+/// Written a day ago by "me": it can be taken, unlocked, and taken again.
+pub async fn an_expired_record_of_shedlock_is_free(setting: &Setting) -> Verdict {
+    let provider = setting.provider().await?;
+    let job = name("job");
+    let now = setting.store_now(&provider).await?;
+    let yesterday = now - Duration::from_secs(86_400);
+    let old = JavaRecord {
+        locked_by: "me".to_owned(),
+        locked_at: yesterday,
+        lock_until: yesterday,
+    };
+    setting.write_as_shedlock(&job, &old).await?;
+    is_free(&provider, &job).await?;
+    for _ in 0..2 {
+        let lease = acquire(&provider, &setting.request(&job)).await?;
+        still_holds(&provider, &lease).await?;
+        skipped(&provider, &setting.request(&job)).await?;
+        unlock(&provider, &lease).await?;
+    }
+    Ok(())
+}
+
+/// Our lease expired, ShedLock took the lock: a late unlock, extension or withdrawal of ours is
+/// lost.
+pub async fn stale_calls_leave_what_shedlock_took(setting: &Setting) -> Verdict {
+    let provider = setting.provider().await?;
+    let job = name("job");
+    let short = setting.pace().short();
+    let request = setting.request_for(&job, short);
+    let stale = acquire(&provider, &request).await?;
+    setting.pass(setting.pace().past(short)).await;
+    let java = java(setting, &provider, 600).await?;
+    setting.write_as_shedlock(&job, &java).await?;
+    unlock_is_lost(&provider, &stale).await?;
+    if setting.capabilities().extend {
+        extend_is_lost(&provider, &stale, setting.pace().long()).await?;
+    }
+    ensure!(
+        !provider.withdraw(&request).await?,
+        "a withdrawal of ours answered that it freed what ShedLock holds"
+    );
+    let skip = skip_as(&provider, &setting.request(&job), SkipReason::Held).await?;
+    ensure!(
+        skip.until
+            .is_none_or(|until| same_instant(until, java.lock_until)),
+        "stale calls moved the end of what ShedLock holds from {:?} to {:?}",
+        java.lock_until,
+        skip.until
+    );
+    Ok(())
+}
+
+/// With our owner and our end.
+pub async fn shedlock_sees_our_lease(setting: &Setting) -> Verdict {
+    let provider = setting.provider().await?;
+    let lease = acquire(&provider, &setting.request(&name("job"))).await?;
+    let java = seen(setting, lease.name()).await?;
+    ensure!(
+        java.locked_by == lease.owner().as_str(),
+        "ShedLock sees {:?} as the holder, it is {}",
+        java.locked_by,
+        lease.owner()
+    );
+    for (what, ours, its) in [
+        ("end", lease.locked_until(), java.lock_until),
+        ("beginning", lease.acquired_at(), java.locked_at),
+    ] {
+        ensure!(
+            ours.is_none_or(|ours| same_instant(ours, its)),
+            "the {what} of our lease is {ours:?}, ShedLock sees {its:?}"
+        );
+    }
+    unlock(&provider, &lease).await
+}
+
+/// It could take the lock now.
+pub async fn shedlock_sees_our_unlock(setting: &Setting) -> Verdict {
+    let provider = setting.provider().await?;
+    let lease = acquire(&provider, &setting.request(&name("job"))).await?;
+    unlock(&provider, &lease).await?;
+    let Some(java) = setting.read_as_shedlock(lease.name()).await? else {
+        return Ok(());
+    };
+    let now = setting.store_now(&provider).await? + Duration::from_millis(1);
+    ensure!(
+        java.lock_until <= now,
+        "we unlocked by {now:?}, ShedLock sees a lock until {:?}",
+        java.lock_until
+    );
+    Ok(())
+}
+
+/// It waits for our at-least.
+pub async fn shedlock_sees_at_least(setting: &Setting) -> Verdict {
+    let provider = setting.provider().await?;
+    let long = setting.pace().long();
+    let request = setting.request(&name("job")).with_lock_at_least_for(long);
+    let lease = acquire(&provider, &request).await?;
+    let held = seen(setting, lease.name()).await?;
+    unlock(&provider, &lease).await?;
+    let kept = seen(setting, lease.name()).await?;
+    let lasts = kept
+        .lock_until
+        .duration_since(held.locked_at)
+        .unwrap_or_default();
+    ensure!(
+        lasts + Duration::from_millis(1) >= long,
+        "at-least keeps the lock for {long:?}, ShedLock sees {lasts:?}"
+    );
+    Ok(())
+}
+
+/// Also by four at once; nothing that is there is lost.
+pub async fn migrating_twice_is_harmless(setting: &Setting) -> Verdict {
+    let provider = setting.provider().await?;
+    let lease = acquire(&provider, &setting.request(&name("job"))).await?;
+    migrate(&provider).await?;
+    let mut migrations = JoinSet::new();
+    for provider in setting.providers(4).await? {
+        migrations.spawn(async move { migrate(&provider).await });
+    }
+    while let Some(joined) = migrations.join_next().await {
+        let changes = joined??;
+        ensure!(
+            changes.is_empty(),
+            "a migration of what is migrated already changed {changes:?}"
+        );
+    }
+    still_holds(&provider, &lease).await?;
+    unlock(&provider, &lease).await
+}
+
+/// Four at once; then the lock works.
+pub async fn migrating_makes_a_dropped_container(setting: &Setting) -> Verdict {
+    let provider = setting.provider().await?;
+    abandon(&provider, &setting.request(&name("before"))).await?;
+    setting.drop_container().await?;
+    let mut migrations = JoinSet::new();
+    for provider in setting.providers(4).await? {
+        migrations.spawn(async move { migrate(&provider).await });
+    }
+    while let Some(joined) = migrations.join_next().await {
+        joined??;
+    }
+    provider.check().await?;
+    let lease = acquire(&provider, &setting.request(&name("job"))).await?;
+    still_holds(&provider, &lease).await?;
+    unlock(&provider, &lease).await
+}
+
+async fn migrate(provider: &Provider) -> Result<Vec<String>, Stop> {
+    match provider.migrate().await {
+        Ok(migration) => Ok(migration.changes),
+        Err(error) if error.kind() == ErrorKind::Unsupported => {
+            Err(Stop::not_applicable("the provider has nothing to migrate"))
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// What ShedLock would write now for a lock of this many seconds.
+async fn java(setting: &Setting, provider: &Provider, seconds: u64) -> Result<JavaRecord, Stop> {
+    let now = in_millis(setting.store_now(provider).await?);
+    Ok(JavaRecord {
+        locked_by: "java-host.example".to_owned(),
+        locked_at: now,
+        lock_until: now + Duration::from_secs(seconds),
+    })
+}
+
+async fn seen(setting: &Setting, name: &LockName) -> Result<JavaRecord, Stop> {
+    let seen = setting.read_as_shedlock(name).await?;
+    seen.ok_or_else(|| Stop::failed(format!("ShedLock sees no record of {name}")))
+}
+
+/// ShedLock's records end at milliseconds in most stores, at seconds in some.
+fn same_instant(a: SystemTime, b: SystemTime) -> bool {
+    let apart = a.duration_since(b).unwrap_or_else(|error| error.duration());
+    apart <= Duration::from_secs(1)
+}
+
+fn in_millis(instant: SystemTime) -> SystemTime {
+    let since = instant.duration_since(UNIX_EPOCH).unwrap_or_default();
+    UNIX_EPOCH
+        + Duration::from_secs(since.as_secs())
+        + Duration::from_millis(u64::from(since.subsec_millis()))
+}

@@ -1,0 +1,346 @@
+//! What an operator does at three in the morning: look at one lock, list all, free one by force.
+
+use std::time::Duration;
+
+use shedlock_core::{
+    ErrorKind, ForceUnlock, ForceUnlockRequest, ListRequest, LockName, LockRecord, LockState,
+    SkipReason,
+};
+
+use crate::case::cases;
+use crate::setting::name;
+use crate::steps::{
+    abandon, acquire, extend_is_lost, is_free, record, skipped_as, still_holds, unlock,
+};
+use crate::verdict::ensure;
+use crate::{JavaRecord, Provider, Setting, Stop, Verdict};
+
+cases!("operators":
+    inspect_of_an_unknown_lock_finds_nothing,
+    inspect_shows_what_is_held,
+    list_is_refused_unless_declared,
+    list_pages_in_the_byte_order_of_names,
+    list_of_held_locks_leaves_out_free_ones,
+    force_unlock_frees_and_tells_what_was,
+    force_unlock_of_a_free_lock_changes_nothing,
+    force_unlock_ends_at_least,
+    force_unlock_of_another_owner_changes_nothing,
+    force_unlock_keeps_the_slot,
+    force_unlock_frees_a_lock_of_shedlock,
+    a_forced_out_holder_cannot_come_back,
+);
+
+/// And makes no record.
+pub async fn inspect_of_an_unknown_lock_finds_nothing(setting: &Setting) -> Verdict {
+    let provider = setting.provider().await?;
+    for _ in 0..2 {
+        let found = provider.inspect(&name("nobody")).await?;
+        ensure!(found.is_none(), "nobody took this lock: {found:?}");
+    }
+    Ok(())
+}
+
+/// Owner, times, token and slot, as far as the provider declares them.
+pub async fn inspect_shows_what_is_held(setting: &Setting) -> Verdict {
+    let (first, second) = setting.two().await?;
+    let job = name("job");
+    let mut request = setting.request(&job);
+    if setting.capabilities().slots {
+        let slot = setting
+            .slot_before_now(&first, Duration::from_secs(60))
+            .await?;
+        request = request.with_slot(slot);
+    }
+    let lease = acquire(&first, &request).await?;
+    let found = record(&second, &job).await?;
+    ensure!(
+        found.name == job
+            && found.state == LockState::Held
+            && found.owner.as_deref() == Some(lease.owner().as_str())
+            && found.last_slot == lease.slot()
+            && found.fencing_token == lease.fencing_token(),
+        "the record {found:?} does not show the lease {lease:?}"
+    );
+    if let (Some(read), Some(from), Some(to)) = (found.read_at, found.locked_at, found.locked_until)
+    {
+        ensure!(
+            from <= read && read < to,
+            "the record was read at {read:?} while the lock was held from {from:?} to {to:?}"
+        );
+    }
+    unlock(&first, &lease).await
+}
+
+/// Refused as unsupported where it is not declared.
+pub async fn list_is_refused_unless_declared(setting: &Setting) -> Verdict {
+    let provider = setting.provider().await?;
+    let listed = provider.list(&ListRequest::new()).await;
+    if setting.capabilities().list {
+        listed?;
+        return Ok(());
+    }
+    let kind = listed.as_ref().err().map(shedlock_core::Error::kind);
+    ensure!(
+        kind == Some(ErrorKind::Unsupported),
+        "`list` is not declared, so it should be refused as unsupported, but got {listed:?}"
+    );
+    Ok(())
+}
+
+/// Page by page, each name once, none forgotten, whatever the store's own order is.
+pub async fn list_pages_in_the_byte_order_of_names(setting: &Setting) -> Verdict {
+    setting.needs_list()?;
+    let provider = setting.provider().await?;
+    let mut names: Vec<LockName> = (0..20).map(|i| name(&format!("job-{i}"))).collect();
+    let odd = [
+        "A", "a", "B", "b", "_", "~", " a", "a ", "ä", "Z", "z", "é", "👍", "a%", "a_", "'",
+    ];
+    names.extend(odd.map(name));
+    for name in &names {
+        abandon(&provider, &setting.request(name)).await?;
+    }
+    names.sort_by(|a, b| a.as_str().as_bytes().cmp(b.as_str().as_bytes()));
+    for size in [1, 7, names.len(), 1_000] {
+        let listed = pages(&provider, ListRequest::new().limit(size), size).await?;
+        let listed: Vec<_> = listed.into_iter().map(|record| record.name).collect();
+        ensure!(
+            listed == names,
+            "in pages of {size} the names {names:?} were listed as {listed:?}"
+        );
+    }
+    let after = ListRequest::new().after(name("job-"));
+    let first = provider.list(&after).await?.into_iter().next();
+    ensure!(
+        first
+            .as_ref()
+            .is_some_and(|record| record.name.as_str() == "job-0"),
+        "the first name after \"job-\" should be \"job-0\", but is {first:?}"
+    );
+    let end = ListRequest::new().after(name("\u{10ffff}"));
+    let found = provider.list(&end).await?;
+    ensure!(found.is_empty(), "behind the last name there is {found:?}");
+    Ok(())
+}
+
+/// Held and kept by at-least stay; unlocked and expired go. Each shows its state.
+pub async fn list_of_held_locks_leaves_out_free_ones(setting: &Setting) -> Verdict {
+    setting.needs_list()?;
+    let provider = setting.provider().await?;
+    let (held, kept) = (name("held"), name("kept"));
+    abandon(&provider, &setting.request(&held)).await?;
+    let long = setting.pace().long();
+    let request = setting.request(&kept).with_lock_at_least_for(long);
+    let lease = acquire(&provider, &request).await?;
+    unlock(&provider, &lease).await?;
+    let lease = acquire(&provider, &setting.request(&name("unlocked"))).await?;
+    unlock(&provider, &lease).await?;
+    let short = setting.pace().short();
+    abandon(&provider, &setting.request_for(&name("expired"), short)).await?;
+    setting.pass(setting.pace().past(short)).await;
+
+    let listed = provider.list(&ListRequest::new().held_only()).await?;
+    let seen: Vec<_> = listed.iter().map(|r| (r.name.as_str(), r.state)).collect();
+    ensure!(
+        seen == [("held", LockState::Held), ("kept", LockState::AtLeast)],
+        "\"held\" is held and \"kept\" kept by at-least, the list of held locks is {seen:?}"
+    );
+    for record in provider.list(&ListRequest::new()).await? {
+        let expected = match record.name.as_str() {
+            "held" => LockState::Held,
+            "kept" => LockState::AtLeast,
+            _ => LockState::Free,
+        };
+        ensure!(
+            record.state == expected,
+            "{} should be listed as {expected:?}: {record:?}",
+            record.name
+        );
+    }
+    Ok(())
+}
+
+/// Anybody may take it then.
+pub async fn force_unlock_frees_and_tells_what_was(setting: &Setting) -> Verdict {
+    let (first, second) = setting.two().await?;
+    let job = name("job");
+    for by_owner in [false, true] {
+        let lease = acquire(&first, &setting.request(&job)).await?;
+        let mut request = ForceUnlockRequest::new(job.clone());
+        if by_owner {
+            request = request.expecting_owner(lease.owner().as_str());
+        }
+        let before = freed(&second, &request).await?;
+        ensure!(
+            before.name == job && before.owner.as_deref() == Some(lease.owner().as_str()),
+            "{} held {job}, the forced unlock says {before:?}",
+            lease.owner()
+        );
+        is_free(&first, &job).await?;
+        let next = acquire(&second, &setting.request(&job)).await?;
+        unlock(&second, &next).await?;
+    }
+    Ok(())
+}
+
+/// Nobody held it: never taken, or unlocked, or expired.
+pub async fn force_unlock_of_a_free_lock_changes_nothing(setting: &Setting) -> Verdict {
+    let provider = setting.provider().await?;
+    let (unlocked, expired) = (name("unlocked"), name("expired"));
+    let lease = acquire(&provider, &setting.request(&unlocked)).await?;
+    unlock(&provider, &lease).await?;
+    let short = setting.pace().short();
+    abandon(&provider, &setting.request_for(&expired, short)).await?;
+    setting.pass(setting.pace().past(short)).await;
+    for free in [name("never taken"), unlocked, expired] {
+        let answer = provider
+            .force_unlock(&ForceUnlockRequest::new(free.clone()))
+            .await?;
+        ensure!(
+            matches!(answer, ForceUnlock::NotHeld),
+            "nobody holds {free}, the forced unlock says {answer:?}"
+        );
+        is_free(&provider, &free).await?;
+    }
+    let found = provider.inspect(&name("never taken")).await?;
+    ensure!(found.is_none(), "a forced unlock made a record: {found:?}");
+    Ok(())
+}
+
+/// An operator who frees a lock means it.
+pub async fn force_unlock_ends_at_least(setting: &Setting) -> Verdict {
+    let provider = setting.provider().await?;
+    let job = name("job");
+    let request = setting
+        .request(&job)
+        .with_lock_at_least_for(setting.pace().long());
+    let lease = acquire(&provider, &request).await?;
+    unlock(&provider, &lease).await?;
+    let before = freed(&provider, &ForceUnlockRequest::new(job.clone())).await?;
+    ensure!(
+        before.state == LockState::AtLeast,
+        "at-least kept the lock, the forced unlock says {before:?}"
+    );
+    abandon(&provider, &setting.request(&job)).await
+}
+
+/// The lock was taken anew between looking and acting.
+pub async fn force_unlock_of_another_owner_changes_nothing(setting: &Setting) -> Verdict {
+    let (first, second) = setting.two().await?;
+    let job = name("job");
+    let lease = acquire(&first, &setting.request(&job)).await?;
+    let other = setting.request(&job);
+    for owner in [other.owner().as_str(), "java-host", "%", ""] {
+        let request = ForceUnlockRequest::new(job.clone()).expecting_owner(owner);
+        match second.force_unlock(&request).await? {
+            ForceUnlock::OwnerDiffers(found) => ensure!(
+                found.owner.as_deref() == Some(lease.owner().as_str()),
+                "{} holds {job}, the refused forced unlock says {found:?}",
+                lease.owner()
+            ),
+            answer => {
+                return Err(Stop::failed(format!(
+                    "{} holds {job}, a forced unlock that expects {owner:?} was answered \
+                     {answer:?}",
+                    lease.owner()
+                )));
+            }
+        }
+        still_holds(&first, &lease).await?;
+    }
+    unlock(&first, &lease).await
+}
+
+/// Whether the task of the slot did its work cannot be known from the store.
+pub async fn force_unlock_keeps_the_slot(setting: &Setting) -> Verdict {
+    setting.needs_slots()?;
+    let provider = setting.provider().await?;
+    let job = name("job");
+    let slot = setting
+        .slot_before_now(&provider, Duration::from_secs(60))
+        .await?;
+    let request = || setting.request(&job).with_slot(slot);
+    abandon(&provider, &request()).await?;
+    let _ = freed(&provider, &ForceUnlockRequest::new(job.clone())).await?;
+    skipped_as(&provider, &request(), SkipReason::SlotTaken).await?;
+    abandon(&provider, &setting.request(&job)).await
+}
+
+/// And checks its host, where one is expected.
+pub async fn force_unlock_frees_a_lock_of_shedlock(setting: &Setting) -> Verdict {
+    let provider = setting.provider().await?;
+    let job = name("job");
+    let now = setting.store_now(&provider).await?;
+    let java = JavaRecord {
+        locked_by: "java-host".to_owned(),
+        locked_at: now,
+        lock_until: now + Duration::from_secs(600),
+    };
+    setting.write_as_shedlock(&job, &java).await?;
+    let wrong = ForceUnlockRequest::new(job.clone()).expecting_owner("another-host");
+    let answer = provider.force_unlock(&wrong).await?;
+    ensure!(
+        matches!(answer, ForceUnlock::OwnerDiffers(_)),
+        "\"java-host\" holds {job}, a forced unlock that expects another was answered {answer:?}"
+    );
+    let right = ForceUnlockRequest::new(job.clone()).expecting_owner("java-host");
+    let _ = freed(&provider, &right).await?;
+    is_free(&provider, &job).await?;
+    abandon(&provider, &setting.request(&job)).await
+}
+
+/// Neither by an extension nor by its unlock, before and after somebody else took the lock.
+pub async fn a_forced_out_holder_cannot_come_back(setting: &Setting) -> Verdict {
+    let (first, second) = setting.two().await?;
+    let job = name("job");
+    let request = setting
+        .request(&job)
+        .with_lock_at_least_for(setting.pace().long());
+    let lease = acquire(&first, &request).await?;
+    let _ = freed(&second, &ForceUnlockRequest::new(job.clone())).await?;
+    if setting.capabilities().extend {
+        extend_is_lost(&first, &lease, setting.pace().long()).await?;
+    }
+    // Whether its unlock is told "lost" or "unlocked" is not promised; that the lock stays free is.
+    first.unlock(&lease).await?;
+    is_free(&first, &job).await?;
+    let next = acquire(&second, &setting.request(&job)).await?;
+    if setting.capabilities().extend {
+        extend_is_lost(&first, &lease, setting.pace().long()).await?;
+    }
+    crate::steps::unlock_is_lost(&first, &lease).await?;
+    still_holds(&second, &next).await?;
+    unlock(&second, &next).await
+}
+
+async fn freed(provider: &Provider, request: &ForceUnlockRequest) -> Result<LockRecord, Stop> {
+    match provider.force_unlock(request).await? {
+        ForceUnlock::Freed(before) => Ok(before),
+        answer => Err(Stop::failed(format!(
+            "a forced unlock of {} should free it, but was answered {answer:?}",
+            request.name()
+        ))),
+    }
+}
+
+async fn pages(
+    provider: &Provider,
+    first: ListRequest,
+    size: usize,
+) -> Result<Vec<LockRecord>, Stop> {
+    let mut all: Vec<LockRecord> = Vec::new();
+    let mut request = first;
+    loop {
+        let page = provider.list(&request).await?;
+        ensure!(
+            page.len() <= size,
+            "a page of {size} was asked for, {} records came",
+            page.len()
+        );
+        let Some(last) = page.last() else {
+            return Ok(all);
+        };
+        request = ListRequest::new().limit(size).after(last.name.clone());
+        all.extend(page);
+        ensure!(all.len() < 10_000, "paging does not come to an end");
+    }
+}
