@@ -29,15 +29,17 @@ pub(crate) struct Address {
     /// What is left for the driver: no option of ours.
     pub(crate) url: Url,
     pub(crate) settings: Settings,
-    pub(crate) max_connections: usize,
+    /// As set, if it is.
+    pub(crate) max_connections: Option<usize>,
     pub(crate) acquire_timeout: Duration,
     /// The options that are the dialect's own, in their order.
     pub(crate) special: Vec<(String, String)>,
 }
 
-/// Connections of our own at most, unless set. Each is made only when it is needed: one is enough
-/// for a program with one job at a time.
-const MAX_CONNECTIONS: usize = 4;
+/// Connections of our own to a server at most, unless set. Each is made only when it is needed: one
+/// is enough for a program with one job at a time.
+#[cfg(any(feature = "postgres", feature = "mysql"))]
+pub(crate) const MAX_CONNECTIONS: usize = 4;
 
 /// How long an operation waits for a connection, unless set.
 const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(10);
@@ -58,7 +60,7 @@ impl Address {
         let mut address = Self {
             url: url.clone(),
             settings: Settings::default(),
-            max_connections: MAX_CONNECTIONS,
+            max_connections: None,
             acquire_timeout: ACQUIRE_TIMEOUT,
             special: Vec::new(),
         };
@@ -117,11 +119,9 @@ impl Address {
             "lock_at_least_for" => return Ok(defaults.lock_at_least_for(duration(key, value)?)),
             "owner_prefix" => return Ok(defaults.owner_prefix(value)),
             "max_connections" => {
-                self.max_connections = value
-                    .parse()
-                    .ok()
-                    .filter(|count| (1..=1_000).contains(count))
-                    .ok_or_else(|| wrong(key, value, "a number from 1 to 1000"))?;
+                let count = value.parse().ok().filter(|n| (1..=1_000).contains(n));
+                let wanted = "a number from 1 to 1000";
+                self.max_connections = Some(count.ok_or_else(|| wrong(key, value, wanted))?);
             }
             _ => self.acquire_timeout = duration(key, value)?,
         }

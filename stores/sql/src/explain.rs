@@ -41,6 +41,14 @@ pub(crate) fn explain(failure: Failure, options: &Options, store: &str, writes: 
                  nothing was written: retry later, and look for long transactions on this table"
             ),
         ),
+        Class::Waited => (
+            ErrorKind::Unavailable,
+            format!(
+                "another transaction kept the record in table {table} locked for as long as the \
+                 server lets one wait; nothing was written: retry later, and look for long \
+                 transactions on this table"
+            ),
+        ),
         Class::Busy => (
             ErrorKind::Unavailable,
             "the server takes no work now (starting, stopping, busy or full); nothing was \
@@ -69,6 +77,23 @@ pub(crate) fn explain(failure: Failure, options: &Options, store: &str, writes: 
             format!(
                 "the lease would end later than a column of table {table} can hold: shorten \
                  lock_at_most_for"
+            ),
+        ),
+        Class::Alphabet => (
+            ErrorKind::InvalidInput,
+            format!(
+                "a text has characters that its column in table {table} cannot hold: change the \
+                 lock's name, or the column's character set to utf8mb4"
+            ),
+        ),
+        Class::Session => (
+            ErrorKind::Configuration,
+            format!(
+                "the session is not fit for locks in table {table}, and nothing was done: its \
+                 time_zone is neither UTC nor the one named as shared_session_zone (and the \
+                 server, older than MySQL 8.0.17, or a proxy cannot change it for one statement; \
+                 or it knows no zone of that name), autocommit is off, or its character set is \
+                 not utf8mb4"
             ),
         ),
         Class::Duplicate | Class::Exists => (

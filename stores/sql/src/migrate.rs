@@ -47,6 +47,19 @@ impl<B: Backend> Flow<B> {
         Ok(Migration::with_changes(changes))
     }
 
+    /// Makes the table if there is none, and leaves one that is there as it is.
+    #[cfg(feature = "sqlite")]
+    pub(crate) async fn create_if_missing(&self) -> Result<(), Error> {
+        let columns = probe(self.connections(), self.options())
+            .await
+            .map_err(|failure| self.refused(failure))?;
+        if columns.is_empty() {
+            self.define(&B::dialect().create_table(self.options()))
+                .await?;
+        }
+        self.check().await
+    }
+
     /// False where another process was faster.
     async fn define(&self, statement: &Statement) -> Result<bool, Error> {
         tracing::debug!(sql = statement.text(), "migration");

@@ -7,6 +7,7 @@ use shedlock_core::{Clock, ClockSource, Error, LockDefaults, SystemClock};
 
 use crate::driver::Backend;
 use crate::identifier::{Identifier, Table};
+use crate::zone;
 
 /// The column of the fencing token: part of the wire format, the same in every table.
 pub(crate) const TOKEN_COLUMN: &str = "shedlock_fencing_token";
@@ -25,6 +26,8 @@ pub(crate) struct Options {
     pub(crate) prepared: bool,
     /// Whether an unlock waits until it is on disk.
     pub(crate) durable_unlock: bool,
+    /// The time zone of the sessions that share the table, as the server spells it; MySQL alone.
+    pub(crate) session_zone: Option<String>,
 }
 
 /// ShedLock's four columns.
@@ -87,6 +90,7 @@ pub(crate) struct Settings {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) prepared: bool,
     pub(crate) durable_unlock: bool,
+    pub(crate) session_zone: Option<String>,
 }
 
 impl Default for Settings {
@@ -103,6 +107,7 @@ impl Default for Settings {
             clock: Arc::new(SystemClock),
             prepared: true,
             durable_unlock: true,
+            session_zone: None,
         }
     }
 }
@@ -132,6 +137,7 @@ impl Settings {
             clock: Arc::clone(&self.clock),
             prepared: self.prepared,
             durable_unlock: self.durable_unlock,
+            session_zone: self.session_zone.as_deref().map(zone::parse).transpose()?,
         })
     }
 }

@@ -6,7 +6,7 @@ use shedlock_core::{Error, ErrorKind};
 use sqlx::postgres::PgConnectOptions;
 use sqlx::{ConnectOptions as _, PgPool, Postgres};
 
-use crate::address::{Address, flag};
+use crate::address::{Address, MAX_CONNECTIONS, flag};
 use crate::builder::Builder;
 use crate::driver::{Backend as _, Connections};
 use crate::flow::Flow;
@@ -81,7 +81,7 @@ impl PostgresProvider {
         let clock = Arc::clone(&options.clock);
         let connections = Connections::own(
             connect.disable_statement_logging(),
-            address.max_connections,
+            address.max_connections.unwrap_or(MAX_CONNECTIONS),
             address.acquire_timeout,
             clock,
         );

@@ -1,7 +1,11 @@
 //! The statements of each dialect, apart from any driver.
 
+#[cfg(feature = "mysql")]
+pub(crate) mod mysql;
 #[cfg(feature = "postgres")]
 pub(crate) mod postgres;
+#[cfg(feature = "sqlite")]
+pub(crate) mod sqlite;
 
 use std::fmt;
 use std::time::Duration;
@@ -58,6 +62,11 @@ pub(crate) trait Dialect: fmt::Debug + Send + Sync + 'static {
         None
     }
 }
+
+/// A lease as long as a hundred years is as good as one for ever, and no store's arithmetic is near
+/// its limits with it.
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
+pub(crate) const CENTURY: Duration = Duration::from_secs(100 * 365 * 24 * 3_600);
 
 /// The statements of one provider. Each names the [`Bind`](crate::statement::Bind)s it needs; all
 /// act on one record.

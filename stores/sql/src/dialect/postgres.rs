@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use shedlock_core::Error;
 
-use super::{Dialect, Statements};
+use super::{CENTURY, Dialect, Statements};
 use crate::identifier::Fold;
 use crate::options::{Options, SLOT_COLUMN, TOKEN_COLUMN};
 use crate::shape::{Column, Columns, Shape, TextColumn, TimeColumn, TimeKind};
@@ -29,10 +29,6 @@ pub(crate) struct Postgres;
 
 /// Bytes of an identifier; longer ones are cut by the server.
 const LONGEST_NAME: usize = 63;
-
-/// `bigint * interval` is computed in floating point, which is exact up to 2^53 microseconds (285
-/// years). A hundred years are as good as for ever.
-const LONGEST_LEASE: Duration = Duration::from_secs(100 * 365 * 24 * 3_600);
 
 impl Dialect for Postgres {
     fn identifiers(&self) -> (Fold, usize) {
@@ -155,7 +151,8 @@ impl Dialect for Postgres {
     }
 
     fn longest_lease(&self, _: &Options, _: &Shape) -> Duration {
-        LONGEST_LEASE
+        // `bigint * interval` is computed in floating point: exact up to 285 years.
+        CENTURY
     }
 }
 
@@ -281,14 +278,16 @@ impl<'a> Writer<'a> {
         )
     }
 
+    /// By the column's own collation, so that a record of a name that it takes for the same is
+    /// found, and reported.
     fn read(&self) -> Statement {
         self.statement(
             &format!(
-                "SELECT {}, n.now FROM (SELECT {} AS now) n LEFT JOIN {} ON {}",
+                "SELECT {}, n.now FROM (SELECT {} AS now) n LEFT JOIN {} ON {} = :name",
                 self.record(),
                 self.now_micros(),
                 self.table,
-                self.named(),
+                self.name,
             ),
             &RECORD,
         )

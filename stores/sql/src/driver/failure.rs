@@ -23,6 +23,8 @@ pub(crate) enum Class {
     Shape,
     /// Another transaction was in the way (serialization, deadlock, lock timeout): at once again.
     Contention,
+    /// Another transaction was in the way for as long as the server lets one wait: not again.
+    Waited,
     /// The server takes no work now: starting, stopping, too many connections, busy.
     Busy,
     /// The server takes no writes: a standby, or set to read only.
@@ -35,6 +37,10 @@ pub(crate) enum Class {
     TooLong,
     /// An instant is out of the column's range.
     OutOfRange,
+    /// A text has characters that its column cannot hold.
+    Alphabet,
+    /// The session is not in the state that a statement needs, and the statement saw to it.
+    Session,
     /// The unique key refused the insert: the record exists.
     Duplicate,
     /// A constraint that is not the lock's refused the write; its name where the server tells.

@@ -1,7 +1,11 @@
 //! Execution over sqlx: the only place that talks to a database.
 
+#[cfg(feature = "mysql")]
+pub(crate) mod mysql;
 #[cfg(feature = "postgres")]
 pub(crate) mod postgres;
+#[cfg(feature = "sqlite")]
+pub(crate) mod sqlite;
 
 mod connections;
 mod failure;
