@@ -1,0 +1,233 @@
+//! The arguments of the attribute.
+
+use std::time::Duration;
+
+use proc_macro2::{Span, TokenStream};
+use quote::quote;
+use syn::ext::IdentExt;
+use syn::parse::{ParseStream, Parser};
+use syn::spanned::Spanned;
+use syn::{Expr, ExprLit, Ident, Lit, Path, Token, UnOp, parse_quote};
+
+use crate::duration;
+use crate::name::Name;
+
+const KEYS: &str = "`name`, `lock_at_most_for`, `lock_at_least_for`, `provider` and `crate`";
+
+/// What the user wrote, as far as it is right.
+///
+/// What is wrong is missing here and stands in the errors beside it, so that the function is
+/// expanded all the same and the compiler goes on to say what it thinks of its body.
+#[derive(Default)]
+pub(crate) struct Arguments {
+    pub(crate) name: Option<Name>,
+    pub(crate) lock_at_most_for: Option<LockFor>,
+    pub(crate) lock_at_least_for: Option<LockFor>,
+    pub(crate) provider: Option<Expr>,
+    pub(crate) facade: Option<Path>,
+}
+
+/// One of the two durations.
+pub(crate) enum LockFor {
+    /// A literal, read at compile time.
+    Known(Duration, Span),
+    /// Anything that turns into a `LockDuration`.
+    Computed(Box<Expr>),
+}
+
+impl LockFor {
+    pub(crate) fn to_tokens(&self, private: &TokenStream) -> TokenStream {
+        match self {
+            Self::Known(duration, _) => {
+                let (seconds, nanos) = (duration.as_secs(), duration.subsec_nanos());
+                quote!(#private::Duration::new(#seconds, #nanos))
+            }
+            Self::Computed(expression) => quote!(#expression),
+        }
+    }
+}
+
+/// All errors that were found, to be shown together.
+#[derive(Default)]
+pub(crate) struct Errors(Option<syn::Error>);
+
+impl Errors {
+    pub(crate) fn push(&mut self, error: syn::Error) {
+        match &mut self.0 {
+            Some(first) => first.combine(error),
+            none => *none = Some(error),
+        }
+    }
+
+    fn add(&mut self, span: Span, message: impl std::fmt::Display) {
+        self.push(syn::Error::new(span, message));
+    }
+
+    fn keep<T>(&mut self, result: syn::Result<T>) -> Option<T> {
+        result.map_err(|error| self.push(error)).ok()
+    }
+
+    /// One `compile_error!` for each.
+    pub(crate) fn into_tokens(self) -> TokenStream {
+        self.0
+            .map_or_else(TokenStream::new, syn::Error::into_compile_error)
+    }
+}
+
+impl Arguments {
+    /// Reads what stands between the parentheses.
+    pub(crate) fn parse(tokens: TokenStream, errors: &mut Errors) -> Self {
+        let mut arguments = Self::default();
+        let mut seen = Vec::new();
+        let parser = |input: ParseStream<'_>| arguments.read(input, &mut seen, errors);
+        let whole = parser.parse2(tokens);
+        let was_read = errors.keep(whole).is_some();
+        if was_read && !seen.iter().any(|key| key == "name") {
+            errors.add(
+                Span::call_site(),
+                "the lock has no name: write `#[scheduler_lock(name = \"…\")]`",
+            );
+        }
+        arguments.check_together(errors);
+        arguments
+    }
+
+    /// The path of the facade crate.
+    pub(crate) fn facade(&self) -> Path {
+        self.facade
+            .clone()
+            .unwrap_or_else(|| parse_quote!(::shedlock))
+    }
+
+    /// Reads `key = value` until the end. Stops with an error where the grammar is broken; what is
+    /// wrong beyond the grammar goes to `errors`, and reading goes on.
+    fn read(
+        &mut self,
+        input: ParseStream<'_>,
+        seen: &mut Vec<String>,
+        errors: &mut Errors,
+    ) -> syn::Result<()> {
+        while !input.is_empty() {
+            if !input.peek(Ident::peek_any) {
+                return Err(input.error(format!("expected `key = value`; the keys are {KEYS}")));
+            }
+            let key = Ident::parse_any(input)?;
+            let word = key.to_string();
+            if !input.peek(Token![=]) {
+                return Err(syn::Error::new(
+                    key.span(),
+                    format!("`{word}` has no value: write `{word} = …`"),
+                ));
+            }
+            input.parse::<Token![=]>()?;
+            if input.is_empty() || input.peek(Token![,]) {
+                return Err(syn::Error::new(
+                    key.span(),
+                    format!("`{word}` has no value: write `{word} = …`"),
+                ));
+            }
+            if word == "crate" {
+                let path = input.call(Path::parse_mod_style)?;
+                self.facade.get_or_insert(path);
+            } else {
+                let value = ungroup(input.parse()?);
+                if !seen.contains(&word) {
+                    self.take(&key, value, errors);
+                }
+            }
+            if seen.contains(&word) {
+                errors.add(key.span(), format!("`{word}` is given twice"));
+            }
+            seen.push(word);
+            if !input.is_empty() {
+                input.parse::<Token![,]>()?;
+            }
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, key: &Ident, value: Expr, errors: &mut Errors) {
+        match key.to_string().as_str() {
+            "name" => self.name = errors.keep(name(value)),
+            "lock_at_most_for" => self.lock_at_most_for = errors.keep(lock_for(value)),
+            "lock_at_least_for" => self.lock_at_least_for = errors.keep(lock_for(value)),
+            "provider" => self.provider = Some(value),
+            unknown => {
+                errors.add(
+                    key.span(),
+                    format!("unknown key `{unknown}`; the keys are {KEYS}"),
+                );
+            }
+        }
+    }
+
+    /// What can only be said of the two durations together.
+    fn check_together(&mut self, errors: &mut Errors) {
+        let Some(LockFor::Known(at_most, at_most_span)) = self.lock_at_most_for else {
+            return;
+        };
+        if at_most.is_zero() {
+            errors.add(
+                at_most_span,
+                "lock_at_most_for is zero: such a lock would be free again at once; \
+                 set it longer than the task ever takes",
+            );
+            self.lock_at_most_for = None;
+            return;
+        }
+        if let Some(LockFor::Known(at_least, at_least_span)) = self.lock_at_least_for
+            && at_least > at_most
+        {
+            errors.add(
+                at_least_span,
+                "lock_at_least_for is longer than lock_at_most_for: raise the one or lower the other",
+            );
+            self.lock_at_least_for = None;
+        }
+    }
+}
+
+fn name(value: Expr) -> syn::Result<Name> {
+    match value {
+        Expr::Lit(ExprLit {
+            lit: Lit::Str(text),
+            ..
+        }) => Name::from_literal(&text),
+        Expr::Lit(other) => Err(syn::Error::new(
+            other.span(),
+            "a name is text, or an expression that gives text",
+        )),
+        expression => Ok(Name::Computed(Box::new(expression))),
+    }
+}
+
+fn lock_for(value: Expr) -> syn::Result<LockFor> {
+    match value {
+        Expr::Lit(ExprLit {
+            lit: Lit::Str(text),
+            ..
+        }) => {
+            let duration = duration::parse(&text.value());
+            let duration = duration.map_err(|message| syn::Error::new(text.span(), message))?;
+            Ok(LockFor::Known(duration, text.span()))
+        }
+        Expr::Lit(other) => Err(no_unit(&other)),
+        Expr::Unary(unary) if matches!((&unary.op, &*unary.expr), (UnOp::Neg(_), Expr::Lit(_))) => {
+            Err(no_unit(&unary))
+        }
+        expression => Ok(LockFor::Computed(Box::new(expression))),
+    }
+}
+
+fn no_unit(value: &impl quote::ToTokens) -> syn::Error {
+    let text = value.to_token_stream().to_string().replace(' ', "");
+    syn::Error::new_spanned(value, duration::unreadable(&text))
+}
+
+/// What a `macro_rules` macro passes on stands in a group that nobody sees.
+fn ungroup(mut value: Expr) -> Expr {
+    while let Expr::Group(group) = value {
+        value = *group.expr;
+    }
+    value
+}

@@ -1,0 +1,84 @@
+//! Duration literals, read with the grammar of `shedlock::parse_duration`.
+
+use std::time::Duration;
+
+/// Reads what the runtime reads, and refuses what it refuses, in the same words.
+///
+/// The grammar is repeated here because a build must not wait for the runtime crate to expand an
+/// attribute; a test holds the two together.
+pub(crate) fn parse(text: &str) -> Result<Duration, String> {
+    let span: jiff::Span = text.trim().parse().map_err(|_| unreadable(text))?;
+    if span.get_years() != 0 || span.get_months() != 0 || span.get_weeks() != 0 {
+        return Err(refused(text, "years, months and weeks are not accepted"));
+    }
+    let signed = span
+        .to_duration(jiff::SpanRelativeTo::days_are_24_hours())
+        .map_err(|_| unreadable(text))?;
+    if signed.is_negative() {
+        return Err(refused(text, "it is negative"));
+    }
+    Ok(signed.unsigned_abs())
+}
+
+/// The refusal of something that has no unit at all, such as the number `10`.
+pub(crate) fn unreadable(text: &str) -> String {
+    refused(text, "write it with its unit")
+}
+
+fn refused(text: &str, why: &str) -> String {
+    format!(
+        "cannot read {text:?} as a duration: {why}, like \"10m\", \"1h 30m\", \"500ms\" or \"PT10M\""
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_grammar_is_the_runtimes() {
+        let texts = [
+            "10m",
+            "1h 30m",
+            "1h30m",
+            "500ms",
+            "1d",
+            "PT10M",
+            "P1DT1H",
+            "PT0.25S",
+            "0s",
+            " 5s ",
+            "pt5s",
+            "1.5s",
+            "1h 30m 5s 3ms 2us 1ns",
+            "",
+            " ",
+            "10",
+            "0",
+            "-10s",
+            "PT-5S",
+            "-PT5S",
+            "10 foo",
+            "P",
+            "PT",
+            "1w",
+            "P1W",
+            "P1M",
+            "1y",
+            "1mo",
+            "9223372036854775808s",
+            "1h ago",
+            "10m,",
+            "m10",
+            "١٠m",
+            "10m\n",
+        ];
+        for text in texts {
+            let here = super::parse(text);
+            let there = shedlock_core::parse_duration(text);
+            match (here, there) {
+                (Ok(here), Ok(there)) => assert_eq!(here, there, "{text:?}"),
+                (Err(here), Err(there)) => assert_eq!(here, there.message(), "{text:?}"),
+                (here, there) => panic!("{text:?}: {here:?} here, {there:?} there"),
+            }
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! The function around the user's body.
+
+use proc_macro2::{Span, TokenStream};
+use quote::{quote, quote_spanned};
+use syn::spanned::Spanned;
+use syn::{Ident, Path, Type, parse_quote};
+
+use crate::attr::{Arguments, Errors};
+use crate::function::{Function, TrailingFuture};
+use crate::return_type::Returned;
+
+/// What the compiler gets in place of the annotated function; the same function, unlocked, where
+/// the attribute stands in a wrong place.
+pub(crate) fn expand(attribute: TokenStream, item: TokenStream) -> TokenStream {
+    let mut errors = Errors::default();
+    let arguments = Arguments::parse(attribute, &mut errors);
+    let function = match syn::parse2::<Function>(item.clone()) {
+        Ok(function) => function,
+        Err(error) => {
+            errors.push(error);
+            let errors = errors.into_tokens();
+            return quote!(#errors #item);
+        }
+    };
+    let locked = locked(&function, &arguments).unwrap_or_else(|error| {
+        errors.push(error);
+        item
+    });
+    let errors = errors.into_tokens();
+    // Inside an impl only items may stand, so the errors go in front of the function as items.
+    quote!(#errors #locked)
+}
+
+fn locked(function: &Function, arguments: &Arguments) -> syn::Result<TokenStream> {
+    let signature = &function.signature;
+    if let Some(token) = signature.constness {
+        return Err(syn::Error::new(
+            token.span,
+            "a `const fn` cannot take a lock: `#[scheduler_lock]` needs the function to run",
+        ));
+    }
+    let parts = Parts::new(arguments);
+    let prepare = parts.prepare(function);
+    let run = match Returned::of(signature)? {
+        Returned::Value(returned) if signature.asyncness.is_some() => {
+            parts.run_async(&returned, &function.body)
+        }
+        Returned::Value(returned) => parts.run_blocking(&returned, &function.body),
+        Returned::FutureOf(returned) => {
+            let tail = function.trailing_future().ok_or_else(|| {
+                syn::Error::new_spanned(
+                    &signature.output,
+                    "`#[scheduler_lock]` cannot see the future that this function returns: make it \
+                     an `async fn`, or let its body end with `Box::pin(async move { … })`",
+                )
+            })?;
+            parts.run_future(&returned, tail)
+        }
+    };
+    Ok(function.with_body(&quote!(#prepare #run)))
+}
+
+/// The pieces that all forms are put together from.
+struct Parts<'a> {
+    arguments: &'a Arguments,
+    facade: Path,
+    /// A variable that the user's code can neither see nor hide.
+    call: Ident,
+}
+
+impl<'a> Parts<'a> {
+    fn new(arguments: &'a Arguments) -> Self {
+        Self {
+            arguments,
+            facade: arguments.facade(),
+            call: Ident::new("__shedlock_call", Span::mixed_site()),
+        }
+    }
+
+    /// Evaluates the attribute's values, which may borrow arguments that the body then takes.
+    fn prepare(&self, function: &Function) -> TokenStream {
+        let Self {
+            arguments,
+            facade,
+            call,
+        } = self;
+        let private = quote!(#facade::__private);
+        // A name that is missing was reported; this one only keeps the rest compiling.
+        let name = arguments.name.as_ref();
+        let name = name.map_or_else(|| quote!("unnamed"), |name| name.to_tokens(&private));
+        let at_most = arguments.lock_at_most_for.as_ref().map(|value| {
+            let value = value.to_tokens(&private);
+            quote!(.lock_at_most_for(#value))
+        });
+        let at_least = arguments.lock_at_least_for.as_ref().map(|value| {
+            let value = value.to_tokens(&private);
+            quote!(.lock_at_least_for(#value))
+        });
+        let provider = arguments.provider.as_ref().map(|value| quote!(.on(#value)));
+        let function = function.signature.ident.to_string();
+        quote! {
+            let #call = #private::Call::new(
+                #private::LockConfig::new(#name) #at_most #at_least,
+                #private::concat!(#private::module_path!(), "::", #function),
+            ) #provider;
+        }
+    }
+
+    fn run_async(&self, returned: &Type, body: &TokenStream) -> TokenStream {
+        let Self { facade, call, .. } = self;
+        let body_type = self.returns("Body", returned);
+        let span = Span::mixed_site();
+        // The compiler does not tell an async block what it is to resolve to; a `return` that is
+        // never reached does, before the user's own code is looked at.
+        let run = quote_spanned! {span=>
+            #facade::__private::run(#call, async move {
+                #[allow(
+                    unreachable_code,
+                    clippy::diverging_sub_expression,
+                    clippy::empty_loop,
+                    clippy::let_unit_value,
+                    clippy::let_with_type_underscore,
+                    clippy::needless_return,
+                    clippy::type_complexity
+                )]
+                if false {
+                    let output: #body_type = loop {};
+                    return output;
+                }
+                { #body }
+            })
+            .await
+        };
+        self.answer(returned, &run)
+    }
+
+    fn run_blocking(&self, returned: &Type, body: &TokenStream) -> TokenStream {
+        let Self { facade, call, .. } = self;
+        let body_type = self.returns("Body", returned);
+        let run = quote! {
+            #facade::__private::run_blocking(#call, move || -> #body_type { #body })
+        };
+        self.answer(returned, &run)
+    }
+
+    /// Turns what became of the call into what the function returns.
+    fn answer(&self, returned: &Type, ended: &TokenStream) -> TokenStream {
+        let from_ended = self.returns("from_ended", returned);
+        let span = returned.span();
+        let variable = Ident::new("__shedlock_ended", span);
+        let answer = quote_spanned!(span=> #from_ended(#variable));
+        quote!(let #variable = #ended; #answer)
+    }
+
+    /// Takes the lock where the future is polled, not where it is made.
+    fn run_future(&self, returned: &Type, mut tail: TrailingFuture) -> TokenStream {
+        let body_type = self.returns("Body", returned);
+        tail.evaluate_to(&parse_quote!(#body_type));
+        tail.body(&self.run_async(returned, &tail.inside()))
+    }
+
+    /// A part of the facade's trait for this return type; where it is not implemented, the compiler
+    /// is to point at the type.
+    fn returns(&self, part: &str, returned: &Type) -> TokenStream {
+        let facade = &self.facade;
+        let span = returned.span();
+        let part = Ident::new(part, span);
+        quote_spanned!(span=> <#returned as #facade::__private::Return>::#part)
+    }
+}

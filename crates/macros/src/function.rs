@@ -1,0 +1,178 @@
+//! The annotated function, with its body as it was written.
+
+use proc_macro2::TokenStream;
+use quote::{ToTokens, TokenStreamExt};
+use syn::parse::{Parse, ParseStream};
+use syn::token::Brace;
+use syn::{
+    Attribute, Block, Expr, ExprAsync, Pat, Signature, Stmt, Token, Type, Visibility, braced,
+};
+
+/// A function whose body is kept as tokens: what is wrong in there is the compiler's to tell, and
+/// must not keep the function from being emitted.
+pub(crate) struct Function {
+    outer: Vec<Attribute>,
+    visibility: Visibility,
+    defaultness: Option<Token![default]>,
+    pub(crate) signature: Signature,
+    brace: Brace,
+    inner: Vec<Attribute>,
+    pub(crate) body: TokenStream,
+}
+
+impl Parse for Function {
+    fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
+        let outer = input.call(Attribute::parse_outer)?;
+        let visibility = input.parse()?;
+        let defaultness = if input.peek(Token![default]) && !input.peek2(Token![!]) {
+            Some(input.parse()?)
+        } else {
+            None
+        };
+        let signature: Signature = input.parse().map_err(|error| {
+            let message = format!("`#[scheduler_lock]` belongs on a function: {error}");
+            syn::Error::new(error.span(), message)
+        })?;
+        if input.peek(Token![;]) {
+            return Err(input.error(
+                "the function has no body to lock: put `#[scheduler_lock]` on its implementations",
+            ));
+        }
+        let content;
+        let brace = braced!(content in input);
+        Ok(Self {
+            outer,
+            visibility,
+            defaultness,
+            signature,
+            brace,
+            inner: content.call(Attribute::parse_inner)?,
+            body: content.parse()?,
+        })
+    }
+}
+
+impl Function {
+    /// The same function with another body.
+    pub(crate) fn with_body(&self, body: &TokenStream) -> TokenStream {
+        let mut tokens = TokenStream::new();
+        tokens.append_all(&self.outer);
+        self.visibility.to_tokens(&mut tokens);
+        self.defaultness.to_tokens(&mut tokens);
+        self.signature.to_tokens(&mut tokens);
+        self.brace.surround(&mut tokens, |tokens| {
+            tokens.append_all(&self.inner);
+            body.to_tokens(tokens);
+        });
+        tokens
+    }
+
+    /// The async block that the body of a function without `async` ends with, split off from the
+    /// rest; `None` where the body ends otherwise.
+    pub(crate) fn trailing_future(&self) -> Option<TrailingFuture> {
+        let block = Block::parse_within;
+        let mut statements = syn::parse::Parser::parse2(block, self.body.clone()).ok()?;
+        let Some(Stmt::Expr(mut last, None)) = statements.pop() else {
+            return None;
+        };
+        let inside = async_block(&mut last)?.block.stmts.clone();
+        Some(TrailingFuture {
+            before: statements,
+            inside,
+            whole: last,
+        })
+    }
+}
+
+/// A body that ends in `async move { … }`, in a `Box::pin(…)` of one, or in `.boxed()`.
+pub(crate) struct TrailingFuture {
+    before: Vec<Stmt>,
+    /// The statements of the async block.
+    inside: Vec<Stmt>,
+    whole: Expr,
+}
+
+impl TrailingFuture {
+    /// Takes back what `async_trait` says of the value's type: it says what the function is declared
+    /// to return, and the body of a function that returns `Outcome<T>` evaluates to `T`.
+    pub(crate) fn evaluate_to(&mut self, body: &Type) {
+        self.inside.retain(|statement| !is_return_edge(statement));
+        for statement in &mut self.inside {
+            if let Stmt::Local(local) = statement
+                && let Pat::Type(typed) = &mut local.pat
+                && is_returned(&typed.pat)
+            {
+                *typed.ty = body.clone();
+            }
+        }
+    }
+
+    /// The statements of the async block.
+    pub(crate) fn inside(&self) -> TokenStream {
+        let mut tokens = TokenStream::new();
+        tokens.append_all(&self.inside);
+        tokens
+    }
+
+    /// The whole body, with other statements in the async block.
+    pub(crate) fn body(&self, inside: &TokenStream) -> TokenStream {
+        let mut whole = self.whole.clone();
+        if let Some(future) = async_block(&mut whole) {
+            future.capture.get_or_insert_with(Default::default);
+            future.block.stmts = vec![Stmt::Expr(Expr::Verbatim(inside.clone()), None)];
+        }
+        let mut tokens = TokenStream::new();
+        tokens.append_all(&self.before);
+        whole.to_tokens(&mut tokens);
+        tokens
+    }
+}
+
+fn async_block(expression: &mut Expr) -> Option<&mut ExprAsync> {
+    match expression {
+        Expr::Async(block) => Some(block),
+        Expr::Group(group) => async_block(&mut group.expr),
+        Expr::Paren(paren) => async_block(&mut paren.expr),
+        Expr::Call(call) if call.args.len() == 1 && is_box_pin(&call.func) => {
+            async_block(call.args.first_mut()?)
+        }
+        Expr::MethodCall(call) if call.method == "boxed" || call.method == "boxed_local" => {
+            async_block(&mut call.receiver)
+        }
+        _ => None,
+    }
+}
+
+/// `Box::pin`, by whatever path.
+fn is_box_pin(function: &Expr) -> bool {
+    let Expr::Path(path) = function else {
+        return false;
+    };
+    let mut segments = path.path.segments.iter().rev();
+    segments
+        .next()
+        .is_some_and(|segment| segment.ident == "pin")
+        && segments
+            .next()
+            .is_some_and(|segment| segment.ident == "Box")
+}
+
+/// `if let Some(__ret) = None::<…> { return __ret; }`, with which `async_trait` tells the compiler
+/// the type of an async block.
+fn is_return_edge(statement: &Stmt) -> bool {
+    let Stmt::Expr(Expr::If(condition), _) = statement else {
+        return false;
+    };
+    let Expr::Let(matched) = &*condition.cond else {
+        return false;
+    };
+    match &*matched.pat {
+        Pat::TupleStruct(some) => some.elems.len() == 1 && is_returned(&some.elems[0]),
+        _ => false,
+    }
+}
+
+/// The variable of `async_trait` that holds what the method returns.
+fn is_returned(pattern: &Pat) -> bool {
+    matches!(pattern, Pat::Ident(variable) if variable.ident == "__ret")
+}

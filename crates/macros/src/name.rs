@@ -1,0 +1,267 @@
+//! The name of the lock: fixed, with the function's arguments in it, or computed.
+
+use proc_macro2::{Span, TokenStream};
+use quote::quote;
+use syn::{Expr, LitStr};
+
+/// The value of `name = …`.
+pub(crate) enum Name {
+    /// Known at compile time, and checked.
+    Fixed(LitStr),
+    /// `"sync-{tenant.id}"`: a format string with one `{}` an expression, and the expressions.
+    Template {
+        format: LitStr,
+        arguments: Vec<Expr>,
+    },
+    /// Any expression that gives text.
+    Computed(Box<Expr>),
+}
+
+impl Name {
+    /// Reads a literal: its braces, and what is between them.
+    pub(crate) fn from_literal(literal: &LitStr) -> syn::Result<Self> {
+        let source = Source::of(literal);
+        let text = literal.value();
+        let mut scan = Scan {
+            source: &source,
+            fixed: String::new(),
+            format: String::new(),
+            arguments: Vec::new(),
+        };
+        scan.read(&text)?;
+        if scan.arguments.is_empty() {
+            if scan.fixed.trim().is_empty() {
+                return Err(syn::Error::new(
+                    literal.span(),
+                    "a lock needs a name: this one is empty or blank",
+                ));
+            }
+            return Ok(Self::Fixed(LitStr::new(&scan.fixed, literal.span())));
+        }
+        Ok(Self::Template {
+            format: LitStr::new(&scan.format, literal.span()),
+            arguments: scan.arguments,
+        })
+    }
+
+    /// An expression for the name, borrowing what it uses.
+    pub(crate) fn to_tokens(&self, private: &TokenStream) -> TokenStream {
+        match self {
+            Self::Fixed(text) => quote!(#text),
+            Self::Template { format, arguments } => {
+                quote!(#private::format!(#format #(, #arguments)*))
+            }
+            Self::Computed(expression) => quote!(#expression),
+        }
+    }
+}
+
+/// Finds the span of a piece of the literal.
+struct Source {
+    literal: proc_macro2::Literal,
+    /// Where the text starts in the literal; `None` where escapes move it about.
+    start: Option<usize>,
+}
+
+impl Source {
+    fn of(literal: &LitStr) -> Self {
+        let token = literal.token();
+        let written = token.to_string();
+        let start = written
+            .find('"')
+            .map(|quote| quote + 1)
+            .filter(|start| written[*start..].starts_with(&literal.value()));
+        Self {
+            literal: token,
+            start,
+        }
+    }
+
+    /// The span of these bytes of the text; of the whole literal where the compiler does not give
+    /// parts of one away, as the stable one does not yet.
+    fn span(&self, from: usize, to: usize) -> Span {
+        self.start
+            .and_then(|start| self.literal.subspan(start + from..start + to))
+            .unwrap_or_else(|| self.literal.span())
+    }
+}
+
+struct Scan<'a> {
+    source: &'a Source,
+    /// The text with `{{` and `}}` resolved; the name, where there are no arguments.
+    fixed: String,
+    /// The same as a format string.
+    format: String,
+    arguments: Vec<Expr>,
+}
+
+impl Scan<'_> {
+    fn read(&mut self, text: &str) -> syn::Result<()> {
+        let mut at = 0;
+        while let Some(next) = text[at..].chars().next() {
+            let rest = &text[at..];
+            if rest.starts_with("{{") || rest.starts_with("}}") {
+                self.fixed.push(next);
+                self.format.push_str(&rest[..2]);
+                at += 2;
+            } else if next == '{' {
+                let Some(length) = rest.find('}') else {
+                    return Err(self.error(
+                        at,
+                        text.len(),
+                        "this `{` is never closed; a brace of the name is written `{{`",
+                    ));
+                };
+                self.argument(&rest[1..length], at + 1)?;
+                at += length + 1;
+            } else if next == '}' {
+                return Err(self.error(
+                    at,
+                    at + 1,
+                    "this `}` closes nothing; a brace of the name is written `}}`",
+                ));
+            } else if next.is_control() {
+                let message = format!("the name holds the control character {next:?}: remove it");
+                return Err(self.error(at, at + next.len_utf8(), message));
+            } else {
+                self.fixed.push(next);
+                self.format.push(next);
+                at += next.len_utf8();
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads what stands between two braces, which starts at this byte.
+    fn argument(&mut self, inside: &str, start: usize) -> syn::Result<()> {
+        let (code, spec) = split_spec(inside);
+        let end = start + code.len();
+        if code.trim().is_empty() {
+            return Err(self.error(
+                start.saturating_sub(1),
+                end + 1,
+                "write what belongs here: an argument of the function, or a field, like `{tenant.id}`",
+            ));
+        }
+        let span = self.source.span(start, end);
+        let expression = LitStr::new(code, span).parse::<Expr>().ok();
+        let Some(expression) = expression.filter(is_plain) else {
+            let message = format!(
+                "`{}` is not an argument, field, constant, method call or index; \
+                 compute such a name outside: `name = format!(…)`",
+                code.trim()
+            );
+            return Err(self.error(start, end, message));
+        };
+        self.arguments.push(expression);
+        self.format.push('{');
+        self.format.push_str(spec);
+        self.format.push('}');
+        Ok(())
+    }
+
+    fn error(&self, from: usize, to: usize, message: impl std::fmt::Display) -> syn::Error {
+        syn::Error::new(self.source.span(from, to), message)
+    }
+}
+
+/// `id:>8` is the expression `id` and the specification `:>8`; the `::` of a path is neither's end.
+fn split_spec(inside: &str) -> (&str, &str) {
+    let bytes = inside.as_bytes();
+    let mut at = 0;
+    while at < bytes.len() {
+        if bytes[at] == b':' {
+            if bytes.get(at + 1) != Some(&b':') {
+                return inside.split_at(at);
+            }
+            at += 1;
+        }
+        at += 1;
+    }
+    (inside, "")
+}
+
+/// Names are made of places and calls; anything with control flow or an operator in it belongs
+/// outside, where it can be read.
+fn is_plain(expression: &Expr) -> bool {
+    match expression {
+        Expr::Path(_) | Expr::Lit(_) => true,
+        Expr::Field(field) => is_plain(&field.base),
+        Expr::Paren(paren) => is_plain(&paren.expr),
+        Expr::Reference(reference) => is_plain(&reference.expr),
+        Expr::Unary(unary) => matches!(unary.op, syn::UnOp::Deref(_)) && is_plain(&unary.expr),
+        Expr::Index(index) => is_plain(&index.expr) && is_plain(&index.index),
+        Expr::Call(call) => is_plain(&call.func) && call.args.iter().all(is_plain),
+        Expr::MethodCall(call) => is_plain(&call.receiver) && call.args.iter().all(is_plain),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use quote::ToTokens;
+
+    fn literal(text: &str) -> LitStr {
+        LitStr::new(text, Span::call_site())
+    }
+
+    fn parts(text: &str) -> (String, Vec<String>) {
+        match Name::from_literal(&literal(text)).unwrap() {
+            Name::Fixed(text) => (text.value(), Vec::new()),
+            Name::Template { format, arguments } => {
+                let arguments = arguments.iter().map(|a| a.to_token_stream().to_string());
+                (format.value(), arguments.collect())
+            }
+            Name::Computed(_) => panic!("a literal is not computed"),
+        }
+    }
+
+    fn refusal(text: &str) -> String {
+        Name::from_literal(&literal(text))
+            .err()
+            .unwrap()
+            .to_string()
+    }
+
+    #[test]
+    fn a_name_without_arguments_is_fixed() {
+        assert_eq!(parts("payroll"), ("payroll".into(), vec![]));
+        assert_eq!(parts("a{{b}}c"), ("a{b}c".into(), vec![]));
+        assert_eq!(parts("größe-日"), ("größe-日".into(), vec![]));
+    }
+
+    #[test]
+    fn arguments_become_places_in_a_format_string() {
+        let one = |format: &str, argument: &str| (format.to_owned(), vec![argument.to_owned()]);
+        assert_eq!(parts("sync-{tenant}"), one("sync-{}", "tenant"));
+        assert_eq!(parts("{{{tenant.id}}}"), one("{{{}}}", "tenant . id"));
+        assert_eq!(parts("{id:>08}"), one("{:>08}", "id"));
+        assert_eq!(parts("{ pair.0 }"), one("{}", "pair . 0"));
+        assert_eq!(parts("{Self::NAME}"), one("{}", "Self :: NAME"));
+        assert_eq!(
+            parts("{crate::shard():?}"),
+            one("{:?}", "crate :: shard ()")
+        );
+        assert_eq!(
+            parts("{self.tenants[0].id()}"),
+            one("{}", "self . tenants [0] . id ()")
+        );
+        assert_eq!(parts("ü{a}-{b}").1, ["a", "b"]);
+    }
+
+    #[test]
+    fn what_is_no_name_is_refused() {
+        for blank in ["", " ", "\u{a0}"] {
+            assert!(refusal(blank).contains("empty or blank"), "{blank:?}");
+        }
+        assert!(refusal("a{b").contains("never closed"));
+        assert!(refusal("a}b").contains("closes nothing"));
+        assert!(refusal("a{}").contains("write what belongs here"));
+        assert!(refusal("a{ :?}").contains("write what belongs here"));
+        assert!(refusal("a{b + c}").contains("name = format!(…)"));
+        assert!(refusal("a{b?}").contains("`b?` is not"));
+        assert!(refusal("a{b c}").contains("`b c` is not"));
+        assert!(refusal("a\tb").contains("control character '\\t'"));
+    }
+}

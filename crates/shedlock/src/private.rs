@@ -1,0 +1,260 @@
+//! What the expansion of `#[scheduler_lock]` calls. For nobody else: it changes in any release.
+
+use std::error::Error as _;
+use std::future::Future;
+use std::sync::Arc;
+
+use crate::{Error, ErrorKind, Executor, LockProvider, Outcome, blocking};
+
+pub use std::time::Duration;
+pub use std::{concat, format, module_path};
+
+pub use crate::LockConfig;
+
+/// One call of an annotated function.
+pub struct Call {
+    place: Place,
+    executor: Option<Executor>,
+}
+
+/// Which lock and which function, for messages.
+struct Place {
+    config: LockConfig,
+    function: &'static str,
+}
+
+impl Call {
+    /// A call of this function, on the provider that applies where it runs.
+    pub fn new(config: LockConfig, function: &'static str) -> Self {
+        Self {
+            place: Place { config, function },
+            executor: None,
+        }
+    }
+
+    /// The same call on the provider that the attribute names.
+    #[must_use]
+    pub fn on(mut self, provider: impl IntoExecutor) -> Self {
+        self.executor = Some(provider.into_executor());
+        self
+    }
+
+    fn executor(&mut self) -> Result<Executor, Error> {
+        self.executor.take().map_or_else(Executor::current, Ok)
+    }
+
+    fn ended<T>(self, outcome: Result<Outcome<T>, Error>) -> Ended<T> {
+        let place = self.place;
+        // An error from before the attempt does not know the lock yet.
+        let outcome = outcome.map_err(|error| error.with_lock(place.config.name()));
+        Ended { outcome, place }
+    }
+}
+
+/// Runs an async body.
+pub async fn run<F: Future>(mut call: Call, task: F) -> Ended<F::Output> {
+    let outcome = match call.executor() {
+        Ok(executor) => executor.execute(&call.place.config, task).await,
+        Err(error) => Err(error),
+    };
+    call.ended(outcome)
+}
+
+/// Runs a blocking body on the calling thread.
+pub fn run_blocking<T>(mut call: Call, task: impl FnOnce() -> T) -> Ended<T> {
+    let outcome = call.executor().and_then(|executor| {
+        blocking::Executor::from_async(executor).execute(&call.place.config, task)
+    });
+    call.ended(outcome)
+}
+
+/// What became of a call.
+pub struct Ended<T> {
+    outcome: Result<Outcome<T>, Error>,
+    place: Place,
+}
+
+impl<T> Ended<T> {
+    /// The body's value; nothing where it did not run to its end. What a return type without an
+    /// error has no place for is logged.
+    fn value_or_log(self) -> Option<T> {
+        let place = self.place;
+        match self.outcome {
+            Ok(Outcome::Lost {
+                value: None,
+                reason,
+                ..
+            }) => {
+                tracing::error!(
+                    lock = place.config.name(),
+                    function = place.function,
+                    "the lease was lost and the task was stopped: {reason}"
+                );
+                None
+            }
+            Ok(outcome) => place.value(outcome),
+            Err(error) => {
+                place.log(&error);
+                None
+            }
+        }
+    }
+
+    /// The body's value; nothing where it was skipped; the error where it could not start or was
+    /// stopped.
+    fn value_or_error(self) -> Result<Option<T>, Error> {
+        let place = self.place;
+        match self.outcome? {
+            Outcome::Lost {
+                value: None,
+                reason,
+                ..
+            } => Err(Error::new(
+                ErrorKind::Lost,
+                format!("the lease was lost and the task was stopped: {reason}"),
+            )
+            .with_lock(place.config.name())),
+            outcome => Ok(place.value(outcome)),
+        }
+    }
+}
+
+impl Place {
+    /// A value that is there is never thrown away; that its lease was over before it is logged.
+    fn value<T>(&self, outcome: Outcome<T>) -> Option<T> {
+        if let Outcome::Lost { reason, .. } = &outcome {
+            tracing::error!(
+                lock = self.config.name(),
+                function = self.function,
+                "the lease was lost before the task ended, so that another run may have \
+                 overlapped with it: {reason}"
+            );
+        }
+        outcome.value()
+    }
+
+    fn log(&self, error: &Error) {
+        tracing::error!(
+            lock = self.config.name(),
+            function = self.function,
+            error = %error,
+            source = error.source().map(tracing::field::display),
+            "the task did not run: its lock could not be asked for"
+        );
+    }
+}
+
+/// What a function under the attribute may return.
+#[diagnostic::on_unimplemented(
+    message = "under `#[scheduler_lock]` a function cannot return `{Self}`, which has no value for a \
+               run that is skipped",
+    label = "has no value for a skipped run",
+    note = "return `()`, `Option<T>`, `Result<(), E>`, `Result<Option<T>, E>`, `Outcome<T>` or \
+            `Result<Outcome<T>, E>`, where `E: From<shedlock::Error>`"
+)]
+pub trait Return: Sized {
+    /// What the body evaluates to.
+    type Body;
+
+    /// What the caller gets.
+    fn from_ended(ended: Ended<Self::Body>) -> Self;
+}
+
+impl Return for () {
+    type Body = ();
+
+    fn from_ended(ended: Ended<()>) {
+        ended.value_or_log().unwrap_or_default();
+    }
+}
+
+impl<T> Return for Option<T> {
+    type Body = Self;
+
+    fn from_ended(ended: Ended<Self>) -> Self {
+        ended.value_or_log().flatten()
+    }
+}
+
+impl<T> Return for Outcome<T> {
+    type Body = T;
+
+    fn from_ended(ended: Ended<T>) -> Self {
+        ended.outcome.unwrap_or_else(|error| {
+            ended.place.log(&error);
+            Self::never_held()
+        })
+    }
+}
+
+impl<E: From<Error>> Return for Result<(), E> {
+    type Body = Self;
+
+    fn from_ended(ended: Ended<Self>) -> Self {
+        ended.value_or_error()?.unwrap_or(Ok(()))
+    }
+}
+
+impl<T, E: From<Error>> Return for Result<Option<T>, E> {
+    type Body = Self;
+
+    fn from_ended(ended: Ended<Self>) -> Self {
+        ended.value_or_error()?.unwrap_or(Ok(None))
+    }
+}
+
+impl<T, E: From<Error>> Return for Result<Outcome<T>, E> {
+    type Body = Result<T, E>;
+
+    fn from_ended(ended: Ended<Self::Body>) -> Self {
+        ended.outcome?.transpose()
+    }
+}
+
+/// What `provider = …` may be.
+#[diagnostic::on_unimplemented(
+    message = "`#[scheduler_lock]` cannot use `{Self}` as its provider",
+    label = "expected an `Arc` of a provider, or an `Executor`",
+    note = "`provider = …` takes an `Arc<dyn LockProvider>`, an `Arc` of any provider, an \
+            `Executor`, or a reference to one of them"
+)]
+pub trait IntoExecutor {
+    /// An executor that runs on it.
+    fn into_executor(self) -> Executor;
+}
+
+impl IntoExecutor for Executor {
+    fn into_executor(self) -> Executor {
+        self
+    }
+}
+
+impl IntoExecutor for &Executor {
+    fn into_executor(self) -> Executor {
+        self.clone()
+    }
+}
+
+impl IntoExecutor for Arc<dyn LockProvider> {
+    fn into_executor(self) -> Executor {
+        Executor::new(self)
+    }
+}
+
+impl IntoExecutor for &Arc<dyn LockProvider> {
+    fn into_executor(self) -> Executor {
+        Executor::new(Arc::clone(self))
+    }
+}
+
+impl<P: LockProvider> IntoExecutor for Arc<P> {
+    fn into_executor(self) -> Executor {
+        Executor::new(self)
+    }
+}
+
+impl<P: LockProvider> IntoExecutor for &Arc<P> {
+    fn into_executor(self) -> Executor {
+        Arc::clone(self).into_executor()
+    }
+}
