@@ -20,8 +20,8 @@ use std::sync::{Arc, OnceLock, mpsc};
 
 use tokio::runtime::{Builder, Handle, Runtime};
 
-use crate::executor::{Running, as_ended, conclude, run_blocking, watch_deadline};
-use crate::runtime::{Granted, acquire};
+use crate::executor::{Running, as_ended, conclude, look_after, run_blocking, watch_deadline};
+use crate::runtime::Granted;
 use crate::{Error, ErrorKind, LockConfig, LockProvider, Outcome, Release};
 
 /// Runs closures under locks on the calling thread; see the [module](self).
@@ -74,18 +74,25 @@ impl Executor {
                 release: Release::Reentrant,
             });
         }
-        let context = self.0.context();
-        let provider = context.provider.defaults();
-        let request = config.resolve(&[&context.defaults, &provider])?;
-        let asking = context.clone();
-        let held = match block_on(async move { acquire(&asking, request).await })?? {
-            Granted::Held(held) => held,
-            Granted::Skipped(skip) => return Ok(Outcome::Skipped(skip)),
+        let (asking, wanted) = (self.0.clone(), config.clone());
+        let taken = block_on(async move {
+            let granted = asking.acquire(&wanted).await?;
+            // Started here, where there is a runtime to run it.
+            let keep_alive = match &granted {
+                Granted::Held(held) => look_after(held, &wanted)?,
+                Granted::Skipped(_) => None,
+            };
+            Ok::<_, Error>((granted, keep_alive))
+        });
+        let (held, keep_alive) = match taken?? {
+            (Granted::Held(held), keep_alive) => (held, keep_alive),
+            (Granted::Skipped(skip), _) => return Ok(Outcome::Skipped(skip)),
         };
         let watched = held.clone();
         let watch = runtime()?.spawn(async move { watch_deadline(&watched).await });
         let ran = run_blocking(&held, task);
         watch.abort();
+        drop(keep_alive);
         // The value stays here; only the giving back crosses to the runtime's thread.
         let (kept, ended) = match ran {
             Ok(value) => (Some(value), Ok(())),

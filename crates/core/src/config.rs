@@ -25,6 +25,8 @@ pub struct LockConfig {
     lock_at_least_for: Option<LockDuration>,
     slot: Option<Slot>,
     slot_tolerance: Duration,
+    keep_alive: bool,
+    max_run_time: Option<LockDuration>,
 }
 
 impl LockConfig {
@@ -36,6 +38,8 @@ impl LockConfig {
             lock_at_least_for: None,
             slot: None,
             slot_tolerance: Slot::DEFAULT_TOLERANCE,
+            keep_alive: false,
+            max_run_time: None,
         }
     }
 
@@ -64,9 +68,47 @@ impl LockConfig {
         self
     }
 
+    /// Extends the lease in the background while the task runs: by lock_at_most_for, each time a
+    /// third of it is gone. The lease then ends with the task, and lock_at_most_for is only how long
+    /// the lock outlives a process that dies.
+    ///
+    /// A store that fails is asked again until the lease would end; the task is stopped then.
+    pub fn keep_alive(mut self) -> Self {
+        self.keep_alive = true;
+        self
+    }
+
+    /// Stops the task when it has run this long, whatever its lease: the bound for a task that hangs
+    /// under [`keep_alive`](Self::keep_alive).
+    pub fn max_run_time(mut self, duration: impl Into<LockDuration>) -> Self {
+        self.max_run_time = Some(duration.into());
+        self
+    }
+
     /// The name as given, not yet checked.
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// Whether the lease is to be extended in the background.
+    pub fn keeps_alive(&self) -> bool {
+        self.keep_alive
+    }
+
+    /// The longest run, if there is a bound.
+    ///
+    /// # Errors
+    /// `InvalidInput` for an unreadable duration and for zero.
+    pub fn longest_run(&self) -> Result<Option<Duration>, Error> {
+        let Some(duration) = &self.max_run_time else {
+            return Ok(None);
+        };
+        let duration = duration.get()?;
+        if duration.is_zero() {
+            let zero = "max_run_time is zero: the task could never run";
+            return Err(Error::new(ErrorKind::InvalidInput, zero));
+        }
+        Ok(Some(duration))
     }
 
     /// Checks what can be checked without knowing the defaults.
@@ -103,6 +145,7 @@ impl LockConfig {
         let at_least = first(&self.lock_at_least_for, defaults, |d| &d.lock_at_least_for)
             .map_or(Ok(Duration::ZERO), LockDuration::get)?;
         check_durations(at_most, at_least)?;
+        self.longest_run()?;
         let prefix = defaults.iter().find_map(|d| d.owner_prefix.as_deref());
         let owner = match prefix {
             Some(prefix) => Owner::generate_with_prefix(prefix)?,

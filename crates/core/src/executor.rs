@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::clock::Clock;
 use crate::current::CurrentLock;
-use crate::runtime::{Context, Ended, Granted, Held, ReleaseOnDrop, acquire, guard};
+use crate::runtime::{Context, Ended, Granted, Held, KeepAlive, ReleaseOnDrop, acquire, guard};
 use crate::{
     Acquisition, Error, ErrorKind, Event, HeldLock, Listener, LockConfig, LockDefaults, LockName,
     LockProvider, LostPolicy, Outcome, Release, current_provider,
@@ -142,9 +142,11 @@ impl Executor {
             Granted::Skipped(skip) => return Ok(Outcome::Skipped(skip)),
         };
         let release = ReleaseOnDrop::new(held.clone());
+        let keep_alive = look_after(&held, config)?;
         let running = Running::start(&self.0, held.name());
         let ended = guard(&held, task).await;
         running.finished();
+        drop(keep_alive);
         let concluded = conclude(&held, ended).await;
         release.defuse();
         Ok(concluded.resume())
@@ -190,6 +192,8 @@ impl Executor {
             Granted::Held(held) => held,
             Granted::Skipped(skip) => return Ok(Outcome::Skipped(skip)),
         };
+        let release = ReleaseOnDrop::new(held.clone());
+        let keep_alive = look_after(&held, config)?;
         // In a task of its own, so that the lock outlives the closure whatever becomes of us.
         let concluded = runtime.spawn(async move {
             let watched = held.clone();
@@ -197,7 +201,10 @@ impl Executor {
             let inside = held.clone();
             let ran = tokio::task::spawn_blocking(move || run_blocking(&inside, task)).await;
             watch.abort();
-            conclude(&held, as_ended(joined(ran))).await
+            drop(keep_alive);
+            let concluded = conclude(&held, as_ended(joined(ran))).await;
+            release.defuse();
+            concluded
         });
         match concluded.await {
             Ok(concluded) => Ok(concluded.resume()),
@@ -212,21 +219,41 @@ impl Executor {
     /// Takes the lock, if it is free, and hands it over: for work that is not one future.
     ///
     /// Nothing stops the work when the lease is lost; [`HeldLock::is_lost`] and
-    /// [`HeldLock::time_left`] tell.
+    /// [`HeldLock::time_left`] tell. Keep-alive and the longest run hold as for tasks, the latter
+    /// counted from here.
     ///
     /// # Errors
     /// As [`execute`](Self::execute).
     pub async fn lock(&self, config: &LockConfig) -> Result<Acquisition, Error> {
         Ok(match self.acquire(config).await? {
-            Granted::Held(held) => Acquisition::Acquired(HeldLock::new(held)),
+            Granted::Held(held) => {
+                let mut lock = HeldLock::new(held.clone());
+                lock.keep_alive = look_after(&held, config)?;
+                Acquisition::Acquired(lock)
+            }
             Granted::Skipped(skip) => Acquisition::Skipped(skip),
         })
     }
 
-    async fn acquire(&self, config: &LockConfig) -> Result<Granted, Error> {
+    pub(crate) async fn acquire(&self, config: &LockConfig) -> Result<Granted, Error> {
         let provider = self.0.provider.defaults();
         let request = config.resolve(&[&self.0.defaults, &provider])?;
+        if config.keeps_alive() {
+            self.check_extends()
+                .map_err(|error| error.with_lock(config.name()))?;
+        }
         acquire(&self.0, request).await
+    }
+
+    fn check_extends(&self) -> Result<(), Error> {
+        if self.0.provider.capabilities().extend {
+            return Ok(());
+        }
+        Err(Error::new(
+            ErrorKind::Unsupported,
+            "keep-alive was asked for, and this store cannot extend a lease",
+        )
+        .with_store(self.0.provider.store()))
     }
 
     /// The lock of this configuration, if the running task holds it.
@@ -244,6 +271,21 @@ impl Executor {
 
     fn change(&mut self) -> &mut Context {
         Arc::make_mut(&mut self.0)
+    }
+}
+
+/// Starts what the configuration asks for while the task runs.
+pub(crate) fn look_after(
+    held: &Arc<Held>,
+    config: &LockConfig,
+) -> Result<Option<KeepAlive>, Error> {
+    if let Some(max_run_time) = config.longest_run()? {
+        held.bound_run(max_run_time);
+    }
+    if config.keeps_alive() {
+        KeepAlive::start(held).map(Some)
+    } else {
+        Ok(None)
     }
 }
 
@@ -338,7 +380,7 @@ pub(crate) fn as_ended<T>(ran: Result<T, Box<dyn Any + Send>>) -> Ended<T> {
 pub(crate) async fn watch_deadline(held: &Held) {
     while held.lost().is_none() && !held.is_released() {
         let clock = &held.context().clock;
-        clock.sleep_until(held.deadline()).await;
+        clock.sleep_until(held.stop_at()).await;
     }
 }
 

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use crate::runtime::{Held, ReleaseOnDrop};
+use crate::runtime::{Held, KeepAlive, ReleaseOnDrop};
 use crate::{Error, ExtendRequest, Lease, LockName, Owner, Release, Skip, Slot};
 
 /// The answer to [`Executor::lock`](crate::Executor::lock).
@@ -38,6 +38,8 @@ pub enum Acquisition {
 #[must_use = "dropped, the lock is given back at once"]
 pub struct HeldLock {
     held: Arc<Held>,
+    /// Dropped before the release: nothing extends a lease that is given back.
+    pub(crate) keep_alive: Option<KeepAlive>,
     release: ReleaseOnDrop,
 }
 
@@ -45,6 +47,7 @@ impl HeldLock {
     pub(crate) fn new(held: Arc<Held>) -> Self {
         Self {
             release: ReleaseOnDrop::new(held.clone()),
+            keep_alive: None,
             held,
         }
     }
@@ -102,7 +105,12 @@ impl HeldLock {
     /// A failing store is asked again while the lease lasts. Dropped before it is done, the unlock
     /// may or may not have reached the store; the lock is free when lock_at_most_for is over.
     pub async fn unlock(self) -> Release {
-        let Self { held, release } = self;
+        let Self {
+            held,
+            keep_alive,
+            release,
+        } = self;
+        drop(keep_alive);
         let released = held.release().await;
         release.defuse();
         released

@@ -72,13 +72,13 @@ struct Timer(Option<(Moment, BoxFuture<'static, ()>)>);
 
 impl Timer {
     fn poll(&mut self, held: &Held, context: &mut TaskContext<'_>) -> Poll<()> {
-        let deadline = held.deadline();
+        let stop_at = held.stop_at();
         if self
             .0
             .as_ref()
-            .is_none_or(|(set_for, _)| *set_for != deadline)
+            .is_none_or(|(set_for, _)| *set_for != stop_at)
         {
-            self.0 = Some((deadline, held.context().clock.sleep_until(deadline)));
+            self.0 = Some((stop_at, held.context().clock.sleep_until(stop_at)));
         }
         match &mut self.0 {
             Some((_, sleep)) => sleep.as_mut().poll(context),

@@ -24,7 +24,10 @@ pub(crate) struct Held {
     fencing_token: Option<u64>,
     now: Mutex<Now>,
     lost: OnceLock<LostReason>,
+    /// Somebody has begun to give the lock back: the lease is over for the task.
     released: AtomicBool,
+    /// The store has answered to that, or was given up.
+    given_back: AtomicBool,
     /// One request about this lease at a time: an extension never crosses the unlock.
     asking: tokio::sync::Mutex<()>,
 }
@@ -32,6 +35,8 @@ pub(crate) struct Held {
 struct Now {
     lease: Lease,
     deadline: Moment,
+    /// The end of the longest run that is allowed, whatever the lease.
+    run_until: Option<Moment>,
     /// Whoever waits for the deadline and has to hear of its changes.
     watcher: Option<Waker>,
     on_lost: Vec<Box<dyn FnOnce() + Send>>,
@@ -49,11 +54,13 @@ impl Held {
             now: Mutex::new(Now {
                 lease,
                 deadline,
+                run_until: None,
                 watcher: None,
                 on_lost: Vec::new(),
             }),
             lost: OnceLock::new(),
             released: AtomicBool::new(false),
+            given_back: AtomicBool::new(false),
             asking: tokio::sync::Mutex::new(()),
         }
     }
@@ -90,15 +97,28 @@ impl Held {
         self.state().lease.locked_until()
     }
 
+    /// When the lease ends for us.
     pub(crate) fn deadline(&self) -> Moment {
         self.state().deadline
+    }
+
+    /// When the task is stopped: with its lease, or after its longest run.
+    pub(crate) fn stop_at(&self) -> Moment {
+        let now = self.state();
+        now.run_until
+            .map_or(now.deadline, |run_until| run_until.min(now.deadline))
+    }
+
+    /// Bounds the run, counted from now.
+    pub(crate) fn bound_run(&self, max_run_time: Duration) {
+        self.state().run_until = Some(self.context.clock.now() + max_run_time);
     }
 
     pub(crate) fn time_left(&self) -> Duration {
         if self.lost.get().is_some() || self.is_released() {
             return Duration::ZERO;
         }
-        self.deadline().saturating_since(self.context.clock.now())
+        self.stop_at().saturating_since(self.context.clock.now())
     }
 
     /// Why the lease is lost, if it is; looks at the clock. A released lease is not lost.
@@ -106,8 +126,14 @@ impl Held {
         if let Some(reason) = self.lost.get() {
             return Some(*reason);
         }
-        if !self.is_released() && self.context.clock.now() >= self.deadline() {
-            self.mark_lost(LostReason::DeadlinePassed);
+        if !self.is_released() {
+            let now = self.context.clock.now();
+            let (deadline, stop_at) = (self.deadline(), self.stop_at());
+            if now >= deadline {
+                self.mark_lost(LostReason::DeadlinePassed);
+            } else if now >= stop_at {
+                self.mark_lost(LostReason::RanTooLong);
+            }
         }
         self.lost.get().copied()
     }
@@ -119,6 +145,14 @@ impl Held {
     /// Claims the release for the caller: it is done once.
     pub(crate) fn claim_release(&self) -> bool {
         !self.released.swap(true, Ordering::AcqRel)
+    }
+
+    pub(crate) fn is_given_back(&self) -> bool {
+        self.given_back.load(Ordering::Acquire)
+    }
+
+    pub(super) fn set_given_back(&self) {
+        self.given_back.store(true, Ordering::Release);
     }
 
     pub(crate) fn mark_lost(&self, reason: LostReason) {
@@ -170,6 +204,16 @@ impl Held {
     }
 
     pub(crate) async fn extend(&self, request: &ExtendRequest) -> Result<(), Error> {
+        self.extend_within(request, self.context.store_timeout)
+            .await
+    }
+
+    /// Extends, with a time limit for the store's answer.
+    pub(super) async fn extend_within(
+        &self,
+        request: &ExtendRequest,
+        limit: Duration,
+    ) -> Result<(), Error> {
         let _one_at_a_time = self.asking.lock().await;
         if self.is_released() {
             return Err(self.error(ErrorKind::NotLocked, "the lock is already unlocked"));
@@ -185,7 +229,7 @@ impl Held {
         let before = self.deadline();
         self.move_deadline(deadline.min(before), None);
         let call = self.context.provider.extend(&lease, request);
-        match bounded(&*self.context.clock, self.context.store_timeout, call).await {
+        match bounded(&*self.context.clock, limit, call).await {
             Ok(Extension::Extended(lease)) => {
                 self.move_deadline(deadline, Some(lease));
                 self.emit(|lease| Event::Extended { lease });

@@ -11,6 +11,8 @@ pub enum LostReason {
     /// The store answered that the lease had ended or is another's: it was freed by force, taken
     /// over after a pause, or its record was changed by hand.
     NotHeldInStore,
+    /// The task ran longer than the maximum run time that it was given; its lease may run on.
+    RanTooLong,
     /// There never was one: the lock could not be asked for, and the task did not run. Only where a
     /// function under `#[scheduler_lock]` returns a bare [`Outcome`](crate::Outcome), which has no
     /// place for the error; the error is in the log.
@@ -22,6 +24,7 @@ impl fmt::Display for LostReason {
         f.write_str(match self {
             Self::DeadlinePassed => "lock_at_most_for is over",
             Self::NotHeldInStore => "the store says that the lease is no longer ours",
+            Self::RanTooLong => "the maximum run time is over",
             Self::NeverHeld => "the lock could not be asked for, and the task did not run",
         })
     }

@@ -5,6 +5,7 @@ mod bounded;
 mod context;
 mod guard;
 mod held;
+mod keep_alive;
 mod lost;
 mod release;
 
@@ -12,6 +13,7 @@ pub(crate) use acquire::{Granted, acquire};
 pub(crate) use context::Context;
 pub(crate) use guard::{Ended, guard};
 pub(crate) use held::Held;
+pub(crate) use keep_alive::KeepAlive;
 pub use lost::{LostPolicy, LostReason};
 pub use release::Release;
 pub(crate) use release::ReleaseOnDrop;

@@ -25,7 +25,12 @@ impl Held {
         if !self.claim_release() {
             return Release::Released;
         }
+        self.give_back().await
+    }
+
+    async fn give_back(&self) -> Release {
         let release = self.unlock().await;
+        self.set_given_back();
         match &release {
             Release::Released | Release::Reentrant => {
                 self.emit(|lease| Event::Unlocked { lease });
@@ -61,13 +66,15 @@ impl ReleaseOnDrop {
 impl Drop for ReleaseOnDrop {
     fn drop(&mut self) {
         let Some(held) = self.0.take() else { return };
-        if held.is_released() {
+        if held.is_given_back() {
             return;
         }
         match tokio::runtime::Handle::try_current() {
             Ok(runtime) => {
                 tracing::debug!(lock = held.name().as_str(), "dropped: unlocking behind");
-                runtime.spawn(async move { held.release().await });
+                // Also where a release was begun and dropped: an unlock may be asked for twice.
+                held.claim_release();
+                runtime.spawn(async move { held.give_back().await });
             }
             Err(_) => tracing::warn!(
                 lock = held.name().as_str(),

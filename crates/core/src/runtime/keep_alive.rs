@@ -1,0 +1,94 @@
+//! A lease that lives as long as its task.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::runtime::Handle;
+use tokio::task::AbortHandle;
+
+use super::Held;
+use crate::clock::Moment;
+use crate::{Error, ErrorKind, ExtendRequest};
+
+/// Extends a lease in the background until it is dropped or the lease is lost.
+///
+/// In a task of its own, so that a task that keeps its thread busy for a while does not lose its
+/// lease by it.
+#[derive(Debug)]
+pub(crate) struct KeepAlive(AbortHandle);
+
+impl KeepAlive {
+    /// # Errors
+    /// `WrongContext` outside a tokio runtime.
+    pub(crate) fn start(held: &Arc<Held>) -> Result<Self, Error> {
+        let runtime = Handle::try_current().map_err(|error| {
+            Error::new(ErrorKind::WrongContext, "keep-alive needs a tokio runtime")
+                .with_lock(held.name().as_str())
+                .with_source(error)
+        })?;
+        let held = held.clone();
+        Ok(Self(
+            runtime
+                .spawn(async move { keep(&held).await })
+                .abort_handle(),
+        ))
+    }
+}
+
+impl Drop for KeepAlive {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// Extends by lock_at_most_for each time a third of it is gone.
+///
+/// A store that fails is asked again and again until the local deadline: the runtime stops the task
+/// then. Each call gets a sixth of the lease, so that a connection which has died in silence is not
+/// waited for until it is too late.
+async fn keep(held: &Held) {
+    let lock_at_most_for = held.lease().lock_at_most_for();
+    let request = ExtendRequest::new(lock_at_most_for);
+    let limit = (lock_at_most_for / 6).min(held.context().store_timeout);
+    let first_pause = (lock_at_most_for / 60).min(Duration::from_secs(1));
+    let longest_pause = (lock_at_most_for / 12).min(Duration::from_secs(30));
+    let clock = &held.context().clock;
+    let mut pause = first_pause;
+    loop {
+        clock.sleep_until(due(held, lock_at_most_for)).await;
+        // A task may have extended further by itself.
+        if due(held, lock_at_most_for) > clock.now() {
+            continue;
+        }
+        if held.is_released() || held.lost().is_some() {
+            return;
+        }
+        match held.extend_within(&request, limit).await {
+            Ok(()) => {
+                tracing::debug!(lock = held.name().as_str(), "lease extended");
+                pause = first_pause;
+            }
+            Err(error) if error.is_retryable() => {
+                tracing::warn!(lock = held.name().as_str(), error = %error,
+                    "could not extend the lease yet");
+                clock.sleep_until(clock.now() + pause).await;
+                pause = (pause * 2).min(longest_pause);
+            }
+            Err(error) if held.lost().is_some() || held.is_released() => {
+                tracing::debug!(lock = held.name().as_str(), error = %error, "keep-alive ends");
+                return;
+            }
+            Err(error) => {
+                tracing::error!(lock = held.name().as_str(), error = %error,
+                    "the lease cannot be extended: the task is stopped when it ends");
+                return;
+            }
+        }
+    }
+}
+
+/// When a third of the lease is gone.
+fn due(held: &Held, lock_at_most_for: Duration) -> Moment {
+    let deadline = held.deadline().since_origin();
+    Moment::from_origin(deadline.saturating_sub(lock_at_most_for / 3 * 2))
+}
