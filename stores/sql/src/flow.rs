@@ -6,7 +6,7 @@ use std::time::{Duration, UNIX_EPOCH};
 use shedlock_core::{
     Attempt, AttemptRequest, Capabilities, Error, ErrorKind, ExtendRequest, Extension, ForceUnlock,
     ForceUnlockRequest, Lease, ListRequest, LockName, LockRecord, ProviderIdentity, Skip,
-    SkipReason, Unlock,
+    SkipReason, Unlock, UnlockRequest,
 };
 
 use crate::dialect::Step;
@@ -104,30 +104,43 @@ impl<B: Backend> Flow<B> {
         } else {
             State::Free
         };
+        let mut exists = None;
         for _ in 0..ROUNDS {
             let won = match state {
                 State::Answered(answer) => return Ok(answer),
                 State::Free => self.write(Step::Attempt { slot }, &values).await?,
                 State::Absent => self.write(Step::Insert { slot }, &values).await?,
             };
-            if let Some(reply) = won {
-                return Ok(Attempt::Acquired(granted(request, &reply)));
+            match won {
+                // The reply holds no token where the server told the number of another column.
+                Written::Taken(reply) if plan.shape.token && reply.token().is_none() => {}
+                Written::Taken(reply) => {
+                    return Ok(Attempt::Acquired(granted(request, &reply)));
+                }
+                Written::Nothing => {}
+                Written::Exists(failure) => exists = Some(failure),
             }
             state = self.state(request, &values).await?;
         }
-        Ok(match state {
-            State::Answered(answer) => answer,
+        match (state, exists) {
+            (State::Answered(answer), _) => Ok(answer),
+            // The record is not there and cannot be made: another unique key is in the way.
+            (State::Absent, Some(failure)) => {
+                Err(self.error(Stop::Failure(failure), Step::Insert { slot }))
+            }
             // Free each time we looked and taken each time we tried.
-            State::Free | State::Absent => Attempt::Skipped(Skip::new(SkipReason::Contended)),
-        })
+            _ => Ok(Attempt::Skipped(Skip::new(SkipReason::Contended))),
+        }
     }
 
-    /// Sends an attempt or an insert; `None` where the record stood in the way.
-    async fn write(&self, step: Step, values: &Values<'_>) -> Result<Option<Reply>, Error> {
+    /// Sends an attempt or an insert.
+    async fn write(&self, step: Step, values: &Values<'_>) -> Result<Written, Error> {
         match self.run(step, values).await {
-            Ok(reply) if reply.affected > 0 => Ok(Some(reply)),
-            Ok(_) => Ok(None),
-            Err(Stop::Failure(failure)) if failure.class == Class::Duplicate => Ok(None),
+            Ok(reply) if reply.affected > 0 => Ok(Written::Taken(reply)),
+            Ok(_) => Ok(Written::Nothing),
+            Err(Stop::Failure(failure)) if failure.class == Class::Duplicate => {
+                Ok(Written::Exists(failure))
+            }
             Err(stop) => Err(self.error(stop, step)),
         }
     }
@@ -182,20 +195,24 @@ impl<B: Backend> Flow<B> {
     }
 
     /// Ends a running lease, honouring at-least.
-    pub(crate) async fn unlock(&self, lease: &Lease) -> Result<Unlock, Error> {
-        self.unlocked(lease)
+    pub(crate) async fn unlock(
+        &self,
+        lease: &Lease,
+        request: &UnlockRequest,
+    ) -> Result<Unlock, Error> {
+        self.unlocked(lease, request)
             .await
             .map_err(|error| self.name(error, lease.name()))
     }
 
-    async fn unlocked(&self, lease: &Lease) -> Result<Unlock, Error> {
+    async fn unlocked(&self, lease: &Lease, request: &UnlockRequest) -> Result<Unlock, Error> {
         let plan = self.plan().await?;
         let released = lease.owner().released();
         let mut values = self.values(lease.name());
         values.owner = lease.owner().as_str();
         values.released = &released;
         values.at_least =
-            self.micros("lock_at_least_for", lease.lock_at_least_for(), &plan.shape)?;
+            self.micros("lock_at_least_for", request.at_least_of(lease.lock_at_least_for()), &plan.shape)?;
         let reply = self
             .run(Step::Unlock, &values)
             .await
@@ -415,6 +432,16 @@ impl<B: Backend> Flow<B> {
     }
 }
 
+/// What an attempt or insert did.
+enum Written {
+    /// The lock is taken.
+    Taken(Reply),
+    /// The record stood in the way.
+    Nothing,
+    /// A unique key stood in the way.
+    Exists(Failure),
+}
+
 /// Why a statement gave no reply.
 enum Stop {
     /// It failed, finally.
@@ -488,7 +515,7 @@ fn granted(request: &AttemptRequest, reply: &Reply) -> Lease {
         Some(row) => lease(request, row),
         None => Lease::granted(request),
     };
-    if let Some(token) = reply.last_insert_id {
+    if let Some(token) = reply.token() {
         lease = lease.with_fencing_token(token);
     }
     lease

@@ -1,5 +1,11 @@
 //! shedlock over PostgreSQL, MySQL, MariaDB and SQLite.
 
+// What one dialect alone uses is dead without it.
+#![cfg_attr(
+    not(all(feature = "postgres", feature = "mysql", feature = "sqlite")),
+    allow(dead_code)
+)]
+
 mod address;
 mod builder;
 mod dialect;
@@ -14,6 +20,7 @@ mod provider;
 mod shape;
 mod statement;
 mod verdict;
+#[cfg(feature = "mysql")]
 mod zone;
 
 #[cfg(feature = "mysql")]

@@ -7,6 +7,7 @@ use shedlock_core::{Clock, ClockSource, Error, LockDefaults, SystemClock};
 
 use crate::driver::Backend;
 use crate::identifier::{Identifier, Table};
+#[cfg(feature = "mysql")]
 use crate::zone;
 
 /// The column of the fencing token: part of the wire format, the same in every table.
@@ -26,7 +27,8 @@ pub(crate) struct Options {
     pub(crate) prepared: bool,
     /// Whether an unlock waits until it is on disk.
     pub(crate) durable_unlock: bool,
-    /// The time zone of the sessions that share the table, as the server spells it; MySQL alone.
+    /// The time zone of the sessions that share the table, as the server spells it.
+    #[cfg(feature = "mysql")]
     pub(crate) session_zone: Option<String>,
 }
 
@@ -90,6 +92,7 @@ pub(crate) struct Settings {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) prepared: bool,
     pub(crate) durable_unlock: bool,
+    #[cfg(feature = "mysql")]
     pub(crate) session_zone: Option<String>,
 }
 
@@ -107,6 +110,7 @@ impl Default for Settings {
             clock: Arc::new(SystemClock),
             prepared: true,
             durable_unlock: true,
+            #[cfg(feature = "mysql")]
             session_zone: None,
         }
     }
@@ -137,6 +141,7 @@ impl Settings {
             clock: Arc::clone(&self.clock),
             prepared: self.prepared,
             durable_unlock: self.durable_unlock,
+            #[cfg(feature = "mysql")]
             session_zone: self.session_zone.as_deref().map(zone::parse).transpose()?,
         })
     }
@@ -144,7 +149,7 @@ impl Settings {
 
 impl ColumnNames {
     fn check_distinct(&self) -> Result<(), Error> {
-        let mut names = vec![
+        let mut names = [
             self.name.as_str().to_ascii_lowercase(),
             self.lock_until.as_str().to_ascii_lowercase(),
             self.locked_at.as_str().to_ascii_lowercase(),

@@ -256,6 +256,13 @@ impl Reply {
     pub(crate) fn row(&self) -> Option<&Row> {
         self.rows.first()
     }
+
+    /// The fencing token, from the row or as last insert id.
+    pub(crate) fn token(&self) -> Option<u64> {
+        let of_row = self.row().and_then(|row| row.token);
+        let of_row = of_row.and_then(|token| u64::try_from(token).ok());
+        self.last_insert_id.or(of_row)
+    }
 }
 
 /// A row of an answer; what its statement does not select is `None`.

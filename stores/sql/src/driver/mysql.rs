@@ -1,0 +1,114 @@
+//! MySQL and MariaDB over sqlx.
+
+use sqlx::MySql;
+use sqlx::error::DatabaseError;
+use sqlx::mysql::{MySqlDatabaseError, MySqlQueryResult};
+
+use super::{Backend, Class};
+use crate::dialect::mysql::LARGEST;
+use crate::dialect::{self, Dialect};
+
+/// September 2001 in microseconds: no fencing token is smaller, since they start from the server's
+/// time; a number of an AUTO_INCREMENT column, which an insert reports in the same place, always is.
+const NO_TOKEN_BELOW: u64 = 1_000_000_000_000_000;
+
+impl Backend for MySql {
+    const STORE: &'static str = "mysql";
+
+    fn dialect() -> &'static dyn Dialect {
+        &dialect::mysql::MySql
+    }
+
+    fn classify(error: &dyn DatabaseError) -> Class {
+        let Some(error) = error.try_downcast_ref::<MySqlDatabaseError>() else {
+            return Class::Other;
+        };
+        classify(error.number(), error.message())
+    }
+
+    /// In hexadecimal, which means the same in every `sql_mode` and character set of a session.
+    fn quote(text: &str) -> String {
+        let mut literal = String::from("_utf8mb4 X'");
+        for byte in text.bytes() {
+            literal.push_str(&format!("{byte:02X}"));
+        }
+        literal.push('\'');
+        literal
+    }
+
+    /// The rows that matched: sqlx asks for found rows, not changed ones.
+    fn affected(result: &MySqlQueryResult) -> u64 {
+        result.rows_affected()
+    }
+
+    fn last_insert_id(result: &MySqlQueryResult) -> Option<u64> {
+        Some(result.last_insert_id()).filter(|id| *id >= NO_TOKEN_BELOW)
+    }
+
+    super::execution!(MySql);
+}
+
+super::values!(MySql);
+
+/// Sorts the servers' numbers; the two share most, and above 1900 rarely mean the same thing.
+fn classify(number: u16, message: &str) -> Class {
+    match number {
+        // Unknown table, column or database; prepared for a table that has changed since.
+        1146 | 1054 | 1049 | 1109 | 1412 | 1615 => Class::Shape,
+        1050 | 1060 => Class::Exists,
+        // Deadlock (Galera also: lost against another node), changed since the snapshot.
+        1213 | 1020 => Class::Contention,
+        1205 => Class::Waited,
+        1062 | 1022 | 1169 | 1586 => Class::Duplicate,
+        // Column without a value, foreign keys, checks (MySQL and MariaDB).
+        1048 | 1364 | 1216 | 1452 | 3819 => Class::Constraint(None),
+        4025 if message.contains("CONSTRAINT") => Class::Constraint(None),
+        // Set to read only: the server (which also refuses other things with 1290), InnoDB, the
+        // session's transactions, the table.
+        1836 | 1792 | 1036 => Class::ReadOnly,
+        1290 if message.contains("read-only") || message.contains("read_only") => Class::ReadOnly,
+        // Too many connections, of all or of this user; resources of the user, of the server.
+        1040 | 1203 | 1226 | 1135 | 1021 | 1037 | 1038 | 1041 | 1114 | 3168 => Class::Busy,
+        // Shutting down; not in the Galera cluster; interrupted or out of time, and rolled back.
+        1053 | 1047 | 1317 | 1969 | 3024 => Class::Busy,
+        // The session was ended (idle, killed), or no longer knows what was prepared in it.
+        4031 | 1927 | 1243 | 1152 | 1184 | 1158..=1161 => Class::ReplyLost,
+        1142 | 1143 | 1044 | 1045 | 1227 | 1370 | 1698 => Class::Privilege,
+        1406 => Class::TooLong,
+        1264 | 1292 | 1441 => Class::OutOfRange,
+        // Characters that the column's character set does not have.
+        1267 | 1300 | 1366 | 1977 | 3988 => Class::Alphabet,
+        1690 if message.contains(LARGEST) => Class::Session,
+        // No such time zone (MySQL leaves the guard to say so).
+        1298 => Class::Session,
+        // A fencing token that cannot grow.
+        1690 => Class::Foreign,
+        _ => Class::Other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_that_mean_several_things_are_told_apart_by_their_message() {
+        let read_only = "The MariaDB server is running with the --read-only option";
+        assert_eq!(classify(1290, read_only), Class::ReadOnly);
+        let other = "The MySQL server is running with the --secure-file-priv option";
+        assert_eq!(classify(1290, other), Class::Other);
+        let guard = "BIGINT UNSIGNED value is out of range in '(18446744073709551615 + …)'";
+        assert_eq!(classify(1690, guard), Class::Session);
+        let token = "BIGINT value is out of range in '(`shedlock_fencing_token` + 1)'";
+        assert_eq!(classify(1690, token), Class::Foreign);
+    }
+
+    #[test]
+    fn literals_need_no_escaping() {
+        assert_eq!(
+            <MySql as Backend>::quote("it's \\"),
+            "_utf8mb4 X'69742773205C'"
+        );
+        assert_eq!(<MySql as Backend>::quote(""), "_utf8mb4 X''");
+    }
+}

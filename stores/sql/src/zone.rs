@@ -1,0 +1,87 @@
+//! Time zones of sessions, as MySQL and MariaDB spell them.
+
+use shedlock_core::{Error, ErrorKind};
+
+/// Reads a time zone as a session can be set to: `SYSTEM`, an offset from -13:59 to +14:00, or a
+/// name that the server knows from its tables. Returns it as the server shows it, so that the two
+/// can be compared; whether a server knows the name, it says itself.
+///
+/// # Errors
+/// `InvalidInput` for anything else; what is accepted needs no escaping in a statement.
+pub(crate) fn parse(text: &str) -> Result<String, Error> {
+    let text = text.trim();
+    let is_name = text.starts_with(|c: char| c.is_ascii_alphabetic())
+        && text.len() <= 64
+        && text
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'/' | b'_' | b'-' | b'+'));
+    match text.to_ascii_uppercase().as_str() {
+        // Servers know these by name only if their tables of zones were filled.
+        "UTC" | "GMT" | "Z" | "ETC/UTC" => Ok("+00:00".to_owned()),
+        "SYSTEM" => Ok("SYSTEM".to_owned()),
+        _ if is_name => Ok(text.to_owned()),
+        _ => offset(text).ok_or_else(|| {
+            Error::new(
+                ErrorKind::InvalidInput,
+                format!(
+                    "{text:?} is no time zone of a session: write an offset like \"+05:30\", the \
+                     server's name of a zone like \"Asia/Kolkata\", or \"SYSTEM\""
+                ),
+            )
+        }),
+    }
+}
+
+fn offset(text: &str) -> Option<String> {
+    let (is_negative, digits) = match text.split_at_checked(1)? {
+        ("+", digits) => (false, digits),
+        ("-", digits) => (true, digits),
+        _ => return None,
+    };
+    let (hours, minutes) = digits.split_once(':')?;
+    let number = |text: &str, lengths: &[usize]| {
+        let fits = lengths.contains(&text.len()) && text.bytes().all(|b| b.is_ascii_digit());
+        fits.then(|| text.parse::<u32>().ok()).flatten()
+    };
+    let (hours, minutes) = (number(hours, &[1, 2])?, number(minutes, &[2])?);
+    let total = hours * 60 + minutes;
+    let longest = if is_negative { 14 * 60 - 1 } else { 14 * 60 };
+    if minutes > 59 || total > longest {
+        return None;
+    }
+    let sign = if is_negative && total > 0 { '-' } else { '+' };
+    Some(format!("{sign}{hours:02}:{minutes:02}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn zones_are_spelt_as_the_server_does() {
+        for (text, zone) in [
+            ("+05:30", "+05:30"),
+            ("+5:30", "+05:30"),
+            ("-03:00", "-03:00"),
+            ("-00:00", "+00:00"),
+            ("+14:00", "+14:00"),
+            ("utc", "+00:00"),
+            ("system", "SYSTEM"),
+            ("Asia/Kolkata", "Asia/Kolkata"),
+            ("Etc/GMT+5", "Etc/GMT+5"),
+        ] {
+            assert_eq!(parse(text).unwrap(), zone, "{text}");
+        }
+    }
+
+    #[test]
+    fn nothing_else_gets_into_a_statement() {
+        for text in [
+            "", "05:30", "+05", "+14:01", "-14:00", "+05:60", "+005:30", "+05:3", "a'b", "a b",
+            "+05:30'", "é", "+é5:30",
+        ] {
+            let error = parse(text).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::InvalidInput, "{text:?}");
+        }
+    }
+}
