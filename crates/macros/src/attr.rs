@@ -12,7 +12,8 @@ use syn::{Expr, ExprLit, Ident, Lit, Path, Token, UnOp, parse_quote};
 use crate::duration;
 use crate::name::Name;
 
-const KEYS: &str = "`name`, `lock_at_most_for`, `lock_at_least_for`, `provider` and `crate`";
+const KEYS: &str = "`name`, `lock_at_most_for`, `lock_at_least_for`, `keep_alive`, \
+                    `max_run_time`, `provider` and `crate`";
 
 /// What the user wrote, as far as it is right.
 ///
@@ -21,21 +22,23 @@ const KEYS: &str = "`name`, `lock_at_most_for`, `lock_at_least_for`, `provider` 
 #[derive(Default)]
 pub(crate) struct Arguments {
     pub(crate) name: Option<Name>,
-    pub(crate) lock_at_most_for: Option<LockFor>,
-    pub(crate) lock_at_least_for: Option<LockFor>,
+    pub(crate) lock_at_most_for: Option<Period>,
+    pub(crate) lock_at_least_for: Option<Period>,
+    pub(crate) keep_alive: Option<Expr>,
+    pub(crate) max_run_time: Option<Period>,
     pub(crate) provider: Option<Expr>,
     pub(crate) facade: Option<Path>,
 }
 
-/// One of the two durations.
-pub(crate) enum LockFor {
+/// One of the durations.
+pub(crate) enum Period {
     /// A literal, read at compile time.
     Known(Duration, Span),
     /// Anything that turns into a `LockDuration`.
     Computed(Box<Expr>),
 }
 
-impl LockFor {
+impl Period {
     pub(crate) fn to_tokens(&self, private: &TokenStream) -> TokenStream {
         match self {
             Self::Known(duration, _) => {
@@ -88,7 +91,7 @@ impl Arguments {
                 "the lock has no name: write `#[scheduler_lock(name = \"…\")]`",
             );
         }
-        arguments.check_together(errors);
+        arguments.check_durations(errors);
         arguments
     }
 
@@ -113,26 +116,24 @@ impl Arguments {
             }
             let key = Ident::parse_any(input)?;
             let word = key.to_string();
-            if !input.peek(Token![=]) {
-                return Err(syn::Error::new(
-                    key.span(),
-                    format!("`{word}` has no value: write `{word} = …`"),
-                ));
-            }
-            input.parse::<Token![=]>()?;
-            if input.is_empty() || input.peek(Token![,]) {
-                return Err(syn::Error::new(
-                    key.span(),
-                    format!("`{word}` has no value: write `{word} = …`"),
-                ));
-            }
-            if word == "crate" {
-                let path = input.call(Path::parse_mod_style)?;
-                self.facade.get_or_insert(path);
+            let ends = |input: ParseStream<'_>| input.is_empty() || input.peek(Token![,]);
+            if word == "keep_alive" && ends(input) {
+                self.keep_alive.get_or_insert(parse_quote!(true));
+            } else if !input.peek(Token![=]) {
+                return Err(no_value(&key));
             } else {
-                let value = ungroup(input.parse()?);
-                if !seen.contains(&word) {
-                    self.take(&key, value, errors);
+                input.parse::<Token![=]>()?;
+                if ends(input) {
+                    return Err(no_value(&key));
+                }
+                if word == "crate" {
+                    let path = input.call(Path::parse_mod_style)?;
+                    self.facade.get_or_insert(path);
+                } else {
+                    let value = ungroup(input.parse()?);
+                    if !seen.contains(&word) {
+                        self.take(&key, value, errors);
+                    }
                 }
             }
             if seen.contains(&word) {
@@ -149,8 +150,10 @@ impl Arguments {
     fn take(&mut self, key: &Ident, value: Expr, errors: &mut Errors) {
         match key.to_string().as_str() {
             "name" => self.name = errors.keep(name(value)),
-            "lock_at_most_for" => self.lock_at_most_for = errors.keep(lock_for(value)),
-            "lock_at_least_for" => self.lock_at_least_for = errors.keep(lock_for(value)),
+            "lock_at_most_for" => self.lock_at_most_for = errors.keep(period(value)),
+            "lock_at_least_for" => self.lock_at_least_for = errors.keep(period(value)),
+            "keep_alive" => self.keep_alive = Some(value),
+            "max_run_time" => self.max_run_time = errors.keep(period(value)),
             "provider" => self.provider = Some(value),
             unknown => {
                 errors.add(
@@ -161,9 +164,13 @@ impl Arguments {
         }
     }
 
-    /// What can only be said of the two durations together.
-    fn check_together(&mut self, errors: &mut Errors) {
-        let Some(LockFor::Known(at_most, at_most_span)) = self.lock_at_most_for else {
+    /// What is wrong with durations that can be read, each alone and together.
+    fn check_durations(&mut self, errors: &mut Errors) {
+        if let Some(Period::Known(Duration::ZERO, span)) = self.max_run_time {
+            errors.add(span, "max_run_time is zero: the task could never run");
+            self.max_run_time = None;
+        }
+        let Some(Period::Known(at_most, at_most_span)) = self.lock_at_most_for else {
             return;
         };
         if at_most.is_zero() {
@@ -175,7 +182,7 @@ impl Arguments {
             self.lock_at_most_for = None;
             return;
         }
-        if let Some(LockFor::Known(at_least, at_least_span)) = self.lock_at_least_for
+        if let Some(Period::Known(at_least, at_least_span)) = self.lock_at_least_for
             && at_least > at_most
         {
             errors.add(
@@ -185,6 +192,11 @@ impl Arguments {
             self.lock_at_least_for = None;
         }
     }
+}
+
+fn no_value(key: &Ident) -> syn::Error {
+    let message = format!("`{key}` has no value: write `{key} = …`");
+    syn::Error::new(key.span(), message)
 }
 
 fn name(value: Expr) -> syn::Result<Name> {
@@ -201,7 +213,7 @@ fn name(value: Expr) -> syn::Result<Name> {
     }
 }
 
-fn lock_for(value: Expr) -> syn::Result<LockFor> {
+fn period(value: Expr) -> syn::Result<Period> {
     match value {
         Expr::Lit(ExprLit {
             lit: Lit::Str(text),
@@ -209,13 +221,13 @@ fn lock_for(value: Expr) -> syn::Result<LockFor> {
         }) => {
             let duration = duration::parse(&text.value());
             let duration = duration.map_err(|message| syn::Error::new(text.span(), message))?;
-            Ok(LockFor::Known(duration, text.span()))
+            Ok(Period::Known(duration, text.span()))
         }
         Expr::Lit(other) => Err(no_unit(&other)),
         Expr::Unary(unary) if matches!((&unary.op, &*unary.expr), (UnOp::Neg(_), Expr::Lit(_))) => {
             Err(no_unit(&unary))
         }
-        expression => Ok(LockFor::Computed(Box::new(expression))),
+        expression => Ok(Period::Computed(Box::new(expression))),
     }
 }
 

@@ -88,21 +88,25 @@ impl<'a> Parts<'a> {
         // A name that is missing was reported; this one only keeps the rest compiling.
         let name = arguments.name.as_ref();
         let name = name.map_or_else(|| quote!("unnamed"), |name| name.to_tokens(&private));
-        let at_most = arguments.lock_at_most_for.as_ref().map(|value| {
-            let value = value.to_tokens(&private);
-            quote!(.lock_at_most_for(#value))
+        let durations = [
+            ("lock_at_most_for", &arguments.lock_at_most_for),
+            ("lock_at_least_for", &arguments.lock_at_least_for),
+            ("max_run_time", &arguments.max_run_time),
+        ];
+        let durations = durations.iter().filter_map(|(setter, value)| {
+            let value = value.as_ref()?.to_tokens(&private);
+            let setter = Ident::new(setter, Span::mixed_site());
+            Some(quote!(.#setter(#value)))
         });
-        let at_least = arguments.lock_at_least_for.as_ref().map(|value| {
-            let value = value.to_tokens(&private);
-            quote!(.lock_at_least_for(#value))
-        });
+        let keep_alive = arguments.keep_alive.as_ref();
+        let keep_alive = keep_alive.map(|value| quote!(.keep_alive(#value)));
         let provider = arguments.provider.as_ref().map(|value| quote!(.on(#value)));
         let function = function.signature.ident.to_string();
         quote! {
             let #call = #private::Call::new(
-                #private::LockConfig::new(#name) #at_most #at_least,
+                #private::LockConfig::new(#name) #(#durations)*,
                 #private::concat!(#private::module_path!(), "::", #function),
-            ) #provider;
+            ) #keep_alive #provider;
         }
     }
 

@@ -10,7 +10,7 @@ use crate::{Error, ErrorKind, LockProvider, MemoryProvider};
 /// |---|---|---|
 /// | `postgres://…`, `postgresql://…` | PostgreSQL | `postgres` |
 /// | `mysql://…`, `mariadb://…` | MySQL, MariaDB | `mysql` |
-/// | `sqlite:path`, `sqlite://path`, `sqlite::memory:` | SQLite | `sqlite` |
+/// | `sqlite:path`, `sqlite://path` | SQLite | `sqlite` |
 /// | `memory:` | this process alone, for tests | – |
 ///
 /// What stands behind the scheme is the store's own; its provider says which options there are. A
@@ -51,22 +51,24 @@ pub async fn connect(url: &str) -> Result<Arc<dyn LockProvider>, Error> {
 
 /// The scheme in lower case, and what stands behind its colon.
 fn split(url: &str) -> Result<(String, &str), Error> {
-    let split = url.split_once(':').filter(|(scheme, rest)| {
+    let split = url
+        .split_once(':')
+        .map(|(scheme, rest)| (scheme.to_ascii_lowercase(), rest));
+    let split = split.filter(|(scheme, rest)| {
         let is_word = scheme.starts_with(|c: char| c.is_ascii_alphabetic())
             && scheme
                 .bytes()
                 .all(|b| b.is_ascii_alphanumeric() || b"+-.".contains(&b));
         // Without the slashes the word could as well be the user of `user:password@host`, which
         // belongs in no message.
-        is_word && (rest.starts_with("//") || matches!(*scheme, "sqlite" | "memory"))
+        is_word && (rest.starts_with("//") || matches!(scheme.as_str(), "sqlite" | "memory"))
     });
-    let (scheme, rest) = split.ok_or_else(|| {
+    split.ok_or_else(|| {
         invalid(
             "a store is named by a URL with a scheme, like \"postgres://user@host/database\" or \
              \"sqlite:locks.db\"; this text has none",
         )
-    })?;
-    Ok((scheme.to_ascii_lowercase(), rest))
+    })
 }
 
 fn memory(rest: &str) -> Result<Arc<dyn LockProvider>, Error> {

@@ -39,6 +39,15 @@ impl Call {
         self
     }
 
+    /// The same call with its lease extended while it runs, or not.
+    #[must_use]
+    pub fn keep_alive(mut self, wanted: bool) -> Self {
+        if wanted {
+            self.place.config = self.place.config.keep_alive();
+        }
+        self
+    }
+
     fn executor(&mut self) -> Result<Executor, Error> {
         self.executor.take().map_or_else(Executor::current, Ok)
     }

@@ -30,4 +30,7 @@ async fn empty() {}
 #[scheduler_lock(name = "a", lock_at_most_for = 5u64.pow(2))]
 async fn computed_number() {}
 
+#[scheduler_lock(name = "a", lock_at_most_for = "1m", max_run_time = "PT0S")]
+async fn never_runs() {}
+
 fn main() {}

@@ -24,6 +24,9 @@ async fn unfinished() {}
 #[scheduler_lock(name = "", lock_at_most_for = "ten", lock_atleast_for = "1m")]
 async fn all_errors_at_once() {}
 
+#[scheduler_lock(name = "a", lock_at_most_for = "10m", keep_alive = "yes")]
+async fn no_bool() {}
+
 fn main() {
     let _ = all_errors_at_once();
 }

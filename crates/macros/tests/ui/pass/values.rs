@@ -57,6 +57,12 @@ impl Jobs {
     fn blocking(self: Arc<Self>) {}
 }
 
+#[scheduler_lock(name = "a", lock_at_most_for = "1m", keep_alive, max_run_time = "2h")]
+async fn kept_alive() {}
+
+#[scheduler_lock(name = "a", lock_at_most_for = "1m", max_run_time = AT_MOST, keep_alive = long)]
+async fn perhaps_kept_alive(long: bool) {}
+
 macro_rules! job {
     ($name:literal, $at_most:literal, $with:expr) => {
         #[scheduler_lock(name = $name, lock_at_most_for = $at_most, provider = $with)]

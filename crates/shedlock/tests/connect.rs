@@ -1,0 +1,95 @@
+//! Providers from URLs: what is refused, and with which words.
+
+use shedlock::{ErrorKind, Executor, LockConfig, connect};
+
+async fn refusal(url: &str) -> String {
+    let error = connect(url).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidInput, "{error}");
+    let text = format!("{error} {error:?}");
+    assert!(!text.contains("hunter2"), "the password is shown: {text}");
+    error.message().to_owned()
+}
+
+#[tokio::test]
+async fn memory_needs_nothing() {
+    for url in ["memory:", "memory://", "MEMORY:"] {
+        let executor = Executor::new(connect(url).await.unwrap());
+        let config = LockConfig::new("a").lock_at_most_for("1m");
+        assert!(
+            executor
+                .execute(&config, async {})
+                .await
+                .unwrap()
+                .is_executed()
+        );
+    }
+    assert!(
+        refusal("memory://hunter2")
+            .await
+            .contains("write \"memory:\"")
+    );
+}
+
+#[tokio::test]
+async fn an_unknown_scheme_lists_the_known_ones() {
+    let message = refusal("oracle://scott:hunter2@db/locks").await;
+    for known in [
+        "\"oracle\"",
+        "postgres",
+        "postgresql",
+        "mysql",
+        "mariadb",
+        "sqlite",
+        "memory",
+    ] {
+        assert!(message.contains(known), "{message}");
+    }
+}
+
+#[tokio::test]
+async fn a_text_without_a_scheme_is_not_repeated() {
+    for text in [
+        "",
+        "hunter2",
+        "hunter2:",
+        "scott:hunter2@db/locks",
+        "hunter2:scott@db",
+        "hunter2 ://db",
+        "://hunter2",
+        "1hunter2://db",
+    ] {
+        let message = refusal(text).await;
+        assert!(message.contains("this text has none"), "{text}: {message}");
+    }
+}
+
+#[cfg(not(feature = "postgres"))]
+#[tokio::test]
+async fn a_feature_that_is_off_is_named() {
+    for scheme in ["postgres", "postgresql"] {
+        let message = refusal(&format!("{scheme}://scott:hunter2@db/locks")).await;
+        assert!(message.contains("--features postgres"), "{message}");
+    }
+}
+
+#[cfg(not(feature = "mysql"))]
+#[tokio::test]
+async fn the_feature_of_mysql_and_mariadb_is_one() {
+    for scheme in ["mysql", "mariadb"] {
+        let message = refusal(&format!("{scheme}://scott:hunter2@db/locks")).await;
+        assert!(message.contains("--features mysql"), "{message}");
+    }
+}
+
+#[cfg(not(feature = "sqlite"))]
+#[tokio::test]
+async fn the_feature_of_sqlite_is_named() {
+    for url in [
+        "sqlite:hunter2.db",
+        "sqlite://hunter2.db",
+        "sqlite::memory:",
+    ] {
+        let message = refusal(url).await;
+        assert!(message.contains("--features sqlite"), "{message}");
+    }
+}

@@ -1,0 +1,210 @@
+//! What the tests of the attribute share.
+#![allow(dead_code, reason = "each test file uses a part")]
+
+use std::io;
+use std::sync::{Arc, Mutex};
+
+use shedlock::{
+    Attempt, AttemptRequest, BoxFuture, Capabilities, Error, ErrorKind, Event, Executor,
+    ExtendRequest, Extension, ForceUnlock, ForceUnlockRequest, Lease, ListRequest, Listener,
+    LockConfig, LockName, LockProvider, LockRecord, ManualClock, MemoryProvider, ProviderIdentity,
+    Unlock, UnlockRequest,
+};
+use tracing::subscriber::DefaultGuard;
+use tracing_subscriber::fmt::MakeWriter;
+
+/// What this thread logs, as text.
+#[derive(Clone, Default)]
+pub(crate) struct Log(Arc<Mutex<Vec<u8>>>);
+
+impl Log {
+    /// Starts to keep what this thread logs, until the guard goes.
+    pub(crate) fn start() -> (Self, DefaultGuard) {
+        let log = Self::default();
+        let subscriber = tracing_subscriber::fmt()
+            .with_writer(log.clone())
+            .with_ansi(false)
+            .with_max_level(tracing::Level::ERROR)
+            .finish();
+        (log, tracing::subscriber::set_default(subscriber))
+    }
+
+    pub(crate) fn text(&self) -> String {
+        String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
+    }
+
+    #[track_caller]
+    pub(crate) fn assert_one_error_with(&self, parts: &[&str]) {
+        let text = self.text();
+        assert_eq!(text.matches("ERROR").count(), 1, "{text}");
+        for part in parts {
+            assert!(text.contains(part), "{part:?} is missing in: {text}");
+        }
+    }
+}
+
+impl io::Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl<'a> MakeWriter<'a> for Log {
+    type Writer = Self;
+
+    fn make_writer(&'a self) -> Self {
+        self.clone()
+    }
+}
+
+/// The events that an executor sends, by their names.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Heard(Arc<Mutex<Vec<&'static str>>>);
+
+impl Heard {
+    pub(crate) fn events(&self) -> Vec<&'static str> {
+        self.0.lock().unwrap().clone()
+    }
+}
+
+impl Listener for Heard {
+    fn on_event(&self, event: &Event<'_>) {
+        self.0.lock().unwrap().push(match event {
+            Event::Attempt { .. } => "attempt",
+            Event::Acquired { .. } => "acquired",
+            Event::Skipped { .. } => "skipped",
+            Event::TaskStarted { .. } => "started",
+            Event::TaskFinished { .. } => "finished",
+            Event::Lost { .. } => "lost",
+            Event::Unlocked { .. } => "unlocked",
+            Event::StoreError { .. } => "store error",
+            _ => "other",
+        });
+    }
+}
+
+/// A store in memory on a clock that is moved by hand, and an executor over it.
+#[derive(Clone)]
+pub(crate) struct Store {
+    pub(crate) clock: ManualClock,
+    pub(crate) provider: Arc<MemoryProvider>,
+    pub(crate) executor: Executor,
+    pub(crate) heard: Heard,
+}
+
+impl Store {
+    pub(crate) fn new() -> Self {
+        let clock = ManualClock::new();
+        let provider = Arc::new(MemoryProvider::with_clock(Arc::new(clock.clone())));
+        let heard = Heard::default();
+        let executor = Executor::new(provider.clone())
+            .with_clock(Arc::new(clock.clone()))
+            .with_listener(Arc::new(heard.clone()));
+        Self {
+            clock,
+            provider,
+            executor,
+            heard,
+        }
+    }
+
+    /// Takes the lock of this name for somebody else.
+    pub(crate) async fn hold(&self, name: &str) {
+        let request = LockConfig::new(name)
+            .lock_at_most_for("1h")
+            .resolve(&[])
+            .unwrap();
+        let attempt = self.provider.attempt(&request).await.unwrap();
+        assert!(attempt.acquired().is_some(), "{name} was free");
+    }
+
+    pub(crate) async fn record(&self, name: &str) -> Option<LockRecord> {
+        let name = LockName::new(name).unwrap();
+        self.provider.inspect(&name).await.unwrap()
+    }
+
+    /// All names that were ever locked.
+    pub(crate) async fn names(&self) -> Vec<String> {
+        let records = self.provider.list(&ListRequest::new()).await.unwrap();
+        records.iter().map(|r| r.name.as_str().to_owned()).collect()
+    }
+}
+
+/// A store that cannot be reached.
+#[derive(Clone, Debug)]
+pub(crate) struct Broken(ProviderIdentity);
+
+impl Broken {
+    pub(crate) fn new() -> Arc<dyn LockProvider> {
+        Arc::new(Self(ProviderIdentity::unique()))
+    }
+
+    fn fail<T>() -> BoxFuture<'static, Result<T, Error>> {
+        Box::pin(async {
+            Err(Error::new(ErrorKind::Unavailable, "connection refused")
+                .with_source("os error 111"))
+        })
+    }
+}
+
+impl LockProvider for Broken {
+    fn attempt<'a>(&'a self, _: &'a AttemptRequest) -> BoxFuture<'a, Result<Attempt, Error>> {
+        Self::fail()
+    }
+
+    fn withdraw<'a>(&'a self, _: &'a AttemptRequest) -> BoxFuture<'a, Result<bool, Error>> {
+        Self::fail()
+    }
+
+    fn extend<'a>(
+        &'a self,
+        _: &'a Lease,
+        _: &'a ExtendRequest,
+    ) -> BoxFuture<'a, Result<Extension, Error>> {
+        Self::fail()
+    }
+
+    fn unlock<'a>(
+        &'a self,
+        _: &'a Lease,
+        _: &'a UnlockRequest,
+    ) -> BoxFuture<'a, Result<Unlock, Error>> {
+        Self::fail()
+    }
+
+    fn inspect<'a>(&'a self, _: &'a LockName) -> BoxFuture<'a, Result<Option<LockRecord>, Error>> {
+        Self::fail()
+    }
+
+    fn list<'a>(&'a self, _: &'a ListRequest) -> BoxFuture<'a, Result<Vec<LockRecord>, Error>> {
+        Self::fail()
+    }
+
+    fn force_unlock<'a>(
+        &'a self,
+        _: &'a ForceUnlockRequest,
+    ) -> BoxFuture<'a, Result<ForceUnlock, Error>> {
+        Self::fail()
+    }
+
+    fn check(&self) -> BoxFuture<'_, Result<(), Error>> {
+        Self::fail()
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities::new(shedlock::ClockSource::Store)
+    }
+
+    fn identity(&self) -> ProviderIdentity {
+        self.0.clone()
+    }
+
+    fn store(&self) -> &str {
+        "broken"
+    }
+}
