@@ -11,7 +11,7 @@ use crate::current::CurrentLock;
 use crate::runtime::{Context, Ended, Granted, Held, KeepAlive, ReleaseOnDrop, acquire, guard};
 use crate::{
     Acquisition, Error, ErrorKind, Event, HeldLock, Listener, LockConfig, LockDefaults, LockName,
-    LockProvider, LostPolicy, Outcome, Release, current_provider,
+    LockProvider, LostPolicy, Outcome, Release, UnlockRequest, current_provider,
 };
 
 /// Runs tasks under locks of one provider.
@@ -333,7 +333,7 @@ impl<T> Concluded<T> {
 pub(crate) async fn conclude<T>(held: &Arc<Held>, ended: Ended<T>) -> Concluded<T> {
     // A deadline that passed while the last poll ran: the value is there, and it was late.
     let lost = held.lost();
-    let release = held.release().await;
+    let release = held.release(&UnlockRequest::new()).await;
     let value = match ended {
         Ended::Panicked(panic) => return Concluded::Panicked(panic),
         Ended::Cancelled(reason) => {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use crate::runtime::{Held, KeepAlive, ReleaseOnDrop};
-use crate::{Error, ExtendRequest, Lease, LockName, Owner, Release, Skip, Slot};
+use crate::{Error, ExtendRequest, Lease, LockName, Owner, Release, Skip, Slot, UnlockRequest};
 
 /// The answer to [`Executor::lock`](crate::Executor::lock).
 #[derive(Debug)]
@@ -105,13 +105,18 @@ impl HeldLock {
     /// A failing store is asked again while the lease lasts. Dropped before it is done, the unlock
     /// may or may not have reached the store; the lock is free when lock_at_most_for is over.
     pub async fn unlock(self) -> Release {
+        self.unlock_with(&UnlockRequest::new()).await
+    }
+
+    /// Gives the lock back as the request says; otherwise as [`unlock`](Self::unlock).
+    pub async fn unlock_with(self, request: &UnlockRequest) -> Release {
         let Self {
             held,
             keep_alive,
             release,
         } = self;
         drop(keep_alive);
-        let released = held.release().await;
+        let released = held.release(request).await;
         release.defuse();
         released
     }

@@ -50,7 +50,7 @@ pub use outcome::Outcome;
 pub use owner::Owner;
 pub use provider::LockProvider;
 pub use record::{LockRecord, LockState};
-pub use request::{AttemptRequest, ExtendRequest, ForceUnlockRequest, ListRequest};
+pub use request::{AttemptRequest, ExtendRequest, ForceUnlockRequest, ListRequest, UnlockRequest};
 pub use runtime::{LostPolicy, LostReason, Release};
 pub use scope::{current_provider, set_global_provider, with_provider, with_provider_blocking};
 pub use slot::Slot;

@@ -11,6 +11,7 @@ use crate::{
     Attempt, AttemptRequest, BoxFuture, Capabilities, ClockSource, Error, ErrorKind, ExtendRequest,
     Extension, ForceUnlock, ForceUnlockRequest, Lease, ListRequest, LockDefaults, LockName,
     LockProvider, LockRecord, Migration, Owner, ProviderIdentity, Skip, SkipReason, Slot, Unlock,
+    UnlockRequest,
 };
 
 /// The whole contract over a map in memory.
@@ -354,9 +355,17 @@ impl LockProvider for MemoryProvider {
         Box::pin(async move { self.try_extend(lease, request).map_err(|e| self.context(e)) })
     }
 
-    fn unlock<'a>(&'a self, lease: &'a Lease) -> BoxFuture<'a, Result<Unlock, Error>> {
+    fn unlock<'a>(
+        &'a self,
+        lease: &'a Lease,
+        request: &'a UnlockRequest,
+    ) -> BoxFuture<'a, Result<Unlock, Error>> {
         Box::pin(async move {
-            let ended = self.end(lease.name(), lease.owner(), lease.lock_at_least_for())?;
+            let ended = self.end(
+                lease.name(),
+                lease.owner(),
+                request.at_least_of(lease.lock_at_least_for()),
+            )?;
             Ok(match ended {
                 Ended::Now | Ended::Before => Unlock::Unlocked,
                 Ended::Lost => Unlock::Lost,

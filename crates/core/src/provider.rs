@@ -5,7 +5,7 @@ use std::fmt;
 use crate::{
     Attempt, AttemptRequest, BoxFuture, Capabilities, Error, ErrorKind, ExtendRequest, Extension,
     ForceUnlock, ForceUnlockRequest, Lease, ListRequest, LockDefaults, LockName, LockRecord,
-    Migration, ProviderIdentity, Unlock,
+    Migration, ProviderIdentity, Unlock, UnlockRequest,
 };
 
 /// The lock contract over one store: what a store author implements, and the conformance kit
@@ -49,7 +49,11 @@ pub trait LockProvider: fmt::Debug + Send + Sync + 'static {
     ///
     /// Asked again after an answer was lost, it answers unlocked as long as the record shows who
     /// unlocked it.
-    fn unlock<'a>(&'a self, lease: &'a Lease) -> BoxFuture<'a, Result<Unlock, Error>>;
+    fn unlock<'a>(
+        &'a self,
+        lease: &'a Lease,
+        request: &'a UnlockRequest,
+    ) -> BoxFuture<'a, Result<Unlock, Error>>;
 
     /// The record of one lock; `None` where there is none.
     fn inspect<'a>(

@@ -146,6 +146,36 @@ impl ExtendRequest {
     }
 }
 
+/// The end of a lease, as its holder asks for it. More can be said in later versions.
+#[derive(Clone, Debug, Default)]
+#[must_use]
+pub struct UnlockRequest {
+    ignores_at_least: bool,
+}
+
+impl UnlockRequest {
+    /// Free at acquisition + at-least, or at once where that is over.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Free at once, whatever at-least says: for a task that never came to run, so that another
+    /// replica can try.
+    pub fn ignoring_at_least(mut self) -> Self {
+        self.ignores_at_least = true;
+        self
+    }
+
+    /// The at-least to honour for a lease that has `lock_at_least_for`.
+    pub fn at_least_of(&self, lock_at_least_for: Duration) -> Duration {
+        if self.ignores_at_least {
+            Duration::ZERO
+        } else {
+            lock_at_least_for
+        }
+    }
+}
+
 /// Which locks to list: in the order of their names, a page at a time.
 #[derive(Clone, Debug, Default)]
 #[must_use]

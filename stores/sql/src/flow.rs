@@ -211,8 +211,11 @@ impl<B: Backend> Flow<B> {
         let mut values = self.values(lease.name());
         values.owner = lease.owner().as_str();
         values.released = &released;
-        values.at_least =
-            self.micros("lock_at_least_for", request.at_least_of(lease.lock_at_least_for()), &plan.shape)?;
+        values.at_least = self.micros(
+            "lock_at_least_for",
+            request.at_least_of(lease.lock_at_least_for()),
+            &plan.shape,
+        )?;
         let reply = self
             .run(Step::Unlock, &values)
             .await

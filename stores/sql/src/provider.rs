@@ -32,9 +32,10 @@ macro_rules! provider {
             fn unlock<'a>(
                 &'a self,
                 lease: &'a shedlock_core::Lease,
+                request: &'a shedlock_core::UnlockRequest,
             ) -> shedlock_core::BoxFuture<'a, Result<shedlock_core::Unlock, shedlock_core::Error>>
             {
-                Box::pin(self.flow.unlock(lease))
+                Box::pin(self.flow.unlock(lease, request))
             }
 
             fn inspect<'a>(

@@ -11,7 +11,7 @@ use super::{Context, LostReason, Release};
 use crate::clock::Moment;
 use crate::{
     Error, ErrorKind, Event, ExtendRequest, Extension, Lease, LockName, Owner, ProviderIdentity,
-    Slot, Unlock,
+    Slot, Unlock, UnlockRequest,
 };
 
 /// The state that the task, its handles and its release share.
@@ -265,7 +265,7 @@ impl Held {
     }
 
     /// Unlocks in the store, asking again while the store fails and the lease still runs.
-    pub(crate) async fn unlock(&self) -> Release {
+    pub(crate) async fn unlock(&self, request: &UnlockRequest) -> Release {
         const LONGEST_PAUSE: Duration = Duration::from_secs(1);
         let _one_at_a_time = self.asking.lock().await;
         let clock = &*self.context.clock;
@@ -273,7 +273,7 @@ impl Held {
         let mut pause = Duration::from_millis(50);
         let mut unknown = false;
         loop {
-            let call = self.context.provider.unlock(&lease);
+            let call = self.context.provider.unlock(&lease, request);
             let error = match bounded(clock, self.context.store_timeout, call).await {
                 Ok(Unlock::Unlocked) => return Release::Released,
                 // An unlock whose answer was lost, asked again while the lease cannot have ended by

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{Held, LostReason};
-use crate::{Error, Event};
+use crate::{Error, Event, UnlockRequest};
 
 /// How the lock was given back after its task.
 #[derive(Debug)]
@@ -21,15 +21,15 @@ pub enum Release {
 
 impl Held {
     /// Gives the lock back, once; logs what went wrong.
-    pub(crate) async fn release(&self) -> Release {
+    pub(crate) async fn release(&self, request: &UnlockRequest) -> Release {
         if !self.claim_release() {
             return Release::Released;
         }
-        self.give_back().await
+        self.give_back(request).await
     }
 
-    async fn give_back(&self) -> Release {
-        let release = self.unlock().await;
+    async fn give_back(&self, request: &UnlockRequest) -> Release {
+        let release = self.unlock(request).await;
         self.set_given_back();
         match &release {
             Release::Released | Release::Reentrant => {
@@ -74,7 +74,7 @@ impl Drop for ReleaseOnDrop {
                 tracing::debug!(lock = held.name().as_str(), "dropped: unlocking behind");
                 // Also where a release was begun and dropped: an unlock may be asked for twice.
                 held.claim_release();
-                runtime.spawn(async move { held.give_back().await });
+                runtime.spawn(async move { held.give_back(&UnlockRequest::new()).await });
             }
             Err(_) => tracing::warn!(
                 lock = held.name().as_str(),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::{
     Attempt, AttemptRequest, BoxFuture, Capabilities, Error, ExtendRequest, Extension, ForceUnlock,
     ForceUnlockRequest, Lease, ListRequest, LockDefaults, LockName, LockProvider, LockRecord,
-    Migration, ProviderIdentity, Unlock,
+    Migration, ProviderIdentity, Unlock, UnlockRequest,
 };
 
 /// Puts the same text before every name, so that teams can share one store.
@@ -94,10 +94,14 @@ impl LockProvider for PrefixProvider {
         })
     }
 
-    fn unlock<'a>(&'a self, lease: &'a Lease) -> BoxFuture<'a, Result<Unlock, Error>> {
+    fn unlock<'a>(
+        &'a self,
+        lease: &'a Lease,
+        request: &'a UnlockRequest,
+    ) -> BoxFuture<'a, Result<Unlock, Error>> {
         Box::pin(async move {
             let inner = lease.clone().with_name(self.inside(lease.name())?);
-            self.inner.unlock(&inner).await
+            self.inner.unlock(&inner, request).await
         })
     }
 

@@ -10,7 +10,7 @@ use tokio::sync::OnceCell;
 use crate::{
     Attempt, AttemptRequest, BoxFuture, Capabilities, Error, ErrorKind, ExtendRequest, Extension,
     ForceUnlock, ForceUnlockRequest, Lease, ListRequest, LockName, LockProvider, LockRecord, Owner,
-    ProviderIdentity, Unlock,
+    ProviderIdentity, Unlock, UnlockRequest,
 };
 
 /// Says which tenant a lock belongs to, and makes the provider of a tenant.
@@ -167,10 +167,14 @@ impl LockProvider for TenantProvider {
         })
     }
 
-    fn unlock<'a>(&'a self, lease: &'a Lease) -> BoxFuture<'a, Result<Unlock, Error>> {
+    fn unlock<'a>(
+        &'a self,
+        lease: &'a Lease,
+        request: &'a UnlockRequest,
+    ) -> BoxFuture<'a, Result<Unlock, Error>> {
         Box::pin(async move {
             let (provider, inner) = unrouted(lease)?;
-            provider.unlock(&inner).await
+            provider.unlock(&inner, request).await
         })
     }
 

@@ -8,7 +8,7 @@ use crate::clock::{Clock, Moment, SystemClock};
 use crate::{
     Attempt, AttemptRequest, BoxFuture, Capabilities, Error, ExtendRequest, Extension, ForceUnlock,
     ForceUnlockRequest, Lease, ListRequest, LockDefaults, LockName, LockProvider, LockRecord,
-    Migration, Owner, ProviderIdentity, Unlock,
+    Migration, Owner, ProviderIdentity, Unlock, UnlockRequest,
 };
 
 /// Lists the leases that were taken through it and still run: for a health page, or to give back
@@ -126,9 +126,13 @@ impl LockProvider for TrackingProvider {
         })
     }
 
-    fn unlock<'a>(&'a self, lease: &'a Lease) -> BoxFuture<'a, Result<Unlock, Error>> {
+    fn unlock<'a>(
+        &'a self,
+        lease: &'a Lease,
+        request: &'a UnlockRequest,
+    ) -> BoxFuture<'a, Result<Unlock, Error>> {
         Box::pin(async move {
-            let answer = self.inner.unlock(lease).await?;
+            let answer = self.inner.unlock(lease, request).await?;
             self.forget(lease.owner());
             Ok(answer)
         })

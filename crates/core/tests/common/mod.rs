@@ -17,7 +17,7 @@ use shedlock_core::{
     Attempt, AttemptRequest, BoxFuture, Capabilities, Error, ErrorKind, Event, Executor,
     ExtendRequest, Extension, ForceUnlock, ForceUnlockRequest, Lease, ListRequest, Listener,
     LockConfig, LockName, LockProvider, LockRecord, LockState, ManualClock, MemoryProvider,
-    ProviderIdentity, Unlock,
+    ProviderIdentity, Unlock, UnlockRequest,
 };
 
 /// How the next call fails.
@@ -108,8 +108,12 @@ impl LockProvider for Faulty {
     ) -> BoxFuture<'a, Result<Extension, Error>> {
         Box::pin(self.faulty("extend", self.store.extend(lease, request)))
     }
-    fn unlock<'a>(&'a self, lease: &'a Lease) -> BoxFuture<'a, Result<Unlock, Error>> {
-        Box::pin(self.faulty("unlock", self.store.unlock(lease)))
+    fn unlock<'a>(
+        &'a self,
+        lease: &'a Lease,
+        request: &'a UnlockRequest,
+    ) -> BoxFuture<'a, Result<Unlock, Error>> {
+        Box::pin(self.faulty("unlock", self.store.unlock(lease, request)))
     }
     fn inspect<'a>(
         &'a self,
