@@ -9,9 +9,10 @@ use std::time::Duration;
 use crate::clock::Clock;
 use crate::current::CurrentLock;
 use crate::runtime::{Context, Ended, Granted, Held, KeepAlive, ReleaseOnDrop, acquire, guard};
+use crate::scope::current_executor;
 use crate::{
     Acquisition, Error, ErrorKind, Event, HeldLock, Listener, LockConfig, LockDefaults, LockName,
-    LockProvider, LostPolicy, Outcome, Release, UnlockRequest, current_provider,
+    LockProvider, LostPolicy, Outcome, Release, UnlockRequest,
 };
 
 /// Runs tasks under locks of one provider.
@@ -58,14 +59,15 @@ impl Executor {
         Self(Arc::new(Context::new(provider)))
     }
 
-    /// An executor over the provider that applies here: the scoped one
-    /// ([`with_provider`](crate::with_provider)), else the one set once for the process
-    /// ([`set_global_provider`](crate::set_global_provider)).
+    /// The executor that applies here: the scoped one ([`with_executor`](crate::with_executor),
+    /// [`with_provider`](crate::with_provider)), else the one set once for the process
+    /// ([`set_global_executor`](crate::set_global_executor),
+    /// [`set_global_provider`](crate::set_global_provider)).
     ///
     /// # Errors
     /// `Configuration` where there is neither.
     pub fn current() -> Result<Self, Error> {
-        current_provider().map(Self::new)
+        current_executor()
     }
 
     /// Sets durations and an owner prefix for locks that set none; they win over the provider's.

@@ -52,7 +52,10 @@ pub use provider::LockProvider;
 pub use record::{LockRecord, LockState};
 pub use request::{AttemptRequest, ExtendRequest, ForceUnlockRequest, ListRequest, UnlockRequest};
 pub use runtime::{LostPolicy, LostReason, Release};
-pub use scope::{current_provider, set_global_provider, with_provider, with_provider_blocking};
+pub use scope::{
+    current_provider, set_global_executor, set_global_provider, with_executor,
+    with_executor_blocking, with_provider, with_provider_blocking,
+};
 pub use slot::Slot;
 pub use wrappers::{PrefixProvider, TenantProvider, TenantRouter, TrackingProvider};
 

@@ -1,22 +1,31 @@
-//! The provider that is used where none is named.
+//! What is used where no provider is named.
 
 use std::future::Future;
 use std::sync::{Arc, OnceLock};
 
-use crate::{Error, ErrorKind, LockProvider};
+use crate::{Error, ErrorKind, Executor, LockProvider};
 
 tokio::task_local! {
-    static SCOPED: Arc<dyn LockProvider>;
+    static SCOPED: Executor;
 }
 
-static GLOBAL: OnceLock<Arc<dyn LockProvider>> = OnceLock::new();
+static GLOBAL: OnceLock<Executor> = OnceLock::new();
 
 /// Sets the provider of the process: what attributes use that name none.
 ///
 /// # Errors
 /// `Configuration` when one is set already; that one stays.
 pub fn set_global_provider(provider: Arc<dyn LockProvider>) -> Result<(), Error> {
-    GLOBAL.set(provider).map_err(|_| {
+    set_global_executor(Executor::new(provider))
+}
+
+/// Sets the provider of the process together with defaults, listener and the rest of what an
+/// executor is told.
+///
+/// # Errors
+/// As [`set_global_provider`].
+pub fn set_global_executor(executor: Executor) -> Result<(), Error> {
+    GLOBAL.set(executor).map_err(|_| {
         Error::new(
             ErrorKind::Configuration,
             "the provider of this process is already set: set it once, at the start; \
@@ -40,12 +49,22 @@ pub fn set_global_provider(provider: Arc<dyn LockProvider>) -> Result<(), Error>
 /// # Ok::<(), shedlock_core::Error>(()) }).unwrap();
 /// ```
 pub async fn with_provider<F: Future>(provider: Arc<dyn LockProvider>, future: F) -> F::Output {
-    SCOPED.scope(provider, future).await
+    with_executor(Executor::new(provider), future).await
+}
+
+/// Runs the future with this executor in place of the process's.
+pub async fn with_executor<F: Future>(executor: Executor, future: F) -> F::Output {
+    SCOPED.scope(executor, future).await
 }
 
 /// Runs the closure on this thread with this provider in place of the process's.
 pub fn with_provider_blocking<R>(provider: Arc<dyn LockProvider>, run: impl FnOnce() -> R) -> R {
-    SCOPED.sync_scope(provider, run)
+    with_executor_blocking(Executor::new(provider), run)
+}
+
+/// Runs the closure on this thread with this executor in place of the process's.
+pub fn with_executor_blocking<R>(executor: Executor, run: impl FnOnce() -> R) -> R {
+    SCOPED.sync_scope(executor, run)
 }
 
 /// The provider that applies here: the scoped one, else the process's.
@@ -53,15 +72,19 @@ pub fn with_provider_blocking<R>(provider: Arc<dyn LockProvider>, run: impl FnOn
 /// # Errors
 /// `Configuration` where there is neither.
 pub fn current_provider() -> Result<Arc<dyn LockProvider>, Error> {
+    current_executor().map(|executor| executor.provider().clone())
+}
+
+pub(crate) fn current_executor() -> Result<Executor, Error> {
     SCOPED
-        .try_with(Arc::clone)
+        .try_with(Executor::clone)
         .ok()
         .or_else(|| GLOBAL.get().cloned())
         .ok_or_else(|| {
             Error::new(
                 ErrorKind::Configuration,
                 "no lock provider is set: call set_global_provider at the start of the program, \
-                 or name one in the attribute",
+             or name one in the attribute",
             )
         })
 }
