@@ -1,4 +1,5 @@
 //! The attribute on async functions, over a store in memory.
+#![allow(clippy::unwrap_used, reason = "a test fails there, and says where")]
 #![cfg(feature = "macros")]
 
 mod support;
@@ -9,7 +10,7 @@ use std::time::Duration;
 use shedlock::{
     Error, ErrorKind, Executor, LockProvider, LockState, Outcome, SkipReason, scheduler_lock,
 };
-use support::{Broken, Heard, Log, Store};
+use support::{Heard, Log, Store, broken};
 
 #[scheduler_lock(name = "job", lock_at_most_for = "1m", provider = executor)]
 async fn nothing(executor: &Executor, runs: &mut u32) {
@@ -99,7 +100,7 @@ async fn a_held_lock_skips() {
 
 #[tokio::test]
 async fn a_store_error_is_returned_where_the_type_has_a_place_for_it() {
-    let executor = &Executor::new(Broken::new());
+    let executor = &Executor::new(broken());
     let (log, _guard) = Log::start();
     for error in [
         result(executor, "1").await.unwrap_err(),
@@ -117,7 +118,7 @@ async fn a_store_error_is_returned_where_the_type_has_a_place_for_it() {
 #[tokio::test]
 async fn a_store_error_is_logged_and_heard_of_where_it_has_none() {
     let heard = Heard::default();
-    let executor = &Executor::new(Broken::new()).with_listener(Arc::new(heard.clone()));
+    let executor = &Executor::new(broken()).with_listener(Arc::new(heard.clone()));
     let expected = [
         "lock=\"job\"",
         "function=\"attribute_async::",

@@ -1,4 +1,5 @@
 //! The attribute on blocking functions, over a store in memory.
+#![allow(clippy::unwrap_used, reason = "a test fails there, and says where")]
 #![cfg(feature = "macros")]
 
 mod support;
@@ -6,7 +7,7 @@ mod support;
 use std::time::Duration;
 
 use shedlock::{Error, ErrorKind, Executor, Outcome, blocking, scheduler_lock};
-use support::{Broken, Log, Store};
+use support::{Log, Store, broken};
 
 #[scheduler_lock(name = "job", lock_at_most_for = "1m", provider = executor)]
 fn nothing(executor: &Executor, runs: &mut u32) {
@@ -49,7 +50,7 @@ fn a_free_lock_is_taken_and_a_held_one_skips() {
 
 #[test]
 fn a_store_error_is_returned_or_logged() {
-    let executor = &Executor::new(Broken::new());
+    let executor = &Executor::new(broken());
     let error = outcome(executor, 1).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unavailable);
     let (log, _guard) = Log::start();

@@ -1,4 +1,5 @@
 //! Providers from URLs: what is refused, and with which words.
+#![allow(clippy::unwrap_used, reason = "a test fails there, and says where")]
 
 use shedlock::{ErrorKind, Executor, LockConfig, connect};
 

@@ -1,5 +1,6 @@
 //! The attribute without a provider, in a process that has set one: alone in its file, since there
 //! is one global provider a process.
+#![allow(clippy::unwrap_used, reason = "a test fails there, and says where")]
 #![cfg(feature = "macros")]
 
 mod support;

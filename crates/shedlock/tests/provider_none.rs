@@ -1,4 +1,5 @@
 //! The attribute without a provider, in a process that has set none.
+#![allow(clippy::unwrap_used, reason = "a test fails there, and says where")]
 #![cfg(feature = "macros")]
 
 mod support;

@@ -137,13 +137,13 @@ impl Store {
 
 /// A store that cannot be reached.
 #[derive(Clone, Debug)]
-pub(crate) struct Broken(ProviderIdentity);
+struct Broken(ProviderIdentity);
+
+pub(crate) fn broken() -> Arc<dyn LockProvider> {
+    Arc::new(Broken(ProviderIdentity::unique()))
+}
 
 impl Broken {
-    pub(crate) fn new() -> Arc<dyn LockProvider> {
-        Arc::new(Self(ProviderIdentity::unique()))
-    }
-
     fn fail<T>() -> BoxFuture<'static, Result<T, Error>> {
         Box::pin(async {
             Err(Error::new(ErrorKind::Unavailable, "connection refused")
