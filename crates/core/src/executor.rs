@@ -366,7 +366,9 @@ pub(crate) fn run_blocking<T>(
 ) -> Result<T, Box<dyn Any + Send>> {
     let running = Running::start(held.context(), held.name());
     let current = CurrentLock::of(held.clone());
-    let ran = current.enter(|| catch_unwind(AssertUnwindSafe(task)));
+    let ran = held
+        .span()
+        .in_scope(|| current.enter(|| catch_unwind(AssertUnwindSafe(task))));
     running.finished();
     ran
 }

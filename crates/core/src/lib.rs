@@ -17,6 +17,8 @@ mod identity;
 mod lease;
 mod listener;
 mod memory;
+#[cfg(feature = "metrics")]
+mod metrics_listener;
 mod name;
 mod outcome;
 mod owner;
@@ -45,6 +47,8 @@ pub use identity::ProviderIdentity;
 pub use lease::Lease;
 pub use listener::{Event, Listener};
 pub use memory::MemoryProvider;
+#[cfg(feature = "metrics")]
+pub use metrics_listener::MetricsListener;
 pub use name::LockName;
 pub use outcome::Outcome;
 pub use owner::Owner;

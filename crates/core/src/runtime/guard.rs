@@ -25,6 +25,7 @@ pub(crate) enum Ended<T> {
 /// the task again; a timer ends a task that nothing else wakes.
 pub(crate) async fn guard<F: Future>(held: &Arc<Held>, task: F) -> Ended<F::Output> {
     let current = CurrentLock::of(held.clone());
+    let span = held.span();
     let cancels = held.context().lost_policy == LostPolicy::Cancel;
     let mut task = pin!(Some(task));
     let mut timer = Timer::default();
@@ -35,7 +36,7 @@ pub(crate) async fn guard<F: Future>(held: &Arc<Held>, task: F) -> Ended<F::Outp
             {
                 // Dropped inside the scope: its destructors may ask for the current lock.
                 let dropped = catch_unwind(AssertUnwindSafe(|| {
-                    current.enter(|| task.as_mut().set(None))
+                    span.in_scope(|| current.enter(|| task.as_mut().set(None)))
                 }));
                 return Poll::Ready(match dropped {
                     Ok(()) => Ended::Cancelled(reason),
@@ -45,7 +46,9 @@ pub(crate) async fn guard<F: Future>(held: &Arc<Held>, task: F) -> Ended<F::Outp
             let Some(running) = task.as_mut().as_pin_mut() else {
                 unreachable!("polled after its end")
             };
-            let polled = catch_unwind(AssertUnwindSafe(|| current.enter(|| running.poll(context))));
+            let polled = catch_unwind(AssertUnwindSafe(|| {
+                span.in_scope(|| current.enter(|| running.poll(context)))
+            }));
             match polled {
                 Ok(Poll::Ready(value)) => return Poll::Ready(Ended::Finished(value)),
                 Err(panic) => return Poll::Ready(Ended::Panicked(panic)),

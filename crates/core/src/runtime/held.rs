@@ -97,6 +97,17 @@ impl Held {
         self.state().lease.locked_until()
     }
 
+    /// The span that a task runs in.
+    pub(crate) fn span(&self) -> tracing::Span {
+        tracing::info_span!(
+            "shedlock",
+            lock = self.name.as_str(),
+            owner = self.owner.as_str(),
+            token = self.fencing_token,
+            slot = self.slot.map(tracing::field::display),
+        )
+    }
+
     /// When the lease ends for us.
     pub(crate) fn deadline(&self) -> Moment {
         self.state().deadline

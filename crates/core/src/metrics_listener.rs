@@ -1,0 +1,64 @@
+//! Meters under ShedLock's names.
+
+use ::metrics::{Counter, counter, gauge, histogram};
+
+use crate::{Event, Listener, SkipReason};
+
+/// Counts what happens to locks, through the `metrics` facade: install the recorder of your
+/// choice (Prometheus, statsd) and hand this to
+/// [`Executor::with_listener`](crate::Executor::with_listener).
+///
+/// | meter | kind | counts |
+/// |---|---|---|
+/// | `shedlock.lock.attempts` | counter | attempts; not reentrant runs |
+/// | `shedlock.lock.acquired` | counter | locks taken |
+/// | `shedlock.lock.not.acquired` | counter | skips, for whatever reason |
+/// | `shedlock.execution.duration` | histogram, seconds | each task that ended, however |
+/// | `shedlock.execution.active` | gauge | tasks that run |
+/// | `shedlock.lock.slot.skipped` | counter | skips because the slot was taken |
+/// | `shedlock.lock.lost` | counter | leases that ended before their task |
+/// | `shedlock.store.errors` | counter | calls to the store that failed; one attempt may count several |
+/// | `shedlock.slot.lateness` | histogram, seconds | from the slot's instant to the acquisition, by the store's clock |
+///
+/// The first five are ShedLock's. Each carries the lock's name in the label `lock.name`: names that
+/// are made anew for every call make meters without end.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct MetricsListener;
+
+impl Listener for MetricsListener {
+    fn on_event(&self, event: &Event<'_>) {
+        let name = event.lock_name().as_str();
+        let count = |meter: &'static str| {
+            let counter: Counter = counter!(meter, "lock.name" => name.to_owned());
+            counter.increment(1);
+        };
+        match event {
+            Event::Attempt { .. } => count("shedlock.lock.attempts"),
+            Event::Acquired { lease } => {
+                count("shedlock.lock.acquired");
+                if let (Some(slot), Some(acquired)) = (lease.slot(), lease.acquired_at()) {
+                    let late = acquired.duration_since(slot.instant()).unwrap_or_default();
+                    histogram!("shedlock.slot.lateness", "lock.name" => name.to_owned())
+                        .record(late.as_secs_f64());
+                }
+            }
+            Event::Skipped { skip, .. } => {
+                count("shedlock.lock.not.acquired");
+                if skip.reason == SkipReason::SlotTaken {
+                    count("shedlock.lock.slot.skipped");
+                }
+            }
+            Event::TaskStarted { .. } => {
+                gauge!("shedlock.execution.active", "lock.name" => name.to_owned()).increment(1);
+            }
+            Event::TaskFinished { ran_for, .. } => {
+                gauge!("shedlock.execution.active", "lock.name" => name.to_owned()).decrement(1);
+                histogram!("shedlock.execution.duration", "lock.name" => name.to_owned())
+                    .record(ran_for.as_secs_f64());
+            }
+            Event::Lost { .. } => count("shedlock.lock.lost"),
+            Event::StoreError { .. } => count("shedlock.store.errors"),
+            Event::Extended { .. } | Event::Unlocked { .. } => {}
+        }
+    }
+}
