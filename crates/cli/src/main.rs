@@ -1,2 +1,65 @@
-//! The command `shedlock`.
-fn main() {}
+//! The command `shedlock`: runs a command once over many hosts, and shows who holds which lock.
+
+#[cfg(not(unix))]
+compile_error!(
+    "the command shedlock needs a Unix system: it keeps commands inside their lease with process \
+     groups and signals; the library works elsewhere too"
+);
+
+mod args;
+mod clock;
+mod exit;
+mod inspect;
+mod output;
+mod redact;
+mod run;
+mod signals;
+mod store;
+mod terminal;
+mod watchdog;
+
+use std::process::ExitCode;
+
+use args::{Cli, Command};
+use clap::Parser;
+use exit::{Failure, INTERNAL};
+use terminal::Terminal;
+
+fn main() -> ExitCode {
+    // Before anything else: a watchdog shall be there as soon as possible.
+    if watchdog::is_wanted(std::env::args_os().nth(1).as_deref()) {
+        return watchdog::serve(Terminal::new(false));
+    }
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return Terminal::new(false).usage(&error),
+    };
+    let terminal = Terminal::new(cli.voice.quiet);
+    terminal.listen_to_logs(cli.voice.verbose);
+    match execute(&cli.command, terminal) {
+        Ok(code) => code,
+        Err(failure) => {
+            terminal.error(failure.message());
+            failure.code()
+        }
+    }
+}
+
+fn execute(command: &Command, terminal: Terminal) -> Result<ExitCode, Failure> {
+    // One thread: this program waits, and starts quickly.
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::new(INTERNAL, format!("cannot start: {error}")))?;
+    let done = runtime.block_on(async {
+        match command {
+            Command::Run(args) => run::run(args, terminal).await,
+            Command::List(args) => inspect::list(args, terminal).await,
+            Command::Show(args) => inspect::show(args, terminal).await,
+            Command::Migrate(args) => inspect::migrate(args, terminal).await,
+        }
+    });
+    // A call to the store that hangs must not hold up the end.
+    runtime.shutdown_background();
+    done
+}

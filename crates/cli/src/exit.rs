@@ -1,0 +1,93 @@
+//! What the command's exit codes mean, and failures that carry one.
+
+use std::process::ExitCode;
+
+use shedlock::{Error, ErrorKind};
+
+/// `show` found no lock of this name.
+pub(crate) const ABSENT: u8 = 1;
+/// The command line is wrong.
+pub(crate) const USAGE: u8 = 2;
+/// The store could not do its part; the command was not started.
+pub(crate) const STORE: u8 = 69;
+/// A fault in this program, or somebody killed a part of it.
+pub(crate) const INTERNAL: u8 = 70;
+/// The lease was about to end before the command did; the command was stopped.
+pub(crate) const LOST: u8 = 75;
+/// The command is there and cannot be run.
+pub(crate) const NOT_EXECUTABLE: u8 = 126;
+/// The command is not there.
+pub(crate) const NOT_FOUND: u8 = 127;
+/// What is added to the number of the signal that ended the command.
+pub(crate) const SIGNALLED: u8 = 128;
+
+/// An end that is not a success: what to print, and the exit code.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    code: u8,
+    message: String,
+}
+
+impl Failure {
+    pub(crate) fn new(code: u8, message: impl Into<String>) -> Self {
+        Self {
+            code,
+            message: message.into(),
+        }
+    }
+
+    /// A wrong command line.
+    pub(crate) fn usage(message: impl Into<String>) -> Self {
+        Self::new(USAGE, message)
+    }
+
+    pub(crate) fn message(&self) -> &str {
+        &self.message
+    }
+
+    pub(crate) fn code(&self) -> ExitCode {
+        ExitCode::from(self.code)
+    }
+}
+
+/// Bad input is the caller's to mend; everything else is the store's.
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        let code = match error.kind() {
+            ErrorKind::InvalidInput => USAGE,
+            ErrorKind::Internal | ErrorKind::WrongContext => INTERNAL,
+            _ => STORE,
+        };
+        Self::new(code, with_causes(&error))
+    }
+}
+
+/// The error and what it came from, in one line.
+pub(crate) fn with_causes(error: &Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = std::error::Error::source(error);
+    while let Some(error) = cause {
+        let message = error.to_string();
+        if !text.contains(&message) {
+            text.push_str(": ");
+            text.push_str(&message);
+        }
+        cause = error.source();
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn causes_follow_once() {
+        let error = Error::new(ErrorKind::Unavailable, "no answer")
+            .with_source(std::io::Error::other("connection refused"));
+        assert_eq!(with_causes(&error), "no answer: connection refused");
+        let error = Error::new(ErrorKind::Unavailable, "no answer: connection refused")
+            .with_source(std::io::Error::other("connection refused"));
+        assert_eq!(with_causes(&error), "no answer: connection refused");
+    }
+}

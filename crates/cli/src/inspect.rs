@@ -1,0 +1,70 @@
+//! `shedlock list`, `show` and `migrate`: looking at a store, and preparing it.
+
+use std::process::ExitCode;
+
+use shedlock::{Error, ListRequest, LockName, LockRecord};
+
+use crate::args::{ListArgs, MigrateArgs, ShowArgs};
+use crate::exit::{ABSENT, Failure, INTERNAL};
+use crate::output;
+use crate::store::Store;
+use crate::terminal::Terminal;
+
+/// Prints all locks.
+pub(crate) async fn list(args: &ListArgs, terminal: Terminal) -> Result<ExitCode, Failure> {
+    let store = Store::open(&args.store, terminal).await?;
+    let locks = all_locks(&store, args.held).await?;
+    let text = output::locks(store.provider().store(), &locks, args.output.format);
+    print(terminal, &text)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Prints one lock.
+pub(crate) async fn show(args: &ShowArgs, terminal: Terminal) -> Result<ExitCode, Failure> {
+    let name = LockName::new(&args.name)?;
+    let store = Store::open(&args.store, terminal).await?;
+    let lock = store.provider().inspect(&name).await?;
+    let text = output::lock(store.provider().store(), lock.as_ref(), args.output.format);
+    print(terminal, &text)?;
+    if lock.is_none() {
+        terminal.error(&format!(
+            "there is no lock {:?} in this {} store; `shedlock list` shows all",
+            name.as_str(),
+            store.provider().store()
+        ));
+        return Ok(ExitCode::from(ABSENT));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Prepares the store and prints what was changed.
+pub(crate) async fn migrate(args: &MigrateArgs, terminal: Terminal) -> Result<ExitCode, Failure> {
+    let store = Store::open(&args.store, terminal).await?;
+    let migration = store.provider().migrate().await?;
+    let text = output::migration(store.provider().store(), &migration, args.output.format);
+    print(terminal, &text)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn all_locks(store: &Store, held_only: bool) -> Result<Vec<LockRecord>, Error> {
+    let mut locks = Vec::new();
+    let mut request = ListRequest::new();
+    if held_only {
+        request = request.held_only();
+    }
+    loop {
+        let page = store.provider().list(&request).await?;
+        let is_last = page.len() < request.page_size();
+        locks.extend(page);
+        match locks.last() {
+            Some(last) if !is_last => request = request.after(last.name.clone()),
+            _ => return Ok(locks),
+        }
+    }
+}
+
+fn print(terminal: Terminal, text: &str) -> Result<(), Failure> {
+    terminal
+        .result(text)
+        .map_err(|error| Failure::new(INTERNAL, format!("cannot write to stdout: {error}")))
+}

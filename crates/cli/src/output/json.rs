@@ -1,0 +1,156 @@
+//! For programs. The form is described in `docs/json.md` and frozen by tests.
+
+use serde::Serialize;
+use shedlock::{LockRecord, Migration, Slot};
+
+/// Grows when a field changes its meaning or goes; new fields do not count.
+const VERSION: u32 = 1;
+
+#[derive(Serialize)]
+struct Locks<'a> {
+    version: u32,
+    store: &'a str,
+    locks: Vec<Lock<'a>>,
+}
+
+#[derive(Serialize)]
+struct OneLock<'a> {
+    version: u32,
+    store: &'a str,
+    lock: Option<Lock<'a>>,
+}
+
+#[derive(Serialize)]
+struct Changes<'a> {
+    version: u32,
+    store: &'a str,
+    changes: &'a [String],
+}
+
+#[derive(Serialize)]
+struct Lock<'a> {
+    name: &'a str,
+    state: &'static str,
+    owner: Option<&'a str>,
+    locked_at: Option<String>,
+    locked_until: Option<String>,
+    fencing_token: Option<u64>,
+    last_slot: Option<String>,
+    read_at: Option<String>,
+}
+
+impl<'a> Lock<'a> {
+    fn of(record: &'a LockRecord) -> Self {
+        Self {
+            name: record.name.as_str(),
+            state: super::state(record.state),
+            owner: record.owner.as_deref(),
+            locked_at: record.locked_at.and_then(super::instant),
+            locked_until: record.locked_until.and_then(super::instant),
+            fencing_token: record.fencing_token,
+            last_slot: record.last_slot.as_ref().map(Slot::to_string),
+            read_at: record.read_at.and_then(super::instant),
+        }
+    }
+}
+
+pub(super) fn locks(store: &str, locks: &[LockRecord]) -> String {
+    text(&Locks {
+        version: VERSION,
+        store,
+        locks: locks.iter().map(Lock::of).collect(),
+    })
+}
+
+pub(super) fn lock(store: &str, lock: Option<&LockRecord>) -> String {
+    text(&OneLock {
+        version: VERSION,
+        store,
+        lock: lock.map(Lock::of),
+    })
+}
+
+pub(super) fn migration(store: &str, migration: &Migration) -> String {
+    text(&Changes {
+        version: VERSION,
+        store,
+        changes: &migration.changes,
+    })
+}
+
+fn text(value: &impl Serialize) -> String {
+    let mut text =
+        serde_json::to_string_pretty(value).expect("strings and numbers always are JSON");
+    text.push('\n');
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, UNIX_EPOCH};
+
+    use shedlock::{LockName, LockState};
+
+    use super::*;
+
+    #[test]
+    fn the_form_is_frozen() {
+        let at = UNIX_EPOCH + Duration::from_millis(1_800_000_000_250);
+        let mut record = LockRecord::new(LockName::new("a \"b\"").unwrap(), LockState::AtLeast);
+        record.owner = Some("h/1/ff".into());
+        record.locked_at = Some(at);
+        record.locked_until = Some(at + Duration::from_secs(60));
+        record.fencing_token = Some(u64::MAX);
+        record.last_slot = Some(Slot::at(at).unwrap());
+        record.read_at = Some(at);
+        assert_eq!(
+            lock("sqlite", Some(&record)),
+            r#"{
+  "version": 1,
+  "store": "sqlite",
+  "lock": {
+    "name": "a \"b\"",
+    "state": "at-least",
+    "owner": "h/1/ff",
+    "locked_at": "2027-01-15T08:00:00.25Z",
+    "locked_until": "2027-01-15T08:01:00.25Z",
+    "fencing_token": 18446744073709551615,
+    "last_slot": "2027-01-15T08:00:00.25Z",
+    "read_at": "2027-01-15T08:00:00.25Z"
+  }
+}
+"#
+        );
+        let free = LockRecord::new(LockName::new("a").unwrap(), LockState::Free);
+        assert_eq!(
+            locks("sqlite", &[free]),
+            r#"{
+  "version": 1,
+  "store": "sqlite",
+  "locks": [
+    {
+      "name": "a",
+      "state": "free",
+      "owner": null,
+      "locked_at": null,
+      "locked_until": null,
+      "fencing_token": null,
+      "last_slot": null,
+      "read_at": null
+    }
+  ]
+}
+"#
+        );
+        assert_eq!(
+            lock("sqlite", None),
+            "{\n  \"version\": 1,\n  \"store\": \"sqlite\",\n  \"lock\": null\n}\n"
+        );
+        let changes = Migration::with_changes(vec!["created table shedlock".into()]);
+        assert_eq!(
+            migration("sqlite", &changes),
+            "{\n  \"version\": 1,\n  \"store\": \"sqlite\",\n  \"changes\": [\n    \
+             \"created table shedlock\"\n  ]\n}\n"
+        );
+    }
+}

@@ -1,0 +1,56 @@
+//! What `list`, `show` and `migrate` print.
+
+mod json;
+mod table;
+
+use std::time::SystemTime;
+
+use jiff::{Timestamp, Unit};
+use shedlock::{LockRecord, LockState, Migration};
+
+use crate::args::Format;
+
+/// All locks.
+pub(crate) fn locks(store: &str, locks: &[LockRecord], format: Format) -> String {
+    match format {
+        Format::Table => table::locks(locks),
+        Format::Json => json::locks(store, locks),
+    }
+}
+
+/// One lock, or that there is none.
+pub(crate) fn lock(store: &str, lock: Option<&LockRecord>, format: Format) -> String {
+    match format {
+        Format::Table => lock.map(table::lock).unwrap_or_default(),
+        Format::Json => json::lock(store, lock),
+    }
+}
+
+/// What a migration has changed.
+pub(crate) fn migration(store: &str, migration: &Migration, format: Format) -> String {
+    match format {
+        Format::Table => table::migration(store, migration),
+        Format::Json => json::migration(store, migration),
+    }
+}
+
+/// RFC 3339 in UTC, as exact as the instant is; `None` outside the calendar's years.
+pub(crate) fn instant(instant: SystemTime) -> Option<String> {
+    Some(Timestamp::try_from(instant).ok()?.to_string())
+}
+
+/// RFC 3339 in UTC to the second.
+fn second(instant: SystemTime) -> String {
+    let rounded = Timestamp::try_from(instant).and_then(|instant| instant.round(Unit::Second));
+    rounded.map_or_else(|_| "out of range".to_owned(), |instant| instant.to_string())
+}
+
+/// The state in a word that is part of the JSON form.
+fn state(state: LockState) -> &'static str {
+    match state {
+        LockState::Held => "held",
+        LockState::AtLeast => "at-least",
+        LockState::Free => "free",
+        _ => "unknown",
+    }
+}

@@ -1,0 +1,170 @@
+//! For people.
+
+use comfy_table::presets::NOTHING;
+use comfy_table::{ContentArrangement, Table};
+use shedlock::{LockRecord, LockState, Migration};
+
+const NOBODY: &str = "-";
+
+pub(super) fn locks(locks: &[LockRecord]) -> String {
+    if locks.is_empty() {
+        return "no locks\n".to_owned();
+    }
+    let mut table = plain();
+    table.set_header([
+        "NAME",
+        "STATE",
+        "OWNER",
+        "UNTIL (UTC)",
+        "TOKEN",
+        "LAST SLOT",
+    ]);
+    for lock in locks {
+        table.add_row([
+            lock.name.as_str().to_owned(),
+            super::state(lock.state).to_owned(),
+            or_nobody(lock.owner.clone()),
+            or_nobody(lock.locked_until.map(super::second)),
+            or_nobody(lock.fencing_token.map(|token| token.to_string())),
+            or_nobody(lock.last_slot.map(|slot| slot.to_string())),
+        ]);
+    }
+    lines(&table)
+}
+
+pub(super) fn lock(lock: &LockRecord) -> String {
+    let mut table = plain();
+    let state = match lock.state {
+        LockState::Held => "held: its command runs, or its host died".to_owned(),
+        LockState::AtLeast => "at-least: unlocked, and kept by lock_at_least_for".to_owned(),
+        LockState::Free => "free: anybody may take it".to_owned(),
+        other => super::state(other).to_owned(),
+    };
+    let until = lock.locked_until.map(|until| {
+        let text = super::second(until);
+        match left(lock) {
+            Some(left) => format!("{text} (in {left})"),
+            None => text,
+        }
+    });
+    let owner = if lock.state == LockState::Held {
+        "owner"
+    } else {
+        "last owner"
+    };
+    for (field, value) in [
+        ("name", Some(lock.name.as_str().to_owned())),
+        ("state", Some(state)),
+        (owner, lock.owner.clone()),
+        ("locked at", lock.locked_at.map(super::second)),
+        ("locked until", until),
+        (
+            "fencing token",
+            lock.fencing_token.map(|token| token.to_string()),
+        ),
+        ("last slot", lock.last_slot.map(|slot| slot.to_string())),
+        ("read at", lock.read_at.map(super::second)),
+    ] {
+        table.add_row([field.to_owned(), or_nobody(value)]);
+    }
+    lines(&table)
+}
+
+pub(super) fn migration(store: &str, migration: &Migration) -> String {
+    if migration.changes.is_empty() {
+        return format!("{store}: nothing to do\n");
+    }
+    migration
+        .changes
+        .iter()
+        .map(|change| format!("{store}: {change}\n"))
+        .collect()
+}
+
+/// How long the lock stays taken, by the store's own clock; nothing where it is free.
+fn left(lock: &LockRecord) -> Option<String> {
+    let left = lock.locked_until?.duration_since(lock.read_at?).ok()?;
+    let seconds = left.as_secs();
+    let (hours, minutes, seconds) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
+    Some(match (hours, minutes) {
+        (0, 0) => format!("{seconds}s"),
+        (0, _) => format!("{minutes}m {seconds}s"),
+        _ => format!("{hours}h {minutes}m"),
+    })
+}
+
+fn or_nobody(value: Option<String>) -> String {
+    value.unwrap_or_else(|| NOBODY.to_owned())
+}
+
+fn plain() -> Table {
+    let mut table = Table::new();
+    table
+        .load_style(NOTHING)
+        .set_content_arrangement(ContentArrangement::Disabled);
+    table
+}
+
+/// Without the blanks that a table has at both ends of its lines.
+fn lines(table: &Table) -> String {
+    let table = table.to_string();
+    let mut text = String::with_capacity(table.len());
+    for line in table.lines() {
+        text.push_str(line.strip_prefix(' ').unwrap_or(line).trim_end());
+        text.push('\n');
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, UNIX_EPOCH};
+
+    use shedlock::LockName;
+
+    use super::*;
+
+    fn held() -> LockRecord {
+        let at = UNIX_EPOCH + Duration::from_secs(1_800_000_000);
+        let mut record = LockRecord::new(LockName::new("payroll").unwrap(), LockState::Held);
+        record.owner = Some("web-3/1/ff".into());
+        record.locked_at = Some(at);
+        record.locked_until = Some(at + Duration::from_secs(600));
+        record.fencing_token = Some(7);
+        record.read_at = Some(at + Duration::from_secs(50));
+        record
+    }
+
+    #[test]
+    fn a_list_is_one_line_a_lock() {
+        let free = LockRecord::new(LockName::new("a").unwrap(), LockState::Free);
+        assert_eq!(
+            locks(&[free, held()]),
+            "NAME     STATE  OWNER       UNTIL (UTC)           TOKEN  LAST SLOT\n\
+             a        free   -           -                     -      -\n\
+             payroll  held   web-3/1/ff  2027-01-15T08:10:00Z  7      -\n"
+        );
+        assert_eq!(locks(&[]), "no locks\n");
+    }
+
+    #[test]
+    fn one_lock_is_one_line_a_field() {
+        let text = lock(&held());
+        assert!(text.contains("\nowner          web-3/1/ff\n"), "{text}");
+        let until = "\nlocked until   2027-01-15T08:10:00Z (in 9m 10s)\n";
+        assert!(text.contains(until), "{text}");
+    }
+
+    #[test]
+    fn a_migration_says_what_it_did_or_that_it_did_nothing() {
+        assert_eq!(
+            migration("sqlite", &Migration::default()),
+            "sqlite: nothing to do\n"
+        );
+        let changed = Migration::with_changes(vec!["created table \"shedlock\"".into()]);
+        assert_eq!(
+            migration("sqlite", &changed),
+            "sqlite: created table \"shedlock\"\n"
+        );
+    }
+}

@@ -1,0 +1,89 @@
+//! Taking the lock, with an eye on signals.
+
+use std::pin::pin;
+use std::time::Duration;
+
+use rustix::process::Signal;
+use shedlock::{
+    Acquisition, Clock, Executor, HeldLock, LockConfig, LockDefaults, Skip, SystemClock,
+};
+
+use super::signals::{Signals, asks_to_end};
+use crate::args::RunArgs;
+use crate::exit::Failure;
+use crate::store::Store;
+use crate::terminal::Terminal;
+
+pub(super) enum Acquired {
+    Lock(HeldLock),
+    Skipped(Skip),
+    /// Somebody asked this process to end before it had the lock. The command is not run.
+    Interrupted(Signal),
+}
+
+/// Connects to the store and asks it for the lock.
+///
+/// A signal that asks to end is obeyed: at once if the store answers, else after a moment, in
+/// which the answer may still come and the lock be given back.
+pub(super) async fn acquire(
+    args: &RunArgs,
+    lock: &LockConfig,
+    signals: &mut Signals,
+    terminal: Terminal,
+) -> Result<Acquired, Failure> {
+    const PATIENCE: Duration = Duration::from_secs(2);
+    let mut asking = pin!(ask(args, lock, terminal));
+    let interrupted = tokio::select! {
+        biased;
+        answer = &mut asking => return Ok(answer?.into()),
+        signal = first_to_end(signals) => signal,
+    };
+    let give_up = SystemClock.sleep_until(SystemClock.now() + PATIENCE);
+    let answer = tokio::select! {
+        answer = asking => answer.ok(),
+        () = give_up => None,
+    };
+    if let Some(Acquisition::Acquired(held)) = answer {
+        // Failures are logged; the lock is free when lock_at_most_for is over.
+        let _ = held.unlock().await;
+    }
+    Ok(Acquired::Interrupted(interrupted))
+}
+
+async fn first_to_end(signals: &mut Signals) -> Signal {
+    loop {
+        let signal = signals.next().await;
+        if asks_to_end(signal) {
+            return signal;
+        }
+        // The others are meant for a command that runs, and it does not yet.
+    }
+}
+
+async fn ask(
+    args: &RunArgs,
+    lock: &LockConfig,
+    terminal: Terminal,
+) -> Result<Acquisition, Failure> {
+    let store = Store::open(&args.store, terminal).await?;
+    let provider = store.provider();
+    if args.lock_at_most_for.is_none() && provider.defaults() == LockDefaults::new() {
+        return Err(Failure::usage(
+            "how long may the command take? Say it with --lock-at-most-for, like 10m or 1h 30m: \
+             the command is stopped before this is over, and if this host dies, the lock is free \
+             again then",
+        ));
+    }
+    let executor = Executor::new(provider.clone()).with_defaults(args.defaults());
+    Ok(executor.lock(lock).await?)
+}
+
+impl From<Acquisition> for Acquired {
+    fn from(acquisition: Acquisition) -> Self {
+        match acquisition {
+            Acquisition::Acquired(held) => Self::Lock(held),
+            Acquisition::Skipped(skip) => Self::Skipped(skip),
+            _ => unreachable!("a lock is acquired or skipped"),
+        }
+    }
+}

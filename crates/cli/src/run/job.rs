@@ -1,0 +1,127 @@
+//! The command from its start to its end.
+
+use std::io;
+use std::path::PathBuf;
+
+use rustix::process::Signal;
+use shedlock::HeldLock;
+
+use super::environment;
+use super::foreground::Foreground;
+use super::signals::Signals;
+use crate::args::RunArgs;
+use crate::clock;
+use crate::exit::{self, Failure};
+use crate::watchdog::{Ended, Guard, News, NotStarted, Plan, Start};
+
+/// The command that is to run under a lock.
+pub(super) struct Job<'a> {
+    args: &'a RunArgs,
+    program: PathBuf,
+    signals: &'a mut Signals,
+}
+
+impl<'a> Job<'a> {
+    pub(super) fn new(args: &'a RunArgs, program: PathBuf, signals: &'a mut Signals) -> Self {
+        Self {
+            args,
+            program,
+            signals,
+        }
+    }
+
+    /// Runs the command until it and all that it started have ended.
+    pub(super) async fn run(&mut self, lock: &HeldLock) -> Result<Ended, Failure> {
+        let plan = plan(lock);
+        if !plan.has_time(clock::now()) {
+            return Err(self.too_late());
+        }
+        let mut guard = Guard::start(self.start(lock, plan))
+            .await
+            .map_err(|error| {
+                Failure::new(
+                    exit::INTERNAL,
+                    format!("cannot start the watchdog: {error}; the command was not started"),
+                )
+            })?;
+        let mut foreground = Foreground::of_stdin();
+        let mut is_running = false;
+        loop {
+            tokio::select! {
+                biased;
+                news = guard.next() => match news {
+                    News::Started(group) => {
+                        is_running = true;
+                        foreground.lend(group);
+                    }
+                    News::NotStarted(why) => return Err(self.not_started(&why)),
+                    News::Stopped(signal) => stopped(signal, &foreground, &mut guard).await,
+                    News::Ended(ended) => return Ok(ended),
+                },
+                // Signals that come before the command is there wait for it.
+                signal = self.signals.next(), if is_running => {
+                    if signal == Signal::CONT {
+                        foreground.continued();
+                    }
+                    guard.signal(signal).await;
+                }
+            }
+        }
+    }
+
+    fn start(&self, lock: &HeldLock, plan: Plan) -> Start {
+        let (name, arguments) = self
+            .args
+            .command
+            .split_first()
+            .expect("the argument parser requires a command");
+        Start {
+            program: self.program.clone().into_os_string(),
+            name: name.clone(),
+            arguments: arguments.to_vec(),
+            environment: environment::of(lock),
+            plan,
+        }
+    }
+
+    fn not_started(&self, why: &NotStarted) -> Failure {
+        let program = self.program.display();
+        match why {
+            NotStarted::TooLate => self.too_late(),
+            NotStarted::Refused(number) => {
+                let error = io::Error::from_raw_os_error(*number);
+                let code = match error.kind() {
+                    io::ErrorKind::NotFound => exit::NOT_FOUND,
+                    _ => exit::NOT_EXECUTABLE,
+                };
+                Failure::new(code, format!("cannot run {program}: {error}"))
+            }
+        }
+    }
+
+    fn too_late(&self) -> Failure {
+        Failure::new(
+            exit::STORE,
+            format!(
+                "{}: the store took so long to give the lock that no time is left to run the \
+                 command in; raise --lock-at-most-for, or look at the store",
+                self.args.name
+            ),
+        )
+    }
+}
+
+/// The clock is read before the time that is left is asked for, so the plan errs on the early side.
+fn plan(lock: &HeldLock) -> Plan {
+    let now = clock::now();
+    Plan::new(now + lock.time_left(), lock.lease().lock_at_most_for())
+}
+
+async fn stopped(signal: i32, foreground: &Foreground, guard: &mut Guard) {
+    let Some(signal) = Signal::from_named_raw(signal) else {
+        return;
+    };
+    if foreground.command_stopped(signal) {
+        guard.signal(Signal::CONT).await;
+    }
+}

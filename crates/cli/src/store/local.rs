@@ -1,0 +1,123 @@
+//! The store for hosts without one: a file of this user.
+
+use std::ffi::OsString;
+use std::fs::{DirBuilder, OpenOptions};
+use std::io::{ErrorKind, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use shedlock::{Error, LockProvider, SqliteProvider};
+
+use crate::exit::{Failure, STORE};
+use crate::terminal::Terminal;
+
+/// An SQLite file in the user's state directory.
+#[derive(Debug)]
+pub(super) struct LocalStore {
+    file: PathBuf,
+}
+
+impl LocalStore {
+    /// Finds the place for the file, and makes its folder if it is not there.
+    pub(super) fn prepare(variable: impl Fn(&str) -> Option<OsString>) -> Result<Self, Failure> {
+        let folder = state_folder(variable)?;
+        // Nobody else's business: who may write the file may hold and free locks.
+        let made = DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(&folder);
+        if let Err(error) = made {
+            return Err(Failure::new(
+                STORE,
+                format!(
+                    "cannot make the folder {} for the local store: {error}; make it writable, \
+                     set XDG_STATE_HOME, or name another store with --store",
+                    folder.display()
+                ),
+            ));
+        }
+        let file = folder.join("locks.db");
+        Ok(Self { file })
+    }
+
+    /// Opens the file; makes it, with its table, if it is not there.
+    pub(super) async fn open(&self) -> Result<Arc<dyn LockProvider>, Error> {
+        Ok(Arc::new(SqliteProvider::open(&self.file).await?))
+    }
+
+    /// Says that this lock keeps other hosts out of nothing: once for this user on this host.
+    pub(super) fn tell_once(&self, terminal: Terminal) {
+        // The home folder may be shared by hosts; then each of them has its own mark.
+        let host = rustix::system::uname();
+        let host: String = host.nodename().to_string_lossy().replace(
+            |c: char| !c.is_ascii_alphanumeric() && c != '-' && c != '.',
+            "_",
+        );
+        let mark = self.file.with_file_name(format!("told-local.{host}"));
+        let made = OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(mark);
+        match made {
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => return,
+            Ok(mut mark) => {
+                let _ =
+                    mark.write_all(b"shedlock has told this user that local locks are local.\n");
+            }
+            // Said again next time; a store that cannot be written has its own error.
+            Err(_) => {}
+        }
+        terminal.notice(&format!(
+            "no store is given: locks are kept in {} and hold for this user on this host only; \
+             to share them with other hosts, give --store or SHEDLOCK_STORE (said once; --local \
+             says that you know)",
+            self.file.display()
+        ));
+    }
+}
+
+/// Where the XDG base directory specification puts what a program keeps between its runs.
+fn state_folder(variable: impl Fn(&str) -> Option<OsString>) -> Result<PathBuf, Failure> {
+    let absolute = |name: &str| {
+        let path = PathBuf::from(variable(name)?);
+        path.is_absolute().then_some(path)
+    };
+    absolute("XDG_STATE_HOME")
+        .or_else(|| Some(absolute("HOME")?.join(".local/state")))
+        .map(|state| state.join(Path::new("shedlock")))
+        .ok_or_else(|| {
+            Failure::usage(
+                "no store is given, and there is no place for a local one, since neither HOME nor \
+                 XDG_STATE_HOME is an absolute path: set one of them, or give the URL of a store \
+                 with --store or SHEDLOCK_STORE",
+            )
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn folder(variables: &[(&str, &str)]) -> Result<PathBuf, Failure> {
+        state_folder(|name| {
+            let found = variables.iter().find(|(known, _)| *known == name);
+            found.map(|(_, value)| value.into())
+        })
+    }
+
+    #[test]
+    fn the_state_folder_is_where_xdg_says() {
+        let home = ("HOME", "/home/u");
+        let of = |variables: &[(&str, &str)]| folder(variables).unwrap();
+        assert_eq!(of(&[home]), Path::new("/home/u/.local/state/shedlock"));
+        let set = [home, ("XDG_STATE_HOME", "/s")];
+        assert_eq!(of(&set), Path::new("/s/shedlock"));
+        // Relative ones are to be ignored, says the specification.
+        let relative = [home, ("XDG_STATE_HOME", "s")];
+        assert_eq!(of(&relative), Path::new("/home/u/.local/state/shedlock"));
+        assert!(folder(&[]).is_err());
+        assert!(folder(&[("HOME", "")]).is_err());
+    }
+}

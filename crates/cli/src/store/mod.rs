@@ -1,0 +1,141 @@
+//! Which store, and a connection to it.
+
+mod local;
+
+use std::ffi::OsString;
+use std::sync::Arc;
+
+use shedlock::LockProvider;
+
+use crate::args::StoreArgs;
+use crate::exit::Failure;
+use crate::terminal::Terminal;
+use local::LocalStore;
+
+/// A store that is connected to.
+#[derive(Clone, Debug)]
+pub(crate) struct Store(Arc<dyn LockProvider>);
+
+/// Where the user wants the locks to be.
+#[derive(Debug, PartialEq, Eq)]
+enum Choice {
+    Url(String),
+    Local { is_meant: bool },
+}
+
+impl Store {
+    /// Connects to the store of the arguments, else of SHEDLOCK_STORE, else to the local one, which
+    /// is made if it is not there.
+    pub(crate) async fn open(args: &StoreArgs, terminal: Terminal) -> Result<Self, Failure> {
+        let provider = match Choice::make(args, |name| std::env::var_os(name))? {
+            Choice::Url(url) => shedlock::connect(&url).await?,
+            Choice::Local { is_meant } => {
+                let local = LocalStore::prepare(|name| std::env::var_os(name))?;
+                let provider = local.open().await?;
+                if !is_meant {
+                    local.tell_once(terminal);
+                }
+                provider
+            }
+        };
+        Ok(Self(provider))
+    }
+
+    pub(crate) fn provider(&self) -> &Arc<dyn LockProvider> {
+        &self.0
+    }
+}
+
+impl Choice {
+    fn make(
+        args: &StoreArgs,
+        variable: impl Fn(&str) -> Option<OsString>,
+    ) -> Result<Self, Failure> {
+        if args.local {
+            return Ok(Self::Local { is_meant: true });
+        }
+        if let Some(url) = &args.store {
+            return Self::url(url, "--store");
+        }
+        if let Some(url) = variable("SHEDLOCK_STORE") {
+            let url = url.into_string().map_err(|_| {
+                Failure::usage("SHEDLOCK_STORE is not text in UTF-8: give it a URL")
+            })?;
+            return Self::url(&url, "SHEDLOCK_STORE");
+        }
+        if variable("KUBERNETES_SERVICE_HOST").is_some_and(|host| !host.is_empty()) {
+            return Err(Failure::usage(
+                "no store is given, and a lock in a file of this pod keeps no other pod out: give \
+                 the URL of a store that all pods share with --store or SHEDLOCK_STORE, or say \
+                 --local if one pod is all there is",
+            ));
+        }
+        Ok(Self::Local { is_meant: false })
+    }
+
+    fn url(url: &str, from: &str) -> Result<Self, Failure> {
+        // An empty one is a variable that somebody forgot to set. To go on with the local store
+        // would run the command on every host.
+        if url.trim().is_empty() {
+            return Err(Failure::usage(format!(
+                "{from} is set and empty: give it the URL of the store, or --local to use a file \
+                 on this host"
+            )));
+        }
+        if url.starts_with("memory:") {
+            return Err(Failure::usage(format!(
+                "{from}: locks in memory end with this process and keep nobody out: give the URL \
+                 of a store, or --local to use a file on this host"
+            )));
+        }
+        Ok(Self::Url(url.to_owned()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn choose(
+        store: Option<&str>,
+        local: bool,
+        variables: &[(&str, &str)],
+    ) -> Result<Choice, Failure> {
+        let args = StoreArgs {
+            store: store.map(str::to_owned),
+            local,
+        };
+        Choice::make(&args, |name| {
+            let found = variables.iter().find(|(known, _)| *known == name);
+            found.map(|(_, value)| value.into())
+        })
+    }
+
+    #[test]
+    fn the_argument_wins_over_the_variable_over_the_local_store() {
+        let variables = [("SHEDLOCK_STORE", "postgres://b")];
+        let url = |url: &str| Choice::Url(url.to_owned());
+        let chosen = choose(Some("postgres://a"), false, &variables);
+        assert_eq!(chosen.unwrap(), url("postgres://a"));
+        assert_eq!(
+            choose(None, false, &variables).unwrap(),
+            url("postgres://b")
+        );
+        let chosen = choose(None, true, &variables);
+        assert_eq!(chosen.unwrap(), Choice::Local { is_meant: true });
+        let chosen = choose(None, false, &[]);
+        assert_eq!(chosen.unwrap(), Choice::Local { is_meant: false });
+    }
+
+    #[test]
+    fn what_would_lock_nobody_out_is_refused() {
+        let pod = [("KUBERNETES_SERVICE_HOST", "10.0.0.1")];
+        assert!(choose(None, false, &pod).is_err());
+        assert!(choose(None, true, &pod).is_ok());
+        assert!(choose(Some("postgres://a"), false, &pod).is_ok());
+        assert!(choose(None, false, &[("KUBERNETES_SERVICE_HOST", "")]).is_ok());
+        assert!(choose(None, false, &[("SHEDLOCK_STORE", "")]).is_err());
+        assert!(choose(Some(" "), false, &[]).is_err());
+        assert!(choose(Some("memory:"), false, &[]).is_err());
+    }
+}

@@ -1,0 +1,111 @@
+//! The only place that prints: results to stdout, everything else to stderr, and no passwords.
+
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+use tracing::level_filters::LevelFilter;
+use tracing_subscriber::fmt::MakeWriter;
+
+use crate::exit::USAGE;
+use crate::redact::redact;
+
+/// Where this program speaks to its user.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Terminal {
+    is_quiet: bool,
+}
+
+impl Terminal {
+    pub(crate) const fn new(is_quiet: bool) -> Self {
+        Self { is_quiet }
+    }
+
+    /// The result that was asked for. A reader that has gone away (`| head`) is no error.
+    pub(crate) fn result(self, text: &str) -> io::Result<()> {
+        let mut stdout = io::stdout().lock();
+        let written = stdout
+            .write_all(text.as_bytes())
+            .and_then(|()| stdout.flush());
+        match written {
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+            written => written,
+        }
+    }
+
+    /// Something worth a line, unless the user wants quiet.
+    pub(crate) fn notice(self, text: &str) {
+        if !self.is_quiet {
+            self.error(text);
+        }
+    }
+
+    /// Something that went wrong.
+    pub(crate) fn error(self, text: &str) {
+        say(text);
+    }
+
+    /// Help, the version, or what is wrong with the command line.
+    pub(crate) fn usage(self, error: &clap::Error) -> ExitCode {
+        if !error.use_stderr() {
+            // With the colours that the terminal can show; there is nothing secret in it.
+            return match error.print() {
+                Ok(()) => ExitCode::SUCCESS,
+                Err(_) => ExitCode::FAILURE,
+            };
+        }
+        let text = error.render().to_string();
+        let _ = io::stderr().lock().write_all(redact(&text).as_bytes());
+        ExitCode::from(USAGE)
+    }
+
+    /// What the libraries log goes to stderr too: warnings, or more with each `-v`.
+    pub(crate) fn listen_to_logs(self, verbosity: u8) {
+        let level = match (self.is_quiet, verbosity) {
+            (true, _) => LevelFilter::ERROR,
+            (false, 0) => LevelFilter::WARN,
+            (false, 1) => LevelFilter::INFO,
+            (false, 2) => LevelFilter::DEBUG,
+            (false, _) => LevelFilter::TRACE,
+        };
+        let subscriber = tracing_subscriber::fmt()
+            .with_max_level(level)
+            .with_writer(Log)
+            .with_ansi(false)
+            .with_target(verbosity > 1);
+        let subscriber = subscriber.finish();
+        // Set once, at the start of the program: there is no other one.
+        let _ = tracing::subscriber::set_global_default(subscriber);
+    }
+}
+
+fn say(text: &str) {
+    // In one piece, so that lines of several processes do not mix. Where stderr is closed, there
+    // is nowhere to complain.
+    let line = format!("shedlock: {}\n", redact(text));
+    let _ = io::stderr().lock().write_all(line.as_bytes());
+}
+
+/// Log lines on their way to stderr.
+#[derive(Debug)]
+struct Log;
+
+impl<'a> MakeWriter<'a> for Log {
+    type Writer = Self;
+
+    fn make_writer(&'a self) -> Self::Writer {
+        Self
+    }
+}
+
+impl Write for Log {
+    /// Called with whole lines.
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let text = String::from_utf8_lossy(bytes);
+        io::stderr().lock().write_all(redact(&text).as_bytes())?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

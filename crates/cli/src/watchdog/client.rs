@@ -1,0 +1,183 @@
+//! The watchdog as `run` sees it.
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream as StdStream;
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{Child, Command};
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process};
+use shedlock::{Clock, Moment, SystemClock};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::UnixStream;
+
+use super::plan::Plan;
+use super::processes::{self, Process};
+use super::protocol::{Ended, Inbox, NotStarted, Order, Report, Start, frame, send_file};
+use super::{ARGUMENT, adopt_orphans, rescue};
+use crate::clock;
+
+/// A command and the watchdog that guards it. Dropped, the watchdog stops the command.
+#[derive(Debug)]
+pub(crate) struct Guard {
+    watchdog: Child,
+    /// How the watchdog looks while it lives.
+    looks: Option<Process>,
+    socket: UnixStream,
+    inbox: Inbox,
+    plan: Plan,
+    leader: Option<Pid>,
+    alarm: Alarm,
+}
+
+/// What there is to know of a guarded command.
+#[derive(Debug)]
+pub(crate) enum News {
+    /// It runs; this process leads its group.
+    Started(Pid),
+    /// It could not be started.
+    NotStarted(NotStarted),
+    /// It was stopped by this signal, as by Ctrl-Z.
+    Stopped(i32),
+    /// It has ended, with everything that it started.
+    Ended(Ended),
+}
+
+/// What is done when the watchdog has not done it: it may be stopped, or starved.
+#[derive(Clone, Copy, Debug)]
+enum Alarm {
+    Kill,
+    KillWatchdog,
+    Done,
+}
+
+impl Guard {
+    /// Starts a watchdog, and has it start the command with this process's standard input.
+    pub(crate) async fn start(start: Start) -> io::Result<Self> {
+        // If the watchdog dies, its children come to this process, which can still stop them.
+        adopt_orphans();
+        let (ours, theirs) = StdStream::pair()?;
+        let watchdog = Command::new(own_program()?)
+            .arg0("lease-watchdog")
+            .arg(ARGUMENT)
+            .arg(std::process::id().to_string())
+            .stdin(OwnedFd::from(theirs))
+            // Out of reach of Ctrl-C, and of whatever else is sent to our group.
+            .process_group(0)
+            .spawn()?;
+        send_file(&ours, io::stdin().as_fd())?;
+        ours.set_nonblocking(true)?;
+        let plan = start.plan;
+        let mut guard = Self {
+            looks: Process::find(Pid::from_child(&watchdog)),
+            watchdog,
+            socket: UnixStream::from_std(ours)?,
+            inbox: Inbox::default(),
+            plan,
+            leader: None,
+            alarm: Alarm::Kill,
+        };
+        guard.tell(&Order::Start(start)).await?;
+        Ok(guard)
+    }
+
+    /// Waits for news. After [`News::NotStarted`] and [`News::Ended`] there are none.
+    ///
+    /// If the watchdog dies, this stops the command itself before it returns. Cancellation safe.
+    pub(crate) async fn next(&mut self) -> News {
+        let mut bytes = [0; 4096];
+        loop {
+            match self.inbox.next() {
+                Ok(Some(report)) => return self.heard(report),
+                Ok(None) => {}
+                Err(_) => return self.rescue(),
+            }
+            let due = self.alarm_at();
+            tokio::select! {
+                biased;
+                read = self.socket.read(&mut bytes) => match read {
+                    Ok(length @ 1..) => self.inbox.extend(&bytes[..length]),
+                    Ok(0) | Err(_) => return self.rescue(),
+                },
+                () = until(due) => self.ring(),
+            }
+        }
+    }
+
+    /// Passes a signal on to the command's process group.
+    pub(crate) async fn signal(&mut self, signal: Signal) {
+        // A broken line is found out by `next`.
+        let _ = self.tell(&Order::Signal(signal.as_raw())).await;
+    }
+
+    async fn tell(&mut self, order: &Order) -> io::Result<()> {
+        self.socket.write_all(&frame(order)?).await
+    }
+
+    fn heard(&mut self, report: Report) -> News {
+        match report {
+            Report::Started { pid } => match Pid::from_raw(pid) {
+                Some(leader) => {
+                    self.leader = Some(leader);
+                    News::Started(leader)
+                }
+                None => self.rescue(),
+            },
+            Report::NotStarted(why) => News::NotStarted(why),
+            Report::Stopped { signal } => News::Stopped(signal),
+            Report::Ended(ended) => News::Ended(ended),
+        }
+    }
+
+    fn alarm_at(&self) -> Moment {
+        const PATIENCE: Duration = Duration::from_secs(10);
+        match self.alarm {
+            Alarm::Kill => self.plan.kill_at(),
+            Alarm::KillWatchdog => self.plan.ends_at() + PATIENCE,
+            Alarm::Done => Moment::from_origin(Duration::MAX),
+        }
+    }
+
+    /// The watchdog should have said by now that all is over.
+    fn ring(&mut self) {
+        let watchdog = Pid::from_child(&self.watchdog);
+        match self.alarm {
+            Alarm::Kill => {
+                self.alarm = Alarm::KillWatchdog;
+                processes::signal_below(watchdog, None, &[Signal::KILL]);
+                // Somebody may have stopped it. If it is gone, its end of the socket says so.
+                let _ = kill_process(watchdog, Signal::CONT);
+            }
+            Alarm::KillWatchdog => {
+                self.alarm = Alarm::Done;
+                let _ = kill_process(watchdog, Signal::KILL);
+            }
+            Alarm::Done => {}
+        }
+    }
+
+    /// Stops the command in the watchdog's place.
+    fn rescue(&mut self) -> News {
+        // Gone already, or of no more use.
+        let _ = self.watchdog.kill();
+        let _ = self.watchdog.wait();
+        News::Ended(rescue::stop(self.leader, self.looks.as_ref(), self.plan))
+    }
+}
+
+async fn until(moment: Moment) {
+    // The runtime's clock has an origin of its own where the system has no common one.
+    let left = moment.saturating_since(clock::now());
+    SystemClock.sleep_until(SystemClock.now() + left).await;
+}
+
+/// This very program, also if its file was replaced meanwhile: both halves speak one language.
+fn own_program() -> io::Result<PathBuf> {
+    let running = PathBuf::from("/proc/self/exe");
+    if cfg!(any(target_os = "linux", target_os = "android")) && running.exists() {
+        return Ok(running);
+    }
+    std::env::current_exe()
+}

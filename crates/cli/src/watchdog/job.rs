@@ -1,0 +1,154 @@
+//! The command and everything that it starts, seen from its parent.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command};
+
+use rustix::io::Errno;
+use rustix::process::{
+    Pid, Signal, WaitOptions, WaitStatus, getpid, kill_process_group, test_kill_process_group, wait,
+};
+
+use super::protocol::{NotStarted, Start, Status};
+use super::{ORPHANS_ARE_ADOPTED, processes};
+
+/// A running command and whatever belongs to it.
+///
+/// This process is the parent, so as long as the command's own process is not reaped, its group
+/// cannot be anybody else's.
+#[derive(Debug)]
+pub(crate) struct Job {
+    leader: Pid,
+    status: Option<Status>,
+    is_over: bool,
+}
+
+/// A change that the job has gone through.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Change {
+    /// The command's own process was stopped by this signal.
+    Stopped(i32),
+    /// The command's own process has ended; others may be left.
+    LeaderEnded,
+    /// Nothing of it is left.
+    Over,
+}
+
+impl Job {
+    /// Starts the command in a process group of its own, with this as its standard input.
+    ///
+    /// The input is taken, so that it is closed here: its other end sees when the command closes it.
+    pub(crate) fn start(start: &Start, stdin: OwnedFd) -> Result<Self, NotStarted> {
+        let mut command = Command::new(&start.program);
+        command.arg0(&start.name).args(&start.arguments);
+        let child = spawn(&mut command, start, &stdin).or_else(|error| {
+            if error.raw_os_error() != Some(Errno::NOEXEC.raw_os_error()) {
+                return Err(error);
+            }
+            // A script without its first line: what every shell, and so cron, does with it.
+            let mut shell = Command::new("/bin/sh");
+            shell.arg(&start.program).args(&start.arguments);
+            spawn(&mut shell, start, &stdin)
+        });
+        drop(stdin);
+        match child {
+            Ok(child) => Ok(Self {
+                leader: Pid::from_child(&child),
+                status: None,
+                is_over: false,
+            }),
+            Err(error) => Err(NotStarted::Refused(error.raw_os_error().unwrap_or(0))),
+        }
+    }
+
+    pub(crate) fn leader(&self) -> Pid {
+        self.leader
+    }
+
+    /// What the command's own process ended with, once it has.
+    pub(crate) fn status(&self) -> Option<Status> {
+        self.status
+    }
+
+    /// Takes note of one child that changed; `None` when there is no news.
+    pub(crate) fn next_change(&mut self) -> Option<Change> {
+        loop {
+            if self.is_over {
+                return None;
+            }
+            match wait(WaitOptions::NOHANG | WaitOptions::UNTRACED) {
+                Ok(Some((pid, status))) if pid == self.leader => {
+                    if let Some(signal) = status.stopping_signal() {
+                        return Some(Change::Stopped(signal));
+                    }
+                    self.status = Some(ended_with(status));
+                    return Some(Change::LeaderEnded);
+                }
+                // An orphan of the job, adopted and now reaped.
+                Ok(Some(_)) | Err(Errno::INTR) => {}
+                Ok(None) => return None,
+                // No children; where orphans are adopted, no descendants either.
+                Err(_) => {
+                    self.is_over =
+                        ORPHANS_ARE_ADOPTED || test_kill_process_group(self.leader).is_err();
+                    return self.is_over.then_some(Change::Over);
+                }
+            }
+        }
+    }
+
+    /// Passes a signal on to the command's process group.
+    pub(crate) fn signal(&self, signal: Signal) {
+        if self.status.is_none() || !ORPHANS_ARE_ADOPTED {
+            // The group may be gone in this instant; that is news for `next_change`.
+            let _ = kill_process_group(self.leader, signal);
+        }
+    }
+
+    /// Asks all of the job to end. A process that is stopped cannot hear it, so all are continued.
+    pub(crate) fn terminate(&self) {
+        self.signal_all(&[Signal::TERM, Signal::CONT]);
+    }
+
+    /// Ends all of the job.
+    pub(crate) fn kill(&self) {
+        self.signal_all(&[Signal::KILL]);
+    }
+
+    /// The living processes of the job.
+    pub(crate) fn survivors(&self) -> Vec<i32> {
+        processes::below(getpid())
+            .iter()
+            .map(|process| process.pid.as_raw_pid())
+            .collect()
+    }
+
+    fn signal_all(&self, signals: &[Signal]) {
+        // The group at once, so that a process which forks meanwhile does not slip through.
+        for signal in signals {
+            self.signal(*signal);
+        }
+        let done = self.status.is_none().then_some(self.leader);
+        processes::signal_below(getpid(), done, signals);
+    }
+}
+
+fn spawn(command: &mut Command, start: &Start, stdin: &OwnedFd) -> io::Result<Child> {
+    for (name, value) in &start.environment {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
+    // A copy for each try; it is closed again with the command.
+    command.stdin(stdin.try_clone()?).process_group(0).spawn()
+}
+
+pub(super) fn ended_with(status: WaitStatus) -> Status {
+    match (status.exit_status(), status.terminating_signal()) {
+        (Some(code), _) => Status::Exited(u8::try_from(code).unwrap_or(u8::MAX)),
+        (None, Some(signal)) => Status::Signalled(signal),
+        (None, None) => Status::Exited(u8::MAX),
+    }
+}

@@ -1,0 +1,299 @@
+//! When a job is stopped: the deadlines of one run, and what follows from them.
+//!
+//! Nothing here looks at a clock or touches a process, so that every decision can be tested.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use shedlock::Moment;
+
+/// The deadlines of one run.
+///
+/// ```text
+/// acquired ... warn (TERM) ---- grace ---- kill (KILL) -- lead -- end | end in the store
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Plan {
+    grace: Duration,
+    #[serde(with = "moment")]
+    terminate_at: Moment,
+    #[serde(with = "moment")]
+    kill_at: Moment,
+    #[serde(with = "moment")]
+    ends_at: Moment,
+}
+
+impl Plan {
+    /// The longest time between TERM and the end of the lease.
+    const LONGEST_GRACE: Duration = Duration::from_secs(10);
+    /// The longest time between KILL and the end of the lease: what the kernel may take to end
+    /// processes on a busy machine.
+    const LONGEST_LEAD: Duration = Duration::from_secs(1);
+    /// What is left behind by a command that has ended may end by itself this long.
+    const LONGEST_SETTLING: Duration = Duration::from_secs(1);
+
+    /// The plan for a lease that ends, for us, at `ends_at`.
+    pub(crate) fn new(ends_at: Moment, lock_at_most_for: Duration) -> Self {
+        let grace = Self::LONGEST_GRACE.min(lock_at_most_for / 3);
+        let lead = Self::LONGEST_LEAD.min(grace / 4);
+        Self {
+            grace,
+            terminate_at: before(ends_at, grace),
+            kill_at: before(ends_at, lead),
+            ends_at,
+        }
+    }
+
+    /// Whether a command that starts now has any time before it would be told to stop.
+    pub(crate) fn has_time(&self, now: Moment) -> bool {
+        now < self.terminate_at
+    }
+
+    /// When the last process of the job is killed at the latest.
+    pub(crate) fn kill_at(&self) -> Moment {
+        self.kill_at
+    }
+
+    /// When the lease ends for us.
+    pub(crate) fn ends_at(&self) -> Moment {
+        self.ends_at
+    }
+
+    fn settling(&self) -> Duration {
+        Self::LONGEST_SETTLING.min(self.grace / 2)
+    }
+}
+
+fn before(moment: Moment, duration: Duration) -> Moment {
+    Moment::from_origin(moment.since_origin().saturating_sub(duration))
+}
+
+/// Why a job is stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum StopReason {
+    /// Its lease is about to end.
+    Deadline,
+    /// `run`, which holds the lock, is gone.
+    HolderGone,
+    /// The command has ended and left processes behind.
+    LeftBehind,
+    /// The watchdog is gone.
+    WatchdogGone,
+}
+
+/// What to do with the job now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// Nothing before this moment.
+    Wait(Moment),
+    /// Ask all of it to end.
+    Terminate,
+    /// End all of it.
+    Kill,
+}
+
+/// A job on its way from running to gone.
+#[derive(Debug)]
+pub(crate) struct Supervision {
+    plan: Plan,
+    phase: Phase,
+    reason: Option<StopReason>,
+}
+
+#[derive(Debug)]
+enum Phase {
+    Running { terminate_at: Moment },
+    Terminating { kill_at: Moment },
+    Killing { again_at: Moment, pause: Duration },
+}
+
+impl Supervision {
+    const FIRST_PAUSE: Duration = Duration::from_millis(5);
+    const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+
+    /// A job that runs by this plan.
+    pub(crate) fn new(plan: Plan) -> Self {
+        Self {
+            plan,
+            phase: Phase::Running {
+                terminate_at: plan.terminate_at,
+            },
+            reason: None,
+        }
+    }
+
+    /// Why the job was asked to end, if it was. The first reason stays.
+    pub(crate) fn stopped_for(&self) -> Option<StopReason> {
+        match self.phase {
+            Phase::Running { .. } => None,
+            Phase::Terminating { .. } | Phase::Killing { .. } => self.reason,
+        }
+    }
+
+    /// Stops the job for this reason: from now on, not only at its deadline.
+    pub(crate) fn stop(&mut self, reason: StopReason, now: Moment) {
+        let Phase::Running { terminate_at } = &mut self.phase else {
+            return;
+        };
+        let delay = match reason {
+            StopReason::LeftBehind => self.plan.settling(),
+            StopReason::Deadline | StopReason::HolderGone | StopReason::WatchdogGone => {
+                Duration::ZERO
+            }
+        };
+        *terminate_at = (*terminate_at).min(now + delay);
+        self.reason.get_or_insert(reason);
+    }
+
+    /// What is due now; asked again and again until it says to wait.
+    pub(crate) fn step(&mut self, now: Moment) -> Step {
+        match &mut self.phase {
+            Phase::Running { terminate_at } if now >= *terminate_at => {
+                self.reason.get_or_insert(StopReason::Deadline);
+                let kill_at = self.plan.kill_at.min(now + self.plan.grace);
+                self.phase = Phase::Terminating { kill_at };
+                Step::Terminate
+            }
+            Phase::Running { terminate_at } => Step::Wait(*terminate_at),
+            Phase::Terminating { kill_at } if now >= *kill_at => {
+                self.phase = Phase::Killing {
+                    again_at: now + Self::FIRST_PAUSE,
+                    pause: Self::FIRST_PAUSE,
+                };
+                Step::Kill
+            }
+            Phase::Terminating { kill_at } => Step::Wait(*kill_at),
+            // Again and again: processes that were being made while the first KILL went out.
+            Phase::Killing { again_at, pause } if now >= *again_at => {
+                *pause = (*pause * 2).min(Self::LONGEST_PAUSE);
+                *again_at = now + *pause;
+                Step::Kill
+            }
+            Phase::Killing { again_at, .. } => Step::Wait(*again_at),
+        }
+    }
+
+    /// Whether nothing more can be done: the lease is over, and what is left does not die (a
+    /// process of another user, or one that hangs in the kernel).
+    pub(crate) fn is_hopeless(&self, now: Moment) -> bool {
+        const PATIENCE: Duration = Duration::from_secs(5);
+        matches!(self.phase, Phase::Killing { .. }) && now >= self.plan.ends_at + PATIENCE
+    }
+}
+
+/// A moment on the shared clock, as another process reads it.
+mod moment {
+    use std::time::Duration;
+
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+    use shedlock::Moment;
+
+    pub(super) fn serialize<S: Serializer>(moment: &Moment, to: S) -> Result<S::Ok, S::Error> {
+        moment.since_origin().serialize(to)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Moment, D::Error> {
+        Duration::deserialize(from).map(Moment::from_origin)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use shedlock::{Clock, ManualClock};
+
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    fn ten_minutes(clock: &ManualClock) -> Supervision {
+        Supervision::new(Plan::new(clock.now() + 600 * SECOND, 600 * SECOND))
+    }
+
+    #[test]
+    fn the_job_is_asked_then_killed_before_the_lease_ends() {
+        let clock = ManualClock::new();
+        let start = clock.now();
+        let mut job = ten_minutes(&clock);
+        assert_eq!(job.step(clock.now()), Step::Wait(start + 590 * SECOND));
+        clock.advance(590 * SECOND);
+        assert_eq!(job.step(clock.now()), Step::Terminate);
+        assert_eq!(job.step(clock.now()), Step::Wait(start + 599 * SECOND));
+        assert_eq!(job.stopped_for(), Some(StopReason::Deadline));
+        clock.advance(9 * SECOND);
+        assert_eq!(job.step(clock.now()), Step::Kill);
+        assert!(matches!(job.step(clock.now()), Step::Wait(_)));
+        clock.advance(SECOND);
+        assert_eq!(job.step(clock.now()), Step::Kill, "killed again");
+    }
+
+    #[test]
+    fn grace_shrinks_with_the_lease() {
+        let now = ManualClock::new().now();
+        let plan = Plan::new(now + 3 * SECOND, 3 * SECOND);
+        assert_eq!(plan.terminate_at, now + 2 * SECOND);
+        assert_eq!(plan.kill_at, now + Duration::from_millis(2_750));
+        let plan = Plan::new(now + 30 * SECOND, 30 * SECOND);
+        assert_eq!(plan.terminate_at, now + 20 * SECOND);
+        let plan = Plan::new(now + 3_600 * SECOND, 3_600 * SECOND);
+        assert_eq!(plan.terminate_at, now + 3_590 * SECOND);
+    }
+
+    #[test]
+    fn a_lease_that_is_nearly_used_up_has_no_time_for_a_command() {
+        let now = ManualClock::new().now();
+        let plan = Plan::new(now + 9 * SECOND, 600 * SECOND);
+        assert!(!plan.has_time(now));
+        let plan = Plan::new(now + 11 * SECOND, 600 * SECOND);
+        assert!(plan.has_time(now));
+    }
+
+    #[test]
+    fn a_job_whose_holder_is_gone_is_stopped_at_once_and_never_past_its_deadline() {
+        let clock = ManualClock::new();
+        let start = clock.now();
+        let mut job = ten_minutes(&clock);
+        clock.advance(5 * SECOND);
+        job.stop(StopReason::HolderGone, clock.now());
+        assert_eq!(job.step(clock.now()), Step::Terminate);
+        assert_eq!(job.step(clock.now()), Step::Wait(start + 15 * SECOND));
+
+        let clock = ManualClock::new();
+        let mut job = ten_minutes(&clock);
+        clock.advance(589 * SECOND);
+        job.stop(StopReason::HolderGone, clock.now());
+        assert_eq!(job.step(clock.now()), Step::Terminate);
+        assert_eq!(job.step(clock.now()), Step::Wait(start + 599 * SECOND));
+        assert_eq!(job.stopped_for(), Some(StopReason::HolderGone));
+    }
+
+    #[test]
+    fn what_is_left_behind_may_end_by_itself_first() {
+        let clock = ManualClock::new();
+        let start = clock.now();
+        let mut job = ten_minutes(&clock);
+        job.stop(StopReason::LeftBehind, clock.now());
+        assert_eq!(job.step(clock.now()), Step::Wait(start + SECOND));
+        assert_eq!(job.stopped_for(), None);
+        // A later reason does not prolong it, nor does it hide the first one.
+        job.stop(StopReason::HolderGone, clock.now());
+        assert_eq!(job.step(clock.now()), Step::Terminate);
+        assert_eq!(job.stopped_for(), Some(StopReason::LeftBehind));
+    }
+
+    #[test]
+    fn a_watchdog_that_slept_past_everything_kills_at_once() {
+        let clock = ManualClock::new();
+        let mut job = ten_minutes(&clock);
+        clock.advance(700 * SECOND);
+        assert_eq!(job.step(clock.now()), Step::Terminate);
+        assert_eq!(job.step(clock.now()), Step::Kill);
+        assert!(job.is_hopeless(clock.now()));
+    }
+
+    #[test]
+    fn a_plan_survives_the_way_to_the_watchdog() {
+        let plan = Plan::new(ManualClock::new().now() + SECOND, 3 * SECOND);
+        let text = serde_json::to_string(&plan).unwrap();
+        assert_eq!(serde_json::from_str::<Plan>(&text).unwrap(), plan);
+    }
+}

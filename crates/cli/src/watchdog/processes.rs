@@ -1,0 +1,172 @@
+//! The processes below one process, wherever they have moved to.
+//!
+//! A process that leaves its group (`setsid`, a daemon that forks twice) is still found: on Linux
+//! a watchdog is the reaper of all that it started, so nothing leaves the tree below it.
+
+use std::{fs, io};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+/// A process as the kernel lists it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Process {
+    pub(crate) pid: Pid,
+    pub(crate) parent: Option<Pid>,
+    pub(crate) group: Option<Pid>,
+    pub(crate) session: i32,
+    /// Tells a process from a later one with the same number.
+    started: u64,
+    is_dead: bool,
+}
+
+impl Process {
+    /// The process of this number, if there is one.
+    pub(crate) fn find(pid: Pid) -> Option<Self> {
+        let stat = fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_pid())).ok()?;
+        Self::parse(&stat)
+    }
+
+    /// Reads a line of `/proc/PID/stat`: `pid (name) state parent group session ...`.
+    ///
+    /// The name may hold blanks and parentheses; what follows the last one is safe to split.
+    fn parse(stat: &str) -> Option<Self> {
+        let (head, tail) = stat.rsplit_once(')')?;
+        let (pid, _) = head.split_once(' ')?;
+        let fields: Vec<&str> = tail.split_ascii_whitespace().collect();
+        let number = |index: usize| fields.get(index)?.parse::<i32>().ok();
+        Some(Self {
+            pid: Pid::from_raw(pid.parse().ok()?)?,
+            parent: Pid::from_raw(number(1)?),
+            group: Pid::from_raw(number(2)?),
+            session: number(3)?,
+            started: fields.get(19)?.parse().ok()?,
+            is_dead: matches!(*fields.first()?, "Z" | "X" | "x"),
+        })
+    }
+
+    /// Sends the signal to this very process, never to another one that got its number since.
+    ///
+    /// One that may not be signalled is found again by whoever asks who is left.
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    pub(crate) fn signal(&self, signal: Signal) {
+        use rustix::process::{PidfdFlags, pidfd_open, pidfd_send_signal};
+        match pidfd_open(self.pid, PidfdFlags::empty()) {
+            Ok(handle) => {
+                if Self::find(self.pid).is_some_and(|now| now.started == self.started) {
+                    let _ = pidfd_send_signal(handle, signal);
+                }
+            }
+            // A kernel before 5.3: the number is all there is.
+            Err(rustix::io::Errno::NOSYS) => drop(kill_process(self.pid, signal)),
+            Err(_) => {}
+        }
+    }
+
+    #[cfg(not(any(target_os = "linux", target_os = "android")))]
+    pub(crate) fn signal(&self, signal: Signal) {
+        let _ = kill_process(self.pid, signal);
+    }
+}
+
+/// The living processes below `root`, without itself.
+pub(crate) fn below(root: Pid) -> Vec<Process> {
+    list().map_or_else(|_| Vec::new(), |all| tree(root, &all))
+}
+
+fn list() -> io::Result<Vec<Process>> {
+    Ok(fs::read_dir("/proc")?
+        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
+        .filter_map(|pid| Process::find(Pid::from_raw(pid)?))
+        .collect())
+}
+
+fn tree(root: Pid, all: &[Process]) -> Vec<Process> {
+    let mut found: Vec<Process> = Vec::new();
+    let mut parents = vec![root];
+    while let Some(parent) = parents.pop() {
+        for process in all.iter().filter(|process| process.parent == Some(parent)) {
+            if process.pid != root && !found.iter().any(|known| known.pid == process.pid) {
+                found.push(*process);
+                parents.push(process.pid);
+            }
+        }
+    }
+    found.retain(|process| !process.is_dead);
+    found
+}
+
+/// What `root` has adopted, and all below: the living processes whose uppermost ancestor under
+/// `root` is not older than `oldest`.
+pub(crate) fn adopted(root: Pid, oldest: Option<&Process>) -> Vec<Process> {
+    let born = oldest.map_or(0, |process| process.started);
+    let Ok(all) = list() else { return Vec::new() };
+    let kept: Vec<Process> = all
+        .into_iter()
+        .filter(|process| process.parent != Some(root) || process.started >= born)
+        .collect();
+    tree(root, &kept)
+}
+
+/// Sends the signals, one after the other, to each living process below `root` that is not in the
+/// group `except`.
+pub(crate) fn signal_below(root: Pid, except: Option<Pid>, signals: &[Signal]) {
+    for process in below(root) {
+        if except.is_none() || process.group != except {
+            for signal in signals {
+                process.signal(*signal);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn process(pid: i32, parent: i32) -> Process {
+        Process::parse(&format!(
+            "{pid} (a) b) S {parent} {pid} 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 77 0 0"
+        ))
+        .unwrap()
+    }
+
+    fn pid(raw: i32) -> Pid {
+        Pid::from_raw(raw).unwrap()
+    }
+
+    #[test]
+    fn a_line_of_the_kernel_is_read_whatever_the_name() {
+        let process = process(12, 3);
+        assert_eq!(
+            (process.pid, process.parent, process.started),
+            (pid(12), Some(pid(3)), 77)
+        );
+        assert_eq!(Process::parse("12 (a"), None);
+        assert_eq!(Process::parse(""), None);
+    }
+
+    #[test]
+    fn the_tree_holds_descendants_and_nobody_else() {
+        let all = [
+            process(1, 0),
+            process(10, 1),
+            process(11, 10),
+            process(12, 11),
+            process(20, 1),
+        ];
+        let found: Vec<i32> = tree(pid(10), &all)
+            .iter()
+            .map(|process| process.pid.as_raw_pid())
+            .collect();
+        assert_eq!(found, [11, 12]);
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn this_process_is_found_with_its_parent() {
+        let own = rustix::process::getpid();
+        let process = Process::find(own).unwrap();
+        assert_eq!(process.parent, rustix::process::getppid());
+        assert!(!below(process.parent.unwrap()).is_empty());
+    }
+}

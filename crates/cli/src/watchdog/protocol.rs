@@ -1,0 +1,229 @@
+//! What `run` and its watchdog tell each other, and how it travels.
+//!
+//! One stream socket: first a single byte that carries the command's standard input, then frames
+//! of a length (four bytes, little endian) and JSON. Both ends are the same program, so the
+//! messages are free to change with every release.
+
+use std::ffi::OsString;
+use std::io::{self, IoSlice, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+
+use rustix::net::{
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
+};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use super::plan::{Plan, StopReason};
+
+/// What `run` tells its watchdog.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum Order {
+    /// Start the command; the first order, given once.
+    Start(Start),
+    /// Send this signal to the command's process group.
+    Signal(i32),
+}
+
+/// What to start.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Start {
+    /// The program's file.
+    pub(crate) program: OsString,
+    /// The program's name as the user wrote it: its first argument.
+    pub(crate) name: OsString,
+    /// The other arguments.
+    pub(crate) arguments: Vec<OsString>,
+    /// Variables that are set for the command, or removed.
+    pub(crate) environment: Vec<(String, Option<String>)>,
+    /// The deadlines.
+    pub(crate) plan: Plan,
+}
+
+/// What the watchdog tells `run`.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum Report {
+    /// The command runs; its process is the leader of its group.
+    Started { pid: i32 },
+    /// The command could not be started.
+    NotStarted(NotStarted),
+    /// The command was stopped by this signal, as by Ctrl-Z.
+    Stopped { signal: i32 },
+    /// The command has ended, and so has everything that it started.
+    Ended(Ended),
+}
+
+/// Why a command did not start.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum NotStarted {
+    /// The system refused, with this error number.
+    Refused(i32),
+    /// No time was left before the deadline.
+    TooLate,
+}
+
+/// How a job ended.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Ended {
+    /// What the command's own process ended with, where it is known.
+    pub(crate) status: Option<Status>,
+    /// Why the job was stopped, if it was.
+    pub(crate) stopped: Option<StopReason>,
+    /// Processes of the job that could not be stopped.
+    pub(crate) survivors: Vec<i32>,
+}
+
+/// What a process ended with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Status {
+    /// It exited with this code.
+    Exited(u8),
+    /// A signal ended it.
+    Signalled(i32),
+}
+
+/// The largest message: room for the longest command line that systems allow, as JSON.
+const LONGEST_FRAME: usize = 64 << 20;
+
+/// One message, ready to be sent.
+pub(crate) fn frame(message: &impl Serialize) -> io::Result<Vec<u8>> {
+    let mut frame = vec![0; 4];
+    serde_json::to_writer(&mut frame, message)?;
+    let length = u32::try_from(frame.len() - 4)
+        .map_err(|_| io::Error::new(io::ErrorKind::InvalidInput, "the command line is too long"))?;
+    frame[..4].copy_from_slice(&length.to_le_bytes());
+    Ok(frame)
+}
+
+/// Bytes that came in, on their way to being messages.
+#[derive(Debug, Default)]
+pub(crate) struct Inbox(Vec<u8>);
+
+impl Inbox {
+    /// Adds bytes in the order in which they came.
+    pub(crate) fn extend(&mut self, bytes: &[u8]) {
+        self.0.extend_from_slice(bytes);
+    }
+
+    /// The next message, if all of it is here.
+    pub(crate) fn next<T: DeserializeOwned>(&mut self) -> io::Result<Option<T>> {
+        let Some((length, rest)) = self.0.split_first_chunk::<4>() else {
+            return Ok(None);
+        };
+        let length = u32::from_le_bytes(*length) as usize;
+        if length > LONGEST_FRAME {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidData,
+                "a message of this length is none of ours",
+            ));
+        }
+        let Some(body) = rest.get(..length) else {
+            return Ok(None);
+        };
+        let message = serde_json::from_slice(body)?;
+        self.0.drain(..4 + length);
+        Ok(Some(message))
+    }
+}
+
+/// Sends the file along with one byte.
+pub(crate) fn send_file(socket: &UnixStream, file: BorrowedFd<'_>) -> io::Result<()> {
+    let files = [file];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut ancillary = SendAncillaryBuffer::new(&mut space);
+    ancillary.push(SendAncillaryMessage::ScmRights(&files));
+    let byte = [IoSlice::new(&[0])];
+    sendmsg(socket, &byte, &mut ancillary, SendFlags::empty())?;
+    Ok(())
+}
+
+/// Takes the file that [`send_file`] sent; `None` where the other end is gone.
+pub(crate) fn receive_file(socket: &UnixStream) -> io::Result<Option<OwnedFd>> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut ancillary = RecvAncillaryBuffer::new(&mut space);
+    let mut byte = [0];
+    let received = recvmsg(
+        socket,
+        &mut [IoSliceMut::new(&mut byte)],
+        &mut ancillary,
+        CLOSE_ON_EXEC,
+    )?;
+    if received.bytes == 0 {
+        return Ok(None);
+    }
+    let file = ancillary.drain().find_map(|message| match message {
+        RecvAncillaryMessage::ScmRights(mut files) => files.next(),
+        _ => None,
+    });
+    let file = file.ok_or_else(|| io::Error::other("the first byte came without a file"))?;
+    rustix::io::fcntl_setfd(file.as_fd(), rustix::io::FdFlags::CLOEXEC)?;
+    Ok(Some(file))
+}
+
+#[cfg(any(target_os = "linux", target_os = "android"))]
+const CLOSE_ON_EXEC: RecvFlags = RecvFlags::CMSG_CLOEXEC;
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+const CLOSE_ON_EXEC: RecvFlags = RecvFlags::empty();
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+    use std::os::unix::ffi::OsStringExt;
+    use std::time::Duration;
+
+    use shedlock::Moment;
+
+    use super::*;
+
+    #[test]
+    fn messages_arrive_whole_however_they_are_cut() {
+        let arguments = vec![OsString::from_vec(vec![b'\xff', b'\n'])];
+        let start = Order::Start(Start {
+            program: "/bin/echo".into(),
+            name: "echo".into(),
+            arguments: arguments.clone(),
+            environment: vec![("SHEDLOCK_SLOT".into(), None)],
+            plan: Plan::new(
+                Moment::from_origin(Duration::from_secs(9)),
+                Duration::from_secs(3),
+            ),
+        });
+        let mut bytes = frame(&start).unwrap();
+        bytes.extend(frame(&Order::Signal(15)).unwrap());
+
+        let mut inbox = Inbox::default();
+        let mut orders = Vec::new();
+        for byte in bytes {
+            inbox.extend(&[byte]);
+            orders.extend(inbox.next::<Order>().unwrap());
+        }
+        assert_eq!(orders.len(), 2);
+        assert!(matches!(&orders[0], Order::Start(start) if start.arguments == arguments));
+        assert!(matches!(orders[1], Order::Signal(15)));
+    }
+
+    #[test]
+    fn nonsense_is_refused() {
+        let mut inbox = Inbox::default();
+        inbox.extend(&[255; 8]);
+        assert!(inbox.next::<Order>().is_err());
+    }
+
+    #[test]
+    fn a_file_travels_along() {
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        let (mut reader, writer) = UnixStream::pair().unwrap();
+        send_file(&ours, writer.as_fd()).unwrap();
+        drop(writer);
+        let file = receive_file(&theirs).unwrap().unwrap();
+        UnixStream::from(file).write_all(b"hello").unwrap();
+        let mut text = String::new();
+        reader.read_to_string(&mut text).unwrap();
+        assert_eq!(text, "hello");
+        drop(ours);
+        assert!(receive_file(&theirs).unwrap().is_none());
+    }
+}

@@ -1,0 +1,72 @@
+//! What `run` does when its watchdog is gone: it stops the job itself, at once.
+
+use std::time::Duration;
+
+use rustix::event::{Timespec, poll};
+use rustix::process::{
+    Pid, Signal, WaitOptions, getpid, kill_process_group, test_kill_process_group, wait,
+};
+
+use super::ORPHANS_ARE_ADOPTED;
+use super::job::ended_with;
+use super::plan::{Plan, Step, StopReason, Supervision};
+use super::processes::{self, Process};
+use super::protocol::Ended;
+use crate::clock;
+
+/// Stops all that the watchdog has started, and comes back when it is gone.
+///
+/// This process has adopted the watchdog's children. `leader` is the command's own process, where
+/// the watchdog came to say which; `watchdog` is how it looked while it lived, which tells its
+/// children from those that this process may have had before.
+pub(super) fn stop(leader: Option<Pid>, watchdog: Option<&Process>, plan: Plan) -> Ended {
+    const TICK: Duration = Duration::from_millis(10);
+    let mut supervision = Supervision::new(plan);
+    supervision.stop(StopReason::WatchdogGone, clock::now());
+    let mut status = None;
+    loop {
+        while let Ok(Some((pid, ended))) = wait(WaitOptions::NOHANG) {
+            if Some(pid) == leader {
+                status = Some(ended_with(ended));
+            }
+        }
+        let left = processes::adopted(getpid(), watchdog);
+        // Where nothing is adopted, the group is all that is known of the job.
+        let group = leader
+            .filter(|_| !ORPHANS_ARE_ADOPTED)
+            .filter(|group| test_kill_process_group(*group).is_ok());
+        let now = clock::now();
+        if (left.is_empty() && group.is_none()) || supervision.is_hopeless(now) {
+            return Ended {
+                status,
+                stopped: Some(StopReason::WatchdogGone),
+                survivors: left.iter().map(|left| left.pid.as_raw_pid()).collect(),
+            };
+        }
+        let signal = |signals: &[Signal]| {
+            for signal in signals {
+                if let Some(group) = group {
+                    // Gone in this instant is as good as stopped.
+                    let _ = kill_process_group(group, *signal);
+                }
+                for process in &left {
+                    process.signal(*signal);
+                }
+            }
+        };
+        match supervision.step(now) {
+            Step::Terminate => signal(&[Signal::TERM, Signal::CONT]),
+            Step::Kill => signal(&[Signal::KILL]),
+            Step::Wait(until) => pause(until.saturating_since(now).min(TICK)),
+        }
+    }
+}
+
+fn pause(duration: Duration) {
+    let limit = Timespec {
+        tv_sec: 0,
+        tv_nsec: duration.subsec_nanos().into(),
+    };
+    // Interrupted by a signal: looks again a little earlier.
+    let _ = poll(&mut [], Some(&limit));
+}

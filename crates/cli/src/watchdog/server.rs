@@ -1,0 +1,308 @@
+//! The watchdog: the parent of the command, which outlives nobody's mistakes.
+//!
+//! It holds the deadline and one end of a socket whose other end `run` holds. It stops the job when
+//! the deadline comes, and when the socket closes, that is, when `run` dies of whatever.
+
+use std::io::{self, Read, Write};
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::process::Signal;
+
+use super::job::{Change, Job};
+use super::plan::{Step, StopReason, Supervision};
+use super::protocol::{Ended, Inbox, NotStarted, Order, Report, Start, frame, receive_file};
+use super::timer::Timer;
+use super::{ORPHANS_ARE_ADOPTED, adopt_orphans};
+use crate::signals::{Ignored, never_stop_for_terminal};
+use crate::terminal::Terminal;
+use crate::{clock, exit};
+
+/// Runs the watchdog until its job is gone. Its standard input is the socket.
+pub(crate) fn serve(terminal: Terminal) -> ExitCode {
+    match try_serve() {
+        Ok(None) => ExitCode::SUCCESS,
+        Ok(Some(StopReason::HolderGone)) => {
+            // Only now, when nothing is left to guard: a terminal or pipe may block for ever.
+            terminal.error("`shedlock run` was killed; the watchdog stopped its command");
+            ExitCode::from(exit::LOST)
+        }
+        Ok(Some(_)) => ExitCode::from(exit::LOST),
+        Err(error) => {
+            terminal.error(&format!("the watchdog failed: {error}"));
+            ExitCode::from(exit::INTERNAL)
+        }
+    }
+}
+
+fn try_serve() -> io::Result<Option<StopReason>> {
+    outlive_signals()?;
+    adopt_orphans();
+    be_known_by_another_name();
+    let (changed, tell) = UnixStream::pair()?;
+    changed.set_nonblocking(true)?;
+    signal_hook::low_level::pipe::register(Signal::CHILD.as_raw(), tell)?;
+    let timer = Timer::new()?;
+    let mut line = Line::of_stdin()?;
+
+    let Some((start, stdin)) = line.first_order()? else {
+        return Ok(None);
+    };
+    if !start.plan.has_time(clock::now()) {
+        line.send(&Report::NotStarted(NotStarted::TooLate))?;
+        return line.flush().map(|()| None);
+    }
+    let job = match Job::start(&start, stdin) {
+        Ok(job) => job,
+        Err(refused) => {
+            line.send(&Report::NotStarted(refused))?;
+            return line.flush().map(|()| None);
+        }
+    };
+    line.send(&Report::Started {
+        pid: job.leader().as_raw_pid(),
+    })?;
+    let mut watch = Watch {
+        supervision: Supervision::new(start.plan),
+        job,
+        line,
+        changed,
+        timer,
+    };
+    watch.until_gone()
+}
+
+/// Signals that are meant for the command: `run` passes them on. This process ends with its job.
+fn outlive_signals() -> io::Result<()> {
+    let ignored = Ignored::by_this_process();
+    let unheard = Arc::new(AtomicBool::new(false));
+    for signal in [
+        Signal::HUP,
+        Signal::INT,
+        Signal::QUIT,
+        Signal::TERM,
+        Signal::USR1,
+        Signal::USR2,
+        Signal::ALARM,
+        Signal::TSTP,
+    ] {
+        if !ignored.contains(signal) {
+            signal_hook::flag::register(signal.as_raw(), unheard.clone())?;
+        }
+    }
+    never_stop_for_terminal();
+    Ok(())
+}
+
+/// Gives this process a name of its own, so that `killall -9 shedlock` does not take both halves of
+/// the guard at once.
+fn be_known_by_another_name() {
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    let _ = rustix::thread::set_name(c"lease-watchdog");
+}
+
+struct Watch {
+    supervision: Supervision,
+    job: Job,
+    line: Line,
+    changed: UnixStream,
+    timer: Timer,
+}
+
+impl Watch {
+    fn until_gone(&mut self) -> io::Result<Option<StopReason>> {
+        loop {
+            self.take_orders();
+            if self.note_changes() {
+                return self.conclude(Vec::new());
+            }
+            let now = clock::now();
+            if self.supervision.is_hopeless(now) {
+                return self.conclude(self.job.survivors());
+            }
+            match self.supervision.step(now) {
+                Step::Terminate => self.job.terminate(),
+                Step::Kill => self.job.kill(),
+                Step::Wait(until) => {
+                    let limit = self.timer.set(until)?;
+                    self.wait(limit)?;
+                }
+            }
+        }
+    }
+
+    /// What `run` asks for. A line that breaks, or speaks nonsense, is a `run` that is gone.
+    fn take_orders(&mut self) {
+        if self.line.is_cut {
+            return;
+        }
+        if self.line.receive().is_err() {
+            self.line.is_cut = true;
+        }
+        loop {
+            match self.line.inbox.next::<Order>() {
+                Ok(Some(Order::Signal(signal))) => {
+                    if let Some(signal) = Signal::from_named_raw(signal) {
+                        self.job.signal(signal);
+                    }
+                }
+                Ok(Some(Order::Start(_))) => {}
+                Ok(None) => break,
+                Err(_) => {
+                    self.line.is_cut = true;
+                    break;
+                }
+            }
+        }
+        if self.line.is_cut {
+            self.supervision.stop(StopReason::HolderGone, clock::now());
+        }
+    }
+
+    /// Whether the job is over.
+    fn note_changes(&mut self) -> bool {
+        // Emptied before the children are asked: a change after this rings again.
+        while matches!((&self.changed).read(&mut [0; 64]), Ok(1..)) {}
+        while let Some(change) = self.job.next_change() {
+            match change {
+                Change::Over => return true,
+                Change::LeaderEnded => self.supervision.stop(StopReason::LeftBehind, clock::now()),
+                Change::Stopped(signal) => {
+                    let _ = self.line.send(&Report::Stopped { signal });
+                }
+            }
+        }
+        false
+    }
+
+    fn wait(&mut self, limit: Option<Timespec>) -> io::Result<()> {
+        // Nobody tells of the end of processes that are nobody's children: look again soon.
+        let blind = !ORPHANS_ARE_ADOPTED && self.job.status().is_some();
+        let limit = limit.filter(|_| !blind).or(blind.then_some(Timespec {
+            tv_sec: 0,
+            tv_nsec: 20_000_000,
+        }));
+        let wanted = if self.line.outbox.is_empty() {
+            PollFlags::IN
+        } else {
+            PollFlags::IN | PollFlags::OUT
+        };
+        let mut ready = vec![
+            PollFd::new(&self.changed, PollFlags::IN),
+            PollFd::from_borrowed_fd(self.timer.as_fd(), PollFlags::IN),
+        ];
+        if !self.line.is_cut {
+            ready.push(PollFd::new(&self.line.socket, wanted));
+        }
+        match poll(&mut ready, limit.as_ref()) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+        drop(ready);
+        self.line.try_flush();
+        Ok(())
+    }
+
+    fn conclude(&mut self, survivors: Vec<i32>) -> io::Result<Option<StopReason>> {
+        let reason = self.supervision.stopped_for();
+        let ended = Ended {
+            status: self.job.status(),
+            stopped: reason,
+            survivors,
+        };
+        if !self.line.is_cut {
+            // `run` may die in this instant; there is nobody left to tell, or to guard.
+            let _ = self.line.send(&Report::Ended(ended));
+            let _ = self.line.flush();
+        }
+        Ok(reason)
+    }
+}
+
+/// The socket to `run`. Nothing here waits, since a stopped `run` does not read.
+struct Line {
+    socket: UnixStream,
+    inbox: Inbox,
+    outbox: Vec<u8>,
+    is_cut: bool,
+}
+
+impl Line {
+    /// The socket that this process was given as its input, which it frees for others.
+    fn of_stdin() -> io::Result<Self> {
+        let socket = io::stdin().as_fd().try_clone_to_owned()?;
+        rustix::stdio::dup2_stdin(std::fs::File::open("/dev/null")?)?;
+        Ok(Self {
+            socket: UnixStream::from(socket),
+            inbox: Inbox::default(),
+            outbox: Vec::new(),
+            is_cut: false,
+        })
+    }
+
+    /// What to start, and with which input; `None` where `run` is gone before it said so.
+    fn first_order(&mut self) -> io::Result<Option<(Start, std::os::fd::OwnedFd)>> {
+        let Some(stdin) = receive_file(&self.socket)? else {
+            return Ok(None);
+        };
+        let mut bytes = [0; 4096];
+        loop {
+            match self.inbox.next()? {
+                Some(Order::Start(start)) => {
+                    self.socket.set_nonblocking(true)?;
+                    return Ok(Some((start, stdin)));
+                }
+                Some(Order::Signal(_)) => {}
+                None => match self.socket.read(&mut bytes)? {
+                    0 => return Ok(None),
+                    length => self.inbox.extend(&bytes[..length]),
+                },
+            }
+        }
+    }
+
+    /// Reads what is there.
+    fn receive(&mut self) -> io::Result<()> {
+        let mut bytes = [0; 4096];
+        loop {
+            match self.socket.read(&mut bytes) {
+                Ok(0) => {
+                    self.is_cut = true;
+                    return Ok(());
+                }
+                Ok(length) => self.inbox.extend(&bytes[..length]),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Sends as much as can be sent now; the rest follows.
+    fn send(&mut self, report: &Report) -> io::Result<()> {
+        self.outbox.extend(frame(report)?);
+        self.try_flush();
+        Ok(())
+    }
+
+    fn try_flush(&mut self) {
+        while !self.outbox.is_empty() {
+            match self.socket.write(&self.outbox) {
+                Ok(length) => drop(self.outbox.drain(..length)),
+                // Broken or full: whether `run` lives is seen by reading.
+                Err(_) => return,
+            }
+        }
+    }
+
+    /// Sends all of it, however long it takes.
+    fn flush(&mut self) -> io::Result<()> {
+        self.socket.set_nonblocking(false)?;
+        self.socket.write_all(&std::mem::take(&mut self.outbox))
+    }
+}
