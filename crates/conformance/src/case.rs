@@ -40,15 +40,15 @@ impl fmt::Debug for Case {
     }
 }
 
-/// The list of a module's cases, named after module and function.
+/// The list of a module's cases, each named after the law and its function.
 macro_rules! cases {
-    ($module:literal: $($name:ident),* $(,)?) => {
-        /// The cases of this law.
+    ($($law:literal: $($name:ident),* $(,)?);* $(;)?) => {
+        /// The cases of this module.
         pub fn cases() -> Vec<$crate::Case> {
-            vec![$($crate::Case::new(
-                concat!($module, "::", stringify!($name)),
+            vec![$($($crate::Case::new(
+                concat!($law, "::", stringify!($name)),
                 |setting| Box::pin($name(setting)),
-            )),*]
+            )),*),*]
         }
     };
 }

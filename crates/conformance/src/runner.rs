@@ -9,7 +9,7 @@ use futures_util::FutureExt;
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
 
 use crate::wait::bounded;
-use crate::{Case, Harness, Setting, Stop, Verdict, laws};
+use crate::{Case, Harness, Setting, Stop, Verdict, laws, play_child};
 
 /// Cases mostly wait, so more of them run at once than there are processors; not so many that a
 /// small database runs out of connections.
@@ -22,6 +22,9 @@ const LIMIT: Duration = Duration::from_secs(120);
 /// `harness = false`. Takes the arguments of `cargo test` (filters, `--list`, `--exact`,
 /// `--test-threads`).
 ///
+/// The same executable is started again as a child process by cases that need several processes;
+/// then this plays the child's part.
+///
 /// With more than one harness the names of the tests begin with the harness's.
 ///
 /// Cases that do not apply are printed as ignored with their reason, and counted. A harness that
@@ -29,6 +32,9 @@ const LIMIT: Duration = Duration::from_secs(120);
 #[must_use]
 pub fn main(harnesses: impl IntoIterator<Item = Arc<dyn Harness>>) -> ExitCode {
     let harnesses: Vec<_> = harnesses.into_iter().collect();
+    if let Some(code) = play_child(&harnesses) {
+        return code;
+    }
     let runtime = match runtime() {
         Ok(runtime) => Arc::new(runtime),
         Err(error) => return refuse(&format!("no async runtime: {error}")),

@@ -5,6 +5,7 @@ use std::time::{Duration, SystemTime};
 
 use shedlock_core::{
     AttemptRequest, BoxFuture, Capabilities, Clock, LockName, Owner, Slot, SystemClock,
+    UnlockRequest,
 };
 
 use crate::harness::{BoxError, Power};
@@ -109,7 +110,7 @@ impl Setting {
             let record = provider.inspect(&probe).await?;
             instant = record.and_then(|record| record.read_at);
         }
-        provider.unlock(&taken.lease).await?;
+        provider.unlock(&taken.lease, &UnlockRequest::new()).await?;
         Ok(instant.unwrap_or_else(|| SystemClock.system_time()))
     }
 

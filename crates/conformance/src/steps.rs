@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use shedlock_core::{
     Attempt, AttemptRequest, Error, ErrorKind, ExtendRequest, Extension, Lease, LockName,
-    LockRecord, LockState, Moment, Skip, SkipReason, Unlock,
+    LockRecord, LockState, Moment, Skip, SkipReason, Unlock, UnlockRequest,
 };
 
 use crate::verdict::ensure;
@@ -143,7 +143,7 @@ pub(crate) async fn attempt_error_as(
 
 /// Unlocks; the lease must still be ours.
 pub(crate) async fn unlock(provider: &Provider, lease: &Lease) -> Verdict {
-    let answer = provider.unlock(lease).await?;
+    let answer = provider.unlock(lease, &UnlockRequest::new()).await?;
     ensure!(
         answer == Unlock::Unlocked,
         "unlocking {lease:?} should be answered with unlocked, but was with {answer:?}"
@@ -153,7 +153,7 @@ pub(crate) async fn unlock(provider: &Provider, lease: &Lease) -> Verdict {
 
 /// Unlocks; the lease must be lost.
 pub(crate) async fn unlock_is_lost(provider: &Provider, lease: &Lease) -> Verdict {
-    let answer = provider.unlock(lease).await?;
+    let answer = provider.unlock(lease, &UnlockRequest::new()).await?;
     ensure!(
         answer == Unlock::Lost,
         "unlocking the stale {lease:?} should be answered with lost, but was with {answer:?}"

@@ -1,6 +1,6 @@
 //! Law 3: unlock and extend act only on the lease they were called with, while it runs.
 
-use shedlock_core::{ExtendRequest, Extension, LockState, SkipReason, Unlock};
+use shedlock_core::{ExtendRequest, Extension, LockState, SkipReason, Unlock, UnlockRequest};
 
 use crate::case::cases;
 use crate::setting::name;
@@ -213,7 +213,7 @@ pub async fn a_lease_that_was_extended_answers_truly(setting: &Setting) -> Verdi
         }
     };
     still_holds(&provider, &newest).await?;
-    match provider.unlock(&first).await? {
+    match provider.unlock(&first, &UnlockRequest::new()).await? {
         Unlock::Unlocked => is_free(&provider, &job).await,
         _ => {
             still_holds(&provider, &newest).await?;

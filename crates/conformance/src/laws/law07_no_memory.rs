@@ -1,6 +1,8 @@
 //! Law 7: no provider remembers what exists in the store.
 
-use shedlock_core::{Error, ErrorKind, ExtendRequest, Extension, ListRequest, Unlock};
+use shedlock_core::{
+    Error, ErrorKind, ExtendRequest, Extension, ListRequest, Unlock, UnlockRequest,
+};
 
 use crate::case::cases;
 use crate::setting::name;
@@ -91,7 +93,7 @@ pub async fn a_container_dropped_between_any_two_steps_heals(setting: &Setting) 
             Err(error) => is_configuration(&error)?,
         }
     }
-    match first.unlock(&lease).await {
+    match first.unlock(&lease, &UnlockRequest::new()).await {
         Ok(Unlock::Lost) => {}
         Ok(answer) => {
             return Err(Stop::failed(format!(

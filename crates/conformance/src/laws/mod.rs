@@ -16,6 +16,7 @@ pub mod law10_names;
 pub mod law11_own_connection;
 pub mod law12_record;
 pub mod operators;
+pub mod processes;
 
 use crate::Case;
 
@@ -36,6 +37,7 @@ pub fn cases() -> Vec<Case> {
         law12_record::cases(),
         operators::cases(),
         clocks::cases(),
+        processes::cases(),
     ]
     .concat()
 }

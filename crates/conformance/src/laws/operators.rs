@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use shedlock_core::{
     ErrorKind, ForceUnlock, ForceUnlockRequest, ListRequest, LockName, LockRecord, LockState,
-    SkipReason,
+    SkipReason, UnlockRequest,
 };
 
 use crate::case::cases;
@@ -301,7 +301,7 @@ pub async fn a_forced_out_holder_cannot_come_back(setting: &Setting) -> Verdict 
         extend_is_lost(&first, &lease, setting.pace().long()).await?;
     }
     // Whether its unlock is told "lost" or "unlocked" is not promised; that the lock stays free is.
-    first.unlock(&lease).await?;
+    first.unlock(&lease, &UnlockRequest::new()).await?;
     is_free(&first, &job).await?;
     let next = acquire(&second, &setting.request(&job)).await?;
     if setting.capabilities().extend {

@@ -1,0 +1,98 @@
+//! The test target started once more, as another process over the same space.
+
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::harness::BoxError;
+use crate::{Harness, Provider, Setting, Stop, puppet, worker};
+
+/// Tells a process that it is a child, and which.
+const VARIABLE: &str = "SHEDLOCK_CONFORMANCE_CHILD";
+
+/// What a child process is to do.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Part {
+    harness: String,
+    spec: String,
+    role: Role,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Role {
+    /// Does what it is told on its standard input, call by call.
+    Puppet,
+    /// Takes and frees locks on its own until it is stopped, and writes a log.
+    Worker(worker::Orders),
+}
+
+/// Plays a child's part, if this process was started as one by a case; `None` otherwise.
+///
+/// [`main`](crate::main) does so by itself. With a runner of your own, call it first thing in the
+/// `main` of the same executable.
+#[must_use]
+pub fn play_child(harnesses: &[Arc<dyn Harness>]) -> Option<ExitCode> {
+    let part = std::env::var(VARIABLE).ok()?;
+    Some(match play(harnesses, &part) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => complain(&format!("child process: {error}")),
+    })
+}
+
+fn play(harnesses: &[Arc<dyn Harness>], part: &str) -> Result<(), BoxError> {
+    let part: Part = serde_json::from_str(part)?;
+    let harness = harnesses
+        .iter()
+        .find(|harness| harness.name() == part.harness)
+        .ok_or("the harness of this name is not in this executable")?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build()?;
+    runtime.block_on(async {
+        let provider = open(harness, &part.spec).await?;
+        match part.role {
+            Role::Puppet => puppet::play(&provider).await,
+            Role::Worker(orders) => worker::play(&provider, orders).await,
+        }
+    })
+}
+
+async fn open(harness: &Arc<dyn Harness>, spec: &str) -> Result<Provider, BoxError> {
+    harness
+        .open_child(spec)
+        .ok_or("Space::child_spec gives a description that Harness::open_child does not take")?
+        .await
+}
+
+/// A command that starts this executable again in this role, over the setting's space.
+pub(crate) fn command(setting: &Setting, role: Role) -> Result<tokio::process::Command, Stop> {
+    let spec = setting.space().child_spec().ok_or_else(|| {
+        Stop::not_applicable(
+            "the harness cannot open a space from another process (Space::child_spec)",
+        )
+    })?;
+    let part = Part {
+        harness: setting.harness().name().to_owned(),
+        spec,
+        role,
+    };
+    let mut command = tokio::process::Command::new(std::env::current_exe()?);
+    command
+        .env(VARIABLE, serde_json::to_string(&part)?)
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::piped())
+        .kill_on_drop(true);
+    Ok(command)
+}
+
+#[expect(
+    clippy::print_stderr,
+    reason = "this is the main function of a child process"
+)]
+fn complain(message: &str) -> ExitCode {
+    eprintln!("{message}");
+    ExitCode::FAILURE
+}

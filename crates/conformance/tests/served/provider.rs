@@ -1,0 +1,194 @@
+//! The client of that store.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use shedlock_core::{
+    Attempt, AttemptRequest, BoxFuture, Capabilities, ClockSource, Error, ErrorKind, ExtendRequest,
+    Extension, ForceUnlock, ForceUnlockRequest, Lease, ListRequest, LockName, LockProvider,
+    LockRecord, ProviderIdentity, Unlock, UnlockRequest,
+};
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufStream};
+use tokio::net::TcpStream;
+use tokio::sync::Mutex;
+
+use super::wire::{Call, Reply};
+
+/// One connection at a time, made when it is needed.
+#[derive(Debug)]
+pub(crate) struct ServedProvider {
+    addr: SocketAddr,
+    connection: Mutex<Option<BufStream<TcpStream>>>,
+    identity: ProviderIdentity,
+}
+
+impl ServedProvider {
+    pub(crate) fn new(addr: SocketAddr) -> Self {
+        Self {
+            addr,
+            connection: Mutex::new(None),
+            identity: ProviderIdentity::unique(),
+        }
+    }
+
+    async fn call(&self, call: Call) -> Result<Reply, Error> {
+        let mut line = serde_json::to_vec(&call).expect("calls are plain data");
+        line.push(b'\n');
+        // Taken out, and put back after a whole reply: a call that was dropped midway leaves no
+        // connection on which its reply would be taken for the next one's.
+        let mut slot = self.connection.lock().await;
+        let mut connection = match slot.take() {
+            Some(connection) => connection,
+            None => BufStream::new(self.connect().await?),
+        };
+        let reply = exchange(&mut connection, &line).await.map_err(|error| {
+            Error::new(ErrorKind::Unknown, "the answer was lost: ask again").with_source(error)
+        })?;
+        *slot = Some(connection);
+        drop(slot);
+        reply.or_error().map_err(|error| error.with_store("served"))
+    }
+
+    async fn connect(&self) -> Result<TcpStream, Error> {
+        let stream = TcpStream::connect(self.addr).await.map_err(|error| {
+            Error::new(ErrorKind::Unavailable, "the store cannot be reached").with_source(error)
+        })?;
+        let _ = stream.set_nodelay(true);
+        Ok(stream)
+    }
+}
+
+async fn exchange(connection: &mut BufStream<TcpStream>, line: &[u8]) -> std::io::Result<Reply> {
+    connection.write_all(line).await?;
+    connection.flush().await?;
+    let mut reply = String::new();
+    connection.read_line(&mut reply).await?;
+    if reply.is_empty() {
+        return Err(std::io::ErrorKind::UnexpectedEof.into());
+    }
+    Ok(serde_json::from_str(&reply)?)
+}
+
+fn unexpected(reply: &Reply) -> Error {
+    Error::new(ErrorKind::Internal, format!("the store answered {reply:?}"))
+}
+
+impl LockProvider for ServedProvider {
+    fn attempt<'a>(&'a self, request: &'a AttemptRequest) -> BoxFuture<'a, Result<Attempt, Error>> {
+        Box::pin(async move {
+            request.validate()?;
+            match self.call(Call::Attempt(request.into())).await? {
+                Reply::Acquired(granted) => {
+                    Ok(Attempt::Acquired(granted.onto(Lease::granted(request))))
+                }
+                Reply::Skipped(refused) => Ok(Attempt::Skipped(refused.skip()?)),
+                reply => Err(unexpected(&reply)),
+            }
+        })
+    }
+
+    fn withdraw<'a>(&'a self, request: &'a AttemptRequest) -> BoxFuture<'a, Result<bool, Error>> {
+        Box::pin(async move {
+            match self.call(Call::Withdraw(request.into())).await? {
+                Reply::Withdrawn(there_was) => Ok(there_was),
+                reply => Err(unexpected(&reply)),
+            }
+        })
+    }
+
+    fn extend<'a>(
+        &'a self,
+        lease: &'a Lease,
+        request: &'a ExtendRequest,
+    ) -> BoxFuture<'a, Result<Extension, Error>> {
+        Box::pin(async move {
+            request.validate(lease.lock_at_least_for())?;
+            match self.call(Call::extend(lease, request)).await? {
+                Reply::Extended(granted) => {
+                    let before = lease.acquired_at();
+                    let mut extended = granted.onto(lease.extended(request));
+                    if let Some(at) = before {
+                        extended = extended.with_acquired_at(at);
+                    }
+                    Ok(Extension::Extended(extended))
+                }
+                Reply::Lost => Ok(Extension::Lost),
+                reply => Err(unexpected(&reply)),
+            }
+        })
+    }
+
+    fn unlock<'a>(
+        &'a self,
+        lease: &'a Lease,
+        request: &'a UnlockRequest,
+    ) -> BoxFuture<'a, Result<Unlock, Error>> {
+        Box::pin(async move {
+            match self.call(Call::unlock(lease, request)).await? {
+                Reply::Unlocked => Ok(Unlock::Unlocked),
+                Reply::Lost => Ok(Unlock::Lost),
+                reply => Err(unexpected(&reply)),
+            }
+        })
+    }
+
+    fn inspect<'a>(
+        &'a self,
+        name: &'a LockName,
+    ) -> BoxFuture<'a, Result<Option<LockRecord>, Error>> {
+        Box::pin(async move {
+            match self.call(Call::Inspect(name.to_string())).await? {
+                Reply::Found(found) => found.map(super::wire::Record::record).transpose(),
+                reply => Err(unexpected(&reply)),
+            }
+        })
+    }
+
+    fn list<'a>(
+        &'a self,
+        request: &'a ListRequest,
+    ) -> BoxFuture<'a, Result<Vec<LockRecord>, Error>> {
+        Box::pin(async move {
+            match self.call(Call::list(request)).await? {
+                Reply::Listed(page) => page.into_iter().map(super::wire::Record::record).collect(),
+                reply => Err(unexpected(&reply)),
+            }
+        })
+    }
+
+    fn force_unlock<'a>(
+        &'a self,
+        request: &'a ForceUnlockRequest,
+    ) -> BoxFuture<'a, Result<ForceUnlock, Error>> {
+        Box::pin(async move {
+            match self.call(Call::force_unlock(request)).await? {
+                Reply::Freed(record) => Ok(ForceUnlock::Freed(record.record()?)),
+                Reply::NotHeld => Ok(ForceUnlock::NotHeld),
+                Reply::OwnerDiffers(record) => Ok(ForceUnlock::OwnerDiffers(record.record()?)),
+                reply => Err(unexpected(&reply)),
+            }
+        })
+    }
+
+    fn check(&self) -> BoxFuture<'_, Result<(), Error>> {
+        Box::pin(async {
+            let nothing = LockName::new("check")?;
+            self.inspect(&nothing).await.map(drop)
+        })
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        let mut capabilities = Capabilities::new(ClockSource::Store);
+        capabilities.durable = false;
+        capabilities.longest_lock_at_most_for = Duration::from_secs(100 * 366 * 86_400);
+        capabilities
+    }
+
+    fn identity(&self) -> ProviderIdentity {
+        self.identity.clone()
+    }
+
+    fn store(&self) -> &str {
+        "served"
+    }
+}

@@ -1,0 +1,277 @@
+//! What goes over the wire: a line of JSON each way.
+
+use std::time::{Duration, SystemTime};
+
+use serde::{Deserialize, Serialize};
+use shedlock_core::{
+    AttemptRequest, Error, ErrorKind, ExtendRequest, ForceUnlockRequest, Lease, ListRequest,
+    LockName, LockRecord, LockState, Owner, Skip, SkipReason, Slot, UnlockRequest,
+};
+
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum Call {
+    Attempt(Request),
+    Withdraw(Request),
+    Extend {
+        lease: Request,
+        at_most: Duration,
+        at_least: Option<Duration>,
+    },
+    Unlock {
+        lease: Request,
+        ignores_at_least: bool,
+    },
+    Inspect(String),
+    List {
+        after: Option<String>,
+        limit: usize,
+        held_only: bool,
+    },
+    ForceUnlock {
+        name: String,
+        expected_owner: Option<String>,
+    },
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum Reply {
+    Acquired(Granted),
+    Skipped(Refused),
+    Extended(Granted),
+    Lost,
+    Unlocked,
+    Withdrawn(bool),
+    Found(Option<Record>),
+    Listed(Vec<Record>),
+    Freed(Record),
+    NotHeld,
+    OwnerDiffers(Record),
+    Failed(String, String),
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Request {
+    pub(crate) name: String,
+    pub(crate) owner: String,
+    pub(crate) at_most: Duration,
+    pub(crate) at_least: Duration,
+    pub(crate) slot: Option<i64>,
+    pub(crate) tolerance: Duration,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Granted {
+    pub(crate) token: Option<u64>,
+    pub(crate) acquired_at: Option<SystemTime>,
+    pub(crate) locked_until: Option<SystemTime>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Refused {
+    reason: String,
+    owner: Option<String>,
+    until: Option<SystemTime>,
+    last_slot: Option<i64>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Record {
+    name: String,
+    state: String,
+    owner: Option<String>,
+    locked_at: Option<SystemTime>,
+    locked_until: Option<SystemTime>,
+    token: Option<u64>,
+    last_slot: Option<i64>,
+    read_at: Option<SystemTime>,
+}
+
+impl From<&AttemptRequest> for Request {
+    fn from(request: &AttemptRequest) -> Self {
+        Self {
+            name: request.name().to_string(),
+            owner: request.owner().to_string(),
+            at_most: request.lock_at_most_for(),
+            at_least: request.lock_at_least_for(),
+            slot: request.slot().map(Slot::as_micros),
+            tolerance: request.slot_tolerance(),
+        }
+    }
+}
+
+impl From<&Lease> for Request {
+    fn from(lease: &Lease) -> Self {
+        Self {
+            name: lease.name().to_string(),
+            owner: lease.owner().to_string(),
+            at_most: lease.lock_at_most_for(),
+            at_least: lease.lock_at_least_for(),
+            slot: lease.slot().map(Slot::as_micros),
+            tolerance: Duration::ZERO,
+        }
+    }
+}
+
+impl Request {
+    pub(crate) fn attempt(&self) -> Result<AttemptRequest, Error> {
+        let name = LockName::new(&self.name)?;
+        let owner = Owner::parse(&self.owner)?;
+        let mut request =
+            AttemptRequest::new(name, owner, self.at_most).with_lock_at_least_for(self.at_least);
+        if let Some(slot) = self.slot {
+            request = request
+                .with_slot(Slot::from_micros(slot)?)
+                .with_slot_tolerance(self.tolerance);
+        }
+        Ok(request)
+    }
+
+    pub(crate) fn lease(&self) -> Result<Lease, Error> {
+        Ok(Lease::granted(&self.attempt()?))
+    }
+}
+
+impl From<&Lease> for Granted {
+    fn from(lease: &Lease) -> Self {
+        Self {
+            token: lease.fencing_token(),
+            acquired_at: lease.acquired_at(),
+            locked_until: lease.locked_until(),
+        }
+    }
+}
+
+impl Granted {
+    pub(crate) fn onto(&self, mut lease: Lease) -> Lease {
+        if let Some(token) = self.token {
+            lease = lease.with_fencing_token(token);
+        }
+        if let Some(at) = self.acquired_at {
+            lease = lease.with_acquired_at(at);
+        }
+        if let Some(until) = self.locked_until {
+            lease = lease.with_locked_until(until);
+        }
+        lease
+    }
+}
+
+const REASONS: [SkipReason; 4] = [
+    SkipReason::Held,
+    SkipReason::AtLeast,
+    SkipReason::SlotTaken,
+    SkipReason::Contended,
+];
+
+impl From<Skip> for Refused {
+    fn from(skip: Skip) -> Self {
+        Self {
+            reason: format!("{:?}", skip.reason),
+            owner: skip.owner,
+            until: skip.until,
+            last_slot: skip.last_slot.map(Slot::as_micros),
+        }
+    }
+}
+
+impl Refused {
+    pub(crate) fn skip(self) -> Result<Skip, Error> {
+        let mut skip = Skip::new(find(&REASONS, &self.reason)?);
+        skip.owner = self.owner;
+        skip.until = self.until;
+        skip.last_slot = self.last_slot.map(Slot::from_micros).transpose()?;
+        Ok(skip)
+    }
+}
+
+const STATES: [LockState; 3] = [LockState::Held, LockState::AtLeast, LockState::Free];
+
+impl From<LockRecord> for Record {
+    fn from(record: LockRecord) -> Self {
+        Self {
+            name: record.name.to_string(),
+            state: format!("{:?}", record.state),
+            owner: record.owner,
+            locked_at: record.locked_at,
+            locked_until: record.locked_until,
+            token: record.fencing_token,
+            last_slot: record.last_slot.map(Slot::as_micros),
+            read_at: record.read_at,
+        }
+    }
+}
+
+impl Record {
+    pub(crate) fn record(self) -> Result<LockRecord, Error> {
+        let state = find(&STATES, &self.state)?;
+        let mut record = LockRecord::new(LockName::new(self.name)?, state);
+        record.owner = self.owner;
+        record.locked_at = self.locked_at;
+        record.locked_until = self.locked_until;
+        record.fencing_token = self.token;
+        record.last_slot = self.last_slot.map(Slot::from_micros).transpose()?;
+        record.read_at = self.read_at;
+        Ok(record)
+    }
+}
+
+const KINDS: [ErrorKind; 4] = [
+    ErrorKind::InvalidInput,
+    ErrorKind::Configuration,
+    ErrorKind::SlotAhead,
+    ErrorKind::Conflict,
+];
+
+impl Reply {
+    pub(crate) fn failed(error: &Error) -> Self {
+        Self::Failed(format!("{:?}", error.kind()), error.message().to_owned())
+    }
+
+    /// The reply, or the error that it brings.
+    pub(crate) fn or_error(self) -> Result<Self, Error> {
+        match self {
+            Self::Failed(kind, message) => Err(Error::new(find(&KINDS, &kind)?, message)),
+            reply => Ok(reply),
+        }
+    }
+}
+
+fn find<T: Copy + std::fmt::Debug>(all: &[T], name: &str) -> Result<T, Error> {
+    all.iter()
+        .copied()
+        .find(|one| format!("{one:?}") == name)
+        .ok_or_else(|| Error::new(ErrorKind::Internal, format!("the store says {name:?}")))
+}
+
+impl Call {
+    pub(crate) fn extend(lease: &Lease, request: &ExtendRequest) -> Self {
+        Self::Extend {
+            lease: lease.into(),
+            at_most: request.lock_at_most_for(),
+            at_least: request.lock_at_least_for(),
+        }
+    }
+
+    pub(crate) fn unlock(lease: &Lease, request: &UnlockRequest) -> Self {
+        let probe = Duration::from_secs(1);
+        Self::Unlock {
+            lease: lease.into(),
+            ignores_at_least: request.at_least_of(probe) != probe,
+        }
+    }
+
+    pub(crate) fn list(request: &ListRequest) -> Self {
+        Self::List {
+            after: request.after_name().map(ToString::to_string),
+            limit: request.page_size(),
+            held_only: request.is_held_only(),
+        }
+    }
+
+    pub(crate) fn force_unlock(request: &ForceUnlockRequest) -> Self {
+        Self::ForceUnlock {
+            name: request.name().to_string(),
+            expected_owner: request.expected_owner().map(ToOwned::to_owned),
+        }
+    }
+}
