@@ -5,6 +5,8 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use tokio::task::JoinHandle;
+
 use crate::runtime::Held;
 use crate::{
     Error, ErrorKind, ExtendRequest, LockDuration, LockName, Owner, ProviderIdentity, Slot,
@@ -18,7 +20,7 @@ tokio::task_local! {
 /// gives the lock back.
 ///
 /// It belongs to the task (or, in blocking code, to the thread). Tasks that it spawns do not
-/// inherit it; [`scope`](Self::scope) carries it there.
+/// inherit it; [`spawn`](Self::spawn) carries it there.
 #[derive(Clone)]
 pub struct CurrentLock(Arc<Node>);
 
@@ -95,8 +97,40 @@ impl CurrentLock {
         CURRENT.sync_scope(self.clone(), run)
     }
 
-    /// Runs this future with the lock as its current one: for tasks that are spawned from a locked
-    /// one.
+    /// Spawns a task that shares this lock: it has it as its current one, and is aborted, and
+    /// waited for, before the lock is given back.
+    ///
+    /// So nothing that a task leaves behind runs on without the lock. A task that is to be finished
+    /// has to be awaited by the one that spawned it.
+    ///
+    /// # Errors
+    /// `NotLocked` and `Lost` where the lock is over, `WrongContext` outside a tokio runtime.
+    ///
+    /// ```
+    /// use shedlock_core::{Executor, LockConfig, MemoryProvider, current_lock};
+    /// use std::sync::Arc;
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
+    /// let executor = Executor::new(Arc::new(MemoryProvider::new()));
+    /// let config = LockConfig::new("mails").lock_at_most_for("10m");
+    /// let outcome = executor.execute(&config, async {
+    ///     let lock = current_lock().expect("this task holds it");
+    ///     let sending = lock.spawn(async { 3 })?;
+    ///     Ok::<_, shedlock_core::Error>(sending.await.expect("not aborted: it is awaited"))
+    /// });
+    /// assert_eq!(outcome.await?.value().transpose()?, Some(3));
+    /// # Ok::<(), shedlock_core::Error>(()) }).unwrap();
+    /// ```
+    pub fn spawn<F>(&self, future: F) -> Result<JoinHandle<F::Output>, Error>
+    where
+        F: Future + Send + 'static,
+        F::Output: Send + 'static,
+    {
+        self.0.held.spawn(self.clone().scope(future))
+    }
+
+    /// Runs this future with the lock as its current one, wherever it is polled. Unlike what
+    /// [`spawn`](Self::spawn) starts, it is not stopped with the lock; it can ask whether it
+    /// [is lost](Self::is_lost).
     pub async fn scope<F: Future>(self, future: F) -> F::Output {
         CURRENT.scope(self, future).await
     }

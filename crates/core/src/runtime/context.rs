@@ -38,10 +38,12 @@ impl Context {
     /// there after it has ended here. The margin covers clocks that run at different speeds (a
     /// hundredth, where NTP may slew by a twentieth of that) and leaves time to stop the task.
     pub(crate) fn deadline(&self, sent: Moment, lock_at_most_for: Duration) -> Moment {
-        let margin = self
-            .deadline_margin
-            .unwrap_or_else(|| (lock_at_most_for / 100).min(Duration::from_secs(1)));
-        sent + lock_at_most_for.saturating_sub(margin)
+        sent + lock_at_most_for.saturating_sub(self.margin(lock_at_most_for))
+    }
+
+    pub(super) fn margin(&self, lock_at_most_for: Duration) -> Duration {
+        self.deadline_margin
+            .unwrap_or_else(|| (lock_at_most_for / 100).min(Duration::from_secs(1)))
     }
 
     /// Tells the listener, whose panics harm nobody.

@@ -7,6 +7,7 @@ use std::task::Waker;
 use std::time::{Duration, SystemTime};
 
 use super::bounded::bounded;
+use super::spawned::Spawned;
 use super::{Context, LostReason, Release};
 use crate::clock::Moment;
 use crate::{
@@ -28,6 +29,7 @@ pub(crate) struct Held {
     released: AtomicBool,
     /// The store has answered to that, or was given up.
     given_back: AtomicBool,
+    pub(super) spawned: Spawned,
     /// One request about this lease at a time: an extension never crosses the unlock.
     asking: tokio::sync::Mutex<()>,
 }
@@ -61,6 +63,7 @@ impl Held {
             lost: OnceLock::new(),
             released: AtomicBool::new(false),
             given_back: AtomicBool::new(false),
+            spawned: Spawned::default(),
             asking: tokio::sync::Mutex::new(()),
         }
     }
@@ -309,7 +312,7 @@ impl Held {
             .with_store(self.context.provider.store())
     }
 
-    fn error(&self, kind: ErrorKind, message: &str) -> Error {
+    pub(super) fn error(&self, kind: ErrorKind, message: &str) -> Error {
         self.context_of(Error::new(kind, message))
     }
 

@@ -8,6 +8,7 @@ mod held;
 mod keep_alive;
 mod lost;
 mod release;
+mod spawned;
 
 pub(crate) use acquire::{Granted, acquire};
 pub(crate) use context::Context;

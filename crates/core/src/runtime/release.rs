@@ -29,6 +29,7 @@ impl Held {
     }
 
     async fn give_back(&self, request: &UnlockRequest) -> Release {
+        self.stop_spawned().await;
         let release = self.unlock(request).await;
         self.set_given_back();
         match &release {

@@ -1,0 +1,125 @@
+//! Tasks that were spawned with a carried lock.
+
+use std::future::Future;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tokio::runtime::Handle;
+use tokio::sync::Notify;
+use tokio::task::{AbortHandle, JoinHandle};
+
+use super::Held;
+use crate::{Error, ErrorKind};
+
+/// The tasks that share a lock with the one that took it. None of them outlives the lock.
+#[derive(Debug, Default)]
+pub(super) struct Spawned {
+    handles: Mutex<Vec<AbortHandle>>,
+    alive: Arc<Alive>,
+}
+
+#[derive(Debug, Default)]
+struct Alive {
+    count: AtomicUsize,
+    ended: Notify,
+}
+
+/// Counts a task as alive until its future is gone.
+struct Counted(Arc<Alive>);
+
+impl Counted {
+    fn new(alive: &Arc<Alive>) -> Self {
+        alive.count.fetch_add(1, Ordering::AcqRel);
+        Self(alive.clone())
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.count.fetch_sub(1, Ordering::AcqRel);
+        self.0.ended.notify_waiters();
+    }
+}
+
+impl Spawned {
+    fn spawn<F>(&self, runtime: &Handle, future: F) -> JoinHandle<F::Output>
+    where
+        F: Future + Send + 'static,
+        F::Output: Send + 'static,
+    {
+        let counted = Counted::new(&self.alive);
+        let task = runtime.spawn(async move {
+            // Dropped after the future, also where the task is aborted.
+            let _counted = counted;
+            future.await
+        });
+        let mut handles = self.handles.lock().unwrap_or_else(PoisonError::into_inner);
+        handles.retain(|handle| !handle.is_finished());
+        handles.push(task.abort_handle());
+        task
+    }
+
+    fn abort(&self) {
+        for handle in self
+            .handles
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .drain(..)
+        {
+            handle.abort();
+        }
+    }
+
+    async fn ended(&self) {
+        loop {
+            let ended = self.alive.ended.notified();
+            tokio::pin!(ended);
+            // Listening from before the count is read, so that no end is missed.
+            ended.as_mut().enable();
+            if self.alive.count.load(Ordering::Acquire) == 0 {
+                return;
+            }
+            ended.await;
+        }
+    }
+}
+
+impl Held {
+    /// Spawns a task that is aborted before the lock is given back.
+    pub(crate) fn spawn<F>(&self, future: F) -> Result<JoinHandle<F::Output>, Error>
+    where
+        F: Future + Send + 'static,
+        F::Output: Send + 'static,
+    {
+        if self.is_released() {
+            return Err(self.error(ErrorKind::NotLocked, "the lock is already unlocked"));
+        }
+        if let Some(reason) = self.lost() {
+            return Err(self.lost_error(reason));
+        }
+        let runtime = Handle::try_current().map_err(|error| {
+            self.error(ErrorKind::WrongContext, "spawning needs a tokio runtime")
+                .with_source(error)
+        })?;
+        Ok(self.spawned.spawn(&runtime, future))
+    }
+
+    /// Aborts what was spawned and waits until it is gone, but not past the end of the lease in the
+    /// store, which the margin keeps from its end here: a task that never yields cannot be aborted.
+    pub(super) async fn stop_spawned(&self) {
+        if self.spawned.alive.count.load(Ordering::Acquire) == 0 {
+            return;
+        }
+        self.spawned.abort();
+        let margin = self.context().margin(self.lease().lock_at_most_for());
+        let over = self.context().clock.sleep_until(self.deadline() + margin);
+        tokio::select! {
+            biased;
+            () = self.spawned.ended() => {}
+            () = over => tracing::error!(
+                lock = self.name().as_str(),
+                "a task that was spawned with the lock does not stop, and the lease ends"
+            ),
+        }
+    }
+}
