@@ -486,7 +486,7 @@ impl<B: Backend> Flow<B> {
                 ),
             ));
         }
-        Ok(ceil_micros(duration, shape.unit()))
+        Ok(ceil_micros(duration, B::dialect().unit(shape)))
     }
 
     fn error(&self, stop: Stop, step: Step) -> Error {

@@ -26,9 +26,9 @@ pub(crate) enum Bind {
     Owner,
     /// What the record shall name as owner once the lease is over: text.
     Released,
-    /// At-most in microseconds, a multiple of the table's resolution.
+    /// At-most in microseconds, a multiple of the dialect's unit.
     AtMost,
-    /// At-least in microseconds, a multiple of the table's resolution.
+    /// At-least in microseconds, a multiple of the dialect's unit.
     AtLeast,
     /// The slot in microseconds since 1970 (UTC).
     Slot,

@@ -46,6 +46,11 @@ pub(crate) trait Dialect: fmt::Debug + Send + Sync + 'static {
     /// The statement that adds one of those columns, of 64 bits and nullable.
     fn add_column(&self, options: &Options, column: &str) -> Statement;
 
+    /// What durations are rounded up to before they are sent, in microseconds.
+    fn unit(&self, shape: &Shape) -> i64 {
+        shape.unit()
+    }
+
     /// The longest lease that a table of this shape can express, seen from now.
     fn longest_lease(&self, options: &Options, shape: &Shape) -> Duration;
 

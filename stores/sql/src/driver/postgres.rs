@@ -29,7 +29,7 @@ impl Backend for Postgres {
             "57P01" | "57P02" | "57P05" => Class::ReplyLost,
             "22001" => Class::TooLong,
             "22008" => Class::OutOfRange,
-            "42P07" | "42701" => Class::Exists,
+            "42P07" | "42701" | "42710" => Class::Exists,
             // Two that make the table at once meet in the catalogue. The lock's own key never
             // comes here: an insert that meets it does nothing.
             "23505"

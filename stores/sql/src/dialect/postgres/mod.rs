@@ -2,10 +2,12 @@
 //!
 //! Why the statements are as they are:
 //!
-//! - Time is `clock_timestamp()`, not `CURRENT_TIMESTAMP` (which ShedLock uses): the latter is the
-//!   time at which the statement arrived. An update that had to wait for somebody else's row lock
-//!   checks its condition again on the new row, and must then judge by the time it has become, or
-//!   an extension that waited could revive a lease that ran out meanwhile.
+//! - An attempt goes by `CURRENT_TIMESTAMP`, the time at which it arrived: one instant for all
+//!   columns. Where it had to wait for somebody else's row lock that instant is past, which can
+//!   only refuse a lock that has just come free, or shorten a lease; it never grants one early.
+//! - Whatever needs a running lease goes by `clock_timestamp()`. An extension that had to wait
+//!   checks its condition again, and must then judge by the time it has become, or it could revive
+//!   a lease that ran out meanwhile.
 //! - A losing attempt is an `UPDATE` that matches no row: it takes no row lock and writes no WAL.
 //!   `ON CONFLICT … DO UPDATE … WHERE` does both.
 //! - `timestamp` columns hold UTC wall time, as ShedLock's db-time does; `timestamptz` columns hold
@@ -13,10 +15,13 @@
 //! - Parameters need no casts: they are sent with their types, and as literals their types are
 //!   plain too.
 
+mod time;
+
 use std::time::Duration;
 
 use shedlock_core::Error;
 
+use self::time::{Now, later, micros, up};
 use super::{CENTURY, Dialect, Statements};
 use crate::identifier::Fold;
 use crate::options::{Options, SLOT_COLUMN, TOKEN_COLUMN};
@@ -150,6 +155,11 @@ impl Dialect for Postgres {
         Statement::new(Placeholders::Numbered, &template, &[])
     }
 
+    /// The statements round, where a column is coarse: the instant, not the duration.
+    fn unit(&self, _: &Shape) -> i64 {
+        1
+    }
+
     fn longest_lease(&self, _: &Options, _: &Shape) -> Duration {
         // `bigint * interval` is computed in floating point: exact up to 285 years.
         CENTURY
@@ -159,7 +169,10 @@ impl Dialect for Postgres {
 /// Writes the statements for one table.
 struct Writer<'a> {
     shape: &'a Shape,
-    client_time: bool,
+    /// What an attempt goes by.
+    arrival: Now,
+    /// What everything else goes by.
+    clock: Now,
     durable_unlock: bool,
     table: String,
     name: String,
@@ -171,9 +184,11 @@ struct Writer<'a> {
 impl<'a> Writer<'a> {
     fn new(options: &Options, shape: &'a Shape) -> Self {
         let names = &options.columns;
+        let client = options.time.is_client();
         Self {
             shape,
-            client_time: options.time.is_client(),
+            arrival: if client { Now::Client } else { Now::Arrival },
+            clock: if client { Now::Client } else { Now::Clock },
             durable_unlock: options.durable_unlock,
             table: options.table.quoted('"'),
             name: names.name.quoted('"'),
@@ -203,6 +218,8 @@ impl<'a> Writer<'a> {
 
     fn attempt(&self, slot: bool) -> Statement {
         let Self {
+            shape,
+            arrival: now,
             table,
             until,
             at,
@@ -211,30 +228,30 @@ impl<'a> Writer<'a> {
         } = self;
         let mut set = format!(
             "{until} = {}, {at} = {}, {by} = :owner",
-            self.after_now(self.shape.lock_until, ":at_most"),
-            self.now_up(self.shape.locked_at),
+            now.after(shape.lock_until, ":at_most"),
+            now.down(shape.locked_at),
         );
-        if self.shape.token {
+        if shape.token {
             set += &format!(
                 ", {TOKEN_COLUMN} = GREATEST(COALESCE({TOKEN_COLUMN}, 0) + 1, {})",
-                self.now_micros()
+                now.micros()
             );
         }
         let mut condition = format!(
             "{} AND {until} <= {}",
             self.named(),
-            self.now(self.shape.lock_until)
+            now.of(shape.lock_until)
         );
         if slot {
             set += &format!(", {SLOT_COLUMN} = :slot");
             condition += &format!(
                 " AND COALESCE({SLOT_COLUMN} < :slot, true) AND :slot <= {} + :tolerance \
                  AND ({} < :slot OR {by} LIKE '%/%/%')",
-                self.now_micros(),
+                now.micros(),
                 micros(at),
             );
         }
-        self.statement(
+        statement(
             &format!(
                 "UPDATE {table} SET {set} WHERE {condition} RETURNING {}",
                 self.granted()
@@ -245,6 +262,8 @@ impl<'a> Writer<'a> {
 
     fn insert(&self, slot: bool) -> Statement {
         let Self {
+            shape,
+            arrival: now,
             table,
             name,
             until,
@@ -255,20 +274,20 @@ impl<'a> Writer<'a> {
         let mut columns = format!("{name}, {until}, {at}, {by}");
         let mut values = format!(
             ":name, {}, {}, :owner",
-            self.after_now(self.shape.lock_until, ":at_most"),
-            self.now_up(self.shape.locked_at),
+            now.after(shape.lock_until, ":at_most"),
+            now.down(shape.locked_at),
         );
-        if self.shape.token {
+        if shape.token {
             columns += &format!(", {TOKEN_COLUMN}");
-            values += &format!(", {}", self.now_micros());
+            values += &format!(", {}", now.micros());
         }
         let mut condition = String::new();
         if slot {
             columns += &format!(", {SLOT_COLUMN}");
             values += ", :slot";
-            condition = format!(" WHERE :slot <= {} + :tolerance", self.now_micros());
+            condition = format!(" WHERE :slot <= {} + :tolerance", now.micros());
         }
-        self.statement(
+        statement(
             &format!(
                 "INSERT INTO {table} ({columns}) SELECT {values}{condition} \
                  ON CONFLICT ({name}) DO NOTHING RETURNING {}",
@@ -281,11 +300,11 @@ impl<'a> Writer<'a> {
     /// By the column's own collation, so that a record of a name that it takes for the same is
     /// found, and reported.
     fn read(&self) -> Statement {
-        self.statement(
+        statement(
             &format!(
                 "SELECT {}, n.now FROM (SELECT {} AS now) n LEFT JOIN {} ON {} = :name",
                 self.record(),
-                self.now_micros(),
+                self.clock.micros(),
                 self.table,
                 self.name,
             ),
@@ -295,11 +314,11 @@ impl<'a> Writer<'a> {
 
     fn extend(&self) -> Statement {
         let until = &self.until;
-        self.statement(
+        statement(
             &format!(
                 "UPDATE {} SET {until} = {} WHERE {} RETURNING {}",
                 self.table,
-                self.after_now(self.shape.lock_until, ":at_most"),
+                self.clock.after(self.shape.lock_until, ":at_most"),
                 self.held(),
                 micros(until),
             ),
@@ -308,22 +327,19 @@ impl<'a> Writer<'a> {
     }
 
     fn unlock(&self) -> Statement {
-        let (until, at) = (&self.until, &self.at);
         // Losing an unlock in a crash of the server is safe: the lease then runs to its end.
         let flush = if self.durable_unlock {
             ""
         } else {
             " AND set_config('synchronous_commit', 'off', true) IS NOT NULL"
         };
-        let kept = self.instant(
-            self.shape.lock_until,
-            &format!("{} + :at_least", micros(at)),
-        );
-        self.statement(
+        statement(
             &format!(
-                "UPDATE {} SET {until} = GREATEST({}, {kept}), {} = :released WHERE {}{flush}",
+                "UPDATE {} SET {} = GREATEST({}, {}), {} = :released WHERE {}{flush}",
                 self.table,
-                self.now_down(self.shape.lock_until),
+                self.until,
+                self.clock.down(self.shape.lock_until),
+                self.kept(),
                 self.by,
                 self.held(),
             ),
@@ -331,13 +347,33 @@ impl<'a> Writer<'a> {
         )
     }
 
+    /// Until when at-least keeps the lock.
+    fn kept(&self) -> String {
+        let (until, at) = (self.shape.lock_until, self.shape.locked_at);
+        let unit = at.unit();
+        if unit > 1 {
+            // The acquisition was up to a unit later than its column says. Without an at-least the
+            // lock is free at once nevertheless.
+            let kept = format!("{} + {unit} + :at_least", micros(&self.at));
+            return format!(
+                "CASE WHEN :at_least > 0 THEN {} ELSE {} END",
+                up(until, &kept),
+                self.clock.down(until),
+            );
+        }
+        if until == at {
+            return later(&self.at, ":at_least");
+        }
+        up(until, &format!("{} + :at_least", micros(&self.at)))
+    }
+
     fn withdraw(&self) -> Statement {
-        self.statement(
+        statement(
             &format!(
                 "UPDATE {} SET {} = {}, {} = :released WHERE {}",
                 self.table,
                 self.until,
-                self.now_down(self.shape.lock_until),
+                self.clock.down(self.shape.lock_until),
                 self.by,
                 self.held(),
             ),
@@ -348,15 +384,19 @@ impl<'a> Writer<'a> {
     fn list(&self, held_only: bool) -> Statement {
         let name = format!("{} COLLATE \"C\"", self.name);
         let held = if held_only {
-            format!(" AND {} > {}", self.until, self.now(self.shape.lock_until))
+            format!(
+                " AND {} > {}",
+                self.until,
+                self.clock.of(self.shape.lock_until)
+            )
         } else {
             String::new()
         };
-        self.statement(
+        statement(
             &format!(
                 "SELECT {}, {} FROM {} WHERE {name} > :after{held} ORDER BY {name} LIMIT :limit",
                 self.record(),
-                self.now_micros(),
+                self.clock.micros(),
                 self.table,
             ),
             &RECORD,
@@ -367,12 +407,12 @@ impl<'a> Writer<'a> {
 /// What an attempt or insert that took the lock returns.
 const GRANTED: &[Field] = &[Field::LockedAt, Field::LockUntil, Field::Token];
 
+fn statement(template: &str, fields: &[Field]) -> Statement {
+    Statement::new(Placeholders::Numbered, template, fields)
+}
+
 /// Pieces of statements.
 impl Writer<'_> {
-    fn statement(&self, template: &str, fields: &[Field]) -> Statement {
-        Statement::new(Placeholders::Numbered, template, fields)
-    }
-
     /// The record of this name. A collation that takes different names for the same finds the
     /// candidates (by the index), and the second condition tells them apart, byte for byte.
     fn named(&self) -> String {
@@ -391,7 +431,7 @@ impl Writer<'_> {
             self.named(),
             self.by,
             self.until,
-            self.now(self.shape.lock_until)
+            self.clock.of(self.shape.lock_until)
         )
     }
 
@@ -419,78 +459,4 @@ impl Writer<'_> {
             or_null(self.shape.slot, SLOT_COLUMN),
         )
     }
-
-    /// Now, as this column would hold it, to its last digit.
-    fn now(&self, column: TimeColumn) -> String {
-        match (self.client_time, column.kind) {
-            (true, _) => exactly(column.kind, ":now"),
-            (false, TimeKind::Instant) => "clock_timestamp()".to_owned(),
-            (false, _) => "timezone('utc', clock_timestamp())".to_owned(),
-        }
-    }
-
-    /// Now in microseconds since 1970 (UTC).
-    fn now_micros(&self) -> String {
-        if self.client_time {
-            ":now".to_owned()
-        } else {
-            micros("clock_timestamp()")
-        }
-    }
-
-    /// Now, rounded down to what the column can hold: never later than now.
-    fn now_down(&self, column: TimeColumn) -> String {
-        if column.unit() == 1 {
-            return self.now(column);
-        }
-        let unit = column.unit();
-        exactly(
-            column.kind,
-            &format!("({} / {unit} * {unit})", self.now_micros()),
-        )
-    }
-
-    /// Now, rounded up to what the column can hold: never earlier than now.
-    fn now_up(&self, column: TimeColumn) -> String {
-        if column.unit() == 1 {
-            return self.now(column);
-        }
-        self.instant(column, &self.now_micros())
-    }
-
-    /// Now and a duration in microseconds, rounded up to what the column can hold.
-    fn after_now(&self, column: TimeColumn, duration: &str) -> String {
-        if column.unit() == 1 {
-            return format!(
-                "{} + {duration} * interval '1 microsecond'",
-                self.now(column)
-            );
-        }
-        self.instant(column, &format!("{} + {duration}", self.now_micros()))
-    }
-
-    /// Microseconds since 1970 (UTC) as this column holds them, rounded up: a server would round
-    /// to the nearest, and so end a lease early.
-    fn instant(&self, column: TimeColumn, micros: &str) -> String {
-        let unit = column.unit();
-        if unit == 1 {
-            return exactly(column.kind, &format!("({micros})"));
-        }
-        let up = format!("(({micros} + {}) / {unit} * {unit})", unit - 1);
-        exactly(column.kind, &up)
-    }
-}
-
-/// Microseconds since 1970 (UTC), of an instant or of UTC wall time.
-fn micros(instant: &str) -> String {
-    format!("(extract(epoch FROM {instant}) * 1000000)::bigint")
-}
-
-/// The instant, or the UTC wall time, of so many microseconds since 1970 (UTC).
-fn exactly(kind: TimeKind, micros: &str) -> String {
-    let epoch = match kind {
-        TimeKind::Instant => "timestamptz '1970-01-01 00:00:00+00'",
-        _ => "timestamp '1970-01-01 00:00:00'",
-    };
-    format!("({epoch} + {micros} * interval '1 microsecond')")
 }

@@ -1,0 +1,59 @@
+//! What the tests over real servers share.
+
+#![allow(dead_code, reason = "each test target uses a part of it")]
+
+use std::time::Duration;
+
+/// The URL of a throw-away server.
+///
+/// # Panics
+/// Where there is none: a test that needs a server does not pass without.
+pub(crate) fn server(variable: &str) -> String {
+    std::env::var(variable)
+        .unwrap_or_else(|_| panic!("{variable} is not set: run `cargo xtask test`"))
+}
+
+/// The URL of a server that need not be there, such as PgBouncer, which the machine may lack.
+///
+/// # Panics
+/// Where it is neither given nor said to be missing.
+pub(crate) fn server_if_any(variable: &str) -> Option<String> {
+    match std::env::var(format!("{variable}_URL")) {
+        Ok(url) => Some(url),
+        Err(_) if std::env::var(variable).is_ok_and(|word| word == "unavailable") => None,
+        Err(_) => panic!("{variable}_URL is not set: run `cargo xtask test`"),
+    }
+}
+
+/// A name that no other test of any process uses.
+pub(crate) fn unique(prefix: &str) -> String {
+    use std::sync::atomic::{AtomicU32, Ordering};
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    let owner = shedlock_core::Owner::generate();
+    let random = owner.as_str().rsplit('/').next().unwrap_or_default();
+    format!("{prefix}_{}_{number}_{random}", std::process::id())
+}
+
+/// The same URL with another database.
+pub(crate) fn with_database(url: &str, database: &str) -> String {
+    let mut url = url::Url::parse(url).expect("the server's URL can be read");
+    url.set_path(database);
+    url.into()
+}
+
+/// The same URL with one more option.
+pub(crate) fn with_option(url: &str, key: &str, value: &str) -> String {
+    let mut url = url::Url::parse(url).expect("the server's URL can be read");
+    url.query_pairs_mut().append_pair(key, value);
+    url.into()
+}
+
+/// Waits by the real clock: only where a real store's time must pass.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a real store's time cannot be moved"
+)]
+pub(crate) async fn wait(duration: Duration) {
+    tokio::time::sleep(duration).await;
+}

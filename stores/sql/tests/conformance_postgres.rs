@@ -1,0 +1,296 @@
+//! The laws over PostgreSQL: tables as ShedLock makes them and as we do, both clocks, both types
+//! of timestamp, directly and through PgBouncer.
+
+mod common;
+
+use std::net::{SocketAddr, ToSocketAddrs as _};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use shedlock_conformance::{BoxError, Harness, JavaRecord, Power, Provider, Space, Work, power};
+use shedlock_core::{BoxFuture, Clock, LockName};
+use shedlock_sql::{PostgresProvider, TimeMode};
+use sqlx::postgres::PgPoolOptions;
+use sqlx::{AssertSqlSafe, PgPool, Row as _};
+
+fn main() -> ExitCode {
+    let variant = |name, ddl, options| Postgres {
+        name,
+        server: common::server("SHEDLOCK_TEST_POSTGRES_URL"),
+        ddl,
+        options,
+        bouncer: None,
+    };
+    let mut variants = vec![
+        variant("postgres", FULL, ""),
+        variant("postgres-as-shedlock-made-it", SHEDLOCKS, ""),
+        variant("postgres-client-time", FULL, "time=client"),
+        variant("postgres-timestamptz", WITH_ZONE, ""),
+        variant("postgres-milliseconds", MILLISECONDS, ""),
+        variant(
+            "postgres-unprepared",
+            FULL,
+            "prepared=false&durable_unlock=false",
+        ),
+    ];
+    if let Some(bouncer) = common::server_if_any("SHEDLOCK_TEST_PGBOUNCER") {
+        variants.push(Postgres {
+            bouncer: Some(bouncer),
+            ..variant("postgres-pgbouncer", FULL, "prepared=false")
+        });
+    }
+    shedlock_conformance::main(
+        variants
+            .into_iter()
+            .map(|variant| Arc::new(variant) as Arc<dyn Harness>),
+    )
+}
+
+/// As ShedLock's documentation has it.
+const SHEDLOCKS: &str = "name VARCHAR(64) NOT NULL, lock_until TIMESTAMP NOT NULL, \
+    locked_at TIMESTAMP NOT NULL, locked_by VARCHAR(255) NOT NULL, PRIMARY KEY (name)";
+const FULL: &str = "name VARCHAR(64) NOT NULL, lock_until TIMESTAMP NOT NULL, \
+    locked_at TIMESTAMP NOT NULL, locked_by VARCHAR(255) NOT NULL, PRIMARY KEY (name), \
+    shedlock_fencing_token BIGINT NULL, shedlock_slot BIGINT NULL";
+const WITH_ZONE: &str = "name TEXT PRIMARY KEY, lock_until TIMESTAMPTZ NOT NULL, \
+    locked_at TIMESTAMPTZ NOT NULL, locked_by TEXT NOT NULL, \
+    shedlock_fencing_token BIGINT NULL, shedlock_slot BIGINT NULL";
+const MILLISECONDS: &str = "name VARCHAR(64) PRIMARY KEY, lock_until TIMESTAMP(3) NOT NULL, \
+    locked_at TIMESTAMP(3) NOT NULL, locked_by VARCHAR(255) NOT NULL, \
+    shedlock_fencing_token BIGINT NULL, shedlock_slot BIGINT NULL";
+
+/// One kind of table, reached in one way.
+struct Postgres {
+    name: &'static str,
+    server: String,
+    ddl: &'static str,
+    /// What is added to the provider's URL.
+    options: &'static str,
+    bouncer: Option<String>,
+}
+
+impl Harness for Postgres {
+    fn name(&self) -> &str {
+        self.name
+    }
+
+    fn space(&self) -> BoxFuture<'_, Result<Arc<dyn Space>, BoxError>> {
+        Box::pin(async move {
+            let schema = common::unique("space");
+            let admin = PgPoolOptions::new()
+                .max_connections(1)
+                .connect(&self.server)
+                .await?;
+            run(&admin, format!("CREATE SCHEMA {schema}")).await?;
+            let reached = self.bouncer.as_ref().unwrap_or(&self.server);
+            let mut url = common::with_option(reached, "schema", &schema);
+            if !self.options.is_empty() {
+                url = format!("{url}&{}", self.options);
+            }
+            let space = Schema {
+                admin,
+                server: self.server.clone(),
+                url,
+                schema,
+                ddl: self.ddl,
+                has_zone: self.ddl.contains("TIMESTAMPTZ"),
+                client_time: self.options.contains("time=client"),
+            };
+            run(&space.admin, space.create()).await?;
+            Ok(Arc::new(space) as Arc<dyn Space>)
+        })
+    }
+
+    fn open_child<'a>(&'a self, spec: &'a str) -> Power<'a, Provider> {
+        power(connect(spec.to_owned()))
+    }
+}
+
+/// A schema with a table.
+struct Schema {
+    admin: PgPool,
+    server: String,
+    url: String,
+    schema: String,
+    ddl: &'static str,
+    has_zone: bool,
+    client_time: bool,
+}
+
+impl Schema {
+    fn create(&self) -> String {
+        format!("CREATE TABLE {}.shedlock ({})", self.schema, self.ddl)
+    }
+
+    /// What a column holds for an instant, and the instant of what it holds.
+    fn epoch(&self) -> &'static str {
+        if self.has_zone {
+            "timestamptz '1970-01-01 00:00:00+00'"
+        } else {
+            "timestamp '1970-01-01 00:00:00'"
+        }
+    }
+}
+
+impl Space for Schema {
+    fn provider(&self) -> BoxFuture<'_, Result<Provider, BoxError>> {
+        Box::pin(connect(self.url.clone()))
+    }
+
+    fn close(&self) -> BoxFuture<'_, Result<(), BoxError>> {
+        Box::pin(async {
+            run(&self.admin, format!("DROP SCHEMA {} CASCADE", self.schema)).await?;
+            self.admin.close().await;
+            Ok(())
+        })
+    }
+
+    fn delete_record<'a>(&'a self, name: &'a LockName) -> Power<'a, ()> {
+        power(async {
+            let text = format!("DELETE FROM {}.shedlock WHERE name = $1", self.schema);
+            sqlx::query(AssertSqlSafe(text))
+                .bind(name.as_str())
+                .execute(&self.admin)
+                .await?;
+            Ok(())
+        })
+    }
+
+    fn drop_container(&self) -> Power<'_, ()> {
+        power(run(
+            &self.admin,
+            format!("DROP TABLE IF EXISTS {}.shedlock", self.schema),
+        ))
+    }
+
+    fn restore_container(&self) -> Power<'_, ()> {
+        power(run(&self.admin, self.create()))
+    }
+
+    fn write_as_shedlock<'a>(
+        &'a self,
+        name: &'a LockName,
+        record: &'a JavaRecord,
+    ) -> Power<'a, ()> {
+        power(async {
+            let epoch = self.epoch();
+            let micro = "interval '1 microsecond'";
+            let text = format!(
+                "INSERT INTO {}.shedlock (name, lock_until, locked_at, locked_by) \
+                 VALUES ($1, {epoch} + $2 * {micro}, {epoch} + $3 * {micro}, $4) \
+                 ON CONFLICT (name) DO UPDATE SET lock_until = EXCLUDED.lock_until, \
+                 locked_at = EXCLUDED.locked_at, locked_by = EXCLUDED.locked_by",
+                self.schema
+            );
+            sqlx::query(AssertSqlSafe(text))
+                .bind(name.as_str())
+                .bind(micros(record.lock_until)?)
+                .bind(micros(record.locked_at)?)
+                .bind(&record.locked_by)
+                .execute(&self.admin)
+                .await?;
+            Ok(())
+        })
+    }
+
+    fn read_as_shedlock<'a>(&'a self, name: &'a LockName) -> Power<'a, Option<JavaRecord>> {
+        power(async {
+            let text = format!(
+                "SELECT locked_by, (extract(epoch FROM locked_at) * 1000000)::bigint, \
+                 (extract(epoch FROM lock_until) * 1000000)::bigint \
+                 FROM {}.shedlock WHERE name = $1",
+                self.schema
+            );
+            let row = sqlx::query(AssertSqlSafe(text))
+                .bind(name.as_str())
+                .fetch_optional(&self.admin)
+                .await?;
+            row.map(|row| {
+                Ok(JavaRecord {
+                    locked_by: row.try_get(0)?,
+                    locked_at: instant(row.try_get(1)?),
+                    lock_until: instant(row.try_get(2)?),
+                })
+            })
+            .transpose()
+        })
+    }
+
+    fn provider_with_clock(&self, clock: Arc<dyn Clock>) -> Power<'_, Provider> {
+        power(async {
+            let pool = PgPool::connect(&self.server).await?;
+            let time = if self.client_time {
+                TimeMode::client()
+            } else {
+                TimeMode::Store
+            };
+            let provider = PostgresProvider::builder(pool)
+                .schema(&self.schema)
+                .time(time)
+                .clock(clock)
+                .build()?;
+            Ok(Arc::new(provider) as Provider)
+        })
+    }
+
+    fn store_addr(&self) -> Option<SocketAddr> {
+        let url = url::Url::parse(&self.url).ok()?;
+        let host = (url.host_str()?, url.port().unwrap_or(5432));
+        host.to_socket_addrs().ok()?.next()
+    }
+
+    fn provider_via(&self, addr: SocketAddr) -> Power<'_, Provider> {
+        power(async move {
+            let mut url = url::Url::parse(&self.url)?;
+            url.set_ip_host(addr.ip())
+                .and_then(|()| url.set_port(Some(addr.port())))
+                .map_err(|()| "the server's URL takes no address")?;
+            connect(url.into()).await
+        })
+    }
+
+    fn child_spec(&self) -> Option<String> {
+        Some(self.url.clone())
+    }
+
+    fn inside_rolled_back_transaction(&self, work: Work) -> Power<'_, ()> {
+        power(async {
+            let pool = PgPoolOptions::new()
+                .max_connections(2)
+                .connect(&self.server)
+                .await?;
+            let provider = PostgresProvider::builder(pool.clone())
+                .schema(&self.schema)
+                .time(if self.client_time {
+                    TimeMode::client()
+                } else {
+                    TimeMode::Store
+                })
+                .build()?;
+            let transaction = pool.begin().await?;
+            work(Arc::new(provider)).await;
+            transaction.rollback().await?;
+            Ok(())
+        })
+    }
+}
+
+async fn connect(url: String) -> Result<Provider, BoxError> {
+    Ok(Arc::new(PostgresProvider::connect(&url).await?))
+}
+
+async fn run(pool: &PgPool, text: String) -> Result<(), BoxError> {
+    sqlx::raw_sql(AssertSqlSafe(text)).execute(pool).await?;
+    Ok(())
+}
+
+fn micros(instant: SystemTime) -> Result<i64, BoxError> {
+    Ok(i64::try_from(
+        instant.duration_since(UNIX_EPOCH)?.as_micros(),
+    )?)
+}
+
+fn instant(micros: i64) -> SystemTime {
+    UNIX_EPOCH + Duration::from_micros(micros.unsigned_abs())
+}

@@ -1,0 +1,237 @@
+//! The laws over SQLite: tables as ShedLock's users make them and as we do, both clocks.
+
+mod common;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use shedlock_conformance::{
+    BoxError, Cost, Harness, JavaRecord, Power, Provider, Space, Work, power,
+};
+use shedlock_core::{BoxFuture, Clock, LockName};
+use shedlock_sql::{SqliteProvider, TimeMode};
+use sqlx::sqlite::{SqliteConnectOptions, SqlitePoolOptions};
+use sqlx::{AssertSqlSafe, Row as _, SqlitePool};
+use tempfile::TempDir;
+
+fn main() -> ExitCode {
+    let variant = |name, ddl, options| Arc::new(Sqlite { name, ddl, options }) as Arc<dyn Harness>;
+    shedlock_conformance::main([
+        variant("sqlite", None, ""),
+        variant("sqlite-as-shedlocks-users-make-it", Some(SHEDLOCKS), ""),
+        variant("sqlite-client-time", None, "time=client"),
+    ])
+}
+
+/// As ShedLock's documentation has it for other databases; SQLite takes the types for numeric.
+const SHEDLOCKS: &str = "CREATE TABLE IF NOT EXISTS shedlock (name VARCHAR(64) NOT NULL, \
+    lock_until TIMESTAMP NOT NULL, locked_at TIMESTAMP NOT NULL, \
+    locked_by VARCHAR(255) NOT NULL, PRIMARY KEY (name))";
+
+/// One kind of table. Without a definition of its own it is the one that the provider makes.
+struct Sqlite {
+    name: &'static str,
+    ddl: Option<&'static str>,
+    options: &'static str,
+}
+
+impl Harness for Sqlite {
+    fn name(&self) -> &str {
+        self.name
+    }
+
+    fn space(&self) -> BoxFuture<'_, Result<Arc<dyn Space>, BoxError>> {
+        Box::pin(async {
+            let folder = tempfile::tempdir()?;
+            let path = folder.path().join("locks.db");
+            let connect = SqliteConnectOptions::new()
+                .filename(&path)
+                .create_if_missing(true);
+            let mut url = format!("sqlite:{}", path.display());
+            if !self.options.is_empty() {
+                url = format!("{url}?{}", self.options);
+            }
+            let space = File {
+                admin: SqlitePoolOptions::new()
+                    .max_connections(1)
+                    .connect_with(connect)
+                    .await?,
+                path,
+                url,
+                ddl: self.ddl,
+                client_time: self.options.contains("time=client"),
+                _folder: folder,
+            };
+            space.create().await?;
+            Ok(Arc::new(space) as Arc<dyn Space>)
+        })
+    }
+
+    fn open_child<'a>(&'a self, spec: &'a str) -> Power<'a, Provider> {
+        power(connect(spec.to_owned()))
+    }
+
+    /// One more for an attempt: it reads before it writes.
+    fn cost(&self) -> Cost {
+        Cost {
+            won: 2,
+            ..Cost::default()
+        }
+    }
+}
+
+/// A file with a table.
+struct File {
+    admin: SqlitePool,
+    path: PathBuf,
+    url: String,
+    ddl: Option<&'static str>,
+    client_time: bool,
+    _folder: TempDir,
+}
+
+impl File {
+    async fn create(&self) -> Result<(), BoxError> {
+        if let Some(ddl) = self.ddl {
+            sqlx::raw_sql(ddl).execute(&self.admin).await?;
+        } else {
+            // Opening makes the table.
+            connect(self.url.clone()).await?;
+        }
+        Ok(())
+    }
+
+    fn time(&self) -> TimeMode {
+        if self.client_time {
+            TimeMode::client()
+        } else {
+            TimeMode::Store
+        }
+    }
+
+    async fn pool(&self, size: u32) -> Result<SqlitePool, BoxError> {
+        let connect = SqliteConnectOptions::new().filename(&self.path);
+        Ok(SqlitePoolOptions::new()
+            .max_connections(size)
+            .connect_with(connect)
+            .await?)
+    }
+}
+
+impl Space for File {
+    fn provider(&self) -> BoxFuture<'_, Result<Provider, BoxError>> {
+        Box::pin(connect(self.url.clone()))
+    }
+
+    fn close(&self) -> BoxFuture<'_, Result<(), BoxError>> {
+        Box::pin(async {
+            self.admin.close().await;
+            Ok(())
+        })
+    }
+
+    fn delete_record<'a>(&'a self, name: &'a LockName) -> Power<'a, ()> {
+        power(async {
+            sqlx::query("DELETE FROM shedlock WHERE name = ?")
+                .bind(name.as_str())
+                .execute(&self.admin)
+                .await?;
+            Ok(())
+        })
+    }
+
+    fn drop_container(&self) -> Power<'_, ()> {
+        power(async {
+            sqlx::raw_sql("DROP TABLE IF EXISTS shedlock")
+                .execute(&self.admin)
+                .await?;
+            Ok(())
+        })
+    }
+
+    fn restore_container(&self) -> Power<'_, ()> {
+        power(self.create())
+    }
+
+    fn write_as_shedlock<'a>(
+        &'a self,
+        name: &'a LockName,
+        record: &'a JavaRecord,
+    ) -> Power<'a, ()> {
+        power(async {
+            let text = "INSERT INTO shedlock (name, lock_until, locked_at, locked_by) \
+                        VALUES (?, ?, ?, ?) ON CONFLICT (name) DO UPDATE \
+                        SET lock_until = excluded.lock_until, locked_at = excluded.locked_at, \
+                        locked_by = excluded.locked_by";
+            sqlx::query(AssertSqlSafe(text))
+                .bind(name.as_str())
+                .bind(millis(record.lock_until)?)
+                .bind(millis(record.locked_at)?)
+                .bind(&record.locked_by)
+                .execute(&self.admin)
+                .await?;
+            Ok(())
+        })
+    }
+
+    fn read_as_shedlock<'a>(&'a self, name: &'a LockName) -> Power<'a, Option<JavaRecord>> {
+        power(async {
+            let row =
+                sqlx::query("SELECT locked_by, locked_at, lock_until FROM shedlock WHERE name = ?")
+                    .bind(name.as_str())
+                    .fetch_optional(&self.admin)
+                    .await?;
+            row.map(|row| {
+                Ok(JavaRecord {
+                    locked_by: row.try_get(0)?,
+                    locked_at: instant(row.try_get_unchecked(1)?),
+                    lock_until: instant(row.try_get_unchecked(2)?),
+                })
+            })
+            .transpose()
+        })
+    }
+
+    fn provider_with_clock(&self, clock: Arc<dyn Clock>) -> Power<'_, Provider> {
+        power(async {
+            let provider = SqliteProvider::builder(self.pool(2).await?)
+                .time(self.time())
+                .clock(clock)
+                .build()?;
+            Ok(Arc::new(provider) as Provider)
+        })
+    }
+
+    fn child_spec(&self) -> Option<String> {
+        Some(self.url.clone())
+    }
+
+    fn inside_rolled_back_transaction(&self, work: Work) -> Power<'_, ()> {
+        power(async {
+            let pool = self.pool(2).await?;
+            let provider = SqliteProvider::builder(pool.clone())
+                .time(self.time())
+                .build()?;
+            let transaction = pool.begin().await?;
+            work(Arc::new(provider)).await;
+            transaction.rollback().await?;
+            Ok(())
+        })
+    }
+}
+
+async fn connect(url: String) -> Result<Provider, BoxError> {
+    Ok(Arc::new(SqliteProvider::connect(&url).await?))
+}
+
+fn millis(instant: SystemTime) -> Result<i64, BoxError> {
+    Ok(i64::try_from(
+        instant.duration_since(UNIX_EPOCH)?.as_millis(),
+    )?)
+}
+
+fn instant(millis: i64) -> SystemTime {
+    UNIX_EPOCH + Duration::from_millis(millis.unsigned_abs())
+}
