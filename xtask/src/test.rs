@@ -52,6 +52,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let stores = if named { &args.stores[..] } else { &Store::ALL };
     let profile = Profile {
         companions: true,
+        given: true,
         no_install: args.no_install,
         mysql_may_miss: !named,
         ..Profile::default()

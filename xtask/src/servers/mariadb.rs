@@ -77,6 +77,7 @@ impl Server for Mariadb {
             .args(["--no-defaults", "--auth-root-authentication-method=normal"])
             .arg("--skip-test-db")
             .arg(option("datadir", &home.join("data")))
+            .arg(option("tmpdir", home))
             .current_dir(home);
         if let Some(account) = self.account {
             account.apply(&mut install);
@@ -90,6 +91,8 @@ impl Server for Mariadb {
         command
             .arg("--no-defaults")
             .arg(option("datadir", &home.join("data")))
+            // At its start it deletes the temporary tables of whoever has the same one.
+            .arg(option("tmpdir", home))
             .arg(option("socket", &home.join("s.sock")))
             .arg(option("pid-file", &home.join("pid")))
             .args(["--bind-address=127.0.0.1", "--max-connections=300"])

@@ -90,6 +90,7 @@ impl Server for Mysql {
         initialize
             .arg("--initialize-insecure")
             .arg(option("datadir", &home.join("data")))
+            .arg(option("tmpdir", home))
             .arg("--secure-file-priv=")
             .args(&self.settings)
             .current_dir(home);
@@ -104,6 +105,7 @@ impl Server for Mysql {
         let mut command = self.mysqld();
         command
             .arg(option("datadir", &home.join("data")))
+            .arg(option("tmpdir", home))
             .arg(option("socket", &home.join("s.sock")))
             .arg(option("pid-file", &home.join("pid")))
             .args([

@@ -174,7 +174,10 @@ impl Plan {
 fn install_missing(kinds: &[Kind], profile: &Profile) -> anyhow::Result<()> {
     let mut packages = Vec::new();
     let mut wants_mysql = false;
-    for kind in kinds.iter().filter(|kind| given_url(**kind).is_none()) {
+    for kind in kinds
+        .iter()
+        .filter(|kind| given_url(**kind, profile).is_none())
+    {
         match kind {
             Kind::Postgres if Postgres::find(profile)?.is_none() => {
                 packages.push(postgres::PACKAGE)
@@ -211,7 +214,7 @@ fn install_missing(kinds: &[Kind], profile: &Profile) -> anyhow::Result<()> {
 
 /// Looks for one server.
 fn offer(kind: Kind, profile: &Profile) -> anyhow::Result<Offer> {
-    if let Some(url) = given_url(kind) {
+    if let Some(url) = given_url(kind, profile) {
         let version = version_at(kind, &url).with_context(|| {
             format!("{} names a server that does not serve", kind.url_variable())
         })?;
@@ -261,7 +264,10 @@ fn what_to_do(kind: Kind) -> String {
     )
 }
 
-fn given_url(kind: Kind) -> Option<String> {
+fn given_url(kind: Kind, profile: &Profile) -> Option<String> {
+    if !profile.given {
+        return None;
+    }
     env::var(kind.url_variable())
         .ok()
         .filter(|url| !url.is_empty())

@@ -12,6 +12,8 @@ pub(crate) struct Profile {
     pub(crate) extra_args: Vec<String>,
     /// Also what stands beside a store in the full test: PgBouncer, a MariaDB in another zone.
     pub(crate) companions: bool,
+    /// Take servers that the environment names, where it names one.
+    pub(crate) given: bool,
     /// Do not install what is missing, even where we could.
     pub(crate) no_install: bool,
     /// Do without MySQL where the registries do not have it.

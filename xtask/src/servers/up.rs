@@ -1,9 +1,9 @@
 //! `cargo xtask servers up`: servers for use by hand, and for tests that break one.
 //!
 //! Standard output starts with one `export NAME='value'` line a variable and then the line
-//! `ready`. From then on each line of standard input is an order, `VERB NAME`, that is answered
-//! by one line: `ok …` or `error …`. NAME is `postgres`, `pgbouncer`, `mariadb`, `mariadb-tz` or
-//! `mysql`; VERB is
+//! `# ready`, so that a shell can read all of it. From then on each line of standard input is an
+//! order, `VERB NAME`, that is answered by one line: `ok …` or `error …`. NAME is `postgres`,
+//! `pgbouncer`, `mariadb`, `mariadb-tz` or `mysql`; VERB is
 //!
 //! - `stop`: end it in order; its data stays
 //! - `kill`: end it as a crash does
@@ -59,7 +59,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         .iter()
         .map(|(name, value)| format!("export {name}={}\n", quoted(value)))
         .collect();
-    say(&format!("{exports}ready"))?;
+    say(&format!("{exports}# ready"))?;
     for line in io::stdin().lock().lines() {
         let line = line.context("standard input could not be read")?;
         if line.trim().is_empty() {
