@@ -13,7 +13,7 @@ use shedlock::{Clock, Moment, SystemClock};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
 
-use super::plan::Plan;
+use super::plan::{Plan, StopReason};
 use super::processes::{self, Process};
 use super::protocol::{Ended, Inbox, NotStarted, Order, Report, Start, frame, send_file};
 use super::{ARGUMENT, adopt_orphans, rescue};
@@ -127,7 +127,13 @@ impl Guard {
             },
             Report::NotStarted(why) => News::NotStarted(why),
             Report::Stopped { signal } => News::Stopped(signal),
-            Report::Ended(ended) => News::Ended(ended),
+            Report::Ended(mut ended) => {
+                // It was us who stopped the command, in place of a watchdog that slept.
+                if !matches!(self.alarm, Alarm::Kill) {
+                    ended.stopped = Some(StopReason::Deadline);
+                }
+                News::Ended(ended)
+            }
         }
     }
 

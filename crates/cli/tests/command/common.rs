@@ -1,0 +1,186 @@
+//! A place for each test, and eyes for its processes.
+
+#![allow(dead_code, reason = "each test program uses its part of it")]
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, SystemTime};
+
+use rustix::process::{Pid, Signal, kill_process};
+use rustix::time::{ClockId, clock_gettime};
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// A folder for one test: home, state and store of the commands that it starts.
+pub(crate) struct Sandbox {
+    folder: TempDir,
+}
+
+impl Sandbox {
+    pub(crate) fn new() -> Self {
+        Self {
+            folder: TempDir::new().unwrap(),
+        }
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// What stands in this file; empty where there is none.
+    pub(crate) fn read(&self, name: &str) -> String {
+        fs::read_to_string(self.path(name)).unwrap_or_default()
+    }
+
+    /// The numbers in this file.
+    pub(crate) fn pids(&self, name: &str) -> Vec<i32> {
+        let text = self.read(name);
+        text.split_whitespace()
+            .map(|pid| pid.parse().unwrap())
+            .collect()
+    }
+
+    pub(crate) fn store(&self) -> String {
+        format!("sqlite:{}", self.path("locks.db").display())
+    }
+
+    /// `shedlock` with this sandbox's store and nothing of the outer world.
+    pub(crate) fn shedlock(&self, arguments: &[&str]) -> Command {
+        let mut command = self.bare(arguments);
+        command.env("SHEDLOCK_STORE", self.store());
+        command
+    }
+
+    /// The same without a store.
+    pub(crate) fn bare(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_shedlock"));
+        command
+            .args(arguments)
+            .current_dir(self.folder.path())
+            .env_clear()
+            .env("PATH", std::env::var_os("PATH").unwrap())
+            .env("HOME", self.folder.path())
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        command
+    }
+
+    /// `shedlock run` of this script under this lock.
+    pub(crate) fn run(&self, name: &str, at_most: &str, script: &str) -> Command {
+        self.shedlock(&[
+            "run",
+            "--name",
+            name,
+            "--lock-at-most-for",
+            at_most,
+            "--",
+            "sh",
+            "-c",
+            script,
+        ])
+    }
+
+    /// What `show --output json` says of the lock.
+    pub(crate) fn lock(&self, name: &str) -> Value {
+        let shown = done(&mut self.shedlock(&["show", name, "-o", "json"]));
+        let json: Value = serde_json::from_str(&shown.stdout).unwrap();
+        json["lock"].clone()
+    }
+
+    /// When the lease of this lock ends in the store.
+    pub(crate) fn locked_until(&self, name: &str) -> SystemTime {
+        let lock = self.lock(name);
+        let until: jiff::Timestamp = lock["locked_until"].as_str().unwrap().parse().unwrap();
+        until.into()
+    }
+
+    /// Waits until this file holds as many lines.
+    pub(crate) fn await_lines(&self, name: &str, lines: usize) {
+        eventually(&format!("{lines} lines in {name}"), || {
+            self.read(name).lines().count() >= lines
+        });
+    }
+}
+
+/// How a command ended.
+#[derive(Debug)]
+pub(crate) struct Done {
+    pub(crate) code: i32,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+impl From<Output> for Done {
+    fn from(output: Output) -> Self {
+        Self {
+            code: output.status.code().unwrap_or(-1),
+            stdout: String::from_utf8(output.stdout).unwrap(),
+            stderr: String::from_utf8(output.stderr).unwrap(),
+        }
+    }
+}
+
+/// Runs the command to its end.
+pub(crate) fn done(command: &mut Command) -> Done {
+    command.output().unwrap().into()
+}
+
+/// Waits for the end of a command that was spawned.
+pub(crate) fn end(child: Child) -> Done {
+    child.wait_with_output().unwrap().into()
+}
+
+pub(crate) fn signal(pid: u32, signal: Signal) {
+    kill_process(Pid::from_raw(i32::try_from(pid).unwrap()).unwrap(), signal).unwrap();
+}
+
+/// Whether a process of this number runs.
+pub(crate) fn is_alive(pid: i32) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    match stat.rsplit_once(") ") {
+        Some((_, rest)) => !rest.starts_with(['Z', 'X']),
+        None => false,
+    }
+}
+
+/// The parent of a process that runs.
+pub(crate) fn parent_of(pid: i32) -> i32 {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    let (_, rest) = stat.rsplit_once(") ").unwrap();
+    rest.split(' ').nth(1).unwrap().parse().unwrap()
+}
+
+/// Waits until it is so; a test that waits longer than any machine needs has failed.
+pub(crate) fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
+    let give_up = now() + Duration::from_secs(30);
+    while !is_so() {
+        assert!(now() < give_up, "waited in vain for {what}");
+        pause(Duration::from_millis(5));
+    }
+}
+
+/// Lets real processes run.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "waits for processes, whose clock no test can move"
+)]
+pub(crate) fn pause(duration: Duration) {
+    std::thread::sleep(duration);
+}
+
+/// The calendar, to be compared with what a store says.
+#[expect(clippy::disallowed_methods, reason = "compared with a real store")]
+pub(crate) fn calendar() -> SystemTime {
+    SystemTime::now()
+}
+
+/// The clock that all processes of this machine share.
+pub(crate) fn now() -> Duration {
+    let now = clock_gettime(ClockId::Boottime);
+    Duration::new(
+        now.tv_sec.try_into().unwrap(),
+        now.tv_nsec.try_into().unwrap(),
+    )
+}

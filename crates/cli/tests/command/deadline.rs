@@ -1,0 +1,163 @@
+//! No command outlives its lease, whatever becomes of the processes that guard it.
+
+use std::time::Duration;
+
+use rustix::process::Signal;
+
+use super::common::{Sandbox, calendar, done, end, eventually, is_alive, now, parent_of, signal};
+
+/// Writes the numbers of three processes, one of them outside the group, and goes on for long.
+const FAMILY: &str = "sh -c 'echo $$ >> pids; exec sleep 60' & \
+                      setsid sh -c 'echo $$ >> pids; exec sleep 60' & \
+                      echo $$ >> pids; sleep 60; exit 0";
+
+fn all_gone(pids: &[i32]) -> bool {
+    !pids.iter().any(|pid| is_alive(*pid))
+}
+
+#[test]
+fn a_command_that_ignores_term_is_killed_before_the_lease_ends() {
+    let sandbox = Sandbox::new();
+    let script = "trap '' TERM; echo $$ >> pids; while :; do sleep 0.05; done";
+    let child = sandbox.run("a", "3s", script).spawn().unwrap();
+    sandbox.await_lines("pids", 1);
+    let until = sandbox.locked_until("a");
+    let pids = sandbox.pids("pids");
+    eventually("the end of the command", || all_gone(&pids));
+    assert!(calendar() < until, "gone only after the lease");
+    assert_eq!(end(child).code, 75);
+}
+
+#[test]
+fn a_command_that_heeds_term_has_its_grace() {
+    let sandbox = Sandbox::new();
+    let script = "trap 'sleep 0.3; echo saved > state; exit 0' TERM; echo x > started; \
+                  while :; do sleep 0.05; done";
+    let done = done(&mut sandbox.run("a", "3s", script));
+    assert_eq!(done.code, 75, "{}", done.stderr);
+    assert_eq!(sandbox.read("state"), "saved\n");
+    // It was gone in time for certain, so the lock was given back.
+    assert_eq!(sandbox.lock("a")["state"], "free");
+}
+
+#[test]
+fn a_command_that_is_stopped_is_ended_too() {
+    let sandbox = Sandbox::new();
+    let child = sandbox
+        .run("a", "2s", "echo $$ >> pids; kill -STOP $$; echo y > late")
+        .spawn()
+        .unwrap();
+    sandbox.await_lines("pids", 1);
+    assert_eq!(end(child).code, 75);
+    assert!(all_gone(&sandbox.pids("pids")));
+}
+
+#[test]
+fn kill_9_of_run_stops_the_whole_job_at_once() {
+    let sandbox = Sandbox::new();
+    let mut child = sandbox.run("a", "60s", FAMILY).spawn().unwrap();
+    sandbox.await_lines("pids", 3);
+    let pids = sandbox.pids("pids");
+    let killed = now();
+    child.kill().unwrap();
+    eventually("the end of the job", || all_gone(&pids));
+    assert!(now() - killed < Duration::from_secs(2));
+    let lock = sandbox.lock("a");
+    assert_eq!(lock["state"], "held", "nobody could unlock it: {lock}");
+    child.wait().unwrap();
+}
+
+#[test]
+fn kill_9_of_run_kills_what_ignores_term_before_the_lease_ends() {
+    let sandbox = Sandbox::new();
+    let script = "trap '' TERM; echo $$ >> pids; while :; do sleep 0.05; done";
+    let mut child = sandbox.run("a", "6s", script).spawn().unwrap();
+    sandbox.await_lines("pids", 1);
+    let pids = sandbox.pids("pids");
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let until = sandbox.locked_until("a");
+    eventually("the end of the command", || all_gone(&pids));
+    assert!(calendar() < until);
+}
+
+#[test]
+fn a_run_that_is_stopped_past_its_deadline_has_no_command_left() {
+    let sandbox = Sandbox::new();
+    let child = sandbox.run("a", "3s", FAMILY).spawn().unwrap();
+    sandbox.await_lines("pids", 3);
+    let until = sandbox.locked_until("a");
+    let pids = sandbox.pids("pids");
+    signal(child.id(), Signal::STOP);
+    eventually("the end of the job", || all_gone(&pids));
+    assert!(calendar() < until, "gone only after the lease");
+    eventually("the end of the lease", || calendar() > until);
+
+    // Somebody else has the lock by now; whoever wakes up late changes nothing of that.
+    let other = sandbox
+        .run("a", "60s", "echo x > other; sleep 30")
+        .spawn()
+        .unwrap();
+    sandbox.await_lines("other", 1);
+    let owner = sandbox.lock("a")["owner"].clone();
+    signal(child.id(), Signal::CONT);
+    assert_eq!(end(child).code, 75);
+    assert_eq!(sandbox.lock("a")["owner"], owner);
+    assert_eq!(sandbox.lock("a")["state"], "held");
+    signal(other.id(), Signal::TERM);
+    end(other);
+}
+
+#[test]
+fn kill_9_of_the_watchdog_stops_the_job_and_is_said() {
+    let sandbox = Sandbox::new();
+    let child = sandbox.run("a", "60s", FAMILY).spawn().unwrap();
+    sandbox.await_lines("pids", 3);
+    let pids = sandbox.pids("pids");
+    let watchdog = parent_of(*pids.iter().find(|pid| is_watched(**pid)).unwrap());
+    signal(watchdog.try_into().unwrap(), Signal::KILL);
+    let done = end(child);
+    assert_eq!(done.code, 70, "{}", done.stderr);
+    assert!(
+        done.stderr.contains("watchdog was killed"),
+        "{}",
+        done.stderr
+    );
+    assert!(all_gone(&pids));
+    assert_eq!(sandbox.lock("a")["state"], "free");
+}
+
+/// Whether the parent of this process is a watchdog.
+fn is_watched(pid: i32) -> bool {
+    let parent = parent_of(pid);
+    let name = std::fs::read_to_string(format!("/proc/{parent}/comm")).unwrap();
+    name == "lease-watchdog\n"
+}
+
+#[test]
+fn a_watchdog_that_is_stopped_does_not_save_the_command() {
+    let sandbox = Sandbox::new();
+    let child = sandbox.run("a", "2s", FAMILY).spawn().unwrap();
+    sandbox.await_lines("pids", 3);
+    let until = sandbox.locked_until("a");
+    let pids = sandbox.pids("pids");
+    let watchdog = parent_of(*pids.iter().find(|pid| is_watched(**pid)).unwrap());
+    signal(watchdog.try_into().unwrap(), Signal::STOP);
+    eventually("the end of the job", || all_gone(&pids));
+    assert!(calendar() < until);
+    assert_eq!(end(child).code, 75);
+}
+
+#[test]
+fn a_name_in_the_process_list_does_not_take_both_halves() {
+    let sandbox = Sandbox::new();
+    let child = sandbox.run("a", "60s", FAMILY).spawn().unwrap();
+    sandbox.await_lines("pids", 3);
+    let pids = sandbox.pids("pids");
+    assert!(pids.iter().any(|pid| is_watched(*pid)));
+    let run = std::fs::read_to_string(format!("/proc/{}/comm", child.id())).unwrap();
+    assert_eq!(run, "shedlock\n");
+    signal(child.id(), Signal::TERM);
+    end(child);
+    eventually("the end of the job", || all_gone(&pids));
+}

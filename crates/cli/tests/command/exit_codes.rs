@@ -1,0 +1,319 @@
+//! Each exit code that the help promises.
+
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+
+use super::common::{Sandbox, done, end, signal};
+use rustix::process::Signal;
+
+#[test]
+fn the_commands_own_code_passes_through() {
+    let sandbox = Sandbox::new();
+    for code in [0, 1, 3, 75, 255] {
+        let done = done(&mut sandbox.run("a", "10s", &format!("exit {code}")));
+        assert_eq!(done.code, code);
+        assert_eq!(done.stderr, "");
+    }
+}
+
+#[test]
+fn a_command_that_a_signal_ended_gives_128_and_its_number() {
+    let sandbox = Sandbox::new();
+    assert_eq!(
+        done(&mut sandbox.run("a", "10s", "kill -KILL $$")).code,
+        137
+    );
+    assert_eq!(
+        done(&mut sandbox.run("a", "10s", "kill -TERM $$")).code,
+        143
+    );
+}
+
+#[test]
+fn a_skip_is_a_success_and_says_who_and_until_when() {
+    let sandbox = Sandbox::new();
+    let holder = sandbox
+        .run("a", "60s", "echo x > started; sleep 30")
+        .spawn()
+        .unwrap();
+    sandbox.await_lines("started", 1);
+    let owner = sandbox.lock("a")["owner"].as_str().unwrap().to_owned();
+
+    let skipped = done(&mut sandbox.run("a", "60s", "echo y > second"));
+    assert_eq!(skipped.code, 0);
+    assert_eq!(skipped.stderr.lines().count(), 1, "{}", skipped.stderr);
+    let said = format!("shedlock: a: skipped: held by {owner} until 20");
+    assert!(skipped.stderr.starts_with(&said), "{}", skipped.stderr);
+    assert!(!sandbox.path("second").exists());
+
+    let arguments = [
+        "run",
+        "-q",
+        "-n",
+        "a",
+        "--lock-at-most-for",
+        "1m",
+        "--skip-exit-code",
+        "42",
+    ];
+    let quiet = done(sandbox.shedlock(&arguments).args(["--", "true"]));
+    assert_eq!((quiet.code, quiet.stderr.as_str()), (42, ""));
+
+    signal(holder.id(), Signal::TERM);
+    assert_eq!(end(holder).code, 143);
+}
+
+#[test]
+fn at_least_keeps_the_lock_after_the_command() {
+    let sandbox = Sandbox::new();
+    let arguments = [
+        "run",
+        "--name",
+        "a",
+        "--lock-at-most-for",
+        "PT1M",
+        "--lock-at-least-for",
+        "30s",
+        "--",
+        "true",
+    ];
+    assert_eq!(done(&mut sandbox.shedlock(&arguments)).code, 0);
+    assert_eq!(sandbox.lock("a")["state"], "at-least");
+    let skipped = done(&mut sandbox.shedlock(&arguments));
+    assert_eq!(skipped.code, 0);
+    let said = "shedlock: a: skipped: kept by lock_at_least_for of ";
+    assert!(skipped.stderr.starts_with(said), "{}", skipped.stderr);
+}
+
+#[test]
+fn wrong_command_lines_give_2_and_start_nothing() {
+    let sandbox = Sandbox::new();
+    let wrong: [&[&str]; 9] = [
+        &[
+            "run",
+            "--name",
+            "a",
+            "--lock-at-most-for",
+            "10",
+            "--",
+            "touch",
+            "x",
+        ],
+        &[
+            "run",
+            "--name",
+            "a",
+            "--lock-at-most-for",
+            "-5s",
+            "--",
+            "touch",
+            "x",
+        ],
+        &[
+            "run",
+            "--name",
+            "a",
+            "--lock-at-most-for",
+            "0s",
+            "--",
+            "touch",
+            "x",
+        ],
+        &[
+            "run",
+            "--name",
+            "",
+            "--lock-at-most-for",
+            "1m",
+            "--",
+            "touch",
+            "x",
+        ],
+        &["run", "--name", "a", "--", "touch", "x"],
+        &["run", "--name", "a", "--lock-at-most-for", "1m"],
+        &[
+            "run",
+            "--name",
+            "a",
+            "--lock-at-most-for",
+            "1m",
+            "touch",
+            "x",
+        ],
+        &[
+            "run",
+            "--name",
+            "a",
+            "--lock-at-most-for",
+            "1m",
+            "--lock-at-least-for",
+            "2m",
+            "--",
+            "touch",
+            "x",
+        ],
+        &[
+            "run",
+            "--name",
+            "a",
+            "--lock-at-most-for",
+            "1m",
+            "--owner-prefix",
+            "a b",
+            "--",
+            "touch",
+            "x",
+        ],
+    ];
+    for arguments in wrong {
+        let done = done(&mut sandbox.shedlock(arguments));
+        assert_eq!(done.code, 2, "{arguments:?}: {}", done.stderr);
+        assert!(!done.stderr.is_empty(), "{arguments:?}");
+    }
+    assert!(!sandbox.path("x").exists());
+}
+
+#[test]
+fn a_command_that_cannot_be_run_gives_what_shells_give_and_takes_no_lock() {
+    let sandbox = Sandbox::new();
+    std::fs::write(sandbox.path("plain"), "echo hi").unwrap();
+    std::fs::set_permissions(sandbox.path("plain"), PermissionsExt::from_mode(0o644)).unwrap();
+    for (command, code) in [
+        ("no-such-command", 127),
+        ("./nothing", 127),
+        ("./plain", 126),
+    ] {
+        let arguments = [
+            "run",
+            "--name",
+            "a",
+            "--lock-at-most-for",
+            "1m",
+            "--",
+            command,
+        ];
+        let done = done(&mut sandbox.shedlock(&arguments));
+        assert_eq!(done.code, code, "{}", done.stderr);
+        assert!(done.stderr.contains(command), "{}", done.stderr);
+    }
+    assert!(sandbox.lock("a").is_null());
+}
+
+#[test]
+fn a_script_without_a_first_line_runs_as_in_every_shell() {
+    let sandbox = Sandbox::new();
+    std::fs::write(sandbox.path("plain"), "echo \"$1\"; exit 7").unwrap();
+    std::fs::set_permissions(sandbox.path("plain"), PermissionsExt::from_mode(0o755)).unwrap();
+    let arguments = [
+        "run",
+        "--name",
+        "a",
+        "--lock-at-most-for",
+        "1m",
+        "--",
+        "./plain",
+        "it runs",
+    ];
+    let done = done(&mut sandbox.shedlock(&arguments));
+    assert_eq!(
+        (done.code, done.stdout.as_str()),
+        (7, "it runs\n"),
+        "{}",
+        done.stderr
+    );
+}
+
+#[test]
+fn a_command_whose_interpreter_is_missing_is_not_found() {
+    let sandbox = Sandbox::new();
+    std::fs::write(sandbox.path("script"), "#!/no/such/interpreter\n").unwrap();
+    std::fs::set_permissions(sandbox.path("script"), PermissionsExt::from_mode(0o755)).unwrap();
+    let arguments = [
+        "run",
+        "--name",
+        "a",
+        "--lock-at-most-for",
+        "1m",
+        "--",
+        "./script",
+    ];
+    let done = done(&mut sandbox.shedlock(&arguments));
+    assert_eq!(done.code, 127, "{}", done.stderr);
+    assert_eq!(sandbox.lock("a")["state"], "free");
+}
+
+#[test]
+fn a_store_that_fails_gives_69_and_nothing_is_started() {
+    let sandbox = Sandbox::new();
+    let arguments = [
+        "run",
+        "--name",
+        "a",
+        "--lock-at-most-for",
+        "1m",
+        "--store",
+        "postgres://u:geheim@127.0.0.1:1/d",
+        "--",
+        "touch",
+        "x",
+    ];
+    let done = done(&mut sandbox.bare(&arguments));
+    assert_eq!(done.code, 69, "{}", done.stderr);
+    assert!(!done.stderr.contains("geheim"), "{}", done.stderr);
+    assert!(!sandbox.path("x").exists());
+}
+
+#[test]
+fn a_command_that_runs_into_its_deadline_gives_75() {
+    let sandbox = Sandbox::new();
+    let done = done(&mut sandbox.run("a", "1500ms", "echo x > started; sleep 30; echo y > late"));
+    assert_eq!(done.code, 75, "{}", done.stderr);
+    assert!(
+        done.stderr.contains("--lock-at-most-for"),
+        "{}",
+        done.stderr
+    );
+    assert_eq!(sandbox.read("started"), "x\n");
+    assert!(!sandbox.path("late").exists());
+}
+
+#[test]
+fn the_version_and_the_help_go_to_stdout() {
+    let sandbox = Sandbox::new();
+    let version = done(&mut sandbox.bare(&["--version"]));
+    assert_eq!(
+        version.stdout,
+        format!("shedlock {}\n", env!("CARGO_PKG_VERSION"))
+    );
+    let help = done(&mut sandbox.bare(&["run", "--help"]));
+    assert_eq!(help.code, 0);
+    for promised in ["69 ", "75 ", "126 ", "127 ", "SHEDLOCK_FENCING_TOKEN"] {
+        assert!(help.stdout.contains(promised), "{promised}");
+    }
+    for later in ["__watchdog", "--keep-alive", "--schedule"] {
+        assert!(!help.stdout.contains(later), "{later}");
+    }
+    assert_eq!(done(&mut sandbox.bare(&[])).code, 2);
+}
+
+#[test]
+fn what_the_user_wants_ignored_stays_ignored() {
+    let sandbox = Sandbox::new();
+    let exe = env!("CARGO_BIN_EXE_shedlock");
+    let script = format!(
+        "trap '' HUP; exec {exe} run -n a --lock-at-most-for 1m -- \
+         sh -c 'kill -HUP $$; echo lives'"
+    );
+    let mut shell = std::process::Command::new("sh");
+    shell
+        .args(["-c", &script])
+        .env("SHEDLOCK_STORE", sandbox.store())
+        .process_group(0);
+    let done = done(&mut shell);
+    assert_eq!(
+        (done.code, done.stdout.as_str()),
+        (0, "lives\n"),
+        "{}",
+        done.stderr
+    );
+}

@@ -1,0 +1,139 @@
+//! `list`, `show` and `migrate`.
+
+use serde_json::Value;
+
+use super::common::{Sandbox, done, end, signal};
+use rustix::process::Signal;
+
+fn keys(value: &Value) -> Vec<&str> {
+    value
+        .as_object()
+        .unwrap()
+        .keys()
+        .map(String::as_str)
+        .collect()
+}
+
+const LOCK: [&str; 8] = [
+    "fencing_token",
+    "last_slot",
+    "locked_at",
+    "locked_until",
+    "name",
+    "owner",
+    "read_at",
+    "state",
+];
+
+#[test]
+fn an_empty_store_has_no_locks() {
+    let sandbox = Sandbox::new();
+    let list = done(&mut sandbox.shedlock(&["list"]));
+    assert_eq!((list.code, list.stdout.as_str()), (0, "no locks\n"));
+    let list = done(&mut sandbox.shedlock(&["list", "-o", "json"]));
+    let json: Value = serde_json::from_str(&list.stdout).unwrap();
+    assert_eq!(
+        json,
+        serde_json::json!({"version": 1, "store": "sqlite", "locks": []})
+    );
+}
+
+#[test]
+fn list_shows_who_holds_what() {
+    let sandbox = Sandbox::new();
+    assert_eq!(done(&mut sandbox.run("done", "1m", "true")).code, 0);
+    let holder = sandbox
+        .run("payroll", "1m", "echo x > up; exec sleep 60")
+        .spawn()
+        .unwrap();
+    sandbox.await_lines("up", 1);
+
+    let list = done(&mut sandbox.shedlock(&["list"]));
+    let lines: Vec<&str> = list.stdout.lines().collect();
+    assert_eq!(lines.len(), 3, "{}", list.stdout);
+    assert!(lines[0].starts_with("NAME"), "{}", list.stdout);
+    assert!(lines[1].starts_with("done     free "), "{}", list.stdout);
+    assert!(lines[2].starts_with("payroll  held "), "{}", list.stdout);
+    assert!(
+        lines[2].contains(&format!("/{}/", holder.id())),
+        "{}",
+        list.stdout
+    );
+
+    let held = done(&mut sandbox.shedlock(&["list", "--held", "--output", "json"]));
+    let json: Value = serde_json::from_str(&held.stdout).unwrap();
+    assert_eq!(keys(&json), ["locks", "store", "version"]);
+    assert_eq!(json["version"], 1);
+    let locks = json["locks"].as_array().unwrap();
+    assert_eq!(locks.len(), 1);
+    assert_eq!(keys(&locks[0]), LOCK);
+    assert_eq!(locks[0]["name"], "payroll");
+    assert_eq!(locks[0]["state"], "held");
+    assert!(locks[0]["fencing_token"].as_u64().unwrap() > 1_700_000_000_000_000);
+
+    signal(holder.id(), Signal::TERM);
+    end(holder);
+}
+
+#[test]
+fn show_tells_all_of_one_lock() {
+    let sandbox = Sandbox::new();
+    assert_eq!(done(&mut sandbox.run("a", "1m", "true")).code, 0);
+    let table = done(&mut sandbox.shedlock(&["show", "a"]));
+    assert_eq!(table.code, 0);
+    for field in [
+        "name",
+        "state",
+        "last owner",
+        "locked at",
+        "fencing token",
+        "read at",
+    ] {
+        let found = table.stdout.lines().any(|line| line.starts_with(field));
+        assert!(found, "{field}: {}", table.stdout);
+    }
+    let json = done(&mut sandbox.shedlock(&["show", "a", "-o", "json"]));
+    let json: Value = serde_json::from_str(&json.stdout).unwrap();
+    assert_eq!(keys(&json), ["lock", "store", "version"]);
+    assert_eq!(keys(&json["lock"]), LOCK);
+}
+
+#[test]
+fn a_lock_that_is_not_there_gives_1() {
+    let sandbox = Sandbox::new();
+    let absent = done(&mut sandbox.shedlock(&["show", "a"]));
+    assert_eq!((absent.code, absent.stdout.as_str()), (1, ""));
+    assert!(absent.stderr.contains("no lock \"a\""), "{}", absent.stderr);
+    let absent = done(&mut sandbox.shedlock(&["show", "a", "-o", "json"]));
+    assert_eq!(absent.code, 1);
+    let json: Value = serde_json::from_str(&absent.stdout).unwrap();
+    assert!(json["lock"].is_null());
+}
+
+#[test]
+fn migrate_twice_changes_nothing_the_second_time() {
+    let sandbox = Sandbox::new();
+    assert_eq!(done(&mut sandbox.shedlock(&["migrate"])).code, 0);
+    let again = done(&mut sandbox.shedlock(&["migrate"]));
+    assert_eq!(
+        (again.code, again.stdout.as_str()),
+        (0, "sqlite: nothing to do\n")
+    );
+    let json = done(&mut sandbox.shedlock(&["migrate", "-o", "json"]));
+    let json: Value = serde_json::from_str(&json.stdout).unwrap();
+    assert_eq!(
+        json,
+        serde_json::json!({"version": 1, "store": "sqlite", "changes": []})
+    );
+}
+
+#[test]
+fn a_reader_that_has_gone_away_is_no_error() {
+    let sandbox = Sandbox::new();
+    let script = format!("{} list | true", env!("CARGO_BIN_EXE_shedlock"));
+    let mut shell = std::process::Command::new("bash");
+    shell.args(["-c", &format!("set -o pipefail; {script}")]);
+    shell.env("SHEDLOCK_STORE", sandbox.store());
+    let done = done(&mut shell);
+    assert_eq!((done.code, done.stderr.as_str()), (0, ""));
+}

@@ -1,0 +1,16 @@
+//! The command `shedlock` as its users see it: real processes, a real store.
+
+#![allow(
+    clippy::unwrap_used,
+    reason = "the lint's own allowance for tests covers functions marked as tests, not their helpers"
+)]
+
+mod common;
+
+mod deadline;
+mod exit_codes;
+mod inspect;
+mod run;
+mod signals;
+mod store;
+mod terminal;

@@ -1,0 +1,112 @@
+//! Signals reach the whole job.
+
+use std::time::Duration;
+
+use rustix::process::Signal;
+
+use super::common::{Sandbox, done, end, eventually, is_alive, now, pause, signal};
+
+#[test]
+fn signals_reach_the_command_and_its_children() {
+    let sandbox = Sandbox::new();
+    // Shells wait for their foreground child before they run a trap: so each waits with `wait`.
+    let script = "\
+        trap 'echo parent-usr1 >> log' USR1; trap 'echo parent-usr2 >> log' USR2; \
+        trap 'echo parent-winch >> log' WINCH; trap 'echo parent-hup >> log' HUP; \
+        sh -c 'trap \"echo child-usr1 >> log\" USR1; trap \"\" USR2 WINCH HUP; \
+               echo up >> up; while :; do sleep 60 & wait $!; done' & \
+        echo up >> up; while :; do sleep 60 & wait $!; done";
+    let child = sandbox.run("a", "60s", script).spawn().unwrap();
+    sandbox.await_lines("up", 2);
+    for (sent, lines) in [
+        (Signal::USR1, &["parent-usr1", "child-usr1"][..]),
+        (Signal::USR2, &["parent-usr2"]),
+        (Signal::WINCH, &["parent-winch"]),
+        (Signal::HUP, &["parent-hup"]),
+    ] {
+        signal(child.id(), sent);
+        for line in lines {
+            eventually(line, || sandbox.read("log").contains(line));
+        }
+    }
+    signal(child.id(), Signal::TERM);
+    assert_eq!(end(child).code, 143);
+}
+
+#[test]
+fn ending_signals_end_the_job_and_free_the_lock() {
+    for (sent, code) in [
+        (Signal::TERM, 143),
+        (Signal::INT, 130),
+        (Signal::HUP, 129),
+        (Signal::QUIT, 131),
+    ] {
+        let sandbox = Sandbox::new();
+        // `exec`, since a shell is free to survive SIGINT.
+        let child = sandbox
+            .run("a", "60s", "ulimit -c 0; echo $$ >> pids; exec sleep 60")
+            .spawn()
+            .unwrap();
+        sandbox.await_lines("pids", 1);
+        signal(child.id(), sent);
+        assert_eq!(end(child).code, code);
+        assert!(!is_alive(sandbox.pids("pids")[0]));
+        assert_eq!(sandbox.lock("a")["state"], "free");
+    }
+}
+
+#[test]
+fn a_command_that_handles_term_decides_the_exit_code() {
+    let sandbox = Sandbox::new();
+    let script = "trap 'echo cleaned > state; exit 9' TERM; echo x > up; \
+                  while :; do sleep 0.05; done";
+    let child = sandbox.run("a", "60s", script).spawn().unwrap();
+    sandbox.await_lines("up", 1);
+    signal(child.id(), Signal::TERM);
+    assert_eq!(end(child).code, 9);
+    assert_eq!(sandbox.read("state"), "cleaned\n");
+}
+
+#[test]
+fn a_signal_in_the_first_instant_is_not_lost() {
+    let sandbox = Sandbox::new();
+    for millis in 0..25 {
+        let child = sandbox.run("a", "60s", "exec sleep 60").spawn().unwrap();
+        pause(Duration::from_millis(millis * 2));
+        let sent = now();
+        signal(child.id(), Signal::TERM);
+        let done = end(child);
+        // Before `run` listens at all the signal ends it as any program: -1 here.
+        assert!(matches!(done.code, 143 | -1), "{millis}: {done:?}");
+        assert!(now() - sent < Duration::from_secs(5), "{millis}");
+    }
+    let free = done(&mut sandbox.run("a", "60s", "echo ran"));
+    assert_eq!(free.stdout, "ran\n", "{}", free.stderr);
+}
+
+#[test]
+fn a_term_while_the_store_hangs_ends_run_soon() {
+    let sandbox = Sandbox::new();
+    // Accepts and never answers.
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let store = format!("postgres://u:p@{}/d", listener.local_addr().unwrap());
+    let arguments = [
+        "run",
+        "-n",
+        "a",
+        "--lock-at-most-for",
+        "1m",
+        "--store",
+        &store,
+    ];
+    let child = sandbox
+        .bare(&arguments)
+        .args(["--", "true"])
+        .spawn()
+        .unwrap();
+    let _connection = listener.accept().unwrap();
+    let sent = now();
+    signal(child.id(), Signal::TERM);
+    assert_eq!(end(child).code, 143);
+    assert!(now() - sent < Duration::from_secs(10));
+}

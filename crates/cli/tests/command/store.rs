@@ -1,0 +1,165 @@
+//! Which store is used, and what is said of it.
+
+use std::process::Command;
+
+use super::common::{Done, Sandbox, done};
+
+const RUN: [&str; 7] = [
+    "run",
+    "--name",
+    "a",
+    "--lock-at-most-for",
+    "1m",
+    "--",
+    "true",
+];
+
+fn with_store(sandbox: &Sandbox, store: &str) -> Done {
+    let mut command = sandbox.bare(&RUN);
+    done(command.env("SHEDLOCK_STORE", store))
+}
+
+#[test]
+fn without_a_store_it_works_and_says_once_that_it_is_local() {
+    let sandbox = Sandbox::new();
+    let first = done(&mut sandbox.bare(&RUN));
+    assert_eq!(first.code, 0, "{}", first.stderr);
+    assert_eq!(first.stderr.lines().count(), 1, "{}", first.stderr);
+    assert!(first.stderr.contains("this host only"), "{}", first.stderr);
+    let file = sandbox.path(".local/state/shedlock/locks.db");
+    assert!(
+        first.stderr.contains(file.to_str().unwrap()),
+        "{}",
+        first.stderr
+    );
+    assert!(file.exists());
+    let second = done(&mut sandbox.bare(&RUN));
+    assert_eq!((second.code, second.stderr.as_str()), (0, ""));
+    let list = done(&mut sandbox.bare(&["list"]));
+    assert!(list.stdout.contains("\na "), "{}", list.stdout);
+}
+
+#[test]
+fn who_says_local_is_told_nothing() {
+    let sandbox = Sandbox::new();
+    let mut command = sandbox.bare(&["run", "--local"]);
+    command.args(&RUN[1..]);
+    let local = done(&mut command);
+    assert_eq!((local.code, local.stderr.as_str()), (0, ""));
+}
+
+#[test]
+fn a_state_folder_of_its_own_is_used() {
+    let sandbox = Sandbox::new();
+    let state = sandbox.path("ä state?");
+    let done = done(sandbox.bare(&RUN).env("XDG_STATE_HOME", &state));
+    assert_eq!(done.code, 0, "{}", done.stderr);
+    assert!(state.join("shedlock/locks.db").exists());
+}
+
+#[test]
+fn inside_kubernetes_a_local_lock_must_be_meant() {
+    let sandbox = Sandbox::new();
+    let pod = |command: &mut Command| done(command.env("KUBERNETES_SERVICE_HOST", "10.0.0.1"));
+    let refused = pod(&mut sandbox.bare(&RUN));
+    assert_eq!(refused.code, 2);
+    assert!(refused.stderr.contains("--local"), "{}", refused.stderr);
+    assert!(!sandbox.path(".local").exists());
+    assert_eq!(
+        pod(sandbox.bare(&["run", "--local"]).args(&RUN[1..])).code,
+        0
+    );
+    assert_eq!(pod(&mut sandbox.shedlock(&RUN)).code, 0);
+}
+
+#[test]
+fn without_a_home_it_says_what_to_set() {
+    let sandbox = Sandbox::new();
+    for home in [None, Some("")] {
+        let mut command = sandbox.bare(&RUN);
+        match home {
+            Some(home) => command.env("HOME", home),
+            None => command.env_remove("HOME"),
+        };
+        let refused = done(&mut command);
+        assert_eq!(refused.code, 2);
+        assert!(refused.stderr.contains("HOME"), "{}", refused.stderr);
+        assert!(refused.stderr.contains("--store"), "{}", refused.stderr);
+    }
+}
+
+#[test]
+fn a_state_folder_that_cannot_be_made_is_named() {
+    let sandbox = Sandbox::new();
+    std::fs::write(sandbox.path("file"), "").unwrap();
+    let state = sandbox.path("file");
+    let refused = done(sandbox.bare(&RUN).env("XDG_STATE_HOME", &state));
+    assert_eq!(refused.code, 69);
+    assert!(
+        refused.stderr.contains(state.to_str().unwrap()),
+        "{}",
+        refused.stderr
+    );
+}
+
+#[test]
+fn stores_that_make_no_sense_are_usage_errors() {
+    let sandbox = Sandbox::new();
+    for store in ["", "nonsense", "oracle://u:geheim@h/d", "memory:"] {
+        let refused = with_store(&sandbox, store);
+        assert_eq!(refused.code, 2, "{store:?}: {}", refused.stderr);
+        assert!(
+            refused.stderr.starts_with("shedlock: "),
+            "{}",
+            refused.stderr
+        );
+        assert!(!refused.stderr.contains("geheim"), "{}", refused.stderr);
+    }
+}
+
+#[test]
+fn a_password_is_never_printed() {
+    let sandbox = Sandbox::new();
+    let urls = [
+        "postgres://u:geheim@127.0.0.1:1/d",
+        "postgres://127.0.0.1:1/d?user=u&password=geheim",
+        "mysql://u:geheim@127.0.0.1:1/d",
+        "mysql://u:ge/geheim@127.0.0.1:1/d",
+        "postgres://u:geheim@no-such-host.invalid/d",
+        "wrong://u:geheim@h/d",
+        "u:geheim@h/d",
+    ];
+    for url in urls {
+        for arguments in [&["-vvv", "list"][..], &["-vvv", "migrate"]] {
+            let done = done(sandbox.bare(arguments).env("SHEDLOCK_STORE", url));
+            assert_ne!(done.code, 0, "{url}");
+            let said = done.stdout + &done.stderr;
+            assert!(!said.contains("geheim"), "{url}: {said}");
+        }
+    }
+    let misplaced = done(&mut sandbox.bare(&["run", "postgres://u:geheim@h/d"]));
+    assert_eq!(misplaced.code, 2);
+    assert!(!misplaced.stderr.contains("geheim"), "{}", misplaced.stderr);
+    assert!(
+        misplaced.stderr.contains("postgres://u:***@h/d"),
+        "{}",
+        misplaced.stderr
+    );
+}
+
+#[test]
+fn the_watchdog_has_no_url_in_its_command_line() {
+    let sandbox = Sandbox::new();
+    let store = sandbox.store();
+    let mut command = sandbox.bare(&["run", "--store", &store]);
+    command
+        .args(&RUN[1..6])
+        .args(["sh", "-c", "tr '\\0' ' ' < /proc/$PPID/cmdline"]);
+    let done = done(&mut command);
+    assert!(
+        done.stdout.starts_with("lease-watchdog __watchdog "),
+        "{}",
+        done.stdout
+    );
+    assert!(!done.stdout.contains("sqlite"), "{}", done.stdout);
+}
