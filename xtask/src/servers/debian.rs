@@ -1,8 +1,9 @@
 //! Packages from Debian's registry, installed without starting the services they bring.
 
-use crate::host;
+use crate::{host, interrupt};
 use anyhow::{Context as _, bail};
 use std::fs;
+use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -29,14 +30,25 @@ pub(crate) fn install(packages: &[&str]) -> anyhow::Result<()> {
         "xtask: installing {} by apt-get (their own services are not started)",
         packages.join(", ")
     );
-    let _policy = NoServices::enforce()?;
-    if let Err(error) = apt_get(&["update"]) {
-        // One broken source of many is no reason to give up: what it lacks shows below.
-        eprintln!("xtask: {error:#}");
+    interrupt::uncut(|| {
+        let _policy = NoServices::enforce()?;
+        if let Err(error) = apt_get(&["update"]) {
+            // One broken source of many is no reason to give up: what it lacks shows below.
+            eprintln!("xtask: {error:#}");
+        }
+        let install = ["install", "-y", "--no-install-recommends"];
+        apt_get(&[&install, packages].concat())
+            .with_context(|| format!("try it by hand: {}", by_hand(packages)))
+    })
+}
+
+/// Removes what a run that was killed while it installed has left. Only for who holds the lock
+/// of the installation.
+pub(crate) fn clean_up() {
+    let policy = Path::new(POLICY);
+    if fs::read_to_string(policy).is_ok_and(|text| text == OUR_POLICY) {
+        drop(NoServices { ours: true });
     }
-    let install = ["install", "-y", "--no-install-recommends"];
-    apt_get(&[&install, packages].concat())
-        .with_context(|| format!("try it by hand: {}", by_hand(packages)))
 }
 
 fn apt_get(args: &[&str]) -> anyhow::Result<()> {
@@ -47,7 +59,8 @@ fn apt_get(args: &[&str]) -> anyhow::Result<()> {
             .args(["-o", "Dpkg::Options::=--force-confold"])
             .args(args)
             .env("DEBIAN_FRONTEND", "noninteractive")
-            .stdin(Stdio::null()),
+            // Not of our group: a Ctrl-C of the terminal must not cut it.
+            .process_group(0),
     )
     .map(drop)
 }

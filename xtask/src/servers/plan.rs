@@ -190,14 +190,21 @@ fn install_missing(kinds: &[Kind], profile: &Profile) -> anyhow::Result<()> {
             Kind::Postgres | Kind::Mariadb | Kind::PgBouncer | Kind::MariadbTz => {}
         }
     }
-    if (packages.is_empty() && !wants_mysql) || !debian::can_install() {
+    if !debian::can_install() {
         return Ok(());
     }
     let one_at_a_time = host::cache_dir()?.join("install.lock");
     let lock = File::create(&one_at_a_time)
         .with_context(|| format!("{} could not be made", one_at_a_time.display()))?;
+    if packages.is_empty() && !wants_mysql {
+        if lock.try_lock().is_ok() {
+            debian::clean_up();
+        }
+        return Ok(());
+    }
     lock.lock()
         .context("the lock of the installation could not be taken")?;
+    debian::clean_up();
     let needs_mmdebstrap = wants_mysql && host::find_program(sid::PACKAGE).is_none();
     packages.extend(needs_mmdebstrap.then_some(sid::PACKAGE));
     // What could not be installed is missed, and told, when it is looked for again.
