@@ -2,13 +2,23 @@
 
 use shedlock_core::{Error, ErrorKind};
 
-use crate::driver::{Class, Failure};
+use crate::driver::{Backend, Class, Failure};
 use crate::options::Options;
 
 /// The error for a failure of a statement that may write (`writes`) or only reads.
-pub(crate) fn explain(failure: Failure, options: &Options, store: &str, writes: bool) -> Error {
+pub(crate) fn explain<B: Backend>(failure: Failure, options: &Options, writes: bool) -> Error {
+    let (kind, message) = match B::dialect().explain(&failure.class, writes) {
+        Some((kind, message)) => (kind, message.to_owned()),
+        None => plainly(&failure.class, options, writes),
+    };
+    Error::new(kind, message)
+        .with_store(B::STORE)
+        .with_source(failure.source)
+}
+
+fn plainly(class: &Class, options: &Options, writes: bool) -> (ErrorKind, String) {
     let table = &options.table;
-    let (kind, message) = match &failure.class {
+    match class {
         Class::NotSent => (
             ErrorKind::Unavailable,
             "no connection could be had; nothing was written: check that the server is up and has \
@@ -119,8 +129,5 @@ pub(crate) fn explain(failure: Failure, options: &Options, store: &str, writes: 
             ErrorKind::Configuration,
             format!("the server refused a statement on table {table}; its reason is the source"),
         ),
-    };
-    Error::new(kind, message)
-        .with_store(store)
-        .with_source(failure.source)
+    }
 }

@@ -1,29 +1,25 @@
 //! The protocol, once for all dialects: which statement when, and what its answer means.
 
-use std::sync::Arc;
-use std::time::{Duration, UNIX_EPOCH};
+use std::time::Duration;
 
 use shedlock_core::{
     Attempt, AttemptRequest, Capabilities, Error, ErrorKind, ExtendRequest, Extension, ForceUnlock,
-    ForceUnlockRequest, Lease, ListRequest, LockName, LockRecord, ProviderIdentity, Skip,
-    SkipReason, Unlock, UnlockRequest,
+    ForceUnlockRequest, Lease, ListRequest, LockName, LockRecord, LockState, ProviderIdentity,
+    Skip, SkipReason, Unlock, UnlockRequest,
 };
 
 use crate::dialect::Step;
 use crate::driver::{Backend, Class, Connections, Failure};
 use crate::explain::explain;
+use crate::limits::{check_length, floor_micros, longest_name};
 use crate::options::Options;
-use crate::plan::{Plan, Plans, probe};
-use crate::shape::Shape;
-use crate::statement::{Reply, Row, Values};
+use crate::plan::{Plans, probe};
+use crate::send::Stop;
+use crate::statement::{Reply, Values};
 use crate::verdict::{State, Verdict, instant, lease, mark, record};
 
 /// How often a lock that was found free is tried for, before the attempt gives way.
 const ROUNDS: usize = 3;
-
-/// How often a statement is sent again because another transaction was in the way. Nothing waits
-/// in between: whoever was in the way has committed by then.
-const COLLISIONS: usize = 10;
 
 /// One provider: its connections, what it was told, what it found.
 #[derive(Debug)]
@@ -156,10 +152,25 @@ impl<B: Backend> Flow<B> {
         let mut values = self.values(request.name());
         values.owner = request.owner().as_str();
         values.released = &released;
-        match self.run(Step::Withdraw, &values).await {
-            Ok(reply) => Ok(reply.affected > 0),
-            Err(stop) => Err(self.name(self.error(stop, Step::Withdraw), request.name())),
+        self.ended(&values)
+            .await
+            .map_err(|error| self.name(error, request.name()))
+    }
+
+    /// Ends the lease of these values' owner at once; true also where a first try, whose reply was
+    /// lost, had done so.
+    async fn ended(&self, values: &Values<'_>) -> Result<bool, Error> {
+        let reply = self
+            .run(Step::Withdraw, values)
+            .await
+            .map_err(|stop| self.error(stop, Step::Withdraw))?;
+        if reply.affected > 0 {
+            return Ok(true);
         }
+        let row = self.read(values).await?;
+        Ok(row.name.as_deref() == Some(values.name)
+            && row.owner.as_deref() == Some(values.released)
+            && row.lock_until <= row.now)
     }
 
     /// Moves the end of a running lease.
@@ -288,13 +299,11 @@ impl<B: Backend> Flow<B> {
         for _ in 0..ROUNDS {
             let mut values = self.values(request.name());
             let row = self.read(&values).await?;
-            let is_locked = row.lock_until > row.now;
-            let Some(found) = record(&row).filter(|found| found.name == *request.name()) else {
+            let found = record(&row)
+                .filter(|found| found.name == *request.name() && found.state != LockState::Free);
+            let Some(found) = found else {
                 return Ok(ForceUnlock::NotHeld);
             };
-            if !is_locked {
-                return Ok(ForceUnlock::NotHeld);
-            }
             if let Some(expected) = request.expected_owner()
                 && found.owner.as_deref() != Some(expected)
             {
@@ -306,11 +315,7 @@ impl<B: Backend> Flow<B> {
             let released = mark(&stored, &plan.shape);
             values.owner = &stored;
             values.released = &released;
-            let reply = self
-                .run(Step::Withdraw, &values)
-                .await
-                .map_err(|stop| self.error(stop, Step::Withdraw))?;
-            if reply.affected > 0 {
+            if self.ended(&values).await? {
                 return Ok(ForceUnlock::Freed(found));
             }
         }
@@ -325,7 +330,7 @@ impl<B: Backend> Flow<B> {
     pub(crate) async fn reach(&self) -> Result<(), Error> {
         let columns = probe(&self.connections, &self.options)
             .await
-            .map_err(|failure| explain(failure, &self.options, B::STORE, false))?;
+            .map_err(|failure| explain::<B>(failure, &self.options, false))?;
         if columns.is_empty() {
             return Ok(());
         }
@@ -341,100 +346,6 @@ impl<B: Backend> Flow<B> {
     }
 }
 
-/// Running single statements.
-impl<B: Backend> Flow<B> {
-    async fn plan(&self) -> Result<Arc<Plan>, Error> {
-        self.plans.get(&self.connections, &self.options).await
-    }
-
-    async fn plan_with_slot(&self) -> Result<Arc<Plan>, Error> {
-        let plan = self.plan().await?;
-        if plan.shape.slot {
-            return Ok(plan);
-        }
-        // Somebody may have migrated the table since; this call fails otherwise, so asking is fair.
-        let plan = self.plans.look(&self.connections, &self.options).await?;
-        if plan.shape.slot {
-            return Ok(plan);
-        }
-        Err(self.no_slot())
-    }
-
-    async fn read(&self, values: &Values<'_>) -> Result<Row, Error> {
-        let reply = self
-            .run(Step::Read, values)
-            .await
-            .map_err(|stop| self.error(stop, Step::Read))?;
-        reply.rows.into_iter().next().ok_or_else(|| {
-            Error::new(
-                ErrorKind::Internal,
-                "the statement that always gives a row gave none",
-            )
-        })
-    }
-
-    /// Sends a statement: again at once where another transaction was in the way, once more on a
-    /// proven connection where one broke, and once more after a look at the table where that is
-    /// no longer what it was.
-    async fn run(&self, step: Step, values: &Values<'_>) -> Result<Reply, Stop> {
-        let mut plan = self.plan().await.map_err(Stop::Error)?;
-        let mut collisions = 0;
-        let mut looked = false;
-        // Once a reply was lost the outcome is unknown whatever happens to the second try.
-        let mut lost = None;
-        loop {
-            let failure = match self.send(step, values, &plan, lost.is_some()).await? {
-                Ok(reply) => return Ok(reply),
-                Err(failure) => failure,
-            };
-            match failure.class {
-                Class::Contention if collisions < COLLISIONS => collisions += 1,
-                Class::ReplyLost if lost.is_none() => lost = Some(failure),
-                Class::Shape if !looked => {
-                    looked = true;
-                    let look = self.plans.look(&self.connections, &self.options);
-                    plan = look.await.map_err(Stop::Error)?;
-                }
-                _ => return Err(Stop::Failure(lost.unwrap_or(failure))),
-            }
-        }
-    }
-
-    async fn send(
-        &self,
-        step: Step,
-        values: &Values<'_>,
-        plan: &Plan,
-        proven: bool,
-    ) -> Result<Result<Reply, Failure>, Stop> {
-        let Some(statement) = plan.statements.get(step) else {
-            return Err(Stop::Error(self.no_slot()));
-        };
-        tracing::debug!(
-            step = step.word(),
-            lock = values.name,
-            sql = statement.text(),
-            "statement"
-        );
-        let mut held = match self.connections.acquire(proven).await {
-            Ok(held) => held,
-            Err(failure) => return Ok(Err(failure)),
-        };
-        let result = B::run(&mut held, statement, values, self.options.prepared).await;
-        let result = result.map_err(Failure::running::<B>);
-        // A refusal is an answer too; but after one that says the table has changed, whatever the
-        // connection has prepared for the old table is of no use.
-        let answered = match &result {
-            Ok(_) => true,
-            Err(failure) => !matches!(failure.class, Class::ReplyLost | Class::Shape),
-        };
-        if answered {
-            held.finished();
-        }
-        Ok(result)
-    }
-}
-
 /// What an attempt or insert did.
 enum Written {
     /// The lock is taken.
@@ -443,73 +354,6 @@ enum Written {
     Nothing,
     /// A unique key stood in the way.
     Exists(Failure),
-}
-
-/// Why a statement gave no reply.
-enum Stop {
-    /// It failed, finally.
-    Failure(Failure),
-    /// It was not even sent.
-    Error(Error),
-}
-
-/// Values and errors.
-impl<B: Backend> Flow<B> {
-    fn values<'a>(&self, name: &'a LockName) -> Values<'a> {
-        Values {
-            name: name.as_str(),
-            now: self.now(),
-            ..Values::default()
-        }
-    }
-
-    /// The client's time, where it rules: in whole milliseconds, as ShedLock's clock has it.
-    fn now(&self) -> i64 {
-        if !self.options.time.is_client() {
-            return 0;
-        }
-        let since = self.options.clock.system_time().duration_since(UNIX_EPOCH);
-        since.map_or(0, |since| floor_micros(since) / 1_000 * 1_000)
-    }
-
-    /// A duration in microseconds, rounded up to what the table can tell apart.
-    fn micros(&self, what: &str, duration: Duration, shape: &Shape) -> Result<i64, Error> {
-        let longest = B::dialect().longest_lease(&self.options, shape);
-        if duration > longest {
-            return Err(Error::new(
-                ErrorKind::InvalidInput,
-                format!(
-                    "{what} of {} s is longer than table {} can express: at most {} s from now",
-                    duration.as_secs(),
-                    self.options.table,
-                    longest.as_secs()
-                ),
-            ));
-        }
-        Ok(ceil_micros(duration, B::dialect().unit(shape)))
-    }
-
-    fn error(&self, stop: Stop, step: Step) -> Error {
-        match stop {
-            Stop::Error(error) => error,
-            Stop::Failure(failure) => explain(failure, &self.options, B::STORE, step.writes()),
-        }
-    }
-
-    fn name(&self, error: Error, lock: &LockName) -> Error {
-        error.with_lock(lock.as_str()).with_store(B::STORE)
-    }
-
-    fn no_slot(&self) -> Error {
-        Error::new(
-            ErrorKind::Unsupported,
-            format!(
-                "a slot was asked for, but table {} has no column for it: add it with `shedlock \
-                 migrate --store …`",
-                self.options.table
-            ),
-        )
-    }
 }
 
 /// The lease that a won attempt or insert grants.
@@ -522,41 +366,4 @@ fn granted(request: &AttemptRequest, reply: &Reply) -> Lease {
         lease = lease.with_fencing_token(token);
     }
     lease
-}
-
-fn check_length(name: &LockName, shape: &Shape) -> Result<(), Error> {
-    let Some(length) = shape.name.length else {
-        return Ok(());
-    };
-    let characters = name.as_str().chars().count();
-    if u32::try_from(characters).is_ok_and(|characters| characters <= length) {
-        return Ok(());
-    }
-    Err(Error::new(
-        ErrorKind::InvalidInput,
-        format!(
-            "the name has {characters} characters and the table's column holds {length}: shorten \
-             it, or widen the column"
-        ),
-    ))
-}
-
-/// Certain in bytes: names of ASCII take one for each character, and every other name has fewer
-/// characters than bytes.
-fn longest_name(shape: &Shape) -> usize {
-    shape
-        .name
-        .length
-        .and_then(|characters| usize::try_from(characters).ok())
-        .unwrap_or(usize::MAX)
-}
-
-fn floor_micros(duration: Duration) -> i64 {
-    i64::try_from(duration.as_micros()).unwrap_or(i64::MAX)
-}
-
-fn ceil_micros(duration: Duration, unit: i64) -> i64 {
-    let micros = duration.as_nanos().div_ceil(1_000);
-    let unit = u128::from(unit.unsigned_abs().max(1));
-    i64::try_from(micros.div_ceil(unit) * unit).unwrap_or(i64::MAX)
 }

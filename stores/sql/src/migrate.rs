@@ -1,6 +1,6 @@
 //! Making the table, or adding what ShedLock's lacks.
 
-use shedlock_core::{Error, Migration};
+use shedlock_core::{Error, ErrorKind, Migration};
 
 use crate::driver::{Backend, Class, Failure};
 use crate::explain::explain;
@@ -75,16 +75,33 @@ impl<B: Backend> Flow<B> {
             }
             Err(error) => {
                 let failure = Failure::running::<B>(error);
-                if failure.class == Class::Exists {
-                    held.finished();
-                    return Ok(false);
+                match failure.class {
+                    Class::Exists => {
+                        held.finished();
+                        Ok(false)
+                    }
+                    Class::Privilege => Err(self.not_allowed(failure, statement)),
+                    _ => Err(self.refused(failure)),
                 }
-                Err(self.refused(failure))
             }
         }
     }
 
+    fn not_allowed(&self, failure: Failure, statement: &Statement) -> Error {
+        Error::new(
+            ErrorKind::Configuration,
+            format!(
+                "the database user may not define table {}: migrate with a user who may, or have \
+                 one run: {}",
+                self.options().table,
+                statement.text()
+            ),
+        )
+        .with_store(B::STORE)
+        .with_source(failure.source)
+    }
+
     fn refused(&self, failure: Failure) -> Error {
-        explain(failure, self.options(), B::STORE, false)
+        explain::<B>(failure, self.options(), false)
     }
 }

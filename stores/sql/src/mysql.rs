@@ -91,12 +91,11 @@ impl MySqlProvider {
         // For servers on which a statement cannot choose its zone.
         let zone = options.session_zone.as_deref().unwrap_or("+00:00");
         let connect = connect.timezone(Some(zone.to_owned()));
-        let clock = Arc::clone(&options.clock);
         let connections = Connections::own(
             connect.disable_statement_logging(),
             address.max_connections.unwrap_or(MAX_CONNECTIONS),
             address.acquire_timeout,
-            clock,
+            &options,
         );
         Ok(Self {
             flow: Arc::new(Flow::new(connections, options)),

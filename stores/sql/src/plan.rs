@@ -57,7 +57,7 @@ impl Plans {
     ) -> Result<Arc<Plan>, Error> {
         let columns = probe(connections, options)
             .await
-            .map_err(|failure| explain(failure, options, B::STORE, false))?;
+            .map_err(|failure| explain::<B>(failure, options, false))?;
         let dialect = B::dialect();
         if columns.is_empty() {
             self.forget();

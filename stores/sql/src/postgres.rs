@@ -78,12 +78,11 @@ impl PostgresProvider {
             connect = connect.extra_float_digits(None).statement_cache_capacity(0);
         }
         let options = settings.check::<Postgres>()?;
-        let clock = Arc::clone(&options.clock);
         let connections = Connections::own(
             connect.disable_statement_logging(),
             address.max_connections.unwrap_or(MAX_CONNECTIONS),
             address.acquire_timeout,
-            clock,
+            &options,
         );
         Ok(Self {
             flow: Arc::new(Flow::new(connections, options)),

@@ -161,7 +161,7 @@ pub(crate) fn record(row: &Row) -> Option<LockRecord> {
 /// What a record names as owner after a forced unlock: the same with the mark, or without it where
 /// the column has no room for it.
 pub(crate) fn mark(stored: &str, shape: &Shape) -> String {
-    let marked = format!("{} unlocked", Owner::without_mark(stored));
+    let marked = Owner::released_text(Owner::without_mark(stored));
     let fits = shape
         .locked_by
         .length

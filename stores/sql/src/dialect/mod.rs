@@ -10,8 +10,9 @@ pub(crate) mod sqlite;
 use std::fmt;
 use std::time::Duration;
 
-use shedlock_core::Error;
+use shedlock_core::{Error, ErrorKind};
 
+use crate::driver::Class;
 use crate::identifier::Fold;
 use crate::options::Options;
 use crate::shape::{Column, Shape};
@@ -58,6 +59,12 @@ pub(crate) trait Dialect: fmt::Debug + Send + Sync + 'static {
     /// free there.
     fn looks_first(&self) -> bool {
         false
+    }
+
+    /// What a failure means here, where that is not what it means elsewhere.
+    fn explain(&self, class: &Class, writes: bool) -> Option<(ErrorKind, &'static str)> {
+        let _ = (class, writes);
+        None
     }
 
     /// A warning about a table that works, but not as its users may think; logged once for each

@@ -14,9 +14,10 @@
 
 use std::time::Duration;
 
-use shedlock_core::Error;
+use shedlock_core::{Error, ErrorKind};
 
 use super::{CENTURY, Dialect, Statements};
+use crate::driver::Class;
 use crate::identifier::Fold;
 use crate::options::{Options, SLOT_COLUMN, TOKEN_COLUMN};
 use crate::shape::{Column, Columns, Shape, TextColumn, TimeColumn, TimeKind};
@@ -146,6 +147,35 @@ impl Dialect for Sqlite {
 
     fn looks_first(&self) -> bool {
         true
+    }
+
+    fn explain(&self, class: &Class, writes: bool) -> Option<(ErrorKind, &'static str)> {
+        Some(match class {
+            Class::NotSent | Class::Refused => (
+                ErrorKind::Configuration,
+                "the file cannot be opened as a SQLite database; the reason is the source",
+            ),
+            Class::Busy => (
+                ErrorKind::Unavailable,
+                "another process kept the file locked for as long as busy_timeout lets one wait, \
+                 or the disk is full; nothing was written: retry later, and look for long \
+                 transactions on this file",
+            ),
+            Class::ReadOnly | Class::Privilege => (
+                ErrorKind::Configuration,
+                "the file or its folder cannot be written by this user: SQLite needs both",
+            ),
+            Class::ReplyLost if writes => (
+                ErrorKind::Unknown,
+                "the disk failed while the statement ran; it may have taken effect: ask again \
+                 with the same owner",
+            ),
+            Class::ReplyLost => (
+                ErrorKind::Unavailable,
+                "the disk failed while the file was read; nothing was written: retry",
+            ),
+            _ => return None,
+        })
     }
 }
 

@@ -12,6 +12,7 @@ use sqlx::{ConnectOptions, Connection as _, Database, Pool};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::{Backend, Failure};
+use crate::options::Options;
 
 /// The user's own pool, or connections of ours where the provider was made from a URL.
 ///
@@ -30,6 +31,8 @@ pub(crate) struct Own<B: Database> {
     parked: Mutex<Vec<Parked<B>>>,
     permits: Arc<Semaphore>,
     timeout: Duration,
+    /// Whether a session is ours for as long as its connection, so that it can be set up.
+    greets: bool,
     clock: Arc<dyn Clock>,
 }
 
@@ -64,14 +67,15 @@ impl<B: Backend> Connections<B> {
         options: <B::Connection as sqlx::Connection>::Options,
         size: usize,
         timeout: Duration,
-        clock: Arc<dyn Clock>,
+        told: &Options,
     ) -> Self {
         Self::Own(Arc::new(Own {
             options,
             parked: Mutex::new(Vec::new()),
             permits: Arc::new(Semaphore::new(size.clamp(1, 1_000))),
             timeout,
-            clock,
+            greets: told.prepared,
+            clock: Arc::clone(&told.clock),
         }))
     }
 
@@ -144,10 +148,17 @@ impl<B: Backend> Own<B> {
     }
 
     async fn connect(&self) -> Result<B::Connection, Failure> {
-        self.options
+        let mut connection = self
+            .options
             .connect()
             .await
-            .map_err(Failure::connecting::<B>)
+            .map_err(Failure::connecting::<B>)?;
+        if let Some(greeting) = B::greeting().filter(|_| self.greets) {
+            B::greet(&mut connection, greeting)
+                .await
+                .map_err(Failure::connecting::<B>)?;
+        }
+        Ok(connection)
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Parked<B>>> {

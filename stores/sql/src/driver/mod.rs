@@ -44,6 +44,17 @@ pub(crate) trait Backend: Database {
         None
     }
 
+    /// What a new connection of ours is told first; nothing unless there is something to say.
+    fn greeting() -> Option<&'static str> {
+        None
+    }
+
+    /// Says it.
+    fn greet<'a>(
+        connection: &'a mut Self::Connection,
+        greeting: &'static str,
+    ) -> impl Future<Output = Result<(), sqlx::Error>> + Send + 'a;
+
     /// Runs a statement to the end of its answer.
     fn run<'a>(
         connection: &'a mut Self::Connection,
@@ -69,6 +80,13 @@ pub(crate) trait Backend: Database {
 /// The methods of [`Backend`] that run statements, for one of sqlx's databases.
 macro_rules! execution {
     ($database:ty) => {
+        async fn greet<'a>(
+            connection: &'a mut Self::Connection,
+            greeting: &'static str,
+        ) -> Result<(), sqlx::Error> {
+            sqlx::raw_sql(greeting).execute(connection).await.map(drop)
+        }
+
         async fn run<'a>(
             connection: &'a mut Self::Connection,
             statement: &'a $crate::statement::Statement,

@@ -22,8 +22,10 @@ impl Backend for Postgres {
             "42P01" | "42703" | "3F000" | "42804" | "42883" | "0A000" => Class::Shape,
             "42501" => Class::Privilege,
             "25006" => Class::ReadOnly,
-            // Serialization failure, deadlock, lock timeout.
-            "40001" | "40P01" | "55P03" => Class::Contention,
+            // Serialization failure, deadlock.
+            "40001" | "40P01" => Class::Contention,
+            // The time for a row lock, or for the statement, is over.
+            "55P03" | "57014" => Class::Waited,
             "53300" | "57P03" | "53400" => Class::Busy,
             // The server shut down or dropped us: how far the statement came is not known.
             "57P01" | "57P02" | "57P05" => Class::ReplyLost,
@@ -54,6 +56,16 @@ impl Backend for Postgres {
         } else {
             format!("'{doubled}'")
         }
+    }
+
+    /// Unless somebody has set another limit: no attempt waits long for a transaction that keeps
+    /// its row locked, and a statement whose sender has gone does not go on waiting, to win the
+    /// lock for nobody.
+    fn greeting() -> Option<&'static str> {
+        Some(
+            "SELECT set_config('lock_timeout', '5s', false) \
+             WHERE current_setting('lock_timeout') = '0'",
+        )
     }
 
     fn affected(result: &PgQueryResult) -> u64 {

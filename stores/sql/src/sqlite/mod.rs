@@ -108,15 +108,14 @@ impl SqliteProvider {
             .busy_timeout(place.busy_timeout)
             .synchronous(SqliteSynchronous::Full)
             .disable_statement_logging();
-        let clock = Arc::clone(&options.clock);
-        file::prepare(place, &connect, &clock)
+        file::prepare(place, &connect, &options.clock)
             .await
             .map_err(named)?;
         let connections = Connections::own(
             connect,
             address.max_connections.unwrap_or(1),
             address.acquire_timeout,
-            clock,
+            &options,
         );
         let flow = Flow::new(connections, options);
         flow.create_if_missing().await?;

@@ -1,0 +1,92 @@
+//! The values of a call: durations as the table can hold them, names as long as it takes.
+
+use std::time::{Duration, UNIX_EPOCH};
+
+use shedlock_core::{Error, ErrorKind, LockName};
+
+use crate::driver::Backend;
+use crate::flow::Flow;
+use crate::shape::Shape;
+use crate::statement::Values;
+
+impl<B: Backend> Flow<B> {
+    pub(crate) fn values<'a>(&self, name: &'a LockName) -> Values<'a> {
+        Values {
+            name: name.as_str(),
+            now: self.now(),
+            ..Values::default()
+        }
+    }
+
+    /// The client's time, where it rules: in whole milliseconds, as ShedLock's clock has it.
+    pub(crate) fn now(&self) -> i64 {
+        if !self.options().time.is_client() {
+            return 0;
+        }
+        let since = self
+            .options()
+            .clock
+            .system_time()
+            .duration_since(UNIX_EPOCH);
+        since.map_or(0, |since| floor_micros(since) / 1_000 * 1_000)
+    }
+
+    /// A duration in microseconds, rounded up to what the table can tell apart.
+    pub(crate) fn micros(
+        &self,
+        what: &str,
+        duration: Duration,
+        shape: &Shape,
+    ) -> Result<i64, Error> {
+        let longest = B::dialect().longest_lease(self.options(), shape);
+        if duration > longest {
+            return Err(Error::new(
+                ErrorKind::InvalidInput,
+                format!(
+                    "{what} of {} s is longer than table {} can express: at most {} s from now",
+                    duration.as_secs(),
+                    self.options().table,
+                    longest.as_secs()
+                ),
+            ));
+        }
+        Ok(ceil_micros(duration, B::dialect().unit(shape)))
+    }
+}
+
+pub(crate) fn check_length(name: &LockName, shape: &Shape) -> Result<(), Error> {
+    let Some(length) = shape.name.length else {
+        return Ok(());
+    };
+    let characters = name.as_str().chars().count();
+    if u32::try_from(characters).is_ok_and(|characters| characters <= length) {
+        return Ok(());
+    }
+    Err(Error::new(
+        ErrorKind::InvalidInput,
+        format!(
+            "the name has {characters} characters and the table's column holds {length}: shorten \
+             it, or widen the column"
+        ),
+    ))
+}
+
+/// Certain in bytes: names of ASCII take one for each character, and every other name has fewer
+/// characters than bytes.
+pub(crate) fn longest_name(shape: &Shape) -> usize {
+    shape
+        .name
+        .length
+        .and_then(|characters| usize::try_from(characters).ok())
+        .unwrap_or(usize::MAX)
+}
+
+pub(crate) fn floor_micros(duration: Duration) -> i64 {
+    i64::try_from(duration.as_micros()).unwrap_or(i64::MAX)
+}
+
+fn ceil_micros(duration: Duration, unit: i64) -> i64 {
+    let micros = duration.as_nanos().div_ceil(1_000);
+    let unit = u128::from(unit.unsigned_abs().max(1));
+    i64::try_from(micros.div_ceil(unit) * unit).unwrap_or(i64::MAX)
+}
