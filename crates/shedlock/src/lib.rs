@@ -279,6 +279,12 @@ pub mod _documentation {
     pub mod coming_from_java {}
     #[doc = include_str!("../docs/design.md")]
     pub mod design {}
-    #[doc = include_str!("../docs/writing_a_provider.md")]
+    #[doc = concat!(
+        include_str!("../docs/writing_a_provider/first.md"),
+        "\n```\n",
+        include_str!("../docs/writing_a_provider/cabinet.rs"),
+        "```\n\n",
+        include_str!("../docs/writing_a_provider/last.md"),
+    )]
     pub mod writing_a_provider {}
 }

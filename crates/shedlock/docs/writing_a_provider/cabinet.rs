@@ -1,35 +1,7 @@
-# Writing a provider
-
-A provider is one type that implements [`LockProvider`](crate::LockProvider) over a client that the user
-already has. It depends on `shedlock-core` alone. What it promises are the laws in the contract's
-documentation; that it keeps them is proved by the conformance kit (`shedlock-conformance`), whose cases
-run over a builder that makes a provider on an empty store. What the store cannot do is declared in
-[`Capabilities`](crate::Capabilities); the kit checks that the declaration is exactly right.
-
-## In which order
-
-1. Choose where the record lives, and write down its format: if ShedLock has a provider for the store,
-   it is ShedLock's, and what ShedLock has no room for goes where it neither sees nor breaks it.
-2. `attempt`. One atomic step: free, or expired, or already this owner's; a slot that is not newer than
-   the last is a skip. An answer that was lost must be repeatable.
-3. `unlock` and `extend`, only while the record still names this lease's owner **and** the lease still
-   runs. After an unlock the record names nobody as holder
-   ([`Owner::released`](crate::Owner::released)), also while at-least keeps the lock taken.
-4. `withdraw`: ends at once whatever an attempt may have won.
-5. `inspect`, `list`, `force_unlock`, `check`: for people.
-6. Errors: `Unavailable` while nothing can have been written, `Unknown` from then on. Bad input is
-   refused before any I/O.
-
-## A whole one
-
-Over a store that replaces a record if its version still stands, as ZooKeeper, NATS and object stores do.
-`Cabinet` stands for the client. Slots and fencing tokens are left out, and declared so.
-
-```
 use shedlock::*;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 /// A record with its version.
 #[derive(Clone, Debug)]
@@ -62,7 +34,7 @@ impl Cabinet {
 
 #[derive(Debug)]
 struct CabinetProvider {
-    cabinet: Cabinet,
+    cabinet: Arc<Cabinet>,
     clock: Arc<dyn Clock>,
     identity: ProviderIdentity,
 }
@@ -105,6 +77,14 @@ impl CabinetProvider {
         record
     }
 
+    /// What cannot be expressed is refused; it must neither panic nor wrap around.
+    fn after(&self, now: SystemTime, duration: Duration) -> Result<SystemTime, Error> {
+        now.checked_add(duration).ok_or_else(|| {
+            let message = "this duration reaches past the end of the calendar";
+            Error::new(ErrorKind::InvalidInput, message).with_store(self.store())
+        })
+    }
+
     fn unsupported<T>(&self, what: &str) -> Result<T, Error> {
         let message = format!("this store has no {what}");
         Err(Error::new(ErrorKind::Unsupported, message).with_store(self.store()))
@@ -122,7 +102,9 @@ impl LockProvider for CabinetProvider {
             if let Some(paper) = self.held(name, owner).await? {
                 // Asked again after the answer was lost.
                 let lease = Lease::granted(request).with_acquired_at(paper.locked_at);
-                return Ok(Attempt::Acquired(lease.with_locked_until(paper.locked_until)));
+                return Ok(Attempt::Acquired(
+                    lease.with_locked_until(paper.locked_until),
+                ));
             }
             let now = self.clock.system_time();
             let before = self.cabinet.read(name).await?;
@@ -130,9 +112,14 @@ impl LockProvider for CabinetProvider {
                 return Ok(Attempt::Skipped(self.record(name, paper).as_skip()));
             }
             let version = before.map_or(0, |paper| paper.version);
-            let locked_until = now + request.lock_at_most_for();
+            let locked_until = self.after(now, request.lock_at_most_for())?;
             let owner = owner.to_string();
-            let paper = Paper { version, owner, locked_at: now, locked_until };
+            let paper = Paper {
+                version,
+                owner,
+                locked_at: now,
+                locked_until,
+            };
             if !self.cabinet.replace(name, version, paper).await? {
                 return Ok(Attempt::Skipped(Skip::new(SkipReason::Contended)));
             }
@@ -154,10 +141,18 @@ impl LockProvider for CabinetProvider {
         Box::pin(async move {
             request.validate(lease.lock_at_least_for())?;
             while let Some(paper) = self.held(lease.name(), lease.owner()).await? {
-                let locked_until = self.clock.system_time() + request.lock_at_most_for();
+                let now = self.clock.system_time();
+                let locked_until = self.after(now, request.lock_at_most_for())?;
                 let version = paper.version;
-                let extended = Paper { locked_until, ..paper };
-                if self.cabinet.replace(lease.name(), version, extended).await? {
+                let extended = Paper {
+                    locked_until,
+                    ..paper
+                };
+                if self
+                    .cabinet
+                    .replace(lease.name(), version, extended)
+                    .await?
+                {
                     let lease = lease.extended(request).with_locked_until(locked_until);
                     return Ok(Extension::Extended(lease));
                 }
@@ -174,13 +169,20 @@ impl LockProvider for CabinetProvider {
         Box::pin(async move {
             let (name, owner) = (lease.name(), lease.owner());
             let at_least = request.at_least_of(lease.lock_at_least_for());
-            if self.end(name, owner, |paper| paper.locked_at + at_least).await? {
+            if self
+                .end(name, owner, |paper| paper.locked_at + at_least)
+                .await?
+            {
                 return Ok(Unlock::Unlocked);
             }
             // Done before, and the answer was lost?
             let paper = self.cabinet.read(name).await?;
             let is_done = paper.is_some_and(|paper| paper.owner == owner.released());
-            Ok(if is_done { Unlock::Unlocked } else { Unlock::Lost })
+            Ok(if is_done {
+                Unlock::Unlocked
+            } else {
+                Unlock::Lost
+            })
         })
     }
 
@@ -216,7 +218,11 @@ impl LockProvider for CabinetProvider {
                 let version = paper.version;
                 let locked_until = self.clock.system_time();
                 let owner = Owner::released_text(Owner::without_mark(&paper.owner));
-                let freed = Paper { owner, locked_until, ..paper };
+                let freed = Paper {
+                    owner,
+                    locked_until,
+                    ..paper
+                };
                 if self.cabinet.replace(name, version, freed).await? {
                     return Ok(ForceUnlock::Freed(record));
                 }
@@ -230,7 +236,7 @@ impl LockProvider for CabinetProvider {
     }
 
     fn capabilities(&self) -> Capabilities {
-        let tolerated_skew = std::time::Duration::from_secs(1);
+        let tolerated_skew = Duration::from_secs(1);
         let mut capabilities = Capabilities::new(ClockSource::Clients { tolerated_skew });
         capabilities.fencing = false;
         capabilities.slots = false;
@@ -246,28 +252,3 @@ impl LockProvider for CabinetProvider {
         "cabinet"
     }
 }
-
-# tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
-let clock = ManualClock::new();
-let executor = Executor::new(Arc::new(CabinetProvider {
-    cabinet: Cabinet::default(),
-    clock: Arc::new(clock.clone()),
-    identity: ProviderIdentity::unique(),
-}))
-.with_clock(Arc::new(clock.clone()));
-let config = LockConfig::new("payroll").lock_at_most_for("10m").lock_at_least_for("1m");
-assert!(executor.execute(&config, async {}).await?.is_executed());
-let skipped = executor.execute(&config, async {}).await?;
-assert_eq!(skipped.skip().unwrap().reason, SkipReason::AtLeast);
-clock.advance(std::time::Duration::from_secs(60));
-assert!(executor.execute(&config, async {}).await?.is_executed());
-# Ok::<(), Error>(()) }).unwrap();
-```
-
-## What the kit will find
-
-What most first versions get wrong: an unlock that only asks for the owner and not whether the lease still
-runs; an extension that succeeds after the unlock because the record still names the owner; a "conflict"
-error that was the provider's own first write; a time-out that was reported as `Unavailable` although the
-request had been sent; a duration that the store rounds to zero or to "for ever"; two names that the store
-takes for one.

@@ -1,0 +1,62 @@
+//! The provider of the documentation (`docs/writing_a_provider`), under the conformance kit: what the
+//! text shows must keep the laws.
+#![allow(clippy::unwrap_used, reason = "as brief as the text needs it")]
+
+use std::process::ExitCode;
+
+use shedlock_conformance::{BoxError, Harness, Power, Provider, Space, power};
+
+include!("../docs/writing_a_provider/cabinet.rs");
+
+fn main() -> ExitCode {
+    let harness: Arc<dyn Harness> = Arc::new(Cabinets);
+    shedlock_conformance::main([harness])
+}
+
+struct Cabinets;
+
+impl Harness for Cabinets {
+    fn name(&self) -> &str {
+        "cabinet"
+    }
+
+    fn space(&self) -> BoxFuture<'_, Result<Arc<dyn Space>, BoxError>> {
+        Box::pin(async {
+            let space = Room {
+                cabinet: Arc::default(),
+                clock: ManualClock::new(),
+            };
+            Ok(Arc::new(space) as Arc<dyn Space>)
+        })
+    }
+}
+
+struct Room {
+    cabinet: Arc<Cabinet>,
+    clock: ManualClock,
+}
+
+impl Space for Room {
+    fn provider(&self) -> BoxFuture<'_, Result<Provider, BoxError>> {
+        Box::pin(async {
+            let provider = CabinetProvider {
+                cabinet: Arc::clone(&self.cabinet),
+                clock: Arc::new(self.clock.clone()),
+                identity: ProviderIdentity::unique(),
+            };
+            Ok(Arc::new(provider) as Provider)
+        })
+    }
+
+    fn delete_record<'a>(&'a self, name: &'a LockName) -> Power<'a, ()> {
+        power(async {
+            self.cabinet.0.lock().unwrap().remove(name);
+            Ok(())
+        })
+    }
+
+    fn advance(&self, by: Duration) -> Option<()> {
+        self.clock.advance(by);
+        Some(())
+    }
+}
