@@ -58,11 +58,18 @@ impl Steps {
     }
 
     /// Does one; an error counts as its failure, and the next step is done all the same.
-    pub(crate) fn run(&mut self, name: &str, step: impl FnOnce() -> anyhow::Result<Outcome>) {
+    /// Whether it has passed.
+    pub(crate) fn run(
+        &mut self,
+        name: &str,
+        step: impl FnOnce() -> anyhow::Result<Outcome>,
+    ) -> bool {
         println!("\n=== {name}");
         let begun = Instant::now();
         let outcome = step().unwrap_or_else(|error| Outcome::Failed(format!("{error:#}")));
+        let passed = outcome == Outcome::Passed;
         self.add(name, outcome, begun.elapsed());
+        passed
     }
 
     /// Notes one that was done elsewhere.

@@ -1,7 +1,7 @@
 //! `cargo xtask test`: the databases, the checks and the tests.
 
 use crate::host;
-use crate::servers::{Profile, Servers, Store};
+use crate::servers::{Kind, Profile, Servers, Store};
 use crate::steps::{self, Outcome, Steps};
 use anyhow::Context as _;
 use std::env;
@@ -64,9 +64,15 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         check_code(&mut steps, &servers);
     }
     let mut counts = Counts::default();
-    steps.run("tests", || cargo_test(args, stores, &servers, &mut counts));
+    let passed = steps.run("tests", || cargo_test(args, stores, &servers, &mut counts));
+    let how = match (passed, args.cargo_args.is_empty()) {
+        (false, _) => "TESTS FAILED",
+        (true, true) => "tested",
+        // Which of the tests that were picked needs which store, only they know.
+        (true, false) => "at hand",
+    };
     println!("\n{}", steps.summary());
-    println!("{}", tested(stores, &servers));
+    println!("{}", tested(stores, &servers, how));
     println!("total: {:.0} s", begun.elapsed().as_secs_f64());
     println!(
         "{} passed, {} failed, {} skipped",
@@ -219,6 +225,12 @@ fn cargo_test(
     {
         command.arg("--workspace");
     }
+    // Only what this run decided on, not what the user's environment names besides.
+    for kind in Kind::ALL {
+        command
+            .env_remove(kind.variable())
+            .env_remove(kind.url_variable());
+    }
     command
         .args(&args.cargo_args)
         .env("SHEDLOCK_TEST_STORES", names.join(","))
@@ -235,16 +247,39 @@ fn is_package(arg: &str) -> bool {
 }
 
 /// What was tested and what was not, which must not be overlooked.
-fn tested(stores: &[Store], servers: &Servers) -> String {
-    let servers = servers.seen().into_iter().map(|seen| match seen.version {
-        Ok(version) => format!("{:18} tested: {version}\n", seen.kind.name()),
-        Err(why) => format!("{:18} NOT TESTED: {why}\n", seen.kind.name()),
-    });
-    let others = stores
+fn tested(stores: &[Store], servers: &Servers, how: &str) -> String {
+    let seen = servers.seen();
+    let of_kind = |kind| match seen
         .iter()
+        .find(|seen| seen.kind == kind)
+        .map(|it| it.version)
+    {
+        Some(Ok(version)) => format!("{how}: {version}"),
+        Some(Err(why)) => format!("NOT TESTED: {why}"),
+        None => "NOT TESTED: not asked for".to_owned(),
+    };
+    let servers = Kind::ALL
+        .into_iter()
+        .map(|kind| (kind.name(), of_kind(kind)));
+    let others = Store::ALL
+        .into_iter()
         .filter(|store| store.kind().is_none())
-        .map(|store| format!("{:18} tested\n", store.name()));
-    servers.chain(others).collect()
+        .map(|store| {
+            let asked = stores.contains(&store);
+            (
+                store.name(),
+                if asked {
+                    how
+                } else {
+                    "NOT TESTED: not asked for"
+                }
+                .to_owned(),
+            )
+        });
+    servers
+        .chain(others)
+        .map(|(name, how)| format!("{name:18} {how}\n"))
+        .collect()
 }
 
 /// Tests as their harness counts them.

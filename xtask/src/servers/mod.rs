@@ -155,10 +155,11 @@ impl Servers {
             .given
             .iter()
             .map(|(kind, url, _)| (kind.url_variable(), url.clone()));
-        let missing = self
-            .missing
-            .iter()
-            .map(|(kind, _)| (kind.variable(), "unavailable".to_owned()));
+        // Also what was not asked for: a test that meets neither a URL nor this word fails.
+        let missing = Kind::ALL
+            .into_iter()
+            .filter(|kind| !self.has(*kind))
+            .map(|kind| (kind.variable(), "unavailable".to_owned()));
         let xtask = env::current_exe().ok().map(|path| {
             (
                 "SHEDLOCK_TEST_XTASK".to_owned(),
@@ -188,6 +189,11 @@ impl Servers {
     /// The folder and processes of this run.
     pub(crate) fn run(&self) -> &RunDir {
         &self.run
+    }
+
+    fn has(&self, kind: Kind) -> bool {
+        self.instances.iter().any(|(of, _)| *of == kind)
+            || self.given.iter().any(|(of, ..)| *of == kind)
     }
 
     fn instance(&self, name: &str) -> Option<&Instance> {

@@ -106,6 +106,15 @@ impl Store {
 }
 
 impl Kind {
+    /// All of them.
+    pub(crate) const ALL: [Self; 5] = [
+        Self::Postgres,
+        Self::PgBouncer,
+        Self::Mariadb,
+        Self::MariadbTz,
+        Self::Mysql,
+    ];
+
     /// The word for it in messages.
     pub(crate) fn name(self) -> &'static str {
         match self {
