@@ -36,7 +36,8 @@ impl Store {
 /// All stores that the command speaks to.
 ///
 /// A server that cannot be had fails its test; only MySQL, which not every system has, may be
-/// declared absent by whoever sets the servers up.
+/// declared absent by whoever sets the servers up. Who wants only some of them (`cargo xtask test
+/// --store sqlite`) has said so in SHEDLOCK_TEST_STORES.
 pub(crate) fn all() -> Vec<Store> {
     let server = |name, variable| Store {
         name,
@@ -52,6 +53,9 @@ pub(crate) fn all() -> Vec<Store> {
     ];
     if std::env::var("SHEDLOCK_TEST_MYSQL").as_deref() != Ok("unavailable") {
         stores.push(server("mysql", "SHEDLOCK_TEST_MYSQL_URL"));
+    }
+    if let Ok(wanted) = std::env::var("SHEDLOCK_TEST_STORES") {
+        stores.retain(|store| wanted.split(',').any(|name| name == store.name));
     }
     stores
 }
