@@ -8,10 +8,10 @@ use std::fmt;
 #[non_exhaustive]
 pub enum ErrorKind {
     /// The call itself is wrong (empty name, at-least over at-most, a duration that the store
-    /// cannot express). It was refused before anything was changed. Fix the call.
+    /// cannot express, a URL with an unknown scheme or option). It was refused before anything was changed. Fix the call.
     InvalidInput,
     /// The store is reachable but not set up as needed (missing table, missing primary key,
-    /// missing privilege, unknown URL scheme). Fix the configuration.
+    /// missing privilege). Fix the configuration.
     Configuration,
     /// The provider declares that it cannot do this ([`Capabilities`](crate::Capabilities)).
     Unsupported,
