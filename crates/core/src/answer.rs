@@ -149,7 +149,6 @@ pub enum ForceUnlock {
 /// store was as it should be.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-#[must_use]
 pub struct Migration {
     /// The changes in the order in which they were made.
     pub changes: Vec<String>,
