@@ -94,3 +94,32 @@ async fn the_feature_of_sqlite_is_named() {
         assert!(message.contains("--features sqlite"), "{message}");
     }
 }
+
+#[cfg(any(feature = "postgres", feature = "mysql"))]
+#[tokio::test]
+async fn a_server_that_is_not_there_is_an_error_without_the_password() {
+    // Nobody listens on port 1.
+    let mut urls = Vec::new();
+    if cfg!(feature = "postgres") {
+        urls.extend(["postgres", "postgresql"]);
+    }
+    if cfg!(feature = "mysql") {
+        urls.extend(["mysql", "mariadb"]);
+    }
+    for scheme in urls {
+        let url = format!("{scheme}://scott:hunter2@127.0.0.1:1/locks");
+        let error = connect(&url).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Unavailable, "{error:?}");
+        assert!(
+            !format!("{error} {error:?}").contains("hunter2"),
+            "{error:?}"
+        );
+    }
+}
+
+#[cfg(feature = "postgres")]
+#[tokio::test]
+async fn an_unknown_option_is_refused_without_the_password() {
+    let message = refusal("postgres://scott:hunter2@127.0.0.1:1/locks?tabel=shedlock").await;
+    assert!(message.contains("tabel"), "{message}");
+}
