@@ -36,6 +36,17 @@ impl Setting {
         Self::over(harness, space).await
     }
 
+    /// A setting over a space on a store of its own.
+    pub(crate) async fn on_own_store(&self) -> Result<Self, Stop> {
+        let space = self
+            .harness
+            .space_on_own_store()
+            .ok_or_else(|| lacking("start a store of its own", "Harness::space_on_own_store"))?
+            .await
+            .map_err(|error| Stop::harness("start a store of its own", &*error))?;
+        Self::over(Arc::clone(&self.harness), space).await
+    }
+
     async fn over(harness: Arc<dyn Harness>, space: Arc<dyn Space>) -> Result<Self, Stop> {
         let provider = open(&*space).await?;
         provider.check().await?;
@@ -175,6 +186,24 @@ impl Setting {
     ) -> Result<Option<JavaRecord>, Stop> {
         let power = self.space.read_as_shedlock(name);
         granted(power, "read as ShedLock", "Space::read_as_shedlock").await
+    }
+
+    pub(crate) async fn stop_store(&self) -> Result<(), Stop> {
+        granted(
+            self.space.stop_store(),
+            "stop the store",
+            "Space::stop_store",
+        )
+        .await
+    }
+
+    pub(crate) async fn start_store(&self) -> Result<(), Stop> {
+        granted(
+            self.space.start_store(),
+            "start the store",
+            "Space::start_store",
+        )
+        .await
     }
 
     pub(crate) async fn provider_with_clock(

@@ -131,11 +131,13 @@ impl History {
     }
 }
 
-/// By our clock: from the answer to the earliest end.
+/// By our clock: from the answer to the earliest end. A lease whose answer came after its end was
+/// never held: its owner counts from when it asked.
 fn overlaps(held: &[&Life], drift: u64, findings: &mut Findings) {
     let mut held: Vec<(u64, &Life)> = held
         .iter()
         .filter_map(|life| Some((life.acquired?, *life)))
+        .filter(|(from, life)| *from < life.excludes_until())
         .collect();
     held.sort_by_key(|(from, _)| *from);
     let mut longest: Option<&Life> = None;

@@ -3,6 +3,7 @@
 //! Each is a plain function over a [`Setting`](crate::Setting); [`cases`] lists them all.
 
 pub mod clocks;
+pub mod faults;
 pub mod law01_exclusion;
 pub mod law02_no_waiting;
 pub mod law03_ownership;
@@ -15,6 +16,7 @@ pub mod law09_slots;
 pub mod law10_names;
 pub mod law11_own_connection;
 pub mod law12_record;
+pub mod law13_cost;
 pub mod operators;
 pub mod processes;
 
@@ -35,9 +37,11 @@ pub fn cases() -> Vec<Case> {
         law10_names::cases(),
         law11_own_connection::cases(),
         law12_record::cases(),
+        law13_cost::cases(),
         operators::cases(),
         clocks::cases(),
         processes::cases(),
+        faults::cases(),
     ]
     .concat()
 }

@@ -1,0 +1,468 @@
+//! Law 6 under faults: requests and answers lost on the way, a store that is gone and comes back.
+//!
+//! The provider reaches its store through a [fault proxy](crate::proxy); a second one, straight
+//! to the store, shows what is true there.
+
+use std::time::Duration;
+
+use shedlock_core::{
+    Attempt, AttemptRequest, Error, ErrorKind, ExtendRequest, Extension, Lease, ListRequest,
+    LockState, Unlock, UnlockRequest,
+};
+
+use crate::case::cases;
+use crate::line::Line;
+use crate::proxy::{Fault, Strike};
+use crate::setting::name;
+use crate::steps::{abandon, acquire, extend_is_lost, is_free, record, still_holds, unlock};
+use crate::verdict::ensure;
+use crate::wait::{PATIENCE, bounded, sleep};
+use crate::{Provider, Setting, Stop, Verdict};
+
+cases!("law06_held_is_not_broken":
+    an_attempt_whose_answer_was_lost_is_found_again,
+    an_attempt_that_was_lost_on_the_way_is_asked_again,
+    an_attempt_whose_answer_was_lost_can_be_withdrawn,
+    an_unlock_whose_answer_was_lost_is_not_lost,
+    an_unlock_that_was_lost_on_the_way_is_asked_again,
+    an_extension_whose_answer_was_lost_is_asked_again,
+    an_extension_that_was_lost_on_the_way_is_asked_again,
+    a_withdrawal_whose_answer_was_lost_is_asked_again,
+    an_extension_that_arrives_after_the_unlock_is_lost,
+    an_answer_that_comes_after_the_lease_is_of_no_use,
+    a_provider_that_never_reached_its_store_says_so_and_recovers,
+    a_store_that_goes_away_is_an_error_of_every_call_and_recovers,
+    a_connection_that_falls_silent_is_left_behind,
+    a_store_that_restarts_is_used_again,
+);
+
+/// Whichever of the attempt's statements lost its answer: the error says that the outcome is
+/// unknown, and the same attempt, asked again, has the lease; it is not told that somebody else
+/// has it.
+pub async fn an_attempt_whose_answer_was_lost_is_found_again(setting: &Setting) -> Verdict {
+    lose_attempts(setting, Strike::CutBeforeReply).await
+}
+
+/// The same for a request that the store never saw.
+pub async fn an_attempt_that_was_lost_on_the_way_is_asked_again(setting: &Setting) -> Verdict {
+    lose_attempts(setting, Strike::CutBeforeRequest).await
+}
+
+async fn lose_attempts(setting: &Setting, strike: Strike) -> Verdict {
+    let line = Line::new(setting).await?;
+    // Where there is no record yet; on one that was unlocked; on one that expired.
+    for before in ["nothing", "unlocked", "expired"] {
+        for nth in 1..=Line::STATEMENTS {
+            let job = name(&format!("{before} {nth}"));
+            match before {
+                "unlocked" => {
+                    let lease = acquire(&line.direct, &setting.request(&job)).await?;
+                    unlock(&line.direct, &lease).await?;
+                }
+                "expired" => {
+                    let short = setting.pace().short();
+                    abandon(&line.direct, &setting.request_for(&job, short)).await?;
+                    setting.pass(setting.pace().past(short)).await;
+                }
+                _ => {}
+            }
+            let mut request = setting.request(&job);
+            if setting.capabilities().slots {
+                request = request.with_slot(line.slot);
+            }
+            let trap = line.trap(&request, nth, strike);
+            let answer = line.through.attempt(&request).await;
+            line.proxy.heal().await?;
+            if !trap.has_struck() {
+                granted(&request, answer)?;
+                break;
+            }
+            if let Err(error) = answer {
+                told_truly(&line, &request, &error).await?;
+            } else {
+                granted(&request, answer)?;
+            }
+            let lease = acquire(&line.through, &request).await?;
+            still_holds(&line.direct, &lease).await?;
+            unlock(&line.through, &lease).await?;
+            is_free(&line.direct, &job).await?;
+        }
+    }
+    Ok(())
+}
+
+/// The task does not run after all: nothing stays behind.
+pub async fn an_attempt_whose_answer_was_lost_can_be_withdrawn(setting: &Setting) -> Verdict {
+    let line = Line::new(setting).await?;
+    for nth in 1..=Line::STATEMENTS {
+        let job = name(&format!("job-{nth}"));
+        let request = setting
+            .request(&job)
+            .with_lock_at_least_for(setting.pace().long());
+        let trap = line.trap(&request, nth, Strike::CutBeforeReply);
+        // Whatever it is told, it withdraws.
+        let _ = line.through.attempt(&request).await;
+        line.proxy.heal().await?;
+        line.through.withdraw(&request).await?;
+        is_free(&line.direct, &job).await?;
+        abandon(&line.direct, &setting.request(&job)).await?;
+        if !trap.has_struck() {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// The lock is free, or kept by at-least; the second call is told so.
+pub async fn an_unlock_whose_answer_was_lost_is_not_lost(setting: &Setting) -> Verdict {
+    lose_unlocks(setting, Strike::CutBeforeReply).await
+}
+
+/// The lock is still held; the second call frees it.
+pub async fn an_unlock_that_was_lost_on_the_way_is_asked_again(setting: &Setting) -> Verdict {
+    lose_unlocks(setting, Strike::CutBeforeRequest).await
+}
+
+async fn lose_unlocks(setting: &Setting, strike: Strike) -> Verdict {
+    let line = Line::new(setting).await?;
+    for at_least in [Duration::ZERO, setting.pace().long()] {
+        for nth in 1..=Line::STATEMENTS {
+            let job = name(&format!("{} {nth}", at_least.as_secs()));
+            let request = setting.request(&job).with_lock_at_least_for(at_least);
+            let lease = acquire(&line.through, &request).await?;
+            let trap = line.trap(&request, nth, strike);
+            let answer = line.through.unlock(&lease, &UnlockRequest::new()).await;
+            line.proxy.heal().await?;
+            if !trap.has_struck() {
+                unlocked(answer)?;
+                break;
+            }
+            if let Err(error) = answer {
+                is_retryable("an unlock", &error)?;
+            } else {
+                unlocked(answer)?;
+            }
+            unlock(&line.through, &lease).await?;
+            if at_least.is_zero() {
+                is_free(&line.direct, &job).await?;
+            } else {
+                let found = record(&line.direct, &job).await?;
+                ensure!(
+                    found.state == LockState::AtLeast,
+                    "an unlock asked twice left {found:?} instead of at-least"
+                );
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The lease was extended already; the second call extends it once more.
+pub async fn an_extension_whose_answer_was_lost_is_asked_again(setting: &Setting) -> Verdict {
+    lose_extensions(setting, Strike::CutBeforeReply).await
+}
+
+/// The lease runs on as it was; the second call extends it.
+pub async fn an_extension_that_was_lost_on_the_way_is_asked_again(setting: &Setting) -> Verdict {
+    lose_extensions(setting, Strike::CutBeforeRequest).await
+}
+
+async fn lose_extensions(setting: &Setting, strike: Strike) -> Verdict {
+    setting.needs_extend()?;
+    let line = Line::new(setting).await?;
+    let longer = ExtendRequest::new(2 * setting.pace().long());
+    for nth in 1..=Line::STATEMENTS {
+        let request = setting.request(&name(&format!("job-{nth}")));
+        let lease = acquire(&line.through, &request).await?;
+        let trap = line.trap(&request, nth, strike);
+        let answer = line.through.extend(&lease, &longer).await;
+        line.proxy.heal().await?;
+        if !trap.has_struck() {
+            let _ = extended(answer)?;
+            break;
+        }
+        if let Err(error) = answer {
+            is_retryable("an extension", &error)?;
+        } else {
+            let _ = extended(answer)?;
+        }
+        let lease = extended(line.through.extend(&lease, &longer).await)?;
+        still_holds(&line.direct, &lease).await?;
+        unlock(&line.through, &lease).await?;
+    }
+    Ok(())
+}
+
+/// The lock is free; the second call finds nothing to do.
+pub async fn a_withdrawal_whose_answer_was_lost_is_asked_again(setting: &Setting) -> Verdict {
+    let line = Line::new(setting).await?;
+    for nth in 1..=Line::STATEMENTS {
+        let request = setting.request(&name(&format!("job-{nth}")));
+        abandon(&line.through, &request).await?;
+        let trap = line.trap(&request, nth, Strike::CutBeforeReply);
+        let answer = line.through.withdraw(&request).await;
+        line.proxy.heal().await?;
+        if let Err(error) = answer {
+            is_retryable("a withdrawal", &error)?;
+            line.through.withdraw(&request).await?;
+        }
+        is_free(&line.direct, request.name()).await?;
+        if !trap.has_struck() {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// It was on its way while the lease was unlocked on another connection: it must not revive it,
+/// although at-least still keeps the record locked.
+pub async fn an_extension_that_arrives_after_the_unlock_is_lost(setting: &Setting) -> Verdict {
+    setting.needs_extend()?;
+    let line = Line::new(setting).await?;
+    let long = setting.pace().long();
+    for at_least in [Duration::ZERO, long] {
+        let job = name(&format!("at least {}", at_least.as_secs()));
+        let request = setting.request(&job).with_lock_at_least_for(at_least);
+        let lease = acquire(&line.through, &request).await?;
+        let delay = Strike::DelayRequest(Duration::from_millis(400));
+        let trap = line.trap(&request, 1, delay);
+        let late = extend_is_lost(&line.through, &lease, long);
+        let unlocked = async {
+            // The extension is at the proxy by then.
+            while !trap.has_struck() {
+                sleep(Duration::from_millis(5)).await;
+            }
+            unlock(&line.direct, &lease).await
+        };
+        let both = bounded(PATIENCE, futures_util::future::try_join(late, unlocked)).await;
+        both.ok_or_else(|| Stop::failed("a delayed extension never ended"))??;
+        if at_least.is_zero() {
+            is_free(&line.direct, &job).await?;
+        } else {
+            let found = record(&line.direct, &job).await?;
+            ensure!(
+                found.state == LockState::AtLeast,
+                "an extension that came after the unlock left {found:?} instead of at-least"
+            );
+        }
+    }
+    Ok(())
+}
+
+/// It is told that it holds a lease that is over: unlocking it is lost and disturbs nobody.
+pub async fn an_answer_that_comes_after_the_lease_is_of_no_use(setting: &Setting) -> Verdict {
+    let line = Line::new(setting).await?;
+    let short = setting.pace().short();
+    let job = name("job");
+    let request = setting.request_for(&job, short);
+    let late = Strike::DelayReply(setting.pace().past(short));
+    let trap = line.trap(&request, 1, late);
+    let answer = line.through.attempt(&request).await;
+    ensure!(trap.has_struck(), "the proxy did not see the attempt");
+    line.proxy.heal().await?;
+    match answer {
+        Ok(Attempt::Acquired(lease)) if lease_is_over(&line, &lease).await? => {
+            crate::steps::unlock_is_lost(&line.through, &lease).await?;
+        }
+        // It had more statements than the one that was delayed, and its lease began later.
+        Ok(Attempt::Acquired(_)) => {}
+        Ok(answer) => {
+            return Err(Stop::failed(format!(
+                "an attempt at a free lock, answered late, was answered {answer:?}"
+            )));
+        }
+        Err(error) => is_retryable("a late attempt", &error)?,
+    }
+    let taken = setting
+        .take_when_free(&line.direct, &job, setting.pace().long())
+        .await?;
+    still_holds(&line.through, &taken.lease).await
+}
+
+async fn lease_is_over(line: &Line, lease: &Lease) -> Result<bool, Stop> {
+    let found = line.direct.inspect(lease.name()).await?;
+    Ok(found.is_none_or(|record| record.state == LockState::Free))
+}
+
+/// Its first contact is refused: an error that says to try later, and it works once the store is
+/// there.
+pub async fn a_provider_that_never_reached_its_store_says_so_and_recovers(
+    setting: &Setting,
+) -> Verdict {
+    let line = Line::new(setting).await?;
+    let fresh = line.another_through(setting).await?;
+    line.proxy.set(Fault::Refuse).await?;
+    let request = setting.request(&name("job"));
+    let error = failed("an attempt", fresh.attempt(&request).await)?;
+    ensure!(
+        error.kind() == ErrorKind::Unavailable,
+        "nothing can have been written by an attempt that never had a connection, so its error \
+         should be of kind Unavailable, but is {error:?}"
+    );
+    is_free(&line.direct, request.name()).await?;
+    line.proxy.heal().await?;
+    let lease = line.recovers(&fresh, &request).await?;
+    still_holds(&line.direct, &lease).await?;
+    unlock(&fresh, &lease).await
+}
+
+/// Attempt, extend, unlock, withdraw, inspect, list, forced unlock: none of them says that
+/// somebody else holds the lock or that the lease is lost. When the store is back, the provider
+/// and its lease go on.
+pub async fn a_store_that_goes_away_is_an_error_of_every_call_and_recovers(
+    setting: &Setting,
+) -> Verdict {
+    let line = Line::new(setting).await?;
+    let request = setting.request(&name("held"));
+    let lease = acquire(&line.through, &request).await?;
+    line.proxy.set(Fault::Refuse).await?;
+    every_call_fails(setting, &line.through, &lease).await?;
+    line.proxy.heal().await?;
+    let again = line.recovers(&line.through, &request).await?;
+    ensure!(
+        again.fencing_token() == lease.fencing_token(),
+        "after the store came back the lease {lease:?} became {again:?}"
+    );
+    if setting.capabilities().extend {
+        let longer = ExtendRequest::new(setting.pace().long());
+        let _ = extended(line.through.extend(&lease, &longer).await)?;
+    }
+    unlock(&line.through, &lease).await?;
+    is_free(&line.direct, lease.name()).await
+}
+
+async fn every_call_fails(setting: &Setting, provider: &Provider, lease: &Lease) -> Verdict {
+    let another = setting.request(&name("another"));
+    failed("an attempt", provider.attempt(&another).await)?;
+    if setting.capabilities().extend {
+        let longer = ExtendRequest::new(setting.pace().long());
+        failed("an extension", provider.extend(lease, &longer).await)?;
+    }
+    let request = UnlockRequest::new();
+    failed("an unlock", provider.unlock(lease, &request).await)?;
+    failed("a withdrawal", provider.withdraw(&another).await)?;
+    failed("an inspection", provider.inspect(lease.name()).await)?;
+    if setting.capabilities().list {
+        failed("a list", provider.list(&ListRequest::new()).await)?;
+    }
+    let force = shedlock_core::ForceUnlockRequest::new(lease.name().clone());
+    failed("a forced unlock", provider.force_unlock(&force).await)?;
+    failed("a check", provider.check().await).map(drop)
+}
+
+/// Half-open: nothing comes back, and nobody says so. The call is dropped, as the runtime does
+/// after its own time limit, and asked again on a new connection.
+pub async fn a_connection_that_falls_silent_is_left_behind(setting: &Setting) -> Verdict {
+    let line = Line::new(setting).await?;
+    for strike in [Strike::SwallowReply, Strike::SwallowRequest] {
+        let request = setting.request(&name(&format!("{strike:?}")));
+        let trap = line.trap(&request, 1, strike);
+        let silent = bounded(Duration::from_millis(700), line.through.attempt(&request)).await;
+        ensure!(trap.has_struck(), "the proxy did not see the attempt");
+        match silent {
+            None => {}
+            Some(Err(error)) => is_retryable("a silent attempt", &error)?,
+            Some(answer) => granted(&request, answer)?,
+        }
+        line.proxy.heal().await?;
+        let lease = line.recovers(&line.through, &request).await?;
+        still_holds(&line.direct, &lease).await?;
+        unlock(&line.through, &lease).await?;
+    }
+    Ok(())
+}
+
+/// Stopped and started: calls fail meanwhile, and work afterwards by the same provider. Leases
+/// outlive it exactly where the provider declares so.
+pub async fn a_store_that_restarts_is_used_again(setting: &Setting) -> Verdict {
+    let own = setting.on_own_store().await?;
+    let verdict = restart(&own).await;
+    let closed = own.space().close().await;
+    verdict?;
+    closed.map_err(|error| Stop::harness("remove the store", &*error))
+}
+
+async fn restart(setting: &Setting) -> Verdict {
+    let provider = setting.provider().await?;
+    let held = setting.request(&name("held"));
+    let lease = acquire(&provider, &held).await?;
+    setting.stop_store().await?;
+    every_call_fails(setting, &provider, &lease).await?;
+    setting.start_store().await?;
+    let next = setting.request(&name("next"));
+    let after = Line::ask_until_answered(&provider, &next).await?;
+    unlock(&provider, &after).await?;
+    if setting.capabilities().durable {
+        still_holds(&provider, &lease).await?;
+        unlock(&provider, &lease).await?;
+    }
+    Ok(())
+}
+
+/// An error after a lost request or answer: retryable, and "nothing was written" only if nothing
+/// was.
+async fn told_truly(line: &Line, request: &AttemptRequest, error: &Error) -> Verdict {
+    is_retryable("an attempt", error)?;
+    if error.kind() == ErrorKind::Unavailable {
+        let found = line.direct.inspect(request.name()).await?;
+        let held = found.as_ref().is_some_and(|record| {
+            record.state == LockState::Held
+                && record.owner.as_deref() == Some(request.owner().as_str())
+        });
+        ensure!(
+            !held,
+            "the attempt was answered with an error that says that nothing was written \
+             ({error}), but the record is {found:?}"
+        );
+    }
+    Ok(())
+}
+
+fn is_retryable(what: &str, error: &Error) -> Verdict {
+    ensure!(
+        error.is_retryable(),
+        "{what} whose connection was lost should fail as Unknown or Unavailable, but got {error:?}"
+    );
+    Ok(())
+}
+
+fn failed<T: std::fmt::Debug>(what: &str, answer: Result<T, Error>) -> Result<Error, Stop> {
+    match answer {
+        Err(error) => {
+            is_retryable(what, &error)?;
+            Ok(error)
+        }
+        Ok(answer) => Err(Stop::failed(format!(
+            "{what} without a store should be an error, but was answered {answer:?}"
+        ))),
+    }
+}
+
+fn granted(request: &AttemptRequest, answer: Result<Attempt, Error>) -> Verdict {
+    match answer? {
+        Attempt::Acquired(lease) if lease.owner() == request.owner() => Ok(()),
+        answer => Err(Stop::failed(format!(
+            "nobody else asks for {}, but the attempt of {} was answered {answer:?}",
+            request.name(),
+            request.owner()
+        ))),
+    }
+}
+
+fn unlocked(answer: Result<Unlock, Error>) -> Verdict {
+    let answer = answer?;
+    ensure!(
+        answer == Unlock::Unlocked,
+        "an unlock of a running lease was answered {answer:?}"
+    );
+    Ok(())
+}
+
+fn extended(answer: Result<Extension, Error>) -> Result<Lease, Stop> {
+    match answer? {
+        Extension::Extended(lease) => Ok(lease),
+        answer => Err(Stop::failed(format!(
+            "an extension of a running lease was answered {answer:?}"
+        ))),
+    }
+}

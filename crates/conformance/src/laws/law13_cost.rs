@@ -1,0 +1,121 @@
+//! Law 13: how many requests a call costs.
+//!
+//! Counted on the wire: packets from the client that carry the lock's name or owner. A pool's
+//! ping, a handshake, the preparation of a statement are not counted; calls are made once before
+//! they are measured.
+
+use shedlock_core::{AttemptRequest, ExtendRequest, Lease};
+
+use crate::case::cases;
+use crate::line::Line;
+use crate::setting::name;
+use crate::steps::{acquire, extend, skipped, unlock};
+use crate::verdict::ensure;
+use crate::{Setting, Stop, Verdict};
+
+cases!("law13_cost":
+    a_won_attempt_costs_what_is_declared,
+    a_first_attempt_costs_what_is_declared,
+    a_lost_attempt_costs_what_is_declared,
+    an_extension_costs_what_is_declared,
+    an_unlock_costs_what_is_declared,
+);
+
+/// On a record that is there.
+pub async fn a_won_attempt_costs_what_is_declared(setting: &Setting) -> Verdict {
+    let line = warm(setting).await?;
+    let job = name("cost of a won attempt");
+    for _ in 0..2 {
+        let lease = acquire(&line.through, &setting.request(&job)).await?;
+        unlock(&line.through, &lease).await?;
+    }
+    let request = setting.request(&job);
+    let counter = line.count(&request);
+    let _ = acquire(&line.through, &request).await?;
+    costs(
+        "a won attempt",
+        counter.seen(),
+        setting.harness().cost().won,
+    )
+}
+
+/// Where there is no record yet.
+pub async fn a_first_attempt_costs_what_is_declared(setting: &Setting) -> Verdict {
+    let line = warm(setting).await?;
+    let request = setting.request(&name("cost of a first attempt"));
+    let counter = line.count(&request);
+    let _ = acquire(&line.through, &request).await?;
+    costs(
+        "a first attempt",
+        counter.seen(),
+        setting.harness().cost().first,
+    )
+}
+
+/// On a lock that somebody else holds.
+pub async fn a_lost_attempt_costs_what_is_declared(setting: &Setting) -> Verdict {
+    let line = warm(setting).await?;
+    let job = name("cost of a lost attempt");
+    let _ = acquire(&line.direct, &setting.request(&job)).await?;
+    skipped(&line.through, &setting.request(&job)).await?;
+    let request = setting.request(&job);
+    let counter = line.count(&request);
+    skipped(&line.through, &request).await?;
+    costs(
+        "a lost attempt",
+        counter.seen(),
+        setting.harness().cost().lost,
+    )
+}
+
+/// Of a running lease.
+pub async fn an_extension_costs_what_is_declared(setting: &Setting) -> Verdict {
+    setting.needs_extend()?;
+    let line = warm(setting).await?;
+    let (request, lease) = held(setting, &line, "cost of an extension").await?;
+    let longer = ExtendRequest::new(setting.pace().long());
+    let lease = extend(&line.through, &lease, &longer).await?;
+    let counter = line.count(&request);
+    let _ = extend(&line.through, &lease, &longer).await?;
+    costs(
+        "an extension",
+        counter.seen(),
+        setting.harness().cost().extend,
+    )
+}
+
+/// Of a running lease.
+pub async fn an_unlock_costs_what_is_declared(setting: &Setting) -> Verdict {
+    let line = warm(setting).await?;
+    let (request, lease) = held(setting, &line, "cost of an unlock").await?;
+    let counter = line.count(&request);
+    unlock(&line.through, &lease).await?;
+    costs("an unlock", counter.seen(), setting.harness().cost().unlock)
+}
+
+/// A line whose calls have all been made once.
+async fn warm(setting: &Setting) -> Result<Line, Stop> {
+    let line = Line::new(setting).await?;
+    let (_, lease) = held(setting, &line, "warm").await?;
+    skipped(&line.through, &setting.request(lease.name())).await?;
+    if setting.capabilities().extend {
+        let longer = ExtendRequest::new(setting.pace().long());
+        let _ = extend(&line.through, &lease, &longer).await?;
+    }
+    unlock(&line.through, &lease).await?;
+    Ok(line)
+}
+
+async fn held(setting: &Setting, line: &Line, text: &str) -> Result<(AttemptRequest, Lease), Stop> {
+    let request = setting.request(&name(text));
+    let lease = acquire(&line.through, &request).await?;
+    Ok((request, lease))
+}
+
+fn costs(what: &str, seen: usize, allowed: usize) -> Verdict {
+    ensure!(
+        (1..=allowed).contains(&seen),
+        "{what} may cost {allowed} requests that name the lock, it cost {seen}"
+    );
+    Ok(())
+}

@@ -1,0 +1,229 @@
+//! A TCP proxy on loopback that loses, delays and cuts on demand.
+//!
+//! It stands between a client and its store. It knows nothing of their protocol: what one read
+//! from a client brings is a *request*, what comes back is a *reply*. Faults hold for all
+//! connections ([`Proxy::set`]) or strike once, at the request that matches
+//! ([`Proxy::on_request`]).
+//!
+//! ```
+//! use shedlock_conformance::proxy::{Proxy, Strike, contains};
+//! use tokio::io::{AsyncReadExt, AsyncWriteExt};
+//! # async fn echo() -> std::io::Result<std::net::SocketAddr> {
+//! #     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
+//! #     let addr = listener.local_addr()?;
+//! #     tokio::spawn(async move {
+//! #         while let Ok((mut stream, _)) = listener.accept().await {
+//! #             tokio::spawn(async move {
+//! #                 let (mut read, mut write) = stream.split();
+//! #                 tokio::io::copy(&mut read, &mut write).await
+//! #             });
+//! #         }
+//! #     });
+//! #     Ok(addr)
+//! # }
+//! # let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+//! # runtime.block_on(async {
+//! let store = echo().await?;
+//! let proxy = Proxy::start(store).await?;
+//! let armed = proxy.on_request(contains("payroll"), 1, Strike::CutBeforeReply);
+//!
+//! let mut client = tokio::net::TcpStream::connect(proxy.addr()).await?;
+//! client.write_all(b"lock payroll").await?;
+//! let mut reply = Vec::new();
+//! // The store got the request; its reply is lost.
+//! let _ = client.read_to_end(&mut reply).await;
+//! assert!(reply.is_empty() && armed.has_struck());
+//! # Ok::<(), std::io::Error>(()) }).unwrap();
+//! ```
+
+mod connection;
+mod rules;
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinHandle;
+
+use rules::Rules;
+pub use rules::{Counter, Matcher, Strike, Trap, contains, contains_any};
+
+/// What holds for all connections until it is changed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Fault {
+    /// Everything passes.
+    #[default]
+    None,
+    /// Connections are cut, and new ones are refused.
+    Refuse,
+    /// Connections stay open, and nothing passes: half-open.
+    Swallow,
+    /// Everything passes this much later.
+    Delay {
+        /// From the client to the store.
+        to_store: Duration,
+        /// From the store to the client.
+        to_client: Duration,
+    },
+}
+
+/// The proxy. Dropped, it stops listening and cuts its connections.
+#[derive(Debug)]
+pub struct Proxy {
+    addr: SocketAddr,
+    rules: Arc<Rules>,
+    commands: mpsc::Sender<Command>,
+    listening: JoinHandle<()>,
+}
+
+struct Command {
+    listens: bool,
+    done: oneshot::Sender<io::Result<()>>,
+}
+
+impl Proxy {
+    /// A proxy on a free port of loopback, before this store.
+    ///
+    /// # Errors
+    /// Where no port can be had.
+    pub async fn start(store: SocketAddr) -> io::Result<Self> {
+        let listener = listen(SocketAddr::from(([127, 0, 0, 1], 0)))?;
+        let addr = listener.local_addr()?;
+        let rules = Arc::new(Rules::new());
+        let (commands, inbox) = mpsc::channel(1);
+        let door = Door {
+            addr,
+            store,
+            rules: Arc::clone(&rules),
+        };
+        let listening = tokio::spawn(door.attend(listener, inbox));
+        Ok(Self {
+            addr,
+            rules,
+            commands,
+            listening,
+        })
+    }
+
+    /// Where clients connect to.
+    pub fn addr(&self) -> SocketAddr {
+        self.addr
+    }
+
+    /// Changes what holds for all connections; in force when this returns.
+    ///
+    /// # Errors
+    /// Where its port cannot be had again after [`Fault::Refuse`].
+    pub async fn set(&self, fault: Fault) -> io::Result<()> {
+        self.rules.set(fault);
+        if fault == Fault::Refuse {
+            self.cut_all();
+        }
+        let (done, answer) = oneshot::channel();
+        let command = Command {
+            listens: fault != Fault::Refuse,
+            done,
+        };
+        let gone = || io::Error::other("the proxy's listener is gone");
+        self.commands.send(command).await.map_err(|_| gone())?;
+        answer.await.map_err(|_| gone())?
+    }
+
+    /// Everything passes again, and no strike is waiting. Connections that were swallowed or cut
+    /// stay so.
+    ///
+    /// # Errors
+    /// As [`set`](Self::set).
+    pub async fn heal(&self) -> io::Result<()> {
+        self.rules.disarm();
+        self.set(Fault::None).await
+    }
+
+    /// Strikes once, at the `nth` request (from 1) that matches.
+    pub fn on_request(&self, matcher: Matcher, nth: usize, strike: Strike) -> Trap {
+        self.rules.arm(matcher, nth, strike)
+    }
+
+    /// Counts the requests that match from now on.
+    pub fn count(&self, matcher: Matcher) -> Counter {
+        self.rules.count(matcher)
+    }
+
+    /// Cuts all connections that there are now.
+    pub fn cut_all(&self) {
+        self.rules.cut_all();
+    }
+}
+
+impl Drop for Proxy {
+    fn drop(&mut self) {
+        self.listening.abort();
+        self.rules.cut_all();
+    }
+}
+
+fn listen(addr: SocketAddr) -> io::Result<TcpListener> {
+    let socket = TcpSocket::new_v4()?;
+    // So that its port can be had again while old connections linger.
+    socket.set_reuseaddr(true)?;
+    socket.bind(addr)?;
+    socket.listen(128)
+}
+
+/// Lets clients in.
+struct Door {
+    addr: SocketAddr,
+    store: SocketAddr,
+    rules: Arc<Rules>,
+}
+
+impl Door {
+    async fn attend(self, listener: TcpListener, mut inbox: mpsc::Receiver<Command>) {
+        let mut listener = Some(listener);
+        loop {
+            tokio::select! {
+                command = inbox.recv() => {
+                    let Some(command) = command else { return };
+                    // Whoever asked may have given up; there is nobody to tell then.
+                    let _ = command.done.send(self.turn(&mut listener, command.listens));
+                }
+                Some(client) = accept(listener.as_ref()) => self.let_in(client),
+            }
+        }
+    }
+
+    fn turn(&self, listener: &mut Option<TcpListener>, listens: bool) -> io::Result<()> {
+        match (listens, listener.is_some()) {
+            (true, false) => *listener = Some(listen(self.addr)?),
+            (false, true) => *listener = None,
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn let_in(&self, client: TcpStream) {
+        if self.rules.fault() == Fault::Refuse {
+            return;
+        }
+        let (store, rules) = (self.store, Arc::clone(&self.rules));
+        let line = rules.open();
+        tokio::spawn(async move {
+            // A store that cannot be reached shows to the client as a connection that is closed.
+            if let Ok(store) = TcpStream::connect(store).await {
+                connection::run(client, store, &rules, line).await;
+            }
+        });
+    }
+}
+
+/// The next client; `None` for one that was gone at once. Waits for ever without a listener.
+async fn accept(listener: Option<&TcpListener>) -> Option<TcpStream> {
+    match listener {
+        Some(listener) => listener.accept().await.ok().map(|(client, _)| client),
+        None => std::future::pending().await,
+    }
+}

@@ -1,0 +1,223 @@
+//! What the proxy does with what it sees.
+
+use std::fmt;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::watch;
+
+use super::Fault;
+
+/// Tells which requests are meant.
+pub type Matcher = Arc<dyn Fn(&[u8]) -> bool + Send + Sync>;
+
+/// Requests that hold these bytes.
+pub fn contains(bytes: impl AsRef<[u8]>) -> Matcher {
+    contains_any([bytes])
+}
+
+/// Requests that hold any of these.
+pub fn contains_any<B: AsRef<[u8]>>(needles: impl IntoIterator<Item = B>) -> Matcher {
+    let needles: Vec<Vec<u8>> = needles.into_iter().map(|b| b.as_ref().to_vec()).collect();
+    Arc::new(move |request| {
+        needles
+            .iter()
+            .any(|needle| request.windows(needle.len()).any(|part| part == needle))
+    })
+}
+
+/// What happens, once, to a request that matches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Strike {
+    /// The connection is cut, and the store never sees the request.
+    CutBeforeRequest,
+    /// The store gets the request and answers; the connection is cut before the reply passes.
+    CutBeforeReply,
+    /// The request is swallowed; the connection stays open and is silent from now on.
+    SwallowRequest,
+    /// The store gets the request; the connection stays open, no reply ever comes.
+    SwallowReply,
+    /// The request reaches the store this much later.
+    DelayRequest(Duration),
+    /// The reply reaches the client this much later.
+    DelayReply(Duration),
+}
+
+/// A strike that waits for its request. It stays armed when this is dropped.
+#[derive(Clone)]
+pub struct Trap(Arc<Waiting>);
+
+struct Waiting {
+    matcher: Matcher,
+    strike: Strike,
+    /// How many more requests have to match until it strikes.
+    left: AtomicUsize,
+    struck: AtomicBool,
+}
+
+impl Trap {
+    /// Whether the request came.
+    pub fn has_struck(&self) -> bool {
+        self.0.struck.load(Ordering::SeqCst)
+    }
+}
+
+impl fmt::Debug for Trap {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "Trap({:?}, struck: {})",
+            self.0.strike,
+            self.has_struck()
+        )
+    }
+}
+
+/// Counts requests.
+#[derive(Clone)]
+pub struct Counter(Arc<Counting>);
+
+struct Counting {
+    matcher: Matcher,
+    seen: AtomicUsize,
+}
+
+impl Counter {
+    /// How many matched so far.
+    pub fn seen(&self) -> usize {
+        self.0.seen.load(Ordering::SeqCst)
+    }
+}
+
+impl fmt::Debug for Counter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Counter({})", self.seen())
+    }
+}
+
+/// How one connection is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Line {
+    Open,
+    /// The next reply cuts it.
+    CutOnReply,
+    /// The next reply waits.
+    DelayNextReply(Duration),
+    /// Nothing comes back any more.
+    NoReplies,
+    /// Nothing passes any more.
+    Dead,
+    Cut,
+}
+
+pub(super) struct Rules(Mutex<State>);
+
+struct State {
+    fault: Fault,
+    traps: Vec<Trap>,
+    counters: Vec<Counter>,
+    lines: Vec<watch::Sender<Line>>,
+}
+
+impl Rules {
+    pub(super) fn new() -> Self {
+        Self(Mutex::new(State {
+            fault: Fault::None,
+            traps: Vec::new(),
+            counters: Vec::new(),
+            lines: Vec::new(),
+        }))
+    }
+
+    pub(super) fn set(&self, fault: Fault) {
+        let mut state = self.lock();
+        state.fault = fault;
+        if fault == Fault::Swallow {
+            // What was silent once stays silent: a half-open connection does not come back.
+            for line in &state.lines {
+                line.send_replace(Line::Dead);
+            }
+        }
+    }
+
+    pub(super) fn fault(&self) -> Fault {
+        self.lock().fault
+    }
+
+    pub(super) fn arm(&self, matcher: Matcher, nth: usize, strike: Strike) -> Trap {
+        let trap = Trap(Arc::new(Waiting {
+            matcher,
+            strike,
+            left: AtomicUsize::new(nth.max(1)),
+            struck: AtomicBool::new(false),
+        }));
+        self.lock().traps.push(trap.clone());
+        trap
+    }
+
+    pub(super) fn disarm(&self) {
+        self.lock().traps.clear();
+    }
+
+    pub(super) fn count(&self, matcher: Matcher) -> Counter {
+        let counter = Counter(Arc::new(Counting {
+            matcher,
+            seen: AtomicUsize::new(0),
+        }));
+        self.lock().counters.push(counter.clone());
+        counter
+    }
+
+    /// A new connection.
+    pub(super) fn open(&self) -> watch::Sender<Line> {
+        let mut state = self.lock();
+        let first = match state.fault {
+            Fault::Swallow => Line::Dead,
+            _ => Line::Open,
+        };
+        let line = watch::Sender::new(first);
+        state
+            .lines
+            .retain(|line| line.receiver_count() > 0 || *line.borrow() != Line::Cut);
+        state.lines.push(line.clone());
+        line
+    }
+
+    pub(super) fn cut_all(&self) {
+        for line in self.lock().lines.drain(..) {
+            line.send_replace(Line::Cut);
+        }
+    }
+
+    /// Counts the request; the strike that it meets.
+    pub(super) fn see(&self, request: &[u8]) -> Option<Strike> {
+        let mut state = self.lock();
+        for Counter(counting) in &state.counters {
+            if (counting.matcher)(request) {
+                counting.seen.fetch_add(1, Ordering::SeqCst);
+            }
+        }
+        let met = state.traps.iter().position(|Trap(waiting)| {
+            (waiting.matcher)(request) && waiting.left.fetch_sub(1, Ordering::SeqCst) == 1
+        })?;
+        let Trap(waiting) = state.traps.remove(met);
+        waiting.struck.store(true, Ordering::SeqCst);
+        Some(waiting.strike)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for Rules {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let state = self.lock();
+        f.debug_struct("Rules")
+            .field("fault", &state.fault)
+            .field("traps", &state.traps)
+            .finish_non_exhaustive()
+    }
+}

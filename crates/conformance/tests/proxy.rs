@@ -1,0 +1,219 @@
+//! The fault proxy by itself, between plain sockets.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use shedlock_conformance::proxy::{Fault, Proxy, Strike, contains};
+use shedlock_core::{Clock, SystemClock};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+
+/// Answers each request with "re: " before it, and counts.
+struct Echo {
+    addr: SocketAddr,
+    seen: Arc<AtomicUsize>,
+}
+
+impl Echo {
+    async fn start() -> io::Result<Self> {
+        let listener = TcpListener::bind("127.0.0.1:0").await?;
+        let addr = listener.local_addr()?;
+        let seen = Arc::new(AtomicUsize::new(0));
+        let counter = Arc::clone(&seen);
+        tokio::spawn(async move {
+            while let Ok((mut stream, _)) = listener.accept().await {
+                let counter = Arc::clone(&counter);
+                tokio::spawn(async move {
+                    let mut packet = [0; 1024];
+                    while let Ok(length @ 1..) = stream.read(&mut packet).await {
+                        counter.fetch_add(1, Ordering::SeqCst);
+                        let reply = [b"re: ", &packet[..length]].concat();
+                        if stream.write_all(&reply).await.is_err() {
+                            return;
+                        }
+                    }
+                });
+            }
+        });
+        Ok(Self { addr, seen })
+    }
+
+    fn seen(&self) -> usize {
+        self.seen.load(Ordering::SeqCst)
+    }
+}
+
+async fn setup() -> io::Result<(Echo, Proxy)> {
+    let echo = Echo::start().await?;
+    let proxy = Proxy::start(echo.addr).await?;
+    Ok((echo, proxy))
+}
+
+async fn ask(client: &mut TcpStream, request: &str) -> io::Result<String> {
+    client.write_all(request.as_bytes()).await?;
+    let mut packet = [0; 1024];
+    match client.read(&mut packet).await? {
+        0 => Err(io::ErrorKind::UnexpectedEof.into()),
+        length => Ok(String::from_utf8_lossy(&packet[..length]).into_owned()),
+    }
+}
+
+/// The answer, or `None` after a time in which it would have come.
+async fn ask_briefly(client: &mut TcpStream, request: &str) -> Option<io::Result<String>> {
+    tokio::select! {
+        answer = ask(client, request) => Some(answer),
+        () = wait(Duration::from_millis(200)) => None,
+    }
+}
+
+async fn wait(duration: Duration) {
+    SystemClock.sleep_until(SystemClock.now() + duration).await;
+}
+
+#[tokio::test]
+async fn everything_passes_at_first() -> io::Result<()> {
+    let (_echo, proxy) = setup().await?;
+    let mut client = TcpStream::connect(proxy.addr()).await?;
+    assert_eq!(ask(&mut client, "one").await?, "re: one");
+    assert_eq!(ask(&mut client, "two").await?, "re: two");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_request_that_is_cut_never_reaches_the_store() -> io::Result<()> {
+    let (echo, proxy) = setup().await?;
+    let trap = proxy.on_request(contains("two"), 1, Strike::CutBeforeRequest);
+    let mut client = TcpStream::connect(proxy.addr()).await?;
+    assert_eq!(ask(&mut client, "one").await?, "re: one");
+    assert!(!trap.has_struck());
+    assert!(ask(&mut client, "two").await.is_err());
+    assert!(trap.has_struck());
+    assert_eq!(echo.seen(), 1);
+    // It strikes once.
+    let mut client = TcpStream::connect(proxy.addr()).await?;
+    assert_eq!(ask(&mut client, "two").await?, "re: two");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_reply_that_is_cut_was_given() -> io::Result<()> {
+    let (echo, proxy) = setup().await?;
+    let trap = proxy.on_request(contains("one"), 2, Strike::CutBeforeReply);
+    let mut client = TcpStream::connect(proxy.addr()).await?;
+    let mut other = TcpStream::connect(proxy.addr()).await?;
+    assert_eq!(ask(&mut client, "one").await?, "re: one");
+    assert!(ask(&mut client, "one").await.is_err());
+    assert!(trap.has_struck());
+    assert_eq!(echo.seen(), 2);
+    // Only the connection that met it is cut.
+    assert_eq!(ask(&mut other, "one").await?, "re: one");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_swallowed_request_leaves_the_line_open_and_silent() -> io::Result<()> {
+    let (echo, proxy) = setup().await?;
+    proxy.on_request(contains("one"), 1, Strike::SwallowRequest);
+    let mut client = TcpStream::connect(proxy.addr()).await?;
+    assert!(ask_briefly(&mut client, "one").await.is_none());
+    assert_eq!(echo.seen(), 0);
+    proxy.heal().await?;
+    assert!(ask_briefly(&mut client, "two").await.is_none());
+    let mut client = TcpStream::connect(proxy.addr()).await?;
+    assert_eq!(ask(&mut client, "three").await?, "re: three");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_swallowed_reply_was_given() -> io::Result<()> {
+    let (echo, proxy) = setup().await?;
+    proxy.on_request(contains("one"), 1, Strike::SwallowReply);
+    let mut client = TcpStream::connect(proxy.addr()).await?;
+    assert!(ask_briefly(&mut client, "one").await.is_none());
+    assert_eq!(echo.seen(), 1);
+    Ok(())
+}
+
+#[tokio::test]
+async fn all_connections_can_fall_silent() -> io::Result<()> {
+    let (echo, proxy) = setup().await?;
+    let mut before = TcpStream::connect(proxy.addr()).await?;
+    assert_eq!(ask(&mut before, "one").await?, "re: one");
+    proxy.set(Fault::Swallow).await?;
+    let mut during = TcpStream::connect(proxy.addr()).await?;
+    assert!(ask_briefly(&mut before, "two").await.is_none());
+    assert!(ask_briefly(&mut during, "two").await.is_none());
+    assert_eq!(echo.seen(), 1);
+    proxy.heal().await?;
+    let mut after = TcpStream::connect(proxy.addr()).await?;
+    assert_eq!(ask(&mut after, "three").await?, "re: three");
+    assert!(ask_briefly(&mut before, "three").await.is_none());
+    Ok(())
+}
+
+#[tokio::test]
+async fn connections_can_be_refused_and_healed() -> io::Result<()> {
+    let (_echo, proxy) = setup().await?;
+    for _ in 0..3 {
+        let mut before = TcpStream::connect(proxy.addr()).await?;
+        assert_eq!(ask(&mut before, "one").await?, "re: one");
+        proxy.set(Fault::Refuse).await?;
+        assert!(ask(&mut before, "two").await.is_err());
+        let refused = TcpStream::connect(proxy.addr()).await.unwrap_err();
+        assert_eq!(refused.kind(), io::ErrorKind::ConnectionRefused);
+        proxy.heal().await?;
+    }
+    let mut after = TcpStream::connect(proxy.addr()).await?;
+    assert_eq!(ask(&mut after, "three").await?, "re: three");
+    Ok(())
+}
+
+#[tokio::test]
+async fn both_directions_can_be_delayed() -> io::Result<()> {
+    let (echo, proxy) = setup().await?;
+    let long = Duration::from_millis(150);
+    let mut client = TcpStream::connect(proxy.addr()).await?;
+    for strike in [Strike::DelayRequest(long), Strike::DelayReply(long)] {
+        proxy.on_request(contains("one"), 1, strike);
+        let started = SystemClock.now();
+        assert_eq!(ask(&mut client, "one").await?, "re: one");
+        assert!(SystemClock.now().saturating_since(started) >= long);
+    }
+    proxy
+        .set(Fault::Delay {
+            to_store: long,
+            to_client: long,
+        })
+        .await?;
+    let started = SystemClock.now();
+    assert_eq!(ask(&mut client, "two").await?, "re: two");
+    assert!(SystemClock.now().saturating_since(started) >= 2 * long);
+    assert_eq!(echo.seen(), 3);
+    Ok(())
+}
+
+#[tokio::test]
+async fn requests_are_counted() -> io::Result<()> {
+    let (_echo, proxy) = setup().await?;
+    let mut client = TcpStream::connect(proxy.addr()).await?;
+    ask(&mut client, "job").await?;
+    let counter = proxy.count(contains("job"));
+    for request in ["job", "other", "a job"] {
+        ask(&mut client, request).await?;
+    }
+    assert_eq!(counter.seen(), 2);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_dropped_proxy_cuts_its_connections() -> io::Result<()> {
+    let (_echo, proxy) = setup().await?;
+    let mut client = TcpStream::connect(proxy.addr()).await?;
+    assert_eq!(ask(&mut client, "one").await?, "re: one");
+    drop(proxy);
+    assert!(ask(&mut client, "two").await.is_err());
+    Ok(())
+}
