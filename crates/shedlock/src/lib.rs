@@ -195,7 +195,7 @@
 //!
 //! Inside a locked task, [`current_lock`] is its lock, [`assert_locked`] fails where there is none,
 //! and [`extend_current`] makes it last longer. Tasks that it spawns carry the lock only if they are
-//! told to ([`CurrentLock::scope`]). The same name on the same provider is reentrant.
+//! told to ([`CurrentLock::spawn`]), and are stopped before the lock is given back. The same name on the same provider is reentrant.
 //!
 //! # Tests of your own
 //!
