@@ -109,7 +109,9 @@ pub(crate) async fn probe<B: Backend>(
     let mut proven = false;
     loop {
         let mut held = connections.acquire(proven).await?;
-        match B::columns(&mut held, &statement, options.prepared).await {
+        // Not prepared: it is asked rarely, and MariaDB 10.11 was seen to crash when a prepared
+        // statement over its information_schema was run again.
+        match B::columns(&mut held, &statement, false).await {
             Ok(columns) => {
                 held.finished();
                 return Ok(columns);

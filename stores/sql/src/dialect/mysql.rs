@@ -69,28 +69,33 @@ impl Dialect for MySql {
         let is_utc = |date: &str| {
             format!("COALESCE(CONVERT_TZ('{date}', '+00:00', @@global.time_zone) = '{date}', 0)")
         };
+        // On servers that tell names by case, the views of the schema do not.
+        let is_table = |of: &str| {
+            format!(
+                "{of}.TABLE_SCHEMA = {schema} AND {of}.TABLE_NAME = '{table}' \
+                 AND (@@lower_case_table_names > 0 \
+                 OR CAST({of}.TABLE_NAME AS BINARY) = CAST('{table}' AS BINARY))"
+            )
+        };
         let template = format!(
             "SELECT CAST(c.COLUMN_NAME AS CHAR), LOWER(CAST(c.DATA_TYPE AS CHAR)), \
              CAST(c.DATETIME_PRECISION AS SIGNED), CAST(c.CHARACTER_MAXIMUM_LENGTH AS SIGNED), \
-             CAST(c.COLLATION_NAME AS CHAR), \
-             CAST(EXISTS (SELECT 1 FROM information_schema.STATISTICS s \
-             WHERE s.TABLE_SCHEMA = c.TABLE_SCHEMA AND s.TABLE_NAME = c.TABLE_NAME \
-             AND s.COLUMN_NAME = c.COLUMN_NAME AND s.NON_UNIQUE = 0 AND s.SUB_PART IS NULL \
-             AND NOT EXISTS (SELECT 1 FROM information_schema.STATISTICS o \
-             WHERE o.TABLE_SCHEMA = s.TABLE_SCHEMA AND o.TABLE_NAME = s.TABLE_NAME \
-             AND o.INDEX_NAME = s.INDEX_NAME AND o.SEQ_IN_INDEX > 1)) AS SIGNED), \
+             CAST(c.COLLATION_NAME AS CHAR), CAST(u.alone IS NOT NULL AS SIGNED), \
              CAST(c.IS_NULLABLE = 'NO' AND c.COLUMN_DEFAULT IS NULL \
              AND LOWER(c.EXTRA) NOT LIKE '%auto_increment%' \
              AND LOWER(c.EXTRA) NOT LIKE '%generated%' AS SIGNED), \
              CONCAT(VERSION(), ', sessions start with time_zone ', @@global.time_zone, \
              IF({} AND {}, '', ', {NOT_UTC}')) \
              FROM information_schema.COLUMNS c \
-             WHERE c.TABLE_SCHEMA = {schema} AND c.TABLE_NAME = '{table}' \
-             AND (@@lower_case_table_names > 0 \
-             OR CAST(c.TABLE_NAME AS BINARY) = CAST('{table}' AS BINARY)) \
-             ORDER BY c.ORDINAL_POSITION",
+             LEFT JOIN (SELECT DISTINCT MIN(s.COLUMN_NAME) AS alone \
+             FROM information_schema.STATISTICS s \
+             WHERE {} GROUP BY s.INDEX_NAME \
+             HAVING COUNT(*) = 1 AND MAX(s.NON_UNIQUE) = 0 AND COUNT(s.SUB_PART) = 0) u \
+             ON u.alone = c.COLUMN_NAME WHERE {} ORDER BY c.ORDINAL_POSITION",
             is_utc("2027-01-01 00:00:00"),
             is_utc("2027-07-01 00:00:00"),
+            is_table("s"),
+            is_table("c"),
         );
         Statement::new(Placeholders::Positional, &template, &[])
     }
@@ -188,6 +193,11 @@ impl Dialect for MySql {
         Statement::new(Placeholders::Positional, &template, &[])
     }
 
+    /// The statements round, where a column is coarse: the instant, not the duration.
+    fn unit(&self, _: &Shape) -> i64 {
+        1
+    }
+
     fn longest_lease(&self, options: &Options, shape: &Shape) -> Duration {
         let ends = if has_instants(shape) {
             TIMESTAMP_ENDS
@@ -195,7 +205,9 @@ impl Dialect for MySql {
             DATETIME_ENDS
         };
         let now = options.clock.system_time().duration_since(UNIX_EPOCH);
-        ends.saturating_sub(now.unwrap_or_default())
+        let left = ends.saturating_sub(now.unwrap_or_default());
+        // In whole days, so that what is declared is still true when it is asked for.
+        Duration::from_secs(left.as_secs() / 86_400 * 86_400)
     }
 
     fn warning(&self, options: &Options, shape: &Shape) -> Option<String> {
@@ -295,7 +307,7 @@ impl<'a> Writer<'a> {
         let mut set = format!(
             "{until} = {}, {at} = {}, {by} = :owner",
             self.end("at_most"),
-            up(&self.now(), "", self.shape.locked_at),
+            cut(&self.now(), self.shape.locked_at),
         );
         if self.shape.token {
             set += &format!(
@@ -331,7 +343,7 @@ impl<'a> Writer<'a> {
         let mut values = format!(
             ":name, {}, {}, :owner",
             self.end("at_most"),
-            up(&self.now(), "", self.shape.locked_at),
+            cut(&self.now(), self.shape.locked_at),
         );
         if self.shape.token {
             columns += &format!(", {TOKEN_COLUMN}");
@@ -378,8 +390,12 @@ impl<'a> Writer<'a> {
     fn unlock(&self) -> Statement {
         let Self { until, at, by, .. } = self;
         let now = self.now_down();
-        let kept = up(at, ":at_least", self.shape.lock_until);
-        // The acquisition was rounded up, which must not keep a lock without at-least.
+        // The acquisition was up to a unit later than its column says.
+        let at_least = match self.shape.locked_at.unit() {
+            1 => ":at_least".to_owned(),
+            unit => format!(":at_least + {unit}"),
+        };
+        let kept = up(at, &at_least, self.shape.lock_until);
         let set = format!(
             "{until} = IF(:at_least = 0, {now}, GREATEST({now}, {kept})), {at} = {at}, \
              {by} = :released"
@@ -549,14 +565,11 @@ fn cut(instant: &str, column: TimeColumn) -> String {
     }
 }
 
-/// An instant and a duration in microseconds (or none), rounded up to what the column can hold.
+/// An instant and a duration in microseconds, rounded up to what the column can hold.
 fn up(instant: &str, duration: &str, column: TimeColumn) -> String {
-    let rest = column.unit() - 1;
-    let duration = match (duration, rest) {
-        ("", 0) => return instant.to_owned(),
-        ("", rest) => rest.to_string(),
-        (duration, 0) => duration.to_owned(),
-        (duration, rest) => format!("{duration} + {rest}"),
+    let duration = match column.unit() - 1 {
+        0 => duration.to_owned(),
+        rest => format!("{duration} + {rest}"),
     };
     cut(
         &format!("{instant} + INTERVAL {duration} MICROSECOND"),

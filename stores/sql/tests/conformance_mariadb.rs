@@ -1,0 +1,36 @@
+//! The laws over MariaDB, on a server in UTC and on one that starts its sessions at +05:30.
+
+mod common;
+mod mysql_kit;
+
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use mysql_kit::{MySql, SHEDLOCKS, variants};
+use shedlock_conformance::Harness;
+
+fn main() -> ExitCode {
+    let server = common::server("SHEDLOCK_TEST_MARIADB_URL");
+    let ahead = common::server("SHEDLOCK_TEST_MARIADB_TZ_URL");
+    let names = [
+        "mariadb",
+        "mariadb-as-shedlock-made-it",
+        "mariadb-whole-seconds",
+        "mariadb-datetime",
+        "mariadb-client-time",
+        "mariadb-unprepared",
+        "mariadb-pool-elsewhere",
+        "mariadb-shared-zone",
+    ];
+    let mut all = variants(&names, &server);
+    all.push(MySql::new("mariadb-server-ahead", &ahead).pool_in("SYSTEM"));
+    all.push(
+        MySql::new("mariadb-server-ahead-shared", &ahead)
+            .table(SHEDLOCKS)
+            .shared_with("SYSTEM"),
+    );
+    shedlock_conformance::main(
+        all.into_iter()
+            .map(|variant| Arc::new(variant) as Arc<dyn Harness>),
+    )
+}

@@ -1,0 +1,30 @@
+//! The laws over MySQL, where one can be had.
+
+mod common;
+mod mysql_kit;
+
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use mysql_kit::variants;
+use shedlock_conformance::Harness;
+
+fn main() -> ExitCode {
+    let names = [
+        "mysql",
+        "mysql-as-shedlock-made-it",
+        "mysql-whole-seconds",
+        "mysql-datetime",
+        "mysql-client-time",
+        "mysql-unprepared",
+        "mysql-pool-elsewhere",
+        "mysql-shared-zone",
+    ];
+    let all = common::server_if_any("SHEDLOCK_TEST_MYSQL")
+        .map(|server| variants(&names, &server))
+        .unwrap_or_default();
+    shedlock_conformance::main(
+        all.into_iter()
+            .map(|variant| Arc::new(variant) as Arc<dyn Harness>),
+    )
+}

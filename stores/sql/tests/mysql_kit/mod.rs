@@ -1,0 +1,340 @@
+//! The laws' harness over MySQL and MariaDB: kinds of tables, kinds of sessions.
+
+use std::net::{SocketAddr, ToSocketAddrs as _};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use shedlock_conformance::{BoxError, Harness, JavaRecord, Power, Provider, Space, Work, power};
+use shedlock_core::{BoxFuture, Clock, LockName};
+use shedlock_sql::{MySqlProvider, TimeMode};
+use sqlx::mysql::{MySqlConnectOptions, MySqlPoolOptions};
+use sqlx::{AssertSqlSafe, MySqlPool, Row as _};
+
+use crate::common;
+
+/// As ShedLock's documentation has it.
+pub(crate) const SHEDLOCKS: &str = "CREATE TABLE shedlock(name VARCHAR(64) NOT NULL, \
+    lock_until TIMESTAMP(3) NOT NULL, \
+    locked_at TIMESTAMP(3) NOT NULL DEFAULT CURRENT_TIMESTAMP(3), \
+    locked_by VARCHAR(255) NOT NULL, PRIMARY KEY (name))";
+/// Whole seconds, and the update of `lock_until` behind everybody's back that old servers add.
+pub(crate) const WHOLE_SECONDS: &str = "CREATE TABLE shedlock(name VARCHAR(64) NOT NULL, \
+    lock_until TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP, \
+    locked_at TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP, \
+    locked_by VARCHAR(255) NOT NULL, PRIMARY KEY (name), \
+    shedlock_fencing_token BIGINT NULL, shedlock_slot BIGINT NULL)";
+/// Without a zone, to the microsecond.
+pub(crate) const DATETIMES: &str = "CREATE TABLE shedlock(name VARCHAR(100) NOT NULL, \
+    lock_until DATETIME(6) NOT NULL, locked_at DATETIME(6) NOT NULL, \
+    locked_by VARCHAR(255) NOT NULL, PRIMARY KEY (name), \
+    shedlock_fencing_token BIGINT NULL, shedlock_slot BIGINT NULL)";
+
+/// One kind of table, reached in one way.
+pub(crate) struct MySql {
+    name: &'static str,
+    server: String,
+    ddl: Option<&'static str>,
+    /// What is added to the provider's URL.
+    options: &'static str,
+    /// The zone of Java's sessions.
+    java_zone: &'static str,
+    /// The zone of the sessions of a pool of the user's.
+    pool_zone: &'static str,
+    /// Providers are made over such a pool, not from a URL.
+    pooled: bool,
+}
+
+impl MySql {
+    /// Over the table that `migrate` makes, from a URL, all sessions in UTC.
+    pub(crate) fn new(name: &'static str, server: &str) -> Self {
+        Self {
+            name,
+            server: server.to_owned(),
+            ddl: None,
+            options: "",
+            java_zone: "+00:00",
+            pool_zone: "+00:00",
+            pooled: false,
+        }
+    }
+
+    pub(crate) fn table(mut self, ddl: &'static str) -> Self {
+        self.ddl = Some(ddl);
+        self
+    }
+
+    pub(crate) fn options(mut self, options: &'static str) -> Self {
+        self.options = options;
+        self
+    }
+
+    /// Java's sessions are in this zone, and the provider is told so.
+    pub(crate) fn shared_with(mut self, zone: &'static str) -> Self {
+        self.java_zone = zone;
+        self
+    }
+
+    /// Over a pool of the user's with sessions in this zone.
+    pub(crate) fn pool_in(mut self, zone: &'static str) -> Self {
+        self.pool_zone = zone;
+        self.pooled = true;
+        self
+    }
+
+    fn client_time(&self) -> bool {
+        self.options.contains("time=client")
+    }
+}
+
+/// All kinds that both servers are tested with.
+pub(crate) fn variants(names: &[&'static str; 8], server: &str) -> Vec<MySql> {
+    vec![
+        MySql::new(names[0], server),
+        MySql::new(names[1], server).table(SHEDLOCKS),
+        MySql::new(names[2], server).table(WHOLE_SECONDS),
+        MySql::new(names[3], server).table(DATETIMES),
+        MySql::new(names[4], server).options("time=client"),
+        MySql::new(names[5], server).options("prepared=false"),
+        MySql::new(names[6], server).pool_in("-03:00"),
+        MySql::new(names[7], server)
+            .table(SHEDLOCKS)
+            .shared_with("+05:30"),
+    ]
+}
+
+impl Harness for MySql {
+    fn name(&self) -> &str {
+        self.name
+    }
+
+    fn space(&self) -> BoxFuture<'_, Result<Arc<dyn Space>, BoxError>> {
+        Box::pin(async move {
+            let database = common::unique("space");
+            let server = MySqlPoolOptions::new()
+                .max_connections(1)
+                .connect(&self.server)
+                .await?;
+            // The collation of names is the database's where ShedLock's definition names none; the
+            // kit's names need one that tells all of them apart.
+            let exact = "/*M! COLLATE utf8mb4_nopad_bin */ /*!80017 COLLATE utf8mb4_0900_bin */";
+            let create = format!("CREATE DATABASE {database} CHARACTER SET utf8mb4 {exact}");
+            run(&server, &create).await?;
+            server.close().await;
+            let base = common::with_database(&self.server, &database);
+            let java: MySqlConnectOptions = base.parse()?;
+            let mut url = common::with_option(&base, "ssl-mode", "disabled");
+            if !self.options.is_empty() {
+                url = format!("{url}&{}", self.options);
+            }
+            if self.java_zone != "+00:00" {
+                url = common::with_option(&url, "shared_session_zone", self.java_zone);
+            }
+            let space = Base {
+                java: MySqlPoolOptions::new()
+                    .max_connections(1)
+                    .connect_with(java.timezone(Some(self.java_zone.to_owned())))
+                    .await?,
+                base,
+                url,
+                database,
+                ddl: self.ddl,
+                client_time: self.client_time(),
+                java_zone: self.java_zone,
+                pool_zone: self.pool_zone,
+                pooled: self.pooled,
+            };
+            space.create().await?;
+            Ok(Arc::new(space) as Arc<dyn Space>)
+        })
+    }
+
+    fn open_child<'a>(&'a self, spec: &'a str) -> Power<'a, Provider> {
+        power(connect(spec.to_owned()))
+    }
+}
+
+/// A database with a table.
+struct Base {
+    /// A session as Java has it.
+    java: MySqlPool,
+    base: String,
+    url: String,
+    database: String,
+    ddl: Option<&'static str>,
+    client_time: bool,
+    java_zone: &'static str,
+    pool_zone: &'static str,
+    pooled: bool,
+}
+
+impl Base {
+    async fn create(&self) -> Result<(), BoxError> {
+        if let Some(ddl) = self.ddl {
+            return run(&self.java, ddl).await;
+        }
+        let _ = connect(self.url.clone()).await?.migrate().await?;
+        Ok(())
+    }
+
+    /// A provider over a pool of the user's.
+    async fn over_pool(
+        &self,
+        connections: u32,
+        clock: Option<Arc<dyn Clock>>,
+    ) -> Result<(MySqlPool, Provider), BoxError> {
+        let connect: MySqlConnectOptions = self.base.parse()?;
+        let pool = MySqlPoolOptions::new()
+            .max_connections(connections)
+            .connect_with(connect.timezone(Some(self.pool_zone.to_owned())))
+            .await?;
+        let mut builder = MySqlProvider::builder(pool.clone());
+        if self.client_time {
+            builder = builder.time(TimeMode::client());
+        }
+        if self.java_zone != "+00:00" {
+            builder = builder.shared_session_zone(self.java_zone);
+        }
+        if let Some(clock) = clock {
+            builder = builder.clock(clock);
+        }
+        Ok((pool, Arc::new(builder.build()?) as Provider))
+    }
+}
+
+impl Space for Base {
+    fn provider(&self) -> BoxFuture<'_, Result<Provider, BoxError>> {
+        Box::pin(async {
+            if self.pooled {
+                return Ok(self.over_pool(4, None).await?.1);
+            }
+            connect(self.url.clone()).await
+        })
+    }
+
+    fn close(&self) -> BoxFuture<'_, Result<(), BoxError>> {
+        Box::pin(async {
+            run(&self.java, &format!("DROP DATABASE {}", self.database)).await?;
+            self.java.close().await;
+            Ok(())
+        })
+    }
+
+    fn delete_record<'a>(&'a self, name: &'a LockName) -> Power<'a, ()> {
+        power(async {
+            sqlx::query("DELETE FROM shedlock WHERE name = ?")
+                .bind(name.as_str())
+                .execute(&self.java)
+                .await?;
+            Ok(())
+        })
+    }
+
+    fn drop_container(&self) -> Power<'_, ()> {
+        power(run(&self.java, "DROP TABLE IF EXISTS shedlock"))
+    }
+
+    fn restore_container(&self) -> Power<'_, ()> {
+        power(self.create())
+    }
+
+    /// The wall clock of UTC, which Java's session takes for its own.
+    fn write_as_shedlock<'a>(
+        &'a self,
+        name: &'a LockName,
+        record: &'a JavaRecord,
+    ) -> Power<'a, ()> {
+        power(async {
+            let wall = "TIMESTAMP'1970-01-01 00:00:00' + INTERVAL ? MICROSECOND";
+            let text = format!(
+                "INSERT INTO shedlock (name, lock_until, locked_at, locked_by) \
+                 VALUES (?, {wall}, {wall}, ?) ON DUPLICATE KEY UPDATE \
+                 lock_until = VALUES(lock_until), locked_at = VALUES(locked_at), \
+                 locked_by = VALUES(locked_by)"
+            );
+            sqlx::query(AssertSqlSafe(text))
+                .bind(name.as_str())
+                .bind(micros(record.lock_until)?)
+                .bind(micros(record.locked_at)?)
+                .bind(&record.locked_by)
+                .execute(&self.java)
+                .await?;
+            Ok(())
+        })
+    }
+
+    fn read_as_shedlock<'a>(&'a self, name: &'a LockName) -> Power<'a, Option<JavaRecord>> {
+        power(async {
+            let row = sqlx::query(
+                "SELECT locked_by, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', locked_at), \
+                 TIMESTAMPDIFF(MICROSECOND, '1970-01-01', lock_until) \
+                 FROM shedlock WHERE name = ?",
+            )
+            .bind(name.as_str())
+            .fetch_optional(&self.java)
+            .await?;
+            row.map(|row| {
+                Ok(JavaRecord {
+                    locked_by: row.try_get(0)?,
+                    locked_at: instant(row.try_get(1)?),
+                    lock_until: instant(row.try_get(2)?),
+                })
+            })
+            .transpose()
+        })
+    }
+
+    fn provider_with_clock(&self, clock: Arc<dyn Clock>) -> Power<'_, Provider> {
+        power(async { Ok(self.over_pool(2, Some(clock)).await?.1) })
+    }
+
+    fn store_addr(&self) -> Option<SocketAddr> {
+        let url = url::Url::parse(&self.url).ok()?;
+        let host = (url.host_str()?, url.port().unwrap_or(3306));
+        host.to_socket_addrs().ok()?.next()
+    }
+
+    fn provider_via(&self, addr: SocketAddr) -> Power<'_, Provider> {
+        power(async move {
+            let mut url = url::Url::parse(&self.url)?;
+            url.set_host(Some(&addr.ip().to_string()))?;
+            url.set_port(Some(addr.port()))
+                .map_err(|()| "the server's URL takes no port")?;
+            connect(url.into()).await
+        })
+    }
+
+    fn child_spec(&self) -> Option<String> {
+        Some(self.url.clone())
+    }
+
+    fn inside_rolled_back_transaction(&self, work: Work) -> Power<'_, ()> {
+        power(async {
+            let (pool, provider) = self.over_pool(2, None).await?;
+            let transaction = pool.begin().await?;
+            work(provider).await;
+            transaction.rollback().await?;
+            Ok(())
+        })
+    }
+}
+
+async fn connect(url: String) -> Result<Provider, BoxError> {
+    Ok(Arc::new(MySqlProvider::connect(&url).await?))
+}
+
+async fn run(pool: &MySqlPool, text: &str) -> Result<(), BoxError> {
+    sqlx::raw_sql(AssertSqlSafe(text.to_owned()))
+        .execute(pool)
+        .await?;
+    Ok(())
+}
+
+fn micros(instant: SystemTime) -> Result<i64, BoxError> {
+    Ok(i64::try_from(
+        instant.duration_since(UNIX_EPOCH)?.as_micros(),
+    )?)
+}
+
+fn instant(micros: i64) -> SystemTime {
+    UNIX_EPOCH + Duration::from_micros(micros.unsigned_abs())
+}
