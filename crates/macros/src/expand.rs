@@ -150,7 +150,7 @@ impl<'a> Parts<'a> {
     /// Turns what became of the call into what the function returns.
     fn answer(&self, returned: &Type, ended: &TokenStream) -> TokenStream {
         let from_ended = self.returns("from_ended", returned);
-        let span = returned.span();
+        let span = span_for_complaints(returned);
         let variable = Ident::new("__shedlock_ended", span);
         let answer = quote_spanned!(span=> #from_ended(#variable));
         quote!(let #variable = #ended; #answer)
@@ -167,8 +167,17 @@ impl<'a> Parts<'a> {
     /// is to point at the type.
     fn returns(&self, part: &str, returned: &Type) -> TokenStream {
         let facade = &self.facade;
-        let span = returned.span();
+        let span = span_for_complaints(returned);
         let part = Ident::new(part, span);
         quote_spanned!(span=> <#returned as #facade::__private::Return>::#part)
+    }
+}
+
+/// The type's own span, so that the compiler points there. About `()` it has nothing to complain of,
+/// and code that looks like the user's would only make it suggest a semicolon.
+fn span_for_complaints(returned: &Type) -> Span {
+    match returned {
+        Type::Tuple(unit) if unit.elems.is_empty() => Span::mixed_site(),
+        _ => returned.span(),
     }
 }
