@@ -8,7 +8,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use shedlock::{
-    Error, ErrorKind, Executor, LockProvider, LockState, Outcome, SkipReason, scheduler_lock,
+    Error, ErrorKind, Executor, LockProvider, LockState, LostReason, Outcome, SkipReason,
+    scheduler_lock,
 };
 use support::{Heard, Log, Store, broken};
 
@@ -421,4 +422,48 @@ async fn a_provider_by_value_will_do() {
     let store = Store::new();
     assert!(on_a_provider(store.provider.clone()).await.is_executed());
     assert_eq!(store.names().await, ["provider"]);
+}
+
+/// Six leases long.
+async fn run_long(store: &Store) {
+    for _ in 0..18 {
+        store.clock.advance(Duration::from_secs(20));
+        for _ in 0..20 {
+            tokio::task::yield_now().await;
+        }
+    }
+}
+
+#[scheduler_lock(name = "long", lock_at_most_for = "1m", keep_alive, provider = &store.executor)]
+async fn kept_alive(store: &Store) -> Outcome<&'static str> {
+    run_long(store).await;
+    "done"
+}
+
+#[scheduler_lock(
+    name = "long",
+    lock_at_most_for = "1m",
+    keep_alive = alive,
+    max_run_time = "3m",
+    provider = &store.executor
+)]
+async fn bounded(store: &Store, alive: bool) -> Outcome<()> {
+    run_long(store).await;
+}
+
+#[tokio::test]
+async fn keep_alive_outlasts_the_lease_up_to_the_longest_run() {
+    let store = Store::new();
+    let outcome = kept_alive(&store).await;
+    assert!(outcome.is_executed(), "{outcome:?}");
+    assert_eq!(outcome.value(), Some("done"));
+    for (alive, expected) in [
+        (true, LostReason::RanTooLong),
+        (false, LostReason::DeadlinePassed),
+    ] {
+        match bounded(&store, alive).await {
+            Outcome::Lost { reason, .. } => assert_eq!(reason, expected),
+            other => panic!("{other:?} with keep_alive = {alive}"),
+        }
+    }
 }
