@@ -1,0 +1,101 @@
+//! What a handle asks of the driver.
+
+use std::time::Duration;
+
+use shedlock_core::{Error, ErrorKind};
+use tokio::sync::oneshot;
+
+use super::entry::Plan;
+use super::timers::JobId;
+use super::{Driver, name_of};
+use crate::{JobStatus, MissedReason, ShutdownReport, TickEnd};
+
+/// A reply whose asker has gone is nobody's loss: what was asked for is done all the same.
+type Reply<T> = oneshot::Sender<T>;
+
+pub(crate) enum Command {
+    Pause {
+        job: String,
+        reply: Reply<Result<(), Error>>,
+    },
+    Resume {
+        job: String,
+        reply: Reply<Result<(), Error>>,
+    },
+    RunNow {
+        job: String,
+        reply: Reply<Result<(), Error>>,
+    },
+    Jobs {
+        reply: Reply<Vec<JobStatus>>,
+    },
+    Shutdown {
+        grace: Duration,
+        reply: Reply<ShutdownReport>,
+    },
+}
+
+impl Driver {
+    pub(super) fn obey(&mut self, command: Command) {
+        match command {
+            Command::Pause { job, reply } => {
+                let _ = reply.send(self.with_job(&job, Self::pause));
+            }
+            Command::Resume { job, reply } => {
+                let _ = reply.send(self.with_job(&job, Self::resume));
+            }
+            Command::RunNow { job, reply } => {
+                let _ = reply.send(self.with_job(&job, Self::run_now));
+            }
+            Command::Jobs { reply } => {
+                let _ = reply.send(self.entries.iter().map(super::Entry::status).collect());
+            }
+            // The loop takes it before it comes here.
+            Command::Shutdown { reply, .. } => drop(reply),
+        }
+    }
+
+    fn with_job(&mut self, name: &str, act: impl FnOnce(&mut Self, JobId)) -> Result<(), Error> {
+        let entries = &self.entries;
+        let found = self
+            .by_name
+            .binary_search_by(|id| name_of(entries, *id).cmp(name));
+        let Ok(index) = found else {
+            let unknown = "this scheduler has no job of this name";
+            return Err(Error::new(ErrorKind::InvalidInput, unknown).with_lock(name));
+        };
+        let id = self.by_name[index];
+        act(self, id);
+        Ok(())
+    }
+
+    fn pause(&mut self, id: JobId) {
+        let shared = self.shared.clone();
+        let entry = self.entry(id);
+        entry.paused = true;
+        entry.plan = Plan::Nothing;
+        entry.give_up(MissedReason::Paused);
+        let job = entry.job.clone();
+        if let Some(pending) = entry
+            .active
+            .as_mut()
+            .and_then(|active| active.pending.take())
+        {
+            let paused = TickEnd::Missed(MissedReason::Paused);
+            shared.tell(&job, &pending, &paused);
+        }
+    }
+
+    fn resume(&mut self, id: JobId) {
+        let now = self.shared.clock.system_time();
+        let entry = self.entry(id);
+        if !std::mem::take(&mut entry.paused) {
+            return;
+        }
+        if entry.job.schedule.delay().is_none() {
+            self.plan_slot(id, now);
+        } else if entry.active.is_none() {
+            self.plan_delay(id);
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! The way out.
+
+use std::time::Duration;
+
+use shedlock_core::Moment;
+use tokio::sync::oneshot;
+
+use super::due::Phase;
+use super::{Command, Driver, Plan};
+use crate::{MissedReason, ShutdownReport, StoppedRun, TickEnd};
+
+/// How long a store may take to let go of the locks of runs that were cut.
+const RELEASE_TIME: Duration = Duration::from_secs(10);
+
+impl Driver {
+    /// Fires no more; waits for what runs, then cuts it.
+    pub(super) async fn drain(mut self, grace: Duration, reply: oneshot::Sender<ShutdownReport>) {
+        tracing::info!(runs = self.runs.len(), grace = ?grace, "shutting down");
+        self.stop_firing();
+        let mut replies = vec![reply];
+        let mut report = ShutdownReport::default();
+
+        let mut deadline = self.shared.clock.now() + grace;
+        self.wait_until(&mut deadline, &mut replies, &mut report)
+            .await;
+        for entry in &self.entries {
+            if let Some(active) = &entry.active {
+                let job = entry.job.name();
+                tracing::warn!(job, "the grace time is over: stopping the run");
+                active.phase.send_replace(Phase::Cut);
+            }
+        }
+        let mut deadline = self.shared.clock.now() + RELEASE_TIME;
+        self.wait_until(&mut deadline, &mut replies, &mut report)
+            .await;
+        self.runs.abort_all();
+        while let Some(ended) = self.runs.join_next_with_id().await {
+            self.note(ended, &mut report);
+        }
+
+        tracing::info!(
+            finished = report.finished.len(),
+            cut = report.cut.len(),
+            "shut down"
+        );
+        // Set before anybody is answered: who asks later gets the same.
+        let report = self.report.get_or_init(|| report);
+        for reply in replies {
+            let _ = reply.send(report.clone());
+        }
+    }
+
+    fn stop_firing(&mut self) {
+        self.timers.clear();
+        self.questions.stop();
+        let shared = self.shared.clone();
+        for entry in &mut self.entries {
+            entry.plan = Plan::Nothing;
+            entry.give_up(MissedReason::Shutdown);
+            let job = entry.job.clone();
+            if let Some(pending) = entry
+                .active
+                .as_mut()
+                .and_then(|active| active.pending.take())
+            {
+                let missed = TickEnd::Missed(MissedReason::Shutdown);
+                shared.tell(&job, &pending, &missed);
+            }
+        }
+    }
+
+    /// Until no run is left, or the deadline, which another shutdown may draw nearer.
+    async fn wait_until(
+        &mut self,
+        deadline: &mut Moment,
+        replies: &mut Vec<oneshot::Sender<ShutdownReport>>,
+        report: &mut ShutdownReport,
+    ) {
+        let mut has_handles = true;
+        while !self.runs.is_empty() && self.shared.clock.now() < *deadline {
+            tokio::select! {
+                biased;
+                command = self.commands.recv(), if has_handles => match command {
+                    Some(Command::Shutdown { grace, reply }) => {
+                        replies.push(reply);
+                        *deadline = (*deadline).min(self.shared.clock.now() + grace);
+                    }
+                    // Their replies are dropped, which their askers see.
+                    Some(_) => {}
+                    None => has_handles = false,
+                },
+                Some(ended) = self.runs.join_next_with_id() => self.note(ended, report),
+                () = self.shared.clock.sleep_until(*deadline) => {}
+            }
+        }
+    }
+
+    fn note(
+        &mut self,
+        ended: Result<(tokio::task::Id, TickEnd), tokio::task::JoinError>,
+        report: &mut ShutdownReport,
+    ) {
+        let Some((id, active, end)) = self.conclude(ended) else {
+            return;
+        };
+        let unlocked = match &end {
+            TickEnd::Ran { unlock_error, .. } => unlock_error.is_none(),
+            TickEnd::Cut { unlocked } => *unlocked,
+            TickEnd::Panicked => true,
+            _ => false,
+        };
+        let stopped = StoppedRun {
+            job: self.entry(id).job.name().to_owned(),
+            slot: active.due.slot,
+            trigger: active.due.trigger,
+            unlocked,
+        };
+        if matches!(end, TickEnd::Cut { .. }) {
+            report.cut.push(stopped);
+        } else if end.has_started() {
+            report.finished.push(stopped);
+        }
+    }
+}

@@ -1,0 +1,46 @@
+//! A tick that has come.
+
+use std::time::SystemTime;
+
+use shedlock_core::Slot;
+
+use crate::{MissedReason, Trigger};
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Due {
+    pub(super) slot: Option<Slot>,
+    pub(super) scheduled_at: SystemTime,
+    pub(super) trigger: Trigger,
+}
+
+impl Due {
+    pub(super) fn of_slot(slot: Slot, trigger: Trigger) -> Self {
+        Self {
+            slot: Some(slot),
+            scheduled_at: slot.instant(),
+            trigger,
+        }
+    }
+
+    pub(super) fn without_slot(scheduled_at: SystemTime, trigger: Trigger) -> Self {
+        Self {
+            slot: None,
+            scheduled_at,
+            trigger,
+        }
+    }
+
+    pub(super) fn is_asked_for(&self) -> bool {
+        matches!(self.trigger, Trigger::Start | Trigger::Now)
+    }
+}
+
+/// What a tick that is being tried, or run, has to hear.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Phase {
+    Go,
+    /// If it still waits for its lock, it ends.
+    GiveUp(MissedReason),
+    /// It ends, wherever it is.
+    Cut,
+}

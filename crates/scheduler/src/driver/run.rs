@@ -1,0 +1,190 @@
+//! One tick from its first attempt to its end.
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use shedlock_core::{
+    Error, ErrorKind, LockConfig, Outcome, Release, Skip, SkipReason, Slot, current_lock,
+};
+use tokio::sync::watch;
+
+use super::Shared;
+use super::due::{Due, Phase};
+use crate::job::BoxError;
+use crate::{Job, JobRun, MissedReason, TickEnd};
+
+/// Between attempts of one tick: from the first to the longest pause, and never more than this share
+/// of the time between two slots.
+const FIRST_PAUSE: Duration = Duration::from_millis(50);
+const LONGEST_PAUSE: Duration = Duration::from_secs(10);
+const PAUSES_PER_PERIOD: u32 = 20;
+
+/// Tries until the lock is won, the slot is taken, the tick is too late, or it is told to give up.
+pub(super) async fn run(
+    shared: Arc<Shared>,
+    job: Arc<Job>,
+    due: Due,
+    mut phase: watch::Receiver<Phase>,
+) -> TickEnd {
+    let config = match due.slot {
+        Some(slot) => job.config.clone().slot(slot),
+        None => job.config.clone(),
+    };
+    let longest_pause = longest_pause(&job, due.slot);
+    let mut pause = FIRST_PAUSE.min(longest_pause);
+    loop {
+        let unsuccessful = match attempt(&shared, &job, &config, &due, &phase).await {
+            Attempted::End(end) => return end,
+            Attempted::NotYet(end) => end,
+        };
+        tracing::debug!(job = job.name(), "{unsuccessful}; to be tried again");
+        let clock = &shared.clock;
+        let wake = clock.now() + pause.min(time_until_free(&unsuccessful, clock.system_time()));
+        tokio::select! {
+            biased;
+            told = told_to_end(&mut phase) => return told,
+            () = clock.sleep_until(wake) => {}
+        }
+        if !shared.allows(&job, &due) {
+            return unsuccessful;
+        }
+        pause = (pause * 2).min(longest_pause);
+    }
+}
+
+fn longest_pause(job: &Job, slot: Option<Slot>) -> Duration {
+    let to_next = slot.and_then(|slot| {
+        let next = job.schedule.next_after(slot.instant())?;
+        next.instant().duration_since(slot.instant()).ok()
+    });
+    to_next.map_or(LONGEST_PAUSE, |to_next| {
+        LONGEST_PAUSE.min(to_next / PAUSES_PER_PERIOD)
+    })
+}
+
+/// How long the lock stays taken at most, as far as it is known; no clock is trusted to the end.
+fn time_until_free(unsuccessful: &TickEnd, now: SystemTime) -> Duration {
+    match unsuccessful {
+        TickEnd::Busy(Skip {
+            until: Some(until), ..
+        }) => until
+            .duration_since(now)
+            .unwrap_or_default()
+            .max(FIRST_PAUSE),
+        _ => Duration::MAX,
+    }
+}
+
+async fn told_to_end(phase: &mut watch::Receiver<Phase>) -> TickEnd {
+    let told = phase.wait_for(|phase| *phase != Phase::Go).await;
+    let told = told.map(|phase| *phase);
+    match told {
+        Ok(Phase::GiveUp(reason)) => TickEnd::Missed(reason),
+        Ok(Phase::Go | Phase::Cut) => TickEnd::Missed(MissedReason::Shutdown),
+        // The driver is gone, and this task with it in a moment.
+        Err(_) => std::future::pending().await,
+    }
+}
+
+enum Attempted {
+    End(TickEnd),
+    NotYet(TickEnd),
+}
+
+async fn attempt(
+    shared: &Shared,
+    job: &Job,
+    config: &LockConfig,
+    due: &Due,
+    phase: &watch::Receiver<Phase>,
+) -> Attempted {
+    let body = body(shared, job, due, phase.clone());
+    Attempted::End(match shared.executor.execute(config, body).await {
+        Ok(Outcome::Executed { value, release, .. }) => ran(value, release),
+        Ok(Outcome::Lost { value, reason, .. }) => TickEnd::Lost {
+            reason,
+            result: value.and_then(Body::result),
+        },
+        Ok(Outcome::Skipped(skip)) if is_taken(&skip, due.slot) => TickEnd::Taken,
+        Ok(Outcome::Skipped(skip)) if due.slot.is_some() => {
+            return Attempted::NotYet(TickEnd::Busy(skip));
+        }
+        Ok(Outcome::Skipped(skip)) => TickEnd::Busy(skip),
+        Err(error) if due.slot.is_some() && may_pass(&error) => {
+            return Attempted::NotYet(TickEnd::Failed(error));
+        }
+        Err(error) => TickEnd::Failed(error),
+        Ok(_) => TickEnd::Failed(Error::new(
+            ErrorKind::Internal,
+            "the executor ended in a way that this scheduler does not know",
+        )),
+    })
+}
+
+fn is_taken(skip: &Skip, slot: Option<Slot>) -> bool {
+    skip.reason == SkipReason::SlotTaken || (slot.is_some() && skip.last_slot >= slot)
+}
+
+/// A clock ahead of the store's comes right by waiting, or another replica takes the slot.
+fn may_pass(error: &Error) -> bool {
+    error.is_retryable() || error.kind() == ErrorKind::SlotAhead
+}
+
+/// How the task itself ended, inside its lock.
+enum Body {
+    Ended {
+        lateness: Duration,
+        result: Result<(), BoxError>,
+    },
+    Cut,
+}
+
+impl Body {
+    fn result(self) -> Option<Result<(), BoxError>> {
+        match self {
+            Self::Ended { result, .. } => Some(result),
+            Self::Cut => None,
+        }
+    }
+}
+
+/// The task, which a shutdown can cut from inside the lock: so the lock is given back in the open,
+/// and the shutdown can wait for it.
+async fn body(shared: &Shared, job: &Job, due: &Due, mut phase: watch::Receiver<Phase>) -> Body {
+    let started_at: SystemTime = shared.clock.system_time();
+    let run = JobRun {
+        job: job.name().to_owned(),
+        slot: due.slot,
+        scheduled_at: due.scheduled_at,
+        started_at,
+        trigger: due.trigger,
+        fencing_token: current_lock().and_then(|lock| lock.fencing_token()),
+    };
+    let lateness = run.lateness();
+    let cut = async {
+        if phase.wait_for(|phase| *phase == Phase::Cut).await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    };
+    tokio::select! {
+        biased;
+        () = cut => Body::Cut,
+        result = async { (job.task)(run).await } => Body::Ended { lateness, result },
+    }
+}
+
+fn ran(body: Body, release: Release) -> TickEnd {
+    match (body, release) {
+        (Body::Cut, release) => TickEnd::Cut {
+            unlocked: matches!(release, Release::Released | Release::Reentrant),
+        },
+        (Body::Ended { lateness, result }, release) => TickEnd::Ran {
+            lateness,
+            result,
+            unlock_error: match release {
+                Release::Failed(error) => Some(error),
+                _ => None,
+            },
+        },
+    }
+}

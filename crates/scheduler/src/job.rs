@@ -1,0 +1,165 @@
+//! A task with its schedule and its lock.
+
+use std::error::Error as StdError;
+use std::fmt;
+use std::future::Future;
+use std::time::Duration;
+
+use shedlock_core::{BoxFuture, Error, ErrorKind, LockConfig, LockDuration};
+
+use crate::{JobRun, LatePolicy, Overlap, Schedule};
+
+type Task = Box<dyn Fn(JobRun) -> BoxFuture<'static, Result<(), BoxError>> + Send + Sync + 'static>;
+pub(crate) type BoxError = Box<dyn StdError + Send + Sync>;
+
+/// A task with its schedule and its lock. The lock's name is the job's name.
+///
+/// ```
+/// use shedlock_core::LockConfig;
+/// use shedlock_scheduler::{Job, LatePolicy, Overlap, Schedule};
+/// use std::time::Duration;
+/// let job = Job::new(
+///     LockConfig::new("invoices").lock_at_most_for("30m"),
+///     Schedule::cron_in("0 2 * * *", "Europe/Berlin")?,
+///     |run| async move {
+///         println!("invoices of {:?} under token {:?}", run.slot(), run.fencing_token());
+///         std::fs::read("template")?;
+///         Ok::<_, std::io::Error>(())
+///     },
+/// )
+/// .jitter("30s")
+/// .late(LatePolicy::Within(Duration::from_secs(4 * 3_600)))
+/// .overlap(Overlap::Skip);
+/// # Ok::<(), shedlock_core::Error>(())
+/// ```
+#[must_use]
+pub struct Job {
+    pub(crate) config: LockConfig,
+    pub(crate) schedule: Schedule,
+    pub(crate) task: Task,
+    jitter: Option<LockDuration>,
+    initial_delay: Option<LockDuration>,
+    pub(crate) run_at_start: bool,
+    pub(crate) late: LatePolicy,
+    pub(crate) overlap: Overlap,
+}
+
+impl Job {
+    /// A job that runs by its schedule, late if need be, one run at a time.
+    ///
+    /// The slot is set on the lock for each run. The task's future is dropped when its lease is
+    /// lost or a shutdown's grace is over; what it returns as an error is logged and told to the
+    /// [`Observer`](crate::Observer), and the slot stays used.
+    pub fn new<F, E>(
+        config: LockConfig,
+        schedule: Schedule,
+        task: impl Fn(JobRun) -> F + Send + Sync + 'static,
+    ) -> Self
+    where
+        F: Future<Output = Result<(), E>> + Send + 'static,
+        E: Into<BoxError>,
+    {
+        Self {
+            config,
+            schedule,
+            task: Box::new(move |run| {
+                let future = task(run);
+                Box::pin(async move { future.await.map_err(Into::into) })
+            }),
+            jitter: None,
+            initial_delay: None,
+            run_at_start: false,
+            late: LatePolicy::default(),
+            overlap: Overlap::default(),
+        }
+    }
+
+    /// Starts each run up to this much after its slot, by chance, so that many jobs do not start at
+    /// once. The slot stays the same. Shorter than the time between two slots.
+    pub fn jitter(mut self, up_to: impl Into<LockDuration>) -> Self {
+        self.jitter = Some(up_to.into());
+        self
+    }
+
+    /// Leaves the job alone for this long after the scheduler has started; slots that pass
+    /// meanwhile are looked for afterwards as any that were missed. For a fixed delay it comes in
+    /// place of the first delay.
+    pub fn initial_delay(mut self, delay: impl Into<LockDuration>) -> Self {
+        self.initial_delay = Some(delay.into());
+        self
+    }
+
+    /// Runs the job when the scheduler starts (after the initial delay), besides its schedule.
+    ///
+    /// Where there are slots, this run takes the newest one that is due, if nobody has: so replicas
+    /// that start one after the other run the job once, not each.
+    pub fn run_at_start(mut self) -> Self {
+        self.run_at_start = true;
+        self
+    }
+
+    /// What happens to ticks that come late; [`LatePolicy::Once`] unless set.
+    pub fn late(mut self, policy: LatePolicy) -> Self {
+        self.late = policy;
+        self
+    }
+
+    /// What happens to a tick while a run is going on here; [`Overlap::Queue`] unless set.
+    pub fn overlap(mut self, overlap: Overlap) -> Self {
+        self.overlap = overlap;
+        self
+    }
+
+    /// The job's name, which is its lock's.
+    pub fn name(&self) -> &str {
+        self.config.name()
+    }
+
+    /// The jitter of a job that was validated.
+    pub(crate) fn jitter_or_zero(&self) -> Duration {
+        let jitter = self.jitter.as_ref().map(LockDuration::get);
+        jitter.and_then(Result::ok).unwrap_or_default()
+    }
+
+    /// The initial delay of a job that was validated.
+    pub(crate) fn first_delay(&self) -> Option<Duration> {
+        self.initial_delay.as_ref()?.get().ok()
+    }
+
+    /// # Errors
+    /// `InvalidInput`, with the job's name.
+    pub(crate) fn validate(&self) -> Result<(), Error> {
+        self.check()
+            .map_err(|error| error.with_lock(self.name().to_owned()))
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        self.config.validate()?;
+        for duration in [&self.jitter, &self.initial_delay].into_iter().flatten() {
+            duration.get()?;
+        }
+        let jitter = self.jitter_or_zero();
+        if self
+            .schedule
+            .period()
+            .is_some_and(|period| jitter >= period)
+        {
+            return Err(Error::new(
+                ErrorKind::InvalidInput,
+                format!("the jitter ({jitter:?}) reaches the next slot: make it shorter"),
+            ));
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Job {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Job")
+            .field("name", &self.name())
+            .field("schedule", &self.schedule)
+            .field("late", &self.late)
+            .field("overlap", &self.overlap)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,45 @@
+//! What happens to ticks that come late.
+
+use std::time::Duration;
+
+use shedlock_core::Slot;
+
+/// What happens to a tick that cannot start on time: because the machine slept, because an older
+/// run still holds the lock, because the store was away, or because all replicas were down.
+///
+/// What was missed while all replicas were down is found from the last slot in the store. A job that
+/// has never run anywhere has missed nothing.
+///
+/// Whatever the policy, the newest slot that is due puts an end to the older ones: a job never runs
+/// more than once to make up for several ticks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum LatePolicy {
+    /// It runs however late, until the next tick is due: once for all that was missed.
+    #[default]
+    Once,
+    /// It runs if that is not later than this after its slot (and the job's jitter).
+    Within(Duration),
+    /// It does not run: more than [`LatePolicy::ON_TIME`] after its slot it is given up.
+    Skip,
+}
+
+impl LatePolicy {
+    /// How late still counts as on time.
+    pub const ON_TIME: Duration = Duration::from_secs(10);
+
+    fn limit(self) -> Option<Duration> {
+        match self {
+            Self::Once => None,
+            Self::Within(limit) => Some(limit),
+            Self::Skip => Some(Self::ON_TIME),
+        }
+    }
+
+    /// True where a run of this slot may still start when it is `now`.
+    pub(crate) fn allows(self, slot: Slot, now: std::time::SystemTime, jitter: Duration) -> bool {
+        let late = now.duration_since(slot.instant()).unwrap_or_default();
+        self.limit()
+            .is_none_or(|limit| late <= limit.saturating_add(jitter))
+    }
+}

@@ -1,0 +1,79 @@
+//! Triggers, slots and shutdown: runs scheduled tasks once, on however many replicas.
+//!
+//! # Slots
+//!
+//! A [`Schedule`] names instants: 00:00:00, 00:10:00, 00:20:00. Each of them is a *slot*, and every
+//! replica computes the same ones, however late its timers are. A job's run asks for its lock and
+//! its slot in one step; the store lets one replica have it. So a task runs once per tick, with no
+//! guess at how late a replica may be, and a late start does not swallow the next tick.
+//!
+//! Exactly: never two runs of one slot, always. At least one wherever lateness + difference between
+//! clocks + run time stay below the period, and the replica that took the slot lives.
+//!
+//! Other schedulers get slots from the same computation: [`Schedule::slot_at`].
+//!
+//! # A scheduler
+//!
+//! ```
+//! use shedlock_core::{Executor, LockConfig, MemoryProvider};
+//! use shedlock_scheduler::{Job, Schedule, Scheduler};
+//! use std::convert::Infallible;
+//! use std::sync::Arc;
+//! use std::time::Duration;
+//! # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
+//! let executor = Executor::new(Arc::new(MemoryProvider::new()));
+//! let handle = Scheduler::new(executor)
+//!     .job(Job::new(
+//!         LockConfig::new("mail").lock_at_most_for("10m"),
+//!         Schedule::cron_in("0 */10 * * * *", "Asia/Seoul")?,
+//!         |run| async move {
+//!             println!("mails of {:?}, {:?} late", run.slot(), run.lateness());
+//!             Ok::<_, Infallible>(())
+//!         },
+//!     ))
+//!     .start()?;
+//! // Until SIGTERM or ctrl-c: shedlock_scheduler::shutdown_signal().await?;
+//! let report = handle.shutdown(Duration::from_secs(25)).await?;
+//! assert!(report.cut.is_empty());
+//! # Ok::<(), shedlock_core::Error>(()) }).unwrap();
+//! ```
+//!
+//! # What wakes it
+//!
+//! One task holds all jobs in a heap and sleeps until the next one is due. Jobs are due by the
+//! calendar, and a timer cannot know when somebody sets the clock or suspends the machine: so that
+//! one task, not each job, also looks at the clock once a second while it waits
+//! ([`Scheduler::with_clock_check`]).
+//!
+//! # What is not here
+//!
+//! - A slot is used up when it is taken: at most once. If the replica that took it dies, nobody else
+//!   runs it. Jobs that must not be lost, whose slot is done only when their run succeeded, are not
+//!   there yet.
+//! - There is no attribute for schedules; jobs are built with [`Job`].
+//! - The command `shedlock run` takes no schedule.
+
+mod driver;
+mod handle;
+mod job;
+mod job_run;
+mod late;
+mod overlap;
+mod report;
+mod schedule;
+mod scheduler;
+mod signal;
+mod status;
+mod tick;
+
+pub use handle::Handle;
+pub use job::Job;
+pub use job_run::{JobRun, Trigger};
+pub use late::LatePolicy;
+pub use overlap::Overlap;
+pub use report::{ShutdownReport, StoppedRun};
+pub use schedule::Schedule;
+pub use scheduler::Scheduler;
+pub use signal::shutdown_signal;
+pub use status::JobStatus;
+pub use tick::{MissedReason, Observer, Tick, TickEnd};

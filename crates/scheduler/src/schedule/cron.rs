@@ -1,0 +1,117 @@
+//! Cron: from local times to instants, across changes of the clock.
+
+use std::fmt;
+
+use croner::parser::{CronParser, Year};
+use shedlock_core::{Error, ErrorKind};
+
+use super::fields::Fields;
+use super::zone::{Stretch, Zone};
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Cron {
+    expression: Box<str>,
+    fields: Fields,
+    /// Vixie's wildcard jobs: they follow the clock, where others follow the times of day.
+    runs_through: bool,
+    zone: Zone,
+}
+
+const MICROS: i64 = 1_000_000;
+
+impl Cron {
+    pub(super) fn parse(expression: &str, zone: &str) -> Result<Self, Error> {
+        Self::parse_in(expression, Zone::get(zone)?)
+    }
+
+    fn parse_in(expression: &str, zone: Zone) -> Result<Self, Error> {
+        let parser = CronParser::builder().year(Year::Disallowed).build();
+        let parsed = parser.parse(expression).map_err(|error| {
+            let message = format!(
+                "cannot read {expression:?} as a cron expression: write five fields (minute, hour, \
+                 day of month, month, day of week), or six with seconds first"
+            );
+            Error::new(ErrorKind::InvalidInput, message).with_source(error)
+        })?;
+        let fields = Fields::of(&parsed);
+        if !fields.ever_fit() {
+            let message = format!("the cron expression {expression:?} never fires: no date fits");
+            return Err(Error::new(ErrorKind::InvalidInput, message));
+        }
+        Ok(Self {
+            expression: expression.into(),
+            fields,
+            runs_through: runs_through(parsed.pattern.as_str()),
+            zone,
+        })
+    }
+
+    /// The first slot after this instant; microseconds since 1970, both.
+    pub(super) fn first_after(&self, now: i64) -> Option<i64> {
+        let second = now.div_euclid(MICROS);
+        let mut stretch = self.zone.stretch(second)?;
+        let mut from = (second + 1 + stretch.offset).max(self.begin(&stretch));
+        loop {
+            let local = self.fields.first_from(from)?;
+            if local < stretch.end.saturating_add(stretch.offset) {
+                return instant(&stretch, local);
+            }
+            stretch = self.zone.stretch(stretch.end)?;
+            from = self.begin(&stretch);
+        }
+    }
+
+    /// The newest slot at or before this instant.
+    pub(super) fn newest_at(&self, now: i64) -> Option<i64> {
+        let second = now.div_euclid(MICROS);
+        let mut stretch = self.zone.stretch(second)?;
+        let mut until = second + stretch.offset;
+        loop {
+            let local = self.fields.last_until(until)?;
+            if local >= self.begin(&stretch) {
+                return instant(&stretch, local);
+            }
+            stretch = self.zone.stretch(stretch.start.checked_sub(1)?)?;
+            until = stretch.end + stretch.offset - 1;
+        }
+    }
+
+    /// The first local time that can fire in this stretch.
+    ///
+    /// What runs through fires at what the clock shows. What runs at times of day fires when the
+    /// clock first reaches them: those that were left out by the jump at the start of the stretch
+    /// fire at that jump, those that were there before do not fire again.
+    fn begin(&self, stretch: &Stretch) -> i64 {
+        if self.runs_through {
+            stretch.start.saturating_add(stretch.offset)
+        } else {
+            stretch.reached
+        }
+    }
+}
+
+/// When the local clock reaches this time: at the start of the stretch for what was left out.
+fn instant(stretch: &Stretch, local: i64) -> Option<i64> {
+    (local - stretch.offset)
+        .max(stretch.start)
+        .checked_mul(MICROS)
+}
+
+/// True where the field of seconds, minutes or hours begins with `*`.
+fn runs_through(expression: &str) -> bool {
+    let fields: Vec<&str> = expression.split_whitespace().collect();
+    let times = fields.len().saturating_sub(3);
+    fields
+        .iter()
+        .take(times)
+        .any(|field| field.starts_with('*'))
+}
+
+impl fmt::Display for Cron {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "cron {:?} in {}", self.expression, self.zone.name())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,290 @@
+//! The fields of a cron expression, as bits, and the local times that fit them.
+
+use croner::Cron as Parsed;
+use jiff::civil::{Date, DateTime, date};
+use jiff::tz::Offset;
+use jiff::{Span, ToSpan};
+
+/// A few dozen bytes for what the parser keeps in several thousand: there may be many jobs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Fields {
+    seconds: u64,
+    minutes: u64,
+    hours: u64,
+    /// Bits 1 to 12.
+    months: u16,
+    /// Bits 1 to 31.
+    days: u32,
+    /// Bits 1 to 31: the working day nearest to that day (`15W`).
+    near_days: u32,
+    /// `L`.
+    last_day: bool,
+    /// `LW`.
+    last_working_day: bool,
+    /// For each day of the week, Sunday first.
+    weekdays: [Weekday; 7],
+    any_day: bool,
+    any_weekday: bool,
+    /// Both day fields have to fit, where either would do otherwise.
+    both_days: bool,
+}
+
+/// Which of a month's Mondays (say) fit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Weekday {
+    every: bool,
+    /// Bits 1 to 5.
+    nth: u8,
+    last: bool,
+}
+
+const DAY: i64 = 86_400;
+
+/// How the parser marks a value of a field, which it does not export by name; the tests compare
+/// with its own search.
+mod mark {
+    pub(super) const PLAIN: u8 = 1;
+    pub(super) const FIRST_TO_FIFTH: [u8; 5] = [1 << 1, 1 << 2, 1 << 3, 1 << 4, 1 << 5];
+    pub(super) const LAST: u8 = 1 << 6;
+    pub(super) const NEAREST_WORKING_DAY: u8 = 1 << 7;
+}
+
+/// No expression that ever fires waits longer: 29 February on a given weekday comes after 40 years
+/// at the most.
+const YEARS_SEARCHED: i16 = 60;
+
+impl Fields {
+    pub(super) fn of(parsed: &Parsed) -> Self {
+        let pattern = &parsed.pattern;
+        let weekday = |day: u16| {
+            let has = |mark| pattern.days_of_week.is_bit_set(day, mark).unwrap_or(false);
+            let nth = (1..)
+                .zip(mark::FIRST_TO_FIFTH)
+                .filter(|(_, mark)| has(*mark));
+            Weekday {
+                every: has(mark::PLAIN),
+                nth: nth.fold(0, |bits, (n, _)| bits | 1 << n),
+                last: has(mark::LAST),
+            }
+        };
+        let near_days = pattern.days.get_set_values(mark::NEAREST_WORKING_DAY);
+        let last = pattern.days.is_feature_enabled(mark::LAST);
+        let working = pattern.days.is_feature_enabled(mark::NEAREST_WORKING_DAY);
+        Self {
+            seconds: bits(&pattern.seconds.values()),
+            minutes: bits(&pattern.minutes.values()),
+            hours: bits(&pattern.hours.values()),
+            months: u16::try_from(bits(&pattern.months.values())).unwrap_or_default(),
+            days: u32::try_from(bits(&pattern.days.values())).unwrap_or_default(),
+            near_days: u32::try_from(bits(&near_days)).unwrap_or_default(),
+            last_day: last && !working,
+            last_working_day: last && working,
+            weekdays: [0, 1, 2, 3, 4, 5, 6].map(weekday),
+            any_day: pattern.is_dom_wildcard(),
+            any_weekday: pattern.is_dow_wildcard(),
+            both_days: pattern.matches_dom_and_dow(),
+        }
+    }
+
+    /// The first local time at or after this one that fits; local times are in seconds as if they
+    /// were UTC. `None` where there is none for decades.
+    pub(super) fn first_from(&self, local: i64) -> Option<i64> {
+        let (today, second) = split(local)?;
+        if self.has_date(today)
+            && let Some(time) = self.time_from(second)
+        {
+            return join(today, time);
+        }
+        let time = self.time_from(0)?;
+        let until = today.year().saturating_add(YEARS_SEARCHED);
+        let mut day = today.tomorrow().ok()?;
+        while day.year() <= until {
+            if !self.has_month(day) {
+                day = moved(day.first_of_month(), 1.month())?;
+            } else if self.has_day(day) {
+                return join(day, time);
+            } else {
+                day = day.tomorrow().ok()?;
+            }
+        }
+        None
+    }
+
+    /// The last local time at or before this one that fits.
+    pub(super) fn last_until(&self, local: i64) -> Option<i64> {
+        let (today, second) = split(local)?;
+        if self.has_date(today)
+            && let Some(time) = self.time_until(second)
+        {
+            return join(today, time);
+        }
+        let time = self.time_until(DAY - 1)?;
+        let until = today.year().saturating_sub(YEARS_SEARCHED);
+        let mut day = today.yesterday().ok()?;
+        while day.year() >= until {
+            if !self.has_month(day) {
+                day = day.first_of_month().yesterday().ok()?;
+            } else if self.has_day(day) {
+                return join(day, time);
+            } else {
+                day = day.yesterday().ok()?;
+            }
+        }
+        None
+    }
+
+    /// True where some day of the calendar fits.
+    pub(super) fn ever_fit(&self) -> bool {
+        join(date(2000, 1, 1), 0).is_some_and(|start| self.first_from(start).is_some())
+    }
+
+    fn time_from(&self, second: i64) -> Option<i64> {
+        let (hour, minute, second) = clock(second);
+        if has(self.hours, hour) {
+            if has(self.minutes, minute)
+                && let Some(second) = at_or_above(self.seconds, second)
+            {
+                return Some(time(hour, minute, second));
+            }
+            if let Some(minute) = at_or_above(self.minutes, minute + 1) {
+                return Some(time(hour, minute, at_or_above(self.seconds, 0)?));
+            }
+        }
+        let hour = at_or_above(self.hours, hour + 1)?;
+        let minute = at_or_above(self.minutes, 0)?;
+        Some(time(hour, minute, at_or_above(self.seconds, 0)?))
+    }
+
+    fn time_until(&self, second: i64) -> Option<i64> {
+        let (hour, minute, second) = clock(second);
+        if has(self.hours, hour) {
+            if has(self.minutes, minute)
+                && let Some(second) = below(self.seconds, second + 1)
+            {
+                return Some(time(hour, minute, second));
+            }
+            if let Some(minute) = below(self.minutes, minute) {
+                return Some(time(hour, minute, below(self.seconds, 60)?));
+            }
+        }
+        let hour = below(self.hours, hour)?;
+        let minute = below(self.minutes, 60)?;
+        Some(time(hour, minute, below(self.seconds, 60)?))
+    }
+
+    fn has_date(&self, date: Date) -> bool {
+        self.has_month(date) && self.has_day(date)
+    }
+
+    fn has_month(&self, date: Date) -> bool {
+        self.months & (1 << date.month()) != 0
+    }
+
+    fn has_day(&self, date: Date) -> bool {
+        let day = self.has_day_of_month(date);
+        let weekday = self.has_weekday(date);
+        match (self.any_day, self.any_weekday) {
+            (true, true) => true,
+            (true, false) => weekday,
+            (false, true) => day,
+            (false, false) if self.both_days => day && weekday,
+            (false, false) => day || weekday,
+        }
+    }
+
+    fn has_day_of_month(&self, date: Date) -> bool {
+        let length = date.days_in_month();
+        self.days & (1 << date.day()) != 0
+            || (self.last_day && date.day() == length)
+            || (self.last_working_day && date.day() == last_working_day(date))
+            || self.is_near_day(date)
+    }
+
+    /// True where this is the working day nearest to one that is asked for, in the same month.
+    fn is_near_day(&self, date: Date) -> bool {
+        if self.near_days == 0 {
+            return false;
+        }
+        let length = date.days_in_month();
+        let around = (date.day() - 2).max(1)..=(date.day() + 2).min(length);
+        around
+            .filter(|day| self.near_days & (1 << day) != 0)
+            .any(|day| {
+                let asked = date.weekday().to_sunday_zero_offset() + day - date.day();
+                let nearest = match asked.rem_euclid(7) {
+                    6 if day > 1 => day - 1,
+                    6 => day + 2,
+                    0 if day < length => day + 1,
+                    0 => day - 2,
+                    _ => day,
+                };
+                nearest == date.day()
+            })
+    }
+
+    fn has_weekday(&self, date: Date) -> bool {
+        let index = usize::try_from(date.weekday().to_sunday_zero_offset()).unwrap_or_default();
+        let fits = self.weekdays[index];
+        let nth = (date.day() - 1) / 7 + 1;
+        fits.every
+            || fits.nth & (1 << nth) != 0
+            || (fits.last && date.day() + 7 > date.days_in_month())
+    }
+}
+
+fn last_working_day(date: Date) -> i8 {
+    let last = date.last_of_month();
+    match last.weekday().to_sunday_zero_offset() {
+        6 => last.day() - 1,
+        0 => last.day() - 2,
+        _ => last.day(),
+    }
+}
+
+fn bits(values: &[u16]) -> u64 {
+    values.iter().fold(0, |bits, value| bits | 1 << value)
+}
+
+fn has(bits: u64, value: u32) -> bool {
+    bits & (1 << value) != 0
+}
+
+/// The lowest bit at or above `from`, which is below 64.
+fn at_or_above(bits: u64, from: u32) -> Option<u32> {
+    let rest = bits >> from << from;
+    (rest != 0).then(|| rest.trailing_zeros())
+}
+
+/// The highest bit below `end`, which is below 64.
+fn below(bits: u64, end: u32) -> Option<u32> {
+    let rest = bits & ((1 << end) - 1);
+    rest.checked_ilog2()
+}
+
+fn clock(second: i64) -> (u32, u32, u32) {
+    let second = u32::try_from(second).unwrap_or_default();
+    (second / 3_600, second / 60 % 60, second % 60)
+}
+
+fn time(hour: u32, minute: u32, second: u32) -> i64 {
+    i64::from(hour * 3_600 + minute * 60 + second)
+}
+
+fn split(local: i64) -> Option<(Date, i64)> {
+    let timestamp = jiff::Timestamp::from_second(local).ok()?;
+    let date = Offset::UTC.to_datetime(timestamp).date();
+    Some((date, local.rem_euclid(DAY)))
+}
+
+fn join(date: Date, second: i64) -> Option<i64> {
+    let midnight = DateTime::from_parts(date, jiff::civil::Time::midnight());
+    let midnight = Offset::UTC.to_timestamp(midnight).ok()?;
+    Some(midnight.as_second() + second)
+}
+
+fn moved(date: Date, span: Span) -> Option<Date> {
+    date.checked_add(span).ok()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,87 @@
+//! Points that lie whole periods apart.
+
+use std::time::Duration;
+
+use shedlock_core::{Error, ErrorKind};
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Grid {
+    /// Microseconds, both.
+    period: i64,
+    anchor: i64,
+}
+
+const SHORTEST: Duration = Duration::from_millis(1);
+const LONGEST: Duration = Duration::from_secs(100 * 366 * 86_400);
+
+impl Grid {
+    pub(super) fn new(period: Duration) -> Result<Self, Error> {
+        let refused = |why: &str| {
+            let message = format!("cannot run every {period:?}: {why}");
+            Err(Error::new(ErrorKind::InvalidInput, message))
+        };
+        if period < SHORTEST {
+            return refused("the shortest period is 1ms");
+        }
+        if period > LONGEST {
+            return refused("the longest period is 100 years");
+        }
+        if !period.subsec_nanos().is_multiple_of(1_000) {
+            return refused("slots are kept in whole microseconds");
+        }
+        match i64::try_from(period.as_micros()) {
+            Ok(period) => Ok(Self { period, anchor: 0 }),
+            Err(_) => refused("the longest period is 100 years"),
+        }
+    }
+
+    pub(super) fn anchor_at(&mut self, anchor: i64) {
+        // Only the place between two points matters, and a small number cannot overflow later.
+        self.anchor = anchor.rem_euclid(self.period);
+    }
+
+    pub(super) fn period(&self) -> Duration {
+        Duration::from_micros(self.period.unsigned_abs())
+    }
+
+    pub(super) fn newest_at(&self, now: i64) -> Option<i64> {
+        let since = now.checked_sub(self.anchor)?;
+        now.checked_sub(since.rem_euclid(self.period))
+    }
+
+    pub(super) fn first_after(&self, now: i64) -> Option<i64> {
+        self.newest_at(now)?.checked_add(self.period)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn periods_that_slots_cannot_hold_are_refused() {
+        let message = |period| Grid::new(period).unwrap_err().to_string();
+        assert!(message(Duration::ZERO).contains("shortest"));
+        assert!(message(Duration::from_micros(999)).contains("shortest"));
+        assert!(message(Duration::MAX).contains("longest"));
+        assert!(message(Duration::new(1, 1)).contains("microseconds"));
+    }
+
+    proptest! {
+        #[test]
+        fn now_lies_between_two_points(
+            period in 1_000_i64..1_000_000_000_000,
+            anchor in any::<i64>(),
+            now in -1_000_000_000_000_000_i64..1_000_000_000_000_000_000,
+        ) {
+            let mut grid = Grid::new(Duration::from_micros(period.unsigned_abs())).unwrap();
+            grid.anchor_at(anchor);
+            let (newest, next) = (grid.newest_at(now).unwrap(), grid.first_after(now).unwrap());
+            prop_assert!(newest <= now && now < next);
+            prop_assert_eq!(next - newest, period);
+            let from_anchor = i128::from(newest) - i128::from(anchor);
+            prop_assert_eq!(from_anchor.rem_euclid(i128::from(period)), 0);
+        }
+    }
+}

@@ -1,0 +1,228 @@
+//! When a job is due: pure computation, the same on every replica.
+
+mod cron;
+mod fields;
+mod grid;
+mod zone;
+
+use std::fmt;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use shedlock_core::{Error, ErrorKind, LockDuration, Slot};
+
+use cron::Cron;
+use grid::Grid;
+
+/// When a job is due.
+///
+/// Cron and [`every`](Self::every) name instants that all replicas agree on: their slots.
+/// [`fixed_delay`](Self::fixed_delay) counts from the end of the last run on this node and has none.
+///
+/// ```
+/// use shedlock_scheduler::Schedule;
+/// use std::time::{Duration, UNIX_EPOCH};
+/// let midnight = UNIX_EPOCH + Duration::from_secs(1_800_057_600);
+/// let schedule = Schedule::cron("*/10 * * * *")?;
+/// let late = midnight + Duration::from_millis(2_550);
+/// let slot = schedule.slot_at(late, Duration::ZERO).expect("cron has slots");
+/// assert_eq!(slot.to_string(), "2027-01-16T00:00:00Z");
+/// let next = schedule.next_after(late).expect("cron has slots");
+/// assert_eq!(next.to_string(), "2027-01-16T00:10:00Z");
+/// # Ok::<(), shedlock_core::Error>(())
+/// ```
+#[derive(Clone, PartialEq, Eq)]
+pub struct Schedule(Kind);
+
+#[derive(Clone, PartialEq, Eq)]
+enum Kind {
+    Cron(Cron),
+    Grid(Grid),
+    FixedDelay(Duration),
+}
+
+impl Schedule {
+    /// A cron expression in UTC; [`cron_in`](Self::cron_in) says what is read.
+    ///
+    /// # Errors
+    /// As [`cron_in`](Self::cron_in).
+    pub fn cron(expression: &str) -> Result<Self, Error> {
+        Self::cron_in(expression, "UTC")
+    }
+
+    /// A cron expression in a time zone of the IANA database.
+    ///
+    /// Five fields (minute, hour, day of month, month, day of week) or six, with seconds first.
+    /// Lists, ranges, steps, names (`MON`, `jan`), `L` (last day of the month; `5L`: last Friday),
+    /// `W` (nearest working day: `15W`, `LW`), `#` (`MON#2`: second Monday), `?`, `@hourly` to
+    /// `@yearly`. Where both day fields are restricted, a day that fits either fires; `+` before
+    /// the day of week (`0 0 1-7 * +MON`) asks for both.
+    ///
+    /// # Changes of the clock
+    ///
+    /// As Vixie cron has it, by whether the field of seconds, minutes or hours begins with `*`:
+    ///
+    /// - Without one it is a job at *times of day*: it fires when the local clock first reaches
+    ///   each of them. Of an hour that is left out, it fires at its end (a daily 02:30 at 03:00 that
+    ///   day); in an hour that comes twice, the first time only. No daily run is lost or doubled.
+    /// - With one it *runs through*: it fires whenever the local clock shows a time that fits. Every
+    ///   ten minutes stays every ten minutes.
+    ///
+    /// # Zones
+    ///
+    /// The database of the system is asked first, so that a change of law arrives with the system's
+    /// updates; where the system has none, the one that was compiled in. Replicas with different
+    /// databases disagree about slots around dates whose rules differ.
+    ///
+    /// # Errors
+    /// `InvalidInput`: unreadable expression, one that never fires (30 February), unknown zone.
+    ///
+    /// ```
+    /// use shedlock_scheduler::Schedule;
+    /// use std::time::{Duration, UNIX_EPOCH};
+    /// let schedule = Schedule::cron_in("30 2 * * *", "Europe/Berlin")?;
+    /// // On 28 March 2027, 02:00 to 03:00 is left out there: the job runs at its end.
+    /// let noon_before = UNIX_EPOCH + Duration::from_secs(1_806_145_200);
+    /// let slot = schedule.next_after(noon_before).expect("cron has slots");
+    /// assert_eq!(slot.to_string(), "2027-03-28T01:00:00Z");
+    /// assert!(Schedule::cron("0 0 30 2 *").is_err());
+    /// # Ok::<(), shedlock_core::Error>(())
+    /// ```
+    pub fn cron_in(expression: &str, zone: &str) -> Result<Self, Error> {
+        Cron::parse(expression, zone).map(|cron| Self(Kind::Cron(cron)))
+    }
+
+    /// Every so often, on a grid that all replicas share: its points lie whole periods from
+    /// 1970-01-01 00:00 UTC, or from [`anchored_at`](Self::anchored_at).
+    ///
+    /// # Errors
+    /// `InvalidInput`: unreadable, shorter than 1 ms, not in whole microseconds, longer than 100
+    /// years.
+    pub fn every(period: impl Into<LockDuration>) -> Result<Self, Error> {
+        Grid::new(period.into().get()?).map(|grid| Self(Kind::Grid(grid)))
+    }
+
+    /// Puts the grid of [`every`](Self::every) at this instant; every replica must name the same.
+    /// Other schedules have no grid and stay as they are.
+    #[must_use]
+    pub fn anchored_at(mut self, anchor: SystemTime) -> Self {
+        if let Kind::Grid(grid) = &mut self.0 {
+            grid.anchor_at(micros_of(anchor));
+        }
+        self
+    }
+
+    /// So long after the end of the last run (or skip) on this node. There is no slot: replicas run
+    /// one after the other, never at once, and each counts for itself.
+    ///
+    /// # Errors
+    /// `InvalidInput`: unreadable or zero.
+    pub fn fixed_delay(delay: impl Into<LockDuration>) -> Result<Self, Error> {
+        let delay = delay.into().get()?;
+        if delay.is_zero() {
+            let zero = "the delay is zero: the job would run without a pause";
+            return Err(Error::new(ErrorKind::InvalidInput, zero));
+        }
+        Ok(Self(Kind::FixedDelay(delay)))
+    }
+
+    /// The slot that a run at `now` belongs to: the newest one at or before `now`, or the next one
+    /// if it lies no more than `tolerance` ahead.
+    ///
+    /// The tolerance is for a node whose clock runs a little behind the timer that woke it: without
+    /// it, such a node would take the slot before. It never reaches further than half the way to the
+    /// next slot, so a tolerance that is too large for the schedule does no harm.
+    ///
+    /// `None` before the first slot (in 1970) and for [`fixed_delay`](Self::fixed_delay).
+    ///
+    /// ```
+    /// use shedlock_scheduler::Schedule;
+    /// use std::time::{Duration, UNIX_EPOCH};
+    /// let schedule = Schedule::every("10m")?;
+    /// let slow_clock = UNIX_EPOCH + Duration::from_millis(1_800_057_599_800);
+    /// let slot = |tolerance| schedule.slot_at(slow_clock, tolerance).expect("a grid has slots");
+    /// assert_eq!(slot(Duration::from_secs(1)).to_string(), "2027-01-16T00:00:00Z");
+    /// assert_eq!(slot(Duration::ZERO).to_string(), "2027-01-15T23:50:00Z");
+    /// # Ok::<(), shedlock_core::Error>(())
+    /// ```
+    pub fn slot_at(&self, now: SystemTime, tolerance: Duration) -> Option<Slot> {
+        let now = micros_of(now);
+        let newest = self.newest_at(now);
+        let next = self.first_after(now);
+        let is_next = next.is_some_and(|next| {
+            let ahead = next.saturating_sub(now);
+            let behind = newest.map_or(i64::MAX, |newest| now.saturating_sub(newest));
+            ahead <= behind && Duration::from_micros(ahead.unsigned_abs()) <= tolerance
+        });
+        slot(if is_next { next } else { newest })
+    }
+
+    /// The first slot after this instant. `None` after the last one (in the year 9999) and for
+    /// [`fixed_delay`](Self::fixed_delay).
+    pub fn next_after(&self, instant: SystemTime) -> Option<Slot> {
+        slot(self.first_after(micros_of(instant).max(-1)))
+    }
+
+    /// The delay, if this is a fixed delay.
+    pub(crate) fn delay(&self) -> Option<Duration> {
+        match &self.0 {
+            Kind::FixedDelay(delay) => Some(*delay),
+            Kind::Cron(_) | Kind::Grid(_) => None,
+        }
+    }
+
+    /// The period, if it is always the same.
+    pub(crate) fn period(&self) -> Option<Duration> {
+        match &self.0 {
+            Kind::Grid(grid) => Some(grid.period()),
+            Kind::Cron(_) | Kind::FixedDelay(_) => None,
+        }
+    }
+
+    fn newest_at(&self, now: i64) -> Option<i64> {
+        match &self.0 {
+            Kind::Cron(cron) => cron.newest_at(now),
+            Kind::Grid(grid) => grid.newest_at(now),
+            Kind::FixedDelay(_) => None,
+        }
+    }
+
+    fn first_after(&self, now: i64) -> Option<i64> {
+        match &self.0 {
+            Kind::Cron(cron) => cron.first_after(now),
+            Kind::Grid(grid) => grid.first_after(now),
+            Kind::FixedDelay(_) => None,
+        }
+    }
+}
+
+/// As it was written: `cron "0 2 * * *" in Asia/Seoul`, `every 10m`, `10m after the last run`.
+impl fmt::Display for Schedule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            Kind::Cron(cron) => write!(f, "{cron}"),
+            Kind::Grid(grid) => write!(f, "every {:?}", grid.period()),
+            Kind::FixedDelay(delay) => write!(f, "{delay:?} after the last run"),
+        }
+    }
+}
+
+impl fmt::Debug for Schedule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Schedule({self})")
+    }
+}
+
+fn slot(micros: Option<i64>) -> Option<Slot> {
+    Slot::from_micros(micros?).ok()
+}
+
+/// Whole microseconds since 1970, rounded down; instants outside the calendar at its ends.
+fn micros_of(instant: SystemTime) -> i64 {
+    match instant.duration_since(UNIX_EPOCH) {
+        Ok(since) => i64::try_from(since.as_micros()).unwrap_or(i64::MAX),
+        Err(before) => {
+            let nanos = before.duration().as_nanos();
+            i64::try_from(nanos.div_ceil(1_000)).map_or(i64::MIN, |micros| -micros)
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! A time zone as stretches of one offset each.
+
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use shedlock_core::{Error, ErrorKind};
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Zone(TimeZone);
+
+/// A stretch of time, in seconds since 1970, in which the local clock runs without a jump.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Stretch {
+    /// The first second of it; `i64::MIN` where there was no change before.
+    pub(super) start: i64,
+    /// The first second after it; `i64::MAX` where none will follow.
+    pub(super) end: i64,
+    /// Local time is this many seconds ahead of UTC.
+    pub(super) offset: i64,
+    /// What the local clock had reached at most before this stretch began: times below have been,
+    /// this one and those above have not. `i64::MIN` in the first stretch.
+    pub(super) reached: i64,
+}
+
+/// Local clocks were never set back by more than a day (when islands changed sides of the date
+/// line); an earlier change cannot have reached further.
+const FURTHEST_BACK: i64 = 2 * 86_400;
+
+impl Zone {
+    pub(super) fn get(name: &str) -> Result<Self, Error> {
+        TimeZone::get(name).map(Self).map_err(|error| {
+            let message = format!(
+                "there is no time zone {name:?}: name one of the IANA database, like \
+                 \"Europe/Berlin\" or \"UTC\""
+            );
+            Error::new(ErrorKind::InvalidInput, message).with_source(error)
+        })
+    }
+
+    #[cfg(test)]
+    pub(super) fn of(zone: TimeZone) -> Self {
+        Self(zone)
+    }
+
+    pub(super) fn name(&self) -> &str {
+        self.0.iana_name().unwrap_or("UTC")
+    }
+
+    /// The stretch that this second lies in; `None` outside the calendar.
+    pub(super) fn stretch(&self, second: i64) -> Option<Stretch> {
+        let now = Timestamp::from_second(second).ok()?;
+        let start = self.last_change(second)?;
+        let end = self.changes_after(now).next().unwrap_or(i64::MAX);
+        Some(Stretch {
+            start,
+            end,
+            offset: self.offset(now),
+            reached: self.reached(start),
+        })
+    }
+
+    /// The last change at or before this second; `i64::MIN` where there was none.
+    fn last_change(&self, second: i64) -> Option<i64> {
+        let after = Timestamp::from_second(second.checked_add(1)?).ok()?;
+        let Some(before) = self.0.preceding(after).next() else {
+            return Some(i64::MIN);
+        };
+        // The library may answer from the rule that holds today with a change that lies before the
+        // last one of its table (Ciudad Juarez in December 2022): so the way is walked forward.
+        let known = before.timestamp();
+        let later = self
+            .changes_after(known)
+            .take_while(|change| *change <= second);
+        Some(later.last().unwrap_or(known.as_second()))
+    }
+
+    fn reached(&self, start: i64) -> i64 {
+        // The beginning of time, and what follows it, is preceded by nothing.
+        let Ok(from) = Timestamp::from_second(start.saturating_sub(FURTHEST_BACK)) else {
+            return i64::MIN;
+        };
+        self.changes_after(from)
+            .take_while(|change| *change <= start)
+            .filter_map(|change| {
+                let before = Timestamp::from_second(change - 1).ok()?;
+                Some(change + self.offset(before))
+            })
+            .max()
+            .unwrap_or(i64::MIN)
+    }
+
+    fn changes_after(&self, instant: Timestamp) -> impl Iterator<Item = i64> {
+        self.0
+            .following(instant)
+            .map(|change| change.timestamp().as_second())
+    }
+
+    fn offset(&self, at: Timestamp) -> i64 {
+        i64::from(self.0.to_offset(at).seconds())
+    }
+}

@@ -1,0 +1,51 @@
+//! When to stop.
+
+use shedlock_core::{Error, ErrorKind};
+
+/// Ends when the process is asked to stop: by SIGTERM, or by ctrl-c (SIGINT).
+///
+/// From the first call on, these signals no longer end the process by themselves. Needs a tokio
+/// runtime with I/O enabled. Cancellation safe; signals that came before the call are not seen.
+///
+/// # Errors
+/// `Internal` where the handler cannot be set.
+///
+/// ```no_run
+/// # async fn run(scheduler: shedlock_scheduler::Scheduler) -> Result<(), shedlock_core::Error> {
+/// use shedlock_scheduler::shutdown_signal;
+/// use std::time::Duration;
+/// let handle = scheduler.start()?;
+/// shutdown_signal().await?;
+/// // Below the 30 s after which Kubernetes kills.
+/// let report = handle.shutdown(Duration::from_secs(25)).await?;
+/// for run in report.cut {
+///     eprintln!("{} was cut", run.job);
+/// }
+/// # Ok(()) }
+/// ```
+pub async fn shutdown_signal() -> Result<(), Error> {
+    wait().await.map_err(|error| {
+        Error::new(
+            ErrorKind::Internal,
+            "cannot listen for the signals that end the process",
+        )
+        .with_source(error)
+    })
+}
+
+#[cfg(unix)]
+async fn wait() -> std::io::Result<()> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    tokio::select! {
+        _ = terminate.recv() => {}
+        _ = interrupt.recv() => {}
+    }
+    Ok(())
+}
+
+#[cfg(not(unix))]
+async fn wait() -> std::io::Result<()> {
+    tokio::signal::ctrl_c().await
+}

@@ -1,0 +1,151 @@
+//! What became of each tick.
+
+use std::error::Error as StdError;
+use std::fmt;
+use std::time::Duration;
+
+use shedlock_core::{Error, LostReason, Skip, Slot};
+
+use crate::Trigger;
+
+/// Hears what became of each tick: for metrics and alarms. The logs tell it as well.
+///
+/// Called by the one task that drives all jobs: be quick. A panic in it is caught and logged.
+///
+/// ```
+/// use shedlock_scheduler::{Observer, Tick, TickEnd};
+/// #[derive(Debug)]
+/// struct Alarm;
+/// impl Observer for Alarm {
+///     fn on_tick(&self, tick: &Tick<'_>) {
+///         if !matches!(tick.end, TickEnd::Ran { .. } | TickEnd::Taken) {
+///             eprintln!("{}: {}", tick.job, tick.end);
+///         }
+///     }
+/// }
+/// ```
+pub trait Observer: fmt::Debug + Send + Sync + 'static {
+    /// A tick has come to its end on this node.
+    fn on_tick(&self, tick: &Tick<'_>);
+}
+
+/// A tick that has come to its end on this node.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct Tick<'a> {
+    /// The job.
+    pub job: &'a str,
+    /// The slot; `None` for a fixed delay and for [`Trigger::Now`].
+    pub slot: Option<Slot>,
+    /// Why it was to run.
+    pub trigger: Trigger,
+    /// What became of it.
+    pub end: &'a TickEnd,
+}
+
+/// What became of a tick on this node.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum TickEnd {
+    /// It ran here, to its end.
+    #[non_exhaustive]
+    Ran {
+        /// How long after its slot the task started.
+        lateness: Duration,
+        /// What the task returned.
+        result: Result<(), Box<dyn StdError + Send + Sync>>,
+        /// Why the lock could not be given back; it is free when lock_at_most_for is over.
+        unlock_error: Option<Error>,
+    },
+    /// It started here, and its lease ended before it did.
+    #[non_exhaustive]
+    Lost {
+        /// Why.
+        reason: LostReason,
+        /// What the task returned, where it went on to its end; nothing where it was stopped.
+        result: Option<Result<(), Box<dyn StdError + Send + Sync>>>,
+    },
+    /// It started here and panicked.
+    Panicked,
+    /// It was running here when the grace of a shutdown was over, and was stopped.
+    #[non_exhaustive]
+    Cut {
+        /// Whether the lock was given back; otherwise it is free when lock_at_most_for is over.
+        unlocked: bool,
+    },
+    /// Another replica has taken this slot.
+    Taken,
+    /// The lock was somebody else's, and stayed so for as long as the tick could wait.
+    Busy(Skip),
+    /// The store could not be asked, or refused; for as long as the tick could wait.
+    Failed(Error),
+    /// It was not tried, or no longer.
+    Missed(MissedReason),
+}
+
+impl TickEnd {
+    /// True where the task was started here.
+    pub fn has_started(&self) -> bool {
+        match self {
+            Self::Ran { .. } | Self::Lost { .. } | Self::Panicked | Self::Cut { .. } => true,
+            Self::Taken | Self::Busy(_) | Self::Failed(_) | Self::Missed(_) => false,
+        }
+    }
+
+    /// True where the slot is used up, here or elsewhere.
+    pub(crate) fn is_decided(&self) -> bool {
+        self.has_started() || matches!(self, Self::Taken)
+    }
+}
+
+/// As a sentence goes on after "tick: ".
+impl fmt::Display for TickEnd {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Ran { result: Ok(()), .. } => f.write_str("ran"),
+            Self::Ran {
+                result: Err(error), ..
+            } => write!(f, "failed: {error}"),
+            Self::Lost { reason, .. } => write!(f, "lost its lease: {reason}"),
+            Self::Panicked => f.write_str("panicked"),
+            Self::Cut { unlocked: true } => {
+                f.write_str("was stopped by the shutdown, and its lock given back")
+            }
+            Self::Cut { unlocked: false } => f.write_str(
+                "was stopped by the shutdown, and its lock is free when lock_at_most_for is over",
+            ),
+            Self::Taken => f.write_str("taken by another replica"),
+            Self::Busy(skip) => write!(f, "skipped: {skip}"),
+            Self::Failed(error) => write!(f, "could not be tried: {error}"),
+            Self::Missed(reason) => write!(f, "missed: {reason}"),
+        }
+    }
+}
+
+/// Why a tick was not tried, or no longer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum MissedReason {
+    /// Its late policy allowed no later start.
+    TooLate,
+    /// A newer slot of the job was due.
+    Superseded,
+    /// A run was going on here, and the job does not queue.
+    Overlap,
+    /// The job was paused here.
+    Paused,
+    /// The scheduler was shutting down.
+    Shutdown,
+}
+
+impl fmt::Display for MissedReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::TooLate => "too late",
+            Self::Superseded => "a newer slot was due",
+            Self::Overlap => "the last run was still going on",
+            Self::Paused => "the job was paused",
+            Self::Shutdown => "the scheduler was shutting down",
+        })
+    }
+}
