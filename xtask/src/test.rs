@@ -66,6 +66,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let mut counts = Counts::default();
     let passed = steps.run("tests", || cargo_test(args, stores, &servers, &mut counts));
     let how = match (passed, args.cargo_args.is_empty()) {
+        (false, _) if counts.passed == 0 => "NOT TESTED: no test ran",
         (false, _) => "TESTS FAILED",
         (true, true) => "tested",
         // Which of the tests that were picked needs which store, only they know.
