@@ -164,8 +164,8 @@ impl<B: Backend> Flow<B> {
             .run(Step::Withdraw, values)
             .await
             .map_err(|stop| self.error(stop, Step::Withdraw))?;
-        if reply.affected > 0 {
-            return Ok(true);
+        if reply.affected > 0 || !reply.repeated {
+            return Ok(reply.affected > 0);
         }
         let row = self.read(values).await?;
         Ok(row.name.as_deref() == Some(values.name)

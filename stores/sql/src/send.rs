@@ -68,7 +68,10 @@ impl<B: Backend> Flow<B> {
         let mut lost = None;
         loop {
             let failure = match self.send(step, values, &plan, lost.is_some()).await? {
-                Ok(reply) => return Ok(reply),
+                Ok(mut reply) => {
+                    reply.repeated = lost.is_some();
+                    return Ok(reply);
+                }
                 Err(failure) => failure,
             };
             match failure.class {

@@ -247,6 +247,8 @@ pub(crate) struct Reply {
     pub(crate) affected: u64,
     /// What `LAST_INSERT_ID(…)` was set to; MySQL and MariaDB only.
     pub(crate) last_insert_id: Option<u64>,
+    /// True where the reply of a first try was lost, which may have taken effect.
+    pub(crate) repeated: bool,
     /// What was returned or selected.
     pub(crate) rows: Vec<Row>,
 }

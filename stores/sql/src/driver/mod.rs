@@ -50,10 +50,10 @@ pub(crate) trait Backend: Database {
     }
 
     /// Says it.
-    fn greet<'a>(
-        connection: &'a mut Self::Connection,
+    fn greet(
+        connection: &mut Self::Connection,
         greeting: &'static str,
-    ) -> impl Future<Output = Result<(), sqlx::Error>> + Send + 'a;
+    ) -> impl Future<Output = Result<(), sqlx::Error>> + Send;
 
     /// Runs a statement to the end of its answer.
     fn run<'a>(
@@ -80,8 +80,8 @@ pub(crate) trait Backend: Database {
 /// The methods of [`Backend`] that run statements, for one of sqlx's databases.
 macro_rules! execution {
     ($database:ty) => {
-        async fn greet<'a>(
-            connection: &'a mut Self::Connection,
+        async fn greet(
+            connection: &mut Self::Connection,
             greeting: &'static str,
         ) -> Result<(), sqlx::Error> {
             sqlx::raw_sql(greeting).execute(connection).await.map(drop)
