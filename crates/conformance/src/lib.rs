@@ -18,6 +18,7 @@ mod troop;
 mod verdict;
 mod wait;
 mod worker;
+mod wrapped;
 
 pub use case::Case;
 pub use child::play_child;
@@ -26,3 +27,4 @@ pub use pace::Pace;
 pub use runner::{main, run_case};
 pub use setting::Setting;
 pub use verdict::{Stop, Verdict};
+pub use wrapped::{Wrapped, wrapped};

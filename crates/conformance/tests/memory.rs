@@ -4,15 +4,62 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use shedlock_conformance::{BoxError, Harness, JavaRecord, Power, Provider, Space, power};
-use shedlock_core::{BoxFuture, LockName, LockProvider, ManualClock, MemoryProvider};
+use shedlock_conformance::{BoxError, Harness, JavaRecord, Power, Provider, Space, power, wrapped};
+use shedlock_core::{
+    BoxFuture, Capabilities, Error, LockName, LockProvider, ManualClock, MemoryProvider,
+    PrefixProvider, TenantProvider, TenantRouter, TrackingProvider,
+};
 
 fn main() -> ExitCode {
     let real: Arc<dyn Harness> = Arc::new(Memory {
         stands_still: false,
     });
     let manual: Arc<dyn Harness> = Arc::new(Memory { stands_still: true });
-    shedlock_conformance::main([real, manual])
+    let prefixed = wrapped(Arc::clone(&manual), "prefixed", |provider| {
+        Ok(Arc::new(PrefixProvider::new(provider, "team:")?))
+    })
+    .with_names(|name| LockName::new(format!("team:{name}")));
+    let tracked = wrapped(Arc::clone(&manual), "tracked", |provider| {
+        Ok(Arc::new(TrackingProvider::new(provider)))
+    });
+    let tenants = wrapped(Arc::clone(&manual), "tenants", |provider| {
+        Ok(Arc::new(TenantProvider::new(Arc::new(ByFirstByte {
+            inner: provider,
+        }))))
+    });
+    shedlock_conformance::main([
+        real,
+        manual,
+        Arc::new(prefixed),
+        Arc::new(tracked),
+        Arc::new(tenants),
+    ])
+}
+
+/// Tenants by the first byte of a name, in namespaces of one store; the names stay whole, so the
+/// store sees what the case asked for.
+#[derive(Debug)]
+struct ByFirstByte {
+    inner: Provider,
+}
+
+impl TenantRouter for ByFirstByte {
+    fn tenant(&self, name: &LockName) -> Result<String, Error> {
+        Ok(name
+            .as_str()
+            .bytes()
+            .take(1)
+            .map(|b| b.to_string())
+            .collect())
+    }
+
+    fn provider<'a>(&'a self, _tenant: &'a str) -> BoxFuture<'a, Result<Provider, Error>> {
+        Box::pin(async { Ok(Arc::clone(&self.inner)) })
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        self.inner.capabilities()
+    }
 }
 
 /// A map of its own for each case, on the real clock or on one that only the case moves.

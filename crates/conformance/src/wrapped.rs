@@ -1,0 +1,199 @@
+//! The same store behind a wrapper.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use shedlock_core::{BoxFuture, Clock, Error, LockName};
+
+use crate::{BoxError, Cost, Harness, JavaRecord, Power, Provider, Space, Work};
+
+type Wrap = Arc<dyn Fn(Provider) -> Result<Provider, Error> + Send + Sync>;
+type Rename = Arc<dyn Fn(&LockName) -> Result<LockName, Error> + Send + Sync>;
+
+/// A harness whose providers are all wrapped: laws hold behind wrappers too.
+///
+/// ```
+/// use shedlock_conformance::{Harness, wrapped};
+/// use shedlock_core::{LockName, PrefixProvider};
+/// use std::sync::Arc;
+/// fn prefixed(harness: Arc<dyn Harness>) -> Arc<dyn Harness> {
+///     let team = wrapped(harness, "prefixed", |provider| {
+///         Ok(Arc::new(PrefixProvider::new(provider, "team:")?))
+///     });
+///     // Where the wrapper maps names, the harness has to know what the store sees.
+///     Arc::new(team.with_names(|name| LockName::new(format!("team:{name}"))))
+/// }
+/// ```
+pub fn wrapped(
+    harness: Arc<dyn Harness>,
+    wrapper: &str,
+    wrap: impl Fn(Provider) -> Result<Provider, Error> + Send + Sync + 'static,
+) -> Wrapped {
+    Wrapped {
+        name: format!("{}-{wrapper}", harness.name()),
+        harness,
+        wrap: Arc::new(wrap),
+        rename: Arc::new(|name| Ok(name.clone())),
+    }
+}
+
+/// Made by [`wrapped`].
+#[derive(Clone)]
+pub struct Wrapped {
+    name: String,
+    harness: Arc<dyn Harness>,
+    wrap: Wrap,
+    rename: Rename,
+}
+
+impl Wrapped {
+    /// How the wrapper maps a name to the one in the store.
+    #[must_use]
+    pub fn with_names(
+        mut self,
+        rename: impl Fn(&LockName) -> Result<LockName, Error> + Send + Sync + 'static,
+    ) -> Self {
+        self.rename = Arc::new(rename);
+        self
+    }
+
+    fn space_over(&self, inner: Arc<dyn Space>) -> Arc<dyn Space> {
+        Arc::new(Room {
+            inner,
+            wrap: Arc::clone(&self.wrap),
+            rename: Arc::clone(&self.rename),
+        })
+    }
+}
+
+impl Harness for Wrapped {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn space(&self) -> BoxFuture<'_, Result<Arc<dyn Space>, BoxError>> {
+        Box::pin(async { Ok(self.space_over(self.harness.space().await?)) })
+    }
+
+    fn open_child<'a>(&'a self, spec: &'a str) -> Power<'a, Provider> {
+        wrapping(&self.wrap, self.harness.open_child(spec))
+    }
+
+    fn space_on_own_store(&self) -> Power<'_, Arc<dyn Space>> {
+        let inner = self.harness.space_on_own_store()?;
+        Some(Box::pin(async { Ok(self.space_over(inner.await?)) }))
+    }
+
+    fn cost(&self) -> Cost {
+        self.harness.cost()
+    }
+}
+
+struct Room {
+    inner: Arc<dyn Space>,
+    wrap: Wrap,
+    rename: Rename,
+}
+
+fn wrapping<'a>(wrap: &'a Wrap, power: Power<'a, Provider>) -> Power<'a, Provider> {
+    let inner = power?;
+    Some(Box::pin(async move { Ok(wrap(inner.await?)?) }))
+}
+
+impl Space for Room {
+    fn provider(&self) -> BoxFuture<'_, Result<Provider, BoxError>> {
+        Box::pin(async { Ok((self.wrap)(self.inner.provider().await?)?) })
+    }
+
+    fn close(&self) -> BoxFuture<'_, Result<(), BoxError>> {
+        self.inner.close()
+    }
+
+    fn delete_record<'a>(&'a self, name: &'a LockName) -> Power<'a, ()> {
+        let name = (self.rename)(name);
+        // Asked once for whether it can at all: the future borrows a name that it cannot have yet.
+        drop(self.inner.delete_record(name.as_ref().ok()?)?);
+        Some(Box::pin(async move {
+            match self.inner.delete_record(&name?) {
+                Some(deleted) => deleted.await,
+                None => Err("the harness could delete records a moment ago".into()),
+            }
+        }))
+    }
+
+    fn drop_container(&self) -> Power<'_, ()> {
+        self.inner.drop_container()
+    }
+
+    fn restore_container(&self) -> Power<'_, ()> {
+        self.inner.restore_container()
+    }
+
+    fn write_as_shedlock<'a>(
+        &'a self,
+        name: &'a LockName,
+        record: &'a JavaRecord,
+    ) -> Power<'a, ()> {
+        let name = (self.rename)(name);
+        drop(self.inner.write_as_shedlock(name.as_ref().ok()?, record)?);
+        Some(Box::pin(async move {
+            match self.inner.write_as_shedlock(&name?, record) {
+                Some(written) => written.await,
+                None => Err("the harness could write as ShedLock a moment ago".into()),
+            }
+        }))
+    }
+
+    fn read_as_shedlock<'a>(&'a self, name: &'a LockName) -> Power<'a, Option<JavaRecord>> {
+        let name = (self.rename)(name);
+        drop(self.inner.read_as_shedlock(name.as_ref().ok()?)?);
+        Some(Box::pin(async move {
+            match self.inner.read_as_shedlock(&name?) {
+                Some(read) => read.await,
+                None => Err("the harness could read as ShedLock a moment ago".into()),
+            }
+        }))
+    }
+
+    fn provider_with_clock(&self, clock: Arc<dyn Clock>) -> Power<'_, Provider> {
+        wrapping(&self.wrap, self.inner.provider_with_clock(clock))
+    }
+
+    fn store_addr(&self) -> Option<SocketAddr> {
+        self.inner.store_addr()
+    }
+
+    fn provider_via(&self, addr: SocketAddr) -> Power<'_, Provider> {
+        wrapping(&self.wrap, self.inner.provider_via(addr))
+    }
+
+    fn child_spec(&self) -> Option<String> {
+        self.inner.child_spec()
+    }
+
+    fn stop_store(&self) -> Power<'_, ()> {
+        self.inner.stop_store()
+    }
+
+    fn start_store(&self) -> Power<'_, ()> {
+        self.inner.start_store()
+    }
+
+    fn advance(&self, by: Duration) -> Option<()> {
+        self.inner.advance(by)
+    }
+
+    fn inside_rolled_back_transaction(&self, work: Work) -> Power<'_, ()> {
+        let wrap = Arc::clone(&self.wrap);
+        self.inner
+            .inside_rolled_back_transaction(Box::new(move |provider| {
+                Box::pin(async move {
+                    // Without its wrapper the work stays undone, which the case tells from no result.
+                    if let Ok(provider) = wrap(provider) {
+                        work(provider).await;
+                    }
+                })
+            }))
+    }
+}

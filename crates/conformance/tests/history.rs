@@ -1,0 +1,309 @@
+//! The judge of histories, on histories that are forged: a judge that cannot convict proves
+//! nothing, and one that convicts the innocent is of no use.
+
+use std::time::Duration;
+
+use shedlock_conformance::history::{Event, Findings, History, Rules, What};
+
+const MS: u64 = 1_000_000;
+const AT_MOST: u64 = 300 * MS;
+/// What the store's clock shows at moment 0.
+const STORE: u64 = 1_900_000_000_000_000_000;
+
+/// Events in milliseconds, written down by hand.
+#[derive(Default)]
+struct Forger(Vec<Event>);
+
+impl Forger {
+    fn event(mut self, at: u64, owner: &str, what: What) -> Self {
+        self.0.push(Event {
+            at: at * MS,
+            name: "job".to_owned(),
+            owner: owner.to_owned(),
+            what,
+        });
+        self
+    }
+
+    fn asked(self, at: u64, owner: &str) -> Self {
+        self.asked_for(at, owner, None)
+    }
+
+    fn asked_for(self, at: u64, owner: &str, slot: Option<i64>) -> Self {
+        let what = What::Asked {
+            at_most: AT_MOST,
+            at_least: 0,
+            slot,
+        };
+        self.event(at, owner, what)
+    }
+
+    /// Granted by the store half a millisecond before the answer.
+    fn acquired(self, at: u64, owner: &str, token: u64) -> Self {
+        let from = STORE + at * MS - MS / 2;
+        let what = What::Acquired {
+            token: Some(token),
+            acquired_at: Some(from),
+            locked_until: Some(from + AT_MOST),
+        };
+        self.event(at, owner, what)
+    }
+
+    fn skipped(self, at: u64, owner: &str) -> Self {
+        self.event(at, owner, What::Skipped { locked: true })
+    }
+
+    fn released(self, at: u64, owner: &str) -> Self {
+        self.event(at, owner, What::ReleaseAsked)
+            .event(at + 1, owner, What::Released)
+    }
+
+    /// A whole lease.
+    fn lease(self, from: u64, to: u64, owner: &str, token: u64) -> Self {
+        self.asked(from, owner)
+            .acquired(from + 1, owner, token)
+            .released(to, owner)
+    }
+
+    fn judged(self) -> Findings {
+        History::new(self.0).judge(&Rules::new(Duration::from_millis(1), true))
+    }
+
+    fn is_lawful(self) -> Findings {
+        let findings = self.judged();
+        assert_eq!(findings.violations, Vec::<String>::new());
+        findings
+    }
+
+    fn is_convicted_of(self, what: &str) {
+        let findings = self.judged();
+        assert!(
+            findings
+                .violations
+                .iter()
+                .any(|found| found.starts_with(what)),
+            "expected a conviction of {what:?}, found {:?}",
+            findings.violations
+        );
+    }
+}
+
+#[test]
+fn leases_one_after_the_other_are_lawful() {
+    let findings = Forger::default()
+        .lease(0, 10, "a", 1)
+        .asked(5, "b")
+        .skipped(6, "b")
+        .lease(12, 20, "c", 2)
+        .is_lawful();
+    assert_eq!(findings.acquisitions, 2);
+    assert_eq!(findings.skips, 1);
+    assert_eq!(findings.abandoned, 0);
+}
+
+#[test]
+fn a_killed_holder_that_is_succeeded_at_its_end_is_lawful() {
+    let findings = Forger::default()
+        .asked(0, "killed")
+        .acquired(1, "killed", 1)
+        .asked(200, "b")
+        .skipped(201, "b")
+        .lease(302, 310, "c", 2)
+        .is_lawful();
+    assert_eq!(findings.abandoned, 1);
+}
+
+#[test]
+fn an_attempt_killed_on_its_way_may_have_held_the_lock() {
+    Forger::default()
+        .asked(0, "killed")
+        .asked(200, "b")
+        .skipped(201, "b")
+        .lease(302, 310, "c", 2)
+        .is_lawful();
+}
+
+#[test]
+fn one_that_oversleeps_and_is_told_so_is_lawful() {
+    Forger::default()
+        .asked(0, "sleeper")
+        .acquired(1, "sleeper", 1)
+        .asked(305, "b")
+        .acquired(306, "b", 2)
+        .event(310, "sleeper", What::ReleaseAsked)
+        .event(311, "sleeper", What::ReleaseLost)
+        .released(320, "b")
+        .is_lawful();
+}
+
+#[test]
+fn an_extended_lease_is_lawful() {
+    Forger::default()
+        .asked(0, "a")
+        .acquired(1, "a", 1)
+        .event(200, "a", What::RenewAsked { at_most: AT_MOST })
+        .event(
+            201,
+            "a",
+            What::Renewed {
+                locked_until: Some(STORE + 500 * MS),
+            },
+        )
+        .asked(450, "b")
+        .skipped(451, "b")
+        .released(480, "a")
+        .lease(490, 495, "c", 2)
+        .is_lawful();
+}
+
+#[test]
+fn two_holders_at_once_are_convicted() {
+    Forger::default()
+        .lease(0, 100, "a", 1)
+        .lease(50, 60, "b", 2)
+        .is_convicted_of("overlap:");
+}
+
+#[test]
+fn a_lease_inside_a_long_one_is_convicted_though_another_lies_between() {
+    Forger::default()
+        .lease(0, 290, "a", 1)
+        .lease(20, 25, "b", 2)
+        .lease(30, 35, "c", 3)
+        .is_convicted_of("overlap:");
+}
+
+#[test]
+fn a_killed_holder_that_is_succeeded_too_early_is_convicted() {
+    Forger::default()
+        .asked(0, "killed")
+        .acquired(1, "killed", 1)
+        .lease(200, 210, "b", 2)
+        .is_convicted_of("overlap:");
+}
+
+#[test]
+fn an_extended_lease_that_is_taken_over_is_convicted() {
+    Forger::default()
+        .asked(0, "a")
+        .acquired(1, "a", 1)
+        .event(200, "a", What::RenewAsked { at_most: AT_MOST })
+        .event(201, "a", What::Renewed { locked_until: None })
+        .lease(400, 410, "b", 2)
+        .released(450, "a")
+        .is_convicted_of("overlap:");
+}
+
+#[test]
+fn a_grant_before_the_end_by_the_stores_clock_is_convicted() {
+    // Our own clock gives the benefit of the doubt; the store's does not.
+    let early = What::Acquired {
+        token: Some(2),
+        acquired_at: Some(STORE + 299 * MS),
+        locked_until: None,
+    };
+    Forger::default()
+        .asked(0, "killed")
+        .acquired(1, "killed", 1)
+        .asked(298, "b")
+        .event(310, "b", early)
+        .released(320, "b")
+        .is_convicted_of("overlap in the store:");
+}
+
+#[test]
+fn a_lock_that_stays_taken_is_convicted() {
+    Forger::default()
+        .asked(0, "killed")
+        .acquired(1, "killed", 1)
+        .asked(400, "b")
+        .skipped(401, "b")
+        .is_convicted_of("taken for too long:");
+}
+
+#[test]
+fn a_lock_that_stays_taken_after_unlock_is_convicted() {
+    Forger::default()
+        .lease(0, 10, "a", 1)
+        .asked(50, "b")
+        .skipped(51, "b")
+        .is_convicted_of("taken for too long:");
+}
+
+#[test]
+fn a_lease_that_was_lost_while_it_ran_is_convicted() {
+    for (asked, lost) in [
+        (What::ReleaseAsked, What::ReleaseLost),
+        (What::RenewAsked { at_most: AT_MOST }, What::RenewLost),
+    ] {
+        Forger::default()
+            .asked(0, "a")
+            .acquired(1, "a", 1)
+            .event(100, "a", asked)
+            .event(101, "a", lost)
+            .is_convicted_of("lost ownership:");
+    }
+}
+
+#[test]
+fn tokens_that_repeat_go_back_or_lack_are_convicted() {
+    Forger::default()
+        .lease(0, 10, "a", 5)
+        .lease(20, 30, "b", 5)
+        .is_convicted_of("token twice:");
+    Forger::default()
+        .lease(0, 10, "a", 5)
+        .lease(20, 30, "b", 4)
+        .is_convicted_of("token goes back:");
+    let without = What::Acquired {
+        token: None,
+        acquired_at: None,
+        locked_until: None,
+    };
+    Forger::default()
+        .asked(0, "a")
+        .event(1, "a", without)
+        .is_convicted_of("no token:");
+}
+
+#[test]
+fn tokens_of_attempts_at_the_same_time_may_come_in_any_order() {
+    // "b" asked before "a" had its answer, and was granted the lock before it.
+    Forger::default()
+        .asked(0, "a")
+        .asked(1, "b")
+        .acquired(2, "b", 1)
+        .released(3, "b")
+        .acquired(5, "a", 2)
+        .released(6, "a")
+        .is_lawful();
+}
+
+#[test]
+fn slots_that_repeat_or_go_back_are_convicted() {
+    let slots = |first, second| {
+        Forger::default()
+            .asked_for(0, "a", Some(first))
+            .acquired(1, "a", 1)
+            .released(2, "a")
+            .asked_for(10, "b", Some(second))
+            .acquired(11, "b", 2)
+            .released(12, "b")
+    };
+    slots(60, 120).is_lawful();
+    slots(60, 60).is_convicted_of("slot twice:");
+    slots(120, 60).is_convicted_of("slot goes back:");
+}
+
+#[test]
+fn a_log_that_a_kill_cut_short_is_read() -> std::io::Result<()> {
+    let folder = std::env::temp_dir().join(format!("shedlock-torn-log-{}", std::process::id()));
+    std::fs::create_dir_all(&folder)?;
+    let event = &Forger::default().asked(7, "a").0[0];
+    let line = serde_json::to_string(event)?;
+    std::fs::write(folder.join("0.jsonl"), format!("{line}\n{}", &line[..20]))?;
+    let history = History::load(&folder);
+    std::fs::remove_dir_all(&folder)?;
+    assert_eq!(history?.events(), std::slice::from_ref(event));
+    Ok(())
+}

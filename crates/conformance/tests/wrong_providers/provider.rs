@@ -1,0 +1,340 @@
+//! The in-memory provider, made wrong in one way.
+
+use std::collections::{HashMap, HashSet};
+use std::fmt;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use shedlock_core::{
+    Attempt, AttemptRequest, BoxFuture, Capabilities, Clock, Error, ErrorKind, ExtendRequest,
+    Extension, ForceUnlock, ForceUnlockRequest, Lease, ListRequest, LockName, LockProvider,
+    LockRecord, LockState, ManualClock, MemoryProvider, ProviderIdentity, Skip, SkipReason, Slot,
+    Unlock, UnlockRequest,
+};
+
+use crate::fault::Fault;
+
+/// What all providers over one space share.
+#[derive(Debug)]
+pub(crate) struct Store {
+    pub(crate) records: MemoryProvider,
+    pub(crate) is_gone: AtomicBool,
+    clock: ManualClock,
+    slots: Mutex<HashMap<LockName, Slot>>,
+    tokens: Mutex<HashMap<LockName, u64>>,
+    unlocked: Mutex<HashSet<String>>,
+}
+
+impl Store {
+    pub(crate) fn new(records: MemoryProvider, clock: ManualClock) -> Self {
+        Self {
+            records,
+            is_gone: AtomicBool::new(false),
+            clock,
+            slots: Mutex::default(),
+            tokens: Mutex::default(),
+            unlocked: Mutex::default(),
+        }
+    }
+}
+
+pub(crate) struct WrongProvider {
+    fault: Fault,
+    store: Arc<Store>,
+    acquisitions: AtomicU64,
+    known: Mutex<HashSet<LockName>>,
+    identity: ProviderIdentity,
+}
+
+impl fmt::Debug for WrongProvider {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "WrongProvider({:?})", self.fault)
+    }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl WrongProvider {
+    pub(crate) fn new(fault: Fault, store: Arc<Store>) -> Self {
+        Self {
+            fault,
+            store,
+            acquisitions: AtomicU64::new(0),
+            known: Mutex::default(),
+            identity: ProviderIdentity::unique(),
+        }
+    }
+
+    /// The store's records, if there is a container.
+    fn records(&self) -> Result<&MemoryProvider, Error> {
+        if self.store.is_gone.load(Ordering::SeqCst) {
+            return Err(Error::new(
+                ErrorKind::Configuration,
+                "there is no container",
+            ));
+        }
+        Ok(&self.store.records)
+    }
+
+    /// The name that the record gets.
+    fn stored(&self, name: &LockName) -> Result<LockName, Error> {
+        let text = name.as_str();
+        match self.fault {
+            Fault::NamesFoldCase => LockName::new(text.to_lowercase()),
+            Fault::NamesAreCut => {
+                let end = (0..=text.len().min(64))
+                    .rev()
+                    .find(|i| text.is_char_boundary(*i));
+                LockName::new(&text[..end.unwrap_or_default()])
+            }
+            _ => Ok(name.clone()),
+        }
+    }
+
+    async fn try_attempt(&self, request: &AttemptRequest) -> Result<Attempt, Error> {
+        let records = match self.records() {
+            Err(_) if self.fault == Fault::ErrorIsSkip => {
+                return Ok(Attempt::Skipped(Skip::new(SkipReason::Held)));
+            }
+            records => records?,
+        };
+        let name = self.stored(request.name())?;
+        let mut inner = request.clone().with_name(name.clone());
+        let before = records.inspect(&name).await?;
+        match self.fault {
+            Fault::AttemptNotIdempotent => {
+                if let Some(record) = &before
+                    && record.state == LockState::Held
+                {
+                    return Ok(Attempt::Skipped(record.as_skip()));
+                }
+            }
+            Fault::RemembersRecords => {
+                if before.is_none() && locked(&self.known).contains(&name) {
+                    return Ok(Attempt::Skipped(Skip::new(SkipReason::Contended)));
+                }
+                locked(&self.known).insert(name.clone());
+            }
+            Fault::SlotAheadGranted => {
+                inner = inner.with_slot_tolerance(Duration::from_secs(1_000 * 86_400));
+            }
+            Fault::SlotInTwoSteps => {
+                if let Some(slot) = request.slot() {
+                    if locked(&self.store.slots).get(&name) >= Some(&slot) {
+                        return Ok(Attempt::Skipped(Skip::new(SkipReason::SlotTaken)));
+                    }
+                    tokio::task::yield_now().await;
+                    inner = self.again(request, &name, request.lock_at_most_for());
+                }
+            }
+            Fault::EndsEarly => {
+                inner = self.again(request, &name, request.lock_at_most_for() * 9 / 10);
+                if let Some(slot) = request.slot() {
+                    inner = inner.with_slot(slot);
+                }
+            }
+            _ => {}
+        }
+        let Attempt::Acquired(lease) = records.attempt(&inner).await? else {
+            return records.attempt(&inner).await;
+        };
+        let lease = self.granted(request, &lease, before.is_some());
+        Ok(Attempt::Acquired(lease))
+    }
+
+    /// The same attempt for this long, without its slot.
+    fn again(
+        &self,
+        request: &AttemptRequest,
+        name: &LockName,
+        at_most: Duration,
+    ) -> AttemptRequest {
+        AttemptRequest::new(name.clone(), request.owner().clone(), at_most)
+            .with_lock_at_least_for(request.lock_at_least_for().min(at_most))
+    }
+
+    /// What the caller is told of the lease that the store granted.
+    fn granted(&self, request: &AttemptRequest, stored: &Lease, was_there: bool) -> Lease {
+        let mut lease = Lease::granted(request);
+        let mut token = stored.fencing_token();
+        match self.fault {
+            Fault::TokenPerClient => {
+                token = Some(self.acquisitions.fetch_add(1, Ordering::SeqCst) + 1);
+            }
+            Fault::TokenForgottenWithRecord => {
+                let mut tokens = locked(&self.store.tokens);
+                let last = tokens.entry(request.name().clone()).or_default();
+                *last = if was_there { *last + 1 } else { 1 };
+                token = Some(*last);
+            }
+            Fault::SlotInTwoSteps => {
+                if let Some(slot) = request.slot() {
+                    locked(&self.store.slots).insert(request.name().clone(), slot);
+                }
+            }
+            _ => {}
+        }
+        if let Some(token) = token {
+            lease = lease.with_fencing_token(token);
+        }
+        if let Some(at) = stored.acquired_at() {
+            lease = lease.with_acquired_at(at);
+        }
+        if let Some(until) = stored.locked_until() {
+            lease = lease.with_locked_until(until);
+        }
+        lease
+    }
+
+    async fn try_extend(&self, lease: &Lease, request: &ExtendRequest) -> Result<Extension, Error> {
+        let records = self.records()?;
+        let name = self.stored(lease.name())?;
+        let inner = lease.clone().with_name(name.clone());
+        let answer = records.extend(&inner, request).await?;
+        if self.fault == Fault::ExtendRevivesExpired
+            && let Extension::Lost = answer
+            && let Some(record) = records.inspect(&name).await?
+            && record.owner.as_deref() == Some(lease.owner().as_str())
+        {
+            let now = self.store.clock.system_time();
+            let until = now + request.lock_at_most_for();
+            records.write_as_shedlock(&name, lease.owner().as_str(), now, until);
+            return Ok(Extension::Extended(lease.extended(request)));
+        }
+        Ok(match answer {
+            Extension::Extended(extended) => {
+                Extension::Extended(extended.with_name(lease.name().clone()))
+            }
+            answer => answer,
+        })
+    }
+
+    async fn try_unlock(&self, lease: &Lease, request: &UnlockRequest) -> Result<Unlock, Error> {
+        let records = self.records()?;
+        let name = self.stored(lease.name())?;
+        let inner = lease.clone().with_name(name.clone());
+        match self.fault {
+            Fault::UnlockIgnoresOwner => {
+                records.force_unlock(&ForceUnlockRequest::new(name)).await?;
+                return Ok(Unlock::Unlocked);
+            }
+            Fault::AtLeastForgotten => {
+                return records
+                    .unlock(&inner, &UnlockRequest::new().ignoring_at_least())
+                    .await;
+            }
+            Fault::SecondUnlockIsLost => {
+                let owner = lease.owner().to_string();
+                if !locked(&self.store.unlocked).insert(owner) {
+                    return Ok(Unlock::Lost);
+                }
+            }
+            _ => {}
+        }
+        let answer = records.unlock(&inner, request).await?;
+        let record = records.inspect(&name).await?;
+        match (self.fault, answer) {
+            (Fault::UnlockOfExpiredIsOk, Unlock::Lost) => return Ok(Unlock::Unlocked),
+            (Fault::SlotForgottenAtUnlock, Unlock::Unlocked) => {
+                records.remove(&name);
+            }
+            (Fault::AtLeastFromUnlock, Unlock::Unlocked) => {
+                let now = self.store.clock.system_time();
+                let from = record.and_then(|record| record.locked_at).unwrap_or(now);
+                let until = now + request.at_least_of(lease.lock_at_least_for());
+                records.write_as_shedlock(&name, &lease.owner().released(), from, until);
+            }
+            _ => {}
+        }
+        Ok(answer)
+    }
+
+    async fn try_inspect(&self, name: &LockName) -> Result<Option<LockRecord>, Error> {
+        let found = self.records()?.inspect(&self.stored(name)?).await?;
+        Ok(found.map(|mut record| {
+            record.name = name.clone();
+            record
+        }))
+    }
+
+    async fn try_list(&self, request: &ListRequest) -> Result<Vec<LockRecord>, Error> {
+        if self.fault == Fault::OnePage && request.after_name().is_some() {
+            return Ok(Vec::new());
+        }
+        self.records()?.list(request).await
+    }
+
+    async fn try_withdraw(&self, request: &AttemptRequest) -> Result<bool, Error> {
+        if self.fault == Fault::WithdrawDoesNothing {
+            return Ok(true);
+        }
+        let inner = request.clone().with_name(self.stored(request.name())?);
+        self.records()?.withdraw(&inner).await
+    }
+}
+
+impl LockProvider for WrongProvider {
+    fn attempt<'a>(&'a self, request: &'a AttemptRequest) -> BoxFuture<'a, Result<Attempt, Error>> {
+        Box::pin(self.try_attempt(request))
+    }
+
+    fn withdraw<'a>(&'a self, request: &'a AttemptRequest) -> BoxFuture<'a, Result<bool, Error>> {
+        Box::pin(self.try_withdraw(request))
+    }
+
+    fn extend<'a>(
+        &'a self,
+        lease: &'a Lease,
+        request: &'a ExtendRequest,
+    ) -> BoxFuture<'a, Result<Extension, Error>> {
+        Box::pin(self.try_extend(lease, request))
+    }
+
+    fn unlock<'a>(
+        &'a self,
+        lease: &'a Lease,
+        request: &'a UnlockRequest,
+    ) -> BoxFuture<'a, Result<Unlock, Error>> {
+        Box::pin(self.try_unlock(lease, request))
+    }
+
+    fn inspect<'a>(
+        &'a self,
+        name: &'a LockName,
+    ) -> BoxFuture<'a, Result<Option<LockRecord>, Error>> {
+        Box::pin(self.try_inspect(name))
+    }
+
+    fn list<'a>(
+        &'a self,
+        request: &'a ListRequest,
+    ) -> BoxFuture<'a, Result<Vec<LockRecord>, Error>> {
+        Box::pin(self.try_list(request))
+    }
+
+    fn force_unlock<'a>(
+        &'a self,
+        request: &'a ForceUnlockRequest,
+    ) -> BoxFuture<'a, Result<ForceUnlock, Error>> {
+        Box::pin(async move { self.records()?.force_unlock(request).await })
+    }
+
+    fn check(&self) -> BoxFuture<'_, Result<(), Error>> {
+        Box::pin(async { self.records().map(drop) })
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        self.store.records.capabilities()
+    }
+
+    fn identity(&self) -> ProviderIdentity {
+        self.identity.clone()
+    }
+
+    fn store(&self) -> &str {
+        "wrong"
+    }
+}
