@@ -69,13 +69,13 @@ impl Forger {
         History::new(self.0).judge(&Rules::new(Duration::from_millis(1), true))
     }
 
-    fn is_lawful(self) -> Findings {
+    fn must_be_lawful(self) -> Findings {
         let findings = self.judged();
         assert_eq!(findings.violations, Vec::<String>::new());
         findings
     }
 
-    fn is_convicted_of(self, what: &str) {
+    fn must_be_convicted_of(self, what: &str) {
         let findings = self.judged();
         assert!(
             findings
@@ -95,7 +95,7 @@ fn leases_one_after_the_other_are_lawful() {
         .asked(5, "b")
         .skipped(6, "b")
         .lease(12, 20, "c", 2)
-        .is_lawful();
+        .must_be_lawful();
     assert_eq!(findings.acquisitions, 2);
     assert_eq!(findings.skips, 1);
     assert_eq!(findings.abandoned, 0);
@@ -109,7 +109,7 @@ fn a_killed_holder_that_is_succeeded_at_its_end_is_lawful() {
         .asked(200, "b")
         .skipped(201, "b")
         .lease(302, 310, "c", 2)
-        .is_lawful();
+        .must_be_lawful();
     assert_eq!(findings.abandoned, 1);
 }
 
@@ -120,7 +120,7 @@ fn an_attempt_killed_on_its_way_may_have_held_the_lock() {
         .asked(200, "b")
         .skipped(201, "b")
         .lease(302, 310, "c", 2)
-        .is_lawful();
+        .must_be_lawful();
 }
 
 #[test]
@@ -133,7 +133,7 @@ fn one_that_oversleeps_and_is_told_so_is_lawful() {
         .event(310, "sleeper", What::ReleaseAsked)
         .event(311, "sleeper", What::ReleaseLost)
         .released(320, "b")
-        .is_lawful();
+        .must_be_lawful();
 }
 
 #[test]
@@ -153,7 +153,7 @@ fn an_extended_lease_is_lawful() {
         .skipped(451, "b")
         .released(480, "a")
         .lease(490, 495, "c", 2)
-        .is_lawful();
+        .must_be_lawful();
 }
 
 #[test]
@@ -161,7 +161,7 @@ fn two_holders_at_once_are_convicted() {
     Forger::default()
         .lease(0, 100, "a", 1)
         .lease(50, 60, "b", 2)
-        .is_convicted_of("overlap:");
+        .must_be_convicted_of("overlap:");
 }
 
 #[test]
@@ -170,7 +170,7 @@ fn a_lease_inside_a_long_one_is_convicted_though_another_lies_between() {
         .lease(0, 290, "a", 1)
         .lease(20, 25, "b", 2)
         .lease(30, 35, "c", 3)
-        .is_convicted_of("overlap:");
+        .must_be_convicted_of("overlap:");
 }
 
 #[test]
@@ -179,7 +179,7 @@ fn a_killed_holder_that_is_succeeded_too_early_is_convicted() {
         .asked(0, "killed")
         .acquired(1, "killed", 1)
         .lease(200, 210, "b", 2)
-        .is_convicted_of("overlap:");
+        .must_be_convicted_of("overlap:");
 }
 
 #[test]
@@ -191,7 +191,7 @@ fn an_extended_lease_that_is_taken_over_is_convicted() {
         .event(201, "a", What::Renewed { locked_until: None })
         .lease(400, 410, "b", 2)
         .released(450, "a")
-        .is_convicted_of("overlap:");
+        .must_be_convicted_of("overlap:");
 }
 
 #[test]
@@ -208,7 +208,7 @@ fn a_grant_before_the_end_by_the_stores_clock_is_convicted() {
         .asked(298, "b")
         .event(310, "b", early)
         .released(320, "b")
-        .is_convicted_of("overlap in the store:");
+        .must_be_convicted_of("overlap in the store:");
 }
 
 #[test]
@@ -218,7 +218,7 @@ fn a_lock_that_stays_taken_is_convicted() {
         .acquired(1, "killed", 1)
         .asked(400, "b")
         .skipped(401, "b")
-        .is_convicted_of("taken for too long:");
+        .must_be_convicted_of("taken for too long:");
 }
 
 #[test]
@@ -227,7 +227,7 @@ fn a_lock_that_stays_taken_after_unlock_is_convicted() {
         .lease(0, 10, "a", 1)
         .asked(50, "b")
         .skipped(51, "b")
-        .is_convicted_of("taken for too long:");
+        .must_be_convicted_of("taken for too long:");
 }
 
 #[test]
@@ -241,7 +241,7 @@ fn a_lease_that_was_lost_while_it_ran_is_convicted() {
             .acquired(1, "a", 1)
             .event(100, "a", asked)
             .event(101, "a", lost)
-            .is_convicted_of("lost ownership:");
+            .must_be_convicted_of("lost ownership:");
     }
 }
 
@@ -250,11 +250,11 @@ fn tokens_that_repeat_go_back_or_lack_are_convicted() {
     Forger::default()
         .lease(0, 10, "a", 5)
         .lease(20, 30, "b", 5)
-        .is_convicted_of("token twice:");
+        .must_be_convicted_of("token twice:");
     Forger::default()
         .lease(0, 10, "a", 5)
         .lease(20, 30, "b", 4)
-        .is_convicted_of("token goes back:");
+        .must_be_convicted_of("token goes back:");
     let without = What::Acquired {
         token: None,
         acquired_at: None,
@@ -263,7 +263,7 @@ fn tokens_that_repeat_go_back_or_lack_are_convicted() {
     Forger::default()
         .asked(0, "a")
         .event(1, "a", without)
-        .is_convicted_of("no token:");
+        .must_be_convicted_of("no token:");
 }
 
 #[test]
@@ -276,7 +276,7 @@ fn tokens_of_attempts_at_the_same_time_may_come_in_any_order() {
         .released(3, "b")
         .acquired(5, "a", 2)
         .released(6, "a")
-        .is_lawful();
+        .must_be_lawful();
 }
 
 #[test]
@@ -290,9 +290,9 @@ fn slots_that_repeat_or_go_back_are_convicted() {
             .acquired(11, "b", 2)
             .released(12, "b")
     };
-    slots(60, 120).is_lawful();
-    slots(60, 60).is_convicted_of("slot twice:");
-    slots(120, 60).is_convicted_of("slot goes back:");
+    slots(60, 120).must_be_lawful();
+    slots(60, 60).must_be_convicted_of("slot twice:");
+    slots(120, 60).must_be_convicted_of("slot goes back:");
 }
 
 #[test]
