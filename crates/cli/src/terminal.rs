@@ -4,7 +4,9 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 
 use tracing::level_filters::LevelFilter;
+use tracing_subscriber::filter::Targets;
 use tracing_subscriber::fmt::MakeWriter;
+use tracing_subscriber::layer::SubscriberExt;
 
 use crate::exit::USAGE;
 use crate::redact::redact;
@@ -60,19 +62,21 @@ impl Terminal {
 
     /// What the libraries log goes to stderr too: warnings, or more with each `-v`.
     pub(crate) fn listen_to_logs(self, verbosity: u8) {
-        let level = match (self.is_quiet, verbosity) {
-            (true, _) => LevelFilter::ERROR,
-            (false, 0) => LevelFilter::WARN,
-            (false, 1) => LevelFilter::INFO,
-            (false, 2) => LevelFilter::DEBUG,
-            (false, _) => LevelFilter::TRACE,
+        let levels = match (self.is_quiet, verbosity) {
+            (true, _) => Targets::new().with_default(LevelFilter::ERROR),
+            (false, 0) => Targets::new().with_default(LevelFilter::WARN),
+            // What becomes of the lock, but not every statement that is sent for it.
+            (false, 1) => Targets::new()
+                .with_default(LevelFilter::INFO)
+                .with_target("shedlock_core", LevelFilter::DEBUG),
+            (false, 2) => Targets::new().with_default(LevelFilter::DEBUG),
+            (false, _) => Targets::new().with_default(LevelFilter::TRACE),
         };
-        let subscriber = tracing_subscriber::fmt()
-            .with_max_level(level)
+        let lines = tracing_subscriber::fmt::layer()
             .with_writer(Log)
             .with_ansi(false)
             .with_target(verbosity > 1);
-        let subscriber = subscriber.finish();
+        let subscriber = tracing_subscriber::registry().with(lines).with(levels);
         // Set once, at the start of the program: there is no other one.
         let _ = tracing::subscriber::set_global_default(subscriber);
     }

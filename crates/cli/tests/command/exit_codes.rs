@@ -264,6 +264,30 @@ fn a_store_that_fails_gives_69_and_nothing_is_started() {
 }
 
 #[test]
+fn a_lease_that_is_used_up_before_the_command_starts_gives_69() {
+    let sandbox = Sandbox::new();
+    assert_eq!(done(&mut sandbox.shedlock(&["migrate"])).code, 0);
+    let done = done(&mut sandbox.run("a", "1ms", "echo x > started"));
+    assert_eq!(done.code, 69, "{}", done.stderr);
+    assert!(done.stderr.contains("lock_at_most_for") || done.stderr.contains("--lock-at-most-for"));
+    assert!(!sandbox.path("started").exists());
+}
+
+#[test]
+fn a_store_that_breaks_while_the_command_runs_does_not_take_its_code() {
+    let sandbox = Sandbox::new();
+    let script = "for file in locks.db locks.db-wal locks.db-shm; do \
+                  dd if=/dev/zero of=$file bs=4k count=16 conv=notrunc 2>/dev/null; done; exit 5";
+    let done = done(&mut sandbox.run("a", "10m", script));
+    assert_eq!(done.code, 5, "{}", done.stderr);
+    assert!(
+        done.stderr.contains("stays taken until 20"),
+        "{}",
+        done.stderr
+    );
+}
+
+#[test]
 fn a_command_that_runs_into_its_deadline_gives_75() {
     let sandbox = Sandbox::new();
     let done = done(&mut sandbox.run("a", "1500ms", "echo x > started; sleep 30; echo y > late"));

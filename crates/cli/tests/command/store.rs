@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use super::common::{Done, Sandbox, done};
+use super::common::{Done, Sandbox, done, end};
 
 const RUN: [&str; 7] = [
     "run",
@@ -37,6 +37,22 @@ fn without_a_store_it_works_and_says_once_that_it_is_local() {
     assert_eq!((second.code, second.stderr.as_str()), (0, ""));
     let list = done(&mut sandbox.bare(&["list"]));
     assert!(list.stdout.contains("\na "), "{}", list.stdout);
+}
+
+#[test]
+fn many_may_make_the_local_store_at_once() {
+    let sandbox = Sandbox::new();
+    let runs: Vec<_> = (0..8)
+        .map(|_| sandbox.bare(&RUN).spawn().unwrap())
+        .collect();
+    let ended: Vec<Done> = runs.into_iter().map(end).collect();
+    for done in &ended {
+        assert_eq!(done.code, 0, "{}", done.stderr);
+    }
+    let told = ended
+        .iter()
+        .filter(|done| done.stderr.contains("this host only"));
+    assert_eq!(told.count(), 1);
 }
 
 #[test]

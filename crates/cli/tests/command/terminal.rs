@@ -3,26 +3,52 @@
 use std::io::{Read, Write};
 use std::process::{Child, Command, Stdio};
 
-use super::common::{Sandbox, eventually};
+use super::common::{Sandbox, eventually, parent_of};
 
-/// `shedlock run` of this script on a terminal of its own, below a shell with job control.
-fn on_terminal(sandbox: &Sandbox, script: &str) -> Child {
-    std::fs::write(sandbox.path("job.sh"), script).unwrap();
-    let exe = env!("CARGO_BIN_EXE_shedlock");
-    let line = format!(
-        "bash --norc --noprofile -i -c 'set -m; \
-         {exe} run -n a --lock-at-most-for 60s -- sh {}; echo code $? > code'",
-        sandbox.path("job.sh").display()
-    );
+/// An interactive shell on a terminal of its own.
+fn shell(sandbox: &Sandbox) -> Child {
     Command::new("script")
-        .args(["-qec", &line, "/dev/null"])
+        .args(["-qec", "bash --norc --noprofile -i", "/dev/null"])
         .current_dir(sandbox.path(""))
         .env("SHEDLOCK_STORE", sandbox.store())
         .env("SHELL", "/bin/sh")
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
         .spawn()
         .unwrap()
+}
+
+/// A shell into which `shedlock run` of this script was typed.
+fn on_terminal(sandbox: &Sandbox, script: &str) -> Child {
+    std::fs::write(sandbox.path("job.sh"), script).unwrap();
+    let mut terminal = shell(sandbox);
+    let exe = env!("CARGO_BIN_EXE_shedlock");
+    let line = format!("{exe} run -n a --lock-at-most-for 60s -- sh job.sh; echo code $? > code\n");
+    type_in(&mut terminal, &line);
+    sandbox.await_lines("up", 1);
+    // The terminal is handed over in the instant after the start.
+    let job = sandbox.pids("up")[0];
+    eventually("the command in the foreground", || is_in_foreground(job));
+    terminal
+}
+
+/// Whether the terminal's foreground group is that of this process.
+fn is_in_foreground(pid: i32) -> bool {
+    let fields = stat(pid);
+    fields.len() > 5 && fields[2] == fields[5]
+}
+
+fn is_stopped(pid: i32) -> bool {
+    stat(pid).first().is_some_and(|state| state == "T")
+}
+
+/// The fields behind the name in `/proc/PID/stat`: state, parent, group, session, terminal and its
+/// foreground group.
+fn stat(pid: i32) -> Vec<String> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let fields = stat.rsplit_once(") ").map_or("", |(_, fields)| fields);
+    fields.split(' ').map(str::to_owned).collect()
 }
 
 fn type_in(terminal: &mut Child, keys: &str) {
@@ -32,6 +58,7 @@ fn type_in(terminal: &mut Child, keys: &str) {
 }
 
 fn close(mut terminal: Child) -> String {
+    type_in(&mut terminal, "exit\n");
     drop(terminal.stdin.take());
     let mut shown = String::new();
     terminal
@@ -49,9 +76,8 @@ fn the_command_can_read_the_terminal() {
     let sandbox = Sandbox::new();
     let mut terminal = on_terminal(
         &sandbox,
-        "echo x > up; read first; read second; echo \"$first-$second\" > read",
+        "echo $$ > up; read first; read second; echo \"$first-$second\" > read",
     );
-    sandbox.await_lines("up", 1);
     type_in(&mut terminal, "one\ntwo\n");
     sandbox.await_lines("code", 1);
     assert_eq!(sandbox.read("read"), "one-two\n");
@@ -60,15 +86,63 @@ fn the_command_can_read_the_terminal() {
 }
 
 #[test]
-fn ctrl_c_reaches_the_command_and_the_shell_has_its_terminal_back() {
+fn a_command_may_read_the_terminal_in_its_first_instant() {
     let sandbox = Sandbox::new();
-    let mut terminal = on_terminal(&sandbox, "echo x > up; exec sleep 60");
-    sandbox.await_lines("up", 1);
-    // The terminal is handed over in the instant after the start.
-    eventually("the command in the foreground", || {
-        type_in(&mut terminal, "\x03");
-        !sandbox.read("code").is_empty()
-    });
+    std::fs::write(sandbox.path("job.sh"), "read line; echo \"$line\" >> lines").unwrap();
+    let mut terminal = shell(&sandbox);
+    let exe = env!("CARGO_BIN_EXE_shedlock");
+    for round in 1..=10 {
+        let line = format!("{exe} run -n a --lock-at-most-for 60s -- sh job.sh\n{round}\n");
+        type_in(&mut terminal, &line);
+        sandbox.await_lines("lines", round);
+    }
+    close(terminal);
+}
+
+#[test]
+fn ctrl_c_reaches_the_command() {
+    let sandbox = Sandbox::new();
+    let mut terminal = on_terminal(&sandbox, "echo $$ > up; exec sleep 60");
+    type_in(&mut terminal, "\x03");
+    sandbox.await_lines("code", 1);
     assert_eq!(sandbox.read("code"), "code 130\n");
+    close(terminal);
+}
+
+#[test]
+fn ctrl_z_gives_the_shell_its_turn_and_fg_goes_on() {
+    let sandbox = Sandbox::new();
+    let mut terminal = on_terminal(&sandbox, "echo $$ > up; read line; echo \"$line\" > read");
+    let job = sandbox.pids("up")[0];
+    let run = parent_of(parent_of(job));
+    for round in 0..3 {
+        type_in(&mut terminal, "\x1a");
+        eventually("both stopped", || is_stopped(job) && is_stopped(run));
+        type_in(&mut terminal, &format!("echo here > turn{round}\n"));
+        sandbox.await_lines(&format!("turn{round}"), 1);
+        type_in(&mut terminal, "fg\n");
+        eventually("both going on", || {
+            !is_stopped(job) && !is_stopped(run) && is_in_foreground(job)
+        });
+    }
+    type_in(&mut terminal, "done\n");
+    sandbox.await_lines("read", 1);
+    assert_eq!(sandbox.read("read"), "done\n");
+    close(terminal);
+}
+
+#[test]
+fn a_command_in_the_background_leaves_the_terminal_alone() {
+    let sandbox = Sandbox::new();
+    let mut terminal = shell(&sandbox);
+    let exe = env!("CARGO_BIN_EXE_shedlock");
+    let line =
+        format!("{exe} run -n a --lock-at-most-for 60s -- sh -c 'echo $$ > up; sleep 0.3' &\n");
+    type_in(&mut terminal, &line);
+    sandbox.await_lines("up", 1);
+    assert!(!is_in_foreground(sandbox.pids("up")[0]));
+    type_in(&mut terminal, "wait; echo code $? > code\n");
+    sandbox.await_lines("code", 1);
+    assert_eq!(sandbox.read("code"), "code 0\n");
     close(terminal);
 }
