@@ -36,6 +36,16 @@ impl Backend for MySql {
         literal
     }
 
+    /// Unless somebody has set a shorter one: no attempt waits long (50 s) for a transaction that
+    /// keeps its row locked, and a statement whose sender has gone does not go on waiting, to win
+    /// the lock for nobody.
+    fn greeting() -> Option<&'static str> {
+        Some(
+            "SET SESSION innodb_lock_wait_timeout = \
+             CAST(LEAST(@@innodb_lock_wait_timeout, 5) AS SIGNED)",
+        )
+    }
+
     /// The rows that matched: sqlx asks for found rows, not changed ones.
     fn affected(result: &MySqlQueryResult) -> u64 {
         result.rows_affected()

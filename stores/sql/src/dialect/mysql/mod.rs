@@ -1,0 +1,244 @@
+//! MySQL and MariaDB, with one text for both.
+//!
+//! Why the statements are as they are:
+//!
+//! - **Zone.** A `TIMESTAMP` column keeps an instant, but is written and read as the wall clock of
+//!   the session's time zone, and around a change of summer time not every instant can be written.
+//!   So each statement runs in a zone of its own, `+00:00` unless the table is shared with sessions
+//!   of another one: MariaDB reads `/*M! SET STATEMENT … FOR */`, MySQL the hint `SET_VAR`, each
+//!   skips the other's, and the session's own zone never matters. In that zone both kinds of
+//!   columns hold what ShedLock's db-time writes: the wall clock of UTC.
+//! - **Guard.** A server that knows neither (or a proxy that takes comments out) would run the
+//!   statement in the wrong zone. So the statement itself looks: one more than the largest integer
+//!   is an error of the server in every mode. With autocommit off nothing would ever be committed;
+//!   that is looked at in the same place.
+//! - **Names.** `name = …` finds the candidate by the index, in the column's collation, for which
+//!   `Job` and `job ` may be the same; the second condition compares bytes.
+//! - **Winner.** Told by the condition in WHERE and the number of rows found. The fencing token
+//!   comes back in the same reply, as what `LAST_INSERT_ID(…)` was set to.
+//! - **Rounding.** Columns that keep fewer digits than a microsecond are rounded in the statement,
+//!   always to the safe side: MySQL would round to the nearest and MariaDB cut.
+//! - **Both times are set in every UPDATE**, since the first `TIMESTAMP` column of a table may have
+//!   been made with `ON UPDATE CURRENT_TIMESTAMP` without anybody asking for it.
+//! - No assignment reads a column that another one sets: MySQL would show it the new value.
+//! - `UTC_TIMESTAMP` is the time at which the statement began. After waiting for a row lock that is
+//!   the past, in which leases only look longer than they are.
+
+mod writer;
+
+use std::time::{Duration, UNIX_EPOCH};
+
+use shedlock_core::Error;
+
+use self::writer::Writer;
+use super::{Dialect, Statements};
+use crate::identifier::Fold;
+use crate::options::{Options, SLOT_COLUMN, TOKEN_COLUMN};
+use crate::shape::{Column, Columns, Shape, TextColumn, TimeColumn, TimeKind};
+use crate::statement::{Placeholders, Statement};
+
+/// The statements of MySQL and MariaDB.
+#[derive(Debug)]
+pub(crate) struct MySql;
+
+/// Characters of an identifier.
+const LONGEST_NAME: usize = 64;
+
+/// What the guard adds one to; also how its error is told from others of the same code.
+pub(crate) const LARGEST: &str = "18446744073709551615";
+
+/// The last second of `TIMESTAMP` less a day, so that no session's zone can push it over.
+const TIMESTAMP_ENDS: Duration = Duration::from_secs(2_147_483_647 - 86_400);
+/// The end of the year 9998.
+const DATETIME_ENDS: Duration = Duration::from_secs(253_370_764_800);
+
+/// What the probe says of a server whose sessions do not start in UTC.
+const NOT_UTC: &str = "which is not UTC";
+
+impl Dialect for MySql {
+    fn identifiers(&self) -> (Fold, usize) {
+        (Fold::Keep, LONGEST_NAME)
+    }
+
+    fn probe(&self, options: &Options) -> Statement {
+        let schema = match &options.table.schema {
+            Some(schema) => format!("'{}'", schema.as_str()),
+            None => "DATABASE()".to_owned(),
+        };
+        let table = options.table.name.as_str();
+        // In January or in July: a zone with summer time is not UTC in both.
+        let is_utc = |date: &str| {
+            format!("COALESCE(CONVERT_TZ('{date}', '+00:00', @@global.time_zone) = '{date}', 0)")
+        };
+        // On servers that tell names by case, the views of the schema do not.
+        let is_table = |of: &str| {
+            format!(
+                "{of}.TABLE_SCHEMA = {schema} AND {of}.TABLE_NAME = '{table}' \
+                 AND (@@lower_case_table_names > 0 \
+                 OR CAST({of}.TABLE_NAME AS BINARY) = CAST('{table}' AS BINARY))"
+            )
+        };
+        let template = format!(
+            "SELECT CAST(c.COLUMN_NAME AS CHAR), LOWER(CAST(c.DATA_TYPE AS CHAR)), \
+             CAST(c.DATETIME_PRECISION AS SIGNED), CAST(c.CHARACTER_MAXIMUM_LENGTH AS SIGNED), \
+             CAST(c.COLLATION_NAME AS CHAR), CAST(u.alone IS NOT NULL AS SIGNED), \
+             CAST(c.IS_NULLABLE = 'NO' AND c.COLUMN_DEFAULT IS NULL \
+             AND LOWER(c.EXTRA) NOT LIKE '%auto_increment%' \
+             AND LOWER(c.EXTRA) NOT LIKE '%generated%' AS SIGNED), \
+             CONCAT(VERSION(), ', sessions start with time_zone ', @@global.time_zone, \
+             IF({} AND {}, '', ', {NOT_UTC}')) \
+             FROM information_schema.COLUMNS c \
+             LEFT JOIN (SELECT DISTINCT MIN(s.COLUMN_NAME) AS alone \
+             FROM information_schema.STATISTICS s \
+             WHERE {} GROUP BY s.INDEX_NAME \
+             HAVING COUNT(*) = 1 AND MAX(s.NON_UNIQUE) = 0 AND COUNT(s.SUB_PART) = 0) u \
+             ON u.alone = c.COLUMN_NAME WHERE {} ORDER BY c.ORDINAL_POSITION",
+            is_utc("2027-01-01 00:00:00"),
+            is_utc("2027-07-01 00:00:00"),
+            is_table("s"),
+            is_table("c"),
+        );
+        Statement::new(Placeholders::Positional, &template, &[])
+    }
+
+    fn shape(&self, options: &Options, columns: &[Column]) -> Result<Shape, Error> {
+        let found = Columns::check(options, columns)?;
+        let names = &options.columns;
+        let name = found.get(names.name.as_str())?;
+        let locked_by = found.get(names.locked_by.as_str())?;
+        if name.type_name != "varchar" {
+            // CHAR drops trailing blanks, VARBINARY counts bytes, TEXT has no full unique key.
+            return Err(found.unfit(name, "varchar"));
+        }
+        if !matches!(
+            locked_by.type_name.as_str(),
+            "varchar" | "char" | "tinytext" | "text" | "mediumtext" | "longtext"
+        ) {
+            return Err(found.unfit(locked_by, "varchar or text"));
+        }
+        let time = |name: &str| {
+            let column = found.get(name)?;
+            let kind = match column.type_name.as_str() {
+                "timestamp" => TimeKind::Instant,
+                "datetime" => TimeKind::Wall,
+                _ => return Err(found.unfit(column, "timestamp or datetime")),
+            };
+            let digits = column.digits.and_then(|digits| u8::try_from(digits).ok());
+            Ok(TimeColumn {
+                kind,
+                digits: digits.unwrap_or(0),
+            })
+        };
+        let (token, slot) = found.extras("bigint")?;
+        Ok(Shape {
+            name: text(name),
+            locked_by: text(locked_by),
+            lock_until: time(names.lock_until.as_str())?,
+            locked_at: time(names.locked_at.as_str())?,
+            token,
+            slot,
+            server: name.server.clone(),
+        })
+    }
+
+    fn assumed(&self) -> Shape {
+        let time = TimeColumn {
+            kind: TimeKind::Instant,
+            digits: 3,
+        };
+        let text = |length| TextColumn {
+            length: Some(length),
+            exact: true,
+        };
+        Shape {
+            name: text(64),
+            locked_by: text(255),
+            lock_until: time,
+            locked_at: time,
+            token: true,
+            slot: true,
+            server: String::new(),
+        }
+    }
+
+    fn statements(&self, options: &Options, shape: &Shape) -> Statements {
+        Writer::new(options, shape).all()
+    }
+
+    fn create_table(&self, options: &Options) -> Statement {
+        let names = &options.columns;
+        // Collations that compare every byte, also trailing blanks, have another name in each
+        // server. Both times have a default, or an old server would make one of its own.
+        let template = format!(
+            "CREATE TABLE {} ({} VARCHAR(64) CHARACTER SET utf8mb4 \
+             /*M! COLLATE utf8mb4_nopad_bin */ /*!80017 COLLATE utf8mb4_0900_bin */ \
+             NOT NULL PRIMARY KEY, \
+             {} TIMESTAMP(3) NOT NULL DEFAULT CURRENT_TIMESTAMP(3), \
+             {} TIMESTAMP(3) NOT NULL DEFAULT CURRENT_TIMESTAMP(3), \
+             {} VARCHAR(255) CHARACTER SET utf8mb4 NOT NULL, \
+             {TOKEN_COLUMN} BIGINT NULL, {SLOT_COLUMN} BIGINT NULL) ENGINE = InnoDB",
+            options.table.quoted('`'),
+            names.name.quoted('`'),
+            names.lock_until.quoted('`'),
+            names.locked_at.quoted('`'),
+            names.locked_by.quoted('`'),
+        );
+        Statement::new(Placeholders::Positional, &template, &[])
+    }
+
+    fn add_column(&self, options: &Options, column: &str) -> Statement {
+        let template = format!(
+            "ALTER TABLE {} ADD COLUMN {column} BIGINT NULL",
+            options.table.quoted('`')
+        );
+        Statement::new(Placeholders::Positional, &template, &[])
+    }
+
+    /// The statements round, where a column is coarse: the instant, not the duration.
+    fn unit(&self, _: &Shape) -> i64 {
+        1
+    }
+
+    fn longest_lease(&self, options: &Options, shape: &Shape) -> Duration {
+        let ends = if has_instants(shape) {
+            TIMESTAMP_ENDS
+        } else {
+            DATETIME_ENDS
+        };
+        let now = options.clock.system_time().duration_since(UNIX_EPOCH);
+        let left = ends.saturating_sub(now.unwrap_or_default());
+        // In whole days, so that what is declared is still true when it is asked for.
+        Duration::from_secs(left.as_secs() / 86_400 * 86_400)
+    }
+
+    fn warning(&self, options: &Options, shape: &Shape) -> Option<String> {
+        let matters = has_instants(shape) && shape.server.ends_with(NOT_UTC);
+        if !matters || options.session_zone.is_some() {
+            return None;
+        }
+        Some(format!(
+            "TIMESTAMP columns on a server ({}): Rust services agree among themselves, but a Java \
+             ShedLock on this table writes instants shifted by the offset of its sessions, and \
+             neither side would keep the other out; if Java uses the table, name the zone of its \
+             sessions with shared_session_zone, if not, set it to +00:00 and this is not said \
+             again",
+            shape.server
+        ))
+    }
+}
+
+fn text(column: &Column) -> TextColumn {
+    let exact = column.collation.as_deref().is_some_and(|collation| {
+        collation == "utf8mb4_0900_bin" || collation.ends_with("_nopad_bin")
+    });
+    TextColumn {
+        length: column.length.and_then(|length| u32::try_from(length).ok()),
+        exact,
+    }
+}
+
+fn has_instants(shape: &Shape) -> bool {
+    [shape.lock_until, shape.locked_at]
+        .iter()
+        .any(|column| column.kind == TimeKind::Instant)
+}

@@ -1,0 +1,357 @@
+//! The statements of MySQL and MariaDB; why they are so is said in the module above.
+
+use super::{LARGEST, has_instants};
+use crate::dialect::Statements;
+use crate::options::{Options, SLOT_COLUMN, TOKEN_COLUMN};
+use crate::shape::{Shape, TimeColumn, TimeKind};
+use crate::statement::{Placeholders, RECORD, Statement};
+
+/// The last second of `TIMESTAMP` less a day, as the module above has it.
+const TIMESTAMP_LIMIT: &str = "TIMESTAMP'2038-01-18 03:14:07'";
+
+/// Writes the statements for one table.
+pub(super) struct Writer<'a> {
+    shape: &'a Shape,
+    client_time: bool,
+    /// Before the statement and behind its verb: what sets the zone, for MariaDB and for MySQL.
+    prefix: String,
+    hint: String,
+    guard: String,
+    table: String,
+    name: String,
+    until: String,
+    at: String,
+    by: String,
+}
+
+impl<'a> Writer<'a> {
+    pub(super) fn new(options: &Options, shape: &'a Shape) -> Self {
+        let names = &options.columns;
+        let zone = options.session_zone.as_deref().unwrap_or("+00:00");
+        let (prefix, hint, zone_differs) = if has_instants(shape) {
+            (
+                format!("/*M! SET STATEMENT time_zone = '{zone}' FOR */ "),
+                format!(" /*+ SET_VAR(time_zone = '{zone}') */"),
+                format!("@@time_zone <> '{zone}' OR "),
+            )
+        } else {
+            Default::default()
+        };
+        Self {
+            shape,
+            client_time: options.time.is_client(),
+            prefix,
+            hint,
+            guard: format!("{LARGEST} + ({zone_differs}@@autocommit = 0"),
+            table: options.table.quoted('`'),
+            name: names.name.quoted('`'),
+            until: names.lock_until.quoted('`'),
+            at: names.locked_at.quoted('`'),
+            by: names.locked_by.quoted('`'),
+        }
+    }
+
+    pub(super) fn all(&self) -> Statements {
+        let slot = |statement: fn(&Self, bool) -> Statement| {
+            self.shape.slot.then(|| statement(self, true))
+        };
+        Statements {
+            attempt: self.attempt(false),
+            attempt_slot: slot(Self::attempt),
+            insert: self.insert(false),
+            insert_slot: slot(Self::insert),
+            read: self.read(),
+            extend: self.extend(),
+            unlock: self.unlock(),
+            withdraw: self.withdraw(),
+            list: self.list(false),
+            list_held: self.list(true),
+        }
+    }
+
+    fn attempt(&self, slot: bool) -> Statement {
+        let Self { until, at, by, .. } = self;
+        let mut set = format!(
+            "{until} = {}, {at} = {}, {by} = :owner",
+            self.end("at_most"),
+            cut(&self.now(), self.shape.locked_at),
+        );
+        if self.shape.token {
+            set += &format!(
+                ", {TOKEN_COLUMN} = \
+                 LAST_INSERT_ID(GREATEST(COALESCE({TOKEN_COLUMN}, 0) + 1, {SERVER_MICROS}))"
+            );
+        }
+        let mut condition = format!("{} AND {until} <= {}", self.named(), self.now());
+        if slot {
+            set += &format!(", {SLOT_COLUMN} = :slot");
+            condition += &format!(
+                " AND COALESCE({SLOT_COLUMN} < :slot, 1) AND :slot <= {} + :tolerance \
+                 AND (COALESCE({}, 0) < :slot OR {by} LIKE '%/%/%')",
+                self.now_micros(),
+                micros(at),
+            );
+        }
+        self.update(&set, &condition)
+    }
+
+    fn insert(&self, slot: bool) -> Statement {
+        let Self {
+            prefix,
+            hint,
+            table,
+            name,
+            until,
+            at,
+            by,
+            ..
+        } = self;
+        let mut columns = format!("{name}, {until}, {at}, {by}");
+        let mut values = format!(
+            ":name, {}, {}, :owner",
+            self.end("at_most"),
+            cut(&self.now(), self.shape.locked_at),
+        );
+        if self.shape.token {
+            columns += &format!(", {TOKEN_COLUMN}");
+            values += &format!(", LAST_INSERT_ID({SERVER_MICROS})");
+        }
+        // A session of another character set would store another name than it was given.
+        let mut condition = format!(
+            "{} OR CAST(CONVERT(:name USING utf8mb4) AS BINARY) <> CAST(:name AS BINARY)) > 0",
+            self.guard
+        );
+        if slot {
+            columns += &format!(", {SLOT_COLUMN}");
+            values += ", :slot";
+            condition += &format!(" AND :slot <= {} + :tolerance", self.now_micros());
+        }
+        statement(&format!(
+            "{prefix}INSERT{hint} INTO {table} ({columns}) SELECT {values} FROM DUAL \
+             WHERE {condition}"
+        ))
+    }
+
+    fn read(&self) -> Statement {
+        Statement::new(
+            Placeholders::Positional,
+            &format!(
+                "{}SELECT{} {} FROM (SELECT 1 AS one) AS n LEFT JOIN {} ON {} = :name WHERE {}",
+                self.prefix,
+                self.hint,
+                self.record(),
+                self.table,
+                self.name,
+                self.guarded(),
+            ),
+            &RECORD,
+        )
+    }
+
+    fn extend(&self) -> Statement {
+        let Self { until, at, .. } = self;
+        let set = format!("{until} = {}, {at} = {at}", self.end("at_most"));
+        self.update(&set, &self.held())
+    }
+
+    fn unlock(&self) -> Statement {
+        let Self { until, at, by, .. } = self;
+        let now = self.now_down();
+        let kept = self.kept();
+        let set = format!(
+            "{until} = IF(:at_least = 0, {now}, GREATEST({now}, {kept})), {at} = {at}, \
+             {by} = :released"
+        );
+        self.update(&set, &self.held())
+    }
+
+    fn withdraw(&self) -> Statement {
+        let Self { until, at, by, .. } = self;
+        let set = format!(
+            "{until} = {}, {at} = {at}, {by} = :released",
+            self.now_down()
+        );
+        self.update(&set, &self.held())
+    }
+
+    fn list(&self, held_only: bool) -> Statement {
+        let held = if held_only {
+            format!(" AND {} > {}", self.until, self.now())
+        } else {
+            String::new()
+        };
+        let (name, after) = if self.shape.name.exact {
+            (self.name.clone(), ":after".to_owned())
+        } else {
+            (bytes(&self.name), "CAST(:after AS BINARY)".to_owned())
+        };
+        Statement::new(
+            Placeholders::Positional,
+            &format!(
+                "{}SELECT{} {} FROM {} WHERE {name} > {after}{held} AND {} ORDER BY {name} \
+                 LIMIT :limit",
+                self.prefix,
+                self.hint,
+                self.record(),
+                self.table,
+                self.guarded(),
+            ),
+            &RECORD,
+        )
+    }
+}
+
+/// Pieces of statements.
+impl Writer<'_> {
+    fn update(&self, set: &str, condition: &str) -> Statement {
+        statement(&format!(
+            "{}UPDATE{} {} SET {set} WHERE {condition} AND {}",
+            self.prefix,
+            self.hint,
+            self.table,
+            self.guarded(),
+        ))
+    }
+
+    fn guarded(&self) -> String {
+        format!("{}) > 0", self.guard)
+    }
+
+    /// The record of exactly this name.
+    fn named(&self) -> String {
+        let name = &self.name;
+        if self.shape.name.exact {
+            format!("{name} = :name")
+        } else {
+            format!("{name} = :name AND {} = CAST(:name AS BINARY)", bytes(name))
+        }
+    }
+
+    /// The record of exactly this name, while this owner's lease runs.
+    fn held(&self) -> String {
+        let owner = if self.shape.locked_by.exact {
+            format!("{} = :owner", self.by)
+        } else {
+            format!("{} = CAST(:owner AS BINARY)", bytes(&self.by))
+        };
+        format!(
+            "{} AND {owner} AND {} > {}",
+            self.named(),
+            self.until,
+            self.now()
+        )
+    }
+
+    /// All of a record and the time at which it is read.
+    fn record(&self) -> String {
+        let or_null = |there: bool, column: &'static str| {
+            if there {
+                column
+            } else {
+                "CAST(NULL AS SIGNED)"
+            }
+        };
+        format!(
+            "CONVERT({} USING utf8mb4), CONVERT({} USING utf8mb4), {}, {}, {}, {}, {}",
+            self.name,
+            self.by,
+            micros(&self.at),
+            micros(&self.until),
+            or_null(self.shape.token, TOKEN_COLUMN),
+            or_null(self.shape.slot, SLOT_COLUMN),
+            self.now_micros(),
+        )
+    }
+
+    /// Now, in UTC, to the microsecond.
+    fn now(&self) -> String {
+        if self.client_time {
+            format!("({EPOCH} + INTERVAL :now MICROSECOND)")
+        } else {
+            "UTC_TIMESTAMP(6)".to_owned()
+        }
+    }
+
+    fn now_micros(&self) -> &'static str {
+        if self.client_time {
+            ":now"
+        } else {
+            SERVER_MICROS
+        }
+    }
+
+    /// Now as `lock_until` can hold it, never later than now: what frees a lock at once.
+    fn now_down(&self) -> String {
+        cut(&self.now(), self.shape.lock_until)
+    }
+
+    /// Until when at-least keeps the lock. A coarse column tells the acquisition to a unit only; the
+    /// fencing token tells it to the microsecond, unless it had to go on from an older one.
+    fn kept(&self) -> String {
+        let (at, unit) = (&self.at, self.shape.locked_at.unit());
+        if unit == 1 {
+            return up(at, ":at_least", self.shape.lock_until);
+        }
+        if !self.shape.token || self.client_time {
+            return up(at, &format!("{unit} + :at_least"), self.shape.lock_until);
+        }
+        let acquired = format!("LEAST({TOKEN_COLUMN}, {} + {unit})", micros(at));
+        let duration = format!("{acquired} + :at_least");
+        up(EPOCH, &duration, self.shape.lock_until)
+    }
+
+    /// When a lease ends that begins now.
+    fn end(&self, duration: &str) -> String {
+        let column = self.shape.lock_until;
+        let end = up(&self.now(), &format!(":{duration}"), column);
+        match column.kind {
+            // What is longer was refused before; this is for clients whose clock is years behind,
+            // since without strict mode a server stores the year 0 for what it cannot hold.
+            TimeKind::Instant => format!("LEAST({end}, {TIMESTAMP_LIMIT})"),
+            _ => end,
+        }
+    }
+}
+
+/// The server's time, whoever's clock rules: what fencing tokens start from.
+const SERVER_MICROS: &str = "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))";
+
+const EPOCH: &str = "TIMESTAMP'1970-01-01 00:00:00'";
+
+fn statement(template: &str) -> Statement {
+    Statement::new(Placeholders::Positional, template, &[])
+}
+
+/// A text column byte for byte, whatever its character set.
+fn bytes(column: &str) -> String {
+    format!("CAST(CONVERT({column} USING utf8mb4) AS BINARY)")
+}
+
+/// Microseconds since 1970 of a UTC wall clock; null for null and for the year 0.
+fn micros(instant: &str) -> String {
+    format!("TIMESTAMPDIFF(MICROSECOND, '1970-01-01', {instant})")
+}
+
+/// An instant to the microsecond, cut to what the column can hold.
+fn cut(instant: &str, column: TimeColumn) -> String {
+    match column.digits {
+        6.. => instant.to_owned(),
+        0 => format!("CAST(LEFT({instant}, 19) AS DATETIME)"),
+        digits => format!(
+            "CAST(LEFT({instant}, {}) AS DATETIME({digits}))",
+            20 + digits
+        ),
+    }
+}
+
+/// An instant and a duration in microseconds, rounded up to what the column can hold.
+fn up(instant: &str, duration: &str, column: TimeColumn) -> String {
+    let duration = match column.unit() - 1 {
+        0 => duration.to_owned(),
+        rest => format!("{duration} + {rest}"),
+    };
+    cut(
+        &format!("{instant} + INTERVAL {duration} MICROSECOND"),
+        column,
+    )
+}
