@@ -106,7 +106,7 @@ fn plainly(class: &Class, options: &Options, writes: bool) -> (ErrorKind, String
                  not utf8mb4"
             ),
         ),
-        Class::Duplicate | Class::Exists => (
+        Class::Duplicate | Class::Exists | Class::Held => (
             ErrorKind::Configuration,
             format!("a unique key of table {table} that is not the lock's refused the record"),
         ),

@@ -1,5 +1,6 @@
 //! The protocol, once for all dialects: which statement when, and what its answer means.
 
+use std::fmt;
 use std::time::Duration;
 
 use shedlock_core::{
@@ -22,12 +23,23 @@ use crate::verdict::{State, Verdict, instant, lease, mark, record};
 const ROUNDS: usize = 3;
 
 /// One provider: its connections, what it was told, what it found.
-#[derive(Debug)]
 pub(crate) struct Flow<B: Backend> {
     connections: Connections<B>,
     options: Options,
     plans: Plans,
     identity: ProviderIdentity,
+}
+
+/// Without the statements, which are long.
+impl<B: Backend> fmt::Debug for Flow<B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct(B::STORE)
+            .field("table", &self.options.table)
+            .field("time", &self.options.time)
+            .field("connections", &self.connections)
+            .field("shape", &self.plans.known().map(|plan| plan.shape.clone()))
+            .finish_non_exhaustive()
+    }
 }
 
 impl<B: Backend> Flow<B> {
@@ -95,11 +107,7 @@ impl<B: Backend> Flow<B> {
         values.tolerance = floor_micros(request.slot_tolerance());
         check_length(request.name(), &plan.shape)?;
 
-        let mut state = if B::dialect().looks_first() {
-            self.state(request, &values).await?
-        } else {
-            State::Free
-        };
+        let mut state = State::Free;
         let mut exists = None;
         for _ in 0..ROUNDS {
             let won = match state {
@@ -134,6 +142,7 @@ impl<B: Backend> Flow<B> {
         match self.run(step, values).await {
             Ok(reply) if reply.affected > 0 => Ok(Written::Taken(reply)),
             Ok(_) => Ok(Written::Nothing),
+            Err(Stop::Failure(failure)) if failure.class == Class::Held => Ok(Written::Nothing),
             Err(Stop::Failure(failure)) if failure.class == Class::Duplicate => {
                 Ok(Written::Exists(failure))
             }

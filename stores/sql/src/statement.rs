@@ -243,7 +243,8 @@ impl<'a> Values<'a> {
 /// What came back of a statement.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Reply {
-    /// How many rows were changed (or found, on MySQL), as the server counts them.
+    /// How many rows were changed (or found, on MySQL), as the server counts them for the last
+    /// statement of the text.
     pub(crate) affected: u64,
     /// What `LAST_INSERT_ID(…)` was set to; MySQL and MariaDB only.
     pub(crate) last_insert_id: Option<u64>,

@@ -55,12 +55,6 @@ pub(crate) trait Dialect: fmt::Debug + Send + Sync + 'static {
     /// The longest lease that a table of this shape can express, seen from now.
     fn longest_lease(&self, options: &Options, shape: &Shape) -> Duration;
 
-    /// True where an attempt looks before it writes, since a write that changes nothing is not
-    /// free there.
-    fn looks_first(&self) -> bool {
-        false
-    }
-
     /// What a failure means here, where that is not what it means elsewhere.
     fn explain(&self, class: &Class, writes: bool) -> Option<(ErrorKind, &'static str)> {
         let _ = (class, writes);
@@ -84,7 +78,8 @@ pub(crate) const CENTURY: Duration = Duration::from_secs(100 * 365 * 24 * 3_600)
 /// act on one record.
 #[derive(Clone, Debug)]
 pub(crate) struct Statements {
-    /// Takes the lock if its record is free. Changes one row or none. Tells, in its row or (MySQL)
+    /// Takes the lock if its record is free. Changes one row, or none, or fails with the class
+    /// [`Held`](crate::driver::Class::Held). Tells, in its row or (MySQL)
     /// as last insert id, the fencing token.
     pub(crate) attempt: Statement,
     /// The same, if the slot is newer than the last one, not ahead of now + tolerance, and no

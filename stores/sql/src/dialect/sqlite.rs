@@ -8,7 +8,9 @@
 //!   with `date_class=text`) is reported, never compared.
 //! - An attempt reads first. Any `UPDATE`, also one that changes nothing, takes the one write lock
 //!   of the file; a read takes none in WAL mode, so that those who find the lock held never stand
-//!   in the holder's way.
+//!   in the holder's way. Reading and writing are two statements of one text, since what costs
+//!   here is not the statement but the way to the connection's thread and back; the first fails
+//!   where the second must not run, which is SQLite's only way to stop between two statements.
 //! - `'now'` is the machine's clock, and the same throughout a statement. It is first looked at
 //!   when the statement has the write lock, so that waiting for it makes no lease longer.
 
@@ -26,6 +28,10 @@ use crate::statement::{Field, Placeholders, RECORD, Statement};
 /// SQLite's statements.
 #[derive(Debug)]
 pub(crate) struct Sqlite;
+
+/// Not the double quote: a name in those that no column has is a text to SQLite, so that a column
+/// that was renamed would never be missed.
+const QUOTE: char = '`';
 
 const TIME: TimeColumn = TimeColumn {
     kind: TimeKind::EpochMillis,
@@ -124,11 +130,11 @@ impl Dialect for Sqlite {
             "CREATE TABLE {} ({} varchar(64) NOT NULL PRIMARY KEY, {} integer NOT NULL, \
              {} integer NOT NULL, {} varchar(255) NOT NULL, {TOKEN_COLUMN} bigint NULL, \
              {SLOT_COLUMN} bigint NULL)",
-            options.table.quoted('"'),
-            names.name.quoted('"'),
-            names.lock_until.quoted('"'),
-            names.locked_at.quoted('"'),
-            names.locked_by.quoted('"'),
+            options.table.quoted(QUOTE),
+            names.name.quoted(QUOTE),
+            names.lock_until.quoted(QUOTE),
+            names.locked_at.quoted(QUOTE),
+            names.locked_by.quoted(QUOTE),
         );
         Statement::new(Placeholders::Positional, &template, &[])
     }
@@ -136,17 +142,13 @@ impl Dialect for Sqlite {
     fn add_column(&self, options: &Options, column: &str) -> Statement {
         let template = format!(
             "ALTER TABLE {} ADD COLUMN {column} bigint NULL",
-            options.table.quoted('"')
+            options.table.quoted(QUOTE)
         );
         Statement::new(Placeholders::Positional, &template, &[])
     }
 
     fn longest_lease(&self, _: &Options, _: &Shape) -> Duration {
         CENTURY
-    }
-
-    fn looks_first(&self) -> bool {
-        true
     }
 
     fn explain(&self, class: &Class, writes: bool) -> Option<(ErrorKind, &'static str)> {
@@ -222,11 +224,11 @@ impl<'a> Writer<'a> {
         let names = &options.columns;
         Self {
             shape,
-            table: options.table.quoted('"'),
-            name: names.name.quoted('"'),
-            until: names.lock_until.quoted('"'),
-            at: names.locked_at.quoted('"'),
-            by: names.locked_by.quoted('"'),
+            table: options.table.quoted(QUOTE),
+            name: names.name.quoted(QUOTE),
+            until: names.lock_until.quoted(QUOTE),
+            at: names.locked_at.quoted(QUOTE),
+            by: names.locked_by.quoted(QUOTE),
             now: if options.time.is_client() {
                 "(:now / 1000)"
             } else {
@@ -254,6 +256,8 @@ impl<'a> Writer<'a> {
         }
     }
 
+    /// Two statements in one request: the first fails if the lock cannot be had, so that the
+    /// second, which takes the write lock, is not reached.
     fn attempt(&self, slot: bool) -> Statement {
         let Self {
             table,
@@ -263,22 +267,27 @@ impl<'a> Writer<'a> {
             now,
             ..
         } = self;
+        let named = self.named();
         let mut set = format!("{until} = {now} + :at_most / 1000, {at} = {now}, {by} = :owner");
         if self.shape.token {
             set +=
                 &format!(", {TOKEN_COLUMN} = max(coalesce({TOKEN_COLUMN}, 0) + 1, {now} * 1000)");
         }
-        let mut condition = format!("{} AND {until} <= {now}", self.named());
+        let mut free = format!("{until} <= {now}");
         if slot {
             set += &format!(", {SLOT_COLUMN} = :slot");
-            condition += &format!(
+            free += &format!(
                 " AND coalesce({SLOT_COLUMN} < :slot, 1) AND :slot <= {now} * 1000 + :tolerance \
                  AND ({at} * 1000 < :slot OR {by} LIKE '%/%/%')"
             );
         }
+        // The least integer has no absolute value; the column is in it only so that this is not
+        // computed where there is no row.
+        let fail = format!("abs(min({until}, 0) - 9223372036854775807 - 1)");
         statement(
             &format!(
-                "UPDATE {table} SET {set} WHERE {condition} RETURNING {}",
+                "SELECT {fail} FROM {table} WHERE {named} AND NOT ({free}); \
+                 UPDATE {table} SET {set} WHERE {named} AND {free} RETURNING {}",
                 self.granted()
             ),
             GRANTED,
@@ -443,3 +452,6 @@ fn statement(template: &str, fields: &[Field]) -> Statement {
 fn micros(column: &str) -> String {
     format!("CASE typeof({column}) WHEN 'integer' THEN {column} * 1000 ELSE {column} END")
 }
+
+#[cfg(test)]
+mod tests;

@@ -41,6 +41,8 @@ pub(crate) enum Class {
     Alphabet,
     /// The session is not in the state that a statement needs, and the statement saw to it.
     Session,
+    /// The statement stopped before it wrote, since the lock cannot be had.
+    Held,
     /// The unique key refused the insert: the record exists.
     Duplicate,
     /// A constraint that is not the lock's refused the write; its name where the server tells.

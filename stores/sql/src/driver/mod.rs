@@ -105,7 +105,9 @@ macro_rules! execution {
             while let Some(result) = results.try_next().await? {
                 match result {
                     sqlx::Either::Left(done) => {
-                        reply.affected += <$database as Backend>::affected(&done);
+                        // Of several statements in one text the last one counts; SQLite repeats the
+                        // number of the one before for each that only reads.
+                        reply.affected = <$database as Backend>::affected(&done);
                         reply.last_insert_id = <$database as Backend>::last_insert_id(&done);
                     }
                     sqlx::Either::Right(row) => {

@@ -20,6 +20,7 @@ impl Backend for Sqlite {
         let message = error.message();
         // The low byte is the primary code, the rest says more.
         match code & 0xff {
+            ERROR if message == HELD => Class::Held,
             ERROR if is_about_shape(message) => Class::Shape,
             ERROR if is_about_existing(message) => Class::Exists,
             BUSY | LOCKED | FULL | NOMEM => Class::Busy,
@@ -60,6 +61,9 @@ const SCHEMA: i32 = 17;
 const TOOBIG: i32 = 18;
 const CONSTRAINT: i32 = 19;
 const AUTH: i32 = 23;
+
+/// How an attempt stops between its two statements.
+const HELD: &str = "integer overflow";
 
 /// SQLite has one code for all that is wrong with a statement; its texts have not changed in
 /// twenty years.

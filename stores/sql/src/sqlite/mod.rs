@@ -23,9 +23,9 @@ use crate::flow::Flow;
 /// shared memory that SQLite needs, cannot be relied on, so [`connect`](Self::connect) refuses
 /// those it recognizes.
 ///
-/// An attempt that wins takes two statements instead of the one that servers need: it looks first,
-/// since any write takes the one write lock of the file, also a write that changes nothing. Who
-/// finds the lock held has written nothing and stood in nobody's way.
+/// An attempt takes two statements, sent together, instead of the one that servers need: it looks
+/// first, since any write takes the one write lock of the file, also a write that changes nothing.
+/// Who finds the lock held has written nothing and stood in nobody's way.
 #[derive(Clone, Debug)]
 pub struct SqliteProvider {
     flow: Arc<Flow<Sqlite>>,

@@ -460,3 +460,6 @@ impl Writer<'_> {
         )
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,256 @@
+use std::time::Duration;
+
+use super::*;
+use crate::options::{Settings, TimeMode};
+use crate::statement::Bind;
+
+fn options(change: impl FnOnce(&mut Settings)) -> Options {
+    let mut settings = Settings::default();
+    change(&mut settings);
+    settings.check::<sqlx::Postgres>().expect("valid settings")
+}
+
+fn statements(change: impl FnOnce(&mut Shape)) -> Statements {
+    let mut shape = Postgres.assumed();
+    change(&mut shape);
+    Postgres.statements(&options(|_| {}), &shape)
+}
+
+fn with_zone(shape: &mut Shape) {
+    shape.lock_until.kind = TimeKind::Instant;
+    shape.locked_at.kind = TimeKind::Instant;
+}
+
+fn without_our_columns(shape: &mut Shape) {
+    shape.token = false;
+    shape.slot = false;
+}
+
+fn whole_seconds(shape: &mut Shape) {
+    shape.lock_until.digits = 0;
+    shape.locked_at.digits = 0;
+}
+
+#[test]
+fn an_attempt_is_one_conditional_update() {
+    let statement = statements(|_| {}).attempt;
+    assert_eq!(
+        statement.text(),
+        "UPDATE \"shedlock\" SET \
+         \"lock_until\" = timezone('utc', CURRENT_TIMESTAMP) + $1 * interval '1 microsecond', \
+         \"locked_at\" = timezone('utc', CURRENT_TIMESTAMP), \
+         \"locked_by\" = $2, \
+         shedlock_fencing_token = GREATEST(COALESCE(shedlock_fencing_token, 0) + 1, \
+         (extract(epoch FROM CURRENT_TIMESTAMP) * 1000000)::bigint) \
+         WHERE \"name\" = $3 AND \"lock_until\" <= timezone('utc', CURRENT_TIMESTAMP) \
+         RETURNING (extract(epoch FROM \"locked_at\") * 1000000)::bigint, \
+         (extract(epoch FROM \"lock_until\") * 1000000)::bigint, shedlock_fencing_token"
+    );
+    assert_eq!(statement.binds(), [Bind::AtMost, Bind::Owner, Bind::Name]);
+}
+
+#[test]
+fn a_slot_is_claimed_in_the_same_statement() {
+    let statement = statements(|_| {})
+        .attempt_slot
+        .expect("the column is there");
+    let text = statement.text();
+    assert!(text.contains("shedlock_slot = $3 WHERE"), "{text}");
+    assert!(
+        text.contains(
+            "AND COALESCE(shedlock_slot < $3, true) \
+             AND $3 <= (extract(epoch FROM CURRENT_TIMESTAMP) * 1000000)::bigint + $5 \
+             AND ((extract(epoch FROM \"locked_at\") * 1000000)::bigint < $3 \
+             OR \"locked_by\" LIKE '%/%/%') RETURNING"
+        ),
+        "{text}"
+    );
+    let insert = statements(|_| {}).insert_slot.expect("the column is there");
+    assert!(
+        insert.text().contains(
+            " $4 WHERE $4 <= (extract(epoch FROM CURRENT_TIMESTAMP) * 1000000)::bigint + $5 \
+             ON CONFLICT (\"name\") DO NOTHING"
+        ),
+        "{}",
+        insert.text()
+    );
+}
+
+#[test]
+fn what_needs_a_running_lease_goes_by_the_time_it_has_become() {
+    let statements = statements(|_| {});
+    assert_eq!(
+        statements.extend.text(),
+        "UPDATE \"shedlock\" SET \
+         \"lock_until\" = timezone('utc', clock_timestamp()) + $1 * interval '1 microsecond' \
+         WHERE \"name\" = $2 AND \"locked_by\" = $3 \
+         AND \"lock_until\" > timezone('utc', clock_timestamp()) \
+         RETURNING (extract(epoch FROM \"lock_until\") * 1000000)::bigint"
+    );
+    assert_eq!(
+        statements.unlock.text(),
+        "UPDATE \"shedlock\" SET \
+         \"lock_until\" = GREATEST(timezone('utc', clock_timestamp()), \
+         \"locked_at\" + $1 * interval '1 microsecond'), \"locked_by\" = $2 \
+         WHERE \"name\" = $3 AND \"locked_by\" = $4 \
+         AND \"lock_until\" > timezone('utc', clock_timestamp())"
+    );
+    assert_eq!(
+        statements.withdraw.text(),
+        "UPDATE \"shedlock\" SET \"lock_until\" = timezone('utc', clock_timestamp()), \
+         \"locked_by\" = $1 WHERE \"name\" = $2 AND \"locked_by\" = $3 \
+         AND \"lock_until\" > timezone('utc', clock_timestamp())"
+    );
+}
+
+#[test]
+fn a_read_always_gives_a_row() {
+    assert_eq!(
+        statements(|_| {}).read.text(),
+        "SELECT \"name\", \"locked_by\", (extract(epoch FROM \"locked_at\") * 1000000)::bigint, \
+         (extract(epoch FROM \"lock_until\") * 1000000)::bigint, shedlock_fencing_token, \
+         shedlock_slot, n.now \
+         FROM (SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now) n \
+         LEFT JOIN \"shedlock\" ON \"name\" = $1"
+    );
+}
+
+#[test]
+fn pages_are_in_the_order_of_bytes() {
+    let text = statements(|_| {}).list_held.text().to_owned();
+    assert!(
+        text.ends_with(
+            "FROM \"shedlock\" WHERE \"name\" COLLATE \"C\" > $1 \
+             AND \"lock_until\" > timezone('utc', clock_timestamp()) \
+             ORDER BY \"name\" COLLATE \"C\" LIMIT $2"
+        ),
+        "{text}"
+    );
+}
+
+#[test]
+fn columns_with_a_zone_hold_instants() {
+    let statements = statements(with_zone);
+    let text = statements.attempt.text();
+    assert!(
+        text.contains("\"lock_until\" = CURRENT_TIMESTAMP + $1 * interval '1 microsecond'"),
+        "{text}"
+    );
+    assert!(!text.contains("timezone"), "{text}");
+    assert!(!statements.unlock.text().contains("timezone"));
+}
+
+#[test]
+fn a_table_without_our_columns_is_never_asked_for_them() {
+    let statements = statements(without_our_columns);
+    assert!(statements.attempt_slot.is_none());
+    assert!(statements.insert_slot.is_none());
+    for statement in [
+        &statements.attempt,
+        &statements.insert,
+        &statements.read,
+        &statements.list,
+    ] {
+        assert!(
+            !statement.text().contains("shedlock_"),
+            "{}",
+            statement.text()
+        );
+        assert!(statement.text().contains("NULL::bigint"));
+    }
+}
+
+#[test]
+fn coarse_columns_are_rounded_to_the_safe_side_here() {
+    let statements = statements(whole_seconds);
+    let micros = "(extract(epoch FROM CURRENT_TIMESTAMP) * 1000000)::bigint";
+    let text = statements.attempt.text();
+    let end = format!(
+        "\"lock_until\" = (timestamp '1970-01-01 00:00:00' + \
+         (({micros} + $1 + 999999) / 1000000 * 1000000) * interval '1 microsecond')"
+    );
+    let start = format!(
+        "\"locked_at\" = (timestamp '1970-01-01 00:00:00' + \
+         ({micros} / 1000000 * 1000000) * interval '1 microsecond')"
+    );
+    assert!(text.contains(&end) && text.contains(&start), "{text}");
+    let text = statements.unlock.text();
+    assert!(text.contains("CASE WHEN $1 > 0 THEN"), "{text}");
+}
+
+#[test]
+fn a_collation_that_takes_names_for_the_same_is_not_believed() {
+    let statements = statements(|shape| shape.name.exact = false);
+    let exact = "\"name\" = $3 AND \"name\"::text COLLATE \"C\" = $3";
+    assert!(statements.attempt.text().contains(exact));
+    assert!(statements.read.text().ends_with("ON \"name\" = $1"));
+}
+
+#[test]
+fn the_clients_time_is_sent_along() {
+    let options = options(|settings| {
+        settings.time = TimeMode::Client {
+            tolerated_skew: Duration::from_secs(1),
+        };
+    });
+    let statements = Postgres.statements(&options, &Postgres.assumed());
+    let all = [
+        &statements.attempt,
+        &statements.insert,
+        &statements.read,
+        &statements.extend,
+        &statements.unlock,
+        &statements.withdraw,
+        &statements.list,
+    ];
+    for statement in all {
+        assert!(
+            statement.binds().contains(&Bind::Now),
+            "{}",
+            statement.text()
+        );
+        assert!(!statement.text().contains("CURRENT_TIMESTAMP"));
+        assert!(!statement.text().contains("clock_timestamp"));
+    }
+}
+
+#[test]
+fn an_unlock_may_leave_the_disk_to_the_server() {
+    let options = options(|settings| settings.durable_unlock = false);
+    let statements = Postgres.statements(&options, &Postgres.assumed());
+    let flush = "set_config('synchronous_commit', 'off', true)";
+    assert!(statements.unlock.text().contains(flush));
+    assert!(!statements.attempt.text().contains(flush));
+    assert!(!statements.extend.text().contains(flush));
+}
+
+#[test]
+fn names_are_quoted_everywhere() {
+    let options = options(|settings| {
+        settings.table = "\"Jobs\"".to_owned();
+        settings.schema = Some("Ops".to_owned());
+        settings.name = "\"Name\"".to_owned();
+    });
+    let statements = Postgres.statements(&options, &Postgres.assumed());
+    assert!(
+        statements
+            .attempt
+            .text()
+            .starts_with("UPDATE \"ops\".\"Jobs\" SET")
+    );
+    assert!(statements.insert.text().contains("ON CONFLICT (\"Name\")"));
+    assert!(
+        Postgres
+            .probe(&options)
+            .text()
+            .contains("to_regclass('\"ops\".\"Jobs\"')")
+    );
+    let create = Postgres.create_table(&options);
+    assert_eq!(
+        create.text(),
+        "CREATE TABLE \"ops\".\"Jobs\" (\"Name\" varchar(64) NOT NULL PRIMARY KEY, \
+         \"lock_until\" timestamp NOT NULL, \"locked_at\" timestamp NOT NULL, \
+         \"locked_by\" varchar(255) NOT NULL, shedlock_fencing_token bigint NULL, \
+         shedlock_slot bigint NULL)"
+    );
+}

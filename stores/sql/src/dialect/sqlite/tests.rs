@@ -1,0 +1,118 @@
+use super::*;
+use crate::options::{Settings, TimeMode};
+use crate::statement::Bind;
+
+const NOW: &str = "CAST(round((julianday('now') - 2440587.5) * 86400000) AS INTEGER)";
+
+fn statements(change: impl FnOnce(&mut Shape)) -> Statements {
+    let options = Settings::default()
+        .check::<sqlx::Sqlite>()
+        .expect("valid settings");
+    let mut shape = Sqlite.assumed();
+    change(&mut shape);
+    Sqlite.statements(&options, &shape)
+}
+
+#[test]
+fn an_attempt_looks_before_it_writes() {
+    let statement = statements(|_| {}).attempt;
+    let (look, write) = statement.text().split_once("; ").expect("two statements");
+    assert_eq!(
+        look,
+        format!(
+            "SELECT abs(min(`lock_until`, 0) - 9223372036854775807 - 1) FROM `shedlock` \
+             WHERE `name` = ? AND `name` COLLATE BINARY = ? AND NOT (`lock_until` <= {NOW})"
+        )
+    );
+    assert_eq!(
+        write,
+        format!(
+            "UPDATE `shedlock` SET `lock_until` = {NOW} + ? / 1000, `locked_at` = {NOW}, \
+             `locked_by` = ?, \
+             shedlock_fencing_token = max(coalesce(shedlock_fencing_token, 0) + 1, {NOW} * 1000) \
+             WHERE `name` = ? AND `name` COLLATE BINARY = ? AND `lock_until` <= {NOW} \
+             RETURNING CASE typeof(`locked_at`) WHEN 'integer' THEN `locked_at` * 1000 \
+             ELSE `locked_at` END, CASE typeof(`lock_until`) WHEN 'integer' \
+             THEN `lock_until` * 1000 ELSE `lock_until` END, shedlock_fencing_token"
+        )
+    );
+    assert_eq!(
+        statement.binds(),
+        [
+            Bind::Name,
+            Bind::Name,
+            Bind::AtMost,
+            Bind::Owner,
+            Bind::Name,
+            Bind::Name
+        ]
+    );
+}
+
+#[test]
+fn a_slot_is_a_condition_of_both() {
+    let statement = statements(|_| {})
+        .attempt_slot
+        .expect("the column is there");
+    let condition = format!(
+        "`lock_until` <= {NOW} AND coalesce(shedlock_slot < ?, 1) \
+         AND ? <= {NOW} * 1000 + ? AND (`locked_at` * 1000 < ? OR `locked_by` LIKE '%/%/%')"
+    );
+    assert_eq!(statement.text().matches(&condition).count(), 2);
+}
+
+#[test]
+fn an_unlock_keeps_at_least() {
+    assert_eq!(
+        statements(|_| {}).unlock.text(),
+        format!(
+            "UPDATE `shedlock` SET `lock_until` = max({NOW}, `locked_at` + ? / 1000), \
+             `locked_by` = ? WHERE `name` = ? AND `name` COLLATE BINARY = ? \
+             AND `locked_by` = ? AND `lock_until` > {NOW}"
+        )
+    );
+}
+
+#[test]
+fn a_table_without_our_columns_is_never_asked_for_them() {
+    let statements = statements(|shape| {
+        shape.token = false;
+        shape.slot = false;
+    });
+    assert!(statements.attempt_slot.is_none());
+    for statement in [&statements.attempt, &statements.insert, &statements.read] {
+        assert!(
+            !statement.text().contains("shedlock_"),
+            "{}",
+            statement.text()
+        );
+    }
+}
+
+#[test]
+fn the_clients_time_is_sent_along() {
+    let settings = Settings {
+        time: TimeMode::client(),
+        ..Settings::default()
+    };
+    let options = settings.check::<sqlx::Sqlite>().expect("valid settings");
+    let statements = Sqlite.statements(&options, &Sqlite.assumed());
+    for statement in [&statements.attempt, &statements.read, &statements.unlock] {
+        assert!(statement.binds().contains(&Bind::Now));
+        assert!(!statement.text().contains("julianday"));
+    }
+}
+
+#[test]
+fn types_are_read_as_sqlite_reads_them() {
+    for (type_name, affinity) in [
+        ("timestamp", Affinity::Numeric),
+        ("datetime", Affinity::Numeric),
+        ("bigint", Affinity::Integer),
+        ("varchar", Affinity::Text),
+        ("real", Affinity::Other),
+        ("", Affinity::Other),
+    ] {
+        assert_eq!(Affinity::of(type_name), affinity, "{type_name}");
+    }
+}
