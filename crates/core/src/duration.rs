@@ -27,26 +27,29 @@ pub fn parse_duration(text: &str) -> Result<Duration, Error> {
         unreadable.with_source(error)
     })?;
     if span.get_years() != 0 || span.get_months() != 0 || span.get_weeks() != 0 {
-        return Err(refused(text, "years, months and weeks are not accepted"));
+        return Err(refused(
+            text,
+            "years, months and weeks are not accepted; write it",
+        ));
     }
     let signed = span
         .to_duration(jiff::SpanRelativeTo::days_are_24_hours())
         .map_err(|error| unreadable(text).with_source(error))?;
     if signed.is_negative() {
-        return Err(refused(text, "it is negative"));
+        return Err(refused(text, "it is negative; write it"));
     }
     Ok(signed.unsigned_abs())
 }
 
 fn unreadable(text: &str) -> Error {
-    refused(text, "write it with its unit")
+    refused(text, "write it with its unit,")
 }
 
 fn refused(text: &str, why: &str) -> Error {
     Error::new(
         ErrorKind::InvalidInput,
         format!(
-            "cannot read {text:?} as a duration: {why}, \
+            "cannot read {text:?} as a duration: {why} \
              like \"10m\", \"1h 30m\", \"500ms\" or \"PT10M\""
         ),
     )

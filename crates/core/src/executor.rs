@@ -121,6 +121,10 @@ impl Executor {
     /// runs at once, and the outer lock goes on; durations and slot given here are then not looked
     /// at. A panic of the task goes on after the lock was given back.
     ///
+    /// The value is kept while the lock is given back: a future that is spawned on a multi-threaded
+    /// runtime needs a value that is `Send`, so `Box<dyn Error + Send + Sync>` rather than
+    /// `Box<dyn Error>`.
+    ///
     /// # Errors
     /// `InvalidInput` before any I/O; whatever the store failed with while locking. The task has not
     /// run then. A store that fails while unlocking is no error: [`Release::Failed`] rides along

@@ -9,25 +9,28 @@ use std::time::Duration;
 pub(crate) fn parse(text: &str) -> Result<Duration, String> {
     let span: jiff::Span = text.trim().parse().map_err(|_| unreadable(text))?;
     if span.get_years() != 0 || span.get_months() != 0 || span.get_weeks() != 0 {
-        return Err(refused(text, "years, months and weeks are not accepted"));
+        return Err(refused(
+            text,
+            "years, months and weeks are not accepted; write it",
+        ));
     }
     let signed = span
         .to_duration(jiff::SpanRelativeTo::days_are_24_hours())
         .map_err(|_| unreadable(text))?;
     if signed.is_negative() {
-        return Err(refused(text, "it is negative"));
+        return Err(refused(text, "it is negative; write it"));
     }
     Ok(signed.unsigned_abs())
 }
 
 /// The refusal of something that has no unit at all, such as the number `10`.
 pub(crate) fn unreadable(text: &str) -> String {
-    refused(text, "write it with its unit")
+    refused(text, "write it with its unit,")
 }
 
 fn refused(text: &str, why: &str) -> String {
     format!(
-        "cannot read {text:?} as a duration: {why}, like \"10m\", \"1h 30m\", \"500ms\" or \"PT10M\""
+        "cannot read {text:?} as a duration: {why} like \"10m\", \"1h 30m\", \"500ms\" or \"PT10M\""
     )
 }
 

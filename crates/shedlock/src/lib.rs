@@ -17,14 +17,14 @@
 //! use shedlock::scheduler_lock;
 //!
 //! #[scheduler_lock(name = "expire-{tenant}", lock_at_most_for = "10m", lock_at_least_for = "30s")]
-//! async fn expire_subscriptions(tenant: &str) -> Result<(), Box<dyn std::error::Error>> {
+//! async fn expire_subscriptions(tenant: &str) -> Result<(), shedlock::Error> {
 //!     // Runs on one replica; on the others the call returns Ok(()) at once.
 //!     println!("sending mails for {tenant}");
 //!     Ok(())
 //! }
 //!
 //! #[tokio::main]
-//! async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! async fn main() -> Result<(), shedlock::Error> {
 //!     let provider = shedlock::connect("postgres://app@db/app").await?;
 //!     provider.migrate().await?; // makes the table, or adds what ShedLock's lacks
 //!     shedlock::set_global_provider(provider)?;
