@@ -116,18 +116,19 @@ impl<'a> Writer<'a> {
             columns += &format!(", {TOKEN_COLUMN}");
             values += &format!(", LAST_INSERT_ID({SERVER_MICROS})");
         }
-        // A session of another character set would store another name than it was given.
-        let mut condition = format!(
-            "{} OR CAST(CONVERT(:name USING utf8mb4) AS BINARY) <> CAST(:name AS BINARY)) > 0",
-            self.guard
-        );
+        // A session of another character set would store another name than it was given. The
+        // comparison stands aside, so that an error of the guard does not quote the name in that
+        // character set.
+        let name_differs = "(SELECT CAST(CONVERT(:name USING utf8mb4) AS BINARY) \
+                            <> CAST(:name AS BINARY) AS differs) AS n";
+        let mut condition = format!("{} OR n.differs) > 0", self.guard);
         if slot {
             columns += &format!(", {SLOT_COLUMN}");
             values += ", :slot";
             condition += &format!(" AND :slot <= {} + :tolerance", self.now_micros());
         }
         statement(&format!(
-            "{prefix}INSERT{hint} INTO {table} ({columns}) SELECT {values} FROM DUAL \
+            "{prefix}INSERT{hint} INTO {table} ({columns}) SELECT {values} FROM {name_differs} \
              WHERE {condition}"
         ))
     }

@@ -1,0 +1,71 @@
+//! What the laws do not say, over MySQL and MariaDB: ShedLock's tables and statements, sessions of
+//! all kinds, names and times at the edges, failures of servers.
+
+#![cfg(feature = "mysql")]
+#![allow(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
+#![allow(
+    unused_must_use,
+    reason = "a lease may be taken only to stand in the way"
+)]
+
+mod common;
+#[path = "mysql/failures.rs"]
+mod failures;
+#[path = "mysql/java.rs"]
+mod java;
+#[path = "mysql/records.rs"]
+mod records;
+#[path = "mysql/room.rs"]
+mod room;
+#[path = "mysql/sessions.rs"]
+mod sessions;
+
+/// Each test on each server.
+macro_rules! on_all_servers {
+    ($($module:ident: $($test:ident),+;)+) => {
+        mod mariadb {
+            $($(#[tokio::test]
+            async fn $test() {
+                let server = crate::common::server("SHEDLOCK_TEST_MARIADB_URL");
+                crate::$module::$test(&server).await;
+            })+)+
+        }
+
+        /// Starts its sessions at +05:30.
+        mod mariadb_ahead {
+            $($(#[tokio::test]
+            async fn $test() {
+                let server = crate::common::server("SHEDLOCK_TEST_MARIADB_TZ_URL");
+                crate::$module::$test(&server).await;
+            })+)+
+        }
+
+        mod mysql {
+            $($(#[tokio::test]
+            async fn $test() {
+                if let Some(server) = crate::common::server_if_any("SHEDLOCK_TEST_MYSQL") {
+                    crate::$module::$test(&server).await;
+                }
+            })+)+
+        }
+    };
+}
+
+on_all_servers! {
+    java: shedlocks_table_serves_as_it_is, migrating_shedlocks_table_adds_two_columns_once,
+        the_two_exclude_each_other_before_and_after_migration,
+        columns_that_update_themselves_are_kept_still, a_counted_table_still_tells_its_tokens,
+        another_unique_key_is_an_error_not_a_skip;
+    sessions: sessions_in_different_zones_agree, the_zone_of_the_session_stays_as_it_was,
+        a_zone_that_the_server_does_not_know_is_refused, sessions_without_autocommit_are_refused,
+        a_session_of_another_charset_stores_no_other_name, every_sql_mode_will_do,
+        serializable_sessions_contend_without_errors;
+    records: names_that_the_collation_confuses_are_told_apart, trailing_blanks_count,
+        names_that_do_not_fit_are_refused_in_every_mode, a_lease_beyond_2038_is_refused,
+        a_client_of_the_past_stores_no_year_0, a_record_without_an_end_is_a_conflict,
+        whole_seconds_leave_nothing_behind_an_unlock;
+    failures: a_missing_table_comes_with_its_definition, a_table_without_a_key_is_refused,
+        a_session_that_may_not_write_is_unavailable, a_missing_privilege_is_configuration,
+        a_transaction_in_the_way_is_waited_for_a_little, a_dropped_column_is_noticed,
+        a_server_that_is_not_there_is_unavailable, urls_of_both_schemes_are_read;
+}

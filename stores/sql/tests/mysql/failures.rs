@@ -1,0 +1,147 @@
+//! Failures of servers, and set-ups that cannot serve.
+
+use std::time::Duration;
+
+use shedlock_core::{ErrorKind, LockProvider};
+use shedlock_sql::MySqlProvider;
+use sqlx::Executor as _;
+
+use crate::room::{Room, free, refused, take};
+
+pub(crate) async fn a_missing_table_comes_with_its_definition(server: &str) {
+    let room = Room::empty(server).await;
+    let provider = room.provider().await;
+    let error = refused(&provider, "job").await;
+    assert_eq!(error.kind(), ErrorKind::Configuration, "{error}");
+    let (_, ddl) = error.message().split_once("or with: ").unwrap();
+    room.run(ddl).await;
+    take(&provider, "job").await;
+}
+
+pub(crate) async fn a_table_without_a_key_is_refused(server: &str) {
+    for key in [
+        "",
+        ", KEY (name)",
+        ", PRIMARY KEY (name, locked_by)",
+        ", UNIQUE (name(10))",
+    ] {
+        let room = Room::empty(server).await;
+        room.run(&format!(
+            "CREATE TABLE shedlock (name VARCHAR(64) NOT NULL, lock_until DATETIME(3) NOT NULL, \
+             locked_at DATETIME(3) NOT NULL, locked_by VARCHAR(100) NOT NULL{key})"
+        ))
+        .await;
+        let provider = MySqlProvider::new(room.admin.clone());
+        let error = refused(&provider, "job").await;
+        assert_eq!(error.kind(), ErrorKind::Configuration, "{key}: {error}");
+        assert!(error.message().contains("unique"), "{key}: {error}");
+    }
+}
+
+pub(crate) async fn a_session_that_may_not_write_is_unavailable(server: &str) {
+    let room = Room::migrated(server).await;
+    let pool = room
+        .pool("+00:00", "SET SESSION TRANSACTION READ ONLY")
+        .await;
+    let error = refused(&MySqlProvider::new(pool), "job").await;
+    assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
+    assert!(error.message().contains("read only"), "{error}");
+}
+
+pub(crate) async fn a_missing_privilege_is_configuration(server: &str) {
+    let room = Room::migrated(server).await;
+    let user = crate::common::unique("u")
+        .chars()
+        .rev()
+        .take(12)
+        .collect::<String>();
+    room.run(&format!("CREATE USER '{user}'@'%' IDENTIFIED BY 'secret'"))
+        .await;
+    room.run(&format!(
+        "CREATE USER '{user}'@'localhost' IDENTIFIED BY 'secret'"
+    ))
+    .await;
+    let mut url = url::Url::parse(&room.url).unwrap();
+    let database = url.path().trim_start_matches('/').to_owned();
+    for host in ["%", "localhost"] {
+        room.run(&format!(
+            "GRANT SELECT ON {database}.* TO '{user}'@'{host}'"
+        ))
+        .await;
+    }
+    url.set_username(&user).unwrap();
+    url.set_password(Some("secret")).unwrap();
+    let provider = MySqlProvider::connect(url.as_str()).await.unwrap();
+    let error = refused(&provider, "job").await;
+    assert_eq!(error.kind(), ErrorKind::Configuration, "{error}");
+    assert!(error.message().contains("privilege"), "{error}");
+
+    url.set_password(Some("wrong")).unwrap();
+    let error = MySqlProvider::connect(url.as_str()).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Configuration, "{error}");
+    assert!(!format!("{error} {error:?}").contains("wrong"), "{error:?}");
+}
+
+pub(crate) async fn a_transaction_in_the_way_is_waited_for_a_little(server: &str) {
+    let room = Room::migrated(server).await;
+    let provider = MySqlProvider::new(
+        room.pool("+00:00", "SET SESSION innodb_lock_wait_timeout = 1")
+            .await,
+    );
+    let lease = take(&provider, "job").await;
+    let mut transaction = room.admin.begin().await.unwrap();
+    transaction
+        .execute("SELECT * FROM shedlock FOR UPDATE")
+        .await
+        .unwrap();
+    let error = refused(&provider, "job").await;
+    assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
+    transaction.rollback().await.unwrap();
+    free(&provider, &lease).await;
+}
+
+pub(crate) async fn a_dropped_column_is_noticed(server: &str) {
+    let room = Room::migrated(server).await;
+    let provider = room.provider().await;
+    let lease = take(&provider, "job").await;
+    room.run("ALTER TABLE shedlock DROP COLUMN shedlock_fencing_token, DROP COLUMN shedlock_slot")
+        .await;
+    free(&provider, &lease).await;
+    let lease = take(&provider, "job").await;
+    assert_eq!(lease.fencing_token(), None);
+    free(&provider, &lease).await;
+    let _ = provider.migrate().await.unwrap();
+    assert!(take(&provider, "job").await.fencing_token().is_some());
+}
+
+pub(crate) async fn a_server_that_is_not_there_is_unavailable(server: &str) {
+    let mut url = url::Url::parse(server).unwrap();
+    // Nobody listens on the port that is kept for nobody.
+    url.set_port(Some(1)).unwrap();
+    url.query_pairs_mut().append_pair("acquire_timeout", "2s");
+    let error = MySqlProvider::connect(url.as_str()).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
+    let lazily = sqlx::mysql::MySqlPoolOptions::new()
+        .acquire_timeout(Duration::from_secs(1))
+        .connect_lazy(&url.as_str().replace("&acquire_timeout=2s", ""))
+        .unwrap();
+    let error = refused(&MySqlProvider::new(lazily), "job").await;
+    assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
+}
+
+pub(crate) async fn urls_of_both_schemes_are_read(server: &str) {
+    let room = Room::migrated(server).await;
+    for scheme in ["mysql", "mariadb"] {
+        let (_, rest) = room.url.split_once("://").unwrap();
+        let url = format!("{scheme}://{rest}?lock_at_most_for=5m&max_connections=2&prepared=false");
+        let provider = MySqlProvider::connect(&url).await.unwrap();
+        let lease = take(&provider, scheme).await;
+        free(&provider, &lease).await;
+    }
+    let url = format!("{}?time-zone=%2B01:00", room.url);
+    let error = MySqlProvider::connect(&url).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidInput, "{error}");
+    let named = format!("{}?table=other.locks", room.url);
+    let error = refused(&MySqlProvider::connect(&named).await.unwrap(), "job").await;
+    assert!(error.message().contains("other.locks"), "{error}");
+}

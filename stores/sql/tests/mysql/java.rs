@@ -1,0 +1,171 @@
+//! ShedLock's tables and statements, in sessions as Java has them.
+
+use std::time::Duration;
+
+use shedlock_core::{Clock as _, ErrorKind, LockProvider, LockState, Slot, SystemClock};
+use shedlock_sql::MySqlProvider;
+use sqlx::{AssertSqlSafe, MySqlPool};
+
+use crate::room::{Room, close, free, record, refused, request, skip, take};
+
+/// What ShedLock does with server time, in our words.
+struct Java(MySqlPool);
+
+impl Java {
+    async fn new(room: &Room) -> Self {
+        // Its driver leaves the session in the server's zone.
+        Self(
+            room.pool("SYSTEM", "SET time_zone = @@global.time_zone")
+                .await,
+        )
+    }
+
+    async fn run(&self, text: &str, binds: &[&str]) -> u64 {
+        let mut query = sqlx::query(AssertSqlSafe(text.to_owned()));
+        for bind in binds {
+            query = query.bind(*bind);
+        }
+        query.execute(&self.0).await.unwrap().rows_affected()
+    }
+
+    async fn inserts(&self, name: &str) -> bool {
+        let text = "INSERT IGNORE INTO shedlock (name, lock_until, locked_at, locked_by) VALUES \
+                    (?, TIMESTAMPADD(MICROSECOND, 3600000000, UTC_TIMESTAMP(3)), \
+                    UTC_TIMESTAMP(3), 'java')";
+        self.run(text, &[name]).await > 0
+    }
+
+    async fn updates(&self, name: &str) -> bool {
+        let text = "UPDATE shedlock SET \
+                    lock_until = TIMESTAMPADD(MICROSECOND, 3600000000, UTC_TIMESTAMP(3)), \
+                    locked_at = UTC_TIMESTAMP(3), locked_by = 'java' \
+                    WHERE name = ? AND lock_until <= UTC_TIMESTAMP(3)";
+        self.run(text, &[name]).await > 0
+    }
+
+    async fn extends(&self, name: &str) -> bool {
+        let text = "UPDATE shedlock SET \
+                    lock_until = TIMESTAMPADD(MICROSECOND, 7200000000, UTC_TIMESTAMP(3)) \
+                    WHERE name = ? AND locked_by = 'java' AND lock_until > UTC_TIMESTAMP(3)";
+        self.run(text, &[name]).await > 0
+    }
+
+    async fn unlocks(&self, name: &str) {
+        let text = "UPDATE shedlock SET lock_until = \
+                    GREATEST(TIMESTAMPADD(MICROSECOND, 0, locked_at), UTC_TIMESTAMP(3)) \
+                    WHERE name = ? AND locked_by = 'java'";
+        self.run(text, &[name]).await;
+    }
+}
+
+/// A provider that shares the table with it.
+async fn sharing(room: &Room) -> MySqlProvider {
+    let zone = if room.number(AHEAD).await == 1 {
+        "+05:30"
+    } else {
+        "+00:00"
+    };
+    let url = crate::common::with_option(&room.url, "shared_session_zone", zone);
+    MySqlProvider::connect(&url).await.unwrap()
+}
+
+const AHEAD: &str = "SELECT CAST(@@global.time_zone = '+05:30' AS SIGNED)";
+
+pub(crate) async fn shedlocks_table_serves_as_it_is(server: &str) {
+    let room = Room::shedlocks(server).await;
+    let provider = room.provider().await;
+    let lease = take(&provider, "job").await;
+    assert_eq!(lease.fencing_token(), None);
+    assert!(!provider.capabilities().fencing && !provider.capabilities().slots);
+    skip(&provider, "job").await;
+    free(&provider, &lease).await;
+    let slot = Slot::at(SystemClock.system_time()).unwrap();
+    let asked = request("job").with_slot(slot);
+    let error = provider.attempt(&asked).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unsupported, "{error}");
+}
+
+pub(crate) async fn migrating_shedlocks_table_adds_two_columns_once(server: &str) {
+    let room = Room::shedlocks(server).await;
+    let (one, two) = (room.provider().await, room.provider().await);
+    let (first, second) = futures_util::join!(one.migrate(), two.migrate());
+    let changes = first.unwrap().changes.len() + second.unwrap().changes.len();
+    assert_eq!(changes, 2);
+    assert!(one.migrate().await.unwrap().changes.is_empty());
+    assert!(take(&one, "job").await.fencing_token().is_some());
+}
+
+pub(crate) async fn the_two_exclude_each_other_before_and_after_migration(server: &str) {
+    let room = Room::shedlocks(server).await;
+    let java = Java::new(&room).await;
+    let provider = sharing(&room).await;
+    for round in 0..2 {
+        let name = format!("job {round}");
+        assert!(java.inserts(&name).await);
+        assert!(!java.inserts(&name).await);
+        assert_eq!(skip(&provider, &name).await.owner.as_deref(), Some("java"));
+        assert!(java.extends(&name).await);
+        let held = record(&provider, &name).await;
+        let now = SystemClock.system_time();
+        close(held.locked_at, now, Duration::from_secs(60));
+        close(
+            held.locked_until,
+            now + Duration::from_secs(7_200),
+            Duration::from_secs(60),
+        );
+        java.unlocks(&name).await;
+
+        let lease = take(&provider, &name).await;
+        assert!(!java.updates(&name).await && !java.extends(&name).await);
+        java.unlocks(&name).await;
+        assert_eq!(record(&provider, &name).await.state, LockState::Held);
+        free(&provider, &lease).await;
+        assert!(java.updates(&name).await);
+        assert_eq!(skip(&provider, &name).await.owner.as_deref(), Some("java"));
+        let _ = provider.migrate().await.unwrap();
+    }
+}
+
+/// The column that an old server, or a table of old, updates behind everybody's back.
+pub(crate) async fn columns_that_update_themselves_are_kept_still(server: &str) {
+    let room = Room::empty(server).await;
+    room.run(
+        "CREATE TABLE shedlock (locked_at TIMESTAMP(3) NOT NULL DEFAULT CURRENT_TIMESTAMP(3) \
+         ON UPDATE CURRENT_TIMESTAMP(3), lock_until TIMESTAMP(3) NOT NULL DEFAULT \
+         CURRENT_TIMESTAMP(3), name VARCHAR(64) PRIMARY KEY, locked_by VARCHAR(255) NOT NULL)",
+    )
+    .await;
+    let provider = room.provider().await;
+    let lease = take(&provider, "job").await;
+    let taken = record(&provider, "job").await.locked_at;
+    crate::common::wait(Duration::from_millis(20)).await;
+    let longer = shedlock_core::ExtendRequest::new(crate::room::HOUR);
+    provider.extend(&lease, &longer).await.unwrap();
+    assert_eq!(record(&provider, "job").await.locked_at, taken);
+    free(&provider, &lease).await;
+    assert_eq!(record(&provider, "job").await.locked_at, taken);
+}
+
+/// A number of another column must not be taken for the token.
+pub(crate) async fn a_counted_table_still_tells_its_tokens(server: &str) {
+    let room = Room::migrated(server).await;
+    room.run("ALTER TABLE shedlock ADD COLUMN id BIGINT NOT NULL AUTO_INCREMENT UNIQUE")
+        .await;
+    let provider = room.provider().await;
+    let lease = take(&provider, "job").await;
+    let stored = room
+        .number("SELECT shedlock_fencing_token FROM shedlock")
+        .await;
+    assert_eq!(lease.fencing_token(), u64::try_from(stored).ok());
+}
+
+pub(crate) async fn another_unique_key_is_an_error_not_a_skip(server: &str) {
+    let room = Room::migrated(server).await;
+    room.run("ALTER TABLE shedlock ADD COLUMN tenant INT NOT NULL DEFAULT 1 UNIQUE")
+        .await;
+    let provider = room.provider().await;
+    take(&provider, "one").await;
+    let error = refused(&provider, "two").await;
+    assert_eq!(error.kind(), ErrorKind::Configuration, "{error}");
+    assert_eq!(room.rows().await, 1);
+}
