@@ -132,6 +132,8 @@ pub enum MissedReason {
     Superseded,
     /// A run was going on here, and the job does not queue.
     Overlap,
+    /// The calendar was set back to before it.
+    SetBack,
     /// The job was paused here.
     Paused,
     /// The scheduler was shutting down.
@@ -144,6 +146,7 @@ impl fmt::Display for MissedReason {
             Self::TooLate => "too late",
             Self::Superseded => "a newer slot was due",
             Self::Overlap => "the last run was still going on",
+            Self::SetBack => "the calendar was set back to before it",
             Self::Paused => "the job was paused",
             Self::Shutdown => "the scheduler was shutting down",
         })

@@ -152,7 +152,8 @@ impl Driver {
     fn answered(&mut self, id: JobId, last_slot: Option<Slot>) {
         let now = self.shared.clock.system_time();
         let entry = self.entry(id);
-        entry.decide(last_slot);
+        // A slot far ahead is a wrong clock's, which somebody will reset in the store.
+        entry.decide(last_slot.filter(|slot| slot.instant() <= now + Slot::DEFAULT_TOLERANCE));
         if last_slot.is_none() || entry.paused || entry.active.is_some() {
             return;
         }
@@ -184,6 +185,7 @@ impl Driver {
         tracing::warn!("the system's calendar was set back: planning anew");
         for id in 0..self.entries.len() {
             let id = JobId::try_from(id).unwrap_or(JobId::MAX);
+            self.drop_future_ticks(id, calendar);
             let entry = self.entry(id);
             let Plan::Slot { slot: planned, .. } = entry.plan else {
                 continue;
@@ -195,6 +197,23 @@ impl Driver {
             if next.is_some_and(|next| next < planned) {
                 self.plan_slot(id, from);
             }
+        }
+    }
+
+    /// Gives up ticks that still wait, and whose time is now to come again.
+    fn drop_future_ticks(&mut self, id: JobId, calendar: SystemTime) {
+        let shared = self.shared.clone();
+        let entry = self.entry(id);
+        let is_future = |due: &Due| due.slot.is_some_and(|slot| slot.instant() > calendar);
+        let Some(active) = &mut entry.active else {
+            return;
+        };
+        if let Some(pending) = active.pending.take_if(|due| is_future(due)) {
+            let set_back = TickEnd::Missed(MissedReason::SetBack);
+            shared.tell(&entry.job, &pending, &set_back);
+        }
+        if is_future(&active.due) {
+            entry.give_up(MissedReason::SetBack);
         }
     }
 

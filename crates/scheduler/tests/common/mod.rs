@@ -9,6 +9,8 @@
 )]
 #![allow(clippy::unwrap_used, reason = "a poisoned lock is a failed test")]
 
+mod flaky;
+
 use std::collections::BTreeMap;
 use std::fmt;
 use std::future::poll_fn;
@@ -20,6 +22,8 @@ use shedlock_core::{
     BoxFuture, Clock, Executor, LockConfig, MemoryProvider, Moment, Slot, current_lock,
 };
 use shedlock_scheduler::{Handle, Job, JobRun, Observer, Schedule, Scheduler, Tick};
+
+pub use flaky::{Fault, Flaky};
 
 /// 2030-01-01 00:00:00 UTC, a midnight.
 pub const MIDNIGHT: u64 = 1_893_456_000;
@@ -283,20 +287,32 @@ pub struct Node {
     pub world: World,
     pub clock: NodeClock,
     pub log: Log,
+    pub store: Flaky,
 }
 
 impl Node {
     pub fn new(world: &World, number: usize, log: &Log) -> Self {
+        Self::with_faults(world, number, log, || Fault::None)
+    }
+
+    pub fn with_faults(
+        world: &World,
+        number: usize,
+        log: &Log,
+        fault: impl FnMut() -> Fault + Send + 'static,
+    ) -> Self {
+        let clock = world.clock(0);
         Self {
             number,
             world: world.clone(),
-            clock: world.clock(0),
+            store: Flaky::new(&world.store, &clock, fault),
+            clock,
             log: log.clone(),
         }
     }
 
     pub fn executor(&self) -> Executor {
-        Executor::new(Arc::new(self.world.store.another_client()))
+        Executor::new(Arc::new(self.store.clone()))
     }
 
     /// A job that takes so long each time.
@@ -371,4 +387,16 @@ pub fn lock(at_most: &str) -> LockConfig {
 
 pub fn cron(expression: &str) -> Schedule {
     Schedule::cron(expression).unwrap()
+}
+
+pub fn every(period: u64) -> Schedule {
+    Schedule::every(secs(period)).unwrap()
+}
+
+/// One node that starts half a minute before midnight.
+pub fn alone() -> (World, Log, Node) {
+    let world = World::before_midnight(secs(30));
+    let log = Log::default();
+    let node = Node::new(&world, 0, &log);
+    (world, log, node)
 }

@@ -179,7 +179,7 @@ const EXPRESSIONS: [(&str, bool, Fits); 9] = [
     ("5 0 1 * *", false, |t| {
         t.day() == 1 && t.hour() == 0 && t.minute() == 5
     }),
-    ("*/10 * * * *", true, |t| t.minute() % 10 == 0),
+    ("*/20 * * * *", true, |t| t.minute() % 20 == 0),
     ("0 * * * *", true, |t| t.minute() == 0),
     ("45 */2 * * *", true, |t| {
         t.hour() % 2 == 0 && t.minute() == 45

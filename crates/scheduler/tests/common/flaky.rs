@@ -1,0 +1,121 @@
+//! A store that answers badly, or not at all.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use shedlock_core::{
+    Attempt, AttemptRequest, BoxFuture, Capabilities, Error, ErrorKind, ExtendRequest, Extension,
+    ForceUnlock, ForceUnlockRequest, Lease, ListRequest, LockName, LockProvider, LockRecord,
+    MemoryProvider, ProviderIdentity, Unlock, UnlockRequest,
+};
+
+use super::NodeClock;
+
+/// How a call goes wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    None,
+    /// Nothing arrives.
+    Unavailable,
+    /// The store acts, and its answer is lost.
+    ReplyLost,
+}
+
+/// Goes wrong as it is told, and is silent when its node is dead.
+#[derive(Clone)]
+pub struct Flaky {
+    store: MemoryProvider,
+    clock: NodeClock,
+    fault: Arc<Mutex<dyn FnMut() -> Fault + Send>>,
+    pub attempts: Arc<AtomicU64>,
+}
+
+impl std::fmt::Debug for Flaky {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Flaky")
+    }
+}
+
+impl Flaky {
+    pub fn new(
+        store: &MemoryProvider,
+        clock: &NodeClock,
+        fault: impl FnMut() -> Fault + Send + 'static,
+    ) -> Self {
+        Self {
+            store: store.another_client(),
+            clock: clock.clone(),
+            fault: Arc::new(Mutex::new(fault)),
+            attempts: Arc::default(),
+        }
+    }
+
+    async fn answer<T>(&self, call: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
+        if self.clock.is_dead() {
+            std::future::pending::<()>().await;
+        }
+        let fault = (self.fault.lock().unwrap())();
+        match fault {
+            Fault::None => call.await,
+            Fault::Unavailable => Err(Error::new(ErrorKind::Unavailable, "refused")),
+            Fault::ReplyLost => {
+                let _ = call.await;
+                Err(Error::new(ErrorKind::Unknown, "cut"))
+            }
+        }
+    }
+}
+
+impl LockProvider for Flaky {
+    fn attempt<'a>(&'a self, request: &'a AttemptRequest) -> BoxFuture<'a, Result<Attempt, Error>> {
+        self.attempts.fetch_add(1, Ordering::Relaxed);
+        Box::pin(self.answer(self.store.attempt(request)))
+    }
+    fn withdraw<'a>(&'a self, request: &'a AttemptRequest) -> BoxFuture<'a, Result<bool, Error>> {
+        Box::pin(self.answer(self.store.withdraw(request)))
+    }
+    fn extend<'a>(
+        &'a self,
+        lease: &'a Lease,
+        request: &'a ExtendRequest,
+    ) -> BoxFuture<'a, Result<Extension, Error>> {
+        Box::pin(self.answer(self.store.extend(lease, request)))
+    }
+    fn unlock<'a>(
+        &'a self,
+        lease: &'a Lease,
+        request: &'a UnlockRequest,
+    ) -> BoxFuture<'a, Result<Unlock, Error>> {
+        Box::pin(self.answer(self.store.unlock(lease, request)))
+    }
+    fn inspect<'a>(
+        &'a self,
+        name: &'a LockName,
+    ) -> BoxFuture<'a, Result<Option<LockRecord>, Error>> {
+        Box::pin(self.answer(self.store.inspect(name)))
+    }
+    fn list<'a>(
+        &'a self,
+        request: &'a ListRequest,
+    ) -> BoxFuture<'a, Result<Vec<LockRecord>, Error>> {
+        Box::pin(self.answer(self.store.list(request)))
+    }
+    fn force_unlock<'a>(
+        &'a self,
+        request: &'a ForceUnlockRequest,
+    ) -> BoxFuture<'a, Result<ForceUnlock, Error>> {
+        Box::pin(self.answer(self.store.force_unlock(request)))
+    }
+    fn check(&self) -> BoxFuture<'_, Result<(), Error>> {
+        Box::pin(self.answer(self.store.check()))
+    }
+    fn capabilities(&self) -> Capabilities {
+        self.store.capabilities()
+    }
+    fn identity(&self) -> ProviderIdentity {
+        self.store.identity()
+    }
+    fn store(&self) -> &str {
+        "flaky"
+    }
+}

@@ -1,0 +1,131 @@
+//! What a handle can do, and what is refused at the start.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod common;
+
+use common::{Fault, Log, Node, World, alone, block_on, cron, every, lock, secs, settle};
+use shedlock_core::{Clock, ErrorKind, LockConfig, LockName, LockProvider};
+use shedlock_scheduler::{Job, Schedule, Scheduler};
+
+#[test]
+fn a_paused_job_rests_and_what_passed_is_not_made_up() {
+    block_on(async {
+        let (world, log, node) = alone();
+        let handle = node.start([node.job(lock("10m"), every(60), secs(1))]);
+        settle().await;
+        handle.pause("job").await.unwrap();
+        let paused = handle.jobs().await.unwrap();
+        assert!(paused[0].paused && paused[0].next.is_none());
+        world.run_until(secs(70)).await;
+        handle.resume("job").await.unwrap();
+        world.run_until(secs(119)).await;
+        assert!(log.slots().is_empty());
+        let next = handle.jobs().await.unwrap().remove(0).next.unwrap();
+        assert_eq!(next, node.clock.system_time() + secs(1));
+        world.run_until(secs(121)).await;
+        assert_eq!(log.slots(), [120]);
+        let unknown = handle.pause("other").await.unwrap_err();
+        assert_eq!(
+            unknown.to_string(),
+            "lock \"other\": this scheduler has no job of this name"
+        );
+    });
+}
+
+#[test]
+fn a_run_that_is_asked_for_belongs_to_no_slot() {
+    block_on(async {
+        let (world, log, node) = alone();
+        let handle = node.start([node.job(lock("10m"), every(60), secs(5))]);
+        world.run_until(secs(10)).await;
+        handle.run_now("job").await.unwrap();
+        // Another one while it runs comes after it.
+        handle.run_now("job").await.unwrap();
+        handle.run_now("job").await.unwrap();
+        world.run_until(secs(70)).await;
+        assert_eq!(log.starts(), [secs(0), secs(10), secs(15), secs(60)]);
+        assert_eq!(log.slots(), [0, 60]);
+    });
+}
+
+#[test]
+fn a_shutdown_gives_up_what_waits_and_a_second_one_draws_it_nearer() {
+    block_on(async {
+        let (world, log, first) = alone();
+        let second = Node::new(&world, 1, &log);
+        let running = first.start([first.job(lock("10m"), cron("0 0 * * *"), secs(500))]);
+        world.run_until(secs(1)).await;
+        let waiting = second.start([second.job(lock("10m"), every(10), secs(1))]);
+        world.run_until(secs(12)).await;
+        let report = waiting.shutdown(secs(100)).await.unwrap();
+        assert!(report.finished.is_empty() && report.cut.is_empty());
+        let given_up = "missed: the scheduler was shutting down".to_owned();
+        assert!(log.ticks().contains(&(Some(10), given_up)));
+        // Afterwards there is the same report, and nothing else.
+        assert_eq!(waiting.shutdown(secs(0)).await.unwrap(), report);
+        let over = waiting.jobs().await.unwrap_err();
+        assert_eq!(over.kind(), ErrorKind::WrongContext);
+
+        let patient = running.clone();
+        let patient = tokio::spawn(async move { patient.shutdown(secs(400)).await });
+        world.run_until(secs(20)).await;
+        assert!(running.pause("job").await.is_err());
+        let report = running.shutdown(secs(0)).await.unwrap();
+        assert_eq!(report.cut.len(), 1);
+        assert_eq!(patient.await.unwrap().unwrap(), report);
+        let name = LockName::new("job").unwrap();
+        let record = world.store.inspect(&name).await.unwrap().unwrap();
+        assert_eq!(record.state, shedlock_core::LockState::Free);
+    });
+}
+
+#[test]
+fn a_shutdown_does_not_wait_for_ever_for_a_store() {
+    block_on(async {
+        let world = World::before_midnight(secs(5));
+        let log = Log::default();
+        let clock = world.clock(0);
+        let node = Node::with_faults(&world, 0, &log, move || {
+            let down = clock.now().since_origin() > common::DAY + secs(1);
+            if down {
+                Fault::Unavailable
+            } else {
+                Fault::None
+            }
+        });
+        let handle = node.start([node.job(lock("10m"), every(60), secs(50))]);
+        world.run_until(secs(2)).await;
+        let stopping = tokio::spawn(async move { handle.shutdown(secs(5)).await.unwrap() });
+        world.run_until(secs(18)).await;
+        let report = stopping.await.unwrap();
+        assert_eq!(report.cut.len(), 1);
+        assert!(!report.cut[0].unlocked);
+    });
+}
+
+#[test]
+fn jobs_that_cannot_run_are_refused_before_anything_starts() {
+    let (_, _, node) = alone();
+    let message = |jobs: Vec<Job>| {
+        let _runtime = tokio::runtime::Builder::new_current_thread()
+            .build()
+            .unwrap();
+        node.scheduler(jobs).start().unwrap_err().to_string()
+    };
+    let job = || node.job(lock("10m"), every(60), secs(1));
+    assert!(message(vec![job(), job()]).contains("two jobs have this name"));
+    assert!(message(vec![job().jitter("60s")]).contains("reaches the next slot"));
+    assert!(message(vec![job().initial_delay("soon")]).contains("cannot read \"soon\""));
+    let unnamed = node.job(
+        LockConfig::new("").lock_at_most_for("1m"),
+        every(60),
+        secs(1),
+    );
+    assert!(message(vec![unnamed]).contains("empty or blank"));
+    assert!(message(vec![job()]).contains("needs a tokio runtime"));
+    let never = Scheduler::new(node.executor()).with_clock_check(secs(0));
+    assert!(never.start().is_err());
+    assert!(Schedule::fixed_delay("0s").is_err());
+    assert!(Schedule::every("0s").is_err());
+}

@@ -1,0 +1,155 @@
+//! Ticks that cannot start on time, on a simulated clock.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod common;
+
+use std::sync::atomic::Ordering;
+
+use common::{Fault, Log, Node, World, alone, block_on, cron, every, lock, millis, secs};
+use shedlock_core::{AttemptRequest, Clock, LockName, LockProvider, Owner, Slot};
+use shedlock_scheduler::LatePolicy;
+
+/// A slot that some replica has taken.
+async fn take_slot(node: &Node, since_midnight: i64) {
+    let instant = i64::try_from(common::MIDNIGHT).unwrap() + since_midnight;
+    let slot = Slot::from_micros(instant * 1_000_000).unwrap();
+    let name = LockName::new("job").unwrap();
+    let request = AttemptRequest::new(name, Owner::generate(), millis(1)).with_slot(slot);
+    let attempt = node.world.store.attempt(&request).await.unwrap();
+    assert!(attempt.acquired().is_some());
+}
+
+#[test]
+fn a_tick_that_finds_an_older_slot_running_elsewhere_is_tried_again() {
+    block_on(async {
+        let (world, log, first) = alone();
+        let second = Node::new(&world, 1, &log);
+        first.start([first.job(lock("10m"), cron("0 0 * * *"), secs(65))]);
+        world.run_until(secs(1)).await;
+        let running = second.start([second.job(lock("10m"), every(60), secs(1))]);
+        world.run_until(secs(70)).await;
+        assert_eq!(log.slots(), [0, 60]);
+        let started = log.starts()[1];
+        assert!((secs(65)..secs(69)).contains(&started), "{started:?}");
+        // Bounded: the longest pause is a twentieth of the period.
+        let attempts = second.store.attempts.load(Ordering::Relaxed);
+        assert!((3..20).contains(&attempts), "{attempts} attempts");
+        running.shutdown(secs(0)).await.unwrap();
+    });
+}
+
+#[test]
+fn a_tick_is_given_up_when_its_late_limit_is_over() {
+    block_on(async {
+        let (world, log, first) = alone();
+        let second = Node::new(&world, 1, &log);
+        first.start([first.job(lock("10m"), cron("0 0 * * *"), secs(65))]);
+        world.run_until(secs(1)).await;
+        let job = second.job(lock("10m"), every(60), secs(1));
+        second.start([job.late(LatePolicy::Within(secs(3)))]);
+        world.run_until(secs(75)).await;
+        assert_eq!(log.slots(), [0]);
+        let ticks = log.ticks();
+        let (_, end) = ticks.iter().find(|(slot, _)| *slot == Some(60)).unwrap();
+        assert!(end.starts_with("skipped: held by"), "{end}");
+    });
+}
+
+/// A replica took the slot of 50 s before midnight; then all were down until 25 s after midnight.
+async fn restarted_after_an_outage(policy: LatePolicy) -> Log {
+    let world = World::before_midnight(secs(50));
+    let log = Log::default();
+    let node = Node::new(&world, 0, &log);
+    take_slot(&node, -50).await;
+    world.run_until(secs(25)).await;
+    node.start([node.job(lock("10m"), every(20), secs(1)).late(policy)]);
+    world.run_until(secs(39)).await;
+    log
+}
+
+#[test]
+fn what_was_missed_while_all_were_down_runs_once_by_its_policy() {
+    block_on(async {
+        let log = restarted_after_an_outage(LatePolicy::Once).await;
+        assert_eq!((log.slots(), log.starts()), (vec![20], vec![secs(25)]));
+        let log = restarted_after_an_outage(LatePolicy::Within(secs(6))).await;
+        assert_eq!(log.slots(), [20]);
+        let log = restarted_after_an_outage(LatePolicy::Within(secs(4))).await;
+        assert_eq!(log.slots(), []);
+    });
+}
+
+#[test]
+fn late_ticks_are_skipped_where_they_are_not_wanted() {
+    block_on(async {
+        for (asleep, expected) in [(9, vec![0, 60]), (11, vec![60])] {
+            let (world, log, node) = alone();
+            let at_midnight = move |at| match at == common::DAY {
+                true => secs(asleep),
+                false => secs(0),
+            };
+            node.clock.set_timer_lateness(at_midnight);
+            node.start([node
+                .job(lock("10m"), every(60), secs(1))
+                .late(LatePolicy::Skip)]);
+            world.run_until(secs(70)).await;
+            assert_eq!(log.slots(), expected, "{asleep} s asleep");
+        }
+    });
+}
+
+#[test]
+fn a_job_that_never_ran_has_missed_nothing() {
+    block_on(async {
+        let (world, log, node) = alone();
+        world.run_until(secs(25)).await;
+        node.start([node.job(lock("10m"), every(20), secs(1))]);
+        world.run_until(secs(39)).await;
+        assert_eq!(log.slots(), []);
+    });
+}
+
+#[test]
+fn what_was_missed_is_found_once_the_store_answers() {
+    block_on(async {
+        let world = World::before_midnight(secs(50));
+        let log = Log::default();
+        let mut failures = 3;
+        let node = Node::with_faults(&world, 0, &log, move || {
+            failures -= 1;
+            if failures >= 0 {
+                Fault::Unavailable
+            } else {
+                Fault::None
+            }
+        });
+        take_slot(&node, -50).await;
+        world.run_until(secs(25)).await;
+        node.start([node.job(lock("10m"), every(20), secs(1))]);
+        world.run_until(secs(39)).await;
+        // After 1 s, 2 s and 4 s.
+        assert_eq!((log.slots(), log.starts()), (vec![20], vec![secs(32)]));
+    });
+}
+
+#[test]
+fn a_store_that_is_away_is_asked_again() {
+    block_on(async {
+        let world = World::before_midnight(secs(5));
+        let log = Log::default();
+        let clock = world.clock(0);
+        let node = Node::with_faults(&world, 0, &log, move || {
+            let down = clock.now().since_origin() < common::DAY + secs(7);
+            if down {
+                Fault::Unavailable
+            } else {
+                Fault::None
+            }
+        });
+        node.start([node.job(lock("10m"), every(60), secs(1))]);
+        world.run_until(secs(59)).await;
+        assert_eq!(log.slots(), [0]);
+        assert!((secs(7)..secs(11)).contains(&log.starts()[0]));
+    });
+}
