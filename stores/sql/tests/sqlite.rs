@@ -1,0 +1,314 @@
+//! What the laws do not say, over SQLite: files and folders, other writers, odd tables.
+
+#![allow(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
+
+mod common;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use shedlock_core::{
+    Attempt, AttemptRequest, Error, ErrorKind, Lease, LockName, LockProvider, Owner, SkipReason,
+    Unlock, UnlockRequest,
+};
+use shedlock_sql::SqliteProvider;
+use sqlx::sqlite::SqliteConnectOptions;
+use sqlx::{AssertSqlSafe, ConnectOptions as _, Row as _, SqliteConnection};
+use tempfile::TempDir;
+
+fn request(lock: &str) -> AttemptRequest {
+    let name = LockName::new(lock).unwrap();
+    AttemptRequest::new(name, Owner::generate(), Duration::from_secs(60))
+}
+
+async fn take(provider: &SqliteProvider, lock: &str) -> Lease {
+    match provider.attempt(&request(lock)).await.unwrap() {
+        Attempt::Acquired(lease) => lease,
+        other => panic!("{lock} should be free: {other:?}"),
+    }
+}
+
+async fn is_held(provider: &SqliteProvider, lock: &str) -> bool {
+    match provider.attempt(&request(lock)).await.unwrap() {
+        Attempt::Skipped(skip) => skip.reason == SkipReason::Held,
+        _ => false,
+    }
+}
+
+async fn free(provider: &SqliteProvider, lease: &Lease) {
+    let answer = provider.unlock(lease, &UnlockRequest::new()).await.unwrap();
+    assert_eq!(answer, Unlock::Unlocked);
+}
+
+async fn connect(path: &Path, options: &str) -> Result<SqliteProvider, Error> {
+    SqliteProvider::connect(&format!("sqlite:{}?{options}", path.display())).await
+}
+
+async fn refusal(path: &Path, options: &str, kind: ErrorKind) -> String {
+    let error = connect(path, options).await.unwrap_err();
+    assert_eq!(error.kind(), kind, "{error:?}");
+    error.to_string()
+}
+
+fn folder() -> (TempDir, PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("locks.db");
+    (folder, path)
+}
+
+async fn open(path: &Path) -> SqliteConnection {
+    let options = SqliteConnectOptions::new();
+    let options = options.filename(path).create_if_missing(true);
+    options.connect().await.unwrap()
+}
+
+async fn run(connection: &mut SqliteConnection, text: &str) {
+    sqlx::raw_sql(AssertSqlSafe(text))
+        .execute(connection)
+        .await
+        .unwrap_or_else(|error| panic!("{text}: {error}"));
+}
+
+const SHEDLOCKS: &str = "CREATE TABLE shedlock (name VARCHAR(64) NOT NULL PRIMARY KEY, \
+    lock_until TIMESTAMP NOT NULL, locked_at TIMESTAMP NOT NULL, \
+    locked_by VARCHAR(255) NOT NULL)";
+
+#[cfg(unix)]
+fn mode(path: &Path) -> u32 {
+    use std::os::unix::fs::PermissionsExt as _;
+    fs::metadata(path).unwrap().permissions().mode() & 0o777
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn a_missing_file_is_made_for_its_user_alone() {
+    let (folder, _) = folder();
+    let path = folder.path().join("state/deep/locks.db");
+    let provider = SqliteProvider::open(&path).await.unwrap();
+    let lease = take(&provider, "job").await;
+    assert!(lease.fencing_token().is_some());
+    assert_eq!(mode(&path), 0o600);
+    assert_eq!(mode(&folder.path().join("state")), 0o700);
+    assert_eq!(mode(&folder.path().join("state/deep")), 0o700);
+    assert_eq!(mode(&folder.path().join("state/deep/locks.db-wal")), 0o600);
+
+    let other = connect(&path, "").await.unwrap();
+    assert!(is_held(&other, "job").await);
+    free(&other, &lease).await;
+}
+
+#[tokio::test]
+async fn paths_are_what_they_are() {
+    let (folder, _) = folder();
+    let odd = folder.path().join("my locks?&%#.db");
+    let by_path = SqliteProvider::open(&odd).await.unwrap();
+    let lease = take(&by_path, "job").await;
+    let encoded = folder.path().join("my%20locks%3F%26%25%23.db");
+    let by_url = connect(&encoded, "table=shedlock").await.unwrap();
+    assert!(is_held(&by_url, "job").await);
+    let url = format!("sqlite://{}", encoded.display());
+    let with_slashes = SqliteProvider::connect(&url).await.unwrap();
+    assert!(is_held(&with_slashes, "job").await);
+    free(&by_path, &lease).await;
+}
+
+#[tokio::test]
+async fn what_cannot_hold_locks_is_refused_with_its_path() {
+    let (folder, path) = folder();
+    let words = refusal(&path, "create=false", ErrorKind::Configuration).await;
+    assert!(
+        words.contains("locks.db") && words.contains("create=false"),
+        "{words}"
+    );
+    let words = refusal(folder.path(), "", ErrorKind::Configuration).await;
+    assert!(words.contains("it is a folder"), "{words}");
+    fs::write(
+        &path,
+        "this is no database, although it is long enough to be looked at",
+    )
+    .unwrap();
+    refusal(&path, "", ErrorKind::Configuration).await;
+    let below = path.join("locks.db");
+    let words = refusal(&below, "", ErrorKind::Configuration).await;
+    assert!(words.contains("locks.db"), "{words}");
+    if cfg!(target_os = "linux") {
+        let words = refusal(Path::new("/proc/locks.db"), "", ErrorKind::Configuration).await;
+        assert!(words.contains("/proc"), "{words}");
+    }
+}
+
+#[tokio::test]
+async fn a_url_is_read_strictly() {
+    for url in ["sqlite::memory:", "sqlite:", "sqlite://"] {
+        let error = SqliteProvider::connect(url).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidInput, "{url}: {error}");
+    }
+    let (_folder, path) = folder();
+    for option in [
+        "mode=ro",
+        "creat=true",
+        "create=yes",
+        "busy_timeout=5",
+        "time=java",
+    ] {
+        refusal(&path, option, ErrorKind::InvalidInput).await;
+    }
+    assert!(!path.exists(), "nothing is made for a wrong URL");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn many_may_make_the_file_at_once() {
+    for _ in 0..5 {
+        let (_folder, path) = folder();
+        let mut tasks = Vec::new();
+        for _ in 0..12 {
+            let path = path.clone();
+            tasks.push(tokio::spawn(async move {
+                let provider = SqliteProvider::open(&path).await.unwrap();
+                matches!(
+                    provider.attempt(&request("job")).await.unwrap(),
+                    Attempt::Acquired(_)
+                )
+            }));
+        }
+        let mut winners = 0;
+        for task in tasks {
+            winners += usize::from(task.await.unwrap());
+        }
+        assert_eq!(winners, 1);
+        let mut connection = open(&path).await;
+        let row = sqlx::query("PRAGMA journal_mode")
+            .fetch_one(&mut connection)
+            .await
+            .unwrap();
+        assert_eq!(row.get::<String, _>(0), "wal");
+    }
+}
+
+#[tokio::test]
+async fn a_file_that_is_there_stays_as_it_is() {
+    let (_folder, path) = folder();
+    let mut connection = open(&path).await;
+    run(&mut connection, "PRAGMA journal_mode = DELETE").await;
+    run(&mut connection, SHEDLOCKS).await;
+    let provider = SqliteProvider::open(&path).await.unwrap();
+    let lease = take(&provider, "job").await;
+    assert_eq!(
+        lease.fencing_token(),
+        None,
+        "columns are for migrate to add"
+    );
+    free(&provider, &lease).await;
+    let row = sqlx::query("PRAGMA journal_mode")
+        .fetch_one(&mut connection)
+        .await
+        .unwrap();
+    assert_eq!(row.get::<String, _>(0), "delete");
+    assert_eq!(provider.migrate().await.unwrap().changes.len(), 2);
+    assert!(take(&provider, "job").await.fencing_token().is_some());
+}
+
+#[tokio::test]
+async fn who_finds_the_lock_held_waits_for_no_writer_and_writes_nothing() {
+    let (_folder, path) = folder();
+    let provider = SqliteProvider::open(&path).await.unwrap();
+    let lease = take(&provider, "job").await;
+    let mut writer = open(&path).await;
+    run(&mut writer, "BEGIN IMMEDIATE").await;
+    let journal = path.with_extension("db-wal");
+    let before = fs::metadata(&journal).unwrap().len();
+    let other = connect(&path, "busy_timeout=1ms").await.unwrap();
+    assert!(is_held(&other, "job").await);
+    assert_eq!(fs::metadata(&journal).unwrap().len(), before);
+
+    // A free lock needs the writer's place, and says so.
+    let error = other.attempt(&request("free")).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unavailable, "{error:?}");
+    assert!(error.to_string().contains("busy_timeout"), "{error}");
+    run(&mut writer, "ROLLBACK").await;
+    free(&other, &take(&other, "free").await).await;
+    free(&provider, &lease).await;
+}
+
+#[tokio::test]
+async fn a_record_of_another_kind_is_reported_never_compared() {
+    let (_folder, path) = folder();
+    let mut connection = open(&path).await;
+    run(&mut connection, SHEDLOCKS).await;
+    run(
+        &mut connection,
+        "INSERT INTO shedlock VALUES ('job', '2020-01-01 00:00:00.000', 0, 'web-3')",
+    )
+    .await;
+    let provider = SqliteProvider::open(&path).await.unwrap();
+    let error = provider.attempt(&request("job")).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Conflict, "{error:?}");
+}
+
+#[tokio::test]
+async fn names_that_a_collation_takes_for_the_same_never_share_a_record() {
+    let (_folder, path) = folder();
+    let mut connection = open(&path).await;
+    let table = SHEDLOCKS.replace("VARCHAR(64)", "VARCHAR(64) COLLATE NOCASE");
+    run(&mut connection, &table).await;
+    let provider = SqliteProvider::open(&path).await.unwrap();
+    let lease = take(&provider, "Job").await;
+    let error = provider.attempt(&request("job")).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Conflict, "{error:?}");
+    free(&provider, &lease).await;
+    free(&provider, &take(&provider, "Job").await).await;
+}
+
+#[tokio::test]
+async fn tables_that_cannot_serve_are_refused_with_their_own_words() {
+    let cases = [
+        (
+            SHEDLOCKS.replace(" PRIMARY KEY", ""),
+            "neither primary key nor unique",
+        ),
+        (
+            SHEDLOCKS.replace("lock_until TIMESTAMP", "lock_until TEXT"),
+            "integer or timestamp",
+        ),
+        (
+            SHEDLOCKS.replace("VARCHAR(64)", "NUMERIC"),
+            "varchar or text",
+        ),
+        (
+            SHEDLOCKS.replace("locked_by ", "owner "),
+            "no column \"locked_by\"",
+        ),
+        (
+            SHEDLOCKS.replace("locked_by ", "team INT NOT NULL, locked_by "),
+            "must be filled",
+        ),
+    ];
+    for (table, words) in cases {
+        let (_folder, path) = folder();
+        run(&mut open(&path).await, &table).await;
+        let error = refusal(&path, "", ErrorKind::Configuration).await;
+        assert!(error.contains(words), "{table}: {error}");
+    }
+}
+
+#[tokio::test]
+async fn a_column_that_was_renamed_is_missed() {
+    let (_folder, path) = folder();
+    let provider = SqliteProvider::open(&path).await.unwrap();
+    free(&provider, &take(&provider, "job").await).await;
+    let mut connection = open(&path).await;
+    run(
+        &mut connection,
+        "ALTER TABLE shedlock RENAME COLUMN lock_until TO until",
+    )
+    .await;
+    let error = provider.attempt(&request("job")).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Configuration, "{error:?}");
+    run(
+        &mut connection,
+        "ALTER TABLE shedlock RENAME COLUMN until TO lock_until",
+    )
+    .await;
+    free(&provider, &take(&provider, "job").await).await;
+}
