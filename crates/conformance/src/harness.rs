@@ -122,8 +122,9 @@ pub trait Space: Send + Sync + 'static {
         None
     }
 
-    /// A provider that reaches the store through this address, where a
-    /// fault proxy stands.
+    /// A provider, with short time limits for connecting, that reaches the store through this
+    /// address, where a
+    /// [fault proxy](crate::proxy::Proxy) stands.
     fn provider_via(&self, addr: SocketAddr) -> Power<'_, Provider> {
         let _ = addr;
         None

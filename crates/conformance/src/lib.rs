@@ -1,4 +1,166 @@
-//! The laws of shedlock as test cases that the author of any provider can run.
+//! The laws of shedlock as test cases that the author of any store provider can run.
+//!
+//! A provider implements [`LockProvider`](shedlock_core::LockProvider) over a store. Whether it
+//! keeps what that promises (no two holders, no lock freed by a late one, nothing lost with a lost
+//! answer) is not seen by looking at it. This kit finds out: about 150 cases, run against the real
+//! store, by several clients, by several processes of which some are killed, through a proxy that
+//! loses answers.
+//!
+//! # How to run it
+//!
+//! 1. Add a test target without the standard test harness:
+//!
+//!    ```toml
+//!    [dev-dependencies]
+//!    shedlock-conformance = "0.1"
+//!
+//!    [[test]]
+//!    name = "conformance"
+//!    harness = false
+//!    ```
+//!
+//! 2. In `tests/conformance.rs` write a [`Harness`]: how to make an empty room in your store, and a
+//!    provider over it. Its `main` is one call:
+//!
+//!    ```no_run
+//!    # use shedlock_conformance::{BoxError, Harness, Space};
+//!    # use std::sync::Arc;
+//!    # struct MyStore;
+//!    # impl Harness for MyStore {
+//!    #     fn name(&self) -> &str { "my-store" }
+//!    #     fn space(&self) -> shedlock_core::BoxFuture<'_, Result<Arc<dyn Space>, BoxError>> {
+//!    #         Box::pin(async { Err("only an example".into()) })
+//!    #     }
+//!    # }
+//!    fn main() -> std::process::ExitCode {
+//!        let harness: Arc<dyn Harness> = Arc::new(MyStore);
+//!        shedlock_conformance::main([harness])
+//!    }
+//!    ```
+//!
+//! 3. `cargo test --test conformance`, with a filter if you like
+//!    (`cargo test --test conformance -- law09`). A name says the law and what is checked:
+//!
+//!    ```text
+//!    test law03_ownership::stale_unlock_by_another_process ... ok
+//!    test law07_no_memory::a_failed_first_attempt_poisons_nothing ... ignored (not applicable: the harness cannot drop the container (Space::drop_container))
+//!    test result: ok. 152 passed; 0 failed; 3 ignored; …
+//!    ```
+//!
+//! # A whole harness
+//!
+//! Over the in-memory provider, whose time stands still until a case moves it. With a runner of
+//! your own you need no `main`: each [`Case`] goes through [`run_case`].
+//!
+//! ```
+//! use std::sync::Arc;
+//! use std::time::Duration;
+//!
+//! use shedlock_conformance::{BoxError, Harness, Power, Provider, Space, Stop, laws, power};
+//! use shedlock_core::{BoxFuture, LockName, ManualClock, MemoryProvider};
+//!
+//! struct Memory;
+//!
+//! impl Harness for Memory {
+//!     fn name(&self) -> &str {
+//!         "memory"
+//!     }
+//!
+//!     // A fresh store for each case. Over a database: a table with a name of its own.
+//!     fn space(&self) -> BoxFuture<'_, Result<Arc<dyn Space>, BoxError>> {
+//!         Box::pin(async {
+//!             let clock = ManualClock::new();
+//!             let store = MemoryProvider::with_clock(Arc::new(clock.clone()));
+//!             Ok(Arc::new(Map { store, clock }) as Arc<dyn Space>)
+//!         })
+//!     }
+//! }
+//!
+//! struct Map {
+//!     store: MemoryProvider,
+//!     clock: ManualClock,
+//! }
+//!
+//! impl Space for Map {
+//!     // Each provider has connections of its own, as another process would.
+//!     fn provider(&self) -> BoxFuture<'_, Result<Provider, BoxError>> {
+//!         Box::pin(async { Ok(Arc::new(self.store.another_client()) as Provider) })
+//!     }
+//!
+//!     // Each power that a harness has makes more cases applicable.
+//!     fn delete_record<'a>(&'a self, name: &'a LockName) -> Power<'a, ()> {
+//!         power(async {
+//!             self.store.remove(name);
+//!             Ok(())
+//!         })
+//!     }
+//!
+//!     fn advance(&self, by: Duration) -> Option<()> {
+//!         self.clock.advance(by);
+//!         Some(())
+//!     }
+//! }
+//!
+//! let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+//! for case in laws::law03_ownership::cases() {
+//!     match runtime.block_on(shedlock_conformance::run_case(Arc::new(Memory), case)) {
+//!         Ok(()) => {}
+//!         Err(Stop::NotApplicable(reason)) => println!("{}: {reason}", case.name()),
+//!         Err(Stop::Failed(message)) => panic!("{}: {message}", case.name()),
+//!     }
+//! }
+//! # Ok::<(), std::io::Error>(())
+//! ```
+//!
+//! # What a harness can do
+//!
+//! | power | what it opens |
+//! |---|---|
+//! | [`Space::provider`] | exclusion, ownership, durations, idempotence, fencing, slots, names, operators' calls |
+//! | [`Space::delete_record`], [`drop_container`](Space::drop_container), [`restore_container`](Space::restore_container) | law 7: what is deleted by hand heals |
+//! | [`Space::child_spec`] and [`Harness::open_child`] | the laws between processes, killed (SIGKILL) and stopped (SIGSTOP) ones included |
+//! | [`Space::store_addr`] and [`Space::provider_via`] | lost requests and answers, a store that goes away, the cost of calls |
+//! | [`Harness::space_on_own_store`], [`Space::stop_store`], [`Space::start_store`] | restarts |
+//! | [`Space::provider_with_clock`] | clients with wrong clocks |
+//! | [`Space::write_as_shedlock`], [`Space::read_as_shedlock`] | records shared with ShedLock for Java |
+//! | [`Space::inside_rolled_back_transaction`] | law 11: the caller's transaction |
+//! | [`Space::advance`] | no real waiting, for stores whose time can be moved |
+//!
+//! A case that needs a power which the harness lacks is *not applicable*: it is printed with its
+//! reason and counted as ignored, never left out in silence. So is one whose subject the provider
+//! does not declare in its [`Capabilities`](shedlock_core::Capabilities). For what is not declared
+//! there are cases too: an attempt with a slot, say, must be refused as unsupported. Declared is
+//! what it does, no more and no less.
+//!
+//! Give providers short time limits (a second or two) for connecting where the store's client has
+//! any: cases that take the store away wait for them.
+//!
+//! # Several processes without a second binary
+//!
+//! [`main`] starts its own executable again and tells it through an environment variable to play
+//! another process: a puppet that does call by call what a case says, or a worker that contends
+//! until it is killed. With a runner of your own call [`play_child`] first thing in `main`.
+//!
+//! Workers write what they do into logs, and [`history`] judges them all together: overlapping
+//! leases, tokens and slots out of order, locks that stay taken, leases lost before their end.
+//! `SHEDLOCK_CONFORMANCE_ACQUISITIONS=1000` makes that run longer than by default (200);
+//! `SHEDLOCK_CONFORMANCE_SEED=…`, which a failure prints, repeats its choices.
+//!
+//! # Time
+//!
+//! Leases of a few hundred milliseconds, scaled by the granularity that the provider declares. "Not
+//! earlier" is judged strictly, by the store's own times where it tells them; "not later" with room
+//! for a loaded machine. What must not end during a case is minutes long.
+//!
+//! # Wrappers
+//!
+//! A provider that wraps another one keeps the same laws: [`wrapped`] runs a harness behind it.
+//!
+//! # When not to use it
+//!
+//! To test *your* use of shedlock you need no store: take
+//! [`MemoryProvider`](shedlock_core::MemoryProvider) with a
+//! [`ManualClock`](shedlock_core::ManualClock).
 
 mod case;
 mod chance;

@@ -21,6 +21,7 @@ cases!("clocks":
     leases_of_wrong_clients_end_in_time,
     slots_are_judged_by_the_stores_clock,
     tokens_of_wrong_clients_grow,
+    clients_that_differ_by_what_is_tolerated_take_over_no_earlier,
 );
 
 const HOUR: Duration = Duration::from_secs(3_600);
@@ -112,6 +113,37 @@ pub async fn tokens_of_wrong_clients_grow(setting: &Setting) -> Verdict {
         unlock(provider, &lease).await?;
     }
     Ok(())
+}
+
+/// Where the clients' clocks judge: one that is ahead sees a lease end early, by what its clock is
+/// ahead and no more. That much the runtime has to take off a lease.
+pub async fn clients_that_differ_by_what_is_tolerated_take_over_no_earlier(
+    setting: &Setting,
+) -> Verdict {
+    let ClockSource::Clients { tolerated_skew } = setting.capabilities().clock else {
+        return Err(Stop::not_applicable(
+            "the provider declares that the store's clock judges leases",
+        ));
+    };
+    let fast = Skewed {
+        ahead: tolerated_skew,
+        behind: Duration::ZERO,
+    };
+    let fast = setting.provider_with_clock(Arc::new(fast)).await?;
+    let right = setting.provider().await?;
+    let at_most = tolerated_skew + setting.pace().medium();
+    let job = name("job");
+    let first = take(&right, &setting.request_for(&job, at_most)).await?;
+    let next = setting
+        .take_when_free(&fast, &job, setting.pace().long())
+        .await?;
+    let kept = next.answered.saturating_since(first.asked) + Duration::from_millis(2);
+    ensure!(
+        kept >= at_most - tolerated_skew,
+        "a client ahead by {tolerated_skew:?} took over a lease of {at_most:?} after {kept:?}"
+    );
+    unlock_is_lost(&right, &first.lease).await?;
+    still_holds(&fast, &next.lease).await
 }
 
 struct Wrong {

@@ -2,14 +2,15 @@
 
 use std::time::Duration;
 
-use shedlock_core::{ExtendRequest, SkipReason};
+use shedlock_core::{ExtendRequest, SkipReason, Unlock, UnlockRequest};
 
 use crate::case::cases;
 use crate::setting::name;
 use crate::steps::{
-    abandon, acquire, extend, not_earlier, not_later, record, skipped_as, take, unlock,
+    abandon, acquire, extend, not_earlier, not_later, record, skipped_as, still_holds, take, unlock,
 };
 use crate::verdict::ensure;
+use crate::wait::now;
 use crate::{Setting, Verdict};
 
 cases!("law04_at_least":
@@ -20,6 +21,7 @@ cases!("law04_at_least":
     an_extension_may_lengthen_at_least,
     an_extension_may_not_lower_at_least,
     at_least_as_long_as_at_most,
+    an_unlock_may_ignore_at_least,
 );
 
 /// However quickly the task ends; and no longer.
@@ -128,12 +130,42 @@ pub async fn at_least_as_long_as_at_most(setting: &Setting) -> Verdict {
         .request_for(&job, medium)
         .with_lock_at_least_for(medium);
     let taken = take(&first, &request).await?;
-    unlock(&first, &taken.lease).await?;
+    let answer = first.unlock(&taken.lease, &UnlockRequest::new()).await?;
+    // On a loaded machine the lease may be over before it is unlocked.
+    ensure!(
+        answer == Unlock::Unlocked || now().saturating_since(taken.asked) >= medium,
+        "unlocking the running {:?} was answered with {answer:?}",
+        taken.lease
+    );
     let next = setting
         .take_when_free(&second, &job, setting.pace().long())
         .await?;
     not_earlier(&taken, medium, &next)?;
     not_later(&taken, medium, setting.pace().lateness(), &next)
+}
+
+/// For a task that never came to run: the lock is free at once, and the lease is over.
+pub async fn an_unlock_may_ignore_at_least(setting: &Setting) -> Verdict {
+    let (first, second) = setting.two().await?;
+    let job = name("job");
+    let request = setting
+        .request(&job)
+        .with_lock_at_least_for(setting.pace().long());
+    let lease = acquire(&first, &request).await?;
+    let at_once = UnlockRequest::new().ignoring_at_least();
+    for _ in 0..2 {
+        let answer = first.unlock(&lease, &at_once).await?;
+        ensure!(
+            answer == Unlock::Unlocked,
+            "an unlock that ignores at-least should work, also twice, but was answered {answer:?}"
+        );
+    }
+    let next = acquire(&second, &setting.request(&job)).await?;
+    ensure!(
+        first.unlock(&lease, &at_once).await? == Unlock::Lost,
+        "an unlock that ignores at-least was not lost although somebody else holds the lock"
+    );
+    still_holds(&second, &next).await
 }
 
 /// After the unlock: by the store's record, the lock ends `kept` after the acquisition.

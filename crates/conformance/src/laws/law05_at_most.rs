@@ -2,16 +2,16 @@
 
 use std::time::Duration;
 
-use shedlock_core::{ErrorKind, ExtendRequest, LockState, SkipReason};
+use shedlock_core::{ErrorKind, ExtendRequest, Extension, LockState, SkipReason};
 
 use crate::case::cases;
 use crate::setting::name;
 use crate::steps::{
     abandon, acquire, attempt_error_as, extend, is_free, not_earlier, not_later, record, skipped,
-    skipped_as, take, try_take, unlock,
+    skipped_as, still_holds, take, try_take, unlock,
 };
 use crate::verdict::ensure;
-use crate::{Setting, Verdict};
+use crate::{Setting, Stop, Verdict};
 
 cases!("law05_at_most":
     an_abandoned_lock_comes_free_at_its_end,
@@ -25,6 +25,7 @@ cases!("law05_at_most":
     zero_is_refused,
     at_least_over_at_most_is_refused,
     an_extension_by_zero_is_refused,
+    an_extension_past_what_is_declared_is_refused_or_held,
 );
 
 /// Its holder crashed: nobody unlocks.
@@ -87,7 +88,7 @@ pub async fn the_record_says_until_when(setting: &Setting) -> Verdict {
     let found = record(&provider, &job).await?;
     let from = taken.lease.acquired_at().or(found.locked_at);
     let (Some(from), Some(until)) = (from, found.locked_until) else {
-        return Err(crate::Stop::not_applicable(
+        return Err(Stop::not_applicable(
             "the store does not tell when a lease began and when it ends",
         ));
     };
@@ -142,7 +143,7 @@ async fn take_again(
     setting: &Setting,
     provider: &crate::Provider,
     job: &shedlock_core::LockName,
-) -> Result<crate::steps::Taken, crate::Stop> {
+) -> Result<crate::steps::Taken, Stop> {
     setting
         .pass(setting.pace().past(Duration::from_millis(1)))
         .await;
@@ -205,13 +206,13 @@ pub async fn what_is_longer_than_declared_is_refused_or_held(setting: &Setting) 
 async fn try_take_or_error(
     provider: &crate::Provider,
     request: &shedlock_core::AttemptRequest,
-) -> Result<Result<shedlock_core::Lease, shedlock_core::Error>, crate::Stop> {
+) -> Result<Result<shedlock_core::Lease, shedlock_core::Error>, Stop> {
     match provider.attempt(request).await {
         Err(error) => Ok(Err(error)),
         // Asked again the same attempt gives the same lease.
         Ok(_) => match try_take(provider, request).await? {
             Ok(taken) => Ok(Ok(taken.lease)),
-            Err(skip) => Err(crate::Stop::failed(format!(
+            Err(skip) => Err(Stop::failed(format!(
                 "a lease of {:?} was granted and was over at once: {skip}",
                 request.lock_at_most_for()
             ))),
@@ -252,5 +253,43 @@ pub async fn an_extension_by_zero_is_refused(setting: &Setting) -> Verdict {
         error.as_ref().map(shedlock_core::Error::kind) == Some(ErrorKind::InvalidInput),
         "an extension by zero should be refused as invalid input, but was answered {error:?}"
     );
-    crate::steps::still_holds(&provider, &lease).await
+    still_holds(&provider, &lease).await
+}
+
+/// Never rounded, never a shorter lease than was asked for.
+pub async fn an_extension_past_what_is_declared_is_refused_or_held(setting: &Setting) -> Verdict {
+    setting.needs_extend()?;
+    let (first, second) = setting.two().await?;
+    let longest = setting.capabilities().longest_lock_at_most_for;
+    let lengths = [
+        longest.saturating_add(Duration::from_secs(1)),
+        Duration::from_secs(i64::MAX.unsigned_abs()),
+        Duration::MAX,
+    ];
+    for (i, at_most) in lengths.into_iter().enumerate() {
+        let job = name(&format!("job-{i}"));
+        let mut lease = acquire(&first, &setting.request(&job)).await?;
+        match first.extend(&lease, &ExtendRequest::new(at_most)).await {
+            Err(error) => ensure!(
+                error.kind() == ErrorKind::InvalidInput,
+                "an extension by {at_most:?} should be held or refused as invalid input, but is \
+                 {error:?}"
+            ),
+            Ok(Extension::Extended(extended)) => {
+                ensure!(
+                    at_most <= longest,
+                    "an extension by {at_most:?} was granted, but only {longest:?} is declared"
+                );
+                lease = extended;
+            }
+            Ok(answer) => {
+                return Err(Stop::failed(format!(
+                    "an extension of a running lease was answered {answer:?}"
+                )));
+            }
+        }
+        still_holds(&second, &lease).await?;
+        unlock(&first, &lease).await?;
+    }
+    Ok(())
 }

@@ -3,6 +3,7 @@
 //! Each is a plain function over a [`Setting`](crate::Setting); [`cases`] lists them all.
 
 pub mod clocks;
+pub mod declared;
 pub mod faults;
 pub mod law01_exclusion;
 pub mod law02_no_waiting;
@@ -39,6 +40,7 @@ pub fn cases() -> Vec<Case> {
         law12_record::cases(),
         law13_cost::cases(),
         operators::cases(),
+        declared::cases(),
         clocks::cases(),
         processes::cases(),
         faults::cases(),

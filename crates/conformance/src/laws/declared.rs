@@ -1,0 +1,94 @@
+//! What a provider declares is what it does, as far as the cases of the laws do not see to it.
+
+use shedlock_core::{ErrorKind, ExtendRequest};
+
+use crate::case::cases;
+use crate::setting::name;
+use crate::steps::{acquire, still_holds, unlock};
+use crate::verdict::ensure;
+use crate::{Setting, Verdict};
+
+cases!("declared":
+    extend_is_refused_where_it_is_lacking,
+    providers_over_one_store_declare_the_same,
+    what_was_declared_at_first_contact_holds,
+    providers_have_identities_of_their_own,
+    a_check_changes_nothing,
+);
+
+/// A lease that cannot be extended says so, and runs on as it was.
+pub async fn extend_is_refused_where_it_is_lacking(setting: &Setting) -> Verdict {
+    let provider = setting.provider().await?;
+    let lease = acquire(&provider, &setting.request(&name("job"))).await?;
+    let longer = ExtendRequest::new(2 * setting.pace().long());
+    let answer = provider.extend(&lease, &longer).await;
+    if setting.capabilities().extend {
+        answer?;
+        return Ok(());
+    }
+    let kind = answer.as_ref().err().map(shedlock_core::Error::kind);
+    ensure!(
+        kind == Some(ErrorKind::Unsupported),
+        "`extend` is not declared, so it should be refused as unsupported, but got {answer:?}"
+    );
+    still_holds(&provider, &lease).await?;
+    unlock(&provider, &lease).await
+}
+
+/// Once each has looked at the store.
+pub async fn providers_over_one_store_declare_the_same(setting: &Setting) -> Verdict {
+    let (first, second) = setting.two().await?;
+    first.check().await?;
+    second.check().await?;
+    ensure!(
+        first.capabilities() == second.capabilities(),
+        "two providers over one store declare {:?} and {:?}",
+        first.capabilities(),
+        second.capabilities()
+    );
+    Ok(())
+}
+
+/// It is not taken back after some use.
+pub async fn what_was_declared_at_first_contact_holds(setting: &Setting) -> Verdict {
+    let provider = setting.provider().await?;
+    provider.check().await?;
+    let before = provider.capabilities();
+    let lease = acquire(&provider, &setting.request(&name("job"))).await?;
+    unlock(&provider, &lease).await?;
+    let after = provider.capabilities();
+    ensure!(
+        before == after,
+        "the provider declared {before:?} after its check and {after:?} after a lock"
+    );
+    Ok(())
+}
+
+/// Reentrancy goes by identity: two providers, though over one store, are two; one stays itself.
+pub async fn providers_have_identities_of_their_own(setting: &Setting) -> Verdict {
+    let (first, second) = setting.two().await?;
+    let job = name("job");
+    ensure!(
+        first.identity() == first.identity() && first.identity_of(&job) == first.identity_of(&job),
+        "one provider has two identities"
+    );
+    ensure!(
+        first.identity() != second.identity()
+            && first.identity_of(&job) != second.identity_of(&job),
+        "two providers share the identity {:?}",
+        first.identity()
+    );
+    Ok(())
+}
+
+/// It may be asked at any time.
+pub async fn a_check_changes_nothing(setting: &Setting) -> Verdict {
+    let provider = setting.provider().await?;
+    provider.check().await?;
+    let lease = acquire(&provider, &setting.request(&name("job"))).await?;
+    for _ in 0..2 {
+        provider.check().await?;
+        still_holds(&provider, &lease).await?;
+    }
+    unlock(&provider, &lease).await
+}
