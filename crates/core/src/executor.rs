@@ -11,8 +11,8 @@ use crate::current::CurrentLock;
 use crate::runtime::{Context, Ended, Granted, Held, KeepAlive, ReleaseOnDrop, acquire, guard};
 use crate::scope::current_executor;
 use crate::{
-    Acquisition, Error, ErrorKind, Event, HeldLock, Listener, LockConfig, LockDefaults, LockName,
-    LockProvider, LostPolicy, Outcome, Release, UnlockRequest,
+    Acquisition, AttemptRequest, Error, ErrorKind, Event, HeldLock, Listener, LockConfig,
+    LockDefaults, LockName, LockProvider, LostPolicy, Outcome, Release, UnlockRequest,
 };
 
 /// Runs tasks under locks of one provider.
@@ -241,14 +241,27 @@ impl Executor {
         })
     }
 
+    /// Checks what [`execute`](Self::execute) would refuse before any I/O, with the defaults that
+    /// apply: for those who set tasks up long before they run.
+    ///
+    /// # Errors
+    /// `InvalidInput`, and `Unsupported` for a keep-alive that the store cannot give.
+    pub fn check(&self, config: &LockConfig) -> Result<(), Error> {
+        self.request(config).map(drop)
+    }
+
     pub(crate) async fn acquire(&self, config: &LockConfig) -> Result<Granted, Error> {
+        acquire(&self.0, self.request(config)?).await
+    }
+
+    fn request(&self, config: &LockConfig) -> Result<AttemptRequest, Error> {
         let provider = self.0.provider.defaults();
         let request = config.resolve(&[&self.0.defaults, &provider])?;
         if config.keeps_alive() {
             self.check_extends()
                 .map_err(|error| error.with_lock(config.name()))?;
         }
-        acquire(&self.0, request).await
+        Ok(request)
     }
 
     fn check_extends(&self) -> Result<(), Error> {

@@ -134,7 +134,6 @@ impl Job {
     }
 
     fn check(&self) -> Result<(), Error> {
-        self.config.validate()?;
         for duration in [&self.jitter, &self.initial_delay].into_iter().flatten() {
             duration.get()?;
         }

@@ -113,6 +113,7 @@ impl Scheduler {
         let mut names = BTreeSet::new();
         for job in &self.jobs {
             job.validate()?;
+            self.executor.check(&job.config)?;
             if !names.insert(job.name()) {
                 let twice = "two jobs have this name: their slots would be mixed up";
                 return Err(Error::new(ErrorKind::InvalidInput, twice).with_lock(job.name()));

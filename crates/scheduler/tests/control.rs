@@ -123,6 +123,8 @@ fn jobs_that_cannot_run_are_refused_before_anything_starts() {
         secs(1),
     );
     assert!(message(vec![unnamed]).contains("empty or blank"));
+    let endless = node.job(LockConfig::new("job"), every(60), secs(1));
+    assert!(message(vec![endless]).contains("lock_at_most_for is not set"));
     assert!(message(vec![job()]).contains("needs a tokio runtime"));
     let never = Scheduler::new(node.executor()).with_clock_check(secs(0));
     assert!(never.start().is_err());

@@ -54,8 +54,8 @@ impl Schedule {
     /// Five fields (minute, hour, day of month, month, day of week) or six, with seconds first.
     /// Lists, ranges, steps, names (`MON`, `jan`), `L` (last day of the month; `5L`: last Friday),
     /// `W` (nearest working day: `15W`, `LW`), `#` (`MON#2`: second Monday), `?`, `@hourly` to
-    /// `@yearly`. Where both day fields are restricted, a day that fits either fires; `+` before
-    /// the day of week (`0 0 1-7 * +MON`) asks for both.
+    /// `@yearly`. Where both day fields are something else than `*`, a day that fits either fires;
+    /// `+` before the day of week (`0 0 1-7 * +MON`) asks for both.
     ///
     /// # Changes of the clock
     ///
@@ -70,8 +70,9 @@ impl Schedule {
     /// # Zones
     ///
     /// The database of the system is asked first, so that a change of law arrives with the system's
-    /// updates; where the system has none, the one that was compiled in. Replicas with different
-    /// databases disagree about slots around dates whose rules differ.
+    /// updates; where the system has none, the one that was compiled in. It is read
+    /// when the schedule is made. Replicas with different databases disagree about slots around
+    /// dates whose rules differ.
     ///
     /// # Errors
     /// `InvalidInput`: unreadable expression, one that never fires (30 February), unknown zone.
