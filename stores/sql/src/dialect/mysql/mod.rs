@@ -242,3 +242,6 @@ fn has_instants(shape: &Shape) -> bool {
         .iter()
         .any(|column| column.kind == TimeKind::Instant)
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,289 @@
+use super::*;
+use crate::options::{Settings, TimeMode};
+use crate::statement::Bind;
+
+fn options(change: impl FnOnce(&mut Settings)) -> Options {
+    let mut settings = Settings::default();
+    change(&mut settings);
+    settings.check::<sqlx::MySql>().expect("valid settings")
+}
+
+fn statements(change: impl FnOnce(&mut Shape)) -> Statements {
+    let mut shape = MySql.assumed();
+    change(&mut shape);
+    MySql.statements(&options(|_| {}), &shape)
+}
+
+fn datetimes(shape: &mut Shape) {
+    shape.lock_until.kind = TimeKind::Wall;
+    shape.locked_at.kind = TimeKind::Wall;
+}
+
+fn digits(shape: &mut Shape, digits: u8) {
+    shape.lock_until.digits = digits;
+    shape.locked_at.digits = digits;
+}
+
+const ZONE: &str = "/*M! SET STATEMENT time_zone = '+00:00' FOR */ ";
+const HINT: &str = "/*+ SET_VAR(time_zone = '+00:00') */";
+const GUARD: &str = "18446744073709551615 + (@@time_zone <> '+00:00' OR @@autocommit = 0) > 0";
+
+#[test]
+fn an_attempt_is_one_conditional_update() {
+    let statement = statements(|_| {}).attempt;
+    assert_eq!(
+        statement.text(),
+        format!(
+            "{ZONE}UPDATE {HINT} `shedlock` SET \
+             `lock_until` = LEAST(CAST(LEFT(UTC_TIMESTAMP(6) + INTERVAL ? + 999 MICROSECOND, 23) \
+             AS DATETIME(3)), TIMESTAMP'2038-01-18 03:14:07'), \
+             `locked_at` = CAST(LEFT(UTC_TIMESTAMP(6), 23) AS DATETIME(3)), `locked_by` = ?, \
+             shedlock_fencing_token = LAST_INSERT_ID(GREATEST(\
+             COALESCE(shedlock_fencing_token, 0) + 1, \
+             TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)))) \
+             WHERE `name` = ? AND `lock_until` <= UTC_TIMESTAMP(6) AND {GUARD}"
+        )
+    );
+    assert_eq!(statement.binds(), [Bind::AtMost, Bind::Owner, Bind::Name]);
+}
+
+#[test]
+fn a_slot_is_claimed_in_the_same_statement() {
+    let statement = statements(|_| {})
+        .attempt_slot
+        .expect("the column is there");
+    let now = "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))";
+    assert!(
+        statement
+            .text()
+            .contains(", shedlock_slot = ? WHERE `name` = ?")
+    );
+    assert!(
+        statement.text().ends_with(&format!(
+            " AND COALESCE(shedlock_slot < ?, 1) AND ? <= {now} + ? \
+             AND (COALESCE(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', `locked_at`), 0) < ? \
+             OR `locked_by` LIKE '%/%/%') AND {GUARD}"
+        )),
+        "{}",
+        statement.text()
+    );
+    let insert = statements(|_| {}).insert_slot.expect("the column is there");
+    assert!(
+        insert
+            .text()
+            .ends_with(&format!(" OR n.differs) > 0 AND ? <= {now} + ?")),
+        "{}",
+        insert.text()
+    );
+    assert_eq!(insert.binds().last(), Some(&Bind::Tolerance));
+}
+
+#[test]
+fn an_insert_is_plain_so_that_no_error_is_hidden() {
+    let text = statements(|_| {}).insert.text().to_owned();
+    let start = format!("{ZONE}INSERT {HINT} INTO `shedlock` (`name`, ");
+    assert!(text.starts_with(&start), "{text}");
+    assert!(
+        !text.contains("IGNORE") && !text.contains("DUPLICATE"),
+        "{text}"
+    );
+}
+
+#[test]
+fn every_statement_runs_in_its_zone_or_not_at_all() {
+    for statement in all(&statements(|_| {})) {
+        let text = statement.text();
+        assert!(text.starts_with(ZONE), "{text}");
+        assert!(text.contains(HINT), "{text}");
+        assert!(
+            text.contains("@@time_zone <> '+00:00' OR @@autocommit = 0"),
+            "{text}"
+        );
+    }
+    // Columns without a zone need none.
+    for statement in all(&statements(datetimes)) {
+        let text = statement.text();
+        assert!(!text.contains("time_zone"), "{text}");
+        assert!(text.contains("(@@autocommit = 0"), "{text}");
+    }
+}
+
+#[test]
+fn a_shared_zone_is_the_zone_of_all_statements() {
+    let options = options(|settings| settings.session_zone = Some("+5:30".to_owned()));
+    for statement in all(&MySql.statements(&options, &MySql.assumed())) {
+        let text = statement.text();
+        assert!(text.contains("time_zone = '+05:30' FOR */"), "{text}");
+        assert!(text.contains("@@time_zone <> '+05:30'"), "{text}");
+        assert!(!text.contains("'+00:00'"), "{text}");
+    }
+}
+
+#[test]
+fn every_update_sets_both_times() {
+    let statements = statements(|_| {});
+    for statement in [&statements.extend, &statements.unlock, &statements.withdraw] {
+        let text = statement.text();
+        assert!(text.contains("SET `lock_until` = "), "{text}");
+        assert!(text.contains(", `locked_at` = `locked_at`"), "{text}");
+    }
+}
+
+#[test]
+fn names_are_compared_byte_for_byte_where_the_collation_does_not() {
+    let exact = "`name` = ? AND CAST(CONVERT(`name` USING utf8mb4) AS BINARY) = CAST(? AS BINARY)";
+    let loose = statements(|shape| shape.name.exact = false);
+    for statement in [
+        &loose.attempt,
+        &loose.extend,
+        &loose.unlock,
+        &loose.withdraw,
+    ] {
+        assert!(statement.text().contains(exact), "{}", statement.text());
+    }
+    // A read finds what is in the way.
+    assert!(
+        loose.read.text().contains("ON `name` = ? WHERE"),
+        "{}",
+        loose.read.text()
+    );
+    assert!(
+        loose
+            .list
+            .text()
+            .contains("ORDER BY CAST(CONVERT(`name` USING utf8mb4) AS BINARY) LIMIT ?")
+    );
+    let strict = statements(|_| {});
+    assert!(
+        !strict.attempt.text().contains("CONVERT("),
+        "{}",
+        strict.attempt.text()
+    );
+    assert!(strict.list.text().ends_with("ORDER BY `name` LIMIT ?"));
+}
+
+#[test]
+fn coarse_columns_are_rounded_to_the_safe_side() {
+    let seconds = statements(|shape| digits(shape, 0));
+    assert!(seconds.extend.text().contains(
+        "CAST(LEFT(UTC_TIMESTAMP(6) + INTERVAL ? + 999999 MICROSECOND, 19) AS DATETIME)"
+    ));
+    // Free at once without at-least; else from the acquisition, which the token tells best.
+    let now = "CAST(LEFT(UTC_TIMESTAMP(6), 19) AS DATETIME)";
+    assert!(
+        seconds.unlock.text().contains(&format!(
+            "`lock_until` = IF(? = 0, {now}, GREATEST({now}, \
+             CAST(LEFT(TIMESTAMP'1970-01-01 00:00:00' + INTERVAL \
+             LEAST(shedlock_fencing_token, \
+             TIMESTAMPDIFF(MICROSECOND, '1970-01-01', `locked_at`) + 1000000) + ? + 999999 \
+             MICROSECOND, 19) AS DATETIME)))"
+        )),
+        "{}",
+        seconds.unlock.text()
+    );
+    let plain = statements(|shape| {
+        digits(shape, 0);
+        shape.token = false;
+        shape.slot = false;
+    });
+    assert!(plain.attempt_slot.is_none() && plain.insert_slot.is_none());
+    assert!(
+        plain
+            .unlock
+            .text()
+            .contains("`locked_at` + INTERVAL 1000000 + ? + 999999")
+    );
+    let micros = statements(|shape| {
+        digits(shape, 6);
+        datetimes(shape);
+    });
+    assert!(
+        micros
+            .extend
+            .text()
+            .contains("SET `lock_until` = UTC_TIMESTAMP(6) + INTERVAL ? MICROSECOND, ")
+    );
+}
+
+#[test]
+fn the_clients_time_is_sent_along_but_tokens_are_the_servers() {
+    let options = options(|settings| settings.time = TimeMode::client());
+    let statement = MySql.statements(&options, &MySql.assumed()).attempt;
+    let text = statement.text();
+    let now = "(TIMESTAMP'1970-01-01 00:00:00' + INTERVAL ? MICROSECOND)";
+    assert!(
+        text.contains(&format!("AND `lock_until` <= {now}")),
+        "{text}"
+    );
+    assert_eq!(text.matches("UTC_TIMESTAMP").count(), 1, "{text}");
+}
+
+#[test]
+fn names_are_quoted_and_may_name_a_database() {
+    let options = options(|settings| {
+        settings.table = "jobs.Locks".to_owned();
+        settings.lock_until = "until".to_owned();
+    });
+    let statements = MySql.statements(&options, &MySql.assumed());
+    assert!(
+        statements
+            .attempt
+            .text()
+            .contains(" `jobs`.`Locks` SET `until` = ")
+    );
+    let probe = MySql.probe(&options);
+    assert!(
+        probe
+            .text()
+            .contains("c.TABLE_SCHEMA = 'jobs' AND c.TABLE_NAME = 'Locks'")
+    );
+}
+
+#[test]
+fn servers_that_start_sessions_elsewhere_bring_a_warning_until_the_zone_is_named() {
+    let mut shape = MySql.assumed();
+    shape.server = format!("10.11, sessions start with time_zone +05:30, {NOT_UTC}");
+    let warning = MySql.warning(&options(|_| {}), &shape).expect("it matters");
+    assert!(
+        warning.contains("+05:30") && warning.contains("shared_session_zone"),
+        "{warning}"
+    );
+    for zone in ["+05:30", "+00:00"] {
+        let named = options(|settings| settings.session_zone = Some(zone.to_owned()));
+        assert_eq!(MySql.warning(&named, &shape), None);
+    }
+    datetimes(&mut shape);
+    assert_eq!(MySql.warning(&options(|_| {}), &shape), None);
+}
+
+#[test]
+fn a_lease_ends_before_its_column_does() {
+    let shape = MySql.assumed();
+    let longest = MySql.longest_lease(&options(|_| {}), &shape);
+    assert!(longest < TIMESTAMP_ENDS && longest > Duration::ZERO);
+    let mut shape = shape;
+    datetimes(&mut shape);
+    assert!(MySql.longest_lease(&options(|_| {}), &shape) > 100 * longest);
+}
+
+fn all(statements: &Statements) -> Vec<Statement> {
+    let Statements {
+        attempt,
+        attempt_slot,
+        insert,
+        insert_slot,
+        read,
+        extend,
+        unlock,
+        withdraw,
+        list,
+        list_held,
+    } = statements.clone();
+    [
+        attempt, insert, read, extend, unlock, withdraw, list, list_held,
+    ]
+    .into_iter()
+    .chain(attempt_slot)
+    .chain(insert_slot)
+    .collect()
+}
