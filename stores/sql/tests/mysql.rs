@@ -66,6 +66,7 @@ on_all_servers! {
         whole_seconds_leave_nothing_behind_an_unlock;
     failures: a_missing_table_comes_with_its_definition, a_table_without_a_key_is_refused,
         a_session_that_may_not_write_is_unavailable, a_missing_privilege_is_configuration,
-        a_transaction_in_the_way_is_waited_for_a_little, a_dropped_column_is_noticed,
+        a_transaction_in_the_way_is_waited_for_a_little,
+        an_extension_that_had_to_wait_revives_nothing, a_dropped_column_is_noticed,
         a_server_that_is_not_there_is_unavailable, urls_of_both_schemes_are_read;
 }

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use shedlock_core::{ErrorKind, LockProvider};
+use shedlock_core::{
+    AttemptRequest, ErrorKind, ExtendRequest, Extension, LockName, LockProvider, Owner,
+};
 use shedlock_sql::MySqlProvider;
 use sqlx::Executor as _;
 
@@ -98,6 +100,27 @@ pub(crate) async fn a_transaction_in_the_way_is_waited_for_a_little(server: &str
     assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
     transaction.rollback().await.unwrap();
     free(&provider, &lease).await;
+}
+
+/// The lease ran out while the extension waited.
+pub(crate) async fn an_extension_that_had_to_wait_revives_nothing(server: &str) {
+    let room = Room::migrated(server).await;
+    let provider = room.provider().await;
+    let second = Duration::from_secs(1);
+    let name = LockName::new("job").unwrap();
+    let asked = AttemptRequest::new(name, Owner::generate(), second);
+    let lease = provider.attempt(&asked).await.unwrap().acquired().unwrap();
+    let mut transaction = room.admin.begin().await.unwrap();
+    transaction
+        .execute("SELECT * FROM shedlock FOR UPDATE")
+        .await
+        .unwrap();
+    let longer = ExtendRequest::new(second);
+    let (answer, ()) = futures_util::join!(provider.extend(&lease, &longer), async {
+        crate::common::wait(second + second / 2).await;
+        transaction.rollback().await.unwrap();
+    });
+    assert!(matches!(answer.unwrap(), Extension::Lost));
 }
 
 pub(crate) async fn a_dropped_column_is_noticed(server: &str) {

@@ -21,8 +21,11 @@
 //! - **Both times are set in every UPDATE**, since the first `TIMESTAMP` column of a table may have
 //!   been made with `ON UPDATE CURRENT_TIMESTAMP` without anybody asking for it.
 //! - No assignment reads a column that another one sets: MySQL would show it the new value.
-//! - `UTC_TIMESTAMP` is the time at which the statement began. After waiting for a row lock that is
-//!   the past, in which leases only look longer than they are.
+//! - **Now.** `UTC_TIMESTAMP` is the time at which the statement began. After waiting for a row lock
+//!   that is the past, in which leases only look longer than they are: right for an attempt. What
+//!   needs a running lease looks at `SYSDATE`, the time it has become, so that an extension that had
+//!   to wait revives no lease that ran out meanwhile; where a statement does not run in UTC there is
+//!   no such clock, and such an extension succeeds as long as nobody else has taken the lock.
 
 mod writer;
 

@@ -13,6 +13,8 @@ const TIMESTAMP_LIMIT: &str = "TIMESTAMP'2038-01-18 03:14:07'";
 pub(super) struct Writer<'a> {
     shape: &'a Shape,
     client_time: bool,
+    /// The statements run in UTC.
+    in_utc: bool,
     /// Before the statement and behind its verb: what sets the zone, for MariaDB and for MySQL.
     prefix: String,
     hint: String,
@@ -40,6 +42,7 @@ impl<'a> Writer<'a> {
         Self {
             shape,
             client_time: options.time.is_client(),
+            in_utc: has_instants(shape) && zone == "+00:00",
             prefix,
             hint,
             guard: format!("{LARGEST} + ({zone_differs}@@autocommit = 0"),
@@ -239,7 +242,7 @@ impl Writer<'_> {
             "{} AND {owner} AND {} > {}",
             self.named(),
             self.until,
-            self.now()
+            self.now_by_then()
         )
     }
 
@@ -270,6 +273,15 @@ impl Writer<'_> {
             format!("({EPOCH} + INTERVAL :now MICROSECOND)")
         } else {
             "UTC_TIMESTAMP(6)".to_owned()
+        }
+    }
+
+    /// Now, read when the row is in hand, where the server has such a clock in UTC.
+    fn now_by_then(&self) -> String {
+        if self.in_utc && !self.client_time {
+            "SYSDATE(6)".to_owned()
+        } else {
+            self.now()
         }
     }
 
