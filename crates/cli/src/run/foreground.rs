@@ -7,7 +7,7 @@
 use std::io;
 use std::os::fd::AsFd;
 
-use rustix::process::{Pid, Signal, getpgrp, getpid, getsid, kill_process_group};
+use rustix::process::{Pid, Signal, getpgrp, getpid, getsid, kill_process, kill_process_group};
 use rustix::termios::{isatty, tcgetpgrp, tcsetpgrp};
 
 use crate::signals::never_stop_for_terminal;
@@ -18,6 +18,7 @@ use crate::watchdog::Process;
 pub(super) struct Foreground {
     has_terminal: bool,
     command: Option<Pid>,
+    is_asked_to_stop: bool,
 }
 
 impl Foreground {
@@ -29,6 +30,7 @@ impl Foreground {
         Self {
             has_terminal,
             command: None,
+            is_asked_to_stop: false,
         }
     }
 
@@ -42,33 +44,51 @@ impl Foreground {
 
     /// Takes the terminal back from the command.
     pub(super) fn take_back(&self) {
-        if self.command.is_some_and(|command| self.is_with(command)) {
+        if self.has_lent() {
             hand_to(getpgrp());
         }
     }
 
+    /// This process was asked to stop, as by Ctrl-Z, and has passed that on: it stops when the
+    /// command has.
+    pub(super) fn asked_to_stop(&mut self) {
+        self.is_asked_to_stop = true;
+    }
+
     /// The command was stopped by this signal. Stops this process too, so that the shell which
     /// started it gets its turn; true if the command is to go on instead.
-    pub(super) fn command_stopped(&self, signal: Signal) -> bool {
-        let Some(command) = self.command.filter(|_| self.has_terminal) else {
-            return false;
-        };
-        let touched_terminal = matches!(signal, Signal::TTIN | Signal::TTOU);
-        if touched_terminal && self.is_with(command) {
-            // It was quicker than we were to hand the terminal over.
-            return true;
-        }
-        if !touched_terminal && signal != Signal::TSTP {
-            // Somebody stopped just the command, from outside.
-            return false;
+    pub(super) fn command_stopped(&mut self, signal: Signal) -> bool {
+        let is_asked = std::mem::take(&mut self.is_asked_to_stop);
+        if !is_asked && !self.is_for_shell(signal) {
+            let was_quicker = matches!(signal, Signal::TTIN | Signal::TTOU);
+            return was_quicker && self.has_lent();
         }
         if nobody_would_continue_us() {
             return signal == Signal::TSTP;
         }
         self.take_back();
-        // All of the shell's job, as Ctrl-Z does; this process stops right here.
-        let _ = kill_process_group(getpgrp(), Signal::STOP);
+        // This process stops right here, and goes on when it is continued.
+        let _ = if is_asked {
+            kill_process(getpid(), Signal::STOP)
+        } else {
+            // All of the shell's job, as Ctrl-Z does where nobody lends the terminal.
+            kill_process_group(getpgrp(), Signal::STOP)
+        };
         false
+    }
+
+    /// Whether the command was stopped for what it did with the terminal, and not by somebody who
+    /// meant just the command, nor because it was quicker to read than we were to lend.
+    fn is_for_shell(&self, signal: Signal) -> bool {
+        match signal {
+            Signal::TSTP => self.has_terminal,
+            Signal::TTIN | Signal::TTOU => self.has_terminal && !self.has_lent(),
+            _ => false,
+        }
+    }
+
+    fn has_lent(&self) -> bool {
+        self.command.is_some_and(|command| self.is_with(command))
     }
 
     /// This process was continued, in the foreground or not.

@@ -55,13 +55,15 @@ impl<'a> Job<'a> {
                         foreground.lend(group);
                     }
                     News::NotStarted(why) => return Err(self.not_started(&why)),
-                    News::Stopped(signal) => stopped(signal, &foreground, &mut guard).await,
+                    News::Stopped(signal) => stopped(signal, &mut foreground, &mut guard).await,
                     News::Ended(ended) => return Ok(ended),
                 },
                 // Signals that come before the command is there wait for it.
                 signal = self.signals.next(), if is_running => {
-                    if signal == Signal::CONT {
-                        foreground.continued();
+                    match signal {
+                        Signal::CONT => foreground.continued(),
+                        Signal::TSTP => foreground.asked_to_stop(),
+                        _ => {}
                     }
                     guard.signal(signal).await;
                 }
@@ -117,7 +119,7 @@ fn plan(lock: &HeldLock) -> Plan {
     Plan::new(now + lock.time_left(), lock.lease().lock_at_most_for())
 }
 
-async fn stopped(signal: i32, foreground: &Foreground, guard: &mut Guard) {
+async fn stopped(signal: i32, foreground: &mut Foreground, guard: &mut Guard) {
     let Some(signal) = Signal::from_named_raw(signal) else {
         return;
     };

@@ -134,6 +134,15 @@ impl Job {
     }
 }
 
+/// A watchdog that fails, of whatever, takes the job with it.
+impl Drop for Job {
+    fn drop(&mut self) {
+        if !self.is_over {
+            self.kill();
+        }
+    }
+}
+
 fn spawn(command: &mut Command, start: &Start, stdin: &OwnedFd) -> io::Result<Child> {
     for (name, value) in &start.environment {
         match value {

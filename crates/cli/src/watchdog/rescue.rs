@@ -35,8 +35,11 @@ pub(super) fn stop(leader: Option<Pid>, watchdog: Option<&Process>, plan: Plan) 
         let group = leader
             .filter(|_| !ORPHANS_ARE_ADOPTED)
             .filter(|group| test_kill_process_group(*group).is_ok());
+        // And where not even the group is known, only time tells that the job is over for others.
+        let is_unknown = !ORPHANS_ARE_ADOPTED && leader.is_none();
+        let is_over = left.is_empty() && group.is_none() && !is_unknown;
         let now = clock::now();
-        if (left.is_empty() && group.is_none()) || supervision.is_hopeless(now) {
+        if is_over || supervision.is_hopeless(now) {
             return Ended {
                 status,
                 stopped: Some(StopReason::WatchdogGone),

@@ -146,3 +146,48 @@ fn a_command_in_the_background_leaves_the_terminal_alone() {
     assert_eq!(sandbox.read("code"), "code 0\n");
     close(terminal);
 }
+
+#[test]
+fn ctrl_z_works_without_the_terminal_as_input_too() {
+    let sandbox = Sandbox::new();
+    let mut terminal = shell(&sandbox);
+    let exe = env!("CARGO_BIN_EXE_shedlock");
+    let script = "echo $$ > up; while [ ! -e go ]; do sleep 0.05; done";
+    let line = format!(
+        "{exe} run -n a --lock-at-most-for 60s -- sh -c '{script}' < /dev/null; echo code $? > code\n"
+    );
+    type_in(&mut terminal, &line);
+    sandbox.await_lines("up", 1);
+    let job = sandbox.pids("up")[0];
+    let run = parent_of(parent_of(job));
+    type_in(&mut terminal, "\x1a");
+    eventually("both stopped", || is_stopped(job) && is_stopped(run));
+    type_in(&mut terminal, "rm -f code; fg; echo code $? > code\n");
+    eventually("both going on", || !is_stopped(job) && !is_stopped(run));
+    std::fs::write(sandbox.path("go"), "").unwrap();
+    sandbox.await_lines("code", 1);
+    assert_eq!(sandbox.read("code"), "code 0\n");
+    close(terminal);
+}
+
+#[test]
+fn a_script_around_the_command_has_its_terminal_back() {
+    let sandbox = Sandbox::new();
+    let exe = env!("CARGO_BIN_EXE_shedlock");
+    // No shell with job control in between that would take the terminal back by itself.
+    let script = format!(
+        "{exe} run -n a --lock-at-most-for 60s -- sh -c 'read first; echo $first > first'\n\
+         echo x > between; read second; echo $second > second\n"
+    );
+    std::fs::write(sandbox.path("script.sh"), script).unwrap();
+    let mut terminal = shell(&sandbox);
+    type_in(&mut terminal, "sh script.sh\none\n");
+    sandbox.await_lines("between", 1);
+    type_in(&mut terminal, "two\n");
+    sandbox.await_lines("second", 1);
+    assert_eq!(
+        sandbox.read("first") + &sandbox.read("second"),
+        "one\ntwo\n"
+    );
+    close(terminal);
+}
