@@ -176,9 +176,10 @@
 //! # Ok::<(), shedlock::Error>(()) }).unwrap();
 //! ```
 //!
-//! Today an attempt may name its slot, as here; schedulers that compute it are to come. A slot
-//! further ahead of the store's clock than [`LockConfig::slot_tolerance`] is an error, since one node
-//! with a wrong clock would silence the job.
+//! With the feature `scheduler`, the module of that name computes slots from cron expressions and
+//! periods: `scheduler::Schedule::slot_at` for other schedulers, `scheduler::Scheduler` as one that
+//! has them built in. A slot further ahead of the store's clock than [`LockConfig::slot_tolerance`] is
+//! an error, since one node with a wrong clock would silence the job.
 //!
 //! # Which provider
 //!
@@ -231,6 +232,7 @@
 //! | `postgres` | PostgreSQL |
 //! | `mysql` | MySQL and MariaDB |
 //! | `sqlite` | SQLite: the processes of one machine |
+//! | `scheduler` | the module `scheduler`: cron and interval jobs, whose ticks run once |
 //! | `metrics` | a listener that counts through the crate `metrics`, under ShedLock's meter names |
 //!
 //! # More
@@ -260,6 +262,9 @@ pub use connect::connect;
 pub use shedlock_core::*;
 #[cfg(feature = "macros")]
 pub use shedlock_macros::scheduler_lock;
+#[cfg(feature = "scheduler")]
+#[doc(inline)]
+pub use shedlock_scheduler as scheduler;
 #[cfg(feature = "mysql")]
 pub use shedlock_sql::MySqlProvider;
 #[cfg(feature = "postgres")]
