@@ -13,7 +13,29 @@ use crate::flow::Flow;
 
 /// Locks in a table of PostgreSQL, shared with ShedLock's JDBC providers.
 ///
-/// Clones share everything. Cheap to make: nothing is asked of the server before the first use.
+/// Clones share everything. Cheap to make over a pool: nothing is asked of the server before the
+/// first use.
+///
+/// ```no_run
+/// # async fn example(pool: sqlx::PgPool) -> Result<(), shedlock_core::Error> {
+/// use shedlock_sql::PostgresProvider;
+///
+/// // The user's own pool, another table:
+/// let provider = PostgresProvider::builder(pool).table("jobs.shedlock").build()?;
+///
+/// // Connections of its own, through PgBouncer in transaction pooling:
+/// let url = "postgres://app:secret@pgbouncer:6432/app?prepared=false";
+/// let provider = PostgresProvider::connect(url).await?;
+/// # Ok(()) }
+/// ```
+///
+/// `timestamp` columns hold UTC wall time, as ShedLock's db-time mode has it, and `timestamptz`
+/// columns instants; the session's time zone changes neither. ShedLock itself writes `timestamptz`
+/// columns rightly only from sessions in UTC.
+///
+/// An attempt that meets a record which another transaction keeps locked waits for it, at most as
+/// long as `lock_timeout` lets it: connections of its own set that to 5 s unless something else is
+/// set; for a pool it is the user's to set.
 #[derive(Clone, Debug)]
 pub struct PostgresProvider {
     flow: Arc<Flow<Postgres>>,

@@ -19,6 +19,21 @@ use crate::flow::Flow;
 
 /// Locks in a table of a SQLite file: for the processes of one machine.
 ///
+/// ```
+/// # let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+/// # runtime.block_on(async {
+/// # let folder = tempfile::tempdir().unwrap();
+/// use shedlock_core::{Attempt, AttemptRequest, LockName, LockProvider as _, Owner};
+/// use shedlock_sql::SqliteProvider;
+/// use std::time::Duration;
+///
+/// let provider = SqliteProvider::open(folder.path().join("locks.db")).await?;
+/// let name = LockName::new("payroll")?;
+/// let request = AttemptRequest::new(name, Owner::generate(), Duration::from_secs(600));
+/// assert!(matches!(provider.attempt(&request).await?, Attempt::Acquired(_)));
+/// # Ok::<(), shedlock_core::Error>(()) }).unwrap();
+/// ```
+///
 /// Any number of processes may use one file. On a network file system the locks of files, or the
 /// shared memory that SQLite needs, cannot be relied on, so [`connect`](Self::connect) refuses
 /// those it recognizes.
