@@ -127,7 +127,8 @@ pub enum Extension {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Unlock {
-    /// The lease is over and no longer ours. Also the answer where this owner had unlocked before.
+    /// The lease is over and no longer ours. Also the answer where this owner had unlocked before,
+    /// and may be the one where the lock was freed by force.
     Unlocked,
     /// The lease had ended, or is another's by now. Nothing was changed.
     Lost,
@@ -139,7 +140,7 @@ pub enum Unlock {
 pub enum ForceUnlock {
     /// The lock is free; this is what its record said before.
     Freed(LockRecord),
-    /// Nobody held it. Nothing was changed.
+    /// It was free: no lease ran, and no at-least kept it. Nothing was changed.
     NotHeld,
     /// The record names another owner than the expected one. Nothing was changed.
     OwnerDiffers(LockRecord),

@@ -257,6 +257,9 @@ impl Executor {
     fn request(&self, config: &LockConfig) -> Result<AttemptRequest, Error> {
         let provider = self.0.provider.defaults();
         let request = config.resolve(&[&self.0.defaults, &provider])?;
+        self.0
+            .check_skew(request.lock_at_most_for())
+            .map_err(|error| error.with_lock(config.name()))?;
         if config.keeps_alive() {
             self.check_extends()
                 .map_err(|error| error.with_lock(config.name()))?;

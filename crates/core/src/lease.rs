@@ -11,8 +11,9 @@ use crate::{AttemptRequest, ExtendRequest, LockName, Owner, Slot};
 ///
 /// Dropping it frees nothing. It carries all that unlock and extend need, together with whatever
 /// the provider put beside it for itself ([`state`](Self::state): a version, a revision, a lease
-/// id). A lease that was unlocked or replaced by an extension is stale; what a provider is asked
-/// with a stale lease changes nothing and is answered with "lost".
+/// id). A lease that was unlocked or has ended is stale; what a provider is asked with a stale lease
+/// changes nothing and is answered with "lost". One that was replaced by an extension still names
+/// the same holding, since an extension whose answer was lost has to be asked again with it.
 #[derive(Clone)]
 #[must_use]
 pub struct Lease {

@@ -47,8 +47,8 @@ pub trait LockProvider: fmt::Debug + Send + Sync + 'static {
     /// Ends the lease, if it is still the record's and still runs: the lock is free at acquisition
     /// + at-least, or at once where that is over. Otherwise answers lost and changes nothing.
     ///
-    /// Asked again after an answer was lost, it answers unlocked as long as the record shows who
-    /// unlocked it.
+    /// Asked again after an answer was lost, it answers unlocked until somebody else has taken the
+    /// lock: a store whose records vanish keeps a trace of who unlocked.
     fn unlock<'a>(
         &'a self,
         lease: &'a Lease,

@@ -207,6 +207,32 @@ async fn a_process_that_slept_past_the_deadline_does_not_poll_the_task_again() {
 }
 
 #[tokio::test]
+async fn where_clients_judge_their_difference_is_taken_off_the_holders_side() {
+    let bench = bench();
+    let mut provider = bench.faulty.clone();
+    provider.tolerated_skew = Some(secs(3));
+    let executor = Executor::new(Arc::new(provider)).with_clock(Arc::new(bench.clock.clone()));
+    let Acquisition::Acquired(lock) = executor.lock(&config("a")).await.unwrap() else {
+        panic!("free")
+    };
+    assert_eq!(lock.time_left(), Duration::from_millis(6_900));
+    let error = executor
+        .lock(&config("b").lock_at_most_for("3s"))
+        .await
+        .unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidInput, "{error}");
+    let shorter = shedlock_core::ExtendRequest::new(secs(2));
+    assert_eq!(
+        lock.extend(&shorter).await.unwrap_err().kind(),
+        ErrorKind::InvalidInput
+    );
+    assert!(
+        lock.time_left() > secs(6),
+        "a refused extension changes nothing"
+    );
+}
+
+#[tokio::test]
 async fn a_value_that_came_too_late_is_kept_and_called_lost() {
     let bench = bench();
     let clock = bench.clock.clone();

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::LostPolicy;
 use crate::clock::{Clock, Moment, SystemClock};
-use crate::{Error, Event, Listener, LockDefaults, LockName, LockProvider};
+use crate::{ClockSource, Error, ErrorKind, Event, Listener, LockDefaults, LockName, LockProvider};
 
 #[derive(Clone, Debug)]
 pub(crate) struct Context {
@@ -36,9 +36,37 @@ impl Context {
     ///
     /// The store starts to count when it gets the request, so later than `sent`: the lease ends
     /// there after it has ended here. The margin covers clocks that run at different speeds (a
-    /// hundredth, where NTP may slew by a twentieth of that) and leaves time to stop the task.
+    /// hundredth, where NTP may slew by a twentieth of that) and leaves time to stop the task. Where
+    /// the clients' clocks judge, the difference that they may have is taken off too: a client that
+    /// is ahead takes the lock over that much earlier.
     pub(crate) fn deadline(&self, sent: Moment, lock_at_most_for: Duration) -> Moment {
-        sent + lock_at_most_for.saturating_sub(self.margin(lock_at_most_for))
+        let early = self.margin(lock_at_most_for) + self.tolerated_skew();
+        sent + lock_at_most_for.saturating_sub(early)
+    }
+
+    /// Refuses a lease that would be over for us as soon as it is granted.
+    pub(crate) fn check_skew(&self, lock_at_most_for: Duration) -> Result<(), Error> {
+        let skew = self.tolerated_skew();
+        if skew.is_zero() || lock_at_most_for > skew + self.margin(lock_at_most_for) {
+            return Ok(());
+        }
+        Err(Error::new(
+            ErrorKind::InvalidInput,
+            format!(
+                "lock_at_most_for ({}) must be longer than the clocks of the clients may differ \
+                 ({}): raise it, or use a provider that is judged by the store's clock",
+                crate::text::duration(lock_at_most_for),
+                crate::text::duration(skew),
+            ),
+        )
+        .with_store(self.provider.store()))
+    }
+
+    fn tolerated_skew(&self) -> Duration {
+        match self.provider.capabilities().clock {
+            ClockSource::Clients { tolerated_skew } => tolerated_skew,
+            ClockSource::Store => Duration::ZERO,
+        }
     }
 
     pub(super) fn margin(&self, lock_at_most_for: Duration) -> Duration {

@@ -235,6 +235,9 @@ impl Held {
         if let Some(reason) = self.lost() {
             return Err(self.lost_error(reason));
         }
+        self.context
+            .check_skew(request.lock_at_most_for())
+            .map_err(|error| self.context_of(error))?;
         let lease = self.lease();
         let sent = self.context.clock.now();
         let deadline = self.context.deadline(sent, request.lock_at_most_for());

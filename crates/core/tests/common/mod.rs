@@ -14,10 +14,10 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use shedlock_core::{
-    Attempt, AttemptRequest, BoxFuture, Capabilities, Error, ErrorKind, Event, Executor,
-    ExtendRequest, Extension, ForceUnlock, ForceUnlockRequest, Lease, ListRequest, Listener,
-    LockConfig, LockName, LockProvider, LockRecord, LockState, ManualClock, MemoryProvider,
-    ProviderIdentity, Unlock, UnlockRequest,
+    Attempt, AttemptRequest, BoxFuture, Capabilities, ClockSource, Error, ErrorKind, Event,
+    Executor, ExtendRequest, Extension, ForceUnlock, ForceUnlockRequest, Lease, ListRequest,
+    Listener, LockConfig, LockName, LockProvider, LockRecord, LockState, ManualClock,
+    MemoryProvider, ProviderIdentity, Unlock, UnlockRequest,
 };
 
 /// How the next call fails.
@@ -41,6 +41,7 @@ pub struct Faulty {
     clock: ManualClock,
     faults: Arc<Mutex<VecDeque<Fault>>>,
     pub calls: Arc<Mutex<Vec<&'static str>>>,
+    pub tolerated_skew: Option<Duration>,
 }
 
 impl Faulty {
@@ -50,6 +51,7 @@ impl Faulty {
             clock,
             faults: Arc::default(),
             calls: Arc::default(),
+            tolerated_skew: None,
         }
     }
 
@@ -137,7 +139,11 @@ impl LockProvider for Faulty {
         self.store.check()
     }
     fn capabilities(&self) -> Capabilities {
-        self.store.capabilities()
+        let mut capabilities = self.store.capabilities();
+        if let Some(tolerated_skew) = self.tolerated_skew {
+            capabilities.clock = ClockSource::Clients { tolerated_skew };
+        }
+        capabilities
     }
     fn identity(&self) -> ProviderIdentity {
         self.store.identity()
