@@ -246,11 +246,18 @@ impl<B: Backend> Flow<B> {
         let row = self.read(&values).await?;
         let is_repeat = row.name.as_deref() == Some(lease.name().as_str())
             && row.owner.as_deref() == Some(&released);
-        Ok(if is_repeat {
-            Unlock::Unlocked
-        } else {
-            Unlock::Lost
-        })
+        if is_repeat {
+            return Ok(Unlock::Unlocked);
+        }
+        if reply.repeated {
+            // The first try may have unlocked, and somebody else may have taken the lock since:
+            // the runtime knows whether the lease can have ended by itself.
+            return Err(Error::new(
+                ErrorKind::Unknown,
+                "the reply to an unlock was lost, and the record has changed since",
+            ));
+        }
+        Ok(Unlock::Lost)
     }
 
     /// The record of one lock.
