@@ -1,0 +1,208 @@
+//! What goes wrong, and what is said of it.
+
+use std::time::Duration;
+
+use crate::common::{self, server, unique, wait, with_option};
+use crate::room::{Room, SHEDLOCKS, free, hold, migrate, name, refusal, request, take};
+use shedlock_core::{
+    AttemptRequest, ErrorKind, ExtendRequest, Extension, LockProvider as _, LockState, Owner,
+};
+use shedlock_sql::PostgresProvider;
+
+#[tokio::test]
+async fn a_missing_table_is_told_with_what_makes_it() {
+    let room = Room::empty().await;
+    let provider = room.provider().await;
+    let error = refusal(&provider, ErrorKind::Configuration).await;
+    assert!(error.to_string().contains("shedlock migrate"), "{error}");
+    assert!(error.to_string().contains("CREATE TABLE"), "{error}");
+    migrate(&provider).await;
+    hold(&provider, "job").await;
+    room.run("DROP TABLE shedlock").await;
+    refusal(&provider, ErrorKind::Configuration).await;
+    migrate(&provider).await;
+    hold(&provider, "job").await;
+}
+
+#[tokio::test]
+async fn a_constraint_is_named_and_never_taken_for_a_held_lock() {
+    let room = Room::with(&format!(
+        "{SHEDLOCKS}, CONSTRAINT short CHECK (length(name) < 2)"
+    ))
+    .await;
+    let provider = room.provider().await;
+    let error = refusal(&provider, ErrorKind::Configuration).await;
+    assert!(error.to_string().contains("\"short\""), "{error}");
+
+    let room = Room::with(&format!("{SHEDLOCKS}, CONSTRAINT one UNIQUE (locked_at)")).await;
+    room.run("ALTER TABLE shedlock ALTER locked_at SET DEFAULT '2020-01-01'")
+        .await;
+    room.run(
+        "CREATE FUNCTION same() RETURNS trigger LANGUAGE plpgsql AS \
+         $$ BEGIN NEW.locked_at = '2020-01-01'; RETURN NEW; END $$; \
+         CREATE TRIGGER same BEFORE INSERT ON shedlock FOR EACH ROW EXECUTE FUNCTION same()",
+    )
+    .await;
+    let provider = room.provider().await;
+    hold(&provider, "first").await;
+    let error = refusal(&provider, ErrorKind::Configuration).await;
+    assert!(error.to_string().contains("\"one\""), "{error}");
+}
+
+#[tokio::test]
+async fn names_that_a_collation_takes_for_the_same_never_share_a_record() {
+    let room = Room::empty().await;
+    room.run(
+        "CREATE COLLATION anycase (provider = icu, locale = 'und-u-ks-level2', \
+         deterministic = false)",
+    )
+    .await;
+    let columns = SHEDLOCKS.replace("VARCHAR(64)", "VARCHAR(64) COLLATE anycase");
+    room.run(&format!("CREATE TABLE shedlock ({columns})"))
+        .await;
+    let provider = room.provider().await;
+    let lease = take(&provider, "Job").await;
+    let error = refusal(&provider, ErrorKind::Conflict).await;
+    assert!(error.to_string().contains("\"Job\""), "{error}");
+    assert!(provider.inspect(&name("job")).await.unwrap().is_none());
+    free(&provider, &lease).await;
+    refusal(&provider, ErrorKind::Conflict).await;
+    free(&provider, &take(&provider, "Job").await).await;
+}
+
+#[tokio::test]
+async fn a_missing_privilege_is_told() {
+    let room = Room::migrated().await;
+    let role = unique("role");
+    room.run(&format!(
+        "CREATE ROLE {role} LOGIN; GRANT USAGE ON SCHEMA {} TO {role}; \
+         GRANT SELECT ON shedlock TO {role}",
+        room.schema
+    ))
+    .await;
+    let mut url = url::Url::parse(&room.url).unwrap();
+    url.set_username(&role).unwrap();
+    let provider = PostgresProvider::connect(url.as_str()).await.unwrap();
+    let error = refusal(&provider, ErrorKind::Configuration).await;
+    assert!(error.to_string().contains("privilege"), "{error}");
+    room.run(&format!("DROP OWNED BY {role}; DROP ROLE {role}"))
+        .await;
+}
+
+#[tokio::test]
+async fn a_server_that_takes_no_writes_is_told() {
+    let room = Room::migrated().await;
+    let provider = room
+        .provider_over(&[("default_transaction_read_only", "on")])
+        .await;
+    let error = refusal(&provider, ErrorKind::Unavailable).await;
+    assert!(error.to_string().contains("standby"), "{error}");
+    assert!(provider.inspect(&name("job")).await.unwrap().is_none());
+}
+
+#[tokio::test]
+async fn a_server_that_cannot_be_reached_is_told_without_secrets() {
+    let kind = |url: &'static str| async move {
+        let error = PostgresProvider::connect(url).await.unwrap_err();
+        assert!(!format!("{error:?}").contains("secret"), "{error:?}");
+        error.kind()
+    };
+    let closed = "postgres://me:secret@127.0.0.1:1/db";
+    assert_eq!(kind(closed).await, ErrorKind::Unavailable);
+    let unknown = "postgres://me:secret@127.0.0.1:1/db?tabel=x";
+    assert_eq!(kind(unknown).await, ErrorKind::InvalidInput);
+    let option = "postgres://me:secret@127.0.0.1:1/db?sslmode=perhaps";
+    assert_eq!(kind(option).await, ErrorKind::InvalidInput);
+    let other = common::with_database(&server("SHEDLOCK_TEST_POSTGRES_URL"), "no_such_db");
+    let error = PostgresProvider::connect(&other).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Configuration);
+    let provider = room_with_secret().await;
+    assert!(!format!("{provider:?}").contains("hunter2"), "{provider:?}");
+}
+
+async fn room_with_secret() -> PostgresProvider {
+    // The server trusts everybody on loopback; the password is for us to hide.
+    let mut url = url::Url::parse(&server("SHEDLOCK_TEST_POSTGRES_URL")).unwrap();
+    url.set_password(Some("hunter2")).unwrap();
+    PostgresProvider::connect(url.as_str()).await.unwrap()
+}
+
+#[tokio::test]
+async fn a_name_that_does_not_fit_is_refused_before_anything_is_written() {
+    let room = Room::migrated().await;
+    let provider = room.provider().await;
+    let fits = "é".repeat(64);
+    free(&provider, &take(&provider, &fits).await).await;
+    let error = provider
+        .attempt(&request(&"n".repeat(65)))
+        .await
+        .unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidInput);
+    assert!(error.to_string().contains("65"), "{error}");
+    let forever = AttemptRequest::new(name("job"), Owner::generate(), Duration::MAX);
+    let error = provider.attempt(&forever).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidInput);
+}
+
+#[tokio::test]
+async fn connections_that_break_between_calls_are_not_noticed() {
+    let room = Room::migrated().await;
+    let provider = room.provider().await;
+    let kill = format!(
+        "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity \
+         WHERE pid <> pg_backend_pid() AND query LIKE '%{}%'",
+        room.schema
+    );
+    let lease = take(&provider, "job").await;
+    assert!(room.number(&kill).await > 0);
+    let extend = ExtendRequest::new(Duration::from_secs(60));
+    let Extension::Extended(lease) = provider.extend(&lease, &extend).await.unwrap() else {
+        panic!("the lease is ours still");
+    };
+    assert!(room.number(&kill).await > 0);
+    free(&provider, &lease).await;
+    assert!(room.number(&kill).await > 0);
+    let lease = take(&provider, "job").await;
+    assert!(room.number(&kill).await > 0);
+    let record = provider.inspect(&name("job")).await.unwrap().unwrap();
+    assert_eq!(record.state, LockState::Held);
+    assert_eq!(record.owner.as_deref(), Some(lease.owner().as_str()));
+}
+
+#[tokio::test]
+async fn a_record_that_a_transaction_keeps_locked_makes_nobody_wait_long() {
+    let room = Room::migrated().await;
+    let url = with_option(&room.url, "options", "-c lock_timeout=300ms");
+    let provider = PostgresProvider::connect(&url).await.unwrap();
+    free(&provider, &take(&provider, "job").await).await;
+    let mut transaction = room.admin.begin().await.unwrap();
+    sqlx::raw_sql("SELECT * FROM shedlock FOR UPDATE")
+        .execute(&mut *transaction)
+        .await
+        .unwrap();
+    let error = refusal(&provider, ErrorKind::Unavailable).await;
+    assert!(error.to_string().contains("long transactions"), "{error}");
+    transaction.rollback().await.unwrap();
+    free(&provider, &take(&provider, "job").await).await;
+}
+
+#[tokio::test]
+async fn an_abandoned_attempt_is_in_nobodys_way() {
+    let room = Room::migrated().await;
+    let url = with_option(&room.url, "max_connections", "1");
+    let provider = PostgresProvider::connect(&url).await.unwrap();
+    free(&provider, &take(&provider, "job").await).await;
+    let mut transaction = room.admin.begin().await.unwrap();
+    sqlx::raw_sql("SELECT * FROM shedlock FOR UPDATE")
+        .execute(&mut *transaction)
+        .await
+        .unwrap();
+    let abandoned = request("job");
+    tokio::select! {
+        answer = provider.attempt(&abandoned) => panic!("the record is locked: {answer:?}"),
+        () = wait(Duration::from_millis(200)) => {}
+    }
+    // The one connection is free again, although its statement waits on the server still.
+    free(&provider, &take(&provider, "other").await).await;
+    transaction.rollback().await.unwrap();
+}

@@ -1,0 +1,178 @@
+//! Tables and sessions of all kinds.
+
+use crate::common::with_option;
+use crate::room::{Room, SHEDLOCKS, free, hold, migrate, name, refusal, request, skip, take};
+use shedlock_core::{Attempt, ErrorKind, LockProvider as _, SkipReason};
+use shedlock_sql::PostgresProvider;
+
+#[tokio::test]
+async fn columns_that_vanish_are_missed_without_harm() {
+    let room = Room::migrated().await;
+    let provider = room.provider().await;
+    let lease = take(&provider, "job").await;
+    assert!(lease.fencing_token().is_some());
+    room.run("ALTER TABLE shedlock DROP COLUMN shedlock_fencing_token")
+        .await;
+    free(&provider, &lease).await;
+    assert_eq!(take(&provider, "job").await.fencing_token(), None);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn many_may_migrate_at_once() {
+    for columns in [None, Some(SHEDLOCKS)] {
+        let room = match columns {
+            Some(columns) => Room::with(columns).await,
+            None => Room::empty().await,
+        };
+        let mut tasks = Vec::new();
+        for _ in 0..8 {
+            let provider = room.provider().await;
+            tasks.push(tokio::spawn(async move { provider.migrate().await }));
+        }
+        let mut changes = Vec::new();
+        for task in tasks {
+            changes.extend(task.await.unwrap().unwrap().changes);
+        }
+        let expected = if columns.is_some() { 2 } else { 1 };
+        assert_eq!(changes.len(), expected, "each is made once: {changes:?}");
+    }
+}
+
+#[tokio::test]
+async fn the_sessions_zone_changes_nothing() {
+    for columns in [
+        SHEDLOCKS.to_owned(),
+        SHEDLOCKS.replace("TIMESTAMP", "TIMESTAMPTZ"),
+    ] {
+        let room = Room::with(&columns).await;
+        let east = room.provider_over(&[("TimeZone", "Asia/Kolkata")]).await;
+        let west = room
+            .provider_over(&[("TimeZone", "America/St_Johns")])
+            .await;
+        let lease = take(&east, "job").await;
+        assert_eq!(skip(&west, &request("job")).await.reason, SkipReason::Held);
+        let record = west.inspect(&name("job")).await.unwrap().unwrap();
+        assert_eq!(record.locked_until, lease.locked_until());
+        let read_at = record.read_at.unwrap();
+        let left = record
+            .locked_until
+            .unwrap()
+            .duration_since(read_at)
+            .unwrap();
+        assert!((50..=60).contains(&left.as_secs()), "{left:?}");
+        free(&west, &lease).await;
+        free(&east, &take(&east, "job").await).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn serializable_transactions_make_no_errors() {
+    let room = Room::migrated().await;
+    let mut tasks = Vec::new();
+    for _ in 0..8 {
+        let provider = room
+            .provider_over(&[("default_transaction_isolation", "serializable")])
+            .await;
+        tasks.push(tokio::spawn(async move {
+            let mut won = 0;
+            for _ in 0..50 {
+                if let Attempt::Acquired(lease) = provider.attempt(&request("job")).await.unwrap() {
+                    won += 1;
+                    free(&provider, &lease).await;
+                }
+            }
+            won
+        }));
+    }
+    let mut won = 0;
+    for task in tasks {
+        won += task.await.unwrap();
+    }
+    assert!(won > 0);
+}
+
+#[tokio::test]
+async fn tables_and_columns_may_have_other_names() {
+    let room = Room::empty().await;
+    let url = format!(
+        "{}&table=\"Job-Locks\"&name_column=Lock_Name&lock_until_column=\"Until\"&\
+         locked_at_column=since&locked_by_column=holder",
+        room.url
+    );
+    let provider = PostgresProvider::connect(&url).await.unwrap();
+    migrate(&provider).await;
+    let lease = take(&provider, "job").await;
+    let found = room
+        .number("SELECT count(*) FROM \"Job-Locks\" WHERE lock_name = 'job' AND \"Until\" > since")
+        .await;
+    assert_eq!(found, 1);
+    free(&provider, &lease).await;
+}
+
+#[tokio::test]
+async fn a_plain_name_is_folded_as_shedlocks_is() {
+    let room = Room::with(SHEDLOCKS).await;
+    let folded = with_option(&room.url, "table", "shedLock");
+    let provider = PostgresProvider::connect(&folded).await.unwrap();
+    free(&provider, &take(&provider, "job").await).await;
+}
+
+/// Others write to the same server meanwhile; between two readings nobody may, sometimes.
+#[tokio::test]
+async fn an_attempt_on_a_held_lock_writes_no_wal() {
+    let room = Room::migrated().await;
+    let provider = room.provider().await;
+    hold(&provider, "job").await;
+    let wal = "SELECT (pg_current_wal_insert_lsn() - '0/0')::bigint";
+    let mut least = i64::MAX;
+    for _ in 0..300 {
+        let before = room.number(wal).await;
+        let answer = skip(&provider, &request("job")).await;
+        assert_eq!(answer.reason, SkipReason::Held);
+        least = least.min(room.number(wal).await - before);
+        if least == 0 {
+            return;
+        }
+    }
+    panic!("a lost attempt wrote at least {least} bytes");
+}
+
+#[tokio::test]
+async fn tables_that_cannot_serve_are_refused_with_their_own_words() {
+    let cases = [
+        (
+            SHEDLOCKS.replace(", PRIMARY KEY (name)", ""),
+            "neither primary key nor unique",
+        ),
+        (
+            SHEDLOCKS.replace("VARCHAR(64)", "CHAR(64)"),
+            "varchar or text is needed",
+        ),
+        (
+            SHEDLOCKS.replace("lock_until TIMESTAMP", "lock_until DATE"),
+            "timestamp or timestamptz",
+        ),
+        (
+            SHEDLOCKS.replace("locked_by", "owner"),
+            "no column \"locked_by\"",
+        ),
+        (
+            format!("{SHEDLOCKS}, team INT NOT NULL"),
+            "column \"team\" that must be filled",
+        ),
+        (
+            SHEDLOCKS.replace("PRIMARY KEY (name)", "PRIMARY KEY (name, locked_by)"),
+            "neither primary key nor unique",
+        ),
+    ];
+    for (columns, words) in cases {
+        let room = Room::with(&columns).await;
+        let provider = room.provider_over(&[]).await;
+        let error = refusal(&provider, ErrorKind::Configuration).await;
+        assert!(error.to_string().contains(words), "{columns}: {error}");
+        assert_eq!(
+            provider.check().await.unwrap_err().kind(),
+            ErrorKind::Configuration
+        );
+    }
+}
