@@ -153,3 +153,30 @@ fn a_store_that_is_away_is_asked_again() {
         assert!((secs(7)..secs(11)).contains(&log.starts()[0]));
     });
 }
+
+#[test]
+fn what_was_missed_runs_after_a_run_that_was_asked_for() {
+    block_on(async {
+        let world = World::before_midnight(secs(50));
+        let log = Log::default();
+        let mut is_first = true;
+        let node = Node::with_faults(&world, 0, &log, move || {
+            let fault = if is_first {
+                Fault::Unavailable
+            } else {
+                Fault::None
+            };
+            is_first = false;
+            fault
+        });
+        take_slot(&node, -50).await;
+        world.run_until(secs(25)).await;
+        let handle = node.start([node.job(lock("10m"), every(20), secs(3))]);
+        // The store's first answer comes while this run is going on.
+        common::settle().await;
+        handle.run_now("job").await.unwrap();
+        world.run_until(secs(39)).await;
+        assert_eq!(log.starts(), [secs(25), secs(28)]);
+        assert_eq!(log.slots(), [20]);
+    });
+}

@@ -154,7 +154,7 @@ impl Driver {
         let entry = self.entry(id);
         // A slot far ahead is a wrong clock's, which somebody will reset in the store.
         entry.decide(last_slot.filter(|slot| slot.instant() <= now + Slot::DEFAULT_TOLERANCE));
-        if last_slot.is_none() || entry.paused || entry.active.is_some() {
+        if last_slot.is_none() || entry.paused {
             return;
         }
         let job = entry.job.clone();
@@ -279,7 +279,10 @@ impl Driver {
             return;
         };
         let is_newer = |than: &Due| due.slot.is_none() || due.slot > than.slot;
-        if !is_newer(&active.due) || active.pending.as_ref().is_some_and(|p| !is_newer(p)) {
+        // A tick that was told to give up may still be asking the store: its slot can come again.
+        let comes_again = due.slot == active.due.slot && *active.phase.borrow() != Phase::Go;
+        let is_newest = active.pending.as_ref().is_none_or(is_newer);
+        if !is_newest || !(is_newer(&active.due) || comes_again) {
             return;
         }
         if let Some(older) = active.pending.replace(due) {
@@ -324,7 +327,9 @@ impl Driver {
         let Some(pending) = active.pending else {
             return;
         };
-        if end.has_started() && job.overlap == Overlap::Skip {
+        let entry = self.entry(id);
+        let is_over = pending.slot.is_some_and(|slot| entry.is_decided(slot));
+        if end.has_started() && job.overlap == Overlap::Skip && !is_over {
             let missed = TickEnd::Missed(MissedReason::Overlap);
             self.shared.tell(&job, &pending, &missed);
         } else {
