@@ -4,7 +4,8 @@
 
 mod common;
 
-use common::{alone, block_on, every, lock, secs};
+use common::{Fault, Log, Node, World, alone, block_on, every, lock, secs};
+use shedlock_scheduler::LatePolicy;
 
 #[test]
 fn a_calendar_that_is_set_back_neither_loses_nor_doubles() {
@@ -47,5 +48,28 @@ fn a_calendar_that_is_set_forward_runs_the_newest_slot_at_once() {
         node.clock.set_offset(0);
         world.run_until(secs(62)).await;
         assert_eq!(log.slots()[start..], [-7_200, 0]);
+    });
+}
+
+#[test]
+fn a_slot_that_comes_again_while_its_first_attempt_is_on_its_way_is_not_lost() {
+    block_on(async {
+        let world = World::before_midnight(secs(30));
+        let log = Log::default();
+        let mut is_first = true;
+        let node = Node::with_faults(&world, 0, &log, move || {
+            let fault = if is_first { Fault::Slow } else { Fault::None };
+            is_first = false;
+            fault
+        });
+        // Midnight comes 5 s early, and its attempt is answered 4 s after the true one.
+        node.clock.set_offset(5_000_000);
+        let job = node.job(lock("10m"), every(60), secs(1));
+        // Far from the slot before, which a start would look for.
+        node.start([job.initial_delay("20s").late(LatePolicy::Within(secs(10)))]);
+        world.run_for(secs(26)).await;
+        node.clock.set_offset(0);
+        world.run_until(secs(50)).await;
+        assert_eq!((log.slots(), log.starts()), (vec![0], vec![secs(4)]));
     });
 }

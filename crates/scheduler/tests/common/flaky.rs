@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use shedlock_core::{
     Attempt, AttemptRequest, BoxFuture, Capabilities, Error, ErrorKind, ExtendRequest, Extension,
@@ -17,6 +18,8 @@ pub enum Fault {
     None,
     /// Nothing arrives.
     Unavailable,
+    /// Nothing arrives, which takes 9 s to find out.
+    Slow,
     /// The store acts, and its answer is lost.
     ReplyLost,
 }
@@ -58,6 +61,10 @@ impl Flaky {
         match fault {
             Fault::None => call.await,
             Fault::Unavailable => Err(Error::new(ErrorKind::Unavailable, "refused")),
+            Fault::Slow => {
+                self.clock.sleep(Duration::from_secs(9)).await;
+                Err(Error::new(ErrorKind::Unavailable, "no route"))
+            }
             Fault::ReplyLost => {
                 let _ = call.await;
                 Err(Error::new(ErrorKind::Unknown, "cut"))

@@ -70,9 +70,18 @@ impl World {
         self.time.lock().unwrap().now
     }
 
-    /// Lets time pass until it is this long after midnight, from one sleeper to the next.
+    /// Lets time pass until it is this long after midnight.
     pub async fn run_until(&self, since_midnight: Duration) {
-        let until = DAY + since_midnight;
+        self.run(DAY + since_midnight).await;
+    }
+
+    /// Lets so much time pass.
+    pub async fn run_for(&self, duration: Duration) {
+        self.run(self.now() + duration).await;
+    }
+
+    /// From one sleeper to the next.
+    async fn run(&self, until: Duration) {
         loop {
             settle().await;
             let woken = {
