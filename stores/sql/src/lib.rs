@@ -56,6 +56,11 @@
     not(all(feature = "postgres", feature = "mysql", feature = "sqlite")),
     allow(dead_code)
 )]
+// Without any dialect there is nobody to drive.
+#![cfg_attr(
+    not(any(feature = "postgres", feature = "mysql", feature = "sqlite")),
+    allow(unused_macros, unused_imports)
+)]
 
 mod address;
 mod builder;
