@@ -1,4 +1,5 @@
-//! Project tasks: `cargo xtask test`, `cargo xtask servers up`, `cargo xtask deny`.
+//! Project tasks: `cargo xtask test`, `cargo xtask bench`, `cargo xtask servers up`,
+//! `cargo xtask deny`.
 //!
 //! Everything that needs a real database goes through [`servers`]: it finds or installs the
 //! servers, runs throw-away instances of them, and leaves nothing behind.
@@ -12,6 +13,7 @@
     reason = "waits for real servers, and no test of ours replaces its clock"
 )]
 
+mod bench;
 mod deny;
 mod host;
 mod interrupt;
@@ -35,6 +37,8 @@ struct Cli {
 enum Task {
     /// Set up the real databases, check the code and run all tests.
     Test(test::Args),
+    /// Measure what locks cost on the real databases, next to what the drivers cost.
+    Bench(bench::Args),
     /// Throw-away database servers for use by hand and by tests.
     #[command(subcommand)]
     Servers(servers::Command),
@@ -49,6 +53,7 @@ fn main() -> ExitCode {
     }
     let done = match cli.task {
         Task::Test(args) => test::run(&args),
+        Task::Bench(args) => bench::run(&args),
         Task::Servers(command) => servers::run(&command),
         Task::Deny => deny::run(),
     };

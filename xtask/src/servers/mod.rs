@@ -20,7 +20,7 @@ mod up;
 
 pub(crate) use instance::Instance;
 pub(crate) use plan::{Kind, Store};
-pub(crate) use profile::Profile;
+pub(crate) use profile::{Durability, Profile};
 pub(crate) use run_dir::RunDir;
 
 use clap::Subcommand;
@@ -129,7 +129,6 @@ impl Servers {
     }
 
     /// The URL of a store's server, if it has one.
-    #[expect(dead_code, reason = "asked for by the benchmark")]
     pub(crate) fn url(&self, store: Store) -> Option<String> {
         let kind = store.kind()?;
         let own = self

@@ -1,0 +1,145 @@
+//! What locks cost, next to what the driver and the store take by themselves.
+//!
+//! `cargo xtask bench` starts throw-away servers, names them in the environment (see [`site`]) and
+//! runs this program. Every number is compared with a baseline that was measured in the same run,
+//! in turns with it, since a machine is never quiet.
+#![allow(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a tool for the terminal: what it prints is its product"
+)]
+#![allow(clippy::disallowed_methods, reason = "it measures with the real clock")]
+
+mod bare;
+mod counts;
+mod lost;
+mod memory;
+mod meter;
+mod pairs;
+mod provider;
+mod report;
+mod rounds;
+mod site;
+mod store;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use clap::Parser;
+use report::Report;
+use site::{Durability, Site};
+use store::Store;
+
+/// Measures locks over the stores that the environment names.
+#[derive(Parser)]
+struct Cli {
+    /// Only this store; can be repeated. All if none is named.
+    #[arg(long = "store", value_name = "STORE", value_enum)]
+    stores: Vec<Store>,
+    /// How often each side of a comparison is measured.
+    #[arg(long, default_value_t = 21, value_parser = clap::value_parser!(u32).range(1..))]
+    rounds: u32,
+    /// A first impression: a few short rounds.
+    #[arg(long)]
+    quick: bool,
+    /// Also write the rows to this file.
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+}
+
+/// How thoroughly is measured.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Effort {
+    /// Rounds of a comparison.
+    pub(crate) rounds: u32,
+    /// How long one side is measured in one round.
+    pub(crate) slice: Duration,
+    /// Calls of one kind between two readings of a counter.
+    pub(crate) batch: usize,
+}
+
+impl Cli {
+    fn effort(&self) -> Effort {
+        if self.quick {
+            return Effort {
+                rounds: self.rounds.min(5),
+                slice: Duration::from_millis(100),
+                batch: 20,
+            };
+        }
+        Effort {
+            rounds: self.rounds,
+            slice: Duration::from_millis(200),
+            batch: 100,
+        }
+    }
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let runtime = match tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+    {
+        Ok(runtime) => runtime,
+        Err(error) => return fail(&error.into()),
+    };
+    match runtime.block_on(run(&cli)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => fail(&error),
+    }
+}
+
+fn fail(error: &anyhow::Error) -> ExitCode {
+    eprintln!("bench: {error:#}");
+    ExitCode::FAILURE
+}
+
+async fn run(cli: &Cli) -> anyhow::Result<()> {
+    let stores = if cli.stores.is_empty() {
+        &Store::ALL[..]
+    } else {
+        &cli.stores[..]
+    };
+    let effort = cli.effort();
+    let mut report = Report::new();
+    let mut shipped = Vec::new();
+    for store in stores.iter().copied() {
+        if store == Store::Memory {
+            continue;
+        }
+        for durability in [Durability::AsShipped, Durability::Off] {
+            let Some(site) = Site::find(store, durability).await? else {
+                continue;
+            };
+            let title = format!("{}, {}", site.version(), durability.words());
+            eprintln!("bench: {title}");
+            let named = || format!("{title} could not be measured");
+            pairs::measure(&site, effort, &mut report)
+                .await
+                .with_context(named)?;
+            if durability == Durability::AsShipped {
+                lost::measure(&site, effort, &mut report)
+                    .await
+                    .with_context(named)?;
+                shipped.push(site);
+            }
+        }
+    }
+    if stores.contains(&Store::Memory) {
+        memory::measure(effort, &mut report).await?;
+    }
+    // Last, since counting what SQLite does needs a log subscriber, which would slow the rest.
+    for site in &shipped {
+        counts::measure(site, effort, &mut report)
+            .await
+            .with_context(|| format!("{}: counting failed", site.version()))?;
+    }
+    println!("{report}");
+    if let Some(path) = &cli.json {
+        report.write(path)?;
+    }
+    Ok(())
+}

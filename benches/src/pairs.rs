@@ -1,0 +1,118 @@
+//! Pairs of lock and unlock per second, next to pairs of bare UPDATEs.
+
+use crate::Effort;
+use crate::provider::{BarePair, Direct, Executed};
+use crate::report::{Report, Unit};
+use crate::rounds::{Side, Worker, take_turns};
+use crate::site::{Durability, Site};
+use crate::store::Store;
+
+/// Workers of the second comparison.
+const MANY: usize = 16;
+
+/// One connection: the bare pair, and ours in each way that there is.
+pub(crate) async fn measure(
+    site: &Site,
+    effort: Effort,
+    report: &mut Report,
+) -> anyhow::Result<()> {
+    one(site, effort, report).await?;
+    many(site, effort, report).await
+}
+
+async fn one(site: &Site, effort: Effort, report: &mut Report) -> anyhow::Result<()> {
+    let mut names = Vec::new();
+    let mut sides = vec![Side::new(bare(site, 1).await?)];
+    let mut add = |name: &str, worker: Box<dyn Worker>| {
+        names.push(format!("pairs_per_second{name}"));
+        sides.push(Side::new(vec![worker]));
+    };
+    let pool = site.pool_provider(1).await?;
+    if has_own_connections(site) {
+        let own = site.provider(1).await?;
+        add("", Box::new(Direct::new(&own, "own")?));
+        add("_pool", Box::new(Direct::new(&pool, "pool")?));
+        add("_executor", Box::new(Executed::new(&own, "executor")));
+    } else {
+        add("_pool", Box::new(Direct::new(&pool, "pool")?));
+        add("_executor", Box::new(Executed::new(&pool, "executor")));
+    }
+    take_turns(&mut sides, effort.rounds, effort.slice).await?;
+    let Some((bare, ours)) = sides.split_first() else {
+        return Ok(());
+    };
+    for (name, side) in names.iter().zip(ours) {
+        rates(site, report, name, side, bare);
+    }
+    if let Some(first) = ours.first() {
+        latencies(site, report, "pair", first, bare);
+    }
+    Ok(())
+}
+
+/// Sixteen workers, each with a lock of its own. SQLite has one writer at a time, so that there
+/// they share a connection, ours as well as the bare one.
+async fn many(site: &Site, effort: Effort, report: &mut Report) -> anyhow::Result<()> {
+    let connections = if site.store == Store::Sqlite { 1 } else { MANY };
+    let provider = if has_own_connections(site) {
+        site.provider(connections).await?
+    } else {
+        site.pool_provider(1).await?
+    };
+    let ours: Result<Vec<Box<dyn Worker>>, _> = (0..MANY)
+        .map(|worker| {
+            let direct = Direct::new(&provider, &format!("many-{worker}"))?;
+            anyhow::Ok(Box::new(direct) as Box<dyn Worker>)
+        })
+        .collect();
+    let mut sides = [Side::new(bare(site, MANY).await?), Side::new(ours?)];
+    take_turns(&mut sides, effort.rounds, effort.slice).await?;
+    let [bare, ours] = &sides;
+    rates(site, report, "pairs_per_second_16_workers", ours, bare);
+    latencies(site, report, "pair_16_workers", ours, bare);
+    Ok(())
+}
+
+async fn bare(site: &Site, workers: usize) -> anyhow::Result<Vec<Box<dyn Worker>>> {
+    let mut made: Vec<Box<dyn Worker>> = Vec::new();
+    let shared = site.bare().await?;
+    for worker in 0..workers {
+        let mut bare = if site.store == Store::Sqlite || worker == 0 {
+            shared.clone()
+        } else {
+            site.bare().await?
+        };
+        let name = format!("bare-{worker}-of-{workers}");
+        bare.create(&name).await?;
+        made.push(Box::new(BarePair { bare, name }));
+    }
+    Ok(made)
+}
+
+/// A provider that opens a SQLite file itself always waits for the disk.
+fn has_own_connections(site: &Site) -> bool {
+    site.store != Store::Sqlite || site.durability == Durability::AsShipped
+}
+
+fn rates(site: &Site, report: &mut Report, what: &str, ours: &Side, bare: &Side) {
+    report.add(
+        site.store,
+        &format!("{what}{}", site.durability.suffix()),
+        Unit::PairsPerSecond,
+        ours.rate(),
+        Some((bare.rate(), ours.ratio_to(bare))),
+    );
+}
+
+fn latencies(site: &Site, report: &mut Report, what: &str, ours: &Side, bare: &Side) {
+    for (word, quantile) in [("p50", 0.5), ("p99", 0.99)] {
+        let (own, base) = (ours.micros_at(quantile), bare.micros_at(quantile));
+        report.add(
+            site.store,
+            &format!("{what}_{word}{}", site.durability.suffix()),
+            Unit::Microseconds,
+            own,
+            Some((base, own / base)),
+        );
+    }
+}
