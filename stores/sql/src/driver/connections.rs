@@ -88,15 +88,10 @@ impl<B: Backend> Connections<B> {
             } else {
                 pool.acquire().await.map_err(Failure::connecting::<B>)?
             }),
-            Self::Own(own) => {
-                let limit = own.clock.sleep_until(own.clock.now() + own.timeout);
-                futures_util::select! {
-                    from = own.clone().acquire(proven).fuse() => from?,
-                    () = limit.fuse() => {
-                        return Err(Failure::connecting::<B>(sqlx::Error::PoolTimedOut));
-                    }
-                }
-            }
+            Self::Own(own) => match own.ready(proven) {
+                Some(from) => from,
+                None => own.acquire_in_time(proven).await?,
+            },
         };
         Ok(Held { from, clean: false })
     }
@@ -121,6 +116,27 @@ async fn acquire_proven<B: Backend>(pool: &Pool<B>) -> Result<PoolConnection<B>,
 }
 
 impl<B: Backend> Own<B> {
+    /// The connection that was used last, if it may be used at once: what happens almost always.
+    fn ready(self: &Arc<Self>, proven: bool) -> Option<From<B>> {
+        let permit = Arc::clone(&self.permits).try_acquire_owned().ok()?;
+        let parked = self
+            .lock()
+            .pop_if(|parked| !proven && self.clock.now().saturating_since(parked.since) <= FRESH)?;
+        Some(From::Own {
+            connection: Some(parked.connection),
+            own: Arc::clone(self),
+            _permit: permit,
+        })
+    }
+
+    async fn acquire_in_time(self: &Arc<Self>, proven: bool) -> Result<From<B>, Failure> {
+        let limit = self.clock.sleep_until(self.clock.now() + self.timeout);
+        futures_util::select! {
+            from = Arc::clone(self).acquire(proven).fuse() => from,
+            () = limit.fuse() => Err(Failure::connecting::<B>(sqlx::Error::PoolTimedOut)),
+        }
+    }
+
     async fn acquire(self: Arc<Self>, proven: bool) -> Result<From<B>, Failure> {
         // The semaphore is never closed, so this cannot fail.
         let permit = Arc::clone(&self.permits)
