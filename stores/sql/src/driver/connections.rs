@@ -9,6 +9,7 @@ use futures_util::FutureExt as _;
 use shedlock_core::{Clock, Moment};
 use sqlx::pool::PoolConnection;
 use sqlx::{ConnectOptions, Connection as _, Database, Pool};
+use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::{Backend, Failure};
@@ -230,6 +231,26 @@ impl<B: Database> Drop for Held<B> {
                         .push(parked);
                 }
             }
+        }
+    }
+}
+
+/// Says goodbye to the server, behind and if there is still somebody to do it: servers log
+/// connections that just vanish.
+impl<B: Database> Drop for Own<B> {
+    fn drop(&mut self) {
+        let parked = self
+            .parked
+            .get_mut()
+            .unwrap_or_else(PoisonError::into_inner);
+        let parked = std::mem::take(parked);
+        if let (false, Ok(runtime)) = (parked.is_empty(), Handle::try_current()) {
+            runtime.spawn(async move {
+                for Parked { connection, .. } in parked {
+                    // Who cannot say goodbye is gone all the same.
+                    let _ = connection.close().await;
+                }
+            });
         }
     }
 }
