@@ -44,8 +44,8 @@ pub(crate) async fn measure(
             .collect();
         let readings = count(&mut meter, &*provider, &names?).await?;
         if batch > 0 {
-            for (kind, pair) in readings.windows(2).enumerate() {
-                ours[kind].add(pair, effort.batch);
+            for (counted, pair) in ours.iter_mut().zip(&readings) {
+                counted.add(pair, effort.batch);
             }
         }
     }
@@ -78,47 +78,58 @@ pub(crate) async fn measure(
     Ok(())
 }
 
-/// One reading before the first kind of call and one after each.
+/// Readings before and after each kind of call.
 async fn count(
     meter: &mut Meter,
     provider: &dyn LockProvider,
     names: &[LockName],
-) -> anyhow::Result<Vec<Reading>> {
-    let mut readings = vec![meter.read().await?];
+) -> anyhow::Result<[[Reading; 2]; 5]> {
     let mut leases: Vec<Lease> = Vec::new();
+    let before_first = meter.read().await?;
     for name in names {
         leases.push(take(provider, name).await?);
     }
-    readings.push(meter.read().await?);
+    let after_first = meter.read().await?;
+    // Whoever comes to a page first clears away what earlier updates have left on it, and logs
+    // that: not a cost of losing.
     for name in names {
         lose(provider, name).await?;
     }
-    readings.push(meter.read().await?);
+    let before_lost = meter.read().await?;
+    for name in names {
+        lose(provider, name).await?;
+    }
+    let after_lost = meter.read().await?;
     for lease in &mut leases {
         match provider.extend(lease, &ExtendRequest::new(AT_MOST)).await? {
             Extension::Extended(extended) => *lease = extended,
             other => anyhow::bail!("{} could not be extended: {other:?}", lease.name()),
         }
     }
-    readings.push(meter.read().await?);
+    let extended = meter.read().await?;
     for lease in leases.drain(..) {
         give_back(provider, &lease).await?;
     }
-    readings.push(meter.read().await?);
+    let unlocked = meter.read().await?;
     for name in names {
         leases.push(take(provider, name).await?);
     }
-    readings.push(meter.read().await?);
+    let won = meter.read().await?;
     for lease in &leases {
         give_back(provider, lease).await?;
     }
-    Ok(readings)
+    Ok([
+        [before_first, after_first],
+        [before_lost, after_lost],
+        [after_lost, extended],
+        [extended, unlocked],
+        [unlocked, won],
+    ])
 }
 
 impl Counted {
     #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
-    fn add(&mut self, pair: &[Reading], calls: usize) {
-        let [before, after] = pair else { return };
+    fn add(&mut self, [before, after]: &[Reading; 2], calls: usize) {
         let per_call = |total: u64| total as f64 / calls as f64;
         self.statements
             .push(per_call(after.statements - before.statements));
@@ -149,16 +160,10 @@ impl Yardstick {
             }
             let readings = Self::count(&mut bare, meter, &names).await?;
             if batch > 0 {
-                for (counted, pair) in [
-                    &mut yardstick.free,
-                    &mut yardstick.take,
-                    &mut yardstick.miss,
-                ]
-                .into_iter()
-                .zip(readings.windows(2))
-                {
-                    counted.add(pair, effort.batch);
-                }
+                let [free, take, miss] = &readings;
+                yardstick.free.add(free, effort.batch);
+                yardstick.take.add(take, effort.batch);
+                yardstick.miss.add(miss, effort.batch);
             }
         }
         Ok(yardstick)
@@ -168,21 +173,25 @@ impl Yardstick {
         bare: &mut Bare,
         meter: &mut Meter,
         names: &[String],
-    ) -> anyhow::Result<Vec<Reading>> {
-        let mut readings = vec![meter.read().await?];
+    ) -> anyhow::Result<[[Reading; 2]; 3]> {
+        let start = meter.read().await?;
         for name in names {
             bare.free(name).await?;
         }
-        readings.push(meter.read().await?);
+        let freed = meter.read().await?;
         for name in names {
             bare.take(name).await?;
         }
-        readings.push(meter.read().await?);
+        let taken = meter.read().await?;
         for name in names {
             bare.miss(name).await?;
         }
-        readings.push(meter.read().await?);
-        Ok(readings)
+        let settled = meter.read().await?;
+        for name in names {
+            bare.miss(name).await?;
+        }
+        let missed = meter.read().await?;
+        Ok([[start, freed], [freed, taken], [settled, missed]])
     }
 
     fn of(&self, kind: &str) -> Option<&Counted> {
