@@ -126,7 +126,7 @@ impl WrongProvider {
                     if locked(&self.store.slots).get(&name) >= Some(&slot) {
                         return Ok(Attempt::Skipped(Skip::new(SkipReason::SlotTaken)));
                     }
-                    tokio::task::yield_now().await;
+                    between_the_steps().await;
                     inner = self.again(request, &name, request.lock_at_most_for());
                 }
             }
@@ -337,4 +337,13 @@ impl LockProvider for WrongProvider {
     fn store(&self) -> &str {
         "wrong"
     }
+}
+
+/// Long enough for the other contenders to take their first step too.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "this store runs on the real clock"
+)]
+async fn between_the_steps() {
+    tokio::time::sleep(Duration::from_millis(20)).await;
 }
