@@ -83,8 +83,11 @@ fn when_it_is_told_to_end() {
     let cache = tempfile::tempdir().unwrap();
     let mut run = Run::start(cache.path());
     let pid = rustix::process::Pid::from_child(&run.process);
+    // `wait` closes a standard input that it finds, which would be another reason to end.
+    let stdin = run.process.stdin.take();
     rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
     assert_eq!(run.process.wait().unwrap().code(), Some(128 + 15));
+    drop(stdin);
     assert!(run.is_gone());
 }
 
