@@ -7,10 +7,16 @@ use std::time::Duration;
 
 use shedlock_core::{BoxFuture, Error, ErrorKind, LockConfig, LockDuration};
 
-use crate::{JobRun, LatePolicy, Overlap, Schedule};
+use crate::{IntoSchedule, JobRun, LatePolicy, Overlap, Schedule};
 
-type Task = Box<dyn Fn(JobRun) -> BoxFuture<'static, Result<(), BoxError>> + Send + Sync + 'static>;
 pub(crate) type BoxError = Box<dyn StdError + Send + Sync>;
+
+/// What a job runs.
+pub(crate) enum Task {
+    Future(Box<dyn Fn(JobRun) -> BoxFuture<'static, Result<(), BoxError>> + Send + Sync>),
+    /// On a thread for blocking work.
+    Blocking(Box<dyn Fn(JobRun) -> Result<(), BoxError> + Send + Sync>),
+}
 
 /// A task with its schedule and its lock. The lock's name is the job's name.
 ///
@@ -36,6 +42,8 @@ pub(crate) type BoxError = Box<dyn StdError + Send + Sync>;
 pub struct Job {
     pub(crate) config: LockConfig,
     pub(crate) schedule: Schedule,
+    /// Why there is no such schedule; what stands in its place is never asked then.
+    wrong_schedule: Option<Error>,
     pub(crate) task: Task,
     jitter: Option<LockDuration>,
     initial_delay: Option<LockDuration>,
@@ -50,22 +58,61 @@ impl Job {
     /// The slot is set on the lock for each run. The task's future is dropped when its lease is
     /// lost or a shutdown's grace is over; what it returns as an error is logged and told to the
     /// [`Observer`](crate::Observer), and the slot stays used.
+    ///
+    /// A schedule that could not be read is refused, as the rest of what is wrong with a job, when
+    /// the scheduler starts.
     pub fn new<F, E>(
         config: LockConfig,
-        schedule: Schedule,
+        schedule: impl IntoSchedule,
         task: impl Fn(JobRun) -> F + Send + Sync + 'static,
     ) -> Self
     where
         F: Future<Output = Result<(), E>> + Send + 'static,
         E: Into<BoxError>,
     {
+        let task = Task::Future(Box::new(move |run| {
+            let future = task(run);
+            Box::pin(async move { future.await.map_err(Into::into) })
+        }));
+        Self::of(config, schedule, task)
+    }
+
+    /// The same for a closure that blocks: it runs on a thread for such work.
+    ///
+    /// A closure cannot be stopped. When its lease is lost it sees
+    /// [`CurrentLock::is_lost`](shedlock_core::CurrentLock::is_lost); when the grace of a shutdown is
+    /// over, the shutdown goes on without it, and its lock is given back when it ends, if the process
+    /// lives to see that.
+    ///
+    /// ```
+    /// use shedlock_core::LockConfig;
+    /// use shedlock_scheduler::{Job, Schedule};
+    /// let job = Job::blocking(
+    ///     LockConfig::new("clean").lock_at_most_for("10m"),
+    ///     Schedule::every("1h"),
+    ///     |_run| std::fs::remove_dir_all("/tmp/old-reports"),
+    /// );
+    /// assert_eq!(job.name(), "clean");
+    /// ```
+    pub fn blocking<E: Into<BoxError>>(
+        config: LockConfig,
+        schedule: impl IntoSchedule,
+        task: impl Fn(JobRun) -> Result<(), E> + Send + Sync + 'static,
+    ) -> Self {
+        let task = Task::Blocking(Box::new(move |run| task(run).map_err(Into::into)));
+        Self::of(config, schedule, task)
+    }
+
+    fn of(config: LockConfig, schedule: impl IntoSchedule, task: Task) -> Self {
+        let (schedule, wrong_schedule) = match schedule.into_schedule() {
+            Ok(schedule) => (schedule, None),
+            Err(error) => (Schedule::never(), Some(error)),
+        };
         Self {
             config,
             schedule,
-            task: Box::new(move |run| {
-                let future = task(run);
-                Box::pin(async move { future.await.map_err(Into::into) })
-            }),
+            wrong_schedule,
+            task,
             jitter: None,
             initial_delay: None,
             run_at_start: false,
@@ -128,12 +175,15 @@ impl Job {
 
     /// # Errors
     /// `InvalidInput`, with the job's name.
-    pub(crate) fn validate(&self) -> Result<(), Error> {
+    pub(crate) fn validate(&mut self) -> Result<(), Error> {
         self.check()
             .map_err(|error| error.with_lock(self.name().to_owned()))
     }
 
-    fn check(&self) -> Result<(), Error> {
+    fn check(&mut self) -> Result<(), Error> {
+        if let Some(error) = self.wrong_schedule.take() {
+            return Err(error);
+        }
         for duration in [&self.jitter, &self.initial_delay].into_iter().flatten() {
             duration.get()?;
         }

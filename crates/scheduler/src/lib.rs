@@ -25,7 +25,7 @@
 //! let handle = Scheduler::new(executor)
 //!     .job(Job::new(
 //!         LockConfig::new("mail").lock_at_most_for("10m"),
-//!         Schedule::cron_in("0 */10 * * * *", "Asia/Seoul")?,
+//!         Schedule::cron_in("0 */10 * * * *", "Asia/Seoul"),
 //!         |run| async move {
 //!             println!("mails of {:?}, {:?} late", run.slot(), run.lateness());
 //!             Ok::<_, Infallible>(())
@@ -72,7 +72,7 @@ pub use job_run::{JobRun, Trigger};
 pub use late::LatePolicy;
 pub use overlap::Overlap;
 pub use report::{ShutdownReport, StoppedRun};
-pub use schedule::Schedule;
+pub use schedule::{IntoSchedule, Schedule};
 pub use scheduler::Scheduler;
 pub use signal::shutdown_signal;
 pub use status::JobStatus;

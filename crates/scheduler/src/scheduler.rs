@@ -25,6 +25,9 @@ pub struct Scheduler {
 
 impl Scheduler {
     /// A scheduler whose jobs run under locks of this executor, on the real clock.
+    ///
+    /// Inside its jobs it is the executor of code that names none, as with
+    /// [`with_executor`](shedlock_core::with_executor).
     pub fn new(executor: Executor) -> Self {
         Self {
             executor,
@@ -85,7 +88,7 @@ impl Scheduler {
     /// # Errors
     /// `InvalidInput` for a job that cannot run and for two jobs of one name; `WrongContext`
     /// outside a runtime.
-    pub fn start(self) -> Result<Handle, Error> {
+    pub fn start(mut self) -> Result<Handle, Error> {
         self.check()?;
         let runtime = tokio::runtime::Handle::try_current().map_err(|error| {
             Error::new(ErrorKind::WrongContext, "a scheduler needs a tokio runtime")
@@ -105,15 +108,16 @@ impl Scheduler {
         Ok(Handle::new(sender, report))
     }
 
-    fn check(&self) -> Result<(), Error> {
+    fn check(&mut self) -> Result<(), Error> {
         if self.clock_check.is_zero() {
             let zero = "the clock cannot be looked at without a pause: set a longer check";
             return Err(Error::new(ErrorKind::InvalidInput, zero));
         }
         let mut names = BTreeSet::new();
-        for job in &self.jobs {
+        for job in &mut self.jobs {
             job.validate()?;
             self.executor.check(&job.config)?;
+            let job = &*job;
             if !names.insert(job.name()) {
                 let twice = "two jobs have this name: their slots would be mixed up";
                 return Err(Error::new(ErrorKind::InvalidInput, twice).with_lock(job.name()));

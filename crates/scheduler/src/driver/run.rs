@@ -4,13 +4,14 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use shedlock_core::{
-    Error, ErrorKind, LockConfig, Outcome, Release, Skip, SkipReason, Slot, current_lock,
+    BoxFuture, Error, ErrorKind, LockConfig, Outcome, Release, Skip, SkipReason, Slot, blocking,
+    current_lock, with_executor, with_executor_blocking,
 };
 use tokio::sync::watch;
 
 use super::Shared;
 use super::due::{Due, Phase};
-use crate::job::BoxError;
+use crate::job::{BoxError, Task};
 use crate::{Job, JobRun, MissedReason, TickEnd};
 
 /// Between attempts of one tick: from the first to the longest pause, and never more than this share
@@ -92,14 +93,33 @@ enum Attempted {
 }
 
 async fn attempt(
-    shared: &Shared,
-    job: &Job,
+    shared: &Arc<Shared>,
+    job: &Arc<Job>,
     config: &LockConfig,
     due: &Due,
     phase: &watch::Receiver<Phase>,
 ) -> Attempted {
-    let body = body(shared, job, due, phase.clone());
-    Attempted::End(match shared.executor.execute(config, body).await {
+    let executor = &shared.executor;
+    let outcome = match &job.task {
+        Task::Future(task) => {
+            let body = future_body(shared, due, phase.clone(), |started_at| {
+                task(job_run(job, due, started_at))
+            });
+            executor.execute(config, body).await
+        }
+        Task::Blocking(_) => {
+            let body = blocking_body(shared.clone(), job.clone(), *due);
+            tokio::select! {
+                biased;
+                // It goes on without us, and keeps its lock until it ends.
+                () = cut(phase.clone()) => {
+                    return Attempted::End(TickEnd::Cut { unlocked: false });
+                }
+                outcome = executor.execute_blocking(config, body) => outcome,
+            }
+        }
+    };
+    Attempted::End(match outcome {
         Ok(Outcome::Executed { value, release, .. }) => ran(value, release),
         Ok(Outcome::Lost { value, reason, .. }) => TickEnd::Lost {
             reason,
@@ -150,26 +170,61 @@ impl Body {
 
 /// The task, which a shutdown can cut from inside the lock: so the lock is given back in the open,
 /// and the shutdown can wait for it.
-async fn body(shared: &Shared, job: &Job, due: &Due, mut phase: watch::Receiver<Phase>) -> Body {
-    let started_at: SystemTime = shared.clock.system_time();
-    let run = JobRun {
+async fn future_body(
+    shared: &Shared,
+    due: &Due,
+    phase: watch::Receiver<Phase>,
+    task: impl FnOnce(SystemTime) -> BoxFuture<'static, Result<(), BoxError>>,
+) -> Body {
+    let started_at = shared.clock.system_time();
+    let lateness = lateness(due, started_at);
+    let executor = shared.executor.clone();
+    tokio::select! {
+        biased;
+        () = cut(phase) => Body::Cut,
+        result = with_executor(executor, async { task(started_at).await }) => {
+            Body::Ended { lateness, result }
+        }
+    }
+}
+
+/// The same on a thread of its own, where nothing can cut it.
+fn blocking_body(shared: Arc<Shared>, job: Arc<Job>, due: Due) -> impl FnOnce() -> Body + Send {
+    move || {
+        let started_at = shared.clock.system_time();
+        let run = job_run(&job, &due, started_at);
+        let task = || match &job.task {
+            Task::Blocking(task) => task(run),
+            Task::Future(_) => Ok(()),
+        };
+        // This thread may block: so locked functions may be called on it, too.
+        let result = blocking::allow(|| with_executor_blocking(shared.executor.clone(), task));
+        Body::Ended {
+            lateness: lateness(&due, started_at),
+            result,
+        }
+    }
+}
+
+fn job_run(job: &Job, due: &Due, started_at: SystemTime) -> JobRun {
+    JobRun {
         job: job.name().to_owned(),
         slot: due.slot,
         scheduled_at: due.scheduled_at,
         started_at,
         trigger: due.trigger,
         fencing_token: current_lock().and_then(|lock| lock.fencing_token()),
-    };
-    let lateness = run.lateness();
-    let cut = async {
-        if phase.wait_for(|phase| *phase == Phase::Cut).await.is_err() {
-            std::future::pending::<()>().await;
-        }
-    };
-    tokio::select! {
-        biased;
-        () = cut => Body::Cut,
-        result = async { (job.task)(run).await } => Body::Ended { lateness, result },
+    }
+}
+
+fn lateness(due: &Due, started_at: SystemTime) -> Duration {
+    let late = started_at.duration_since(due.scheduled_at);
+    late.unwrap_or_default()
+}
+
+async fn cut(mut phase: watch::Receiver<Phase>) {
+    if phase.wait_for(|phase| *phase == Phase::Cut).await.is_err() {
+        std::future::pending::<()>().await;
     }
 }
 

@@ -163,6 +163,11 @@ impl Schedule {
         slot(self.first_after(micros_of(instant).max(-1)))
     }
 
+    /// What stands in the place of a schedule that could not be read.
+    pub(crate) fn never() -> Self {
+        Self(Kind::FixedDelay(Duration::MAX))
+    }
+
     /// The delay, if this is a fixed delay.
     pub(crate) fn delay(&self) -> Option<Duration> {
         match &self.0 {
@@ -193,6 +198,28 @@ impl Schedule {
             Kind::Grid(grid) => grid.first_after(now),
             Kind::FixedDelay(_) => None,
         }
+    }
+}
+
+/// What a [`Job`](crate::Job) takes for its schedule: one that was made, or the attempt to make one,
+/// so that jobs can be written down without a `?`. The scheduler refuses a wrong one when it starts.
+pub trait IntoSchedule {
+    /// The schedule.
+    ///
+    /// # Errors
+    /// Why there is none.
+    fn into_schedule(self) -> Result<Schedule, Error>;
+}
+
+impl IntoSchedule for Schedule {
+    fn into_schedule(self) -> Result<Schedule, Error> {
+        Ok(self)
+    }
+}
+
+impl IntoSchedule for Result<Schedule, Error> {
+    fn into_schedule(self) -> Result<Schedule, Error> {
+        self
     }
 }
 
