@@ -27,6 +27,7 @@ pub struct LockConfig {
     slot_tolerance: Duration,
     keep_alive: bool,
     max_run_time: Option<LockDuration>,
+    lock_wait: Option<LockDuration>,
 }
 
 impl LockConfig {
@@ -40,6 +41,7 @@ impl LockConfig {
             slot_tolerance: Slot::DEFAULT_TOLERANCE,
             keep_alive: false,
             max_run_time: None,
+            lock_wait: None,
         }
     }
 
@@ -85,6 +87,41 @@ impl LockConfig {
         self
     }
 
+    /// Waits this long for a lock that is somebody else's, asking again and again, rather than skip
+    /// at once; zero, as unless set, does not wait.
+    ///
+    /// The answer is the skip of the last attempt, which is made when the wait is over. Between
+    /// attempts it pauses: a little at first, then up to a twentieth of the wait and at most 5 s,
+    /// with chance in it, and not past the instant at which the lock comes free by itself. A slot that
+    /// was taken ends the waiting at once, since it stays taken.
+    ///
+    /// A store that cannot be asked ([`Error::is_retryable`]) is asked again too; its error is the
+    /// answer where it is still away when the wait is over, and also, after an attempt whose answer
+    /// was lost, when the lease that this attempt may have won would end. Any other error ends the
+    /// waiting. A call that is under way when the wait is over is not cut off: it may take the
+    /// [store timeout](crate::Executor::with_store_timeout) longer.
+    ///
+    /// Whoever waits longest is not served first. Dropping the waiting future is safe at any point:
+    /// between two attempts nothing is held, and an attempt under way is withdrawn.
+    ///
+    /// ```
+    /// use shedlock_core::{Acquisition, Executor, LockConfig, MemoryProvider};
+    /// use std::sync::Arc;
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
+    /// let executor = Executor::new(Arc::new(MemoryProvider::new()));
+    /// let config = LockConfig::new("deploy").lock_at_most_for("10m");
+    /// let Acquisition::Acquired(first) = executor.lock(&config).await? else { unreachable!() };
+    ///
+    /// let patient = config.lock_wait("30s");
+    /// let (second, _) = tokio::join!(executor.execute(&patient, async { 2 }), first.unlock());
+    /// assert!(second?.is_executed());
+    /// # Ok::<(), shedlock_core::Error>(()) }).unwrap();
+    /// ```
+    pub fn lock_wait(mut self, duration: impl Into<LockDuration>) -> Self {
+        self.lock_wait = Some(duration.into());
+        self
+    }
+
     /// The name as given, not yet checked.
     pub fn name(&self) -> &str {
         &self.name
@@ -109,6 +146,15 @@ impl LockConfig {
             return Err(Error::new(ErrorKind::InvalidInput, zero));
         }
         Ok(Some(duration))
+    }
+
+    /// How long the lock is waited for; zero unless set.
+    ///
+    /// # Errors
+    /// `InvalidInput` for an unreadable duration.
+    pub fn longest_wait(&self) -> Result<Duration, Error> {
+        let wait = self.lock_wait.as_ref();
+        wait.map_or(Ok(Duration::ZERO), LockDuration::get)
     }
 
     /// Checks what can be checked without knowing the defaults.
@@ -146,6 +192,7 @@ impl LockConfig {
             .map_or(Ok(Duration::ZERO), LockDuration::get)?;
         check_durations(at_most, at_least)?;
         self.longest_run()?;
+        self.longest_wait()?;
         let prefix = defaults.iter().find_map(|d| d.owner_prefix.as_deref());
         let owner = match prefix {
             Some(prefix) => Owner::generate_with_prefix(prefix)?,

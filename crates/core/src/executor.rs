@@ -18,7 +18,7 @@ use crate::{
 /// Runs tasks under locks of one provider.
 ///
 /// Cheap to clone. The task runs where it is awaited; if the lock, or the slot, is somebody
-/// else's, it does not run and nobody waits.
+/// else's, it does not run and nobody waits, unless [`LockConfig::lock_wait`] asks for that.
 ///
 /// # The lease is bounded from the inside
 ///
@@ -251,7 +251,8 @@ impl Executor {
     }
 
     pub(crate) async fn acquire(&self, config: &LockConfig) -> Result<Granted, Error> {
-        acquire(&self.0, self.request(config)?).await
+        let wait = config.longest_wait()?;
+        acquire(&self.0, wait, || self.request(config)).await
     }
 
     fn request(&self, config: &LockConfig) -> Result<AttemptRequest, Error> {

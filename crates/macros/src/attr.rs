@@ -13,7 +13,7 @@ use crate::duration;
 use crate::name::Name;
 
 const KEYS: &str = "`name`, `lock_at_most_for`, `lock_at_least_for`, `keep_alive`, \
-                    `max_run_time`, `provider` and `crate`";
+                    `max_run_time`, `lock_wait`, `provider` and `crate`";
 
 /// What the user wrote, as far as it is right.
 ///
@@ -26,6 +26,7 @@ pub(crate) struct Arguments {
     pub(crate) lock_at_least_for: Option<Period>,
     pub(crate) keep_alive: Option<Expr>,
     pub(crate) max_run_time: Option<Period>,
+    pub(crate) lock_wait: Option<Period>,
     pub(crate) provider: Option<Expr>,
     pub(crate) facade: Option<Path>,
 }
@@ -154,6 +155,7 @@ impl Arguments {
             "lock_at_least_for" => self.lock_at_least_for = errors.keep(period(value)),
             "keep_alive" => self.keep_alive = Some(value),
             "max_run_time" => self.max_run_time = errors.keep(period(value)),
+            "lock_wait" => self.lock_wait = errors.keep(period(value)),
             "provider" => self.provider = Some(value),
             unknown => {
                 errors.add(

@@ -92,6 +92,7 @@ impl<'a> Parts<'a> {
             ("lock_at_most_for", &arguments.lock_at_most_for),
             ("lock_at_least_for", &arguments.lock_at_least_for),
             ("max_run_time", &arguments.max_run_time),
+            ("lock_wait", &arguments.lock_wait),
         ];
         let durations = durations.iter().filter_map(|(setter, value)| {
             let value = value.as_ref()?.to_tokens(&private);

@@ -39,6 +39,7 @@ mod return_type;
 /// | `lock_at_least_for` | the lock stays taken at least this long, however quickly the function ends: longer than the replicas' clocks and timers lie apart. Without it, the default, or zero |
 /// | `keep_alive` | the lease is extended while the function runs, each time a third of it is gone; `lock_at_most_for` is then only how long the lock outlives a process that dies. Alone, or with a `bool` |
 /// | `max_run_time` | the function is stopped when it has run this long: the bound for one that hangs under `keep_alive` |
+/// | `lock_wait` | a lock that somebody else holds is waited for this long, rather than skipped at once |
 /// | `provider` | where the lock is: an `Arc` of a provider, or an `Executor` with defaults and a listener of its own, or a reference to one of them. Without it, the one of [`with_provider`] or `with_executor`, else the one of [`set_global_provider`] or `set_global_executor` |
 /// | `crate` | the path of the crate `shedlock`, where it has another name |
 ///

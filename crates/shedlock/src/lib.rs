@@ -58,8 +58,8 @@
 //! # When to use it, and when not
 //!
 //! It is for tasks that are started on every replica and should run on one: nightly mails, cleaning,
-//! reports, polling somebody else's service. A replica that does not get the lock **skips**; it never
-//! waits.
+//! reports, polling somebody else's service. A replica that does not get the lock **skips**; it does not
+//! wait, unless [`LockConfig::lock_wait`] asks for that.
 //!
 //! It is not
 //! - a queue or a workflow engine: a skipped run is not kept for later. Work that must not be lost

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use shedlock::{
-    Error, ErrorKind, Executor, LockProvider, LockState, LostReason, Outcome, SkipReason,
-    scheduler_lock,
+    Acquisition, Error, ErrorKind, Executor, LockConfig, LockProvider, LockState, LostReason,
+    Outcome, SkipReason, scheduler_lock,
 };
 use support::{Heard, Log, Store, broken};
 
@@ -466,4 +466,30 @@ async fn keep_alive_outlasts_the_lease_up_to_the_longest_run() {
             other => panic!("{other:?} with keep_alive = {alive}"),
         }
     }
+}
+
+#[scheduler_lock(
+    name = "busy",
+    lock_at_most_for = "1m",
+    lock_wait = patience,
+    provider = &store.executor
+)]
+async fn patient(store: &Store, patience: Duration) -> Outcome<()> {}
+
+#[tokio::test]
+async fn a_lock_is_waited_for_where_the_attribute_says_so() {
+    let store = Store::new();
+    let holder = LockConfig::new("busy").lock_at_most_for("1m");
+    let Acquisition::Acquired(held) = store.executor.lock(&holder).await.unwrap() else {
+        panic!("free")
+    };
+    assert!(patient(&store, Duration::ZERO).await.is_skipped());
+    let waiting = patient(&store, Duration::from_secs(10));
+    let release = async {
+        tokio::task::yield_now().await;
+        let _ = held.unlock().await;
+        run_long(&store).await;
+    };
+    let (outcome, ()) = tokio::join!(waiting, release);
+    assert!(outcome.is_executed(), "{outcome:?}");
 }

@@ -13,29 +13,34 @@ pub(crate) enum Granted {
     Skipped(Skip),
 }
 
+/// One attempt that was answered.
+pub(super) enum Answered {
+    Held(Arc<Held>),
+    Skipped(AttemptRequest, Skip),
+}
+
 /// How often an attempt is sent whose answer was lost, the first time included.
 const ASKED: u32 = 4;
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
+const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
 /// Takes the lock or says why not.
 ///
 /// An attempt whose answer was lost is asked again with the same owner: if the first one won, it
 /// finds itself. When that fails too, or this future is dropped in between, whatever was won is
-/// withdrawn behind.
-pub(crate) async fn acquire(
+/// withdrawn behind. A store that may come back is asked again until `wait_until`.
+pub(super) async fn attempt(
     context: &Arc<Context>,
     request: AttemptRequest,
-) -> Result<Granted, Error> {
+    wait_until: Moment,
+) -> Result<Answered, Error> {
     context.emit(|| Event::Attempt { request: &request });
-    let sent = context.clock.now();
-    let deadline = context.deadline(sent, request.lock_at_most_for());
     let mut pending = Pending {
         context,
         request: Some(request),
     };
-    let answer = pending.ask(deadline).await;
-    match answer {
-        Ok(Attempt::Acquired(lease)) => {
+    match pending.ask(wait_until).await? {
+        (Attempt::Acquired(lease), deadline) => {
             if context.clock.now() >= deadline {
                 // Dropping `pending` withdraws it.
                 return Err(too_late(context, &lease));
@@ -48,19 +53,13 @@ pub(crate) async fn acquire(
                 owner = held.owner().as_str(),
                 "lock acquired"
             );
-            Ok(Granted::Held(Arc::new(held)))
+            Ok(Answered::Held(Arc::new(held)))
         }
-        Ok(Attempt::Skipped(skip)) => {
-            if let Some(request) = pending.request.take() {
-                tracing::debug!(lock = request.name().as_str(), "skipped: {skip}");
-                context.emit(|| Event::Skipped {
-                    request: &request,
-                    skip: &skip,
-                });
-            }
-            Ok(Granted::Skipped(skip))
+        (Attempt::Skipped(skip), _) => {
+            let request = pending.request.take();
+            let request = request.expect("nobody else takes it while it is pending");
+            Ok(Answered::Skipped(request, skip))
         }
-        Err(error) => Err(error),
     }
 }
 
@@ -84,40 +83,49 @@ struct Pending<'a> {
 }
 
 impl Pending<'_> {
-    /// Asks until there is an answer, and not past the deadline: a lease granted then would be a
-    /// new one that is over for us already.
-    async fn ask(&mut self, deadline: Moment) -> Result<Attempt, Error> {
+    /// Asks until there is an answer, and says until when a lease of it lasts for us.
+    ///
+    /// Once an answer was lost, the lease counts from the first request that may have won it, and
+    /// nothing is asked past its end: what is granted then would be over for us already.
+    async fn ask(&mut self, wait_until: Moment) -> Result<(Attempt, Moment), Error> {
         let context = self.context;
+        let clock = &*context.clock;
         let Some(request) = &self.request else {
             unreachable!("asked while pending")
         };
+        let ends_if_sent_now = || context.deadline(clock.now(), request.lock_at_most_for());
+        let mut deadline = ends_if_sent_now();
         let mut pause = FIRST_PAUSE;
         let mut unknown = false;
         for asked in 1.. {
-            let answer = bounded(
-                &*context.clock,
-                context.store_timeout,
-                context.provider.attempt(request),
-            )
-            .await;
-            let error = match answer {
-                Ok(answer) => return Ok(answer),
+            if !unknown {
+                deadline = ends_if_sent_now();
+            }
+            let call = context.provider.attempt(request);
+            let error = match bounded(clock, context.store_timeout, call).await {
+                Ok(answer) => return Ok((answer, deadline)),
                 Err(error) => error
                     .with_lock(request.name().as_str())
                     .with_store(context.provider.store()),
             };
             context.store_failed(request.name(), &error);
             unknown |= error.is_unknown();
-            let over = asked == ASKED || context.clock.now() + pause >= deadline;
-            if over || !(unknown && error.is_retryable()) {
+            let now = clock.now();
+            let is_waited_for = now < wait_until;
+            if is_waited_for {
+                pause = pause.min(wait_until.saturating_since(now));
+            }
+            let goes_on = is_waited_for || (unknown && asked < ASKED);
+            let is_over = unknown && now + pause >= deadline;
+            if is_over || !(goes_on && error.is_retryable()) {
                 if !unknown {
                     self.request = None;
                 }
                 return Err(error);
             }
             tracing::debug!(error = %error, "asking again");
-            context.clock.sleep_until(context.clock.now() + pause).await;
-            pause *= 3;
+            clock.sleep_until(now + pause).await;
+            pause = (pause * 3).min(LONGEST_PAUSE);
         }
         unreachable!("the loop returns")
     }

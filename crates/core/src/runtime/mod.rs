@@ -9,8 +9,9 @@ mod keep_alive;
 mod lost;
 mod release;
 mod spawned;
+mod wait;
 
-pub(crate) use acquire::{Granted, acquire};
+pub(crate) use acquire::Granted;
 pub(crate) use context::Context;
 pub(crate) use guard::{Ended, guard};
 pub(crate) use held::Held;
@@ -18,3 +19,4 @@ pub(crate) use keep_alive::KeepAlive;
 pub use lost::{LostPolicy, LostReason};
 pub use release::Release;
 pub(crate) use release::ReleaseOnDrop;
+pub(crate) use wait::acquire;

@@ -63,6 +63,12 @@ async fn kept_alive() {}
 #[scheduler_lock(name = "a", lock_at_most_for = "1m", max_run_time = AT_MOST, keep_alive = long)]
 async fn perhaps_kept_alive(long: bool) {}
 
+#[scheduler_lock(name = "a", lock_at_most_for = "1m", lock_wait = "30s")]
+async fn waits() {}
+
+#[scheduler_lock(name = "a", lock_at_most_for = "1m", lock_wait = AT_MOST / 10)]
+fn waits_blocking() {}
+
 macro_rules! job {
     ($name:literal, $at_most:literal, $with:expr) => {
         #[scheduler_lock(name = $name, lock_at_most_for = $at_most, provider = $with)]

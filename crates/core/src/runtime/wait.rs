@@ -1,0 +1,118 @@
+//! Waiting for a lock, for those who ask for it.
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use super::acquire::{Answered, attempt};
+use super::{Context, Granted};
+use crate::clock::random_u64;
+use crate::{AttemptRequest, Error, Event, Skip, SkipReason};
+
+/// Takes the lock or says why not, asking again until `wait` is over; at once where it is zero.
+///
+/// The store never waits (law 2): each attempt is a new one, with an owner of its own, that is
+/// answered at once. Between two of them nothing is held and nothing is on its way, so dropping the
+/// future there leaves nothing behind. The last attempt is made when the wait is over.
+pub(crate) async fn acquire(
+    context: &Arc<Context>,
+    wait: Duration,
+    request: impl Fn() -> Result<AttemptRequest, Error>,
+) -> Result<Granted, Error> {
+    let until = context.clock.now() + wait;
+    let mut pauses = Pauses::of(wait);
+    loop {
+        let (request, skip) = match attempt(context, request()?, until).await? {
+            Answered::Held(held) => return Ok(Granted::Held(held)),
+            Answered::Skipped(request, skip) => (request, skip),
+        };
+        let now = context.clock.now();
+        // What was taken stays taken, however long one waits.
+        if skip.reason == SkipReason::SlotTaken || now >= until {
+            tracing::debug!(lock = request.name().as_str(), "skipped: {skip}");
+            context.emit(|| Event::Skipped {
+                request: &request,
+                skip: &skip,
+            });
+            return Ok(Granted::Skipped(skip));
+        }
+        tracing::debug!(lock = request.name().as_str(), "waiting: {skip}");
+        let pause = pauses.next(&skip, context.clock.system_time());
+        context.clock.sleep_until((now + pause).min(until)).await;
+    }
+}
+
+/// The time between two attempts: longer each time, within bounds, and different for each of those
+/// who wait for one lock, so that they do not ask all at once.
+struct Pauses {
+    next: Duration,
+    longest: Duration,
+}
+
+impl Pauses {
+    const FIRST: Duration = Duration::from_millis(50);
+    const LONGEST: Duration = Duration::from_secs(5);
+
+    /// Short waits look often, long ones spare the store.
+    fn of(wait: Duration) -> Self {
+        Self {
+            next: Self::FIRST,
+            longest: (wait / 20).clamp(Self::FIRST, Self::LONGEST),
+        }
+    }
+
+    /// Wakes a moment after the lock comes free by itself, where that is sooner. The store's clock
+    /// and ours may differ: it is a hint, and one that lies in our past is none.
+    fn next(&mut self, skip: &Skip, calendar: SystemTime) -> Duration {
+        let backoff = jittered(self.next);
+        self.next = (self.next * 2).min(self.longest);
+        let left = skip
+            .until
+            .and_then(|until| until.duration_since(calendar).ok());
+        left.map_or(backoff, |left| backoff.min(left + jittered(Self::FIRST)))
+    }
+}
+
+/// Between half of it and all of it.
+fn jittered(pause: Duration) -> Duration {
+    const STEPS: u32 = 1 << 16;
+    let step = u32::try_from(random_u64() % u64::from(STEPS)).unwrap_or(0);
+    pause / 2 + (pause / 2 / STEPS) * step
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::UNIX_EPOCH;
+
+    use super::*;
+
+    const MINUTE: Duration = Duration::from_secs(60);
+
+    #[test]
+    fn pauses_grow_within_bounds_and_differ() {
+        let skip = Skip::new(SkipReason::Held);
+        let mut pauses = Pauses::of(MINUTE);
+        let taken: Vec<Duration> = (0..20).map(|_| pauses.next(&skip, UNIX_EPOCH)).collect();
+        assert!(taken[0] <= Pauses::FIRST && taken[0] >= Pauses::FIRST / 2);
+        assert!(taken.iter().all(|pause| *pause <= MINUTE / 20));
+        assert!(taken[10..].iter().all(|pause| *pause >= MINUTE / 40));
+        assert!(taken[10..].windows(2).any(|pair| pair[0] != pair[1]));
+        assert_eq!(Pauses::of(100 * MINUTE).longest, Pauses::LONGEST);
+        assert_eq!(Pauses::of(Duration::ZERO).longest, Pauses::FIRST);
+    }
+
+    #[test]
+    fn the_end_of_the_lease_is_a_hint() {
+        let now = UNIX_EPOCH + MINUTE;
+        let mut pauses = Pauses::of(100 * MINUTE);
+        for _ in 0..10 {
+            let _ = pauses.next(&Skip::new(SkipReason::Held), now);
+        }
+        let left = Duration::from_millis(300);
+        let soon = pauses.next(&Skip::new(SkipReason::Held).with_until(now + left), now);
+        assert!(soon > left && soon <= left + Pauses::FIRST, "{soon:?}");
+        for until in [now - MINUTE, now + MINUTE] {
+            let pause = pauses.next(&Skip::new(SkipReason::Held).with_until(until), now);
+            assert!(pause >= Pauses::LONGEST / 2, "{pause:?}");
+        }
+    }
+}
