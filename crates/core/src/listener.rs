@@ -43,7 +43,16 @@ pub enum Event<'a> {
         /// The lease.
         lease: &'a Lease,
     },
-    /// A lock, or a slot, was somebody else's.
+    /// A lock was somebody else's, and is asked for again in a while
+    /// ([`LockConfig::lock_wait`](crate::LockConfig::lock_wait)). Until then nothing is under way.
+    #[non_exhaustive]
+    Waiting {
+        /// What was asked.
+        request: &'a AttemptRequest,
+        /// Why not.
+        skip: &'a Skip,
+    },
+    /// A lock, or a slot, was somebody else's; the task does not run.
     #[non_exhaustive]
     Skipped {
         /// What was asked.
@@ -99,7 +108,9 @@ impl Event<'_> {
     /// The lock it happened to.
     pub fn lock_name(&self) -> &LockName {
         match self {
-            Self::Attempt { request } | Self::Skipped { request, .. } => request.name(),
+            Self::Attempt { request }
+            | Self::Waiting { request, .. }
+            | Self::Skipped { request, .. } => request.name(),
             Self::Acquired { lease }
             | Self::Extended { lease }
             | Self::Lost { lease, .. }

@@ -48,6 +48,8 @@ impl Listener for MetricsListener {
                     count("shedlock.lock.slot.skipped");
                 }
             }
+            // One attempt of several: each counts as one.
+            Event::Waiting { .. } => count("shedlock.lock.not.acquired"),
             Event::TaskStarted { .. } => {
                 gauge!("shedlock.execution.active", "lock.name" => name.to_owned()).increment(1);
             }

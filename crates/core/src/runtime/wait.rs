@@ -36,6 +36,10 @@ pub(crate) async fn acquire(
             return Ok(Granted::Skipped(skip));
         }
         tracing::debug!(lock = request.name().as_str(), "waiting: {skip}");
+        context.emit(|| Event::Waiting {
+            request: &request,
+            skip: &skip,
+        });
         let pause = pauses.next(&skip, context.clock.system_time());
         context.clock.sleep_until((now + pause).min(until)).await;
     }

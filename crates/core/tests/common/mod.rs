@@ -168,6 +168,7 @@ impl Listener for Heard {
         let word = match event {
             Event::Attempt { .. } => "attempt",
             Event::Acquired { .. } => "acquired",
+            Event::Waiting { .. } => "waiting",
             Event::Skipped { .. } => "skipped",
             Event::TaskStarted { .. } => "started",
             Event::TaskFinished { .. } => "finished",
