@@ -12,7 +12,8 @@ pub(crate) const USAGE: u8 = 2;
 pub(crate) const STORE: u8 = 69;
 /// A fault in this program, or somebody killed a part of it.
 pub(crate) const INTERNAL: u8 = 70;
-/// The lease was about to end before the command did; the command was stopped.
+/// The lease was about to end before the command did, or was lost, or the longest run was over; the
+/// command was stopped.
 pub(crate) const LOST: u8 = 75;
 /// The command is there and cannot be run.
 pub(crate) const NOT_EXECUTABLE: u8 = 126;

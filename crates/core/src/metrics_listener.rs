@@ -12,7 +12,7 @@ use crate::{Event, Listener, SkipReason};
 /// |---|---|---|
 /// | `shedlock.lock.attempts` | counter | attempts; not reentrant runs |
 /// | `shedlock.lock.acquired` | counter | locks taken |
-/// | `shedlock.lock.not.acquired` | counter | skips, for whatever reason |
+/// | `shedlock.lock.not.acquired` | counter | skips, for whatever reason, and attempts that are followed by another (`lock_wait`) |
 /// | `shedlock.execution.duration` | histogram, seconds | each task that ended, however |
 /// | `shedlock.execution.active` | gauge | tasks that run |
 /// | `shedlock.lock.slot.skipped` | counter | skips because the slot was taken |

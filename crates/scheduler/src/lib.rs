@@ -10,7 +10,8 @@
 //! Exactly: never two runs of one slot, always. At least one wherever lateness + difference between
 //! clocks + run time stay below the period, and the replica that took the slot lives.
 //!
-//! Other schedulers get slots from the same computation: [`Schedule::slot_at`].
+//! Other schedulers get slots from the same computation: [`Schedule::slot_now`], in one line. So does
+//! `shedlock run --schedule` under plain cron.
 //!
 //! # A scheduler
 //!
@@ -51,7 +52,6 @@
 //!   runs it. Jobs that must not be lost, whose slot is done only when their run succeeded, are not
 //!   there yet.
 //! - There is no attribute for schedules; jobs are built with [`Job`].
-//! - The command `shedlock run` takes no schedule.
 
 mod driver;
 mod handle;

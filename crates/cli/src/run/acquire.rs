@@ -1,6 +1,7 @@
 //! Taking the lock, with an eye on signals.
 
 use std::pin::pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use rustix::process::Signal;
@@ -8,6 +9,7 @@ use shedlock::{
     Acquisition, Clock, Executor, HeldLock, LockConfig, LockDefaults, Skip, SystemClock,
 };
 
+use super::events::Events;
 use super::signals::{Signals, asks_to_end};
 use crate::args::RunArgs;
 use crate::exit::Failure;
@@ -23,21 +25,25 @@ pub(super) enum Acquired {
 
 /// Connects to the store and asks it for the lock.
 ///
-/// A signal that asks to end is obeyed: at once if the store answers, else after a moment, in
-/// which the answer may still come and the lock be given back.
+/// A signal that asks to end is obeyed: at once if the store answers or the lock is waited for, else
+/// after a moment, in which the answer may still come and the lock be given back.
 pub(super) async fn acquire(
     args: &RunArgs,
     lock: &LockConfig,
+    events: &Arc<Events>,
     signals: &mut Signals,
     terminal: Terminal,
 ) -> Result<Acquired, Failure> {
     const PATIENCE: Duration = Duration::from_secs(2);
-    let mut asking = pin!(ask(args, lock, terminal));
+    let mut asking = pin!(ask(args, lock, events, terminal));
     let interrupted = tokio::select! {
         biased;
         answer = &mut asking => return Ok(answer?.into()),
         signal = first_to_end(signals) => signal,
     };
+    if events.is_waiting() {
+        return Ok(Acquired::Interrupted(interrupted));
+    }
     let give_up = SystemClock.sleep_until(SystemClock.now() + PATIENCE);
     let answer = tokio::select! {
         answer = asking => answer.ok(),
@@ -63,6 +69,7 @@ async fn first_to_end(signals: &mut Signals) -> Signal {
 async fn ask(
     args: &RunArgs,
     lock: &LockConfig,
+    events: &Arc<Events>,
     terminal: Terminal,
 ) -> Result<Acquisition, Failure> {
     let store = Store::open(&args.store, terminal).await?;
@@ -74,7 +81,9 @@ async fn ask(
              again then",
         ));
     }
-    let executor = Executor::new(provider.clone()).with_defaults(args.defaults());
+    let executor = Executor::new(provider.clone())
+        .with_defaults(args.defaults())
+        .with_listener(events.clone());
     Ok(executor.lock(lock).await?)
 }
 

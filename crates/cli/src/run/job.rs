@@ -2,48 +2,56 @@
 
 use std::io;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use rustix::process::Signal;
-use shedlock::HeldLock;
+use shedlock::{HeldLock, Moment};
 
 use super::environment;
+use super::events::Events;
 use super::foreground::Foreground;
 use super::signals::Signals;
 use crate::args::RunArgs;
 use crate::clock;
 use crate::exit::{self, Failure};
-use crate::watchdog::{Ended, Guard, News, NotStarted, Plan, Start};
+use crate::watchdog::{Ended, Guard, News, NotStarted, Plan, Start, StopReason};
 
 /// The command that is to run under a lock.
 pub(super) struct Job<'a> {
     args: &'a RunArgs,
     program: PathBuf,
+    events: &'a Events,
     signals: &'a mut Signals,
 }
 
 impl<'a> Job<'a> {
-    pub(super) fn new(args: &'a RunArgs, program: PathBuf, signals: &'a mut Signals) -> Self {
+    pub(super) fn new(
+        args: &'a RunArgs,
+        program: PathBuf,
+        events: &'a Events,
+        signals: &'a mut Signals,
+    ) -> Self {
         Self {
             args,
             program,
+            events,
             signals,
         }
     }
 
     /// Runs the command until it and all that it started have ended.
     pub(super) async fn run(&mut self, lock: &HeldLock) -> Result<Ended, Failure> {
-        let plan = plan(lock);
+        let run_until = self.run_until();
+        let plan = plan_of(lock, run_until);
         if !plan.has_time(clock::now()) {
             return Err(self.too_late());
         }
-        let mut guard = Guard::start(self.start(lock, plan))
-            .await
-            .map_err(|error| {
-                Failure::new(
-                    exit::INTERNAL,
-                    format!("cannot start the watchdog: {error}; the command was not started"),
-                )
-            })?;
+        let mut guard = Guard::start(self.start(lock, plan)).map_err(|error| {
+            Failure::new(
+                exit::INTERNAL,
+                format!("cannot start the watchdog: {error}; the command was not started"),
+            )
+        })?;
         let mut foreground = Foreground::of_stdin();
         let mut is_running = false;
         loop {
@@ -55,7 +63,7 @@ impl<'a> Job<'a> {
                         foreground.lend(group);
                     }
                     News::NotStarted(why) => return Err(self.not_started(&why)),
-                    News::Stopped(signal) => stopped(signal, &mut foreground, &mut guard).await,
+                    News::Stopped(signal) => stopped(signal, &mut foreground, &mut guard),
                     News::Ended(ended) => return Ok(ended),
                 },
                 // Signals that come before the command is there wait for it.
@@ -65,10 +73,23 @@ impl<'a> Job<'a> {
                         Signal::TSTP => foreground.asked_to_stop(),
                         _ => {}
                     }
-                    guard.signal(signal).await;
+                    guard.signal(signal);
+                }
+                () = self.events.lease_changed() => {
+                    if self.events.is_lost() {
+                        guard.stop(StopReason::LeaseLost);
+                    } else {
+                        guard.extend(plan_of(lock, run_until));
+                    }
                 }
             }
         }
+    }
+
+    /// When the command is told to stop, whatever its lease.
+    fn run_until(&self) -> Moment {
+        let longest = self.args.max_run_time.unwrap_or(Duration::MAX);
+        clock::now() + longest
     }
 
     fn start(&self, lock: &HeldLock, plan: Plan) -> Start {
@@ -114,16 +135,16 @@ impl<'a> Job<'a> {
 }
 
 /// The clock is read before the time that is left is asked for, so the plan errs on the early side.
-fn plan(lock: &HeldLock) -> Plan {
+fn plan_of(lock: &HeldLock, run_until: Moment) -> Plan {
     let now = clock::now();
-    Plan::new(now + lock.time_left(), lock.lease().lock_at_most_for())
+    Plan::new(now + lock.time_left(), lock.lease().lock_at_most_for()).with_run_until(run_until)
 }
 
-async fn stopped(signal: i32, foreground: &mut Foreground, guard: &mut Guard) {
+fn stopped(signal: i32, foreground: &mut Foreground, guard: &mut Guard) {
     let Some(signal) = Signal::from_named_raw(signal) else {
         return;
     };
     if foreground.command_stopped(signal) {
-        guard.signal(Signal::CONT).await;
+        guard.signal(Signal::CONT);
     }
 }

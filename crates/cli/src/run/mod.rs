@@ -2,12 +2,15 @@
 
 mod acquire;
 mod environment;
+mod events;
 mod foreground;
 mod job;
 mod program;
 mod signals;
+mod slot;
 
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 
 use shedlock::{Clock, HeldLock, Release, SystemClock};
@@ -18,12 +21,17 @@ use crate::output;
 use crate::terminal::Terminal;
 use crate::watchdog::{Ended, Status, StopReason};
 use acquire::{Acquired, acquire};
+use events::Events;
 use job::Job;
 use signals::{Signals, asks_to_end};
 
 /// Runs the command if its lock is free; the exit code is the command's, or says why there is none.
 pub(crate) async fn run(args: &RunArgs, terminal: Terminal) -> Result<ExitCode, Failure> {
-    let lock = args.lock();
+    let slot = slot::of(args)?;
+    let mut lock = args.lock();
+    if let Some(slot) = slot {
+        lock = slot::claimed_by(lock, slot, args);
+    }
     lock.validate()?;
     args.defaults().validate()?;
     let program = program::find(&args.command[0])?;
@@ -31,20 +39,23 @@ pub(crate) async fn run(args: &RunArgs, terminal: Terminal) -> Result<ExitCode, 
         Failure::new(exit::INTERNAL, format!("cannot listen to signals: {error}"))
     })?;
 
-    let held = match acquire(args, &lock, &mut signals, terminal).await? {
+    let events = Arc::new(Events::new(terminal));
+    let held = match acquire(args, &lock, &events, &mut signals, terminal).await? {
         Acquired::Lock(held) => held,
         Acquired::Skipped(skip) => {
-            terminal.notice(&format!("{}: skipped: {skip}", args.name));
+            terminal.notice(&slot::skipped(&args.name, slot, &skip));
             return Ok(ExitCode::from(args.skip_exit_code));
         }
         Acquired::Interrupted(signal) => {
             return Ok(ExitCode::from(code_of_signal(signal.as_raw())));
         }
     };
-    let ended = Job::new(args, program, &mut signals).run(&held).await;
+    let ended = Job::new(args, program, &events, &mut signals)
+        .run(&held)
+        .await;
     release(held, &mut signals, terminal).await;
     let ended = ended?;
-    explain(&ended, &args.name, terminal);
+    explain(&ended, args, terminal);
     Ok(ExitCode::from(code_of(&ended)))
 }
 
@@ -79,11 +90,23 @@ async fn asked_to_end(signals: &mut Signals) {
 }
 
 /// Says what the exit code alone does not.
-fn explain(ended: &Ended, name: &str, terminal: Terminal) {
+fn explain(ended: &Ended, args: &RunArgs, terminal: Terminal) {
+    let name = &args.name;
     match ended.stopped {
+        Some(StopReason::Deadline) if args.keep_alive => terminal.error(&format!(
+            "{name}: the lease could not be extended in time, so the command was stopped before it \
+             ended"
+        )),
         Some(StopReason::Deadline) => terminal.error(&format!(
             "{name}: the command ran into the end of its lease and was stopped; raise \
-             --lock-at-most-for if it needs longer"
+             --lock-at-most-for if it needs longer, or let --keep-alive extend the lease"
+        )),
+        Some(StopReason::RanTooLong) => terminal.error(&format!(
+            "{name}: the command ran longer than --max-run-time and was stopped"
+        )),
+        Some(StopReason::LeaseLost) => terminal.error(&format!(
+            "{name}: the lease was not ours any more (somebody freed the lock by force, or changed \
+             its record), so the command was stopped"
         )),
         Some(StopReason::WatchdogGone) => terminal.error(&format!(
             "{name}: the watchdog was killed, so the command was stopped"
@@ -106,7 +129,15 @@ fn explain(ended: &Ended, name: &str, terminal: Terminal) {
 
 fn code_of(ended: &Ended) -> u8 {
     match (ended.stopped, ended.status) {
-        (Some(StopReason::Deadline | StopReason::HolderGone), _) => exit::LOST,
+        (
+            Some(
+                StopReason::Deadline
+                | StopReason::RanTooLong
+                | StopReason::LeaseLost
+                | StopReason::HolderGone,
+            ),
+            _,
+        ) => exit::LOST,
         _ if !ended.survivors.is_empty() => exit::LOST,
         (Some(StopReason::WatchdogGone), _) | (_, None) => exit::INTERNAL,
         (_, Some(Status::Exited(code))) => code,
@@ -137,7 +168,13 @@ mod tests {
         let exited = Some(Status::Exited(3));
         assert_eq!(code_of(&ended(exited, None)), 3);
         assert_eq!(code_of(&ended(exited, Some(StopReason::LeftBehind))), 3);
-        assert_eq!(code_of(&ended(exited, Some(StopReason::Deadline))), 75);
+        for cut in [
+            StopReason::Deadline,
+            StopReason::RanTooLong,
+            StopReason::LeaseLost,
+        ] {
+            assert_eq!(code_of(&ended(exited, Some(cut))), 75);
+        }
         assert_eq!(code_of(&ended(exited, Some(StopReason::WatchdogGone))), 70);
         assert_eq!(code_of(&ended(None, None)), 70);
         let killed = Some(Status::Signalled(Signal::KILL.as_raw()));

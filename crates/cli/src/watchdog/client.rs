@@ -27,6 +27,8 @@ pub(crate) struct Guard {
     looks: Option<Process>,
     socket: UnixStream,
     inbox: Inbox,
+    /// What the watchdog has not read yet: it may be stopped, and nothing here waits for it.
+    outbox: Vec<u8>,
     plan: Plan,
     leader: Option<Pid>,
     alarm: Alarm,
@@ -49,13 +51,13 @@ pub(crate) enum News {
 #[derive(Clone, Copy, Debug)]
 enum Alarm {
     Kill,
-    KillWatchdog,
+    KillWatchdog { at: Moment },
     Done,
 }
 
 impl Guard {
     /// Starts a watchdog, and has it start the command with this process's standard input.
-    pub(crate) async fn start(start: Start) -> io::Result<Self> {
+    pub(crate) fn start(start: Start) -> io::Result<Self> {
         // If the watchdog dies, its children come to this process, which can still stop them.
         adopt_orphans();
         let (ours, theirs) = StdStream::pair()?;
@@ -75,11 +77,12 @@ impl Guard {
             watchdog,
             socket: UnixStream::from_std(ours)?,
             inbox: Inbox::default(),
+            outbox: Vec::new(),
             plan,
             leader: None,
             alarm: Alarm::Kill,
         };
-        guard.tell(&Order::Start(start)).await?;
+        guard.tell(&Order::Start(start))?;
         Ok(guard)
     }
 
@@ -95,25 +98,53 @@ impl Guard {
                 Err(_) => return self.rescue(),
             }
             let due = self.alarm_at();
+            let (mut from, mut to) = self.socket.split();
             tokio::select! {
                 biased;
-                read = self.socket.read(&mut bytes) => match read {
+                read = from.read(&mut bytes) => match read {
                     Ok(length @ 1..) => self.inbox.extend(&bytes[..length]),
                     Ok(0) | Err(_) => return self.rescue(),
                 },
                 () = until(due) => self.ring(),
+                written = to.write(&self.outbox), if !self.outbox.is_empty() => match written {
+                    Ok(length) => drop(self.outbox.drain(..length)),
+                    // A broken line is found out by reading.
+                    Err(_) => self.outbox.clear(),
+                },
             }
         }
     }
 
     /// Passes a signal on to the command's process group.
-    pub(crate) async fn signal(&mut self, signal: Signal) {
-        // A broken line is found out by `next`.
-        let _ = self.tell(&Order::Signal(signal.as_raw())).await;
+    pub(crate) fn signal(&mut self, signal: Signal) {
+        self.tell_if_short(&Order::Signal(signal.as_raw()));
     }
 
-    async fn tell(&mut self, order: &Order) -> io::Result<()> {
-        self.socket.write_all(&frame(order)?).await
+    /// The lease was extended in the store: the command may run on by this plan.
+    ///
+    /// Said only after the store has said so. Until the watchdog has heard it, it goes by the plan
+    /// before, which ends sooner: so does it where this process is stopped or killed in between.
+    pub(crate) fn extend(&mut self, plan: Plan) {
+        if let Alarm::Kill = self.alarm {
+            self.plan = plan;
+            self.tell_if_short(&Order::Extend(plan));
+        }
+    }
+
+    /// Has the command stopped for this reason.
+    pub(crate) fn stop(&mut self, reason: StopReason) {
+        self.tell_if_short(&Order::Stop(reason));
+    }
+
+    fn tell_if_short(&mut self, order: &Order) {
+        let told = self.tell(order);
+        debug_assert!(told.is_ok(), "orders without a command line are short");
+    }
+
+    /// Has it sent while somebody waits for [`next`](Self::next).
+    fn tell(&mut self, order: &Order) -> io::Result<()> {
+        self.outbox.extend(frame(order)?);
+        Ok(())
     }
 
     fn heard(&mut self, report: Report) -> News {
@@ -130,7 +161,7 @@ impl Guard {
             Report::Ended(mut ended) => {
                 // It was us who stopped the command, in place of a watchdog that slept.
                 if !matches!(self.alarm, Alarm::Kill) {
-                    ended.stopped = Some(StopReason::Deadline);
+                    ended.stopped = Some(self.plan.stop().1);
                 }
                 News::Ended(ended)
             }
@@ -138,25 +169,27 @@ impl Guard {
     }
 
     fn alarm_at(&self) -> Moment {
-        const PATIENCE: Duration = Duration::from_secs(10);
         match self.alarm {
             Alarm::Kill => self.plan.kill_at(),
-            Alarm::KillWatchdog => self.plan.ends_at() + PATIENCE,
+            Alarm::KillWatchdog { at } => at,
             Alarm::Done => Moment::from_origin(Duration::MAX),
         }
     }
 
     /// The watchdog should have said by now that all is over.
     fn ring(&mut self) {
+        const PATIENCE: Duration = Duration::from_secs(10);
         let watchdog = Pid::from_child(&self.watchdog);
         match self.alarm {
             Alarm::Kill => {
-                self.alarm = Alarm::KillWatchdog;
+                self.alarm = Alarm::KillWatchdog {
+                    at: self.plan.ends_at() + PATIENCE,
+                };
                 processes::signal_below(watchdog, None, &[Signal::KILL]);
                 // Somebody may have stopped it. If it is gone, its end of the socket says so.
                 let _ = kill_process(watchdog, Signal::CONT);
             }
-            Alarm::KillWatchdog => {
+            Alarm::KillWatchdog { .. } => {
                 self.alarm = Alarm::Done;
                 let _ = kill_process(watchdog, Signal::KILL);
             }

@@ -12,6 +12,8 @@ use shedlock::Moment;
 /// ```text
 /// acquired ... warn (TERM) ---- grace ---- kill (KILL) -- lead -- end | end in the store
 /// ```
+///
+/// An extension of the lease moves all of it; the longest run, if there is one, stays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Plan {
     grace: Duration,
@@ -21,6 +23,8 @@ pub(crate) struct Plan {
     kill_at: Moment,
     #[serde(with = "moment")]
     ends_at: Moment,
+    #[serde(with = "moment")]
+    run_until: Moment,
 }
 
 impl Plan {
@@ -41,7 +45,14 @@ impl Plan {
             terminate_at: before(ends_at, grace),
             kill_at: before(ends_at, lead),
             ends_at,
+            run_until: Moment::from_origin(Duration::MAX),
         }
+    }
+
+    /// The same plan for a command that is told to stop at this moment, whatever its lease.
+    pub(crate) fn with_run_until(mut self, moment: Moment) -> Self {
+        self.run_until = moment;
+        self
     }
 
     /// Whether a command that starts now has any time before it would be told to stop.
@@ -51,12 +62,21 @@ impl Plan {
 
     /// When the last process of the job is killed at the latest.
     pub(crate) fn kill_at(&self) -> Moment {
-        self.kill_at
+        self.kill_at.min(self.run_until + self.grace)
     }
 
     /// When the lease ends for us.
     pub(crate) fn ends_at(&self) -> Moment {
         self.ends_at
+    }
+
+    /// When the command is told to stop, and for which of its two bounds.
+    pub(crate) fn stop(&self) -> (Moment, StopReason) {
+        if self.run_until < self.terminate_at {
+            (self.run_until, StopReason::RanTooLong)
+        } else {
+            (self.terminate_at, StopReason::Deadline)
+        }
     }
 
     fn settling(&self) -> Duration {
@@ -73,6 +93,10 @@ fn before(moment: Moment, duration: Duration) -> Moment {
 pub(crate) enum StopReason {
     /// Its lease is about to end.
     Deadline,
+    /// The longest run that it was given is over.
+    RanTooLong,
+    /// Its lease is not ours any more: somebody freed the lock by force, or changed its record.
+    LeaseLost,
     /// `run`, which holds the lock, is gone.
     HolderGone,
     /// The command has ended and left processes behind.
@@ -97,14 +121,22 @@ pub(crate) enum Step {
 pub(crate) struct Supervision {
     plan: Plan,
     phase: Phase,
-    reason: Option<StopReason>,
 }
 
 #[derive(Debug)]
 enum Phase {
-    Running { terminate_at: Moment },
-    Terminating { kill_at: Moment },
-    Killing { again_at: Moment, pause: Duration },
+    Running {
+        asked: Option<(Moment, StopReason)>,
+    },
+    Terminating {
+        kill_at: Moment,
+        reason: StopReason,
+    },
+    Killing {
+        again_at: Moment,
+        pause: Duration,
+        reason: StopReason,
+    },
 }
 
 impl Supervision {
@@ -115,56 +147,68 @@ impl Supervision {
     pub(crate) fn new(plan: Plan) -> Self {
         Self {
             plan,
-            phase: Phase::Running {
-                terminate_at: plan.terminate_at,
-            },
-            reason: None,
+            phase: Phase::Running { asked: None },
         }
     }
 
-    /// Why the job was asked to end, if it was. The first reason stays.
+    /// Why the job was asked to end, if it was.
     pub(crate) fn stopped_for(&self) -> Option<StopReason> {
         match self.phase {
             Phase::Running { .. } => None,
-            Phase::Terminating { .. } | Phase::Killing { .. } => self.reason,
+            Phase::Terminating { reason, .. } | Phase::Killing { reason, .. } => Some(reason),
         }
     }
 
-    /// Stops the job for this reason: from now on, not only at its deadline.
+    /// The lease was extended: this is the plan now. A job that was asked to end is not called
+    /// back, and what was planned for its end stays.
+    pub(crate) fn extend(&mut self, plan: Plan) {
+        if let Phase::Running { .. } = self.phase {
+            self.plan = plan;
+        }
+    }
+
+    /// Stops the job for this reason: from now on, not only at its deadline. The first reason stays.
     pub(crate) fn stop(&mut self, reason: StopReason, now: Moment) {
-        let Phase::Running { terminate_at } = &mut self.phase else {
+        let Phase::Running { asked } = &mut self.phase else {
             return;
         };
-        let delay = match reason {
-            StopReason::LeftBehind => self.plan.settling(),
-            StopReason::Deadline | StopReason::HolderGone | StopReason::WatchdogGone => {
-                Duration::ZERO
-            }
+        let at = match reason {
+            StopReason::LeftBehind => now + self.plan.settling(),
+            _ => now,
         };
-        *terminate_at = (*terminate_at).min(now + delay);
-        self.reason.get_or_insert(reason);
+        *asked = Some(match *asked {
+            Some((before, first)) => (before.min(at), first),
+            None => (at, reason),
+        });
     }
 
     /// What is due now; asked again and again until it says to wait.
     pub(crate) fn step(&mut self, now: Moment) -> Step {
         match &mut self.phase {
-            Phase::Running { terminate_at } if now >= *terminate_at => {
-                self.reason.get_or_insert(StopReason::Deadline);
+            Phase::Running { asked } => {
+                let (planned, why) = self.plan.stop();
+                let (at, reason) =
+                    asked.map_or((planned, why), |(at, first)| (at.min(planned), first));
+                if now < at {
+                    return Step::Wait(at);
+                }
                 let kill_at = self.plan.kill_at.min(now + self.plan.grace);
-                self.phase = Phase::Terminating { kill_at };
+                self.phase = Phase::Terminating { kill_at, reason };
                 Step::Terminate
             }
-            Phase::Running { terminate_at } => Step::Wait(*terminate_at),
-            Phase::Terminating { kill_at } if now >= *kill_at => {
+            Phase::Terminating { kill_at, reason } if now >= *kill_at => {
                 self.phase = Phase::Killing {
                     again_at: now + Self::FIRST_PAUSE,
                     pause: Self::FIRST_PAUSE,
+                    reason: *reason,
                 };
                 Step::Kill
             }
-            Phase::Terminating { kill_at } => Step::Wait(*kill_at),
+            Phase::Terminating { kill_at, .. } => Step::Wait(*kill_at),
             // Again and again: processes that were being made while the first KILL went out.
-            Phase::Killing { again_at, pause } if now >= *again_at => {
+            Phase::Killing {
+                again_at, pause, ..
+            } if now >= *again_at => {
                 *pause = (*pause * 2).min(Self::LONGEST_PAUSE);
                 *again_at = now + *pause;
                 Step::Kill
@@ -288,6 +332,62 @@ mod tests {
         assert_eq!(job.step(clock.now()), Step::Terminate);
         assert_eq!(job.step(clock.now()), Step::Kill);
         assert!(job.is_hopeless(clock.now()));
+    }
+
+    #[test]
+    fn an_extension_moves_the_deadline_until_the_job_is_asked_to_end() {
+        let clock = ManualClock::new();
+        let start = clock.now();
+        let mut job = ten_minutes(&clock);
+        clock.advance(200 * SECOND);
+        let extended = Plan::new(start + 800 * SECOND, 600 * SECOND);
+        job.extend(extended);
+        assert_eq!(job.step(clock.now()), Step::Wait(start + 790 * SECOND));
+        clock.advance(590 * SECOND);
+        assert_eq!(job.step(clock.now()), Step::Terminate);
+        // One that was on its way meanwhile comes too late.
+        job.extend(Plan::new(start + 1_400 * SECOND, 600 * SECOND));
+        assert_eq!(job.step(clock.now()), Step::Wait(start + 799 * SECOND));
+        assert_eq!(job.stopped_for(), Some(StopReason::Deadline));
+    }
+
+    #[test]
+    fn an_extension_does_not_take_back_what_was_asked() {
+        let clock = ManualClock::new();
+        let start = clock.now();
+        let mut job = ten_minutes(&clock);
+        job.stop(StopReason::LeftBehind, clock.now());
+        job.extend(Plan::new(start + 800 * SECOND, 600 * SECOND));
+        assert_eq!(job.step(clock.now()), Step::Wait(start + SECOND));
+    }
+
+    #[test]
+    fn the_longest_run_ends_a_job_whose_lease_goes_on() {
+        let clock = ManualClock::new();
+        let start = clock.now();
+        let plan = Plan::new(start + 600 * SECOND, 600 * SECOND);
+        let mut job = Supervision::new(plan.with_run_until(start + 30 * SECOND));
+        assert_eq!(job.step(clock.now()), Step::Wait(start + 30 * SECOND));
+        let extended = Plan::new(start + 800 * SECOND, 600 * SECOND);
+        job.extend(extended.with_run_until(start + 30 * SECOND));
+        clock.advance(30 * SECOND);
+        assert_eq!(job.step(clock.now()), Step::Terminate);
+        assert_eq!(job.step(clock.now()), Step::Wait(start + 40 * SECOND));
+        assert_eq!(job.stopped_for(), Some(StopReason::RanTooLong));
+        // And never past the end of the lease.
+        let plan = Plan::new(start + 600 * SECOND, 600 * SECOND);
+        let late = plan.with_run_until(start + 599 * SECOND);
+        assert_eq!(late.stop(), (start + 590 * SECOND, StopReason::Deadline));
+        assert_eq!(late.kill_at(), plan.kill_at());
+    }
+
+    #[test]
+    fn a_lease_that_is_lost_ends_the_job_now() {
+        let clock = ManualClock::new();
+        let mut job = ten_minutes(&clock);
+        job.stop(StopReason::LeaseLost, clock.now());
+        assert_eq!(job.step(clock.now()), Step::Terminate);
+        assert_eq!(job.stopped_for(), Some(StopReason::LeaseLost));
     }
 
     #[test]

@@ -26,6 +26,10 @@ pub(crate) enum Order {
     Start(Start),
     /// Send this signal to the command's process group.
     Signal(i32),
+    /// The lease was extended in the store: these are the deadlines now.
+    Extend(Plan),
+    /// Stop the command for this reason.
+    Stop(StopReason),
 }
 
 /// What to start.

@@ -151,6 +151,8 @@ impl Watch {
                         self.job.signal(signal);
                     }
                 }
+                Ok(Some(Order::Extend(plan))) => self.supervision.extend(plan),
+                Ok(Some(Order::Stop(reason))) => self.supervision.stop(reason, clock::now()),
                 Ok(Some(Order::Start(_))) => {}
                 Ok(None) => break,
                 Err(_) => {
@@ -257,7 +259,7 @@ impl Line {
                     self.socket.set_nonblocking(true)?;
                     return Ok(Some((start, stdin)));
                 }
-                Some(Order::Signal(_)) => {}
+                Some(Order::Signal(_) | Order::Extend(_) | Order::Stop(_)) => {}
                 None => match self.socket.read(&mut bytes)? {
                     0 => return Ok(None),
                     length => self.inbox.extend(&bytes[..length]),

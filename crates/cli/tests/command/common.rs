@@ -69,17 +69,20 @@ impl Sandbox {
 
     /// `shedlock run` of this script under this lock.
     pub(crate) fn run(&self, name: &str, at_most: &str, script: &str) -> Command {
-        self.shedlock(&[
-            "run",
-            "--name",
-            name,
-            "--lock-at-most-for",
-            at_most,
-            "--",
-            "sh",
-            "-c",
-            script,
-        ])
+        self.run_with(name, at_most, &[], script)
+    }
+
+    /// The same with more options.
+    pub(crate) fn run_with(
+        &self,
+        name: &str,
+        at_most: &str,
+        options: &[&str],
+        script: &str,
+    ) -> Command {
+        let mut command = self.shedlock(&["run", "--name", name, "--lock-at-most-for", at_most]);
+        command.args(options).args(["--", "sh", "-c", script]);
+        command
     }
 
     /// What `show --output json` says of the lock.
@@ -151,6 +154,28 @@ pub(crate) fn parent_of(pid: i32) -> i32 {
     let (_, rest) = stat.rsplit_once(") ").unwrap();
     rest.split(' ').nth(1).unwrap().parse().unwrap()
 }
+
+/// Whether the parent of this process is a watchdog.
+pub(crate) fn is_watched(pid: i32) -> bool {
+    let parent = parent_of(pid);
+    let name = fs::read_to_string(format!("/proc/{parent}/comm")).unwrap();
+    name == "lease-watchdog\n"
+}
+
+/// The watchdog of a job with these processes.
+pub(crate) fn watchdog_of(pids: &[i32]) -> u32 {
+    let child = pids.iter().find(|pid| is_watched(**pid)).unwrap();
+    parent_of(*child).try_into().unwrap()
+}
+
+pub(crate) fn all_gone(pids: &[i32]) -> bool {
+    !pids.iter().any(|pid| is_alive(*pid))
+}
+
+/// Writes the numbers of three processes, one of them outside the group, and goes on for long.
+pub(crate) const FAMILY: &str = "sh -c 'echo $$ >> pids; exec sleep 60' & \
+                                 setsid sh -c 'echo $$ >> pids; exec sleep 60' & \
+                                 echo $$ >> pids; sleep 60; exit 0";
 
 /// Waits until it is so; a test that waits longer than any machine needs has failed.
 pub(crate) fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {

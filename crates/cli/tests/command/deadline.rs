@@ -4,16 +4,10 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 
-use super::common::{Sandbox, calendar, done, end, eventually, is_alive, now, parent_of, signal};
-
-/// Writes the numbers of three processes, one of them outside the group, and goes on for long.
-const FAMILY: &str = "sh -c 'echo $$ >> pids; exec sleep 60' & \
-                      setsid sh -c 'echo $$ >> pids; exec sleep 60' & \
-                      echo $$ >> pids; sleep 60; exit 0";
-
-fn all_gone(pids: &[i32]) -> bool {
-    !pids.iter().any(|pid| is_alive(*pid))
-}
+use super::common::{
+    FAMILY, Sandbox, all_gone, calendar, done, end, eventually, is_watched, now, signal,
+    watchdog_of,
+};
 
 #[test]
 fn a_command_that_ignores_term_is_killed_before_the_lease_ends() {
@@ -114,8 +108,7 @@ fn kill_9_of_the_watchdog_stops_the_job_and_is_said() {
     let child = sandbox.run("a", "60s", FAMILY).spawn().unwrap();
     sandbox.await_lines("pids", 3);
     let pids = sandbox.pids("pids");
-    let watchdog = parent_of(*pids.iter().find(|pid| is_watched(**pid)).unwrap());
-    signal(watchdog.try_into().unwrap(), Signal::KILL);
+    signal(watchdog_of(&pids), Signal::KILL);
     let done = end(child);
     assert_eq!(done.code, 70, "{}", done.stderr);
     assert!(
@@ -127,13 +120,6 @@ fn kill_9_of_the_watchdog_stops_the_job_and_is_said() {
     assert_eq!(sandbox.lock("a")["state"], "free");
 }
 
-/// Whether the parent of this process is a watchdog.
-fn is_watched(pid: i32) -> bool {
-    let parent = parent_of(pid);
-    let name = std::fs::read_to_string(format!("/proc/{parent}/comm")).unwrap();
-    name == "lease-watchdog\n"
-}
-
 #[test]
 fn a_watchdog_that_is_stopped_does_not_save_the_command() {
     let sandbox = Sandbox::new();
@@ -141,8 +127,7 @@ fn a_watchdog_that_is_stopped_does_not_save_the_command() {
     sandbox.await_lines("pids", 3);
     let until = sandbox.locked_until("a");
     let pids = sandbox.pids("pids");
-    let watchdog = parent_of(*pids.iter().find(|pid| is_watched(**pid)).unwrap());
-    signal(watchdog.try_into().unwrap(), Signal::STOP);
+    signal(watchdog_of(&pids), Signal::STOP);
     eventually("the end of the job", || all_gone(&pids));
     assert!(calendar() < until);
     assert_eq!(end(child).code, 75);

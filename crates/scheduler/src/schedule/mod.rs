@@ -8,7 +8,7 @@ mod zone;
 use std::fmt;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use shedlock_core::{Error, ErrorKind, LockDuration, Slot};
+use shedlock_core::{Clock, Error, ErrorKind, LockDuration, Slot, SystemClock};
 
 use cron::Cron;
 use grid::Grid;
@@ -124,6 +124,54 @@ impl Schedule {
             return Err(Error::new(ErrorKind::InvalidInput, zero));
         }
         Ok(Self(Kind::FixedDelay(delay)))
+    }
+
+    /// The tolerance of [`slot_now`](Self::slot_now): more than clocks that NTP keeps differ, and
+    /// little enough that a run started by hand is rarely taken for the next tick's.
+    pub const SLOT_TOLERANCE: Duration = Duration::from_secs(5);
+
+    /// The slot that a run which starts now belongs to, for those whose runs are started by another
+    /// scheduler: [`slot_at`](Self::slot_at) by the system's clock, with a tolerance of
+    /// [`SLOT_TOLERANCE`](Self::SLOT_TOLERANCE).
+    ///
+    /// The other scheduler goes on firing on every replica, by the same expression and time zone; the
+    /// slot makes one of these runs the one of its tick. Ask for it first thing in the run. Where the
+    /// scheduler tells the instant that a run was planned for, that instant is the slot
+    /// ([`Slot::at`]), and no schedule is needed here.
+    ///
+    /// # Errors
+    /// `InvalidInput` for [`fixed_delay`](Self::fixed_delay), which has no slots, and where the clock
+    /// shows a time before the first one (in 1970).
+    ///
+    /// ```
+    /// use shedlock_core::{Executor, LockConfig, MemoryProvider, SkipReason};
+    /// use shedlock_scheduler::Schedule;
+    /// use std::sync::Arc;
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
+    /// # let executor = Executor::new(Arc::new(MemoryProvider::new()));
+    /// // What the other scheduler calls, on each replica:
+    /// let slot = Schedule::cron_in("0 0 2 * * *", "Asia/Seoul")?.slot_now()?;
+    /// let config = LockConfig::new("report").lock_at_most_for("10m").slot(slot);
+    /// let outcome = executor.execute(&config, async { /* … */ }).await?;
+    /// # assert!(outcome.is_executed());
+    /// # let again = executor.execute(&config, async {}).await?;
+    /// # assert_eq!(again.skip().map(|skip| skip.reason), Some(SkipReason::SlotTaken));
+    /// assert!(Schedule::fixed_delay("1m")?.slot_now().is_err());
+    /// # Ok::<(), shedlock_core::Error>(()) }).unwrap();
+    /// ```
+    pub fn slot_now(&self) -> Result<Slot, Error> {
+        let slot = self.slot_at(SystemClock.system_time(), Self::SLOT_TOLERANCE);
+        slot.ok_or_else(|| {
+            let message = match &self.0 {
+                Kind::FixedDelay(_) => {
+                    "a fixed delay counts from the last run on this node, and has no slots"
+                }
+                Kind::Cron(_) | Kind::Grid(_) => {
+                    "by the system's clock the first slot is still to come: set the clock"
+                }
+            };
+            Error::new(ErrorKind::InvalidInput, message)
+        })
     }
 
     /// The slot that a run at `now` belongs to: the newest one at or before `now`, or the next one

@@ -1,10 +1,10 @@
 //! The command line.
 
-use std::ffi::OsString;
-use std::time::Duration;
+mod run;
 
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
-use shedlock::{LockConfig, LockDefaults, parse_duration};
+
+pub(crate) use run::RunArgs;
 
 /// Runs a command once, however many hosts start it: under a lock that they share.
 #[derive(Debug, Parser)]
@@ -16,7 +16,8 @@ use shedlock::{LockConfig, LockDefaults, parse_duration};
                   (--store, or SHEDLOCK_STORE).\n\n\
                   First steps:\n  \
                   shedlock run --name backup --lock-at-most-for 10m -- ./backup.sh\n  \
-                  shedlock list"
+                  shedlock list\n  \
+                  shedlock run --help"
 )]
 pub(crate) struct Cli {
     #[command(subcommand)]
@@ -37,10 +38,16 @@ pub(crate) enum Command {
 #[derive(Debug, Args)]
 pub(crate) struct Voice {
     /// Say more on stderr: -v what happens, -vv details, -vvv everything
-    #[arg(short, long, action = ArgAction::Count, global = true)]
+    #[arg(short, long, action = ArgAction::Count, global = true, display_order = 100)]
     pub(crate) verbose: u8,
     /// Say nothing on stderr but errors; a skip is silent then
-    #[arg(short, long, global = true, conflicts_with = "verbose")]
+    #[arg(
+        short,
+        long,
+        global = true,
+        conflicts_with = "verbose",
+        display_order = 100
+    )]
     pub(crate) quiet: bool,
 }
 
@@ -61,88 +68,6 @@ pub(crate) struct StoreArgs {
     /// SHEDLOCK_STORE.
     #[arg(long, conflicts_with = "store")]
     pub(crate) local: bool,
-}
-
-/// Run a command if its lock is free
-///
-/// Takes the lock, runs the command, gives the lock back. If somebody else holds the lock, the
-/// command is not run, a line on stderr says who holds it and until when, and the exit code is 0:
-/// the work is being done, or was done just now.
-///
-/// The command never outlives its lease. Shortly before it ends (10 s, or a third of
-/// --lock-at-most-for if that is less) all processes of the command get SIGTERM, then SIGKILL. A
-/// second process, the watchdog, sees to it even if this one is killed. When the command ends, what
-/// it has left running in the background is stopped too, and only then the lock is given back.
-#[derive(Debug, Args)]
-#[command(after_long_help = "\
-Exit codes:
-  0    the command succeeded, or was skipped (see --skip-exit-code)
-  N    the command's own exit code; 128+N if signal N ended it
-  2    the command line is wrong
-  69   the store could not do its part; the command was not started
-  70   the watchdog was killed, or shedlock failed; the command was stopped
-  75   the lease was about to end; the command was stopped
-  126  the command cannot be run
-  127  the command was not found
-
-The command sees:
-  SHEDLOCK_NAME           the name of the lock
-  SHEDLOCK_OWNER          who holds it: host/process/random, as `shedlock list` shows it
-  SHEDLOCK_FENCING_TOKEN  a number that grows with every acquisition, for guarded writes
-  SHEDLOCK_LOCKED_UNTIL   when the lease ends, like 2026-11-21T03:00:00Z, if the store tells
-  SHEDLOCK_SLOT           the scheduled time it runs for, if there is one")]
-pub(crate) struct RunArgs {
-    /// The name of the lock: whatever has the same name in the same store never runs at once
-    #[arg(short, long)]
-    pub(crate) name: String,
-    /// How long the command may take: it is stopped before this is over, like 10m or 1h 30m
-    ///
-    /// If this host dies, the lock stays taken until this is over, and is free then.
-    #[arg(long, value_name = "DURATION", value_parser = parse_duration, env = "SHEDLOCK_LOCK_AT_MOST_FOR", hide_env_values = true)]
-    pub(crate) lock_at_most_for: Option<Duration>,
-    /// How long the lock stays taken at least, however quickly the command ends
-    ///
-    /// Longer than the clocks of the hosts differ, and shorter than the time between two runs.
-    #[arg(long, value_name = "DURATION", value_parser = parse_duration, env = "SHEDLOCK_LOCK_AT_LEAST_FOR", hide_env_values = true)]
-    pub(crate) lock_at_least_for: Option<Duration>,
-    /// The exit code when the command is skipped, for callers that must tell [default: 0]
-    #[arg(
-        long,
-        value_name = "CODE",
-        default_value_t = 0,
-        hide_default_value = true
-    )]
-    pub(crate) skip_exit_code: u8,
-    /// What the owner starts with in the store: a team or a service, to be found more easily
-    #[arg(long, value_name = "PREFIX")]
-    pub(crate) owner_prefix: Option<String>,
-    #[command(flatten)]
-    pub(crate) store: StoreArgs,
-    /// The command and its arguments, after `--`
-    #[arg(last = true, required = true, value_name = "COMMAND")]
-    pub(crate) command: Vec<OsString>,
-}
-
-impl RunArgs {
-    /// The lock that is asked for; what is not set is left to the store's defaults.
-    pub(crate) fn lock(&self) -> LockConfig {
-        let mut config = LockConfig::new(&self.name);
-        if let Some(duration) = self.lock_at_most_for {
-            config = config.lock_at_most_for(duration);
-        }
-        if let Some(duration) = self.lock_at_least_for {
-            config = config.lock_at_least_for(duration);
-        }
-        config
-    }
-
-    /// What holds for every lock of this process.
-    pub(crate) fn defaults(&self) -> LockDefaults {
-        match &self.owner_prefix {
-            Some(prefix) => LockDefaults::new().owner_prefix(prefix),
-            None => LockDefaults::new(),
-        }
-    }
 }
 
 /// Show all locks of the store
@@ -203,6 +128,8 @@ pub(crate) enum Format {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use clap::CommandFactory;
 
     use super::*;
@@ -236,6 +163,17 @@ mod tests {
         let error = parse("shedlock run --name a --lock-at-most-for 10m backup.sh").unwrap_err();
         assert!(error.to_string().contains("-- <COMMAND>..."), "{error}");
         assert!(parse("shedlock run --lock-at-most-for 10m -- x").is_err());
+        for wrong in [
+            "--zone UTC",
+            "--slot-tolerance 1s",
+            "--every 10m --zone UTC",
+            "--every 10m --schedule @daily",
+            "--max-run-time 0s",
+            "--lock-wait -1s",
+        ] {
+            let line = format!("shedlock run --name a --lock-at-most-for 10m {wrong} -- x");
+            assert_eq!(parse(&line).unwrap_err().exit_code(), 2, "{wrong}");
+        }
         assert!(parse("shedlock list --local --store memory:").is_err());
         assert!(parse("shedlock -q -v list").is_err());
     }

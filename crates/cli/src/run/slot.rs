@@ -1,0 +1,77 @@
+//! The slot that a start belongs to.
+
+use shedlock::scheduler::Schedule;
+use shedlock::{Clock, LockConfig, Skip, SkipReason, Slot, SystemClock};
+
+use crate::args::RunArgs;
+use crate::exit::Failure;
+
+/// The slot of now, if the arguments name a schedule. Taken at the start, before the store costs time.
+pub(super) fn of(args: &RunArgs) -> Result<Option<Slot>, Failure> {
+    let Some(schedule) = args.schedule()? else {
+        return Ok(None);
+    };
+    let tolerance = args.slot_tolerance.unwrap_or(Schedule::SLOT_TOLERANCE);
+    let slot = schedule.slot_at(SystemClock.system_time(), tolerance);
+    slot.map(Some).ok_or_else(|| {
+        Failure::usage(format!(
+            "{}: by this host's clock, the first slot of {schedule} is still to come: set the clock",
+            args.name
+        ))
+    })
+}
+
+/// The lock together with this slot.
+///
+/// The store refuses slots too far ahead of its clock. A slot of the user's tolerance is not.
+pub(super) fn claimed_by(lock: LockConfig, slot: Slot, args: &RunArgs) -> LockConfig {
+    let tolerance = args.slot_tolerance.unwrap_or_default();
+    lock.slot(slot)
+        .slot_tolerance(tolerance.max(Slot::DEFAULT_TOLERANCE))
+}
+
+/// Why the command is not run.
+pub(super) fn skipped(name: &str, slot: Option<Slot>, skip: &Skip) -> String {
+    let Some(slot) = slot else {
+        return format!("{name}: skipped: {skip}");
+    };
+    if skip.reason != SkipReason::SlotTaken {
+        return format!("{name}: skipped slot {slot}: {skip}");
+    }
+    match skip.last_slot {
+        Some(last) if last != slot => {
+            format!("{name}: skipped slot {slot}: too late, the last one taken is {last}")
+        }
+        _ => format!("{name}: skipped slot {slot}: already taken"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn slot(seconds: i64) -> Slot {
+        Slot::from_micros((1_800_000_000 + seconds) * 1_000_000).unwrap()
+    }
+
+    #[test]
+    fn a_skip_names_its_slot() {
+        let taken = Skip::new(SkipReason::SlotTaken);
+        let said = |skip| skipped("a", Some(slot(0)), &skip);
+        let same = taken.clone().with_last_slot(slot(0));
+        let already = "a: skipped slot 2027-01-15T08:00:00Z: already taken";
+        assert_eq!(said(same), already);
+        assert_eq!(said(taken.clone()), already, "by ShedLock, which has none");
+        assert_eq!(
+            said(taken.with_last_slot(slot(60))),
+            "a: skipped slot 2027-01-15T08:00:00Z: too late, the last one taken is \
+             2027-01-15T08:01:00Z"
+        );
+        let held = Skip::new(SkipReason::Held).with_owner("h/1/ff");
+        assert_eq!(
+            said(held.clone()),
+            "a: skipped slot 2027-01-15T08:00:00Z: held by h/1/ff"
+        );
+        assert_eq!(skipped("a", None, &held), "a: skipped: held by h/1/ff");
+    }
+}

@@ -1,0 +1,171 @@
+//! Commands whose lease is extended while they run, and the bounds that are left to them.
+
+use std::process::Child;
+use std::time::{Duration, SystemTime};
+
+use rustix::process::Signal;
+use shedlock::{ForceUnlock, ForceUnlockRequest, LockName, blocking};
+
+use super::common::{
+    FAMILY, Sandbox, all_gone, calendar, done, end, eventually, is_alive, now, signal, watchdog_of,
+};
+
+/// Long enough for a machine that is busy: a third of it may pass between two extensions before
+/// anything happens.
+const LEASE: &str = "6s";
+
+/// Starts the script under a lease that is kept alive, and lets it run past the end that its lease
+/// had at first.
+fn run_past_the_first_lease(
+    sandbox: &Sandbox,
+    script: &str,
+    processes: usize,
+) -> (Child, Vec<i32>) {
+    let child = sandbox
+        .run_with("a", LEASE, &["--keep-alive"], script)
+        .spawn()
+        .unwrap();
+    sandbox.await_lines("pids", processes);
+    let first_end = sandbox.locked_until("a");
+    eventually("the end of the first lease", || calendar() > first_end);
+    let pids = sandbox.pids("pids");
+    assert!(pids.iter().all(|pid| is_alive(*pid)), "the lease goes on");
+    assert_eq!(sandbox.lock("a")["state"], "held");
+    (child, pids)
+}
+
+/// Waits for the end of a job whose holder can do nothing more, and looks whether it came in time.
+fn gone_before_the_lease_ends(sandbox: &Sandbox, pids: &[i32]) -> SystemTime {
+    let until = sandbox.locked_until("a");
+    eventually("the end of the job", || all_gone(pids));
+    assert!(calendar() < until, "gone only after the lease");
+    until
+}
+
+#[test]
+fn a_command_may_take_longer_than_its_lease() {
+    let sandbox = Sandbox::new();
+    let script = "echo $$ >> pids; while [ ! -e go ]; do sleep 0.05; done; echo done; exit 7";
+    let (child, _) = run_past_the_first_lease(&sandbox, script, 1);
+    std::fs::write(sandbox.path("go"), "").unwrap();
+    let done = end(child);
+    assert_eq!(
+        (done.code, done.stdout.as_str()),
+        (7, "done\n"),
+        "{}",
+        done.stderr
+    );
+    assert_eq!(done.stderr, "");
+    assert_eq!(sandbox.lock("a")["state"], "free");
+}
+
+#[test]
+fn a_run_that_is_stopped_while_it_extends_has_no_command_left_when_the_lease_ends() {
+    let sandbox = Sandbox::new();
+    let (child, pids) = run_past_the_first_lease(&sandbox, FAMILY, 3);
+    signal(child.id(), Signal::STOP);
+    let until = gone_before_the_lease_ends(&sandbox, &pids);
+    eventually("the end of the lease", || calendar() > until);
+
+    // Somebody else has the lock by now; whoever wakes up late extends and frees nothing of that.
+    let other = sandbox
+        .run("a", "60s", "echo x > other; sleep 30")
+        .spawn()
+        .unwrap();
+    sandbox.await_lines("other", 1);
+    let lock = sandbox.lock("a");
+    signal(child.id(), Signal::CONT);
+    let ended = end(child);
+    assert_eq!(ended.code, 75, "{}", ended.stderr);
+    assert_eq!(sandbox.lock("a")["owner"], lock["owner"]);
+    assert_eq!(sandbox.lock("a")["locked_until"], lock["locked_until"]);
+    signal(other.id(), Signal::TERM);
+    end(other);
+}
+
+#[test]
+fn a_run_that_is_killed_while_it_extends_has_no_command_left_when_the_lease_ends() {
+    let sandbox = Sandbox::new();
+    let script = "trap '' TERM; echo $$ >> pids; while :; do sleep 0.05; done";
+    let (mut child, pids) = run_past_the_first_lease(&sandbox, script, 1);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    gone_before_the_lease_ends(&sandbox, &pids);
+}
+
+#[test]
+fn a_run_that_wakes_in_time_does_not_call_a_stopping_command_back() {
+    let sandbox = Sandbox::new();
+    // Says when it is asked to end, and goes on.
+    let script = "trap 'echo term >> asked' TERM; echo $$ >> pids; \
+                  while :; do sleep 0.05; done";
+    let child = sandbox
+        .run_with("a", "9s", &["--keep-alive"], script)
+        .spawn()
+        .unwrap();
+    sandbox.await_lines("pids", 1);
+    signal(child.id(), Signal::STOP);
+    sandbox.await_lines("asked", 1);
+    // The lease still runs, so this one extends it again.
+    signal(child.id(), Signal::CONT);
+    let ended = end(child);
+    assert_eq!(ended.code, 75, "{}", ended.stderr);
+    assert!(all_gone(&sandbox.pids("pids")));
+    assert_eq!(sandbox.lock("a")["state"], "free");
+}
+
+#[test]
+fn a_lock_that_is_freed_by_force_ends_its_command() {
+    let sandbox = Sandbox::new();
+    let child = sandbox
+        .run_with("a", LEASE, &["--keep-alive"], FAMILY)
+        .spawn()
+        .unwrap();
+    sandbox.await_lines("pids", 3);
+    let url = sandbox.store();
+    let freed = blocking::block_on(async move {
+        let request = ForceUnlockRequest::new(LockName::new("a")?);
+        shedlock::connect(&url).await?.force_unlock(&request).await
+    });
+    assert!(matches!(freed.unwrap().unwrap(), ForceUnlock::Freed(_)));
+    let ended = end(child);
+    assert_eq!(ended.code, 75, "{}", ended.stderr);
+    let said = "the lease was not ours any more";
+    assert!(ended.stderr.contains(said), "{}", ended.stderr);
+    assert!(all_gone(&sandbox.pids("pids")));
+}
+
+#[test]
+fn the_longest_run_ends_a_command_whose_lease_goes_on() {
+    let sandbox = Sandbox::new();
+    for options in [
+        &["--max-run-time", "500ms"][..],
+        &["--max-run-time", "500ms", "--keep-alive"],
+    ] {
+        let began = now();
+        let script = "trap 'echo cleaned; exit 0' TERM; while :; do sleep 0.05; done";
+        let done = done(&mut sandbox.run_with("a", "60s", options, script));
+        assert_eq!((done.code, done.stdout.as_str()), (75, "cleaned\n"));
+        let said = "shedlock: a: the command ran longer than --max-run-time and was stopped\n";
+        assert!(done.stderr.ends_with(said), "{}", done.stderr);
+        assert!(now() - began < Duration::from_secs(20));
+        assert_eq!(sandbox.lock("a")["state"], "free");
+    }
+}
+
+#[test]
+fn the_longest_run_holds_where_the_watchdog_is_stopped() {
+    let sandbox = Sandbox::new();
+    let options = ["--keep-alive", "--max-run-time", "1s"];
+    let child = sandbox
+        .run_with("a", LEASE, &options, FAMILY)
+        .spawn()
+        .unwrap();
+    sandbox.await_lines("pids", 3);
+    let pids = sandbox.pids("pids");
+    signal(watchdog_of(&pids), Signal::STOP);
+    let ended = end(child);
+    assert_eq!(ended.code, 75, "{}", ended.stderr);
+    assert!(ended.stderr.contains("--max-run-time"), "{}", ended.stderr);
+    assert!(all_gone(&pids));
+}

@@ -1,0 +1,106 @@
+//! Runs that belong to the slots of a schedule.
+
+use super::common::{Sandbox, calendar, done, end, signal};
+use rustix::process::Signal;
+
+/// Once a year, so that no slot comes while a test runs.
+const YEARLY: &str = "0 0 1 1 *";
+/// The next slot is nearer than the last one, until the year 2052.
+const LIFELONG: &str = "30000d";
+
+fn year() -> i16 {
+    let now = jiff::Timestamp::try_from(calendar()).unwrap();
+    now.to_zoned(jiff::tz::TimeZone::UTC).year()
+}
+
+#[test]
+fn a_slot_runs_once_and_the_command_is_told_which() {
+    let sandbox = Sandbox::new();
+    let run = |script| done(&mut sandbox.run_with("a", "1m", &["--schedule", YEARLY], script));
+    let first = run("echo $SHEDLOCK_SLOT");
+    let slot = format!("{}-01-01T00:00:00Z", year());
+    assert_eq!(first.stdout, format!("{slot}\n"), "{}", first.stderr);
+    assert_eq!(sandbox.lock("a")["last_slot"], slot);
+
+    let second = run("echo ran");
+    assert_eq!((second.code, second.stdout.as_str()), (0, ""));
+    let said = format!("shedlock: a: skipped slot {slot}: already taken\n");
+    assert_eq!(second.stderr, said);
+}
+
+#[test]
+fn the_time_zone_is_the_schedules() {
+    let sandbox = Sandbox::new();
+    let run =
+        |options: &[&str]| done(&mut sandbox.run_with("a", "1m", options, "echo $SHEDLOCK_SLOT"));
+    let seoul = ["--schedule", "0 0 0 1 1 *", "--zone", "Asia/Seoul"];
+    let first = run(&seoul);
+    let slot = format!("{}-12-31T15:00:00Z", year() - 1);
+    assert_eq!(first.stdout, format!("{slot}\n"), "{}", first.stderr);
+    let utc = run(&["--schedule", YEARLY]);
+    let later = format!("{}-01-01T00:00:00Z", year());
+    assert_eq!(utc.stdout, format!("{later}\n"), "{}", utc.stderr);
+
+    let late = run(&seoul);
+    assert_eq!((late.code, late.stdout.as_str()), (0, ""));
+    let said =
+        format!("shedlock: a: skipped slot {slot}: too late, the last one taken is {later}\n");
+    assert_eq!(late.stderr, said);
+}
+
+#[test]
+fn periods_have_slots_too() {
+    let sandbox = Sandbox::new();
+    let options = ["--every", LIFELONG, "--skip-exit-code", "9"];
+    let run = || done(&mut sandbox.run_with("a", "1m", &options, "echo $SHEDLOCK_SLOT"));
+    let first = run();
+    assert_eq!(first.stdout, "1970-01-01T00:00:00Z\n", "{}", first.stderr);
+    assert_eq!(run().code, 9);
+}
+
+#[test]
+fn a_clock_behind_its_timer_takes_the_slot_that_is_meant() {
+    let sandbox = Sandbox::new();
+    let options = ["--every", LIFELONG, "--slot-tolerance", LIFELONG];
+    let run = done(&mut sandbox.run_with("a", "1m", &options, "echo $SHEDLOCK_SLOT"));
+    assert_eq!(run.stdout, "2052-02-20T00:00:00Z\n", "{}", run.stderr);
+}
+
+#[test]
+fn a_held_lock_is_a_skip_of_the_slot() {
+    let sandbox = Sandbox::new();
+    let holder = sandbox
+        .run("a", "60s", "echo x > started; sleep 30")
+        .spawn()
+        .unwrap();
+    sandbox.await_lines("started", 1);
+    let skipped = done(&mut sandbox.run_with("a", "60s", &["--schedule", YEARLY], "echo ran"));
+    assert_eq!((skipped.code, skipped.stdout.as_str()), (0, ""));
+    let said = format!(
+        "shedlock: a: skipped slot {}-01-01T00:00:00Z: held by ",
+        year()
+    );
+    assert!(skipped.stderr.starts_with(&said), "{}", skipped.stderr);
+    signal(holder.id(), Signal::TERM);
+    end(holder);
+}
+
+#[test]
+fn what_is_no_schedule_is_refused_before_anything_happens() {
+    let sandbox = Sandbox::new();
+    for (options, said) in [
+        (&["--schedule", "61 * * * *"][..], "cron expression"),
+        (&["--schedule", "0 0 30 2 *"], "never fires"),
+        (&["--schedule", YEARLY, "--zone", "Mars/Base"], "time zone"),
+        (&["--every", "0s"], "shortest period"),
+        (&["--every", "10m", "--zone", "UTC"], "--zone"),
+        (&["--every", "10m", "--schedule", YEARLY], "--schedule"),
+        (&["--zone", "UTC"], "--schedule"),
+        (&["--slot-tolerance", "1s"], "--schedule"),
+    ] {
+        let wrong = done(&mut sandbox.run_with("a", "1m", options, "echo ran"));
+        assert_eq!((wrong.code, wrong.stdout.as_str()), (2, ""), "{options:?}");
+        assert!(wrong.stderr.contains(said), "{options:?}: {}", wrong.stderr);
+        assert!(!sandbox.path("locks.db").exists());
+    }
+}

@@ -1,0 +1,80 @@
+//! Waiting for a lock.
+
+use std::process::Child;
+use std::time::Duration;
+
+use rustix::process::Signal;
+
+use super::common::{Sandbox, done, end, now, signal};
+
+/// Holds the lock until the file `go` is there.
+fn holder(sandbox: &Sandbox) -> Child {
+    let script = "echo x > started; while [ ! -e go ]; do sleep 0.01; done";
+    let holder = sandbox.run("a", "60s", script).spawn().unwrap();
+    sandbox.await_lines("started", 1);
+    holder
+}
+
+#[test]
+fn a_lock_that_comes_free_in_time_is_won() {
+    let sandbox = Sandbox::new();
+    let holder = holder(&sandbox);
+    let patient = sandbox
+        .run_with("a", "60s", &["--lock-wait", "30s"], "echo ran")
+        .spawn()
+        .unwrap();
+    let mut waiting = sandbox.run_with("a", "60s", &["--lock-wait", "1s"], "echo ran");
+    let began = now();
+    let skipped = done(&mut waiting);
+    assert!(now() - began >= Duration::from_secs(1));
+    assert_eq!((skipped.code, skipped.stdout.as_str()), (0, ""));
+    let lines: Vec<&str> = skipped.stderr.lines().collect();
+    assert_eq!(lines.len(), 2, "{lines:?}");
+    assert!(lines[0].starts_with("shedlock: a: waiting: held by "));
+    assert!(lines[1].starts_with("shedlock: a: skipped: held by "));
+
+    std::fs::write(sandbox.path("go"), "").unwrap();
+    assert_eq!(end(holder).code, 0);
+    let done = end(patient);
+    assert_eq!(
+        (done.code, done.stdout.as_str()),
+        (0, "ran\n"),
+        "{}",
+        done.stderr
+    );
+}
+
+#[test]
+fn a_slot_that_was_taken_is_not_waited_for() {
+    let sandbox = Sandbox::new();
+    let options = ["--every", "30000d", "--lock-wait", "1h"];
+    let run = || done(&mut sandbox.run_with("a", "60s", &options, "echo ran"));
+    assert_eq!(run().stdout, "ran\n");
+    let skipped = run();
+    assert_eq!((skipped.code, skipped.stdout.as_str()), (0, ""));
+    assert!(
+        skipped.stderr.contains("already taken"),
+        "{}",
+        skipped.stderr
+    );
+}
+
+#[test]
+fn whoever_waits_heeds_signals() {
+    let sandbox = Sandbox::new();
+    let holder = holder(&sandbox);
+    let patient = sandbox
+        .run_with("a", "60s", &["--lock-wait", "1h"], "echo ran")
+        .spawn()
+        .unwrap();
+    let owner = sandbox.lock("a")["owner"].clone();
+    super::common::pause(Duration::from_millis(500));
+    let sent = now();
+    signal(patient.id(), Signal::TERM);
+    let ended = end(patient);
+    assert_eq!((ended.code, ended.stdout.as_str()), (143, ""));
+    assert!(now() - sent < Duration::from_secs(5));
+    assert_eq!(sandbox.lock("a")["owner"], owner);
+    std::fs::write(sandbox.path("go"), "").unwrap();
+    assert_eq!(end(holder).code, 0);
+}
