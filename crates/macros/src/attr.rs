@@ -63,11 +63,11 @@ impl Errors {
         }
     }
 
-    fn add(&mut self, span: Span, message: impl std::fmt::Display) {
+    pub(crate) fn add(&mut self, span: Span, message: impl std::fmt::Display) {
         self.push(syn::Error::new(span, message));
     }
 
-    fn keep<T>(&mut self, result: syn::Result<T>) -> Option<T> {
+    pub(crate) fn keep<T>(&mut self, result: syn::Result<T>) -> Option<T> {
         result.map_err(|error| self.push(error)).ok()
     }
 
@@ -83,9 +83,9 @@ impl Arguments {
     pub(crate) fn parse(tokens: TokenStream, errors: &mut Errors) -> Self {
         let mut arguments = Self::default();
         let mut seen = Vec::new();
-        let parser = |input: ParseStream<'_>| arguments.read(input, &mut seen, errors);
-        let whole = parser.parse2(tokens);
-        let was_read = errors.keep(whole).is_some();
+        let was_read = read_pairs(tokens, (KEYS, &["keep_alive"]), &mut seen, errors, {
+            |key, value, errors| arguments.take(key, value, errors)
+        });
         if was_read && !seen.iter().any(|key| key == "name") {
             errors.add(
                 Span::call_site(),
@@ -103,52 +103,15 @@ impl Arguments {
             .unwrap_or_else(|| parse_quote!(::shedlock))
     }
 
-    /// Reads `key = value` until the end. Stops with an error where the grammar is broken; what is
-    /// wrong beyond the grammar goes to `errors`, and reading goes on.
-    fn read(
-        &mut self,
-        input: ParseStream<'_>,
-        seen: &mut Vec<String>,
-        errors: &mut Errors,
-    ) -> syn::Result<()> {
-        while !input.is_empty() {
-            if !input.peek(Ident::peek_any) {
-                return Err(input.error(format!("expected `key = value`; the keys are {KEYS}")));
+    fn take(&mut self, key: &Ident, value: Value, errors: &mut Errors) {
+        let value = match value {
+            Value::Facade(path) => {
+                self.facade = Some(path);
+                return;
             }
-            let key = Ident::parse_any(input)?;
-            let word = key.to_string();
-            let ends = |input: ParseStream<'_>| input.is_empty() || input.peek(Token![,]);
-            if word == "keep_alive" && ends(input) {
-                self.keep_alive.get_or_insert(parse_quote!(true));
-            } else if !input.peek(Token![=]) {
-                return Err(no_value(&key));
-            } else {
-                input.parse::<Token![=]>()?;
-                if ends(input) {
-                    return Err(no_value(&key));
-                }
-                if word == "crate" {
-                    let path = input.call(Path::parse_mod_style)?;
-                    self.facade.get_or_insert(path);
-                } else {
-                    let value = ungroup(input.parse()?);
-                    if !seen.contains(&word) {
-                        self.take(&key, value, errors);
-                    }
-                }
-            }
-            if seen.contains(&word) {
-                errors.add(key.span(), format!("`{word}` is given twice"));
-            }
-            seen.push(word);
-            if !input.is_empty() {
-                input.parse::<Token![,]>()?;
-            }
-        }
-        Ok(())
-    }
-
-    fn take(&mut self, key: &Ident, value: Expr, errors: &mut Errors) {
+            Value::Flag => parse_quote!(true),
+            Value::Given(value) => value,
+        };
         match key.to_string().as_str() {
             "name" => self.name = errors.keep(name(value)),
             "lock_at_most_for" => self.lock_at_most_for = errors.keep(period(value)),
@@ -157,12 +120,7 @@ impl Arguments {
             "max_run_time" => self.max_run_time = errors.keep(period(value)),
             "lock_wait" => self.lock_wait = errors.keep(period(value)),
             "provider" => self.provider = Some(value),
-            unknown => {
-                errors.add(
-                    key.span(),
-                    format!("unknown key `{unknown}`; the keys are {KEYS}"),
-                );
-            }
+            _ => errors.push(unknown_key(key, KEYS)),
         }
     }
 
@@ -196,6 +154,74 @@ impl Arguments {
     }
 }
 
+/// What stands behind a key.
+pub(crate) enum Value {
+    /// Nothing: the key alone says it.
+    Flag,
+    Given(Expr),
+    /// The value of `crate`.
+    Facade(Path),
+}
+
+/// Reads `key = value` until the end, and hands each on; whether all could be read.
+///
+/// Stops with an error where the grammar is broken; what is wrong beyond the grammar goes to
+/// `errors`, and reading goes on. `flags` are the keys that need no value; the first of two values
+/// counts.
+pub(crate) fn read_pairs(
+    tokens: TokenStream,
+    (keys, flags): (&str, &[&str]),
+    seen: &mut Vec<String>,
+    errors: &mut Errors,
+    mut take: impl FnMut(&Ident, Value, &mut Errors),
+) -> bool {
+    let read = |input: ParseStream<'_>| {
+        while !input.is_empty() {
+            if !input.peek(Ident::peek_any) {
+                return Err(input.error(format!("expected `key = value`; the keys are {keys}")));
+            }
+            let key = Ident::parse_any(input)?;
+            let word = key.to_string();
+            let value = read_value(input, &key, flags)?;
+            if seen.contains(&word) {
+                errors.add(key.span(), format!("`{word}` is given twice"));
+            } else {
+                take(&key, value, errors);
+            }
+            seen.push(word);
+            if !input.is_empty() {
+                input.parse::<Token![,]>()?;
+            }
+        }
+        Ok(())
+    };
+    let whole = read.parse2(tokens);
+    errors.keep(whole).is_some()
+}
+
+fn read_value(input: ParseStream<'_>, key: &Ident, flags: &[&str]) -> syn::Result<Value> {
+    let ends = |input: ParseStream<'_>| input.is_empty() || input.peek(Token![,]);
+    if flags.iter().any(|flag| key == flag) && ends(input) {
+        return Ok(Value::Flag);
+    }
+    if !input.peek(Token![=]) {
+        return Err(no_value(key));
+    }
+    input.parse::<Token![=]>()?;
+    if ends(input) {
+        return Err(no_value(key));
+    }
+    if key == "crate" {
+        return input.call(Path::parse_mod_style).map(Value::Facade);
+    }
+    Ok(Value::Given(ungroup(input.parse()?)))
+}
+
+pub(crate) fn unknown_key(key: &Ident, keys: &str) -> syn::Error {
+    let message = format!("unknown key `{key}`; the keys are {keys}");
+    syn::Error::new(key.span(), message)
+}
+
 fn no_value(key: &Ident) -> syn::Error {
     let message = format!("`{key}` has no value: write `{key} = …`");
     syn::Error::new(key.span(), message)
@@ -215,7 +241,7 @@ fn name(value: Expr) -> syn::Result<Name> {
     }
 }
 
-fn period(value: Expr) -> syn::Result<Period> {
+pub(crate) fn period(value: Expr) -> syn::Result<Period> {
     match value {
         Expr::Lit(ExprLit {
             lit: Lit::Str(text),

@@ -12,9 +12,13 @@ use crate::return_type::Returned;
 /// What the compiler gets in place of the annotated function; the same function, unlocked, where
 /// the attribute stands in a wrong place.
 pub(crate) fn expand(attribute: TokenStream, item: TokenStream) -> TokenStream {
+    #[cfg(feature = "scheduled")]
+    if let Some(swapped) = below_scheduled(&attribute, &item) {
+        return swapped;
+    }
     let mut errors = Errors::default();
     let arguments = Arguments::parse(attribute, &mut errors);
-    let function = match syn::parse2::<Function>(item.clone()) {
+    let function = match Function::parse("scheduler_lock", item.clone()) {
         Ok(function) => function,
         Err(error) => {
             errors.push(error);
@@ -29,6 +33,19 @@ pub(crate) fn expand(attribute: TokenStream, item: TokenStream) -> TokenStream {
     let errors = errors.into_tokens();
     // Inside an impl only items may stand, so the errors go in front of the function as items.
     quote!(#errors #locked)
+}
+
+/// The same two attributes in the order in which the upper one sees both.
+#[cfg(feature = "scheduled")]
+fn below_scheduled(attribute: &TokenStream, item: &TokenStream) -> Option<TokenStream> {
+    let mut function = Function::parse("scheduler_lock", item.clone()).ok()?;
+    let scheduled = crate::scheduled::is_attribute;
+    let at = function.outer.iter().position(scheduled)?;
+    let scheduled = function.outer.remove(at);
+    let arguments = Arguments::parse(attribute.clone(), &mut Errors::default());
+    let facade = arguments.facade();
+    let function = function.with_body(&function.body);
+    Some(quote!(#scheduled #[#facade::scheduler_lock(#attribute)] #function))
 }
 
 fn locked(function: &Function, arguments: &Arguments) -> syn::Result<TokenStream> {
@@ -60,6 +77,25 @@ fn locked(function: &Function, arguments: &Arguments) -> syn::Result<TokenStream
     Ok(function.with_body(&quote!(#prepare #run)))
 }
 
+/// The lock's configuration, without what `Call` is told.
+pub(crate) fn lock_config(arguments: &Arguments, private: &TokenStream) -> TokenStream {
+    // A name that is missing was reported; this one only keeps the rest compiling.
+    let name = arguments.name.as_ref();
+    let name = name.map_or_else(|| quote!("unnamed"), |name| name.to_tokens(private));
+    let durations = [
+        ("lock_at_most_for", &arguments.lock_at_most_for),
+        ("lock_at_least_for", &arguments.lock_at_least_for),
+        ("max_run_time", &arguments.max_run_time),
+        ("lock_wait", &arguments.lock_wait),
+    ];
+    let durations = durations.iter().filter_map(|(setter, value)| {
+        let value = value.as_ref()?.to_tokens(private);
+        let setter = Ident::new(setter, Span::mixed_site());
+        Some(quote!(.#setter(#value)))
+    });
+    quote!(#private::LockConfig::new(#name) #(#durations)*)
+}
+
 /// The pieces that all forms are put together from.
 struct Parts<'a> {
     arguments: &'a Arguments,
@@ -85,27 +121,14 @@ impl<'a> Parts<'a> {
             call,
         } = self;
         let private = quote!(#facade::__private);
-        // A name that is missing was reported; this one only keeps the rest compiling.
-        let name = arguments.name.as_ref();
-        let name = name.map_or_else(|| quote!("unnamed"), |name| name.to_tokens(&private));
-        let durations = [
-            ("lock_at_most_for", &arguments.lock_at_most_for),
-            ("lock_at_least_for", &arguments.lock_at_least_for),
-            ("max_run_time", &arguments.max_run_time),
-            ("lock_wait", &arguments.lock_wait),
-        ];
-        let durations = durations.iter().filter_map(|(setter, value)| {
-            let value = value.as_ref()?.to_tokens(&private);
-            let setter = Ident::new(setter, Span::mixed_site());
-            Some(quote!(.#setter(#value)))
-        });
+        let config = lock_config(arguments, &private);
         let keep_alive = arguments.keep_alive.as_ref();
         let keep_alive = keep_alive.map(|value| quote!(.keep_alive(#value)));
         let provider = arguments.provider.as_ref().map(|value| quote!(.on(#value)));
         let function = function.signature.ident.to_string();
         quote! {
             let #call = #private::Call::new(
-                #private::LockConfig::new(#name) #(#durations)*,
+                #config,
                 #private::concat!(#private::module_path!(), "::", #function),
             ) #keep_alive #provider;
         }

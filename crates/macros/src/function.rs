@@ -2,7 +2,7 @@
 
 use proc_macro2::TokenStream;
 use quote::{ToTokens, TokenStreamExt};
-use syn::parse::{Parse, ParseStream};
+use syn::parse::{ParseStream, Parser};
 use syn::token::Brace;
 use syn::{
     Attribute, Block, Expr, ExprAsync, Pat, Signature, Stmt, Token, Type, Visibility, braced,
@@ -10,18 +10,25 @@ use syn::{
 
 /// A function whose body is kept as tokens: what is wrong in there is the compiler's to tell, and
 /// must not keep the function from being emitted.
+#[derive(Clone)]
 pub(crate) struct Function {
-    outer: Vec<Attribute>,
-    visibility: Visibility,
+    pub(crate) outer: Vec<Attribute>,
+    pub(crate) visibility: Visibility,
     defaultness: Option<Token![default]>,
     pub(crate) signature: Signature,
     brace: Brace,
-    inner: Vec<Attribute>,
+    pub(crate) inner: Vec<Attribute>,
     pub(crate) body: TokenStream,
 }
 
-impl Parse for Function {
-    fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
+impl Function {
+    /// Reads the item that this attribute stands on.
+    pub(crate) fn parse(attribute: &str, item: TokenStream) -> syn::Result<Self> {
+        let read = |input: ParseStream<'_>| Self::read(attribute, input);
+        read.parse2(item)
+    }
+
+    fn read(attribute: &str, input: ParseStream<'_>) -> syn::Result<Self> {
         let outer = input.call(Attribute::parse_outer)?;
         let visibility = input.parse()?;
         let defaultness = if input.peek(Token![default]) && !input.peek2(Token![!]) {
@@ -30,13 +37,13 @@ impl Parse for Function {
             None
         };
         let signature: Signature = input.parse().map_err(|error| {
-            let message = format!("`#[scheduler_lock]` belongs on a function: {error}");
+            let message = format!("`#[{attribute}]` belongs on a function: {error}");
             syn::Error::new(error.span(), message)
         })?;
         if input.peek(Token![;]) {
-            return Err(input.error(
-                "the function has no body to lock: put `#[scheduler_lock]` on its implementations",
-            ));
+            return Err(input.error(format!(
+                "the function has no body to lock: put `#[{attribute}]` on its implementations"
+            )));
         }
         let content;
         let brace = braced!(content in input);
@@ -50,9 +57,7 @@ impl Parse for Function {
             body: content.parse()?,
         })
     }
-}
 
-impl Function {
     /// The same function with another body.
     pub(crate) fn with_body(&self, body: &TokenStream) -> TokenStream {
         let mut tokens = TokenStream::new();

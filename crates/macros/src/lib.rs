@@ -1,5 +1,6 @@
-//! The attribute `#[scheduler_lock]` of the crate `shedlock`, which re-exports it with its feature
-//! `macros`. Take it from there: what it expands to names that crate.
+//! The attributes `#[scheduler_lock]` and `#[scheduled]` of the crate `shedlock`, which re-exports
+//! them with its features `macros` and `scheduler`. Take them from there: what they expand to names
+//! that crate.
 
 mod attr;
 mod duration;
@@ -7,6 +8,8 @@ mod expand;
 mod function;
 mod name;
 mod return_type;
+#[cfg(feature = "scheduled")]
+mod scheduled;
 
 /// Runs the function under a lock: on one of many replicas, and not at all where somebody else
 /// holds it.
@@ -140,4 +143,86 @@ pub fn scheduler_lock(
     item: proc_macro::TokenStream,
 ) -> proc_macro::TokenStream {
     expand::expand(arguments.into(), item.into()).into()
+}
+
+/// Makes the function a job of a scheduler: *when* it runs, beside the *once* of
+/// [`scheduler_lock`](macro@scheduler_lock).
+///
+/// ```
+/// use shedlock::scheduler::{JobRun, Scheduler};
+/// use shedlock::{Executor, scheduled, scheduler_lock};
+/// # type Mailer = std::sync::Arc<()>;
+///
+/// #[scheduled(cron = "0 */10 * * * *", zone = "Asia/Seoul")]
+/// #[scheduler_lock(name = "mails", lock_at_most_for = "9m")]
+/// async fn send_mails(mailer: Mailer, run: JobRun) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+///     println!("the mails of {:?}, {:?} late", run.slot(), run.lateness());
+///     # drop(mailer);
+///     Ok(())
+/// }
+///
+/// #[scheduled(every = "1h", jitter = "5m", late = "30m")]
+/// #[scheduler_lock(name = "clean", lock_at_most_for = "50m")]
+/// fn clean() {
+///     // Blocking code runs on a thread for it.
+/// }
+///
+/// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
+/// # let mailer = Mailer::default();
+/// let executor = Executor::new(shedlock::connect("memory:").await?);
+/// let handle = Scheduler::new(executor)
+///     .job(send_mails::job(mailer))
+///     .job(clean::job())
+///     .start()?;
+/// # handle.shutdown(std::time::Duration::ZERO).await?;
+/// # Ok::<(), shedlock::Error>(()) }).unwrap();
+/// ```
+///
+/// The function `f` stays what it is under `#[scheduler_lock]`, and can be called by hand: under its
+/// lock, without a slot. Beside it there is `f::job(…)`, which gives the job to a scheduler; import
+/// `f`, and both are there. A job that no scheduler is given is a function that nobody uses, and the
+/// compiler says so.
+///
+/// Each run of the job takes the lock and the slot of its tick in one step, where the scheduler's
+/// executor locks; the body then runs once, not in a second lock inside the first.
+///
+/// # Arguments
+///
+/// | key | value |
+/// |---|---|
+/// | `cron` | five fields, or six with seconds first; `Schedule::cron_in` says what is read |
+/// | `zone` | of `cron`: a name of the IANA database; `"UTC"` without it |
+/// | `every` | instead of `cron`: a duration, on a grid that all replicas share |
+/// | `anchor` | of `every`: an instant that the grid goes through, like `"2027-01-16T09:00:00+09:00"`; 1970 without it |
+/// | `fixed_delay` | instead of `cron`: so long after the end of the last run on this node; no slots |
+/// | `jitter` | a duration: runs start up to this much after their slot, by chance |
+/// | `initial_delay` | a duration: the job is left alone for so long after the start |
+/// | `run_at_start` | the job also runs when the scheduler starts. Alone, or with a `bool` |
+/// | `late` | ticks that come late: `"once"` (they run until the next is due; the default), `"skip"`, a duration, or a `LatePolicy` |
+/// | `overlap` | a tick while a run goes on here: `"queue"` (the default), `"skip"`, or an `Overlap` |
+/// | `crate` | the path of the crate `shedlock`, where it has another name |
+///
+/// Literals are read when the program is compiled: an expression that cannot be read or never fires,
+/// an unknown zone, a jitter longer than the period are errors at the value. Zones are looked up in
+/// the database that comes with this crate; one that only the system knows is given as an expression
+/// (`zone = ZONE`). Expressions are looked at when the scheduler starts, and refused then.
+///
+/// # What the function may look like
+///
+/// A free function, `async` or blocking, that returns `()` or `Result<(), E>`. `E` is made of a
+/// `shedlock::Error`, as under `#[scheduler_lock]`, and can be sent between threads: your own error
+/// types, `anyhow::Error`, `Box<dyn Error + Send + Sync>`. An error is logged and told to the
+/// scheduler's observer.
+///
+/// An argument whose type is written `JobRun` is told the run's slot, lateness and fencing token
+/// (`JobRun::at` makes one for a call by hand). All others are given to `job(…)` and cloned for each
+/// run: pools, clients, `Arc`s. The lock's name may use them, so that one function makes a job for each
+/// tenant. Methods and generic functions are no jobs; `Job::new` takes any closure.
+#[cfg(feature = "scheduled")]
+#[proc_macro_attribute]
+pub fn scheduled(
+    arguments: proc_macro::TokenStream,
+    item: proc_macro::TokenStream,
+) -> proc_macro::TokenStream {
+    scheduled::expand(arguments.into(), item.into()).into()
 }

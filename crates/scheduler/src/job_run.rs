@@ -17,6 +17,48 @@ pub struct JobRun {
 }
 
 impl JobRun {
+    /// A run that no scheduler made: for tests of a task, and for calling one by hand.
+    ///
+    /// It was due, and started, at this instant, without a slot.
+    ///
+    /// ```
+    /// use shedlock_core::Slot;
+    /// use shedlock_scheduler::JobRun;
+    /// use std::time::{Duration, UNIX_EPOCH};
+    /// let midnight = UNIX_EPOCH + Duration::from_secs(1_800_057_600);
+    /// let run = JobRun::at(midnight + Duration::from_secs(3), "report")
+    ///     .with_slot(Slot::at(midnight)?)
+    ///     .with_fencing_token(7);
+    /// assert_eq!(run.lateness(), Duration::from_secs(3));
+    /// # Ok::<(), shedlock_core::Error>(())
+    /// ```
+    pub fn at(instant: SystemTime, job: impl Into<String>) -> Self {
+        Self {
+            job: job.into(),
+            slot: None,
+            scheduled_at: instant,
+            started_at: instant,
+            trigger: Trigger::Now,
+            fencing_token: None,
+        }
+    }
+
+    /// The same run for a slot, at whose instant it was due.
+    #[must_use]
+    pub fn with_slot(mut self, slot: Slot) -> Self {
+        self.slot = Some(slot);
+        self.scheduled_at = slot.instant();
+        self.trigger = Trigger::Schedule;
+        self
+    }
+
+    /// The same run with a fencing token.
+    #[must_use]
+    pub fn with_fencing_token(mut self, token: u64) -> Self {
+        self.fencing_token = Some(token);
+        self
+    }
+
     /// The job, which is the name of its lock.
     pub fn job(&self) -> &str {
         &self.job

@@ -39,6 +39,8 @@
 //! # Ok::<(), shedlock_core::Error>(()) }).unwrap();
 //! ```
 //!
+//! With the facade's feature `macros`, the attribute `#[scheduled]` makes such jobs of functions.
+//!
 //! # What wakes it
 //!
 //! One task holds all jobs in a heap and sleeps until the next one is due. Jobs are due by the
@@ -51,7 +53,6 @@
 //! - A slot is used up when it is taken: at most once. If the replica that took it dies, nobody else
 //!   runs it. Jobs that must not be lost, whose slot is done only when their run succeeded, are not
 //!   there yet.
-//! - There is no attribute for schedules; jobs are built with [`Job`].
 
 mod driver;
 mod handle;

@@ -181,6 +181,38 @@
 //! has them built in. A slot further ahead of the store's clock than [`LockConfig::slot_tolerance`] is
 //! an error, since one node with a wrong clock would silence the job.
 //!
+//! # Scheduled functions
+//!
+//! With the features `scheduler` and `macros`, `#[scheduled]` stands beside `#[scheduler_lock]` and says
+//! when. The function gets a `job(…)` for the scheduler, which takes lock and slot of each tick in one
+//! step:
+//!
+#![cfg_attr(all(feature = "macros", feature = "scheduler"), doc = "```")]
+#![cfg_attr(not(all(feature = "macros", feature = "scheduler")), doc = "```ignore")]
+//! use shedlock::scheduler::{JobRun, Scheduler};
+//! use shedlock::{Executor, MemoryProvider, scheduled, scheduler_lock};
+//! use std::sync::Arc;
+//! use std::time::Duration;
+//!
+//! #[scheduled(cron = "0 */10 * * * *", zone = "Asia/Seoul", late = "5m")]
+//! #[scheduler_lock(name = "report-{tenant}", lock_at_most_for = "9m")]
+//! async fn report(tenant: String, run: JobRun) -> Result<(), shedlock::Error> {
+//!     println!("{tenant}'s report of {:?}, under token {:?}", run.slot(), run.fencing_token());
+//!     Ok(())
+//! }
+//!
+//! # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
+//! let tenants = ["acme", "umbrella"];
+//! let scheduler = Scheduler::new(Executor::new(Arc::new(MemoryProvider::new())))
+//!     .jobs(tenants.map(|tenant| report::job(tenant.to_owned())))
+//!     .start()?;
+//! // Until SIGTERM or ctrl-c: shedlock::scheduler::shutdown_signal().await?;
+//! scheduler.shutdown(Duration::from_secs(25)).await?;
+//! # Ok::<(), shedlock::Error>(()) }).unwrap();
+//! ```
+//!
+//! Without macros, `scheduler::Job` takes a closure.
+//!
 //! # Which provider
 //!
 //! [`connect`] makes one from a URL. A program that has a pool already makes it from that: a provider
@@ -228,7 +260,7 @@
 //!
 //! | feature | what |
 //! |---|---|
-//! | `macros` | the attribute [`scheduler_lock`] |
+//! | `macros` | the attribute [`scheduler_lock`]; with `scheduler`, also `scheduled` |
 //! | `postgres` | PostgreSQL |
 //! | `mysql` | MySQL and MariaDB |
 //! | `sqlite` | SQLite: the processes of one machine |
@@ -260,6 +292,8 @@ mod connect;
 
 pub use connect::connect;
 pub use shedlock_core::*;
+#[cfg(all(feature = "macros", feature = "scheduler"))]
+pub use shedlock_macros::scheduled;
 #[cfg(feature = "macros")]
 pub use shedlock_macros::scheduler_lock;
 #[cfg(feature = "scheduler")]

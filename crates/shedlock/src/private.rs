@@ -6,6 +6,12 @@ use std::sync::Arc;
 
 use crate::{Error, ErrorKind, Executor, LockProvider, Outcome, blocking};
 
+#[cfg(feature = "scheduler")]
+#[path = "private_job.rs"]
+pub mod job;
+
+pub use std::clone::Clone;
+pub use std::convert::AsRef;
 pub use std::time::Duration;
 pub use std::{concat, format, module_path};
 

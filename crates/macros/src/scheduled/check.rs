@@ -1,0 +1,200 @@
+//! What the scheduler would refuse when it starts, refused when the program is compiled.
+//!
+//! The rules are repeated here because a build must not wait for the runtime to expand an attribute;
+//! a test holds the two together.
+
+use std::time::Duration;
+
+use croner::Weekday;
+use croner::parser::{CronParser, Year};
+use croner::time::days_in_month;
+use jiff::Timestamp;
+use jiff::tz::TimeZoneDatabase;
+
+/// A cron expression that can be read, and that fires some day.
+pub(super) fn cron(expression: &str) -> Result<(), String> {
+    let parser = CronParser::builder().year(Year::Disallowed).build();
+    let parsed = parser.parse(expression).map_err(|error| {
+        format!(
+            "cannot read {expression:?} as a cron expression: write five fields (minute, hour, day \
+             of month, month, day of week), or six with seconds first ({error})"
+        )
+    })?;
+    if !ever_fits(&parsed) {
+        return Err(format!(
+            "the cron expression {expression:?} never fires: no date fits"
+        ));
+    }
+    Ok(())
+}
+
+/// The calendar repeats itself after 28 years, until the year 2100.
+fn ever_fits(parsed: &croner::Cron) -> bool {
+    let mut weekday = Weekday::Saturday;
+    for year in 2000..2028 {
+        for month in 1..=12 {
+            let has_month = parsed.pattern.month_match(month).unwrap_or(false);
+            for day in 1..=days_in_month(year, month) {
+                let has_day = || parsed.pattern.day_match(year, month, day, weekday);
+                if has_month && has_day().unwrap_or(false) {
+                    return true;
+                }
+                weekday = weekday.shift(1);
+            }
+        }
+    }
+    false
+}
+
+/// A zone of the database that was compiled in: a build must not depend on what is installed where
+/// it is made.
+pub(super) fn zone(name: &str) -> Result<(), String> {
+    TimeZoneDatabase::bundled()
+        .get(name)
+        .map(drop)
+        .map_err(|_| {
+            format!(
+                "there is no time zone {name:?}: name one of the IANA database, like \
+                 \"Europe/Berlin\" or \"UTC\""
+            )
+        })
+}
+
+pub(super) fn every(period: Duration) -> Result<(), String> {
+    let why = if period < Duration::from_millis(1) {
+        "the shortest period is 1ms"
+    } else if period > Duration::from_secs(100 * 366 * 86_400) {
+        "the longest period is 100 years"
+    } else if !period.subsec_nanos().is_multiple_of(1_000) {
+        "slots are kept in whole microseconds"
+    } else {
+        return Ok(());
+    };
+    Err(format!("cannot run every {period:?}: {why}"))
+}
+
+pub(super) fn fixed_delay(delay: Duration) -> Result<(), String> {
+    if delay.is_zero() {
+        return Err("the delay is zero: the job would run without a pause".to_owned());
+    }
+    Ok(())
+}
+
+/// An instant since 1970, as seconds and nanoseconds.
+pub(super) fn anchor(text: &str) -> Result<(u64, u32), String> {
+    let unreadable = || {
+        format!(
+            "cannot read {text:?} as an instant: write it with its offset, and not before 1970, \
+             like \"2027-01-16T09:00:00Z\" or \"2027-01-16T09:00:00+09:00\""
+        )
+    };
+    let instant: Timestamp = text.trim().parse().map_err(|_| unreadable())?;
+    let since = Duration::try_from(instant.as_duration()).map_err(|_| unreadable())?;
+    Ok((since.as_secs(), since.subsec_nanos()))
+}
+
+#[cfg(test)]
+mod tests {
+    use shedlock::scheduler::Schedule;
+    use std::time::Duration;
+
+    fn same(what: &str, here: Result<(), String>, there: Result<Schedule, shedlock::Error>) {
+        match (here, there) {
+            (Ok(()), Ok(_)) => {}
+            // What the parser says of it is in the runtime's source.
+            (Err(here), Err(there)) => {
+                assert!(
+                    here.starts_with(there.message()),
+                    "{what:?}: {here:?}, {there:?}"
+                );
+            }
+            (here, there) => panic!("{what:?}: {here:?} here, {there:?} there"),
+        }
+    }
+
+    #[test]
+    fn what_is_refused_is_what_the_scheduler_refuses() {
+        for text in [
+            "* * * * *",
+            "0 */10 * * * *",
+            "0 2 * * MON-FRI",
+            "0 0 L * *",
+            "0 0 LW * *",
+            "0 0 15W * *",
+            "0 0 * * MON#2",
+            "0 0 * * 5L",
+            "0 0 1-7 * +MON",
+            "@daily",
+            "@yearly",
+            "0 0 29 2 *",
+            "0 0 29 2 +MON",
+            "0 0 30 2 *",
+            "0 0 31 4,6,9,11 *",
+            "0 0 31W 2 *",
+            "0 0 30 2 MON",
+            "0 0 ? * *",
+            "",
+            " ",
+            "* * * *",
+            "60 * * * *",
+            "0 24 * * *",
+            "* * * * * * 2030",
+            "@reboot",
+            "a b c d e",
+            "5-1 * * * *",
+            "*/0 * * * *",
+            "0 0 * * 8",
+        ] {
+            same(text, super::cron(text), Schedule::cron(text));
+        }
+        for zone in [
+            "UTC",
+            "Asia/Seoul",
+            "europe/berlin",
+            "US/Pacific",
+            "Mars/Olympus",
+            "",
+            "+09:00",
+        ] {
+            same(
+                zone,
+                super::zone(zone),
+                Schedule::cron_in("0 0 * * *", zone),
+            );
+        }
+        for nanos in [0, 1, 999_999, 1_000_000, 1_000_001, 1_000_001_000, u64::MAX] {
+            let period = Duration::from_nanos(nanos);
+            same("every", super::every(period), Schedule::every(period));
+            same(
+                "delay",
+                super::fixed_delay(period),
+                Schedule::fixed_delay(period),
+            );
+        }
+        let century = Duration::from_secs(100 * 366 * 86_400);
+        for period in [century, century + Duration::from_secs(1), Duration::MAX] {
+            same("every", super::every(period), Schedule::every(period));
+        }
+    }
+
+    #[test]
+    fn an_anchor_is_an_instant_since_1970() {
+        assert_eq!(
+            super::anchor("1970-01-02T00:00:00.5Z"),
+            Ok((86_400, 500_000_000))
+        );
+        assert_eq!(super::anchor("1970-01-02T09:00:00+09:00"), Ok((86_400, 0)));
+        for text in [
+            "",
+            "1970-01-02",
+            "1970-01-02T00:00:00",
+            "1969-12-31T00:00:00Z",
+            "midnight",
+        ] {
+            assert!(
+                super::anchor(text).unwrap_err().contains("with its offset"),
+                "{text}"
+            );
+        }
+    }
+}

@@ -1,0 +1,253 @@
+//! The function, and its job beside it.
+
+use proc_macro2::{Span, TokenStream};
+use quote::{quote, quote_spanned};
+use syn::spanned::Spanned;
+use syn::{Attribute, Ident, Meta, Path, Safety, Signature, Type, parse_quote};
+
+use super::attr::Arguments;
+use super::parameters::Parameter;
+use crate::attr::{Arguments as LockArguments, Errors};
+use crate::expand::lock_config;
+use crate::function::Function;
+use crate::return_type::Returned;
+
+/// What the compiler gets: the function with its lock, as before, and an empty type of the same name
+/// that has the function's job.
+pub(crate) fn expand(attribute: TokenStream, item: TokenStream) -> TokenStream {
+    let mut errors = Errors::default();
+    let arguments = Arguments::parse(attribute, &mut errors);
+    let expanded = Function::parse("scheduled", item.clone()).and_then(|function| {
+        let lock = Lock::of(&function, &arguments, &mut errors)?;
+        job(&function, &arguments, &lock)
+    });
+    let expanded = expanded.unwrap_or_else(|error| {
+        errors.push(error);
+        item
+    });
+    let errors = errors.into_tokens();
+    quote!(#errors #expanded)
+}
+
+/// True for `#[scheduled]`, by whatever path.
+pub(crate) fn is_attribute(attribute: &Attribute) -> bool {
+    is_named(attribute, "scheduled")
+}
+
+fn is_named(attribute: &Attribute, name: &str) -> bool {
+    let last = attribute.path().segments.last();
+    last.is_some_and(|last| last.ident == name)
+}
+
+/// The function's lock, which `#[scheduler_lock]` says.
+struct Lock {
+    arguments: LockArguments,
+    facade: Path,
+}
+
+impl Lock {
+    fn of(function: &Function, arguments: &Arguments, errors: &mut Errors) -> syn::Result<Self> {
+        let found = function.outer.iter().find(|attribute| is_lock(attribute));
+        let Some(found) = found else {
+            return Err(syn::Error::new(
+                Span::call_site(),
+                "the job has no lock: add `#[scheduler_lock(name = \"…\", lock_at_most_for = \"…\")]`",
+            ));
+        };
+        let tokens = match &found.meta {
+            Meta::List(list) => list.tokens.clone(),
+            Meta::Path(_) | Meta::NameValue(_) => TokenStream::new(),
+        };
+        // What is wrong in there is the other attribute's to tell.
+        let lock = LockArguments::parse(tokens, &mut Errors::default());
+        if let Some(provider) = &lock.provider {
+            errors.add(
+                provider.span(),
+                "a scheduled function is locked where its scheduler locks: remove `provider`, or \
+                 build the job with `Job::new`",
+            );
+        }
+        let facade = arguments.facade.clone();
+        Ok(Self {
+            facade: facade.unwrap_or_else(|| lock.facade()),
+            arguments: lock,
+        })
+    }
+}
+
+fn is_lock(attribute: &Attribute) -> bool {
+    is_named(attribute, "scheduler_lock")
+}
+
+fn job(function: &Function, arguments: &Arguments, lock: &Lock) -> syn::Result<TokenStream> {
+    let signature = &function.signature;
+    check_qualifiers(signature)?;
+    let parameters = Parameter::of(signature)?;
+    if let Returned::FutureOf(_) = Returned::of(signature)? {
+        return Err(syn::Error::new_spanned(
+            &signature.output,
+            "under `#[scheduled]` make this an `async fn`",
+        ));
+    }
+    let name = &signature.ident;
+    let visibility = &function.visibility;
+    let outer = locked_function(function, &parameters);
+    let task = task(function, &parameters);
+    let job = job_function(signature, &parameters, arguments, lock);
+    let about = format!("The job of the function `{name}`, for a scheduler.");
+    let about_job = "The job: when it is due, its lock, and the function that it runs.";
+    Ok(quote! {
+        #outer
+
+        #[doc = #about]
+        #[allow(non_camel_case_types, clippy::empty_enums)]
+        #visibility enum #name {}
+
+        impl #name {
+            #[doc = #about_job]
+            #visibility #job
+
+            #task
+        }
+    })
+}
+
+fn check_qualifiers(signature: &Signature) -> syn::Result<()> {
+    let wrong = match (&signature.constness, &signature.safety, &signature.abi) {
+        (Some(token), _, _) => token.span,
+        (None, Safety::Safe(token), _) => token.span,
+        (None, Safety::Unsafe(token), _) => token.span,
+        (None, Safety::Default, Some(abi)) => abi.extern_token.span,
+        (None, Safety::Default, None) => return Ok(()),
+    };
+    let message = "a job is a plain `fn` or `async fn`: build the job of another with `Job::new`";
+    Err(syn::Error::new(wrong, message))
+}
+
+/// The function that users call by hand: with its lock, and the body in the task.
+///
+/// Made of the user's own tokens, so that the compiler tells of a function that nobody uses.
+fn locked_function(function: &Function, parameters: &[Parameter]) -> TokenStream {
+    let mut outer = function.clone();
+    outer.outer.retain(is_outer);
+    outer.inner.clear();
+    outer.signature.inputs = parameters.iter().map(Parameter::declared).collect();
+    let name = &outer.signature.ident;
+    let names = parameters.iter().map(|parameter| &parameter.name);
+    let task = task_name();
+    let wait = outer.signature.asyncness.map(|_| quote!(.await));
+    outer.with_body(&quote!(#name::#task(#(#names),*) #wait))
+}
+
+/// Attributes for those who call the function; all others are for its body.
+fn is_outer(attribute: &Attribute) -> bool {
+    let callers = ["doc", "deprecated", "must_use", "allow"];
+    is_lock(attribute) || callers.iter().any(|name| attribute.path().is_ident(name))
+}
+
+/// The function as it was written, without its lock.
+fn task(function: &Function, parameters: &[Parameter]) -> TokenStream {
+    let Signature {
+        asyncness,
+        ident,
+        output,
+        ..
+    } = &function.signature;
+    let declared = parameters.iter().map(Parameter::declared);
+    let names = parameters.iter().map(|parameter| &parameter.name);
+    let task = task_name();
+    let wait = asyncness.map(|_| quote!(.await));
+    let mut inner = function.clone();
+    inner.visibility = syn::Visibility::Inherited;
+    inner.outer.retain(|attribute| {
+        let is_for_callers = is_outer(attribute) && !attribute.path().is_ident("allow");
+        !is_for_callers && !is_attribute(attribute)
+    });
+    // A job has to own what it is given, whatever the body does with it.
+    let owned: Attribute = parse_quote!(#[allow(clippy::needless_pass_by_value)]);
+    inner.outer.insert(0, owned);
+    let inner = inner.with_body(&function.body);
+    quote! {
+        #asyncness fn #task(#(#declared),*) #output {
+            #inner
+            #ident(#(#names),*) #wait
+        }
+    }
+}
+
+/// `fn job(…) -> Job`, which takes what the function takes, except for the `JobRun`.
+fn job_function(
+    signature: &Signature,
+    parameters: &[Parameter],
+    arguments: &Arguments,
+    lock: &Lock,
+) -> TokenStream {
+    let facade = &lock.facade;
+    let scheduler = quote!(#facade::scheduler);
+    let private = quote!(#facade::__private);
+    let config = lock_config(&lock.arguments, &private);
+    let keep_alive = lock.arguments.keep_alive.as_ref();
+    let config = match keep_alive {
+        Some(wanted) => quote!(#private::job::keep_alive(#config, #wanted)),
+        None => config,
+    };
+    let schedule = arguments.schedule(&scheduler, &private);
+    let given = || parameters.iter().filter(|parameter| !parameter.is_run);
+    let declared = given().map(Parameter::declared);
+    let cloned: Vec<TokenStream> = given().map(|given| given.cloned(&private)).collect();
+    let run_of_scheduler = Ident::new("__shedlock_run", Span::mixed_site());
+    let run = parameters.iter().find(|parameter| parameter.is_run);
+    let run = run.map_or(&run_of_scheduler, |run| &run.name);
+    let unused = parameters.iter().all(|parameter| !parameter.is_run);
+    let unused = unused.then(|| quote!(let _ = #run;));
+    let names = parameters.iter().map(|parameter| &parameter.name);
+    let name = &signature.ident;
+    let task = task_name();
+    let returned = returned(signature);
+    let into_result = quote_spanned! {returned.span()=>
+        <#returned as #private::job::Return>::into_result
+    };
+    let call = quote!(#name::#task(#(#names),*));
+    let (make, body) = match signature.asyncness {
+        Some(_) => (
+            quote!(#private::job::of_future),
+            quote!(async move { #into_result(#call.await) }),
+        ),
+        None => (
+            quote!(#private::job::of_closure),
+            quote!(#into_result(#call)),
+        ),
+    };
+    let job = quote! {
+        #make(
+            #config,
+            #schedule,
+            move |#run: #scheduler::JobRun| {
+                #unused
+                #(#cloned)*
+                #body
+            },
+        )
+    };
+    let job = arguments.set_on(job, &scheduler, &private);
+    quote! {
+        fn job(#(#declared),*) -> #scheduler::Job {
+            // Whoever takes the job uses the function: the compiler tells of one that nobody does.
+            let _ = #name;
+            #job
+        }
+    }
+}
+
+/// What the function returns, as a type of its own.
+fn returned(signature: &Signature) -> Type {
+    match &signature.output {
+        syn::ReturnType::Default => parse_quote!(()),
+        syn::ReturnType::Type(_, ty) => (**ty).clone(),
+    }
+}
+
+/// A function that the user's code does not see.
+fn task_name() -> Ident {
+    Ident::new("__shedlock_task", Span::mixed_site())
+}

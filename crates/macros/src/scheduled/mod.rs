@@ -1,0 +1,8 @@
+//! `#[scheduled]`: from a function with a lock to a job.
+
+mod attr;
+mod check;
+mod expand;
+mod parameters;
+
+pub(crate) use expand::{expand, is_attribute};

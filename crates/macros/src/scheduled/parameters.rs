@@ -1,0 +1,117 @@
+//! What the function takes, and what its job has to be given for that.
+
+use proc_macro2::TokenStream;
+use quote::{ToTokens, quote_spanned};
+use syn::spanned::Spanned;
+use syn::{FnArg, Ident, Pat, PatType, Signature, Type, parse_quote_spanned};
+
+/// One parameter: a name and a type.
+pub(super) struct Parameter {
+    pub(super) name: Ident,
+    pub(super) ty: Type,
+    /// It is the `JobRun` of each run; everything else is given once, and cloned for each.
+    pub(super) is_run: bool,
+}
+
+impl Parameter {
+    /// The parameters of a function that can be a job.
+    pub(super) fn of(signature: &Signature) -> syn::Result<Vec<Self>> {
+        if let Some(parameter) = signature.generics.params.first() {
+            return Err(syn::Error::new_spanned(
+                parameter,
+                "a job is one function: `#[scheduled]` cannot fill in what is generic; build the \
+                 job with `Job::new`",
+            ));
+        }
+        let parameters: Vec<Self> = signature
+            .inputs
+            .iter()
+            .map(Self::read)
+            .collect::<Result<_, _>>()?;
+        let mut runs = parameters
+            .iter()
+            .filter(|parameter| parameter.is_run)
+            .skip(1);
+        match runs.next() {
+            Some(second) => Err(syn::Error::new_spanned(
+                &second.ty,
+                "a run has one `JobRun`: remove this one",
+            )),
+            None => Ok(parameters),
+        }
+    }
+
+    fn read(argument: &FnArg) -> syn::Result<Self> {
+        let FnArg::Typed(PatType { pat, ty, .. }) = argument else {
+            return Err(syn::Error::new_spanned(
+                argument,
+                "a job is a function of its own: `#[scheduled]` knows no value to call a method on; \
+                 build the job with `Job::new`, or take the value as an argument",
+            ));
+        };
+        let Pat::Ident(pattern) = &**pat else {
+            return Err(syn::Error::new_spanned(
+                pat,
+                "under `#[scheduled]` write this argument as `name: Type`",
+            ));
+        };
+        if let Some(reference) = short_reference(ty) {
+            return Err(syn::Error::new_spanned(
+                reference,
+                "a job outlives the call that makes it: take an owned value, like `String` or \
+                 `Arc<…>`, or a `&'static` one",
+            ));
+        }
+        if let Type::ImplTrait(_) = &**ty {
+            return Err(syn::Error::new_spanned(
+                ty,
+                "a job is one function: `#[scheduled]` cannot fill in what is generic; build the \
+                 job with `Job::new`",
+            ));
+        }
+        Ok(Self {
+            name: pattern.ident.clone(),
+            ty: (**ty).clone(),
+            is_run: is_run(ty),
+        })
+    }
+
+    /// `name: Type`, without what only the body needs.
+    pub(super) fn declared(&self) -> FnArg {
+        let Self { name, ty, .. } = self;
+        parse_quote_spanned!(name.span()=> #name: #ty)
+    }
+
+    /// A clone for one run, with the complaint about a type that has none at the type.
+    pub(super) fn cloned(&self, private: &TokenStream) -> TokenStream {
+        let Self { name, ty, .. } = self;
+        let clone = quote_spanned!(ty.span()=> #private::Clone::clone(&#name));
+        quote_spanned!(name.span()=> let #name: #ty = #clone;)
+    }
+}
+
+fn short_reference(ty: &Type) -> Option<&dyn ToTokens> {
+    match ty {
+        Type::Group(group) => short_reference(&group.elem),
+        Type::Paren(paren) => short_reference(&paren.elem),
+        Type::Reference(reference) => {
+            let is_static = |lifetime: &syn::Lifetime| lifetime.ident == "static";
+            let long = reference.lifetime.as_ref().is_some_and(is_static);
+            (!long).then_some(reference as _)
+        }
+        _ => None,
+    }
+}
+
+/// By the name that its type is written with.
+fn is_run(ty: &Type) -> bool {
+    match ty {
+        Type::Group(group) => is_run(&group.elem),
+        Type::Paren(paren) => is_run(&paren.elem),
+        Type::Path(path) => {
+            let last = path.path.segments.last();
+            last.is_some_and(|last| last.ident == "JobRun")
+        }
+        _ => false,
+    }
+}

@@ -1,0 +1,128 @@
+//! What may be a job.
+#![deny(warnings)]
+#![deny(missing_docs)]
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use shedlock::scheduler::{Job, JobRun, LatePolicy, Overlap, Schedule};
+use shedlock::{scheduled, scheduler_lock};
+
+/// Documented.
+#[scheduled(cron = "0 */10 * * * *", zone = "Asia/Seoul")]
+#[scheduler_lock(name = "plain", lock_at_most_for = "9m")]
+pub async fn plain() {}
+
+/// The other order.
+#[scheduler_lock(name = "swapped", lock_at_most_for = "9m", keep_alive)]
+#[scheduled(every = "10m", anchor = "2027-01-16T09:00:00+09:00", jitter = "1m")]
+async fn swapped() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+    Ok(())
+}
+
+#[scheduled(
+    fixed_delay = "10s",
+    initial_delay = "1m",
+    run_at_start,
+    late = "skip",
+    overlap = "skip"
+)]
+#[scheduler_lock(name = "blocking", lock_at_most_for = "9m", max_run_time = "1m", lock_wait = "5s")]
+fn blocking(run: JobRun) -> Result<(), shedlock::Error> {
+    let _ = run.slot();
+    Ok(())
+}
+
+/// All that an argument may be.
+#[shedlock::scheduled(cron = "@daily")]
+#[shedlock::scheduler_lock(name = "mails-{tenant}-{count:03}", lock_at_most_for = "9m")]
+#[tracing::instrument(skip_all)]
+#[allow(unused_variables)]
+#[must_use]
+pub(crate) async fn arguments(
+    tenant: String,
+    mut count: u32,
+    run: shedlock::scheduler::JobRun,
+    pool: Arc<Vec<u8>>,
+    fixed: &'static str,
+) -> anyhow_like::Result<()> {
+    count += 1;
+    let _ = (tenant, count, run, fixed);
+    drop(pool);
+    Ok(())
+}
+
+mod anyhow_like {
+    pub(crate) type Result<T> = std::result::Result<T, shedlock::Error>;
+}
+
+const CRON: &str = "0 2 * * *";
+
+fn zone() -> String {
+    "Europe/Berlin".to_owned()
+}
+
+#[scheduled(
+    cron = CRON,
+    zone = zone(),
+    jitter = Duration::from_secs(1),
+    initial_delay = "1s".to_owned(),
+    run_at_start = cfg!(debug_assertions),
+    late = LatePolicy::Within(Duration::from_secs(60)),
+    overlap = Overlap::Skip,
+)]
+#[scheduler_lock(name = format!("computed-{}", 1), lock_at_most_for = Duration::from_secs(60))]
+async fn computed() {}
+
+#[scheduled(every = "1h", late = "4h", overlap = "queue")]
+#[scheduler_lock(name = "job", lock_at_most_for = "9m")]
+async fn job() {}
+
+#[scheduled(every = "1h", late = "once")]
+#[scheduler_lock(name = "raw", lock_at_most_for = "9m")]
+async fn r#loop() {}
+
+/// In a module whose names hide everything.
+mod shadow {
+    #[allow(unused)]
+    mod shedlock {}
+    #[allow(unused)]
+    struct Option;
+    #[allow(unused)]
+    struct Clone;
+
+    #[::shedlock::scheduled(every = "1h")]
+    #[::shedlock::scheduler_lock(name = "shadow", lock_at_most_for = "9m")]
+    pub(super) async fn shadowed(text: String) {
+        drop(text);
+    }
+}
+
+fn main() {
+    #[scheduled(every = "1h")]
+    #[scheduler_lock(name = "local", lock_at_most_for = "9m")]
+    async fn local() {}
+
+    let jobs: Vec<Job> = vec![
+        plain::job(),
+        swapped::job(),
+        blocking::job(),
+        arguments::job("acme".to_owned(), 7, Arc::default(), "fixed"),
+        computed::job(),
+        job::job(),
+        r#loop::job(),
+        shadow::shadowed::job(String::new()),
+        local::job(),
+    ];
+    let names: Vec<&str> = jobs.iter().map(Job::name).collect();
+    assert_eq!(
+        names,
+        [
+            "plain", "swapped", "blocking", "mails-acme-007", "computed-1", "job", "raw", "shadow",
+            "local"
+        ]
+    );
+    let shown = format!("{:?}", jobs[1]);
+    assert!(shown.contains(&format!("{:?}", Schedule::every("10m").unwrap())), "{shown}");
+    let _ = (plain, swapped, local);
+}
