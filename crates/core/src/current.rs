@@ -9,7 +9,8 @@ use tokio::task::JoinHandle;
 
 use crate::runtime::Held;
 use crate::{
-    Error, ErrorKind, ExtendRequest, LockDuration, LockName, Owner, ProviderIdentity, Slot,
+    Error, ErrorKind, ExtendRequest, LockDuration, LockName, LostReason, Owner, ProviderIdentity,
+    Slot,
 };
 
 tokio::task_local! {
@@ -90,6 +91,11 @@ impl CurrentLock {
             next = lock.0.outer.clone();
         }
         None
+    }
+
+    /// Loses it, as if the store had said that it was somebody else's.
+    pub(crate) fn lose(&self) {
+        self.0.held.mark_lost(LostReason::NotHeldInStore);
     }
 
     /// Runs this with the lock as the current one, on this thread.

@@ -28,6 +28,7 @@ mod request;
 mod runtime;
 mod scope;
 mod slot;
+pub mod testing;
 mod text;
 mod wrappers;
 

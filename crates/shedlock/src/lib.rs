@@ -232,7 +232,22 @@
 //!
 //! # Tests of your own
 //!
-//! Over a [`MemoryProvider`], with [`with_provider`] around the code under test. With a
+//! Code that asserts a lock, or asks the current one for its token or slot, gets one from [`testing`],
+//! without any store:
+//!
+//! ```
+//! use shedlock::{assert_locked, testing};
+//!
+//! async fn charge_cards() -> Result<(), shedlock::Error> {
+//!     assert_locked()
+//! }
+//! # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
+//! assert!(testing::locked(charge_cards()).await.is_ok());
+//! # });
+//! ```
+//!
+//! Who gets the lock, and when, is tested
+//! over a [`MemoryProvider`], with [`with_provider`] around the code under test. With a
 //! [`ManualClock`] in both the provider and the executor, ten minutes take no time:
 //!
 //! ```

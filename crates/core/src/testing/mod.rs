@@ -1,0 +1,252 @@
+//! For tests of your own: locks without a store.
+//!
+//! A function that begins with [`assert_locked`](crate::assert_locked), or that looks at
+//! [`current_lock`](crate::current_lock), wants a lock around it. [`locked`] is one that is always
+//! granted; a [`TestLock`] is one with a name, a slot and a fencing token of your choice, or one that
+//! is lost:
+//!
+//! ```
+//! use shedlock_core::testing::{self, TestLock};
+//! use shedlock_core::{assert_locked, current_lock};
+//!
+//! async fn charge_cards() -> Result<u64, shedlock_core::Error> {
+//!     assert_locked()?;
+//!     Ok(current_lock().and_then(|lock| lock.fencing_token()).unwrap_or(0))
+//! }
+//!
+//! # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
+//! // #[tokio::test] async fn cards_are_charged() { …
+//! assert!(charge_cards().await.is_err());
+//! assert!(testing::locked(charge_cards()).await.is_ok());
+//! assert_eq!(TestLock::new("cards").fencing_token(7).hold(charge_cards()).await.unwrap(), 7);
+//! assert!(TestLock::new("cards").lost().hold(charge_cards()).await.is_err());
+//! # });
+//! ```
+//!
+//! It is the real [`Executor`] that runs the code, over a provider that grants every lock: tasks that
+//! are [spawned](crate::CurrentLock::spawn) with the lock end with it,
+//! [`extend_current`](crate::extend_current) extends, and with a [`ManualClock`](crate::ManualClock)
+//! the lease ends when its time is over. For tests of *who gets the lock*, take a
+//! [`MemoryProvider`](crate::MemoryProvider).
+
+mod provider;
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::{
+    Clock, Executor, LockConfig, LockDuration, LostPolicy, Outcome, Slot, SystemClock, blocking,
+    current_lock,
+};
+use provider::Granting;
+
+/// Runs the future under a lock, without a store; as [`TestLock::hold`].
+pub async fn locked<F: Future>(future: F) -> F::Output {
+    TestLock::new("test").hold(future).await
+}
+
+/// Runs the closure under a lock, without a store; as [`TestLock::hold_blocking`].
+pub fn locked_blocking<T>(task: impl FnOnce() -> T) -> T {
+    TestLock::new("test").hold_blocking(task)
+}
+
+/// A lock that is granted without a store, for tests.
+///
+/// ```
+/// use shedlock_core::testing::TestLock;
+/// use shedlock_core::{Slot, current_lock};
+/// use std::time::UNIX_EPOCH;
+/// let slot = Slot::at(UNIX_EPOCH)?;
+/// TestLock::new("report").slot(slot).fencing_token(3).hold_blocking(|| {
+///     let lock = current_lock().unwrap();
+///     assert_eq!(lock.name().as_str(), "report");
+///     assert_eq!((lock.slot(), lock.fencing_token()), (Some(slot), Some(3)));
+/// });
+/// # Ok::<(), shedlock_core::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct TestLock {
+    config: LockConfig,
+    fencing_token: u64,
+    clock: Arc<dyn Clock>,
+    lost: bool,
+}
+
+impl TestLock {
+    /// A lock of this name, for an hour, without a slot, with the fencing token 1.
+    pub fn new(name: impl Into<String>) -> Self {
+        Self {
+            config: LockConfig::new(name).lock_at_most_for(Duration::from_secs(3_600)),
+            fencing_token: 1,
+            clock: Arc::new(SystemClock),
+            lost: false,
+        }
+    }
+
+    /// The slot of the run.
+    pub fn slot(mut self, slot: Slot) -> Self {
+        self.config = self.config.slot(slot);
+        self
+    }
+
+    /// The fencing token.
+    pub fn fencing_token(mut self, token: u64) -> Self {
+        self.fencing_token = token;
+        self
+    }
+
+    /// The length of the lease.
+    pub fn lock_at_most_for(mut self, duration: impl Into<LockDuration>) -> Self {
+        self.config = self.config.lock_at_most_for(duration);
+        self
+    }
+
+    /// The clock that the lease is measured by, in place of the real one.
+    pub fn with_clock(mut self, clock: Arc<dyn Clock>) -> Self {
+        self.clock = clock;
+        self
+    }
+
+    /// The lease is lost already, and the code runs all the same: to see what it does then.
+    pub fn lost(mut self) -> Self {
+        self.lost = true;
+        self
+    }
+
+    /// Runs the future under the lock.
+    ///
+    /// # Panics
+    /// Where the lease ends before the future, which is dropped then ([`execute`](Self::execute) says
+    /// so instead); where the name or the length of the lease is none.
+    pub async fn hold<F: Future>(self, future: F) -> F::Output {
+        value(self.execute(future).await)
+    }
+
+    /// Runs the future under the lock, and says what became of both.
+    ///
+    /// # Panics
+    /// Where the name or the length of the lease is none.
+    pub async fn execute<F: Future>(self, future: F) -> Outcome<F::Output> {
+        let task = async {
+            self.lose();
+            future.await
+        };
+        granted(self.executor().execute(&self.config, task).await)
+    }
+
+    /// Runs the closure on this thread under the lock; inside an async runtime as well.
+    ///
+    /// # Panics
+    /// Where the name or the length of the lease is none.
+    pub fn hold_blocking<T>(self, task: impl FnOnce() -> T) -> T {
+        let executor = blocking::Executor::from_async(self.executor());
+        let task = || {
+            self.lose();
+            task()
+        };
+        value(granted(blocking::allow(|| {
+            executor.execute(&self.config, task)
+        })))
+    }
+
+    fn executor(&self) -> Executor {
+        let provider = Granting::new(self.fencing_token, self.clock.clone());
+        let policy = if self.lost {
+            LostPolicy::Continue
+        } else {
+            LostPolicy::default()
+        };
+        Executor::new(Arc::new(provider))
+            .with_clock(self.clock.clone())
+            .with_lost_policy(policy)
+    }
+
+    /// Loses the lock that the running task holds, if that is wanted.
+    fn lose(&self) {
+        if let Some(lock) = current_lock().filter(|_| self.lost) {
+            lock.lose();
+        }
+    }
+}
+
+fn granted<T>(outcome: Result<Outcome<T>, crate::Error>) -> Outcome<T> {
+    outcome.unwrap_or_else(|error| panic!("this cannot be a lock: {error}"))
+}
+
+fn value<T>(outcome: Outcome<T>) -> T {
+    match outcome {
+        Outcome::Executed { value, .. }
+        | Outcome::Lost {
+            value: Some(value), ..
+        } => value,
+        Outcome::Lost { reason, .. } => panic!(
+            "the lease of the test's lock ended before its task: {reason}; raise its \
+             lock_at_most_for, or look at the outcome of `execute`"
+        ),
+        Outcome::Skipped(skip) => panic!("a test's lock is never skipped, and was: {skip}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{ManualClock, assert_locked, extend_current};
+
+    #[test]
+    fn asserts_pass_inside_and_fail_outside() {
+        assert!(assert_locked().is_err());
+        locked_blocking(assert_locked).unwrap();
+        assert!(assert_locked().is_err());
+    }
+
+    #[tokio::test]
+    async fn a_blocking_lock_may_be_held_inside_a_runtime() {
+        locked_blocking(assert_locked).unwrap();
+        locked(async { locked_blocking(assert_locked) })
+            .await
+            .unwrap();
+    }
+
+    #[tokio::test]
+    async fn the_lease_ends_by_its_clock_and_can_be_extended() {
+        let clock = ManualClock::new();
+        let lock = TestLock::new("a")
+            .lock_at_most_for("10m")
+            .with_clock(Arc::new(clock.clone()));
+        let extended = lock.clone().hold(async {
+            clock.advance(Duration::from_secs(400));
+            extend_current("10m").await.unwrap();
+            clock.advance(Duration::from_secs(400));
+            assert_locked()
+        });
+        extended.await.unwrap();
+        let too_long = lock.execute(async {
+            clock.advance(Duration::from_secs(600));
+            std::future::pending::<()>().await;
+        });
+        assert!(too_long.await.is_lost());
+    }
+
+    #[tokio::test]
+    async fn what_was_spawned_ends_with_the_lock() {
+        let mut spawned = None;
+        locked(async {
+            let lock = current_lock().unwrap();
+            spawned = Some(lock.spawn(std::future::pending::<()>()).unwrap());
+        })
+        .await;
+        assert!(spawned.unwrap().await.unwrap_err().is_cancelled());
+    }
+
+    #[tokio::test]
+    async fn a_lost_lock_is_seen_as_lost_and_its_code_runs() {
+        let lock = TestLock::new("a").lost();
+        let seen = lock
+            .clone()
+            .hold(async { current_lock().unwrap().is_lost() });
+        assert!(seen.await);
+        assert!(lock.hold_blocking(|| current_lock().unwrap().is_lost()));
+    }
+}

@@ -1,0 +1,98 @@
+//! A provider that grants everything.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::{
+    Attempt, AttemptRequest, BoxFuture, Capabilities, Clock, ClockSource, Error, ExtendRequest,
+    Extension, ForceUnlock, ForceUnlockRequest, Lease, ListRequest, LockName, LockProvider,
+    LockRecord, ProviderIdentity, Unlock, UnlockRequest,
+};
+
+/// Grants every lock with one fencing token, and keeps nothing.
+#[derive(Debug)]
+pub(super) struct Granting {
+    fencing_token: u64,
+    clock: Arc<dyn Clock>,
+    identity: ProviderIdentity,
+}
+
+impl Granting {
+    pub(super) fn new(fencing_token: u64, clock: Arc<dyn Clock>) -> Self {
+        Self {
+            fencing_token,
+            clock,
+            identity: ProviderIdentity::unique(),
+        }
+    }
+
+    /// A lease whose length counts from now, as far as the calendar reaches.
+    fn lasting(&self, lease: Lease, lock_at_most_for: Duration) -> Lease {
+        match self.clock.system_time().checked_add(lock_at_most_for) {
+            Some(until) => lease.with_locked_until(until),
+            None => lease,
+        }
+    }
+}
+
+impl LockProvider for Granting {
+    fn attempt<'a>(&'a self, request: &'a AttemptRequest) -> BoxFuture<'a, Result<Attempt, Error>> {
+        let lease = Lease::granted(request)
+            .with_fencing_token(self.fencing_token)
+            .with_acquired_at(self.clock.system_time());
+        let lease = self.lasting(lease, request.lock_at_most_for());
+        Box::pin(async { Ok(Attempt::Acquired(lease)) })
+    }
+
+    fn withdraw<'a>(&'a self, _: &'a AttemptRequest) -> BoxFuture<'a, Result<bool, Error>> {
+        Box::pin(async { Ok(true) })
+    }
+
+    fn extend<'a>(
+        &'a self,
+        lease: &'a Lease,
+        request: &'a ExtendRequest,
+    ) -> BoxFuture<'a, Result<Extension, Error>> {
+        let lease = self.lasting(lease.extended(request), request.lock_at_most_for());
+        Box::pin(async { Ok(Extension::Extended(lease)) })
+    }
+
+    fn unlock<'a>(
+        &'a self,
+        _: &'a Lease,
+        _: &'a UnlockRequest,
+    ) -> BoxFuture<'a, Result<Unlock, Error>> {
+        Box::pin(async { Ok(Unlock::Unlocked) })
+    }
+
+    fn inspect<'a>(&'a self, _: &'a LockName) -> BoxFuture<'a, Result<Option<LockRecord>, Error>> {
+        Box::pin(async { Ok(None) })
+    }
+
+    fn list<'a>(&'a self, _: &'a ListRequest) -> BoxFuture<'a, Result<Vec<LockRecord>, Error>> {
+        Box::pin(async { Ok(Vec::new()) })
+    }
+
+    fn force_unlock<'a>(
+        &'a self,
+        _: &'a ForceUnlockRequest,
+    ) -> BoxFuture<'a, Result<ForceUnlock, Error>> {
+        Box::pin(async { Ok(ForceUnlock::NotHeld) })
+    }
+
+    fn check(&self) -> BoxFuture<'_, Result<(), Error>> {
+        Box::pin(async { Ok(()) })
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities::new(ClockSource::Store)
+    }
+
+    fn identity(&self) -> ProviderIdentity {
+        self.identity.clone()
+    }
+
+    fn store(&self) -> &str {
+        "test"
+    }
+}
