@@ -177,8 +177,21 @@
 //! ```
 //!
 //! With the feature `scheduler`, the module of that name computes slots from cron expressions and
-//! periods: `scheduler::Schedule::slot_at` for other schedulers, `scheduler::Scheduler` as one that
-//! has them built in. A slot further ahead of the store's clock than [`LockConfig::slot_tolerance`] is
+//! periods. Whatever scheduler fires the job, one line gives the slot that it fires for, and
+//! `scheduler::Scheduler` has that built in:
+//!
+#![cfg_attr(feature = "scheduler", doc = "```")]
+#![cfg_attr(not(feature = "scheduler"), doc = "```ignore")]
+//! use shedlock::LockConfig;
+//! use shedlock::scheduler::Schedule;
+//!
+//! let slot = Schedule::cron_in("0 */10 * * * *", "Asia/Seoul")?.slot_now()?;
+//! let config = LockConfig::new("report").lock_at_most_for("10m").slot(slot);
+//! # config.validate()?;
+//! # Ok::<(), shedlock::Error>(())
+//! ```
+//!
+//! A slot further ahead of the store's clock than [`LockConfig::slot_tolerance`] is
 //! an error, since one node with a wrong clock would silence the job.
 //!
 //! # Scheduled functions

@@ -117,7 +117,9 @@ pub(crate) struct RunArgs {
         conflicts_with = "every"
     )]
     pub(crate) zone: Option<String>,
-    /// How far this host's clock may be behind the timer that starts this [default: 5s]
+    /// How far this host's clock may be behind the timer that starts this [default: 5s, or less]
+    ///
+    /// Less, a tenth of the time between two slots, for schedules of less than 50 s.
     ///
     /// A host whose clock shows 23:59:58 when the midnight run is started must not take it for the run
     /// before: the next slot counts where it is no further ahead than this, and nearer than the last

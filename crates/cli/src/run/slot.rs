@@ -1,6 +1,5 @@
 //! The slot that a start belongs to.
 
-use shedlock::scheduler::Schedule;
 use shedlock::{Clock, LockConfig, Skip, SkipReason, Slot, SystemClock};
 
 use crate::args::RunArgs;
@@ -11,7 +10,9 @@ pub(super) fn of(args: &RunArgs) -> Result<Option<Slot>, Failure> {
     let Some(schedule) = args.schedule()? else {
         return Ok(None);
     };
-    let tolerance = args.slot_tolerance.unwrap_or(Schedule::SLOT_TOLERANCE);
+    let Some(tolerance) = args.slot_tolerance else {
+        return Ok(Some(schedule.slot_now()?));
+    };
     let slot = schedule.slot_at(SystemClock.system_time(), tolerance);
     slot.map(Some).ok_or_else(|| {
         Failure::usage(format!(

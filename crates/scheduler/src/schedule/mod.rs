@@ -126,13 +126,15 @@ impl Schedule {
         Ok(Self(Kind::FixedDelay(delay)))
     }
 
-    /// The tolerance of [`slot_now`](Self::slot_now): more than clocks that NTP keeps differ, and
-    /// little enough that a run started by hand is rarely taken for the next tick's.
+    /// The tolerance of [`slot_now`](Self::slot_now) where slots lie far enough apart: more than
+    /// clocks that NTP keeps differ, and little enough that a run which is started by hand is rarely
+    /// taken for the next slot's.
     pub const SLOT_TOLERANCE: Duration = Duration::from_secs(5);
 
     /// The slot that a run which starts now belongs to, for those whose runs are started by another
     /// scheduler: [`slot_at`](Self::slot_at) by the system's clock, with a tolerance of
-    /// [`SLOT_TOLERANCE`](Self::SLOT_TOLERANCE).
+    /// [`SLOT_TOLERANCE`](Self::SLOT_TOLERANCE) or, if that is less, a tenth of the time between the
+    /// two slots around now.
     ///
     /// The other scheduler goes on firing on every replica, by the same expression and time zone; the
     /// slot makes one of these runs the one of its tick. Ask for it first thing in the run. Where the
@@ -160,7 +162,8 @@ impl Schedule {
     /// # Ok::<(), shedlock_core::Error>(()) }).unwrap();
     /// ```
     pub fn slot_now(&self) -> Result<Slot, Error> {
-        let slot = self.slot_at(SystemClock.system_time(), Self::SLOT_TOLERANCE);
+        let now = SystemClock.system_time();
+        let slot = self.slot_at(now, self.usual_tolerance(now));
         slot.ok_or_else(|| {
             let message = match &self.0 {
                 Kind::FixedDelay(_) => {
@@ -172,6 +175,17 @@ impl Schedule {
             };
             Error::new(ErrorKind::InvalidInput, message)
         })
+    }
+
+    fn usual_tolerance(&self, now: SystemTime) -> Duration {
+        let now = micros_of(now);
+        match (self.newest_at(now), self.first_after(now)) {
+            (Some(newest), Some(next)) => {
+                let apart = Duration::from_micros(next.abs_diff(newest));
+                Self::SLOT_TOLERANCE.min(apart / 10)
+            }
+            _ => Self::SLOT_TOLERANCE,
+        }
     }
 
     /// The slot that a run at `now` belongs to: the newest one at or before `now`, or the next one
@@ -300,5 +314,26 @@ fn micros_of(instant: SystemTime) -> i64 {
             let nanos = before.duration().as_nanos();
             i64::try_from(nanos.div_ceil(1_000)).map_or(i64::MIN, |micros| -micros)
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_usual_tolerance_leaves_late_runs_their_slot() {
+        let at = |millis: u64| UNIX_EPOCH + Duration::from_millis(1_800_000_000_000 + millis);
+        let usual = |period: &str, millis: u64| {
+            let schedule = Schedule::every(period).unwrap();
+            let slot = schedule.slot_at(at(millis), schedule.usual_tolerance(at(millis)));
+            slot.unwrap().instant().duration_since(at(0)).unwrap()
+        };
+        let secs = Duration::from_secs;
+        // A timer that looks twice a second may be this late.
+        assert_eq!(usual("1s", 600), secs(0));
+        assert_eq!(usual("1s", 950), secs(1));
+        assert_eq!(usual("10m", 594_900), secs(0));
+        assert_eq!(usual("10m", 595_100), secs(600));
     }
 }
