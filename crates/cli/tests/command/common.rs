@@ -87,14 +87,24 @@ impl Sandbox {
 
     /// What `show --output json` says of the lock.
     pub(crate) fn lock(&self, name: &str) -> Value {
-        let shown = done(&mut self.shedlock(&["show", name, "-o", "json"]));
+        self.lock_in(&self.store(), name)
+    }
+
+    /// The same of a lock in another store.
+    pub(crate) fn lock_in(&self, store: &str, name: &str) -> Value {
+        let shown = done(&mut self.bare(&["show", name, "-o", "json", "--store", store]));
         let json: Value = serde_json::from_str(&shown.stdout).unwrap();
         json["lock"].clone()
     }
 
     /// When the lease of this lock ends in the store.
     pub(crate) fn locked_until(&self, name: &str) -> SystemTime {
-        let lock = self.lock(name);
+        self.locked_until_in(&self.store(), name)
+    }
+
+    /// The same in another store.
+    pub(crate) fn locked_until_in(&self, store: &str, name: &str) -> SystemTime {
+        let lock = self.lock_in(store, name);
         let until: jiff::Timestamp = lock["locked_until"].as_str().unwrap().parse().unwrap();
         until.into()
     }

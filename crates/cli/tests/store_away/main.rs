@@ -1,0 +1,167 @@
+//! Commands whose lease is kept alive over a real store that goes away: for a while, nothing happens;
+//! for longer, the command is gone before its lease ends in the store.
+
+#![allow(
+    clippy::unwrap_used,
+    reason = "the lint's own allowance for tests covers functions marked as tests, not their helpers"
+)]
+
+#[path = "../command/common.rs"]
+mod common;
+#[path = "../torture/stores.rs"]
+mod stores;
+
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::process::Child;
+use std::time::Duration;
+
+use common::{FAMILY, Sandbox, all_gone, calendar, end, eventually, is_alive, now, pause};
+use libtest_mimic::{Arguments, Trial};
+use shedlock_conformance::proxy::{Fault, Proxy};
+use tokio::runtime::Runtime;
+use url::Url;
+
+/// A third of it is what a store may be away at least.
+const LEASE: Duration = Duration::from_secs(9);
+
+/// A store behind a proxy, and a command under a lock in it.
+struct Scene {
+    runtime: Runtime,
+    proxy: Proxy,
+    sandbox: Sandbox,
+    /// Past the proxy.
+    direct: String,
+    name: String,
+    child: Child,
+}
+
+impl Scene {
+    /// Starts the script, and waits until its lease was extended for the first time.
+    fn of(direct: String, case: &str, script: &str, processes: usize) -> Self {
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .enable_all()
+            .build()
+            .unwrap();
+        let mut url = Url::parse(&direct).unwrap();
+        let proxy = runtime.block_on(Proxy::start(address(&url))).unwrap();
+        url.set_host(Some("127.0.0.1")).unwrap();
+        url.set_port(Some(proxy.addr().port())).unwrap();
+
+        let sandbox = Sandbox::new();
+        let migrated = common::done(&mut sandbox.bare(&["migrate", "--store", &direct]));
+        assert_eq!(migrated.code, 0, "{}", migrated.stderr);
+        let at_most = format!("{}s", LEASE.as_secs());
+        let child = sandbox
+            .run_with(case, &at_most, &["--keep-alive"], script)
+            .env("SHEDLOCK_STORE", url.as_str())
+            .spawn()
+            .unwrap();
+        sandbox.await_lines("pids", processes);
+        let scene = Self {
+            runtime,
+            proxy,
+            sandbox,
+            direct,
+            name: case.to_owned(),
+            child,
+        };
+        let first = scene.locked_until();
+        eventually("an extension", || scene.locked_until() > first);
+        scene
+    }
+
+    fn locked_until(&self) -> std::time::SystemTime {
+        self.sandbox.locked_until_in(&self.direct, &self.name)
+    }
+
+    fn set(&self, fault: Fault) {
+        self.runtime.block_on(self.proxy.set(fault)).unwrap();
+    }
+}
+
+fn address(url: &Url) -> SocketAddr {
+    let default = if url.scheme().starts_with("postgres") {
+        5432
+    } else {
+        3306
+    };
+    let place = (url.host_str().unwrap(), url.port().unwrap_or(default));
+    place
+        .to_socket_addrs()
+        .unwrap()
+        .find(SocketAddr::is_ipv4)
+        .unwrap()
+}
+
+/// Down for longer than the lease.
+fn the_command_is_gone_in_time(direct: String, case: &str, fault: Fault) {
+    let scene = Scene::of(direct, case, FAMILY, 3);
+    let pids = scene.sandbox.pids("pids");
+    scene.set(fault);
+    let until = scene.locked_until();
+    eventually("the end of the job", || all_gone(&pids));
+    assert!(calendar() < until, "gone only after the lease");
+    assert_eq!(scene.locked_until(), until, "nobody could extend it");
+    let ended = end(scene.child);
+    assert_eq!(ended.code, 75, "{}", ended.stderr);
+    let said = "the lease could not be extended in time";
+    assert!(ended.stderr.contains(said), "{}", ended.stderr);
+}
+
+/// Down for a while, again and again.
+fn the_command_goes_on(direct: String, case: &str, fault: Fault) {
+    let script = "echo $$ >> pids; while [ ! -e go ]; do sleep 0.05; done; echo done";
+    let scene = Scene::of(direct, case, script, 1);
+    let pids = scene.sandbox.pids("pids");
+    let first = scene.locked_until();
+    for _ in 0..2 {
+        // Less than a third of the lease, from just after an extension or just before one.
+        scene.set(fault);
+        let back_at = now() + LEASE / 4;
+        while now() < back_at {
+            pause(Duration::from_millis(20));
+        }
+        scene.runtime.block_on(scene.proxy.heal()).unwrap();
+        let before = scene.locked_until();
+        eventually("an extension", || scene.locked_until() > before);
+    }
+    eventually("the end of the first lease", || calendar() > first);
+    assert!(is_alive(pids[0]));
+    std::fs::write(scene.sandbox.path("go"), "").unwrap();
+    let ended = end(scene.child);
+    assert_eq!(
+        (ended.code, ended.stdout.as_str()),
+        (0, "done\n"),
+        "{}",
+        ended.stderr
+    );
+}
+
+fn main() {
+    let mut arguments = Arguments::from_args();
+    let mut trials = Vec::new();
+    // A file does not go away.
+    for store in stores::all()
+        .into_iter()
+        .filter(|store| store.name() != "sqlite")
+    {
+        let store = std::sync::Arc::new(store);
+        for (how, fault) in [("refused", Fault::Refuse), ("swallowed", Fault::Swallow)] {
+            let mut add = |what: &str, test: fn(String, &str, Fault)| {
+                let case = format!("{what}_{how}_{}", store.name());
+                let (name, store) = (case.clone(), store.clone());
+                trials.push(Trial::test(case, move || {
+                    let folder = std::env::temp_dir();
+                    test(store.url(&folder)?, &name, fault);
+                    Ok(())
+                }));
+            };
+            add("gone_in_time", the_command_is_gone_in_time);
+            add("goes_on", the_command_goes_on);
+        }
+    }
+    // They wait rather than work.
+    arguments.test_threads.get_or_insert(trials.len().max(1));
+    libtest_mimic::run(&arguments, trials).exit();
+}
