@@ -1,6 +1,8 @@
 //! Meters under ShedLock's names.
 
-use ::metrics::{Counter, counter, gauge, histogram};
+use ::metrics::{
+    Counter, Unit, counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram,
+};
 
 use crate::{Event, Listener, SkipReason};
 
@@ -20,10 +22,53 @@ use crate::{Event, Listener, SkipReason};
 /// | `shedlock.store.errors` | counter | calls to the store that failed; one attempt may count several |
 /// | `shedlock.slot.lateness` | histogram, seconds | from the slot's instant to the acquisition, by the store's clock |
 ///
-/// The first five are ShedLock's. Each carries the lock's name in the label `lock.name`: names that
+/// The first five are ShedLock's. Durations are in seconds; exporters turn the dots of names into
+/// what their format has (`shedlock_lock_attempts` in Prometheus's). Each carries the lock's name in the label `lock.name`: names that
 /// are made anew for every call make meters without end.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct MetricsListener;
+
+impl MetricsListener {
+    /// Tells the recorder what the meters mean and what they are measured in: once, after it was
+    /// installed.
+    pub fn describe() {
+        let counters = [
+            ("shedlock.lock.attempts", "Attempts to take a lock"),
+            ("shedlock.lock.acquired", "Locks taken"),
+            (
+                "shedlock.lock.not.acquired",
+                "Attempts that found the lock, or its slot, somebody else's",
+            ),
+            (
+                "shedlock.lock.slot.skipped",
+                "Skips because the slot was taken",
+            ),
+            (
+                "shedlock.lock.lost",
+                "Leases that ended, or may have ended, before their task",
+            ),
+            ("shedlock.store.errors", "Calls to the store that failed"),
+        ];
+        for (name, meaning) in counters {
+            describe_counter!(name, Unit::Count, meaning);
+        }
+        describe_gauge!(
+            "shedlock.execution.active",
+            Unit::Count,
+            "Tasks that run under a lock"
+        );
+        describe_histogram!(
+            "shedlock.execution.duration",
+            Unit::Seconds,
+            "How long tasks ran under their locks"
+        );
+        describe_histogram!(
+            "shedlock.slot.lateness",
+            Unit::Seconds,
+            "From a slot's instant to its acquisition, by the store's clock"
+        );
+    }
+}
 
 impl Listener for MetricsListener {
     fn on_event(&self, event: &Event<'_>) {

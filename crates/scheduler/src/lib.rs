@@ -59,6 +59,8 @@ mod handle;
 mod job;
 mod job_run;
 mod late;
+#[cfg(feature = "metrics")]
+mod metrics_observer;
 mod overlap;
 mod report;
 mod schedule;
@@ -71,6 +73,8 @@ pub use handle::Handle;
 pub use job::Job;
 pub use job_run::{JobRun, Trigger};
 pub use late::LatePolicy;
+#[cfg(feature = "metrics")]
+pub use metrics_observer::MetricsObserver;
 pub use overlap::Overlap;
 pub use report::{ShutdownReport, StoppedRun};
 pub use schedule::{IntoSchedule, Schedule};

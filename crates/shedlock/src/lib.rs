@@ -237,6 +237,14 @@
 //! [`set_global_provider`] or [`set_global_executor`]. An [`Executor`] adds defaults, a [`Listener`]
 //! and policies to a provider.
 //!
+//! # Logs and meters
+//!
+//! Tasks run in a `tracing` span with the lock's name, owner, fencing token and slot; what goes wrong is
+//! an event. With the feature `metrics`, `MetricsListener` counts attempts, locks, skips, lost leases,
+//! store errors and durations under ShedLock's meter names, through the crate `metrics`, and
+//! `scheduler::MetricsObserver` what becomes of ticks and how late they start. The example
+//! `examples/prometheus` serves them to Prometheus. Anything else can be done by a [`Listener`].
+//!
 //! # Nested locks
 //!
 //! Inside a locked task, [`current_lock`] is its lock, [`assert_locked`] fails where there is none,
@@ -293,7 +301,7 @@
 //! | `mysql` | MySQL and MariaDB |
 //! | `sqlite` | SQLite: the processes of one machine |
 //! | `scheduler` | the module `scheduler`: cron and interval jobs, whose ticks run once |
-//! | `metrics` | a listener that counts through the crate `metrics`, under ShedLock's meter names |
+//! | `metrics` | a listener that counts through the crate `metrics`, under ShedLock's meter names; with `scheduler`, one that counts ticks |
 //!
 //! # More
 //!

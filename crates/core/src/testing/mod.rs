@@ -1,7 +1,7 @@
 //! For tests of your own: locks without a store.
 //!
 //! A function that begins with [`assert_locked`](crate::assert_locked), or that looks at
-//! [`current_lock`](crate::current_lock), wants a lock around it. [`locked`] is one that is always
+//! [`current_lock`], wants a lock around it. [`locked`] is one that is always
 //! granted; a [`TestLock`] is one with a name, a slot and a fencing token of your choice, or one that
 //! is lost:
 //!

@@ -1,0 +1,81 @@
+//! Meters of ticks.
+
+use ::metrics::{Unit, counter, describe_counter, describe_histogram, histogram};
+
+use crate::{MissedReason, Observer, Tick, TickEnd};
+
+/// Counts what becomes of ticks, through the `metrics` facade; for
+/// [`Scheduler::with_observer`](crate::Scheduler::with_observer). What happens to the locks is counted
+/// by `MetricsListener`, on the executor.
+///
+/// | meter | kind | counts |
+/// |---|---|---|
+/// | `shedlock.scheduler.ticks` | counter | ticks that came to their end on this node, by `outcome` |
+/// | `shedlock.scheduler.lateness` | histogram, seconds | from when a run was due to its start, for runs that came to their end, by this node's calendar |
+///
+/// Both carry the job in the label `job.name`. The `outcome` is one of
+/// - `ran`, `failed` (with an error), `lost` (its lease), `panicked`, `cut` (by a shutdown): it started
+///   here;
+/// - `taken` (another replica has the slot): as it should be, on all replicas but one;
+/// - `busy` (the lock stayed taken), `store_failed`;
+/// - `too_late`, `superseded`, `overlap`, `set_back`, `paused`, `shutdown`: the [`MissedReason`].
+///
+/// ```
+/// use shedlock_core::{Executor, MemoryProvider, MetricsListener};
+/// use shedlock_scheduler::{MetricsObserver, Scheduler};
+/// use std::sync::Arc;
+/// let executor = Executor::new(Arc::new(MemoryProvider::new()))
+///     .with_listener(Arc::new(MetricsListener));
+/// let scheduler = Scheduler::new(executor).with_observer(Arc::new(MetricsObserver));
+/// # drop(scheduler);
+/// ```
+#[derive(Clone, Copy, Debug, Default)]
+pub struct MetricsObserver;
+
+impl MetricsObserver {
+    /// Tells the recorder what the meters mean and what they are measured in: once, after it was
+    /// installed.
+    pub fn describe() {
+        describe_counter!(
+            "shedlock.scheduler.ticks",
+            Unit::Count,
+            "Ticks that came to their end on this node"
+        );
+        describe_histogram!(
+            "shedlock.scheduler.lateness",
+            Unit::Seconds,
+            "From when a run was due to its start"
+        );
+    }
+}
+
+impl Observer for MetricsObserver {
+    fn on_tick(&self, tick: &Tick<'_>) {
+        let job = tick.job.to_owned();
+        if let TickEnd::Ran { lateness, .. } = tick.end {
+            histogram!("shedlock.scheduler.lateness", "job.name" => job.clone())
+                .record(lateness.as_secs_f64());
+        }
+        let outcome = outcome(tick.end);
+        counter!("shedlock.scheduler.ticks", "job.name" => job, "outcome" => outcome).increment(1);
+    }
+}
+
+fn outcome(end: &TickEnd) -> &'static str {
+    match end {
+        TickEnd::Ran { result: Ok(()), .. } => "ran",
+        TickEnd::Ran { .. } => "failed",
+        TickEnd::Lost { .. } => "lost",
+        TickEnd::Panicked => "panicked",
+        TickEnd::Cut { .. } => "cut",
+        TickEnd::Taken => "taken",
+        TickEnd::Busy(_) => "busy",
+        TickEnd::Failed(_) => "store_failed",
+        TickEnd::Missed(MissedReason::TooLate) => "too_late",
+        TickEnd::Missed(MissedReason::Superseded) => "superseded",
+        TickEnd::Missed(MissedReason::Overlap) => "overlap",
+        TickEnd::Missed(MissedReason::SetBack) => "set_back",
+        TickEnd::Missed(MissedReason::Paused) => "paused",
+        TickEnd::Missed(MissedReason::Shutdown) => "shutdown",
+    }
+}

@@ -1,0 +1,53 @@
+//! A service whose locks and jobs are counted, and read by Prometheus.
+//!
+//! ```sh
+//! cargo run -p example-prometheus &
+//! curl http://127.0.0.1:9464/metrics
+//! ```
+//!
+//! Any recorder of the crate `metrics` will do in place of this one.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use metrics_exporter_prometheus::PrometheusBuilder;
+use shedlock::scheduler::{MetricsObserver, Scheduler, shutdown_signal};
+use shedlock::{Executor, MetricsListener, scheduled, scheduler_lock};
+
+type Error = Box<dyn std::error::Error + Send + Sync>;
+
+#[scheduled(every = "1s")]
+#[scheduler_lock(name = "mails", lock_at_most_for = "30s")]
+async fn send_mails() -> Result<(), Error> {
+    println!("mails sent by {}", std::process::id());
+    Ok(())
+}
+
+#[tokio::main]
+async fn main() -> Result<(), Error> {
+    let address: SocketAddr = match std::env::var("METRICS_ADDRESS") {
+        Ok(address) => address.parse()?,
+        Err(_) => ([127, 0, 0, 1], 9464).into(),
+    };
+    // Sets the recorder of the process, and serves what it has recorded under this address.
+    PrometheusBuilder::new()
+        .with_http_listener(address)
+        .install()?;
+    MetricsListener::describe();
+    MetricsObserver::describe();
+
+    let store = std::env::var("SHEDLOCK_STORE").unwrap_or_else(|_| "sqlite:locks.db".to_owned());
+    let provider = shedlock::connect(&store).await?;
+    provider.migrate().await?;
+    // The listener counts what happens to locks, the observer what becomes of ticks.
+    let executor = Executor::new(provider).with_listener(Arc::new(MetricsListener));
+    let scheduler = Scheduler::new(executor)
+        .with_observer(Arc::new(MetricsObserver))
+        .job(send_mails::job())
+        .start()?;
+    println!("metrics at http://{address}/metrics");
+    shutdown_signal().await?;
+    scheduler.shutdown(Duration::from_secs(10)).await?;
+    Ok(())
+}

@@ -1,0 +1,163 @@
+//! What Prometheus reads: every meter, under the name and with the value that it should have.
+
+use std::collections::BTreeMap;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::sync::Arc;
+use std::time::Duration;
+
+use metrics_exporter_prometheus::{BuildError, PrometheusBuilder};
+use shedlock::scheduler::{Job, MetricsObserver, Schedule, Scheduler};
+use shedlock::{
+    BoxFuture, Capabilities, Clock, ClockSource, Error, ErrorKind, Executor, LockConfig, LockName,
+    LockProvider, ManualClock, MemoryProvider, MetricsListener, Slot, TenantProvider, TenantRouter,
+};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+
+/// Starts the exporter on a free port.
+fn export() -> SocketAddr {
+    loop {
+        let free = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("loopback has ports");
+        let address = free.local_addr().expect("it is bound");
+        drop(free);
+        match PrometheusBuilder::new()
+            .with_http_listener(address)
+            .install()
+        {
+            Ok(()) => return address,
+            // Somebody else was quicker.
+            Err(BuildError::FailedToCreateHTTPListener(_)) => {}
+            Err(error) => panic!("{error}"),
+        }
+    }
+}
+
+/// What stands behind each name and its labels.
+async fn scrape(address: SocketAddr) -> (String, BTreeMap<String, f64>) {
+    let mut stream = TcpStream::connect(address).await.expect("it listens");
+    let request = "GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+    stream
+        .write_all(request.as_bytes())
+        .await
+        .expect("it listens");
+    let mut answer = String::new();
+    stream
+        .read_to_string(&mut answer)
+        .await
+        .expect("it answers");
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    let values = answer
+        .lines()
+        .filter(|line| line.starts_with("shedlock_"))
+        .filter_map(|line| line.rsplit_once(' '))
+        .map(|(name, value)| (name.to_owned(), value.parse().expect("a number")));
+    let values = values.collect();
+    (answer, values)
+}
+
+/// Locks of a tenant whose store is away.
+#[derive(Debug)]
+struct Away;
+
+impl TenantRouter for Away {
+    fn tenant(&self, _: &LockName) -> Result<String, Error> {
+        Ok("acme".to_owned())
+    }
+
+    fn provider<'a>(&'a self, _: &'a str) -> BoxFuture<'a, Result<Arc<dyn LockProvider>, Error>> {
+        Box::pin(async { Err(Error::new(ErrorKind::Unavailable, "the store is away")) })
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities::new(ClockSource::Store)
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn prometheus_reads_all_meters() {
+    let address = export();
+    MetricsListener::describe();
+    MetricsObserver::describe();
+    let clock = ManualClock::new();
+    let provider = MemoryProvider::with_clock(Arc::new(clock.clone()));
+    let executor = Executor::new(Arc::new(provider))
+        .with_clock(Arc::new(clock.clone()))
+        .with_listener(Arc::new(MetricsListener));
+    let report = LockConfig::new("report").lock_at_most_for("10m");
+
+    // A run of 90 s, three seconds after its slot; and the same slot again.
+    let slot = Slot::at(clock.system_time()).expect("it is in the calendar");
+    clock.advance(Duration::from_secs(3));
+    let slotted = report.clone().slot(slot);
+    let run = executor.execute(&slotted, async { clock.advance(Duration::from_secs(90)) });
+    assert!(run.await.expect("memory answers").is_executed());
+    let again = executor.execute(&slotted, async {}).await;
+    assert!(again.expect("memory answers").is_skipped());
+
+    // One that is held, and one that runs longer than its lease.
+    let held = executor.lock(&report).await.expect("memory answers");
+    let skipped = executor.execute(&report, async {}).await;
+    assert!(skipped.expect("memory answers").is_skipped());
+    drop(held);
+    let long = LockConfig::new("long").lock_at_most_for("10m");
+    let lost = executor.execute(&long, async { clock.advance(Duration::from_secs(601)) });
+    assert!(lost.await.expect("memory answers").is_lost());
+
+    // A store that cannot be asked.
+    let away = Executor::new(Arc::new(TenantProvider::new(Arc::new(Away))));
+    let away = away.with_listener(Arc::new(MetricsListener));
+    let config = LockConfig::new("away").lock_at_most_for("1m");
+    let refused = away.execute(&config, async {}).await;
+    refused.expect_err("there is no store");
+
+    // A job that runs once, and fails.
+    let config = LockConfig::new("job").lock_at_most_for("10m");
+    let job = Job::new(config, Schedule::every("1h"), |_run| async {
+        Err("no paper")
+    });
+    let scheduler = Scheduler::new(executor)
+        .with_clock(Arc::new(clock))
+        .with_observer(Arc::new(MetricsObserver))
+        .job(job)
+        .start()
+        .expect("the job is right");
+    scheduler.run_now("job").await.expect("it is there");
+    let failed = "shedlock_scheduler_ticks{job_name=\"job\",outcome=\"failed\"}";
+    let (text, values) = loop {
+        let (text, values) = scrape(address).await;
+        if values.contains_key(failed) {
+            break (text, values);
+        }
+    };
+
+    let lock = |meter: &str, lock: &str| {
+        let name = format!("shedlock_{meter}{{lock_name=\"{lock}\"}}");
+        *values
+            .get(&name)
+            .unwrap_or_else(|| panic!("no {name} in\n{text}"))
+    };
+    // ShedLock's five.
+    assert_eq!(lock("lock_attempts", "report"), 4.0);
+    assert_eq!(lock("lock_acquired", "report"), 2.0);
+    assert_eq!(lock("lock_not_acquired", "report"), 2.0);
+    assert_eq!(lock("execution_duration_count", "report"), 1.0);
+    assert_eq!(lock("execution_duration_sum", "report"), 90.0);
+    assert_eq!(lock("execution_active", "report"), 0.0);
+    // And ours.
+    assert_eq!(lock("lock_slot_skipped", "report"), 1.0);
+    assert_eq!(lock("slot_lateness_sum", "report"), 3.0);
+    assert_eq!(lock("lock_lost", "long"), 1.0);
+    assert_eq!(lock("execution_duration_sum", "long"), 601.0);
+    assert_eq!(lock("store_errors", "away"), 1.0);
+    assert_eq!(values[failed], 1.0);
+    let lateness = "shedlock_scheduler_lateness_count{job_name=\"job\"}";
+    assert_eq!(values[lateness], 1.0);
+    for described in [
+        "# HELP shedlock_lock_attempts Attempts to take a lock",
+        "# TYPE shedlock_lock_attempts counter",
+        "# TYPE shedlock_execution_active gauge",
+        "# HELP shedlock_scheduler_ticks Ticks that came to their end on this node",
+    ] {
+        assert!(text.contains(described), "no {described:?} in\n{text}");
+    }
+}
