@@ -27,6 +27,7 @@ pub(crate) const SIGNALLED: u8 = 128;
 pub(crate) struct Failure {
     code: u8,
     message: String,
+    may_pass: bool,
 }
 
 impl Failure {
@@ -34,12 +35,18 @@ impl Failure {
         Self {
             code,
             message: message.into(),
+            may_pass: false,
         }
     }
 
     /// A wrong command line.
     pub(crate) fn usage(message: impl Into<String>) -> Self {
         Self::new(USAGE, message)
+    }
+
+    /// Whether the same may succeed later without anybody changing anything.
+    pub(crate) fn may_pass(&self) -> bool {
+        self.may_pass
     }
 
     pub(crate) fn message(&self) -> &str {
@@ -59,7 +66,10 @@ impl From<Error> for Failure {
             ErrorKind::Internal | ErrorKind::WrongContext => INTERNAL,
             _ => STORE,
         };
-        Self::new(code, with_causes(&error))
+        Self {
+            may_pass: error.is_retryable(),
+            ..Self::new(code, with_causes(&error))
+        }
     }
 }
 

@@ -82,7 +82,8 @@ pub(crate) struct RunArgs {
     pub(crate) max_run_time: Option<Duration>,
     /// Wait this long for a lock that somebody else holds, rather than skip at once
     ///
-    /// It is asked for again and again. A slot that was taken is not waited for: it stays taken.
+    /// It is asked for again and again, and so is a store that cannot be reached. A slot that was taken
+    /// is not waited for: it stays taken.
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     pub(crate) lock_wait: Option<Duration>,
     /// The cron expression that this is started by: run once for each of its slots

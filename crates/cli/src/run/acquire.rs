@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 use shedlock::{
-    Acquisition, Clock, Executor, HeldLock, LockConfig, LockDefaults, Skip, SystemClock,
+    Acquisition, Clock, Executor, HeldLock, LockConfig, LockDefaults, Moment, Skip, SystemClock,
 };
 
 use super::events::Events;
@@ -72,7 +72,8 @@ async fn ask(
     events: &Arc<Events>,
     terminal: Terminal,
 ) -> Result<Acquisition, Failure> {
-    let store = Store::open(&args.store, terminal).await?;
+    let wait_until = SystemClock.now() + args.lock_wait.unwrap_or_default();
+    let store = open(args, wait_until, terminal).await?;
     let provider = store.provider();
     if args.lock_at_most_for.is_none() && provider.defaults() == LockDefaults::new() {
         return Err(Failure::usage(
@@ -84,7 +85,25 @@ async fn ask(
     let executor = Executor::new(provider.clone())
         .with_defaults(args.defaults())
         .with_listener(events.clone());
-    Ok(executor.lock(lock).await?)
+    let wait = wait_until.saturating_since(SystemClock.now());
+    Ok(executor.lock(&lock.clone().lock_wait(wait)).await?)
+}
+
+/// Connects to the store; again and again where it cannot be reached and the lock is waited for.
+async fn open(args: &RunArgs, wait_until: Moment, terminal: Terminal) -> Result<Store, Failure> {
+    const PAUSE: Duration = Duration::from_secs(1);
+    loop {
+        let failure = match Store::open(&args.store, terminal).await {
+            Ok(store) => return Ok(store),
+            Err(failure) => failure,
+        };
+        let now = SystemClock.now();
+        if !failure.may_pass() || now >= wait_until {
+            return Err(failure);
+        }
+        tracing::debug!("connecting again: {}", failure.message());
+        SystemClock.sleep_until((now + PAUSE).min(wait_until)).await;
+    }
 }
 
 impl From<Acquisition> for Acquired {

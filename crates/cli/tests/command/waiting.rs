@@ -60,6 +60,20 @@ fn a_slot_that_was_taken_is_not_waited_for() {
 }
 
 #[test]
+fn a_store_that_cannot_be_reached_is_waited_for_too() {
+    let sandbox = Sandbox::new();
+    let nobody = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let store = format!("postgres://u@{}/d", nobody.local_addr().unwrap());
+    drop(nobody);
+    let began = now();
+    let options = ["--lock-wait", "1500ms", "--store", &store];
+    let done = done(&mut sandbox.run_with("a", "60s", &options, "echo ran"));
+    assert_eq!((done.code, done.stdout.as_str()), (69, ""));
+    assert!(now() - began >= Duration::from_millis(1_500));
+    assert_eq!(done.stderr.lines().count(), 1, "{}", done.stderr);
+}
+
+#[test]
 fn whoever_waits_heeds_signals() {
     let sandbox = Sandbox::new();
     let holder = holder(&sandbox);
