@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use shedlock::{Error, ErrorKind};
 
-/// `show` found no lock of this name.
+/// What was asked about is not there: `show` found no lock of this name, `unlock` nothing to free.
 pub(crate) const ABSENT: u8 = 1;
 /// The command line is wrong.
 pub(crate) const USAGE: u8 = 2;

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use shedlock::{Error, ListRequest, LockName, LockRecord};
 
 use crate::args::{ListArgs, MigrateArgs, ShowArgs};
-use crate::exit::{ABSENT, Failure, INTERNAL};
+use crate::exit::{ABSENT, Failure};
 use crate::output;
 use crate::store::Store;
 use crate::terminal::Terminal;
@@ -15,7 +15,7 @@ pub(crate) async fn list(args: &ListArgs, terminal: Terminal) -> Result<ExitCode
     let store = Store::open(&args.store, terminal).await?;
     let locks = all_locks(&store, args.held).await?;
     let text = output::locks(store.provider().store(), &locks, args.output.format);
-    print(terminal, &text)?;
+    terminal.print(&text)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -25,7 +25,7 @@ pub(crate) async fn show(args: &ShowArgs, terminal: Terminal) -> Result<ExitCode
     let store = Store::open(&args.store, terminal).await?;
     let lock = store.provider().inspect(&name).await?;
     let text = output::lock(store.provider().store(), lock.as_ref(), args.output.format);
-    print(terminal, &text)?;
+    terminal.print(&text)?;
     if lock.is_none() {
         terminal.error(&format!(
             "there is no lock {:?} in this {} store; `shedlock list` shows all",
@@ -42,7 +42,7 @@ pub(crate) async fn migrate(args: &MigrateArgs, terminal: Terminal) -> Result<Ex
     let store = Store::open(&args.store, terminal).await?;
     let migration = store.provider().migrate().await?;
     let text = output::migration(store.provider().store(), &migration, args.output.format);
-    print(terminal, &text)?;
+    terminal.print(&text)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -61,10 +61,4 @@ async fn all_locks(store: &Store, held_only: bool) -> Result<Vec<LockRecord>, Er
             _ => return Ok(locks),
         }
     }
-}
-
-fn print(terminal: Terminal, text: &str) -> Result<(), Failure> {
-    terminal
-        .result(text)
-        .map_err(|error| Failure::new(INTERNAL, format!("cannot write to stdout: {error}")))
 }

@@ -16,6 +16,7 @@ mod run;
 mod signals;
 mod store;
 mod terminal;
+mod unlock;
 mod watchdog;
 
 use std::process::ExitCode;
@@ -56,6 +57,7 @@ fn execute(command: &Command, terminal: Terminal) -> Result<ExitCode, Failure> {
             Command::Run(args) => run::run(args, terminal).await,
             Command::List(args) => inspect::list(args, terminal).await,
             Command::Show(args) => inspect::show(args, terminal).await,
+            Command::Unlock(args) => unlock::unlock(args, terminal).await,
             Command::Migrate(args) => inspect::migrate(args, terminal).await,
         }
     });

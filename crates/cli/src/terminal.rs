@@ -8,7 +8,7 @@ use tracing_subscriber::filter::Targets;
 use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::layer::SubscriberExt;
 
-use crate::exit::USAGE;
+use crate::exit::{Failure, INTERNAL, USAGE};
 use crate::redact::redact;
 
 /// Where this program speaks to its user.
@@ -23,7 +23,12 @@ impl Terminal {
     }
 
     /// The result that was asked for. A reader that has gone away (`| head`) is no error.
-    pub(crate) fn result(self, text: &str) -> io::Result<()> {
+    pub(crate) fn print(self, text: &str) -> Result<(), Failure> {
+        self.result(text)
+            .map_err(|error| Failure::new(INTERNAL, format!("cannot write to stdout: {error}")))
+    }
+
+    fn result(self, text: &str) -> io::Result<()> {
         let mut stdout = io::stdout().lock();
         let written = stdout
             .write_all(text.as_bytes())

@@ -31,6 +31,7 @@ pub(crate) enum Command {
     Run(RunArgs),
     List(ListArgs),
     Show(ShowArgs),
+    Unlock(UnlockArgs),
     Migrate(MigrateArgs),
 }
 
@@ -93,6 +94,30 @@ pub(crate) struct ListArgs {
 pub(crate) struct ShowArgs {
     /// The name of the lock
     pub(crate) name: String,
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
+    #[command(flatten)]
+    pub(crate) store: StoreArgs,
+}
+
+/// Free a lock by force, whoever holds it
+///
+/// For a holder that is dead, or hangs. One that lives is not stopped by this: it learns of it when it
+/// extends its lease (--keep-alive) or gives the lock back, and until then it runs beside whoever takes
+/// the lock next. `shedlock show NAME` tells who holds it, on which host and since when.
+///
+/// Frees the holding that there is when this starts, and none that begins after it. What was freed, and
+/// who did it, is said on stdout; the exit code is 1 if there was nothing to free.
+#[derive(Debug, Args)]
+pub(crate) struct UnlockArgs {
+    /// The name of the lock
+    pub(crate) name: String,
+    /// Free it although this process does not hold it
+    #[arg(long, required = true)]
+    pub(crate) force: bool,
+    /// Only if this owner holds it, as `shedlock show` names it
+    #[arg(long, value_name = "OWNER")]
+    pub(crate) owner: Option<String>,
     #[command(flatten)]
     pub(crate) output: OutputArgs,
     #[command(flatten)]
@@ -176,5 +201,7 @@ mod tests {
         }
         assert!(parse("shedlock list --local --store memory:").is_err());
         assert!(parse("shedlock -q -v list").is_err());
+        assert!(parse("shedlock unlock a").is_err());
+        assert!(parse("shedlock unlock a --force").is_ok());
     }
 }

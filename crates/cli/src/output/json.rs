@@ -21,6 +21,14 @@ struct OneLock<'a> {
 }
 
 #[derive(Serialize)]
+struct Unlocked<'a> {
+    version: u32,
+    store: &'a str,
+    freed_by: Option<&'a str>,
+    lock: Option<Lock<'a>>,
+}
+
+#[derive(Serialize)]
 struct Changes<'a> {
     version: u32,
     store: &'a str,
@@ -66,6 +74,15 @@ pub(super) fn lock(store: &str, lock: Option<&LockRecord>) -> String {
     text(&OneLock {
         version: VERSION,
         store,
+        lock: lock.map(Lock::of),
+    })
+}
+
+pub(super) fn unlock(store: &str, lock: Option<&LockRecord>, freed_by: Option<&str>) -> String {
+    text(&Unlocked {
+        version: VERSION,
+        store,
+        freed_by,
         lock: lock.map(Lock::of),
     })
 }
@@ -145,6 +162,11 @@ mod tests {
         assert_eq!(
             lock("sqlite", None),
             "{\n  \"version\": 1,\n  \"store\": \"sqlite\",\n  \"lock\": null\n}\n"
+        );
+        assert_eq!(
+            unlock("sqlite", None, Some("root@a")),
+            "{\n  \"version\": 1,\n  \"store\": \"sqlite\",\n  \"freed_by\": \"root@a\",\n  \
+             \"lock\": null\n}\n"
         );
         let changes = Migration::with_changes(vec!["created table shedlock".into()]);
         assert_eq!(

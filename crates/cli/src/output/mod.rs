@@ -1,4 +1,4 @@
-//! What `list`, `show` and `migrate` print.
+//! What `list`, `show`, `unlock` and `migrate` print.
 
 mod json;
 mod table;
@@ -23,6 +23,19 @@ pub(crate) fn lock(store: &str, lock: Option<&LockRecord>, format: Format) -> St
     match format {
         Format::Table => lock.map(table::lock).unwrap_or_default(),
         Format::Json => json::lock(store, lock),
+    }
+}
+
+/// A lock as it was before it was freed, and by whom; or as it is, where it was not.
+pub(crate) fn unlock(
+    store: &str,
+    lock: Option<&LockRecord>,
+    freed_by: Option<&str>,
+    format: Format,
+) -> String {
+    match format {
+        Format::Table => table::unlock(lock, freed_by),
+        Format::Json => json::unlock(store, lock, freed_by),
     }
 }
 

@@ -70,6 +70,18 @@ pub(super) fn lock(lock: &LockRecord) -> String {
     lines(&table)
 }
 
+pub(super) fn unlock(lock: Option<&LockRecord>, freed_by: Option<&str>) -> String {
+    let (Some(lock), Some(freed_by)) = (lock, freed_by) else {
+        return String::new();
+    };
+    format!(
+        "{}: freed by {freed_by}; it was held by {} until {}\n",
+        lock.name.as_str(),
+        or_nobody(lock.owner.clone()),
+        or_nobody(lock.locked_until.map(super::second)),
+    )
+}
+
 pub(super) fn migration(store: &str, migration: &Migration) -> String {
     if migration.changes.is_empty() {
         return format!("{store}: nothing to do\n");

@@ -111,6 +111,61 @@ fn a_lock_that_is_not_there_gives_1() {
 }
 
 #[test]
+fn unlock_frees_by_force_and_says_what_and_who() {
+    let sandbox = Sandbox::new();
+    let holder = sandbox
+        .run("a", "60s", "echo x > started; sleep 30")
+        .spawn()
+        .unwrap();
+    sandbox.await_lines("started", 1);
+    let owner = sandbox.lock("a")["owner"].as_str().unwrap().to_owned();
+    let unlock = |arguments: &[&str]| {
+        let mut command = sandbox.shedlock(&["unlock", "a"]);
+        done(command.args(arguments).env("USER", "op"))
+    };
+
+    let unforced = unlock(&[]);
+    assert_eq!(unforced.code, 2);
+    assert!(unforced.stderr.contains("--force"), "{}", unforced.stderr);
+    let differs = unlock(&["--force", "--owner", "somebody/1/ff"]);
+    assert_eq!((differs.code, differs.stdout.as_str()), (1, ""));
+    assert!(differs.stderr.contains(&owner), "{}", differs.stderr);
+    assert_eq!(sandbox.lock("a")["state"], "held");
+
+    let freed = unlock(&["--force", "--owner", &owner]);
+    assert_eq!(freed.code, 0, "{}", freed.stderr);
+    assert!(
+        freed.stdout.starts_with("a: freed by op@"),
+        "{}",
+        freed.stdout
+    );
+    let was = format!("; it was held by {owner} until 20");
+    assert!(freed.stdout.contains(&was), "{}", freed.stdout);
+    assert_eq!(sandbox.lock("a")["state"], "free");
+
+    let again = unlock(&["--force", "-o", "json"]);
+    assert_eq!(again.code, 1);
+    assert!(again.stderr.contains("nobody holds it"), "{}", again.stderr);
+    let json: Value = serde_json::from_str(&again.stdout).unwrap();
+    assert_eq!(keys(&json), ["freed_by", "lock", "store", "version"]);
+    assert!(json["freed_by"].is_null());
+    assert_eq!(json["lock"]["state"], "free");
+
+    // The one whose lock it was: its command has run, and its unlock changes nothing.
+    assert_eq!(
+        done(&mut sandbox.run("a", "60s", "echo ran")).stdout,
+        "ran\n"
+    );
+    let lock = sandbox.lock("a");
+    signal(holder.id(), Signal::TERM);
+    end(holder);
+    assert_eq!(sandbox.lock("a")["locked_until"], lock["locked_until"]);
+    let absent = done(&mut sandbox.shedlock(&["unlock", "--force", "b"]));
+    assert_eq!(absent.code, 1);
+    assert!(absent.stderr.contains("no such lock"), "{}", absent.stderr);
+}
+
+#[test]
 fn migrate_twice_changes_nothing_the_second_time() {
     let sandbox = Sandbox::new();
     assert_eq!(done(&mut sandbox.shedlock(&["migrate"])).code, 0);

@@ -4,7 +4,6 @@ use std::process::Child;
 use std::time::{Duration, SystemTime};
 
 use rustix::process::Signal;
-use shedlock::{ForceUnlock, ForceUnlockRequest, LockName, blocking};
 
 use super::common::{
     FAMILY, Sandbox, all_gone, calendar, done, end, eventually, is_alive, now, signal, watchdog_of,
@@ -122,12 +121,8 @@ fn a_lock_that_is_freed_by_force_ends_its_command() {
         .spawn()
         .unwrap();
     sandbox.await_lines("pids", 3);
-    let url = sandbox.store();
-    let freed = blocking::block_on(async move {
-        let request = ForceUnlockRequest::new(LockName::new("a")?);
-        shedlock::connect(&url).await?.force_unlock(&request).await
-    });
-    assert!(matches!(freed.unwrap().unwrap(), ForceUnlock::Freed(_)));
+    let freed = done(&mut sandbox.shedlock(&["unlock", "--force", "a"]));
+    assert_eq!(freed.code, 0, "{}", freed.stderr);
     let ended = end(child);
     assert_eq!(ended.code, 75, "{}", ended.stderr);
     let said = "the lease was not ours any more";

@@ -1,0 +1,65 @@
+//! `shedlock unlock --force`: freeing a lock from outside.
+
+use std::process::ExitCode;
+
+use shedlock::{ForceUnlock, ForceUnlockRequest, LockName, LockState};
+
+use crate::args::UnlockArgs;
+use crate::exit::{ABSENT, Failure};
+use crate::output;
+use crate::store::Store;
+use crate::terminal::Terminal;
+
+/// Frees the lock, and says what it was and who freed it.
+pub(crate) async fn unlock(args: &UnlockArgs, terminal: Terminal) -> Result<ExitCode, Failure> {
+    let name = LockName::new(&args.name)?;
+    let store = Store::open(&args.store, terminal).await?;
+    let provider = store.provider();
+    let seen = provider.inspect(&name).await?;
+    let is_held = seen
+        .as_ref()
+        .is_some_and(|lock| lock.state != LockState::Free);
+    let answer = if is_held {
+        let mut request = ForceUnlockRequest::new(name.clone());
+        // The one that was seen, so that a lock which is taken anew in between is left alone.
+        let owner = seen.as_ref().and_then(|lock| lock.owner.clone());
+        if let Some(owner) = args.owner.clone().or(owner) {
+            request = request.expecting_owner(owner);
+        }
+        provider.force_unlock(&request).await?
+    } else {
+        ForceUnlock::NotHeld
+    };
+    let (lock, is_freed, why_not) = match answer {
+        ForceUnlock::Freed(lock) => (Some(lock), true, None),
+        ForceUnlock::OwnerDiffers(lock) => {
+            let owner = lock.owner.clone().unwrap_or_default();
+            let why = format!("its owner is {owner:?}");
+            (Some(lock), false, Some(why))
+        }
+        _ if seen.is_none() => (None, false, Some("there is no such lock".to_owned())),
+        _ => (seen, false, Some("nobody holds it".to_owned())),
+    };
+    let text = output::unlock(
+        provider.store(),
+        lock.as_ref(),
+        is_freed.then(who).as_deref(),
+        args.output.format,
+    );
+    terminal.print(&text)?;
+    if let Some(why) = why_not {
+        terminal.error(&format!("{:?} was not freed: {why}", name.as_str()));
+        return Ok(ExitCode::from(ABSENT));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Who frees it, for whoever wonders later.
+fn who() -> String {
+    let user = ["SUDO_USER", "USER", "LOGNAME"]
+        .into_iter()
+        .find_map(|name| std::env::var(name).ok().filter(|user| !user.is_empty()))
+        .unwrap_or_else(|| format!("uid {}", rustix::process::getuid().as_raw()));
+    let system = rustix::system::uname();
+    format!("{user}@{}", system.nodename().to_string_lossy())
+}
