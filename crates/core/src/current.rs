@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 
 use tokio::task::JoinHandle;
 
-use crate::runtime::Held;
+use crate::runtime::{Held, while_held};
 use crate::{
     Error, ErrorKind, ExtendRequest, LockDuration, LockName, LostReason, Owner, ProviderIdentity,
     Slot,
@@ -131,7 +131,8 @@ impl CurrentLock {
         F: Future + Send + 'static,
         F::Output: Send + 'static,
     {
-        self.0.held.spawn(self.clone().scope(future))
+        let guarded = while_held(self.0.held.clone(), self.clone().scope(future));
+        self.0.held.spawn(guarded)
     }
 
     /// Runs this future with the lock as its current one, wherever it is polled. Unlike what

@@ -19,4 +19,5 @@ pub(crate) use keep_alive::KeepAlive;
 pub use lost::{LostPolicy, LostReason};
 pub use release::Release;
 pub(crate) use release::ReleaseOnDrop;
+pub(crate) use spawned::while_held;
 pub(crate) use wait::acquire;

@@ -75,12 +75,31 @@ impl Drop for ReleaseOnDrop {
                 tracing::debug!(lock = held.name().as_str(), "dropped: unlocking behind");
                 // Also where a release was begun and dropped: an unlock may be asked for twice.
                 held.claim_release();
-                runtime.spawn(async move { held.give_back(&UnlockRequest::new()).await });
+                let behind = Behind(held);
+                runtime.spawn(async move {
+                    behind.0.give_back(&UnlockRequest::new()).await;
+                });
             }
             Err(_) => tracing::warn!(
                 lock = held.name().as_str(),
                 "dropped outside a runtime: the lock is free when lock_at_most_for is over"
             ),
+        }
+    }
+}
+
+/// A release behind that a runtime which shuts down may never come to.
+struct Behind(Arc<Held>);
+
+impl Drop for Behind {
+    fn drop(&mut self) {
+        if !self.0.is_given_back() {
+            tracing::warn!(
+                lock = self.0.name().as_str(),
+                owner = self.0.owner().as_str(),
+                "the runtime shut down before the lock was given back: it is free when \
+                 lock_at_most_for is over"
+            );
         }
     }
 }

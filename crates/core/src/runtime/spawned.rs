@@ -1,14 +1,16 @@
 //! Tasks that were spawned with a carried lock.
 
-use std::future::Future;
+use std::future::{Future, poll_fn};
+use std::pin::pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::task::Poll;
 
 use tokio::runtime::Handle;
 use tokio::sync::Notify;
 use tokio::task::{AbortHandle, JoinHandle};
 
-use super::Held;
+use super::{Held, LostPolicy};
 use crate::{Error, ErrorKind};
 
 /// The tasks that share a lock with the one that took it. None of them outlives the lock.
@@ -82,6 +84,23 @@ impl Spawned {
             ended.await;
         }
     }
+}
+
+/// Looks at the clock before every poll, as is done for the task itself: of a process that slept
+/// past the deadline, whichever task wakes first stops what was spawned.
+pub(crate) async fn while_held<F: Future>(held: Arc<Held>, future: F) -> F::Output {
+    let cancels = held.context().lost_policy == LostPolicy::Cancel;
+    let mut future = pin!(future);
+    poll_fn(|context| {
+        if cancels && held.lost().is_some() {
+            held.spawned.abort();
+            // Whoever spawned this may not have noted it down yet: then it is aborted next time.
+            context.waker().wake_by_ref();
+            return Poll::Pending;
+        }
+        future.as_mut().poll(context)
+    })
+    .await
 }
 
 impl Held {

@@ -10,6 +10,7 @@
 #![allow(clippy::unwrap_used, reason = "a poisoned lock is a failed test")]
 
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -240,4 +241,20 @@ pub fn config(name: &str) -> LockConfig {
 
 pub const fn secs(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
+}
+
+/// True while the future that owns it has not been dropped.
+pub struct Alive(Arc<AtomicBool>);
+
+impl Alive {
+    pub fn new() -> (Self, Arc<AtomicBool>) {
+        let alive = Arc::new(AtomicBool::new(true));
+        (Self(alive.clone()), alive)
+    }
+}
+
+impl Drop for Alive {
+    fn drop(&mut self) {
+        self.0.store(false, Ordering::SeqCst);
+    }
 }

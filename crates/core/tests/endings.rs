@@ -1,0 +1,231 @@
+//! How a task can end, and its lock with it.
+
+mod common;
+
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex};
+
+use common::{Alive, Fault, bench, config, secs};
+use shedlock_core::{Acquisition, ErrorKind, Executor, LockState, Outcome, Release};
+use tokio::task::JoinHandle;
+
+#[tokio::test]
+async fn a_dropped_task_gives_its_lock_back_behind_with_at_least_honoured() {
+    let bench = bench();
+    let (alive, is_alive) = Alive::new();
+    let executor = bench.executor.clone();
+    let task = tokio::spawn(async move {
+        let config = config("a").lock_at_least_for("5s");
+        executor
+            .execute(&config, async move {
+                let _alive = alive;
+                std::future::pending::<()>().await;
+            })
+            .await
+    });
+    bench.settle().await;
+    task.abort();
+    bench.settle().await;
+    assert!(!is_alive.load(Ordering::SeqCst));
+    assert_eq!(bench.state("a").await, Some(LockState::AtLeast));
+    assert_eq!(bench.faulty.calls_of("unlock"), 1);
+}
+
+#[tokio::test]
+async fn a_panic_goes_on_after_the_lock_was_given_back() {
+    let bench = bench();
+    let executor = bench.executor.clone();
+    let task = tokio::spawn(async move {
+        executor
+            .execute(&config("a"), async { panic!("boom") })
+            .await
+            .map(|_: Outcome<()>| ())
+    });
+    let panic = task.await.unwrap_err().into_panic();
+    assert_eq!(panic.downcast_ref::<&str>(), Some(&"boom"));
+    assert_eq!(bench.state("a").await, Some(LockState::Free));
+}
+
+#[tokio::test]
+async fn a_failing_unlock_is_asked_again_and_never_takes_the_value_away() {
+    let bench = bench();
+    let faulty = bench.faulty.clone();
+    let executor = bench.executor.clone();
+    let task = tokio::spawn(async move {
+        let broken = faulty.clone();
+        let task = async move {
+            broken.next([Fault::Unavailable, Fault::ReplyLost]);
+            3
+        };
+        executor.execute(&config("a"), task).await
+    });
+    bench.settle().await;
+    bench.pass(secs(1)).await;
+    let outcome = task.await.unwrap().unwrap();
+    let Outcome::Executed {
+        value: 3,
+        release: Release::Released,
+        ..
+    } = outcome
+    else {
+        panic!("{outcome:?}")
+    };
+    assert_eq!(bench.faulty.calls_of("unlock"), 3);
+
+    let faulty = bench.faulty.clone();
+    let executor = bench.executor.clone();
+    let task = tokio::spawn(async move {
+        let broken = faulty.clone();
+        let task = async move {
+            broken.next([Fault::Unavailable; 50]);
+            4
+        };
+        executor.execute(&config("b"), task).await
+    });
+    bench.settle().await;
+    bench.pass(secs(20)).await;
+    bench.pass(secs(20)).await;
+    let outcome = task.await.unwrap().unwrap();
+    let Outcome::Executed {
+        value: 4,
+        release: Release::Failed(error),
+        ..
+    } = outcome
+    else {
+        panic!("{outcome:?}")
+    };
+    assert_eq!(error.kind(), ErrorKind::Unavailable);
+}
+
+#[tokio::test]
+async fn an_unlock_that_was_overtaken_after_a_lost_answer_is_not_lost() {
+    let bench = bench();
+    let Acquisition::Acquired(lock) = bench.executor.lock(&config("a")).await.unwrap() else {
+        panic!("free")
+    };
+    bench.faulty.next([Fault::ReplyLost]);
+    let unlocking = tokio::spawn(lock.unlock());
+    bench.settle().await;
+    // The first unlock landed; somebody else takes the lock before the second is asked.
+    let other = Executor::new(Arc::new(bench.faulty.store.another_client()));
+    let Acquisition::Acquired(other) = other.lock(&config("a")).await.unwrap() else {
+        panic!("the unlock had landed")
+    };
+    bench.pass(secs(1)).await;
+    assert!(matches!(unlocking.await.unwrap(), Release::Released));
+    assert_eq!(
+        bench.state("a").await,
+        Some(LockState::Held),
+        "by the other one"
+    );
+    drop(other);
+}
+
+#[tokio::test]
+async fn a_panicking_listener_harms_nothing() {
+    #[derive(Debug)]
+    struct Rude;
+    impl shedlock_core::Listener for Rude {
+        fn on_event(&self, _: &shedlock_core::Event<'_>) {
+            panic!("rude");
+        }
+    }
+    let bench = bench();
+    let executor = bench.executor.clone().with_listener(Arc::new(Rude));
+    assert!(
+        executor
+            .execute(&config("a"), async {})
+            .await
+            .unwrap()
+            .is_executed()
+    );
+    assert_eq!(bench.state("a").await, Some(LockState::Free));
+}
+
+/// What is logged while this runs.
+fn logs_of(run: impl FnOnce()) -> String {
+    let written = Written::default();
+    let subscriber = tracing_subscriber::fmt()
+        .with_writer(written.clone())
+        .with_ansi(false)
+        .finish();
+    tracing::subscriber::with_default(subscriber, run);
+    let written = written.0.lock().unwrap();
+    String::from_utf8_lossy(&written).into_owned()
+}
+
+#[derive(Clone, Default)]
+struct Written(Arc<Mutex<Vec<u8>>>);
+
+impl std::io::Write for Written {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap().extend(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+impl<'a> tracing_subscriber::fmt::MakeWriter<'a> for Written {
+    type Writer = Self;
+
+    fn make_writer(&'a self) -> Self {
+        self.clone()
+    }
+}
+
+/// A runtime whose thread is this one, so that its logs are heard.
+fn runtime() -> tokio::runtime::Runtime {
+    let mut builder = tokio::runtime::Builder::new_current_thread();
+    builder.build().unwrap()
+}
+
+/// Starts a task that never ends by itself, and lets it take its lock.
+fn start(runtime: &tokio::runtime::Runtime, bench: &common::Bench) -> JoinHandle<()> {
+    let executor = bench.executor.clone();
+    let task = runtime.spawn(async move {
+        let endless = std::future::pending::<()>();
+        let ended = executor.execute(&config("a"), endless).await;
+        panic!("ended by itself: {ended:?}");
+    });
+    runtime.block_on(bench.settle());
+    task
+}
+
+#[test]
+fn a_runtime_that_is_dropped_leaves_the_lock_to_its_end_and_says_so() {
+    let bench = bench();
+    let logs = logs_of(|| {
+        let runtime = runtime();
+        drop(start(&runtime, &bench));
+        drop(runtime);
+    });
+    assert!(
+        logs.contains("the runtime shut down before the lock was given back"),
+        "{logs}"
+    );
+    let later = runtime();
+    assert_eq!(later.block_on(bench.state("a")), Some(LockState::Held));
+    bench.clock.advance(secs(10));
+    assert_eq!(later.block_on(bench.state("a")), Some(LockState::Free));
+}
+
+#[test]
+fn a_task_whose_end_is_awaited_before_the_runtime_shuts_down_gives_its_lock_back() {
+    let bench = bench();
+    let logs = logs_of(|| {
+        let runtime = runtime();
+        let task = start(&runtime, &bench);
+        runtime.block_on(async {
+            task.abort();
+            assert!(task.await.unwrap_err().is_cancelled());
+            bench.settle().await;
+        });
+        drop(runtime);
+    });
+    assert!(!logs.contains("shut down"), "{logs}");
+    let later = runtime();
+    assert_eq!(later.block_on(bench.state("a")), Some(LockState::Free));
+}
