@@ -1,5 +1,7 @@
 //! How a task can end, and its lock with it.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
 mod common;
 
 use std::sync::atomic::Ordering;
