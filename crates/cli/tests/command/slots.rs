@@ -29,6 +29,23 @@ fn a_slot_runs_once_and_the_command_is_told_which() {
 }
 
 #[test]
+fn of_ten_that_start_at_once_one_runs() {
+    let sandbox = Sandbox::new();
+    let starts: Vec<_> = (0..10)
+        .map(|_| {
+            let options = ["--schedule", YEARLY, "--lock-wait", "30s"];
+            let script = "echo $SHEDLOCK_SLOT >> ran";
+            sandbox.run_with("a", "60s", &options, script).spawn()
+        })
+        .collect();
+    for start in starts {
+        let ended = end(start.unwrap());
+        assert_eq!(ended.code, 0, "{}", ended.stderr);
+    }
+    assert_eq!(sandbox.read("ran").lines().count(), 1);
+}
+
+#[test]
 fn the_time_zone_is_the_schedules() {
     let sandbox = Sandbox::new();
     let run =
