@@ -9,11 +9,11 @@ use shedlock::{BoxFuture, Clock, Moment, SystemClock};
 /// Timers that would end while the replica is busy end when it is no longer. Everything takes this
 /// clock for the real one; the store has its own.
 #[derive(Clone, Debug, Default)]
-pub struct ReplicaClock {
+pub(crate) struct ReplicaClock {
     /// How far the calendar is behind the machine's.
-    pub behind: Duration,
+    pub(crate) behind: Duration,
     /// From when, by this calendar, and for how long the replica is busy.
-    pub busy: Option<(SystemTime, Duration)>,
+    pub(crate) busy: Option<(SystemTime, Duration)>,
 }
 
 impl ReplicaClock {

@@ -2,8 +2,8 @@
 //! sends the mails of an outbox, and writes a report. The stories of `docs/scenarios.md` are told
 //! with its processes.
 //!
-//! Its parts are what any such service has: arguments, a database, a mail account, jobs. Only
-//! [`ReplicaClock`] is made for the stories, which need clocks that are wrong.
+//! Its parts are what any such service has: arguments, a log, a database, a mail account, jobs. Only
+//! its clock is made for the stories, which need clocks that are wrong.
 
 mod args;
 mod clock;
@@ -15,7 +15,6 @@ mod report;
 mod service;
 mod subscriptions;
 
-pub use args::{Args, Job, OwnTimer};
-pub use clock::ReplicaClock;
+pub use args::Args;
 pub use database::Database;
 pub use service::run;

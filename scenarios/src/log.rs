@@ -8,7 +8,7 @@ use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::time::FormatTime;
 
-use crate::ReplicaClock;
+use crate::clock::ReplicaClock;
 
 /// Starts logging; RUST_LOG says how much.
 pub(crate) fn start(name: &str, clock: &ReplicaClock) {

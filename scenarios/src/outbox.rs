@@ -2,23 +2,71 @@
 
 use std::time::Duration;
 
-use shedlock::{Clock as _, SystemClock, current_lock};
+use anyhow::Context as _;
+use shedlock::scheduler::{Job, Schedule};
+use shedlock::{Clock as _, LockConfig, SystemClock, current_lock, parse_duration};
 use sqlx::Row as _;
+use tokio::task::JoinHandle;
 
 use crate::Database;
 use crate::post::{Mail, Post};
+use crate::service::Service;
 
-/// Marks a mail as sent.
-pub(crate) const MARK: &str = "UPDATE outbox SET sent_at = CURRENT_TIMESTAMP WHERE id = ?";
+/// Sends the mails of the outbox.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Outbox {
+    /// How often.
+    #[arg(long, default_value = "10s", value_parser = parse_duration)]
+    every: Duration,
+    /// How long the lock outlives a replica that dies.
+    #[arg(long, default_value = "1m", value_parser = parse_duration)]
+    lock_at_most_for: Duration,
+    /// The mail server, as host:port.
+    #[arg(long)]
+    smtp: String,
+    /// How many mails are sent at once.
+    #[arg(long, default_value_t = 10)]
+    chunk: i64,
+    /// Start sending, and do not wait for it.
+    #[arg(long)]
+    in_background: bool,
+}
 
 const NEXT: &str =
     "SELECT id, email FROM outbox WHERE sent_at IS NULL AND id > ? ORDER BY id LIMIT ?";
+const MARK: &str = "UPDATE outbox SET sent_at = CURRENT_TIMESTAMP WHERE id = ?";
 const CLEAN: &str = "DELETE FROM outbox WHERE sent_at IS NOT NULL";
+
+impl Outbox {
+    /// For the scheduler.
+    pub(crate) fn job(self, service: &Service) -> anyhow::Result<Job> {
+        let database = service.database.clone();
+        let post = Post::new(&self.smtp, &service.name, database.clone(), MARK)?;
+        let lock = LockConfig::new("outbox")
+            .lock_at_most_for(self.lock_at_most_for)
+            .keep_alive();
+        let Self {
+            chunk,
+            in_background,
+            ..
+        } = self;
+        Ok(Job::new(lock, Schedule::every(self.every)?, move |_run| {
+            let (database, post) = (database.clone(), post.clone());
+            async move {
+                if in_background {
+                    send_behind(&database, &post, chunk).await
+                } else {
+                    send_all(&database, &post, chunk).await
+                }
+            }
+        }))
+    }
+}
 
 /// Sends what is in the outbox, `chunk` mails at a time, and deletes what was sent.
 ///
 /// What cannot be sent now stays for the next run.
-pub(crate) async fn send_all(database: &Database, post: &Post, chunk: i64) -> anyhow::Result<()> {
+async fn send_all(database: &Database, post: &Post, chunk: i64) -> anyhow::Result<()> {
     let mut last = 0;
     loop {
         let mails = next_mails(database, last, chunk).await?;
@@ -38,11 +86,7 @@ pub(crate) async fn send_all(database: &Database, post: &Post, chunk: i64) -> an
 }
 
 /// Starts sending `chunk` mails, and leaves them to themselves while it does something else.
-pub(crate) async fn send_behind(
-    database: &Database,
-    post: &Post,
-    chunk: i64,
-) -> anyhow::Result<()> {
+async fn send_behind(database: &Database, post: &Post, chunk: i64) -> anyhow::Result<()> {
     for mail in next_mails(database, 0, chunk).await? {
         begin(post, mail)?;
     }
@@ -55,8 +99,8 @@ pub(crate) async fn send_behind(
 }
 
 /// Sends a mail in a task of its own, which does not outlive the lock of this one.
-fn begin(post: &Post, mail: Mail) -> anyhow::Result<tokio::task::JoinHandle<bool>> {
-    let lock = current_lock().ok_or_else(|| anyhow::anyhow!("mails are sent under the lock"))?;
+fn begin(post: &Post, mail: Mail) -> anyhow::Result<JoinHandle<bool>> {
+    let lock = current_lock().context("mails are sent under the lock")?;
     let post = post.clone();
     Ok(lock.spawn(async move { post.deliver(&mail).await })?)
 }

@@ -1,18 +1,50 @@
 //! Reminds the users whose subscriptions expire.
 
+use std::time::Duration;
+
+use shedlock::scheduler::{Job, Schedule};
+use shedlock::{LockConfig, parse_duration};
 use sqlx::Row as _;
 
 use crate::Database;
 use crate::post::{Mail, Post};
+use crate::service::Service;
 
-/// Marks a user as reminded.
-pub(crate) const MARK: &str = "UPDATE users SET reminded_at = CURRENT_TIMESTAMP WHERE id = ?";
+/// Reminds the users whose subscriptions expire.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Subscriptions {
+    /// When, as a cron expression.
+    #[arg(long, default_value = "0 0 * * * *")]
+    cron: String,
+    /// How long the lock outlives a replica that dies.
+    #[arg(long, default_value = "10m", value_parser = parse_duration)]
+    lock_at_most_for: Duration,
+    /// The mail server, as host:port.
+    #[arg(long)]
+    smtp: String,
+}
 
 const EXPIRING: &str = "SELECT id, email FROM users WHERE reminded_at IS NULL \
      AND expires_at < CURRENT_TIMESTAMP + INTERVAL '1' DAY ORDER BY id";
+const MARK: &str = "UPDATE users SET reminded_at = CURRENT_TIMESTAMP WHERE id = ?";
+
+impl Subscriptions {
+    /// For the scheduler.
+    pub(crate) fn job(self, service: &Service) -> anyhow::Result<Job> {
+        let database = service.database.clone();
+        let post = Post::new(&self.smtp, &service.name, database.clone(), MARK)?;
+        let lock = LockConfig::new("subscriptions")
+            .lock_at_most_for(self.lock_at_most_for)
+            .keep_alive();
+        Ok(Job::new(lock, Schedule::cron(&self.cron)?, move |_run| {
+            let (database, post) = (database.clone(), post.clone());
+            async move { remind(&database, &post).await }
+        }))
+    }
+}
 
 /// Reminds all whose subscriptions expire and who have not been reminded, one after the other.
-pub(crate) async fn remind(database: &Database, post: &Post) -> anyhow::Result<()> {
+async fn remind(database: &Database, post: &Post) -> anyhow::Result<()> {
     let users = database.read(EXPIRING, &[]).await?;
     tracing::info!(users = users.len(), "reminding");
     let mut failed = 0;
