@@ -16,7 +16,7 @@ pub(crate) enum Granted {
 /// One attempt that was answered.
 pub(super) enum Answered {
     Held(Arc<Held>),
-    Skipped(AttemptRequest, Skip),
+    Skipped(Box<AttemptRequest>, Skip),
 }
 
 /// How often an attempt is sent whose answer was lost, the first time included.
@@ -58,7 +58,7 @@ pub(super) async fn attempt(
         (Attempt::Skipped(skip), _) => {
             let request = pending.request.take();
             let request = request.expect("nobody else takes it while it is pending");
-            Ok(Answered::Skipped(request, skip))
+            Ok(Answered::Skipped(Box::new(request), skip))
         }
     }
 }
