@@ -146,7 +146,8 @@
 //! ```
 //!
 //! Tokens grow across unlock, expiry, restarts and deleted records. Acquisitions by Java carry none:
-//! the guard orders ours.
+//! the guard orders ours. [The page on fencing](_documentation::fencing) has guards for rows, whole
+//! transactions and services.
 //!
 //! # Slots
 //!
@@ -307,6 +308,7 @@
 //!
 //! - [Coming from Java](_documentation::coming_from_java): what is the same, what is not, and how both
 //!   share a table.
+//! - [Fencing](_documentation::fencing): guards against writes that come too late.
 //! - [Writing a provider](_documentation::writing_a_provider) for a store that is not here.
 //! - [Design](_documentation::design): why it is built so.
 //!
@@ -354,6 +356,8 @@ pub mod _documentation {
     pub mod coming_from_java {}
     #[doc = include_str!("../docs/design.md")]
     pub mod design {}
+    #[doc = include_str!("../docs/fencing.md")]
+    pub mod fencing {}
     #[doc = concat!(
         include_str!("../docs/writing_a_provider/first.md"),
         "\n```\n",

@@ -1,0 +1,69 @@
+//! The servers.
+
+use std::net::{SocketAddr, ToSocketAddrs};
+
+use url::Url;
+
+#[derive(Clone, Copy)]
+pub(crate) struct Place {
+    pub(crate) name: &'static str,
+    variable: &'static str,
+    port: u16,
+}
+
+impl Place {
+    /// The server, or what is missing to have it.
+    pub(crate) fn url(&self) -> Result<String, String> {
+        std::env::var(self.variable)
+            .map_err(|_| format!("{} is not set: run `cargo xtask test`", self.variable))
+    }
+
+    /// The server for a provider, with a lock table of this process's own.
+    pub(crate) fn locks(&self, table: &str) -> String {
+        let url = self.url().unwrap();
+        let separator = if url.contains('?') { '&' } else { '?' };
+        format!("{url}{separator}table={}", own(table))
+    }
+
+    /// Where it listens.
+    pub(crate) fn addr(&self) -> SocketAddr {
+        let url = Url::parse(&self.url().unwrap()).unwrap();
+        let place = (url.host_str().unwrap(), url.port().unwrap_or(self.port));
+        let mut found = place.to_socket_addrs().unwrap();
+        found.find(SocketAddr::is_ipv4).unwrap()
+    }
+}
+
+/// A name for something in the database that no other run of the tests has.
+pub(crate) fn own(name: &str) -> String {
+    format!("{name}_{}", std::process::id())
+}
+
+/// The same URL with another address in it.
+pub(crate) fn behind(url: &str, addr: SocketAddr) -> String {
+    let mut url = Url::parse(url).unwrap();
+    url.set_ip_host(addr.ip()).unwrap();
+    url.set_port(Some(addr.port())).unwrap();
+    url.into()
+}
+
+/// Those that are wanted; only MySQL, which not every system has, may be declared absent by whoever
+/// sets the servers up.
+pub(crate) fn all() -> Vec<Place> {
+    let place = |name, variable, port| Place {
+        name,
+        variable,
+        port,
+    };
+    let mut places = vec![
+        place("postgres", "SHEDLOCK_TEST_POSTGRES_URL", 5432),
+        place("mariadb", "SHEDLOCK_TEST_MARIADB_URL", 3306),
+    ];
+    if std::env::var("SHEDLOCK_TEST_MYSQL").as_deref() != Ok("unavailable") {
+        places.push(place("mysql", "SHEDLOCK_TEST_MYSQL_URL", 3306));
+    }
+    if let Ok(wanted) = std::env::var("SHEDLOCK_TEST_STORES") {
+        places.retain(|place| wanted.split(',').any(|name| name == place.name));
+    }
+    places
+}
