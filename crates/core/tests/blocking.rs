@@ -1,14 +1,17 @@
 //! The forms that block.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
 mod common;
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use common::{bench, config, secs};
+use common::{Alive, Bench, Fault, bench, config, secs};
 use shedlock_core::{
-    ErrorKind, LockState, MemoryProvider, Outcome, Release, assert_locked, current_lock,
+    ErrorKind, LockState, LostReason, MemoryProvider, Outcome, Release, assert_locked, blocking,
+    current_lock,
 };
 
 #[tokio::test]
@@ -61,7 +64,7 @@ async fn a_blocking_task_keeps_its_lock_when_nobody_waits_for_it_any_more() {
 #[test]
 fn a_panic_in_a_blocking_task_goes_on_after_the_lock_was_given_back() {
     let store = MemoryProvider::new();
-    let executor = shedlock_core::blocking::Executor::new(Arc::new(store.clone()));
+    let executor = blocking::Executor::new(Arc::new(store.clone()));
     let ran = std::panic::catch_unwind(AssertUnwindSafe(|| {
         executor.execute(&config("a"), || -> () { panic!("boom") })
     }));
@@ -74,20 +77,20 @@ fn blocking_calls_inside_a_runtime_are_errors_and_run_nothing() {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .build()
         .unwrap();
-    let executor = shedlock_core::blocking::Executor::new(Arc::new(MemoryProvider::new()));
+    let executor = blocking::Executor::new(Arc::new(MemoryProvider::new()));
     runtime.block_on(async {
         let error = executor
             .execute(&config("a"), || -> () { panic!("must not run") })
             .unwrap_err();
         assert_eq!(error.kind(), ErrorKind::WrongContext);
-        let error = shedlock_core::blocking::block_on(async {}).unwrap_err();
+        let error = blocking::block_on(async {}).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::WrongContext);
     });
 }
 
 #[test]
 fn blocking_locks_nest_and_are_reentrant() {
-    let executor = shedlock_core::blocking::Executor::new(Arc::new(MemoryProvider::new()));
+    let executor = blocking::Executor::new(Arc::new(MemoryProvider::new()));
     let outcome = executor
         .execute(&config("a"), || {
             assert_locked().unwrap();
@@ -103,4 +106,117 @@ fn blocking_locks_nest_and_are_reentrant() {
         })
         .unwrap();
     assert_eq!(outcome.value(), Some(Some(2)));
+}
+
+/// An executor on the calling thread.
+fn on_this_thread(bench: &Bench) -> blocking::Executor {
+    blocking::Executor::from_async(bench.executor.clone())
+}
+
+/// Waits until so many of these were heard of; they come from another thread.
+fn wait_for(bench: &Bench, event: &str, times: usize) {
+    let heard = || {
+        let events = bench.heard.0.lock().unwrap();
+        events.iter().filter(|heard| *heard == event).count()
+    };
+    while heard() < times {
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn a_blocking_task_much_longer_than_its_lease_keeps_it() {
+    let bench = bench();
+    let outcome = on_this_thread(&bench).execute(&config("a").keep_alive(), || {
+        for times in 1..=6 {
+            bench.clock.advance(secs(5));
+            wait_for(&bench, "extended a", times);
+            assert_locked().unwrap();
+        }
+    });
+    let outcome = outcome.unwrap();
+    assert!(outcome.is_executed(), "{outcome:?}");
+    let calls = bench.faulty.calls.lock().unwrap().clone();
+    assert_eq!(calls.iter().filter(|call| **call == "unlock").count(), 1);
+}
+
+#[test]
+fn a_blocking_task_sees_that_it_ran_too_long() {
+    let bench = bench();
+    let config = config("a").keep_alive().max_run_time("7s");
+    let outcome = on_this_thread(&bench).execute(&config, || {
+        bench.clock.advance(secs(7));
+        current_lock().unwrap().is_lost()
+    });
+    match outcome.unwrap() {
+        Outcome::Lost {
+            value: Some(true),
+            reason: LostReason::RanTooLong,
+            ..
+        } => {}
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_failing_unlock_of_a_blocking_task_is_asked_again_and_keeps_its_value() {
+    let bench = bench();
+    let clock = bench.clock.clone();
+    let over = Arc::new(AtomicBool::new(false));
+    let is_over = over.clone();
+    // The pauses between the tries are on the clock.
+    let time = std::thread::spawn(move || {
+        while !is_over.load(Ordering::SeqCst) {
+            clock.advance(secs(1) / 100);
+            std::thread::yield_now();
+        }
+    });
+    let outcome = on_this_thread(&bench).execute(&config("a").lock_at_most_for("100h"), || {
+        bench.faulty.next([Fault::Unavailable, Fault::ReplyLost]);
+        7
+    });
+    over.store(true, Ordering::SeqCst);
+    time.join().unwrap();
+    match outcome.unwrap() {
+        Outcome::Executed {
+            value: 7,
+            release: Release::Released,
+            ..
+        } => {}
+        other => panic!("{other:?}"),
+    }
+    let calls = bench.faulty.calls.lock().unwrap().clone();
+    assert_eq!(calls, ["attempt", "unlock", "unlock", "unlock"]);
+}
+
+#[tokio::test]
+async fn what_a_blocking_task_spawned_with_the_lock_is_gone_before_the_lock_is() {
+    let bench = bench();
+    let (alive, is_alive) = Alive::new();
+    let config = config("a");
+    let outcome = bench.executor.execute_blocking(&config, move || {
+        let spawned = current_lock().unwrap().spawn(async move {
+            let _alive = alive;
+            std::future::pending::<()>().await;
+        });
+        drop(spawned.unwrap());
+    });
+    assert!(outcome.await.unwrap().is_executed());
+    assert!(!is_alive.load(Ordering::SeqCst));
+}
+
+#[test]
+fn the_same_name_on_another_provider_is_another_lock() {
+    let (here, there) = (bench(), bench());
+    let outcome = on_this_thread(&here).execute(&config("a"), || {
+        let inner = on_this_thread(&there).execute(&config("a"), || ());
+        match inner.unwrap() {
+            Outcome::Executed { release, .. } => release,
+            other => panic!("{other:?}"),
+        }
+    });
+    let inner = outcome.unwrap().value().unwrap();
+    assert!(matches!(inner, Release::Released), "{inner:?}");
+    let calls = there.faulty.calls.lock().unwrap().clone();
+    assert_eq!(calls, ["attempt", "unlock"]);
 }
