@@ -7,6 +7,8 @@
 //!
 //! Any recorder of the crate `metrics` will do in place of this one.
 
+#![allow(clippy::print_stdout, reason = "an example says what it does")]
+
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;

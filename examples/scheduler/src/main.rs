@@ -7,6 +7,8 @@
 //!
 //! Ctrl-c or SIGTERM ends it: what runs may finish within ten seconds.
 
+#![allow(clippy::print_stdout, reason = "an example says what it does")]
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;

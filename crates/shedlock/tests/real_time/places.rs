@@ -9,6 +9,8 @@ pub(crate) struct Place {
     pub(crate) name: &'static str,
     variable: &'static str,
     port: u16,
+    /// Whoever started the servers did not want this one, or could not have it.
+    pub(crate) is_left_out: bool,
 }
 
 impl Place {
@@ -47,23 +49,23 @@ pub(crate) fn behind(url: &str, addr: SocketAddr) -> String {
     url.into()
 }
 
-/// Those that are wanted; only MySQL, which not every system has, may be declared absent by whoever
-/// sets the servers up.
-pub(crate) fn all() -> Vec<Place> {
-    let place = |name, variable, port| Place {
-        name,
-        variable,
-        port,
+/// All of them.
+pub(crate) fn all() -> [Place; 3] {
+    let wanted = std::env::var("SHEDLOCK_TEST_STORES");
+    let place = |name, variable: &'static str, port| {
+        let is_unwanted = |wanted: &String| !wanted.split(',').any(|store| store == name);
+        let is_there = std::env::var(variable.trim_end_matches("_URL"));
+        Place {
+            name,
+            variable,
+            port,
+            is_left_out: wanted.as_ref().is_ok_and(is_unwanted)
+                || is_there.as_deref() == Ok("unavailable"),
+        }
     };
-    let mut places = vec![
+    [
         place("postgres", "SHEDLOCK_TEST_POSTGRES_URL", 5432),
         place("mariadb", "SHEDLOCK_TEST_MARIADB_URL", 3306),
-    ];
-    if std::env::var("SHEDLOCK_TEST_MYSQL").as_deref() != Ok("unavailable") {
-        places.push(place("mysql", "SHEDLOCK_TEST_MYSQL_URL", 3306));
-    }
-    if let Ok(wanted) = std::env::var("SHEDLOCK_TEST_STORES") {
-        places.retain(|place| wanted.split(',').any(|name| name == place.name));
-    }
-    places
+        place("mysql", "SHEDLOCK_TEST_MYSQL_URL", 3306),
+    ]
 }
