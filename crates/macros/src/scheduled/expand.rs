@@ -1,6 +1,6 @@
 //! The function, and its job beside it.
 
-use proc_macro2::{Span, TokenStream};
+use proc_macro2::{Span, TokenStream, TokenTree};
 use quote::{quote, quote_spanned};
 use syn::spanned::Spanned;
 use syn::{Attribute, Ident, Meta, Path, Safety, Signature, Type, parse_quote};
@@ -92,7 +92,7 @@ fn job(function: &Function, arguments: &Arguments, lock: &Lock) -> syn::Result<T
     let name = &signature.ident;
     let visibility = &function.visibility;
     let outer = locked_function(function, &parameters);
-    let task = task(function, &parameters);
+    let task = task(function, &parameters, lock);
     let job = job_function(signature, &parameters, arguments, lock);
     let about = format!("The job of the function `{name}`, for a scheduler.");
     let about_job = "The job: when it is due, its lock, and the function that it runs.";
@@ -146,7 +146,7 @@ fn is_outer(attribute: &Attribute) -> bool {
 }
 
 /// The function as it was written, without its lock.
-fn task(function: &Function, parameters: &[Parameter]) -> TokenStream {
+fn task(function: &Function, parameters: &[Parameter], lock: &Lock) -> TokenStream {
     let Signature {
         asyncness,
         ident,
@@ -166,13 +166,27 @@ fn task(function: &Function, parameters: &[Parameter]) -> TokenStream {
     // A job has to own what it is given, whatever the body does with it.
     let owned: Attribute = parse_quote!(#[allow(clippy::needless_pass_by_value)]);
     inner.outer.insert(0, owned);
-    let inner = inner.with_body(&function.body);
+    // What the lock's name uses is used, also where the body does without.
+    let of_lock = lock_config(&lock.arguments, &TokenStream::new());
+    let names_of_lock = names.clone().filter(|name| mentions(of_lock.clone(), name));
+    let body = &function.body;
+    let inner = inner.with_body(&quote!(#(let _ = &#names_of_lock;)* #body));
     quote! {
         #asyncness fn #task(#(#declared),*) #output {
             #inner
             #ident(#(#names),*) #wait
         }
     }
+}
+
+/// Also within the braces of a format string.
+fn mentions(tokens: TokenStream, name: &Ident) -> bool {
+    tokens.into_iter().any(|token| match token {
+        TokenTree::Ident(ident) => ident == *name,
+        TokenTree::Group(group) => mentions(group.stream(), name),
+        TokenTree::Literal(literal) => literal.to_string().contains(&format!("{{{name}")),
+        TokenTree::Punct(_) => false,
+    })
 }
 
 /// `fn job(…) -> Job`, which takes what the function takes, except for the `JobRun`.

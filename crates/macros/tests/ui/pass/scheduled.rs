@@ -56,6 +56,15 @@ mod anyhow_like {
     pub(crate) type Result<T> = std::result::Result<T, shedlock::Error>;
 }
 
+/// The argument is for the name alone.
+#[scheduled(every = "1h")]
+#[scheduler_lock(name = "only-{tenant}", lock_at_most_for = "9m")]
+async fn only_the_name(tenant: String) {}
+
+#[scheduled(every = "1h")]
+#[scheduler_lock(name = format!("only-{shard}"), lock_at_most_for = "9m")]
+fn only_the_computed_name(shard: u8) {}
+
 const CRON: &str = "0 2 * * *";
 
 fn zone() -> String {
@@ -108,6 +117,8 @@ fn main() {
         swapped::job(),
         blocking::job(),
         arguments::job("acme".to_owned(), 7, Arc::default(), "fixed"),
+        only_the_name::job("acme".to_owned()),
+        only_the_computed_name::job(3),
         computed::job(),
         job::job(),
         r#loop::job(),
@@ -118,7 +129,7 @@ fn main() {
     assert_eq!(
         names,
         [
-            "plain", "swapped", "blocking", "mails-acme-007", "computed-1", "job", "raw", "shadow",
+            "plain", "swapped", "blocking", "mails-acme-007", "only-acme", "only-3", "computed-1", "job", "raw", "shadow",
             "local"
         ]
     );
