@@ -49,8 +49,14 @@ pub enum SkipReason {
     Held,
     /// The last lease was unlocked, and its lock_at_least_for still runs.
     AtLeast,
-    /// This slot, or a later one, was taken before.
+    /// This slot, or a later one, was taken before; also where it was given up after its last
+    /// attempt.
     SlotTaken,
+    /// Slots of this lock run in order, and an earlier one has to be run before: the one behind
+    /// [`Skip::last_slot`], or that one itself where it is not done.
+    SlotPending,
+    /// The run of a slot that must not be lost failed, and its backoff still runs.
+    BackingOff,
     /// Several attempts met; another one won, and what it wrote is not known.
     Contended,
 }
@@ -104,6 +110,23 @@ impl fmt::Display for Skip {
                 }
                 return Ok(());
             }
+            SkipReason::SlotPending => {
+                f.write_str("an earlier slot has to be run first")?;
+                if let Some(slot) = self.last_slot {
+                    write!(f, " (last slot {slot})")?;
+                }
+                return Ok(());
+            }
+            SkipReason::BackingOff => {
+                f.write_str("a slot failed and is to be tried again")?;
+                if let Some(slot) = self.last_slot {
+                    write!(f, " (slot {slot})")?;
+                }
+                if let Some(until) = self.until {
+                    write!(f, " after {}", text::instant(until))?;
+                }
+                return Ok(());
+            }
             SkipReason::Contended => return f.write_str("another attempt won at the same instant"),
         }
         if let Some(until) = self.until {
@@ -144,6 +167,25 @@ pub enum ForceUnlock {
     NotHeld,
     /// The record names another owner than the expected one. Nothing was changed.
     OwnerDiffers(LockRecord),
+}
+
+/// The answer to a reset of the last slot.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum SlotReset {
+    /// It was set; this is what the record said before.
+    #[non_exhaustive]
+    Reset {
+        /// The record before.
+        before: LockRecord,
+        /// The last slot as it is now.
+        last_slot: Slot,
+    },
+    /// The lock has no record, or no slot of it was ever taken. Nothing was changed.
+    NoSlot,
+    /// The last slot does not lie ahead of the store's clock, and no other one was asked for.
+    /// Nothing was changed.
+    NotAhead(LockRecord),
 }
 
 /// What [`migrate`](crate::LockProvider::migrate) did, step by step, in words; empty where the

@@ -20,7 +20,9 @@ use std::sync::{Arc, OnceLock, mpsc};
 
 use tokio::runtime::{Builder, Handle, Runtime};
 
-use crate::executor::{Running, as_ended, conclude, look_after, run_blocking, watch_deadline};
+use crate::executor::{
+    Running, as_ended, conclude, judged, look_after, run_blocking, watch_deadline,
+};
 use crate::runtime::Granted;
 use crate::{Error, ErrorKind, LockConfig, LockProvider, Outcome, Release};
 
@@ -101,6 +103,22 @@ impl Executor {
         let concluded = block_on(async move { conclude(&held, as_ended(ended)).await })?;
         let outcome = concluded.resume();
         Ok(with_value(outcome, kept))
+    }
+
+    /// Runs a closure that can fail: as [`execute`](Self::execute), and an `Err` says that the run
+    /// of the slot failed, where there is one.
+    ///
+    /// # Errors
+    /// As [`execute`](Self::execute).
+    pub fn try_execute<T, E>(
+        &self,
+        config: &LockConfig,
+        task: impl FnOnce() -> Result<T, E>,
+    ) -> Result<Outcome<Result<T, E>>, Error> {
+        if self.0.reentered(config)?.is_some() {
+            return self.execute(config, task);
+        }
+        self.execute(config, || judged(task()))
     }
 }
 

@@ -15,6 +15,9 @@ pub struct Capabilities {
     pub fencing: bool,
     /// Whether slots can be claimed (law 9). Without it an attempt with a slot is an error.
     pub slots: bool,
+    /// Whether slots can be kept open until they are done, and be set by an operator (law 9). Without
+    /// it an attempt with [`Completion::OnSuccess`](crate::Completion::OnSuccess) is an error.
+    pub slot_completion: bool,
     /// Whether a lease can be extended.
     pub extend: bool,
     /// Whether a skip says who holds the lock.
@@ -52,6 +55,7 @@ impl Capabilities {
             clock,
             fencing: true,
             slots: true,
+            slot_completion: true,
             extend: true,
             names_holder: true,
             list: true,

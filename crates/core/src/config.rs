@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::owner::check_prefix;
 use crate::text;
-use crate::{AttemptRequest, Error, ErrorKind, LockDuration, LockName, Owner, Slot};
+use crate::{AttemptRequest, Completion, Error, ErrorKind, LockDuration, LockName, Owner, Slot};
 
 /// A lock as the user asks for it: its name, how long it may be held, how long it must be.
 ///
@@ -25,6 +25,8 @@ pub struct LockConfig {
     lock_at_least_for: Option<LockDuration>,
     slot: Option<Slot>,
     slot_tolerance: Duration,
+    completion: Completion,
+    previous_slot: Option<Slot>,
     keep_alive: bool,
     max_run_time: Option<LockDuration>,
     lock_wait: Option<LockDuration>,
@@ -39,6 +41,8 @@ impl LockConfig {
             lock_at_least_for: None,
             slot: None,
             slot_tolerance: Slot::DEFAULT_TOLERANCE,
+            completion: Completion::WhenTaken,
+            previous_slot: None,
             keep_alive: false,
             max_run_time: None,
             lock_wait: None,
@@ -67,6 +71,21 @@ impl LockConfig {
     /// How far ahead of the store's clock the slot may lie; 60 s unless set.
     pub fn slot_tolerance(mut self, tolerance: Duration) -> Self {
         self.slot_tolerance = tolerance;
+        self
+    }
+
+    /// When the slot is used up: when it is taken, unless set. With
+    /// [`Completion::OnSuccess`] it is done only when the task has returned, and, where it is run by
+    /// `try_execute`, returned `Ok`.
+    pub fn slot_completion(mut self, completion: Completion) -> Self {
+        self.completion = completion;
+        self
+    }
+
+    /// The slot before [`slot`](Self::slot), which must have been taken (or passed) before: for
+    /// slots that must not be lost and run in order; see [`AttemptRequest::with_previous_slot`].
+    pub fn previous_slot(mut self, slot: Slot) -> Self {
+        self.previous_slot = Some(slot);
         self
     }
 
@@ -125,6 +144,11 @@ impl LockConfig {
     /// The name as given, not yet checked.
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// When slots of this lock are used up.
+    pub fn completion(&self) -> Completion {
+        self.completion
     }
 
     /// Whether the lease is to be extended in the background.
@@ -193,6 +217,7 @@ impl LockConfig {
         check_durations(at_most, at_least)?;
         self.longest_run()?;
         self.longest_wait()?;
+        self.completion.validate()?;
         let prefix = defaults.iter().find_map(|d| d.owner_prefix.as_deref());
         let owner = match prefix {
             Some(prefix) => Owner::generate_with_prefix(prefix)?,
@@ -203,7 +228,11 @@ impl LockConfig {
         if let Some(slot) = self.slot {
             request = request
                 .with_slot(slot)
-                .with_slot_tolerance(self.slot_tolerance);
+                .with_slot_tolerance(self.slot_tolerance)
+                .with_completion(self.completion);
+        }
+        if let Some(previous) = self.previous_slot {
+            request = request.with_previous_slot(previous);
         }
         Ok(request)
     }

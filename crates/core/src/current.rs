@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 
 use tokio::task::JoinHandle;
 
-use crate::runtime::{Held, while_held};
+use crate::runtime::{Held, SlotWord, while_held};
 use crate::{
     Error, ErrorKind, ExtendRequest, LockDuration, LockName, LostReason, Owner, ProviderIdentity,
     Slot,
@@ -160,6 +160,28 @@ impl CurrentLock {
     /// The slot that this run is for.
     pub fn slot(&self) -> Option<Slot> {
         self.0.held.slot()
+    }
+
+    /// Which attempt at its slot this run is, from 1, where the slot must not be lost
+    /// ([`Completion::OnSuccess`](crate::Completion::OnSuccess)); none otherwise.
+    pub fn slot_attempt(&self) -> Option<u32> {
+        self.0.held.slot_attempt()
+    }
+
+    /// Says that the run of the slot failed, though its task is going to return: a slot that must
+    /// not be lost is then tried again after its backoff. Without effect on others.
+    ///
+    /// `Executor::try_execute` says it for tasks that return an `Err`; a panic and a lost lease need
+    /// no saying.
+    pub fn fail_slot(&self) {
+        self.0.held.say_of_slot(SlotWord::Failed);
+    }
+
+    /// Says that the slot is neither done nor failed: a slot that must not be lost can be taken over
+    /// as soon as the lock is free, as after a death. For tasks that stop half-way because their
+    /// process shuts down.
+    pub fn leave_slot_open(&self) {
+        self.0.held.say_of_slot(SlotWord::Open);
     }
 
     /// When the lease ends in the store, by the store's clock, where the store tells. For people;

@@ -12,7 +12,7 @@ use crate::runtime::{Context, Ended, Granted, Held, KeepAlive, ReleaseOnDrop, ac
 use crate::scope::current_executor;
 use crate::{
     Acquisition, AttemptRequest, Error, ErrorKind, Event, HeldLock, Listener, LockConfig,
-    LockDefaults, LockName, LockProvider, LostPolicy, Outcome, Release, UnlockRequest,
+    LockDefaults, LockName, LockProvider, LostPolicy, Outcome, Release,
 };
 
 /// Runs tasks under locks of one provider.
@@ -158,6 +158,63 @@ impl Executor {
         Ok(concluded.resume())
     }
 
+    /// Runs a future that can fail: as [`execute`](Self::execute), and an `Err` says that the run of
+    /// the slot failed, where there is one.
+    ///
+    /// # Errors
+    /// As [`execute`](Self::execute). The task's own error is in the outcome;
+    /// [`Outcome::transpose`] puts it in front.
+    ///
+    /// ```
+    /// use shedlock_core::{Completion, Executor, LockConfig, MemoryProvider, Slot, current_lock};
+    /// use std::sync::Arc;
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
+    /// let executor = Executor::new(Arc::new(MemoryProvider::new()));
+    /// let config = LockConfig::new("invoices")
+    ///     .lock_at_most_for("10m")
+    ///     .slot(Slot::from_micros(1_700_000_000_000_000)?)
+    ///     .slot_completion(Completion::on_success());
+    /// let outcome = executor.try_execute(&config, async {
+    ///     println!("attempt {:?}", current_lock().and_then(|lock| lock.slot_attempt()));
+    ///     "twelve".parse::<u32>()
+    /// });
+    /// assert!(outcome.await?.transpose().is_err());
+    /// // Somebody else gets the slot, when the backoff is over.
+    /// let outcome = executor.try_execute(&config, async { Ok::<_, std::io::Error>(()) }).await?;
+    /// assert!(outcome.skip().unwrap().to_string().starts_with("a slot failed"));
+    /// # Ok::<(), shedlock_core::Error>(()) }).unwrap();
+    /// ```
+    pub async fn try_execute<T, E, F>(
+        &self,
+        config: &LockConfig,
+        task: F,
+    ) -> Result<Outcome<Result<T, E>>, Error>
+    where
+        F: Future<Output = Result<T, E>>,
+    {
+        if self.reentered(config)?.is_some() {
+            // The slot is the outer task's, and so is the word on it.
+            return self.execute(config, task).await;
+        }
+        self.execute(config, async { judged(task.await) }).await
+    }
+
+    /// The same for a closure: as [`execute_blocking`](Self::execute_blocking), and an `Err` says
+    /// that the run of the slot failed.
+    ///
+    /// # Errors
+    /// As [`execute_blocking`](Self::execute_blocking).
+    pub async fn try_execute_blocking<T: Send + 'static, E: Send + 'static>(
+        &self,
+        config: &LockConfig,
+        task: impl FnOnce() -> Result<T, E> + Send + 'static,
+    ) -> Result<Outcome<Result<T, E>>, Error> {
+        if self.reentered(config)?.is_some() {
+            return self.execute_blocking(config, task).await;
+        }
+        self.execute_blocking(config, || judged(task())).await
+    }
+
     /// Runs the closure on a thread for blocking work under the lock, if the lock is free.
     ///
     /// A closure cannot be stopped from outside: when its lease is lost it sees
@@ -297,6 +354,16 @@ impl Executor {
     }
 }
 
+/// Tells the running lock of a failure.
+pub(crate) fn judged<T, E>(result: Result<T, E>) -> Result<T, E> {
+    if result.is_err()
+        && let Some(lock) = crate::current_lock()
+    {
+        lock.fail_slot();
+    }
+    result
+}
+
 /// Starts what the configuration asks for while the task runs.
 pub(crate) fn look_after(
     held: &Arc<Held>,
@@ -356,7 +423,8 @@ impl<T> Concluded<T> {
 pub(crate) async fn conclude<T>(held: &Arc<Held>, ended: Ended<T>) -> Concluded<T> {
     // A deadline that passed while the last poll ran: the value is there, and it was late.
     let lost = held.lost();
-    let release = held.release(&UnlockRequest::new()).await;
+    let finished = lost.is_none() && matches!(ended, Ended::Finished(_));
+    let release = held.release(&held.unlock_request(finished)).await;
     let value = match ended {
         Ended::Panicked(panic) => return Concluded::Panicked(panic),
         Ended::Cancelled(reason) => {

@@ -72,6 +72,11 @@ impl HeldLock {
         self.held.slot()
     }
 
+    /// Which attempt at its slot this is, from 1, where the slot must not be lost.
+    pub fn slot_attempt(&self) -> Option<u32> {
+        self.held.slot_attempt()
+    }
+
     /// The lease as the provider granted or last extended it.
     pub fn lease(&self) -> Lease {
         self.held.lease()
@@ -100,12 +105,22 @@ impl HeldLock {
         self.held.extend(request).await
     }
 
-    /// Gives the lock back: free at once, or when lock_at_least_for is over.
+    /// Gives the lock back: free at once, or when lock_at_least_for is over. A slot that was claimed
+    /// with it is done; [`fail`](Self::fail) and [`unlock_with`](Self::unlock_with) say otherwise,
+    /// and dropping leaves it open.
     ///
     /// A failing store is asked again while the lease lasts. Dropped before it is done, the unlock
     /// may or may not have reached the store; the lock is free when lock_at_most_for is over.
     pub async fn unlock(self) -> Release {
-        self.unlock_with(&UnlockRequest::new()).await
+        let request = self.held.unlock_request(true);
+        self.unlock_with(&request).await
+    }
+
+    /// Gives the lock back after work that failed: a slot that must not be lost is tried again after
+    /// its backoff. Otherwise as [`unlock`](Self::unlock).
+    pub async fn fail(self) -> Release {
+        let request = self.held.unlock_request(false);
+        self.unlock_with(&request).await
     }
 
     /// Gives the lock back as the request says; otherwise as [`unlock`](Self::unlock).

@@ -22,6 +22,7 @@ pub struct Lease {
     lock_at_most_for: Duration,
     lock_at_least_for: Duration,
     slot: Option<Slot>,
+    slot_attempt: Option<u32>,
     fencing_token: Option<u64>,
     acquired_at: Option<SystemTime>,
     locked_until: Option<SystemTime>,
@@ -37,6 +38,7 @@ impl Lease {
             lock_at_most_for: request.lock_at_most_for(),
             lock_at_least_for: request.lock_at_least_for(),
             slot: request.slot(),
+            slot_attempt: None,
             fencing_token: None,
             acquired_at: None,
             locked_until: None,
@@ -56,6 +58,12 @@ impl Lease {
     /// Adds the fencing token.
     pub fn with_fencing_token(mut self, token: u64) -> Self {
         self.fencing_token = Some(token);
+        self
+    }
+
+    /// Adds which attempt at its slot this is. For providers.
+    pub fn with_slot_attempt(mut self, attempt: Option<u32>) -> Self {
+        self.slot_attempt = attempt;
         self
     }
 
@@ -108,6 +116,12 @@ impl Lease {
         self.slot
     }
 
+    /// Which attempt at its slot this is, from 1, where the slot must not be lost; none for other
+    /// slots.
+    pub fn slot_attempt(&self) -> Option<u32> {
+        self.slot_attempt
+    }
+
     /// The fencing token, where the store keeps one.
     pub fn fencing_token(&self) -> Option<u64> {
         self.fencing_token
@@ -148,6 +162,7 @@ impl fmt::Debug for Lease {
             .field("lock_at_most_for", &self.lock_at_most_for)
             .field("lock_at_least_for", &self.lock_at_least_for)
             .field("slot", &self.slot)
+            .field("slot_attempt", &self.slot_attempt)
             .field("fencing_token", &self.fencing_token)
             .field("acquired_at", &self.acquired_at)
             .field("locked_until", &self.locked_until)

@@ -7,6 +7,7 @@ mod answer;
 pub mod blocking;
 mod capabilities;
 mod clock;
+mod completion;
 mod config;
 mod current;
 mod duration;
@@ -28,6 +29,7 @@ mod request;
 mod runtime;
 mod scope;
 mod slot;
+mod slot_state;
 pub mod testing;
 mod text;
 mod wrappers;
@@ -35,9 +37,10 @@ mod wrappers;
 use std::future::Future;
 use std::pin::Pin;
 
-pub use answer::{Attempt, Extension, ForceUnlock, Migration, Skip, SkipReason, Unlock};
+pub use answer::{Attempt, Extension, ForceUnlock, Migration, Skip, SkipReason, SlotReset, Unlock};
 pub use capabilities::{Capabilities, ClockSource};
 pub use clock::{Clock, ManualClock, Moment, SystemClock};
+pub use completion::{Completion, Retries};
 pub use config::{LockConfig, LockDefaults};
 pub use current::{CurrentLock, assert_locked, current_lock, extend_current};
 pub use duration::{LockDuration, parse_duration};
@@ -55,13 +58,17 @@ pub use outcome::Outcome;
 pub use owner::Owner;
 pub use provider::LockProvider;
 pub use record::{LockRecord, LockState};
-pub use request::{AttemptRequest, ExtendRequest, ForceUnlockRequest, ListRequest, UnlockRequest};
+pub use request::{
+    AttemptRequest, ExtendRequest, ForceUnlockRequest, ListRequest, ResetSlotRequest, SlotEnd,
+    UnlockRequest,
+};
 pub use runtime::{LostPolicy, LostReason, Release};
 pub use scope::{
     current_provider, set_global_executor, set_global_provider, with_executor,
     with_executor_blocking, with_provider, with_provider_blocking,
 };
 pub use slot::Slot;
+pub use slot_state::SlotState;
 pub use wrappers::{PrefixProvider, TenantProvider, TenantRouter, TrackingProvider};
 
 /// A future that can be sent between threads: what the methods of [`LockProvider`] return, so that

@@ -10,8 +10,8 @@ use crate::clock::{Clock, SystemClock};
 use crate::{
     Attempt, AttemptRequest, BoxFuture, Capabilities, ClockSource, Error, ErrorKind, ExtendRequest,
     Extension, ForceUnlock, ForceUnlockRequest, Lease, ListRequest, LockDefaults, LockName,
-    LockProvider, LockRecord, Migration, Owner, ProviderIdentity, Skip, SkipReason, Slot, Unlock,
-    UnlockRequest,
+    LockProvider, LockRecord, Migration, Owner, ProviderIdentity, ResetSlotRequest, Skip, Slot,
+    SlotEnd, SlotReset, SlotState, Unlock, UnlockRequest,
 };
 
 /// The whole contract over a map in memory.
@@ -47,7 +47,7 @@ struct Record {
     locked_at: SystemTime,
     locked_until: SystemTime,
     fencing_token: Option<u64>,
-    slot: Option<Slot>,
+    slots: SlotState,
 }
 
 impl MemoryProvider {
@@ -108,7 +108,7 @@ impl MemoryProvider {
             locked_at,
             locked_until,
             fencing_token: before.and_then(|record| record.fencing_token),
-            slot: before.and_then(|record| record.slot),
+            slots: before.map(|record| record.slots).unwrap_or_default(),
         };
         records.insert(name.clone(), record);
     }
@@ -136,11 +136,14 @@ impl MemoryProvider {
                 return Err(slot_ahead(slot, now));
             }
             if let Some(record) = before
-                && record.has_taken(slot)
+                && let Some(reason) =
+                    record
+                        .slots
+                        .refusal(request, record.shedlock_at(), record.locked_until > now)
             {
-                return Ok(Attempt::Skipped(
-                    record.as_skip(request.name(), now).slot_taken(),
-                ));
+                let mut skip = record.as_skip(request.name(), now);
+                skip.reason = reason;
+                return Ok(Attempt::Skipped(skip));
             }
         }
         if let Some(record) = before
@@ -155,16 +158,23 @@ impl MemoryProvider {
             locked_at: now,
             locked_until,
             fencing_token: Some(micros(now).max(stored_token.map_or(0, |token| token + 1))),
-            slot: request
-                .slot()
-                .or_else(|| before.and_then(|record| record.slot)),
+            slots: before
+                .map(|record| record.slots)
+                .unwrap_or_default()
+                .taken(request),
         };
         let lease = record.as_lease(request);
         records.insert(request.name().clone(), record);
         Ok(Attempt::Acquired(lease))
     }
 
-    fn end(&self, name: &LockName, owner: &Owner, at_least: Duration) -> Result<Ended, Error> {
+    fn end(
+        &self,
+        name: &LockName,
+        owner: &Owner,
+        at_least: Duration,
+        slot: Option<(Slot, SlotEnd)>,
+    ) -> Result<Ended, Error> {
         let mut records = self.lock();
         let now = self.clock.system_time();
         let Some(record) = records.get_mut(name) else {
@@ -178,6 +188,13 @@ impl MemoryProvider {
         }
         record.locked_until = after(record.locked_at, at_least)?.max(now);
         record.owner = owner.released();
+        match slot {
+            Some((slot, SlotEnd::Done { .. })) => record.slots = record.slots.done(slot),
+            Some((_, SlotEnd::Failed { retry_after })) => {
+                record.locked_until = record.locked_until.max(after(now, retry_after)?);
+            }
+            _ => {}
+        }
         Ok(Ended::Now)
     }
 
@@ -223,6 +240,28 @@ impl MemoryProvider {
         ForceUnlock::Freed(before)
     }
 
+    fn try_reset_slot(&self, request: &ResetSlotRequest) -> Result<SlotReset, Error> {
+        let mut records = self.lock();
+        let now = self.clock.system_time();
+        let Some(record) = records.get_mut(request.name()) else {
+            return Ok(SlotReset::NoSlot);
+        };
+        let Some(last) = record.slots.last else {
+            return Ok(SlotReset::NoSlot);
+        };
+        let before = record.as_record(request.name(), now);
+        let to = match request.target() {
+            Some(slot) => slot,
+            None if last.instant() <= now => return Ok(SlotReset::NotAhead(before)),
+            None => Slot::at(now)?,
+        };
+        record.slots = record.slots.reset(to);
+        Ok(SlotReset::Reset {
+            before,
+            last_slot: to,
+        })
+    }
+
     fn page(&self, request: &ListRequest) -> Vec<LockRecord> {
         let now = self.clock.system_time();
         let start = request
@@ -251,7 +290,8 @@ impl Record {
     fn as_lease(&self, request: &AttemptRequest) -> Lease {
         let lease = Lease::granted(request)
             .with_acquired_at(self.locked_at)
-            .with_locked_until(self.locked_until);
+            .with_locked_until(self.locked_until)
+            .with_slot_attempt(request.slot().and(self.slots.attempts));
         match self.fencing_token {
             Some(token) => lease.with_fencing_token(token),
             None => lease,
@@ -260,11 +300,11 @@ impl Record {
 
     fn as_record(&self, name: &LockName, now: SystemTime) -> LockRecord {
         let mut record =
-            LockRecord::from_stored(name.clone(), &self.owner, self.locked_until > now);
+            LockRecord::from_stored(name.clone(), &self.owner, self.locked_until > now)
+                .with_slots(self.slots);
         record.locked_at = Some(self.locked_at);
         record.locked_until = Some(self.locked_until);
         record.fencing_token = self.fencing_token;
-        record.last_slot = self.slot;
         record.read_at = Some(now);
         record
     }
@@ -273,18 +313,9 @@ impl Record {
         self.as_record(name, now).as_skip()
     }
 
-    /// Law 9: a slot not newer than the last one taken; or one at or before an acquisition of
-    /// ShedLock's, which knows no slots.
-    fn has_taken(&self, slot: Slot) -> bool {
-        self.slot.is_some_and(|last| slot <= last)
-            || (!Owner::is_ours(&self.owner) && self.locked_at >= slot.instant())
-    }
-}
-
-impl Skip {
-    fn slot_taken(mut self) -> Self {
-        self.reason = SkipReason::SlotTaken;
-        self
+    /// When ShedLock acquired it, if it was the last to do so.
+    fn shedlock_at(&self) -> Option<SystemTime> {
+        (!Owner::is_ours(&self.owner)).then_some(self.locked_at)
     }
 }
 
@@ -342,7 +373,7 @@ impl LockProvider for MemoryProvider {
 
     fn withdraw<'a>(&'a self, request: &'a AttemptRequest) -> BoxFuture<'a, Result<bool, Error>> {
         Box::pin(async move {
-            let ended = self.end(request.name(), request.owner(), Duration::ZERO)?;
+            let ended = self.end(request.name(), request.owner(), Duration::ZERO, None)?;
             Ok(matches!(ended, Ended::Now))
         })
     }
@@ -365,6 +396,7 @@ impl LockProvider for MemoryProvider {
                 lease.name(),
                 lease.owner(),
                 request.at_least_of(lease.lock_at_least_for()),
+                lease.slot().map(|slot| (slot, request.slot_end())),
             )?;
             Ok(match ended {
                 Ended::Now | Ended::Before => Unlock::Unlocked,
@@ -398,6 +430,13 @@ impl LockProvider for MemoryProvider {
         request: &'a ForceUnlockRequest,
     ) -> BoxFuture<'a, Result<ForceUnlock, Error>> {
         Box::pin(async move { Ok(self.try_force_unlock(request)) })
+    }
+
+    fn reset_slot<'a>(
+        &'a self,
+        request: &'a ResetSlotRequest,
+    ) -> BoxFuture<'a, Result<SlotReset, Error>> {
+        Box::pin(async move { self.try_reset_slot(request).map_err(|e| self.context(e)) })
     }
 
     fn check(&self) -> BoxFuture<'_, Result<(), Error>> {

@@ -5,7 +5,7 @@ use std::fmt;
 use crate::{
     Attempt, AttemptRequest, BoxFuture, Capabilities, Error, ErrorKind, ExtendRequest, Extension,
     ForceUnlock, ForceUnlockRequest, Lease, ListRequest, LockDefaults, LockName, LockRecord,
-    Migration, ProviderIdentity, Unlock, UnlockRequest,
+    Migration, ProviderIdentity, ResetSlotRequest, SlotReset, Unlock, UnlockRequest,
 };
 
 /// The lock contract over one store: what a store author implements, and the conformance kit
@@ -33,7 +33,8 @@ pub trait LockProvider: fmt::Debug + Send + Sync + 'static {
     /// Ends whatever lease this request's owner may have won, at once and without honouring
     /// at-least, since its task never ran. True if there was one.
     ///
-    /// A slot that the request claimed stays claimed.
+    /// A slot that the request claimed stays claimed; one that must not be lost stays open, and the
+    /// attempt counts.
     fn withdraw<'a>(&'a self, request: &'a AttemptRequest) -> BoxFuture<'a, Result<bool, Error>>;
 
     /// Makes the lease end [`ExtendRequest::lock_at_most_for`] from now, if it is still the
@@ -46,6 +47,8 @@ pub trait LockProvider: fmt::Debug + Send + Sync + 'static {
 
     /// Ends the lease, if it is still the record's and still runs: the lock is free at acquisition
     /// + at-least, or at once where that is over. Otherwise answers lost and changes nothing.
+    ///
+    /// Where the lease has a slot, the same step marks it as [`UnlockRequest::slot_end`] says.
     ///
     /// Asked again after an answer was lost, it answers unlocked until somebody else has taken the
     /// lock: a store whose records vanish keeps a trace of who unlocked.
@@ -72,6 +75,23 @@ pub trait LockProvider: fmt::Debug + Send + Sync + 'static {
         &'a self,
         request: &'a ForceUnlockRequest,
     ) -> BoxFuture<'a, Result<ForceUnlock, Error>>;
+
+    /// Sets the last slot that was taken, so that slots behind it can be taken, and gives up one
+    /// that is open: for operators, after a wrong clock has claimed the future, or to have a slot
+    /// run again.
+    fn reset_slot<'a>(
+        &'a self,
+        request: &'a ResetSlotRequest,
+    ) -> BoxFuture<'a, Result<SlotReset, Error>> {
+        Box::pin(async move {
+            Err(Error::new(
+                ErrorKind::Unsupported,
+                "this store cannot set the last slot of a lock",
+            )
+            .with_lock(request.name().as_str())
+            .with_store(self.store()))
+        })
+    }
 
     /// Looks at the store: is it reachable, is it set up as this provider needs it. Afterwards
     /// [`capabilities`](Self::capabilities) is exact.

@@ -2,7 +2,7 @@
 
 use std::time::SystemTime;
 
-use crate::{LockName, Owner, Skip, SkipReason, Slot};
+use crate::{LockName, Owner, Skip, SkipReason, Slot, SlotState};
 
 /// A lock as its record shows it: ours and ShedLock's alike.
 ///
@@ -26,6 +26,12 @@ pub struct LockRecord {
     pub fencing_token: Option<u64>,
     /// The last slot that was taken.
     pub last_slot: Option<Slot>,
+    /// The last slot whose run said that it was done. Behind [`last_slot`](Self::last_slot), the
+    /// run of that one goes on, failed, or died.
+    pub last_slot_done: Option<Slot>,
+    /// How many attempts were made at [`last_slot`](Self::last_slot), where it must not be lost and
+    /// is not done yet.
+    pub slot_attempts: Option<u32>,
     /// The provider's clock when the record was read.
     pub read_at: Option<SystemTime>,
 }
@@ -53,6 +59,8 @@ impl LockRecord {
             locked_until: None,
             fencing_token: None,
             last_slot: None,
+            last_slot_done: None,
+            slot_attempts: None,
             read_at: None,
         }
     }
@@ -72,11 +80,20 @@ impl LockRecord {
         record
     }
 
+    /// Adds what the record keeps of its slots. For providers.
+    pub fn with_slots(mut self, slots: SlotState) -> Self {
+        self.last_slot = slots.last;
+        self.last_slot_done = slots.done;
+        self.slot_attempts = slots.attempts;
+        self
+    }
+
     /// The skip that an attempt is answered with which this record stands in the way of; for a
     /// free lock, that another attempt must have met it.
     pub fn as_skip(&self) -> Skip {
         let mut skip = Skip::new(match self.state {
             LockState::Held => SkipReason::Held,
+            LockState::AtLeast if self.slot_attempts.is_some() => SkipReason::BackingOff,
             LockState::AtLeast => SkipReason::AtLeast,
             LockState::Free => SkipReason::Contended,
         });

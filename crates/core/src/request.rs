@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::config::check_durations;
-use crate::{Error, LockName, Owner, Slot};
+use crate::{Completion, Error, LockName, Owner, Slot};
 
 /// One attempt at a lock: the same request, asked again, is the same attempt (law 6).
 ///
@@ -18,6 +18,8 @@ pub struct AttemptRequest {
     lock_at_least_for: Duration,
     slot: Option<Slot>,
     slot_tolerance: Duration,
+    completion: Completion,
+    previous_slot: Option<Slot>,
 }
 
 impl AttemptRequest {
@@ -30,6 +32,8 @@ impl AttemptRequest {
             lock_at_least_for: Duration::ZERO,
             slot: None,
             slot_tolerance: Slot::DEFAULT_TOLERANCE,
+            completion: Completion::WhenTaken,
+            previous_slot: None,
         }
     }
 
@@ -51,6 +55,21 @@ impl AttemptRequest {
         self
     }
 
+    /// Sets when the slot is used up.
+    pub fn with_completion(mut self, completion: Completion) -> Self {
+        self.completion = completion;
+        self
+    }
+
+    /// Names the slot before this one, for slots that must not be lost: where the last slot that was
+    /// taken is an earlier one, the attempt is skipped as
+    /// [`SlotPending`](crate::SkipReason::SlotPending), so that none is left out. A lock of which no
+    /// slot was ever taken starts with any.
+    pub fn with_previous_slot(mut self, slot: Slot) -> Self {
+        self.previous_slot = Some(slot);
+        self
+    }
+
     /// The same attempt under another name; wrappers that map names use it.
     pub fn with_name(mut self, name: LockName) -> Self {
         self.name = name;
@@ -60,9 +79,11 @@ impl AttemptRequest {
     /// What every provider checks before any I/O.
     ///
     /// # Errors
-    /// `InvalidInput` for an at-most of zero and for an at-least over at-most.
+    /// `InvalidInput` for an at-most of zero, for an at-least over at-most, and for a slot that may
+    /// be tried no times.
     pub fn validate(&self) -> Result<(), Error> {
         check_durations(self.lock_at_most_for, self.lock_at_least_for)
+            .and_then(|()| self.completion.validate())
             .map_err(|error| error.with_lock(self.name.as_str()))
     }
 
@@ -94,6 +115,16 @@ impl AttemptRequest {
     /// How far ahead of the store's clock [`slot`](Self::slot) may lie.
     pub fn slot_tolerance(&self) -> Duration {
         self.slot_tolerance
+    }
+
+    /// When the slot is used up.
+    pub fn completion(&self) -> Completion {
+        self.completion
+    }
+
+    /// The slot that must have been taken before this one.
+    pub fn previous_slot(&self) -> Option<Slot> {
+        self.previous_slot
     }
 }
 
@@ -151,6 +182,30 @@ impl ExtendRequest {
 #[must_use]
 pub struct UnlockRequest {
     ignores_at_least: bool,
+    slot_end: SlotEnd,
+}
+
+/// What became of the slot of a lease that is given back.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum SlotEnd {
+    /// Nothing is said: a slot that must not be lost is open, and can be taken over when the lock is
+    /// free.
+    #[default]
+    Open,
+    /// It is done.
+    #[non_exhaustive]
+    Done {
+        /// Whether the mark has to outlive a crash of the store, as it must for a slot that would
+        /// else be run again.
+        durable: bool,
+    },
+    /// Its run failed: the lock stays taken for this long from now, as if by at-least, and the slot
+    /// is open then.
+    Failed {
+        /// The pause.
+        retry_after: Duration,
+    },
 }
 
 impl UnlockRequest {
@@ -164,6 +219,23 @@ impl UnlockRequest {
     pub fn ignoring_at_least(mut self) -> Self {
         self.ignores_at_least = true;
         self
+    }
+
+    /// The slot of the lease is done. `durable` as in [`SlotEnd::Done`].
+    pub fn slot_done(mut self, durable: bool) -> Self {
+        self.slot_end = SlotEnd::Done { durable };
+        self
+    }
+
+    /// The run of the slot failed; it can be taken over after this pause.
+    pub fn slot_failed(mut self, retry_after: Duration) -> Self {
+        self.slot_end = SlotEnd::Failed { retry_after };
+        self
+    }
+
+    /// What became of the slot of the lease; without meaning for a lease without one.
+    pub fn slot_end(&self) -> SlotEnd {
+        self.slot_end
     }
 
     /// The at-least to honour for a lease that has `lock_at_least_for`.
@@ -271,5 +343,44 @@ impl ForceUnlockRequest {
     /// The owner that the record must name.
     pub fn expected_owner(&self) -> Option<&str> {
         self.expected_owner.as_deref()
+    }
+}
+
+/// Sets the last slot that was taken of a lock: an operator's act.
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct ResetSlotRequest {
+    name: LockName,
+    to: Option<Slot>,
+}
+
+impl ResetSlotRequest {
+    /// Brings a last slot that lies ahead of the store's clock back to that clock: the next slot
+    /// then runs, and none that has passed. One that lies behind it is left as it is.
+    pub fn new(name: LockName) -> Self {
+        Self { name, to: None }
+    }
+
+    /// Sets it to this one, wherever it lies: slots behind it can be taken, also those that were
+    /// taken before.
+    pub fn to(mut self, slot: Slot) -> Self {
+        self.to = Some(slot);
+        self
+    }
+
+    /// The same request under another name; wrappers that map names use it.
+    pub fn with_name(mut self, name: LockName) -> Self {
+        self.name = name;
+        self
+    }
+
+    /// The lock.
+    pub fn name(&self) -> &LockName {
+        &self.name
+    }
+
+    /// The slot to set; none for the store's clock.
+    pub fn target(&self) -> Option<Slot> {
+        self.to
     }
 }

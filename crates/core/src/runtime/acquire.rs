@@ -45,8 +45,11 @@ pub(super) async fn attempt(
                 // Dropping `pending` withdraws it.
                 return Err(too_late(context, &lease));
             }
-            pending.request = None;
-            let held = Held::new(context.clone(), lease, deadline);
+            let request = pending.request.take();
+            let completion = request
+                .map(|request| request.completion())
+                .unwrap_or_default();
+            let held = Held::new(context.clone(), lease, completion, deadline);
             held.emit(|lease| Event::Acquired { lease });
             tracing::debug!(
                 lock = held.name().as_str(),

@@ -1,7 +1,7 @@
 //! A lock while we hold it.
 
 use std::fmt;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::Waker;
 use std::time::{Duration, SystemTime};
@@ -11,8 +11,8 @@ use super::spawned::Spawned;
 use super::{Context, LostReason, Release};
 use crate::clock::Moment;
 use crate::{
-    Error, ErrorKind, Event, ExtendRequest, Extension, Lease, LockName, Owner, ProviderIdentity,
-    Slot, Unlock, UnlockRequest,
+    Completion, Error, ErrorKind, Event, ExtendRequest, Extension, Lease, LockName, Owner,
+    ProviderIdentity, Retries, Slot, Unlock, UnlockRequest,
 };
 
 /// The state that the task, its handles and its release share.
@@ -30,6 +30,9 @@ pub(crate) struct Held {
     /// The store has answered to that, or was given up.
     given_back: AtomicBool,
     pub(super) spawned: Spawned,
+    completion: Completion,
+    /// What the task itself says of its slot: a [`SlotWord`].
+    slot_word: AtomicU8,
     /// One request about this lease at a time: an extension never crosses the unlock.
     asking: tokio::sync::Mutex<()>,
 }
@@ -44,8 +47,24 @@ struct Now {
     on_lost: Vec<Box<dyn FnOnce() + Send>>,
 }
 
+/// What a task says of its slot, where it says anything.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SlotWord {
+    /// Nothing: that it ends decides.
+    Nothing = 0,
+    /// It failed.
+    Failed = 1,
+    /// It neither failed nor is it done.
+    Open = 2,
+}
+
 impl Held {
-    pub(crate) fn new(context: Arc<Context>, lease: Lease, deadline: Moment) -> Self {
+    pub(crate) fn new(
+        context: Arc<Context>,
+        lease: Lease,
+        completion: Completion,
+        deadline: Moment,
+    ) -> Self {
         Self {
             identity: context.provider.identity_of(lease.name()),
             context,
@@ -64,6 +83,8 @@ impl Held {
             released: AtomicBool::new(false),
             given_back: AtomicBool::new(false),
             spawned: Spawned::default(),
+            completion,
+            slot_word: AtomicU8::new(SlotWord::Nothing as u8),
             asking: tokio::sync::Mutex::new(()),
         }
     }
@@ -82,6 +103,56 @@ impl Held {
 
     pub(crate) fn slot(&self) -> Option<Slot> {
         self.slot
+    }
+
+    pub(crate) fn slot_attempt(&self) -> Option<u32> {
+        self.state().lease.slot_attempt()
+    }
+
+    pub(crate) fn say_of_slot(&self, word: SlotWord) {
+        self.slot_word.store(word as u8, Ordering::Release);
+    }
+
+    /// How the lock is to be given back by a task that ended by itself (`finished`) or did not.
+    pub(crate) fn unlock_request(&self, finished: bool) -> UnlockRequest {
+        let request = UnlockRequest::new();
+        if self.slot.is_none() {
+            return request;
+        }
+        let word = self.slot_word.load(Ordering::Acquire);
+        let failed = !finished || word == SlotWord::Failed as u8;
+        match self.completion.retries() {
+            _ if word == SlotWord::Open as u8 => request,
+            Some(retries) if failed => {
+                let attempt = self.slot_attempt().unwrap_or(1);
+                self.tell_of_failure(attempt, retries);
+                request.slot_failed(retries.pause_after(attempt))
+            }
+            None if failed => request,
+            retries => request.slot_done(retries.is_some()),
+        }
+    }
+
+    fn tell_of_failure(&self, attempt: u32, retries: Retries) {
+        let slot = self.slot.map(tracing::field::display);
+        let (lock, of) = (self.name.as_str(), retries.most_attempts());
+        if attempt < of {
+            tracing::warn!(
+                lock,
+                slot,
+                attempt,
+                of,
+                "the run of a slot failed: it is tried again"
+            );
+        } else {
+            tracing::error!(
+                lock,
+                slot,
+                attempt,
+                of,
+                "the last attempt at a slot failed: it is given up"
+            );
+        }
     }
 
     pub(crate) fn fencing_token(&self) -> Option<u64> {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::{
     Attempt, AttemptRequest, BoxFuture, Capabilities, Error, ExtendRequest, Extension, ForceUnlock,
     ForceUnlockRequest, Lease, ListRequest, LockDefaults, LockName, LockProvider, LockRecord,
-    Migration, ProviderIdentity, Unlock, UnlockRequest,
+    Migration, ProviderIdentity, ResetSlotRequest, SlotReset, Unlock, UnlockRequest,
 };
 
 /// Puts the same text before every name, so that teams can share one store.
@@ -146,6 +146,23 @@ impl LockProvider for PrefixProvider {
                     ForceUnlock::OwnerDiffers(self.record_outside(record))
                 }
                 ForceUnlock::NotHeld => ForceUnlock::NotHeld,
+            })
+        })
+    }
+
+    fn reset_slot<'a>(
+        &'a self,
+        request: &'a ResetSlotRequest,
+    ) -> BoxFuture<'a, Result<SlotReset, Error>> {
+        Box::pin(async move {
+            let inner = request.clone().with_name(self.inside(request.name())?);
+            Ok(match self.inner.reset_slot(&inner).await? {
+                SlotReset::Reset { before, last_slot } => SlotReset::Reset {
+                    before: self.record_outside(before),
+                    last_slot,
+                },
+                SlotReset::NotAhead(record) => SlotReset::NotAhead(self.record_outside(record)),
+                SlotReset::NoSlot => SlotReset::NoSlot,
             })
         })
     }

@@ -10,7 +10,7 @@ use tokio::sync::OnceCell;
 use crate::{
     Attempt, AttemptRequest, BoxFuture, Capabilities, Error, ErrorKind, ExtendRequest, Extension,
     ForceUnlock, ForceUnlockRequest, Lease, ListRequest, LockName, LockProvider, LockRecord, Owner,
-    ProviderIdentity, Unlock, UnlockRequest,
+    ProviderIdentity, ResetSlotRequest, SlotReset, Unlock, UnlockRequest,
 };
 
 /// Says which tenant a lock belongs to, and makes the provider of a tenant.
@@ -200,6 +200,13 @@ impl LockProvider for TenantProvider {
         request: &'a ForceUnlockRequest,
     ) -> BoxFuture<'a, Result<ForceUnlock, Error>> {
         Box::pin(async move { self.of(request.name()).await?.force_unlock(request).await })
+    }
+
+    fn reset_slot<'a>(
+        &'a self,
+        request: &'a ResetSlotRequest,
+    ) -> BoxFuture<'a, Result<SlotReset, Error>> {
+        Box::pin(async move { self.of(request.name()).await?.reset_slot(request).await })
     }
 
     /// Checks the stores of the tenants that were needed so far.

@@ -8,7 +8,7 @@ use crate::clock::{Clock, Moment, SystemClock};
 use crate::{
     Attempt, AttemptRequest, BoxFuture, Capabilities, Error, ExtendRequest, Extension, ForceUnlock,
     ForceUnlockRequest, Lease, ListRequest, LockDefaults, LockName, LockProvider, LockRecord,
-    Migration, Owner, ProviderIdentity, Unlock, UnlockRequest,
+    Migration, Owner, ProviderIdentity, ResetSlotRequest, SlotReset, Unlock, UnlockRequest,
 };
 
 /// Lists the leases that were taken through it and still run: for a health page, or to give back
@@ -157,6 +157,13 @@ impl LockProvider for TrackingProvider {
         request: &'a ForceUnlockRequest,
     ) -> BoxFuture<'a, Result<ForceUnlock, Error>> {
         self.inner.force_unlock(request)
+    }
+
+    fn reset_slot<'a>(
+        &'a self,
+        request: &'a ResetSlotRequest,
+    ) -> BoxFuture<'a, Result<SlotReset, Error>> {
+        self.inner.reset_slot(request)
     }
 
     fn check(&self) -> BoxFuture<'_, Result<(), Error>> {
