@@ -141,6 +141,11 @@ impl Setting {
         declared(self.capabilities.slots, "slots")
     }
 
+    /// Not applicable unless slots can be kept open.
+    pub(crate) fn needs_slot_completion(&self) -> Result<(), Stop> {
+        declared(self.capabilities.slot_completion, "slot_completion")
+    }
+
     /// Not applicable unless fencing tokens are declared.
     pub(crate) fn needs_fencing(&self) -> Result<(), Stop> {
         declared(self.capabilities.fencing, "fencing")

@@ -188,6 +188,13 @@ pub enum SlotReset {
     NotAhead(LockRecord),
 }
 
+impl SlotReset {
+    /// The last slot was set. For providers.
+    pub fn reset(before: LockRecord, last_slot: Slot) -> Self {
+        Self::Reset { before, last_slot }
+    }
+}
+
 /// What [`migrate`](crate::LockProvider::migrate) did, step by step, in words; empty where the
 /// store was as it should be.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -4,12 +4,13 @@ use std::fmt;
 use std::time::Duration;
 
 use shedlock_core::{
-    Attempt, AttemptRequest, Capabilities, Error, ErrorKind, ExtendRequest, Extension, ForceUnlock,
-    ForceUnlockRequest, Lease, ListRequest, LockName, LockRecord, LockState, ProviderIdentity,
-    Skip, SkipReason, Unlock, UnlockRequest,
+    Attempt, AttemptRequest, Capabilities, Completion, Error, ErrorKind, ExtendRequest, Extension,
+    ForceUnlock, ForceUnlockRequest, Lease, ListRequest, LockName, LockRecord, LockState,
+    ProviderIdentity, ResetSlotRequest, Skip, SkipReason, Slot, SlotEnd, SlotReset, Unlock,
+    UnlockRequest,
 };
 
-use crate::dialect::Step;
+use crate::dialect::{Claim, End, Step};
 use crate::driver::{Backend, Class, Connections, Failure};
 use crate::explain::explain;
 use crate::limits::{check_length, floor_micros, longest_name};
@@ -76,8 +77,9 @@ impl<B: Backend> Flow<B> {
         let dialect = B::dialect();
         let assumed = dialect.assumed();
         let shape = plan.as_ref().map_or(&assumed, |plan| &plan.shape);
-        capabilities.fencing = shape.token;
-        capabilities.slots = shape.slot;
+        capabilities.fencing = shape.extras.token;
+        capabilities.slots = shape.extras.slot;
+        capabilities.slot_completion = shape.extras.completion();
         capabilities.granularity = Duration::from_micros(shape.unit().unsigned_abs());
         capabilities.longest_lock_at_most_for = dialect.longest_lease(&self.options, shape);
         capabilities.longest_name = longest_name(shape);
@@ -93,17 +95,20 @@ impl<B: Backend> Flow<B> {
 
     async fn attempted(&self, request: &AttemptRequest) -> Result<Attempt, Error> {
         request.validate()?;
-        let slot = request.slot().is_some();
-        let plan = if slot {
-            self.plan_with_slot().await?
-        } else {
-            self.plan().await?
+        let claim = match (request.slot(), request.completion()) {
+            (None, _) => Claim::Nothing,
+            (Some(_), Completion::OnSuccess(_)) => Claim::OpenSlot,
+            (Some(_), _) => Claim::Slot,
         };
+        let plan = self.plan_for(Step::Attempt(claim)).await?;
         let mut values = self.values(request.name());
         values.owner = request.owner().as_str();
         values.at_most =
             self.micros("lock_at_most_for", request.lock_at_most_for(), &plan.shape)?;
-        values.slot = request.slot().map_or(0, shedlock_core::Slot::as_micros);
+        values.slot = request.slot().map_or(0, Slot::as_micros);
+        values.previous = request.previous_slot().map_or(0, Slot::as_micros);
+        let retries = request.completion().retries();
+        values.most_attempts = retries.map_or(0, |retries| retries.most_attempts().into());
         values.tolerance = floor_micros(request.slot_tolerance());
         check_length(request.name(), &plan.shape)?;
 
@@ -112,12 +117,14 @@ impl<B: Backend> Flow<B> {
         for _ in 0..ROUNDS {
             let won = match state {
                 State::Answered(answer) => return Ok(answer),
-                State::Free => self.write(Step::Attempt { slot }, &values).await?,
-                State::Absent => self.write(Step::Insert { slot }, &values).await?,
+                State::Free => self.write(Step::Attempt(claim), &values).await?,
+                State::Absent => self.write(Step::Insert(claim), &values).await?,
             };
             match won {
-                // The reply holds no token where the server told the number of another column.
-                Written::Taken(reply) if plan.shape.token && reply.token().is_none() => {}
+                // The reply holds no token where the server told the number of another column, and
+                // MySQL's has no room for the attempts at a slot: the record tells.
+                Written::Taken(reply) if plan.shape.extras.token && reply.token().is_none() => {}
+                Written::Taken(reply) if claim == Claim::OpenSlot && reply.row().is_none() => {}
                 Written::Taken(reply) => {
                     return Ok(Attempt::Acquired(granted(request, &reply)));
                 }
@@ -130,7 +137,7 @@ impl<B: Backend> Flow<B> {
             (State::Answered(answer), _) => Ok(answer),
             // The record is not there and cannot be made: another unique key is in the way.
             (State::Absent, Some(failure)) => {
-                Err(self.error(Stop::Failure(failure), Step::Insert { slot }))
+                Err(self.error(Stop::Failure(failure), Step::Insert(claim)))
             }
             // Free each time we looked and taken each time we tried.
             _ => Ok(Attempt::Skipped(Skip::new(SkipReason::Contended))),
@@ -228,6 +235,14 @@ impl<B: Backend> Flow<B> {
     async fn unlocked(&self, lease: &Lease, request: &UnlockRequest) -> Result<Unlock, Error> {
         let plan = self.plan().await?;
         let released = lease.owner().released();
+        let end = match (lease.slot(), request.slot_end()) {
+            (Some(_), SlotEnd::Done { durable, .. }) => End::Done { durable },
+            (Some(_), SlotEnd::Failed { .. }) => End::Failed,
+            _ => End::Nothing,
+        };
+        // Only a slot that is used up by now can have been taken from a table without the columns.
+        let step = Some(Step::Unlock(end)).filter(|step| step.is_possible(plan.shape.extras));
+        let step = step.unwrap_or(Step::Unlock(End::Nothing));
         let mut values = self.values(lease.name());
         values.owner = lease.owner().as_str();
         values.released = &released;
@@ -236,10 +251,14 @@ impl<B: Backend> Flow<B> {
             request.at_least_of(lease.lock_at_least_for()),
             &plan.shape,
         )?;
+        values.slot = lease.slot().map_or(0, Slot::as_micros);
+        if let SlotEnd::Failed { retry_after, .. } = request.slot_end() {
+            values.at_most = self.micros("the pause before a retry", retry_after, &plan.shape)?;
+        }
         let reply = self
-            .run(Step::Unlock, &values)
+            .run(step, &values)
             .await
-            .map_err(|stop| self.error(stop, Step::Unlock))?;
+            .map_err(|stop| self.error(stop, step))?;
         if reply.affected > 0 {
             return Ok(Unlock::Unlocked);
         }
@@ -338,6 +357,47 @@ impl<B: Backend> Flow<B> {
         Err(Error::new(
             ErrorKind::Unavailable,
             "the lock changed hands each time it was about to be freed: retry",
+        ))
+    }
+
+    /// Sets the last slot.
+    pub(crate) async fn reset_slot(&self, request: &ResetSlotRequest) -> Result<SlotReset, Error> {
+        self.slot_reset(request)
+            .await
+            .map_err(|error| self.name(error, request.name()))
+    }
+
+    async fn slot_reset(&self, request: &ResetSlotRequest) -> Result<SlotReset, Error> {
+        self.plan_for(Step::ResetSlot).await?;
+        for _ in 0..ROUNDS {
+            let mut values = self.values(request.name());
+            let row = self.read(&values).await?;
+            let before = record(&row).filter(|found| found.name == *request.name());
+            let (Some(before), Some(now)) = (before, row.now) else {
+                return Ok(SlotReset::NoSlot);
+            };
+            let Some(last) = row.slot else {
+                return Ok(SlotReset::NoSlot);
+            };
+            let to = match request.target() {
+                Some(slot) => slot,
+                None if last <= now => return Ok(SlotReset::NotAhead(before)),
+                None => Slot::from_micros(now)?,
+            };
+            // What was read is the condition: a slot that is taken in between is looked at again.
+            values.previous = last;
+            values.slot = to.as_micros();
+            let reply = self
+                .run(Step::ResetSlot, &values)
+                .await
+                .map_err(|stop| self.error(stop, Step::ResetSlot))?;
+            if reply.affected > 0 || reply.repeated {
+                return Ok(SlotReset::reset(before, to));
+            }
+        }
+        Err(Error::new(
+            ErrorKind::Unavailable,
+            "slots of this lock were taken each time the last one was about to be set: retry",
         ))
     }
 

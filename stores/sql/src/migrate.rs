@@ -5,7 +5,6 @@ use shedlock_core::{Error, ErrorKind, Migration};
 use crate::driver::{Backend, Class, Failure};
 use crate::explain::explain;
 use crate::flow::Flow;
-use crate::options::{SLOT_COLUMN, TOKEN_COLUMN};
 use crate::plan::probe;
 use crate::statement::Statement;
 
@@ -29,11 +28,8 @@ impl<B: Backend> Flow<B> {
             .plans()
             .look(self.connections(), self.options())
             .await?;
-        let missing = [
-            (plan.shape.token, TOKEN_COLUMN),
-            (plan.shape.slot, SLOT_COLUMN),
-        ];
-        for (_, column) in missing.iter().filter(|(there, _)| !there) {
+        let columns = plan.shape.extras.columns();
+        for (_, column) in columns.iter().filter(|(there, _)| !there) {
             let add = B::dialect().add_column(self.options(), column);
             if self.define(&add).await? {
                 changes.push(format!("added column {column:?} to table {table}"));

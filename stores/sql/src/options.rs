@@ -15,6 +15,12 @@ pub(crate) const TOKEN_COLUMN: &str = "shedlock_fencing_token";
 /// The column of the last slot: part of the wire format, the same in every table.
 pub(crate) const SLOT_COLUMN: &str = "shedlock_slot";
 
+/// The column of the last slot that is done.
+pub(crate) const DONE_COLUMN: &str = "shedlock_slot_done";
+
+/// The column of the attempts at a last slot that must not be lost and is not done.
+pub(crate) const ATTEMPTS_COLUMN: &str = "shedlock_slot_attempts";
+
 /// Everything a provider was told, checked.
 #[derive(Clone, Debug)]
 pub(crate) struct Options {
@@ -156,6 +162,8 @@ impl ColumnNames {
             self.locked_by.as_str().to_ascii_lowercase(),
             TOKEN_COLUMN.to_owned(),
             SLOT_COLUMN.to_owned(),
+            DONE_COLUMN.to_owned(),
+            ATTEMPTS_COLUMN.to_owned(),
         ];
         names.sort_unstable();
         match names.windows(2).find(|pair| pair[0] == pair[1]) {

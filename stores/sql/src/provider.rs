@@ -68,6 +68,16 @@ macro_rules! provider {
                 Box::pin(self.flow.force_unlock(request))
             }
 
+            fn reset_slot<'a>(
+                &'a self,
+                request: &'a shedlock_core::ResetSlotRequest,
+            ) -> shedlock_core::BoxFuture<
+                'a,
+                Result<shedlock_core::SlotReset, shedlock_core::Error>,
+            > {
+                Box::pin(self.flow.reset_slot(request))
+            }
+
             fn check(
                 &self,
             ) -> shedlock_core::BoxFuture<'_, Result<(), shedlock_core::Error>> {

@@ -28,9 +28,10 @@ impl<B: Backend> Flow<B> {
         self.plans().get(self.connections(), self.options()).await
     }
 
-    pub(crate) async fn plan_with_slot(&self) -> Result<Arc<Plan>, Error> {
+    /// The plan for a table that has the columns for this step.
+    pub(crate) async fn plan_for(&self, step: Step) -> Result<Arc<Plan>, Error> {
         let plan = self.plan().await?;
-        if plan.shape.slot {
+        if step.is_possible(plan.shape.extras) {
             return Ok(plan);
         }
         // Somebody may have migrated the table since; this call fails otherwise, so asking is fair.
@@ -38,10 +39,10 @@ impl<B: Backend> Flow<B> {
             .plans()
             .look(self.connections(), self.options())
             .await?;
-        if plan.shape.slot {
+        if step.is_possible(plan.shape.extras) {
             return Ok(plan);
         }
-        Err(self.no_slot())
+        Err(self.no_column())
     }
 
     pub(crate) async fn read(&self, values: &Values<'_>) -> Result<Row, Error> {
@@ -95,7 +96,7 @@ impl<B: Backend> Flow<B> {
         proven: bool,
     ) -> Result<Result<Reply, Failure>, Stop> {
         let Some(statement) = plan.statements.get(step) else {
-            return Err(Stop::Error(self.no_slot()));
+            return Err(Stop::Error(self.no_column()));
         };
         tracing::debug!(
             step = step.word(),
@@ -132,11 +133,11 @@ impl<B: Backend> Flow<B> {
         error.with_lock(lock.as_str()).with_store(B::STORE)
     }
 
-    fn no_slot(&self) -> Error {
+    fn no_column(&self) -> Error {
         Error::new(
             ErrorKind::Unsupported,
             format!(
-                "a slot was asked for, but table {} has no column for it: add it with `shedlock \
+                "a slot was asked for, but table {} lacks columns for it: add them with `shedlock \
                  migrate --store …`",
                 self.options().table
             ),

@@ -2,7 +2,7 @@
 
 use shedlock_core::{Error, ErrorKind};
 
-use crate::options::{Options, SLOT_COLUMN, TOKEN_COLUMN};
+use crate::options::{ATTEMPTS_COLUMN, DONE_COLUMN, Options, SLOT_COLUMN, TOKEN_COLUMN};
 
 /// The shape of the table as far as statements depend on it. Nothing of its rows is kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -11,12 +11,56 @@ pub(crate) struct Shape {
     pub(crate) locked_by: TextColumn,
     pub(crate) lock_until: TimeColumn,
     pub(crate) locked_at: TimeColumn,
-    /// The column of the fencing token is there.
-    pub(crate) token: bool,
-    /// The column of the last slot is there.
-    pub(crate) slot: bool,
+    /// Which of our columns are there.
+    pub(crate) extras: Extras,
     /// What the dialect's probe said of the server (a version), for dialects that serve several.
     pub(crate) server: String,
+}
+
+/// Which of the columns are there that are ours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Extras {
+    /// The fencing token.
+    pub(crate) token: bool,
+    /// The last slot.
+    pub(crate) slot: bool,
+    /// The last slot that is done.
+    pub(crate) done: bool,
+    /// The attempts at an open slot.
+    pub(crate) attempts: bool,
+}
+
+impl Extras {
+    pub(crate) const ALL: Self = Self {
+        token: true,
+        slot: true,
+        done: true,
+        attempts: true,
+    };
+
+    /// ShedLock's table.
+    #[cfg(test)]
+    pub(crate) const NONE: Self = Self {
+        token: false,
+        slot: false,
+        done: false,
+        attempts: false,
+    };
+
+    /// All columns that `migrate` adds, with whether they are there.
+    pub(crate) fn columns(self) -> [(bool, &'static str); 4] {
+        [
+            (self.token, TOKEN_COLUMN),
+            (self.slot, SLOT_COLUMN),
+            (self.done, DONE_COLUMN),
+            (self.attempts, ATTEMPTS_COLUMN),
+        ]
+    }
+
+    /// Slots can be kept open until they are done.
+    pub(crate) fn completion(self) -> bool {
+        self.slot && self.done && self.attempts
+    }
 }
 
 /// A column that holds text.
@@ -82,7 +126,7 @@ impl Shape {
 
     /// True where everything is there that `migrate` would add.
     pub(crate) fn is_complete(&self) -> bool {
-        self.token && self.slot
+        self.extras == Extras::ALL
     }
 }
 
@@ -144,6 +188,8 @@ impl<'a> Columns<'a> {
             names.locked_by.as_str(),
             TOKEN_COLUMN,
             SLOT_COLUMN,
+            DONE_COLUMN,
+            ATTEMPTS_COLUMN,
         ]
         .iter()
         .any(|known| same(known, column))
@@ -182,17 +228,26 @@ impl<'a> Columns<'a> {
         )
     }
 
-    /// The two columns that `migrate` adds: integers of 64 bits, both or what is there of them.
+    /// Which of our columns are there; all are integers of 64 bits.
     ///
     /// # Errors
-    /// `Configuration` if one is there with another type.
-    pub(crate) fn extras(&self, type_name: &str) -> Result<(bool, bool), Error> {
+    /// `Configuration` if one is there with a type that does not pass.
+    pub(crate) fn extras(
+        &self,
+        is_fit: impl Fn(&str) -> bool,
+        wanted: &str,
+    ) -> Result<Extras, Error> {
         let has = |name: &str| match self.find(name) {
             None => Ok(false),
-            Some(column) if column.type_name == type_name => Ok(true),
-            Some(column) => Err(self.unfit(column, type_name)),
+            Some(column) if is_fit(&column.type_name) => Ok(true),
+            Some(column) => Err(self.unfit(column, wanted)),
         };
-        Ok((has(TOKEN_COLUMN)?, has(SLOT_COLUMN)?))
+        Ok(Extras {
+            token: has(TOKEN_COLUMN)?,
+            slot: has(SLOT_COLUMN)?,
+            done: has(DONE_COLUMN)?,
+            attempts: has(ATTEMPTS_COLUMN)?,
+        })
     }
 }
 

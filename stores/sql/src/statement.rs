@@ -34,6 +34,10 @@ pub(crate) enum Bind {
     Slot,
     /// How far ahead of now a slot may lie, in microseconds.
     Tolerance,
+    /// How many attempts an open slot has.
+    MostAttempts,
+    /// The slot that must have been taken, or passed, before; or the last one, where it is to be set.
+    Previous,
     /// The client's time in microseconds since 1970 (UTC); only where the client's clock rules.
     Now,
     /// The name that a page starts behind: text, empty for the first page.
@@ -52,17 +56,21 @@ pub(crate) enum Field {
     LockUntil,
     Token,
     Slot,
+    SlotDone,
+    SlotAttempts,
     Now,
 }
 
 /// The columns that tell everything of a record, in the order in which all dialects select them.
-pub(crate) const RECORD: [Field; 7] = [
+pub(crate) const RECORD: [Field; 9] = [
     Field::Name,
     Field::Owner,
     Field::LockedAt,
     Field::LockUntil,
     Field::Token,
     Field::Slot,
+    Field::SlotDone,
+    Field::SlotAttempts,
     Field::Now,
 ];
 
@@ -82,7 +90,7 @@ enum Part {
 }
 
 impl Bind {
-    const ALL: [(&'static str, Self); 10] = [
+    const ALL: [(&'static str, Self); 12] = [
         ("name", Self::Name),
         ("owner", Self::Owner),
         ("released", Self::Released),
@@ -90,6 +98,8 @@ impl Bind {
         ("at_least", Self::AtLeast),
         ("slot", Self::Slot),
         ("tolerance", Self::Tolerance),
+        ("most_attempts", Self::MostAttempts),
+        ("previous", Self::Previous),
         ("now", Self::Now),
         ("after", Self::After),
         ("limit", Self::Limit),
@@ -210,6 +220,8 @@ pub(crate) struct Values<'a> {
     pub(crate) at_least: i64,
     pub(crate) slot: i64,
     pub(crate) tolerance: i64,
+    pub(crate) most_attempts: i64,
+    pub(crate) previous: i64,
     pub(crate) now: i64,
     pub(crate) after: &'a str,
     pub(crate) limit: i64,
@@ -233,6 +245,8 @@ impl<'a> Values<'a> {
             Bind::AtLeast => Value::Integer(self.at_least),
             Bind::Slot => Value::Integer(self.slot),
             Bind::Tolerance => Value::Integer(self.tolerance),
+            Bind::MostAttempts => Value::Integer(self.most_attempts),
+            Bind::Previous => Value::Integer(self.previous),
             Bind::Now => Value::Integer(self.now),
             Bind::After => Value::Text(self.after),
             Bind::Limit => Value::Integer(self.limit),
@@ -277,6 +291,8 @@ pub(crate) struct Row {
     pub(crate) lock_until: Option<i64>,
     pub(crate) token: Option<i64>,
     pub(crate) slot: Option<i64>,
+    pub(crate) slot_done: Option<i64>,
+    pub(crate) slot_attempts: Option<i64>,
     pub(crate) now: Option<i64>,
 }
 

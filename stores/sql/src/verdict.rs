@@ -4,7 +4,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use shedlock_core::{
     Attempt, AttemptRequest, Error, ErrorKind, Lease, LockName, LockRecord, Owner, Skip,
-    SkipReason, Slot,
+    SkipReason, Slot, SlotState,
 };
 
 use crate::shape::Shape;
@@ -50,8 +50,8 @@ impl Verdict<'_> {
         }
         if let Some(slot) = self.request.slot() {
             self.check_ahead(slot, now)?;
-            if row.name.is_some() && self.is_taken(slot) {
-                return Ok(State::Answered(Attempt::Skipped(self.taken())));
+            if let Some(reason) = self.refusal(now) {
+                return Ok(State::Answered(Attempt::Skipped(self.refused(reason))));
             }
         }
         let Some(record) = record(row) else {
@@ -109,24 +109,32 @@ impl Verdict<'_> {
         ))
     }
 
-    /// The slot was taken by us, or by Java, whose acquisition at or after the slot's instant must
-    /// have been for it.
-    fn is_taken(&self, slot: Slot) -> bool {
-        let slot = slot.as_micros();
-        let by_us = self.row.slot.is_some_and(|last| last >= slot);
-        let by_java = self.row.locked_at.is_some_and(|at| at >= slot)
-            && !self.row.owner.as_deref().is_some_and(Owner::is_ours);
-        by_us || by_java
+    fn refusal(&self, now: i64) -> Option<SkipReason> {
+        let row = self.row;
+        row.name.as_ref()?;
+        let is_ours = row.owner.as_deref().is_some_and(Owner::is_ours);
+        let shedlock_at = row.locked_at.filter(|_| !is_ours).map(instant);
+        let is_locked = row.lock_until.is_some_and(|until| until > now);
+        slots(row).refusal(self.request, shedlock_at, is_locked)
     }
 
-    fn taken(&self) -> Skip {
-        let mut skip = record(self.row).map_or_else(
-            || Skip::new(SkipReason::SlotTaken),
-            |record| record.as_skip(),
-        );
-        skip.reason = SkipReason::SlotTaken;
+    fn refused(&self, reason: SkipReason) -> Skip {
+        let record = record(self.row);
+        let mut skip = record.map_or_else(|| Skip::new(reason), |record| record.as_skip());
+        skip.reason = reason;
         skip
     }
+}
+
+/// What the row keeps of its slots.
+fn slots(row: &Row) -> SlotState {
+    let slot = |micros: Option<i64>| micros.and_then(|micros| Slot::from_micros(micros).ok());
+    SlotState::new(slot(row.slot), slot(row.slot_done), attempts(row))
+}
+
+fn attempts(row: &Row) -> Option<u32> {
+    let attempts = row.slot_attempts?;
+    Some(u32::try_from(attempts).unwrap_or(u32::MAX))
 }
 
 /// The lease of this request, with what its row tells.
@@ -134,6 +142,9 @@ pub(crate) fn lease(request: &AttemptRequest, row: &Row) -> Lease {
     let mut lease = Lease::granted(request);
     if let Some(token) = row.token.and_then(|token| u64::try_from(token).ok()) {
         lease = lease.with_fencing_token(token);
+    }
+    if request.completion().retries().is_some() && request.slot().is_some() {
+        lease = lease.with_slot_attempt(attempts(row));
     }
     if let Some(at) = row.locked_at {
         lease = lease.with_acquired_at(instant(at));
@@ -153,9 +164,8 @@ pub(crate) fn record(row: &Row) -> Option<LockRecord> {
     record.locked_at = row.locked_at.map(instant);
     record.locked_until = row.lock_until.map(instant);
     record.fencing_token = row.token.and_then(|token| u64::try_from(token).ok());
-    record.last_slot = row.slot.and_then(|slot| Slot::from_micros(slot).ok());
     record.read_at = row.now.map(instant);
-    Some(record)
+    Some(record.with_slots(slots(row)))
 }
 
 /// What a record names as owner after a forced unlock: the same with the mark, or without it where

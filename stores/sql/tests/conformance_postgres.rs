@@ -52,13 +52,16 @@ const SHEDLOCKS: &str = "name VARCHAR(64) NOT NULL, lock_until TIMESTAMP NOT NUL
     locked_at TIMESTAMP NOT NULL, locked_by VARCHAR(255) NOT NULL, PRIMARY KEY (name)";
 const FULL: &str = "name VARCHAR(64) NOT NULL, lock_until TIMESTAMP NOT NULL, \
     locked_at TIMESTAMP NOT NULL, locked_by VARCHAR(255) NOT NULL, PRIMARY KEY (name), \
-    shedlock_fencing_token BIGINT NULL, shedlock_slot BIGINT NULL";
+    shedlock_fencing_token BIGINT NULL, shedlock_slot BIGINT NULL,\
+    shedlock_slot_done BIGINT NULL, shedlock_slot_attempts BIGINT NULL";
 const WITH_ZONE: &str = "name TEXT PRIMARY KEY, lock_until TIMESTAMPTZ NOT NULL, \
     locked_at TIMESTAMPTZ NOT NULL, locked_by TEXT NOT NULL, \
-    shedlock_fencing_token BIGINT NULL, shedlock_slot BIGINT NULL";
+    shedlock_fencing_token BIGINT NULL, shedlock_slot BIGINT NULL,\
+    shedlock_slot_done BIGINT NULL, shedlock_slot_attempts BIGINT NULL";
 const MILLISECONDS: &str = "name VARCHAR(64) PRIMARY KEY, lock_until TIMESTAMP(3) NOT NULL, \
     locked_at TIMESTAMP(3) NOT NULL, locked_by VARCHAR(255) NOT NULL, \
-    shedlock_fencing_token BIGINT NULL, shedlock_slot BIGINT NULL";
+    shedlock_fencing_token BIGINT NULL, shedlock_slot BIGINT NULL,\
+    shedlock_slot_done BIGINT NULL, shedlock_slot_attempts BIGINT NULL";
 
 /// One kind of table, reached in one way.
 struct Postgres {

@@ -1,18 +1,18 @@
 //! Law 9: at most one acquisition per (name, slot), and never an older one after a newer.
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use shedlock_core::{Attempt, AttemptRequest, ErrorKind, LockName, SkipReason, Slot};
+use shedlock_core::{Attempt, ErrorKind, SkipReason, Slot};
 use tokio::task::JoinSet;
 
+use super::slots::Slots;
 use crate::case::cases;
 use crate::setting::name;
 use crate::steps::{
     abandon, acquire, attempt_error_as, is_free, record, skip_as, skipped, skipped_as, unlock,
 };
 use crate::verdict::ensure;
-use crate::{JavaRecord, Provider, Setting, Stop, Verdict};
+use crate::{JavaRecord, Setting, Stop, Verdict};
 
 cases!("law09_slots":
     slots_are_refused_unless_declared,
@@ -326,78 +326,4 @@ pub async fn a_lock_held_by_shedlock_leaves_a_later_slot(setting: &Setting) -> V
     skipped_as(&case.first, &case.request(1)?, SkipReason::Held).await?;
     case.java(Duration::ZERO, Duration::from_secs(3)).await?;
     abandon(&case.first, &case.request(1)?).await
-}
-
-/// A job with slots a minute apart, the first of them an hour ago.
-struct Slots<'a> {
-    setting: &'a Setting,
-    job: LockName,
-    base: Slot,
-    first: Provider,
-    second: Provider,
-}
-
-impl<'a> Slots<'a> {
-    async fn new(setting: &'a Setting) -> Result<Self, Stop> {
-        setting.needs_slots()?;
-        let (first, second) = setting.two().await?;
-        let base = setting.slot_before_now(&first, 60 * MINUTE).await?;
-        Ok(Self {
-            setting,
-            job: name("job"),
-            base,
-            first,
-            second,
-        })
-    }
-
-    fn slot(&self, number: u32) -> Result<Slot, Stop> {
-        Ok(Slot::at(self.base.instant() + number * MINUTE)?)
-    }
-
-    fn request(&self, number: u32) -> Result<AttemptRequest, Stop> {
-        Ok(self
-            .setting
-            .request(&self.job)
-            .with_slot(self.slot(number)?))
-    }
-
-    /// What ShedLock leaves after an acquisition this long after slot 0, kept that long.
-    async fn java(&self, after: Duration, kept: Duration) -> Verdict {
-        let locked_at = self.slot(0)?.instant() + after;
-        let record = JavaRecord {
-            locked_by: "java-host".to_owned(),
-            locked_at,
-            lock_until: locked_at + kept,
-        };
-        self.setting.write_as_shedlock(&self.job, &record).await
-    }
-
-    /// How many of the contenders ran; each unlocks at once.
-    async fn contend(
-        &self,
-        providers: &[Provider],
-        slot: u32,
-        count: usize,
-    ) -> Result<usize, Stop> {
-        let mut contenders = JoinSet::new();
-        for i in 0..count {
-            let provider = Arc::clone(&providers[i % providers.len()]);
-            let request = self.request(slot)?;
-            contenders.spawn(async move {
-                match provider.attempt(&request).await? {
-                    Attempt::Acquired(lease) => {
-                        unlock(&provider, &lease).await?;
-                        Ok(1)
-                    }
-                    _ => Ok::<usize, Stop>(0),
-                }
-            });
-        }
-        let mut winners = 0;
-        while let Some(joined) = contenders.join_next().await {
-            winners += joined??;
-        }
-        Ok(winners)
-    }
 }

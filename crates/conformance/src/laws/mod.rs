@@ -13,6 +13,7 @@ pub mod law05_at_most;
 pub mod law06_held_is_not_broken;
 pub mod law07_no_memory;
 pub mod law08_fencing;
+pub mod law09_open_slots;
 pub mod law09_slots;
 pub mod law10_names;
 pub mod law11_own_connection;
@@ -20,6 +21,7 @@ pub mod law12_record;
 pub mod law13_cost;
 pub mod operators;
 pub mod processes;
+mod slots;
 
 use crate::Case;
 
@@ -35,6 +37,7 @@ pub fn cases() -> Vec<Case> {
         law07_no_memory::cases(),
         law08_fencing::cases(),
         law09_slots::cases(),
+        law09_open_slots::cases(),
         law10_names::cases(),
         law11_own_connection::cases(),
         law12_record::cases(),

@@ -77,6 +77,12 @@ impl LockProvider for ServedProvider {
     fn attempt<'a>(&'a self, request: &'a AttemptRequest) -> BoxFuture<'a, Result<Attempt, Error>> {
         Box::pin(async move {
             request.validate()?;
+            if request.completion().retries().is_some() {
+                return Err(Error::new(
+                    ErrorKind::Unsupported,
+                    "slots cannot be kept open here",
+                ));
+            }
             match self.call(Call::Attempt(request.into())).await? {
                 Reply::Acquired(granted) => {
                     Ok(Attempt::Acquired(granted.onto(Lease::granted(request))))
@@ -180,6 +186,7 @@ impl LockProvider for ServedProvider {
     fn capabilities(&self) -> Capabilities {
         let mut capabilities = Capabilities::new(ClockSource::Store);
         capabilities.durable = false;
+        capabilities.slot_completion = false;
         capabilities.longest_lock_at_most_for = Duration::from_secs(100 * 366 * 86_400);
         capabilities
     }

@@ -15,7 +15,7 @@ use shedlock_core::{Error, ErrorKind};
 use crate::driver::Class;
 use crate::identifier::Fold;
 use crate::options::Options;
-use crate::shape::{Column, Shape};
+use crate::shape::{Column, Extras, Shape};
 use crate::statement::Statement;
 
 /// What a dialect knows: how to ask for the table's shape, and which statements fit it.
@@ -41,7 +41,7 @@ pub(crate) trait Dialect: fmt::Debug + Send + Sync + 'static {
     /// The statements for a table of this shape.
     fn statements(&self, options: &Options, shape: &Shape) -> Statements;
 
-    /// The statement that makes the table, with the two columns that ShedLock's lacks.
+    /// The statement that makes the table, with the columns that ShedLock's lacks.
     fn create_table(&self, options: &Options) -> Statement;
 
     /// The statement that adds one of those columns, of 64 bits and nullable.
@@ -77,49 +77,79 @@ pub(crate) const CENTURY: Duration = Duration::from_secs(100 * 365 * 24 * 3_600)
 /// The statements of one provider. Each names the [`Bind`](crate::statement::Bind)s it needs; all
 /// act on one record.
 #[derive(Clone, Debug)]
-pub(crate) struct Statements {
-    /// Takes the lock if its record is free. Changes one row, or none, or fails with the class
-    /// [`Held`](crate::driver::Class::Held). Tells, in its row or (MySQL)
-    /// as last insert id, the fencing token.
-    pub(crate) attempt: Statement,
-    /// The same, if the slot is newer than the last one, not ahead of now + tolerance, and no
-    /// acquisition of Java's lies at or after it. None without the slot's column.
-    pub(crate) attempt_slot: Option<Statement>,
-    /// Makes the record, taken. Where it exists: changes nothing, or fails with the class
-    /// [`Duplicate`](crate::driver::Class::Duplicate).
-    pub(crate) insert: Statement,
-    /// The same, if the slot is not ahead of now + tolerance.
-    pub(crate) insert_slot: Option<Statement>,
-    /// Exactly one row of [`RECORD`](crate::statement::RECORD): the record's, or one with only
-    /// `now` in it.
-    pub(crate) read: Statement,
-    /// Sets the end to now + at-most, if the owner holds a running lease.
-    pub(crate) extend: Statement,
-    /// Sets the end to the later of now and acquisition + at-least and the owner to the released
-    /// text, if the owner holds a running lease.
-    pub(crate) unlock: Statement,
-    /// Sets the end to now and the owner to the released text, if the owner (any text, not only
-    /// ours) holds a running lease.
-    pub(crate) withdraw: Statement,
-    /// A page of [`RECORD`](crate::statement::RECORD)s in the byte order of their names.
-    pub(crate) list: Statement,
-    /// The same, only those whose end lies ahead of now.
-    pub(crate) list_held: Statement,
-}
+pub(crate) struct Statements(Vec<(Step, Statement)>);
 
 /// A statement by what it is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
-    Attempt { slot: bool },
-    Insert { slot: bool },
+    /// Takes the lock, and the slot, if its record is free and its slots allow it. Changes one row,
+    /// or none, or fails with the class [`Held`](crate::driver::Class::Held). Tells, in its row or
+    /// (MySQL) as last insert id, the fencing token.
+    Attempt(Claim),
+    /// Makes the record, taken, if the slot is not ahead of now + tolerance. Where it exists:
+    /// changes nothing, or fails with the class [`Duplicate`](crate::driver::Class::Duplicate).
+    Insert(Claim),
+    /// Exactly one row of [`RECORD`](crate::statement::RECORD): the record's, or one with only
+    /// `now` in it.
     Read,
+    /// Sets the end to now + at-most, if the owner holds a running lease.
     Extend,
-    Unlock,
+    /// Sets the end to the later of now and acquisition + at-least and the owner to the released
+    /// text, if the owner holds a running lease; and what is said of the slot.
+    Unlock(End),
+    /// Sets the end to now and the owner to the released text, if the owner (any text, not only
+    /// ours) holds a running lease.
     Withdraw,
+    /// A page of [`RECORD`](crate::statement::RECORD)s in the byte order of their names.
     List { held_only: bool },
+    /// Sets the last slot, of which no attempt is open then, if it is the previous one.
+    ResetSlot,
+}
+
+/// What an attempt claims beside the lock. The rules are those of
+/// [`SlotState`](shedlock_core::SlotState).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Claim {
+    Nothing,
+    /// A slot that is used up when it is taken.
+    Slot,
+    /// A slot that is open until it is done.
+    OpenSlot,
+}
+
+/// What an unlock says of the slot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum End {
+    Nothing,
+    /// It is done.
+    Done {
+        /// The mark must outlive a crash of the server.
+        durable: bool,
+    },
+    /// It failed: the lock is kept until now + at-most, at the least.
+    Failed,
 }
 
 impl Step {
+    const ALL: [Self; 16] = [
+        Self::Attempt(Claim::Nothing),
+        Self::Attempt(Claim::Slot),
+        Self::Attempt(Claim::OpenSlot),
+        Self::Insert(Claim::Nothing),
+        Self::Insert(Claim::Slot),
+        Self::Insert(Claim::OpenSlot),
+        Self::Read,
+        Self::Extend,
+        Self::Unlock(End::Nothing),
+        Self::Unlock(End::Done { durable: false }),
+        Self::Unlock(End::Done { durable: true }),
+        Self::Unlock(End::Failed),
+        Self::Withdraw,
+        Self::List { held_only: false },
+        Self::List { held_only: true },
+        Self::ResetSlot,
+    ];
+
     /// True where a lost reply leaves open whether something was written.
     pub(crate) fn writes(self) -> bool {
         !matches!(self, Self::Read | Self::List { .. })
@@ -128,31 +158,57 @@ impl Step {
     /// For logs.
     pub(crate) fn word(self) -> &'static str {
         match self {
-            Self::Attempt { .. } => "attempt",
-            Self::Insert { .. } => "insert",
+            Self::Attempt(_) => "attempt",
+            Self::Insert(_) => "insert",
             Self::Read => "read",
             Self::Extend => "extend",
-            Self::Unlock => "unlock",
+            Self::Unlock(_) => "unlock",
             Self::Withdraw => "withdraw",
             Self::List { .. } => "list",
+            Self::ResetSlot => "reset slot",
+        }
+    }
+
+    /// Whether the table has the columns for it.
+    pub(crate) fn is_possible(self, extras: Extras) -> bool {
+        match self {
+            Self::Attempt(Claim::Slot) | Self::Insert(Claim::Slot) => extras.slot,
+            Self::Attempt(Claim::OpenSlot)
+            | Self::Insert(Claim::OpenSlot)
+            | Self::Unlock(End::Done { .. } | End::Failed)
+            | Self::ResetSlot => extras.completion(),
+            _ => true,
         }
     }
 }
 
 impl Statements {
-    /// The statement for this step; `None` where the table lacks the slot's column.
+    /// All that a table with these columns can be asked.
+    pub(crate) fn write(extras: Extras, write: impl Fn(Step) -> Statement) -> Self {
+        let possible = Step::ALL
+            .into_iter()
+            .filter(|step| step.is_possible(extras));
+        Self(possible.map(|step| (step, write(step))).collect())
+    }
+
+    /// The statement for this step; `None` where the table lacks a column for it.
     pub(crate) fn get(&self, step: Step) -> Option<&Statement> {
-        match step {
-            Step::Attempt { slot: false } => Some(&self.attempt),
-            Step::Attempt { slot: true } => self.attempt_slot.as_ref(),
-            Step::Insert { slot: false } => Some(&self.insert),
-            Step::Insert { slot: true } => self.insert_slot.as_ref(),
-            Step::Read => Some(&self.read),
-            Step::Extend => Some(&self.extend),
-            Step::Unlock => Some(&self.unlock),
-            Step::Withdraw => Some(&self.withdraw),
-            Step::List { held_only: false } => Some(&self.list),
-            Step::List { held_only: true } => Some(&self.list_held),
-        }
+        let found = self.0.iter().find(|(known, _)| *known == step);
+        found.map(|(_, statement)| statement)
+    }
+
+    /// Each of them.
+    #[cfg(test)]
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Statement> {
+        self.0.iter().map(|(_, statement)| statement)
+    }
+}
+
+#[cfg(test)]
+impl std::ops::Index<Step> for Statements {
+    type Output = Statement;
+
+    fn index(&self, step: Step) -> &Statement {
+        self.get(step).expect("the table has the columns for it")
     }
 }

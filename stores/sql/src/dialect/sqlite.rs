@@ -18,11 +18,11 @@ use std::time::Duration;
 
 use shedlock_core::{Error, ErrorKind};
 
-use super::{CENTURY, Dialect, Statements};
+use super::{CENTURY, Claim, Dialect, End, Statements, Step};
 use crate::driver::Class;
 use crate::identifier::Fold;
-use crate::options::{Options, SLOT_COLUMN, TOKEN_COLUMN};
-use crate::shape::{Column, Columns, Shape, TextColumn, TimeColumn, TimeKind};
+use crate::options::{ATTEMPTS_COLUMN, DONE_COLUMN, Options, SLOT_COLUMN, TOKEN_COLUMN};
+use crate::shape::{Column, Columns, Extras, Shape, TextColumn, TimeColumn, TimeKind};
 use crate::statement::{Field, Placeholders, RECORD, Statement};
 
 /// SQLite's statements.
@@ -86,14 +86,8 @@ impl Dialect for Sqlite {
                 return Err(found.unfit(column, "integer or timestamp"));
             }
         }
-        let there = |name: &str| match found.find(name) {
-            None => Ok(false),
-            Some(column) if Affinity::of(&column.type_name) == Affinity::Integer => Ok(true),
-            Some(column) => Err(found.unfit(column, "bigint")),
-        };
         Ok(Shape {
-            token: there(TOKEN_COLUMN)?,
-            slot: there(SLOT_COLUMN)?,
+            extras: found.extras(|of| Affinity::of(of) == Affinity::Integer, "bigint")?,
             server: columns
                 .first()
                 .map(|column| column.server.clone())
@@ -114,14 +108,14 @@ impl Dialect for Sqlite {
             locked_by: text,
             lock_until: TIME,
             locked_at: TIME,
-            token: true,
-            slot: true,
+            extras: Extras::ALL,
             server: String::new(),
         }
     }
 
     fn statements(&self, options: &Options, shape: &Shape) -> Statements {
-        Writer::new(options, shape).all()
+        let writer = Writer::new(options, shape);
+        Statements::write(shape.extras, |step| writer.statement(step))
     }
 
     fn create_table(&self, options: &Options) -> Statement {
@@ -129,7 +123,8 @@ impl Dialect for Sqlite {
         let template = format!(
             "CREATE TABLE {} ({} varchar(64) NOT NULL PRIMARY KEY, {} integer NOT NULL, \
              {} integer NOT NULL, {} varchar(255) NOT NULL, {TOKEN_COLUMN} bigint NULL, \
-             {SLOT_COLUMN} bigint NULL)",
+             {SLOT_COLUMN} bigint NULL, {DONE_COLUMN} bigint NULL, \
+             {ATTEMPTS_COLUMN} bigint NULL)",
             options.table.quoted(QUOTE),
             names.name.quoted(QUOTE),
             names.lock_until.quoted(QUOTE),
@@ -238,27 +233,22 @@ impl<'a> Writer<'a> {
         }
     }
 
-    fn all(&self) -> Statements {
-        let slot = |statement: fn(&Self, bool) -> Statement| {
-            self.shape.slot.then(|| statement(self, true))
-        };
-        Statements {
-            attempt: self.attempt(false),
-            attempt_slot: slot(Self::attempt),
-            insert: self.insert(false),
-            insert_slot: slot(Self::insert),
-            read: self.read(),
-            extend: self.extend(),
-            unlock: self.unlock(),
-            withdraw: self.withdraw(),
-            list: self.list(false),
-            list_held: self.list(true),
+    fn statement(&self, step: Step) -> Statement {
+        match step {
+            Step::Attempt(claim) => self.attempt(claim),
+            Step::Insert(claim) => self.insert(claim),
+            Step::Read => self.read(),
+            Step::Extend => self.extend(),
+            Step::Unlock(end) => self.unlock(end),
+            Step::Withdraw => self.withdraw(),
+            Step::List { held_only } => self.list(held_only),
+            Step::ResetSlot => self.reset_slot(),
         }
     }
 
     /// Two statements in one request: the first fails if the lock cannot be had, so that the
     /// second, which takes the write lock, is not reached.
-    fn attempt(&self, slot: bool) -> Statement {
+    fn attempt(&self, claim: Claim) -> Statement {
         let Self {
             table,
             until,
@@ -269,17 +259,30 @@ impl<'a> Writer<'a> {
         } = self;
         let named = self.named();
         let mut set = format!("{until} = {now} + :at_most / 1000, {at} = {now}, {by} = :owner");
-        if self.shape.token {
+        if self.shape.extras.token {
             set +=
                 &format!(", {TOKEN_COLUMN} = max(coalesce({TOKEN_COLUMN}, 0) + 1, {now} * 1000)");
         }
         let mut free = format!("{until} <= {now}");
-        if slot {
+        if claim != Claim::Nothing {
             set += &format!(", {SLOT_COLUMN} = :slot");
             free += &format!(
-                " AND coalesce({SLOT_COLUMN} < :slot, 1) AND :slot <= {now} * 1000 + :tolerance \
-                 AND ({at} * 1000 < :slot OR {by} LIKE '%/%/%')"
+                " AND {} AND :slot <= {now} * 1000 + :tolerance \
+                 AND ({at} * 1000 < :slot OR {by} LIKE '%/%/%')",
+                claimable(claim, by, at),
             );
+        }
+        match claim {
+            Claim::OpenSlot => {
+                set += &format!(
+                    ", {ATTEMPTS_COLUMN} = CASE WHEN {SLOT_COLUMN} = :slot \
+                     THEN coalesce({ATTEMPTS_COLUMN}, 0) + 1 ELSE 1 END"
+                );
+            }
+            Claim::Slot if self.shape.extras.completion() => {
+                set += &format!(", {ATTEMPTS_COLUMN} = NULL");
+            }
+            _ => {}
         }
         // The least integer has no absolute value; the column is in it only so that this is not
         // computed where there is no row.
@@ -288,13 +291,13 @@ impl<'a> Writer<'a> {
             &format!(
                 "SELECT {fail} FROM {table} WHERE {named} AND NOT ({free}); \
                  UPDATE {table} SET {set} WHERE {named} AND {free} RETURNING {}",
-                self.granted()
+                self.granted(claim)
             ),
-            GRANTED,
+            granted(claim),
         )
     }
 
-    fn insert(&self, slot: bool) -> Statement {
+    fn insert(&self, claim: Claim) -> Statement {
         let Self {
             table,
             name,
@@ -306,24 +309,28 @@ impl<'a> Writer<'a> {
         } = self;
         let mut columns = format!("{name}, {until}, {at}, {by}");
         let mut values = format!(":name, {now} + :at_most / 1000, {now}, :owner");
-        if self.shape.token {
+        if self.shape.extras.token {
             columns += &format!(", {TOKEN_COLUMN}");
             values += &format!(", {now} * 1000");
         }
         // Without any condition the grammar takes the conflict clause for a join's.
         let mut condition = "true".to_owned();
-        if slot {
+        if claim != Claim::Nothing {
             columns += &format!(", {SLOT_COLUMN}");
             values += ", :slot";
             condition = format!(":slot <= {now} * 1000 + :tolerance");
+        }
+        if claim == Claim::OpenSlot {
+            columns += &format!(", {ATTEMPTS_COLUMN}");
+            values += ", 1";
         }
         statement(
             &format!(
                 "INSERT INTO {table} ({columns}) SELECT {values} WHERE {condition} \
                  ON CONFLICT ({name}) DO NOTHING RETURNING {}",
-                self.granted()
+                self.granted(claim)
             ),
-            GRANTED,
+            granted(claim),
         )
     }
 
@@ -355,14 +362,34 @@ impl<'a> Writer<'a> {
         )
     }
 
-    fn unlock(&self) -> Statement {
+    fn unlock(&self, end: End) -> Statement {
         let (until, at, by, now) = (&self.until, &self.at, &self.by, self.now);
+        let mut ends = format!("{now}, {at} + :at_least / 1000");
+        let slot = match end {
+            End::Done { .. } => format!(", {DONE_COLUMN} = :slot, {ATTEMPTS_COLUMN} = NULL"),
+            End::Failed => {
+                ends += &format!(", {now} + :at_most / 1000");
+                String::new()
+            }
+            End::Nothing => String::new(),
+        };
         statement(
             &format!(
-                "UPDATE {} SET {until} = max({now}, {at} + :at_least / 1000), {by} = :released \
-                 WHERE {}",
+                "UPDATE {} SET {until} = max({ends}), {by} = :released{slot} WHERE {}",
                 self.table,
                 self.held(),
+            ),
+            &[],
+        )
+    }
+
+    fn reset_slot(&self) -> Statement {
+        statement(
+            &format!(
+                "UPDATE {} SET {SLOT_COLUMN} = :slot, {ATTEMPTS_COLUMN} = NULL \
+                 WHERE {} AND {SLOT_COLUMN} = :previous",
+                self.table,
+                self.named(),
             ),
             &[],
         )
@@ -417,32 +444,64 @@ impl<'a> Writer<'a> {
         )
     }
 
-    fn granted(&self) -> String {
-        let token = if self.shape.token {
-            TOKEN_COLUMN
-        } else {
-            "NULL"
-        };
-        format!("{}, {}, {token}", micros(&self.at), micros(&self.until))
+    fn granted(&self, claim: Claim) -> String {
+        let token = or_null(self.shape.extras.token, TOKEN_COLUMN);
+        let mut columns = format!("{}, {}, {token}", micros(&self.at), micros(&self.until));
+        if claim == Claim::OpenSlot {
+            columns += &format!(", {ATTEMPTS_COLUMN}");
+        }
+        columns
     }
 
     /// All of a record but the time at which it is read.
     fn record(&self) -> String {
-        let or_null = |there: bool, column: &'static str| if there { column } else { "NULL" };
+        let extras = self.shape.extras;
         format!(
-            "{}, {}, {}, {}, {}, {}",
+            "{}, {}, {}, {}, {}, {}, {}, {}",
             self.name,
             self.by,
             micros(&self.at),
             micros(&self.until),
-            or_null(self.shape.token, TOKEN_COLUMN),
-            or_null(self.shape.slot, SLOT_COLUMN),
+            or_null(extras.token, TOKEN_COLUMN),
+            or_null(extras.slot, SLOT_COLUMN),
+            or_null(extras.done, DONE_COLUMN),
+            or_null(extras.attempts, ATTEMPTS_COLUMN),
         )
     }
 }
 
+fn or_null(there: bool, column: &'static str) -> &'static str {
+    if there { column } else { "NULL" }
+}
+
+/// The record's slots let this one be taken. Never null, or the look before the write would pass.
+fn claimable(claim: Claim, by: &str, at: &str) -> String {
+    if claim != Claim::OpenSlot {
+        return format!("coalesce({SLOT_COLUMN} < :slot, 1)");
+    }
+    format!(
+        "coalesce({SLOT_COLUMN} IS NULL \
+         OR ({SLOT_COLUMN} = :slot AND {ATTEMPTS_COLUMN} < :most_attempts) \
+         OR ({SLOT_COLUMN} < :slot AND {SLOT_COLUMN} >= :previous \
+         AND (coalesce({ATTEMPTS_COLUMN}, :most_attempts) >= :most_attempts \
+         OR (coalesce({by}, '') NOT LIKE '%/%/%' AND {at} * 1000 >= {SLOT_COLUMN}))), 0)"
+    )
+}
+
 /// What an attempt or insert that took the lock returns.
-const GRANTED: &[Field] = &[Field::LockedAt, Field::LockUntil, Field::Token];
+fn granted(claim: Claim) -> &'static [Field] {
+    const ALL: &[Field] = &[
+        Field::LockedAt,
+        Field::LockUntil,
+        Field::Token,
+        Field::SlotAttempts,
+    ];
+    if claim == Claim::OpenSlot {
+        ALL
+    } else {
+        &ALL[..3]
+    }
+}
 
 fn statement(template: &str, fields: &[Field]) -> Statement {
     Statement::new(Placeholders::Positional, template, fields)

@@ -189,6 +189,8 @@ macro_rules! values {
                     Field::LockUntil => decoded.lock_until = row.try_get(index)?,
                     Field::Token => decoded.token = row.try_get(index)?,
                     Field::Slot => decoded.slot = row.try_get(index)?,
+                    Field::SlotDone => decoded.slot_done = row.try_get(index)?,
+                    Field::SlotAttempts => decoded.slot_attempts = row.try_get(index)?,
                     Field::Now => decoded.now = row.try_get(index)?,
                 }
             }

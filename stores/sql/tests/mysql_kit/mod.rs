@@ -22,12 +22,14 @@ pub(crate) const WHOLE_SECONDS: &str = "CREATE TABLE shedlock(name VARCHAR(64) N
     lock_until TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP, \
     locked_at TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP, \
     locked_by VARCHAR(255) NOT NULL, PRIMARY KEY (name), \
-    shedlock_fencing_token BIGINT NULL, shedlock_slot BIGINT NULL)";
+    shedlock_fencing_token BIGINT NULL, shedlock_slot BIGINT NULL,\
+    shedlock_slot_done BIGINT NULL, shedlock_slot_attempts BIGINT NULL)";
 /// Without a zone, to the microsecond.
 pub(crate) const DATETIMES: &str = "CREATE TABLE shedlock(name VARCHAR(100) NOT NULL, \
     lock_until DATETIME(6) NOT NULL, locked_at DATETIME(6) NOT NULL, \
     locked_by VARCHAR(255) NOT NULL, PRIMARY KEY (name), \
-    shedlock_fencing_token BIGINT NULL, shedlock_slot BIGINT NULL)";
+    shedlock_fencing_token BIGINT NULL, shedlock_slot BIGINT NULL,\
+    shedlock_slot_done BIGINT NULL, shedlock_slot_attempts BIGINT NULL)";
 
 /// One kind of table, reached in one way.
 pub(crate) struct MySql {

@@ -20,7 +20,8 @@
 //!   always to the safe side: MySQL would round to the nearest and MariaDB cut.
 //! - **Both times are set in every UPDATE**, since the first `TIMESTAMP` column of a table may have
 //!   been made with `ON UPDATE CURRENT_TIMESTAMP` without anybody asking for it.
-//! - No assignment reads a column that another one sets: MySQL would show it the new value.
+//! - Assignments are made from left to right, and MySQL shows those behind the new values: the
+//!   attempts at a slot are counted before the slot is set.
 //! - **Now.** `UTC_TIMESTAMP` is the time at which the statement began. After waiting for a row lock
 //!   that is the past, in which leases only look longer than they are: right for an attempt. What
 //!   needs a running lease looks at `SYSDATE`, the time it has become, so that an extension that had
@@ -36,8 +37,8 @@ use shedlock_core::Error;
 use self::writer::Writer;
 use super::{Dialect, Statements};
 use crate::identifier::Fold;
-use crate::options::{Options, SLOT_COLUMN, TOKEN_COLUMN};
-use crate::shape::{Column, Columns, Shape, TextColumn, TimeColumn, TimeKind};
+use crate::options::{ATTEMPTS_COLUMN, DONE_COLUMN, Options, SLOT_COLUMN, TOKEN_COLUMN};
+use crate::shape::{Column, Columns, Extras, Shape, TextColumn, TimeColumn, TimeKind};
 use crate::statement::{Placeholders, Statement};
 
 /// The statements of MySQL and MariaDB.
@@ -132,14 +133,13 @@ impl Dialect for MySql {
                 digits: digits.unwrap_or(0),
             })
         };
-        let (token, slot) = found.extras("bigint")?;
+        let extras = found.extras(|of| of == "bigint", "bigint")?;
         Ok(Shape {
             name: text(name),
             locked_by: text(locked_by),
             lock_until: time(names.lock_until.as_str())?,
             locked_at: time(names.locked_at.as_str())?,
-            token,
-            slot,
+            extras,
             server: name.server.clone(),
         })
     }
@@ -158,14 +158,14 @@ impl Dialect for MySql {
             locked_by: text(255),
             lock_until: time,
             locked_at: time,
-            token: true,
-            slot: true,
+            extras: Extras::ALL,
             server: String::new(),
         }
     }
 
     fn statements(&self, options: &Options, shape: &Shape) -> Statements {
-        Writer::new(options, shape).all()
+        let writer = Writer::new(options, shape);
+        Statements::write(shape.extras, |step| writer.statement(step))
     }
 
     fn create_table(&self, options: &Options) -> Statement {
@@ -179,7 +179,8 @@ impl Dialect for MySql {
              {} TIMESTAMP(3) NOT NULL DEFAULT CURRENT_TIMESTAMP(3), \
              {} TIMESTAMP(3) NOT NULL DEFAULT CURRENT_TIMESTAMP(3), \
              {} VARCHAR(255) CHARACTER SET utf8mb4 NOT NULL, \
-             {TOKEN_COLUMN} BIGINT NULL, {SLOT_COLUMN} BIGINT NULL) ENGINE = InnoDB",
+             {TOKEN_COLUMN} BIGINT NULL, {SLOT_COLUMN} BIGINT NULL, {DONE_COLUMN} BIGINT NULL, \
+             {ATTEMPTS_COLUMN} BIGINT NULL) ENGINE = InnoDB",
             options.table.quoted('`'),
             names.name.quoted('`'),
             names.lock_until.quoted('`'),

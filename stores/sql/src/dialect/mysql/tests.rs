@@ -1,4 +1,5 @@
 use super::*;
+use crate::dialect::{Claim, End, Step};
 use crate::options::{Settings, TimeMode};
 use crate::statement::Bind;
 
@@ -30,7 +31,7 @@ const GUARD: &str = "18446744073709551615 + (@@time_zone <> '+00:00' OR @@autoco
 
 #[test]
 fn an_attempt_is_one_conditional_update() {
-    let statement = statements(|_| {}).attempt;
+    let statement = statements(|_| {})[Step::Attempt(Claim::Nothing)].clone();
     assert_eq!(
         statement.text(),
         format!(
@@ -49,9 +50,7 @@ fn an_attempt_is_one_conditional_update() {
 
 #[test]
 fn a_slot_is_claimed_in_the_same_statement() {
-    let statement = statements(|_| {})
-        .attempt_slot
-        .expect("the column is there");
+    let statement = statements(|_| {})[Step::Attempt(Claim::Slot)].clone();
     let now = "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))";
     assert!(
         statement
@@ -67,7 +66,7 @@ fn a_slot_is_claimed_in_the_same_statement() {
         "{}",
         statement.text()
     );
-    let insert = statements(|_| {}).insert_slot.expect("the column is there");
+    let insert = statements(|_| {})[Step::Insert(Claim::Slot)].clone();
     assert!(
         insert
             .text()
@@ -80,7 +79,9 @@ fn a_slot_is_claimed_in_the_same_statement() {
 
 #[test]
 fn an_insert_is_plain_so_that_no_error_is_hidden() {
-    let text = statements(|_| {}).insert.text().to_owned();
+    let text = statements(|_| {})[Step::Insert(Claim::Nothing)]
+        .text()
+        .to_owned();
     let start = format!("{ZONE}INSERT {HINT} INTO `shedlock` (`name`, ");
     assert!(text.starts_with(&start), "{text}");
     assert!(
@@ -122,7 +123,11 @@ fn a_shared_zone_is_the_zone_of_all_statements() {
 #[test]
 fn every_update_sets_both_times() {
     let statements = statements(|_| {});
-    for statement in [&statements.extend, &statements.unlock, &statements.withdraw] {
+    for statement in [
+        &statements[Step::Extend],
+        &statements[Step::Unlock(End::Nothing)],
+        &statements[Step::Withdraw],
+    ] {
         let text = statement.text();
         assert!(text.contains("SET `lock_until` = "), "{text}");
         assert!(text.contains(", `locked_at` = `locked_at`"), "{text}");
@@ -134,62 +139,71 @@ fn names_are_compared_byte_for_byte_where_the_collation_does_not() {
     let exact = "`name` = ? AND CAST(CONVERT(`name` USING utf8mb4) AS BINARY) = CAST(? AS BINARY)";
     let loose = statements(|shape| shape.name.exact = false);
     for statement in [
-        &loose.attempt,
-        &loose.extend,
-        &loose.unlock,
-        &loose.withdraw,
+        &loose[Step::Attempt(Claim::Nothing)],
+        &loose[Step::Extend],
+        &loose[Step::Unlock(End::Nothing)],
+        &loose[Step::Withdraw],
     ] {
         assert!(statement.text().contains(exact), "{}", statement.text());
     }
     // A read finds what is in the way.
     assert!(
-        loose.read.text().contains("ON `name` = ? WHERE"),
+        loose[Step::Read].text().contains("ON `name` = ? WHERE"),
         "{}",
-        loose.read.text()
+        loose[Step::Read].text()
     );
     assert!(
-        loose
-            .list
+        loose[Step::List { held_only: false }]
             .text()
             .contains("ORDER BY CAST(CONVERT(`name` USING utf8mb4) AS BINARY) LIMIT ?")
     );
     let strict = statements(|_| {});
     assert!(
-        !strict.attempt.text().contains("CONVERT("),
+        !strict[Step::Attempt(Claim::Nothing)]
+            .text()
+            .contains("CONVERT("),
         "{}",
-        strict.attempt.text()
+        strict[Step::Attempt(Claim::Nothing)].text()
     );
-    assert!(strict.list.text().ends_with("ORDER BY `name` LIMIT ?"));
+    assert!(
+        strict[Step::List { held_only: false }]
+            .text()
+            .ends_with("ORDER BY `name` LIMIT ?")
+    );
 }
 
 #[test]
 fn coarse_columns_are_rounded_to_the_safe_side() {
     let seconds = statements(|shape| digits(shape, 0));
-    assert!(seconds.extend.text().contains(
+    assert!(seconds[Step::Extend].text().contains(
         "CAST(LEFT(UTC_TIMESTAMP(6) + INTERVAL ? + 999999 MICROSECOND, 19) AS DATETIME)"
     ));
     // Free at once without at-least; else from the acquisition, which the token tells best.
     let now = "CAST(LEFT(UTC_TIMESTAMP(6), 19) AS DATETIME)";
     assert!(
-        seconds.unlock.text().contains(&format!(
-            "`lock_until` = IF(? = 0, {now}, GREATEST({now}, \
+        seconds[Step::Unlock(End::Nothing)]
+            .text()
+            .contains(&format!(
+                "`lock_until` = IF(? = 0, {now}, GREATEST({now}, \
              CAST(LEFT(TIMESTAMP'1970-01-01 00:00:00' + INTERVAL \
              LEAST(shedlock_fencing_token, \
              TIMESTAMPDIFF(MICROSECOND, '1970-01-01', `locked_at`) + 1000000) + ? + 999999 \
              MICROSECOND, 19) AS DATETIME)))"
-        )),
+            )),
         "{}",
-        seconds.unlock.text()
+        seconds[Step::Unlock(End::Nothing)].text()
     );
     let plain = statements(|shape| {
         digits(shape, 0);
-        shape.token = false;
-        shape.slot = false;
+        shape.extras.token = false;
+        shape.extras.slot = false;
     });
-    assert!(plain.attempt_slot.is_none() && plain.insert_slot.is_none());
     assert!(
-        plain
-            .unlock
+        plain.get(Step::Attempt(Claim::Slot)).is_none()
+            && plain.get(Step::Insert(Claim::Slot)).is_none()
+    );
+    assert!(
+        plain[Step::Unlock(End::Nothing)]
             .text()
             .contains("`locked_at` + INTERVAL 1000000 + ? + 999999")
     );
@@ -198,8 +212,7 @@ fn coarse_columns_are_rounded_to_the_safe_side() {
         datetimes(shape);
     });
     assert!(
-        micros
-            .extend
+        micros[Step::Extend]
             .text()
             .contains("SET `lock_until` = UTC_TIMESTAMP(6) + INTERVAL ? MICROSECOND, ")
     );
@@ -208,7 +221,8 @@ fn coarse_columns_are_rounded_to_the_safe_side() {
 #[test]
 fn the_clients_time_is_sent_along_but_tokens_are_the_servers() {
     let options = options(|settings| settings.time = TimeMode::client());
-    let statement = MySql.statements(&options, &MySql.assumed()).attempt;
+    let statement =
+        MySql.statements(&options, &MySql.assumed())[Step::Attempt(Claim::Nothing)].clone();
     let text = statement.text();
     let now = "(TIMESTAMP'1970-01-01 00:00:00' + INTERVAL ? MICROSECOND)";
     assert!(
@@ -226,8 +240,7 @@ fn names_are_quoted_and_may_name_a_database() {
     });
     let statements = MySql.statements(&options, &MySql.assumed());
     assert!(
-        statements
-            .attempt
+        statements[Step::Attempt(Claim::Nothing)]
             .text()
             .contains(" `jobs`.`Locks` SET `until` = ")
     );
@@ -267,23 +280,5 @@ fn a_lease_ends_before_its_column_does() {
 }
 
 fn all(statements: &Statements) -> Vec<Statement> {
-    let Statements {
-        attempt,
-        attempt_slot,
-        insert,
-        insert_slot,
-        read,
-        extend,
-        unlock,
-        withdraw,
-        list,
-        list_held,
-    } = statements.clone();
-    [
-        attempt, insert, read, extend, unlock, withdraw, list, list_held,
-    ]
-    .into_iter()
-    .chain(attempt_slot)
-    .chain(insert_slot)
-    .collect()
+    statements.all().cloned().collect()
 }

@@ -1,8 +1,8 @@
 //! The statements of MySQL and MariaDB; why they are so is said in the module above.
 
 use super::{LARGEST, has_instants};
-use crate::dialect::Statements;
-use crate::options::{Options, SLOT_COLUMN, TOKEN_COLUMN};
+use crate::dialect::{Claim, End, Step};
+use crate::options::{ATTEMPTS_COLUMN, DONE_COLUMN, Options, SLOT_COLUMN, TOKEN_COLUMN};
 use crate::shape::{Shape, TimeColumn, TimeKind};
 use crate::statement::{Placeholders, RECORD, Statement};
 
@@ -54,51 +54,59 @@ impl<'a> Writer<'a> {
         }
     }
 
-    pub(super) fn all(&self) -> Statements {
-        let slot = |statement: fn(&Self, bool) -> Statement| {
-            self.shape.slot.then(|| statement(self, true))
-        };
-        Statements {
-            attempt: self.attempt(false),
-            attempt_slot: slot(Self::attempt),
-            insert: self.insert(false),
-            insert_slot: slot(Self::insert),
-            read: self.read(),
-            extend: self.extend(),
-            unlock: self.unlock(),
-            withdraw: self.withdraw(),
-            list: self.list(false),
-            list_held: self.list(true),
+    pub(super) fn statement(&self, step: Step) -> Statement {
+        match step {
+            Step::Attempt(claim) => self.attempt(claim),
+            Step::Insert(claim) => self.insert(claim),
+            Step::Read => self.read(),
+            Step::Extend => self.extend(),
+            Step::Unlock(end) => self.unlock(end),
+            Step::Withdraw => self.withdraw(),
+            Step::List { held_only } => self.list(held_only),
+            Step::ResetSlot => self.reset_slot(),
         }
     }
 
-    fn attempt(&self, slot: bool) -> Statement {
+    fn attempt(&self, claim: Claim) -> Statement {
         let Self { until, at, by, .. } = self;
         let mut set = format!(
             "{until} = {}, {at} = {}, {by} = :owner",
             self.end("at_most"),
             cut(&self.now(), self.shape.locked_at),
         );
-        if self.shape.token {
+        if self.shape.extras.token {
             set += &format!(
                 ", {TOKEN_COLUMN} = \
                  LAST_INSERT_ID(GREATEST(COALESCE({TOKEN_COLUMN}, 0) + 1, {SERVER_MICROS}))"
             );
         }
         let mut condition = format!("{} AND {until} <= {}", self.named(), self.now());
-        if slot {
+        match claim {
+            Claim::OpenSlot => {
+                set += &format!(
+                    ", {ATTEMPTS_COLUMN} = IF(COALESCE({SLOT_COLUMN} = :slot, 0), \
+                     COALESCE({ATTEMPTS_COLUMN}, 0) + 1, 1)"
+                );
+            }
+            Claim::Slot if self.shape.extras.completion() => {
+                set += &format!(", {ATTEMPTS_COLUMN} = NULL");
+            }
+            _ => {}
+        }
+        if claim != Claim::Nothing {
+            let at_micros = micros(at);
             set += &format!(", {SLOT_COLUMN} = :slot");
             condition += &format!(
-                " AND COALESCE({SLOT_COLUMN} < :slot, 1) AND :slot <= {} + :tolerance \
-                 AND (COALESCE({}, 0) < :slot OR {by} LIKE '%/%/%')",
+                " AND {} AND :slot <= {} + :tolerance \
+                 AND (COALESCE({at_micros}, 0) < :slot OR {by} LIKE '%/%/%')",
+                claimable(claim, by, &at_micros),
                 self.now_micros(),
-                micros(at),
             );
         }
         self.update(&set, &condition)
     }
 
-    fn insert(&self, slot: bool) -> Statement {
+    fn insert(&self, claim: Claim) -> Statement {
         let Self {
             prefix,
             hint,
@@ -115,7 +123,7 @@ impl<'a> Writer<'a> {
             self.end("at_most"),
             cut(&self.now(), self.shape.locked_at),
         );
-        if self.shape.token {
+        if self.shape.extras.token {
             columns += &format!(", {TOKEN_COLUMN}");
             values += &format!(", LAST_INSERT_ID({SERVER_MICROS})");
         }
@@ -125,7 +133,11 @@ impl<'a> Writer<'a> {
         let name_differs = "(SELECT CAST(CONVERT(:name USING utf8mb4) AS BINARY) \
                             <> CAST(:name AS BINARY) AS differs) AS n";
         let mut condition = format!("{} OR n.differs) > 0", self.guard);
-        if slot {
+        if claim == Claim::OpenSlot {
+            columns += &format!(", {ATTEMPTS_COLUMN}");
+            values += ", 1";
+        }
+        if claim != Claim::Nothing {
             columns += &format!(", {SLOT_COLUMN}");
             values += ", :slot";
             condition += &format!(" AND :slot <= {} + :tolerance", self.now_micros());
@@ -158,15 +170,32 @@ impl<'a> Writer<'a> {
         self.update(&set, &self.held())
     }
 
-    fn unlock(&self) -> Statement {
+    fn unlock(&self, end: End) -> Statement {
         let Self { until, at, by, .. } = self;
         let now = self.now_down();
         let kept = self.kept();
-        let set = format!(
-            "{until} = IF(:at_least = 0, {now}, GREATEST({now}, {kept})), {at} = {at}, \
-             {by} = :released"
-        );
+        let mut end_of_lease = format!("IF(:at_least = 0, {now}, GREATEST({now}, {kept}))");
+        let slot = match end {
+            End::Done { .. } => format!(", {DONE_COLUMN} = :slot, {ATTEMPTS_COLUMN} = NULL"),
+            End::Failed => {
+                end_of_lease = format!("GREATEST({end_of_lease}, {})", self.end("at_most"));
+                String::new()
+            }
+            End::Nothing => String::new(),
+        };
+        let set = format!("{until} = {end_of_lease}, {at} = {at}, {by} = :released{slot}");
         self.update(&set, &self.held())
+    }
+
+    fn reset_slot(&self) -> Statement {
+        let Self { until, at, .. } = self;
+        let set = format!(
+            "{until} = {until}, {at} = {at}, {ATTEMPTS_COLUMN} = NULL, {SLOT_COLUMN} = :slot"
+        );
+        self.update(
+            &set,
+            &format!("{} AND {SLOT_COLUMN} = :previous", self.named()),
+        )
     }
 
     fn withdraw(&self) -> Statement {
@@ -248,6 +277,7 @@ impl Writer<'_> {
 
     /// All of a record and the time at which it is read.
     fn record(&self) -> String {
+        let extras = self.shape.extras;
         let or_null = |there: bool, column: &'static str| {
             if there {
                 column
@@ -256,13 +286,15 @@ impl Writer<'_> {
             }
         };
         format!(
-            "CONVERT({} USING utf8mb4), CONVERT({} USING utf8mb4), {}, {}, {}, {}, {}",
+            "CONVERT({} USING utf8mb4), CONVERT({} USING utf8mb4), {}, {}, {}, {}, {}, {}, {}",
             self.name,
             self.by,
             micros(&self.at),
             micros(&self.until),
-            or_null(self.shape.token, TOKEN_COLUMN),
-            or_null(self.shape.slot, SLOT_COLUMN),
+            or_null(extras.token, TOKEN_COLUMN),
+            or_null(extras.slot, SLOT_COLUMN),
+            or_null(extras.done, DONE_COLUMN),
+            or_null(extras.attempts, ATTEMPTS_COLUMN),
             self.now_micros(),
         )
     }
@@ -305,7 +337,7 @@ impl Writer<'_> {
         if unit == 1 {
             return up(at, ":at_least", self.shape.lock_until);
         }
-        if !self.shape.token || self.client_time {
+        if !self.shape.extras.token || self.client_time {
             return up(at, &format!("{unit} + :at_least"), self.shape.lock_until);
         }
         let acquired = format!("LEAST({TOKEN_COLUMN}, {} + {unit})", micros(at));
@@ -333,6 +365,20 @@ const EPOCH: &str = "TIMESTAMP'1970-01-01 00:00:00'";
 
 fn statement(template: &str) -> Statement {
     Statement::new(Placeholders::Positional, template, &[])
+}
+
+/// The record's slots let this one be taken.
+fn claimable(claim: Claim, by: &str, at_micros: &str) -> String {
+    if claim != Claim::OpenSlot {
+        return format!("COALESCE({SLOT_COLUMN} < :slot, 1)");
+    }
+    format!(
+        "({SLOT_COLUMN} IS NULL \
+         OR ({SLOT_COLUMN} = :slot AND {ATTEMPTS_COLUMN} < :most_attempts) \
+         OR ({SLOT_COLUMN} < :slot AND {SLOT_COLUMN} >= :previous \
+         AND (COALESCE({ATTEMPTS_COLUMN}, :most_attempts) >= :most_attempts \
+         OR (COALESCE({by}, '') NOT LIKE '%/%/%' AND {at_micros} >= {SLOT_COLUMN}))))"
+    )
 }
 
 /// A text column byte for byte, whatever its character set.

@@ -22,10 +22,10 @@ use std::time::Duration;
 use shedlock_core::Error;
 
 use self::time::{Now, later, micros, up};
-use super::{CENTURY, Dialect, Statements};
+use super::{CENTURY, Claim, Dialect, End, Statements, Step};
 use crate::identifier::Fold;
-use crate::options::{Options, SLOT_COLUMN, TOKEN_COLUMN};
-use crate::shape::{Column, Columns, Shape, TextColumn, TimeColumn, TimeKind};
+use crate::options::{ATTEMPTS_COLUMN, DONE_COLUMN, Options, SLOT_COLUMN, TOKEN_COLUMN};
+use crate::shape::{Column, Columns, Extras, Shape, TextColumn, TimeColumn, TimeKind};
 use crate::statement::{Field, Placeholders, RECORD, Statement};
 
 /// PostgreSQL's statements.
@@ -94,14 +94,13 @@ impl Dialect for Postgres {
                 digits: digits.unwrap_or(6),
             })
         };
-        let (token, slot) = found.extras("int8")?;
+        let extras = found.extras(|of| of == "int8", "bigint")?;
         Ok(Shape {
             name: text(name)?,
             locked_by: text(locked_by)?,
             lock_until: time(names.lock_until.as_str())?,
             locked_at: time(names.locked_at.as_str())?,
-            token,
-            slot,
+            extras,
             server: name.server.clone(),
         })
     }
@@ -122,14 +121,14 @@ impl Dialect for Postgres {
             },
             lock_until: time,
             locked_at: time,
-            token: true,
-            slot: true,
+            extras: Extras::ALL,
             server: String::new(),
         }
     }
 
     fn statements(&self, options: &Options, shape: &Shape) -> Statements {
-        Writer::new(options, shape).all()
+        let writer = Writer::new(options, shape);
+        Statements::write(shape.extras, |step| writer.statement(step))
     }
 
     fn create_table(&self, options: &Options) -> Statement {
@@ -137,7 +136,8 @@ impl Dialect for Postgres {
         let template = format!(
             "CREATE TABLE {} ({} varchar(64) NOT NULL PRIMARY KEY, {} timestamp NOT NULL, \
              {} timestamp NOT NULL, {} varchar(255) NOT NULL, {TOKEN_COLUMN} bigint NULL, \
-             {SLOT_COLUMN} bigint NULL)",
+             {SLOT_COLUMN} bigint NULL, {DONE_COLUMN} bigint NULL, \
+             {ATTEMPTS_COLUMN} bigint NULL)",
             options.table.quoted('"'),
             names.name.quoted('"'),
             names.lock_until.quoted('"'),
@@ -198,25 +198,20 @@ impl<'a> Writer<'a> {
         }
     }
 
-    fn all(&self) -> Statements {
-        let slot = |statement: fn(&Self, bool) -> Statement| {
-            self.shape.slot.then(|| statement(self, true))
-        };
-        Statements {
-            attempt: self.attempt(false),
-            attempt_slot: slot(Self::attempt),
-            insert: self.insert(false),
-            insert_slot: slot(Self::insert),
-            read: self.read(),
-            extend: self.extend(),
-            unlock: self.unlock(),
-            withdraw: self.withdraw(),
-            list: self.list(false),
-            list_held: self.list(true),
+    fn statement(&self, step: Step) -> Statement {
+        match step {
+            Step::Attempt(claim) => self.attempt(claim),
+            Step::Insert(claim) => self.insert(claim),
+            Step::Read => self.read(),
+            Step::Extend => self.extend(),
+            Step::Unlock(end) => self.unlock(end),
+            Step::Withdraw => self.withdraw(),
+            Step::List { held_only } => self.list(held_only),
+            Step::ResetSlot => self.reset_slot(),
         }
     }
 
-    fn attempt(&self, slot: bool) -> Statement {
+    fn attempt(&self, claim: Claim) -> Statement {
         let Self {
             shape,
             arrival: now,
@@ -226,12 +221,13 @@ impl<'a> Writer<'a> {
             by,
             ..
         } = self;
+        let at_micros = micros(at);
         let mut set = format!(
             "{until} = {}, {at} = {}, {by} = :owner",
             now.after(shape.lock_until, ":at_most"),
             now.down(shape.locked_at),
         );
-        if shape.token {
+        if shape.extras.token {
             set += &format!(
                 ", {TOKEN_COLUMN} = GREATEST(COALESCE({TOKEN_COLUMN}, 0) + 1, {})",
                 now.micros()
@@ -242,25 +238,36 @@ impl<'a> Writer<'a> {
             self.named(),
             now.of(shape.lock_until)
         );
-        if slot {
+        if claim != Claim::Nothing {
             set += &format!(", {SLOT_COLUMN} = :slot");
             condition += &format!(
-                " AND COALESCE({SLOT_COLUMN} < :slot, true) AND :slot <= {} + :tolerance \
-                 AND ({} < :slot OR {by} LIKE '%/%/%')",
+                " AND {} AND :slot <= {} + :tolerance AND ({at_micros} < :slot OR {by} LIKE '%/%/%')",
+                claimable(claim, by, &at_micros),
                 now.micros(),
-                micros(at),
             );
+        }
+        match claim {
+            Claim::OpenSlot => {
+                set += &format!(
+                    ", {ATTEMPTS_COLUMN} = CASE WHEN {SLOT_COLUMN} = :slot \
+                     THEN COALESCE({ATTEMPTS_COLUMN}, 0) + 1 ELSE 1 END"
+                );
+            }
+            Claim::Slot if shape.extras.completion() => {
+                set += &format!(", {ATTEMPTS_COLUMN} = NULL");
+            }
+            _ => {}
         }
         statement(
             &format!(
                 "UPDATE {table} SET {set} WHERE {condition} RETURNING {}",
-                self.granted()
+                self.granted(claim)
             ),
-            GRANTED,
+            granted(claim),
         )
     }
 
-    fn insert(&self, slot: bool) -> Statement {
+    fn insert(&self, claim: Claim) -> Statement {
         let Self {
             shape,
             arrival: now,
@@ -277,23 +284,27 @@ impl<'a> Writer<'a> {
             now.after(shape.lock_until, ":at_most"),
             now.down(shape.locked_at),
         );
-        if shape.token {
+        if shape.extras.token {
             columns += &format!(", {TOKEN_COLUMN}");
             values += &format!(", {}", now.micros());
         }
         let mut condition = String::new();
-        if slot {
+        if claim != Claim::Nothing {
             columns += &format!(", {SLOT_COLUMN}");
             values += ", :slot";
             condition = format!(" WHERE :slot <= {} + :tolerance", now.micros());
+        }
+        if claim == Claim::OpenSlot {
+            columns += &format!(", {ATTEMPTS_COLUMN}");
+            values += ", 1";
         }
         statement(
             &format!(
                 "INSERT INTO {table} ({columns}) SELECT {values}{condition} \
                  ON CONFLICT ({name}) DO NOTHING RETURNING {}",
-                self.granted()
+                self.granted(claim)
             ),
-            GRANTED,
+            granted(claim),
         )
     }
 
@@ -326,22 +337,43 @@ impl<'a> Writer<'a> {
         )
     }
 
-    fn unlock(&self) -> Statement {
-        // Losing an unlock in a crash of the server is safe: the lease then runs to its end.
-        let flush = if self.durable_unlock {
+    fn unlock(&self, end: End) -> Statement {
+        let column = self.shape.lock_until;
+        let mut until = format!("{}, {}", self.clock.down(column), self.kept());
+        let slot = match end {
+            End::Done { .. } => format!(", {DONE_COLUMN} = :slot, {ATTEMPTS_COLUMN} = NULL"),
+            End::Failed => {
+                until += &format!(", {}", self.clock.after(column, ":at_most"));
+                String::new()
+            }
+            End::Nothing => String::new(),
+        };
+        // Losing an unlock in a crash of the server is safe: the lease then runs to its end. Losing
+        // the mark of a slot that must not be lost would run it again.
+        let flush = if self.durable_unlock || end == (End::Done { durable: true }) {
             ""
         } else {
             " AND set_config('synchronous_commit', 'off', true) IS NOT NULL"
         };
         statement(
             &format!(
-                "UPDATE {} SET {} = GREATEST({}, {}), {} = :released WHERE {}{flush}",
+                "UPDATE {} SET {} = GREATEST({until}), {} = :released{slot} WHERE {}{flush}",
                 self.table,
                 self.until,
-                self.clock.down(self.shape.lock_until),
-                self.kept(),
                 self.by,
                 self.held(),
+            ),
+            &[],
+        )
+    }
+
+    fn reset_slot(&self) -> Statement {
+        statement(
+            &format!(
+                "UPDATE {} SET {SLOT_COLUMN} = :slot, {ATTEMPTS_COLUMN} = NULL \
+                 WHERE {} AND {SLOT_COLUMN} = :previous",
+                self.table,
+                self.named(),
             ),
             &[],
         )
@@ -405,7 +437,37 @@ impl<'a> Writer<'a> {
 }
 
 /// What an attempt or insert that took the lock returns.
-const GRANTED: &[Field] = &[Field::LockedAt, Field::LockUntil, Field::Token];
+fn granted(claim: Claim) -> &'static [Field] {
+    const ALL: &[Field] = &[
+        Field::LockedAt,
+        Field::LockUntil,
+        Field::Token,
+        Field::SlotAttempts,
+    ];
+    if claim == Claim::OpenSlot {
+        ALL
+    } else {
+        &ALL[..3]
+    }
+}
+
+fn or_null(there: bool, column: &'static str) -> &'static str {
+    if there { column } else { "NULL::bigint" }
+}
+
+/// The record's slots let this one be taken.
+fn claimable(claim: Claim, by: &str, at_micros: &str) -> String {
+    if claim != Claim::OpenSlot {
+        return format!("COALESCE({SLOT_COLUMN} < :slot, true)");
+    }
+    format!(
+        "({SLOT_COLUMN} IS NULL \
+         OR ({SLOT_COLUMN} = :slot AND {ATTEMPTS_COLUMN} < :most_attempts) \
+         OR ({SLOT_COLUMN} < :slot AND {SLOT_COLUMN} >= :previous \
+         AND (COALESCE({ATTEMPTS_COLUMN}, :most_attempts) >= :most_attempts \
+         OR (COALESCE({by}, '') NOT LIKE '%/%/%' AND {at_micros} >= {SLOT_COLUMN}))))"
+    )
+}
 
 fn statement(template: &str, fields: &[Field]) -> Statement {
     Statement::new(Placeholders::Numbered, template, fields)
@@ -435,28 +497,28 @@ impl Writer<'_> {
         )
     }
 
-    fn granted(&self) -> String {
-        let token = if self.shape.token {
-            TOKEN_COLUMN
-        } else {
-            "NULL::bigint"
-        };
-        format!("{}, {}, {token}", micros(&self.at), micros(&self.until))
+    fn granted(&self, claim: Claim) -> String {
+        let token = or_null(self.shape.extras.token, TOKEN_COLUMN);
+        let mut columns = format!("{}, {}, {token}", micros(&self.at), micros(&self.until));
+        if claim == Claim::OpenSlot {
+            columns += &format!(", {ATTEMPTS_COLUMN}");
+        }
+        columns
     }
 
     /// All of a record but the time at which it is read.
     fn record(&self) -> String {
-        let or_null = |there: bool, column: &'static str| {
-            if there { column } else { "NULL::bigint" }
-        };
+        let extras = self.shape.extras;
         format!(
-            "{}, {}, {}, {}, {}, {}",
+            "{}, {}, {}, {}, {}, {}, {}, {}",
             self.name,
             self.by,
             micros(&self.at),
             micros(&self.until),
-            or_null(self.shape.token, TOKEN_COLUMN),
-            or_null(self.shape.slot, SLOT_COLUMN),
+            or_null(extras.token, TOKEN_COLUMN),
+            or_null(extras.slot, SLOT_COLUMN),
+            or_null(extras.done, DONE_COLUMN),
+            or_null(extras.attempts, ATTEMPTS_COLUMN),
         )
     }
 }

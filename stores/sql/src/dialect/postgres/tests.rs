@@ -22,8 +22,7 @@ fn with_zone(shape: &mut Shape) {
 }
 
 fn without_our_columns(shape: &mut Shape) {
-    shape.token = false;
-    shape.slot = false;
+    shape.extras = Extras::NONE;
 }
 
 fn whole_seconds(shape: &mut Shape) {
@@ -33,7 +32,7 @@ fn whole_seconds(shape: &mut Shape) {
 
 #[test]
 fn an_attempt_is_one_conditional_update() {
-    let statement = statements(|_| {}).attempt;
+    let statement = statements(|_| {})[Step::Attempt(Claim::Nothing)].clone();
     assert_eq!(
         statement.text(),
         "UPDATE \"shedlock\" SET \
@@ -51,11 +50,12 @@ fn an_attempt_is_one_conditional_update() {
 
 #[test]
 fn a_slot_is_claimed_in_the_same_statement() {
-    let statement = statements(|_| {})
-        .attempt_slot
-        .expect("the column is there");
+    let statement = statements(|_| {})[Step::Attempt(Claim::Slot)].clone();
     let text = statement.text();
-    assert!(text.contains("shedlock_slot = $3 WHERE"), "{text}");
+    assert!(
+        text.contains("shedlock_slot = $3, shedlock_slot_attempts = NULL WHERE"),
+        "{text}"
+    );
     assert!(
         text.contains(
             "AND COALESCE(shedlock_slot < $3, true) \
@@ -65,7 +65,7 @@ fn a_slot_is_claimed_in_the_same_statement() {
         ),
         "{text}"
     );
-    let insert = statements(|_| {}).insert_slot.expect("the column is there");
+    let insert = statements(|_| {})[Step::Insert(Claim::Slot)].clone();
     assert!(
         insert.text().contains(
             " $4 WHERE $4 <= (extract(epoch FROM CURRENT_TIMESTAMP) * 1000000)::bigint + $5 \
@@ -80,7 +80,7 @@ fn a_slot_is_claimed_in_the_same_statement() {
 fn what_needs_a_running_lease_goes_by_the_time_it_has_become() {
     let statements = statements(|_| {});
     assert_eq!(
-        statements.extend.text(),
+        statements[Step::Extend].text(),
         "UPDATE \"shedlock\" SET \
          \"lock_until\" = timezone('utc', clock_timestamp()) + $1 * interval '1 microsecond' \
          WHERE \"name\" = $2 AND \"locked_by\" = $3 \
@@ -88,7 +88,7 @@ fn what_needs_a_running_lease_goes_by_the_time_it_has_become() {
          RETURNING (extract(epoch FROM \"lock_until\") * 1000000)::bigint"
     );
     assert_eq!(
-        statements.unlock.text(),
+        statements[Step::Unlock(End::Nothing)].text(),
         "UPDATE \"shedlock\" SET \
          \"lock_until\" = GREATEST(timezone('utc', clock_timestamp()), \
          \"locked_at\" + $1 * interval '1 microsecond'), \"locked_by\" = $2 \
@@ -96,7 +96,7 @@ fn what_needs_a_running_lease_goes_by_the_time_it_has_become() {
          AND \"lock_until\" > timezone('utc', clock_timestamp())"
     );
     assert_eq!(
-        statements.withdraw.text(),
+        statements[Step::Withdraw].text(),
         "UPDATE \"shedlock\" SET \"lock_until\" = timezone('utc', clock_timestamp()), \
          \"locked_by\" = $1 WHERE \"name\" = $2 AND \"locked_by\" = $3 \
          AND \"lock_until\" > timezone('utc', clock_timestamp())"
@@ -106,10 +106,10 @@ fn what_needs_a_running_lease_goes_by_the_time_it_has_become() {
 #[test]
 fn a_read_always_gives_a_row() {
     assert_eq!(
-        statements(|_| {}).read.text(),
+        statements(|_| {})[Step::Read].text(),
         "SELECT \"name\", \"locked_by\", (extract(epoch FROM \"locked_at\") * 1000000)::bigint, \
          (extract(epoch FROM \"lock_until\") * 1000000)::bigint, shedlock_fencing_token, \
-         shedlock_slot, n.now \
+         shedlock_slot, shedlock_slot_done, shedlock_slot_attempts, n.now \
          FROM (SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now) n \
          LEFT JOIN \"shedlock\" ON \"name\" = $1"
     );
@@ -117,7 +117,9 @@ fn a_read_always_gives_a_row() {
 
 #[test]
 fn pages_are_in_the_order_of_bytes() {
-    let text = statements(|_| {}).list_held.text().to_owned();
+    let text = statements(|_| {})[Step::List { held_only: true }]
+        .text()
+        .to_owned();
     assert!(
         text.ends_with(
             "FROM \"shedlock\" WHERE \"name\" COLLATE \"C\" > $1 \
@@ -131,25 +133,29 @@ fn pages_are_in_the_order_of_bytes() {
 #[test]
 fn columns_with_a_zone_hold_instants() {
     let statements = statements(with_zone);
-    let text = statements.attempt.text();
+    let text = statements[Step::Attempt(Claim::Nothing)].text();
     assert!(
         text.contains("\"lock_until\" = CURRENT_TIMESTAMP + $1 * interval '1 microsecond'"),
         "{text}"
     );
     assert!(!text.contains("timezone"), "{text}");
-    assert!(!statements.unlock.text().contains("timezone"));
+    assert!(
+        !statements[Step::Unlock(End::Nothing)]
+            .text()
+            .contains("timezone")
+    );
 }
 
 #[test]
 fn a_table_without_our_columns_is_never_asked_for_them() {
     let statements = statements(without_our_columns);
-    assert!(statements.attempt_slot.is_none());
-    assert!(statements.insert_slot.is_none());
+    assert!(statements.get(Step::Attempt(Claim::Slot)).is_none());
+    assert!(statements.get(Step::Insert(Claim::Slot)).is_none());
     for statement in [
-        &statements.attempt,
-        &statements.insert,
-        &statements.read,
-        &statements.list,
+        &statements[Step::Attempt(Claim::Nothing)],
+        &statements[Step::Insert(Claim::Nothing)],
+        &statements[Step::Read],
+        &statements[Step::List { held_only: false }],
     ] {
         assert!(
             !statement.text().contains("shedlock_"),
@@ -164,7 +170,7 @@ fn a_table_without_our_columns_is_never_asked_for_them() {
 fn coarse_columns_are_rounded_to_the_safe_side_here() {
     let statements = statements(whole_seconds);
     let micros = "(extract(epoch FROM CURRENT_TIMESTAMP) * 1000000)::bigint";
-    let text = statements.attempt.text();
+    let text = statements[Step::Attempt(Claim::Nothing)].text();
     let end = format!(
         "\"lock_until\" = (timestamp '1970-01-01 00:00:00' + \
          (({micros} + $1 + 999999) / 1000000 * 1000000) * interval '1 microsecond')"
@@ -174,7 +180,7 @@ fn coarse_columns_are_rounded_to_the_safe_side_here() {
          ({micros} / 1000000 * 1000000) * interval '1 microsecond')"
     );
     assert!(text.contains(&end) && text.contains(&start), "{text}");
-    let text = statements.unlock.text();
+    let text = statements[Step::Unlock(End::Nothing)].text();
     assert!(text.contains("CASE WHEN $1 > 0 THEN"), "{text}");
 }
 
@@ -182,8 +188,12 @@ fn coarse_columns_are_rounded_to_the_safe_side_here() {
 fn a_collation_that_takes_names_for_the_same_is_not_believed() {
     let statements = statements(|shape| shape.name.exact = false);
     let exact = "\"name\" = $3 AND \"name\"::text COLLATE \"C\" = $3";
-    assert!(statements.attempt.text().contains(exact));
-    assert!(statements.read.text().ends_with("ON \"name\" = $1"));
+    assert!(
+        statements[Step::Attempt(Claim::Nothing)]
+            .text()
+            .contains(exact)
+    );
+    assert!(statements[Step::Read].text().ends_with("ON \"name\" = $1"));
 }
 
 #[test]
@@ -195,13 +205,13 @@ fn the_clients_time_is_sent_along() {
     });
     let statements = Postgres.statements(&options, &Postgres.assumed());
     let all = [
-        &statements.attempt,
-        &statements.insert,
-        &statements.read,
-        &statements.extend,
-        &statements.unlock,
-        &statements.withdraw,
-        &statements.list,
+        &statements[Step::Attempt(Claim::Nothing)],
+        &statements[Step::Insert(Claim::Nothing)],
+        &statements[Step::Read],
+        &statements[Step::Extend],
+        &statements[Step::Unlock(End::Nothing)],
+        &statements[Step::Withdraw],
+        &statements[Step::List { held_only: false }],
     ];
     for statement in all {
         assert!(
@@ -219,9 +229,17 @@ fn an_unlock_may_leave_the_disk_to_the_server() {
     let options = options(|settings| settings.durable_unlock = false);
     let statements = Postgres.statements(&options, &Postgres.assumed());
     let flush = "set_config('synchronous_commit', 'off', true)";
-    assert!(statements.unlock.text().contains(flush));
-    assert!(!statements.attempt.text().contains(flush));
-    assert!(!statements.extend.text().contains(flush));
+    assert!(
+        statements[Step::Unlock(End::Nothing)]
+            .text()
+            .contains(flush)
+    );
+    assert!(
+        !statements[Step::Attempt(Claim::Nothing)]
+            .text()
+            .contains(flush)
+    );
+    assert!(!statements[Step::Extend].text().contains(flush));
 }
 
 #[test]
@@ -233,12 +251,15 @@ fn names_are_quoted_everywhere() {
     });
     let statements = Postgres.statements(&options, &Postgres.assumed());
     assert!(
-        statements
-            .attempt
+        statements[Step::Attempt(Claim::Nothing)]
             .text()
             .starts_with("UPDATE \"ops\".\"Jobs\" SET")
     );
-    assert!(statements.insert.text().contains("ON CONFLICT (\"Name\")"));
+    assert!(
+        statements[Step::Insert(Claim::Nothing)]
+            .text()
+            .contains("ON CONFLICT (\"Name\")")
+    );
     assert!(
         Postgres
             .probe(&options)
@@ -251,6 +272,66 @@ fn names_are_quoted_everywhere() {
         "CREATE TABLE \"ops\".\"Jobs\" (\"Name\" varchar(64) NOT NULL PRIMARY KEY, \
          \"lock_until\" timestamp NOT NULL, \"locked_at\" timestamp NOT NULL, \
          \"locked_by\" varchar(255) NOT NULL, shedlock_fencing_token bigint NULL, \
-         shedlock_slot bigint NULL)"
+         shedlock_slot bigint NULL, shedlock_slot_done bigint NULL, \
+         shedlock_slot_attempts bigint NULL)"
     );
+}
+
+#[test]
+fn an_open_slot_is_claimed_and_counted_in_the_same_statement() {
+    let statements = statements(|_| {});
+    let text = statements[Step::Attempt(Claim::OpenSlot)].text();
+    assert!(
+        text.contains(
+            "shedlock_slot = $3, shedlock_slot_attempts = CASE WHEN shedlock_slot = $3 \
+             THEN COALESCE(shedlock_slot_attempts, 0) + 1 ELSE 1 END WHERE"
+        ),
+        "{text}"
+    );
+    assert!(
+        text.ends_with("shedlock_fencing_token, shedlock_slot_attempts"),
+        "{text}"
+    );
+    let text = statements[Step::Insert(Claim::OpenSlot)].text();
+    assert!(
+        text.contains("shedlock_slot, shedlock_slot_attempts) SELECT"),
+        "{text}"
+    );
+}
+
+#[test]
+fn the_mark_of_a_slot_that_must_not_be_lost_always_waits_for_the_disk() {
+    let options = options(|settings| settings.durable_unlock = false);
+    let statements = Postgres.statements(&options, &Postgres.assumed());
+    let waits = |end| {
+        let text = statements[Step::Unlock(end)].text();
+        !text.contains("synchronous_commit")
+    };
+    assert!(waits(End::Done { durable: true }));
+    assert!(!waits(End::Done { durable: false }) && !waits(End::Nothing) && !waits(End::Failed));
+}
+
+#[test]
+fn slots_that_stay_open_need_all_columns() {
+    for missing in ["slot", "done", "attempts"] {
+        let statements = statements(|shape| match missing {
+            "slot" => shape.extras.slot = false,
+            "done" => shape.extras.done = false,
+            _ => shape.extras.attempts = false,
+        });
+        for step in [
+            Step::Attempt(Claim::OpenSlot),
+            Step::Insert(Claim::OpenSlot),
+            Step::Unlock(End::Done { durable: true }),
+            Step::Unlock(End::Failed),
+            Step::ResetSlot,
+        ] {
+            assert!(statements.get(step).is_none(), "{step:?} without {missing}");
+        }
+        let has_slot = missing != "slot";
+        assert_eq!(
+            statements.get(Step::Attempt(Claim::Slot)).is_some(),
+            has_slot
+        );
+    }
 }

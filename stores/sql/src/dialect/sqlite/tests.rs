@@ -15,7 +15,7 @@ fn statements(change: impl FnOnce(&mut Shape)) -> Statements {
 
 #[test]
 fn an_attempt_looks_before_it_writes() {
-    let statement = statements(|_| {}).attempt;
+    let statement = statements(|_| {})[Step::Attempt(Claim::Nothing)].clone();
     let (look, write) = statement.text().split_once("; ").expect("two statements");
     assert_eq!(
         look,
@@ -51,9 +51,7 @@ fn an_attempt_looks_before_it_writes() {
 
 #[test]
 fn a_slot_is_a_condition_of_both() {
-    let statement = statements(|_| {})
-        .attempt_slot
-        .expect("the column is there");
+    let statement = statements(|_| {})[Step::Attempt(Claim::Slot)].clone();
     let condition = format!(
         "`lock_until` <= {NOW} AND coalesce(shedlock_slot < ?, 1) \
          AND ? <= {NOW} * 1000 + ? AND (`locked_at` * 1000 < ? OR `locked_by` LIKE '%/%/%')"
@@ -64,7 +62,7 @@ fn a_slot_is_a_condition_of_both() {
 #[test]
 fn an_unlock_keeps_at_least() {
     assert_eq!(
-        statements(|_| {}).unlock.text(),
+        statements(|_| {})[Step::Unlock(End::Nothing)].text(),
         format!(
             "UPDATE `shedlock` SET `lock_until` = max({NOW}, `locked_at` + ? / 1000), \
              `locked_by` = ? WHERE `name` = ? AND `name` COLLATE BINARY = ? \
@@ -75,12 +73,13 @@ fn an_unlock_keeps_at_least() {
 
 #[test]
 fn a_table_without_our_columns_is_never_asked_for_them() {
-    let statements = statements(|shape| {
-        shape.token = false;
-        shape.slot = false;
-    });
-    assert!(statements.attempt_slot.is_none());
-    for statement in [&statements.attempt, &statements.insert, &statements.read] {
+    let statements = statements(|shape| shape.extras = Extras::NONE);
+    assert!(statements.get(Step::Attempt(Claim::Slot)).is_none());
+    for statement in [
+        &statements[Step::Attempt(Claim::Nothing)],
+        &statements[Step::Insert(Claim::Nothing)],
+        &statements[Step::Read],
+    ] {
         assert!(
             !statement.text().contains("shedlock_"),
             "{}",
@@ -97,7 +96,11 @@ fn the_clients_time_is_sent_along() {
     };
     let options = settings.check::<sqlx::Sqlite>().expect("valid settings");
     let statements = Sqlite.statements(&options, &Sqlite.assumed());
-    for statement in [&statements.attempt, &statements.read, &statements.unlock] {
+    for statement in [
+        &statements[Step::Attempt(Claim::Nothing)],
+        &statements[Step::Read],
+        &statements[Step::Unlock(End::Nothing)],
+    ] {
         assert!(statement.binds().contains(&Bind::Now));
         assert!(!statement.text().contains("julianday"));
     }

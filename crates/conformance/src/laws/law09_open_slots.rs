@@ -1,0 +1,542 @@
+//! Law 9: slots that must not be lost are open until they are done, are taken over, and run in
+//! order; and what an operator does about slots.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use shedlock_core::{
+    Attempt, AttemptRequest, Completion, ErrorKind, Lease, Owner, ResetSlotRequest, Retries,
+    SkipReason, Slot, SlotReset, Unlock, UnlockRequest,
+};
+use tokio::task::JoinSet;
+
+use super::slots::Slots;
+use crate::case::cases;
+use crate::setting::name;
+use crate::steps::{
+    abandon, acquire, attempt_error_as, is_free, not_earlier, record, skip_as, skipped_as, take,
+    unlock,
+};
+use crate::verdict::ensure;
+use crate::{Provider, Setting, Stop, Verdict};
+
+cases!("law09_open_slots":
+    open_slots_are_refused_unless_declared,
+    no_attempts_at_all_are_refused,
+    a_done_slot_is_not_taken_again,
+    a_slot_that_is_used_up_when_taken_tells_when_it_is_done,
+    a_failed_slot_is_taken_over_after_its_pause,
+    a_slot_of_a_dead_runner_is_taken_over,
+    a_slot_that_was_left_is_taken_over_at_once,
+    an_attempt_asked_again_counts_once,
+    a_later_slot_waits_for_the_open_one,
+    no_slot_is_left_out,
+    attempts_are_bounded,
+    a_stale_runner_says_nothing_of_the_slot,
+    contenders_for_an_open_slot_make_as_many_attempts_as_it_has,
+    contenders_do_each_of_many_slots_in_order,
+    slots_of_both_kinds_pass_each_other,
+    acquisitions_without_slot_leave_the_open_slot,
+    an_acquisition_of_shedlock_does_the_open_slot,
+    a_reset_brings_a_slot_back_from_the_future,
+    a_reset_to_a_slot_makes_later_ones_free,
+    a_reset_gives_up_an_open_slot,
+    a_reset_without_need_changes_nothing,
+);
+
+/// A provider that cannot take over runs no task that must not be lost.
+pub async fn open_slots_are_refused_unless_declared(setting: &Setting) -> Verdict {
+    setting.needs_slots()?;
+    let provider = setting.provider().await?;
+    let job = name("job");
+    let slot = setting
+        .slot_before_now(&provider, Duration::from_secs(60))
+        .await?;
+    let request = open(setting.request(&job).with_slot(slot), 3);
+    if setting.capabilities().slot_completion {
+        let lease = acquire(&provider, &request).await?;
+        return attempt_is(&lease, 1);
+    }
+    attempt_error_as(&provider, &request, &[ErrorKind::Unsupported]).await?;
+    is_free(&provider, &job).await
+}
+
+/// Before anything is asked.
+pub async fn no_attempts_at_all_are_refused(setting: &Setting) -> Verdict {
+    let case = new(setting).await?;
+    let request = open(case.request(0)?, 0);
+    attempt_error_as(&case.first, &request, &[ErrorKind::InvalidInput]).await?;
+    is_free(&case.first, &case.job).await
+}
+
+/// The record tells that it is done, and the next one is to be had.
+pub async fn a_done_slot_is_not_taken_again(setting: &Setting) -> Verdict {
+    let case = new(setting).await?;
+    for slot in 0..3 {
+        let lease = acquire(&case.first, &open(case.request(slot)?, 3)).await?;
+        attempt_is(&lease, 1)?;
+        state_is(&case, slot, slot.checked_sub(1), Some(1)).await?;
+        done(&case.first, &lease).await?;
+        state_is(&case, slot, Some(slot), None).await?;
+        for request in [case.request(slot)?, open(case.request(slot)?, 3)] {
+            skipped_as(&case.second, &request, SkipReason::SlotTaken).await?;
+        }
+    }
+    Ok(())
+}
+
+/// For those who look at the list at night.
+pub async fn a_slot_that_is_used_up_when_taken_tells_when_it_is_done(setting: &Setting) -> Verdict {
+    let case = new(setting).await?;
+    let lease = acquire(&case.first, &case.request(0)?).await?;
+    ensure!(
+        lease.slot_attempt().is_none(),
+        "a slot that is used up when it is taken has no attempts, but the lease says {lease:?}"
+    );
+    state_is(&case, 0, None, None).await?;
+    let request = UnlockRequest::new().slot_done(false);
+    unlock_with(&case.first, &lease, &request).await?;
+    state_is(&case, 0, Some(0), None).await?;
+    let lease = acquire(&case.second, &case.request(1)?).await?;
+    unlock(&case.second, &lease).await?;
+    state_is(&case, 1, Some(0), None).await
+}
+
+/// During which the lock is kept, and says why.
+pub async fn a_failed_slot_is_taken_over_after_its_pause(setting: &Setting) -> Verdict {
+    let case = new(setting).await?;
+    let request = || Ok::<_, Stop>(open(case.request(0)?, 3));
+    let pause = setting.pace().medium();
+    let first = take(&case.first, &request()?).await?;
+    failed(&case.first, &first.lease, pause).await?;
+    // On a loaded machine the pause may be over; then the slot is granted, and that is right too.
+    if let Attempt::Skipped(skip) = case.second.attempt(&request()?).await? {
+        ensure!(
+            skip.reason == SkipReason::BackingOff && skip.last_slot == Some(case.slot(0)?),
+            "a slot failed and its pause runs, but the skip says {skip:?}"
+        );
+        setting.pass(setting.pace().past(pause)).await;
+        let second = take(&case.second, &request()?).await?;
+        attempt_is(&second.lease, 2)?;
+        not_earlier(&first, pause, &second)?;
+        done(&case.second, &second.lease).await?;
+        state_is(&case, 0, Some(0), None).await?;
+    }
+    Ok(())
+}
+
+/// By whoever asks first when the lease is over.
+pub async fn a_slot_of_a_dead_runner_is_taken_over(setting: &Setting) -> Verdict {
+    let case = new(setting).await?;
+    let short = setting.pace().short();
+    let request = setting.request_for(&case.job, short);
+    let dies = acquire(&case.first, &open(request.with_slot(case.slot(0)?), 3)).await?;
+    setting.pass(setting.pace().past(short)).await;
+    let lease = acquire(&case.second, &open(case.request(0)?, 3)).await?;
+    attempt_is(&lease, 2)?;
+    ensure!(
+        lease.fencing_token() > dies.fencing_token() || !setting.capabilities().fencing,
+        "the takeover has the fencing token {:?}, the dead runner had {:?}",
+        lease.fencing_token(),
+        dies.fencing_token()
+    );
+    done(&case.second, &lease).await?;
+    state_is(&case, 0, Some(0), None).await
+}
+
+/// A runner that shuts down in the middle lets others go on.
+pub async fn a_slot_that_was_left_is_taken_over_at_once(setting: &Setting) -> Verdict {
+    let case = new(setting).await?;
+    for attempt in 1..=3 {
+        let provider = [&case.first, &case.second][attempt as usize % 2];
+        let lease = acquire(provider, &open(case.request(0)?, 9)).await?;
+        attempt_is(&lease, attempt)?;
+        unlock(provider, &lease).await?;
+        state_is(&case, 0, None, Some(attempt)).await?;
+    }
+    Ok(())
+}
+
+/// Its first answer was lost.
+pub async fn an_attempt_asked_again_counts_once(setting: &Setting) -> Verdict {
+    let case = new(setting).await?;
+    let request = open(case.request(0)?, 3);
+    for provider in [&case.first, &case.first, &case.second] {
+        let lease = acquire(provider, &request).await?;
+        attempt_is(&lease, 1)?;
+    }
+    state_is(&case, 0, None, Some(1)).await
+}
+
+/// While it runs the lock is held; when it is free, the open slot has to be run first.
+pub async fn a_later_slot_waits_for_the_open_one(setting: &Setting) -> Verdict {
+    let case = new(setting).await?;
+    let later = || Ok::<_, Stop>(open(case.request(3)?, 3));
+    let lease = acquire(&case.first, &open(case.request(2)?, 3)).await?;
+    skipped_as(&case.second, &later()?, SkipReason::Held).await?;
+    unlock(&case.first, &lease).await?;
+    let skip = skip_as(&case.second, &later()?, SkipReason::SlotPending).await?;
+    ensure!(
+        skip.last_slot == Some(case.slot(2)?),
+        "slot {} is open, the skip says {:?}",
+        case.slot(2)?,
+        skip.last_slot
+    );
+    state_is(&case, 2, None, Some(1)).await?;
+    // An older one was passed.
+    let older = open(case.request(1)?, 3);
+    skipped_as(&case.second, &older, SkipReason::SlotTaken).await?;
+    let lease = acquire(&case.second, &open(case.request(2)?, 3)).await?;
+    done(&case.second, &lease).await?;
+    abandon(&case.first, &later()?).await
+}
+
+/// Where the slot before is named.
+pub async fn no_slot_is_left_out(setting: &Setting) -> Verdict {
+    let case = new(setting).await?;
+    let after = |slot: u32| {
+        let previous = case.slot(slot - 1)?;
+        Ok::<_, Stop>(open(case.request(slot)?, 3).with_previous_slot(previous))
+    };
+    // A job that never ran has missed none.
+    let lease = acquire(&case.first, &after(1)?).await?;
+    done(&case.first, &lease).await?;
+    for gap in [3, 9] {
+        let skip = skip_as(&case.second, &after(gap)?, SkipReason::SlotPending).await?;
+        ensure!(
+            skip.last_slot == Some(case.slot(1)?),
+            "the last slot is {}, the skip says {:?}",
+            case.slot(1)?,
+            skip.last_slot
+        );
+    }
+    for slot in [2, 3] {
+        let lease = acquire(&case.second, &after(slot)?).await?;
+        done(&case.second, &lease).await?;
+    }
+    Ok(())
+}
+
+/// Then the slot is given up, and those behind it go on.
+pub async fn attempts_are_bounded(setting: &Setting) -> Verdict {
+    let case = new(setting).await?;
+    for attempt in 1..=2 {
+        let lease = acquire(&case.first, &open(case.request(0)?, 2)).await?;
+        attempt_is(&lease, attempt)?;
+        failed(&case.first, &lease, Duration::ZERO).await?;
+    }
+    let given_up = open(case.request(0)?, 2);
+    skipped_as(&case.second, &given_up, SkipReason::SlotTaken).await?;
+    state_is(&case, 0, None, Some(2)).await?;
+    let lease = acquire(&case.second, &open(case.request(1)?, 2)).await?;
+    attempt_is(&lease, 1)?;
+    done(&case.second, &lease).await?;
+    state_is(&case, 1, Some(1), None).await
+}
+
+/// Another one runs it by now.
+pub async fn a_stale_runner_says_nothing_of_the_slot(setting: &Setting) -> Verdict {
+    let case = new(setting).await?;
+    let short = setting.pace().short();
+    let request = setting.request_for(&case.job, short);
+    let stale = acquire(&case.first, &open(request.with_slot(case.slot(0)?), 9)).await?;
+    setting.pass(setting.pace().past(short)).await;
+    let lease = acquire(&case.second, &open(case.request(0)?, 9)).await?;
+    for request in [
+        UnlockRequest::new().slot_done(true),
+        UnlockRequest::new().slot_failed(setting.pace().long()),
+    ] {
+        let answer = case.first.unlock(&stale, &request).await?;
+        ensure!(
+            answer == Unlock::Lost,
+            "a stale runner said {request:?}, and was answered {answer:?}"
+        );
+        state_is(&case, 0, None, Some(2)).await?;
+    }
+    done(&case.second, &lease).await
+}
+
+/// However many replicas there are, and however quickly they fail.
+pub async fn contenders_for_an_open_slot_make_as_many_attempts_as_it_has(
+    setting: &Setting,
+) -> Verdict {
+    const ATTEMPTS: u32 = 6;
+    let case = new(setting).await?;
+    let providers = setting.providers(4).await?;
+    let mut contenders = JoinSet::new();
+    for i in 0..16 {
+        let provider = Arc::clone(&providers[i % providers.len()]);
+        let (job, slot) = (case.job.clone(), case.slot(0)?);
+        let at_most = case.request(0)?.lock_at_most_for();
+        contenders.spawn(async move {
+            let mut made = Vec::new();
+            loop {
+                let owner = Owner::generate();
+                let request = AttemptRequest::new(job.clone(), owner, at_most);
+                let request = open(request.with_slot(slot), ATTEMPTS);
+                match provider.attempt(&request).await? {
+                    Attempt::Acquired(lease) => {
+                        made.extend(lease.slot_attempt());
+                        failed(&provider, &lease, Duration::ZERO).await?;
+                    }
+                    Attempt::Skipped(skip) if skip.reason == SkipReason::SlotTaken => {
+                        return Ok::<_, Stop>(made);
+                    }
+                    _ => tokio::task::yield_now().await,
+                }
+            }
+        });
+    }
+    let mut made = Vec::new();
+    while let Some(joined) = contenders.join_next().await {
+        made.extend(joined??);
+    }
+    made.sort_unstable();
+    let expected: Vec<u32> = (1..=ATTEMPTS).collect();
+    ensure!(
+        made == expected,
+        "a slot that has {ATTEMPTS} attempts saw the attempts {made:?}"
+    );
+    Ok(())
+}
+
+/// Each replica goes through them at its own speed, and fails now and then.
+pub async fn contenders_do_each_of_many_slots_in_order(setting: &Setting) -> Verdict {
+    const SLOTS: u32 = 12;
+    let case = new(setting).await?;
+    let providers = setting.providers(4).await?;
+    let finished = Arc::new(Mutex::new(Vec::new()));
+    let mut replicas = JoinSet::new();
+    for (replica, provider) in providers.into_iter().enumerate() {
+        let slots = (0..SLOTS)
+            .map(|slot| case.slot(slot))
+            .collect::<Result<Vec<_>, _>>()?;
+        let (job, at_most) = (case.job.clone(), case.request(0)?.lock_at_most_for());
+        let finished = Arc::clone(&finished);
+        replicas.spawn(async move {
+            let mut at = 0;
+            let mut turns = replica;
+            while let Some(slot) = slots.get(at) {
+                let owner = Owner::generate();
+                let request = AttemptRequest::new(job.clone(), owner, at_most).with_slot(*slot);
+                let mut request = open(request, u32::MAX);
+                if at > 0 {
+                    request = request.with_previous_slot(slots[at - 1]);
+                }
+                turns += 1;
+                match provider.attempt(&request).await? {
+                    Attempt::Acquired(lease) if turns.is_multiple_of(3) => {
+                        failed(&provider, &lease, Duration::ZERO).await?;
+                    }
+                    Attempt::Acquired(lease) => {
+                        lock(&finished).push(*slot);
+                        done(&provider, &lease).await?;
+                    }
+                    Attempt::Skipped(skip) if skip.reason == SkipReason::SlotTaken => at += 1,
+                    _ => tokio::task::yield_now().await,
+                }
+            }
+            Ok::<_, Stop>(())
+        });
+    }
+    while let Some(joined) = replicas.join_next().await {
+        joined??;
+    }
+    let expected = (0..SLOTS)
+        .map(|slot| case.slot(slot))
+        .collect::<Result<Vec<_>, _>>()?;
+    let finished = lock(&finished).clone();
+    ensure!(
+        finished == expected,
+        "{SLOTS} slots are to be done once each and in order, but were as {finished:?}"
+    );
+    Ok(())
+}
+
+/// A job that changes its mind between two releases: neither stands in the other's way.
+pub async fn slots_of_both_kinds_pass_each_other(setting: &Setting) -> Verdict {
+    let case = new(setting).await?;
+    // Used up when taken: not taken over.
+    let lease = acquire(&case.first, &case.request(0)?).await?;
+    unlock(&case.first, &lease).await?;
+    let same = open(case.request(0)?, 3);
+    skipped_as(&case.second, &same, SkipReason::SlotTaken).await?;
+    // Open: not taken again by those who run at most once, and no hindrance for them.
+    let lease = acquire(&case.first, &open(case.request(1)?, 3)).await?;
+    unlock(&case.first, &lease).await?;
+    skipped_as(&case.second, &case.request(1)?, SkipReason::SlotTaken).await?;
+    let lease = acquire(&case.second, &case.request(2)?).await?;
+    unlock(&case.second, &lease).await?;
+    state_is(&case, 2, None, None).await?;
+    abandon(&case.first, &open(case.request(3)?, 3)).await
+}
+
+/// It stays open.
+pub async fn acquisitions_without_slot_leave_the_open_slot(setting: &Setting) -> Verdict {
+    let case = new(setting).await?;
+    let lease = acquire(&case.first, &open(case.request(0)?, 3)).await?;
+    unlock(&case.first, &lease).await?;
+    let lease = acquire(&case.second, &setting.request(&case.job)).await?;
+    done(&case.second, &lease).await?;
+    state_is(&case, 0, None, Some(1)).await?;
+    let lease = acquire(&case.first, &open(case.request(0)?, 3)).await?;
+    attempt_is(&lease, 2)
+}
+
+/// Whatever ShedLock ran at or after its instant was that slot.
+pub async fn an_acquisition_of_shedlock_does_the_open_slot(setting: &Setting) -> Verdict {
+    let case = new(setting).await?;
+    let lease = acquire(&case.first, &open(case.request(0)?, 3)).await?;
+    unlock(&case.first, &lease).await?;
+    case.java(Duration::from_secs(1), Duration::from_secs(3))
+        .await?;
+    let open_slot = open(case.request(0)?, 3);
+    skipped_as(&case.first, &open_slot, SkipReason::SlotTaken).await?;
+    let lease = acquire(&case.second, &open(case.request(1)?, 3)).await?;
+    attempt_is(&lease, 1)
+}
+
+/// A wrong clock has claimed slots that nobody reaches for a while.
+pub async fn a_reset_brings_a_slot_back_from_the_future(setting: &Setting) -> Verdict {
+    let case = new(setting).await?;
+    let now = setting.store_now(&case.first).await?;
+    let at = |offset: u64| Slot::at(now + Duration::from_secs(offset));
+    let request = |slot: Slot| {
+        let request = setting.request(&case.job).with_slot(slot);
+        request.with_slot_tolerance(Duration::from_secs(7_200))
+    };
+    let lease = acquire(&case.first, &request(at(3_600)?)).await?;
+    unlock(&case.first, &lease).await?;
+    skipped_as(&case.second, &request(at(600)?), SkipReason::SlotTaken).await?;
+    let (before, last_slot) = reset(&case.second, ResetSlotRequest::new(case.job.clone())).await?;
+    ensure!(
+        before == Some(at(3_600)?) && last_slot < at(600)?,
+        "the last slot {} was to be brought back to now, the answer names {before:?} and {last_slot}",
+        at(3_600)?
+    );
+    // What has passed stays taken.
+    skipped_as(&case.first, &request(Slot::at(now)?), SkipReason::SlotTaken).await?;
+    abandon(&case.first, &request(at(600)?)).await
+}
+
+/// To run a slot again on purpose.
+pub async fn a_reset_to_a_slot_makes_later_ones_free(setting: &Setting) -> Verdict {
+    let case = new(setting).await?;
+    let lease = acquire(&case.first, &case.request(5)?).await?;
+    unlock(&case.first, &lease).await?;
+    let to = ResetSlotRequest::new(case.job.clone()).to(case.slot(3)?);
+    let (before, last_slot) = reset(&case.second, to).await?;
+    ensure!(
+        before == Some(case.slot(5)?) && last_slot == case.slot(3)?,
+        "the last slot was to be set from {} to {}, the answer names {before:?} and {last_slot}",
+        case.slot(5)?,
+        case.slot(3)?
+    );
+    skipped_as(&case.first, &case.request(3)?, SkipReason::SlotTaken).await?;
+    abandon(&case.first, &case.request(5)?).await
+}
+
+/// Nobody takes it over any more.
+pub async fn a_reset_gives_up_an_open_slot(setting: &Setting) -> Verdict {
+    let case = new(setting).await?;
+    let lease = acquire(&case.first, &open(case.request(0)?, 9)).await?;
+    unlock(&case.first, &lease).await?;
+    let to = ResetSlotRequest::new(case.job.clone()).to(case.slot(0)?);
+    reset(&case.second, to).await?;
+    state_is(&case, 0, None, None).await?;
+    let given_up = open(case.request(0)?, 9);
+    skipped_as(&case.first, &given_up, SkipReason::SlotTaken).await?;
+    abandon(&case.first, &open(case.request(1)?, 9)).await
+}
+
+/// No record, no slot, or a slot of the past.
+pub async fn a_reset_without_need_changes_nothing(setting: &Setting) -> Verdict {
+    let case = new(setting).await?;
+    let request = ResetSlotRequest::new(case.job.clone());
+    for _ in 0..2 {
+        let answer = case.first.reset_slot(&request).await?;
+        ensure!(
+            matches!(answer, SlotReset::NoSlot),
+            "no slot was ever taken, but the reset was answered {answer:?}"
+        );
+        let lease = acquire(&case.second, &setting.request(&case.job)).await?;
+        unlock(&case.second, &lease).await?;
+    }
+    let lease = acquire(&case.second, &case.request(0)?).await?;
+    unlock(&case.second, &lease).await?;
+    let answer = case.first.reset_slot(&request).await?;
+    ensure!(
+        matches!(answer, SlotReset::NotAhead(_)),
+        "the last slot lies behind the clock, but the reset was answered {answer:?}"
+    );
+    state_is(&case, 0, None, None).await
+}
+
+async fn new(setting: &Setting) -> Result<Slots<'_>, Stop> {
+    setting.needs_slot_completion()?;
+    Slots::new(setting).await
+}
+
+fn open(request: AttemptRequest, attempts: u32) -> AttemptRequest {
+    request.with_completion(Completion::OnSuccess(Retries::new().max_attempts(attempts)))
+}
+
+fn attempt_is(lease: &Lease, expected: u32) -> Verdict {
+    ensure!(
+        lease.slot_attempt() == Some(expected),
+        "this should be attempt {expected}, the lease says {lease:?}"
+    );
+    Ok(())
+}
+
+async fn unlock_with(provider: &Provider, lease: &Lease, request: &UnlockRequest) -> Verdict {
+    let answer = provider.unlock(lease, request).await?;
+    ensure!(
+        answer == Unlock::Unlocked,
+        "{request:?} of {lease:?} should be answered with unlocked, but was with {answer:?}"
+    );
+    Ok(())
+}
+
+async fn done(provider: &Provider, lease: &Lease) -> Verdict {
+    unlock_with(provider, lease, &UnlockRequest::new().slot_done(true)).await
+}
+
+async fn failed(provider: &Provider, lease: &Lease, pause: Duration) -> Verdict {
+    unlock_with(provider, lease, &UnlockRequest::new().slot_failed(pause)).await
+}
+
+async fn reset(
+    provider: &Provider,
+    request: ResetSlotRequest,
+) -> Result<(Option<Slot>, Slot), Stop> {
+    match provider.reset_slot(&request).await? {
+        SlotReset::Reset {
+            before, last_slot, ..
+        } => Ok((before.last_slot, last_slot)),
+        answer => Err(Stop::failed(format!(
+            "{request:?} should be done, but was answered {answer:?}"
+        ))),
+    }
+}
+
+/// What the record keeps of the slots, by their numbers.
+async fn state_is(
+    case: &Slots<'_>,
+    last: u32,
+    done: Option<u32>,
+    attempts: Option<u32>,
+) -> Verdict {
+    let found = record(&case.first, &case.job).await?;
+    let done = done.map(|slot| case.slot(slot)).transpose()?;
+    let expected = (Some(case.slot(last)?), done, attempts);
+    ensure!(
+        (found.last_slot, found.last_slot_done, found.slot_attempts) == expected,
+        "last slot, last slot done and attempts should be {expected:?}, the record says {found:?}"
+    );
+    Ok(())
+}
+
+fn lock<T>(list: &Mutex<Vec<T>>) -> MutexGuard<'_, Vec<T>> {
+    list.lock().unwrap_or_else(PoisonError::into_inner)
+}

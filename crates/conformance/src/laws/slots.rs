@@ -1,0 +1,87 @@
+//! What the cases about slots share.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use shedlock_core::{Attempt, AttemptRequest, LockName, Slot};
+use tokio::task::JoinSet;
+
+use crate::setting::name;
+use crate::steps::unlock;
+use crate::{JavaRecord, Provider, Setting, Stop, Verdict};
+
+const MINUTE: Duration = Duration::from_secs(60);
+
+/// A job with slots a minute apart, the first of them an hour ago.
+pub(super) struct Slots<'a> {
+    pub(super) setting: &'a Setting,
+    pub(super) job: LockName,
+    base: Slot,
+    pub(super) first: Provider,
+    pub(super) second: Provider,
+}
+
+impl<'a> Slots<'a> {
+    pub(super) async fn new(setting: &'a Setting) -> Result<Self, Stop> {
+        setting.needs_slots()?;
+        let (first, second) = setting.two().await?;
+        let base = setting.slot_before_now(&first, 60 * MINUTE).await?;
+        Ok(Self {
+            setting,
+            job: name("job"),
+            base,
+            first,
+            second,
+        })
+    }
+
+    pub(super) fn slot(&self, number: u32) -> Result<Slot, Stop> {
+        Ok(Slot::at(self.base.instant() + number * MINUTE)?)
+    }
+
+    pub(super) fn request(&self, number: u32) -> Result<AttemptRequest, Stop> {
+        Ok(self
+            .setting
+            .request(&self.job)
+            .with_slot(self.slot(number)?))
+    }
+
+    /// What ShedLock leaves after an acquisition this long after slot 0, kept that long.
+    pub(super) async fn java(&self, after: Duration, kept: Duration) -> Verdict {
+        let locked_at = self.slot(0)?.instant() + after;
+        let record = JavaRecord {
+            locked_by: "java-host".to_owned(),
+            locked_at,
+            lock_until: locked_at + kept,
+        };
+        self.setting.write_as_shedlock(&self.job, &record).await
+    }
+
+    /// How many of the contenders ran; each unlocks at once.
+    pub(super) async fn contend(
+        &self,
+        providers: &[Provider],
+        slot: u32,
+        count: usize,
+    ) -> Result<usize, Stop> {
+        let mut contenders = JoinSet::new();
+        for i in 0..count {
+            let provider = Arc::clone(&providers[i % providers.len()]);
+            let request = self.request(slot)?;
+            contenders.spawn(async move {
+                match provider.attempt(&request).await? {
+                    Attempt::Acquired(lease) => {
+                        unlock(&provider, &lease).await?;
+                        Ok(1)
+                    }
+                    _ => Ok::<usize, Stop>(0),
+                }
+            });
+        }
+        let mut winners = 0;
+        while let Some(joined) = contenders.join_next().await {
+            winners += joined??;
+        }
+        Ok(winners)
+    }
+}
