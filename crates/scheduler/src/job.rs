@@ -162,6 +162,11 @@ impl Job {
         self.config.name()
     }
 
+    /// True where the slots of this job are open until they are done, and run in order.
+    pub(crate) fn runs_in_order(&self) -> bool {
+        self.config.completion().retries().is_some() && self.schedule.delay().is_none()
+    }
+
     /// The jitter of a job that was validated.
     pub(crate) fn jitter_or_zero(&self) -> Duration {
         let jitter = self.jitter.as_ref().map(LockDuration::get);

@@ -14,6 +14,7 @@ pub struct JobRun {
     pub(crate) started_at: SystemTime,
     pub(crate) trigger: Trigger,
     pub(crate) fencing_token: Option<u64>,
+    pub(crate) slot_attempt: Option<u32>,
 }
 
 impl JobRun {
@@ -39,6 +40,7 @@ impl JobRun {
             scheduled_at: instant,
             started_at: instant,
             trigger: Trigger::Now,
+            slot_attempt: None,
             fencing_token: None,
         }
     }
@@ -68,6 +70,12 @@ impl JobRun {
     /// delay and for [`Trigger::Now`].
     pub fn slot(&self) -> Option<Slot> {
         self.slot
+    }
+
+    /// Which attempt at its slot this is, from 1, for a job that must not be lost
+    /// ([`Completion::OnSuccess`](shedlock_core::Completion::OnSuccess)); none otherwise.
+    pub fn slot_attempt(&self) -> Option<u32> {
+        self.slot_attempt
     }
 
     /// When the run was due: its slot's instant; without a slot, when its timer was set for.

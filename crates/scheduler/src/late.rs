@@ -12,6 +12,10 @@ use shedlock_core::Slot;
 ///
 /// Whatever the policy, the newest slot that is due puts an end to the older ones: a job never runs
 /// more than once to make up for several ticks.
+///
+/// Not so a job that must not be lost ([`Completion::OnSuccess`](shedlock_core::Completion)): each
+/// of its slots runs, in order, however many were missed, and a limit here gives up those that are
+/// later than that.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum LatePolicy {

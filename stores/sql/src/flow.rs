@@ -121,10 +121,19 @@ impl<B: Backend> Flow<B> {
                 State::Absent => self.write(Step::Insert(claim), &values).await?,
             };
             match won {
-                // The reply holds no token where the server told the number of another column, and
-                // MySQL's has no room for the attempts at a slot: the record tells.
+                // The reply holds no token where the server told the number of another column.
                 Written::Taken(reply) if plan.shape.extras.token && reply.token().is_none() => {}
-                Written::Taken(reply) if claim == Claim::OpenSlot && reply.row().is_none() => {}
+                // MySQL's has no room for the attempts at a slot: the record tells.
+                Written::Taken(reply) if claim == Claim::OpenSlot && reply.row().is_none() => {
+                    let row = self.read(&values).await?;
+                    let is_ours = row.owner.as_deref() == Some(values.owner);
+                    return Ok(Attempt::Acquired(if is_ours {
+                        lease(request, &row)
+                    } else {
+                        // It is over already, and somebody else's by now.
+                        granted(request, &reply)
+                    }));
+                }
                 Written::Taken(reply) => {
                     return Ok(Attempt::Acquired(granted(request, &reply)));
                 }
@@ -237,7 +246,8 @@ impl<B: Backend> Flow<B> {
         let released = lease.owner().released();
         let end = match (lease.slot(), request.slot_end()) {
             (Some(_), SlotEnd::Done { durable, .. }) => End::Done { durable },
-            (Some(_), SlotEnd::Failed { .. }) => End::Failed,
+            // Without a pause nothing is kept, and nothing is to be rounded up.
+            (Some(_), SlotEnd::Failed { retry_after, .. }) if !retry_after.is_zero() => End::Failed,
             _ => End::Nothing,
         };
         // Only a slot that is used up by now can have been taken from a table without the columns.

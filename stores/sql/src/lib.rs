@@ -27,13 +27,13 @@
 //! `locked_at`, `locked_by`. Java services with ShedLock and Rust services share one table in
 //! ShedLock's db-time mode; for its client-time mode see [`TimeMode`].
 //!
-//! Two columns are ours: `shedlock_fencing_token` and `shedlock_slot`, 64 bits wide and nullable,
+//! Four columns are ours, `shedlock_fencing_token` and three for slots, 64 bits wide and nullable,
 //! which ShedLock neither sees nor touches. `migrate` adds them to a table that ShedLock made, or
 //! makes the whole table. Without them everything works but fencing tokens and slots; an attempt
 //! for a slot is then an error that says so. A provider sees within a minute that somebody else
 //! has added them, and at once when a slot is asked for.
 //!
-//! What the provider knows of a table is its shape: types, digits, key, our two columns. It looks
+//! What the provider knows of a table is its shape: types, digits, key, our own columns. It looks
 //! at first contact and again when a statement fails for want of a table or column. Of the
 //! records it remembers nothing.
 //!

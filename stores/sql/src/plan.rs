@@ -23,7 +23,7 @@ pub(crate) struct Plan {
 #[derive(Debug, Default)]
 pub(crate) struct Plans(RwLock<Option<Arc<Plan>>>);
 
-/// A table that lacks our two columns is looked at again after this long, so that a `migrate` by
+/// A table that lacks columns of ours is looked at again after this long, so that a `migrate` by
 /// another process takes effect here without a restart.
 const LOOK_AGAIN: Duration = Duration::from_secs(60);
 

@@ -22,6 +22,15 @@ impl Due {
         }
     }
 
+    /// The same tick for another slot.
+    pub(super) fn at(self, slot: Slot) -> Self {
+        Self {
+            slot: Some(slot),
+            scheduled_at: slot.instant(),
+            ..self
+        }
+    }
+
     pub(super) fn without_slot(scheduled_at: SystemTime, trigger: Trigger) -> Self {
         Self {
             slot: None,

@@ -15,7 +15,16 @@ use crate::Job;
 #[derive(Default)]
 pub(super) struct Questions {
     waiting: VecDeque<(JobId, Arc<Job>)>,
-    asked: JoinSet<(JobId, Option<Slot>)>,
+    asked: JoinSet<(JobId, Option<LastSlot>)>,
+}
+
+/// What the store knows of a job.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct LastSlot {
+    /// The last slot that was taken.
+    pub(super) slot: Slot,
+    /// It must not be lost, and is not done.
+    pub(super) is_open: bool,
 }
 
 const AT_ONCE: usize = 16;
@@ -34,7 +43,7 @@ impl Questions {
     }
 
     /// The next answer: the last slot that was taken, where the job ever ran.
-    pub(super) async fn next(&mut self, shared: &Arc<Shared>) -> Option<(JobId, Option<Slot>)> {
+    pub(super) async fn next(&mut self, shared: &Arc<Shared>) -> Option<(JobId, Option<LastSlot>)> {
         let answer = self.asked.join_next().await;
         self.ask(shared);
         // A question that panicked, in a provider, has no answer.
@@ -58,7 +67,7 @@ impl Questions {
 }
 
 /// Asked again while the store fails, until the next slot is due and this one is over anyway.
-async fn last_slot(shared: &Shared, job: &Job) -> Option<Slot> {
+async fn last_slot(shared: &Shared, job: &Job) -> Option<LastSlot> {
     let clock = &shared.clock;
     let until: Option<SystemTime> = job
         .schedule
@@ -83,12 +92,17 @@ async fn last_slot(shared: &Shared, job: &Job) -> Option<Slot> {
     }
 }
 
-async fn ask(shared: &Shared, name: &str) -> Result<Option<Slot>, Error> {
+async fn ask(shared: &Shared, name: &str) -> Result<Option<LastSlot>, Error> {
     let name = LockName::new(name)?;
     let clock = &shared.clock;
     let provider = shared.executor.provider();
     tokio::select! {
-        record = provider.inspect(&name) => Ok(record?.and_then(|record| record.last_slot)),
+        record = provider.inspect(&name) => Ok(record?.and_then(|record| {
+            Some(LastSlot {
+                slot: record.last_slot?,
+                is_open: record.slot_attempts.is_some(),
+            })
+        })),
         () = clock.sleep_until(clock.now() + TIME_LIMIT) => {
             let late = "the store did not answer in time";
             Err(Error::new(ErrorKind::Unavailable, late).with_store(provider.store()))

@@ -4,7 +4,9 @@ mod command;
 mod drain;
 mod due;
 mod entry;
+mod in_order;
 mod missed;
+mod panics;
 mod run;
 mod shared;
 mod timers;
@@ -20,7 +22,7 @@ use tokio::task::{self, JoinError, JoinSet};
 pub(crate) use command::Command;
 use due::{Due, Phase};
 use entry::{Active, Entry, Plan};
-use missed::Questions;
+use missed::{LastSlot, Questions};
 pub(crate) use shared::Shared;
 use timers::{JobId, Timers};
 
@@ -97,8 +99,8 @@ impl Driver {
                 },
                 Some(ended) = self.runs.join_next_with_id() => self.ended(ended),
                 answer = self.questions.next(&self.shared), if !self.questions.is_empty() => {
-                    if let Some((id, last_slot)) = answer {
-                        self.answered(id, last_slot);
+                    if let Some((id, last)) = answer {
+                        self.answered(id, last);
                     }
                 }
                 () = sleep_or_never(sleep) => self.sleep = None,
@@ -143,18 +145,23 @@ impl Driver {
         };
         if job.run_at_start {
             self.tick(id, Due::of_slot(newest, trigger));
-        } else if job.late.allows(newest, now, job.jitter_or_zero()) {
+        } else if job.runs_in_order() || job.late.allows(newest, now, job.jitter_or_zero()) {
             self.questions.add(&self.shared, id, job);
         }
     }
 
     /// The store has told which slot was the last; a job that never ran has missed none.
-    fn answered(&mut self, id: JobId, last_slot: Option<Slot>) {
+    fn answered(&mut self, id: JobId, last: Option<LastSlot>) {
         let now = self.shared.clock.system_time();
         let entry = self.entry(id);
-        // A slot far ahead is a wrong clock's, which somebody will reset in the store.
-        entry.decide(last_slot.filter(|slot| slot.instant() <= now + Slot::DEFAULT_TOLERANCE));
-        if last_slot.is_none() || entry.paused {
+        let used_up = last.filter(|last| {
+            // A slot far ahead is a wrong clock's, which somebody will reset in the store.
+            let is_ahead = last.slot.instant() > now + Slot::DEFAULT_TOLERANCE;
+            let is_open = last.is_open && entry.job.runs_in_order();
+            !is_ahead && !is_open
+        });
+        entry.decide(used_up.map(|last| last.slot));
+        if last.is_none() || entry.paused {
             return;
         }
         let job = entry.job.clone();
@@ -250,9 +257,12 @@ impl Driver {
         let due = Due::of_slot(slot, Trigger::Schedule);
         match job.schedule.slot_at(now, Duration::ZERO) {
             Some(newest) if newest > slot => {
-                // This node slept over a slot, or more: the newest one counts.
-                let missed = TickEnd::Missed(MissedReason::Superseded);
-                self.shared.tell(&job, &due, &missed);
+                // This node slept over a slot, or more: the newest one counts, and where none may be
+                // lost, it begins with the oldest.
+                if !job.runs_in_order() {
+                    let missed = TickEnd::Missed(MissedReason::Superseded);
+                    self.shared.tell(&job, &due, &missed);
+                }
                 self.plan_slot(id, newest.instant() - Duration::from_micros(1));
             }
             _ => {
@@ -285,7 +295,12 @@ impl Driver {
         if !is_newest || !(is_newer(&active.due) || comes_again) {
             return;
         }
-        if let Some(older) = active.pending.replace(due) {
+        let older = active.pending.replace(due);
+        if job.runs_in_order() {
+            // It goes on to the newest one when it is done with its own.
+            return;
+        }
+        if let Some(older) = older {
             shared.tell(&job, &older, &TickEnd::Missed(MissedReason::Superseded));
         }
         entry.give_up(MissedReason::Superseded);
@@ -306,7 +321,11 @@ impl Driver {
             pending: None,
             run_now: false,
         }));
-        let handle = self.runs.spawn(run::run(shared, job, due, heard));
+        let handle = if job.runs_in_order() && due.slot.is_some() {
+            self.runs.spawn(in_order::run(shared, job, due, heard))
+        } else {
+            self.runs.spawn(run::run(shared, job, due, heard))
+        };
         self.jobs_of_runs.insert(handle.id(), id);
     }
 
@@ -329,7 +348,8 @@ impl Driver {
         };
         let entry = self.entry(id);
         let is_over = pending.slot.is_some_and(|slot| entry.is_decided(slot));
-        if end.has_started() && job.overlap == Overlap::Skip && !is_over {
+        let skips = job.overlap == Overlap::Skip && !job.runs_in_order();
+        if end.has_started() && skips && !is_over {
             let missed = TickEnd::Missed(MissedReason::Overlap);
             self.shared.tell(&job, &pending, &missed);
         } else {

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use shedlock_core::{
-    BoxFuture, Error, ErrorKind, LockConfig, Outcome, Release, Skip, SkipReason, Slot, blocking,
-    current_lock, with_executor, with_executor_blocking,
+    BoxFuture, CurrentLock, Error, ErrorKind, LockConfig, Moment, Outcome, Release, Skip,
+    SkipReason, Slot, blocking, current_lock, with_executor, with_executor_blocking,
 };
 use tokio::sync::watch;
 
@@ -31,25 +31,51 @@ pub(super) async fn run(
         Some(slot) => job.config.clone().slot(slot),
         None => job.config.clone(),
     };
-    let longest_pause = longest_pause(&job, due.slot);
-    let mut pause = FIRST_PAUSE.min(longest_pause);
+    let mut pauses = Pauses::of(&job, due.slot);
     loop {
         let unsuccessful = match attempt(&shared, &job, &config, &due, &phase).await {
             Attempted::End(end) => return end,
             Attempted::NotYet(end) => end,
         };
         tracing::debug!(job = job.name(), "{unsuccessful}; to be tried again");
-        let clock = &shared.clock;
-        let wake = clock.now() + pause.min(time_until_free(&unsuccessful, clock.system_time()));
+        let wake = pauses.next(&shared, &unsuccessful);
         tokio::select! {
             biased;
             told = told_to_end(&mut phase) => return told,
-            () = clock.sleep_until(wake) => {}
+            () = shared.clock.sleep_until(wake) => {}
         }
         if !shared.allows(&job, &due) {
             return unsuccessful;
         }
-        pause = (pause * 2).min(longest_pause);
+    }
+}
+
+/// The time between two attempts of one tick.
+pub(super) struct Pauses {
+    pause: Duration,
+    longest: Duration,
+}
+
+impl Pauses {
+    pub(super) fn of(job: &Job, slot: Option<Slot>) -> Self {
+        let longest = longest_pause(job, slot);
+        Self {
+            pause: FIRST_PAUSE.min(longest),
+            longest,
+        }
+    }
+
+    pub(super) fn reset(&mut self) {
+        self.pause = FIRST_PAUSE.min(self.longest);
+    }
+
+    /// When to try again after this attempt.
+    pub(super) fn next(&mut self, shared: &Shared, unsuccessful: &TickEnd) -> Moment {
+        let clock = &shared.clock;
+        let free = time_until_free(unsuccessful, clock.system_time());
+        let wake = clock.now() + self.pause.min(free);
+        self.pause = (self.pause * 2).min(self.longest);
+        wake
     }
 }
 
@@ -76,7 +102,7 @@ fn time_until_free(unsuccessful: &TickEnd, now: SystemTime) -> Duration {
     }
 }
 
-async fn told_to_end(phase: &mut watch::Receiver<Phase>) -> TickEnd {
+pub(super) async fn told_to_end(phase: &mut watch::Receiver<Phase>) -> TickEnd {
     let told = phase.wait_for(|phase| *phase != Phase::Go).await;
     let told = told.map(|phase| *phase);
     match told {
@@ -87,12 +113,12 @@ async fn told_to_end(phase: &mut watch::Receiver<Phase>) -> TickEnd {
     }
 }
 
-enum Attempted {
+pub(super) enum Attempted {
     End(TickEnd),
     NotYet(TickEnd),
 }
 
-async fn attempt(
+pub(super) async fn attempt(
     shared: &Arc<Shared>,
     job: &Arc<Job>,
     config: &LockConfig,
@@ -102,7 +128,7 @@ async fn attempt(
     let executor = &shared.executor;
     let outcome = match &job.task {
         Task::Future(task) => {
-            let body = future_body(shared, due, phase.clone(), |started_at| {
+            let body = future_body(shared, job, due, phase.clone(), |started_at| {
                 task(job_run(job, due, started_at))
             });
             executor.execute(config, body).await
@@ -125,7 +151,7 @@ async fn attempt(
             reason,
             result: value.and_then(Body::result),
         },
-        Ok(Outcome::Skipped(skip)) if is_taken(&skip, due.slot) => TickEnd::Taken,
+        Ok(Outcome::Skipped(skip)) if is_taken(job, &skip, due.slot) => TickEnd::Taken,
         Ok(Outcome::Skipped(skip)) if due.slot.is_some() => {
             return Attempted::NotYet(TickEnd::Busy(skip));
         }
@@ -141,8 +167,14 @@ async fn attempt(
     })
 }
 
-fn is_taken(skip: &Skip, slot: Option<Slot>) -> bool {
-    skip.reason == SkipReason::SlotTaken || (slot.is_some() && skip.last_slot >= slot)
+/// A later slot that was taken decides over this one; the same one may be open.
+fn is_taken(job: &Job, skip: &Skip, slot: Option<Slot>) -> bool {
+    let passed = if job.runs_in_order() {
+        skip.last_slot > slot
+    } else {
+        skip.last_slot >= slot
+    };
+    skip.reason == SkipReason::SlotTaken || (slot.is_some() && passed)
 }
 
 /// A clock ahead of the store's comes right by waiting, or another replica takes the slot.
@@ -157,13 +189,25 @@ enum Body {
         result: Result<(), BoxError>,
     },
     Cut,
+    /// An open slot was taken over past its late limit: it is given up.
+    TooLate,
 }
 
 impl Body {
+    /// Tells the lock of a failure, for a slot that must not be lost.
+    fn ended(lateness: Duration, result: Result<(), BoxError>) -> Self {
+        if result.is_err()
+            && let Some(lock) = current_lock()
+        {
+            lock.fail_slot();
+        }
+        Self::Ended { lateness, result }
+    }
+
     fn result(self) -> Option<Result<(), BoxError>> {
         match self {
             Self::Ended { result, .. } => Some(result),
-            Self::Cut => None,
+            Self::Cut | Self::TooLate => None,
         }
     }
 }
@@ -172,18 +216,27 @@ impl Body {
 /// and the shutdown can wait for it.
 async fn future_body(
     shared: &Shared,
+    job: &Job,
     due: &Due,
     phase: watch::Receiver<Phase>,
     task: impl FnOnce(SystemTime) -> BoxFuture<'static, Result<(), BoxError>>,
 ) -> Body {
     let started_at = shared.clock.system_time();
+    if is_too_late(shared, job, due) {
+        return Body::TooLate;
+    }
     let lateness = lateness(due, started_at);
     let executor = shared.executor.clone();
     tokio::select! {
         biased;
-        () = cut(phase) => Body::Cut,
+        () = cut(phase) => {
+            if let Some(lock) = current_lock() {
+                lock.leave_slot_open();
+            }
+            Body::Cut
+        }
         result = with_executor(executor, async { task(started_at).await }) => {
-            Body::Ended { lateness, result }
+            Body::ended(lateness, result)
         }
     }
 }
@@ -192,6 +245,9 @@ async fn future_body(
 fn blocking_body(shared: Arc<Shared>, job: Arc<Job>, due: Due) -> impl FnOnce() -> Body + Send {
     move || {
         let started_at = shared.clock.system_time();
+        if is_too_late(&shared, &job, &due) {
+            return Body::TooLate;
+        }
         let run = job_run(&job, &due, started_at);
         let task = || match &job.task {
             Task::Blocking(task) => task(run),
@@ -199,27 +255,31 @@ fn blocking_body(shared: Arc<Shared>, job: Arc<Job>, due: Due) -> impl FnOnce() 
         };
         // This thread may block: so locked functions may be called on it, too.
         let result = blocking::allow(|| with_executor_blocking(shared.executor.clone(), task));
-        Body::Ended {
-            lateness: lateness(&due, started_at),
-            result,
-        }
+        Body::ended(lateness(&due, started_at), result)
     }
 }
 
 fn job_run(job: &Job, due: &Due, started_at: SystemTime) -> JobRun {
+    let lock = current_lock();
     JobRun {
         job: job.name().to_owned(),
         slot: due.slot,
         scheduled_at: due.scheduled_at,
         started_at,
         trigger: due.trigger,
-        fencing_token: current_lock().and_then(|lock| lock.fencing_token()),
+        fencing_token: lock.as_ref().and_then(CurrentLock::fencing_token),
+        slot_attempt: lock.as_ref().and_then(CurrentLock::slot_attempt),
     }
 }
 
 fn lateness(due: &Due, started_at: SystemTime) -> Duration {
     let late = started_at.duration_since(due.scheduled_at);
     late.unwrap_or_default()
+}
+
+/// Only the slots of jobs that run in order can be taken over past their limit.
+fn is_too_late(shared: &Shared, job: &Job, due: &Due) -> bool {
+    job.runs_in_order() && due.slot.is_some_and(|slot| !shared.in_time(job, slot))
 }
 
 async fn cut(mut phase: watch::Receiver<Phase>) {
@@ -230,6 +290,7 @@ async fn cut(mut phase: watch::Receiver<Phase>) {
 
 fn ran(body: Body, release: Release) -> TickEnd {
     match (body, release) {
+        (Body::TooLate, _) => TickEnd::Missed(MissedReason::TooLate),
         (Body::Cut, release) => TickEnd::Cut {
             unlocked: matches!(release, Release::Released | Release::Reentrant),
         },

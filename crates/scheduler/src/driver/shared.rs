@@ -31,13 +31,15 @@ impl Shared {
         slot.instant() + Duration::from_micros(later)
     }
 
+    /// True where the late policy lets this slot start now.
+    pub(super) fn in_time(&self, job: &Job, slot: Slot) -> bool {
+        let now = self.clock.system_time();
+        job.late.allows(slot, now, job.jitter_or_zero())
+    }
+
     /// True where this may still start now. A start that was asked for is never too late.
     pub(super) fn allows(&self, job: &Job, due: &Due) -> bool {
-        let now = self.clock.system_time();
-        due.is_asked_for()
-            || due
-                .slot
-                .is_none_or(|slot| job.late.allows(slot, now, job.jitter_or_zero()))
+        due.is_asked_for() || due.slot.is_none_or(|slot| self.in_time(job, slot))
     }
 
     /// Logs what became of a tick, and tells the observer.

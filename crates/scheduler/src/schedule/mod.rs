@@ -225,6 +225,11 @@ impl Schedule {
         slot(self.first_after(micros_of(instant).max(-1)))
     }
 
+    /// The slot before this one.
+    pub(crate) fn before(&self, of: Slot) -> Option<Slot> {
+        slot(self.newest_at(of.as_micros() - 1))
+    }
+
     /// What stands in the place of a schedule that could not be read.
     pub(crate) fn never() -> Self {
         Self(Kind::FixedDelay(Duration::MAX))

@@ -240,6 +240,7 @@ impl LockProvider for CabinetProvider {
         let mut capabilities = Capabilities::new(ClockSource::Clients { tolerated_skew });
         capabilities.fencing = false;
         capabilities.slots = false;
+        capabilities.slot_completion = false;
         capabilities.list = false;
         capabilities
     }
