@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use shedlock::scheduler::{Job, Schedule};
-use shedlock::{Clock, LockConfig, Outcome, parse_duration};
+use shedlock::{Clock, Completion, LockConfig, Outcome, current_lock, parse_duration};
 
 use crate::clock::ReplicaClock;
 use crate::service::Service;
@@ -24,6 +24,9 @@ pub(crate) struct Report {
     /// The lock's shortest life.
     #[arg(long, default_value = "0s", value_parser = parse_duration)]
     lock_at_least_for: Duration,
+    /// A run that fails, dies or is cut is taken over.
+    #[arg(long)]
+    must_not_be_lost: bool,
     /// Also when the replica starts, if nobody has written the last one.
     #[arg(long)]
     run_at_start: bool,
@@ -83,14 +86,20 @@ impl Report {
     }
 
     fn lock(&self) -> LockConfig {
-        LockConfig::new("report")
+        let lock = LockConfig::new("report")
             .lock_at_most_for(self.lock_at_most_for)
-            .lock_at_least_for(self.lock_at_least_for)
+            .lock_at_least_for(self.lock_at_least_for);
+        if self.must_not_be_lost {
+            lock.slot_completion(Completion::on_success())
+        } else {
+            lock
+        }
     }
 }
 
 async fn write(clock: Arc<ReplicaClock>, takes: Duration) -> anyhow::Result<()> {
-    tracing::info!("the report begins");
+    let attempt = current_lock().and_then(|lock| lock.slot_attempt());
+    tracing::info!(attempt, "the report begins");
     clock.sleep_until(clock.now() + takes).await;
     tracing::info!("the report is done");
     Ok(())

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use shedlock::scheduler::{Job, Schedule};
-use shedlock::{LockConfig, parse_duration};
+use shedlock::scheduler::{Job, JobRun, Schedule};
+use shedlock::{Completion, LockConfig, parse_duration};
 use sqlx::Row as _;
 
 use crate::Database;
@@ -33,20 +33,26 @@ impl Subscriptions {
     pub(crate) fn job(self, service: &Service) -> anyhow::Result<Job> {
         let database = service.database.clone();
         let post = Post::new(&self.smtp, &service.name, database.clone(), MARK)?;
+        // An hour whose run died or failed is not over: another replica takes it over.
         let lock = LockConfig::new("subscriptions")
             .lock_at_most_for(self.lock_at_most_for)
-            .keep_alive();
-        Ok(Job::new(lock, Schedule::cron(&self.cron)?, move |_run| {
+            .keep_alive()
+            .slot_completion(Completion::on_success());
+        Ok(Job::new(lock, Schedule::cron(&self.cron)?, move |run| {
             let (database, post) = (database.clone(), post.clone());
-            async move { remind(&database, &post).await }
+            async move { remind(&database, &post, &run).await }
         }))
     }
 }
 
 /// Reminds all whose subscriptions expire and who have not been reminded, one after the other.
-async fn remind(database: &Database, post: &Post) -> anyhow::Result<()> {
+async fn remind(database: &Database, post: &Post, run: &JobRun) -> anyhow::Result<()> {
     let users = database.read(EXPIRING, &[]).await?;
-    tracing::info!(users = users.len(), "reminding");
+    tracing::info!(
+        users = users.len(),
+        attempt = run.slot_attempt(),
+        "reminding"
+    );
     let mut failed = 0;
     for user in users {
         let id: i64 = user.try_get("id")?;

@@ -10,11 +10,16 @@ const BEGINS: &str = "the report begins";
 const DONE: &str = "the report is done";
 
 /// Blue's run has begun at midnight, green has come up beside it, and blue is told to stop.
-fn hand_over(scene: &Scene, midnight: Midnight, grace: &str) -> Result<[Replica; 2], Shown> {
+fn hand_over(
+    scene: &Scene,
+    midnight: Midnight,
+    grace: &str,
+    job: &[&str],
+) -> Result<[Replica; 2], Shown> {
     let start = |name: &str, more: &[&str]| {
         let mut args = midnight.args(Duration::ZERO);
         args.push(format!("--grace={grace}"));
-        let job = ["report", "--cron=*/10 * * * * *", "--takes=5s"];
+        args.extend(["report", "--cron=*/10 * * * * *", "--takes=5s"].map(str::to_owned));
         args.extend(job.iter().chain(more).map(|&arg| arg.to_owned()));
         scene.replica(name, &args)
     };
@@ -26,11 +31,11 @@ fn hand_over(scene: &Scene, midnight: Midnight, grace: &str) -> Result<[Replica;
         .history
         .wait_for("blue's run begins", |lines| position(lines, "blue", BEGINS));
     let green = start("green", &["--run-at-start"]);
-    scene
-        .history
-        .wait_for("green finds the slot taken", |lines| {
-            position(lines, "green", "taken by another")
-        });
+    scene.ready(&green);
+    if job.is_empty() {
+        let taken = |lines: &[Line]| position(lines, "green", "taken by another");
+        scene.history.wait_for("green finds the slot taken", taken);
+    }
     blue.terminate();
     scene.history.wait_for("blue hears it", |lines| {
         position(lines, "blue", "shutting down")
@@ -50,6 +55,10 @@ fn is_too_late(lines: &[Line]) -> bool {
     let stopping = position(lines, "blue", "shutting down").unwrap_or(lines.len());
     let done = position(lines, "blue", DONE).unwrap_or(lines.len());
     done < stopping
+}
+
+fn is_done(lines: &[Line]) -> bool {
+    position(lines, "blue", DONE).is_some()
 }
 
 fn position(lines: &[Line], who: &str, what: &str) -> Option<usize> {
@@ -80,7 +89,7 @@ fn green_takes_over(scene: &Scene, midnight: Midnight) -> Shown {
 
 pub(crate) fn the_run_is_finished(store: Store) {
     until_shown("blue finished", store, |scene, midnight| {
-        let _replicas = match hand_over(scene, midnight, "60s") {
+        let _replicas = match hand_over(scene, midnight, "60s", &[]) {
             Ok(replicas) => replicas,
             Err(too_slow) => return too_slow,
         };
@@ -106,15 +115,11 @@ pub(crate) fn the_run_is_finished(store: Store) {
 
 pub(crate) fn the_run_is_cut(store: Store) {
     until_shown("blue cut", store, |scene, midnight| {
-        let [blue, _green] = match hand_over(scene, midnight, "500ms") {
+        let [blue, _green] = match hand_over(scene, midnight, "500ms", &[]) {
             Ok(replicas) => replicas,
             Err(too_slow) => return too_slow,
         };
-        if scene
-            .history
-            .look(|lines| position(lines, "blue", DONE))
-            .is_some()
-        {
+        if scene.history.look(is_done) {
             return Shown::TooSlow("blue's run was over before its grace was");
         }
         // At-most lasts ten minutes: nobody but blue can have freed it.
@@ -146,5 +151,36 @@ pub(crate) fn the_run_is_cut(store: Store) {
             );
         });
         shown
+    });
+}
+
+pub(crate) fn the_run_is_taken_over(store: Store) {
+    until_shown("blue taken over", store, |scene, midnight| {
+        let job = ["--must-not-be-lost"];
+        let _replicas = match hand_over(scene, midnight, "500ms", &job) {
+            Ok(replicas) => replicas,
+            Err(too_slow) => return too_slow,
+        };
+        if scene.history.look(is_done) {
+            return Shown::TooSlow("blue's run was over before its grace was");
+        }
+        scene.history.wait_for("green is done with it", |lines| {
+            position(lines, "green", DONE)
+        });
+        scene.history.look(|lines| {
+            assert_order(
+                lines,
+                &[
+                    ("blue", "the report begins attempt=1"),
+                    ("blue", "the grace time is over: stopping the run"),
+                    ("green", "the report begins attempt=2"),
+                    ("green", DONE),
+                ],
+            );
+            let green = position(lines, "green", BEGINS).map(|at| &lines[at]);
+            let slot = green.and_then(|line| line.field("slot"));
+            assert_eq!(slot, Some(&*midnight.slot(0)));
+        });
+        Shown::Yes
     });
 }

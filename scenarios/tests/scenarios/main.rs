@@ -31,7 +31,7 @@ const AT_ONCE: usize = 4;
 type Story = fn(Store);
 
 fn main() {
-    let stories: [(&str, Story); 12] = [
+    let stories: [(&str, Story); 13] = [
         ("outbox_mail::no_mail_is_lost", outbox_mail::no_mail_is_lost),
         (
             "outbox_mail::sending_does_not_outlive_the_lock",
@@ -48,6 +48,10 @@ fn main() {
         (
             "blue_and_green::the_run_is_cut",
             blue_and_green::the_run_is_cut,
+        ),
+        (
+            "blue_and_green::the_run_is_taken_over",
+            blue_and_green::the_run_is_taken_over,
         ),
         (
             "swallowed_tick::without_slot_it_is_lost",

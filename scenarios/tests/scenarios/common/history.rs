@@ -4,7 +4,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -17,6 +17,8 @@ use super::{PATIENCE, pause};
 #[derive(Debug)]
 pub(crate) struct History {
     path: PathBuf,
+    /// How far the test's own calendar is behind: as far as the replicas'.
+    behind: OnceLock<Duration>,
     seen: Mutex<Seen>,
 }
 
@@ -38,8 +40,14 @@ impl History {
     pub(crate) fn new(folder: &Path) -> Self {
         Self {
             path: folder.join("history.log"),
+            behind: OnceLock::new(),
             seen: Mutex::default(),
         }
+    }
+
+    /// Has the lines of the test's own come from a calendar that is behind.
+    pub(crate) fn set_behind(&self, behind: Duration) {
+        let _ = self.behind.set(behind);
     }
 
     /// Where a process can write its log to.
@@ -49,7 +57,8 @@ impl History {
 
     /// Adds a line of the test's own.
     pub(crate) fn note(&self, who: &str, what: &str) {
-        let now = Timestamp::try_from(SystemClock.system_time()).unwrap();
+        let behind = self.behind.get().copied().unwrap_or_default();
+        let now = Timestamp::try_from(SystemClock.system_time() - behind).unwrap();
         let line = format!("{now:.3} {who} {what}\n");
         self.append().write_all(line.as_bytes()).unwrap();
     }
