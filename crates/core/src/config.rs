@@ -120,6 +120,9 @@ impl LockConfig {
     /// waiting. A call that is under way when the wait is over is not cut off: it may take the
     /// [store timeout](crate::Executor::with_store_timeout) longer.
     ///
+    /// A job of the scheduler does not need it, and does not look at it: its ticks are tried again
+    /// anyway.
+    ///
     /// Whoever waits longest is not served first. Dropping the waiting future is safe at any point:
     /// between two attempts nothing is held, and an attempt under way is withdrawn.
     ///

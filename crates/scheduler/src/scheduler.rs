@@ -117,6 +117,9 @@ impl Scheduler {
         for job in &mut self.jobs {
             job.validate()?;
             self.executor.check(&job.config)?;
+            // Ticks are tried again by the driver. An attempt that waited by itself would neither
+            // hear of a shutdown nor of a newer slot.
+            job.config = job.config.clone().lock_wait(Duration::ZERO);
             let job = &*job;
             if !names.insert(job.name()) {
                 let twice = "two jobs have this name: their slots would be mixed up";

@@ -56,7 +56,9 @@ fn a_shutdown_gives_up_what_waits_and_a_second_one_draws_it_nearer() {
         let second = Node::new(&world, 1, &log);
         let running = first.start([first.job(lock("10m"), cron("0 0 * * *"), secs(500))]);
         world.run_until(secs(1)).await;
-        let waiting = second.start([second.job(lock("10m"), every(10), secs(1))]);
+        // Who is told to wait for the lock gives up as well.
+        let patient = lock("10m").lock_wait("1h");
+        let waiting = second.start([second.job(patient, every(10), secs(1))]);
         world.run_until(secs(12)).await;
         let report = waiting.shutdown(secs(100)).await.unwrap();
         assert!(report.finished.is_empty() && report.cut.is_empty());
