@@ -9,8 +9,9 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use common::{Fault, Log, Node, World, block_on, lock, secs};
-use shedlock_scheduler::{LatePolicy, Overlap, Schedule};
+use common::{Fault, Log, Node, RunSeen, World, block_on, lock, seconds, secs};
+use shedlock_core::{Completion, Retries};
+use shedlock_scheduler::{Job, JobRun, LatePolicy, Overlap, Schedule};
 
 const PERIOD: u64 = 10;
 const NODES: usize = 5;
@@ -57,11 +58,17 @@ struct Bounds {
     /// One node in each of so many slots: dies, or has its clock set.
     deaths: u64,
     clock_changes: u64,
+    /// Slots are open until they are done, and one run in so many fails; otherwise they are used up
+    /// when they are taken.
+    must_not_be_lost: Option<u64>,
 }
 
 struct Seen {
     /// Runs of each slot, by its number.
     runs: BTreeMap<i64, u32>,
+    /// The slots of the runs that succeeded, in the order in which they ended.
+    successes: Vec<i64>,
+    failures: u32,
     /// The fencing tokens in the order of their runs.
     tokens: Vec<u64>,
     ticks: BTreeMap<String, u32>,
@@ -72,8 +79,9 @@ fn simulate(seed: u64, bounds: Bounds) -> Seen {
         let chance = Chance::new(seed);
         let world = World::before_midnight(secs(5));
         let log = Log::default();
+        let ends = Ends::default();
         let mut nodes: Vec<Node> = (0..NODES)
-            .map(|number| node(&world, number, &log, &chance, bounds))
+            .map(|number| node(&world, number, &log, &ends, &chance, bounds))
             .collect();
         for slot in 0..bounds.slots {
             world
@@ -82,13 +90,19 @@ fn simulate(seed: u64, bounds: Bounds) -> Seen {
             let at = usize::try_from(chance.below(NODES as u64)).unwrap();
             if chance.is_one_in(bounds.deaths) {
                 nodes[at].clock.kill();
-                nodes[at] = node(&world, at, &log, &chance, bounds);
+                nodes[at] = node(&world, at, &log, &ends, &chance, bounds);
             }
             if chance.is_one_in(bounds.clock_changes) {
                 nodes[at].clock.set_offset(offset(&chance, bounds));
             }
         }
-        world.run_until(secs((bounds.slots + 3) * PERIOD)).await;
+        // A backlog drains.
+        let rest = if bounds.must_not_be_lost.is_some() {
+            200
+        } else {
+            3
+        };
+        world.run_until(secs((bounds.slots + rest) * PERIOD)).await;
 
         let mut runs = BTreeMap::new();
         for slot in log.slots() {
@@ -101,8 +115,16 @@ fn simulate(seed: u64, bounds: Bounds) -> Seen {
             let end = end.split(':').next().unwrap_or_default().to_owned();
             *ticks.entry(end).or_default() += 1;
         }
+        let ends = ends.lock().unwrap();
+        let number = |slot: &i64| slot / i64::try_from(PERIOD).unwrap();
         Seen {
             runs,
+            successes: ends
+                .iter()
+                .filter(|end| end.1)
+                .map(|end| number(&end.0))
+                .collect(),
+            failures: u32::try_from(ends.iter().filter(|end| !end.1).count()).unwrap(),
             tokens: log.runs().iter().map(|run| run.token).collect(),
             ticks,
         }
@@ -114,7 +136,17 @@ fn offset(chance: &Chance, bounds: Bounds) -> i64 {
     i64::try_from(chance.up_to(bounds.offset * 2).as_micros()).unwrap() - either
 }
 
-fn node(world: &World, number: usize, log: &Log, chance: &Chance, bounds: Bounds) -> Node {
+/// Slots of runs that ended by themselves, in seconds since midnight, and whether they succeeded.
+type Ends = Arc<Mutex<Vec<(i64, bool)>>>;
+
+fn node(
+    world: &World,
+    number: usize,
+    log: &Log,
+    ends: &Ends,
+    chance: &Chance,
+    bounds: Bounds,
+) -> Node {
     let faults = chance.clone();
     let node = Node::with_faults(world, number, log, move || {
         match faults.is_one_in(bounds.faults) {
@@ -129,16 +161,56 @@ fn node(world: &World, number: usize, log: &Log, chance: &Chance, bounds: Bounds
         .set_timer_lateness(move |_| timers.up_to(bounds.lateness));
     let run_times = chance.clone();
     let schedule = Schedule::every(Duration::from_secs(PERIOD)).unwrap();
-    let mut job = node.job_of(lock(bounds.at_most), schedule, move || {
-        run_times.up_to(bounds.run_time)
-    });
+    let mut job = match bounds.must_not_be_lost {
+        None => node.job_of(lock(bounds.at_most), schedule, move || {
+            run_times.up_to(bounds.run_time)
+        }),
+        Some(failures) => in_order(&node, schedule, ends, chance, bounds, failures),
+    };
     // Every policy has to keep the law that there are never two.
-    if number % 2 == 1 && bounds.deaths > 0 {
+    if number % 2 == 1 && bounds.deaths > 0 && bounds.must_not_be_lost.is_none() {
         job = job.overlap(Overlap::Skip).late(LatePolicy::Within(secs(4)));
     }
     let scheduler = node.scheduler([job]).with_clock_check(secs(3));
     scheduler.start().unwrap();
     node
+}
+
+/// A job none of whose slots may be lost, some runs of which fail or panic.
+fn in_order(
+    node: &Node,
+    schedule: Schedule,
+    ends: &Ends,
+    chance: &Chance,
+    bounds: Bounds,
+    failures: u64,
+) -> Job {
+    let retries = Retries::new().max_attempts(u32::MAX).backoff(secs(1));
+    let config = lock(bounds.at_most)
+        .slot_completion(Completion::OnSuccess(retries.longest_backoff(secs(20))));
+    let (log, ends, chance) = (node.log.clone(), ends.clone(), chance.clone());
+    let (world, clock, number) = (node.world.clone(), node.clock.clone(), node.number);
+    Job::new(config, schedule, move |run: JobRun| {
+        let (log, ends, chance) = (log.clone(), ends.clone(), chance.clone());
+        let (world, clock) = (world.clone(), clock.clone());
+        async move {
+            log.push(RunSeen {
+                node: number,
+                slot: run.slot(),
+                started: world.since_midnight(),
+                token: run.fencing_token().expect("memory has tokens"),
+            });
+            clock.sleep(chance.up_to(bounds.run_time)).await;
+            let succeeds = !chance.is_one_in(failures);
+            let slot = run.slot().expect("a schedule has slots");
+            ends.lock().unwrap().push((seconds(slot), succeeds));
+            assert!(
+                succeeds || chance.is_one_in(2),
+                "one failure in two is a panic"
+            );
+            if succeeds { Ok(()) } else { Err("no luck") }
+        }
+    })
 }
 
 fn seeds(default: std::ops::Range<u64>) -> Vec<u64> {
@@ -170,6 +242,7 @@ fn within_the_bound_every_slot_runs_exactly_once() {
         faults: 0,
         deaths: 0,
         clock_changes: 3,
+        must_not_be_lost: None,
     };
     for seed in seeds(0..5) {
         let seen = simulate(seed, bounds);
@@ -194,6 +267,7 @@ fn beyond_every_bound_no_slot_runs_twice() {
         faults: 10,
         deaths: 5,
         clock_changes: 5,
+        must_not_be_lost: None,
     };
     for seed in seeds(100..105) {
         let seen = simulate(seed, bounds);
@@ -215,5 +289,83 @@ fn beyond_every_bound_no_slot_runs_twice() {
                 seen.ticks
             );
         }
+    }
+}
+
+/// Whatever happens, from the first slot that was taken on.
+#[track_caller]
+fn assert_each_done_in_order(seed: u64, bounds: Bounds, seen: &Seen) {
+    let grow = seen.tokens.windows(2).all(|pair| pair[0] < pair[1]);
+    assert!(grow, "seed {seed}: fencing tokens do not grow");
+    let mut done = seen.successes.clone();
+    assert!(
+        done.windows(2).all(|pair| pair[0] <= pair[1]),
+        "seed {seed}: slots were not done in order: {done:?}"
+    );
+    done.dedup();
+    let first = done.first().copied().unwrap_or(i64::MAX);
+    assert!(
+        first <= 2,
+        "seed {seed}: the first slot that was done is {first}"
+    );
+    let last = i64::try_from(bounds.slots).unwrap();
+    for (slot, found) in (first..last).zip(&done) {
+        assert_eq!(slot, *found, "seed {seed}: slot {slot} was never done");
+    }
+    let count = i64::try_from(done.len()).unwrap();
+    assert!(
+        count >= last - first,
+        "seed {seed}: only {count} slots were done"
+    );
+}
+
+#[test]
+fn what_must_not_be_lost_is_done_in_order_within_the_bound() {
+    let bounds = Bounds {
+        slots: 1_000,
+        lateness: secs(2),
+        offset: secs(1),
+        run_time: secs(3),
+        at_most: "30s",
+        faults: 0,
+        deaths: 0,
+        clock_changes: 3,
+        must_not_be_lost: Some(0),
+    };
+    for seed in seeds(200..204) {
+        let seen = simulate(seed, bounds);
+        assert_each_done_in_order(seed, bounds, &seen);
+        // Nothing failed and nobody died, so nothing is done twice.
+        assert_never_two(seed, &seen);
+    }
+}
+
+#[test]
+fn what_must_not_be_lost_is_done_in_order_beyond_every_bound() {
+    let bounds = Bounds {
+        slots: 1_000,
+        lateness: secs(5),
+        offset: secs(50),
+        run_time: secs(8),
+        at_most: "15s",
+        faults: 10,
+        deaths: 6,
+        clock_changes: 5,
+        must_not_be_lost: Some(4),
+    };
+    for seed in seeds(300..306) {
+        let seen = simulate(seed, bounds);
+        assert_each_done_in_order(seed, bounds, &seen);
+        assert!(
+            seen.failures > 50,
+            "seed {seed}: only {} failures",
+            seen.failures
+        );
+        let repeated = seen.successes.len() > bounds.slots.try_into().unwrap();
+        let taken_over = seen.runs.values().any(|runs| *runs > 1);
+        assert!(
+            taken_over || repeated,
+            "seed {seed}: nothing was taken over"
+        );
     }
 }
