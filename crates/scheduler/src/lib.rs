@@ -10,6 +10,22 @@
 //! Exactly: never two runs of one slot, always. At least one wherever lateness + difference between
 //! clocks + run time stay below the period, and the replica that took the slot lives.
 //!
+//! Beyond that bound slots are left out, and never run twice: a run that goes on into the next slots
+//! is followed by the newest of them, a replica that wakes after the next slot was taken runs
+//! nothing, and the slot of one that died is used up. The observer hears of each of these ticks.
+//! Slots that a clock puts more than 60 s ahead of the store's are refused. The simulation in
+//! `tests/simulation.rs` shows both sides of the bound.
+//!
+//! # Jobs that must not be lost
+//!
+//! With [`LockConfig::slot_completion`](shedlock_core::LockConfig::slot_completion) and
+//! [`Completion::OnSuccess`](shedlock_core::Completion::OnSuccess) a slot is done only when its run
+//! has returned `Ok`. After an error, a panic, a lost lease or a death any replica takes it over,
+//! within the bounds of [`Retries`](shedlock_core::Retries), and no later slot of the job starts
+//! before: so every slot is done or given up, in order, whatever the bound above. What it costs: a
+//! run whose end did not reach the store is repeated, so the task must bear that.
+//! [`JobRun::slot_attempt`] tells it which attempt it is.
+//!
 //! Other schedulers get slots from the same computation: [`Schedule::slot_now`], in one line. So does
 //! `shedlock run --schedule` under plain cron.
 //!
@@ -47,12 +63,6 @@
 //! calendar, and a timer cannot know when somebody sets the clock or suspends the machine: so that
 //! one task, not each job, also looks at the clock once a second while it waits
 //! ([`Scheduler::with_clock_check`]).
-//!
-//! # What is not here
-//!
-//! - A slot is used up when it is taken: at most once. If the replica that took it dies, nobody else
-//!   runs it. Jobs that must not be lost, whose slot is done only when their run succeeded, are not
-//!   there yet.
 
 mod driver;
 mod handle;
