@@ -4,7 +4,8 @@ use std::process::ExitCode;
 
 use shedlock::{Error, ErrorKind};
 
-/// What was asked about is not there: `show` found no lock of this name, `unlock` nothing to free.
+/// What was asked about is not there: `show` found no lock of this name, `unlock` nothing to free,
+/// `slot reset` nothing to set.
 pub(crate) const ABSENT: u8 = 1;
 /// The command line is wrong.
 pub(crate) const USAGE: u8 = 2;

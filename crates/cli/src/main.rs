@@ -14,6 +14,7 @@ mod output;
 mod redact;
 mod run;
 mod signals;
+mod slot;
 mod store;
 mod terminal;
 mod unlock;
@@ -21,7 +22,7 @@ mod watchdog;
 
 use std::process::ExitCode;
 
-use args::{Cli, Command};
+use args::{Cli, Command, SlotCommand};
 use clap::Parser;
 use exit::{Failure, INTERNAL};
 use terminal::Terminal;
@@ -58,6 +59,9 @@ fn execute(command: &Command, terminal: Terminal) -> Result<ExitCode, Failure> {
             Command::List(args) => inspect::list(args, terminal).await,
             Command::Show(args) => inspect::show(args, terminal).await,
             Command::Unlock(args) => unlock::unlock(args, terminal).await,
+            Command::Slot(args) => match &args.command {
+                SlotCommand::Reset(args) => slot::reset(args, terminal).await,
+            },
             Command::Migrate(args) => inspect::migrate(args, terminal).await,
         }
     });

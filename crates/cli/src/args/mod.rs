@@ -32,6 +32,7 @@ pub(crate) enum Command {
     List(ListArgs),
     Show(ShowArgs),
     Unlock(UnlockArgs),
+    Slot(SlotArgs),
     Migrate(MigrateArgs),
 }
 
@@ -124,6 +125,40 @@ pub(crate) struct UnlockArgs {
     pub(crate) store: StoreArgs,
 }
 
+/// Mend the slots of a lock
+#[derive(Debug, Args)]
+pub(crate) struct SlotArgs {
+    #[command(subcommand)]
+    pub(crate) command: SlotCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum SlotCommand {
+    Reset(ResetArgs),
+}
+
+/// Set the last slot that was taken
+///
+/// A slot that is not later than the last one taken is skipped. So one run on a host whose clock was
+/// ahead can silence a job until that time comes: this sets the last slot back to the store's clock, and
+/// the next slot runs. With --to, it is set to any time: to an earlier one to have slots run again, or
+/// to a later one to leave some out. An open slot that was not to be lost is given up.
+///
+/// What it was before is said on stdout; the exit code is 1 if there was nothing to set. A lease that
+/// runs goes on.
+#[derive(Debug, Args)]
+pub(crate) struct ResetArgs {
+    /// The name of the lock
+    pub(crate) name: String,
+    /// The last slot as it shall be, like 2026-11-21T03:00:00Z: later ones can be taken
+    #[arg(long, value_name = "TIME")]
+    pub(crate) to: Option<jiff::Timestamp>,
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
+    #[command(flatten)]
+    pub(crate) store: StoreArgs,
+}
+
 /// Prepare a store: make its table, or add what is missing to one that ShedLock made
 ///
 /// Says what it changed. Doing it again changes nothing. What it adds can be empty, so ShedLock in
@@ -195,12 +230,17 @@ mod tests {
             "--every 10m --schedule @daily",
             "--max-run-time 0s",
             "--lock-wait -1s",
+            "--must-not-be-lost",
+            "--every 10m --max-attempts 3",
+            "--every 10m --must-not-be-lost --max-attempts 0",
         ] {
             let line = format!("shedlock run --name a --lock-at-most-for 10m {wrong} -- x");
             assert_eq!(parse(&line).unwrap_err().exit_code(), 2, "{wrong}");
         }
         assert!(parse("shedlock list --local --store memory:").is_err());
         assert!(parse("shedlock -q -v list").is_err());
+        assert!(parse("shedlock slot reset a --to yesterday").is_err());
+        assert!(parse("shedlock slot reset a --to 2026-11-21T03:00:00+09:00").is_ok());
         assert!(parse("shedlock unlock a").is_err());
         assert!(parse("shedlock unlock a --force").is_ok());
     }

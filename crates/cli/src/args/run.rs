@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::Args;
 use shedlock::scheduler::Schedule;
-use shedlock::{Error, ErrorKind, LockConfig, LockDefaults, parse_duration};
+use shedlock::{Error, ErrorKind, LockConfig, LockDefaults, Retries, parse_duration};
 
 use super::StoreArgs;
 
@@ -44,6 +44,7 @@ The command sees:
   SHEDLOCK_LOCKED_UNTIL   when the lease ends, like 2026-11-21T03:00:00Z, if the store tells; the
                           first time with --keep-alive
   SHEDLOCK_SLOT           the instant that it is scheduled for, with --schedule or --every
+  SHEDLOCK_SLOT_ATTEMPT   which attempt at its slot this is, from 1, with --must-not-be-lost
 
 Examples:
   # In the crontab of each host: every ten minutes on one of them
@@ -118,9 +119,8 @@ pub(crate) struct RunArgs {
         conflicts_with = "every"
     )]
     pub(crate) zone: Option<String>,
-    /// How far this host's clock may be behind the timer that starts this [default: 5s, or less]
-    ///
-    /// Less, a tenth of the time between two slots, for schedules of less than 50 s.
+    /// How far this host's clock may be behind the timer that starts this [default: 5s, or a tenth of
+    /// the time between two slots if that is less]
     ///
     /// A host whose clock shows 23:59:58 when the midnight run is started must not take it for the run
     /// before: the next slot counts where it is no further ahead than this, and nearer than the last
@@ -134,6 +134,25 @@ pub(crate) struct RunArgs {
         requires = "by"
     )]
     pub(crate) slot_tolerance: Option<Duration>,
+    /// A slot is done only when the command succeeds: it is run again after a failure, a loss or a death
+    ///
+    /// Without it, a slot is used up when it is taken, whatever becomes of its command. With it, a slot
+    /// whose command fails is tried again after a pause (--retry-backoff), up to --max-attempts times.
+    /// If this host dies, the next start on any host runs the open slot before its own; one that waits
+    /// with --lock-wait does so as soon as the lease has ended. Slots run in order. A command can be run
+    /// again that had succeeded, if its host died before it could say so: it has to bear that.
+    #[arg(long, help_heading = SCHEDULE, requires = "by")]
+    pub(crate) must_not_be_lost: bool,
+    /// How often a slot that must not be lost is tried before it is given up [default: 5]
+    ///
+    /// On all hosts together, so say the same on each.
+    #[arg(long, value_name = "N", help_heading = SCHEDULE, requires = "must_not_be_lost", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) max_attempts: Option<u32>,
+    /// The pause after the first failure; twice as long after each further one [default: 10s]
+    ///
+    /// No longer than ten minutes, or than this if it is more. The lock stays taken meanwhile.
+    #[arg(long, value_name = "DURATION", help_heading = SCHEDULE, requires = "must_not_be_lost", value_parser = parse_duration)]
+    pub(crate) retry_backoff: Option<Duration>,
     /// The exit code when the command is skipped, for callers that must tell [default: 0]
     #[arg(
         long,
@@ -179,6 +198,21 @@ impl RunArgs {
             Some(prefix) => LockDefaults::new().owner_prefix(prefix),
             None => LockDefaults::new(),
         }
+    }
+
+    /// How often a slot that must not be lost is tried, and how soon again.
+    pub(crate) fn retries(&self) -> Retries {
+        const LONGEST_BACKOFF: Duration = Duration::from_secs(600);
+        let mut retries = Retries::new();
+        if let Some(attempts) = self.max_attempts {
+            retries = retries.max_attempts(attempts);
+        }
+        if let Some(pause) = self.retry_backoff {
+            retries = retries
+                .backoff(pause)
+                .longest_backoff(LONGEST_BACKOFF.max(pause));
+        }
+        retries
     }
 
     /// The schedule whose slots are claimed, if there is one.

@@ -29,6 +29,14 @@ struct Unlocked<'a> {
 }
 
 #[derive(Serialize)]
+struct SlotReset<'a> {
+    version: u32,
+    store: &'a str,
+    last_slot: Option<String>,
+    lock: Option<Lock<'a>>,
+}
+
+#[derive(Serialize)]
 struct Changes<'a> {
     version: u32,
     store: &'a str,
@@ -44,6 +52,8 @@ struct Lock<'a> {
     locked_until: Option<String>,
     fencing_token: Option<u64>,
     last_slot: Option<String>,
+    last_slot_done: Option<String>,
+    slot_attempts: Option<u32>,
     read_at: Option<String>,
 }
 
@@ -57,6 +67,8 @@ impl<'a> Lock<'a> {
             locked_until: record.locked_until.and_then(super::instant),
             fencing_token: record.fencing_token,
             last_slot: record.last_slot.as_ref().map(Slot::to_string),
+            last_slot_done: record.last_slot_done.as_ref().map(Slot::to_string),
+            slot_attempts: record.slot_attempts,
             read_at: record.read_at.and_then(super::instant),
         }
     }
@@ -83,6 +95,19 @@ pub(super) fn unlock(store: &str, lock: Option<&LockRecord>, freed_by: Option<&s
         version: VERSION,
         store,
         freed_by,
+        lock: lock.map(Lock::of),
+    })
+}
+
+pub(super) fn slot_reset(
+    store: &str,
+    lock: Option<&LockRecord>,
+    last_slot: Option<Slot>,
+) -> String {
+    text(&SlotReset {
+        version: VERSION,
+        store,
+        last_slot: last_slot.as_ref().map(Slot::to_string),
         lock: lock.map(Lock::of),
     })
 }
@@ -119,6 +144,8 @@ mod tests {
         record.locked_until = Some(at + Duration::from_secs(60));
         record.fencing_token = Some(u64::MAX);
         record.last_slot = Some(Slot::at(at).unwrap());
+        record.last_slot_done = Some(Slot::at(at - Duration::from_secs(60)).unwrap());
+        record.slot_attempts = Some(2);
         record.read_at = Some(at);
         assert_eq!(
             lock("sqlite", Some(&record)),
@@ -133,6 +160,8 @@ mod tests {
     "locked_until": "2027-01-15T08:01:00.25Z",
     "fencing_token": 18446744073709551615,
     "last_slot": "2027-01-15T08:00:00.25Z",
+    "last_slot_done": "2027-01-15T07:59:00.25Z",
+    "slot_attempts": 2,
     "read_at": "2027-01-15T08:00:00.25Z"
   }
 }
@@ -153,6 +182,8 @@ mod tests {
       "locked_until": null,
       "fencing_token": null,
       "last_slot": null,
+      "last_slot_done": null,
+      "slot_attempts": null,
       "read_at": null
     }
   ]
@@ -167,6 +198,11 @@ mod tests {
             unlock("sqlite", None, Some("root@a")),
             "{\n  \"version\": 1,\n  \"store\": \"sqlite\",\n  \"freed_by\": \"root@a\",\n  \
              \"lock\": null\n}\n"
+        );
+        assert_eq!(
+            slot_reset("sqlite", None, Some(Slot::at(at).unwrap())),
+            "{\n  \"version\": 1,\n  \"store\": \"sqlite\",\n  \"last_slot\": \
+             \"2027-01-15T08:00:00.25Z\",\n  \"lock\": null\n}\n"
         );
         let changes = Migration::with_changes(vec!["created table shedlock".into()]);
         assert_eq!(

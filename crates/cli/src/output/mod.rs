@@ -1,4 +1,4 @@
-//! What `list`, `show`, `unlock` and `migrate` print.
+//! What `list`, `show`, `unlock`, `slot` and `migrate` print.
 
 mod json;
 mod table;
@@ -6,7 +6,7 @@ mod table;
 use std::time::SystemTime;
 
 use jiff::{Timestamp, Unit};
-use shedlock::{LockRecord, LockState, Migration};
+use shedlock::{LockRecord, LockState, Migration, Slot};
 
 use crate::args::Format;
 
@@ -36,6 +36,19 @@ pub(crate) fn unlock(
     match format {
         Format::Table => table::unlock(lock, freed_by),
         Format::Json => json::unlock(store, lock, freed_by),
+    }
+}
+
+/// A lock as it was before its last slot was set to this one; or as it is, where it was not set.
+pub(crate) fn slot_reset(
+    store: &str,
+    lock: Option<&LockRecord>,
+    last_slot: Option<Slot>,
+    format: Format,
+) -> String {
+    match format {
+        Format::Table => table::slot_reset(lock, last_slot),
+        Format::Json => json::slot_reset(store, lock, last_slot),
     }
 }
 

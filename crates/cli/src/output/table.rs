@@ -2,7 +2,7 @@
 
 use comfy_table::presets::NOTHING;
 use comfy_table::{ContentArrangement, Table};
-use shedlock::{LockRecord, LockState, Migration};
+use shedlock::{LockRecord, LockState, Migration, Slot};
 
 const NOBODY: &str = "-";
 
@@ -26,7 +26,7 @@ pub(super) fn locks(locks: &[LockRecord]) -> String {
             or_nobody(lock.owner.clone()),
             or_nobody(lock.locked_until.map(super::second)),
             or_nobody(lock.fencing_token.map(|token| token.to_string())),
-            or_nobody(lock.last_slot.map(|slot| slot.to_string())),
+            or_nobody(slot(lock)),
         ]);
     }
     lines(&table)
@@ -62,7 +62,11 @@ pub(super) fn lock(lock: &LockRecord) -> String {
             "fencing token",
             lock.fencing_token.map(|token| token.to_string()),
         ),
-        ("last slot", lock.last_slot.map(|slot| slot.to_string())),
+        ("last slot", slot(lock)),
+        (
+            "last slot done",
+            lock.last_slot_done.map(|slot| slot.to_string()),
+        ),
         ("read at", lock.read_at.map(super::second)),
     ] {
         table.add_row([field.to_owned(), or_nobody(value)]);
@@ -82,6 +86,17 @@ pub(super) fn unlock(lock: Option<&LockRecord>, freed_by: Option<&str>) -> Strin
     )
 }
 
+pub(super) fn slot_reset(lock: Option<&LockRecord>, last_slot: Option<Slot>) -> String {
+    let (Some(lock), Some(last_slot)) = (lock, last_slot) else {
+        return String::new();
+    };
+    format!(
+        "{}: the last slot is {last_slot}; it was {}\n",
+        lock.name.as_str(),
+        or_nobody(slot(lock)),
+    )
+}
+
 pub(super) fn migration(store: &str, migration: &Migration) -> String {
     if migration.changes.is_empty() {
         return format!("{store}: nothing to do\n");
@@ -91,6 +106,15 @@ pub(super) fn migration(store: &str, migration: &Migration) -> String {
         .iter()
         .map(|change| format!("{store}: {change}\n"))
         .collect()
+}
+
+/// The last slot, and whether it is still to be done.
+fn slot(lock: &LockRecord) -> Option<String> {
+    let slot = lock.last_slot?;
+    Some(match lock.slot_attempts {
+        Some(attempts) => format!("{slot} (not done, attempt {attempts})"),
+        None => slot.to_string(),
+    })
 }
 
 /// How long the lock stays taken, by the store's own clock; nothing where it is free.
@@ -162,9 +186,32 @@ mod tests {
     #[test]
     fn one_lock_is_one_line_a_field() {
         let text = lock(&held());
-        assert!(text.contains("\nowner          web-3/1/ff\n"), "{text}");
-        let until = "\nlocked until   2027-01-15T08:10:00Z (in 9m 10s)\n";
+        assert!(text.contains("\nowner           web-3/1/ff\n"), "{text}");
+        let until = "\nlocked until    2027-01-15T08:10:00Z (in 9m 10s)\n";
         assert!(text.contains(until), "{text}");
+    }
+
+    #[test]
+    fn a_slot_that_is_not_done_is_seen() {
+        let at = UNIX_EPOCH + Duration::from_secs(1_800_000_000);
+        let mut open = held();
+        open.last_slot = Some(Slot::at(at).unwrap());
+        open.last_slot_done = Some(Slot::at(at - Duration::from_secs(60)).unwrap());
+        assert!(locks(&[open.clone()]).contains(" 2027-01-15T08:00:00Z\n"));
+        open.slot_attempts = Some(2);
+        let said = "2027-01-15T08:00:00Z (not done, attempt 2)\n";
+        assert!(locks(&[open.clone()]).contains(said));
+        let text = lock(&open);
+        assert!(text.contains(said), "{text}");
+        assert!(
+            text.contains("\nlast slot done  2027-01-15T07:59:00Z\n"),
+            "{text}"
+        );
+        let now = Slot::at(at - Duration::from_secs(30)).unwrap();
+        assert_eq!(
+            slot_reset(Some(&open), Some(now)),
+            format!("payroll: the last slot is 2027-01-15T07:59:30Z; it was {said}")
+        );
     }
 
     #[test]

@@ -72,7 +72,7 @@ async fn ask(
     events: &Arc<Events>,
     terminal: Terminal,
 ) -> Result<Acquisition, Failure> {
-    let wait_until = SystemClock.now() + args.lock_wait.unwrap_or_default();
+    let wait_until = SystemClock.now() + lock.longest_wait()?;
     let store = open(args, wait_until, terminal).await?;
     let provider = store.provider();
     if args.lock_at_most_for.is_none() && provider.defaults() == LockDefaults::new() {

@@ -15,6 +15,10 @@ pub(super) fn of(lock: &HeldLock) -> Vec<(String, Option<String>)> {
         ),
         ("SHEDLOCK_LOCKED_UNTIL", until),
         ("SHEDLOCK_SLOT", lock.slot().as_ref().map(Slot::to_string)),
+        (
+            "SHEDLOCK_SLOT_ATTEMPT",
+            lock.slot_attempt().map(|attempt| attempt.to_string()),
+        ),
     ]
     .into_iter()
     .map(|(name, value)| (name.to_owned(), value))

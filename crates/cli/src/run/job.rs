@@ -1,7 +1,7 @@
 //! The command from its start to its end.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::Path;
 use std::time::Duration;
 
 use rustix::process::Signal;
@@ -10,7 +10,7 @@ use shedlock::{HeldLock, Moment};
 use super::environment;
 use super::events::Events;
 use super::foreground::Foreground;
-use super::signals::Signals;
+use super::signals::{Signals, asks_to_end};
 use crate::args::RunArgs;
 use crate::clock;
 use crate::exit::{self, Failure};
@@ -19,15 +19,16 @@ use crate::watchdog::{Ended, Guard, News, NotStarted, Plan, Start, StopReason};
 /// The command that is to run under a lock.
 pub(super) struct Job<'a> {
     args: &'a RunArgs,
-    program: PathBuf,
+    program: &'a Path,
     events: &'a Events,
     signals: &'a mut Signals,
+    is_asked_to_end: bool,
 }
 
 impl<'a> Job<'a> {
     pub(super) fn new(
         args: &'a RunArgs,
-        program: PathBuf,
+        program: &'a Path,
         events: &'a Events,
         signals: &'a mut Signals,
     ) -> Self {
@@ -36,7 +37,13 @@ impl<'a> Job<'a> {
             program,
             events,
             signals,
+            is_asked_to_end: false,
         }
+    }
+
+    /// Whether somebody has asked this process to end, and so the command.
+    pub(super) fn is_asked_to_end(&self) -> bool {
+        self.is_asked_to_end
     }
 
     /// Runs the command until it and all that it started have ended.
@@ -68,6 +75,7 @@ impl<'a> Job<'a> {
                 },
                 // Signals that come before the command is there wait for it.
                 signal = self.signals.next(), if is_running => {
+                    self.is_asked_to_end |= asks_to_end(signal);
                     match signal {
                         Signal::CONT => foreground.continued(),
                         Signal::TSTP => foreground.asked_to_stop(),
@@ -99,7 +107,7 @@ impl<'a> Job<'a> {
             .split_first()
             .expect("the argument parser requires a command");
         Start {
-            program: self.program.clone().into_os_string(),
+            program: self.program.as_os_str().to_owned(),
             name: name.clone(),
             arguments: arguments.to_vec(),
             environment: environment::of(lock),

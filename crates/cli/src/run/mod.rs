@@ -6,87 +6,44 @@ mod events;
 mod foreground;
 mod job;
 mod program;
+mod runner;
 mod signals;
 mod slot;
+mod until_done;
 
 use std::process::ExitCode;
-use std::sync::Arc;
-use std::time::Duration;
 
-use shedlock::{Clock, HeldLock, Release, SystemClock};
+use shedlock::{Skip, Slot};
 
 use crate::args::RunArgs;
-use crate::exit::{self, Failure, with_causes};
-use crate::output;
+use crate::exit::{self, Failure};
 use crate::terminal::Terminal;
 use crate::watchdog::{Ended, Status, StopReason};
-use acquire::{Acquired, acquire};
-use events::Events;
-use job::Job;
-use signals::{Signals, asks_to_end};
+use runner::{Runner, Turn};
+use until_done::until_done;
 
 /// Runs the command if its lock is free; the exit code is the command's, or says why there is none.
 pub(crate) async fn run(args: &RunArgs, terminal: Terminal) -> Result<ExitCode, Failure> {
     let slot = slot::of(args)?;
-    let mut lock = args.lock();
-    if let Some(slot) = slot {
-        lock = slot::claimed_by(lock, slot, args);
-    }
-    lock.validate()?;
-    args.defaults().validate()?;
-    let program = program::find(&args.command[0])?;
-    let mut signals = Signals::listen().map_err(|error| {
-        Failure::new(exit::INTERNAL, format!("cannot listen to signals: {error}"))
-    })?;
-
-    let events = Arc::new(Events::new(terminal));
-    let held = match acquire(args, &lock, &events, &mut signals, terminal).await? {
-        Acquired::Lock(held) => held,
-        Acquired::Skipped(skip) => {
-            terminal.notice(&slot::skipped(&args.name, slot, &skip));
-            return Ok(ExitCode::from(args.skip_exit_code));
-        }
-        Acquired::Interrupted(signal) => {
-            return Ok(ExitCode::from(code_of_signal(signal.as_raw())));
+    let mut runner = Runner::prepare(args, slot, terminal)?;
+    let code = match slot {
+        Some(slot) if args.must_not_be_lost => until_done(&mut runner, slot).await?,
+        _ => {
+            let turn = runner.turn(slot, args.lock_wait.unwrap_or_default());
+            match turn.await? {
+                Turn::Skipped(skip) => skipped(args, slot, &skip, terminal),
+                Turn::Interrupted(signal) => code_of_signal(signal.as_raw()),
+                Turn::Ran(ran) => ran.code,
+            }
         }
     };
-    let ended = Job::new(args, program, &events, &mut signals)
-        .run(&held)
-        .await;
-    release(held, &mut signals, terminal).await;
-    let ended = ended?;
-    explain(&ended, args, terminal);
-    Ok(ExitCode::from(code_of(&ended)))
+    Ok(ExitCode::from(code))
 }
 
-/// Gives the lock back. Whatever comes of it, the command has run, and its exit code counts.
-async fn release(held: HeldLock, signals: &mut Signals, terminal: Terminal) {
-    // A store that is away is asked again and again; a caller waits for its command, not for that.
-    const PATIENCE: Duration = Duration::from_secs(30);
-    let name = held.name().clone();
-    let until = held
-        .locked_until()
-        .and_then(output::instant)
-        .unwrap_or_else(|| "lock_at_most_for is over".to_owned());
-    let give_up = SystemClock.now() + PATIENCE;
-    let released = tokio::select! {
-        released = held.unlock() => Some(released),
-        () = SystemClock.sleep_until(give_up) => None,
-        () = asked_to_end(signals) => None,
-    };
-    let why = match released {
-        Some(Release::Failed(error)) => with_causes(&error),
-        None => format!("lock {:?}: the store did not answer", name.as_str()),
-        // Lost is told with the reason for which the command was stopped.
-        Some(_) => return,
-    };
-    terminal.error(&format!(
-        "{why}; the command has ended, but the lock stays taken until {until}"
-    ));
-}
-
-async fn asked_to_end(signals: &mut Signals) {
-    while !asks_to_end(signals.next().await) {}
+/// Says that the command is not run, and why.
+fn skipped(args: &RunArgs, slot: Option<Slot>, skip: &Skip, terminal: Terminal) -> u8 {
+    terminal.notice(&slot::skipped(&args.name, slot, skip));
+    args.skip_exit_code
 }
 
 /// Says what the exit code alone does not.

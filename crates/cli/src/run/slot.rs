@@ -1,6 +1,6 @@
 //! The slot that a start belongs to.
 
-use shedlock::{Clock, LockConfig, Skip, SkipReason, Slot, SystemClock};
+use shedlock::{Clock, Completion, LockConfig, Skip, SkipReason, Slot, SystemClock};
 
 use crate::args::RunArgs;
 use crate::exit::Failure;
@@ -27,8 +27,14 @@ pub(super) fn of(args: &RunArgs) -> Result<Option<Slot>, Failure> {
 /// The store refuses slots too far ahead of its clock. A slot of the user's tolerance is not.
 pub(super) fn claimed_by(lock: LockConfig, slot: Slot, args: &RunArgs) -> LockConfig {
     let tolerance = args.slot_tolerance.unwrap_or_default();
-    lock.slot(slot)
-        .slot_tolerance(tolerance.max(Slot::DEFAULT_TOLERANCE))
+    let lock = lock
+        .slot(slot)
+        .slot_tolerance(tolerance.max(Slot::DEFAULT_TOLERANCE));
+    if args.must_not_be_lost {
+        lock.slot_completion(Completion::OnSuccess(args.retries()))
+    } else {
+        lock
+    }
 }
 
 /// Why the command is not run.

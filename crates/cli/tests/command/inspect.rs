@@ -14,14 +14,16 @@ fn keys(value: &Value) -> Vec<&str> {
         .collect()
 }
 
-const LOCK: [&str; 8] = [
+const LOCK: [&str; 10] = [
     "fencing_token",
     "last_slot",
+    "last_slot_done",
     "locked_at",
     "locked_until",
     "name",
     "owner",
     "read_at",
+    "slot_attempts",
     "state",
 ];
 

@@ -1,0 +1,145 @@
+//! One turn: the lock, the command, and the end of both.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustix::process::Signal;
+use shedlock::{Clock, HeldLock, LockConfig, Release, Skip, Slot, SystemClock, UnlockRequest};
+
+use super::acquire::{Acquired, acquire};
+use super::events::Events;
+use super::job::Job;
+use super::signals::{Signals, asks_to_end};
+use super::{code_of, explain, program, slot};
+use crate::args::RunArgs;
+use crate::exit::{self, Failure, with_causes};
+use crate::output;
+use crate::terminal::Terminal;
+
+/// What every turn of one `run` has in common.
+pub(super) struct Runner<'a> {
+    pub(super) args: &'a RunArgs,
+    pub(super) terminal: Terminal,
+    program: PathBuf,
+    signals: Signals,
+}
+
+/// What became of a turn.
+pub(super) enum Turn {
+    /// The lock, or the slot, is somebody else's.
+    Skipped(Skip),
+    /// Somebody asked this process to end before it had the lock. The command was not run.
+    Interrupted(Signal),
+    /// The command was run.
+    Ran(Ran),
+}
+
+/// What became of the command.
+pub(super) struct Ran {
+    /// The exit code that tells of it.
+    pub(super) code: u8,
+    /// Which attempt at its slot it was, where that is counted.
+    pub(super) attempt: Option<u32>,
+    /// Whether somebody asked this process to end meanwhile.
+    pub(super) is_asked_to_end: bool,
+}
+
+impl<'a> Runner<'a> {
+    /// Checks all that can be checked before anything happens.
+    pub(super) fn prepare(
+        args: &'a RunArgs,
+        slot: Option<Slot>,
+        terminal: Terminal,
+    ) -> Result<Self, Failure> {
+        lock(args, slot, Duration::ZERO).validate()?;
+        args.defaults().validate()?;
+        let program = program::find(&args.command[0])?;
+        let signals = Signals::listen().map_err(|error| {
+            Failure::new(exit::INTERNAL, format!("cannot listen to signals: {error}"))
+        })?;
+        Ok(Self {
+            args,
+            terminal,
+            program,
+            signals,
+        })
+    }
+
+    /// Runs the command if its lock is free, or comes free within this time.
+    pub(super) async fn turn(
+        &mut self,
+        slot: Option<Slot>,
+        wait: Duration,
+    ) -> Result<Turn, Failure> {
+        let events = Arc::new(Events::new(self.terminal));
+        let lock = lock(self.args, slot, wait);
+        let acquired = acquire(self.args, &lock, &events, &mut self.signals, self.terminal);
+        let held = match acquired.await? {
+            Acquired::Lock(held) => held,
+            Acquired::Skipped(skip) => return Ok(Turn::Skipped(skip)),
+            Acquired::Interrupted(signal) => return Ok(Turn::Interrupted(signal)),
+        };
+        let attempt = held.slot_attempt();
+        let mut job = Job::new(self.args, &self.program, &events, &mut self.signals);
+        let ended = job.run(&held).await;
+        let is_asked_to_end = job.is_asked_to_end();
+        let code = ended.as_ref().ok().map(code_of);
+        self.release(held, code == Some(0), is_asked_to_end).await;
+        let ended = ended?;
+        explain(&ended, self.args, self.terminal);
+        Ok(Turn::Ran(Ran {
+            code: code_of(&ended),
+            attempt,
+            is_asked_to_end,
+        }))
+    }
+
+    /// Gives the lock back. Whatever comes of it, the command has run, and its exit code counts.
+    ///
+    /// A slot that must not be lost is done where the command succeeded; where it failed, it waits
+    /// for a while; where it was told to end, others may have it at once.
+    async fn release(&mut self, held: HeldLock, has_succeeded: bool, was_told_to_end: bool) {
+        // A store that is away is asked again and again; a caller waits for its command, not for that.
+        const PATIENCE: Duration = Duration::from_secs(30);
+        let name = held.name().clone();
+        let until = held
+            .locked_until()
+            .and_then(output::instant)
+            .unwrap_or_else(|| "lock_at_most_for is over".to_owned());
+        let give_up = SystemClock.now() + PATIENCE;
+        let unlock = async {
+            match (has_succeeded, was_told_to_end) {
+                (true, _) => held.unlock().await,
+                (false, true) => held.unlock_with(&UnlockRequest::new()).await,
+                (false, false) => held.fail().await,
+            }
+        };
+        let released = tokio::select! {
+            released = unlock => Some(released),
+            () = SystemClock.sleep_until(give_up) => None,
+            () = told_to_end(&mut self.signals) => None,
+        };
+        let why = match released {
+            Some(Release::Failed(error)) => with_causes(&error),
+            None => format!("lock {:?}: the store did not answer", name.as_str()),
+            // Lost is told with the reason for which the command was stopped.
+            Some(_) => return,
+        };
+        self.terminal.error(&format!(
+            "{why}; the command has ended, but the lock stays taken until {until}"
+        ));
+    }
+}
+
+fn lock(args: &RunArgs, slot: Option<Slot>, wait: Duration) -> LockConfig {
+    let lock = args.lock().lock_wait(wait);
+    match slot {
+        Some(slot) => slot::claimed_by(lock, slot, args),
+        None => lock,
+    }
+}
+
+async fn told_to_end(signals: &mut Signals) {
+    while !asks_to_end(signals.next().await) {}
+}

@@ -1,0 +1,66 @@
+//! A slot that must not be lost: run until it is done, or given up.
+
+use std::time::Duration;
+
+use shedlock::{SkipReason, Slot};
+
+use super::runner::{Runner, Turn};
+use super::{code_of_signal, skipped};
+use crate::exit::Failure;
+
+/// More slots and attempts than one start can meet: each turn but the last belongs to a slot that
+/// somebody, here or elsewhere, has brought forward.
+const MOST_TURNS: u32 = 1_000;
+
+/// After a failure, how much longer than its pause its own retry is waited for: the clocks of this
+/// host and of the store may differ.
+const MARGIN: Duration = Duration::from_secs(60);
+
+/// Runs the command until this slot is done; first for an earlier one that is open, since slots run
+/// in order. Gives the exit code.
+pub(super) async fn until_done(runner: &mut Runner<'_>, wanted: Slot) -> Result<u8, Failure> {
+    let (args, terminal) = (runner.args, runner.terminal);
+    let retries = args.retries();
+    let patience = args.lock_wait.unwrap_or_default();
+    let (mut slot, mut wait) = (wanted, Duration::ZERO);
+    for _ in 1..MOST_TURNS {
+        match runner.turn(Some(slot), wait).await? {
+            Turn::Interrupted(signal) => return Ok(code_of_signal(signal.as_raw())),
+            Turn::Skipped(skip) => match (skip.reason, skip.last_slot) {
+                // Nobody runs it now, so it is ours to run.
+                (SkipReason::SlotPending, Some(open)) if open < slot => {
+                    (slot, wait) = (open, Duration::ZERO);
+                }
+                // Done, or given up, elsewhere.
+                (SkipReason::SlotTaken, _) if slot != wanted => {
+                    (slot, wait) = (wanted, Duration::ZERO);
+                }
+                (SkipReason::SlotTaken, _) => {
+                    return Ok(skipped(args, Some(slot), &skip, terminal));
+                }
+                _ if wait >= patience => return Ok(skipped(args, Some(slot), &skip, terminal)),
+                // The first look did not wait, to see an open slot at once.
+                _ => wait = patience,
+            },
+            Turn::Ran(ran) => {
+                let attempt = ran.attempt.unwrap_or(1);
+                let is_over = ran.code == 0 || attempt >= retries.most_attempts();
+                if ran.is_asked_to_end || (is_over && slot == wanted) {
+                    return Ok(ran.code);
+                }
+                (slot, wait) = if is_over {
+                    (wanted, Duration::ZERO)
+                } else {
+                    (slot, retries.pause_after(attempt) + MARGIN.max(patience))
+                };
+            }
+        }
+    }
+    Err(Failure::new(
+        crate::exit::STORE,
+        format!(
+            "{}: slot {wanted} stays behind others that are open",
+            args.name
+        ),
+    ))
+}

@@ -1,0 +1,43 @@
+//! `shedlock slot`: mending the slots of a lock.
+
+use std::process::ExitCode;
+
+use shedlock::{LockName, ResetSlotRequest, Slot, SlotReset};
+
+use crate::args::ResetArgs;
+use crate::exit::{ABSENT, Failure};
+use crate::output;
+use crate::store::Store;
+use crate::terminal::Terminal;
+
+/// Sets the last slot that was taken, and says what it was before.
+pub(crate) async fn reset(args: &ResetArgs, terminal: Terminal) -> Result<ExitCode, Failure> {
+    let name = LockName::new(&args.name)?;
+    let mut request = ResetSlotRequest::new(name.clone());
+    if let Some(to) = args.to {
+        request = request.to(Slot::at(to.into())?);
+    }
+    let store = Store::open(&args.store, terminal).await?;
+    let provider = store.provider();
+    let (lock, now, why_not) = match provider.reset_slot(&request).await? {
+        SlotReset::Reset {
+            before, last_slot, ..
+        } => (Some(before), Some(last_slot), None),
+        SlotReset::NotAhead(lock) => (
+            Some(lock),
+            None,
+            Some("it does not lie ahead of the store's clock; --to sets any other time"),
+        ),
+        _ => (None, None, Some("no slot of it was ever taken")),
+    };
+    let text = output::slot_reset(provider.store(), lock.as_ref(), now, args.output.format);
+    terminal.print(&text)?;
+    if let Some(why) = why_not {
+        terminal.error(&format!(
+            "the last slot of {:?} was left as it is: {why}",
+            name.as_str()
+        ));
+        return Ok(ExitCode::from(ABSENT));
+    }
+    Ok(ExitCode::SUCCESS)
+}

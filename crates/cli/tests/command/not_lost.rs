@@ -1,0 +1,170 @@
+//! Slots that must not be lost, and slots that are mended by hand.
+
+use std::process::Command;
+
+use rustix::process::Signal;
+use serde_json::Value;
+
+use super::common::{Sandbox, calendar, done, end, signal};
+
+const UTC: [&str; 2] = ["--schedule", "0 0 1 1 *"];
+/// The same local time, nine hours earlier.
+const SEOUL: [&str; 4] = ["--schedule", "0 0 1 1 *", "--zone", "Asia/Seoul"];
+const NOT_LOST: [&str; 3] = ["--must-not-be-lost", "--retry-backoff", "100ms"];
+
+fn run(sandbox: &Sandbox, at_most: &str, options: &[&[&str]], script: &str) -> Command {
+    sandbox.run_with("a", at_most, &options.concat(), script)
+}
+
+fn slots() -> [String; 2] {
+    let now = jiff::Timestamp::try_from(calendar()).unwrap();
+    let year = now.to_zoned(jiff::tz::TimeZone::UTC).year();
+    [
+        format!("{}-12-31T15:00:00Z", year - 1),
+        format!("{year}-01-01T00:00:00Z"),
+    ]
+}
+
+#[test]
+fn a_failure_is_tried_again_until_it_succeeds() {
+    let sandbox = Sandbox::new();
+    let script = "echo $SHEDLOCK_SLOT_ATTEMPT; exit $((3 - SHEDLOCK_SLOT_ATTEMPT))";
+    let first = done(&mut run(&sandbox, "60s", &[&UTC, &NOT_LOST], script));
+    assert_eq!((first.code, first.stdout.as_str()), (0, "1\n2\n3\n"));
+    let lock = sandbox.lock("a");
+    let [_, slot] = slots();
+    assert_eq!(lock["last_slot"], slot);
+    assert_eq!(lock["last_slot_done"], slot);
+    assert!(lock["slot_attempts"].is_null());
+
+    let second = done(&mut run(&sandbox, "60s", &[&UTC, &NOT_LOST], script));
+    let said = format!("shedlock: a: skipped slot {slot}: already taken\n");
+    assert_eq!((second.code, second.stderr), (0, said));
+}
+
+#[test]
+fn the_last_failure_is_the_answer_and_the_slot_is_given_up() {
+    let sandbox = Sandbox::new();
+    let options = [&UTC[..], &NOT_LOST, &["--max-attempts", "2"]];
+    let failed = done(&mut run(&sandbox, "60s", &options, "echo x; exit 7"));
+    assert_eq!((failed.code, failed.stdout.as_str()), (7, "x\nx\n"));
+    assert!(failed.stderr.contains("given up"), "{}", failed.stderr);
+    assert!(sandbox.lock("a")["last_slot_done"].is_null());
+    // The backoff still keeps the lock; it is not waited for in vain.
+    let options = [&options[..], &[&["--lock-wait", "20s"]]].concat();
+    let skipped = done(&mut run(&sandbox, "60s", &options, "echo ran"));
+    assert_eq!((skipped.code, skipped.stdout.as_str()), (0, ""));
+    assert!(
+        skipped.stderr.contains("already taken"),
+        "{}",
+        skipped.stderr
+    );
+}
+
+#[test]
+fn the_slot_of_one_that_died_is_taken_over() {
+    let sandbox = Sandbox::new();
+    let script = "echo $$ >> pids; exec sleep 60";
+    let mut first = run(&sandbox, "6s", &[&UTC, &NOT_LOST], script)
+        .spawn()
+        .unwrap();
+    sandbox.await_lines("pids", 1);
+    let options = [&UTC[..], &NOT_LOST, &["--lock-wait", "60s"]];
+    let second = run(&sandbox, "6s", &options, "echo $SHEDLOCK_SLOT_ATTEMPT")
+        .spawn()
+        .unwrap();
+    first.kill().unwrap();
+    first.wait().unwrap();
+    let ended = end(second);
+    assert_eq!(
+        (ended.code, ended.stdout.as_str()),
+        (0, "2\n"),
+        "{}",
+        ended.stderr
+    );
+}
+
+#[test]
+fn an_open_slot_is_run_before_a_later_one() {
+    let sandbox = Sandbox::new();
+    let script = "echo x >> started; exec sleep 60";
+    let told = run(&sandbox, "60s", &[&SEOUL, &NOT_LOST], script)
+        .spawn()
+        .unwrap();
+    sandbox.await_lines("started", 1);
+    signal(told.id(), Signal::TERM);
+    let ended = end(told);
+    assert_eq!(ended.code, 143, "not tried again: {}", ended.stderr);
+    let [earlier, later] = slots();
+    assert_eq!(sandbox.lock("a")["last_slot"], earlier);
+    assert_eq!(sandbox.lock("a")["slot_attempts"], 1);
+
+    let script = "echo $SHEDLOCK_SLOT $SHEDLOCK_SLOT_ATTEMPT";
+    let both = done(&mut run(&sandbox, "60s", &[&UTC, &NOT_LOST], script));
+    assert_eq!(
+        both.stdout,
+        format!("{earlier} 2\n{later} 1\n"),
+        "{}",
+        both.stderr
+    );
+    assert_eq!(both.code, 0);
+}
+
+#[test]
+fn a_slot_is_used_up_by_a_failure_unless_it_must_not_be_lost() {
+    let sandbox = Sandbox::new();
+    let script = "echo x; exit ${SHEDLOCK_SLOT_ATTEMPT-7}";
+    let failed = done(&mut run(&sandbox, "60s", &[&UTC], script));
+    assert_eq!((failed.code, failed.stdout.as_str()), (7, "x\n"));
+    let skipped = done(&mut run(&sandbox, "60s", &[&UTC], script));
+    assert_eq!((skipped.code, skipped.stdout.as_str()), (0, ""));
+    assert!(sandbox.lock("a")["last_slot_done"].is_null());
+}
+
+#[test]
+fn a_poisoned_slot_is_reset() {
+    let sandbox = Sandbox::new();
+    // What a host takes whose clock shows the year 2052.
+    let far = ["--every", "30000d", "--slot-tolerance", "30000d"];
+    assert_eq!(done(&mut run(&sandbox, "60s", &[&far], "true")).code, 0);
+    let poisoned = "2052-02-20T00:00:00Z";
+    let silenced = done(&mut run(&sandbox, "60s", &[&UTC], "echo ran"));
+    assert!(silenced.stderr.contains("too late"), "{}", silenced.stderr);
+
+    let reset = |arguments: &[&str]| {
+        let mut command = sandbox.shedlock(&["slot", "reset"]);
+        done(command.args(arguments))
+    };
+    let mended = reset(&["a"]);
+    assert_eq!(mended.code, 0, "{}", mended.stderr);
+    let said = format!("; it was {poisoned}\n");
+    assert!(mended.stdout.ends_with(&said), "{}", mended.stdout);
+    let last: jiff::Timestamp = sandbox.lock("a")["last_slot"]
+        .as_str()
+        .unwrap()
+        .parse()
+        .unwrap();
+    assert!(std::time::SystemTime::from(last) <= calendar());
+
+    let again = reset(&["a", "-o", "json"]);
+    assert_eq!(again.code, 1);
+    assert!(
+        again.stderr.contains("does not lie ahead"),
+        "{}",
+        again.stderr
+    );
+    let json: Value = serde_json::from_str(&again.stdout).unwrap();
+    assert!(json["last_slot"].is_null());
+    assert_eq!(json["lock"]["name"], "a");
+
+    let earlier = reset(&["a", "--to", "2020-01-01T00:00:00Z"]);
+    assert_eq!(earlier.code, 0, "{}", earlier.stderr);
+    let said = "a: the last slot is 2020-01-01T00:00:00Z; it was ";
+    assert!(earlier.stdout.starts_with(said), "{}", earlier.stdout);
+    let ran = done(&mut run(&sandbox, "60s", &[&UTC], "echo ran"));
+    assert_eq!(ran.stdout, "ran\n", "{}", ran.stderr);
+
+    let absent = reset(&["b"]);
+    assert_eq!((absent.code, absent.stdout.as_str()), (1, ""));
+    assert!(absent.stderr.contains("ever taken"), "{}", absent.stderr);
+}
