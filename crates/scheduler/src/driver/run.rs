@@ -89,15 +89,15 @@ fn longest_pause(job: &Job, slot: Option<Slot>) -> Duration {
     })
 }
 
-/// How long the lock stays taken at most, as far as it is known; no clock is trusted to the end.
+/// How long the lock stays taken at most, as far as it is known. No clock is trusted to the end: one
+/// that is ahead of the store's takes what is to come for past, and then nothing is known.
 fn time_until_free(unsuccessful: &TickEnd, now: SystemTime) -> Duration {
     match unsuccessful {
         TickEnd::Busy(Skip {
             until: Some(until), ..
         }) => until
             .duration_since(now)
-            .unwrap_or_default()
-            .max(FIRST_PAUSE),
+            .map_or(Duration::MAX, |left| left.max(FIRST_PAUSE)),
         _ => Duration::MAX,
     }
 }
