@@ -52,7 +52,7 @@ macro_rules! on_all_servers {
 }
 
 on_all_servers! {
-    java: shedlocks_table_serves_as_it_is, migrating_shedlocks_table_adds_two_columns_once,
+    java: shedlocks_table_serves_as_it_is, migrating_shedlocks_table_adds_our_columns_once,
         the_two_exclude_each_other_before_and_after_migration,
         columns_that_update_themselves_are_kept_still, a_counted_table_still_tells_its_tokens,
         another_unique_key_is_an_error_not_a_skip;

@@ -16,6 +16,8 @@ use crate::driver::Class;
 use crate::identifier::Fold;
 use crate::options::Options;
 use crate::shape::{Column, Extras, Shape};
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
+use crate::statement::Field;
 use crate::statement::Statement;
 
 /// What a dialect knows: how to ask for the table's shape, and which statements fit it.
@@ -182,9 +184,47 @@ impl Step {
     }
 }
 
+/// How a dialect writes the statements for one table.
+pub(crate) trait Writing {
+    fn attempt(&self, claim: Claim) -> Statement;
+    fn insert(&self, claim: Claim) -> Statement;
+    fn read(&self) -> Statement;
+    fn extend(&self) -> Statement;
+    fn unlock(&self, end: End) -> Statement;
+    fn withdraw(&self) -> Statement;
+    fn list(&self, held_only: bool) -> Statement;
+    fn reset_slot(&self) -> Statement;
+}
+
+/// What an attempt or insert that took the lock returns, in dialects that can return rows.
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
+pub(crate) fn granted(claim: Claim) -> &'static [Field] {
+    const ALL: &[Field] = &[
+        Field::LockedAt,
+        Field::LockUntil,
+        Field::Token,
+        Field::SlotAttempts,
+    ];
+    if claim == Claim::OpenSlot {
+        ALL
+    } else {
+        &ALL[..3]
+    }
+}
+
 impl Statements {
     /// All that a table with these columns can be asked.
-    pub(crate) fn write(extras: Extras, write: impl Fn(Step) -> Statement) -> Self {
+    pub(crate) fn write(extras: Extras, writer: &impl Writing) -> Self {
+        let write = |step| match step {
+            Step::Attempt(claim) => writer.attempt(claim),
+            Step::Insert(claim) => writer.insert(claim),
+            Step::Read => writer.read(),
+            Step::Extend => writer.extend(),
+            Step::Unlock(end) => writer.unlock(end),
+            Step::Withdraw => writer.withdraw(),
+            Step::List { held_only } => writer.list(held_only),
+            Step::ResetSlot => writer.reset_slot(),
+        };
         let possible = Step::ALL
             .into_iter()
             .filter(|step| step.is_possible(extras));

@@ -33,7 +33,7 @@ async fn many_may_migrate_at_once() {
         for task in tasks {
             changes.extend(task.await.unwrap().unwrap().changes);
         }
-        let expected = if columns.is_some() { 2 } else { 1 };
+        let expected = if columns.is_some() { 4 } else { 1 };
         assert_eq!(changes.len(), expected, "each is made once: {changes:?}");
     }
 }

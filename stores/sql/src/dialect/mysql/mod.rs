@@ -164,8 +164,7 @@ impl Dialect for MySql {
     }
 
     fn statements(&self, options: &Options, shape: &Shape) -> Statements {
-        let writer = Writer::new(options, shape);
-        Statements::write(shape.extras, |step| writer.statement(step))
+        Statements::write(shape.extras, &Writer::new(options, shape))
     }
 
     fn create_table(&self, options: &Options) -> Statement {

@@ -1,7 +1,7 @@
 //! The statements of MySQL and MariaDB; why they are so is said in the module above.
 
 use super::{LARGEST, has_instants};
-use crate::dialect::{Claim, End, Step};
+use crate::dialect::{Claim, End, Writing};
 use crate::options::{ATTEMPTS_COLUMN, DONE_COLUMN, Options, SLOT_COLUMN, TOKEN_COLUMN};
 use crate::shape::{Shape, TimeColumn, TimeKind};
 use crate::statement::{Placeholders, RECORD, Statement};
@@ -53,20 +53,9 @@ impl<'a> Writer<'a> {
             by: names.locked_by.quoted('`'),
         }
     }
+}
 
-    pub(super) fn statement(&self, step: Step) -> Statement {
-        match step {
-            Step::Attempt(claim) => self.attempt(claim),
-            Step::Insert(claim) => self.insert(claim),
-            Step::Read => self.read(),
-            Step::Extend => self.extend(),
-            Step::Unlock(end) => self.unlock(end),
-            Step::Withdraw => self.withdraw(),
-            Step::List { held_only } => self.list(held_only),
-            Step::ResetSlot => self.reset_slot(),
-        }
-    }
-
+impl Writing for Writer<'_> {
     fn attempt(&self, claim: Claim) -> Statement {
         let Self { until, at, by, .. } = self;
         let mut set = format!(

@@ -1,6 +1,7 @@
 use std::time::Duration;
 
 use super::*;
+use crate::dialect::{Claim, End, Step};
 use crate::options::{Settings, TimeMode};
 use crate::statement::Bind;
 

@@ -1,4 +1,5 @@
 use super::*;
+use crate::dialect::{Claim, End, Step};
 use crate::options::{Settings, TimeMode};
 use crate::statement::Bind;
 

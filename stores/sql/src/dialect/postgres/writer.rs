@@ -1,0 +1,338 @@
+//! The statements of PostgreSQL; why they are so is said in the module above.
+
+use super::time::{Now, later, micros, up};
+use crate::dialect::{Claim, End, Writing, granted};
+use crate::options::{ATTEMPTS_COLUMN, DONE_COLUMN, Options, SLOT_COLUMN, TOKEN_COLUMN};
+use crate::shape::Shape;
+use crate::statement::{Field, Placeholders, RECORD, Statement};
+
+/// Writes the statements for one table.
+pub(super) struct Writer<'a> {
+    shape: &'a Shape,
+    /// What an attempt goes by.
+    arrival: Now,
+    /// What everything else goes by.
+    clock: Now,
+    durable_unlock: bool,
+    table: String,
+    name: String,
+    until: String,
+    at: String,
+    by: String,
+}
+
+impl<'a> Writer<'a> {
+    pub(super) fn new(options: &Options, shape: &'a Shape) -> Self {
+        let names = &options.columns;
+        let client = options.time.is_client();
+        Self {
+            shape,
+            arrival: if client { Now::Client } else { Now::Arrival },
+            clock: if client { Now::Client } else { Now::Clock },
+            durable_unlock: options.durable_unlock,
+            table: options.table.quoted('"'),
+            name: names.name.quoted('"'),
+            until: names.lock_until.quoted('"'),
+            at: names.locked_at.quoted('"'),
+            by: names.locked_by.quoted('"'),
+        }
+    }
+}
+
+impl Writing for Writer<'_> {
+    fn attempt(&self, claim: Claim) -> Statement {
+        let Self {
+            shape,
+            arrival: now,
+            table,
+            until,
+            at,
+            by,
+            ..
+        } = self;
+        let at_micros = micros(at);
+        let mut set = format!(
+            "{until} = {}, {at} = {}, {by} = :owner",
+            now.after(shape.lock_until, ":at_most"),
+            now.down(shape.locked_at),
+        );
+        if shape.extras.token {
+            set += &format!(
+                ", {TOKEN_COLUMN} = GREATEST(COALESCE({TOKEN_COLUMN}, 0) + 1, {})",
+                now.micros()
+            );
+        }
+        let mut condition = format!(
+            "{} AND {until} <= {}",
+            self.named(),
+            now.of(shape.lock_until)
+        );
+        if claim != Claim::Nothing {
+            set += &format!(", {SLOT_COLUMN} = :slot");
+            condition += &format!(
+                " AND {} AND :slot <= {} + :tolerance AND ({at_micros} < :slot OR {by} LIKE '%/%/%')",
+                claimable(claim, by, &at_micros),
+                now.micros(),
+            );
+        }
+        match claim {
+            Claim::OpenSlot => {
+                set += &format!(
+                    ", {ATTEMPTS_COLUMN} = CASE WHEN {SLOT_COLUMN} = :slot \
+                     THEN COALESCE({ATTEMPTS_COLUMN}, 0) + 1 ELSE 1 END"
+                );
+            }
+            Claim::Slot if shape.extras.completion() => {
+                set += &format!(", {ATTEMPTS_COLUMN} = NULL");
+            }
+            _ => {}
+        }
+        statement(
+            &format!(
+                "UPDATE {table} SET {set} WHERE {condition} RETURNING {}",
+                self.granted(claim)
+            ),
+            granted(claim),
+        )
+    }
+
+    fn insert(&self, claim: Claim) -> Statement {
+        let Self {
+            shape,
+            arrival: now,
+            table,
+            name,
+            until,
+            at,
+            by,
+            ..
+        } = self;
+        let mut columns = format!("{name}, {until}, {at}, {by}");
+        let mut values = format!(
+            ":name, {}, {}, :owner",
+            now.after(shape.lock_until, ":at_most"),
+            now.down(shape.locked_at),
+        );
+        if shape.extras.token {
+            columns += &format!(", {TOKEN_COLUMN}");
+            values += &format!(", {}", now.micros());
+        }
+        let mut condition = String::new();
+        if claim != Claim::Nothing {
+            columns += &format!(", {SLOT_COLUMN}");
+            values += ", :slot";
+            condition = format!(" WHERE :slot <= {} + :tolerance", now.micros());
+        }
+        if claim == Claim::OpenSlot {
+            columns += &format!(", {ATTEMPTS_COLUMN}");
+            values += ", 1";
+        }
+        statement(
+            &format!(
+                "INSERT INTO {table} ({columns}) SELECT {values}{condition} \
+                 ON CONFLICT ({name}) DO NOTHING RETURNING {}",
+                self.granted(claim)
+            ),
+            granted(claim),
+        )
+    }
+
+    /// By the column's own collation, so that a record of a name that it takes for the same is
+    /// found, and reported.
+    fn read(&self) -> Statement {
+        statement(
+            &format!(
+                "SELECT {}, n.now FROM (SELECT {} AS now) n LEFT JOIN {} ON {} = :name",
+                self.record(),
+                self.clock.micros(),
+                self.table,
+                self.name,
+            ),
+            &RECORD,
+        )
+    }
+
+    fn extend(&self) -> Statement {
+        let until = &self.until;
+        statement(
+            &format!(
+                "UPDATE {} SET {until} = {} WHERE {} RETURNING {}",
+                self.table,
+                self.clock.after(self.shape.lock_until, ":at_most"),
+                self.held(),
+                micros(until),
+            ),
+            &[Field::LockUntil],
+        )
+    }
+
+    fn unlock(&self, end: End) -> Statement {
+        let column = self.shape.lock_until;
+        let mut until = format!("{}, {}", self.clock.down(column), self.kept());
+        let slot = match end {
+            End::Done { .. } => format!(", {DONE_COLUMN} = :slot, {ATTEMPTS_COLUMN} = NULL"),
+            End::Failed => {
+                until += &format!(", {}", self.clock.after(column, ":at_most"));
+                String::new()
+            }
+            End::Nothing => String::new(),
+        };
+        // Losing an unlock in a crash of the server is safe: the lease then runs to its end. Losing
+        // the mark of a slot that must not be lost would run it again.
+        let flush = if self.durable_unlock || end == (End::Done { durable: true }) {
+            ""
+        } else {
+            " AND set_config('synchronous_commit', 'off', true) IS NOT NULL"
+        };
+        statement(
+            &format!(
+                "UPDATE {} SET {} = GREATEST({until}), {} = :released{slot} WHERE {}{flush}",
+                self.table,
+                self.until,
+                self.by,
+                self.held(),
+            ),
+            &[],
+        )
+    }
+
+    fn reset_slot(&self) -> Statement {
+        statement(
+            &format!(
+                "UPDATE {} SET {SLOT_COLUMN} = :slot, {ATTEMPTS_COLUMN} = NULL \
+                 WHERE {} AND {SLOT_COLUMN} = :previous",
+                self.table,
+                self.named(),
+            ),
+            &[],
+        )
+    }
+
+    fn withdraw(&self) -> Statement {
+        statement(
+            &format!(
+                "UPDATE {} SET {} = {}, {} = :released WHERE {}",
+                self.table,
+                self.until,
+                self.clock.down(self.shape.lock_until),
+                self.by,
+                self.held(),
+            ),
+            &[],
+        )
+    }
+
+    fn list(&self, held_only: bool) -> Statement {
+        let name = format!("{} COLLATE \"C\"", self.name);
+        let held = if held_only {
+            format!(
+                " AND {} > {}",
+                self.until,
+                self.clock.of(self.shape.lock_until)
+            )
+        } else {
+            String::new()
+        };
+        statement(
+            &format!(
+                "SELECT {}, {} FROM {} WHERE {name} > :after{held} ORDER BY {name} LIMIT :limit",
+                self.record(),
+                self.clock.micros(),
+                self.table,
+            ),
+            &RECORD,
+        )
+    }
+}
+
+fn or_null(there: bool, column: &'static str) -> &'static str {
+    if there { column } else { "NULL::bigint" }
+}
+
+/// The record's slots let this one be taken.
+fn claimable(claim: Claim, by: &str, at_micros: &str) -> String {
+    if claim != Claim::OpenSlot {
+        return format!("COALESCE({SLOT_COLUMN} < :slot, true)");
+    }
+    format!(
+        "({SLOT_COLUMN} IS NULL \
+         OR ({SLOT_COLUMN} = :slot AND {ATTEMPTS_COLUMN} < :most_attempts) \
+         OR ({SLOT_COLUMN} < :slot AND {SLOT_COLUMN} >= :previous \
+         AND (COALESCE({ATTEMPTS_COLUMN}, :most_attempts) >= :most_attempts \
+         OR (COALESCE({by}, '') NOT LIKE '%/%/%' AND {at_micros} >= {SLOT_COLUMN}))))"
+    )
+}
+
+fn statement(template: &str, fields: &[Field]) -> Statement {
+    Statement::new(Placeholders::Numbered, template, fields)
+}
+
+/// Pieces of statements.
+impl Writer<'_> {
+    /// Until when at-least keeps the lock.
+    fn kept(&self) -> String {
+        let (until, at) = (self.shape.lock_until, self.shape.locked_at);
+        let unit = at.unit();
+        if unit > 1 {
+            // The acquisition was up to a unit later than its column says. Without an at-least the
+            // lock is free at once nevertheless.
+            let kept = format!("{} + {unit} + :at_least", micros(&self.at));
+            return format!(
+                "CASE WHEN :at_least > 0 THEN {} ELSE {} END",
+                up(until, &kept),
+                self.clock.down(until),
+            );
+        }
+        if until == at {
+            return later(&self.at, ":at_least");
+        }
+        up(until, &format!("{} + :at_least", micros(&self.at)))
+    }
+
+    /// The record of this name. A collation that takes different names for the same finds the
+    /// candidates (by the index), and the second condition tells them apart, byte for byte.
+    fn named(&self) -> String {
+        let name = &self.name;
+        if self.shape.name.exact {
+            format!("{name} = :name")
+        } else {
+            format!("{name} = :name AND {name}::text COLLATE \"C\" = :name")
+        }
+    }
+
+    /// The record of this name, while this owner's lease runs.
+    fn held(&self) -> String {
+        format!(
+            "{} AND {} = :owner AND {} > {}",
+            self.named(),
+            self.by,
+            self.until,
+            self.clock.of(self.shape.lock_until)
+        )
+    }
+
+    fn granted(&self, claim: Claim) -> String {
+        let token = or_null(self.shape.extras.token, TOKEN_COLUMN);
+        let mut columns = format!("{}, {}, {token}", micros(&self.at), micros(&self.until));
+        if claim == Claim::OpenSlot {
+            columns += &format!(", {ATTEMPTS_COLUMN}");
+        }
+        columns
+    }
+
+    /// All of a record but the time at which it is read.
+    fn record(&self) -> String {
+        let extras = self.shape.extras;
+        format!(
+            "{}, {}, {}, {}, {}, {}, {}, {}",
+            self.name,
+            self.by,
+            micros(&self.at),
+            micros(&self.until),
+            or_null(extras.token, TOKEN_COLUMN),
+            or_null(extras.slot, SLOT_COLUMN),
+            or_null(extras.done, DONE_COLUMN),
+            or_null(extras.attempts, ATTEMPTS_COLUMN),
+        )
+    }
+}

@@ -1,0 +1,208 @@
+//! SQLite.
+//!
+//! Why the statements are as they are:
+//!
+//! - Instants are integers: milliseconds since 1970, which is what sqlite-jdbc writes for a
+//!   `java.sql.Timestamp` unless told otherwise, so that a Java service with ShedLock in its
+//!   client-time mode reads and writes the same. A record that holds text instead (sqlite-jdbc
+//!   with `date_class=text`) is reported, never compared.
+//! - An attempt reads first. Any `UPDATE`, also one that changes nothing, takes the one write lock
+//!   of the file; a read takes none in WAL mode, so that those who find the lock held never stand
+//!   in the holder's way. Reading and writing are two statements of one text, since what costs
+//!   here is not the statement but the way to the connection's thread and back; the first fails
+//!   where the second must not run, which is SQLite's only way to stop between two statements.
+//! - `'now'` is the machine's clock, and the same throughout a statement. It is first looked at
+//!   when the statement has the write lock, so that waiting for it makes no lease longer.
+
+mod writer;
+
+use std::time::Duration;
+
+use shedlock_core::{Error, ErrorKind};
+
+use self::writer::Writer;
+use super::{CENTURY, Dialect, Statements};
+use crate::driver::Class;
+use crate::identifier::Fold;
+use crate::options::{ATTEMPTS_COLUMN, DONE_COLUMN, Options, SLOT_COLUMN, TOKEN_COLUMN};
+use crate::shape::{Column, Columns, Extras, Shape, TextColumn, TimeColumn, TimeKind};
+use crate::statement::{Placeholders, Statement};
+
+/// SQLite's statements.
+#[derive(Debug)]
+pub(crate) struct Sqlite;
+
+/// Not the double quote: a name in those that no column has is a text to SQLite, so that a column
+/// that was renamed would never be missed.
+const QUOTE: char = '`';
+
+const TIME: TimeColumn = TimeColumn {
+    kind: TimeKind::EpochMillis,
+    digits: 3,
+};
+
+impl Dialect for Sqlite {
+    fn identifiers(&self) -> (Fold, usize) {
+        (Fold::Keep, 255)
+    }
+
+    fn probe(&self, options: &Options) -> Statement {
+        let table = options.table.name.as_str();
+        let (table, schema) = match &options.table.schema {
+            Some(schema) => (
+                format!("'{table}', '{}'", schema.as_str()),
+                format!(", '{}'", schema.as_str()),
+            ),
+            None => (format!("'{table}'"), String::new()),
+        };
+        let template = format!(
+            "SELECT c.name, \
+             lower(trim(CASE WHEN instr(c.type, '(') > 0 \
+             THEN substr(c.type, 1, instr(c.type, '(') - 1) ELSE c.type END)), \
+             NULL, NULL, NULL, \
+             EXISTS (SELECT 1 FROM pragma_index_list({table}) l \
+             WHERE l.\"unique\" = 1 AND l.partial = 0 \
+             AND (SELECT count(*) FROM pragma_index_info(l.name{schema})) = 1 \
+             AND (SELECT i.name FROM pragma_index_info(l.name{schema}) i) = c.name), \
+             c.\"notnull\" = 1 AND c.dflt_value IS NULL AND c.pk = 0, \
+             sqlite_version() \
+             FROM pragma_table_info({table}) c ORDER BY c.cid"
+        );
+        Statement::new(Placeholders::Positional, &template, &[])
+    }
+
+    fn shape(&self, options: &Options, columns: &[Column]) -> Result<Shape, Error> {
+        let found = Columns::check(options, columns)?;
+        let names = &options.columns;
+        for column in [&names.name, &names.locked_by] {
+            let column = found.get(column.as_str())?;
+            if Affinity::of(&column.type_name) != Affinity::Text {
+                return Err(found.unfit(column, "varchar or text"));
+            }
+        }
+        for column in [&names.lock_until, &names.locked_at] {
+            let column = found.get(column.as_str())?;
+            if !matches!(
+                Affinity::of(&column.type_name),
+                Affinity::Integer | Affinity::Numeric
+            ) {
+                return Err(found.unfit(column, "integer or timestamp"));
+            }
+        }
+        Ok(Shape {
+            extras: found.extras(|of| Affinity::of(of) == Affinity::Integer, "bigint")?,
+            server: columns
+                .first()
+                .map(|column| column.server.clone())
+                .unwrap_or_default(),
+            ..self.assumed()
+        })
+    }
+
+    fn assumed(&self) -> Shape {
+        // SQLite holds no text to its declared length. The collation cannot be asked for; the
+        // statements compare byte for byte in any case.
+        let text = TextColumn {
+            length: None,
+            exact: false,
+        };
+        Shape {
+            name: text.clone(),
+            locked_by: text,
+            lock_until: TIME,
+            locked_at: TIME,
+            extras: Extras::ALL,
+            server: String::new(),
+        }
+    }
+
+    fn statements(&self, options: &Options, shape: &Shape) -> Statements {
+        Statements::write(shape.extras, &Writer::new(options, shape))
+    }
+
+    fn create_table(&self, options: &Options) -> Statement {
+        let names = &options.columns;
+        let template = format!(
+            "CREATE TABLE {} ({} varchar(64) NOT NULL PRIMARY KEY, {} integer NOT NULL, \
+             {} integer NOT NULL, {} varchar(255) NOT NULL, {TOKEN_COLUMN} bigint NULL, \
+             {SLOT_COLUMN} bigint NULL, {DONE_COLUMN} bigint NULL, \
+             {ATTEMPTS_COLUMN} bigint NULL)",
+            options.table.quoted(QUOTE),
+            names.name.quoted(QUOTE),
+            names.lock_until.quoted(QUOTE),
+            names.locked_at.quoted(QUOTE),
+            names.locked_by.quoted(QUOTE),
+        );
+        Statement::new(Placeholders::Positional, &template, &[])
+    }
+
+    fn add_column(&self, options: &Options, column: &str) -> Statement {
+        let template = format!(
+            "ALTER TABLE {} ADD COLUMN {column} bigint NULL",
+            options.table.quoted(QUOTE)
+        );
+        Statement::new(Placeholders::Positional, &template, &[])
+    }
+
+    fn longest_lease(&self, _: &Options, _: &Shape) -> Duration {
+        CENTURY
+    }
+
+    fn explain(&self, class: &Class, writes: bool) -> Option<(ErrorKind, &'static str)> {
+        Some(match class {
+            Class::NotSent | Class::Refused => (
+                ErrorKind::Configuration,
+                "the file cannot be opened as a SQLite database; the reason is the source",
+            ),
+            Class::Busy => (
+                ErrorKind::Unavailable,
+                "another process kept the file locked for as long as busy_timeout lets one wait, \
+                 or the disk is full; nothing was written: retry later, and look for long \
+                 transactions on this file",
+            ),
+            Class::ReadOnly | Class::Privilege => (
+                ErrorKind::Configuration,
+                "the file or its folder cannot be written by this user: SQLite needs both",
+            ),
+            Class::ReplyLost if writes => (
+                ErrorKind::Unknown,
+                "the disk failed while the statement ran; it may have taken effect: ask again \
+                 with the same owner",
+            ),
+            Class::ReplyLost => (
+                ErrorKind::Unavailable,
+                "the disk failed while the file was read; nothing was written: retry",
+            ),
+            _ => return None,
+        })
+    }
+}
+
+/// What SQLite makes of a declared type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Affinity {
+    Integer,
+    Text,
+    Numeric,
+    /// Real or blob: neither text nor whole numbers stay what they are.
+    Other,
+}
+
+impl Affinity {
+    /// By SQLite's own rules, in their order.
+    fn of(type_name: &str) -> Self {
+        let has = |part: &str| type_name.contains(part);
+        if has("int") {
+            Self::Integer
+        } else if has("char") || has("clob") || has("text") {
+            Self::Text
+        } else if type_name.is_empty() || has("blob") || has("real") || has("floa") || has("doub") {
+            Self::Other
+        } else {
+            Self::Numeric
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
