@@ -1,0 +1,110 @@
+//! Taking a lock.
+
+use std::sync::Arc;
+
+use shedlock_core::{Attempt, AttemptRequest, Error, ErrorKind, Lease, Skip, SkipReason, Slot};
+
+use crate::provider::ROUNDS;
+use crate::time::{Now, after, check_longest};
+use crate::{CasProvider, Found, Record, VersionedStore};
+
+impl<S: VersionedStore> CasProvider<S> {
+    /// Reads, judges, writes if what was read still stands, and starts over where it does not:
+    /// whoever won that race holds the lock, as a rule, and the next reading says so.
+    pub(crate) async fn try_attempt(&self, request: &AttemptRequest) -> Result<Attempt, Error> {
+        request.validate()?;
+        check_longest(request.lock_at_most_for())?;
+        let name = request.name();
+        self.store.check_name(name)?;
+        for _ in 0..ROUNDS {
+            let (before, now) = self.look(name).await?;
+            if let Some(found) = &before {
+                // Asked again: the answer was lost.
+                if found.record.is_held_by(request.owner(), now) {
+                    return Ok(Attempt::Acquired(self.granted(request, found.clone())));
+                }
+                if let Some(skip) = refusal(request, &found.record, now)? {
+                    return Ok(Attempt::Skipped(skip));
+                }
+            } else {
+                check_slot(request, now)?;
+            }
+            let record = self.taken(request, before.as_ref(), now)?;
+            let version = before.as_ref().map(|found| &found.version);
+            if let Some(found) = self.write(name, version, record).await? {
+                return Ok(Attempt::Acquired(self.granted(request, found)));
+            }
+        }
+        Ok(Attempt::Skipped(Skip::new(SkipReason::Contended)))
+    }
+
+    /// The record after this request has won.
+    fn taken(
+        &self,
+        request: &AttemptRequest,
+        before: Option<&Found<S::Version>>,
+        now: Now,
+    ) -> Result<Record, Error> {
+        let before = before.map(|found| &found.record);
+        let mut record = Record::until(now.end_of(request.lock_at_most_for())?);
+        record.owner = request.owner().to_string();
+        record.locked_at = Some(now.stamp());
+        record.slots = before
+            .map(|record| record.slots)
+            .unwrap_or_default()
+            .taken(request);
+        let stored = before.and_then(|record| record.fencing_token);
+        record.fencing_token = if self.store.has_revisions() {
+            None
+        } else {
+            Some(
+                now.micros()
+                    .max(stored.map_or(0, |token| token.saturating_add(1))),
+            )
+        };
+        Ok(record)
+    }
+
+    fn granted(&self, request: &AttemptRequest, mut found: Found<S::Version>) -> Lease {
+        if found.record.fencing_token.is_none() {
+            found.record.fencing_token = self.store.revision(&found.version);
+        }
+        found.record.as_lease(request).with_state(Arc::new(found))
+    }
+}
+
+/// Why this record stands in the way, if it does.
+fn refusal(request: &AttemptRequest, record: &Record, now: Now) -> Result<Option<Skip>, Error> {
+    check_slot(request, now)?;
+    // The own lease of this owner that is over stands in nobody's way.
+    let is_locked = record.is_locked(now) && record.owner != request.owner().as_str();
+    let slots = record
+        .slots
+        .refusal(request, record.shedlock_at(), is_locked);
+    if slots.is_none() && !is_locked {
+        return Ok(None);
+    }
+    let mut skip = record.as_lock_record(request.name(), now).as_skip();
+    if let Some(reason) = slots {
+        skip.reason = reason;
+    }
+    Ok(Some(skip))
+}
+
+/// Refuses a slot that lies too far ahead.
+fn check_slot(request: &AttemptRequest, now: Now) -> Result<(), Error> {
+    let Some(slot) = request.slot() else {
+        return Ok(());
+    };
+    if slot.instant() <= after(now.told, request.slot_tolerance())? {
+        return Ok(());
+    }
+    let clock = Slot::at(now.told).map_or_else(|_| "before 1970".to_owned(), |at| at.to_string());
+    Err(Error::new(
+        ErrorKind::SlotAhead,
+        format!(
+            "slot {slot} lies too far ahead of the judging clock ({clock}): compare the clocks of \
+             all hosts that share the locks"
+        ),
+    ))
+}

@@ -1,0 +1,124 @@
+//! Extending a lease, and ending it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use shedlock_core::{Error, ExtendRequest, Extension, Lease, LockName, Owner, Slot, SlotEnd};
+
+use crate::provider::{Look, ROUNDS};
+use crate::time::{Now, check_longest};
+use crate::{CasProvider, Found, Record, VersionedStore};
+
+/// How an owner's lease ended.
+pub(crate) enum Ended {
+    /// By this call.
+    Now,
+    /// By an earlier call of this owner.
+    Before,
+    /// Otherwise: it ran out, or the lock is another's by now.
+    Lost,
+}
+
+impl<S: VersionedStore> CasProvider<S> {
+    pub(crate) async fn try_extend(
+        &self,
+        lease: &Lease,
+        request: &ExtendRequest,
+    ) -> Result<Extension, Error> {
+        request.validate(lease.lock_at_least_for())?;
+        check_longest(request.lock_at_most_for())?;
+        let mut known = self.known(lease);
+        for _ in 0..ROUNDS {
+            let (found, now, is_fresh) = self.look_unless(&mut known, lease.name()).await?;
+            let held = found.filter(|found| found.record.is_held_by(lease.owner(), now));
+            let Some(before) = held else {
+                if is_fresh {
+                    return Ok(Extension::Lost);
+                }
+                continue;
+            };
+            let locked_until = now.end_of(request.lock_at_most_for())?;
+            let record = Record {
+                locked_until,
+                ..before.record
+            };
+            let written = self.write(lease.name(), Some(&before.version), record);
+            if let Some(found) = written.await? {
+                let extended = lease.extended(request).with_locked_until(locked_until);
+                return Ok(Extension::Extended(extended.with_state(Arc::new(found))));
+            }
+        }
+        Err(self.contended())
+    }
+
+    /// Ends this owner's lease; the record then names nobody as holder.
+    pub(crate) async fn end(
+        &self,
+        name: &LockName,
+        owner: &Owner,
+        mut known: Option<Look<S::Version>>,
+        at_least: Duration,
+        slot: Option<(Slot, SlotEnd)>,
+    ) -> Result<Ended, Error> {
+        self.store.check_name(name)?;
+        for _ in 0..ROUNDS {
+            let (found, now, is_fresh) = self.look_unless(&mut known, name).await?;
+            let Some(before) = found else {
+                return Ok(Ended::Lost);
+            };
+            if before.record.owner == owner.released() {
+                return Ok(Ended::Before);
+            }
+            if !before.record.is_held_by(owner, now) {
+                if is_fresh {
+                    return Ok(Ended::Lost);
+                }
+                continue;
+            }
+            let record = ended(before.record, owner, now, at_least, slot)?;
+            let written = self.write(name, Some(&before.version), record);
+            if written.await?.is_some() {
+                return Ok(Ended::Now);
+            }
+        }
+        Err(self.contended())
+    }
+
+    /// What is known, once; else what is read. The last says which.
+    async fn look_unless(
+        &self,
+        known: &mut Option<Look<S::Version>>,
+        name: &LockName,
+    ) -> Result<(Option<Found<S::Version>>, Now, bool), Error> {
+        if let Some((found, now)) = known.take() {
+            return Ok((found, now, false));
+        }
+        let (found, now) = self.look(name).await?;
+        Ok((found, now, true))
+    }
+}
+
+fn ended(
+    before: Record,
+    owner: &Owner,
+    now: Now,
+    at_least: Duration,
+    slot: Option<(Slot, SlotEnd)>,
+) -> Result<Record, Error> {
+    let mut record = before;
+    record.owner = owner.released();
+    record.locked_until = now.stamp();
+    if !at_least.is_zero() {
+        let acquired_at = record.locked_at.unwrap_or(now.told);
+        let kept = now.end_from(acquired_at, at_least)?;
+        record.locked_until = record.locked_until.max(kept);
+    }
+    match slot {
+        Some((slot, SlotEnd::Done { .. })) => record.slots = record.slots.done(slot),
+        Some((_, SlotEnd::Failed { retry_after })) if !retry_after.is_zero() => {
+            record.locked_until = record.locked_until.max(now.end_of(retry_after)?);
+        }
+        _ => {}
+    }
+    Ok(record)
+}

@@ -1,0 +1,118 @@
+//! Locks over any store that can replace a record if its version still stands: NATS, ZooKeeper,
+//! Consul, object stores, a Kubernetes Lease.
+//!
+//! What such stores have in common is written here, once: who may take a lock, what becomes of a
+//! lost race or a lost answer, fencing tokens, slots. A store gives four calls and a codec
+//! ([`VersionedStore`]); [`CasProvider`] makes a [`LockProvider`](shedlock_core::LockProvider) of
+//! it, to be proved by the conformance kit.
+//!
+//! ```
+//! use shedlock_cas::{CasProvider, Found, Listed, Reading, Record, VersionedStore, Written};
+//! use shedlock_core::{Error, Executor, LockConfig, LockName};
+//! use std::collections::BTreeMap;
+//! use std::sync::{Arc, Mutex};
+//!
+//! /// The client of the store: texts with a version each.
+//! #[derive(Debug, Default)]
+//! struct Shelf(Mutex<BTreeMap<String, (u64, String)>>);
+//!
+//! impl VersionedStore for Shelf {
+//!     type Version = u64;
+//!
+//!     fn store(&self) -> &str {
+//!         "shelf"
+//!     }
+//!
+//!     async fn read(&self, name: &LockName) -> Result<Reading<u64>, Error> {
+//!         let texts = self.0.lock().unwrap();
+//!         let Some((version, text)) = texts.get(name.as_str()) else {
+//!             return Ok(Reading::nothing());
+//!         };
+//!         Ok(Reading::found(Found::new(Record::from_text(text)?, *version)))
+//!     }
+//!
+//!     async fn create(&self, name: &LockName, record: &Record) -> Result<Written<u64>, Error> {
+//!         let mut texts = self.0.lock().unwrap();
+//!         if texts.contains_key(name.as_str()) {
+//!             return Ok(Written::Raced);
+//!         }
+//!         texts.insert(name.to_string(), (1, record.to_text()));
+//!         Ok(Written::Done(1))
+//!     }
+//!
+//!     async fn replace(
+//!         &self,
+//!         name: &LockName,
+//!         version: &u64,
+//!         record: &Record,
+//!     ) -> Result<Written<u64>, Error> {
+//!         let mut texts = self.0.lock().unwrap();
+//!         match texts.get_mut(name.as_str()) {
+//!             Some(text) if text.0 == *version => {
+//!                 *text = (version + 1, record.to_text());
+//!                 Ok(Written::Done(version + 1))
+//!             }
+//!             _ => Ok(Written::Raced),
+//!         }
+//!     }
+//!
+//!     async fn list(&self, _: Option<&LockName>) -> Result<Listed<u64>, Error> {
+//!         let texts = self.0.lock().unwrap();
+//!         texts
+//!             .iter()
+//!             .map(|(name, (version, text))| {
+//!                 let found = Found::new(Record::from_text(text)?, *version);
+//!                 Ok((LockName::new(name)?, Reading::found(found)))
+//!             })
+//!             .collect()
+//!     }
+//! }
+//!
+//! # let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+//! # runtime.block_on(async {
+//! let executor = Executor::new(Arc::new(CasProvider::new(Shelf::default())));
+//! let config = LockConfig::new("payroll").lock_at_most_for("10m");
+//! assert!(executor.execute(&config, async { 42 }).await?.is_executed());
+//! # Ok::<(), Error>(()) })?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # Whose clock
+//!
+//! Few of these stores tell the time, so by default the **clients' clocks** judge, and may differ
+//! from each other by [`DEFAULT_TOLERATED_SKEW`] (see
+//! [`with_tolerated_skew`](CasProvider::with_tolerated_skew)). The difference is taken off twice,
+//! since either side may share the store with ShedLock, which allows for none:
+//!
+//! - the runtime ends a lease of ours that much before its end in the record, so a node that is
+//!   ahead, ours or ShedLock's, takes over nobody who still runs;
+//! - a lease of somebody else counts as over that much after its end, so a node of ours that is
+//!   ahead takes over none of ShedLock's that still runs.
+//!
+//! So a lock whose holder crashed comes free that much later, which the provider declares as its
+//! granularity; at-most has to be longer than the tolerance. A lock that was unlocked is free at
+//! once. Where each answer of the store carries its time, the store says so
+//! ([`store_time`](VersionedStore::store_time)), and that clock judges instead.
+//!
+//! # What it costs
+//!
+//! | call | requests |
+//! |---|---|
+//! | attempt that loses | 1: a read |
+//! | attempt that wins | 2: a read, a conditional write |
+//! | extend, unlock | 1: a conditional write against the version that the lease carries; with a read before it where the store's time is needed or versions start anew |
+//!
+//! and two more for each race that is lost on the way. Races are bounded: an attempt that lost
+//! four is skipped as contended, and nothing here waits for a lock.
+
+mod attempt;
+mod ending;
+mod operator;
+mod provider;
+mod record;
+mod store;
+mod time;
+
+pub use provider::{CasProvider, DEFAULT_TOLERATED_SKEW};
+pub use record::Record;
+pub use store::{Found, Listed, Reading, VersionedStore, Written};

@@ -1,0 +1,237 @@
+//! What is kept of a lock, and its text form for stores that have no form of ShedLock's.
+
+use std::fmt::Write;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use shedlock_core::{
+    AttemptRequest, Error, ErrorKind, Lease, LockName, LockRecord, Owner, Slot, SlotState,
+};
+
+use crate::time::{Now, millis};
+
+/// What a store keeps of a lock.
+///
+/// The engine writes whole milliseconds. Of a record that ShedLock wrote, a store fills in what it
+/// knows, and keeps token and slots from the last record of ours.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Record {
+    /// Who acquired it last, with the mark that an unlock leaves
+    /// ([`Owner::released`]); empty where the store cannot tell.
+    pub owner: String,
+    /// When it was last acquired, where that is known.
+    pub locked_at: Option<SystemTime>,
+    /// When it is, or became, free.
+    pub locked_until: SystemTime,
+    /// The fencing token of the last acquisition of ours.
+    pub fencing_token: Option<u64>,
+    /// What is known of its slots.
+    pub slots: SlotState,
+}
+
+impl Record {
+    /// A record of which only its end is known.
+    pub fn until(locked_until: SystemTime) -> Self {
+        Self {
+            owner: String::new(),
+            locked_at: None,
+            locked_until,
+            fencing_token: None,
+            slots: SlotState::default(),
+        }
+    }
+
+    /// Milliseconds since 1970 at which it is, or became, free, as most formats keep it.
+    pub fn until_millis(&self) -> u64 {
+        millis(self.locked_until)
+    }
+
+    /// The record as a text of lines, each a word and a value; see `docs/wire-format.md`.
+    ///
+    /// ```
+    /// # use shedlock_cas::Record;
+    /// # use std::time::{Duration, UNIX_EPOCH};
+    /// let mut record = Record::until(UNIX_EPOCH + Duration::from_millis(1_800_000_000_000));
+    /// record.owner = "web-3/4711/5f0c9b1d7e3a4c28".to_owned();
+    /// let text = record.to_text();
+    /// assert_eq!(text, "shedlock 1\nuntil 1800000000000\nowner web-3/4711/5f0c9b1d7e3a4c28\n");
+    /// assert_eq!(Record::from_text(&text)?, record);
+    /// # Ok::<(), shedlock_core::Error>(())
+    /// ```
+    pub fn to_text(&self) -> String {
+        let mut text = format!("shedlock 1\nuntil {}\n", self.until_millis());
+        let mut line = |word: &str, value: Option<&dyn std::fmt::Display>| {
+            if let Some(value) = value {
+                // Writing to a string does not fail.
+                let _ = writeln!(text, "{word} {value}");
+            }
+        };
+        let at = self.locked_at.map(millis);
+        let slots = [self.slots.last, self.slots.done].map(|slot| slot.map(Slot::as_micros));
+        line("at", at.as_ref().map(|value| value as _));
+        line("token", self.fencing_token.as_ref().map(|value| value as _));
+        line("slot", slots[0].as_ref().map(|value| value as _));
+        line("done", slots[1].as_ref().map(|value| value as _));
+        line(
+            "attempts",
+            self.slots.attempts.as_ref().map(|value| value as _),
+        );
+        let owner: String = self.owner.chars().filter(|c| !c.is_control()).collect();
+        line("owner", (!owner.is_empty()).then_some(&owner as _));
+        text
+    }
+
+    /// The record of a text that [`to_text`](Self::to_text) made, here or in a later version: words
+    /// that are not known are passed over.
+    ///
+    /// # Errors
+    /// `Conflict` for everything else.
+    pub fn from_text(text: &str) -> Result<Self, Error> {
+        let mut record = Self::until(UNIX_EPOCH);
+        let mut lines = text.lines();
+        let mut has_end = false;
+        if lines.next() != Some("shedlock 1") {
+            return Err(foreign(text));
+        }
+        for line in lines {
+            let (word, value) = line.split_once(' ').ok_or_else(|| foreign(text))?;
+            let number = || value.parse::<u64>().map_err(|_| foreign(text));
+            let slot = || {
+                let micros = value.parse().map_err(|_| foreign(text))?;
+                Slot::from_micros(micros).map_err(|_| foreign(text))
+            };
+            let instant = || {
+                let since = Duration::from_millis(number()?);
+                UNIX_EPOCH.checked_add(since).ok_or_else(|| foreign(text))
+            };
+            match word {
+                "until" => (record.locked_until, has_end) = (instant()?, true),
+                "at" => record.locked_at = Some(instant()?),
+                "token" => record.fencing_token = Some(number()?),
+                "slot" => record.slots.last = Some(slot()?),
+                "done" => record.slots.done = Some(slot()?),
+                "attempts" => {
+                    record.slots.attempts = Some(value.parse().map_err(|_| foreign(text))?);
+                }
+                "owner" => record.owner = value.to_owned(),
+                _ => {}
+            }
+        }
+        if has_end {
+            Ok(record)
+        } else {
+            Err(foreign(text))
+        }
+    }
+
+    /// Whether nobody may take the lock: a lease may still run, or at-least keeps it.
+    pub(crate) fn is_locked(&self, now: Now) -> bool {
+        let free = if Owner::is_released(&self.owner) {
+            now.told
+        } else {
+            now.sure
+        };
+        self.locked_until > free
+    }
+
+    /// Whether this owner's lease certainly runs.
+    pub(crate) fn is_held_by(&self, owner: &Owner, now: Now) -> bool {
+        self.owner == owner.as_str() && self.locked_until > now.latest
+    }
+
+    /// When ShedLock acquired it, if it was the last to do so.
+    pub(crate) fn shedlock_at(&self) -> Option<SystemTime> {
+        self.locked_at.filter(|_| !Owner::is_ours(&self.owner))
+    }
+
+    pub(crate) fn as_lease(&self, request: &AttemptRequest) -> Lease {
+        let mut lease = Lease::granted(request)
+            .with_locked_until(self.locked_until)
+            .with_slot_attempt(request.slot().and(self.slots.attempts));
+        if let Some(at) = self.locked_at {
+            lease = lease.with_acquired_at(at);
+        }
+        match self.fencing_token {
+            Some(token) => lease.with_fencing_token(token),
+            None => lease,
+        }
+    }
+
+    pub(crate) fn as_lock_record(&self, name: &LockName, now: Now) -> LockRecord {
+        let mut record = LockRecord::from_stored(name.clone(), &self.owner, self.is_locked(now))
+            .with_slots(self.slots);
+        record.locked_at = self.locked_at;
+        record.locked_until = Some(self.locked_until);
+        record.fencing_token = self.fencing_token;
+        record.read_at = Some(now.told);
+        record
+    }
+}
+
+fn foreign(text: &str) -> Error {
+    let start: String = text.chars().take(40).collect();
+    Error::new(
+        ErrorKind::Conflict,
+        format!(
+            "the record holds {start:?}, which no lock looks like: find out whose it is, and \
+             delete it or use another name"
+        ),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WHOLE: &str = "shedlock 1\nuntil 1800000000999\nat 1799999999001\ntoken 18446744073709551615\n\
+         slot 1799999940000001\ndone 1799999880000000\nattempts 2\nowner web 3/1/ab unlocked\n";
+
+    #[test]
+    fn the_text_is_frozen() {
+        let record = Record::from_text(WHOLE).unwrap();
+        assert_eq!(record.owner, "web 3/1/ab unlocked");
+        assert_eq!(record.slots.attempts, Some(2));
+        assert_eq!(
+            record.slots.last.unwrap().as_micros(),
+            1_799_999_940_000_001
+        );
+        assert_eq!(record.fencing_token, Some(u64::MAX));
+        assert_eq!(record.to_text(), WHOLE);
+    }
+
+    #[test]
+    fn words_of_later_versions_are_passed_over() {
+        let later = format!("{WHOLE}colour blue\n");
+        assert_eq!(
+            Record::from_text(&later).unwrap(),
+            Record::from_text(WHOLE).unwrap()
+        );
+    }
+
+    #[test]
+    fn what_no_lock_looks_like_is_a_conflict() {
+        for text in [
+            "",
+            "{}",
+            "shedlock 2\nuntil 1\n",
+            "shedlock 1\n",
+            "shedlock 1\nuntil soon\n",
+            "shedlock 1\nuntil 1\nslot -1\n",
+            "shedlock 1\nuntil 1\n\n",
+        ] {
+            let error = Record::from_text(text).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Conflict, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn an_owner_cannot_write_lines_of_its_own() {
+        let mut record = Record::from_text("shedlock 1\nuntil 1\n").unwrap();
+        record.owner = "host\ntoken 7".to_owned();
+        let read = Record::from_text(&record.to_text()).unwrap();
+        assert_eq!(
+            (read.owner.as_str(), read.fencing_token),
+            ("hosttoken 7", None)
+        );
+    }
+}

@@ -1,0 +1,198 @@
+//! What a store has to give.
+
+use std::fmt;
+use std::time::{Duration, SystemTime};
+
+use shedlock_core::{Capabilities, Error, ErrorKind, LockName, Migration};
+
+use crate::Record;
+
+/// A store whose records have versions: what the author of a provider implements.
+///
+/// # Rules for implementations
+///
+/// - **A version names one write.** No two writes to a key have the same one, also by other
+///   programs; else say so by [`versions_start_anew`](Self::versions_start_anew).
+/// - **`create` and `replace` are one atomic step** at the store: the whole record, or nothing.
+///   A store that keeps a record in two places makes them agree before it answers.
+/// - **A lost race is no error**: [`Written::Raced`]. The engine reads again.
+/// - **Errors have kinds**: [`Unavailable`](ErrorKind::Unavailable) where nothing can have been
+///   written, [`Unknown`](ErrorKind::Unknown) where the request may have reached the store. After an
+///   unknown write the engine reads back whose record stands.
+/// - **No memory**, no waiting, no retries; a container that is missing is an error of kind
+///   [`Configuration`](ErrorKind::Configuration).
+/// - **Cancellation.** Any future may be dropped at any point.
+///
+/// Write the methods as `async fn`.
+pub trait VersionedStore: fmt::Debug + Send + Sync + 'static {
+    /// What tells one write of a record from every other one.
+    type Version: Clone + fmt::Debug + PartialEq + Send + Sync + 'static;
+
+    /// The store's short name for messages: "nats".
+    fn store(&self) -> &str;
+
+    /// The record of this lock, with its version.
+    ///
+    /// # Errors
+    /// `Conflict` for data that no lock of ours or of ShedLock's looks like.
+    fn read(
+        &self,
+        name: &LockName,
+    ) -> impl Future<Output = Result<Reading<Self::Version>, Error>> + Send;
+
+    /// Writes the record if there is none.
+    ///
+    /// # Errors
+    /// As the rules say.
+    fn create(
+        &self,
+        name: &LockName,
+        record: &Record,
+    ) -> impl Future<Output = Result<Written<Self::Version>, Error>> + Send;
+
+    /// Writes the record if the one of this version still stands.
+    ///
+    /// # Errors
+    /// As the rules say.
+    fn replace(
+        &self,
+        name: &LockName,
+        version: &Self::Version,
+        record: &Record,
+    ) -> impl Future<Output = Result<Written<Self::Version>, Error>> + Send;
+
+    /// All locks, in any order; those up to `after` (in byte order) may be left out.
+    ///
+    /// # Errors
+    /// As the rules say.
+    fn list(
+        &self,
+        after: Option<&LockName>,
+    ) -> impl Future<Output = Result<Listed<Self::Version>, Error>> + Send;
+
+    /// Refuses names that the store cannot hold, before any I/O.
+    ///
+    /// # Errors
+    /// `InvalidInput`.
+    fn check_name(&self, name: &LockName) -> Result<(), Error> {
+        let _ = name;
+        Ok(())
+    }
+
+    /// Looks at the store: is it reachable and set up.
+    ///
+    /// # Errors
+    /// Where it is not.
+    fn check(&self) -> impl Future<Output = Result<(), Error>> + Send {
+        async {
+            let nobody = LockName::new("check")?;
+            self.read(&nobody).await.map(drop)
+        }
+    }
+
+    /// Makes the container, or adds what is missing.
+    ///
+    /// # Errors
+    /// `Unsupported` where there is nothing to migrate.
+    fn migrate(&self) -> impl Future<Output = Result<Migration, Error>> + Send {
+        async {
+            Err(Error::new(
+                ErrorKind::Unsupported,
+                "this store has nothing to migrate",
+            ))
+        }
+    }
+
+    /// What differs from the engine's own capabilities: the longest name, a store that does not
+    /// last.
+    fn capabilities(&self, engine: Capabilities) -> Capabilities {
+        engine
+    }
+
+    /// Where **every** answer of `read` and `list` carries the time of the store's one clock: how
+    /// coarse it is. A time of 12:00:05 with a second means: no earlier than that, and earlier than
+    /// 12:00:06. The store's clock then judges leases.
+    fn store_time(&self) -> Option<Duration> {
+        None
+    }
+
+    /// Whether a key that is deleted and made anew starts with versions that it had before. A lease
+    /// is then not ended by its version alone: each call reads first.
+    fn versions_start_anew(&self) -> bool {
+        false
+    }
+
+    /// Whether fencing tokens are the store's own [`revision`](Self::revision)s. Else they are made
+    /// here: the larger of the last one + 1 and the clock's microseconds.
+    fn has_revisions(&self) -> bool {
+        false
+    }
+
+    /// The store's own global number of the write that made this version, which grows with every
+    /// write to any key and survives restarts and deletions.
+    fn revision(&self, version: &Self::Version) -> Option<u64> {
+        let _ = version;
+        None
+    }
+}
+
+/// The answer to a read.
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct Reading<V> {
+    pub(crate) found: Option<Found<V>>,
+    pub(crate) time: Option<SystemTime>,
+}
+
+/// Names with their records.
+pub type Listed<V> = Vec<(LockName, Reading<V>)>;
+
+/// A record with its version.
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct Found<V> {
+    pub(crate) record: Record,
+    pub(crate) version: V,
+}
+
+/// The answer to a write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub enum Written<V> {
+    /// It stands, with this version.
+    Done(V),
+    /// Another write came before it. Nothing was written.
+    Raced,
+}
+
+impl<V> Reading<V> {
+    /// There is no record.
+    pub fn nothing() -> Self {
+        Self {
+            found: None,
+            time: None,
+        }
+    }
+
+    /// There is this one.
+    pub fn found(found: Found<V>) -> Self {
+        Self {
+            found: Some(found),
+            time: None,
+        }
+    }
+
+    /// Adds the store's clock at some instant between the question and the answer; see
+    /// [`VersionedStore::store_time`].
+    pub fn at(mut self, time: SystemTime) -> Self {
+        self.time = Some(time);
+        self
+    }
+}
+
+impl<V> Found<V> {
+    /// This record, written with this version.
+    pub fn new(record: Record, version: V) -> Self {
+        Self { record, version }
+    }
+}

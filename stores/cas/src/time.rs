@@ -1,0 +1,153 @@
+//! Now, as far as it is known, and the milliseconds that records are kept in.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use shedlock_core::{Error, ErrorKind};
+
+/// A hundred years, which every calendar here can show.
+pub(crate) const LONGEST: Duration = Duration::from_secs(100 * 366 * 86_400);
+
+/// The instant of one reading of the judging clock, with what is uncertain of it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Now {
+    /// Whoever's lease ends at or before this is certainly over.
+    pub(crate) sure: SystemTime,
+    /// What the clock says.
+    pub(crate) told: SystemTime,
+    /// It is no later than this by the judging clock.
+    pub(crate) latest: SystemTime,
+    /// The best guess between the two, for tokens: they are to differ within one tick of a coarse
+    /// clock, also where a record was deleted that held the last one.
+    pub(crate) guess: SystemTime,
+}
+
+impl Now {
+    /// By a client's clock, from which others may differ by `skew`.
+    pub(crate) fn of_client(told: SystemTime, skew: Duration) -> Self {
+        Self {
+            sure: told.checked_sub(skew).unwrap_or(UNIX_EPOCH),
+            told,
+            latest: told,
+            guess: told,
+        }
+    }
+
+    /// By the store's clock, which cuts its time to `resolution`; the client's own clock is
+    /// trusted with nothing but a guess within that.
+    pub(crate) fn of_store(
+        told: SystemTime,
+        resolution: Duration,
+        client: SystemTime,
+    ) -> Result<Self, Error> {
+        let latest = after(told, resolution)?;
+        Ok(Self {
+            sure: told,
+            told,
+            latest,
+            guess: client.clamp(told, latest),
+        })
+    }
+
+    /// The end of what lasts this long from now: never too early.
+    pub(crate) fn end_of(self, duration: Duration) -> Result<SystemTime, Error> {
+        after(self.latest, duration).and_then(ceil)
+    }
+
+    /// The end of what lasts this long from an instant that this clock told: never too early.
+    pub(crate) fn end_from(
+        self,
+        start: SystemTime,
+        duration: Duration,
+    ) -> Result<SystemTime, Error> {
+        let uncertain = self.latest.duration_since(self.told).unwrap_or_default();
+        after(start, duration.saturating_add(uncertain)).and_then(ceil)
+    }
+
+    /// This instant as records keep it: not ahead of what the clock says.
+    pub(crate) fn stamp(self) -> SystemTime {
+        floor(self.told)
+    }
+
+    /// Microseconds since 1970, for tokens.
+    pub(crate) fn micros(self) -> u64 {
+        let since = self.guess.duration_since(UNIX_EPOCH).unwrap_or_default();
+        u64::try_from(since.as_micros()).unwrap_or(u64::MAX)
+    }
+}
+
+pub(crate) fn after(instant: SystemTime, duration: Duration) -> Result<SystemTime, Error> {
+    instant.checked_add(duration).ok_or_else(|| {
+        Error::new(
+            ErrorKind::InvalidInput,
+            "this duration reaches past the end of the calendar",
+        )
+    })
+}
+
+pub(crate) fn check_longest(lock_at_most_for: Duration) -> Result<(), Error> {
+    if lock_at_most_for <= LONGEST {
+        return Ok(());
+    }
+    Err(Error::new(
+        ErrorKind::InvalidInput,
+        "lock_at_most_for is longer than a hundred years",
+    ))
+}
+
+/// Whole milliseconds since 1970; what lies before is cut to 1970.
+pub(crate) fn millis(instant: SystemTime) -> u64 {
+    let since = instant.duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}
+
+fn floor(instant: SystemTime) -> SystemTime {
+    UNIX_EPOCH + Duration::from_millis(millis(instant))
+}
+
+fn ceil(instant: SystemTime) -> Result<SystemTime, Error> {
+    let whole = floor(instant);
+    if whole >= instant {
+        return Ok(whole);
+    }
+    after(whole, Duration::from_millis(1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ends_are_never_too_early_and_stamps_never_ahead() {
+        let told = UNIX_EPOCH + Duration::from_nanos(1_700_000_000_123_456_789);
+        let now = Now::of_client(told, Duration::from_secs(1));
+        assert_eq!(millis(now.stamp()), 1_700_000_000_123);
+        let end = now.end_of(Duration::from_nanos(1)).unwrap();
+        assert_eq!(millis(end), 1_700_000_000_124);
+        assert_eq!(now.sure, told - Duration::from_secs(1));
+    }
+
+    #[test]
+    fn a_coarse_store_is_given_the_benefit_of_the_doubt_on_both_sides() {
+        let told = UNIX_EPOCH + Duration::from_secs(1_700_000_000);
+        let second = Duration::from_secs(1);
+        let now = Now::of_store(told, second, UNIX_EPOCH).unwrap();
+        assert_eq!(now.micros(), 1_700_000_000_000_000);
+        let end = now.end_of(10 * second).unwrap();
+        assert_eq!(end, told + 11 * second);
+        assert!(
+            end > now.sure + 10 * second,
+            "a taker waits for the end of the second"
+        );
+        assert_eq!(
+            now.end_from(now.stamp(), second).unwrap(),
+            told + 2 * second
+        );
+    }
+
+    #[test]
+    fn what_no_calendar_shows_is_refused() {
+        let now = Now::of_client(UNIX_EPOCH, Duration::ZERO);
+        assert!(now.end_of(Duration::MAX).is_err());
+        assert!(check_longest(LONGEST + Duration::from_nanos(1)).is_err());
+    }
+}

@@ -1,0 +1,281 @@
+//! A store of versioned texts in memory, for the tests.
+
+#![allow(
+    dead_code,
+    unreachable_pub,
+    clippy::unwrap_used,
+    reason = "each test target uses a part of it; the lint knows test functions, but not helpers"
+)]
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::{Duration, SystemTime};
+
+use shedlock_cas::{Found, Listed, Reading, Record, VersionedStore, Written};
+use shedlock_core::{Clock, Error, ErrorKind, LockName};
+
+/// What happens to a write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// Nothing.
+    None,
+    /// Somebody else touches the record just before.
+    Raced,
+    /// It is done, and its answer lost.
+    ReplyLost,
+    /// It never arrives, and nobody knows.
+    RequestLost,
+    /// It is done only when [`Texts::deliver`] is called, and nobody knows.
+    Delayed,
+}
+
+#[derive(Clone, Debug)]
+struct Text {
+    version: u64,
+    text: String,
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    texts: BTreeMap<LockName, Text>,
+    revision: u64,
+    plan: VecDeque<Fault>,
+    /// Faults in turn, never two in a row at one record.
+    is_rough: bool,
+    struck: BTreeMap<LockName, bool>,
+    turns: usize,
+    delayed: Vec<(LockName, u64, String)>,
+    reads: usize,
+    writes: usize,
+}
+
+/// Clones share the texts.
+#[derive(Clone, Debug)]
+pub struct Texts {
+    inner: Arc<Mutex<Inner>>,
+    /// The store's own clock and how coarse it is, where it tells the time.
+    time: Option<(Arc<dyn Clock>, Duration)>,
+    has_revisions: bool,
+    starts_anew: bool,
+}
+
+impl Texts {
+    pub fn new() -> Self {
+        Self {
+            inner: Arc::default(),
+            time: None,
+            has_revisions: false,
+            starts_anew: false,
+        }
+    }
+
+    /// Each answer tells the time of this clock, cut to the resolution.
+    pub fn telling(mut self, clock: Arc<dyn Clock>, resolution: Duration) -> Self {
+        self.time = Some((clock, resolution));
+        self
+    }
+
+    pub fn with_revisions(mut self) -> Self {
+        self.has_revisions = true;
+        self
+    }
+
+    /// Versions count from 1 for each new key.
+    pub fn starting_anew(mut self) -> Self {
+        self.starts_anew = true;
+        self
+    }
+
+    /// Half of all writes lose a race or their answer.
+    pub fn rough(self) -> Self {
+        self.lock().is_rough = true;
+        self
+    }
+
+    /// What happens to the next writes, one after the other.
+    pub fn plan(&self, faults: impl IntoIterator<Item = Fault>) {
+        self.lock().plan = faults.into_iter().collect();
+    }
+
+    /// Delayed writes arrive now.
+    pub fn deliver(&self) {
+        let delayed = std::mem::take(&mut self.lock().delayed);
+        for (name, before, text) in delayed {
+            let _ = self.put(&name, before, text);
+        }
+    }
+
+    pub fn remove(&self, name: &LockName) {
+        self.lock().texts.remove(name);
+    }
+
+    pub fn text(&self, name: &LockName) -> Option<String> {
+        self.lock().texts.get(name).map(|text| text.text.clone())
+    }
+
+    /// Writes whatever was there.
+    pub fn overwrite(&self, name: &LockName, text: String) {
+        let before = self.version(name);
+        assert!(self.put(name, before, text).is_some());
+    }
+
+    /// Reads and writes since it was last asked.
+    pub fn calls(&self) -> (usize, usize) {
+        let mut inner = self.lock();
+        let reads = std::mem::take(&mut inner.reads);
+        (reads, std::mem::take(&mut inner.writes))
+    }
+
+    fn version(&self, name: &LockName) -> u64 {
+        self.lock().texts.get(name).map_or(0, |text| text.version)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap()
+    }
+
+    /// Replaces the text of this version (0: none is there).
+    fn put(&self, name: &LockName, before: u64, text: String) -> Option<u64> {
+        let mut inner = self.lock();
+        let found = inner.texts.get(name).map_or(0, |text| text.version);
+        if found != before {
+            return None;
+        }
+        inner.revision += 1;
+        let version = if self.starts_anew {
+            before + 1
+        } else {
+            inner.revision
+        };
+        inner.texts.insert(name.clone(), Text { version, text });
+        Some(version)
+    }
+
+    fn next_fault(&self, name: &LockName) -> Fault {
+        let mut inner = self.lock();
+        inner.writes += 1;
+        if let Some(fault) = inner.plan.pop_front() {
+            return fault;
+        }
+        if !inner.is_rough {
+            return Fault::None;
+        }
+        let was_struck = inner.struck.get(name).copied().unwrap_or_default();
+        inner.struck.insert(name.clone(), !was_struck);
+        inner.turns += 1;
+        match (was_struck, inner.turns % 3) {
+            (true, _) => Fault::None,
+            (false, 0) => Fault::Raced,
+            (false, _) => Fault::ReplyLost,
+        }
+    }
+
+    fn write(&self, name: &LockName, before: u64, record: &Record) -> Result<Written<u64>, Error> {
+        let text = record.to_text();
+        match self.next_fault(name) {
+            Fault::Raced if before > 0 => {
+                let untouched = self.text(name);
+                if let Some(untouched) = untouched {
+                    let _ = self.put(name, before, untouched);
+                }
+                return Ok(Written::Raced);
+            }
+            Fault::Raced => return Ok(Written::Raced),
+            Fault::ReplyLost => {
+                let _ = self.put(name, before, text);
+                return Err(lost());
+            }
+            Fault::RequestLost => return Err(lost()),
+            Fault::Delayed => {
+                self.lock().delayed.push((name.clone(), before, text));
+                return Err(lost());
+            }
+            Fault::None => {}
+        }
+        Ok(match self.put(name, before, text) {
+            Some(version) => Written::Done(version),
+            None => Written::Raced,
+        })
+    }
+
+    fn reading(&self, text: Option<&Text>) -> Result<Reading<u64>, Error> {
+        let reading = match text {
+            Some(text) => {
+                let record = Record::from_text(&text.text)?;
+                Reading::found(Found::new(record, text.version))
+            }
+            None => Reading::nothing(),
+        };
+        Ok(match &self.time {
+            Some((clock, resolution)) => reading.at(cut(clock.system_time(), *resolution)),
+            None => reading,
+        })
+    }
+}
+
+fn cut(instant: SystemTime, resolution: Duration) -> SystemTime {
+    if resolution.is_zero() {
+        return instant;
+    }
+    let since = instant.duration_since(SystemTime::UNIX_EPOCH).unwrap();
+    let over = since.as_nanos() % resolution.as_nanos();
+    instant - Duration::from_nanos(u64::try_from(over).unwrap())
+}
+
+fn lost() -> Error {
+    Error::new(ErrorKind::Unknown, "the answer was lost: ask again")
+}
+
+impl VersionedStore for Texts {
+    type Version = u64;
+
+    fn store(&self) -> &str {
+        "texts"
+    }
+
+    async fn read(&self, name: &LockName) -> Result<Reading<u64>, Error> {
+        self.lock().reads += 1;
+        let text = self.lock().texts.get(name).cloned();
+        // Others come in between reading and writing.
+        tokio::task::yield_now().await;
+        self.reading(text.as_ref())
+    }
+
+    async fn create(&self, name: &LockName, record: &Record) -> Result<Written<u64>, Error> {
+        self.write(name, 0, record)
+    }
+
+    async fn replace(
+        &self,
+        name: &LockName,
+        version: &u64,
+        record: &Record,
+    ) -> Result<Written<u64>, Error> {
+        self.write(name, *version, record)
+    }
+
+    async fn list(&self, _: Option<&LockName>) -> Result<Listed<u64>, Error> {
+        let texts = self.lock().texts.clone();
+        texts
+            .iter()
+            .rev()
+            .map(|(name, text)| Ok((name.clone(), self.reading(Some(text))?)))
+            .collect()
+    }
+
+    fn store_time(&self) -> Option<Duration> {
+        self.time.as_ref().map(|(_, resolution)| *resolution)
+    }
+
+    fn versions_start_anew(&self) -> bool {
+        self.starts_anew
+    }
+
+    fn has_revisions(&self) -> bool {
+        self.has_revisions
+    }
+
+    fn revision(&self, version: &u64) -> Option<u64> {
+        self.has_revisions.then_some(*version)
+    }
+}

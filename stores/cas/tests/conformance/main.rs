@@ -1,0 +1,206 @@
+//! The kit over the engine: one store of versioned texts in memory, in all the ways in which such
+//! stores differ, and one that loses races and answers on purpose.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use common::Texts;
+use shedlock_cas::{CasProvider, Record};
+use shedlock_conformance::{BoxError, Harness, JavaRecord, Power, Provider, Space, power, wrapped};
+use shedlock_core::{
+    BoxFuture, Capabilities, Clock, Error, LockName, ManualClock, PrefixProvider, SystemClock,
+    TenantProvider, TenantRouter, TrackingProvider,
+};
+
+fn main() -> ExitCode {
+    let kinds = [
+        Kind::RealClock,
+        Kind::ManualClock,
+        Kind::Rough,
+        Kind::StoreTime,
+        Kind::CoarseStoreTime,
+        Kind::Revisions,
+        Kind::StartingAnew,
+    ];
+    let mut harnesses: Vec<Arc<dyn Harness>> = Vec::new();
+    for kind in kinds {
+        harnesses.push(Arc::new(Cas { kind }));
+    }
+    let manual = || -> Arc<dyn Harness> {
+        Arc::new(Cas {
+            kind: Kind::ManualClock,
+        })
+    };
+    let prefixed = wrapped(manual(), "prefixed", |provider| {
+        Ok(Arc::new(PrefixProvider::new(provider, "team:")?))
+    })
+    .with_names(|name| LockName::new(format!("team:{name}")));
+    let tracked = wrapped(manual(), "tracked", |provider| {
+        Ok(Arc::new(TrackingProvider::new(provider)))
+    });
+    let tenants = wrapped(manual(), "tenants", |inner| {
+        Ok(Arc::new(TenantProvider::new(Arc::new(OneTenant { inner }))))
+    });
+    harnesses.push(Arc::new(prefixed));
+    harnesses.push(Arc::new(tracked));
+    harnesses.push(Arc::new(tenants));
+    shedlock_conformance::main(harnesses)
+}
+
+#[derive(Debug)]
+struct OneTenant {
+    inner: Provider,
+}
+
+impl TenantRouter for OneTenant {
+    fn tenant(&self, _: &LockName) -> Result<String, Error> {
+        Ok("only".to_owned())
+    }
+
+    fn provider<'a>(&'a self, _tenant: &'a str) -> BoxFuture<'a, Result<Provider, Error>> {
+        Box::pin(async { Ok(Arc::clone(&self.inner)) })
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        self.inner.capabilities()
+    }
+}
+
+/// What the clients' clocks may differ by here: less than by default, since cases wait for it.
+const SKEW: Duration = Duration::from_millis(100);
+
+#[derive(Clone, Copy)]
+enum Kind {
+    /// The clients' clocks judge, as they are.
+    RealClock,
+    /// The clients share a clock that only the case moves.
+    ManualClock,
+    /// Half of all writes lose a race or their answer.
+    Rough,
+    /// The store tells its time exactly.
+    StoreTime,
+    /// The store tells its time cut, as the Date of an HTTP answer is.
+    CoarseStoreTime,
+    /// The store numbers its writes, and these numbers are the tokens.
+    Revisions,
+    /// A key that was deleted starts with versions it had before.
+    StartingAnew,
+}
+
+struct Cas {
+    kind: Kind,
+}
+
+impl Harness for Cas {
+    fn name(&self) -> &str {
+        match self.kind {
+            Kind::RealClock => "cas",
+            Kind::ManualClock => "cas-manual-clock",
+            Kind::Rough => "cas-rough",
+            Kind::StoreTime => "cas-store-time",
+            Kind::CoarseStoreTime => "cas-coarse-store-time",
+            Kind::Revisions => "cas-revisions",
+            Kind::StartingAnew => "cas-starting-anew",
+        }
+    }
+
+    fn space(&self) -> BoxFuture<'_, Result<Arc<dyn Space>, BoxError>> {
+        let manual = ManualClock::new();
+        let texts = Texts::new();
+        let clock = || -> Arc<dyn Clock> { Arc::new(manual.clone()) };
+        let (texts, advances) = match self.kind {
+            Kind::RealClock => (texts, false),
+            Kind::ManualClock => (texts, true),
+            Kind::Rough => (texts.rough(), true),
+            Kind::StoreTime => (texts.telling(clock(), Duration::ZERO), true),
+            Kind::CoarseStoreTime => (texts.telling(Arc::new(SystemClock), SKEW), false),
+            Kind::Revisions => (texts.with_revisions(), true),
+            Kind::StartingAnew => (texts.starting_anew(), true),
+        };
+        let clock = advances.then_some(manual);
+        Box::pin(async move { Ok(Arc::new(Map { texts, clock }) as Arc<dyn Space>) })
+    }
+}
+
+struct Map {
+    texts: Texts,
+    /// The clock of the store or of all clients, where it stands still.
+    clock: Option<ManualClock>,
+}
+
+impl Map {
+    fn provider_on(&self, clock: Arc<dyn Clock>) -> Provider {
+        let provider = CasProvider::new(self.texts.clone());
+        Arc::new(provider.with_clock(clock).with_tolerated_skew(SKEW))
+    }
+
+    /// The record as ShedLock would change it: it knows nothing of tokens and slots.
+    fn record(&self, name: &LockName) -> Result<Option<Record>, Error> {
+        let text = self.texts.text(name);
+        text.map(|text| Record::from_text(&text)).transpose()
+    }
+}
+
+impl Space for Map {
+    fn provider(&self) -> BoxFuture<'_, Result<Provider, BoxError>> {
+        let clock: Arc<dyn Clock> = match &self.clock {
+            Some(manual) => Arc::new(manual.clone()),
+            None => Arc::new(SystemClock),
+        };
+        Box::pin(async move { Ok(self.provider_on(clock)) })
+    }
+
+    fn delete_record<'a>(&'a self, name: &'a LockName) -> Power<'a, ()> {
+        power(async {
+            self.texts.remove(name);
+            Ok(())
+        })
+    }
+
+    fn write_as_shedlock<'a>(
+        &'a self,
+        name: &'a LockName,
+        record: &'a JavaRecord,
+    ) -> Power<'a, ()> {
+        power(async {
+            let mut text = Record::until(record.lock_until);
+            if let Some(before) = self.record(name)? {
+                text = before;
+            }
+            text.locked_until = record.lock_until;
+            text.owner.clone_from(&record.locked_by);
+            text.locked_at = Some(record.locked_at);
+            self.texts.overwrite(name, text.to_text());
+            Ok(())
+        })
+    }
+
+    fn read_as_shedlock<'a>(&'a self, name: &'a LockName) -> Power<'a, Option<JavaRecord>> {
+        power(async {
+            let record = self.record(name)?;
+            Ok(record.and_then(|record| {
+                Some(JavaRecord {
+                    locked_by: record.owner,
+                    locked_at: record.locked_at?,
+                    lock_until: record.locked_until,
+                })
+            }))
+        })
+    }
+
+    /// Where the clocks stand still, a wrong one would be hours away from the case's.
+    fn provider_with_clock(&self, clock: Arc<dyn Clock>) -> Power<'_, Provider> {
+        if self.clock.is_some() {
+            return None;
+        }
+        power(async move { Ok(self.provider_on(clock)) })
+    }
+
+    fn advance(&self, by: Duration) -> Option<()> {
+        self.clock.as_ref().map(|clock| clock.advance(by))
+    }
+}

@@ -1,0 +1,252 @@
+//! What the conformance kit cannot arrange: which write meets which fault, and what it costs.
+
+#![allow(
+    clippy::unwrap_used,
+    reason = "the lint knows test functions, but not the helpers of test targets"
+)]
+
+mod common;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use common::{Fault, Texts};
+use shedlock_cas::{CasProvider, DEFAULT_TOLERATED_SKEW, Record};
+use shedlock_core::{
+    Attempt, AttemptRequest, Clock, ClockSource, ErrorKind, ExtendRequest, Extension, Lease,
+    LockName, LockProvider, LockState, ManualClock, Owner, SkipReason, Unlock, UnlockRequest,
+};
+
+const AT_MOST: Duration = Duration::from_secs(60);
+
+struct Room {
+    texts: Texts,
+    clock: ManualClock,
+    provider: CasProvider<Texts>,
+    job: LockName,
+}
+
+impl Room {
+    fn new() -> Self {
+        Self::over(Texts::new())
+    }
+
+    fn over(texts: Texts) -> Self {
+        let clock = ManualClock::new();
+        let provider = CasProvider::new(texts.clone()).with_clock(Arc::new(clock.clone()));
+        Self {
+            texts,
+            clock,
+            provider,
+            job: LockName::new("job").unwrap(),
+        }
+    }
+
+    fn request(&self) -> AttemptRequest {
+        AttemptRequest::new(self.job.clone(), Owner::generate(), AT_MOST)
+    }
+
+    async fn acquire(&self) -> Lease {
+        let attempt = self.provider.attempt(&self.request()).await.unwrap();
+        attempt.acquired().expect("the lock is free")
+    }
+
+    async fn skip(&self) -> SkipReason {
+        match self.provider.attempt(&self.request()).await.unwrap() {
+            Attempt::Skipped(skip) => skip.reason,
+            answer => panic!("{answer:?}"),
+        }
+    }
+
+    async fn state(&self) -> LockState {
+        self.provider
+            .inspect(&self.job)
+            .await
+            .unwrap()
+            .unwrap()
+            .state
+    }
+
+    async fn unlock(&self, lease: &Lease) -> Unlock {
+        let request = UnlockRequest::new();
+        self.provider.unlock(lease, &request).await.unwrap()
+    }
+}
+
+#[tokio::test]
+async fn a_write_whose_answer_was_lost_is_found_by_reading_back() {
+    let room = Room::new();
+    room.texts.plan([Fault::ReplyLost]);
+    let lease = room.acquire().await;
+    room.texts.plan([Fault::ReplyLost]);
+    let longer = ExtendRequest::new(2 * AT_MOST);
+    let extension = room.provider.extend(&lease, &longer).await.unwrap();
+    let Extension::Extended(lease) = extension else {
+        panic!("{extension:?}");
+    };
+    room.texts.plan([Fault::ReplyLost]);
+    assert_eq!(room.unlock(&lease).await, Unlock::Unlocked);
+    assert_eq!(room.state().await, LockState::Free);
+}
+
+#[tokio::test]
+async fn a_write_that_may_yet_arrive_stays_unknown_and_is_one_lease_with_the_next() {
+    let room = Room::new();
+    let request = room.request();
+    for before in ["nothing", "a free record"] {
+        room.texts.plan([Fault::Delayed]);
+        let error = room.provider.attempt(&request).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Unknown, "{before}");
+        assert_eq!(error.lock(), Some("job"));
+        // Asked again, it wins; what was on its way then finds another version.
+        let lease = room.provider.attempt(&request).await.unwrap().acquired();
+        let text = room.texts.text(&room.job);
+        room.texts.deliver();
+        assert_eq!(room.texts.text(&room.job), text, "{before}");
+        assert_eq!(room.unlock(&lease.unwrap()).await, Unlock::Unlocked);
+    }
+}
+
+#[tokio::test]
+async fn a_write_that_arrives_late_is_found_by_the_same_attempt() {
+    let room = Room::new();
+    let request = room.request();
+    room.texts.plan([Fault::Delayed]);
+    assert!(room.provider.attempt(&request).await.is_err());
+    room.texts.deliver();
+    assert_eq!(room.skip().await, SkipReason::Held);
+    let lease = room.provider.attempt(&request).await.unwrap().acquired();
+    assert_eq!(room.unlock(&lease.unwrap()).await, Unlock::Unlocked);
+}
+
+#[tokio::test]
+async fn a_lost_write_that_somebody_else_passed_is_told_as_what_stands() {
+    let room = Room::new();
+    let theirs = room.acquire().await;
+    assert_eq!(room.unlock(&theirs).await, Unlock::Unlocked);
+    let ours = room.request();
+    // Our write is on its way when somebody else takes the lock.
+    room.texts.plan([Fault::Delayed]);
+    assert!(room.provider.attempt(&ours).await.is_err());
+    let theirs = room.acquire().await;
+    room.texts.deliver();
+    let Attempt::Skipped(skip) = room.provider.attempt(&ours).await.unwrap() else {
+        panic!("the lock is held");
+    };
+    assert_eq!(skip.owner.as_deref(), Some(theirs.owner().as_str()));
+}
+
+#[tokio::test]
+async fn lost_races_are_bounded() {
+    let room = Room::new();
+    room.texts.plan([Fault::Raced; 3]);
+    let lease = room.acquire().await;
+    room.texts.plan([Fault::Raced; 4]);
+    let error = room
+        .provider
+        .unlock(&lease, &UnlockRequest::new())
+        .await
+        .unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unavailable);
+    assert_eq!(room.unlock(&lease).await, Unlock::Unlocked);
+    room.texts.plan([Fault::Raced; 9]);
+    assert_eq!(room.skip().await, SkipReason::Contended);
+    // The second unlock first tries the version that its lease knows.
+    assert_eq!(room.texts.calls().1, 4 + 4 + 2 + 4);
+}
+
+#[tokio::test]
+async fn a_held_lock_costs_one_read_and_a_lease_ends_by_its_version() {
+    let room = Room::new();
+    let lease = room.acquire().await;
+    assert_eq!(room.texts.calls(), (1, 1));
+    assert_eq!(room.skip().await, SkipReason::Held);
+    assert_eq!(room.texts.calls(), (1, 0));
+    let longer = ExtendRequest::new(AT_MOST);
+    let extended = room.provider.extend(&lease, &longer).await.unwrap();
+    assert_eq!(room.texts.calls(), (0, 1));
+    let Extension::Extended(extended) = extended else {
+        panic!("{extended:?}");
+    };
+    assert_eq!(room.unlock(&extended).await, Unlock::Unlocked);
+    assert_eq!(room.texts.calls(), (0, 1));
+    // The lease from before the extension knows an older version, and has to look.
+    assert_eq!(room.unlock(&lease).await, Unlock::Unlocked);
+    assert_eq!(room.texts.calls(), (1, 1));
+}
+
+#[tokio::test]
+async fn a_version_that_comes_again_ends_nobody_elses_lease() {
+    let room = Room::over(Texts::new().starting_anew());
+    let stale = room.acquire().await;
+    room.texts.remove(&room.job);
+    let held = room.acquire().await;
+    assert_eq!(room.unlock(&stale).await, Unlock::Lost);
+    assert_eq!(room.state().await, LockState::Held);
+    assert_eq!(room.unlock(&held).await, Unlock::Unlocked);
+}
+
+#[tokio::test]
+async fn leases_of_others_are_over_when_every_tolerated_clock_says_so() {
+    let room = Room::new();
+    assert_eq!(
+        room.provider.capabilities().clock,
+        ClockSource::Clients {
+            tolerated_skew: DEFAULT_TOLERATED_SKEW
+        }
+    );
+    let lease = room.acquire().await;
+    room.clock.advance(AT_MOST);
+    // For its holder the lease is over, for everybody else it is not yet.
+    assert_eq!(room.unlock(&lease).await, Unlock::Lost);
+    assert_eq!(room.skip().await, SkipReason::Held);
+    room.clock
+        .advance(DEFAULT_TOLERATED_SKEW - Duration::from_millis(1));
+    assert_eq!(room.skip().await, SkipReason::Held);
+    room.clock.advance(Duration::from_millis(1));
+    let lease = room.acquire().await;
+    // One that was unlocked is free at once.
+    assert_eq!(room.unlock(&lease).await, Unlock::Unlocked);
+    let _ = room.acquire().await;
+}
+
+#[tokio::test]
+async fn a_record_of_shedlock_is_given_the_same_tolerance() {
+    let room = Room::new();
+    let now = room.clock.system_time();
+    let mut java = Record::until(now + AT_MOST);
+    java.owner = "java-host".to_owned();
+    room.texts.overwrite(&room.job, java.to_text());
+    room.clock.advance(AT_MOST);
+    assert_eq!(room.skip().await, SkipReason::Held);
+    room.clock.advance(DEFAULT_TOLERATED_SKEW);
+    let _ = room.acquire().await;
+}
+
+#[tokio::test]
+async fn data_that_is_no_lock_is_an_error_of_every_call_and_stays() {
+    let room = Room::new();
+    room.texts.overwrite(&room.job, "{\"mine\": 1}".to_owned());
+    let error = room.provider.attempt(&room.request()).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Conflict);
+    let error = room.provider.inspect(&room.job).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Conflict);
+    assert_eq!(room.texts.text(&room.job).unwrap(), "{\"mine\": 1}");
+}
+
+#[tokio::test]
+async fn tokens_are_the_stores_revisions_where_it_has_them() {
+    let room = Room::over(Texts::new().with_revisions());
+    let first = room.acquire().await;
+    assert_eq!(first.fencing_token(), Some(1));
+    let longer = ExtendRequest::new(AT_MOST);
+    let extended = room.provider.extend(&first, &longer).await.unwrap();
+    let Extension::Extended(first) = extended else {
+        panic!("{extended:?}");
+    };
+    assert_eq!(first.fencing_token(), Some(1));
+    assert_eq!(room.unlock(&first).await, Unlock::Unlocked);
+    let shown = room.provider.inspect(&room.job).await.unwrap().unwrap();
+    assert_eq!(shown.fencing_token, Some(1));
+    assert_eq!(room.acquire().await.fencing_token(), Some(4));
+}
