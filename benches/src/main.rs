@@ -11,10 +11,13 @@
 #![allow(clippy::disallowed_methods, reason = "it measures with the real clock")]
 
 mod bare;
+mod contend;
 mod counts;
+mod jobs;
 mod lost;
 mod memory;
 mod meter;
+mod names;
 mod pairs;
 mod provider;
 mod report;
@@ -27,14 +30,17 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use clap::Parser;
+use clap::{Parser, Subcommand};
 use report::Report;
 use site::{Durability, Site};
 use store::Store;
 
 /// Measures locks over the stores that the environment names.
 #[derive(Parser)]
+#[command(args_conflicts_with_subcommands = true)]
 struct Cli {
+    #[command(subcommand)]
+    role: Option<Role>,
     /// Only this store; can be repeated. All if none is named.
     #[arg(long = "store", value_name = "STORE", value_enum)]
     stores: Vec<Store>,
@@ -49,6 +55,14 @@ struct Cli {
     json: Option<PathBuf>,
 }
 
+/// What this program is started as by itself.
+#[derive(Subcommand)]
+enum Role {
+    /// One of the processes that contend for a slot.
+    #[command(hide = true)]
+    Contend,
+}
+
 /// How thoroughly is measured.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Effort {
@@ -58,6 +72,8 @@ pub(crate) struct Effort {
     pub(crate) slice: Duration,
     /// Calls of one kind between two readings of a counter.
     pub(crate) batch: usize,
+    /// Names in a large table.
+    pub(crate) names: u32,
 }
 
 impl Cli {
@@ -67,12 +83,14 @@ impl Cli {
                 rounds: self.rounds.min(5),
                 slice: Duration::from_millis(100),
                 batch: 20,
+                names: 100_000,
             };
         }
         Effort {
             rounds: self.rounds,
             slice: Duration::from_millis(200),
             batch: 100,
+            names: 1_000_000,
         }
     }
 }
@@ -86,7 +104,11 @@ fn main() -> ExitCode {
         Ok(runtime) => runtime,
         Err(error) => return fail(&error.into()),
     };
-    match runtime.block_on(run(&cli)) {
+    let ran = match cli.role {
+        Some(Role::Contend) => runtime.block_on(contend::obey()),
+        None => runtime.block_on(run(&cli)),
+    };
+    match ran {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => fail(&error),
     }
@@ -125,14 +147,23 @@ async fn run(cli: &Cli) -> anyhow::Result<()> {
                     .await
                     .with_context(named)?;
                 shipped.push(site);
+            } else {
+                // Where the disk is waited for, it hides everything else.
+                names::measure(&site, effort, &mut report)
+                    .await
+                    .with_context(named)?;
             }
         }
     }
     if stores.contains(&Store::Memory) {
         memory::measure(effort, &mut report).await?;
+        jobs::measure(effort, &mut report).await?;
     }
     // Last, since counting what SQLite does needs a log subscriber, which would slow the rest.
     for site in &shipped {
+        if site.store == Store::Postgres {
+            contend::measure(site, effort, &mut report).await?;
+        }
         counts::measure(site, effort, &mut report)
             .await
             .with_context(|| format!("{}: counting failed", site.version()))?;

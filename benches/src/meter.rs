@@ -11,7 +11,7 @@ use sqlx::sqlite::SqlitePoolOptions;
 use sqlx::{ConnectOptions as _, MySqlConnection, PgConnection, Row as _};
 use tracing_subscriber::layer::{Context, Layer, SubscriberExt as _};
 
-use crate::site::Site;
+use crate::site::{LOG_STATEMENTS, Site};
 use crate::store::Store;
 
 /// Counters of one store.
@@ -35,10 +35,7 @@ impl Meter {
         match site.store {
             Store::Postgres => {
                 let meter = PostgresMeter::new(site).await?;
-                let options = [
-                    ("max_connections", "1"),
-                    ("options", "-c log_statement=all"),
-                ];
+                let options = [("max_connections", "1"), LOG_STATEMENTS];
                 Ok((Self::Postgres(meter), site.provider_with(&options).await?))
             }
             Store::Sqlite => {

@@ -49,12 +49,26 @@ pub(crate) enum Unit {
     /// Of the server's write-ahead log, for one call.
     #[serde(rename = "bytes")]
     Bytes,
+    /// Calls of the allocator.
+    #[serde(rename = "allocations")]
+    Allocations,
+    /// Of memory.
+    #[serde(rename = "bytes allocated")]
+    Allocated,
+    /// Of the thread that timers are waited for on.
+    #[serde(rename = "wake-ups/s")]
+    WakeUpsPerSecond,
+    /// Of a task.
+    #[serde(rename = "runs")]
+    Runs,
 }
 
 /// What a row must keep.
 enum Budget {
     RatioAtLeast(f64),
+    RatioAtMost(f64),
     AtMost(f64),
+    Exactly(f64),
 }
 
 impl Report {
@@ -130,7 +144,15 @@ impl Row {
                 self.ratio.is_some_and(|ratio| ratio >= least),
                 format!("ratio at least {least}"),
             ),
+            Budget::RatioAtMost(most) => (
+                self.ratio.is_some_and(|ratio| ratio <= most),
+                format!("ratio at most {most}"),
+            ),
             Budget::AtMost(most) => (self.ours <= most, format!("at most {most}")),
+            Budget::Exactly(number) => (
+                self.ours.total_cmp(&number).is_eq(),
+                format!("exactly {number}"),
+            ),
         };
         let verdict = if keeps { "ok" } else { "OVER" };
         format!("{verdict}: {words}")
@@ -147,6 +169,11 @@ impl Row {
             // Other servers write to their logs on their own account, too.
             "wal_bytes_lost_attempt" if self.store == "postgres" => Budget::AtMost(0.0),
             "executor_per_run" => Budget::AtMost(2_000.0),
+            "idle_job" => Budget::AtMost(1_023.0),
+            "idle_wake_ups" => Budget::AtMost(0.0),
+            "firing_error_p99" => Budget::AtMost(5_000.0),
+            "runs_of_1000_contenders" => Budget::Exactly(1.0),
+            "attempt_among_many_names" => Budget::RatioAtMost(1.2),
             _ => return None,
         })
     }
@@ -161,12 +188,16 @@ impl Unit {
             Self::Nanoseconds => "ns",
             Self::Statements => "statements",
             Self::Bytes => "bytes",
+            Self::Allocations => "allocations",
+            Self::Allocated => "bytes allocated",
+            Self::WakeUpsPerSecond => "wake-ups/s",
+            Self::Runs => "runs",
         }
     }
 
     fn show(self, value: f64) -> String {
         match self {
-            Self::Statements => format!("{value:.2}"),
+            Self::Statements | Self::Allocations | Self::WakeUpsPerSecond => format!("{value:.2}"),
             _ => format!("{value:.0}"),
         }
     }
@@ -194,6 +225,10 @@ mod tests {
         assert!(judged("pairs_per_second", 1.0, Some(0.84)).starts_with("OVER"));
         assert!(judged("wal_bytes_lost_attempt", 0.0, None).starts_with("ok"));
         assert!(judged("wal_bytes_lost_attempt", 1.0, None).starts_with("OVER"));
+        assert!(judged("runs_of_1000_contenders", 1.0, None).starts_with("ok"));
+        assert!(judged("runs_of_1000_contenders", 0.0, None).starts_with("OVER"));
+        assert!(judged("attempt_among_many_names", 9.0, Some(1.2)).starts_with("ok"));
+        assert!(judged("attempt_among_many_names", 1.0, Some(1.3)).starts_with("OVER"));
         assert_eq!(judged("pair_p50", 1.0, None), "");
     }
 

@@ -23,6 +23,9 @@ use crate::store::Store;
 /// The database that is made for the run.
 const DATABASE: &str = "shedlock_bench";
 
+/// Makes PostgreSQL log every statement of a session.
+pub(crate) const LOG_STATEMENTS: (&str, &str) = ("options", "-c log_statement=all");
+
 /// What a commit promises.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Durability {
@@ -120,13 +123,82 @@ impl Site {
         &self,
         options: &[(&str, &str)],
     ) -> anyhow::Result<Arc<dyn LockProvider>> {
-        let mut url = Url::parse(&self.url)?;
-        url.query_pairs_mut().extend_pairs(options);
-        let url = url.as_str();
+        let url = &self.url_with(options)?;
         Ok(match self.store {
             Store::Postgres => Arc::new(PostgresProvider::connect(url).await?),
             Store::Sqlite => Arc::new(SqliteProvider::connect(url).await?),
             _ => Arc::new(MySqlProvider::connect(url).await?),
+        })
+    }
+
+    fn url_with(&self, options: &[(&str, &str)]) -> anyhow::Result<String> {
+        let mut url = Url::parse(&self.url)?;
+        url.query_pairs_mut().extend_pairs(options);
+        Ok(url.into())
+    }
+
+    /// For providers over PostgreSQL whose statements are counted.
+    pub(crate) fn logged_url(&self) -> anyhow::Result<String> {
+        self.url_with(&[LOG_STATEMENTS])
+    }
+
+    /// The provider on one connection, over a table of its own.
+    pub(crate) async fn table_provider(
+        &self,
+        table: &str,
+    ) -> anyhow::Result<Arc<dyn LockProvider>> {
+        let provider: Arc<dyn LockProvider> = if self.store == Store::Sqlite {
+            let pool = SqlitePoolOptions::new().max_connections(1);
+            let pool = pool.test_before_acquire(false);
+            let pool = pool.connect_with(self.sqlite()).await?;
+            Arc::new(SqliteProvider::builder(pool).table(table).build()?)
+        } else {
+            self.provider_with(&[("max_connections", "1"), ("table", table)])
+                .await?
+        };
+        provider.migrate().await?;
+        Ok(provider)
+    }
+
+    /// Copies the row of lock `0` until the table has this many; says how many it has then.
+    pub(crate) async fn fill(&self, table: &str, names: u32) -> anyhow::Result<u64> {
+        let columns = "lock_until, locked_at, locked_by, shedlock_fencing_token";
+        let fill = format!(
+            "INSERT INTO {table} (name, {columns}) \
+             WITH d AS (SELECT 0 AS n UNION ALL SELECT 1 UNION ALL SELECT 2 UNION ALL SELECT 3 \
+             UNION ALL SELECT 4 UNION ALL SELECT 5 UNION ALL SELECT 6 UNION ALL SELECT 7 \
+             UNION ALL SELECT 8 UNION ALL SELECT 9), \
+             numbers AS (SELECT a.n + 10 * b.n + 100 * c.n + 1000 * d.n + 10000 * e.n \
+             + 100000 * f.n AS number \
+             FROM d AS a, d AS b, d AS c, d AS d, d AS e, d AS f) \
+             SELECT CONCAT('', number), {columns} FROM numbers, {table} \
+             WHERE name = '0' AND number BETWEEN 1 AND {}",
+            names - 1
+        );
+        let count = format!("SELECT COUNT(*) FROM {table}");
+        let statistics = match self.store {
+            Store::Postgres => format!("VACUUM (ANALYZE) {table}"),
+            Store::Sqlite => format!("ANALYZE {table}"),
+            _ => format!("ANALYZE TABLE {table}"),
+        };
+        // Each driver has types of its own, and the statements are the same.
+        macro_rules! run {
+            ($connection:expr) => {{
+                let mut connection = $connection;
+                for statement in [&fill, &statistics] {
+                    let statement = sqlx::AssertSqlSafe(statement.clone());
+                    sqlx::raw_sql(statement).execute(&mut connection).await?;
+                }
+                let count = sqlx::query(sqlx::AssertSqlSafe(count));
+                let rows: i64 = count.fetch_one(&mut connection).await?.try_get(0)?;
+                connection.close().await?;
+                u64::try_from(rows)?
+            }};
+        }
+        Ok(match self.store {
+            Store::Postgres => run!(self.postgres()?.connect().await?),
+            Store::Sqlite => run!(self.sqlite().connect().await?),
+            _ => run!(self.mysql()?.connect().await?),
         })
     }
 

@@ -1,5 +1,6 @@
 //! What a lock is asked for with.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::owner::check_prefix;
@@ -20,7 +21,7 @@ use crate::{AttemptRequest, Completion, Error, ErrorKind, LockDuration, LockName
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use]
 pub struct LockConfig {
-    name: String,
+    name: Arc<str>,
     lock_at_most_for: Option<LockDuration>,
     lock_at_least_for: Option<LockDuration>,
     slot: Option<Slot>,
@@ -36,7 +37,7 @@ impl LockConfig {
     /// A lock of this name; the durations come from the defaults unless they are set here.
     pub fn new(name: impl Into<String>) -> Self {
         Self {
-            name: name.into(),
+            name: Arc::from(name.into()),
             lock_at_most_for: None,
             lock_at_least_for: None,
             slot: None,
@@ -201,11 +202,11 @@ impl LockConfig {
     /// longer than at-most.
     pub fn resolve(&self, defaults: &[&LockDefaults]) -> Result<AttemptRequest, Error> {
         self.resolved(defaults)
-            .map_err(|error| error.with_lock(self.name.clone()))
+            .map_err(|error| error.with_lock(&*self.name))
     }
 
     fn resolved(&self, defaults: &[&LockDefaults]) -> Result<AttemptRequest, Error> {
-        let name = LockName::new(&self.name)?;
+        let name = LockName::shared(self.name.clone())?;
         let at_most = first(&self.lock_at_most_for, defaults, |d| &d.lock_at_most_for)
             .ok_or_else(|| {
                 Error::new(

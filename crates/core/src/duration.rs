@@ -71,7 +71,7 @@ pub struct LockDuration(Form);
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Form {
     Exact(Duration),
-    Text(String),
+    Unreadable(String),
 }
 
 impl LockDuration {
@@ -82,7 +82,7 @@ impl LockDuration {
     pub fn get(&self) -> Result<Duration, Error> {
         match &self.0 {
             Form::Exact(duration) => Ok(*duration),
-            Form::Text(text) => parse_duration(text),
+            Form::Unreadable(text) => parse_duration(text),
         }
     }
 }
@@ -93,15 +93,20 @@ impl From<Duration> for LockDuration {
     }
 }
 
+/// Read at once, so that a lock which is taken often does not read it each time; what cannot be read
+/// is refused where the duration is asked for.
 impl From<&str> for LockDuration {
     fn from(text: &str) -> Self {
-        Self(Form::Text(text.to_owned()))
+        match parse_duration(text) {
+            Ok(duration) => duration.into(),
+            Err(_) => Self(Form::Unreadable(text.to_owned())),
+        }
     }
 }
 
 impl From<String> for LockDuration {
     fn from(text: String) -> Self {
-        Self(Form::Text(text))
+        text.as_str().into()
     }
 }
 

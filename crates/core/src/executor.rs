@@ -383,7 +383,8 @@ pub(crate) fn look_after(
 pub(crate) struct Running<'a> {
     context: &'a Context,
     name: &'a LockName,
-    started: crate::Moment,
+    /// `None` where nobody listens.
+    started: Option<crate::Moment>,
 }
 
 impl<'a> Running<'a> {
@@ -392,14 +393,15 @@ impl<'a> Running<'a> {
         Self {
             context,
             name,
-            started: context.clock.now(),
+            started: context.listener.is_some().then(|| context.clock.now()),
         }
     }
 
     pub(crate) fn finished(self) {
+        let Some(started) = self.started else { return };
         self.context.emit(|| Event::TaskFinished {
             name: self.name,
-            ran_for: self.context.clock.now().saturating_since(self.started),
+            ran_for: self.context.clock.now().saturating_since(started),
         });
     }
 }

@@ -1,6 +1,7 @@
 //! Locks in the memory of one process: for tests, for the simulation, and for programs that run
 //! alone.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -43,7 +44,9 @@ pub struct MemoryProvider {
 
 #[derive(Clone, Debug)]
 struct Record {
-    owner: String,
+    owner: Arc<str>,
+    /// Its owner has unlocked: other stores append a mark to the owner's text.
+    is_released: bool,
     locked_at: SystemTime,
     locked_until: SystemTime,
     fencing_token: Option<u64>,
@@ -104,7 +107,8 @@ impl MemoryProvider {
         let mut records = self.lock();
         let before = records.get(name);
         let record = Record {
-            owner: host.to_owned(),
+            owner: host.into(),
+            is_released: false,
             locked_at,
             locked_until,
             fencing_token: before.and_then(|record| record.fencing_token),
@@ -123,11 +127,11 @@ impl MemoryProvider {
         let mut records = self.lock();
         let now = self.clock.system_time();
         let locked_until = after(now, request.lock_at_most_for())?;
-        let before = records.get(request.name());
+        let found = records.get_mut(request.name());
+        let before = found.as_deref();
 
         if let Some(record) = before
-            && record.owner == request.owner().as_str()
-            && record.locked_until > now
+            && record.is_held_by(request.owner(), now)
         {
             return Ok(Attempt::Acquired(record.as_lease(request)));
         }
@@ -154,7 +158,8 @@ impl MemoryProvider {
 
         let stored_token = before.and_then(|record| record.fencing_token);
         let record = Record {
-            owner: request.owner().to_string(),
+            owner: request.owner().shared(),
+            is_released: false,
             locked_at: now,
             locked_until,
             fencing_token: Some(micros(now).max(stored_token.map_or(0, |token| token + 1))),
@@ -164,7 +169,10 @@ impl MemoryProvider {
                 .taken(request),
         };
         let lease = record.as_lease(request);
-        records.insert(request.name().clone(), record);
+        match found {
+            Some(before) => *before = record,
+            None => drop(records.insert(request.name().clone(), record)),
+        }
         Ok(Attempt::Acquired(lease))
     }
 
@@ -180,14 +188,14 @@ impl MemoryProvider {
         let Some(record) = records.get_mut(name) else {
             return Ok(Ended::Lost);
         };
-        if record.owner == owner.released() {
+        if record.is_released && *record.owner == *owner.as_str() {
             return Ok(Ended::Before);
         }
-        if record.owner != owner.as_str() || record.locked_until <= now {
+        if !record.is_held_by(owner, now) {
             return Ok(Ended::Lost);
         }
         record.locked_until = after(record.locked_at, at_least)?.max(now);
-        record.owner = owner.released();
+        record.is_released = true;
         match slot {
             Some((slot, SlotEnd::Done { .. })) => record.slots = record.slots.done(slot),
             Some((_, SlotEnd::Failed { retry_after })) => {
@@ -206,7 +214,7 @@ impl MemoryProvider {
         let mut records = self.lock();
         let now = self.clock.system_time();
         match records.get_mut(lease.name()) {
-            Some(record) if record.owner == lease.owner().as_str() && record.locked_until > now => {
+            Some(record) if record.is_held_by(lease.owner(), now) => {
                 record.locked_until = after(now, request.lock_at_most_for())?;
                 let extended = lease
                     .extended(request)
@@ -233,9 +241,7 @@ impl MemoryProvider {
         {
             return ForceUnlock::OwnerDiffers(before);
         }
-        if !Owner::is_released(&record.owner) {
-            record.owner = Owner::released_text(&record.owner);
-        }
+        record.is_released = true;
         record.locked_until = now;
         ForceUnlock::Freed(before)
     }
@@ -299,14 +305,27 @@ impl Record {
     }
 
     fn as_record(&self, name: &LockName, now: SystemTime) -> LockRecord {
-        let mut record =
-            LockRecord::from_stored(name.clone(), &self.owner, self.locked_until > now)
-                .with_slots(self.slots);
+        let is_locked = self.locked_until > now;
+        let mut record = LockRecord::from_stored(name.clone(), &self.stored_owner(), is_locked)
+            .with_slots(self.slots);
         record.locked_at = Some(self.locked_at);
         record.locked_until = Some(self.locked_until);
         record.fencing_token = self.fencing_token;
         record.read_at = Some(now);
         record
+    }
+
+    fn is_held_by(&self, owner: &Owner, now: SystemTime) -> bool {
+        !self.is_released && *self.owner == *owner.as_str() && self.locked_until > now
+    }
+
+    /// The owner as other stores would have it.
+    fn stored_owner(&self) -> Cow<'_, str> {
+        if self.is_released {
+            Cow::Owned(Owner::released_text(&self.owner))
+        } else {
+            Cow::Borrowed(&self.owner)
+        }
     }
 
     fn as_skip(&self, name: &LockName, now: SystemTime) -> Skip {

@@ -26,25 +26,36 @@ impl LockName {
     /// `InvalidInput` for an empty or blank name, and for one with control characters.
     pub fn new(name: impl AsRef<str>) -> Result<Self, Error> {
         let name = name.as_ref();
-        if name.trim().is_empty() {
-            return Err(Error::new(
-                ErrorKind::InvalidInput,
-                "a lock needs a name: this one is empty or blank",
-            ));
-        }
-        if let Some(control) = name.chars().find(|c| c.is_control()) {
-            return Err(Error::new(
-                ErrorKind::InvalidInput,
-                format!("lock name {name:?} holds the control character {control:?}: remove it"),
-            ));
-        }
+        check(name)?;
         Ok(Self(name.into()))
+    }
+
+    /// The same of a text that is shared already.
+    pub(crate) fn shared(name: Arc<str>) -> Result<Self, Error> {
+        check(&name)?;
+        Ok(Self(name))
     }
 
     /// The name as given.
     pub fn as_str(&self) -> &str {
         &self.0
     }
+}
+
+fn check(name: &str) -> Result<(), Error> {
+    if name.trim().is_empty() {
+        return Err(Error::new(
+            ErrorKind::InvalidInput,
+            "a lock needs a name: this one is empty or blank",
+        ));
+    }
+    if let Some(control) = name.chars().find(|c| c.is_control()) {
+        return Err(Error::new(
+            ErrorKind::InvalidInput,
+            format!("lock name {name:?} holds the control character {control:?}: remove it"),
+        ));
+    }
+    Ok(())
 }
 
 impl fmt::Display for LockName {

@@ -1,6 +1,7 @@
 //! Who holds a lease.
 
 use std::fmt;
+use std::io::Write as _;
 use std::sync::{Arc, OnceLock};
 
 use crate::{Error, ErrorKind};
@@ -27,7 +28,7 @@ impl Owner {
 
     /// A new owner, different from every other one.
     pub fn generate() -> Self {
-        Self(format!("{}/{}", process_part(), random_part()).into())
+        Self::after(format_args!(""))
     }
 
     /// A new owner that starts with `prefix:` (a team, a service), to be found more easily.
@@ -37,9 +38,29 @@ impl Owner {
     /// but visible ASCII.
     pub fn generate_with_prefix(prefix: &str) -> Result<Self, Error> {
         check_prefix(prefix)?;
-        Ok(Self(
-            format!("{prefix}:{}/{}", process_part(), random_part()).into(),
-        ))
+        Ok(Self::after(format_args!("{prefix}:")))
+    }
+
+    /// Host, process and chance behind this beginning. Put together on the stack, since an owner is
+    /// made for every attempt.
+    fn after(prefix: fmt::Arguments<'_>) -> Self {
+        let mut text = [0; Self::MAX_LEN];
+        let mut rest = &mut text[..];
+        // Neither number is kept. A process that forks must not share its parent's identity, and a
+        // machine that is copied while it runs must not go on with its twin's chance. 64 random bits
+        // are more than enough beside host and process.
+        let (process, chance) = (std::process::id(), crate::clock::random_u64());
+        write!(rest, "{prefix}{}/{process}/{chance:016x}", host())
+            .expect("the longest prefix and host leave room for the numbers");
+        let left = rest.len();
+        let text = std::str::from_utf8(&text[..Self::MAX_LEN - left])
+            .expect("prefix and host are visible ASCII");
+        Self(text.into())
+    }
+
+    /// The same text, shared.
+    pub(crate) fn shared(&self) -> Arc<str> {
+        self.0.clone()
     }
 
     /// An owner from a stored text, for tests and for resuming a lease of another process.
@@ -111,10 +132,10 @@ pub(crate) fn check_prefix(prefix: &str) -> Result<(), Error> {
     ))
 }
 
-/// `host/pid`, where the host is cut to what fits and cleared of what does not.
-fn process_part() -> String {
+/// The name of this host, cut to what fits and cleared of what does not.
+fn host() -> &'static str {
     static HOST: OnceLock<String> = OnceLock::new();
-    let host = HOST.get_or_init(|| {
+    HOST.get_or_init(|| {
         let host: String = gethostname::gethostname()
             .to_string_lossy()
             .chars()
@@ -126,14 +147,7 @@ fn process_part() -> String {
         } else {
             host
         }
-    });
-    // Not cached: a process that forks must not share its parent's identity.
-    format!("{host}/{}", std::process::id())
-}
-
-/// 64 random bits in hexadecimal; more than enough beside host and process.
-fn random_part() -> String {
-    format!("{:016x}", crate::clock::random_u64())
+    })
 }
 
 impl fmt::Display for Owner {

@@ -32,7 +32,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 pub(super) async fn attempt(
     context: &Arc<Context>,
     request: AttemptRequest,
-    wait_until: Moment,
+    wait_until: Option<Moment>,
 ) -> Result<Answered, Error> {
     context.emit(|| Event::Attempt { request: &request });
     let mut pending = Pending {
@@ -90,20 +90,17 @@ impl Pending<'_> {
     ///
     /// Once an answer was lost, the lease counts from the first request that may have won it, and
     /// nothing is asked past its end: what is granted then would be over for us already.
-    async fn ask(&mut self, wait_until: Moment) -> Result<(Attempt, Moment), Error> {
+    async fn ask(&mut self, wait_until: Option<Moment>) -> Result<(Attempt, Moment), Error> {
         let context = self.context;
         let clock = &*context.clock;
         let Some(request) = &self.request else {
             unreachable!("asked while pending")
         };
         let ends_if_sent_now = || context.deadline(clock.now(), request.lock_at_most_for());
-        let mut deadline = ends_if_sent_now();
         let mut pause = FIRST_PAUSE;
-        let mut unknown = false;
+        let mut ends_if_won_unseen = None;
         for asked in 1.. {
-            if !unknown {
-                deadline = ends_if_sent_now();
-            }
+            let deadline = ends_if_won_unseen.unwrap_or_else(ends_if_sent_now);
             let call = context.provider.attempt(request);
             let error = match bounded(clock, context.store_timeout, call).await {
                 Ok(answer) => return Ok((answer, deadline)),
@@ -112,11 +109,15 @@ impl Pending<'_> {
                     .with_store(context.provider.store()),
             };
             context.store_failed(request.name(), &error);
-            unknown |= error.is_unknown();
+            if error.is_unknown() {
+                ends_if_won_unseen = Some(deadline);
+            }
+            let unknown = ends_if_won_unseen.is_some();
             let now = clock.now();
-            let is_waited_for = now < wait_until;
+            let wait = wait_until.map_or(Duration::ZERO, |until| until.saturating_since(now));
+            let is_waited_for = !wait.is_zero();
             if is_waited_for {
-                pause = pause.min(wait_until.saturating_since(now));
+                pause = pause.min(wait);
             }
             let goes_on = is_waited_for || (unknown && asked < ASKED);
             let is_over = unknown && now + pause >= deadline;

@@ -213,10 +213,13 @@ impl Held {
         }
         if !self.is_released() {
             let now = self.context.clock.now();
-            let (deadline, stop_at) = (self.deadline(), self.stop_at());
+            let (deadline, run_until) = {
+                let state = self.state();
+                (state.deadline, state.run_until)
+            };
             if now >= deadline {
                 self.mark_lost(LostReason::DeadlinePassed);
-            } else if now >= stop_at {
+            } else if run_until.is_some_and(|run_until| now >= run_until) {
                 self.mark_lost(LostReason::RanTooLong);
             }
         }
@@ -299,7 +302,7 @@ impl Held {
         request: &ExtendRequest,
         limit: Duration,
     ) -> Result<(), Error> {
-        let _one_at_a_time = self.asking.lock().await;
+        let _one_at_a_time = self.one_at_a_time().await;
         if self.is_released() {
             return Err(self.error(ErrorKind::NotLocked, "the lock is already unlocked"));
         }
@@ -338,6 +341,14 @@ impl Held {
         }
     }
 
+    /// The turn to ask the store about this lease; nearly always nobody else has it.
+    async fn one_at_a_time(&self) -> tokio::sync::MutexGuard<'_, ()> {
+        match self.asking.try_lock() {
+            Ok(turn) => turn,
+            Err(_) => self.asking.lock().await,
+        }
+    }
+
     fn move_deadline(&self, deadline: Moment, lease: Option<Lease>) {
         let watcher = {
             let mut now = self.state();
@@ -355,7 +366,7 @@ impl Held {
     /// Unlocks in the store, asking again while the store fails and the lease still runs.
     pub(crate) async fn unlock(&self, request: &UnlockRequest) -> Release {
         const LONGEST_PAUSE: Duration = Duration::from_secs(1);
-        let _one_at_a_time = self.asking.lock().await;
+        let _one_at_a_time = self.one_at_a_time().await;
         let clock = &*self.context.clock;
         let (lease, deadline) = (self.lease(), self.deadline());
         let mut pause = Duration::from_millis(50);

@@ -3,7 +3,7 @@
 use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::task::Poll;
 
 use tokio::runtime::Handle;
@@ -17,7 +17,8 @@ use crate::{Error, ErrorKind};
 #[derive(Debug, Default)]
 pub(super) struct Spawned {
     handles: Mutex<Vec<AbortHandle>>,
-    alive: Arc<Alive>,
+    /// Made with the first of them: most locks have none.
+    alive: OnceLock<Arc<Alive>>,
 }
 
 #[derive(Debug, Default)]
@@ -49,7 +50,7 @@ impl Spawned {
         F: Future + Send + 'static,
         F::Output: Send + 'static,
     {
-        let counted = Counted::new(&self.alive);
+        let counted = Counted::new(self.alive.get_or_init(Arc::default));
         let task = runtime.spawn(async move {
             // Dropped after the future, also where the task is aborted.
             let _counted = counted;
@@ -72,13 +73,21 @@ impl Spawned {
         }
     }
 
+    fn has_none(&self) -> bool {
+        let alive = self.alive.get();
+        alive.is_none_or(|alive| alive.count.load(Ordering::Acquire) == 0)
+    }
+
     async fn ended(&self) {
+        let Some(alive) = self.alive.get() else {
+            return;
+        };
         loop {
-            let ended = self.alive.ended.notified();
+            let ended = alive.ended.notified();
             tokio::pin!(ended);
             // Listening from before the count is read, so that no end is missed.
             ended.as_mut().enable();
-            if self.alive.count.load(Ordering::Acquire) == 0 {
+            if self.has_none() {
                 return;
             }
             ended.await;
@@ -126,7 +135,7 @@ impl Held {
     /// Aborts what was spawned and waits until it is gone, but not past the end of the lease in the
     /// store, which the margin keeps from its end here: a task that never yields cannot be aborted.
     pub(super) async fn stop_spawned(&self) {
-        if self.spawned.alive.count.load(Ordering::Acquire) == 0 {
+        if self.spawned.has_none() {
             return;
         }
         self.spawned.abort();

@@ -18,23 +18,27 @@ pub(crate) async fn acquire(
     wait: Duration,
     request: impl Fn() -> Result<AttemptRequest, Error>,
 ) -> Result<Granted, Error> {
-    let until = context.clock.now() + wait;
+    let until = (!wait.is_zero()).then(|| context.clock.now() + wait);
     let mut pauses = Pauses::of(wait);
     loop {
         let (request, skip) = match attempt(context, request()?, until).await? {
             Answered::Held(held) => return Ok(Granted::Held(held)),
             Answered::Skipped(request, skip) => (request, skip),
         };
-        let now = context.clock.now();
         // What was taken stays taken, however long one waits.
-        if skip.reason == SkipReason::SlotTaken || now >= until {
+        let taken = skip.reason == SkipReason::SlotTaken;
+        let left = until.filter(|_| !taken).and_then(|until| {
+            let now = context.clock.now();
+            (now < until).then_some((now, until))
+        });
+        let Some((now, until)) = left else {
             tracing::debug!(lock = request.name().as_str(), "skipped: {skip}");
             context.emit(|| Event::Skipped {
                 request: &request,
                 skip: &skip,
             });
             return Ok(Granted::Skipped(skip));
-        }
+        };
         tracing::debug!(lock = request.name().as_str(), "waiting: {skip}");
         context.emit(|| Event::Waiting {
             request: &request,

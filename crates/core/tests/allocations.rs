@@ -1,0 +1,35 @@
+//! What a run takes from the allocator. Alone in its file: it replaces the allocator of its process.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use shedlock_core::{Executor, LockConfig, MemoryProvider};
+
+#[test]
+fn a_run_allocates_little_and_leaves_nothing() {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    let executor = Executor::new(Arc::new(MemoryProvider::new()));
+    let config = LockConfig::new("a").lock_at_most_for(Duration::from_secs(600));
+    let run = async || {
+        let outcome = executor.execute(&config, async {}).await.unwrap();
+        assert!(outcome.is_executed());
+    };
+    runtime.block_on(run());
+
+    let info = allocation_counter::measure(|| {
+        runtime.block_on(async {
+            for _ in 0..100 {
+                run().await;
+            }
+        });
+    });
+    // The owner, the state that the task and its handles share, the current lock, and a boxed
+    // future for each of the provider's two answers.
+    assert!(info.count_total <= 505, "{info:?}");
+    assert_eq!(info.bytes_current, 0, "{info:?}");
+}
