@@ -184,6 +184,12 @@ impl CurrentLock {
         self.0.held.say_of_slot(SlotWord::Open);
     }
 
+    /// True once the task has said that its slot is not done, by [`fail_slot`](Self::fail_slot) or
+    /// [`leave_slot_open`](Self::leave_slot_open).
+    pub fn leaves_slot_open(&self) -> bool {
+        self.0.held.leaves_slot_open()
+    }
+
     /// When the lease ends in the store, by the store's clock, where the store tells. For people;
     /// [`time_left`](Self::time_left) is what to decide by.
     pub fn locked_until(&self) -> Option<SystemTime> {

@@ -27,6 +27,8 @@ pub(crate) struct Held {
     lost: OnceLock<LostReason>,
     /// Somebody has begun to give the lock back: the lease is over for the task.
     released: AtomicBool,
+    /// How, for whoever has to go on with it.
+    release_request: OnceLock<UnlockRequest>,
     /// The store has answered to that, or was given up.
     given_back: AtomicBool,
     pub(super) spawned: Spawned,
@@ -81,6 +83,7 @@ impl Held {
             }),
             lost: OnceLock::new(),
             released: AtomicBool::new(false),
+            release_request: OnceLock::new(),
             given_back: AtomicBool::new(false),
             spawned: Spawned::default(),
             completion,
@@ -111,6 +114,10 @@ impl Held {
 
     pub(crate) fn say_of_slot(&self, word: SlotWord) {
         self.slot_word.store(word as u8, Ordering::Release);
+    }
+
+    pub(crate) fn leaves_slot_open(&self) -> bool {
+        self.slot_word.load(Ordering::Acquire) != SlotWord::Nothing as u8
     }
 
     /// How the lock is to be given back by a task that ended by itself (`finished`) or did not.
@@ -230,9 +237,16 @@ impl Held {
         self.released.load(Ordering::Acquire)
     }
 
-    /// Claims the release for the caller: it is done once.
-    pub(crate) fn claim_release(&self) -> bool {
-        !self.released.swap(true, Ordering::AcqRel)
+    /// Claims the release for the caller: it is done once, and as the first one asked.
+    pub(super) fn claim_release(&self, request: &UnlockRequest) -> bool {
+        let is_first = !self.released.swap(true, Ordering::AcqRel);
+        self.release_request.get_or_init(|| request.clone());
+        is_first
+    }
+
+    /// How the release was asked for, once it is claimed.
+    pub(super) fn release_request(&self) -> UnlockRequest {
+        self.release_request.get().cloned().unwrap_or_default()
     }
 
     pub(crate) fn is_given_back(&self) -> bool {

@@ -22,7 +22,7 @@ pub enum Release {
 impl Held {
     /// Gives the lock back, once; logs what went wrong.
     pub(crate) async fn release(&self, request: &UnlockRequest) -> Release {
-        if !self.claim_release() {
+        if !self.claim_release(request) {
             return Release::Released;
         }
         self.give_back(request).await
@@ -73,11 +73,13 @@ impl Drop for ReleaseOnDrop {
         match tokio::runtime::Handle::try_current() {
             Ok(runtime) => {
                 tracing::debug!(lock = held.name().as_str(), "dropped: unlocking behind");
-                // Also where a release was begun and dropped: an unlock may be asked for twice.
-                held.claim_release();
+                // Also where a release was begun and dropped: an unlock may be asked for twice, and
+                // says the same of the slot.
+                held.claim_release(&UnlockRequest::new());
+                let request = held.release_request();
                 let behind = Behind(held);
                 runtime.spawn(async move {
-                    behind.0.give_back(&UnlockRequest::new()).await;
+                    behind.0.give_back(&request).await;
                 });
             }
             Err(_) => tracing::warn!(
