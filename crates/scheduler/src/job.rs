@@ -57,7 +57,9 @@ impl Job {
     ///
     /// The slot is set on the lock for each run. The task's future is dropped when its lease is
     /// lost or a shutdown's grace is over; what it returns as an error is logged and told to the
-    /// [`Observer`](crate::Observer), and the slot stays used.
+    /// [`Observer`](crate::Observer), and the slot stays used, unless the lock's
+    /// [`slot_completion`](LockConfig::slot_completion) says that it must not be lost: then it is
+    /// tried again.
     ///
     /// A schedule that could not be read is refused, as the rest of what is wrong with a job, when
     /// the scheduler starts.
@@ -164,7 +166,7 @@ impl Job {
 
     /// True where the slots of this job are open until they are done, and run in order.
     pub(crate) fn runs_in_order(&self) -> bool {
-        self.config.completion().retries().is_some() && self.schedule.delay().is_none()
+        self.config.completion().retries().is_some()
     }
 
     /// The jitter of a job that was validated.
@@ -191,6 +193,13 @@ impl Job {
         }
         for duration in [&self.jitter, &self.initial_delay].into_iter().flatten() {
             duration.get()?;
+        }
+        if self.config.completion().retries().is_some() && self.schedule.delay().is_some() {
+            return Err(Error::new(
+                ErrorKind::InvalidInput,
+                "a fixed delay has no slots that could be lost: give the job a calendar or a grid, or \
+                 leave its completion out",
+            ));
         }
         let jitter = self.jitter_or_zero();
         if self

@@ -46,4 +46,13 @@ impl LatePolicy {
         self.limit()
             .is_none_or(|limit| late <= limit.saturating_add(jitter))
     }
+
+    /// The earliest instant whose slot is allowed `now`; none where any is.
+    pub(crate) fn oldest(
+        self,
+        now: std::time::SystemTime,
+        jitter: Duration,
+    ) -> Option<std::time::SystemTime> {
+        now.checked_sub(self.limit()?.saturating_add(jitter))
+    }
 }

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use common::{Log, Node, World, alone, block_on, every, lock, millis, seconds, secs};
-use shedlock_core::{Completion, LockConfig, LockName, LockProvider, Retries};
+use shedlock_core::{Clock, Completion, LockConfig, LockName, LockProvider, Retries, current_lock};
 use shedlock_scheduler::{Job, JobRun, LatePolicy, Overlap, Schedule};
 
 const TEN: u64 = 10;
@@ -242,5 +242,126 @@ fn a_shutdown_leaves_the_slot_to_others_at_once() {
         world.run_until(secs(20)).await;
         assert_eq!(stopping.await.unwrap().unwrap().cut.len(), 1);
         assert_eq!(of(&done), [(0, 2, true)]);
+    });
+}
+
+#[test]
+fn what_a_task_says_of_its_slot_counts_though_it_returns_ok() {
+    block_on(async {
+        let (world, log, node) = alone();
+        let attempts = Arc::new(Mutex::new(Vec::new()));
+        let seen = attempts.clone();
+        let config = must_not_be_lost("1m", Retries::new().backoff(secs(3)));
+        let job = Job::new(config, every(60), move |run: JobRun| {
+            let seen = seen.clone();
+            async move {
+                let attempt = run.slot_attempt().unwrap();
+                seen.lock()
+                    .unwrap()
+                    .push((seconds(run.slot().unwrap()), attempt));
+                if attempt == 1 {
+                    current_lock().unwrap().fail_slot();
+                }
+                Ok::<_, std::io::Error>(())
+            }
+        });
+        let _handle = node.start([job]);
+        world.run_until(secs(10)).await;
+        assert_eq!(*attempts.lock().unwrap(), [(0, 1), (0, 2)]);
+        let ran = (Some(0), "ran".to_owned());
+        assert_eq!(log.ticks(), [ran.clone(), ran]);
+    });
+}
+
+/// Its runs leave no slot in the record, so that the last one there is older than what is done.
+#[test]
+fn a_run_of_shedlock_is_no_gap_that_holds_up_the_rest() {
+    block_on(async {
+        let (world, log, node) = alone();
+        let done = Done::default();
+        let config = || must_not_be_lost("1m", Retries::new());
+        let first = job(&node, config(), every(TEN), &done, |_| Ok(millis(100)));
+        let handle = node.start([first]);
+        world.run_until(secs(5)).await;
+        drop(handle.shutdown(secs(1)).await.unwrap());
+        world.run_until(secs(15)).await;
+        let name = LockName::new("job").unwrap();
+        let now = node.clock.system_time();
+        world
+            .store
+            .write_as_shedlock(&name, "java-host", now, now + secs(1));
+        world.run_until(secs(37)).await;
+        done.lock().unwrap().clear();
+        let later = Node::new(&world, 1, &log);
+        let job = job(&later, config(), every(TEN), &done, |_| Ok(millis(100)));
+        let _handle = later.start([job]);
+        world.run_until(secs(45)).await;
+        let slots: Vec<i64> = of(&done).iter().map(|run| run.0).collect();
+        assert_eq!(slots, [20, 30, 40]);
+    });
+}
+
+#[test]
+fn a_start_that_was_asked_for_is_never_too_late() {
+    block_on(async {
+        let world = World::before_midnight(secs(50));
+        let node = Node::new(&world, 0, &Log::default());
+        let done = Done::default();
+        let config = must_not_be_lost("1m", Retries::new());
+        let job = job(&node, config, every(100), &done, |_| Ok(millis(100)))
+            .late(LatePolicy::Skip)
+            .run_at_start();
+        let _handle = node.start([job]);
+        world.run_until(secs(1)).await;
+        let slots: Vec<i64> = of(&done).iter().map(|run| run.0).collect();
+        assert_eq!(slots.len(), 2, "{slots:?}");
+    });
+}
+
+#[test]
+fn a_run_that_fails_past_its_late_limit_is_told_of_once() {
+    block_on(async {
+        let (world, log, node) = alone();
+        let done = Done::default();
+        let config = must_not_be_lost("1m", Retries::new());
+        let job = job(&node, config, every(60), &done, |_| Err(secs(7)))
+            .late(LatePolicy::Within(secs(5)));
+        let _handle = node.start([job]);
+        world.run_until(secs(30)).await;
+        let told: Vec<String> = log.ticks().into_iter().map(|tick| tick.1).collect();
+        assert_eq!(told, ["failed: no mail server", "missed: too late"]);
+    });
+}
+
+/// Another replica has a newer version of the program, with another schedule.
+#[test]
+fn a_slot_that_the_schedule_does_not_have_is_gone_on_from() {
+    block_on(async {
+        let world = World::before_midnight(secs(3));
+        let log = Log::default();
+        let node = Node::new(&world, 0, &log);
+        let done = Done::default();
+        let config = || must_not_be_lost("1m", Retries::new().max_attempts(2).backoff(secs(4)));
+        let odd = job(&node, config(), every(7), &done, |_| Err(millis(100)));
+        let handle = node.start([odd]);
+        world.run_until(millis(500)).await;
+        drop(handle.shutdown(Duration::ZERO).await.unwrap());
+        world.run_until(secs(25)).await;
+        done.lock().unwrap().clear();
+        let later = Node::new(&world, 1, &log);
+        let job = job(&later, config(), every(TEN), &done, |_| Ok(millis(100)));
+        let _handle = later.start([job]);
+        world.run_until(secs(35)).await;
+        // The open one first.
+        assert_eq!(
+            of(&done),
+            [
+                (-2, 2, true),
+                (0, 1, true),
+                (10, 1, true),
+                (20, 1, true),
+                (30, 1, true)
+            ]
+        );
     });
 }

@@ -22,13 +22,12 @@ impl Due {
         }
     }
 
-    /// The same tick for another slot.
+    /// The same tick for another slot, which then is one that was missed.
     pub(super) fn at(self, slot: Slot) -> Self {
-        Self {
-            slot: Some(slot),
-            scheduled_at: slot.instant(),
-            ..self
+        if self.slot == Some(slot) {
+            return self;
         }
+        Self::of_slot(slot, Trigger::Missed)
     }
 
     pub(super) fn without_slot(scheduled_at: SystemTime, trigger: Trigger) -> Self {

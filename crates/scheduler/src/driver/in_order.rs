@@ -1,6 +1,7 @@
 //! The slots of a job that must not be lost: each of them, in order, until it is done.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use shedlock_core::{SkipReason, Slot};
 use tokio::sync::watch;
@@ -27,6 +28,7 @@ pub(super) async fn run(
     let mut next = Next {
         slot: target,
         follows: true,
+        over: None,
     };
     let mut pauses = Pauses::of(&job, due.slot);
     loop {
@@ -37,6 +39,7 @@ pub(super) async fn run(
                 if next.slot >= target {
                     return TickEnd::Taken;
                 }
+                next.over = next.over.max(Some(next.slot));
                 if next.follows {
                     // Somebody else goes on here; how far, the last one's answer tells.
                     next.slot = target;
@@ -57,25 +60,25 @@ pub(super) async fn run(
             }
             Attempted::End(end) if is_final(&end) => return end,
             // The slot is open: it is to be tried again, here or elsewhere.
-            Attempted::End(end) => {
+            Attempted::End(end) | Attempted::Open(end) => {
                 shared.tell(&job, &now_due, &end);
+                if !shared.allows(&job, &due) {
+                    return TickEnd::Missed(MissedReason::TooLate);
+                }
                 end
             }
-            Attempted::NotYet(end) => match last_slot_to_run_first(&end) {
-                Some(last) if last < next.slot => {
-                    // Open, or the one before a gap: asking for it tells.
-                    next = Next {
-                        slot: last,
-                        follows: false,
-                    };
+            Attempted::NotYet(end) => {
+                let first = last_slot_to_run_first(&end).filter(|last| *last < next.slot);
+                if first.is_some_and(|last| next.turn_to(last, &job)) {
                     continue;
                 }
-                _ => end,
-            },
+                if !shared.allows(&job, &due) {
+                    return end;
+                }
+                end
+            }
         };
-        if !shared.allows(&job, &due) {
-            return end;
-        }
+        next.over = None;
         let wake = pauses.next(&shared, &end);
         tokio::select! {
             biased;
@@ -90,9 +93,30 @@ struct Next {
     slot: Slot,
     /// The one before it must have been taken.
     follows: bool,
+    /// The newest one that the store called taken, since it was last waited for.
+    over: Option<Slot>,
 }
 
 impl Next {
+    /// The last slot that was taken, which has to be run before this one, or is the one before a
+    /// gap. False where that leads nowhere, and only waiting helps.
+    fn turn_to(&mut self, last: Slot, job: &Job) -> bool {
+        let Some(over) = self.over.filter(|over| *over >= last) else {
+            // Asking for it tells.
+            self.slot = last;
+            self.follows = false;
+            return true;
+        };
+        if !self.follows {
+            return false;
+        }
+        // What was taken behind it left no slot in the record, as a run of ShedLock does not: the
+        // gap is to be borne.
+        self.go_on_behind(over, job);
+        self.follows = false;
+        true
+    }
+
     fn go_on_behind(&mut self, slot: Slot, job: &Job) {
         self.slot = job.schedule.next_after(slot.instant()).unwrap_or(slot);
         self.follows = true;
@@ -104,27 +128,25 @@ impl Next {
         if !self.follows {
             return;
         }
-        let is_in_time = |slot| shared.in_time(job, slot);
-        let mut left_out = 0_u64;
-        while self.slot < target && !is_in_time(self.slot) {
-            let Some(next) = job.schedule.next_after(self.slot.instant()) else {
-                return;
-            };
-            self.slot = next;
-            left_out += 1;
-        }
-        let previous = job.schedule.before(self.slot);
-        // The first slot in time bears a gap before it.
-        self.follows = previous.is_some_and(is_in_time);
-        if left_out > 0 {
-            let (job, slot) = (job.name(), tracing::field::display(self.slot));
+        let oldest = shared.oldest_in_time(job);
+        let is_in_time = |slot: Slot| oldest.is_none_or(|oldest| slot.instant() >= oldest);
+        if let Some(oldest) = oldest
+            && self.slot < target
+            && !is_in_time(self.slot)
+        {
+            let just_before = oldest - Duration::from_micros(1);
+            let first = job.schedule.next_after(just_before).unwrap_or(target);
+            let left_out = std::mem::replace(&mut self.slot, first.min(target));
             tracing::warn!(
-                job,
-                slot,
-                left_out,
+                job = job.name(),
+                from = tracing::field::display(left_out),
+                until = tracing::field::display(self.slot),
                 "left out slots whose late limit is over"
             );
         }
+        // The first slot in time bears a gap before it.
+        let previous = job.schedule.before(self.slot);
+        self.follows = previous.is_some_and(is_in_time);
     }
 }
 

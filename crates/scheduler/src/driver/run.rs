@@ -34,7 +34,7 @@ pub(super) async fn run(
     let mut pauses = Pauses::of(&job, due.slot);
     loop {
         let unsuccessful = match attempt(&shared, &job, &config, &due, &phase).await {
-            Attempted::End(end) => return end,
+            Attempted::End(end) | Attempted::Open(end) => return end,
             Attempted::NotYet(end) => end,
         };
         tracing::debug!(job = job.name(), "{unsuccessful}; to be tried again");
@@ -115,6 +115,8 @@ pub(super) async fn told_to_end(phase: &mut watch::Receiver<Phase>) -> TickEnd {
 
 pub(super) enum Attempted {
     End(TickEnd),
+    /// The task has returned, and said that its slot is not done.
+    Open(TickEnd),
     NotYet(TickEnd),
 }
 
@@ -146,6 +148,9 @@ pub(super) async fn attempt(
         }
     };
     Attempted::End(match outcome {
+        Ok(Outcome::Executed { value, release, .. }) if value.left_open() => {
+            return Attempted::Open(ran(value, release));
+        }
         Ok(Outcome::Executed { value, release, .. }) => ran(value, release),
         Ok(Outcome::Lost { value, reason, .. }) => TickEnd::Lost {
             reason,
@@ -187,6 +192,8 @@ enum Body {
     Ended {
         lateness: Duration,
         result: Result<(), BoxError>,
+        /// Its slot is not done, by its own word.
+        left_open: bool,
     },
     Cut,
     /// An open slot was taken over past its late limit: it is given up.
@@ -196,12 +203,25 @@ enum Body {
 impl Body {
     /// Tells the lock of a failure, for a slot that must not be lost.
     fn ended(lateness: Duration, result: Result<(), BoxError>) -> Self {
-        if result.is_err()
-            && let Some(lock) = current_lock()
-        {
+        let lock = current_lock();
+        if let Some(lock) = lock.as_ref().filter(|_| result.is_err()) {
             lock.fail_slot();
         }
-        Self::Ended { lateness, result }
+        Self::Ended {
+            lateness,
+            result,
+            left_open: lock.is_some_and(|lock| lock.leaves_slot_open()),
+        }
+    }
+
+    fn left_open(&self) -> bool {
+        matches!(
+            self,
+            Self::Ended {
+                left_open: true,
+                ..
+            }
+        )
     }
 
     fn result(self) -> Option<Result<(), BoxError>> {
@@ -279,7 +299,7 @@ fn lateness(due: &Due, started_at: SystemTime) -> Duration {
 
 /// Only the slots of jobs that run in order can be taken over past their limit.
 fn is_too_late(shared: &Shared, job: &Job, due: &Due) -> bool {
-    job.runs_in_order() && due.slot.is_some_and(|slot| !shared.in_time(job, slot))
+    job.runs_in_order() && due.slot.is_some() && !shared.allows(job, due)
 }
 
 async fn cut(mut phase: watch::Receiver<Phase>) {
@@ -294,7 +314,12 @@ fn ran(body: Body, release: Release) -> TickEnd {
         (Body::Cut, release) => TickEnd::Cut {
             unlocked: matches!(release, Release::Released | Release::Reentrant),
         },
-        (Body::Ended { lateness, result }, release) => TickEnd::Ran {
+        (
+            Body::Ended {
+                lateness, result, ..
+            },
+            release,
+        ) => TickEnd::Ran {
             lateness,
             result,
             unlock_error: match release {

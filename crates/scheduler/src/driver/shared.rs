@@ -37,6 +37,12 @@ impl Shared {
         job.late.allows(slot, now, job.jitter_or_zero())
     }
 
+    /// The earliest instant whose slot may start now; none where any may.
+    pub(super) fn oldest_in_time(&self, job: &Job) -> Option<SystemTime> {
+        job.late
+            .oldest(self.clock.system_time(), job.jitter_or_zero())
+    }
+
     /// True where this may still start now. A start that was asked for is never too late.
     pub(super) fn allows(&self, job: &Job, due: &Due) -> bool {
         due.is_asked_for() || due.slot.is_none_or(|slot| self.in_time(job, slot))
