@@ -14,6 +14,8 @@ use crate::name::Name;
 
 const KEYS: &str = "`name`, `lock_at_most_for`, `lock_at_least_for`, `keep_alive`, \
                     `max_run_time`, `lock_wait`, `provider` and `crate`";
+/// Keys that need no value; the second one belongs elsewhere, and is to be told so.
+const FLAGS: &[&str] = &["keep_alive", "must_not_be_lost"];
 
 /// What the user wrote, as far as it is right.
 ///
@@ -83,7 +85,7 @@ impl Arguments {
     pub(crate) fn parse(tokens: TokenStream, errors: &mut Errors) -> Self {
         let mut arguments = Self::default();
         let mut seen = Vec::new();
-        let was_read = read_pairs(tokens, (KEYS, &["keep_alive"]), &mut seen, errors, {
+        let was_read = read_pairs(tokens, (KEYS, FLAGS), &mut seen, errors, {
             |key, value, errors| arguments.take(key, value, errors)
         });
         if was_read && !seen.iter().any(|key| key == "name") {
@@ -120,6 +122,10 @@ impl Arguments {
             "max_run_time" => self.max_run_time = errors.keep(period(value)),
             "lock_wait" => self.lock_wait = errors.keep(period(value)),
             "provider" => self.provider = Some(value),
+            "must_not_be_lost" | "max_attempts" | "backoff" | "longest_backoff" => errors.add(
+                key.span(),
+                format!("`{key}` belongs to `#[scheduled]`, where the slots are"),
+            ),
             _ => errors.push(unknown_key(key, KEYS)),
         }
     }

@@ -200,6 +200,10 @@ pub fn scheduler_lock(
 /// | `run_at_start` | the job also runs when the scheduler starts. Alone, or with a `bool` |
 /// | `late` | ticks that come late: `"once"` (they run until the next is due; the default), `"skip"`, a duration, or a `LatePolicy` |
 /// | `overlap` | a tick while a run goes on here: `"queue"` (the default), `"skip"`, or an `Overlap` |
+/// | `must_not_be_lost` | each slot runs until it is done; see below. Alone, or with a `bool` |
+/// | `max_attempts` | of `must_not_be_lost`: how often a slot is tried before it is given up; 5 without it |
+/// | `backoff` | of `must_not_be_lost`: the pause after the first attempt that failed, doubled after each further one: text, or a `Duration`; `"10s"` without it |
+/// | `longest_backoff` | of `must_not_be_lost`: the longest such pause; `"10m"`, or `backoff` where that is longer, without it |
 /// | `crate` | the path of the crate `shedlock`, where it has another name |
 ///
 /// Literals are read when the program is compiled: an expression that cannot be read or never fires,
@@ -207,12 +211,33 @@ pub fn scheduler_lock(
 /// the database that comes with this crate; one that only the system knows is given as an expression
 /// (`zone = ZONE`). Expressions are looked at when the scheduler starts, and refused then.
 ///
+/// # Slots that must not be lost
+///
+/// A slot is used up when it is taken: at most one run, whatever becomes of it. With
+/// `must_not_be_lost` it is open until a run of it has returned `()` or `Ok`. After an `Err`, a panic, a
+/// lost lease or a death it is tried again, here or on another replica, before any later slot; what was
+/// missed while all were down runs too, in order. A run can so happen twice: the function bears that.
+///
+/// ```
+/// use shedlock::scheduler::JobRun;
+/// use shedlock::{scheduled, scheduler_lock};
+///
+/// #[scheduled(cron = "0 2 * * *", must_not_be_lost, max_attempts = 8, backoff = "1m")]
+/// #[scheduler_lock(name = "invoices", lock_at_most_for = "5m", keep_alive)]
+/// async fn invoices(run: JobRun) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+///     println!("the invoices of {:?}, attempt {:?}", run.slot(), run.slot_attempt());
+///     std::fs::read("template")?;
+///     Ok(())
+/// }
+/// # drop(invoices::job());
+/// ```
+///
 /// # What the function may look like
 ///
 /// A free function, `async` or blocking, that returns `()` or `Result<(), E>`. `E` is made of a
 /// `shedlock::Error`, as under `#[scheduler_lock]`, and can be sent between threads: your own error
 /// types, `anyhow::Error`, `Box<dyn Error + Send + Sync>`. An error is logged and told to the
-/// scheduler's observer.
+/// scheduler's observer; the slot stays used, unless it must not be lost.
 ///
 /// An argument whose type is written `JobRun` is told the run's slot, lateness and fencing token
 /// (`JobRun::at` makes one for a call by hand). All others are given to `job(…)` and cloned for each

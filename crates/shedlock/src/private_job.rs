@@ -2,9 +2,12 @@
 
 use std::error::Error as StdError;
 use std::future::Future;
+use std::time::Duration;
 
-use crate::LockConfig;
+pub use crate::Retries;
+
 use crate::scheduler::{IntoSchedule, Job, JobRun};
+use crate::{Completion, LockConfig};
 
 /// What a task of the scheduler fails with.
 pub type BoxError = Box<dyn StdError + Send + Sync>;
@@ -33,6 +36,22 @@ pub fn of_closure(
 /// The lock, kept alive while its task runs, or not.
 pub fn keep_alive(config: LockConfig, wanted: bool) -> LockConfig {
     if wanted { config.keep_alive() } else { config }
+}
+
+/// The lock, its slots open until they are done, or not.
+pub fn must_not_be_lost(config: LockConfig, wanted: bool, retries: Retries) -> LockConfig {
+    if wanted {
+        config.slot_completion(Completion::OnSuccess(retries))
+    } else {
+        config
+    }
+}
+
+/// Retries that begin with this pause, which is not cut to the longest one unless that is asked for.
+pub fn backing_off(pause: Duration) -> Retries {
+    const LONGEST: Duration = Duration::from_secs(600);
+    let retries = Retries::new().backoff(pause);
+    retries.longest_backoff(pause.max(LONGEST))
 }
 
 /// The job, run when its scheduler starts, or not.

@@ -9,8 +9,8 @@ use std::time::{Duration, SystemTime};
 
 use shedlock::scheduler::{Handle, Job, JobRun, Observer, Scheduler, Tick, Trigger};
 use shedlock::{
-    Clock, Event, Executor, Listener, ManualClock, MemoryProvider, Slot, current_lock, scheduled,
-    scheduler_lock, with_executor,
+    Clock, ErrorKind, Event, Executor, Listener, LockName, LockState, ManualClock, MemoryProvider,
+    Slot, current_lock, scheduled, scheduler_lock, with_executor,
 };
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
@@ -44,6 +44,32 @@ async fn fails() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
 async fn wrong() {}
 
 const CRON: &str = "* * * * *";
+
+type Attempts = UnboundedSender<u32>;
+
+#[scheduled(every = "10m", must_not_be_lost, max_attempts = 3, backoff = "1m")]
+#[scheduler_lock(name = "kept", lock_at_most_for = "9m")]
+async fn kept(attempts: Attempts, run: JobRun) -> Result<(), shedlock::Error> {
+    attempts.send(run.slot_attempt().unwrap()).unwrap();
+    match run.slot_attempt() {
+        Some(3) => Ok(()),
+        _ => Err(no_mail_server()),
+    }
+}
+
+#[scheduled(every = "10m", must_not_be_lost = true, backoff = Duration::from_secs(60))]
+#[scheduler_lock(name = "kept", lock_at_most_for = "9m")]
+fn kept_blocking(attempts: Attempts, run: JobRun) -> Result<(), shedlock::Error> {
+    attempts.send(run.slot_attempt().unwrap()).unwrap();
+    match run.slot_attempt() {
+        Some(3) => Ok(()),
+        _ => Err(no_mail_server()),
+    }
+}
+
+fn no_mail_server() -> shedlock::Error {
+    shedlock::Error::new(ErrorKind::Unavailable, "no mail server")
+}
 
 #[derive(Debug, Default)]
 struct Ears {
@@ -184,4 +210,55 @@ async fn an_expression_that_is_wrong_is_refused_at_the_start() {
         error.contains("there is no time zone \"Mars/Olympus\""),
         "{error}"
     );
+}
+
+/// Its slot fails with each `Err`, and is done with the `Ok`, before the next one is due.
+async fn is_tried_until_it_succeeds(job: impl FnOnce(Attempts) -> Job) {
+    let bench = Bench::new();
+    let (attempts, mut made) = unbounded_channel();
+    let handle = bench.start(job(attempts));
+    let (due, ahead) = bench.next(0);
+    let slot = Slot::at(due).unwrap();
+    assert_eq!(handle.jobs().await.unwrap()[0].name, "kept");
+    bench.clock.advance(ahead + Duration::from_secs(2));
+    let name = LockName::new("kept").unwrap();
+    let provider = bench.executor.provider();
+    for attempt in 1..=3 {
+        assert_eq!(made.recv().await, Some(attempt));
+        // What the run has said stands in the record when its lock is given back.
+        let record = loop {
+            let record = provider.inspect(&name).await.unwrap().unwrap();
+            if record.state != LockState::Held {
+                break record;
+            }
+            tokio::task::yield_now().await;
+        };
+        assert_eq!(record.last_slot, Some(slot));
+        if attempt < 3 {
+            assert_eq!(record.slot_attempts, Some(attempt));
+            assert_eq!(record.state, LockState::AtLeast, "it backs off");
+        } else {
+            assert_eq!(record.slot_attempts, None);
+            assert_eq!(record.last_slot_done, Some(slot));
+        }
+        // Until the next one begins.
+        while attempt < 3 && made.is_empty() {
+            let record = provider.inspect(&name).await.unwrap().unwrap();
+            if record.state != LockState::Held {
+                bench.clock.advance(Duration::from_secs(1));
+            }
+            tokio::task::yield_now().await;
+        }
+    }
+    handle.shutdown(Duration::from_secs(60)).await.unwrap();
+}
+
+#[tokio::test]
+async fn an_err_fails_a_slot_that_must_not_be_lost() {
+    is_tried_until_it_succeeds(kept::job).await;
+}
+
+#[tokio::test]
+async fn an_err_of_a_blocking_function_fails_it_too() {
+    is_tried_until_it_succeeds(kept_blocking::job).await;
 }

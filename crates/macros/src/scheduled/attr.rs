@@ -8,10 +8,13 @@ use syn::spanned::Spanned;
 use syn::{Expr, ExprLit, Ident, Lit, LitStr, Path, parse_quote};
 
 use super::check;
+use super::completion::Completion;
 use crate::attr::{Errors, Period, Value, period, read_pairs, unknown_key};
 
 const KEYS: &str = "`cron`, `zone`, `every`, `anchor`, `fixed_delay`, `jitter`, `initial_delay`, \
-                    `run_at_start`, `late`, `overlap` and `crate`";
+                    `run_at_start`, `late`, `overlap`, `must_not_be_lost`, `max_attempts`, \
+                    `backoff`, `longest_backoff` and `crate`";
+const FLAGS: &[&str] = &["run_at_start", "must_not_be_lost"];
 const TRIGGERS: &str = "write `cron = \"0 2 * * *\"`, `every = \"10m\"` or `fixed_delay = \"10s\"`";
 
 /// What the user wrote, as far as it is right; what is wrong stands in the errors beside it.
@@ -21,6 +24,7 @@ pub(super) struct Arguments {
     zone: Option<Text>,
     anchor: Option<Expr>,
     settings: Vec<Setting>,
+    pub(super) completion: Completion,
     pub(super) facade: Option<Path>,
 }
 
@@ -64,7 +68,7 @@ impl Arguments {
         let mut seen = Vec::new();
         // Which of these belong together is known at the end.
         let mut keys = Keys::default();
-        let was_read = read_pairs(tokens, (KEYS, &["run_at_start"]), &mut seen, errors, {
+        let was_read = read_pairs(tokens, (KEYS, FLAGS), &mut seen, errors, {
             |key, value, errors| arguments.take(key, value, &mut keys, errors)
         });
         if was_read {
@@ -123,6 +127,7 @@ impl Arguments {
                 let overlap = errors.keep(overlap(value)).map(Setting::Overlap);
                 self.set(overlap);
             }
+            _ if self.completion.take(key, &value, errors) => {}
             _ => errors.push(unknown_key(key, KEYS)),
         }
     }
@@ -153,6 +158,8 @@ impl Arguments {
         if let Some(anchor) = keys.anchor.as_ref().filter(|_| !has("every")) {
             errors.add(anchor.span(), "an `anchor` belongs to `every`");
         }
+        let has_slots = !has("fixed_delay") || has("cron") || has("every");
+        self.completion.check(has_slots, errors);
         if let Some(Trigger::Every(Period::Known(every, _))) = &self.trigger {
             for setting in &self.settings {
                 if let Setting::Duration("jitter", Period::Known(jitter, span)) = setting

@@ -205,6 +205,7 @@ fn job_function(
         Some(wanted) => quote!(#private::job::keep_alive(#config, #wanted)),
         None => config,
     };
+    let config = arguments.completion.set_on(config, &private);
     let schedule = arguments.schedule(&scheduler, &private);
     let given = || parameters.iter().filter(|parameter| !parameter.is_run);
     let declared = given().map(Parameter::declared);

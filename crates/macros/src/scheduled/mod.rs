@@ -2,6 +2,7 @@
 
 mod attr;
 mod check;
+mod completion;
 mod expand;
 mod parameters;
 

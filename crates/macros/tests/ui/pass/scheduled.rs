@@ -91,6 +91,29 @@ async fn job() {}
 #[scheduler_lock(name = "raw", lock_at_most_for = "9m")]
 async fn r#loop() {}
 
+#[scheduled(every = "1h", must_not_be_lost)]
+#[scheduler_lock(name = "kept", lock_at_most_for = "9m")]
+async fn kept() {}
+
+const ATTEMPTS: u32 = 3;
+
+#[scheduled(
+    cron = "0 2 * * *",
+    must_not_be_lost = cfg!(debug_assertions),
+    max_attempts = ATTEMPTS,
+    backoff = "1m",
+    longest_backoff = Duration::from_secs(3_600),
+)]
+#[scheduler_lock(name = "kept-blocking", lock_at_most_for = "9m", keep_alive)]
+fn kept_blocking(run: JobRun) -> Result<(), shedlock::Error> {
+    let _ = run.slot_attempt();
+    Ok(())
+}
+
+#[scheduled(every = "1h", must_not_be_lost, max_attempts = 1, backoff = "0s")]
+#[scheduler_lock(name = "kept-once", lock_at_most_for = "9m")]
+fn kept_once() {}
+
 /// In a module whose names hide everything.
 mod shadow {
     #[allow(unused)]
@@ -124,13 +147,16 @@ fn main() {
         r#loop::job(),
         shadow::shadowed::job(String::new()),
         local::job(),
+        kept::job(),
+        kept_blocking::job(),
+        kept_once::job(),
     ];
     let names: Vec<&str> = jobs.iter().map(Job::name).collect();
     assert_eq!(
         names,
         [
             "plain", "swapped", "blocking", "mails-acme-007", "only-acme", "only-3", "computed-1", "job", "raw", "shadow",
-            "local"
+            "local", "kept", "kept-blocking", "kept-once"
         ]
     );
     let shown = format!("{:?}", jobs[1]);

@@ -1,0 +1,107 @@
+//! The arguments of a job that must not be lost.
+
+use proc_macro2::{Span, TokenStream};
+use quote::quote;
+use syn::spanned::Spanned;
+use syn::{Expr, ExprLit, Ident, Lit};
+
+use crate::attr::{Errors, Period, period};
+
+/// What was said of slots that are open until they are done.
+#[derive(Default)]
+pub(super) struct Completion {
+    wanted: Option<(Span, Expr)>,
+    /// The keys that only mean something beside it.
+    details: Vec<Ident>,
+    max_attempts: Option<Expr>,
+    backoff: Option<Period>,
+    longest_backoff: Option<Period>,
+}
+
+impl Completion {
+    /// Takes what stands behind one of its keys; false where the key is another's.
+    pub(super) fn take(&mut self, key: &Ident, value: &Expr, errors: &mut Errors) -> bool {
+        match key.to_string().as_str() {
+            "must_not_be_lost" => {
+                self.wanted = Some((key.span(), value.clone()));
+                return true;
+            }
+            "max_attempts" => self.max_attempts = errors.keep(max_attempts(value)),
+            "backoff" => self.backoff = errors.keep(period(value.clone())),
+            "longest_backoff" => self.longest_backoff = errors.keep(period(value.clone())),
+            _ => return false,
+        }
+        self.details.push(key.clone());
+        true
+    }
+
+    /// What is wrong beside the other arguments.
+    pub(super) fn check(&self, has_slots: bool, errors: &mut Errors) {
+        let Some((span, _)) = &self.wanted else {
+            for key in &self.details {
+                let message = format!("`{key}` belongs to `must_not_be_lost`: add that key");
+                errors.add(key.span(), message);
+            }
+            return;
+        };
+        if !has_slots {
+            errors.add(
+                *span,
+                "a fixed delay has no slots that could be lost: give the job a `cron` or `every`",
+            );
+        }
+        if let (Some(Period::Known(backoff, _)), Some(Period::Known(longest, span))) =
+            (&self.backoff, &self.longest_backoff)
+            && longest < backoff
+        {
+            errors.add(
+                *span,
+                "longest_backoff is shorter than backoff: raise the one or lower the other",
+            );
+        }
+    }
+
+    /// The same lock with it.
+    pub(super) fn set_on(&self, config: TokenStream, private: &TokenStream) -> TokenStream {
+        let Some((_, wanted)) = &self.wanted else {
+            return config;
+        };
+        let max_attempts = self.max_attempts.as_ref();
+        let max_attempts = max_attempts.map(|attempts| quote!(.max_attempts(#attempts)));
+        let pause = |period: &Period| period.to_tokens(private);
+        let retries = match self.backoff.as_ref().map(pause) {
+            Some(backoff) => quote!(#private::job::backing_off(#backoff)),
+            None => quote!(#private::job::Retries::new()),
+        };
+        let longest = self.longest_backoff.as_ref().map(pause);
+        let longest = longest.map(|pause| quote!(.longest_backoff(#pause)));
+        quote! {
+            #private::job::must_not_be_lost(
+                #config,
+                #wanted,
+                #retries #max_attempts #longest,
+            )
+        }
+    }
+}
+
+fn max_attempts(value: &Expr) -> syn::Result<Expr> {
+    let Expr::Lit(ExprLit { lit, .. }) = value else {
+        return Ok(value.clone());
+    };
+    let number = match lit {
+        Lit::Int(number) => number.base10_parse::<u32>().ok(),
+        _ => None,
+    };
+    match number {
+        Some(0) => Err(syn::Error::new(
+            value.span(),
+            "max_attempts is zero: the slot could never be run",
+        )),
+        Some(_) => Ok(value.clone()),
+        None => Err(syn::Error::new(
+            value.span(),
+            "write how often a slot is tried, like `max_attempts = 5`",
+        )),
+    }
+}
