@@ -36,8 +36,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::{
-    Clock, Executor, LockConfig, LockDuration, LostPolicy, Outcome, Slot, SystemClock, blocking,
-    current_lock,
+    Clock, Completion, Executor, LockConfig, LockDuration, LostPolicy, Outcome, Slot, SystemClock,
+    blocking, current_lock,
 };
 use provider::Granting;
 
@@ -70,6 +70,7 @@ pub fn locked_blocking<T>(task: impl FnOnce() -> T) -> T {
 pub struct TestLock {
     config: LockConfig,
     fencing_token: u64,
+    slot_attempt: Option<u32>,
     clock: Arc<dyn Clock>,
     lost: bool,
 }
@@ -80,6 +81,7 @@ impl TestLock {
         Self {
             config: LockConfig::new(name).lock_at_most_for(Duration::from_secs(3_600)),
             fencing_token: 1,
+            slot_attempt: None,
             clock: Arc::new(SystemClock),
             lost: false,
         }
@@ -88,6 +90,24 @@ impl TestLock {
     /// The slot of the run.
     pub fn slot(mut self, slot: Slot) -> Self {
         self.config = self.config.slot(slot);
+        self
+    }
+
+    /// Which attempt at its slot the run is, from 1: for code that looks at
+    /// [`CurrentLock::slot_attempt`](crate::CurrentLock::slot_attempt). Without a [`slot`](Self::slot)
+    /// it is left out.
+    ///
+    /// ```
+    /// use shedlock_core::testing::TestLock;
+    /// use shedlock_core::{Slot, current_lock};
+    /// let is_last = || current_lock().and_then(|lock| lock.slot_attempt()) >= Some(5);
+    /// let third = TestLock::new("report").slot(Slot::from_micros(0)?).slot_attempt(3);
+    /// assert!(!third.hold_blocking(is_last));
+    /// # Ok::<(), shedlock_core::Error>(())
+    /// ```
+    pub fn slot_attempt(mut self, attempt: u32) -> Self {
+        self.slot_attempt = Some(attempt);
+        self.config = self.config.slot_completion(Completion::on_success());
         self
     }
 
@@ -152,7 +172,7 @@ impl TestLock {
     }
 
     fn executor(&self) -> Executor {
-        let provider = Granting::new(self.fencing_token, self.clock.clone());
+        let provider = Granting::new(self.fencing_token, self.slot_attempt, self.clock.clone());
         let policy = if self.lost {
             LostPolicy::Continue
         } else {
@@ -207,6 +227,17 @@ mod tests {
         locked(async { locked_blocking(assert_locked) })
             .await
             .unwrap();
+    }
+
+    #[test]
+    fn the_attempt_at_a_slot_is_the_tests() {
+        let attempt = || current_lock().unwrap().slot_attempt();
+        let slot = Slot::from_micros(1_700_000_000_000_000).unwrap();
+        let lock = TestLock::new("a").slot(slot);
+        assert_eq!(lock.clone().hold_blocking(attempt), None);
+        assert_eq!(lock.slot_attempt(2).hold_blocking(attempt), Some(2));
+        let without_slot = TestLock::new("a").slot_attempt(2);
+        assert_eq!(without_slot.hold_blocking(attempt), None);
     }
 
     #[tokio::test]

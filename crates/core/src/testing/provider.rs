@@ -13,14 +13,20 @@ use crate::{
 #[derive(Debug)]
 pub(super) struct Granting {
     fencing_token: u64,
+    slot_attempt: Option<u32>,
     clock: Arc<dyn Clock>,
     identity: ProviderIdentity,
 }
 
 impl Granting {
-    pub(super) fn new(fencing_token: u64, clock: Arc<dyn Clock>) -> Self {
+    pub(super) fn new(
+        fencing_token: u64,
+        slot_attempt: Option<u32>,
+        clock: Arc<dyn Clock>,
+    ) -> Self {
         Self {
             fencing_token,
+            slot_attempt,
             clock,
             identity: ProviderIdentity::unique(),
         }
@@ -39,6 +45,7 @@ impl LockProvider for Granting {
     fn attempt<'a>(&'a self, request: &'a AttemptRequest) -> BoxFuture<'a, Result<Attempt, Error>> {
         let lease = Lease::granted(request)
             .with_fencing_token(self.fencing_token)
+            .with_slot_attempt(request.slot().and(self.slot_attempt))
             .with_acquired_at(self.clock.system_time());
         let lease = self.lasting(lease, request.lock_at_most_for());
         Box::pin(async { Ok(Attempt::Acquired(lease)) })
