@@ -17,6 +17,10 @@ pub(crate) enum Fault {
     SlotInTwoSteps,
     /// A slot is remembered only while its lease runs.
     SlotForgottenAtUnlock,
+    /// Whoever takes an open slot over begins to count its attempts anew.
+    AttemptsForgottenAtTakeover,
+    /// A later slot is granted while an earlier one is open.
+    OpenSlotIsPassed,
     /// A slot far ahead of the clock is granted.
     SlotAheadGranted,
     /// The fencing token counts the acquisitions of this client.

@@ -47,6 +47,10 @@ caught! {
         by "law09_slots::sixty_four_contenders_for_a_slot_have_one_winner";
     slot_that_is_forgotten: SlotForgottenAtUnlock
         by "law09_slots::a_slot_is_taken_once";
+    attempts_that_are_never_used_up: AttemptsForgottenAtTakeover
+        by "law09_open_slots::attempts_are_bounded";
+    open_slot_that_is_passed: OpenSlotIsPassed
+        by "law09_open_slots::a_later_slot_waits_for_the_open_one";
     slot_ahead_that_is_granted: SlotAheadGranted
         by "law09_slots::a_slot_a_year_ahead_claims_nothing";
     token_of_each_client: TokenPerClient

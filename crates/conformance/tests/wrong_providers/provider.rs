@@ -9,8 +9,8 @@ use std::time::Duration;
 use shedlock_core::{
     Attempt, AttemptRequest, BoxFuture, Capabilities, Clock, Error, ErrorKind, ExtendRequest,
     Extension, ForceUnlock, ForceUnlockRequest, Lease, ListRequest, LockName, LockProvider,
-    LockRecord, LockState, ManualClock, MemoryProvider, ProviderIdentity, Skip, SkipReason, Slot,
-    Unlock, UnlockRequest,
+    LockRecord, LockState, ManualClock, MemoryProvider, ProviderIdentity, ResetSlotRequest, Skip,
+    SkipReason, Slot, SlotReset, Unlock, UnlockRequest,
 };
 
 use crate::fault::Fault;
@@ -130,10 +130,27 @@ impl WrongProvider {
                     inner = self.again(request, &name, request.lock_at_most_for());
                 }
             }
+            Fault::AttemptsForgottenAtTakeover => {
+                if let Some(last) = open_and_free(before.as_ref())
+                    && request.slot() == Some(last)
+                {
+                    let just_before = Slot::from_micros(last.as_micros() - 1)?;
+                    let reset = ResetSlotRequest::new(name.clone()).to(just_before);
+                    records.reset_slot(&reset).await?;
+                }
+            }
+            Fault::OpenSlotIsPassed => {
+                if let Some(last) = open_and_free(before.as_ref())
+                    && request.slot() > Some(last)
+                {
+                    let reset = ResetSlotRequest::new(name.clone()).to(last);
+                    records.reset_slot(&reset).await?;
+                }
+            }
             Fault::EndsEarly => {
                 inner = self.again(request, &name, request.lock_at_most_for() * 9 / 10);
                 if let Some(slot) = request.slot() {
-                    inner = inner.with_slot(slot);
+                    inner = inner.with_slot(slot).with_completion(request.completion());
                 }
             }
             _ => {}
@@ -158,7 +175,7 @@ impl WrongProvider {
 
     /// What the caller is told of the lease that the store granted.
     fn granted(&self, request: &AttemptRequest, stored: &Lease, was_there: bool) -> Lease {
-        let mut lease = Lease::granted(request);
+        let mut lease = Lease::granted(request).with_slot_attempt(stored.slot_attempt());
         let mut token = stored.fencing_token();
         match self.fault {
             Fault::TokenPerClient => {
@@ -322,6 +339,13 @@ impl LockProvider for WrongProvider {
         Box::pin(async move { self.records()?.force_unlock(request).await })
     }
 
+    fn reset_slot<'a>(
+        &'a self,
+        request: &'a ResetSlotRequest,
+    ) -> BoxFuture<'a, Result<SlotReset, Error>> {
+        Box::pin(async move { self.records()?.reset_slot(request).await })
+    }
+
     fn check(&self) -> BoxFuture<'_, Result<(), Error>> {
         Box::pin(async { self.records().map(drop) })
     }
@@ -337,6 +361,12 @@ impl LockProvider for WrongProvider {
     fn store(&self) -> &str {
         "wrong"
     }
+}
+
+/// The last slot of this record, if it is open and could be taken over.
+fn open_and_free(record: Option<&LockRecord>) -> Option<Slot> {
+    let record = record.filter(|record| record.state == LockState::Free)?;
+    record.slot_attempts.and(record.last_slot)
 }
 
 /// Long enough for the other contenders to take their first step too.
