@@ -114,6 +114,7 @@ impl<B: Backend> Flow<B> {
 
         let mut state = State::Free;
         let mut exists = None;
+        let mut may_be_ours = false;
         for _ in 0..ROUNDS {
             let won = match state {
                 State::Answered(answer) => return Ok(answer),
@@ -122,10 +123,12 @@ impl<B: Backend> Flow<B> {
             };
             match won {
                 // The reply holds no token where the server told the number of another column.
-                Written::Taken(reply) if plan.shape.extras.token && reply.token().is_none() => {}
+                Written::Taken(reply) if plan.shape.extras.token && reply.token().is_none() => {
+                    may_be_ours = true;
+                }
                 // MySQL's has no room for the attempts at a slot: the record tells.
                 Written::Taken(reply) if claim == Claim::OpenSlot && reply.row().is_none() => {
-                    let row = self.read(&values).await?;
+                    let row = self.read(&values).await.map_err(unread)?;
                     let is_ours = row.owner.as_deref() == Some(values.owner);
                     return Ok(Attempt::Acquired(if is_ours {
                         lease(request, &row)
@@ -137,10 +140,17 @@ impl<B: Backend> Flow<B> {
                 Written::Taken(reply) => {
                     return Ok(Attempt::Acquired(granted(request, &reply)));
                 }
-                Written::Nothing => {}
+                // A first try whose reply was lost may have taken the lock.
+                Written::Nothing { repeated } => may_be_ours |= repeated,
                 Written::Exists(failure) => exists = Some(failure),
             }
-            state = self.state(request, &values).await?;
+            let row = self.read(&values).await;
+            let row = if may_be_ours {
+                row.map_err(unread)
+            } else {
+                row
+            }?;
+            state = Verdict { request, row: &row }.state()?;
         }
         match (state, exists) {
             (State::Answered(answer), _) => Ok(answer),
@@ -157,18 +167,17 @@ impl<B: Backend> Flow<B> {
     async fn write(&self, step: Step, values: &Values<'_>) -> Result<Written, Error> {
         match self.run(step, values).await {
             Ok(reply) if reply.affected > 0 => Ok(Written::Taken(reply)),
-            Ok(_) => Ok(Written::Nothing),
-            Err(Stop::Failure(failure)) if failure.class == Class::Held => Ok(Written::Nothing),
+            Ok(reply) => Ok(Written::Nothing {
+                repeated: reply.repeated,
+            }),
+            Err(Stop::Failure(failure)) if failure.class == Class::Held => {
+                Ok(Written::Nothing { repeated: false })
+            }
             Err(Stop::Failure(failure)) if failure.class == Class::Duplicate => {
                 Ok(Written::Exists(failure))
             }
             Err(stop) => Err(self.error(stop, step)),
         }
-    }
-
-    async fn state(&self, request: &AttemptRequest, values: &Values<'_>) -> Result<State, Error> {
-        let row = self.read(values).await?;
-        Verdict { request, row: &row }.state()
     }
 
     /// Ends what this request's owner may have won.
@@ -436,10 +445,16 @@ impl<B: Backend> Flow<B> {
 enum Written {
     /// The lock is taken.
     Taken(Reply),
-    /// The record stood in the way.
-    Nothing,
+    /// The record stood in the way; or, where the statement was repeated, it may be ours.
+    Nothing { repeated: bool },
     /// A unique key stood in the way.
     Exists(Failure),
+}
+
+/// A lock that may have been taken is not to be left to itself: whoever asked asks again, or withdraws.
+fn unread(error: Error) -> Error {
+    let message = "the lock may have been taken, but its record could not be read: ask again";
+    Error::new(ErrorKind::Unknown, message).with_source(error)
 }
 
 /// The lease that a won attempt or insert grants.

@@ -68,5 +68,6 @@ on_all_servers! {
         a_session_that_may_not_write_is_unavailable, a_missing_privilege_is_configuration,
         a_transaction_in_the_way_is_waited_for_a_little,
         an_extension_that_had_to_wait_revives_nothing, a_dropped_column_is_noticed,
+        a_claim_that_cannot_be_read_is_unknown,
         a_server_that_is_not_there_is_unavailable, urls_of_both_schemes_are_read;
 }

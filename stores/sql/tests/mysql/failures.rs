@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use shedlock_core::{
-    AttemptRequest, ErrorKind, ExtendRequest, Extension, LockName, LockProvider, Owner,
+    AttemptRequest, Completion, ErrorKind, ExtendRequest, Extension, LockName, LockProvider, Owner,
+    Slot,
 };
 use shedlock_sql::MySqlProvider;
 use sqlx::Executor as _;
@@ -82,6 +83,61 @@ pub(crate) async fn a_missing_privilege_is_configuration(server: &str) {
     let error = MySqlProvider::connect(url.as_str()).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Configuration, "{error}");
     assert!(!format!("{error} {error:?}").contains("wrong"), "{error:?}");
+}
+
+/// What is granted is read behind the claim of an open slot. Where that fails the lock is taken all the
+/// same: whoever asked has to know.
+pub(crate) async fn a_claim_that_cannot_be_read_is_unknown(server: &str) {
+    let room = Room::migrated(server).await;
+    free(
+        &room.provider().await,
+        &take(&room.provider().await, "job").await,
+    )
+    .await;
+    let user = crate::common::unique("u")
+        .chars()
+        .rev()
+        .take(12)
+        .collect::<String>();
+    let mut url = url::Url::parse(&room.url).unwrap();
+    let database = url.path().trim_start_matches('/').to_owned();
+    for host in ["%", "localhost"] {
+        room.run(&format!(
+            "CREATE USER '{user}'@'{host}' IDENTIFIED BY 'secret'"
+        ))
+        .await;
+        // All but the column that only the reading needs.
+        room.run(&format!(
+            "GRANT INSERT, UPDATE, SELECT (name, lock_until, locked_at, locked_by, \
+             shedlock_fencing_token, shedlock_slot, shedlock_slot_attempts) \
+             ON {database}.shedlock TO '{user}'@'{host}'"
+        ))
+        .await;
+    }
+    url.set_username(&user).unwrap();
+    url.set_password(Some("secret")).unwrap();
+    let provider = MySqlProvider::connect(url.as_str()).await.unwrap();
+    let request = AttemptRequest::new(
+        LockName::new("job").unwrap(),
+        Owner::generate(),
+        Duration::from_secs(60),
+    )
+    .with_slot(Slot::from_micros(1_700_000_000_000_000).unwrap())
+    .with_completion(Completion::on_success());
+    let error = provider.attempt(&request).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unknown, "{error}");
+    // So it is withdrawn, and the next one goes on.
+    assert!(provider.withdraw(&request).await.unwrap());
+    let room = room.provider().await;
+    let next = AttemptRequest::new(
+        request.name().clone(),
+        Owner::generate(),
+        Duration::from_secs(60),
+    )
+    .with_slot(request.slot().unwrap())
+    .with_completion(Completion::on_success());
+    let lease = room.attempt(&next).await.unwrap().acquired().unwrap();
+    assert_eq!(lease.slot_attempt(), Some(2));
 }
 
 pub(crate) async fn a_transaction_in_the_way_is_waited_for_a_little(server: &str) {
