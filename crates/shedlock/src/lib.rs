@@ -308,6 +308,8 @@
 //!
 //! - [Coming from Java](_documentation::coming_from_java): what is the same, what is not, and how both
 //!   share a table.
+//! - [Jobs that must not be lost](_documentation::not_lost): at least one run of each slot, in order; what
+//!   their tasks have to bear, and what operators see and do.
 //! - [Fencing](_documentation::fencing): guards against writes that come too late.
 //! - [Writing a provider](_documentation::writing_a_provider) for a store that is not here.
 //! - [Design](_documentation::design): why it is built so.
@@ -358,6 +360,8 @@ pub mod _documentation {
     pub mod design {}
     #[doc = include_str!("../docs/fencing.md")]
     pub mod fencing {}
+    #[doc = include_str!("../docs/not_lost.md")]
+    pub mod not_lost {}
     #[doc = concat!(
         include_str!("../docs/writing_a_provider/first.md"),
         "\n```\n",
