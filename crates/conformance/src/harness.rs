@@ -95,7 +95,8 @@ pub trait Space: Send + Sync + 'static {
     }
 
     /// Writes a record exactly as ShedLock for Java would leave it after an acquisition, whether
-    /// there was one or not.
+    /// there was one or not. In a store where records vanish when they end, one that has ended is
+    /// none.
     fn write_as_shedlock<'a>(
         &'a self,
         name: &'a LockName,

@@ -11,6 +11,7 @@ use crate::{Error, ErrorKind, LockProvider, MemoryProvider};
 /// | `postgres://…`, `postgresql://…` | PostgreSQL | `postgres` |
 /// | `mysql://…`, `mariadb://…` | MySQL, MariaDB | `mysql` |
 /// | `sqlite:path`, `sqlite://path` | SQLite | `sqlite` |
+/// | `redis://…`, `rediss://…` (TLS) | Redis, Valkey | `redis` |
 /// | `memory:` | this process alone, for tests | – |
 ///
 /// What stands behind the scheme is the store's own; its provider says which options there are. A
@@ -31,7 +32,7 @@ use crate::{Error, ErrorKind, LockProvider, MemoryProvider};
 /// assert_eq!(
 ///     error.to_string(),
 ///     "there is no store for the URL scheme \"oracle\": use postgres (or postgresql), \
-///      mysql (or mariadb), sqlite, memory",
+///      mysql (or mariadb), sqlite, redis (or rediss), memory",
 /// );
 /// # Ok::<(), shedlock::Error>(()) }).unwrap();
 /// ```
@@ -42,9 +43,10 @@ pub async fn connect(url: &str) -> Result<Arc<dyn LockProvider>, Error> {
         "postgres" | "postgresql" => postgres(url).await,
         "mysql" | "mariadb" => mysql(url).await,
         "sqlite" => sqlite(url).await,
+        "redis" | "rediss" => redis(url).await,
         _ => Err(invalid(format!(
             "there is no store for the URL scheme {scheme:?}: use postgres (or postgresql), \
-             mysql (or mariadb), sqlite, memory"
+             mysql (or mariadb), sqlite, redis (or rediss), memory"
         ))),
     }
 }
@@ -101,7 +103,19 @@ async fn sqlite(url: &str) -> Result<Arc<dyn LockProvider>, Error> {
     return switched_off(url, "sqlite");
 }
 
-#[cfg(not(all(feature = "postgres", feature = "mysql", feature = "sqlite")))]
+async fn redis(url: &str) -> Result<Arc<dyn LockProvider>, Error> {
+    #[cfg(feature = "redis")]
+    return Ok(Arc::new(crate::RedisProvider::connect(url).await?));
+    #[cfg(not(feature = "redis"))]
+    return switched_off(url, "redis");
+}
+
+#[cfg(not(all(
+    feature = "postgres",
+    feature = "mysql",
+    feature = "sqlite",
+    feature = "redis"
+)))]
 fn switched_off(_url: &str, feature: &str) -> Result<Arc<dyn LockProvider>, Error> {
     Err(invalid(format!(
         "this program was built without {feature}: switch on the feature {feature:?} of the crate \

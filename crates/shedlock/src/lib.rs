@@ -301,6 +301,7 @@
 //! | `postgres` | PostgreSQL |
 //! | `mysql` | MySQL and MariaDB |
 //! | `sqlite` | SQLite: the processes of one machine |
+//! | `redis` | Redis and Valkey |
 //! | `scheduler` | the module `scheduler`: cron and interval jobs, whose ticks run once |
 //! | `metrics` | a listener that counts through the crate `metrics`, under ShedLock's meter names; with `scheduler`, one that counts ticks |
 //!
@@ -336,6 +337,8 @@ pub use shedlock_core::*;
 pub use shedlock_macros::scheduled;
 #[cfg(feature = "macros")]
 pub use shedlock_macros::scheduler_lock;
+#[cfg(feature = "redis")]
+pub use shedlock_redis::RedisProvider;
 #[cfg(feature = "scheduler")]
 #[doc(inline)]
 pub use shedlock_scheduler as scheduler;
@@ -350,6 +353,12 @@ pub use shedlock_sql::SqliteProvider;
 #[cfg(any(feature = "postgres", feature = "mysql", feature = "sqlite"))]
 pub mod sql {
     pub use shedlock_sql::{Builder, TimeMode};
+}
+
+/// What goes with Redis and Valkey: settings, and what a provider talks through.
+#[cfg(feature = "redis")]
+pub mod redis {
+    pub use shedlock_redis::{Builder, Connections};
 }
 
 /// Longer texts.

@@ -41,6 +41,8 @@ async fn an_unknown_scheme_lists_the_known_ones() {
         "mysql",
         "mariadb",
         "sqlite",
+        "redis",
+        "rediss",
         "memory",
     ] {
         assert!(message.contains(known), "{message}");
@@ -95,7 +97,16 @@ async fn the_feature_of_sqlite_is_named() {
     }
 }
 
-#[cfg(any(feature = "postgres", feature = "mysql"))]
+#[cfg(not(feature = "redis"))]
+#[tokio::test]
+async fn the_feature_of_redis_is_named() {
+    for scheme in ["redis", "rediss"] {
+        let message = refusal(&format!("{scheme}://scott:hunter2@db/0")).await;
+        assert!(message.contains("--features redis"), "{message}");
+    }
+}
+
+#[cfg(any(feature = "postgres", feature = "mysql", feature = "redis"))]
 #[tokio::test]
 async fn a_server_that_is_not_there_is_an_error_without_the_password() {
     // Nobody listens on port 1.
@@ -106,8 +117,16 @@ async fn a_server_that_is_not_there_is_an_error_without_the_password() {
     if cfg!(feature = "mysql") {
         urls.extend(["mysql", "mariadb"]);
     }
+    if cfg!(feature = "redis") {
+        urls.extend(["redis", "rediss"]);
+    }
     for scheme in urls {
-        let url = format!("{scheme}://scott:hunter2@127.0.0.1:1/locks");
+        let database = if scheme.starts_with("redis") {
+            "0"
+        } else {
+            "locks"
+        };
+        let url = format!("{scheme}://scott:hunter2@127.0.0.1:1/{database}");
         let error = connect(&url).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Unavailable, "{error:?}");
         assert!(

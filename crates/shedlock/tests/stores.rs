@@ -62,6 +62,9 @@ fn main() -> ExitCode {
         trials.push(server("mariadb", "SHEDLOCK_TEST_MARIADB"));
         trials.push(server("mysql", "SHEDLOCK_TEST_MYSQL"));
     }
+    if cfg!(feature = "redis") {
+        trials.push(server("redis", "SHEDLOCK_TEST_REDIS"));
+    }
     if cfg!(feature = "sqlite") {
         trials.push(Trial::test("sqlite", || {
             let folder = tempfile::tempdir()?;
@@ -84,8 +87,13 @@ fn server(name: &'static str, variable: &str) -> Trial {
         let url = std::env::var(&variable)
             .map_err(|_| format!("{variable} is not set: run `cargo xtask test`"))?;
         let separator = if url.contains('?') { '&' } else { '?' };
-        let table = format!("facade_{}", std::process::id());
-        run(&format!("{url}{separator}table={table}"));
+        let room = if name == "redis" {
+            "environment"
+        } else {
+            "table"
+        };
+        let own = format!("facade_{}", std::process::id());
+        run(&format!("{url}{separator}{room}={own}"));
         Ok(())
     });
     trial.with_ignored_flag(unwanted || unavailable)

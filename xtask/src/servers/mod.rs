@@ -14,6 +14,7 @@ mod port;
 mod postgres;
 mod probe;
 mod profile;
+mod redis;
 pub(crate) mod run_dir;
 mod sid;
 mod up;

@@ -5,6 +5,7 @@ use super::mariadb::option;
 use super::probe;
 use super::profile::{Durability, Profile};
 use super::run_dir::{Ending, RunDir};
+use super::sid::Extracted;
 use crate::host::{self, Account};
 use rustix::process::Signal;
 use std::path::{Path, PathBuf};
@@ -21,17 +22,15 @@ enum Program {
     /// As the system has it.
     Installed(PathBuf),
     /// From a folder with a system of its own, by that system's loader.
-    Extracted {
-        root: PathBuf,
-        loader: PathBuf,
-        libraries: PathBuf,
-    },
+    Extracted(Extracted),
 }
 
 impl Mysql {
     /// The one that is installed, else the one extracted into `root`, if any.
     pub(crate) fn find(profile: &Profile, root: &Path) -> anyhow::Result<Option<Self>> {
-        let Some(program) = installed().or_else(|| extracted(root)) else {
+        let Some(program) = installed()
+            .or_else(|| Extracted::find(root, "usr/sbin/mysqld").map(Program::Extracted))
+        else {
             return Ok(None);
         };
         let mut settings = Vec::new();
@@ -54,17 +53,11 @@ impl Mysql {
                 command.arg("--no-defaults");
                 command
             }
-            Program::Extracted {
-                root,
-                loader,
-                libraries,
-            } => {
+            Program::Extracted(extracted) => {
+                let root = extracted.root();
                 let share = root.join("usr/share/mysql");
-                let mut command = Command::new(loader);
+                let mut command = extracted.command();
                 command
-                    .arg("--library-path")
-                    .arg(libraries)
-                    .arg(root.join("usr/sbin/mysqld"))
                     .arg("--no-defaults")
                     .arg(option("basedir", &root.join("usr")))
                     .arg(option("character-sets-dir", &share.join("charsets")))
@@ -141,24 +134,4 @@ fn installed() -> Option<Program> {
     let daemon = host::find_program("mysqld")?;
     let said = host::output(Command::new(&daemon).args(["--no-defaults", "--version"])).ok()?;
     (!said.contains("MariaDB")).then_some(Program::Installed(daemon))
-}
-
-fn extracted(root: &Path) -> Option<Program> {
-    if !host::is_program(&root.join("usr/sbin/mysqld")) {
-        return None;
-    }
-    let libraries = root.join("usr/lib").read_dir().ok()?.find_map(|entry| {
-        let path = entry.ok()?.path();
-        path.join("libc.so.6").exists().then_some(path)
-    })?;
-    let loader = libraries.read_dir().ok()?.find_map(|entry| {
-        let path = entry.ok()?.path();
-        let name = path.file_name()?.to_str()?.to_owned();
-        (name.starts_with("ld-linux") && host::is_program(&path)).then_some(path)
-    })?;
-    Some(Program::Extracted {
-        root: root.to_owned(),
-        loader,
-        libraries,
-    })
 }

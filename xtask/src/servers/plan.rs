@@ -5,6 +5,7 @@ use super::mariadb::Mariadb;
 use super::mysql::Mysql;
 use super::postgres::Postgres;
 use super::profile::Profile;
+use super::redis::{self, Redis};
 use super::{debian, mariadb, pgbouncer, postgres, probe, sid};
 use crate::host;
 use anyhow::{Context as _, bail, ensure};
@@ -22,6 +23,8 @@ pub(crate) enum Store {
     Mariadb,
     /// MySQL 8 or later.
     Mysql,
+    /// Redis and Valkey.
+    Redis,
     /// SQLite, which comes with its crate.
     Sqlite,
     /// The in-memory provider.
@@ -41,6 +44,10 @@ pub(crate) enum Kind {
     MariadbTz,
     /// MySQL 8 or later.
     Mysql,
+    /// Redis.
+    Redis,
+    /// Valkey, beside it.
+    Valkey,
 }
 
 /// Where every server comes from.
@@ -66,10 +73,11 @@ pub(crate) enum Offer {
 
 impl Store {
     /// All of them.
-    pub(crate) const ALL: [Self; 5] = [
+    pub(crate) const ALL: [Self; 6] = [
         Self::Postgres,
         Self::Mariadb,
         Self::Mysql,
+        Self::Redis,
         Self::Sqlite,
         Self::Memory,
     ];
@@ -80,6 +88,7 @@ impl Store {
             Self::Postgres => "postgres",
             Self::Mariadb => "mariadb",
             Self::Mysql => "mysql",
+            Self::Redis => "redis",
             Self::Sqlite => "sqlite",
             Self::Memory => "memory",
         }
@@ -91,6 +100,7 @@ impl Store {
             Self::Postgres => Some(Kind::Postgres),
             Self::Mariadb => Some(Kind::Mariadb),
             Self::Mysql => Some(Kind::Mysql),
+            Self::Redis => Some(Kind::Redis),
             Self::Sqlite | Self::Memory => None,
         }
     }
@@ -99,6 +109,7 @@ impl Store {
         let companion = match self {
             Self::Postgres if companions => Some(Kind::PgBouncer),
             Self::Mariadb if companions => Some(Kind::MariadbTz),
+            Self::Redis if companions => Some(Kind::Valkey),
             _ => None,
         };
         self.kind().into_iter().chain(companion).collect()
@@ -107,12 +118,14 @@ impl Store {
 
 impl Kind {
     /// All of them.
-    pub(crate) const ALL: [Self; 5] = [
+    pub(crate) const ALL: [Self; 7] = [
         Self::Postgres,
         Self::PgBouncer,
         Self::Mariadb,
         Self::MariadbTz,
         Self::Mysql,
+        Self::Redis,
+        Self::Valkey,
     ];
 
     /// The word for it in messages.
@@ -123,6 +136,8 @@ impl Kind {
             Self::Mariadb => "MariaDB",
             Self::MariadbTz => "MariaDB at +05:30",
             Self::Mysql => "MySQL",
+            Self::Redis => "Redis",
+            Self::Valkey => "Valkey",
         }
     }
 
@@ -134,6 +149,8 @@ impl Kind {
             Self::Mariadb => "MARIADB",
             Self::MariadbTz => "MARIADB_TZ",
             Self::Mysql => "MYSQL",
+            Self::Redis => "REDIS",
+            Self::Valkey => "VALKEY",
         };
         format!("SHEDLOCK_TEST_{name}")
     }
@@ -148,7 +165,7 @@ impl Plan {
     /// Decides, and installs what is missing where that is allowed and possible.
     ///
     /// A store that is asked for by name and cannot be had is an error, after all have been
-    /// looked for. One that the registries may lack (MySQL), and what only stands beside a
+    /// looked for. One that the registries may lack (MySQL, Valkey), and what only stands beside a
     /// store, may miss.
     pub(crate) fn make(stores: &[Store], profile: &Profile) -> anyhow::Result<Self> {
         let kinds: Vec<Kind> = stores
@@ -182,7 +199,7 @@ impl Plan {
 /// Installs packages for the servers that are neither given nor found.
 fn install_missing(kinds: &[Kind], profile: &Profile) -> anyhow::Result<()> {
     let mut packages = Vec::new();
-    let mut wants_mysql = false;
+    let mut extracts = Vec::new();
     for kind in kinds
         .iter()
         .filter(|kind| given_url(**kind, profile).is_none())
@@ -195,8 +212,18 @@ fn install_missing(kinds: &[Kind], profile: &Profile) -> anyhow::Result<()> {
             Kind::PgBouncer if host::find_program("pgbouncer").is_none() => {
                 packages.push(pgbouncer::PACKAGE);
             }
-            Kind::Mysql => wants_mysql = Mysql::find(profile, &sid::mysql_root()?)?.is_none(),
-            Kind::Postgres | Kind::Mariadb | Kind::PgBouncer | Kind::MariadbTz => {}
+            Kind::Redis if Redis::find(profile).is_none() => packages.push(redis::PACKAGE),
+            Kind::Mysql if Mysql::find(profile, &sid::MYSQL.root()?)?.is_none() => {
+                extracts.push(sid::MYSQL);
+            }
+            Kind::Valkey if Redis::find_valkey(profile)?.is_none() => extracts.push(sid::VALKEY),
+            Kind::Postgres
+            | Kind::Mariadb
+            | Kind::PgBouncer
+            | Kind::MariadbTz
+            | Kind::Mysql
+            | Kind::Redis
+            | Kind::Valkey => {}
         }
     }
     if !debian::can_install() {
@@ -205,7 +232,7 @@ fn install_missing(kinds: &[Kind], profile: &Profile) -> anyhow::Result<()> {
     let one_at_a_time = host::cache_dir()?.join("install.lock");
     let lock = File::create(&one_at_a_time)
         .with_context(|| format!("{} could not be made", one_at_a_time.display()))?;
-    if packages.is_empty() && !wants_mysql {
+    if packages.is_empty() && extracts.is_empty() {
         if lock.try_lock().is_ok() {
             debian::clean_up();
         }
@@ -214,7 +241,7 @@ fn install_missing(kinds: &[Kind], profile: &Profile) -> anyhow::Result<()> {
     lock.lock()
         .context("the lock of the installation could not be taken")?;
     debian::clean_up();
-    let needs_mmdebstrap = wants_mysql && host::find_program(sid::PACKAGE).is_none();
+    let needs_mmdebstrap = !extracts.is_empty() && host::find_program(sid::PACKAGE).is_none();
     packages.extend(needs_mmdebstrap.then_some(sid::PACKAGE));
     // What could not be installed is missed, and told, when it is looked for again.
     if !packages.is_empty()
@@ -222,8 +249,10 @@ fn install_missing(kinds: &[Kind], profile: &Profile) -> anyhow::Result<()> {
     {
         eprintln!("xtask: {error:#}");
     }
-    if wants_mysql && let Err(error) = sid::extract_mysql() {
-        eprintln!("xtask: MySQL is not to be had: {error:#}");
+    for server in extracts {
+        if let Err(error) = server.extract() {
+            eprintln!("xtask: {} is not to be had: {error:#}", server.name);
+        }
     }
     Ok(())
 }
@@ -242,7 +271,9 @@ fn offer(kind: Kind, profile: &Profile) -> anyhow::Result<Offer> {
         Kind::MariadbTz => Mariadb::find(profile)?
             .map(Mariadb::in_another_zone)
             .map(boxed),
-        Kind::Mysql => Mysql::find(profile, &sid::mysql_root()?)?.map(boxed),
+        Kind::Mysql => Mysql::find(profile, &sid::MYSQL.root()?)?.map(boxed),
+        Kind::Redis => Redis::find(profile).map(boxed),
+        Kind::Valkey => Redis::find_valkey(profile)?.map(boxed),
         // Made once the port of its PostgreSQL is known.
         Kind::PgBouncer => None,
     };
@@ -263,6 +294,13 @@ fn what_to_do(kind: Kind) -> String {
             return format!(
                 "not installed, or PostgreSQL is not one of ours; on Debian `{}`, or set {variable}",
                 debian::by_hand(&[pgbouncer::PACKAGE])
+            );
+        }
+        Kind::Redis => redis::PACKAGE,
+        Kind::Valkey => {
+            return format!(
+                "not installed; install valkey-server, or set {variable} (on Debian as root it \
+                 comes by itself where the registry has it)"
             );
         }
         Kind::Mysql => {
@@ -299,6 +337,15 @@ fn version_at(kind: Kind, url: &str) -> anyhow::Result<String> {
     let (default, is_postgres) = match kind {
         Kind::Postgres | Kind::PgBouncer => (5432, true),
         Kind::Mariadb | Kind::MariadbTz | Kind::Mysql => (3306, false),
+        Kind::Redis | Kind::Valkey => {
+            let (is_valkey, version) = probe::redis(host, url.port().unwrap_or(6379))?;
+            ensure!(
+                is_valkey == (kind == Kind::Valkey),
+                "the server there is version {version} of the other one, not {}",
+                kind.name()
+            );
+            return Ok(version);
+        }
     };
     let port = url.port().unwrap_or(default);
     if is_postgres {
@@ -333,6 +380,7 @@ mod tests {
             [Kind::Postgres, Kind::PgBouncer]
         );
         assert_eq!(Store::Mariadb.kinds(true), [Kind::Mariadb, Kind::MariadbTz]);
+        assert_eq!(Store::Redis.kinds(true), [Kind::Redis, Kind::Valkey]);
         assert!(Store::Sqlite.kinds(true).is_empty());
     }
 

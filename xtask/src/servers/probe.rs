@@ -35,6 +35,15 @@ pub(crate) fn mysql(host: &str, port: u16) -> anyhow::Result<String> {
     mysql_version(&mut connect(host, port)?)
 }
 
+/// Whether it is Valkey that serves at this address, not Redis, and its version.
+pub(crate) fn redis(host: &str, port: u16) -> anyhow::Result<(bool, String)> {
+    let mut stream = connect(host, port)?;
+    stream
+        .write_all(b"*2\r\n$4\r\nINFO\r\n$6\r\nserver\r\n")
+        .context("it hung up")?;
+    redis_version(&mut stream)
+}
+
 fn connect(host: &str, port: u16) -> anyhow::Result<TcpStream> {
     let address = (host, port)
         .to_socket_addrs()
@@ -114,6 +123,33 @@ fn mysql_version(stream: &mut impl Read) -> anyhow::Result<String> {
         .to_owned())
 }
 
+fn redis_version(stream: &mut impl Read) -> anyhow::Result<(bool, String)> {
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n") {
+        let mut byte = [0];
+        stream.read_exact(&mut byte).context("no answer")?;
+        head.extend(byte);
+    }
+    let head = String::from_utf8_lossy(&head);
+    let Some(length) = head.strip_prefix('$') else {
+        bail!("it says: {}", head.trim());
+    };
+    let length = length.trim().parse().context("a malformed answer")?;
+    let mut info = String::new();
+    stream
+        .take(length)
+        .read_to_string(&mut info)
+        .context("half an answer")?;
+    let value = |key: &str| {
+        info.lines()
+            .find_map(|line| line.strip_prefix(key)?.strip_prefix(':'))
+    };
+    // Valkey poses as the Redis that it was made from.
+    let said = value("valkey_version").map(|version| (true, version.to_owned()));
+    said.or_else(|| value("redis_version").map(|version| (false, version.to_owned())))
+        .context("it does not tell its version")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -169,5 +205,19 @@ mod tests {
             .unwrap_err()
             .to_string();
         assert!(refused.contains("Host is blocked"), "{refused}");
+    }
+
+    #[test]
+    fn redis_and_valkey_are_told_apart() {
+        let info = |body: &str| {
+            let said = format!("${}\r\n{body}\r\n", body.len());
+            redis_version(&mut said.as_bytes())
+        };
+        let redis = "# Server\r\nredis_version:7.0.15\r\n";
+        assert_eq!(info(redis).unwrap(), (false, "7.0.15".to_owned()));
+        let valkey = "redis_version:7.2.4\r\nserver_name:valkey\r\nvalkey_version:8.1.1\r\n";
+        assert_eq!(info(valkey).unwrap(), (true, "8.1.1".to_owned()));
+        let locked = redis_version(&mut &b"-NOAUTH Authentication required.\r\n"[..]);
+        assert!(locked.unwrap_err().to_string().contains("NOAUTH"));
     }
 }

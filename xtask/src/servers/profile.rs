@@ -10,7 +10,8 @@ pub(crate) struct Profile {
     /// Appended to the command line of every server; for one store at a time, since each has its
     /// own words.
     pub(crate) extra_args: Vec<String>,
-    /// Also what stands beside a store in the full test: PgBouncer, a MariaDB in another zone.
+    /// Also what stands beside a store in the full test: PgBouncer, a MariaDB in another zone,
+    /// Valkey.
     pub(crate) companions: bool,
     /// Take servers that the environment names, where it names one.
     pub(crate) given: bool,
@@ -24,9 +25,9 @@ impl Profile {
     /// Whether the tests can do without this server, and say so.
     pub(crate) fn may_miss(&self, kind: Kind) -> bool {
         match kind {
-            Kind::Postgres | Kind::Mariadb => false,
+            Kind::Postgres | Kind::Mariadb | Kind::Redis => false,
             Kind::Mysql => self.mysql_may_miss,
-            Kind::PgBouncer | Kind::MariadbTz => true,
+            Kind::PgBouncer | Kind::MariadbTz | Kind::Valkey => true,
         }
     }
 }

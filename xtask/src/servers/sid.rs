@@ -1,47 +1,120 @@
-//! MySQL's own server for a Debian that has none: the one of the unstable distribution, with the
-//! libraries it needs, extracted into a folder of ours. Nothing of it is installed.
+//! Servers for a Debian that has none: MySQL's own and Valkey of the unstable distribution, with
+//! the libraries they need, extracted into folders of ours. Nothing of them is installed.
 
 use crate::host;
 use anyhow::{Context as _, bail};
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The tool that extracts it, and its package.
 pub(crate) const PACKAGE: &str = "mmdebstrap";
 
-/// The folder that it is extracted to.
-pub(crate) fn mysql_root() -> anyhow::Result<PathBuf> {
-    Ok(host::cache_dir()?.join("mysql-sid"))
+/// A server that can be extracted.
+pub(crate) struct Extract {
+    /// What it is called in messages.
+    pub(crate) name: &'static str,
+    package: &'static str,
+    folder: &'static str,
 }
 
-/// Extracts it, if the registry has it today.
-///
-/// The unstable distribution moves and cannot be pinned: callers must be able to do without.
-pub(crate) fn extract_mysql() -> anyhow::Result<()> {
-    if !host::is_debian() || !host::is_root() {
-        bail!("it is extracted only on Debian as root");
+/// MySQL's own.
+pub(crate) const MYSQL: Extract = Extract {
+    name: "MySQL",
+    package: "mysql-server-core",
+    folder: "mysql-sid",
+};
+
+/// Valkey.
+pub(crate) const VALKEY: Extract = Extract {
+    name: "Valkey",
+    package: "valkey-server",
+    folder: "valkey-sid",
+};
+
+impl Extract {
+    /// The folder that it is extracted to.
+    pub(crate) fn root(&self) -> anyhow::Result<PathBuf> {
+        Ok(host::cache_dir()?.join(self.folder))
     }
-    let mmdebstrap = host::find_program(PACKAGE).context("mmdebstrap is not installed")?;
-    let root = mysql_root()?;
-    let part = root.with_extension("part");
-    // A run that was killed has left half of it.
-    let _ = fs::remove_dir_all(&part);
-    eprintln!(
-        "xtask: extracting Debian sid's mysql-server-core into {}",
-        root.display()
-    );
-    host::output(
-        Command::new(mmdebstrap)
-            .args(["--quiet", "--variant=extract"])
-            .arg("--aptopt=Acquire::Check-Valid-Until \"false\"")
-            .arg("--hook-dir=/usr/share/mmdebstrap/hooks/merged-usr")
-            .arg("--include=base-files,mysql-server-core")
-            .arg("sid")
-            .arg(&part)
-            .args(mirror()),
-    )?;
-    fs::rename(&part, &root).with_context(|| format!("{} could not be renamed", part.display()))
+
+    /// Extracts it, if the registry has it today.
+    ///
+    /// The unstable distribution moves and cannot be pinned: callers must be able to do without.
+    pub(crate) fn extract(&self) -> anyhow::Result<()> {
+        if !host::is_debian() || !host::is_root() {
+            bail!("it is extracted only on Debian as root");
+        }
+        let mmdebstrap = host::find_program(PACKAGE).context("mmdebstrap is not installed")?;
+        let root = self.root()?;
+        let part = root.with_extension("part");
+        // A run that was killed has left half of it.
+        let _ = fs::remove_dir_all(&part);
+        eprintln!(
+            "xtask: extracting Debian sid's {} into {}",
+            self.package,
+            root.display()
+        );
+        host::output(
+            Command::new(mmdebstrap)
+                .args(["--quiet", "--variant=extract"])
+                .arg("--aptopt=Acquire::Check-Valid-Until \"false\"")
+                .arg("--hook-dir=/usr/share/mmdebstrap/hooks/merged-usr")
+                .arg(format!("--include=base-files,{}", self.package))
+                .arg("sid")
+                .arg(&part)
+                .args(mirror()),
+        )?;
+        fs::rename(&part, &root).with_context(|| format!("{} could not be renamed", part.display()))
+    }
+}
+
+/// A program in a folder with a system of its own, run by that system's loader.
+pub(crate) struct Extracted {
+    root: PathBuf,
+    program: PathBuf,
+    loader: PathBuf,
+    libraries: PathBuf,
+}
+
+impl Extracted {
+    /// The program at this path inside `root`, if it is there with all it needs.
+    pub(crate) fn find(root: &Path, program: &str) -> Option<Self> {
+        let program = root.join(program);
+        if !host::is_program(&program) {
+            return None;
+        }
+        let libraries = root.join("usr/lib").read_dir().ok()?.find_map(|entry| {
+            let path = entry.ok()?.path();
+            path.join("libc.so.6").exists().then_some(path)
+        })?;
+        let loader = libraries.read_dir().ok()?.find_map(|entry| {
+            let path = entry.ok()?.path();
+            let name = path.file_name()?.to_str()?.to_owned();
+            (name.starts_with("ld-linux") && host::is_program(&path)).then_some(path)
+        })?;
+        Some(Self {
+            root: root.to_owned(),
+            program,
+            loader,
+            libraries,
+        })
+    }
+
+    /// The folder.
+    pub(crate) fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// The program, to which arguments can be added.
+    pub(crate) fn command(&self) -> Command {
+        let mut command = Command::new(&self.loader);
+        command
+            .arg("--library-path")
+            .arg(&self.libraries)
+            .arg(&self.program);
+        command
+    }
 }
 
 /// The mirror that this machine takes Debian from, if apt tells.

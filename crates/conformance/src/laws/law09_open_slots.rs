@@ -388,7 +388,7 @@ pub async fn an_acquisition_of_shedlock_does_the_open_slot(setting: &Setting) ->
     let case = new(setting).await?;
     let lease = acquire(&case.first, &open(case.request(0)?, 3)).await?;
     unlock(&case.first, &lease).await?;
-    case.java(Duration::from_secs(1), Duration::from_secs(3))
+    case.java_leaves(Duration::from_secs(1), Duration::from_secs(3))
         .await?;
     let open_slot = open(case.request(0)?, 3);
     skipped_as(&case.first, &open_slot, SkipReason::SlotTaken).await?;

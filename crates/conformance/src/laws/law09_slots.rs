@@ -32,6 +32,7 @@ cases!("law09_slots":
     an_acquisition_of_shedlock_after_the_slot_takes_it,
     an_acquisition_of_shedlock_before_the_slot_leaves_it,
     a_lock_held_by_shedlock_leaves_a_later_slot,
+    a_lock_held_by_shedlock_since_the_slot_takes_it,
 );
 
 const MINUTE: Duration = Duration::from_secs(60);
@@ -299,7 +300,7 @@ pub async fn slots_keep_their_microseconds(setting: &Setting) -> Verdict {
 pub async fn an_acquisition_of_shedlock_after_the_slot_takes_it(setting: &Setting) -> Verdict {
     let case = Slots::new(setting).await?;
     for later in [Duration::ZERO, Duration::from_secs(1)] {
-        case.java(later, Duration::from_secs(3)).await?;
+        case.java_leaves(later, Duration::from_secs(3)).await?;
         skipped_as(&case.first, &case.request(0)?, SkipReason::SlotTaken).await?;
     }
     Ok(())
@@ -326,4 +327,15 @@ pub async fn a_lock_held_by_shedlock_leaves_a_later_slot(setting: &Setting) -> V
     skipped_as(&case.first, &case.request(1)?, SkipReason::Held).await?;
     case.java(Duration::ZERO, Duration::from_secs(3)).await?;
     abandon(&case.first, &case.request(1)?).await
+}
+
+/// It has run, or runs, for this slot: there is nothing to wait for.
+pub async fn a_lock_held_by_shedlock_since_the_slot_takes_it(setting: &Setting) -> Verdict {
+    let case = Slots::new(setting).await?;
+    let kept = 10 * setting.pace().long() + 60 * MINUTE;
+    for later in [Duration::ZERO, Duration::from_secs(1)] {
+        case.java(later, kept).await?;
+        skipped_as(&case.first, &case.request(0)?, SkipReason::SlotTaken).await?;
+    }
+    Ok(())
 }

@@ -57,6 +57,18 @@ impl<'a> Slots<'a> {
         self.setting.write_as_shedlock(&self.job, &record).await
     }
 
+    /// The same where the record is still there when it is over; not applicable in a store where
+    /// what ShedLock gave back, or what expired, has vanished.
+    pub(super) async fn java_leaves(&self, after: Duration, kept: Duration) -> Verdict {
+        self.java(after, kept).await?;
+        if self.setting.read_as_shedlock(&self.job).await?.is_none() {
+            return Err(Stop::not_applicable(
+                "what ShedLock no longer holds leaves no record in this store",
+            ));
+        }
+        Ok(())
+    }
+
     /// How many of the contenders ran; each unlocks at once.
     pub(super) async fn contend(
         &self,

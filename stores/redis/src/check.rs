@@ -1,0 +1,101 @@
+//! A look at the server: is it one that locks can be kept in.
+
+use redis::cmd;
+use shedlock_core::{Error, ErrorKind};
+
+use crate::connections::Connections;
+use crate::send::ask;
+
+/// What the server says of itself.
+#[derive(Debug)]
+pub(crate) struct Server {
+    /// Whether an answer means that the command is on disk.
+    pub(crate) durable: bool,
+}
+
+/// Asks the server. Warns where it may evict locks.
+///
+/// # Errors
+/// `Configuration` for a replica and for a server that is too old.
+pub(crate) async fn check(connections: &Connections) -> Result<Server, Error> {
+    ask::<String>(connections, &cmd("PING")).await?;
+    let info: String = ask(connections, &cmd("INFO")).await?;
+    let info = Info(&info);
+    if info.get("role").is_some_and(|role| role != "master") {
+        return Err(configuration(
+            "the server is a replica, which takes no writes: connect to the primary",
+        ));
+    }
+    if info.get("redis_version").is_some_and(is_too_old) {
+        return Err(configuration(
+            "the server is older than Redis 6.2, which locks need: upgrade it",
+        ));
+    }
+    let policy = info.get("maxmemory_policy").unwrap_or("noeviction");
+    let is_bounded = info.get("maxmemory").is_some_and(|bytes| bytes != "0");
+    if is_bounded && policy != "noeviction" {
+        tracing::warn!(
+            policy,
+            "the server evicts keys when its memory is full (maxmemory-policy), and a lock that is \
+             evicted is free: set it to noeviction, or keep locks apart from caches"
+        );
+    }
+    let appends = info.get("aof_enabled") == Some("1");
+    Ok(Server {
+        durable: appends && syncs_always(connections).await,
+    })
+}
+
+/// Whether each command is synced. A server that does not tell is taken not to.
+async fn syncs_always(connections: &Connections) -> bool {
+    let mut config = cmd("CONFIG");
+    config.arg("GET").arg("appendfsync");
+    let told: Result<Vec<String>, _> = ask(connections, &config).await;
+    told.is_ok_and(|told| told.iter().any(|value| value == "always"))
+}
+
+/// The answer to `INFO`.
+struct Info<'a>(&'a str);
+
+impl<'a> Info<'a> {
+    fn get(&self, key: &str) -> Option<&'a str> {
+        let mut lines = self.0.lines();
+        lines.find_map(|line| line.strip_prefix(key)?.strip_prefix(':'))
+    }
+}
+
+/// Valkey tells the version of the Redis that it was made from.
+fn is_too_old(version: &str) -> bool {
+    let mut numbers = version.split('.').map(str::parse::<u32>);
+    match (numbers.next(), numbers.next()) {
+        (Some(Ok(major)), Some(Ok(minor))) => (major, minor) < (6, 2),
+        _ => false,
+    }
+}
+
+fn configuration(message: &str) -> Error {
+    Error::new(ErrorKind::Configuration, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_compared_by_number() {
+        for old in ["5.0.14", "6.0.16", "2.8"] {
+            assert!(is_too_old(old), "{old}");
+        }
+        for new in ["6.2.0", "7.0.15", "10.1", "255.255.255", "unstable"] {
+            assert!(!is_too_old(new), "{new}");
+        }
+    }
+
+    #[test]
+    fn values_are_found_by_their_whole_key() {
+        let info = Info("# Memory\r\nmaxmemory_policy:noeviction\r\nmaxmemory:0\r\n");
+        assert_eq!(info.get("maxmemory"), Some("0"));
+        assert_eq!(info.get("maxmemory_policy"), Some("noeviction"));
+        assert_eq!(info.get("role"), None);
+    }
+}

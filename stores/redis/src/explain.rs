@@ -1,0 +1,173 @@
+//! Failures as errors that say what to do.
+
+use redis::RedisError;
+use shedlock_core::{Error, ErrorKind};
+
+use crate::connections::Failure;
+
+/// What a server's refusal begins with, or holds where a script met it, with what to do. A script
+/// is refused at its first write, so that nothing was written.
+const REFUSALS: &[(&str, ErrorKind, &str)] = &[
+    (
+        "WRONGTYPE",
+        ErrorKind::Conflict,
+        "the lock's key, or the one beside it, holds what is not a lock: look at it, and delete it \
+         or choose another key prefix",
+    ),
+    (
+        "NOAUTH",
+        ErrorKind::Configuration,
+        "the server asks for a password: put it into the URL",
+    ),
+    (
+        "WRONGPASS",
+        ErrorKind::Configuration,
+        "the server does not let us in: check user and password",
+    ),
+    (
+        "invalid password",
+        ErrorKind::Configuration,
+        "the server does not let us in: check user and password",
+    ),
+    (
+        "NOPERM",
+        ErrorKind::Configuration,
+        "the user lacks a permission: it needs the commands evalsha, eval, time, get, set, del, \
+         pttl, pexpireat, hmget, hset, scan, ping and info on the locks' keys and on \"shedlock-rs:*\"",
+    ),
+    (
+        "READONLY",
+        ErrorKind::Configuration,
+        "the server is a replica, which takes no writes; nothing was written: connect to the \
+         primary",
+    ),
+    (
+        "MISCONF",
+        ErrorKind::Configuration,
+        "the server takes no writes since it cannot save them to disk; nothing was written: look \
+         at its log",
+    ),
+    (
+        "OOM",
+        ErrorKind::Configuration,
+        "the server has reached its maxmemory; nothing was written: give it more, or keep locks \
+         apart from caches",
+    ),
+    (
+        "MOVED",
+        ErrorKind::Configuration,
+        "the server is a node of a cluster that does not have this lock's key: a connection to \
+         one node is not enough there",
+    ),
+    (
+        "CROSSSLOT",
+        ErrorKind::InvalidInput,
+        "the lock's name holds a '}' without a hash tag before it, so that its two keys cannot be \
+         brought to one slot of a cluster: choose another name",
+    ),
+    (
+        "LOADING",
+        ErrorKind::Unavailable,
+        "the server is starting; nothing was written: retry later",
+    ),
+    (
+        "MASTERDOWN",
+        ErrorKind::Unavailable,
+        "the server has lost its primary; nothing was written: retry later",
+    ),
+    (
+        "CLUSTERDOWN",
+        ErrorKind::Unavailable,
+        "the cluster is down; nothing was written: retry later",
+    ),
+    (
+        "TRYAGAIN",
+        ErrorKind::Unavailable,
+        "the cluster is moving keys; nothing was written: retry later",
+    ),
+    (
+        "NOREPLICAS",
+        ErrorKind::Unavailable,
+        "the server has fewer replicas than it must have for writes; nothing was written: retry \
+         later",
+    ),
+    (
+        "BUSY",
+        ErrorKind::Unavailable,
+        "somebody's script keeps the server busy; nothing was written: retry later",
+    ),
+    (
+        "max number of clients",
+        ErrorKind::Unavailable,
+        "the server has no connections to spare; nothing was written: retry later",
+    ),
+    (
+        "unknown command",
+        ErrorKind::Configuration,
+        "the server does not know a command that locks need: Redis 6.2 or later, or Valkey, is \
+         needed",
+    ),
+];
+
+/// The error for a failed command that may write (`writes`) or only reads.
+pub(crate) fn explain(failure: Failure, writes: bool) -> Error {
+    let (kind, message) = sort(&failure, writes);
+    let (Failure::Connecting(source) | Failure::Running(source)) = failure;
+    Error::new(kind, message).with_source(source)
+}
+
+fn sort(failure: &Failure, writes: bool) -> (ErrorKind, &'static str) {
+    let error = failure.error();
+    if let Some(refusal) = refusal(error) {
+        return refusal;
+    }
+    match failure {
+        _ if error.code().is_some() => (
+            ErrorKind::Configuration,
+            "the server refused; its reason is the source",
+        ),
+        Failure::Connecting(error) if error.kind() == redis::ErrorKind::AuthenticationFailed => (
+            ErrorKind::Configuration,
+            "the server does not let us in: check user, password and database",
+        ),
+        Failure::Connecting(error) if error.kind() == redis::ErrorKind::InvalidClientConfig => (
+            ErrorKind::InvalidInput,
+            "the client cannot use this address; its reason is the source",
+        ),
+        Failure::Connecting(_) => (
+            ErrorKind::Unavailable,
+            "no connection could be had; nothing was written: check that the server is up, then \
+             retry",
+        ),
+        Failure::Running(_) if writes => (
+            ErrorKind::Unknown,
+            "the answer did not come; the call may have taken effect: ask again with the same \
+             owner",
+        ),
+        Failure::Running(_) => (
+            ErrorKind::Unavailable,
+            "the answer did not come; nothing was written: retry",
+        ),
+    }
+}
+
+/// What the server itself said, also where the client has made it into a failure of its own.
+fn refusal(error: &RedisError) -> Option<(ErrorKind, &'static str)> {
+    let is_said = error.code().is_some() || error.kind() == redis::ErrorKind::AuthenticationFailed;
+    let said = is_said.then(|| error.to_string())?;
+    let code = error.code().unwrap_or_default();
+    let found = REFUSALS
+        .iter()
+        .find(|(word, ..)| *word == code)
+        .or_else(|| REFUSALS.iter().find(|(word, ..)| said.contains(word)));
+    found.map(|(_, kind, message)| (*kind, *message))
+}
+
+/// The server answered, with what is no answer to the question.
+pub(crate) fn malformed(source: redis::ParsingError) -> Error {
+    Error::new(
+        ErrorKind::Internal,
+        "the server's answer cannot be read: is it Redis or Valkey?",
+    )
+    .with_source(source)
+}

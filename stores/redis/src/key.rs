@@ -1,0 +1,178 @@
+//! The keys of a lock, and the lock of a key.
+
+use shedlock_core::{Error, ErrorKind, LockName};
+
+/// What ours begin with. ShedLock's begin with their prefix, which may not be this word.
+const COMPANION: &str = "shedlock-rs:";
+
+/// The longest name that is accepted, in bytes. Redis would take longer ones; nobody reads them.
+pub(crate) const LONGEST_NAME: usize = 16 * 1024;
+
+/// How keys are made from names.
+#[derive(Clone, Debug)]
+pub(crate) struct Keys {
+    /// `{prefix}:{environment}:`.
+    start: String,
+}
+
+/// The two keys of one lock.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Pair {
+    /// As ShedLock has it.
+    pub(crate) lock: String,
+    /// The hash beside it.
+    pub(crate) companion: String,
+}
+
+impl Keys {
+    /// With ShedLock's prefix and environment, or one's own.
+    pub(crate) fn new(prefix: &str, environment: &str) -> Result<Self, Error> {
+        let refused = |what: &str| Err(Error::new(ErrorKind::InvalidInput, what.to_owned()));
+        if prefix.is_empty() || environment.is_empty() {
+            return refused("key prefix and environment must not be empty");
+        }
+        let start = format!("{prefix}:{environment}:");
+        if start.chars().any(char::is_control) {
+            return refused("key prefix and environment must not hold control characters");
+        }
+        if start.starts_with(COMPANION) {
+            return refused(
+                "keys that begin with \"shedlock-rs:\" are those of fencing tokens and slots: \
+                 choose another key prefix",
+            );
+        }
+        Ok(Self { start })
+    }
+
+    /// The keys of this lock.
+    pub(crate) fn of(&self, name: &LockName) -> Result<Pair, Error> {
+        if name.as_str().len() > LONGEST_NAME {
+            return Err(Error::new(
+                ErrorKind::InvalidInput,
+                format!("the lock's name is longer than {LONGEST_NAME} bytes: shorten it"),
+            ));
+        }
+        let lock = format!("{}{name}", self.start);
+        let companion = companion(&lock);
+        Ok(Pair { lock, companion })
+    }
+
+    /// What `SCAN` finds all keys by, and some others.
+    pub(crate) fn pattern(&self) -> String {
+        let mut pattern = String::from("*");
+        for c in self.start.chars() {
+            if matches!(c, '*' | '?' | '[' | ']' | '\\') {
+                pattern.push('\\');
+            }
+            pattern.push(c);
+        }
+        pattern.push('*');
+        pattern
+    }
+
+    /// The lock that a key belongs to, if it is one of ours.
+    pub(crate) fn name_of(&self, key: &str) -> Option<LockName> {
+        let lock = match key.strip_prefix(COMPANION) {
+            Some(rest) => lock_of(rest)?,
+            None => key,
+        };
+        LockName::new(lock.strip_prefix(&self.start)?).ok()
+    }
+}
+
+/// `shedlock-rs:{…}…`, in the braces what Redis Cluster hashes of the lock's own key.
+///
+/// - a key without `}` is hashed whole: `shedlock-rs:{key}`;
+/// - one with a hash tag by that: `shedlock-rs:{tag}key`;
+/// - one that has a `}` but no hash tag is hashed whole too, which no other key can be made to
+///   share: `shedlock-rs:{}key`. Only a cluster minds.
+fn companion(lock: &str) -> String {
+    match hash_tag(lock) {
+        Some(tag) => format!("{COMPANION}{{{tag}}}{lock}"),
+        None if lock.contains('}') => format!("{COMPANION}{{}}{lock}"),
+        None => format!("{COMPANION}{{{lock}}}"),
+    }
+}
+
+/// What stands between the first `{` and the first `}` behind it, if anything does.
+fn hash_tag(key: &str) -> Option<&str> {
+    let (_, rest) = key.split_once('{')?;
+    let (tag, _) = rest.split_once('}')?;
+    (!tag.is_empty()).then_some(tag)
+}
+
+/// The lock's own key, from what stands behind [`COMPANION`].
+fn lock_of(rest: &str) -> Option<&str> {
+    let (tag, behind) = rest.strip_prefix('{')?.split_once('}')?;
+    Some(if behind.is_empty() { tag } else { behind })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pair(name: &str) -> Pair {
+        let keys = Keys::new("job-lock", "default").unwrap();
+        keys.of(&LockName::new(name).unwrap()).unwrap()
+    }
+
+    /// The wire format: it must not change.
+    #[test]
+    fn keys_are_as_documented() {
+        assert_eq!(pair("payroll").lock, "job-lock:default:payroll");
+        assert_eq!(
+            pair("payroll").companion,
+            "shedlock-rs:{job-lock:default:payroll}"
+        );
+        assert_eq!(
+            pair("a{b}c").companion,
+            "shedlock-rs:{b}job-lock:default:a{b}c"
+        );
+        assert_eq!(pair("a}b").companion, "shedlock-rs:{}job-lock:default:a}b");
+        assert_eq!(pair("{}").companion, "shedlock-rs:{}job-lock:default:{}");
+        assert_eq!(pair("a{b").companion, "shedlock-rs:{job-lock:default:a{b}");
+    }
+
+    #[test]
+    fn a_key_tells_its_lock() {
+        let keys = Keys::new("job-lock", "a*b").unwrap();
+        for text in [
+            "payroll", "a{b}c", "a}b", "{}", "a{b", "x:y", "}", "{a}{b}", "é",
+        ] {
+            let name = LockName::new(text).unwrap();
+            let pair = keys.of(&name).unwrap();
+            assert_eq!(keys.name_of(&pair.lock), Some(name.clone()), "{text}");
+            assert_eq!(keys.name_of(&pair.companion), Some(name), "{text}");
+        }
+        for other in ["job-lock:other:x", "shedlock-rs:", "shedlock-rs:{a", "x"] {
+            assert_eq!(keys.name_of(other), None, "{other}");
+        }
+        assert_eq!(keys.pattern(), r"*job-lock:a\*b:*");
+    }
+
+    /// As the specification of Redis Cluster says it.
+    fn hashed(key: &str) -> &str {
+        hash_tag(key).unwrap_or(key)
+    }
+
+    #[test]
+    fn both_keys_hash_to_one_slot_unless_documented() {
+        for name in ["payroll", "a{b}c", "a{b", "{x}", "a{b{c}d"] {
+            let pair = pair(name);
+            assert_eq!(hashed(&pair.lock), hashed(&pair.companion), "{name}");
+        }
+        for name in ["a}b", "{}", "a{}{b}"] {
+            let pair = pair(name);
+            assert_ne!(hashed(&pair.lock), hashed(&pair.companion), "{name}");
+        }
+    }
+
+    #[test]
+    fn what_would_mix_up_keys_is_refused() {
+        assert!(Keys::new("shedlock-rs", "default").is_err());
+        assert!(Keys::new("shedlock-rs:x", "default").is_err());
+        assert!(Keys::new("", "default").is_err());
+        assert!(Keys::new("job-lock", "").is_err());
+        assert!(Keys::new("job-lock", "a\nb").is_err());
+    }
+}

@@ -1,0 +1,69 @@
+//! shedlock over Redis and Valkey.
+//!
+//! Users take the facade crate `shedlock` with its feature `redis`; this crate is for those who
+//! want the provider alone.
+//!
+//! ```no_run
+//! use std::sync::Arc;
+//!
+//! use shedlock_core::{Executor, LockConfig};
+//! use shedlock_redis::RedisProvider;
+//!
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! let client = redis::Client::open("redis://127.0.0.1:6379")?;
+//! let provider = RedisProvider::new(client.get_connection_manager().await?);
+//! let executor = Executor::new(Arc::new(provider));
+//! let config = LockConfig::new("payroll").lock_at_most_for("10m");
+//! executor.execute(&config, async { /* the task */ }).await?;
+//! # Ok(()) }
+//! ```
+//!
+//! # Keys
+//!
+//! A lock is the key `job-lock:{environment}:{name}` with a time to live, as ShedLock for Java has
+//! it: Java services and Rust services that use the same environment keep each other out. Beside it
+//! lies a hash of ours, `shedlock-rs:{job-lock:…}`, with owner, times, fencing token and slots. It
+//! never expires, since a token must grow and a slot stay taken after the lock is gone; no lock's
+//! own key can have its name. Both keys hash to one slot of a Redis Cluster, but for the few names
+//! that [`RedisProvider`] tells of.
+//!
+//! # Scripts
+//!
+//! Each call is one script, by its hash: one round trip, atomic, judged by the server's clock. A
+//! server that does not have the script yet is sent it in a second one. Scripts need Redis 6.2 or
+//! later, or Valkey. An ACL user needs the commands `evalsha`, `eval`, `time`, `get`, `set`, `del`,
+//! `pttl`, `pexpireat`, `hmget`, `hset`, `ping` and `info`, and `scan` for lists, on both patterns of
+//! keys; `config|get`, so that durability can be seen.
+//!
+//! # What Redis can lose
+//!
+//! Replication is asynchronous: a replica that is promoted may not know the last locks, tokens and
+//! slots, and then somebody else can take them again. A server that evicts keys frees held locks.
+//! One that does not write each command to disk forgets them when its machine fails. So
+//! [`durable`](shedlock_core::Capabilities::durable) is declared only with an append-only file that
+//! is synced always, [`check`](shedlock_core::LockProvider::check) warns of eviction, and where two
+//! runs would do harm, a guarded write belongs behind the fencing token, or the lock into a database.
+//!
+//! # Beside ShedLock for Java
+//!
+//! ShedLock's default mode ends locks without looking at their owner: a Java task that outlived its
+//! lock frees ours. We then answer "lost", and never do the like to it; its `safe` mode does not do
+//! so either. A lock that Java gave back has left no trace, so that a slot is known to be Java's
+//! only while the lock is taken: give such jobs a lock_at_least_for above the worst lateness.
+
+mod address;
+mod builder;
+mod check;
+mod connections;
+mod explain;
+mod found;
+mod key;
+mod list;
+mod provider;
+mod script;
+mod send;
+mod value;
+
+pub use builder::Builder;
+pub use connections::Connections;
+pub use provider::RedisProvider;

@@ -1,0 +1,447 @@
+//! The lock contract over the scripts.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, SystemTime};
+
+use shedlock_core::{
+    Attempt, AttemptRequest, BoxFuture, Capabilities, ClockSource, Error, ErrorKind, ExtendRequest,
+    Extension, ForceUnlock, ForceUnlockRequest, Lease, ListRequest, LockDefaults, LockName,
+    LockProvider, LockRecord, Migration, Owner, ProviderIdentity, ResetSlotRequest, Skip,
+    SkipReason, Slot, SlotEnd, SlotReset, Unlock, UnlockRequest,
+};
+
+use crate::builder::Builder;
+use crate::connections::Connections;
+use crate::found::Found;
+use crate::key::{Keys, LONGEST_NAME};
+use crate::list::record;
+use crate::script::{self, Script};
+use crate::send::run;
+use crate::{address, check, list};
+
+/// Locks in Redis or Valkey. Clones are one provider.
+///
+/// The server's clock judges leases; whole milliseconds, rounded up. Any name up to 16 KiB is
+/// accepted. On a Redis Cluster, names with a `}` but no hash tag (like `a}b`) are refused by the
+/// server, since their two keys lie on two nodes.
+#[derive(Clone)]
+pub struct RedisProvider {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    connections: Connections,
+    keys: Keys,
+    defaults: LockDefaults,
+    identity: ProviderIdentity,
+    /// As the last check has found it.
+    durable: AtomicBool,
+}
+
+/// A hundred years, which numbers in scripts can count in microseconds.
+const LONGEST: Duration = Duration::from_secs(100 * 366 * 86_400);
+
+impl RedisProvider {
+    /// With ShedLock's keys, over the client or connection that the user has.
+    ///
+    /// # Panics
+    /// Never: ShedLock's own prefix and environment are accepted.
+    pub fn new(connections: impl Into<Connections>) -> Self {
+        let keys = Keys::new("job-lock", "default").expect("ShedLock's own words are accepted");
+        Self::from_parts(connections.into(), keys, LockDefaults::new())
+    }
+
+    /// With settings of one's own.
+    pub fn builder(connections: impl Into<Connections>) -> Builder {
+        Builder::new(connections.into())
+    }
+
+    /// Connects to the server that a URL names: `redis://user:password@host:6379/0`, or
+    /// `rediss://…` for TLS. The connection is kept, and made again when it breaks.
+    ///
+    /// | option | meaning | unless set |
+    /// |---|---|---|
+    /// | `environment` | the environment in the keys | `default` |
+    /// | `key_prefix` | what the keys of locks begin with | `job-lock` |
+    /// | `lock_at_most_for`, `lock_at_least_for`, `owner_prefix` | for locks that set none | – |
+    /// | `connect_timeout`, `response_timeout` | how long a connection and an answer may take | `5s` |
+    /// | `protocol` | the client's own: `resp2` or `resp3` | `resp2` |
+    ///
+    /// # Errors
+    /// `InvalidInput` for what is wrong with the URL, which is in no message; `Configuration` where
+    /// the server does not let us in, is a replica or too old; `Unavailable` where there is none.
+    pub async fn connect(url: &str) -> Result<Self, Error> {
+        let provider = address::builder(url)?.build()?;
+        provider.check().await?;
+        Ok(provider)
+    }
+
+    pub(crate) fn from_parts(connections: Connections, keys: Keys, defaults: LockDefaults) -> Self {
+        Self {
+            inner: Arc::new(Inner {
+                connections,
+                keys,
+                defaults,
+                identity: ProviderIdentity::unique(),
+                durable: AtomicBool::new(false),
+            }),
+        }
+    }
+
+    async fn run(
+        &self,
+        script: &Script,
+        name: &LockName,
+        arguments: &[&str],
+    ) -> Result<Found, Error> {
+        let pair = self.inner.keys.of(name)?;
+        run(&self.inner.connections, script, &pair, arguments).await
+    }
+
+    async fn try_attempt(&self, request: &AttemptRequest) -> Result<Attempt, Error> {
+        request.validate()?;
+        let at_most = micros(request.lock_at_most_for(), "lock_at_most_for")?;
+        let slot = request.slot().map(Slot::as_micros);
+        let previous = request.previous_slot().map(Slot::as_micros);
+        let most = request.completion().retries();
+        let tolerance = request.slot_tolerance().min(LONGEST).as_micros();
+        let arguments = [
+            request.owner().as_str(),
+            &at_most,
+            &shown(slot),
+            &tolerance.to_string(),
+            &shown(most.map(shedlock_core::Retries::most_attempts)),
+            &shown(previous),
+        ];
+        let found = self
+            .run(&script::ATTEMPT, request.name(), &arguments)
+            .await?;
+        match &*found.word {
+            "won" => Ok(Attempt::Acquired(found.lease(request))),
+            "taken" => taken(request, &found),
+            "ahead" => Err(ahead(request, &found)),
+            "refused" => {
+                let reason = found.slots().refusal(request, None, false);
+                let reason = reason.ok_or_else(|| unexpected(&found))?;
+                Ok(Attempt::Skipped(skip(request, &found, reason)))
+            }
+            _ => Err(unexpected(&found)),
+        }
+    }
+
+    /// Whether the lease was ended, had been before, or is lost.
+    async fn finish(
+        &self,
+        name: &LockName,
+        owner: &Owner,
+        at_least: Duration,
+        acquired: Option<SystemTime>,
+        slot: Option<(Slot, SlotEnd)>,
+    ) -> Result<Ended, Error> {
+        let acquired = acquired.and_then(|at| Slot::at(at).ok());
+        let (done, pause) = match slot {
+            Some((slot, SlotEnd::Done { .. })) => (Some(slot.as_micros()), None),
+            Some((_, SlotEnd::Failed { retry_after })) => (
+                None,
+                Some(micros(retry_after, "the pause of a failed slot")?),
+            ),
+            _ => (None, None),
+        };
+        let arguments = [
+            owner.as_str(),
+            &owner.released(),
+            &micros(at_least, "lock_at_least_for")?,
+            &shown(acquired.map(Slot::as_micros)),
+            &shown(done),
+            &pause.unwrap_or_default(),
+        ];
+        let found = self.run(&script::FINISH, name, &arguments).await?;
+        match &*found.word {
+            "ended" => Ok(Ended::Now),
+            "before" => Ok(Ended::Before),
+            "lost" => Ok(Ended::Lost),
+            _ => Err(unexpected(&found)),
+        }
+    }
+
+    async fn try_extend(&self, lease: &Lease, request: &ExtendRequest) -> Result<Extension, Error> {
+        request.validate(lease.lock_at_least_for())?;
+        let at_most = micros(request.lock_at_most_for(), "lock_at_most_for")?;
+        let arguments = [lease.owner().as_str(), &at_most];
+        let found = self.run(&script::EXTEND, lease.name(), &arguments).await?;
+        if found.word == "lost" {
+            return Ok(Extension::Lost);
+        }
+        let extended = lease.extended(request);
+        Ok(Extension::Extended(match found.locked_until() {
+            Some(until) => extended.with_locked_until(until),
+            None => extended,
+        }))
+    }
+
+    async fn try_force_unlock(&self, request: &ForceUnlockRequest) -> Result<ForceUnlock, Error> {
+        let name = request.name();
+        let mark = Owner::released_text("");
+        let mut expected = Vec::new();
+        if let Some(owner) = request.expected_owner() {
+            let found = self.run(&script::INSPECT, name, &[]).await?;
+            let Some(value) = &found.raw else {
+                return Ok(ForceUnlock::NotHeld);
+            };
+            let before = found.record(name);
+            if before.owner.as_deref() != Some(owner) {
+                return Ok(ForceUnlock::OwnerDiffers(before));
+            }
+            expected.clone_from(value);
+        }
+        // An owner is in the value as text, so that a value that names it is text.
+        let expected = String::from_utf8_lossy(&expected);
+        let found = self.run(&script::FORCE, name, &[&expected, &mark]).await?;
+        match &*found.word {
+            "free" => Ok(ForceUnlock::NotHeld),
+            "freed" => Ok(ForceUnlock::Freed(found.record(name))),
+            "differs" => Ok(ForceUnlock::OwnerDiffers(found.record(name))),
+            _ => Err(unexpected(&found)),
+        }
+    }
+
+    async fn try_reset_slot(&self, request: &ResetSlotRequest) -> Result<SlotReset, Error> {
+        let target = shown(request.target().map(Slot::as_micros));
+        let found = self.run(&script::RESET, request.name(), &[&target]).await?;
+        match &*found.word {
+            "none" => Ok(SlotReset::NoSlot),
+            "behind" => Ok(SlotReset::NotAhead(found.record(request.name()))),
+            "reset" => {
+                let to = request.target().map_or_else(|| Slot::at(found.now), Ok)?;
+                Ok(SlotReset::reset(found.record(request.name()), to))
+            }
+            _ => Err(unexpected(&found)),
+        }
+    }
+}
+
+enum Ended {
+    Now,
+    Before,
+    Lost,
+}
+
+/// The lock's own key is there: this request's own, or in its way.
+fn taken(request: &AttemptRequest, found: &Found) -> Result<Attempt, Error> {
+    let value = found.value();
+    if value.owner == request.owner().as_str() {
+        return Ok(Attempt::Acquired(found.lease(request)));
+    }
+    if found.is_endless() {
+        return Err(Error::new(
+            ErrorKind::Conflict,
+            "the lock's key has no time to live, which neither shedlock nor ShedLock writes, and \
+             nobody would ever free it: look at it, and delete it or unlock by force",
+        ));
+    }
+    if let Some(slot) = request.slot() {
+        let latest = found.now + request.slot_tolerance().min(LONGEST);
+        if slot.instant() > latest {
+            return Err(ahead(request, found));
+        }
+    }
+    let reason = found.slots().refusal(request, value.shedlock_at(), true);
+    Ok(Attempt::Skipped(match reason {
+        Some(reason) => skip(request, found, reason),
+        None => found.skip(request.name()),
+    }))
+}
+
+fn skip(request: &AttemptRequest, found: &Found, reason: SkipReason) -> Skip {
+    let mut skip = found.skip(request.name());
+    skip.reason = reason;
+    skip
+}
+
+fn ahead(request: &AttemptRequest, found: &Found) -> Error {
+    let slot = request.slot().map(|slot| slot.to_string());
+    let now = Slot::at(found.now).map(|now| now.to_string());
+    Error::new(
+        ErrorKind::SlotAhead,
+        format!(
+            "slot {} lies too far ahead of the server's clock ({}): compare the clocks of this \
+             host and of the server",
+            slot.unwrap_or_default(),
+            now.unwrap_or_default()
+        ),
+    )
+}
+
+fn unexpected(found: &Found) -> Error {
+    Error::new(
+        ErrorKind::Internal,
+        format!("a script answered {:?} against its own rules", found.word),
+    )
+}
+
+/// A duration in microseconds, rounded up.
+fn micros(duration: Duration, what: &str) -> Result<String, Error> {
+    if duration > LONGEST {
+        return Err(Error::new(
+            ErrorKind::InvalidInput,
+            format!("{what} is longer than a hundred years"),
+        ));
+    }
+    Ok(duration.as_nanos().div_ceil(1_000).to_string())
+}
+
+fn shown(number: Option<impl fmt::Display>) -> String {
+    number.map(|number| number.to_string()).unwrap_or_default()
+}
+
+impl LockProvider for RedisProvider {
+    fn attempt<'a>(&'a self, request: &'a AttemptRequest) -> BoxFuture<'a, Result<Attempt, Error>> {
+        Box::pin(async move {
+            self.try_attempt(request)
+                .await
+                .map_err(|error| context(error, request.name()))
+        })
+    }
+
+    fn withdraw<'a>(&'a self, request: &'a AttemptRequest) -> BoxFuture<'a, Result<bool, Error>> {
+        Box::pin(async move {
+            let (name, owner) = (request.name(), request.owner());
+            self.finish(name, owner, Duration::ZERO, None, None)
+                .await
+                .map(|ended| matches!(ended, Ended::Now))
+                .map_err(|error| context(error, name))
+        })
+    }
+
+    fn extend<'a>(
+        &'a self,
+        lease: &'a Lease,
+        request: &'a ExtendRequest,
+    ) -> BoxFuture<'a, Result<Extension, Error>> {
+        Box::pin(async move {
+            self.try_extend(lease, request)
+                .await
+                .map_err(|error| context(error, lease.name()))
+        })
+    }
+
+    fn unlock<'a>(
+        &'a self,
+        lease: &'a Lease,
+        request: &'a UnlockRequest,
+    ) -> BoxFuture<'a, Result<Unlock, Error>> {
+        Box::pin(async move {
+            let ended = self
+                .finish(
+                    lease.name(),
+                    lease.owner(),
+                    request.at_least_of(lease.lock_at_least_for()),
+                    lease.acquired_at(),
+                    lease.slot().map(|slot| (slot, request.slot_end())),
+                )
+                .await
+                .map_err(|error| context(error, lease.name()))?;
+            Ok(match ended {
+                Ended::Now | Ended::Before => Unlock::Unlocked,
+                Ended::Lost => Unlock::Lost,
+            })
+        })
+    }
+
+    fn inspect<'a>(
+        &'a self,
+        name: &'a LockName,
+    ) -> BoxFuture<'a, Result<Option<LockRecord>, Error>> {
+        Box::pin(async move {
+            record(&self.inner.connections, &self.inner.keys, name)
+                .await
+                .map_err(|error| context(error, name))
+        })
+    }
+
+    fn list<'a>(
+        &'a self,
+        request: &'a ListRequest,
+    ) -> BoxFuture<'a, Result<Vec<LockRecord>, Error>> {
+        Box::pin(async move {
+            list::list(&self.inner.connections, &self.inner.keys, request)
+                .await
+                .map_err(|error| error.with_store(STORE))
+        })
+    }
+
+    fn force_unlock<'a>(
+        &'a self,
+        request: &'a ForceUnlockRequest,
+    ) -> BoxFuture<'a, Result<ForceUnlock, Error>> {
+        Box::pin(async move {
+            self.try_force_unlock(request)
+                .await
+                .map_err(|error| context(error, request.name()))
+        })
+    }
+
+    fn reset_slot<'a>(
+        &'a self,
+        request: &'a ResetSlotRequest,
+    ) -> BoxFuture<'a, Result<SlotReset, Error>> {
+        Box::pin(async move {
+            self.try_reset_slot(request)
+                .await
+                .map_err(|error| context(error, request.name()))
+        })
+    }
+
+    fn check(&self) -> BoxFuture<'_, Result<(), Error>> {
+        Box::pin(async move {
+            let server = check::check(&self.inner.connections)
+                .await
+                .map_err(|error| error.with_store(STORE))?;
+            self.inner.durable.store(server.durable, Ordering::Relaxed);
+            Ok(())
+        })
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        let mut capabilities = Capabilities::new(ClockSource::Store);
+        capabilities.granularity = Duration::from_millis(1);
+        capabilities.longest_lock_at_most_for = LONGEST;
+        capabilities.longest_name = LONGEST_NAME;
+        capabilities.durable = self.inner.durable.load(Ordering::Relaxed);
+        capabilities
+    }
+
+    fn identity(&self) -> ProviderIdentity {
+        self.inner.identity.clone()
+    }
+
+    fn store(&self) -> &str {
+        STORE
+    }
+
+    fn defaults(&self) -> LockDefaults {
+        self.inner.defaults.clone()
+    }
+
+    /// Keys need nothing made for them.
+    fn migrate(&self) -> BoxFuture<'_, Result<Migration, Error>> {
+        Box::pin(async { Ok(Migration::default()) })
+    }
+}
+
+const STORE: &str = "redis";
+
+fn context(error: Error, name: &LockName) -> Error {
+    error.with_lock(name.as_str()).with_store(STORE)
+}
+
+impl fmt::Debug for RedisProvider {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RedisProvider")
+            .field("connections", &self.inner.connections)
+            .field("keys", &self.inner.keys)
+            .finish_non_exhaustive()
+    }
+}

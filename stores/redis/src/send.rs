@@ -1,0 +1,55 @@
+//! Scripts and commands on their way.
+
+use redis::{Cmd, FromRedisValue, ServerErrorKind, cmd};
+use shedlock_core::Error;
+
+use crate::connections::{Connections, Failure};
+use crate::explain::{explain, malformed};
+use crate::found::Found;
+use crate::key::Pair;
+use crate::script::Script;
+
+/// Runs a script on the keys of one lock, by its hash; a server that does not know it is sent it
+/// whole, once.
+pub(crate) async fn run(
+    connections: &Connections,
+    script: &Script,
+    pair: &Pair,
+    arguments: &[&str],
+) -> Result<Found, Error> {
+    let by_hash = call("EVALSHA", &script.hash, pair, arguments);
+    let answer = match connections.send(&by_hash).await {
+        Err(Failure::Running(error)) if is_unknown_script(&error) => {
+            let whole = call("EVAL", script.text, pair, arguments);
+            connections.send(&whole).await
+        }
+        answer => answer,
+    };
+    let value = answer.map_err(|failure| explain(failure, script.writes))?;
+    let parts = Vec::<Vec<u8>>::from_redis_value(value).map_err(malformed)?;
+    Found::parse(&parts)
+}
+
+/// Sends a command that changes nothing.
+pub(crate) async fn ask<T: FromRedisValue>(
+    connections: &Connections,
+    command: &Cmd,
+) -> Result<T, Error> {
+    let answer = connections.send(command).await;
+    let value = answer.map_err(|failure| explain(failure, false))?;
+    T::from_redis_value(value).map_err(malformed)
+}
+
+fn call(command: &str, script: &str, pair: &Pair, arguments: &[&str]) -> Cmd {
+    let mut call = cmd(command);
+    call.arg(script)
+        .arg(2)
+        .arg(&pair.lock)
+        .arg(&pair.companion)
+        .arg(arguments);
+    call
+}
+
+fn is_unknown_script(error: &redis::RedisError) -> bool {
+    error.kind() == redis::ErrorKind::Server(ServerErrorKind::NoScript)
+}

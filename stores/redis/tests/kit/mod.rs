@@ -1,0 +1,274 @@
+//! The laws' harness over Redis and Valkey: an environment in the keys is a room.
+
+use std::net::{SocketAddr, ToSocketAddrs as _};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use redis::aio::MultiplexedConnection;
+use redis::{Client, cmd};
+use shedlock_conformance::{BoxError, Harness, JavaRecord, Power, Provider, Space, power};
+use shedlock_core::{BoxFuture, Clock, LockName, Owner, SystemClock};
+use shedlock_redis::RedisProvider;
+
+use crate::common::own::{DURABLE, Own};
+
+/// How providers reach the server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Way {
+    /// From a URL.
+    Url,
+    #[allow(dead_code, reason = "one of the targets uses it")]
+    /// Over the client's own connection manager.
+    Manager,
+}
+
+/// One server, reached in one way.
+pub(crate) struct Redis {
+    pub(crate) name: &'static str,
+    pub(crate) server: String,
+    pub(crate) way: Way,
+    /// The program that a server of its own is started from, where there is one.
+    pub(crate) program: Option<PathBuf>,
+}
+
+impl Harness for Redis {
+    fn name(&self) -> &str {
+        self.name
+    }
+
+    fn space(&self) -> BoxFuture<'_, Result<Arc<dyn Space>, BoxError>> {
+        Box::pin(async {
+            let room = Room::new(&self.server, self.way, None).await?;
+            Ok(Arc::new(room) as Arc<dyn Space>)
+        })
+    }
+
+    fn open_child<'a>(&'a self, spec: &'a str) -> Power<'a, Provider> {
+        power(from_url(spec.to_owned()))
+    }
+
+    fn space_on_own_store(&self) -> Power<'_, Arc<dyn Space>> {
+        let program = self.program.clone()?;
+        power(async move {
+            let server = Own::start(program, &DURABLE).await?;
+            let url = server.url();
+            let room = Room::new(&url, self.way, Some(server)).await?;
+            Ok(Arc::new(room) as Arc<dyn Space>)
+        })
+    }
+}
+
+/// An environment of its own.
+struct Room {
+    server: String,
+    environment: String,
+    way: Way,
+    admin: Client,
+    own: Option<Own>,
+}
+
+impl Room {
+    async fn new(server: &str, way: Way, own: Option<Own>) -> Result<Self, BoxError> {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let owner = Owner::generate();
+        let random = owner.as_str().rsplit('/').next().unwrap_or_default();
+        Ok(Self {
+            server: server.to_owned(),
+            environment: format!("space-{number}-{random}"),
+            way,
+            admin: Client::open(server)?,
+            own,
+        })
+    }
+
+    fn url(&self) -> String {
+        format!("{}?environment={}", self.server, self.environment)
+    }
+
+    fn key(&self, name: &LockName) -> String {
+        format!("job-lock:{}:{name}", self.environment)
+    }
+
+    async fn admin(&self) -> Result<MultiplexedConnection, BoxError> {
+        Ok(self.admin.get_multiplexed_async_connection().await?)
+    }
+
+    async fn provider_at(&self, server: &str) -> Result<Provider, BoxError> {
+        match self.way {
+            Way::Url => from_url(format!("{server}?environment={}", self.environment)).await,
+            Way::Manager => {
+                let config = redis::aio::ConnectionManagerConfig::new()
+                    .set_number_of_retries(1)
+                    .set_connection_timeout(Some(Duration::from_secs(1)))
+                    .set_response_timeout(Some(Duration::from_millis(600)));
+                let manager = Client::open(server)?.get_connection_manager_lazy(config)?;
+                let provider = RedisProvider::builder(manager).environment(&self.environment);
+                Ok(Arc::new(provider.build()?))
+            }
+        }
+    }
+
+    /// All keys of the room.
+    async fn wipe(&self) -> Result<(), BoxError> {
+        let mut admin = self.admin().await?;
+        let mut cursor = 0_u64;
+        loop {
+            let (next, keys): (u64, Vec<String>) = cmd("SCAN")
+                .arg(cursor)
+                .arg("MATCH")
+                .arg(format!("*job-lock:{}:*", self.environment))
+                .arg("COUNT")
+                .arg(1_000)
+                .query_async(&mut admin)
+                .await?;
+            if !keys.is_empty() {
+                let _: u64 = cmd("DEL").arg(keys).query_async(&mut admin).await?;
+            }
+            if next == 0 {
+                return Ok(());
+            }
+            cursor = next;
+        }
+    }
+}
+
+async fn from_url(url: String) -> Result<Provider, BoxError> {
+    // Without a look at the server, which may be away.
+    let (server, environment) = url.split_once("?environment=").ok_or("no environment")?;
+    let provider = RedisProvider::builder(Client::open(server)?).environment(environment);
+    Ok(Arc::new(provider.build()?))
+}
+
+impl Space for Room {
+    fn provider(&self) -> BoxFuture<'_, Result<Provider, BoxError>> {
+        Box::pin(self.provider_at(&self.server))
+    }
+
+    fn close(&self) -> BoxFuture<'_, Result<(), BoxError>> {
+        Box::pin(async {
+            match &self.own {
+                Some(own) => own.stop(),
+                None => self.wipe().await,
+            }
+        })
+    }
+
+    fn delete_record<'a>(&'a self, name: &'a LockName) -> Power<'a, ()> {
+        power(async move {
+            let mut admin = self.admin().await?;
+            let key = self.key(name);
+            let companion = format!("shedlock-rs:{{{key}}}");
+            let mut delete = cmd("DEL");
+            let _: u64 = delete
+                .arg(key)
+                .arg(companion)
+                .query_async(&mut admin)
+                .await?;
+            Ok(())
+        })
+    }
+
+    fn drop_container(&self) -> Power<'_, ()> {
+        power(self.wipe())
+    }
+
+    fn restore_container(&self) -> Power<'_, ()> {
+        power(async { Ok(()) })
+    }
+
+    fn write_as_shedlock<'a>(
+        &'a self,
+        name: &'a LockName,
+        record: &'a JavaRecord,
+    ) -> Power<'a, ()> {
+        power(async move {
+            let mut admin = self.admin().await?;
+            let key = self.key(name);
+            if record.lock_until <= SystemClock.system_time() {
+                let _: u64 = cmd("DEL").arg(key).query_async(&mut admin).await?;
+                return Ok(());
+            }
+            let at = jiff::Timestamp::try_from(record.locked_at)?;
+            let host = &record.locked_by;
+            let value = format!("ADDED:{at:.3}@{host}:3f2b8f0e-6f5d-4c0b-9d43-5a1f3a1c7e55");
+            let () = cmd("SET")
+                .arg(key)
+                .arg(value)
+                .arg("PXAT")
+                .arg(millis(record.lock_until)?)
+                .query_async(&mut admin)
+                .await?;
+            Ok(())
+        })
+    }
+
+    fn read_as_shedlock<'a>(&'a self, name: &'a LockName) -> Power<'a, Option<JavaRecord>> {
+        power(async move {
+            let mut admin = self.admin().await?;
+            let key = self.key(name);
+            let found: Option<String> = cmd("GET").arg(&key).query_async(&mut admin).await?;
+            let Some(value) = found else {
+                return Ok(None);
+            };
+            let ends: i64 = cmd("PEXPIRETIME").arg(&key).query_async(&mut admin).await?;
+            let ends = u64::try_from(ends)?;
+            let added = value
+                .strip_prefix("ADDED:")
+                .ok_or("not a value of ShedLock's")?;
+            let (at, owner) = added.split_once('@').ok_or("not a value of ShedLock's")?;
+            if at.len() != "2026-01-01T00:00:00.000Z".len() {
+                return Err(format!("{at} is not how ShedLock writes instants").into());
+            }
+            let ours = owner.matches('/').count() >= 2;
+            let host = owner
+                .rsplit_once(':')
+                .filter(|_| !ours)
+                .map(|(host, _)| host);
+            Ok(Some(JavaRecord {
+                locked_by: host.unwrap_or(owner).to_owned(),
+                locked_at: SystemTime::from(at.parse::<jiff::Timestamp>()?),
+                lock_until: UNIX_EPOCH + Duration::from_millis(ends),
+            }))
+        })
+    }
+
+    /// The client has no clock that it could be wrong by.
+    fn provider_with_clock(&self, _clock: Arc<dyn Clock>) -> Power<'_, Provider> {
+        Some(self.provider())
+    }
+
+    fn store_addr(&self) -> Option<SocketAddr> {
+        let address = self.server.strip_prefix("redis://")?;
+        address.to_socket_addrs().ok()?.next()
+    }
+
+    fn provider_via(&self, addr: SocketAddr) -> Power<'_, Provider> {
+        // The manager stays with a connection that has fallen silent, as `Connections` says, so
+        // that it cannot promise what the cases of faults ask.
+        let through = (self.way == Way::Url).then(|| format!("redis://{addr}"))?;
+        power(async move { self.provider_at(&through).await })
+    }
+
+    fn child_spec(&self) -> Option<String> {
+        Some(self.url())
+    }
+
+    fn stop_store(&self) -> Power<'_, ()> {
+        let own = self.own.as_ref()?;
+        power(async { own.stop() })
+    }
+
+    fn start_store(&self) -> Power<'_, ()> {
+        let own = self.own.as_ref()?;
+        power(own.begin())
+    }
+}
+
+fn millis(instant: SystemTime) -> Result<u64, BoxError> {
+    Ok(u64::try_from(
+        instant.duration_since(UNIX_EPOCH)?.as_millis(),
+    )?)
+}

@@ -1,0 +1,326 @@
+//! What the laws do not say, over Redis: records byte for byte, ShedLock's own commands beside
+//! ours, servers that refuse.
+
+#![allow(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
+
+mod common;
+
+use std::collections::HashMap;
+use std::time::{Duration, UNIX_EPOCH};
+
+use common::own::{DURABLE, Own, program};
+use redis::aio::MultiplexedConnection;
+use redis::{Client, FromRedisValue, cmd};
+use shedlock_core::{
+    Attempt, AttemptRequest, ErrorKind, ExtendRequest, Extension, Lease, LockName, LockProvider,
+    Owner, SkipReason, Slot, Unlock, UnlockRequest,
+};
+use shedlock_redis::RedisProvider;
+
+const MINUTE: Duration = Duration::from_secs(60);
+
+/// A provider and the keys of a lock in an environment of its own.
+struct Room {
+    provider: RedisProvider,
+    admin: MultiplexedConnection,
+    lock: String,
+    hash: String,
+}
+
+impl Room {
+    /// On the common server.
+    async fn new() -> Self {
+        Self::at(&common::server("SHEDLOCK_TEST_REDIS_URL")).await
+    }
+
+    async fn at(server: &str) -> Self {
+        let client = Client::open(server).unwrap();
+        let owner = Owner::generate();
+        let environment = owner.as_str().rsplit('/').next().unwrap();
+        let lock = format!("job-lock:{environment}:job");
+        let provider = RedisProvider::builder(client.clone()).environment(environment);
+        Self {
+            provider: provider.build().unwrap(),
+            admin: client.get_multiplexed_async_connection().await.unwrap(),
+            hash: format!("shedlock-rs:{{{lock}}}"),
+            lock,
+        }
+    }
+
+    fn request(&self) -> AttemptRequest {
+        AttemptRequest::new(LockName::new("job").unwrap(), Owner::generate(), MINUTE)
+    }
+
+    async fn take(&self) -> Lease {
+        match self.provider.attempt(&self.request()).await.unwrap() {
+            Attempt::Acquired(lease) => lease,
+            other => panic!("the lock should be free: {other:?}"),
+        }
+    }
+
+    async fn run<T: FromRedisValue>(&mut self, words: &[&str]) -> T {
+        let mut command = cmd(words[0]);
+        command.arg(&words[1..]);
+        command.query_async(&mut self.admin).await.unwrap()
+    }
+
+    async fn value(&mut self) -> Option<String> {
+        let lock = self.lock.clone();
+        self.run(&["GET", &lock]).await
+    }
+}
+
+/// A server for one test.
+async fn own(settings: &[&str]) -> Own {
+    // The test needs the common server's program, so it goes with that server.
+    common::server("SHEDLOCK_TEST_REDIS_URL");
+    let program = program("redis-server").expect("redis-server is installed: `cargo xtask test`");
+    Own::start(program, settings).await.unwrap()
+}
+
+#[tokio::test]
+async fn a_record_is_as_documented() {
+    let mut room = Room::new().await;
+    let now: (u64, u64) = room.run(&["TIME"]).await;
+    let slot = Slot::at(UNIX_EPOCH + Duration::from_secs(now.0 - 60)).unwrap();
+    let request = room
+        .request()
+        .with_slot(slot)
+        .with_lock_at_least_for(MINUTE);
+    let Attempt::Acquired(lease) = room.provider.attempt(&request).await.unwrap() else {
+        panic!("the lock should be free");
+    };
+    let at = lease.acquired_at().unwrap();
+    let text = format!("{:.3}", jiff::Timestamp::try_from(at).unwrap());
+    // Printing may round; ShedLock cuts.
+    let text = &text[.."2026-01-01T00:00:00".len()];
+    let value = room.value().await.unwrap();
+    assert!(value.starts_with(&format!("ADDED:{text}.")), "{value}");
+    assert!(value.ends_with(&format!("Z@{}", lease.owner())), "{value}");
+    assert_eq!(
+        value.len(),
+        "ADDED:2026-01-01T00:00:00.000Z@".len() + lease.owner().as_str().len()
+    );
+    let (lock, hash) = (room.lock.clone(), room.hash.clone());
+    let left: i64 = room.run(&["PTTL", &lock]).await;
+    assert!((30_000..=60_001).contains(&left), "{left}");
+    let kept: HashMap<String, String> = room.run(&["HGETALL", &hash]).await;
+    let micros = |instant: std::time::SystemTime| {
+        let since = instant.duration_since(UNIX_EPOCH).unwrap();
+        since.as_micros().to_string()
+    };
+    let expected = [
+        ("owner", lease.owner().to_string()),
+        ("at", micros(at)),
+        ("until", micros(lease.locked_until().unwrap())),
+        ("token", lease.fencing_token().unwrap().to_string()),
+        ("slot", slot.as_micros().to_string()),
+        ("slot_attempts", String::new()),
+    ];
+    assert_eq!(kept, expected.map(|(key, it)| (key.to_owned(), it)).into());
+    let forever: i64 = room.run(&["PTTL", &hash]).await;
+    assert_eq!(forever, -1);
+
+    let done = UnlockRequest::new().slot_done(true);
+    let answer = room.provider.unlock(&lease, &done).await.unwrap();
+    assert_eq!(answer, Unlock::Unlocked);
+    assert_eq!(room.value().await, Some(format!("{value} unlocked")));
+    let kept: HashMap<String, String> = room.run(&["HGETALL", &hash]).await;
+    assert_eq!(kept["owner"], format!("{} unlocked", lease.owner()));
+    assert_eq!(kept["slot_done"], slot.as_micros().to_string());
+}
+
+#[tokio::test]
+async fn an_unlock_deletes_the_locks_own_key_and_keeps_the_hash() {
+    let mut room = Room::new().await;
+    let lease = room.take().await;
+    room.provider
+        .unlock(&lease, &UnlockRequest::new())
+        .await
+        .unwrap();
+    assert_eq!(room.value().await, None);
+    let hash = room.hash.clone();
+    let token: u64 = room.run(&["HGET", &hash, "token"]).await;
+    assert_eq!(Some(token), lease.fencing_token());
+}
+
+/// In its default mode it deletes whatever is there, and sets what keeps at-least over it.
+#[tokio::test]
+async fn what_shedlock_does_to_our_lock_makes_it_lost() {
+    let java = "ADDED:2026-01-01T00:00:00.000Z@java:7f4df1a2-87e5-4b1c-9a59-0d7f6c3b2a10";
+    let mut room = Room::new().await;
+    let lock = room.lock.clone();
+    for theirs in [None, Some(java)] {
+        let lease = room.take().await;
+        match theirs {
+            None => room.run::<u64>(&["DEL", &lock]).await,
+            Some(java) => {
+                let set = ["SET", &lock, java, "XX", "PX", "60000"];
+                room.run::<()>(&set).await;
+                1
+            }
+        };
+        let longer = ExtendRequest::new(2 * MINUTE);
+        let extended = room.provider.extend(&lease, &longer).await.unwrap();
+        assert!(matches!(extended, Extension::Lost), "{extended:?}");
+        let unlocked = room.provider.unlock(&lease, &UnlockRequest::new()).await;
+        assert_eq!(unlocked.unwrap(), Unlock::Lost);
+        assert_eq!(room.value().await.as_deref(), theirs);
+    }
+    let skip = room.provider.attempt(&room.request()).await.unwrap();
+    let Attempt::Skipped(skip) = skip else {
+        panic!("ShedLock holds the lock: {skip:?}");
+    };
+    assert_eq!(
+        (skip.reason, skip.owner.as_deref()),
+        (SkipReason::Held, Some("java"))
+    );
+}
+
+#[tokio::test]
+async fn what_is_no_lock_is_an_error_and_is_left_alone() {
+    let mut room = Room::new().await;
+    let (lock, hash) = (room.lock.clone(), room.hash.clone());
+    room.run::<()>(&["SET", &lock, "for ever"]).await;
+    let error = room.provider.attempt(&room.request()).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Conflict, "{error:?}");
+    assert_eq!(room.value().await.as_deref(), Some("for ever"));
+
+    room.run::<u64>(&["DEL", &lock]).await;
+    room.run::<u64>(&["LPUSH", &lock, "a list"]).await;
+    let error = room.provider.attempt(&room.request()).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Conflict, "{error:?}");
+
+    room.run::<u64>(&["DEL", &lock]).await;
+    room.run::<u64>(&["HSET", &hash, "token", "many"]).await;
+    let name = LockName::new("job").unwrap();
+    let error = room.provider.inspect(&name).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Conflict, "{error:?}");
+}
+
+#[tokio::test]
+async fn a_server_that_forgot_the_scripts_is_sent_them_again() {
+    let server = own(&[]).await;
+    let mut room = Room::at(&server.url()).await;
+    for _ in 0..2 {
+        let lease = room.take().await;
+        room.run::<()>(&["SCRIPT", "FLUSH"]).await;
+        room.provider
+            .unlock(&lease, &UnlockRequest::new())
+            .await
+            .unwrap();
+    }
+}
+
+#[tokio::test]
+async fn durable_is_declared_where_it_is() {
+    for (settings, durable) in [
+        (&DURABLE[..], true),
+        (&["--appendonly", "yes"], false),
+        (&[], false),
+    ] {
+        let server = own(settings).await;
+        let room = Room::at(&server.url()).await;
+        room.provider.check().await.unwrap();
+        assert_eq!(
+            room.provider.capabilities().durable,
+            durable,
+            "{settings:?}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_password_that_is_missing_or_wrong_is_the_configurations_fault() {
+    let server = own(&["--requirepass", "geheim"]).await;
+    let url = server.url();
+    let wrong = url.replace("//", "//:hunter2@");
+    for url in [&url, &wrong] {
+        let error = RedisProvider::connect(url).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Configuration, "{error:?}");
+        assert!(!format!("{error:?}").contains("hunter2"), "{error:?}");
+    }
+    let right = url.replace("//", "//:geheim@");
+    RedisProvider::connect(&right).await.unwrap();
+}
+
+#[tokio::test]
+async fn the_documented_permissions_suffice() {
+    let server = own(&[]).await;
+    let mut room = Room::at(&server.url()).await;
+    let commands = "ping info evalsha eval time get set del pttl pexpireat hmget hset scan";
+    let mut rule = vec!["ACL", "SETUSER", "locks", "on", ">pw"];
+    rule.extend(["~job-lock:*", "~shedlock-rs:*"]);
+    let allowed: Vec<_> = commands.split(' ').map(|word| format!("+{word}")).collect();
+    rule.extend(allowed.iter().map(String::as_str));
+    room.run::<()>(&rule).await;
+    let url = server.url().replace("//", "//locks:pw@");
+    let provider = RedisProvider::connect(&url).await.unwrap();
+    let request = room.request();
+    let Attempt::Acquired(lease) = provider.attempt(&request).await.unwrap() else {
+        panic!("the lock should be free");
+    };
+    provider
+        .extend(&lease, &ExtendRequest::new(MINUTE))
+        .await
+        .unwrap();
+    assert_eq!(provider.list(&Default::default()).await.unwrap().len(), 1);
+    provider
+        .unlock(&lease, &UnlockRequest::new())
+        .await
+        .unwrap();
+
+    room.run::<()>(&["ACL", "SETUSER", "locks", "-set"]).await;
+    let error = provider.attempt(&request).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Configuration, "{error:?}");
+}
+
+#[tokio::test]
+async fn a_replica_and_a_full_server_are_the_configurations_fault() {
+    for settings in [["--replicaof", "127.0.0.1 1"], ["--maxmemory", "1"]] {
+        let server = own(&settings).await;
+        let room = Room::at(&server.url()).await;
+        let error = room.provider.attempt(&room.request()).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Configuration, "{error:?}");
+        assert!(error.message().contains("nothing was written"), "{error}");
+        let checked = room.provider.check().await;
+        assert_eq!(
+            checked.is_err(),
+            settings[0] == "--replicaof",
+            "{checked:?}"
+        );
+    }
+}
+
+/// One node that has all slots: it refuses scripts whose keys lie in two, as every node does.
+#[tokio::test]
+async fn both_keys_lie_in_one_slot_of_a_cluster() {
+    let server = own(&["--cluster-enabled", "yes"]).await;
+    let mut room = Room::at(&server.url()).await;
+    room.run::<()>(&["CLUSTER", "ADDSLOTSRANGE", "0", "16383"])
+        .await;
+    let attempt = async |name: &str| {
+        let name = LockName::new(name).unwrap();
+        let request = AttemptRequest::new(name, Owner::generate(), MINUTE);
+        loop {
+            match room.provider.attempt(&request).await {
+                Err(error) if error.kind() == ErrorKind::Unavailable => {}
+                answer => return answer,
+            }
+        }
+    };
+    for name in ["payroll", "a{b}c", "a{b", "{x}", "a b"] {
+        assert!(attempt(name).await.unwrap().acquired().is_some(), "{name}");
+    }
+    for name in ["a}b", "{}"] {
+        let error = attempt(name).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidInput, "{error:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_server_without_tls_is_an_error_of_a_url_with_it() {
+    let url = common::server("SHEDLOCK_TEST_REDIS_URL").replace("redis://", "rediss://");
+    let error = RedisProvider::connect(&url).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unavailable, "{error:?}");
+}
