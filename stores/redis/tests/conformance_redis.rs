@@ -8,7 +8,8 @@ use std::sync::Arc;
 
 use common::own::program;
 use kit::{Redis, Way};
-use shedlock_conformance::Harness;
+use shedlock_conformance::{Harness, wrapped};
+use shedlock_core::{LockName, PrefixProvider};
 
 fn main() -> ExitCode {
     let server = common::server("SHEDLOCK_TEST_REDIS_URL");
@@ -20,8 +21,14 @@ fn main() -> ExitCode {
             program: program("redis-server"),
         }) as Arc<dyn Harness>
     };
+    let straight = variant("redis", Way::Url);
+    let prefixed = wrapped(Arc::clone(&straight), "redis-prefixed", |provider| {
+        Ok(Arc::new(PrefixProvider::new(provider, "team:")?))
+    })
+    .with_names(|name| LockName::new(format!("team:{name}")));
     shedlock_conformance::main([
-        variant("redis", Way::Url),
+        straight,
         variant("redis-manager", Way::Manager),
+        Arc::new(prefixed),
     ])
 }
