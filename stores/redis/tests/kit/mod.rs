@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use redis::aio::MultiplexedConnection;
 use redis::{Client, cmd};
-use shedlock_conformance::{BoxError, Harness, JavaRecord, Power, Provider, Space, power};
+use shedlock_conformance::{BoxError, Cost, Harness, JavaRecord, Power, Provider, Space, power};
 use shedlock_core::{BoxFuture, Clock, LockName, Owner, SystemClock};
 use shedlock_redis::RedisProvider;
 
@@ -47,6 +47,17 @@ impl Harness for Redis {
 
     fn open_child<'a>(&'a self, spec: &'a str) -> Power<'a, Provider> {
         power(from_url(spec.to_owned()))
+    }
+
+    /// Each call is one script.
+    fn cost(&self) -> Cost {
+        Cost {
+            won: 1,
+            first: 1,
+            lost: 1,
+            extend: 1,
+            unlock: 1,
+        }
     }
 
     fn space_on_own_store(&self) -> Power<'_, Arc<dyn Space>> {
