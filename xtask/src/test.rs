@@ -26,7 +26,8 @@ pub(crate) struct Args {
 }
 
 /// Programs of store clients that must not come with another store, or with the contract.
-const CLIENTS: [&str; 12] = [
+const CLIENTS: [&str; 13] = [
+    "async-nats",
     "libsqlite3-sys",
     "mongodb",
     "mysql_async",

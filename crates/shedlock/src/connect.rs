@@ -12,6 +12,7 @@ use crate::{Error, ErrorKind, LockProvider, MemoryProvider};
 /// | `mysql://…`, `mariadb://…` | MySQL, MariaDB | `mysql` |
 /// | `sqlite:path`, `sqlite://path` | SQLite | `sqlite` |
 /// | `redis://…`, `rediss://…` (TLS) | Redis, Valkey | `redis` |
+/// | `nats://…` | NATS JetStream | `nats` |
 /// | `memory:` | this process alone, for tests | – |
 ///
 /// What stands behind the scheme is the store's own; its provider says which options there are. A
@@ -32,7 +33,7 @@ use crate::{Error, ErrorKind, LockProvider, MemoryProvider};
 /// assert_eq!(
 ///     error.to_string(),
 ///     "there is no store for the URL scheme \"oracle\": use postgres (or postgresql), \
-///      mysql (or mariadb), sqlite, redis (or rediss), memory",
+///      mysql (or mariadb), sqlite, redis (or rediss), nats, memory",
 /// );
 /// # Ok::<(), shedlock::Error>(()) }).unwrap();
 /// ```
@@ -44,9 +45,10 @@ pub async fn connect(url: &str) -> Result<Arc<dyn LockProvider>, Error> {
         "mysql" | "mariadb" => mysql(url).await,
         "sqlite" => sqlite(url).await,
         "redis" | "rediss" => redis(url).await,
+        "nats" => nats(url).await,
         _ => Err(invalid(format!(
             "there is no store for the URL scheme {scheme:?}: use postgres (or postgresql), \
-             mysql (or mariadb), sqlite, redis (or rediss), memory"
+             mysql (or mariadb), sqlite, redis (or rediss), nats, memory"
         ))),
     }
 }
@@ -110,11 +112,19 @@ async fn redis(url: &str) -> Result<Arc<dyn LockProvider>, Error> {
     return switched_off(url, "redis");
 }
 
+async fn nats(url: &str) -> Result<Arc<dyn LockProvider>, Error> {
+    #[cfg(feature = "nats")]
+    return Ok(Arc::new(shedlock_nats::connect(url).await?));
+    #[cfg(not(feature = "nats"))]
+    return switched_off(url, "nats");
+}
+
 #[cfg(not(all(
     feature = "postgres",
     feature = "mysql",
     feature = "sqlite",
-    feature = "redis"
+    feature = "redis",
+    feature = "nats"
 )))]
 fn switched_off(_url: &str, feature: &str) -> Result<Arc<dyn LockProvider>, Error> {
     Err(invalid(format!(

@@ -302,6 +302,7 @@
 //! | `mysql` | MySQL and MariaDB |
 //! | `sqlite` | SQLite: the processes of one machine |
 //! | `redis` | Redis and Valkey |
+//! | `nats` | NATS JetStream, module `nats` |
 //! | `scheduler` | the module `scheduler`: cron and interval jobs, whose ticks run once |
 //! | `metrics` | a listener that counts through the crate `metrics`, under ShedLock's meter names; with `scheduler`, one that counts ticks |
 //!
@@ -337,6 +338,12 @@ pub use shedlock_core::*;
 pub use shedlock_macros::scheduled;
 #[cfg(feature = "macros")]
 pub use shedlock_macros::scheduler_lock;
+/// Locks in NATS JetStream: the store's own settings.
+#[cfg(feature = "nats")]
+#[doc(inline)]
+pub use shedlock_nats as nats;
+#[cfg(feature = "nats")]
+pub use shedlock_nats::NatsProvider;
 #[cfg(feature = "redis")]
 pub use shedlock_redis::RedisProvider;
 #[cfg(feature = "scheduler")]

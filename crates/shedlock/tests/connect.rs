@@ -43,6 +43,7 @@ async fn an_unknown_scheme_lists_the_known_ones() {
         "sqlite",
         "redis",
         "rediss",
+        "nats",
         "memory",
     ] {
         assert!(message.contains(known), "{message}");
@@ -106,7 +107,26 @@ async fn the_feature_of_redis_is_named() {
     }
 }
 
-#[cfg(any(feature = "postgres", feature = "mysql", feature = "redis"))]
+#[cfg(not(feature = "nats"))]
+#[tokio::test]
+async fn the_feature_of_nats_is_named() {
+    let message = refusal("nats://scott:hunter2@host").await;
+    assert!(message.contains("--features nats"), "{message}");
+}
+
+#[cfg(feature = "nats")]
+#[tokio::test]
+async fn an_unknown_option_of_nats_is_refused_without_the_password() {
+    let message = refusal("nats://scott:hunter2@127.0.0.1:1?bukket=b").await;
+    assert!(message.contains("bukket"), "{message}");
+}
+
+#[cfg(any(
+    feature = "postgres",
+    feature = "mysql",
+    feature = "redis",
+    feature = "nats"
+))]
 #[tokio::test]
 async fn a_server_that_is_not_there_is_an_error_without_the_password() {
     // Nobody listens on port 1.
@@ -119,6 +139,9 @@ async fn a_server_that_is_not_there_is_an_error_without_the_password() {
     }
     if cfg!(feature = "redis") {
         urls.extend(["redis", "rediss"]);
+    }
+    if cfg!(feature = "nats") {
+        urls.push("nats");
     }
     for scheme in urls {
         let database = if scheme.starts_with("redis") {

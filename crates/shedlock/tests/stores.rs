@@ -65,6 +65,9 @@ fn main() -> ExitCode {
     if cfg!(feature = "redis") {
         trials.push(server("redis", "SHEDLOCK_TEST_REDIS"));
     }
+    if cfg!(feature = "nats") {
+        trials.push(server("nats", "SHEDLOCK_TEST_NATS"));
+    }
     if cfg!(feature = "sqlite") {
         trials.push(Trial::test("sqlite", || {
             let folder = tempfile::tempdir()?;
@@ -87,10 +90,11 @@ fn server(name: &'static str, variable: &str) -> Trial {
         let url = std::env::var(&variable)
             .map_err(|_| format!("{variable} is not set: run `cargo xtask test`"))?;
         let separator = if url.contains('?') { '&' } else { '?' };
-        let room = if name == "redis" {
-            "environment"
-        } else {
-            "table"
+        // What the store calls its room.
+        let room = match name {
+            "redis" => "environment",
+            "nats" => "bucket",
+            _ => "table",
         };
         let own = format!("facade_{}", std::process::id());
         run(&format!("{url}{separator}{room}={own}"));

@@ -8,6 +8,7 @@ mod debian;
 mod instance;
 mod mariadb;
 mod mysql;
+mod nats;
 mod pgbouncer;
 mod plan;
 mod port;

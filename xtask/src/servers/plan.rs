@@ -3,10 +3,11 @@
 use super::instance::Server;
 use super::mariadb::Mariadb;
 use super::mysql::Mysql;
+use super::nats::Nats;
 use super::postgres::Postgres;
 use super::profile::Profile;
 use super::redis::{self, Redis};
-use super::{debian, mariadb, pgbouncer, postgres, probe, sid};
+use super::{debian, mariadb, nats, pgbouncer, postgres, probe, sid};
 use crate::host;
 use anyhow::{Context as _, bail, ensure};
 use clap::ValueEnum;
@@ -25,6 +26,8 @@ pub(crate) enum Store {
     Mysql,
     /// Redis and Valkey.
     Redis,
+    /// NATS JetStream.
+    Nats,
     /// SQLite, which comes with its crate.
     Sqlite,
     /// The in-memory provider.
@@ -48,6 +51,8 @@ pub(crate) enum Kind {
     Redis,
     /// Valkey, beside it.
     Valkey,
+    /// NATS with JetStream.
+    Nats,
 }
 
 /// Where every server comes from.
@@ -73,11 +78,12 @@ pub(crate) enum Offer {
 
 impl Store {
     /// All of them.
-    pub(crate) const ALL: [Self; 6] = [
+    pub(crate) const ALL: [Self; 7] = [
         Self::Postgres,
         Self::Mariadb,
         Self::Mysql,
         Self::Redis,
+        Self::Nats,
         Self::Sqlite,
         Self::Memory,
     ];
@@ -89,6 +95,7 @@ impl Store {
             Self::Mariadb => "mariadb",
             Self::Mysql => "mysql",
             Self::Redis => "redis",
+            Self::Nats => "nats",
             Self::Sqlite => "sqlite",
             Self::Memory => "memory",
         }
@@ -101,6 +108,7 @@ impl Store {
             Self::Mariadb => Some(Kind::Mariadb),
             Self::Mysql => Some(Kind::Mysql),
             Self::Redis => Some(Kind::Redis),
+            Self::Nats => Some(Kind::Nats),
             Self::Sqlite | Self::Memory => None,
         }
     }
@@ -118,7 +126,7 @@ impl Store {
 
 impl Kind {
     /// All of them.
-    pub(crate) const ALL: [Self; 7] = [
+    pub(crate) const ALL: [Self; 8] = [
         Self::Postgres,
         Self::PgBouncer,
         Self::Mariadb,
@@ -126,6 +134,7 @@ impl Kind {
         Self::Mysql,
         Self::Redis,
         Self::Valkey,
+        Self::Nats,
     ];
 
     /// The word for it in messages.
@@ -138,6 +147,7 @@ impl Kind {
             Self::Mysql => "MySQL",
             Self::Redis => "Redis",
             Self::Valkey => "Valkey",
+            Self::Nats => "NATS",
         }
     }
 
@@ -151,6 +161,7 @@ impl Kind {
             Self::Mysql => "MYSQL",
             Self::Redis => "REDIS",
             Self::Valkey => "VALKEY",
+            Self::Nats => "NATS",
         };
         format!("SHEDLOCK_TEST_{name}")
     }
@@ -217,13 +228,15 @@ fn install_missing(kinds: &[Kind], profile: &Profile) -> anyhow::Result<()> {
                 extracts.push(sid::MYSQL);
             }
             Kind::Valkey if Redis::find_valkey(profile)?.is_none() => extracts.push(sid::VALKEY),
+            Kind::Nats if Nats::find(profile).is_none() => packages.push(nats::PACKAGE),
             Kind::Postgres
             | Kind::Mariadb
             | Kind::PgBouncer
             | Kind::MariadbTz
             | Kind::Mysql
             | Kind::Redis
-            | Kind::Valkey => {}
+            | Kind::Valkey
+            | Kind::Nats => {}
         }
     }
     if !debian::can_install() {
@@ -274,6 +287,7 @@ fn offer(kind: Kind, profile: &Profile) -> anyhow::Result<Offer> {
         Kind::Mysql => Mysql::find(profile, &sid::MYSQL.root()?)?.map(boxed),
         Kind::Redis => Redis::find(profile).map(boxed),
         Kind::Valkey => Redis::find_valkey(profile)?.map(boxed),
+        Kind::Nats => Nats::find(profile).map(boxed),
         // Made once the port of its PostgreSQL is known.
         Kind::PgBouncer => None,
     };
@@ -290,6 +304,7 @@ fn what_to_do(kind: Kind) -> String {
     let package = match kind {
         Kind::Postgres => postgres::PACKAGE,
         Kind::Mariadb | Kind::MariadbTz => mariadb::PACKAGE,
+        Kind::Nats => nats::PACKAGE,
         Kind::PgBouncer => {
             return format!(
                 "not installed, or PostgreSQL is not one of ours; on Debian `{}`, or set {variable}",
@@ -346,6 +361,7 @@ fn version_at(kind: Kind, url: &str) -> anyhow::Result<String> {
             );
             return Ok(version);
         }
+        Kind::Nats => return probe::nats(host, url.port().unwrap_or(4222)),
     };
     let port = url.port().unwrap_or(default);
     if is_postgres {

@@ -44,6 +44,11 @@ pub(crate) fn redis(host: &str, port: u16) -> anyhow::Result<(bool, String)> {
     redis_version(&mut stream)
 }
 
+/// The version of the NATS server at this address, which greets first and must have JetStream.
+pub(crate) fn nats(host: &str, port: u16) -> anyhow::Result<String> {
+    nats_version(&mut connect(host, port)?)
+}
+
 fn connect(host: &str, port: u16) -> anyhow::Result<TcpStream> {
     let address = (host, port)
         .to_socket_addrs()
@@ -150,6 +155,25 @@ fn redis_version(stream: &mut impl Read) -> anyhow::Result<(bool, String)> {
         .context("it does not tell its version")
 }
 
+fn nats_version(stream: &mut impl Read) -> anyhow::Result<String> {
+    let mut line = Vec::new();
+    while !line.ends_with(b"\n") {
+        let mut byte = [0];
+        stream.read_exact(&mut byte).context("no answer")?;
+        line.extend(byte);
+    }
+    let line = String::from_utf8_lossy(&line);
+    let Some(info) = line.strip_prefix("INFO ") else {
+        bail!("it says: {}", line.trim());
+    };
+    if !info.contains("\"jetstream\":true") {
+        bail!("JetStream is not switched on there");
+    }
+    let version = info.split_once("\"version\":\"").map(|(_, rest)| rest);
+    let version = version.and_then(|rest| rest.split('"').next());
+    Ok(version.context("it does not tell its version")?.to_owned())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -219,5 +243,14 @@ mod tests {
         assert_eq!(info(valkey).unwrap(), (true, "8.1.1".to_owned()));
         let locked = redis_version(&mut &b"-NOAUTH Authentication required.\r\n"[..]);
         assert!(locked.unwrap_err().to_string().contains("NOAUTH"));
+    }
+
+    #[test]
+    fn nats_has_to_have_jetstream() {
+        let with = b"INFO {\"version\":\"2.9.10\",\"jetstream\":true} \r\n";
+        assert_eq!(nats_version(&mut &with[..]).unwrap(), "2.9.10");
+        let without = b"INFO {\"version\":\"2.9.10\"} \r\n";
+        let said = nats_version(&mut &without[..]).unwrap_err().to_string();
+        assert!(said.contains("JetStream"), "{said}");
     }
 }

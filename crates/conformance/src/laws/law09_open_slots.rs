@@ -392,6 +392,8 @@ pub async fn an_acquisition_of_shedlock_does_the_open_slot(setting: &Setting) ->
         .await?;
     let open_slot = open(case.request(0)?, 3);
     skipped_as(&case.first, &open_slot, SkipReason::SlotTaken).await?;
+    let locked_at = case.slot(0)?.instant() + Duration::from_secs(1);
+    case.needs_shedlocks_times(locked_at).await?;
     let lease = acquire(&case.second, &open(case.request(1)?, 3)).await?;
     attempt_is(&lease, 1)
 }

@@ -316,6 +316,7 @@ pub async fn an_acquisition_of_shedlock_before_the_slot_leaves_it(setting: &Sett
         lock_until: slot + Duration::from_secs(1),
     };
     setting.write_as_shedlock(&case.job, &record).await?;
+    case.needs_shedlocks_times(record.locked_at).await?;
     abandon(&case.first, &case.request(0)?).await
 }
 
@@ -324,6 +325,7 @@ pub async fn a_lock_held_by_shedlock_leaves_a_later_slot(setting: &Setting) -> V
     let case = Slots::new(setting).await?;
     case.java(Duration::ZERO, 10 * setting.pace().long() + 60 * MINUTE)
         .await?;
+    case.needs_shedlocks_times(case.slot(0)?.instant()).await?;
     skipped_as(&case.first, &case.request(1)?, SkipReason::Held).await?;
     case.java(Duration::ZERO, Duration::from_secs(3)).await?;
     abandon(&case.first, &case.request(1)?).await

@@ -2,7 +2,7 @@
 //!
 //! Counted on the wire: packets from the client that carry the lock's name or owner. A pool's
 //! ping, a handshake, the preparation of a statement are not counted; calls are made once before
-//! they are measured.
+//! they are measured. The names have nothing that a store might have to write in another way.
 
 use shedlock_core::{AttemptRequest, ExtendRequest, Lease};
 
@@ -24,7 +24,7 @@ cases!("law13_cost":
 /// On a record that is there.
 pub async fn a_won_attempt_costs_what_is_declared(setting: &Setting) -> Verdict {
     let line = warm(setting).await?;
-    let job = name("cost of a won attempt");
+    let job = name("cost-of-a-won-attempt");
     for _ in 0..2 {
         let lease = acquire(&line.through, &setting.request(&job)).await?;
         unlock(&line.through, &lease).await?;
@@ -42,7 +42,7 @@ pub async fn a_won_attempt_costs_what_is_declared(setting: &Setting) -> Verdict 
 /// Where there is no record yet.
 pub async fn a_first_attempt_costs_what_is_declared(setting: &Setting) -> Verdict {
     let line = warm(setting).await?;
-    let request = setting.request(&name("cost of a first attempt"));
+    let request = setting.request(&name("cost-of-a-first-attempt"));
     let counter = line.count(&request);
     let _ = acquire(&line.through, &request).await?;
     costs(
@@ -55,7 +55,7 @@ pub async fn a_first_attempt_costs_what_is_declared(setting: &Setting) -> Verdic
 /// On a lock that somebody else holds.
 pub async fn a_lost_attempt_costs_what_is_declared(setting: &Setting) -> Verdict {
     let line = warm(setting).await?;
-    let job = name("cost of a lost attempt");
+    let job = name("cost-of-a-lost-attempt");
     let _ = acquire(&line.direct, &setting.request(&job)).await?;
     skipped(&line.through, &setting.request(&job)).await?;
     let request = setting.request(&job);
@@ -72,7 +72,7 @@ pub async fn a_lost_attempt_costs_what_is_declared(setting: &Setting) -> Verdict
 pub async fn an_extension_costs_what_is_declared(setting: &Setting) -> Verdict {
     setting.needs_extend()?;
     let line = warm(setting).await?;
-    let (request, lease) = held(setting, &line, "cost of an extension").await?;
+    let (request, lease) = held(setting, &line, "cost-of-an-extension").await?;
     let longer = ExtendRequest::new(setting.pace().long());
     let lease = extend(&line.through, &lease, &longer).await?;
     let counter = line.count(&request);
@@ -87,7 +87,7 @@ pub async fn an_extension_costs_what_is_declared(setting: &Setting) -> Verdict {
 /// Of a running lease.
 pub async fn an_unlock_costs_what_is_declared(setting: &Setting) -> Verdict {
     let line = warm(setting).await?;
-    let (request, lease) = held(setting, &line, "cost of an unlock").await?;
+    let (request, lease) = held(setting, &line, "cost-of-an-unlock").await?;
     let counter = line.count(&request);
     unlock(&line.through, &lease).await?;
     costs("an unlock", counter.seen(), setting.harness().cost().unlock)

@@ -282,7 +282,11 @@ pub async fn force_unlock_frees_a_lock_of_shedlock(setting: &Setting) -> Verdict
         matches!(answer, ForceUnlock::OwnerDiffers(_)),
         "\"java-host\" holds {job}, a forced unlock that expects another was answered {answer:?}"
     );
-    let right = ForceUnlockRequest::new(job.clone()).expecting_owner("java-host");
+    let mut right = ForceUnlockRequest::new(job.clone());
+    // Some stores have no room for the host; nobody can expect one there.
+    if record(&provider, &job).await?.owner.is_some() {
+        right = right.expecting_owner("java-host");
+    }
     let _ = freed(&provider, &right).await?;
     is_free(&provider, &job).await?;
     abandon(&provider, &setting.request(&job)).await

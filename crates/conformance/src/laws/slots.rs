@@ -1,7 +1,7 @@
 //! What the cases about slots share.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use shedlock_core::{Attempt, AttemptRequest, LockName, Slot};
 use tokio::task::JoinSet;
@@ -64,6 +64,19 @@ impl<'a> Slots<'a> {
         if self.setting.read_as_shedlock(&self.job).await?.is_none() {
             return Err(Stop::not_applicable(
                 "what ShedLock no longer holds leaves no record in this store",
+            ));
+        }
+        Ok(())
+    }
+
+    /// Not applicable where the record that ShedLock left does not say when it acquired: such a
+    /// store goes by when the record was written.
+    pub(super) async fn needs_shedlocks_times(&self, locked_at: SystemTime) -> Verdict {
+        let seen = self.setting.read_as_shedlock(&self.job).await?;
+        let apart = seen.map(|seen| seen.locked_at.duration_since(locked_at).unwrap_or_default());
+        if apart.is_some_and(|apart| apart > MINUTE) {
+            return Err(Stop::not_applicable(
+                "the records of ShedLock in this store do not say when they were acquired",
             ));
         }
         Ok(())

@@ -1,0 +1,278 @@
+//! Requests to JetStream about one bucket.
+
+use std::time::{Duration, SystemTime};
+
+use async_nats::client::RequestErrorKind;
+use async_nats::connection::State;
+use async_nats::{Client, HeaderMap, Request};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use shedlock_cas::Written;
+use shedlock_core::{Error, ErrorKind};
+
+use crate::wire::Message;
+
+/// JetStream's own numbers of what went wrong.
+const STREAM_NOT_FOUND: u64 = 10_059;
+const NO_MESSAGE: u64 = 10_037;
+const WRONG_LAST_SEQUENCE: [u64; 2] = [10_071, 10_164];
+
+#[derive(Clone, Debug)]
+pub(crate) struct Bucket {
+    pub(crate) client: Client,
+    pub(crate) name: String,
+    pub(crate) timeout: Duration,
+}
+
+/// What JetStream tells of the bucket's stream.
+pub(crate) struct Shape {
+    pub(crate) is_in_memory: bool,
+    /// Messages older than this are dropped; zero: never.
+    pub(crate) max_age: Duration,
+}
+
+/// Whether a request may change something, and so what a lost answer means.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Effect {
+    Reads,
+    Writes,
+}
+
+#[derive(Deserialize)]
+struct ApiError {
+    code: u64,
+    #[serde(default)]
+    err_code: u64,
+    #[serde(default)]
+    description: String,
+}
+
+#[derive(Deserialize)]
+struct Stored {
+    seq: u64,
+    time: String,
+    #[serde(default)]
+    hdrs: String,
+    #[serde(default)]
+    data: String,
+}
+
+impl Bucket {
+    pub(crate) fn subject(&self, key: &str) -> String {
+        format!("$KV.{}.{key}", self.name)
+    }
+
+    /// The last message of this key, from the stream's leader.
+    pub(crate) async fn last(&self, key: &str) -> Result<Option<Message>, Error> {
+        let subject = format!("$JS.API.STREAM.MSG.GET.KV_{}", self.name);
+        let question = json!({ "last_by_subj": self.subject(key) });
+        let answer = self.ask(subject, &question, Effect::Reads).await?;
+        match failure(&answer) {
+            Some(error) if error.err_code == NO_MESSAGE => return Ok(None),
+            Some(error) => return Err(self.told(&error)),
+            None => {}
+        }
+        let stored = answer.get("message").cloned().unwrap_or_default();
+        let stored: Stored = serde_json::from_value(stored).map_err(unreadable)?;
+        let time: jiff::Timestamp = stored.time.parse().map_err(unreadable)?;
+        let headers = STANDARD.decode(&stored.hdrs).map_err(unreadable)?;
+        Ok(Some(Message {
+            sequence: stored.seq,
+            time: SystemTime::from(time),
+            headers: headers_of(&String::from_utf8_lossy(&headers)),
+            data: STANDARD.decode(&stored.data).map_err(unreadable)?,
+        }))
+    }
+
+    /// Writes a message if the last one of its key has this sequence (0: there is none).
+    pub(crate) async fn put(
+        &self,
+        key: &str,
+        before: u64,
+        (data, mut headers): (Bytes, HeaderMap),
+    ) -> Result<Written<u64>, Error> {
+        headers.insert("Nats-Expected-Last-Subject-Sequence", before.to_string());
+        let request = Request::new().payload(data).headers(headers);
+        let answer = self
+            .send(self.subject(key), request, Effect::Writes)
+            .await?;
+        match failure(&answer) {
+            Some(error) if WRONG_LAST_SEQUENCE.contains(&error.err_code) => Ok(Written::Raced),
+            Some(error) => Err(self.told(&error)),
+            None => match answer.get("seq").and_then(Value::as_u64) {
+                Some(sequence) => Ok(Written::Done(sequence)),
+                None => Err(Error::new(
+                    ErrorKind::Unknown,
+                    "the server confirmed a message without its sequence",
+                )),
+            },
+        }
+    }
+
+    pub(crate) async fn shape(&self) -> Result<Shape, Error> {
+        let subject = format!("$JS.API.STREAM.INFO.KV_{}", self.name);
+        let answer = self.ask(subject, &Value::Null, Effect::Reads).await?;
+        if let Some(error) = failure(&answer) {
+            return Err(self.told(&error));
+        }
+        let config = &answer["config"];
+        let max_age = config["max_age"].as_u64().unwrap_or_default();
+        Ok(Shape {
+            is_in_memory: config["storage"] == "memory",
+            max_age: Duration::from_nanos(max_age),
+        })
+    }
+
+    /// Makes the bucket; nothing if there is one of the same shape.
+    pub(crate) async fn create(&self, replicas: usize, is_in_memory: bool) -> Result<(), Error> {
+        let stream = format!("KV_{}", self.name);
+        let config = json!({
+            "name": stream,
+            "subjects": [format!("$KV.{}.>", self.name)],
+            "retention": "limits",
+            "max_consumers": -1,
+            "max_msgs": -1,
+            "max_bytes": -1,
+            "max_age": 0,
+            "max_msg_size": -1,
+            "max_msgs_per_subject": 1,
+            "discard": "new",
+            "storage": if is_in_memory { "memory" } else { "file" },
+            "num_replicas": replicas,
+            "deny_delete": true,
+            "allow_rollup_hdrs": true,
+            "allow_direct": true,
+        });
+        let subject = format!("$JS.API.STREAM.CREATE.{stream}");
+        let answer = self.ask(subject, &config, Effect::Writes).await?;
+        failure(&answer).map_or(Ok(()), |error| Err(self.told(&error)))
+    }
+
+    /// The keys of all last messages.
+    pub(crate) async fn keys(&self) -> Result<Vec<String>, Error> {
+        let prefix = self.subject("");
+        let mut keys = Vec::new();
+        loop {
+            let subject = format!("$JS.API.STREAM.INFO.KV_{}", self.name);
+            let question = json!({
+                "subjects_filter": format!("{prefix}>"),
+                "offset": keys.len(),
+            });
+            let answer = self.ask(subject, &question, Effect::Reads).await?;
+            if let Some(error) = failure(&answer) {
+                return Err(self.told(&error));
+            }
+            let page = answer["state"]["subjects"].as_object();
+            let before = keys.len();
+            keys.extend(
+                page.into_iter()
+                    .flatten()
+                    .filter_map(|(subject, _)| subject.strip_prefix(&prefix).map(str::to_owned)),
+            );
+            let total = answer["total"].as_u64().unwrap_or_default();
+            if keys.len() == before || keys.len() as u64 >= total {
+                return Ok(keys);
+            }
+        }
+    }
+
+    async fn ask(&self, subject: String, question: &Value, effect: Effect) -> Result<Value, Error> {
+        let question = if question.is_null() {
+            Bytes::new()
+        } else {
+            question.to_string().into()
+        };
+        let request = Request::new().payload(question);
+        self.send(subject, request, effect).await
+    }
+
+    async fn send(
+        &self,
+        subject: String,
+        request: Request,
+        effect: Effect,
+    ) -> Result<Value, Error> {
+        // The client would keep it until it is connected again, and send it who knows when.
+        if self.client.connection_state() != State::Connected {
+            return Err(Error::new(
+                ErrorKind::Unavailable,
+                "there is no connection to the server",
+            ));
+        }
+        let request = request.timeout(Some(self.timeout));
+        match self.client.send_request(subject, request).await {
+            Ok(answer) => serde_json::from_slice(&answer.payload).map_err(unreadable),
+            Err(error) => {
+                let (kind, message) = match (error.kind(), effect) {
+                    (RequestErrorKind::NoResponders, Effect::Writes) => {
+                        Box::pin(self.shape()).await?;
+                        (
+                            ErrorKind::Unavailable,
+                            "the bucket has no leader: ask again",
+                        )
+                    }
+                    (RequestErrorKind::NoResponders, Effect::Reads) => (
+                        ErrorKind::Unavailable,
+                        "nobody answers for JetStream: is it switched on (`nats-server -js`), and \
+                         may this user ask it?",
+                    ),
+                    (_, Effect::Writes) => (
+                        ErrorKind::Unknown,
+                        "the server's answer was lost: ask again with the same owner",
+                    ),
+                    (_, Effect::Reads) => (ErrorKind::Unavailable, "the server does not answer"),
+                };
+                Err(Error::new(kind, message).with_source(error))
+            }
+        }
+    }
+
+    /// What JetStream said, as an error that says what to do.
+    fn told(&self, error: &ApiError) -> Error {
+        let ApiError {
+            code, description, ..
+        } = error;
+        if error.err_code == STREAM_NOT_FOUND {
+            return Error::new(
+                ErrorKind::Configuration,
+                format!(
+                    "the bucket {:?} does not exist: make it with `shedlock migrate`",
+                    self.name
+                ),
+            );
+        }
+        let kind = match code {
+            503 => ErrorKind::Unavailable,
+            _ => ErrorKind::Configuration,
+        };
+        Error::new(
+            kind,
+            format!("jetstream refused with {code} {description:?}"),
+        )
+    }
+}
+
+fn failure(answer: &Value) -> Option<ApiError> {
+    let error = answer.get("error")?;
+    serde_json::from_value(error.clone()).ok()
+}
+
+/// Of a block of headers: a first line with the version, then one each.
+fn headers_of(block: &str) -> Vec<(String, String)> {
+    let lines = block.split("\r\n").skip(1);
+    lines
+        .filter_map(|line| line.split_once(':'))
+        .map(|(name, value)| (name.to_owned(), value.trim().to_owned()))
+        .collect()
+}
+
+fn unreadable(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Error {
+    Error::new(
+        ErrorKind::Internal,
+        "the server's answer cannot be understood",
+    )
+    .with_source(error)
+}

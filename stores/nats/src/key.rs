@@ -1,0 +1,112 @@
+//! Names as keys of a bucket.
+
+use std::fmt::Write;
+
+use shedlock_core::{Error, ErrorKind, LockName};
+
+/// The longest name in bytes: as a key it is up to three times as long, and the subject with the
+/// key in it has to fit into one line of NATS's protocol.
+pub(crate) const LONGEST: usize = 255;
+
+/// Before the key that stands beside a lock's. No name makes it: after `=` a name has capitals and
+/// digits.
+const BESIDE: &str = "=s.";
+
+/// The key of a lock: its name, as ShedLock writes it, where NATS allows that.
+///
+/// What it does not allow, and `=` itself, is written as `=` and two hexadecimal digits a byte.
+pub(crate) fn key(name: &LockName) -> String {
+    let bytes = name.as_str().as_bytes();
+    let mut key = String::with_capacity(bytes.len());
+    for (i, byte) in bytes.iter().enumerate() {
+        let is_end = i == 0 || i + 1 == bytes.len();
+        let is_plain = match byte {
+            // A dot parts tokens, and none of them may be empty.
+            b'.' => !is_end && bytes[i - 1] != b'.',
+            b'-' | b'/' | b'_' => true,
+            byte => byte.is_ascii_alphanumeric(),
+        };
+        if is_plain {
+            key.push(char::from(*byte));
+        } else {
+            // Writing to a string does not fail.
+            let _ = write!(key, "={byte:02X}");
+        }
+    }
+    key
+}
+
+/// The key beside it, for what ShedLock's record has no room for.
+pub(crate) fn key_beside(name: &LockName) -> String {
+    format!("{BESIDE}{}", key(name))
+}
+
+/// The name of a key; none for keys that no lock of ours has.
+pub(crate) fn name(of: &str) -> Option<LockName> {
+    let mut bytes = Vec::with_capacity(of.len());
+    let mut rest = of.as_bytes();
+    while let Some((byte, after)) = rest.split_first() {
+        rest = after;
+        if *byte == b'=' {
+            let digits = std::str::from_utf8(rest.get(..2)?).ok()?;
+            bytes.push(u8::from_str_radix(digits, 16).ok()?);
+            rest = &rest[2..];
+        } else {
+            bytes.push(*byte);
+        }
+    }
+    let name = LockName::new(String::from_utf8(bytes).ok()?).ok()?;
+    (key(&name) == of).then_some(name)
+}
+
+/// Refuses names that are too long.
+pub(crate) fn check(name: &LockName) -> Result<(), Error> {
+    let length = name.as_str().len();
+    if length <= LONGEST {
+        return Ok(());
+    }
+    Err(Error::new(
+        ErrorKind::InvalidInput,
+        format!("the name has {length} bytes, and {LONGEST} are the most that fit: shorten it"),
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_nats_allows_stay_as_shedlock_writes_them() {
+        for plain in ["payroll", "com.example.Job", "a/b_c-D9"] {
+            let lock = LockName::new(plain).unwrap();
+            assert_eq!(key(&lock), plain);
+            assert_eq!(name(plain), Some(lock));
+        }
+    }
+
+    #[test]
+    fn other_names_are_written_so_that_no_two_meet() {
+        let pairs = [
+            ("two words", "two=20words"),
+            ("a=20b", "a=3D20b"),
+            (".", "=2E"),
+            ("..", "=2E=2E"),
+            ("a..b.", "a.=2Eb=2E"),
+            ("*.>", "=2A.=3E"),
+            ("é", "=C3=A9"),
+        ];
+        for (text, written) in pairs {
+            let lock = LockName::new(text).unwrap();
+            assert_eq!(key(&lock), written);
+            assert_eq!(name(written), Some(lock));
+        }
+    }
+
+    #[test]
+    fn keys_of_nobody_have_no_name() {
+        for foreign in ["=s.payroll", "a=b", "a=2", "a=61", "=e9"] {
+            assert_eq!(name(foreign), None, "{foreign}");
+        }
+        assert!(check(&LockName::new("x".repeat(256)).unwrap()).is_err());
+    }
+}

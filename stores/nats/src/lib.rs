@@ -1,0 +1,53 @@
+//! Locks in a key-value bucket of NATS JetStream, shared with ShedLock for Java.
+//!
+//! ```no_run
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! use shedlock_core::LockProvider;
+//! use shedlock_nats::NatsStore;
+//!
+//! let client = async_nats::connect("nats://localhost:4222").await?;
+//! let provider = NatsStore::new(client).with_replicas(3).provider();
+//! provider.migrate().await?; // makes the bucket `shedlock-locks` if there is none
+//! # Ok(()) }
+//! ```
+//!
+//! or from a URL, with [`connect`].
+//!
+//! # What is where
+//!
+//! A lock is one message of the bucket: its value is ShedLock's (8 bytes, the end in milliseconds),
+//! and its headers hold what ShedLock has no room for: the owner, the fencing token, the slots. So a
+//! lock and its slot are taken in one step. ShedLock's own messages have no such headers; a second
+//! key beside the lock keeps token and slots across them. ShedLock's records name no owner.
+//!
+//! Every write names the revision that it replaces; nothing is deleted. A deletion marker, which
+//! ShedLock leaves when it unlocks, is a free lock.
+//!
+//! # Names
+//!
+//! Letters, digits, `-`, `_`, `/` and dots between them are keys as they are, and shared with
+//! ShedLock. ShedLock cannot use names with other characters; here they are written with `=` and
+//! two hexadecimal digits, and so is `=` itself. Up to 255 bytes.
+//!
+//! # The bucket
+//!
+//! It is made by [`migrate`](shedlock_core::LockProvider::migrate), on disk and on one server unless
+//! you choose otherwise. ShedLock makes it itself, **in memory**: all locks are gone with the server.
+//! This crate warns of such a bucket and uses it; make the bucket first, and ShedLock takes yours. A
+//! bucket that forgets its keys after a time is refused.
+//!
+//! # Clock
+//!
+//! The clients' clocks judge, as ShedLock's do; see `shedlock-cas` for what they may differ by.
+
+mod bucket;
+mod connect;
+mod key;
+mod store;
+mod wire;
+
+pub use connect::connect;
+pub use store::{NatsStore, Version};
+
+/// The lock contract over a bucket; made by [`NatsStore::provider`] or [`connect`].
+pub type NatsProvider = shedlock_cas::CasProvider<NatsStore>;

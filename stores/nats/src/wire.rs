@@ -1,0 +1,222 @@
+//! What the messages of a bucket hold.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use async_nats::HeaderMap;
+use bytes::Bytes;
+use shedlock_cas::Record;
+use shedlock_core::{Error, ErrorKind, Owner};
+
+/// Before the names of our headers.
+const HEADER: &str = "Shedlock-";
+
+/// The first line of the text beside a lock.
+const BESIDE: &str = "shedlock-nats 1 before ";
+
+/// The last message of a key.
+#[derive(Clone, Debug)]
+pub(crate) struct Message {
+    pub(crate) sequence: u64,
+    /// When the server stored it.
+    pub(crate) time: SystemTime,
+    pub(crate) headers: Vec<(String, String)>,
+    pub(crate) data: Vec<u8>,
+}
+
+impl Message {
+    /// A marker that the key was deleted.
+    fn is_deletion(&self) -> bool {
+        self.headers.iter().any(|(name, _)| name == "KV-Operation")
+    }
+
+    /// The record of this message alone, and whether it is one of ours.
+    pub(crate) fn record(&self) -> Result<(Record, bool), Error> {
+        if self.is_deletion() {
+            // ShedLock deletes when it unlocks: it held the lock before.
+            let mut record = Record::until(whole_millis(self.time));
+            record.locked_at = Some(whole_millis(self.time));
+            record.owner = Owner::released_text("");
+            return Ok((record, false));
+        }
+        let value = <[u8; 8]>::try_from(&self.data[..]).map_err(|_| self.foreign())?;
+        let until = u64::try_from(i64::from_be_bytes(value)).unwrap_or_default();
+        let mut text = format!("shedlock 1\nuntil {until}\n");
+        let mut is_ours = false;
+        for (name, value) in &self.headers {
+            if let Some(word) = name.strip_prefix(HEADER) {
+                is_ours = true;
+                let word = word.to_ascii_lowercase();
+                // The blank before the mark of an unlock does not travel where no owner is.
+                let blank = if word == "owner" && value == "unlocked" {
+                    " "
+                } else {
+                    ""
+                };
+                text.push_str(&format!("{word} {blank}{value}\n"));
+            }
+        }
+        let mut record = Record::from_text(&text)?;
+        if !is_ours {
+            record.locked_at = Some(whole_millis(self.time));
+        }
+        Ok((record, is_ours))
+    }
+
+    fn foreign(&self) -> Error {
+        Error::new(
+            ErrorKind::Conflict,
+            format!(
+                "the key holds {} bytes, and a lock has 8: find out whose it is, and delete it or \
+                 use another name",
+                self.data.len()
+            ),
+        )
+    }
+}
+
+/// The value, as ShedLock writes it, and our headers.
+pub(crate) fn message(record: &Record) -> (Bytes, HeaderMap) {
+    let until = i64::try_from(record.until_millis()).unwrap_or(i64::MAX);
+    let mut headers = HeaderMap::new();
+    for line in record.to_text().lines().skip(2) {
+        if let Some((word, value)) = line.split_once(' ') {
+            let (first, rest) = word.split_at(1);
+            headers.insert(
+                format!("{HEADER}{}{rest}", first.to_ascii_uppercase()),
+                value,
+            );
+        }
+    }
+    (Bytes::copy_from_slice(&until.to_be_bytes()), headers)
+}
+
+/// What stands beside a lock: token and slots, for when ShedLock has written over the headers.
+///
+/// Written before the lock itself is taken, so it holds both what was and what will be if that
+/// succeeds.
+#[derive(Clone, Debug)]
+pub(crate) struct Beside {
+    /// The sequence of the lock's message on which the taking was based.
+    pub(crate) based_on: u64,
+    pub(crate) was: Record,
+    pub(crate) taken: Record,
+}
+
+impl Beside {
+    pub(crate) fn to_text(&self) -> String {
+        let (was, taken) = (self.was.to_text(), self.taken.to_text());
+        format!("{BESIDE}{}\n{was}\n{taken}", self.based_on)
+    }
+
+    pub(crate) fn from_bytes(bytes: &[u8]) -> Result<Self, Error> {
+        let read = || {
+            let text = std::str::from_utf8(bytes).ok()?;
+            let (first, rest) = text.strip_prefix(BESIDE)?.split_once('\n')?;
+            let (was, taken) = rest.split_once("\n\n")?;
+            Some(Self {
+                based_on: first.parse().ok()?,
+                was: Record::from_text(was).ok()?,
+                taken: Record::from_text(taken).ok()?,
+            })
+        };
+        read().ok_or_else(|| {
+            Error::new(
+                ErrorKind::Conflict,
+                "the key beside the lock holds what no version of this crate wrote: find out \
+                 whose it is, and delete it",
+            )
+        })
+    }
+
+    /// Adds token and slots to a record that ShedLock left, whose message has this sequence.
+    pub(crate) fn complete(&self, record: &mut Record, sequence: u64) {
+        // Where the message is still the one before, the lock was not taken, or not yet.
+        let known = if sequence == self.based_on {
+            &self.was
+        } else {
+            &self.taken
+        };
+        record.slots = known.slots;
+        record.fencing_token = self.was.fencing_token.max(self.taken.fencing_token);
+    }
+}
+
+fn whole_millis(instant: SystemTime) -> SystemTime {
+    let since = instant.duration_since(UNIX_EPOCH).unwrap_or_default();
+    let millis = u64::try_from(since.as_millis()).unwrap_or_default();
+    UNIX_EPOCH + Duration::from_millis(millis)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const OURS: &str = "shedlock 1\nuntil 1800000000999\nat 1799999999001\ntoken 18\n\
+        slot 1799999940000001\ndone 1799999880000000\nattempts 2\nowner web/1/ab unlocked\n";
+
+    /// The message as the server gives it back.
+    fn stored(record: &Record) -> Message {
+        let (data, headers) = message(record);
+        let headers = headers.iter().map(|(name, values)| {
+            let value = values[0].to_string().trim().to_owned();
+            (name.to_string(), value)
+        });
+        Message {
+            sequence: 7,
+            time: UNIX_EPOCH + Duration::from_secs(1_800_000_000),
+            headers: headers.collect(),
+            data: data.to_vec(),
+        }
+    }
+
+    #[test]
+    fn the_value_is_shedlocks_and_the_headers_hold_the_rest() {
+        let record = Record::from_text(OURS).unwrap();
+        let message = stored(&record);
+        assert_eq!(message.data, 1_800_000_000_999_i64.to_be_bytes());
+        let owner = ("Shedlock-Owner".to_owned(), "web/1/ab unlocked".to_owned());
+        assert!(message.headers.contains(&owner), "{message:?}");
+        assert_eq!(message.record().unwrap(), (record, true));
+    }
+
+    #[test]
+    fn a_lock_of_shedlock_that_was_freed_by_force_is_free_and_nobodys() {
+        let mut record = Record::from_text("shedlock 1\nuntil 5\nat 4\n").unwrap();
+        record.owner = Owner::released_text("");
+        assert_eq!(stored(&record).record().unwrap(), (record, true));
+    }
+
+    #[test]
+    fn shedlocks_own_messages_say_their_end_and_when_they_were_written() {
+        let mut message = stored(&Record::until(UNIX_EPOCH + Duration::from_millis(5)));
+        let (record, is_ours) = message.record().unwrap();
+        assert!(!is_ours);
+        assert_eq!(record.locked_at, Some(message.time));
+        assert_eq!(record.until_millis(), 5);
+        message.headers = vec![("KV-Operation".to_owned(), "DEL".to_owned())];
+        message.data.clear();
+        let (record, is_ours) = message.record().unwrap();
+        assert!(!is_ours && Owner::is_released(&record.owner));
+        message.headers.clear();
+        assert_eq!(message.record().unwrap_err().kind(), ErrorKind::Conflict);
+    }
+
+    #[test]
+    fn what_stands_beside_tells_a_taking_that_never_was() {
+        let was = Record::from_text("shedlock 1\nuntil 0\ntoken 7\nslot 1\n").unwrap();
+        let taken = Record::from_text("shedlock 1\nuntil 0\ntoken 9\nslot 2\n").unwrap();
+        let beside = Beside {
+            based_on: 5,
+            was,
+            taken,
+        };
+        let read = Beside::from_bytes(beside.to_text().as_bytes()).unwrap();
+        for (sequence, slot) in [(5, 1), (6, 2)] {
+            let mut record = Record::until(UNIX_EPOCH);
+            read.complete(&mut record, sequence);
+            assert_eq!(record.slots.last.unwrap().as_micros(), slot);
+            assert_eq!(record.fencing_token, Some(9));
+        }
+        assert!(Beside::from_bytes(b"mine").is_err());
+    }
+}

@@ -1,0 +1,244 @@
+//! The laws over a real NATS server.
+
+mod own_server;
+
+use std::net::{SocketAddr, ToSocketAddrs as _};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use async_nats::{Client, HeaderMap};
+use own_server::OwnServer;
+use serde_json::{Value, json};
+use shedlock_conformance::{BoxError, Cost, Harness, JavaRecord, Power, Provider, Space, power};
+use shedlock_core::{BoxFuture, Clock, LockName, Owner};
+use shedlock_nats::NatsStore;
+
+/// What the clients' clocks may differ by here: less than by default, since cases wait for it.
+const SKEW: Duration = Duration::from_millis(100);
+
+fn main() -> ExitCode {
+    let server = server("SHEDLOCK_TEST_NATS_URL");
+    shedlock_conformance::main([Arc::new(Nats { server }) as Arc<dyn Harness>])
+}
+
+/// The URL of a throw-away server.
+#[expect(clippy::print_stderr, reason = "what is not tested is said")]
+fn server(variable: &str) -> String {
+    let asked = variable.trim_end_matches("_URL");
+    match std::env::var(variable) {
+        Ok(url) => url,
+        Err(_) if std::env::var(asked).is_ok_and(|word| word == "unavailable") => {
+            eprintln!("NOT TESTED: {asked} is unavailable, or another store was asked for");
+            std::process::exit(0)
+        }
+        Err(_) => panic!("{variable} is not set: run `cargo xtask test`"),
+    }
+}
+
+struct Nats {
+    server: String,
+}
+
+impl Harness for Nats {
+    fn name(&self) -> &str {
+        "nats"
+    }
+
+    fn space(&self) -> BoxFuture<'_, Result<Arc<dyn Space>, BoxError>> {
+        Box::pin(async { Ok(Arc::new(Bucket::make(&self.server, None).await?) as Arc<dyn Space>) })
+    }
+
+    fn open_child<'a>(&'a self, spec: &'a str) -> Power<'a, Provider> {
+        power(open(spec.to_owned()))
+    }
+
+    fn space_on_own_store(&self) -> Power<'_, Arc<dyn Space>> {
+        let own = OwnServer::find()?;
+        power(async move {
+            own.start().await?;
+            let url = own.url();
+            Ok(Arc::new(Bucket::make(&url, Some(own)).await?) as Arc<dyn Space>)
+        })
+    }
+
+    /// The lock and what stands beside it are read together, and written one after the other when
+    /// the lock is taken.
+    fn cost(&self) -> Cost {
+        Cost {
+            won: 4,
+            first: 4,
+            lost: 2,
+            extend: 1,
+            unlock: 1,
+        }
+    }
+}
+
+/// A bucket of its own.
+struct Bucket {
+    admin: Client,
+    url: String,
+    name: String,
+    own: Option<OwnServer>,
+}
+
+impl Bucket {
+    async fn make(server: &str, own: Option<OwnServer>) -> Result<Self, BoxError> {
+        let owner = Owner::generate();
+        let random = owner.as_str().rsplit('/').next().unwrap_or_default();
+        let name = format!("space-{random}");
+        let admin = async_nats::connect(server).await?;
+        let options = format!("tolerated_skew_ms={}&timeout_ms=1500", SKEW.as_millis());
+        let url = format!("{server}?bucket={name}&{options}");
+        open(url.clone()).await?.migrate().await?;
+        Ok(Self {
+            admin,
+            url,
+            name,
+            own,
+        })
+    }
+
+    /// A name as a key, for the names that the cases use here.
+    fn subject(&self, name: &LockName) -> String {
+        let key: String = name
+            .as_str()
+            .bytes()
+            .map(|byte| match byte {
+                b'-' | b'_' | b'/' => char::from(byte).to_string(),
+                byte if byte.is_ascii_alphanumeric() => char::from(byte).to_string(),
+                byte => format!("={byte:02X}"),
+            })
+            .collect();
+        format!("$KV.{}.{key}", self.name)
+    }
+
+    async fn api(&self, call: &str, question: Value) -> Result<Value, BoxError> {
+        let subject = format!("$JS.API.STREAM.{call}.KV_{}", self.name);
+        let question = match question {
+            Value::Null => String::new(),
+            question => question.to_string(),
+        };
+        let answer = self.admin.request(subject, question.into());
+        Ok(serde_json::from_slice(&answer.await?.payload)?)
+    }
+
+    /// As ShedLock writes.
+    async fn put(&self, name: &LockName, until: SystemTime) -> Result<(), BoxError> {
+        let millis = i64::try_from(until.duration_since(UNIX_EPOCH)?.as_millis())?;
+        let value = millis.to_be_bytes().to_vec();
+        let answer = self.admin.request(self.subject(name), value.into()).await?;
+        let answer: Value = serde_json::from_slice(&answer.payload)?;
+        if answer.get("error").is_some() {
+            return Err(answer.to_string().into());
+        }
+        Ok(())
+    }
+}
+
+async fn open(url: String) -> Result<Provider, BoxError> {
+    Ok(Arc::new(shedlock_nats::connect(&url).await?))
+}
+
+impl Space for Bucket {
+    fn provider(&self) -> BoxFuture<'_, Result<Provider, BoxError>> {
+        Box::pin(open(self.url.clone()))
+    }
+
+    fn close(&self) -> BoxFuture<'_, Result<(), BoxError>> {
+        Box::pin(async {
+            if let Some(own) = &self.own {
+                return own.remove();
+            }
+            self.api("DELETE", Value::Null).await.map(drop)
+        })
+    }
+
+    /// With the deletion marker that `nats kv del` leaves.
+    fn delete_record<'a>(&'a self, name: &'a LockName) -> Power<'a, ()> {
+        power(async {
+            let mut headers = HeaderMap::new();
+            headers.insert("KV-Operation", "DEL");
+            let nothing = bytes::Bytes::new();
+            let subject = self.subject(name);
+            let sent = self.admin.request_with_headers(subject, headers, nothing);
+            sent.await?;
+            Ok(())
+        })
+    }
+
+    fn drop_container(&self) -> Power<'_, ()> {
+        power(async { self.api("DELETE", Value::Null).await.map(drop) })
+    }
+
+    fn restore_container(&self) -> Power<'_, ()> {
+        power(async {
+            open(self.url.clone()).await?.migrate().await?;
+            Ok(())
+        })
+    }
+
+    fn write_as_shedlock<'a>(
+        &'a self,
+        name: &'a LockName,
+        record: &'a JavaRecord,
+    ) -> Power<'a, ()> {
+        power(self.put(name, record.lock_until))
+    }
+
+    fn read_as_shedlock<'a>(&'a self, name: &'a LockName) -> Power<'a, Option<JavaRecord>> {
+        power(async {
+            let question = json!({ "last_by_subj": self.subject(name) });
+            let answer = self.api("MSG.GET", question).await?;
+            let Some(data) = answer["message"]["data"].as_str() else {
+                return Ok(None);
+            };
+            use base64::Engine as _;
+            let data = base64::engine::general_purpose::STANDARD.decode(data)?;
+            let millis = i64::from_be_bytes(data[..].try_into()?);
+            // Owner and beginning are in headers, which ShedLock does not read: as we see them.
+            let seen = open(self.url.clone()).await?.inspect(name).await?;
+            let seen = seen.ok_or("the record is gone")?;
+            Ok(Some(JavaRecord {
+                locked_by: seen.owner.unwrap_or_default(),
+                locked_at: seen.locked_at.ok_or("no beginning")?,
+                lock_until: UNIX_EPOCH + Duration::from_millis(millis.unsigned_abs()),
+            }))
+        })
+    }
+
+    fn provider_with_clock(&self, clock: Arc<dyn Clock>) -> Power<'_, Provider> {
+        power(async {
+            let server = self.url.split('?').next().unwrap_or_default();
+            let store = NatsStore::new(async_nats::connect(server).await?);
+            let provider = store.with_bucket(&self.name)?.provider();
+            Ok(Arc::new(provider.with_clock(clock).with_tolerated_skew(SKEW)) as Provider)
+        })
+    }
+
+    fn store_addr(&self) -> Option<SocketAddr> {
+        let url = url::Url::parse(&self.url).ok()?;
+        let host = (url.host_str()?, url.port().unwrap_or(4222));
+        host.to_socket_addrs().ok()?.next()
+    }
+
+    fn provider_via(&self, addr: SocketAddr) -> Power<'_, Provider> {
+        let options = self.url.split('?').nth(1).unwrap_or_default();
+        power(open(format!("nats://{addr}?{options}")))
+    }
+
+    fn child_spec(&self) -> Option<String> {
+        Some(self.url.clone())
+    }
+
+    fn stop_store(&self) -> Power<'_, ()> {
+        let own = self.own.as_ref()?;
+        power(async { own.stop() })
+    }
+
+    fn start_store(&self) -> Power<'_, ()> {
+        let own = self.own.as_ref()?;
+        power(own.start())
+    }
+}
