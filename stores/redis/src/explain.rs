@@ -37,9 +37,9 @@ const REFUSALS: &[(&str, ErrorKind, &str)] = &[
     ),
     (
         "READONLY",
-        ErrorKind::Configuration,
-        "the server is a replica, which takes no writes; nothing was written: connect to the \
-         primary",
+        ErrorKind::Unavailable,
+        "the server is a replica, which takes no writes; nothing was written: retry after a \
+         failover, or connect to the primary",
     ),
     (
         "MISCONF",

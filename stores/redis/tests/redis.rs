@@ -276,12 +276,15 @@ async fn the_documented_permissions_suffice() {
 }
 
 #[tokio::test]
-async fn a_replica_and_a_full_server_are_the_configurations_fault() {
-    for settings in [["--replicaof", "127.0.0.1 1"], ["--maxmemory", "1"]] {
+async fn a_replica_and_a_full_server_say_what_to_do() {
+    for (settings, kind) in [
+        (["--replicaof", "127.0.0.1 1"], ErrorKind::Unavailable),
+        (["--maxmemory", "1"], ErrorKind::Configuration),
+    ] {
         let server = own(&settings).await;
         let room = Room::at(&server.url()).await;
         let error = room.provider.attempt(&room.request()).await.unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::Configuration, "{error:?}");
+        assert_eq!(error.kind(), kind, "{error:?}");
         assert!(error.message().contains("nothing was written"), "{error}");
         let checked = room.provider.check().await;
         assert_eq!(
