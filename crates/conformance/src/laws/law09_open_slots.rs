@@ -1,12 +1,12 @@
 //! Law 9: slots that must not be lost are open until they are done, are taken over, and run in
-//! order; and what an operator does about slots.
+//! order.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use shedlock_core::{
-    Attempt, AttemptRequest, Completion, ErrorKind, Lease, Owner, ResetSlotRequest, Retries,
-    SkipReason, Slot, SlotReset, Unlock, UnlockRequest,
+    Attempt, AttemptRequest, Completion, ErrorKind, Lease, Owner, Retries, SkipReason, Unlock,
+    UnlockRequest,
 };
 use tokio::task::JoinSet;
 
@@ -38,10 +38,6 @@ cases!("law09_open_slots":
     slots_of_both_kinds_pass_each_other,
     acquisitions_without_slot_leave_the_open_slot,
     an_acquisition_of_shedlock_does_the_open_slot,
-    a_reset_brings_a_slot_back_from_the_future,
-    a_reset_to_a_slot_makes_later_ones_free,
-    a_reset_gives_up_an_open_slot,
-    a_reset_without_need_changes_nothing,
 );
 
 /// A provider that cannot take over runs no task that must not be lost.
@@ -398,88 +394,12 @@ pub async fn an_acquisition_of_shedlock_does_the_open_slot(setting: &Setting) ->
     attempt_is(&lease, 1)
 }
 
-/// A wrong clock has claimed slots that nobody reaches for a while.
-pub async fn a_reset_brings_a_slot_back_from_the_future(setting: &Setting) -> Verdict {
-    let case = new(setting).await?;
-    let now = setting.store_now(&case.first).await?;
-    let at = |offset: u64| Slot::at(now + Duration::from_secs(offset));
-    let request = |slot: Slot| {
-        let request = setting.request(&case.job).with_slot(slot);
-        request.with_slot_tolerance(Duration::from_secs(7_200))
-    };
-    let lease = acquire(&case.first, &request(at(3_600)?)).await?;
-    unlock(&case.first, &lease).await?;
-    skipped_as(&case.second, &request(at(600)?), SkipReason::SlotTaken).await?;
-    let (before, last_slot) = reset(&case.second, ResetSlotRequest::new(case.job.clone())).await?;
-    ensure!(
-        before == Some(at(3_600)?) && last_slot < at(600)?,
-        "the last slot {} was to be brought back to now, the answer names {before:?} and {last_slot}",
-        at(3_600)?
-    );
-    // What has passed stays taken.
-    skipped_as(&case.first, &request(Slot::at(now)?), SkipReason::SlotTaken).await?;
-    abandon(&case.first, &request(at(600)?)).await
-}
-
-/// To run a slot again on purpose.
-pub async fn a_reset_to_a_slot_makes_later_ones_free(setting: &Setting) -> Verdict {
-    let case = new(setting).await?;
-    let lease = acquire(&case.first, &case.request(5)?).await?;
-    unlock(&case.first, &lease).await?;
-    let to = ResetSlotRequest::new(case.job.clone()).to(case.slot(3)?);
-    let (before, last_slot) = reset(&case.second, to).await?;
-    ensure!(
-        before == Some(case.slot(5)?) && last_slot == case.slot(3)?,
-        "the last slot was to be set from {} to {}, the answer names {before:?} and {last_slot}",
-        case.slot(5)?,
-        case.slot(3)?
-    );
-    skipped_as(&case.first, &case.request(3)?, SkipReason::SlotTaken).await?;
-    abandon(&case.first, &case.request(5)?).await
-}
-
-/// Nobody takes it over any more.
-pub async fn a_reset_gives_up_an_open_slot(setting: &Setting) -> Verdict {
-    let case = new(setting).await?;
-    let lease = acquire(&case.first, &open(case.request(0)?, 9)).await?;
-    unlock(&case.first, &lease).await?;
-    let to = ResetSlotRequest::new(case.job.clone()).to(case.slot(0)?);
-    reset(&case.second, to).await?;
-    state_is(&case, 0, None, None).await?;
-    let given_up = open(case.request(0)?, 9);
-    skipped_as(&case.first, &given_up, SkipReason::SlotTaken).await?;
-    abandon(&case.first, &open(case.request(1)?, 9)).await
-}
-
-/// No record, no slot, or a slot of the past.
-pub async fn a_reset_without_need_changes_nothing(setting: &Setting) -> Verdict {
-    let case = new(setting).await?;
-    let request = ResetSlotRequest::new(case.job.clone());
-    for _ in 0..2 {
-        let answer = case.first.reset_slot(&request).await?;
-        ensure!(
-            matches!(answer, SlotReset::NoSlot),
-            "no slot was ever taken, but the reset was answered {answer:?}"
-        );
-        let lease = acquire(&case.second, &setting.request(&case.job)).await?;
-        unlock(&case.second, &lease).await?;
-    }
-    let lease = acquire(&case.second, &case.request(0)?).await?;
-    unlock(&case.second, &lease).await?;
-    let answer = case.first.reset_slot(&request).await?;
-    ensure!(
-        matches!(answer, SlotReset::NotAhead(_)),
-        "the last slot lies behind the clock, but the reset was answered {answer:?}"
-    );
-    state_is(&case, 0, None, None).await
-}
-
-async fn new(setting: &Setting) -> Result<Slots<'_>, Stop> {
+pub(super) async fn new(setting: &Setting) -> Result<Slots<'_>, Stop> {
     setting.needs_slot_completion()?;
     Slots::new(setting).await
 }
 
-fn open(request: AttemptRequest, attempts: u32) -> AttemptRequest {
+pub(super) fn open(request: AttemptRequest, attempts: u32) -> AttemptRequest {
     request.with_completion(Completion::OnSuccess(Retries::new().max_attempts(attempts)))
 }
 
@@ -508,22 +428,8 @@ async fn failed(provider: &Provider, lease: &Lease, pause: Duration) -> Verdict 
     unlock_with(provider, lease, &UnlockRequest::new().slot_failed(pause)).await
 }
 
-async fn reset(
-    provider: &Provider,
-    request: ResetSlotRequest,
-) -> Result<(Option<Slot>, Slot), Stop> {
-    match provider.reset_slot(&request).await? {
-        SlotReset::Reset {
-            before, last_slot, ..
-        } => Ok((before.last_slot, last_slot)),
-        answer => Err(Stop::failed(format!(
-            "{request:?} should be done, but was answered {answer:?}"
-        ))),
-    }
-}
-
 /// What the record keeps of the slots, by their numbers.
-async fn state_is(
+pub(super) async fn state_is(
     case: &Slots<'_>,
     last: u32,
     done: Option<u32>,

@@ -14,6 +14,7 @@ pub mod law06_held_is_not_broken;
 pub mod law07_no_memory;
 pub mod law08_fencing;
 pub mod law09_open_slots;
+pub mod law09_resets;
 pub mod law09_slots;
 pub mod law10_names;
 pub mod law11_own_connection;
@@ -38,6 +39,7 @@ pub fn cases() -> Vec<Case> {
         law08_fencing::cases(),
         law09_slots::cases(),
         law09_open_slots::cases(),
+        law09_resets::cases(),
         law10_names::cases(),
         law11_own_connection::cases(),
         law12_record::cases(),
