@@ -57,6 +57,14 @@ impl Extras {
         ]
     }
 
+    /// Our columns in the order of [`RECORD`](crate::statement::RECORD), with this null for each that
+    /// is not there.
+    pub(crate) fn or_null(self, null: &str) -> String {
+        self.columns()
+            .map(|(there, column)| if there { column } else { null })
+            .join(", ")
+    }
+
     /// Slots can be kept open until they are done.
     pub(crate) fn completion(self) -> bool {
         self.slot && self.done && self.attempts

@@ -14,7 +14,7 @@ use shedlock_core::{Error, ErrorKind};
 
 use crate::driver::Class;
 use crate::identifier::Fold;
-use crate::options::Options;
+use crate::options::{ATTEMPTS_COLUMN, Options, SLOT_COLUMN};
 use crate::shape::{Column, Extras, Shape};
 #[cfg(any(feature = "postgres", feature = "sqlite"))]
 use crate::statement::Field;
@@ -194,6 +194,19 @@ pub(crate) trait Writing {
     fn withdraw(&self) -> Statement;
     fn list(&self, held_only: bool) -> Statement;
     fn reset_slot(&self) -> Statement;
+}
+
+/// The condition under which an open slot can be taken, in words that all dialects know: there is no
+/// slot yet, it is this one and has attempts left, or it is an earlier one that is over: done, given
+/// up, or run by ShedLock since. `by` is the owner's column, `at_micros` when the record was acquired.
+pub(crate) fn open_slot_is_free(by: &str, at_micros: &str) -> String {
+    format!(
+        "({SLOT_COLUMN} IS NULL \
+         OR ({SLOT_COLUMN} = :slot AND {ATTEMPTS_COLUMN} < :most_attempts) \
+         OR ({SLOT_COLUMN} < :slot AND {SLOT_COLUMN} >= :previous \
+         AND (COALESCE({ATTEMPTS_COLUMN}, :most_attempts) >= :most_attempts \
+         OR (COALESCE({by}, '') NOT LIKE '%/%/%' AND {at_micros} >= {SLOT_COLUMN}))))"
+    )
 }
 
 /// What an attempt or insert that took the lock returns, in dialects that can return rows.

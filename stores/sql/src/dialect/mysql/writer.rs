@@ -1,7 +1,7 @@
 //! The statements of MySQL and MariaDB; why they are so is said in the module above.
 
 use super::{LARGEST, has_instants};
-use crate::dialect::{Claim, End, Writing};
+use crate::dialect::{Claim, End, Writing, open_slot_is_free};
 use crate::options::{ATTEMPTS_COLUMN, DONE_COLUMN, Options, SLOT_COLUMN, TOKEN_COLUMN};
 use crate::shape::{Shape, TimeColumn, TimeKind};
 use crate::statement::{Placeholders, RECORD, Statement};
@@ -266,24 +266,13 @@ impl Writer<'_> {
 
     /// All of a record and the time at which it is read.
     fn record(&self) -> String {
-        let extras = self.shape.extras;
-        let or_null = |there: bool, column: &'static str| {
-            if there {
-                column
-            } else {
-                "CAST(NULL AS SIGNED)"
-            }
-        };
         format!(
-            "CONVERT({} USING utf8mb4), CONVERT({} USING utf8mb4), {}, {}, {}, {}, {}, {}, {}",
+            "CONVERT({} USING utf8mb4), CONVERT({} USING utf8mb4), {}, {}, {}, {}",
             self.name,
             self.by,
             micros(&self.at),
             micros(&self.until),
-            or_null(extras.token, TOKEN_COLUMN),
-            or_null(extras.slot, SLOT_COLUMN),
-            or_null(extras.done, DONE_COLUMN),
-            or_null(extras.attempts, ATTEMPTS_COLUMN),
+            self.shape.extras.or_null("CAST(NULL AS SIGNED)"),
             self.now_micros(),
         )
     }
@@ -358,16 +347,10 @@ fn statement(template: &str) -> Statement {
 
 /// The record's slots let this one be taken.
 fn claimable(claim: Claim, by: &str, at_micros: &str) -> String {
-    if claim != Claim::OpenSlot {
-        return format!("COALESCE({SLOT_COLUMN} < :slot, 1)");
+    if claim == Claim::OpenSlot {
+        return open_slot_is_free(by, at_micros);
     }
-    format!(
-        "({SLOT_COLUMN} IS NULL \
-         OR ({SLOT_COLUMN} = :slot AND {ATTEMPTS_COLUMN} < :most_attempts) \
-         OR ({SLOT_COLUMN} < :slot AND {SLOT_COLUMN} >= :previous \
-         AND (COALESCE({ATTEMPTS_COLUMN}, :most_attempts) >= :most_attempts \
-         OR (COALESCE({by}, '') NOT LIKE '%/%/%' AND {at_micros} >= {SLOT_COLUMN}))))"
-    )
+    format!("COALESCE({SLOT_COLUMN} < :slot, 1)")
 }
 
 /// A text column byte for byte, whatever its character set.

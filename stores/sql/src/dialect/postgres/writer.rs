@@ -1,7 +1,7 @@
 //! The statements of PostgreSQL; why they are so is said in the module above.
 
 use super::time::{Now, later, micros, up};
-use crate::dialect::{Claim, End, Writing, granted};
+use crate::dialect::{Claim, End, Writing, granted, open_slot_is_free};
 use crate::options::{ATTEMPTS_COLUMN, DONE_COLUMN, Options, SLOT_COLUMN, TOKEN_COLUMN};
 use crate::shape::Shape;
 use crate::statement::{Field, Placeholders, RECORD, Statement};
@@ -251,16 +251,10 @@ fn or_null(there: bool, column: &'static str) -> &'static str {
 
 /// The record's slots let this one be taken.
 fn claimable(claim: Claim, by: &str, at_micros: &str) -> String {
-    if claim != Claim::OpenSlot {
-        return format!("COALESCE({SLOT_COLUMN} < :slot, true)");
+    if claim == Claim::OpenSlot {
+        return open_slot_is_free(by, at_micros);
     }
-    format!(
-        "({SLOT_COLUMN} IS NULL \
-         OR ({SLOT_COLUMN} = :slot AND {ATTEMPTS_COLUMN} < :most_attempts) \
-         OR ({SLOT_COLUMN} < :slot AND {SLOT_COLUMN} >= :previous \
-         AND (COALESCE({ATTEMPTS_COLUMN}, :most_attempts) >= :most_attempts \
-         OR (COALESCE({by}, '') NOT LIKE '%/%/%' AND {at_micros} >= {SLOT_COLUMN}))))"
-    )
+    format!("COALESCE({SLOT_COLUMN} < :slot, true)")
 }
 
 fn statement(template: &str, fields: &[Field]) -> Statement {
@@ -322,17 +316,13 @@ impl Writer<'_> {
 
     /// All of a record but the time at which it is read.
     fn record(&self) -> String {
-        let extras = self.shape.extras;
         format!(
-            "{}, {}, {}, {}, {}, {}, {}, {}",
+            "{}, {}, {}, {}, {}",
             self.name,
             self.by,
             micros(&self.at),
             micros(&self.until),
-            or_null(extras.token, TOKEN_COLUMN),
-            or_null(extras.slot, SLOT_COLUMN),
-            or_null(extras.done, DONE_COLUMN),
-            or_null(extras.attempts, ATTEMPTS_COLUMN),
+            self.shape.extras.or_null("NULL::bigint"),
         )
     }
 }

@@ -1,7 +1,7 @@
 //! The statements of SQLite; why they are so is said in the module above.
 
 use super::QUOTE;
-use crate::dialect::{Claim, End, Writing, granted};
+use crate::dialect::{Claim, End, Writing, granted, open_slot_is_free};
 use crate::options::{ATTEMPTS_COLUMN, DONE_COLUMN, Options, SLOT_COLUMN, TOKEN_COLUMN};
 use crate::shape::Shape;
 use crate::statement::{Field, Placeholders, RECORD, Statement};
@@ -251,17 +251,13 @@ impl Writer<'_> {
 
     /// All of a record but the time at which it is read.
     fn record(&self) -> String {
-        let extras = self.shape.extras;
         format!(
-            "{}, {}, {}, {}, {}, {}, {}, {}",
+            "{}, {}, {}, {}, {}",
             self.name,
             self.by,
             micros(&self.at),
             micros(&self.until),
-            or_null(extras.token, TOKEN_COLUMN),
-            or_null(extras.slot, SLOT_COLUMN),
-            or_null(extras.done, DONE_COLUMN),
-            or_null(extras.attempts, ATTEMPTS_COLUMN),
+            self.shape.extras.or_null("NULL"),
         )
     }
 }
@@ -272,16 +268,11 @@ fn or_null(there: bool, column: &'static str) -> &'static str {
 
 /// The record's slots let this one be taken. Never null, or the look before the write would pass.
 fn claimable(claim: Claim, by: &str, at: &str) -> String {
-    if claim != Claim::OpenSlot {
-        return format!("coalesce({SLOT_COLUMN} < :slot, 1)");
+    if claim == Claim::OpenSlot {
+        let is_free = open_slot_is_free(by, &format!("{at} * 1000"));
+        return format!("coalesce({is_free}, 0)");
     }
-    format!(
-        "coalesce({SLOT_COLUMN} IS NULL \
-         OR ({SLOT_COLUMN} = :slot AND {ATTEMPTS_COLUMN} < :most_attempts) \
-         OR ({SLOT_COLUMN} < :slot AND {SLOT_COLUMN} >= :previous \
-         AND (coalesce({ATTEMPTS_COLUMN}, :most_attempts) >= :most_attempts \
-         OR (coalesce({by}, '') NOT LIKE '%/%/%' AND {at} * 1000 >= {SLOT_COLUMN}))), 0)"
-    )
+    format!("coalesce({SLOT_COLUMN} < :slot, 1)")
 }
 
 fn statement(template: &str, fields: &[Field]) -> Statement {
