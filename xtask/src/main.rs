@@ -14,6 +14,7 @@
 )]
 
 mod bench;
+mod clients;
 mod deny;
 mod host;
 mod interrupt;

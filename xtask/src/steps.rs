@@ -3,24 +3,37 @@
 use crate::servers::RunDir;
 use crate::servers::run_dir::Ending;
 use anyhow::Context as _;
+use std::env;
+use std::fs;
 use std::io::{BufRead as _, BufReader};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// The folder of the workspace.
-pub(crate) fn workspace_root() -> &'static Path {
-    // The folder of this crate was known when it was built, and `cargo xtask` builds it anew.
-    let own = Path::new(env!("CARGO_MANIFEST_DIR"));
-    own.parent().unwrap_or(own)
+/// The folder of the workspace: the one around the package that cargo runs, else around the current
+/// folder. Not the one that this program was built in, which may be another copy of the workspace.
+pub(crate) fn workspace_root() -> PathBuf {
+    let package = env::var_os("CARGO_MANIFEST_DIR").map(PathBuf::from);
+    let start = package.or_else(|| env::current_dir().ok());
+    let start = start.unwrap_or_default();
+    root_above(&start).unwrap_or(start)
+}
+
+/// The innermost folder from here upwards whose manifest is a workspace's.
+fn root_above(start: &Path) -> Option<PathBuf> {
+    let is_root = |folder: &&Path| {
+        let manifest = fs::read_to_string(folder.join("Cargo.toml"));
+        manifest.is_ok_and(|text| text.lines().any(|line| line.trim() == "[workspace]"))
+    };
+    start.ancestors().find(is_root).map(Path::to_owned)
 }
 
 /// The cargo that started this one.
 pub(crate) fn cargo() -> Command {
-    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.current_dir(workspace_root());
     // What `cargo run` has set for us is not meant for another build.
-    for (name, _) in std::env::vars_os() {
+    for (name, _) in env::vars_os() {
         let name = name.to_string_lossy();
         if name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_") {
             command.env_remove(&*name);
@@ -183,5 +196,16 @@ mod tests {
             summary.contains("not done") && summary.contains("no tool"),
             "{summary}"
         );
+    }
+
+    #[test]
+    fn the_workspace_is_found_from_any_of_its_folders() {
+        let folder = tempfile::tempdir().unwrap();
+        let deep = folder.path().join("crates/one/src");
+        fs::create_dir_all(&deep).unwrap();
+        fs::write(folder.path().join("Cargo.toml"), "[workspace]\n").unwrap();
+        fs::write(folder.path().join("crates/one/Cargo.toml"), "[package]\n").unwrap();
+        assert_eq!(root_above(&deep).as_deref(), Some(folder.path()));
+        assert!(workspace_root().join("xtask/src/steps.rs").is_file());
     }
 }

@@ -1,5 +1,6 @@
 //! `cargo xtask test`: the databases, the checks and the tests.
 
+use crate::clients;
 use crate::host;
 use crate::servers::{Kind, Profile, Servers, Store};
 use crate::steps::{self, Outcome, Steps};
@@ -24,26 +25,6 @@ pub(crate) struct Args {
     #[arg(last = true, value_name = "ARGS")]
     cargo_args: Vec<OsString>,
 }
-
-/// Programs of store clients that must not come with another store, or with the contract.
-const CLIENTS: [&str; 13] = [
-    "async-nats",
-    "libsqlite3-sys",
-    "mongodb",
-    "mysql_async",
-    "postgres",
-    "redis",
-    "rusqlite",
-    "sqlx",
-    "sqlx-core",
-    "sqlx-mysql",
-    "sqlx-postgres",
-    "sqlx-sqlite",
-    "tokio-postgres",
-];
-
-/// The clients among them that a facade with `postgres` alone may have.
-const POSTGRES_CLIENTS: [&str; 3] = ["sqlx", "sqlx-core", "sqlx-postgres"];
 
 /// Runs it; the exit code tells whether all went well.
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
@@ -107,19 +88,8 @@ fn check_code(steps: &mut Steps, servers: &Servers) {
     cargo("clippy", &[&clippy[..], &["-D", "warnings"]].concat(), &[]);
     let doc = ["doc", "--workspace", "--no-deps", "--all-features"];
     cargo("documentation", &doc, &[("RUSTDOCFLAGS", "-D warnings")]);
-    steps.run("facade with postgres alone", || {
-        let tree = [
-            "-p",
-            "shedlock",
-            "--no-default-features",
-            "--features",
-            "postgres",
-        ];
-        no_clients_but(&POSTGRES_CLIENTS, &tree)
-    });
-    steps.run("core without clients", || {
-        no_clients_but(&[], &["-p", "shedlock-core", "--all-features"])
-    });
+    steps.run("one store, one client", clients::one_store_brings_no_other);
+    steps.run("core without clients", clients::core_brings_none);
     steps.run("oldest supported Rust", || oldest_rust(servers));
 }
 
@@ -145,33 +115,6 @@ fn check_c_compiler() -> anyhow::Result<()> {
         "no working C compiler, which the bundled SQLite needs: on Debian \
          `apt-get install -y gcc libc6-dev`, elsewhere install one or name it in CC",
     )
-}
-
-/// Fails if a crate's normal dependencies have a store's client that is not in `allowed`.
-fn no_clients_but(allowed: &[&str], tree: &[&str]) -> anyhow::Result<Outcome> {
-    let listed = host::output(
-        steps::cargo()
-            .args(["tree", "-e", "normal", "--prefix", "none"])
-            .args(tree),
-    )?;
-    let found = unwanted(&listed, allowed);
-    Ok(if found.is_empty() {
-        Outcome::Passed
-    } else {
-        Outcome::Failed(format!("it brings {}", found.join(", ")))
-    })
-}
-
-/// The clients in what `cargo tree --prefix none` printed that are not allowed.
-fn unwanted(listed: &str, allowed: &[&str]) -> Vec<&'static str> {
-    let names: Vec<_> = listed
-        .lines()
-        .filter_map(|line| line.split(' ').next())
-        .collect();
-    CLIENTS
-        .into_iter()
-        .filter(|client| names.contains(client) && !allowed.contains(client))
-        .collect()
 }
 
 /// Checks with the oldest Rust that we say we support, where it is installed.
@@ -340,13 +283,5 @@ mod tests {
             toolchain_of("1.94-x86_64\n", "1.94").as_deref(),
             Some("1.94-x86_64")
         );
-    }
-
-    #[test]
-    fn a_client_of_another_store_is_found_and_an_allowed_one_is_not() {
-        let tree =
-            "shedlock v0.1.0 (/w)\nsqlx-postgres v0.9.0\nsqlx-mysql v0.9.0\nsqlx v0.9.0 (*)\n";
-        assert_eq!(unwanted(tree, &POSTGRES_CLIENTS), ["sqlx-mysql"]);
-        assert_eq!(unwanted(tree, &[]), ["sqlx", "sqlx-mysql", "sqlx-postgres"]);
     }
 }

@@ -1,0 +1,131 @@
+//! Whose client comes with what: a user who turns on one store compiles no other store's client.
+
+use crate::host;
+use crate::steps::{self, Outcome};
+
+/// The facade's feature for each store, and the crates that nothing but this store may bring.
+const STORES: [(&str, &[&str]); 5] = [
+    ("postgres", &["sqlx", "sqlx-core", "sqlx-postgres"]),
+    ("mysql", &["sqlx", "sqlx-core", "sqlx-mysql"]),
+    (
+        "sqlite",
+        &["sqlx", "sqlx-core", "sqlx-sqlite", "libsqlite3-sys"],
+    ),
+    ("redis", &["redis", "shedlock-redis"]),
+    ("nats", &["async-nats", "shedlock-nats"]),
+];
+
+/// Clients that no store of ours is made of.
+const STRANGERS: [&str; 6] = [
+    "deadpool",
+    "fred",
+    "mysql_async",
+    "postgres",
+    "rusqlite",
+    "tokio-postgres",
+];
+
+/// Fails if the facade with the feature of one store alone brings a client of another.
+pub(crate) fn one_store_brings_no_other() -> anyhow::Result<Outcome> {
+    let mut complaints = Vec::new();
+    for (feature, own) in STORES {
+        let tree = ["-p", "shedlock", "--no-default-features", "--features"];
+        let listed = tree_of(&[&tree[..], &[feature]].concat())?;
+        let missing = own.iter().filter(|client| !names(&listed, client));
+        let missing: Vec<_> = missing.copied().collect();
+        if !missing.is_empty() {
+            // Else the check looks for a name that no crate has.
+            complaints.push(format!("{feature} lacks {}", missing.join(", ")));
+        }
+        complaints.extend(complaint(feature, &unwanted(&listed, own)));
+    }
+    Ok(judged(&complaints))
+}
+
+/// Fails if the contract brings any client.
+pub(crate) fn core_brings_none() -> anyhow::Result<Outcome> {
+    let listed = tree_of(&["-p", "shedlock-core", "--all-features"])?;
+    let found = complaint("shedlock-core", &unwanted(&listed, &[]));
+    Ok(judged(&Vec::from_iter(found)))
+}
+
+/// The packages that these arguments of `cargo tree` compile for users, one a line.
+fn tree_of(which: &[&str]) -> anyhow::Result<String> {
+    host::output(
+        steps::cargo()
+            .args(["tree", "-e", "normal", "--prefix", "none"])
+            .args(which),
+    )
+}
+
+fn names(listed: &str, package: &str) -> bool {
+    listed
+        .lines()
+        .any(|line| line.split(' ').next() == Some(package))
+}
+
+/// The clients in what `cargo tree --prefix none` printed that are not this store's own.
+fn unwanted(listed: &str, own: &[&str]) -> Vec<&'static str> {
+    let mut found: Vec<_> = STORES
+        .iter()
+        .flat_map(|(_, clients)| *clients)
+        .chain(&STRANGERS)
+        .copied()
+        .filter(|client| !own.contains(client) && names(listed, client))
+        .collect();
+    found.sort_unstable();
+    found.dedup();
+    found
+}
+
+fn complaint(who: &str, found: &[&str]) -> Option<String> {
+    (!found.is_empty()).then(|| format!("{who} brings {}", found.join(", ")))
+}
+
+fn judged(complaints: &[String]) -> Outcome {
+    if complaints.is_empty() {
+        return Outcome::Passed;
+    }
+    Outcome::Failed(complaints.join("; "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const POSTGRES: &[&str] = STORES[0].1;
+
+    #[test]
+    fn a_client_of_another_store_is_found_and_the_own_one_is_not() {
+        let tree =
+            "shedlock v0.1.0 (/w)\nsqlx-postgres v0.9.0\nsqlx-mysql v0.9.0\nsqlx v0.9.0 (*)\n";
+        assert_eq!(unwanted(tree, POSTGRES), ["sqlx-mysql"]);
+        assert_eq!(unwanted(tree, &[]), ["sqlx", "sqlx-mysql", "sqlx-postgres"]);
+        assert_eq!(
+            judged(&Vec::from_iter(complaint("postgres", &["redis"]))),
+            Outcome::Failed("postgres brings redis".to_owned())
+        );
+    }
+
+    #[test]
+    fn every_store_of_the_facade_is_looked_at() {
+        let manifest = steps::workspace_root().join("crates/shedlock/Cargo.toml");
+        let manifest = std::fs::read_to_string(manifest).unwrap();
+        let features = manifest.lines().skip_while(|line| *line != "[features]");
+        let mut stores = Vec::new();
+        for line in features
+            .skip(1)
+            .take_while(|line| !line.starts_with('['))
+            .filter(|line| line.contains("[\"dep:shedlock-"))
+        {
+            let feature = line.split(' ').next().unwrap();
+            if feature != "macros" && feature != "scheduler" {
+                stores.push(feature);
+            }
+        }
+        let mut known: Vec<_> = STORES.iter().map(|(feature, _)| *feature).collect();
+        stores.sort_unstable();
+        known.sort_unstable();
+        assert_eq!(known, stores, "add a line for the new store above");
+    }
+}
