@@ -19,6 +19,7 @@ mod redis;
 pub(crate) mod run_dir;
 mod sid;
 mod up;
+mod zookeeper;
 
 pub(crate) use instance::Instance;
 pub(crate) use plan::{Kind, Store};

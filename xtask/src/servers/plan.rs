@@ -7,6 +7,7 @@ use super::nats::Nats;
 use super::postgres::Postgres;
 use super::profile::Profile;
 use super::redis::{self, Redis};
+use super::zookeeper::{self, ZooKeeper};
 use super::{debian, mariadb, nats, pgbouncer, postgres, probe, sid};
 use crate::host;
 use anyhow::{Context as _, bail, ensure};
@@ -28,6 +29,8 @@ pub(crate) enum Store {
     Redis,
     /// NATS JetStream.
     Nats,
+    /// ZooKeeper.
+    Zookeeper,
     /// SQLite, which comes with its crate.
     Sqlite,
     /// The in-memory provider.
@@ -53,6 +56,8 @@ pub(crate) enum Kind {
     Valkey,
     /// NATS with JetStream.
     Nats,
+    /// ZooKeeper.
+    ZooKeeper,
 }
 
 /// Where every server comes from.
@@ -78,12 +83,13 @@ pub(crate) enum Offer {
 
 impl Store {
     /// All of them.
-    pub(crate) const ALL: [Self; 7] = [
+    pub(crate) const ALL: [Self; 8] = [
         Self::Postgres,
         Self::Mariadb,
         Self::Mysql,
         Self::Redis,
         Self::Nats,
+        Self::Zookeeper,
         Self::Sqlite,
         Self::Memory,
     ];
@@ -96,6 +102,7 @@ impl Store {
             Self::Mysql => "mysql",
             Self::Redis => "redis",
             Self::Nats => "nats",
+            Self::Zookeeper => "zookeeper",
             Self::Sqlite => "sqlite",
             Self::Memory => "memory",
         }
@@ -109,6 +116,7 @@ impl Store {
             Self::Mysql => Some(Kind::Mysql),
             Self::Redis => Some(Kind::Redis),
             Self::Nats => Some(Kind::Nats),
+            Self::Zookeeper => Some(Kind::ZooKeeper),
             Self::Sqlite | Self::Memory => None,
         }
     }
@@ -126,7 +134,7 @@ impl Store {
 
 impl Kind {
     /// All of them.
-    pub(crate) const ALL: [Self; 8] = [
+    pub(crate) const ALL: [Self; 9] = [
         Self::Postgres,
         Self::PgBouncer,
         Self::Mariadb,
@@ -135,6 +143,7 @@ impl Kind {
         Self::Redis,
         Self::Valkey,
         Self::Nats,
+        Self::ZooKeeper,
     ];
 
     /// The word for it in messages.
@@ -148,6 +157,7 @@ impl Kind {
             Self::Redis => "Redis",
             Self::Valkey => "Valkey",
             Self::Nats => "NATS",
+            Self::ZooKeeper => "ZooKeeper",
         }
     }
 
@@ -162,6 +172,7 @@ impl Kind {
             Self::Redis => "REDIS",
             Self::Valkey => "VALKEY",
             Self::Nats => "NATS",
+            Self::ZooKeeper => "ZOOKEEPER",
         };
         format!("SHEDLOCK_TEST_{name}")
     }
@@ -229,6 +240,9 @@ fn install_missing(kinds: &[Kind], profile: &Profile) -> anyhow::Result<()> {
             }
             Kind::Valkey if Redis::find_valkey(profile)?.is_none() => extracts.push(sid::VALKEY),
             Kind::Nats if Nats::find(profile).is_none() => packages.push(nats::PACKAGE),
+            Kind::ZooKeeper if ZooKeeper::find(profile).is_none() => {
+                packages.extend(zookeeper::PACKAGES);
+            }
             Kind::Postgres
             | Kind::Mariadb
             | Kind::PgBouncer
@@ -236,7 +250,8 @@ fn install_missing(kinds: &[Kind], profile: &Profile) -> anyhow::Result<()> {
             | Kind::Mysql
             | Kind::Redis
             | Kind::Valkey
-            | Kind::Nats => {}
+            | Kind::Nats
+            | Kind::ZooKeeper => {}
         }
     }
     if !debian::can_install() {
@@ -288,6 +303,7 @@ fn offer(kind: Kind, profile: &Profile) -> anyhow::Result<Offer> {
         Kind::Redis => Redis::find(profile).map(boxed),
         Kind::Valkey => Redis::find_valkey(profile)?.map(boxed),
         Kind::Nats => Nats::find(profile).map(boxed),
+        Kind::ZooKeeper => ZooKeeper::find(profile).map(boxed),
         // Made once the port of its PostgreSQL is known.
         Kind::PgBouncer => None,
     };
@@ -301,17 +317,18 @@ fn boxed(server: impl Server + 'static) -> Box<dyn Server> {
 /// Why a server is missing and how to get it.
 fn what_to_do(kind: Kind) -> String {
     let variable = kind.url_variable();
-    let package = match kind {
-        Kind::Postgres => postgres::PACKAGE,
-        Kind::Mariadb | Kind::MariadbTz => mariadb::PACKAGE,
-        Kind::Nats => nats::PACKAGE,
+    let packages: &[&str] = match kind {
+        Kind::Postgres => &[postgres::PACKAGE],
+        Kind::Mariadb | Kind::MariadbTz => &[mariadb::PACKAGE],
+        Kind::Nats => &[nats::PACKAGE],
+        Kind::ZooKeeper => &zookeeper::PACKAGES,
         Kind::PgBouncer => {
             return format!(
                 "not installed, or PostgreSQL is not one of ours; on Debian `{}`, or set {variable}",
                 debian::by_hand(&[pgbouncer::PACKAGE])
             );
         }
-        Kind::Redis => redis::PACKAGE,
+        Kind::Redis => &[redis::PACKAGE],
         Kind::Valkey => {
             return format!(
                 "not installed; install valkey-server, or set {variable} (on Debian as root it \
@@ -329,7 +346,7 @@ fn what_to_do(kind: Kind) -> String {
     format!(
         "not installed; on Debian `{}`, elsewhere install it so that its programs are in PATH, or \
          run `docker compose up --wait` and set {variable} as compose.yaml says",
-        debian::by_hand(&[package])
+        debian::by_hand(packages)
     )
 }
 
@@ -362,6 +379,7 @@ fn version_at(kind: Kind, url: &str) -> anyhow::Result<String> {
             return Ok(version);
         }
         Kind::Nats => return probe::nats(host, url.port().unwrap_or(4222)),
+        Kind::ZooKeeper => return probe::zookeeper(host, url.port().unwrap_or(2181)),
     };
     let port = url.port().unwrap_or(default);
     if is_postgres {

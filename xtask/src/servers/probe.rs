@@ -49,6 +49,15 @@ pub(crate) fn nats(host: &str, port: u16) -> anyhow::Result<String> {
     nats_version(&mut connect(host, port)?)
 }
 
+/// The version of the ZooKeeper at this address, which must serve.
+pub(crate) fn zookeeper(host: &str, port: u16) -> anyhow::Result<String> {
+    let mut stream = connect(host, port)?;
+    stream.write_all(b"srvr").context("it does not listen")?;
+    let mut said = String::new();
+    stream.read_to_string(&mut said).context("no answer")?;
+    zookeeper_version(&said)
+}
+
 fn connect(host: &str, port: u16) -> anyhow::Result<TcpStream> {
     let address = (host, port)
         .to_socket_addrs()
@@ -174,6 +183,19 @@ fn nats_version(stream: &mut impl Read) -> anyhow::Result<String> {
     Ok(version.context("it does not tell its version")?.to_owned())
 }
 
+fn zookeeper_version(said: &str) -> anyhow::Result<String> {
+    // Debian's has more behind the number than its build could tell.
+    let version = said.strip_prefix("Zookeeper version: ");
+    let version = version.and_then(|rest| rest.split([',', '-', '\n']).next());
+    if let Some(version) = version {
+        return Ok(version.to_owned());
+    }
+    if said.contains("whitelist") {
+        return Ok("version not told (srvr is not in its 4lw.commands.whitelist)".to_owned());
+    }
+    bail!("it says: {}", said.trim())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -252,5 +274,16 @@ mod tests {
         let without = b"INFO {\"version\":\"2.9.10\"} \r\n";
         let said = nats_version(&mut &without[..]).unwrap_err().to_string();
         assert!(said.contains("JetStream"), "{said}");
+    }
+
+    #[test]
+    fn a_zookeeper_that_does_not_serve_is_told() {
+        let up = "Zookeeper version: 3.8.0-${mvngit.commit.id}, built on 2024\nMode: standalone\n";
+        assert_eq!(zookeeper_version(up).unwrap(), "3.8.0");
+        let mute = "srvr is not executed because it is not in the whitelist.\n";
+        assert!(zookeeper_version(mute).unwrap().contains("not told"));
+        let starting = "This ZooKeeper instance is not currently serving requests\n";
+        let said = zookeeper_version(starting).unwrap_err().to_string();
+        assert!(said.contains("not currently serving"), "{said}");
     }
 }

@@ -25,7 +25,7 @@ impl Profile {
     /// Whether the tests can do without this server, and say so.
     pub(crate) fn may_miss(&self, kind: Kind) -> bool {
         match kind {
-            Kind::Postgres | Kind::Mariadb | Kind::Redis | Kind::Nats => false,
+            Kind::Postgres | Kind::Mariadb | Kind::Redis | Kind::Nats | Kind::ZooKeeper => false,
             Kind::Mysql => self.mysql_may_miss,
             Kind::PgBouncer | Kind::MariadbTz | Kind::Valkey => true,
         }
