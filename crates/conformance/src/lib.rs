@@ -47,6 +47,9 @@
 //!    test result: ok. 152 passed; 0 failed; 3 ignored; …
 //!    ```
 //!
+//! 4. Over a server, have its raw clients race first ([`contention`]): a double of a store that
+//!    lets several writers win proves nothing.
+//!
 //! # A whole harness
 //!
 //! Over the in-memory provider, whose time stands still until a case moves it. With a runner of
@@ -165,6 +168,7 @@
 mod case;
 mod chance;
 mod child;
+pub mod contention;
 mod harness;
 pub mod history;
 pub mod laws;
@@ -176,6 +180,7 @@ mod runner;
 mod setting;
 mod signal;
 mod steps;
+pub mod support;
 mod troop;
 mod verdict;
 mod wait;
@@ -186,7 +191,7 @@ pub use case::Case;
 pub use child::play_child;
 pub use harness::{BoxError, Cost, Harness, JavaRecord, Power, Provider, Space, Work, power};
 pub use pace::Pace;
-pub use runner::{main, run_case};
+pub use runner::{main, main_after, run_case};
 pub use setting::Setting;
 pub use verdict::{Stop, Verdict};
 pub use wrapped::{Wrapped, wrapped};

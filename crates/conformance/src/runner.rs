@@ -31,6 +31,16 @@ const LIMIT: Duration = Duration::from_secs(120);
 /// cannot make a space fails the target before any case runs.
 #[must_use]
 pub fn main(harnesses: impl IntoIterator<Item = Arc<dyn Harness>>) -> ExitCode {
+    main_after(async { Ok(()) }, harnesses)
+}
+
+/// The same, once this test of the server itself has passed: the
+/// [contention self-test](crate::contention). Where it fails, no case runs, and the target fails.
+#[must_use]
+pub fn main_after(
+    self_test: impl Future<Output = Verdict>,
+    harnesses: impl IntoIterator<Item = Arc<dyn Harness>>,
+) -> ExitCode {
     let harnesses: Vec<_> = harnesses.into_iter().collect();
     if let Some(code) = play_child(&harnesses) {
         return code;
@@ -42,6 +52,9 @@ pub fn main(harnesses: impl IntoIterator<Item = Arc<dyn Harness>>) -> ExitCode {
     let mut arguments = Arguments::from_args();
     arguments.test_threads.get_or_insert(THREADS);
     if !arguments.list {
+        if let Err(stop) = runtime.block_on(self_test) {
+            return refuse(&format!("the server is not fit to be tested on: {stop}"));
+        }
         for harness in &harnesses {
             if let Err(stop) = runtime.block_on(reachable(harness)) {
                 return refuse(&format!("{} cannot be tested: {stop}", harness.name()));

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use common::own::program;
-use kit::{Redis, Way};
+use kit::{Redis, Way, race};
 use shedlock_conformance::{Harness, wrapped};
 use shedlock_core::{LockName, PrefixProvider};
 
@@ -26,9 +26,10 @@ fn main() -> ExitCode {
         Ok(Arc::new(PrefixProvider::new(provider, "team:")?))
     })
     .with_names(|name| LockName::new(format!("team:{name}")));
-    shedlock_conformance::main([
+    let harnesses = [
         straight,
         variant("redis-manager", Way::Manager),
         Arc::new(prefixed),
-    ])
+    ];
+    shedlock_conformance::main_after(race(&server), harnesses)
 }

@@ -7,17 +7,18 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use common::own::program;
-use kit::{Redis, Way};
+use kit::{Redis, Way, race};
 use shedlock_conformance::Harness;
 
 fn main() -> ExitCode {
-    let server = common::server_if_any("SHEDLOCK_TEST_VALKEY");
-    shedlock_conformance::main(server.map(|server| {
-        Arc::new(Redis {
-            name: "valkey",
-            server,
-            way: Way::Url,
-            program: program("valkey-server"),
-        }) as Arc<dyn Harness>
-    }))
+    let Some(server) = common::server_if_any("SHEDLOCK_TEST_VALKEY") else {
+        return shedlock_conformance::main([]);
+    };
+    let harness = Redis {
+        name: "valkey",
+        server: server.clone(),
+        way: Way::Url,
+        program: program("valkey-server"),
+    };
+    shedlock_conformance::main_after(race(&server), [Arc::new(harness) as Arc<dyn Harness>])
 }

@@ -6,7 +6,7 @@ mod mysql_kit;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use mysql_kit::variants;
+use mysql_kit::{race, variants};
 use shedlock_conformance::Harness;
 
 fn main() -> ExitCode {
@@ -20,11 +20,13 @@ fn main() -> ExitCode {
         "mysql-pool-elsewhere",
         "mysql-shared-zone",
     ];
-    let all = common::server_if_any("SHEDLOCK_TEST_MYSQL")
-        .map(|server| variants(&names, &server))
-        .unwrap_or_default();
-    shedlock_conformance::main(
-        all.into_iter()
+    let Some(server) = common::server_if_any("SHEDLOCK_TEST_MYSQL") else {
+        return shedlock_conformance::main([]);
+    };
+    shedlock_conformance::main_after(
+        race(&server),
+        variants(&names, &server)
+            .into_iter()
             .map(|variant| Arc::new(variant) as Arc<dyn Harness>),
     )
 }

@@ -3,21 +3,25 @@
 
 mod common;
 
-use std::net::{SocketAddr, ToSocketAddrs as _};
+use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use shedlock_conformance::{BoxError, Harness, JavaRecord, Power, Provider, Space, Work, power};
+use shedlock_conformance::contention::{self, CLIENTS, ROUNDS};
+use shedlock_conformance::{
+    BoxError, Harness, JavaRecord, Power, Provider, Space, Verdict, Work, power,
+};
 use shedlock_core::{BoxFuture, Clock, LockName};
 use shedlock_sql::{PostgresProvider, TimeMode};
 use sqlx::postgres::PgPoolOptions;
 use sqlx::{AssertSqlSafe, PgPool, Row as _};
 
 fn main() -> ExitCode {
+    let server = common::server("SHEDLOCK_TEST_POSTGRES_URL");
     let variant = |name, ddl, options| Postgres {
         name,
-        server: common::server("SHEDLOCK_TEST_POSTGRES_URL"),
+        server: server.clone(),
         ddl,
         options,
         bouncer: None,
@@ -40,11 +44,31 @@ fn main() -> ExitCode {
             ..variant("postgres-pgbouncer", FULL, "prepared=false")
         });
     }
-    shedlock_conformance::main(
+    shedlock_conformance::main_after(
+        race(&server),
         variants
             .into_iter()
             .map(|variant| Arc::new(variant) as Arc<dyn Harness>),
     )
+}
+
+/// Raw clients race for one row, as attempts do.
+async fn race(server: &str) -> Verdict {
+    let pool = PgPoolOptions::new().max_connections(8);
+    let pool = pool.connect(server).await?;
+    let table = common::unique("race");
+    let make = format!("CREATE TABLE {table} AS SELECT 0 AS round");
+    sqlx::raw_sql(AssertSqlSafe(make)).execute(&pool).await?;
+    let update = format!("UPDATE {table} SET round = $1 + 1 WHERE round = $1");
+    let clients = vec![pool.clone(); CLIENTS];
+    let verdict = contention::judge(ROUNDS, &clients, |pool, round| {
+        let update = sqlx::query(AssertSqlSafe(update.clone())).bind(round.cast_signed() - 1);
+        async move { Ok(update.execute(&pool).await?.rows_affected() == 1) }
+    });
+    let verdict = verdict.await;
+    let remove = format!("DROP TABLE {table}");
+    sqlx::raw_sql(AssertSqlSafe(remove)).execute(&pool).await?;
+    verdict
 }
 
 /// As ShedLock's documentation has it.
@@ -238,9 +262,7 @@ impl Space for Schema {
     }
 
     fn store_addr(&self) -> Option<SocketAddr> {
-        let url = url::Url::parse(&self.url).ok()?;
-        let host = (url.host_str()?, url.port().unwrap_or(5432));
-        host.to_socket_addrs().ok()?.next()
+        common::address(&self.url, 5432)
     }
 
     fn provider_via(&self, addr: SocketAddr) -> Power<'_, Provider> {

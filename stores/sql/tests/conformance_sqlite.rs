@@ -1,28 +1,54 @@
 //! The laws over SQLite: tables as ShedLock's users make them and as we do, both clocks.
 
-mod common;
-
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use shedlock_conformance::contention::{self, CLIENTS, ROUNDS};
 use shedlock_conformance::{
-    BoxError, Cost, Harness, JavaRecord, Power, Provider, Space, Work, power,
+    BoxError, Cost, Harness, JavaRecord, Power, Provider, Space, Verdict, Work, power, support,
 };
 use shedlock_core::{BoxFuture, Clock, LockName};
 use shedlock_sql::{SqliteProvider, TimeMode};
-use sqlx::sqlite::{SqliteConnectOptions, SqlitePoolOptions};
+use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
 use sqlx::{AssertSqlSafe, Row as _, SqlitePool};
 use tempfile::TempDir;
 
 fn main() -> ExitCode {
+    support::needs_store("sqlite");
     let variant = |name, ddl, options| Arc::new(Sqlite { name, ddl, options }) as Arc<dyn Harness>;
-    shedlock_conformance::main([
+    let harnesses = [
         variant("sqlite", None, ""),
         variant("sqlite-as-shedlocks-users-make-it", Some(SHEDLOCKS), ""),
         variant("sqlite-client-time", None, "time=client"),
-    ])
+    ];
+    shedlock_conformance::main_after(race(), harnesses)
+}
+
+/// Raw connections race for one row, as attempts do. They wait for each other's locks on the file,
+/// which takes its time.
+async fn race() -> Verdict {
+    let folder = tempfile::tempdir()?;
+    let connect = SqliteConnectOptions::new()
+        .filename(folder.path().join("race.db"))
+        .create_if_missing(true)
+        .journal_mode(SqliteJournalMode::Wal)
+        .synchronous(SqliteSynchronous::Off);
+    let pool = SqlitePoolOptions::new().max_connections(8);
+    let pool = pool.connect_with(connect).await?;
+    sqlx::raw_sql("CREATE TABLE race (round INTEGER); INSERT INTO race VALUES (0)")
+        .execute(&pool)
+        .await?;
+    let clients = vec![pool.clone(); CLIENTS];
+    let verdict = contention::judge(ROUNDS / 3, &clients, |pool, round| {
+        let update = sqlx::query("UPDATE race SET round = ? WHERE round = ?");
+        let update = update.bind(round).bind(round - 1);
+        async move { Ok(update.execute(&pool).await?.rows_affected() == 1) }
+    });
+    let verdict = verdict.await;
+    pool.close().await;
+    verdict
 }
 
 /// As ShedLock's documentation has it for other databases; SQLite takes the types for numeric.

@@ -2,7 +2,7 @@
 
 mod own_server;
 
-use std::net::{SocketAddr, ToSocketAddrs as _};
+use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -10,7 +10,11 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use async_nats::{Client, HeaderMap};
 use own_server::OwnServer;
 use serde_json::{Value, json};
-use shedlock_conformance::{BoxError, Cost, Harness, JavaRecord, Power, Provider, Space, power};
+use shedlock_conformance::contention::{self, CLIENTS, ROUNDS};
+use shedlock_conformance::support::{address, server, unique};
+use shedlock_conformance::{
+    BoxError, Cost, Harness, JavaRecord, Power, Provider, Space, Stop, Verdict, power,
+};
 use shedlock_core::{BoxFuture, Clock, LockName, Owner};
 use shedlock_nats::NatsStore;
 
@@ -19,21 +23,39 @@ const SKEW: Duration = Duration::from_millis(100);
 
 fn main() -> ExitCode {
     let server = server("SHEDLOCK_TEST_NATS_URL");
-    shedlock_conformance::main([Arc::new(Nats { server }) as Arc<dyn Harness>])
+    let race = race(server.clone());
+    shedlock_conformance::main_after(race, [Arc::new(Nats { server }) as Arc<dyn Harness>])
 }
 
-/// The URL of a throw-away server.
-#[expect(clippy::print_stderr, reason = "what is not tested is said")]
-fn server(variable: &str) -> String {
-    let asked = variable.trim_end_matches("_URL");
-    match std::env::var(variable) {
-        Ok(url) => url,
-        Err(_) if std::env::var(asked).is_ok_and(|word| word == "unavailable") => {
-            eprintln!("NOT TESTED: {asked} is unavailable, or another store was asked for");
-            std::process::exit(0)
-        }
-        Err(_) => panic!("{variable} is not set: run `cargo xtask test`"),
+/// Raw clients race for one subject, whose last sequence each names, as attempts do.
+async fn race(server: String) -> Verdict {
+    let mut clients = Vec::new();
+    for _ in 0..CLIENTS {
+        clients.push(async_nats::connect(&server).await?);
     }
+    let stream = unique("race");
+    let settings = json!({ "name": stream, "subjects": [stream], "storage": "file" });
+    let create = format!("$JS.API.STREAM.CREATE.{stream}");
+    let made = clients[0].request(create, settings.to_string().into());
+    let made: Value = serde_json::from_slice(&made.await?.payload)?;
+    if made.get("error").is_some() {
+        return Err(Stop::failed(format!("no stream could be made: {made}")));
+    }
+    let verdict = contention::judge(ROUNDS, &clients, |client, round| {
+        let mut headers = HeaderMap::new();
+        let last = (round - 1).to_string();
+        headers.insert("Nats-Expected-Last-Subject-Sequence", &*last);
+        let subject = stream.clone();
+        async move {
+            let sent = client.request_with_headers(subject, headers, "mine".into());
+            let answer: Value = serde_json::from_slice(&sent.await?.payload)?;
+            Ok(answer.get("error").is_none())
+        }
+    });
+    let verdict = verdict.await;
+    let delete = format!("$JS.API.STREAM.DELETE.{stream}");
+    clients[0].request(delete, "".into()).await?;
+    verdict
 }
 
 struct Nats {
@@ -218,9 +240,7 @@ impl Space for Bucket {
     }
 
     fn store_addr(&self) -> Option<SocketAddr> {
-        let url = url::Url::parse(&self.url).ok()?;
-        let host = (url.host_str()?, url.port().unwrap_or(4222));
-        host.to_socket_addrs().ok()?.next()
+        address(&self.url, 4222)
     }
 
     fn provider_via(&self, addr: SocketAddr) -> Power<'_, Provider> {

@@ -8,7 +8,11 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use redis::aio::MultiplexedConnection;
 use redis::{Client, cmd};
-use shedlock_conformance::{BoxError, Cost, Harness, JavaRecord, Power, Provider, Space, power};
+use shedlock_conformance::contention::{self, CLIENTS, ROUNDS};
+use shedlock_conformance::support::unique;
+use shedlock_conformance::{
+    BoxError, Cost, Harness, JavaRecord, Power, Provider, Space, Verdict, power,
+};
 use shedlock_core::{BoxFuture, Clock, LockName, Owner, SystemClock};
 use shedlock_redis::RedisProvider;
 
@@ -31,6 +35,25 @@ pub(crate) struct Redis {
     pub(crate) way: Way,
     /// The program that a server of its own is started from, where there is one.
     pub(crate) program: Option<PathBuf>,
+}
+
+/// Raw clients race for one key, by a script as attempts are one.
+pub(crate) async fn race(server: &str) -> Verdict {
+    let client = Client::open(server)?;
+    let mut clients = Vec::new();
+    for _ in 0..CLIENTS {
+        clients.push(client.get_multiplexed_async_connection().await?);
+    }
+    let key = unique("race");
+    let script = "if (redis.call('GET', KEYS[1]) or '0') ~= ARGV[1] then return 0 end \
+                  redis.call('SET', KEYS[1], ARGV[2], 'EX', 60) return 1";
+    contention::judge(ROUNDS, &clients, |mut client, round| {
+        let mut claim = cmd("EVAL");
+        claim.arg(script).arg(1).arg(&key);
+        claim.arg(round - 1).arg(round);
+        async move { Ok(claim.query_async::<u8>(&mut client).await? == 1) }
+    })
+    .await
 }
 
 impl Harness for Redis {

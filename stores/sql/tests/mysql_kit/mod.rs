@@ -1,10 +1,13 @@
 //! The laws' harness over MySQL and MariaDB: kinds of tables, kinds of sessions.
 
-use std::net::{SocketAddr, ToSocketAddrs as _};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use shedlock_conformance::{BoxError, Harness, JavaRecord, Power, Provider, Space, Work, power};
+use shedlock_conformance::contention::{self, CLIENTS, ROUNDS};
+use shedlock_conformance::{
+    BoxError, Harness, JavaRecord, Power, Provider, Space, Verdict, Work, power,
+};
 use shedlock_core::{BoxFuture, Clock, LockName};
 use shedlock_sql::{MySqlProvider, TimeMode};
 use sqlx::mysql::{MySqlConnectOptions, MySqlPoolOptions};
@@ -86,6 +89,32 @@ impl MySql {
     fn client_time(&self) -> bool {
         self.options.contains("time=client")
     }
+}
+
+/// Raw clients race for one row, as attempts do.
+pub(crate) async fn race(server: &str) -> Verdict {
+    let database = common::unique("race");
+    let admin = MySqlPool::connect(server).await?;
+    let make = format!(
+        "CREATE DATABASE {database}; \
+         CREATE TABLE {database}.race (id INT PRIMARY KEY, round INT NOT NULL); \
+         INSERT INTO {database}.race VALUES (1, 0)"
+    );
+    sqlx::raw_sql(AssertSqlSafe(make)).execute(&admin).await?;
+    let pool = MySqlPoolOptions::new().max_connections(8);
+    let pool = pool
+        .connect(&common::with_database(server, &database))
+        .await?;
+    let clients = vec![pool.clone(); CLIENTS];
+    let verdict = contention::judge(ROUNDS, &clients, |pool, round| {
+        let update = sqlx::query("UPDATE race SET round = ? WHERE id = 1 AND round = ?");
+        let update = update.bind(round).bind(round - 1);
+        async move { Ok(update.execute(&pool).await?.rows_affected() == 1) }
+    });
+    let verdict = verdict.await;
+    let remove = format!("DROP DATABASE {database}");
+    sqlx::raw_sql(AssertSqlSafe(remove)).execute(&admin).await?;
+    verdict
 }
 
 /// All kinds that both servers are tested with.
@@ -290,9 +319,7 @@ impl Space for Base {
     }
 
     fn store_addr(&self) -> Option<SocketAddr> {
-        let url = url::Url::parse(&self.url).ok()?;
-        let host = (url.host_str()?, url.port().unwrap_or(3306));
-        host.to_socket_addrs().ok()?.next()
+        common::address(&self.url, 3306)
     }
 
     fn provider_via(&self, addr: SocketAddr) -> Power<'_, Provider> {

@@ -1,0 +1,90 @@
+//! What harnesses over real servers share: where the server is, names of their own.
+//!
+//! The variables are those that `cargo xtask test` sets in the repository of shedlock: for a store,
+//! say `redis`, `SHEDLOCK_TEST_REDIS_URL` holds the URL of a throw-away server, or
+//! `SHEDLOCK_TEST_REDIS` the word `unavailable`, and `SHEDLOCK_TEST_STORES` names the stores that
+//! were asked for, if not all.
+
+use std::net::{SocketAddr, ToSocketAddrs as _};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use shedlock_core::Owner;
+
+/// The URL of a throw-away server, from this variable (`SHEDLOCK_TEST_…_URL`).
+///
+/// Where the run was narrowed to other stores, this ends the whole test target: all of it is about
+/// the one server.
+///
+/// # Panics
+/// Where there is none: a test that needs a server does not pass without.
+pub fn server(variable: &str) -> String {
+    let asked = variable.trim_end_matches("_URL");
+    match std::env::var(variable) {
+        Ok(url) => url,
+        Err(_) if is_unavailable(asked) => not_tested(asked),
+        Err(_) => panic!("{variable} is not set: run `cargo xtask test`"),
+    }
+}
+
+/// The URL of a server that need not be there, since the machine may lack it; from this variable
+/// (`SHEDLOCK_TEST_…`, without `_URL`).
+///
+/// # Panics
+/// Where it is neither given nor said to be missing.
+pub fn server_if_any(variable: &str) -> Option<String> {
+    match std::env::var(format!("{variable}_URL")) {
+        Ok(url) => Some(url),
+        Err(_) if is_unavailable(variable) => None,
+        Err(_) => panic!("{variable}_URL is not set: run `cargo xtask test`"),
+    }
+}
+
+/// Ends the test target where the run was narrowed to other stores than this one: for a store that
+/// needs no server, so that no variable tells.
+pub fn needs_store(name: &str) {
+    let asked = std::env::var("SHEDLOCK_TEST_STORES");
+    if asked.is_ok_and(|asked| !asked.split(',').any(|store| store == name)) {
+        not_tested(name);
+    }
+}
+
+/// A name that no other test of any process uses: a prefix, then letters, digits and `_`.
+pub fn unique(prefix: &str) -> String {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    let owner = Owner::generate();
+    let random = owner.as_str().rsplit('/').next().unwrap_or_default();
+    format!("{prefix}_{}_{number}_{random}", std::process::id())
+}
+
+/// Where the server behind a URL listens, for [`Space::store_addr`](crate::Space::store_addr):
+/// the first host that it names.
+///
+/// ```
+/// let at = shedlock_conformance::support::address("redis://u:p@127.0.0.1/0", 6379);
+/// assert_eq!(at, Some(([127, 0, 0, 1], 6379).into()));
+/// ```
+pub fn address(url: &str, default_port: u16) -> Option<SocketAddr> {
+    let rest = url.split_once("://")?.1;
+    let hosts = rest.split(['/', '?', '#']).next()?;
+    let first = hosts.rsplit('@').next()?.split(',').next()?;
+    let has_port = first
+        .rsplit_once(':')
+        .is_some_and(|(_, port)| port.parse::<u16>().is_ok());
+    let first = if has_port {
+        first.to_owned()
+    } else {
+        format!("{first}:{default_port}")
+    };
+    first.to_socket_addrs().ok()?.next()
+}
+
+fn is_unavailable(variable: &str) -> bool {
+    std::env::var(variable).is_ok_and(|word| word == "unavailable")
+}
+
+#[expect(clippy::print_stderr, reason = "what is not tested is said")]
+fn not_tested(what: &str) -> ! {
+    eprintln!("NOT TESTED: {what} is unavailable, or another store was asked for");
+    std::process::exit(0)
+}
