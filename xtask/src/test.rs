@@ -2,7 +2,7 @@
 
 use crate::clients;
 use crate::host;
-use crate::servers::{Kind, Profile, Servers, Store};
+use crate::servers::{self, Kind, Profile, Servers, Store};
 use crate::steps::{self, Outcome, Steps};
 use anyhow::Context as _;
 use std::env;
@@ -36,10 +36,12 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         companions: true,
         given: true,
         no_install: args.no_install,
+        build_tools: true,
         mysql_may_miss: !named,
         ..Profile::default()
     };
     let servers = Servers::start(stores, &profile)?;
+    servers::check_protoc()?;
     let mut steps = Steps::new();
     steps.add("servers", Outcome::Passed, begun.elapsed());
     if !named && args.cargo_args.is_empty() {

@@ -5,6 +5,7 @@
 //! data that is not ours is never touched.
 
 mod debian;
+mod etcd;
 mod instance;
 mod mariadb;
 mod mysql;
@@ -15,6 +16,7 @@ mod port;
 mod postgres;
 mod probe;
 mod profile;
+mod protoc;
 mod redis;
 pub(crate) mod run_dir;
 mod sid;
@@ -24,6 +26,7 @@ mod zookeeper;
 pub(crate) use instance::Instance;
 pub(crate) use plan::{Kind, Store};
 pub(crate) use profile::{Durability, Profile};
+pub(crate) use protoc::check as check_protoc;
 pub(crate) use run_dir::RunDir;
 
 use clap::Subcommand;

@@ -1,5 +1,6 @@
 //! Where each server that is asked for comes from: decided before anything is started.
 
+use super::etcd::{self, Etcd};
 use super::instance::Server;
 use super::mariadb::Mariadb;
 use super::mysql::Mysql;
@@ -8,7 +9,7 @@ use super::postgres::Postgres;
 use super::profile::Profile;
 use super::redis::{self, Redis};
 use super::zookeeper::{self, ZooKeeper};
-use super::{debian, mariadb, nats, pgbouncer, postgres, probe, sid};
+use super::{debian, mariadb, nats, pgbouncer, postgres, probe, protoc, sid};
 use crate::host;
 use anyhow::{Context as _, bail, ensure};
 use clap::ValueEnum;
@@ -31,6 +32,8 @@ pub(crate) enum Store {
     Nats,
     /// ZooKeeper.
     Zookeeper,
+    /// etcd.
+    Etcd,
     /// SQLite, which comes with its crate.
     Sqlite,
     /// The in-memory provider.
@@ -58,6 +61,8 @@ pub(crate) enum Kind {
     Nats,
     /// ZooKeeper.
     ZooKeeper,
+    /// etcd.
+    Etcd,
 }
 
 /// Where every server comes from.
@@ -83,13 +88,14 @@ pub(crate) enum Offer {
 
 impl Store {
     /// All of them.
-    pub(crate) const ALL: [Self; 8] = [
+    pub(crate) const ALL: [Self; 9] = [
         Self::Postgres,
         Self::Mariadb,
         Self::Mysql,
         Self::Redis,
         Self::Nats,
         Self::Zookeeper,
+        Self::Etcd,
         Self::Sqlite,
         Self::Memory,
     ];
@@ -103,6 +109,7 @@ impl Store {
             Self::Redis => "redis",
             Self::Nats => "nats",
             Self::Zookeeper => "zookeeper",
+            Self::Etcd => "etcd",
             Self::Sqlite => "sqlite",
             Self::Memory => "memory",
         }
@@ -117,6 +124,7 @@ impl Store {
             Self::Redis => Some(Kind::Redis),
             Self::Nats => Some(Kind::Nats),
             Self::Zookeeper => Some(Kind::ZooKeeper),
+            Self::Etcd => Some(Kind::Etcd),
             Self::Sqlite | Self::Memory => None,
         }
     }
@@ -134,7 +142,7 @@ impl Store {
 
 impl Kind {
     /// All of them.
-    pub(crate) const ALL: [Self; 9] = [
+    pub(crate) const ALL: [Self; 10] = [
         Self::Postgres,
         Self::PgBouncer,
         Self::Mariadb,
@@ -144,6 +152,7 @@ impl Kind {
         Self::Valkey,
         Self::Nats,
         Self::ZooKeeper,
+        Self::Etcd,
     ];
 
     /// The word for it in messages.
@@ -158,6 +167,7 @@ impl Kind {
             Self::Valkey => "Valkey",
             Self::Nats => "NATS",
             Self::ZooKeeper => "ZooKeeper",
+            Self::Etcd => "etcd",
         }
     }
 
@@ -173,6 +183,7 @@ impl Kind {
             Self::Valkey => "VALKEY",
             Self::Nats => "NATS",
             Self::ZooKeeper => "ZOOKEEPER",
+            Self::Etcd => "ETCD",
         };
         format!("SHEDLOCK_TEST_{name}")
     }
@@ -222,6 +233,9 @@ impl Plan {
 fn install_missing(kinds: &[Kind], profile: &Profile) -> anyhow::Result<()> {
     let mut packages = Vec::new();
     let mut extracts = Vec::new();
+    if profile.build_tools && !protoc::is_there() {
+        packages.push(protoc::PACKAGE);
+    }
     for kind in kinds
         .iter()
         .filter(|kind| given_url(**kind, profile).is_none())
@@ -243,6 +257,7 @@ fn install_missing(kinds: &[Kind], profile: &Profile) -> anyhow::Result<()> {
             Kind::ZooKeeper if ZooKeeper::find(profile).is_none() => {
                 packages.extend(zookeeper::PACKAGES);
             }
+            Kind::Etcd if Etcd::find(profile).is_none() => packages.push(etcd::PACKAGE),
             Kind::Postgres
             | Kind::Mariadb
             | Kind::PgBouncer
@@ -251,7 +266,8 @@ fn install_missing(kinds: &[Kind], profile: &Profile) -> anyhow::Result<()> {
             | Kind::Redis
             | Kind::Valkey
             | Kind::Nats
-            | Kind::ZooKeeper => {}
+            | Kind::ZooKeeper
+            | Kind::Etcd => {}
         }
     }
     if !debian::can_install() {
@@ -304,6 +320,7 @@ fn offer(kind: Kind, profile: &Profile) -> anyhow::Result<Offer> {
         Kind::Valkey => Redis::find_valkey(profile)?.map(boxed),
         Kind::Nats => Nats::find(profile).map(boxed),
         Kind::ZooKeeper => ZooKeeper::find(profile).map(boxed),
+        Kind::Etcd => Etcd::find(profile).map(boxed),
         // Made once the port of its PostgreSQL is known.
         Kind::PgBouncer => None,
     };
@@ -322,6 +339,7 @@ fn what_to_do(kind: Kind) -> String {
         Kind::Mariadb | Kind::MariadbTz => &[mariadb::PACKAGE],
         Kind::Nats => &[nats::PACKAGE],
         Kind::ZooKeeper => &zookeeper::PACKAGES,
+        Kind::Etcd => &[etcd::PACKAGE],
         Kind::PgBouncer => {
             return format!(
                 "not installed, or PostgreSQL is not one of ours; on Debian `{}`, or set {variable}",
@@ -380,6 +398,7 @@ fn version_at(kind: Kind, url: &str) -> anyhow::Result<String> {
         }
         Kind::Nats => return probe::nats(host, url.port().unwrap_or(4222)),
         Kind::ZooKeeper => return probe::zookeeper(host, url.port().unwrap_or(2181)),
+        Kind::Etcd => return probe::etcd(host, url.port().unwrap_or(2379)),
     };
     let port = url.port().unwrap_or(default);
     if is_postgres {

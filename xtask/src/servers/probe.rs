@@ -58,6 +58,24 @@ pub(crate) fn zookeeper(host: &str, port: u16) -> anyhow::Result<String> {
     zookeeper_version(&said)
 }
 
+/// The version of the etcd at this address, once it has a leader.
+pub(crate) fn etcd(host: &str, port: u16) -> anyhow::Result<String> {
+    let health = get(host, port, "/health")?;
+    if !health.contains("\"true\"") {
+        bail!("it is not healthy: {health}");
+    }
+    etcd_version(&get(host, port, "/version")?)
+}
+
+/// What an HTTP server answers, headers and all.
+fn get(host: &str, port: u16, path: &str) -> anyhow::Result<String> {
+    let mut stream = connect(host, port)?;
+    write!(stream, "GET {path} HTTP/1.0\r\nHost: {host}\r\n\r\n").context("it hung up")?;
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).context("no answer")?;
+    Ok(String::from_utf8_lossy(&answer).into_owned())
+}
+
 fn connect(host: &str, port: u16) -> anyhow::Result<TcpStream> {
     let address = (host, port)
         .to_socket_addrs()
@@ -196,6 +214,12 @@ fn zookeeper_version(said: &str) -> anyhow::Result<String> {
     bail!("it says: {}", said.trim())
 }
 
+fn etcd_version(answer: &str) -> anyhow::Result<String> {
+    let version = answer.split_once("\"etcdserver\":\"").map(|(_, rest)| rest);
+    let version = version.and_then(|rest| rest.split('"').next());
+    Ok(version.context("it does not tell its version")?.to_owned())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -285,5 +309,12 @@ mod tests {
         let starting = "This ZooKeeper instance is not currently serving requests\n";
         let said = zookeeper_version(starting).unwrap_err().to_string();
         assert!(said.contains("not currently serving"), "{said}");
+    }
+
+    #[test]
+    fn etcd_tells_the_servers_version_not_the_clusters() {
+        let said = "HTTP/1.0 200 OK\r\n\r\n{\"etcdserver\":\"3.4.23\",\"etcdcluster\":\"3.4.0\"}";
+        assert_eq!(etcd_version(said).unwrap(), "3.4.23");
+        assert!(etcd_version("HTTP/1.0 404 Not Found\r\n\r\n").is_err());
     }
 }

@@ -17,6 +17,8 @@ pub(crate) struct Profile {
     pub(crate) given: bool,
     /// Do not install what is missing, even where we could.
     pub(crate) no_install: bool,
+    /// Also what all of the workspace is built with: `protoc`.
+    pub(crate) build_tools: bool,
     /// Do without MySQL where the registries do not have it.
     pub(crate) mysql_may_miss: bool,
 }
@@ -25,7 +27,12 @@ impl Profile {
     /// Whether the tests can do without this server, and say so.
     pub(crate) fn may_miss(&self, kind: Kind) -> bool {
         match kind {
-            Kind::Postgres | Kind::Mariadb | Kind::Redis | Kind::Nats | Kind::ZooKeeper => false,
+            Kind::Postgres
+            | Kind::Mariadb
+            | Kind::Redis
+            | Kind::Nats
+            | Kind::ZooKeeper
+            | Kind::Etcd => false,
             Kind::Mysql => self.mysql_may_miss,
             Kind::PgBouncer | Kind::MariadbTz | Kind::Valkey => true,
         }
