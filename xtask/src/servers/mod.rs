@@ -8,6 +8,7 @@ mod debian;
 mod etcd;
 mod instance;
 mod mariadb;
+mod mongodb;
 mod mysql;
 mod nats;
 mod pgbouncer;

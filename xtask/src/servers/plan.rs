@@ -3,6 +3,7 @@
 use super::etcd::{self, Etcd};
 use super::instance::Server;
 use super::mariadb::Mariadb;
+use super::mongodb::{self, Mongodb};
 use super::mysql::Mysql;
 use super::nats::Nats;
 use super::postgres::Postgres;
@@ -34,6 +35,8 @@ pub(crate) enum Store {
     Zookeeper,
     /// etcd.
     Etcd,
+    /// MongoDB, by its double.
+    Mongodb,
     /// SQLite, which comes with its crate.
     Sqlite,
     /// The in-memory provider.
@@ -63,6 +66,8 @@ pub(crate) enum Kind {
     ZooKeeper,
     /// etcd.
     Etcd,
+    /// A double of MongoDB.
+    Mongodb,
 }
 
 /// Where every server comes from.
@@ -88,7 +93,7 @@ pub(crate) enum Offer {
 
 impl Store {
     /// All of them.
-    pub(crate) const ALL: [Self; 9] = [
+    pub(crate) const ALL: [Self; 10] = [
         Self::Postgres,
         Self::Mariadb,
         Self::Mysql,
@@ -96,6 +101,7 @@ impl Store {
         Self::Nats,
         Self::Zookeeper,
         Self::Etcd,
+        Self::Mongodb,
         Self::Sqlite,
         Self::Memory,
     ];
@@ -110,6 +116,7 @@ impl Store {
             Self::Nats => "nats",
             Self::Zookeeper => "zookeeper",
             Self::Etcd => "etcd",
+            Self::Mongodb => "mongodb",
             Self::Sqlite => "sqlite",
             Self::Memory => "memory",
         }
@@ -125,6 +132,7 @@ impl Store {
             Self::Nats => Some(Kind::Nats),
             Self::Zookeeper => Some(Kind::ZooKeeper),
             Self::Etcd => Some(Kind::Etcd),
+            Self::Mongodb => Some(Kind::Mongodb),
             Self::Sqlite | Self::Memory => None,
         }
     }
@@ -142,7 +150,7 @@ impl Store {
 
 impl Kind {
     /// All of them.
-    pub(crate) const ALL: [Self; 10] = [
+    pub(crate) const ALL: [Self; 11] = [
         Self::Postgres,
         Self::PgBouncer,
         Self::Mariadb,
@@ -153,6 +161,7 @@ impl Kind {
         Self::Nats,
         Self::ZooKeeper,
         Self::Etcd,
+        Self::Mongodb,
     ];
 
     /// The word for it in messages.
@@ -168,6 +177,7 @@ impl Kind {
             Self::Nats => "NATS",
             Self::ZooKeeper => "ZooKeeper",
             Self::Etcd => "etcd",
+            Self::Mongodb => "MongoDB",
         }
     }
 
@@ -184,6 +194,7 @@ impl Kind {
             Self::Nats => "NATS",
             Self::ZooKeeper => "ZOOKEEPER",
             Self::Etcd => "ETCD",
+            Self::Mongodb => "MONGODB",
         };
         format!("SHEDLOCK_TEST_{name}")
     }
@@ -236,6 +247,7 @@ fn install_missing(kinds: &[Kind], profile: &Profile) -> anyhow::Result<()> {
     if profile.build_tools && !protoc::is_there() {
         packages.push(protoc::PACKAGE);
     }
+    let mut needs_mongodb = false;
     for kind in kinds
         .iter()
         .filter(|kind| given_url(**kind, profile).is_none())
@@ -258,6 +270,10 @@ fn install_missing(kinds: &[Kind], profile: &Profile) -> anyhow::Result<()> {
                 packages.extend(zookeeper::PACKAGES);
             }
             Kind::Etcd if Etcd::find(profile).is_none() => packages.push(etcd::PACKAGE),
+            Kind::Mongodb if Mongodb::find(profile)?.is_none() => {
+                packages.extend(mongodb::PACKAGES);
+                needs_mongodb = true;
+            }
             Kind::Postgres
             | Kind::Mariadb
             | Kind::PgBouncer
@@ -267,7 +283,8 @@ fn install_missing(kinds: &[Kind], profile: &Profile) -> anyhow::Result<()> {
             | Kind::Valkey
             | Kind::Nats
             | Kind::ZooKeeper
-            | Kind::Etcd => {}
+            | Kind::Etcd
+            | Kind::Mongodb => {}
         }
     }
     if !debian::can_install() {
@@ -298,6 +315,9 @@ fn install_missing(kinds: &[Kind], profile: &Profile) -> anyhow::Result<()> {
             eprintln!("xtask: {} is not to be had: {error:#}", server.name);
         }
     }
+    if needs_mongodb && let Err(error) = mongodb::install() {
+        eprintln!("xtask: the double of MongoDB is not to be had: {error:#}");
+    }
     Ok(())
 }
 
@@ -321,6 +341,7 @@ fn offer(kind: Kind, profile: &Profile) -> anyhow::Result<Offer> {
         Kind::Nats => Nats::find(profile).map(boxed),
         Kind::ZooKeeper => ZooKeeper::find(profile).map(boxed),
         Kind::Etcd => Etcd::find(profile).map(boxed),
+        Kind::Mongodb => Mongodb::find(profile)?.map(boxed),
         // Made once the port of its PostgreSQL is known.
         Kind::PgBouncer => None,
     };
@@ -347,6 +368,14 @@ fn what_to_do(kind: Kind) -> String {
             );
         }
         Kind::Redis => &[redis::PACKAGE],
+        Kind::Mongodb => {
+            return format!(
+                "no registry has MongoDB; on Debian as root its double comes by itself (`{}`), \
+                 elsewhere run `docker compose up --wait mongodb` and set {variable} as \
+                 compose.yaml says",
+                mongodb::by_hand()
+            );
+        }
         Kind::Valkey => {
             return format!(
                 "not installed; install valkey-server, or set {variable} (on Debian as root it \
@@ -399,6 +428,7 @@ fn version_at(kind: Kind, url: &str) -> anyhow::Result<String> {
         Kind::Nats => return probe::nats(host, url.port().unwrap_or(4222)),
         Kind::ZooKeeper => return probe::zookeeper(host, url.port().unwrap_or(2181)),
         Kind::Etcd => return probe::etcd(host, url.port().unwrap_or(2379)),
+        Kind::Mongodb => return probe::mongodb(host, url.port().unwrap_or(27017)),
     };
     let port = url.port().unwrap_or(default);
     if is_postgres {

@@ -76,6 +76,15 @@ fn get(host: &str, port: u16, path: &str) -> anyhow::Result<String> {
     Ok(String::from_utf8_lossy(&answer).into_owned())
 }
 
+/// The version that the MongoDB at this address says it is; also where it asks for a password.
+pub(crate) fn mongodb(host: &str, port: u16) -> anyhow::Result<String> {
+    let mut stream = connect(host, port)?;
+    stream
+        .write_all(&mongodb_question())
+        .context("it hung up")?;
+    mongodb_version(&mut stream)
+}
+
 fn connect(host: &str, port: u16) -> anyhow::Result<TcpStream> {
     let address = (host, port)
         .to_socket_addrs()
@@ -220,6 +229,42 @@ fn etcd_version(answer: &str) -> anyhow::Result<String> {
     Ok(version.context("it does not tell its version")?.to_owned())
 }
 
+/// `{buildInfo: 1, $db: "admin"}` as one message.
+fn mongodb_question() -> Vec<u8> {
+    let fields = [
+        &b"\x10buildInfo\0\x01\0\0\0"[..],
+        b"\x02$db\0\x06\0\0\0admin\0",
+    ]
+    .concat();
+    let document = [&(fields.len() as u32 + 5).to_le_bytes()[..], &fields, &[0]].concat();
+    // Flags, then a section of one document.
+    let body = [&[0; 5][..], &document].concat();
+    let head = [body.len() as u32 + 16, 1, 0, 2013].map(u32::to_le_bytes);
+    [head.concat(), body].concat()
+}
+
+fn mongodb_version(stream: &mut impl Read) -> anyhow::Result<String> {
+    let mut head = [0; 16];
+    stream.read_exact(&mut head).context("no answer")?;
+    let length = u32::from_le_bytes([head[0], head[1], head[2], head[3]]);
+    let mut body = Vec::new();
+    stream
+        .take(u64::from(length).saturating_sub(16))
+        .read_to_end(&mut body)
+        .context("half an answer")?;
+    let text = |key: &[u8]| {
+        let at = body.windows(key.len()).position(|window| window == key)?;
+        // Behind the key stands a length.
+        let value = body.get(at + key.len() + 4..)?;
+        let end = value.iter().position(|byte| *byte == 0)?;
+        Some(String::from_utf8_lossy(&value[..end]).into_owned())
+    };
+    if let Some(version) = text(b"\x02version\0") {
+        return Ok(version);
+    }
+    bail!("it says: {}", text(b"\x02errmsg\0").unwrap_or_default())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -316,5 +361,20 @@ mod tests {
         let said = "HTTP/1.0 200 OK\r\n\r\n{\"etcdserver\":\"3.4.23\",\"etcdcluster\":\"3.4.0\"}";
         assert_eq!(etcd_version(said).unwrap(), "3.4.23");
         assert!(etcd_version("HTTP/1.0 404 Not Found\r\n\r\n").is_err());
+    }
+
+    #[test]
+    fn mongodb_is_asked_for_its_version() {
+        let question = mongodb_question();
+        assert_eq!(question.len(), usize::from(question[0]));
+        let answer = |document: &[u8]| {
+            let length = u32::try_from(document.len() + 16).unwrap().to_le_bytes();
+            let said = [&length[..], &[0; 12], document].concat();
+            mongodb_version(&mut &said[..])
+        };
+        let version = answer(b"\0\0\0\0\0\x02version\0\x06\0\0\x008.0.4\0");
+        assert_eq!(version.unwrap(), "8.0.4");
+        let refused = answer(b"\x02errmsg\0\x0f\0\0\0not authorized\0").unwrap_err();
+        assert!(refused.to_string().contains("not authorized"), "{refused}");
     }
 }

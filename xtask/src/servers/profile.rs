@@ -32,7 +32,8 @@ impl Profile {
             | Kind::Redis
             | Kind::Nats
             | Kind::ZooKeeper
-            | Kind::Etcd => false,
+            | Kind::Etcd
+            | Kind::Mongodb => false,
             Kind::Mysql => self.mysql_may_miss,
             Kind::PgBouncer | Kind::MariadbTz | Kind::Valkey => true,
         }

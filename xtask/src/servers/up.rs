@@ -3,7 +3,7 @@
 //! Standard output starts with one `export NAME='value'` line a variable and then the line
 //! `# ready`, so that a shell can read all of it. From then on each line of standard input is an
 //! order, `VERB NAME`, that is answered by one line: `ok …` or `error …`. NAME is `postgres`,
-//! `pgbouncer`, `mariadb`, `mariadb-tz`, `mysql`, `nats`, `zookeeper` or `etcd`; VERB is
+//! `pgbouncer`, `mariadb`, `mariadb-tz`, `mysql`, `nats`, `zookeeper`, `etcd` or `mongodb`; VERB is
 //!
 //! - `stop`: end it in order; its data stays
 //! - `kill`: end it as a crash does
