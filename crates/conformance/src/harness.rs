@@ -6,6 +6,8 @@ use std::time::{Duration, SystemTime};
 
 use shedlock_core::{BoxFuture, Clock, LockName, LockProvider};
 
+use crate::proxy::Matcher;
+
 /// Any error, as harnesses give it.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
@@ -59,6 +61,16 @@ pub trait Harness: Send + Sync + 'static {
     /// How many requests that name the lock the provider may send; see [`Cost`].
     fn cost(&self) -> Cost {
         Cost::default()
+    }
+
+    /// How many round trips the calls take, exactly; see [`Turns`]. `None`: nobody has promised.
+    fn turns(&self) -> Option<Turns> {
+        None
+    }
+
+    /// Packets on the wire that belong to no call, such as heartbeats: not counted as turns.
+    fn chatter(&self) -> Option<Matcher> {
+        None
     }
 }
 
@@ -204,4 +216,42 @@ impl Default for Cost {
             unlock: 1,
         }
     }
+}
+
+/// How many round trips one call takes on a warm connection (law 13): turns from request to reply
+/// as [`Meter`](crate::proxy::Meter) counts them, whatever the requests are about. What is sent
+/// together, and answered together, is one.
+///
+/// Unlike [`Cost`] these are exact: a call that takes fewer does not do what it is documented to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Turns {
+    /// A won attempt on a record that is there.
+    pub won: usize,
+    /// A won attempt where there is no record yet.
+    pub first: usize,
+    /// An attempt on a lock that is held.
+    pub lost: usize,
+    /// An extension; not measured where there is none.
+    pub extend: usize,
+    /// An unlock.
+    pub unlock: usize,
+}
+
+impl Turns {
+    /// Every call is one.
+    pub const ONE: Self = Self {
+        won: 1,
+        first: 1,
+        lost: 1,
+        extend: 1,
+        unlock: 1,
+    };
+
+    /// What the law aims at for a store with conditional writes: one; a second to tell who holds the
+    /// lock, and a third to make its record.
+    pub const CONDITIONAL: Self = Self {
+        first: 3,
+        lost: 2,
+        ..Self::ONE
+    };
 }

@@ -124,6 +124,7 @@
 //! | [`Space::child_spec`] and [`Harness::open_child`] | the laws between processes, killed (SIGKILL) and stopped (SIGSTOP) ones included |
 //! | [`Space::store_addr`] and [`Space::provider_via`] | lost requests and answers, a store that goes away, the cost of calls |
 //! | [`Harness::space_on_own_store`], [`Space::stop_store`], [`Space::start_store`] | restarts |
+//! | the same, with [`Harness::turns`] | round trips, counted exactly |
 //! | [`Space::provider_with_clock`] | clients with wrong clocks |
 //! | [`Space::write_as_shedlock`], [`Space::read_as_shedlock`] | records shared with ShedLock for Java |
 //! | [`Space::inside_rolled_back_transaction`] | law 11: the caller's transaction |
@@ -189,7 +190,9 @@ mod wrapped;
 
 pub use case::Case;
 pub use child::play_child;
-pub use harness::{BoxError, Cost, Harness, JavaRecord, Power, Provider, Space, Work, power};
+pub use harness::{
+    BoxError, Cost, Harness, JavaRecord, Power, Provider, Space, Turns, Work, power,
+};
 pub use pace::Pace;
 pub use runner::{main, main_after, run_case};
 pub use setting::Setting;

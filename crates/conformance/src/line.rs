@@ -72,6 +72,20 @@ impl Line {
         self.proxy.count(meant)
     }
 
+    /// How many round trips a call through the proxy takes, with what it answers.
+    pub(crate) async fn turns<T>(
+        &self,
+        setting: &Setting,
+        call: impl Future<Output = Result<T, Stop>>,
+    ) -> Result<(usize, T), Stop> {
+        let chatter = setting.harness().chatter();
+        // What the call before has left behind is no part of this one.
+        let _ = self.proxy.measure(chatter.clone()).settled().await;
+        let meter = self.proxy.measure(chatter);
+        let answer = call.await?;
+        Ok((meter.settled().await.turns, answer))
+    }
+
     /// The store is back: within a while the provider's attempt is granted.
     pub(crate) async fn recovers(
         &self,

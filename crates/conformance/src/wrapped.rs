@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use shedlock_core::{BoxFuture, Clock, Error, LockName};
 
-use crate::{BoxError, Cost, Harness, JavaRecord, Power, Provider, Space, Work};
+use crate::proxy::Matcher;
+use crate::{BoxError, Cost, Harness, JavaRecord, Power, Provider, Space, Turns, Work};
 
 type Wrap = Arc<dyn Fn(Provider) -> Result<Provider, Error> + Send + Sync>;
 type Rename = Arc<dyn Fn(&LockName) -> Result<LockName, Error> + Send + Sync>;
@@ -87,6 +88,14 @@ impl Harness for Wrapped {
 
     fn cost(&self) -> Cost {
         self.harness.cost()
+    }
+
+    fn turns(&self) -> Option<Turns> {
+        self.harness.turns()
+    }
+
+    fn chatter(&self) -> Option<Matcher> {
+        self.harness.chatter()
     }
 }
 

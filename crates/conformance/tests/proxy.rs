@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use shedlock_conformance::proxy::{Fault, Proxy, Strike, contains};
+use shedlock_conformance::proxy::{Fault, Proxy, Strike, Traffic, contains};
 use shedlock_core::{Clock, SystemClock};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -71,6 +71,45 @@ async fn ask_briefly(client: &mut TcpStream, request: &str) -> Option<io::Result
 
 async fn wait(duration: Duration) {
     SystemClock.sleep_until(SystemClock.now() + duration).await;
+}
+
+#[tokio::test]
+async fn turns_and_bytes_are_counted_and_chatter_is_not() -> io::Result<()> {
+    let (_echo, proxy) = setup().await?;
+    let (mut one, mut other) = (
+        TcpStream::connect(proxy.addr()).await?,
+        TcpStream::connect(proxy.addr()).await?,
+    );
+    ask(&mut one, "before").await?;
+    let meter = proxy.measure(Some(contains("ping")));
+    assert_eq!(ask(&mut one, "first").await?, "re: first");
+    assert_eq!(ask(&mut other, "ping").await?, "re: ping");
+    assert_eq!(ask(&mut other, "second").await?, "re: second");
+    let expected = Traffic {
+        turns: 2,
+        to_store: 11,
+        to_client: 19,
+    };
+    assert_eq!(meter.settled().await, expected);
+    Ok(())
+}
+
+#[tokio::test]
+async fn what_is_under_way_together_is_one_turn() -> io::Result<()> {
+    let (_echo, proxy) = setup().await?;
+    let mut client = TcpStream::connect(proxy.addr()).await?;
+    ask(&mut client, "before").await?;
+    let late = Fault::Delay {
+        to_store: Duration::ZERO,
+        to_client: Duration::from_millis(200),
+    };
+    proxy.set(late).await?;
+    let meter = proxy.measure(None);
+    client.write_all(b"one").await?;
+    wait(Duration::from_millis(20)).await;
+    assert!(ask(&mut client, "two").await?.starts_with("re: one"));
+    assert_eq!(meter.traffic().turns, 1);
+    Ok(())
 }
 
 #[tokio::test]

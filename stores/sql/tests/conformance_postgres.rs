@@ -10,7 +10,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use shedlock_conformance::contention::{self, CLIENTS, ROUNDS};
 use shedlock_conformance::{
-    BoxError, Harness, JavaRecord, Power, Provider, Space, Verdict, Work, power,
+    BoxError, Harness, JavaRecord, Power, Provider, Space, Turns, Verdict, Work, power,
 };
 use shedlock_core::{BoxFuture, Clock, LockName};
 use shedlock_sql::{PostgresProvider, TimeMode};
@@ -131,6 +131,12 @@ impl Harness for Postgres {
 
     fn open_child<'a>(&'a self, spec: &'a str) -> Power<'a, Provider> {
         power(connect(spec.to_owned()))
+    }
+
+    fn turns(&self) -> Option<Turns> {
+        // Without prepared statements each one is described before it is run.
+        let is_prepared = !self.options.contains("prepared=false");
+        is_prepared.then_some(Turns::CONDITIONAL)
     }
 }
 

@@ -3,15 +3,21 @@
 //! Counted on the wire: packets from the client that carry the lock's name or owner. A pool's
 //! ping, a handshake, the preparation of a statement are not counted; calls are made once before
 //! they are measured. The names have nothing that a store might have to write in another way.
+//!
+//! Round trips are counted beside that, whatever they are about: a transaction around a statement
+//! names no lock, and is waited for all the same.
+
+use std::time::Duration;
 
 use shedlock_core::{AttemptRequest, ExtendRequest, Lease};
 
 use crate::case::cases;
 use crate::line::Line;
+use crate::proxy::Fault;
 use crate::setting::name;
 use crate::steps::{acquire, extend, skipped, unlock};
 use crate::verdict::ensure;
-use crate::{Setting, Stop, Verdict};
+use crate::{Setting, Stop, Turns, Verdict};
 
 cases!("law13_cost":
     a_won_attempt_costs_what_is_declared,
@@ -19,6 +25,7 @@ cases!("law13_cost":
     a_lost_attempt_costs_what_is_declared,
     an_extension_costs_what_is_declared,
     an_unlock_costs_what_is_declared,
+    calls_take_the_turns_that_are_declared,
 );
 
 /// On a record that is there.
@@ -91,6 +98,70 @@ pub async fn an_unlock_costs_what_is_declared(setting: &Setting) -> Verdict {
     let counter = line.count(&request);
     unlock(&line.through, &lease).await?;
     costs("an unlock", counter.seen(), setting.harness().cost().unlock)
+}
+
+/// Exactly as many round trips, on a connection that is warm and otherwise quiet.
+pub async fn calls_take_the_turns_that_are_declared(setting: &Setting) -> Verdict {
+    let Some(declared) = setting.harness().turns() else {
+        return Err(Stop::not_applicable(
+            "the harness does not say how many round trips a call takes (Harness::turns)",
+        ));
+    };
+    let line = warm(setting).await?;
+    // So late that what is sent together is under way together.
+    let to_client = Duration::from_millis(15);
+    let delay = Fault::Delay {
+        to_store: Duration::ZERO,
+        to_client,
+    };
+    line.proxy.set(delay).await?;
+    let mut seen = turns(setting, &line, "turns-0").await?;
+    for again in ["turns-1", "turns-2"] {
+        // A client may have had to see to its connections in between.
+        if seen != declared {
+            seen = turns(setting, &line, again).await?;
+        }
+    }
+    ensure!(
+        seen == declared,
+        "the calls should take the round trips {declared:?}, they took {seen:?}"
+    );
+    Ok(())
+}
+
+/// As many as each call takes.
+async fn turns(setting: &Setting, line: &Line, text: &str) -> Result<Turns, Stop> {
+    let job = name(text);
+    let through = &line.through;
+    let (first, lease) = line
+        .turns(setting, acquire(through, &setting.request(&job)))
+        .await?;
+    let (extend, lease) = if setting.capabilities().extend {
+        let longer = ExtendRequest::new(setting.pace().long());
+        line.turns(setting, extend(through, &lease, &longer))
+            .await?
+    } else {
+        (
+            setting.harness().turns().map_or(0, |turns| turns.extend),
+            lease,
+        )
+    };
+    let (unlocked, ()) = line.turns(setting, unlock(through, &lease)).await?;
+    let (won, lease) = line
+        .turns(setting, acquire(through, &setting.request(&job)))
+        .await?;
+    unlock(through, &lease).await?;
+    let _ = acquire(&line.direct, &setting.request(&job)).await?;
+    let (lost, ()) = line
+        .turns(setting, skipped(through, &setting.request(&job)))
+        .await?;
+    Ok(Turns {
+        won,
+        first,
+        lost,
+        extend,
+        unlock: unlocked,
+    })
 }
 
 /// A line whose calls have all been made once.

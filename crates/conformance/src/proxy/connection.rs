@@ -18,6 +18,7 @@ pub(super) async fn run(
     client: TcpStream,
     store: TcpStream,
     rules: &Rules,
+    id: u64,
     line: watch::Sender<Line>,
 ) {
     // Small packets must not wait for each other here; where it fails they are merely slower.
@@ -27,8 +28,8 @@ pub(super) async fn run(
     let (from_store, to_store) = store.into_split();
     let mut cut = line.subscribe();
     tokio::select! {
-        () = requests(from_client, to_store, rules, &line) => {}
-        () = replies(from_store, to_client, rules, &line) => {}
+        () = requests(from_client, to_store, rules, id, &line) => {}
+        () = replies(from_store, to_client, rules, id, &line) => {}
         _ = cut.wait_for(|line| *line == Line::Cut) => {}
     }
     line.send_replace(Line::Cut);
@@ -39,6 +40,7 @@ async fn requests(
     mut client: OwnedReadHalf,
     mut store: OwnedWriteHalf,
     rules: &Rules,
+    id: u64,
     line: &watch::Sender<Line>,
 ) {
     let mut packet = vec![0; PACKET];
@@ -47,7 +49,7 @@ async fn requests(
             continue;
         }
         let request = &packet[..length];
-        let strike = rules.see(request);
+        let strike = rules.see(id, request);
         match strike {
             Some(Strike::CutBeforeRequest) => return,
             Some(Strike::SwallowRequest) => {
@@ -79,6 +81,7 @@ async fn replies(
     mut store: OwnedReadHalf,
     mut client: OwnedWriteHalf,
     rules: &Rules,
+    id: u64,
     line: &watch::Sender<Line>,
 ) {
     let mut packet = vec![0; PACKET];
@@ -98,6 +101,7 @@ async fn replies(
         if matches!(*line.borrow(), Line::Dead | Line::NoReplies) {
             continue;
         }
+        rules.answer(id, &packet[..length]);
         if client.write_all(&packet[..length]).await.is_err() {
             return;
         }

@@ -37,6 +37,7 @@
 //! ```
 
 mod connection;
+mod meter;
 mod rules;
 
 use std::io;
@@ -48,6 +49,7 @@ use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 
+pub use meter::{Meter, Traffic};
 use rules::Rules;
 pub use rules::{Counter, Matcher, Strike, Trap, contains, contains_any};
 
@@ -153,6 +155,12 @@ impl Proxy {
         self.rules.count(matcher)
     }
 
+    /// Counts turns and bytes from now on, but for the packets that are `chatter`: heartbeats, and
+    /// what a protocol says to itself.
+    pub fn measure(&self, chatter: Option<Matcher>) -> Meter {
+        self.rules.measure(chatter)
+    }
+
     /// Cuts all connections that there are now.
     pub fn cut_all(&self) {
         self.rules.cut_all();
@@ -210,11 +218,11 @@ impl Door {
             return;
         }
         let (store, rules) = (self.store, Arc::clone(&self.rules));
-        let line = rules.open();
+        let (id, line) = rules.open();
         tokio::spawn(async move {
             // A store that cannot be reached shows to the client as a connection that is closed.
             if let Ok(store) = TcpStream::connect(store).await {
-                connection::run(client, store, &rules, line).await;
+                connection::run(client, store, &rules, id, line).await;
             }
         });
     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 
-use super::Fault;
+use super::{Fault, Meter};
 
 /// Tells which requests are meant.
 pub type Matcher = Arc<dyn Fn(&[u8]) -> bool + Send + Sync>;
@@ -118,7 +118,10 @@ struct State {
     fault: Fault,
     traps: Vec<Trap>,
     counters: Vec<Counter>,
+    meters: Vec<Meter>,
     lines: Vec<watch::Sender<Line>>,
+    /// How many connections there have been.
+    opened: u64,
 }
 
 impl Rules {
@@ -127,7 +130,9 @@ impl Rules {
             fault: Fault::None,
             traps: Vec::new(),
             counters: Vec::new(),
+            meters: Vec::new(),
             lines: Vec::new(),
+            opened: 0,
         }))
     }
 
@@ -170,8 +175,14 @@ impl Rules {
         counter
     }
 
-    /// A new connection.
-    pub(super) fn open(&self) -> watch::Sender<Line> {
+    pub(super) fn measure(&self, chatter: Option<Matcher>) -> Meter {
+        let meter = Meter::new(chatter);
+        self.lock().meters.push(meter.clone());
+        meter
+    }
+
+    /// A new connection, with its number.
+    pub(super) fn open(&self) -> (u64, watch::Sender<Line>) {
         let mut state = self.lock();
         let first = match state.fault {
             Fault::Swallow => Line::Dead,
@@ -182,7 +193,8 @@ impl Rules {
             .lines
             .retain(|line| line.receiver_count() > 0 || *line.borrow() != Line::Cut);
         state.lines.push(line.clone());
-        line
+        state.opened += 1;
+        (state.opened, line)
     }
 
     pub(super) fn cut_all(&self) {
@@ -192,8 +204,11 @@ impl Rules {
     }
 
     /// Counts the request; the strike that it meets.
-    pub(super) fn see(&self, request: &[u8]) -> Option<Strike> {
+    pub(super) fn see(&self, connection: u64, request: &[u8]) -> Option<Strike> {
         let mut state = self.lock();
+        for meter in &state.meters {
+            meter.request(connection, request);
+        }
         for Counter(counting) in &state.counters {
             if (counting.matcher)(request) {
                 counting.seen.fetch_add(1, Ordering::SeqCst);
@@ -205,6 +220,13 @@ impl Rules {
         let Trap(waiting) = state.traps.remove(met);
         waiting.struck.store(true, Ordering::SeqCst);
         Some(waiting.strike)
+    }
+
+    /// Counts the reply.
+    pub(super) fn answer(&self, connection: u64, reply: &[u8]) {
+        for meter in &self.lock().meters {
+            meter.reply(connection, reply);
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

@@ -10,7 +10,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use shedlock_conformance::{BoxError, Harness, JavaRecord, Power, Provider, Space, power};
+use shedlock_conformance::{BoxError, Harness, JavaRecord, Power, Provider, Space, Turns, power};
 use shedlock_core::{BoxFuture, Clock, LockName, LockProvider};
 
 use provider::ServedProvider;
@@ -41,6 +41,10 @@ impl Harness for Served {
 
     fn open_child<'a>(&'a self, spec: &'a str) -> Power<'a, Provider> {
         power(async { Ok(provider(spec.parse()?)) })
+    }
+
+    fn turns(&self) -> Option<Turns> {
+        Some(Turns::ONE)
     }
 }
 

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use shedlock_conformance::contention::{self, CLIENTS, ROUNDS};
 use shedlock_conformance::support::{address, server, unique};
 use shedlock_conformance::{
-    BoxError, Cost, Harness, JavaRecord, Power, Provider, Space, Stop, Verdict, power,
+    BoxError, Cost, Harness, JavaRecord, Power, Provider, Space, Stop, Turns, Verdict, power,
 };
 use shedlock_core::{BoxFuture, Clock, LockName, Owner};
 use shedlock_nats::NatsStore;
@@ -81,6 +81,15 @@ impl Harness for Nats {
             own.start().await?;
             let url = own.url();
             Ok(Arc::new(Bucket::make(&url, Some(own)).await?) as Arc<dyn Space>)
+        })
+    }
+
+    /// Read both, write beside the lock, write the lock; an unlock knows what it replaces.
+    fn turns(&self) -> Option<Turns> {
+        Some(Turns {
+            won: 3,
+            first: 3,
+            ..Turns::ONE
         })
     }
 

@@ -11,7 +11,7 @@ use redis::{Client, cmd};
 use shedlock_conformance::contention::{self, CLIENTS, ROUNDS};
 use shedlock_conformance::support::unique;
 use shedlock_conformance::{
-    BoxError, Cost, Harness, JavaRecord, Power, Provider, Space, Verdict, power,
+    BoxError, Cost, Harness, JavaRecord, Power, Provider, Space, Turns, Verdict, power,
 };
 use shedlock_core::{BoxFuture, Clock, LockName, Owner, SystemClock};
 use shedlock_redis::RedisProvider;
@@ -81,6 +81,10 @@ impl Harness for Redis {
             extend: 1,
             unlock: 1,
         }
+    }
+
+    fn turns(&self) -> Option<Turns> {
+        Some(Turns::ONE)
     }
 
     fn space_on_own_store(&self) -> Power<'_, Arc<dyn Space>> {
