@@ -2,15 +2,16 @@
 
 use std::time::Duration;
 
-use redis::Client;
-use shedlock_core::{Error, ErrorKind, LockDefaults, parse_duration};
-use url::Url;
+use redis::ProtocolVersion;
+use shedlock_core::{Error, LockDefaults, parse_duration};
 
 use crate::builder::Builder;
 use crate::connections::{Connections, TIMEOUT};
+use crate::servers::{Kind, Servers, Ways, invalid};
+use crate::tls::Files;
 
-/// The options that we take in a URL.
-const OURS: &[&str] = &[
+/// The options that a URL may have.
+const OPTIONS: &[&str] = &[
     "environment",
     "key_prefix",
     "lock_at_most_for",
@@ -18,41 +19,30 @@ const OURS: &[&str] = &[
     "owner_prefix",
     "connect_timeout",
     "response_timeout",
+    "protocol",
+    "tls_ca",
+    "tls_cert",
+    "tls_key",
+    "sentinel_username",
+    "sentinel_password",
 ];
 
-/// Those of the client.
-const THEIRS: &[&str] = &["protocol"];
-
-/// The builder that a URL describes; no I/O.
+/// The builder that a URL describes; no I/O but for the files that it names.
 ///
 /// # Errors
 /// `InvalidInput`; it never shows the URL, which may hold a password.
 pub(crate) fn builder(text: &str) -> Result<Builder, Error> {
-    let mut url = Url::parse(text).map_err(|error| {
-        invalid(format!(
-            "the store's URL cannot be read ({error}): write it like \
-             redis://user:password@host:6379/0?option=value"
-        ))
-    })?;
-    let scheme = url.scheme().to_owned();
-    match &*scheme {
-        "redis" => {}
-        "rediss" => {
-            // Where the program has chosen another one, that stays.
-            let _ = rustls::crypto::ring::default_provider().install_default();
-        }
-        _ => {
-            return Err(invalid(format!(
-                "{scheme:?} is no scheme of Redis: write redis:// or, with TLS, rediss://"
-            )));
-        }
+    let mut servers = Servers::parse(text)?;
+    if servers.is_tls {
+        // Where the program has chosen another one, that stays.
+        let _ = rustls::crypto::ring::default_provider().install_default();
     }
-    let pairs: Vec<(String, String)> = url.query_pairs().into_owned().collect();
-    url.set_query(None);
-    let mut theirs = Vec::new();
+    let pairs: Vec<(String, String)> = servers.url.query_pairs().into_owned().collect();
+    servers.url.set_query(None);
     let (mut connect, mut response) = (TIMEOUT, TIMEOUT);
     let (mut environment, mut prefix) = (None, None);
     let mut defaults = LockDefaults::new();
+    let (mut ways, mut files) = (Ways::default(), Files::default());
     for (i, (key, value)) in pairs.iter().enumerate() {
         if pairs[..i].iter().any(|(before, _)| before == key) {
             return Err(invalid(format!("option {key:?} is set twice in the URL")));
@@ -65,24 +55,41 @@ pub(crate) fn builder(text: &str) -> Result<Builder, Error> {
             "owner_prefix" => defaults = defaults.owner_prefix(value),
             "connect_timeout" => connect = duration(key, value)?,
             "response_timeout" => response = duration(key, value)?,
-            _ if THEIRS.contains(&&**key) => theirs.push((key, value)),
+            "protocol" => ways.protocol = Some(protocol(value)?),
+            "tls_ca" | "tls_cert" | "tls_key" if !servers.is_tls => {
+                return Err(invalid(format!(
+                    "option {key:?} in the URL is for encrypted connections: write the scheme \
+                     with \"rediss\""
+                )));
+            }
+            "tls_ca" => files.authority = Some(value.clone()),
+            "tls_cert" => files.certificate = Some(value.clone()),
+            "tls_key" => files.key = Some(value.clone()),
+            "sentinel_username" if servers.kind == Kind::Sentinels => {
+                ways.sentinel_username = Some(value.clone());
+            }
+            "sentinel_password" if servers.kind == Kind::Sentinels => {
+                ways.sentinel_password = Some(value.clone());
+            }
             _ => {
                 return Err(invalid(format!(
-                    "unknown option {key:?} in the URL; known are {}, and of the client {}",
-                    OURS.join(", "),
-                    THEIRS.join(", "),
+                    "unknown option {key:?} in the URL; known are {}, the last two for sentinels",
+                    OPTIONS.join(", "),
                 )));
             }
         }
     }
-    if !theirs.is_empty() {
-        url.query_pairs_mut().extend_pairs(theirs);
+    ways.tls = files.read()?;
+    if let (Kind::One, Some(protocol)) = (servers.kind, ways.protocol) {
+        let word = if protocol == ProtocolVersion::RESP3 {
+            "resp3"
+        } else {
+            "resp2"
+        };
+        servers.url.query_pairs_mut().append_pair("protocol", word);
     }
-    let client = Client::open(url).map_err(|error| {
-        invalid("the client cannot use the store's URL; its reason is the source")
-            .with_source(error)
-    })?;
-    let mut builder = Builder::new(Connections::own(client, connect, response)).defaults(defaults);
+    let source = servers.source(ways)?;
+    let mut builder = Builder::new(Connections::own(source, connect, response)).defaults(defaults);
     if let Some(environment) = environment {
         builder = builder.environment(environment);
     }
@@ -92,18 +99,25 @@ pub(crate) fn builder(text: &str) -> Result<Builder, Error> {
     Ok(builder)
 }
 
+fn protocol(value: &str) -> Result<ProtocolVersion, Error> {
+    match value {
+        "resp2" => Ok(ProtocolVersion::RESP2),
+        "resp3" => Ok(ProtocolVersion::RESP3),
+        _ => Err(invalid(
+            "the option \"protocol\" in the URL must be resp2 or resp3",
+        )),
+    }
+}
+
 fn duration(key: &str, value: &str) -> Result<Duration, Error> {
     parse_duration(value)
         .map_err(|error| invalid(format!("option {key:?} in the URL: {}", error.message())))
 }
 
-fn invalid(message: impl Into<String>) -> Error {
-    Error::new(ErrorKind::InvalidInput, message).with_store("redis")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use shedlock_core::ErrorKind;
 
     #[test]
     fn urls_with_and_without_options_are_read() {
@@ -112,8 +126,12 @@ mod tests {
             "redis://:secret@[::1]:7000/3?protocol=resp3",
             "redis://user:p%40ss@host/0?environment=prod&lock_at_most_for=10m",
             "rediss://host:6380?connect_timeout=1s&response_timeout=500ms&owner_prefix=blue",
+            "redis-sentinel://:pw@s1:26379,s2:26379/mymaster/0?environment=prod",
+            "redis-sentinel://s1/mymaster?sentinel_username=watch&sentinel_password=geheim",
+            "rediss-sentinel://s1,s2,s3/mymaster?protocol=resp3",
         ] {
-            assert!(builder(url).is_ok_and(|it| it.build().is_ok()), "{url}");
+            let built = builder(url).and_then(Builder::build);
+            assert!(built.is_ok(), "{url}: {built:?}");
         }
     }
 
@@ -129,6 +147,11 @@ mod tests {
             ),
             (long, "lock_at_most_for"),
             ("redis://u:secret@h/nine", "cannot use"),
+            ("redis://u:secret@h?protocol=4", "resp2 or resp3"),
+            ("redis://u:secret@h?tls_ca=/ca.pem", "encrypted"),
+            ("rediss://u:secret@h?tls_ca=/no/such.pem", "cannot be read"),
+            ("rediss://u:secret@h?tls_cert=/c.pem", "tls_key"),
+            ("redis://u:secret@h?sentinel_password=x", "unknown option"),
         ] {
             let said = builder(url).unwrap_err();
             assert_eq!(said.kind(), ErrorKind::InvalidInput);

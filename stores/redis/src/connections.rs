@@ -1,11 +1,14 @@
 //! How the server is reached: by the user's own connection, or by one that we keep.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use redis::aio::{ConnectionManager, MultiplexedConnection};
-use redis::{AsyncConnectionConfig, Client, Cmd, RedisError, Value};
+use redis::sentinel::SentinelClient;
+use redis::{Client, Cmd, RedisError, Value};
+
+use crate::own::{Own, Source};
 
 /// How long a connection may take to be made, and an answer to come, unless set.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(5);
@@ -15,6 +18,7 @@ pub(crate) const TIMEOUT: Duration = Duration::from_secs(5);
 /// | from | what happens when the connection breaks |
 /// |---|---|
 /// | [`redis::Client`] | the next call makes a new one; also after a call whose answer did not come |
+/// | [`SentinelClient`] | the same, to the primary that the sentinels name by then |
 /// | [`ConnectionManager`] | the manager makes a new one; it stays with one that has only fallen silent until the operating system gives it up |
 /// | [`MultiplexedConnection`] | nothing: every later call fails |
 #[derive(Clone)]
@@ -25,22 +29,6 @@ enum Kind {
     Own(Arc<Own>),
     Manager(ConnectionManager),
     Multiplexed(MultiplexedConnection),
-}
-
-/// One connection that is made when it is needed, and left when it is broken.
-struct Own {
-    client: Client,
-    config: AsyncConnectionConfig,
-    current: Mutex<Current>,
-    /// Held while a connection is made, so that one is.
-    connecting: tokio::sync::Mutex<()>,
-}
-
-#[derive(Default)]
-struct Current {
-    connection: Option<MultiplexedConnection>,
-    /// How many there were before.
-    generation: u64,
 }
 
 /// A failed command, by how far it came.
@@ -61,21 +49,12 @@ impl Failure {
 }
 
 impl Connections {
-    /// One of our own to this client's server, with these limits of time.
-    pub(crate) fn own(client: Client, connect: Duration, response: Duration) -> Self {
-        let config = AsyncConnectionConfig::new()
-            .set_connection_timeout(Some(connect))
-            .set_response_timeout(Some(response));
-        Self(Kind::Own(Arc::new(Own {
-            client,
-            config,
-            current: Mutex::default(),
-            connecting: tokio::sync::Mutex::default(),
-        })))
+    /// One of our own to where this leads, with these limits of time.
+    pub(crate) fn own(source: Source, connect: Duration, response: Duration) -> Self {
+        Self(Kind::Own(Arc::new(Own::new(source, connect, response))))
     }
 
-    /// Sends a command. Dropping the future is the same as a lost answer; a connection of our own
-    /// is then left behind, since it may have fallen silent.
+    /// Sends a command. Dropping the future is the same as a lost answer.
     pub(crate) async fn send(&self, command: &Cmd) -> Result<Value, Failure> {
         match &self.0 {
             Kind::Own(own) => own.send(command).await,
@@ -102,74 +81,6 @@ fn running(error: RedisError) -> Failure {
     }
 }
 
-impl Own {
-    async fn send(&self, command: &Cmd) -> Result<Value, Failure> {
-        let (mut connection, generation) = self.connection().await?;
-        let mut doubt = Doubt {
-            own: self,
-            generation,
-            is_over: false,
-        };
-        let sent = connection.send_packed_command(command).await;
-        let answer = sent.and_then(Value::extract_error);
-        doubt.is_over = match &answer {
-            Ok(_) => true,
-            // A replica is not written to: the name may lead to the new primary by now.
-            Err(error) => error.code().is_some() && !is_read_only(error),
-        };
-        answer.map_err(Failure::Running)
-    }
-
-    async fn connection(&self) -> Result<(MultiplexedConnection, u64), Failure> {
-        if let Some(found) = self.lock().found() {
-            return Ok(found);
-        }
-        let _only_one = self.connecting.lock().await;
-        if let Some(found) = self.lock().found() {
-            return Ok(found);
-        }
-        let made = self
-            .client
-            .get_multiplexed_async_connection_with_config(&self.config)
-            .await
-            .map_err(Failure::Connecting)?;
-        let mut current = self.lock();
-        current.generation += 1;
-        current.connection = Some(made.clone());
-        Ok((made, current.generation))
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Current> {
-        self.current.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Current {
-    fn found(&self) -> Option<(MultiplexedConnection, u64)> {
-        let connection = self.connection.clone()?;
-        Some((connection, self.generation))
-    }
-}
-
-/// Leaves the connection behind, unless the answer came.
-struct Doubt<'a> {
-    own: &'a Own,
-    generation: u64,
-    is_over: bool,
-}
-
-impl Drop for Doubt<'_> {
-    fn drop(&mut self) {
-        if self.is_over {
-            return;
-        }
-        let mut current = self.own.lock();
-        if current.generation == self.generation {
-            current.connection = None;
-        }
-    }
-}
-
 /// Whether the server refused a write since it is a replica.
 pub(crate) fn is_read_only(error: &RedisError) -> bool {
     error.to_string().contains("READONLY")
@@ -177,7 +88,15 @@ pub(crate) fn is_read_only(error: &RedisError) -> bool {
 
 impl From<Client> for Connections {
     fn from(client: Client) -> Self {
-        Self::own(client, TIMEOUT, TIMEOUT)
+        Self::own(Source::Server(client), TIMEOUT, TIMEOUT)
+    }
+}
+
+/// It has to lead to primaries ([`Master`](redis::sentinel::SentinelServerType::Master)): a replica
+/// takes no locks.
+impl From<SentinelClient> for Connections {
+    fn from(client: SentinelClient) -> Self {
+        Self::own(Source::Sentinels(client), TIMEOUT, TIMEOUT)
     }
 }
 

@@ -134,6 +134,15 @@ fn sort(failure: &Failure, writes: bool) -> (ErrorKind, &'static str) {
             ErrorKind::InvalidInput,
             "the client cannot use this address; its reason is the source",
         ),
+        Failure::Connecting(error)
+            if error.kind() == redis::ErrorKind::MasterNameNotFoundBySentinel =>
+        {
+            (
+                ErrorKind::Unavailable,
+                "the sentinels name no primary that is one; nothing was written: retry after the \
+                 failover, or check the primary's name in the URL",
+            )
+        }
         Failure::Connecting(_) => (
             ErrorKind::Unavailable,
             "no connection could be had; nothing was written: check that the server is up, then \

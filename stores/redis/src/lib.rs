@@ -35,6 +35,13 @@
 //! `pttl`, `pexpireat`, `hmget`, `hset`, `ping` and `info`, and `scan` for lists, on both patterns of
 //! keys; `config|get`, so that durability can be seen.
 //!
+//! # Sentinel
+//!
+//! From a URL (`redis-sentinel://…`) or a [`redis::sentinel::SentinelClient`], the sentinels are asked
+//! for the primary whenever a connection is made, so that calls go on with the new one after a
+//! failover. Until there is one they fail as unavailable, or, where a call was on its way, as
+//! unknown. What a failover can lose is told below.
+//!
 //! # What Redis can lose
 //!
 //! Replication is asynchronous: a replica that is promoted may not know the last locks, tokens and
@@ -59,9 +66,12 @@ mod explain;
 mod found;
 mod key;
 mod list;
+mod own;
 mod provider;
 mod script;
 mod send;
+mod servers;
+mod tls;
 mod value;
 
 pub use builder::Builder;

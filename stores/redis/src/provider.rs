@@ -58,8 +58,13 @@ impl RedisProvider {
         Builder::new(connections.into())
     }
 
-    /// Connects to the server that a URL names: `redis://user:password@host:6379/0`, or
-    /// `rediss://…` for TLS. The connection is kept, and made again when it breaks.
+    /// Connects to what a URL names. The connection is kept, and made again when it breaks.
+    ///
+    /// | URL | leads to |
+    /// |---|---|
+    /// | `redis://user:password@host:6379/0` | one server |
+    /// | `redis-sentinel://user:password@host1:26379,host2,host3/mymaster/0` | the primary that these sentinels name `mymaster`; user, password and database are the server's |
+    /// | `rediss://…`, `rediss-sentinel://…` | the same, encrypted |
     ///
     /// | option | meaning | unless set |
     /// |---|---|---|
@@ -67,6 +72,9 @@ impl RedisProvider {
     /// | `key_prefix` | what the keys of locks begin with | `job-lock` |
     /// | `lock_at_most_for`, `lock_at_least_for`, `owner_prefix` | for locks that set none | – |
     /// | `connect_timeout`, `response_timeout` | how long a connection and an answer may take | `5s` |
+    /// | `tls_ca` | file (PEM) of those who may have signed the server's certificate | the system's, or Mozilla's |
+    /// | `tls_cert`, `tls_key` | files (PEM) of a certificate of ours and its key | – |
+    /// | `sentinel_username`, `sentinel_password` | what the sentinels themselves ask for | – |
     /// | `protocol` | the client's own: `resp2` or `resp3` | `resp2` |
     ///
     /// # Errors

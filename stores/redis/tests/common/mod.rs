@@ -7,5 +7,6 @@
 )]
 
 pub(crate) mod own;
+pub(crate) mod watched;
 
 pub(crate) use shedlock_conformance::support::{server, server_if_any};

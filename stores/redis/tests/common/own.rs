@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use redis::{Client, cmd};
+use redis::{Client, IntoConnectionInfo as _, RedisConnectionInfo, cmd};
 use shedlock_conformance::BoxError;
 
 /// Settings of a server that has on disk what it answers.
@@ -24,6 +24,8 @@ pub(crate) fn program(name: &str) -> Option<PathBuf> {
 pub(crate) struct Own {
     program: PathBuf,
     settings: Vec<String>,
+    /// What it asks for, of those who connect.
+    password: Option<String>,
     folder: tempfile::TempDir,
     port: u16,
     running: Mutex<Option<Child>>,
@@ -31,9 +33,12 @@ pub(crate) struct Own {
 
 impl Own {
     pub(crate) async fn start(program: PathBuf, settings: &[&str]) -> Result<Self, BoxError> {
+        let mut words = settings.iter();
+        let password = words.find(|word| **word == "--requirepass");
         let own = Self {
             program,
             settings: settings.iter().map(ToString::to_string).collect(),
+            password: password.and(words.next()).map(ToString::to_string),
             folder: tempfile::tempdir()?,
             port: free_port()?,
             running: Mutex::new(None),
@@ -42,21 +47,66 @@ impl Own {
         Ok(own)
     }
 
+    /// The program as a sentinel, with these settings of its file, which it writes to.
+    pub(crate) async fn start_sentinel(program: PathBuf, file: &str) -> Result<Self, BoxError> {
+        let folder = tempfile::tempdir()?;
+        let path = folder.path().join("sentinel.conf");
+        std::fs::write(&path, file)?;
+        let path = path.to_str().ok_or("a path that is no UTF-8")?;
+        let mut lines = file.lines();
+        let password = lines.find_map(|line| line.strip_prefix("requirepass "));
+        let own = Self {
+            program,
+            settings: vec![path.to_owned(), "--sentinel".to_owned()],
+            password: password.map(str::to_owned),
+            folder,
+            port: free_port()?,
+            running: Mutex::new(None),
+        };
+        own.begin().await?;
+        Ok(own)
+    }
+
+    pub(crate) fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// Without its password.
     pub(crate) fn url(&self) -> String {
         format!("redis://127.0.0.1:{}", self.port)
     }
 
+    /// For those who may do all.
+    pub(crate) fn admin(&self) -> Result<Client, BoxError> {
+        let mut settings = RedisConnectionInfo::default();
+        if let Some(password) = &self.password {
+            settings = settings.set_password(password);
+        }
+        let address = self.url().into_connection_info()?;
+        Ok(Client::open(address.set_redis_settings(settings))?)
+    }
+
     pub(crate) async fn begin(&self) -> Result<(), BoxError> {
-        let child = Command::new(&self.program)
-            .args(["--bind", "127.0.0.1", "--save", "", "--port"])
+        let mut command = Command::new(&self.program);
+        let is_sentinel = self
+            .settings
+            .last()
+            .is_some_and(|word| word == "--sentinel");
+        if is_sentinel {
+            // Its file comes first.
+            command.args(&self.settings);
+        }
+        command
+            .args(["--bind", "127.0.0.1", "--port"])
             .arg(self.port.to_string())
             .arg("--dir")
             .arg(self.folder.path())
-            .args(&self.settings)
-            .stdout(Stdio::null())
-            .spawn()?;
-        *self.lock() = Some(child);
-        let client = Client::open(self.url())?;
+            .stdout(Stdio::null());
+        if !is_sentinel {
+            command.args(["--save", ""]).args(&self.settings);
+        }
+        *self.lock() = Some(command.spawn()?);
+        let client = self.admin()?;
         for _ in 0..200 {
             if let Ok(mut connection) = client.get_multiplexed_async_connection().await {
                 let answer: Result<String, _> = cmd("PING").query_async(&mut connection).await;
@@ -77,6 +127,18 @@ impl Own {
             child.wait()?;
         }
         Ok(())
+    }
+
+    /// Sends a signal by its name, like `STOP`.
+    pub(crate) fn signal(&self, name: &str) -> Result<(), BoxError> {
+        let id = self.lock().as_ref().ok_or("it does not run")?.id();
+        let sent = Command::new("kill")
+            .arg(format!("-{name}"))
+            .arg(id.to_string())
+            .status()?;
+        sent.success()
+            .then_some(())
+            .ok_or_else(|| "not sent".into())
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Option<Child>> {
@@ -106,6 +168,6 @@ fn free_port() -> Result<u16, BoxError> {
     clippy::disallowed_methods,
     reason = "a real server's time cannot be moved"
 )]
-async fn wait(duration: Duration) {
+pub(crate) async fn wait(duration: Duration) {
     tokio::time::sleep(duration).await;
 }

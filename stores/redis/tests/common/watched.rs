@@ -1,0 +1,117 @@
+//! A primary and a replica, and sentinels that watch them.
+
+use std::time::Duration;
+
+use redis::{Client, cmd};
+use shedlock_conformance::BoxError;
+
+use super::own::{Own, program, wait};
+
+pub(crate) struct Watched {
+    pub(crate) primary: Own,
+    pub(crate) replica: Own,
+    pub(crate) sentinels: Vec<Own>,
+}
+
+/// What the servers and the sentinels ask for.
+pub(crate) const PASSWORD: &str = "p@ss/word";
+pub(crate) const SENTINELS_PASSWORD: &str = "watch&see";
+
+impl Watched {
+    /// With so many sentinels, once the replica has caught up and each of them knows all others.
+    pub(crate) async fn start(sentinels: usize) -> Result<Self, BoxError> {
+        super::server("SHEDLOCK_TEST_REDIS_URL");
+        let program = program("redis-server").ok_or("no redis-server: run `cargo xtask test`")?;
+        let asks = ["--requirepass", PASSWORD, "--masterauth", PASSWORD];
+        let primary = Own::start(program.clone(), &asks).await?;
+        let source = format!("127.0.0.1 {}", primary.port());
+        let mut settings = asks.to_vec();
+        settings.extend(["--replicaof", &source]);
+        let replica = Own::start(program.clone(), &settings).await?;
+        let mut watched = Self {
+            primary,
+            replica,
+            sentinels: Vec::new(),
+        };
+        until("the replica has caught up", async || {
+            let replication = info(&watched.replica.admin()?, "replication").await?;
+            Ok(replication.contains("master_link_status:up"))
+        })
+        .await?;
+        let file = format!(
+            "requirepass {SENTINELS_PASSWORD}\n\
+             sentinel sentinel-pass {SENTINELS_PASSWORD}\n\
+             sentinel monitor mymaster {source} {}\n\
+             sentinel auth-pass mymaster {PASSWORD}\n\
+             sentinel down-after-milliseconds mymaster 700\n\
+             sentinel failover-timeout mymaster 4000\n",
+            sentinels / 2 + 1
+        );
+        for _ in 0..sentinels {
+            let sentinel = Own::start_sentinel(program.clone(), &file).await?;
+            watched.sentinels.push(sentinel);
+        }
+        for sentinel in &watched.sentinels {
+            let all = format!("slaves=1,sentinels={sentinels}");
+            until("the sentinels know of each other", async || {
+                Ok(info(&sentinel.admin()?, "sentinel").await?.contains(&all))
+            })
+            .await?;
+        }
+        Ok(watched)
+    }
+
+    /// The URL of this primary by its sentinels, as a user would write it.
+    pub(crate) fn url(&self) -> String {
+        let hosts = self
+            .sentinels
+            .iter()
+            .map(|it| format!("127.0.0.1:{}", it.port()));
+        let hosts: Vec<_> = hosts.collect();
+        format!(
+            "redis-sentinel://:p%40ss%2Fword@{}/mymaster/0?sentinel_password=watch%26see",
+            hosts.join(",")
+        )
+    }
+
+    /// Waits until the replica has all that was written.
+    pub(crate) async fn is_replicated(&self) -> Result<(), BoxError> {
+        let mut primary = self
+            .primary
+            .admin()?
+            .get_multiplexed_async_connection()
+            .await?;
+        let () = cmd("SET")
+            .arg("mark")
+            .arg(1)
+            .query_async(&mut primary)
+            .await?;
+        let mut wait = cmd("WAIT");
+        let known: u64 = wait.arg(1).arg(400).query_async(&mut primary).await?;
+        (known == 1)
+            .then_some(())
+            .ok_or_else(|| "the replica is late".into())
+    }
+}
+
+async fn info(client: &Client, section: &str) -> Result<String, BoxError> {
+    let mut connection = client.get_multiplexed_async_connection().await?;
+    Ok(cmd("INFO")
+        .arg(section)
+        .query_async(&mut connection)
+        .await?)
+}
+
+/// Waits for what is true in the end.
+pub(crate) async fn until(
+    what: &str,
+    is_so: impl AsyncFn() -> Result<bool, BoxError>,
+) -> Result<(), BoxError> {
+    for _ in 0..300 {
+        if is_so().await? {
+            return Ok(());
+        }
+        wait(Duration::from_millis(50)).await;
+    }
+    Err(format!("waited in vain: {what}").into())
+}
