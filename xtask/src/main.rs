@@ -1,5 +1,5 @@
 //! Project tasks: `cargo xtask test`, `cargo xtask bench`, `cargo xtask servers up`,
-//! `cargo xtask deny`.
+//! `cargo xtask table`, `cargo xtask deny`.
 //!
 //! Everything that needs a real database goes through [`servers`]: it finds or installs the
 //! servers, runs throw-away instances of them, and leaves nothing behind.
@@ -21,6 +21,7 @@ mod interrupt;
 mod process;
 mod servers;
 mod steps;
+mod table;
 mod test;
 
 use clap::{Parser, Subcommand};
@@ -43,6 +44,8 @@ enum Task {
     /// Throw-away database servers for use by hand and by tests.
     #[command(subcommand)]
     Servers(servers::Command),
+    /// Write the README's table of stores, from the sheets in docs/stores.
+    Table,
     /// Check licences, advisories and sources of the dependencies with cargo-deny.
     Deny,
 }
@@ -56,6 +59,7 @@ fn main() -> ExitCode {
         Task::Test(args) => test::run(&args),
         Task::Bench(args) => bench::run(&args),
         Task::Servers(command) => servers::run(&command),
+        Task::Table => table::run(),
         Task::Deny => deny::run(),
     };
     match done {

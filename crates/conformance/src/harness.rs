@@ -6,6 +6,7 @@ use std::time::{Duration, SystemTime};
 
 use shedlock_core::{BoxFuture, Clock, LockName, LockProvider};
 
+use crate::Sheet;
 use crate::proxy::Matcher;
 
 /// Any error, as harnesses give it.
@@ -65,6 +66,11 @@ pub trait Harness: Send + Sync + 'static {
 
     /// How many round trips the calls take, exactly; see [`Turns`]. `None`: nobody has promised.
     fn turns(&self) -> Option<Turns> {
+        None
+    }
+
+    /// What is published about the store.
+    fn sheet(&self) -> Power<'_, Sheet> {
         None
     }
 

@@ -125,6 +125,7 @@
 //! | [`Space::store_addr`] and [`Space::provider_via`] | lost requests and answers, a store that goes away, the cost of calls |
 //! | [`Harness::space_on_own_store`], [`Space::stop_store`], [`Space::start_store`] | restarts |
 //! | the same, with [`Harness::turns`] | round trips, counted exactly |
+//! | [`Harness::sheet`] | what your documentation says of the store, held against the provider |
 //! | [`Space::provider_with_clock`] | clients with wrong clocks |
 //! | [`Space::write_as_shedlock`], [`Space::read_as_shedlock`] | records shared with ShedLock for Java |
 //! | [`Space::inside_rolled_back_transaction`] | law 11: the caller's transaction |
@@ -179,6 +180,7 @@ pub mod proxy;
 mod puppet;
 mod runner;
 mod setting;
+mod sheet;
 mod signal;
 mod steps;
 pub mod support;
@@ -196,5 +198,6 @@ pub use harness::{
 pub use pace::Pace;
 pub use runner::{main, main_after, run_case};
 pub use setting::Setting;
+pub use sheet::Sheet;
 pub use verdict::{Stop, Verdict};
 pub use wrapped::{Wrapped, wrapped};

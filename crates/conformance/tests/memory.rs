@@ -4,7 +4,9 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use shedlock_conformance::{BoxError, Harness, JavaRecord, Power, Provider, Space, power, wrapped};
+use shedlock_conformance::{
+    BoxError, Harness, JavaRecord, Power, Provider, Sheet, Space, power, wrapped,
+};
 use shedlock_core::{
     BoxFuture, Capabilities, Error, LockName, LockProvider, ManualClock, MemoryProvider,
     PrefixProvider, TenantProvider, TenantRouter, TrackingProvider,
@@ -82,6 +84,19 @@ impl Harness for Memory {
             MemoryProvider::with_clock(Arc::new(clock))
         });
         Box::pin(async move { Ok(Arc::new(Map { store, clock }) as Arc<dyn Space>) })
+    }
+
+    fn sheet(&self) -> Power<'_, Sheet> {
+        let file = "../../docs/stores/memory.json";
+        let sheet = Sheet::new("memory", file)
+            .says("law01", "this process's")
+            .says("law12", "–")
+            .says("hosts", "no")
+            .says("tested_on", "–");
+        if self.stands_still {
+            return None;
+        }
+        power(async { Ok(sheet) })
     }
 }
 

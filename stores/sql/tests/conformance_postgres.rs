@@ -10,7 +10,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use shedlock_conformance::contention::{self, CLIENTS, ROUNDS};
 use shedlock_conformance::{
-    BoxError, Harness, JavaRecord, Power, Provider, Space, Turns, Verdict, Work, power,
+    BoxError, Harness, JavaRecord, Power, Provider, Sheet, Space, Turns, Verdict, Work, power,
 };
 use shedlock_core::{BoxFuture, Clock, LockName};
 use shedlock_sql::{PostgresProvider, TimeMode};
@@ -131,6 +131,19 @@ impl Harness for Postgres {
 
     fn open_child<'a>(&'a self, spec: &'a str) -> Power<'a, Provider> {
         power(connect(spec.to_owned()))
+    }
+
+    fn sheet(&self) -> Power<'_, Sheet> {
+        if self.name != "postgres" {
+            return None;
+        }
+        let sheet = Sheet::new("PostgreSQL", "../../docs/stores/postgres.json")
+            .shares_records()
+            .note("law08", "after `migrate`")
+            .note("law09", "after `migrate`")
+            .note("law09_open", "after `migrate`")
+            .says("tested_on", "15");
+        power(async { Ok(sheet) })
     }
 
     fn turns(&self) -> Option<Turns> {

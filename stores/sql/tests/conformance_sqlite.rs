@@ -7,7 +7,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use shedlock_conformance::contention::{self, CLIENTS, ROUNDS};
 use shedlock_conformance::{
-    BoxError, Cost, Harness, JavaRecord, Power, Provider, Space, Verdict, Work, power, support,
+    BoxError, Cost, Harness, JavaRecord, Power, Provider, Sheet, Space, Verdict, Work, power,
+    support,
 };
 use shedlock_core::{BoxFuture, Clock, LockName};
 use shedlock_sql::{SqliteProvider, TimeMode};
@@ -97,6 +98,18 @@ impl Harness for Sqlite {
 
     fn open_child<'a>(&'a self, spec: &'a str) -> Power<'a, Provider> {
         power(connect(spec.to_owned()))
+    }
+
+    fn sheet(&self) -> Power<'_, Sheet> {
+        if self.name != "sqlite" {
+            return None;
+        }
+        let sheet = Sheet::new("SQLite", "../../docs/stores/sqlite.json")
+            .says("law01", "this host's")
+            .says("law12", "–")
+            .says("hosts", "no")
+            .says("tested_on", "3.51");
+        power(async { Ok(sheet) })
     }
 
     /// One more for an attempt: it reads before it writes.

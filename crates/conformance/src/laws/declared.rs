@@ -3,7 +3,7 @@
 use shedlock_core::{ErrorKind, ExtendRequest};
 
 use crate::case::cases;
-use crate::setting::name;
+use crate::setting::{granted, name};
 use crate::steps::{acquire, still_holds, unlock};
 use crate::verdict::ensure;
 use crate::{Setting, Verdict};
@@ -14,6 +14,7 @@ cases!("declared":
     what_was_declared_at_first_contact_holds,
     providers_have_identities_of_their_own,
     a_check_changes_nothing,
+    what_is_published_holds,
 );
 
 /// A lease that cannot be extended says so, and runs on as it was.
@@ -91,4 +92,12 @@ pub async fn a_check_changes_nothing(setting: &Setting) -> Verdict {
         still_holds(&provider, &lease).await?;
     }
     unlock(&provider, &lease).await
+}
+
+/// The data sheet that goes into the documentation says what the provider declares.
+pub async fn what_is_published_holds(setting: &Setting) -> Verdict {
+    let harness = setting.harness();
+    let sheet = granted(harness.sheet(), "tell what is published", "Harness::sheet").await?;
+    let declared = setting.capabilities();
+    sheet.hold(&**harness, setting.space(), declared).await
 }

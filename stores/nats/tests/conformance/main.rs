@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use shedlock_conformance::contention::{self, CLIENTS, ROUNDS};
 use shedlock_conformance::support::{address, server, unique};
 use shedlock_conformance::{
-    BoxError, Cost, Harness, JavaRecord, Power, Provider, Space, Stop, Turns, Verdict, power,
+    BoxError, Cost, Harness, JavaRecord, Power, Provider, Sheet, Space, Stop, Turns, Verdict, power,
 };
 use shedlock_core::{BoxFuture, Clock, LockName, Owner};
 use shedlock_nats::NatsStore;
@@ -81,6 +81,20 @@ impl Harness for Nats {
             own.start().await?;
             let url = own.url();
             Ok(Arc::new(Bucket::make(&url, Some(own)).await?) as Arc<dyn Space>)
+        })
+    }
+
+    /// Of clients whose clocks may differ by as much as they may by default.
+    fn sheet(&self) -> Power<'_, Sheet> {
+        power(async {
+            let bucket = Bucket::make(&self.server, None).await?;
+            let store = NatsStore::new(bucket.admin.clone()).with_bucket(&bucket.name)?;
+            let provider = Arc::new(store.provider());
+            Ok(Sheet::new("NATS", "../../docs/stores/nats.json")
+                .of_provider(provider)
+                .shares_records()
+                .note("durable", "where the bucket is on disk")
+                .says("tested_on", "2.9"))
         })
     }
 

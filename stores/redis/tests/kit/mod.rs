@@ -11,7 +11,7 @@ use redis::{Client, cmd};
 use shedlock_conformance::contention::{self, CLIENTS, ROUNDS};
 use shedlock_conformance::support::unique;
 use shedlock_conformance::{
-    BoxError, Cost, Harness, JavaRecord, Power, Provider, Space, Turns, Verdict, power,
+    BoxError, Cost, Harness, JavaRecord, Power, Provider, Sheet, Space, Turns, Verdict, power,
 };
 use shedlock_core::{BoxFuture, Clock, LockName, Owner, SystemClock};
 use shedlock_redis::RedisProvider;
@@ -81,6 +81,19 @@ impl Harness for Redis {
             extend: 1,
             unlock: 1,
         }
+    }
+
+    /// One for both.
+    fn sheet(&self) -> Power<'_, Sheet> {
+        if self.name != "redis" && self.name != "valkey" {
+            return None;
+        }
+        let sheet = Sheet::new("Redis, Valkey", "../../docs/stores/redis.json")
+            .shares_records()
+            .says("durable", "only with `appendfsync always`")
+            .says("hosts", "one primary, also behind Sentinel")
+            .says("tested_on", "Redis 7.0, Valkey 9");
+        power(async { Ok(sheet) })
     }
 
     fn turns(&self) -> Option<Turns> {

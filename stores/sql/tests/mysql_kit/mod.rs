@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use shedlock_conformance::contention::{self, CLIENTS, ROUNDS};
 use shedlock_conformance::{
-    BoxError, Harness, JavaRecord, Power, Provider, Space, Turns, Verdict, Work, power,
+    BoxError, Harness, JavaRecord, Power, Provider, Sheet, Space, Turns, Verdict, Work, power,
 };
 use shedlock_core::{BoxFuture, Clock, LockName};
 use shedlock_sql::{MySqlProvider, TimeMode};
@@ -181,6 +181,21 @@ impl Harness for MySql {
 
     fn open_child<'a>(&'a self, spec: &'a str) -> Power<'a, Provider> {
         power(connect(spec.to_owned()))
+    }
+
+    /// One for both.
+    fn sheet(&self) -> Power<'_, Sheet> {
+        if self.name != "mariadb" && self.name != "mysql" {
+            return None;
+        }
+        let sheet = Sheet::new("MySQL, MariaDB", "../../docs/stores/mysql.json")
+            .shares_records()
+            .note("law08", "after `migrate`")
+            .note("law09", "after `migrate`")
+            .note("law09_open", "after `migrate`")
+            .says("longest", "until 2038")
+            .says("tested_on", "MariaDB 10.11, MySQL 9");
+        power(async { Ok(sheet) })
     }
 
     fn turns(&self) -> Option<Turns> {

@@ -1,0 +1,166 @@
+//! `cargo xtask table`: the README's table of stores, from the sheets that the conformance kit holds
+//! against the real stores (`docs/stores/`).
+
+use crate::servers::Store;
+use crate::steps;
+use anyhow::{Context as _, bail, ensure};
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::fs;
+use std::process::ExitCode;
+
+/// What every sheet has a cell for, in this order, and what the table calls it.
+const ROWS: [(&str, &str); 20] = [
+    (
+        "law01",
+        "**1** leases of one name never overlap, by the clock that is",
+    ),
+    (
+        "law02",
+        "**2** an attempt on a held lock returns at once and says who holds it",
+    ),
+    ("law03", "**3** a late holder changes nothing"),
+    ("law04", "**4** `lock_at_least_for` is kept"),
+    (
+        "law05",
+        "**5** a dead holder's lock comes free in time, or later by at most",
+    ),
+    (
+        "law06",
+        "**6** a store that fails is an error, never a skip; lost answers are asked again",
+    ),
+    ("law07", "**7** what is deleted by hand heals"),
+    ("law08", "**8** fencing tokens"),
+    (
+        "law09",
+        "**9** slots: at most one run per scheduled instant",
+    ),
+    ("law09_open", "**9** slots: at least one, in order"),
+    (
+        "law10",
+        "**10** no two names share a record; certainly accepted are names up to",
+    ),
+    ("law11", "**11** stays out of the caller's transaction"),
+    ("law12", "**12** ShedLock's own record, unaltered"),
+    (
+        "law13",
+        "**13** round trips: won, first of a name, lost, extension, unlock",
+    ),
+    ("extend", "leases can be extended"),
+    ("list", "locks can be listed"),
+    ("longest", "longest `lock_at_most_for`"),
+    ("durable", "outlives a crash of the store"),
+    ("hosts", "several hosts"),
+    ("tested_on", "tested on version"),
+];
+
+const BEGIN: &str = "<!-- stores: made by `cargo xtask table` -->\n";
+const END: &str = "<!-- end of stores -->\n";
+
+/// One store, as the kit has written it.
+#[derive(Debug, Deserialize)]
+struct Sheet {
+    title: String,
+    rows: BTreeMap<String, String>,
+}
+
+/// Writes the table into the README.
+pub(crate) fn run() -> anyhow::Result<ExitCode> {
+    let readme = steps::workspace_root().join("README.md");
+    let text = fs::read_to_string(&readme).context("there is no README.md")?;
+    let renewed = with_table(&text, &table(&sheets()?)?)?;
+    fs::write(&readme, renewed).context("README.md could not be written")?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// All sheets, in the order of [`Store::ALL`].
+fn sheets() -> anyhow::Result<Vec<Sheet>> {
+    let folder = steps::workspace_root().join("docs/stores");
+    let mut sheets = Vec::new();
+    for entry in fs::read_dir(&folder).context("there is no docs/stores")? {
+        let path = entry?.path();
+        let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+        let place = Store::ALL
+            .into_iter()
+            .position(|store| store.name() == stem)
+            .with_context(|| format!("{} is named after no store", path.display()))?;
+        let text = fs::read_to_string(&path)?;
+        let sheet: Sheet = serde_json::from_str(&text)
+            .with_context(|| format!("{} is no sheet of the kit's", path.display()))?;
+        sheets.push((place, sheet));
+    }
+    sheets.sort_by_key(|(place, _)| *place);
+    Ok(sheets.into_iter().map(|(_, sheet)| sheet).collect())
+}
+
+/// A row a law, a column a store.
+fn table(sheets: &[Sheet]) -> anyhow::Result<String> {
+    let mut table = String::from("| |");
+    for sheet in sheets {
+        table += &format!(" {} |", sheet.title);
+        ensure!(
+            sheet.rows.len() == ROWS.len(),
+            "the sheet of {} has other rows than the table: write it anew",
+            sheet.title
+        );
+    }
+    table += &format!("\n|---{}|\n", "|---".repeat(sheets.len()));
+    for (key, words) in ROWS {
+        table += &format!("| {words} |");
+        for sheet in sheets {
+            let cell = sheet.rows.get(key);
+            let cell = cell.with_context(|| format!("{} has no row {key}", sheet.title))?;
+            table += &format!(" {cell} |");
+        }
+        table.push('\n');
+    }
+    Ok(table)
+}
+
+/// The text with this table between its marks.
+fn with_table(text: &str, table: &str) -> anyhow::Result<String> {
+    let parts = text.split_once(BEGIN).and_then(|(before, rest)| {
+        let (_, after) = rest.split_once(END)?;
+        Some((before, after))
+    });
+    let Some((before, after)) = parts else {
+        bail!("README.md has lost the marks of the table: {BEGIN}and {END}");
+    };
+    Ok(format!("{before}{BEGIN}\n{table}\n{END}{after}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_readme_has_the_table_of_the_sheets() {
+        let readme = steps::workspace_root().join("README.md");
+        let text = fs::read_to_string(readme).unwrap();
+        let renewed = with_table(&text, &table(&sheets().unwrap()).unwrap()).unwrap();
+        assert!(
+            text == renewed,
+            "README.md's table of stores is not that of docs/stores/: run `cargo xtask table`"
+        );
+    }
+
+    #[test]
+    fn a_table_stands_between_its_marks_however_often_it_is_made() {
+        let text = format!("before\n{BEGIN}old\n{END}after\n");
+        let once = with_table(&text, "| new |\n").unwrap();
+        assert_eq!(once, format!("before\n{BEGIN}\n| new |\n\n{END}after\n"));
+        assert_eq!(with_table(&once, "| new |\n").unwrap(), once);
+        assert!(with_table("no marks", "").is_err());
+    }
+
+    #[test]
+    fn a_sheet_that_lacks_a_row_makes_no_table() {
+        let mut rows: BTreeMap<_, _> = ROWS
+            .into_iter()
+            .map(|(key, _)| (key.to_owned(), "yes".to_owned()))
+            .collect();
+        rows.remove("law08");
+        let title = "a store".to_owned();
+        assert!(table(&[Sheet { title, rows }]).is_err());
+    }
+}
