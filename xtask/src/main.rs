@@ -1,5 +1,5 @@
-//! Project tasks: `cargo xtask test`, `cargo xtask bench`, `cargo xtask servers up`,
-//! `cargo xtask table`, `cargo xtask deny`.
+//! Project tasks: `cargo xtask test`, `cargo xtask interop`, `cargo xtask bench`,
+//! `cargo xtask servers up`, `cargo xtask table`, `cargo xtask deny`.
 //!
 //! Everything that needs a real database goes through [`servers`]: it finds or installs the
 //! servers, runs throw-away instances of them, and leaves nothing behind.
@@ -17,7 +17,9 @@ mod bench;
 mod clients;
 mod deny;
 mod host;
+mod interop;
 mod interrupt;
+mod java;
 mod process;
 mod servers;
 mod steps;
@@ -39,6 +41,8 @@ struct Cli {
 enum Task {
     /// Set up the real databases, check the code and run all tests.
     Test(test::Args),
+    /// Show that real ShedLock and ours exclude each other, on each store that both speak.
+    Interop(interop::Args),
     /// Measure what locks cost on the real databases, next to what the drivers cost.
     Bench(bench::Args),
     /// Throw-away database servers for use by hand and by tests.
@@ -57,6 +61,7 @@ fn main() -> ExitCode {
     }
     let done = match cli.task {
         Task::Test(args) => test::run(&args),
+        Task::Interop(args) => interop::run(&args),
         Task::Bench(args) => bench::run(&args),
         Task::Servers(command) => servers::run(&command),
         Task::Table => table::run(),

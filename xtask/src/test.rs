@@ -2,6 +2,8 @@
 
 use crate::clients;
 use crate::host;
+use crate::interop;
+use crate::java;
 use crate::servers::{self, Kind, Profile, Servers, Store};
 use crate::steps::{self, Outcome, Steps};
 use anyhow::Context as _;
@@ -26,6 +28,17 @@ pub(crate) struct Args {
     cargo_args: Vec<OsString>,
 }
 
+impl Args {
+    /// What `cargo xtask test` would have been told.
+    pub(crate) fn of(stores: Vec<Store>, no_install: bool, cargo_args: Vec<OsString>) -> Self {
+        Self {
+            stores,
+            no_install,
+            cargo_args,
+        }
+    }
+}
+
 /// Runs it; the exit code tells whether all went well.
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let begun = Instant::now();
@@ -46,6 +59,11 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     steps.add("servers", Outcome::Passed, begun.elapsed());
     if !named && args.cargo_args.is_empty() {
         check_code(&mut steps, &servers);
+    }
+    if interop::is_meant(stores, &args.cargo_args) {
+        steps.run("ShedLock in Java", || {
+            java::build(servers.run(), args.no_install)
+        });
     }
     let mut counts = Counts::default();
     let passed = steps.run("tests", || cargo_test(args, stores, &servers, &mut counts));
@@ -181,6 +199,7 @@ fn cargo_test(
     command
         .args(&args.cargo_args)
         .env("SHEDLOCK_TEST_STORES", names.join(","))
+        .env(java::VARIABLE, java::folder())
         .envs(servers.exports());
     if env::var_os("CARGO_TERM_COLOR").is_none() && std::io::stdout().is_terminal() {
         command.env("CARGO_TERM_COLOR", "always");

@@ -1,0 +1,60 @@
+package shedlock.interop;
+
+import java.time.Duration;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.CopyOnWriteArrayList;
+import net.javacrumbs.shedlock.core.LockProvider;
+import net.javacrumbs.shedlock.spring.annotation.EnableSchedulerLock;
+import net.javacrumbs.shedlock.spring.annotation.SchedulerLock;
+import org.springframework.context.annotation.AnnotationConfigApplicationContext;
+import org.springframework.core.env.MapPropertySource;
+import org.springframework.scheduling.annotation.EnableScheduling;
+import org.springframework.scheduling.annotation.Scheduled;
+
+/** A job as users of Spring write it: the proxy around the method takes the lock. */
+public class ScheduledJob {
+    private final List<Long> runs = new CopyOnWriteArrayList<>();
+    private final Duration takes;
+
+    record Settings(String name, String cron, Duration atMost, Duration atLeast, Duration takes) {}
+
+    ScheduledJob(Duration takes) {
+        this.takes = takes;
+    }
+
+    /** Seen by the proxy only. */
+    protected ScheduledJob() {
+        this(Duration.ZERO);
+    }
+
+    @Scheduled(cron = "${job.cron}", zone = "UTC")
+    @SchedulerLock(name = "${job.name}", lockAtMostFor = "${job.atMost}", lockAtLeastFor = "${job.atLeast}")
+    public void run() throws InterruptedException {
+        runs.add(System.currentTimeMillis());
+        Thread.sleep(takes.toMillis());
+    }
+
+    /** Lets Spring schedule it for a while; milliseconds since 1970 at which its runs began. */
+    static List<Long> during(Duration while_, LockProvider provider, Settings settings) throws InterruptedException {
+        ScheduledJob job = new ScheduledJob(settings.takes());
+        try (AnnotationConfigApplicationContext context = new AnnotationConfigApplicationContext()) {
+            context.getEnvironment().getPropertySources().addFirst(new MapPropertySource("job", Map.of(
+                    "job.name", settings.name(),
+                    "job.cron", settings.cron(),
+                    "job.atMost", settings.atMost().toString(),
+                    "job.atLeast", settings.atLeast().toString())));
+            context.registerBean(LockProvider.class, () -> provider);
+            context.registerBean(ScheduledJob.class, () -> job);
+            context.register(Configuration.class);
+            context.refresh();
+            Thread.sleep(while_.toMillis());
+        }
+        return List.copyOf(job.runs);
+    }
+
+    @org.springframework.context.annotation.Configuration
+    @EnableScheduling
+    @EnableSchedulerLock(defaultLockAtMostFor = "PT1M")
+    static class Configuration {}
+}

@@ -1,0 +1,218 @@
+//! The other side.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::process::Stdio;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use anyhow::{Context as _, bail};
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::process::{Child, ChildStdin, ChildStdout, Command};
+use tokio::sync::oneshot;
+
+/// A process of ShedLock's. It ends with this, holding what it held.
+#[derive(Debug)]
+pub struct Java {
+    input: tokio::sync::Mutex<ChildStdin>,
+    waiting: Arc<Waiting>,
+    next: AtomicU64,
+    process: tokio::sync::Mutex<Child>,
+}
+
+type Waiting = Mutex<HashMap<u64, oneshot::Sender<Value>>>;
+
+/// A lock that it holds, or held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Handle(u64);
+
+/// A method that Spring schedules.
+#[derive(Clone, Copy, Debug)]
+pub struct Scheduled<'a> {
+    /// The lock.
+    pub name: &'a str,
+    /// When, as Spring reads it, in UTC.
+    pub cron: &'a str,
+    /// The longest lease.
+    pub at_most: Duration,
+    /// The shortest.
+    pub at_least: Duration,
+    /// How long each run takes.
+    pub takes: Duration,
+    /// How long it is scheduled.
+    pub during: Duration,
+}
+
+impl Java {
+    /// Starts it in this time zone with these arguments; see `interop/java`.
+    ///
+    /// # Errors
+    /// Where it could not be started or its store not be opened.
+    ///
+    /// # Panics
+    /// Where it was not built: a test that needs it does not pass without.
+    pub async fn start(zone: &str, arguments: &[&str]) -> anyhow::Result<Self> {
+        let built = std::env::var_os("SHEDLOCK_TEST_JAVA");
+        let folder =
+            PathBuf::from(built.expect("SHEDLOCK_TEST_JAVA is not set: run `cargo xtask test`"));
+        let path = std::env::join_paths([folder.join("interop.jar"), folder.join("lib/*")])?;
+        let mut process = Command::new("java")
+            .args(["-Xmx128m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"])
+            .arg(format!("-Duser.timezone={zone}"))
+            .arg("-Dorg.slf4j.simpleLogger.defaultLogLevel=warn")
+            // A row that is there already is told as an error there, and is none.
+            .arg("-Dorg.slf4j.simpleLogger.log.org.mariadb=off")
+            .arg("-cp")
+            .arg(path)
+            .arg("shedlock.interop.Main")
+            .args(arguments)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()
+            .context("java cannot be started")?;
+        let input = process.stdin.take().context("no pipe to java")?;
+        let mut lines = BufReader::new(process.stdout.take().context("no pipe from java")?).lines();
+        lines
+            .next_line()
+            .await?
+            .context("java ended before it was ready; it says why on standard error")?;
+        let waiting = Arc::default();
+        tokio::spawn(hand_out(lines, Arc::clone(&waiting)));
+        Ok(Self {
+            input: tokio::sync::Mutex::new(input),
+            waiting,
+            next: AtomicU64::new(1),
+            process: tokio::sync::Mutex::new(process),
+        })
+    }
+
+    /// Takes the lock; `None` where it is somebody else's.
+    ///
+    /// # Errors
+    /// Whatever ShedLock throws.
+    pub async fn lock(
+        &self,
+        name: &str,
+        at_most: Duration,
+        at_least: Duration,
+    ) -> anyhow::Result<Option<Handle>> {
+        let answer = self
+            .ask(json!({
+                "do": "lock", "name": name,
+                "at_most": millis(at_most), "at_least": millis(at_least),
+            }))
+            .await?;
+        Ok(handle(&answer))
+    }
+
+    /// Gives it back.
+    ///
+    /// # Errors
+    /// Whatever ShedLock throws.
+    pub async fn unlock(&self, Handle(handle): Handle) -> anyhow::Result<()> {
+        self.ask(json!({ "do": "unlock", "handle": handle }))
+            .await
+            .map(drop)
+    }
+
+    /// Extends it; `None` where ShedLock says that it is lost.
+    ///
+    /// # Errors
+    /// Whatever ShedLock throws.
+    pub async fn extend(
+        &self,
+        Handle(of): Handle,
+        at_most: Duration,
+    ) -> anyhow::Result<Option<Handle>> {
+        let command = json!({ "do": "extend", "handle": of, "at_most": millis(at_most) });
+        Ok(handle(&self.ask(command).await?))
+    }
+
+    /// Runs a task of that length through ShedLock's executor; whether it ran.
+    ///
+    /// # Errors
+    /// Whatever ShedLock throws.
+    pub async fn run(
+        &self,
+        name: &str,
+        at_most: Duration,
+        takes: Duration,
+    ) -> anyhow::Result<bool> {
+        let answer = self
+            .ask(json!({
+                "do": "run", "name": name, "at_most": millis(at_most), "takes": millis(takes),
+            }))
+            .await?;
+        answer["executed"]
+            .as_bool()
+            .context("no word on whether it ran")
+    }
+
+    /// Has Spring schedule a method; milliseconds since 1970 at which its runs began.
+    ///
+    /// # Errors
+    /// Whatever Spring and ShedLock throw.
+    pub async fn schedule(&self, job: Scheduled<'_>) -> anyhow::Result<Vec<u64>> {
+        let answer = self
+            .ask(json!({
+                "do": "schedule", "name": job.name, "cron": job.cron,
+                "at_most": millis(job.at_most), "at_least": millis(job.at_least),
+                "takes": millis(job.takes), "during": millis(job.during),
+            }))
+            .await?;
+        let runs = answer["runs"].as_array().context("no word on its runs")?;
+        Ok(runs.iter().filter_map(Value::as_u64).collect())
+    }
+
+    /// Kills it at once (`kill -9`).
+    ///
+    /// # Errors
+    /// Where it cannot be killed.
+    pub async fn kill(&self) -> anyhow::Result<()> {
+        Ok(self.process.lock().await.kill().await?)
+    }
+
+    async fn ask(&self, mut command: Value) -> anyhow::Result<Value> {
+        let id = self.next.fetch_add(1, Ordering::Relaxed);
+        command["id"] = id.into();
+        let (sender, answer) = oneshot::channel();
+        self.waiting
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .insert(id, sender);
+        let line = format!("{command}\n");
+        self.input.lock().await.write_all(line.as_bytes()).await?;
+        let answer = answer.await.context("java has ended")?;
+        if let Some(error) = answer["error"].as_str() {
+            bail!("ShedLock threw {error}");
+        }
+        Ok(answer)
+    }
+}
+
+/// Gives each answer to who waits for it, until there are no more.
+async fn hand_out(mut lines: tokio::io::Lines<BufReader<ChildStdout>>, waiting: Arc<Waiting>) {
+    while let Ok(Some(line)) = lines.next_line().await {
+        let answer: Value = serde_json::from_str(&line).unwrap_or_default();
+        let mut waiting = waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(sender) = answer["id"].as_u64().and_then(|id| waiting.remove(&id)) {
+            // Who has stopped waiting needs no answer.
+            let _ = sender.send(answer);
+        }
+    }
+    waiting
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .clear();
+}
+
+fn handle(answer: &Value) -> Option<Handle> {
+    answer["handle"].as_u64().map(Handle)
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}

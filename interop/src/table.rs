@@ -1,0 +1,53 @@
+//! What `docs/interop.md` says, made of what the tests show.
+
+use std::fmt::Write as _;
+
+use crate::Fleets;
+
+/// What becomes of one case on one store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cell {
+    /// It holds.
+    Holds,
+    /// It does not, by a fault of ShedLock's: its number in `docs/interop.md`.
+    Fault(u8),
+    /// It is not tried there: the setting is only there to show a fault.
+    NotTried,
+}
+
+impl Cell {
+    fn text(self) -> String {
+        match self {
+            Self::Holds => "holds".to_owned(),
+            Self::Fault(number) => format!("**no** ({number})"),
+            Self::NotTried => "–".to_owned(),
+        }
+    }
+}
+
+/// The tables of the document: the settings, and the cases with what becomes of them in each.
+pub fn table(cases: &[(&str, [Cell; Fleets::ALL.len()])]) -> String {
+    let mut text = String::from("| | store | ShedLock | ours |\n|---|---|---|---|\n");
+    let letters = || Fleets::ALL.iter().zip('A'..);
+    for (fleet, letter) in letters() {
+        let [store, theirs, ours] = fleet.told();
+        // Writing to a string does not fail.
+        let _ = writeln!(text, "| {letter} | {store} | {theirs} | {ours} |");
+    }
+    let heads: String = letters()
+        .map(|(_, letter)| format!(" {letter} |"))
+        .collect();
+    let _ = writeln!(
+        text,
+        "\n| |{heads}\n|---|{}",
+        "---|".repeat(Fleets::ALL.len())
+    );
+    for (says, cells) in cases {
+        let cells: String = cells
+            .iter()
+            .map(|cell| format!(" {} |", cell.text()))
+            .collect();
+        let _ = writeln!(text, "| {says} |{cells}");
+    }
+    text
+}

@@ -1,0 +1,96 @@
+//! Real ShedLock 7.9.0 and ours contend for locks on real stores; `docs/interop.md` tells it, and
+//! its table is made of what is expected here.
+//!
+//! `SHEDLOCK_INTEROP_TICKS` says how many ticks the mixed fleet runs; 6 unless set.
+//! `SHEDLOCK_BLESS=1` rewrites the table.
+
+#![allow(
+    clippy::unwrap_used,
+    reason = "the lint's own allowance for tests covers functions marked as tests, not their helpers"
+)]
+
+mod cases;
+mod document;
+mod mixed;
+mod wait;
+
+use std::sync::Arc;
+
+use cases::CASES;
+use libtest_mimic::{Arguments, Trial};
+use shedlock_interop::{Cell, Fleet, Fleets};
+use tokio::runtime::Runtime;
+
+/// Nearly all of their time they wait.
+const AT_ONCE: usize = 24;
+
+/// What the process of ours that is killed is told by.
+const HOLD: &str = "SHEDLOCK_INTEROP_HOLD";
+
+fn main() {
+    let runtime = Arc::new(Runtime::new().unwrap());
+    if let Ok(url) = std::env::var(HOLD) {
+        runtime.block_on(cases::hold_until_killed(&url)).unwrap();
+    }
+    let mut arguments = Arguments::from_args();
+    arguments.test_threads.get_or_insert(AT_ONCE);
+    let mut trials = vec![Trial::test(
+        "the_document_says_what_is_expected_here",
+        || document::check().map_err(Into::into),
+    )];
+    for fleet in fleets(&runtime, &arguments) {
+        let fleet = Arc::new(fleet);
+        let place = Fleets::ALL
+            .iter()
+            .position(|how| *how == fleet.how)
+            .unwrap();
+        for case in CASES {
+            let expected = case.cells[place];
+            if expected == Cell::NotTried {
+                continue;
+            }
+            let (runtime, fleet) = (Arc::clone(&runtime), Arc::clone(&fleet));
+            let name = format!("{}::{}", fleet.how.name(), case.name);
+            trials.push(Trial::test(name, move || {
+                let holds = runtime.block_on((case.shows)(&fleet));
+                judge(expected, holds.map_err(|error| format!("{error:#}"))?)
+            }));
+        }
+    }
+    libtest_mimic::run(&arguments, trials).exit();
+}
+
+/// A fault that is seen no more is as wrong in the table as one that is new.
+fn judge(expected: Cell, holds: bool) -> Result<(), libtest_mimic::Failed> {
+    match (expected, holds) {
+        (Cell::Holds, true) | (Cell::Fault(_), false) => Ok(()),
+        (Cell::Fault(number), true) => {
+            Err(format!("it holds: fault {number} of the table is not seen here any more").into())
+        }
+        _ => Err("it does not hold".into()),
+    }
+}
+
+/// Those of this run, all started at once.
+#[expect(clippy::print_stderr, reason = "what is not tested is said")]
+fn fleets(runtime: &Runtime, arguments: &Arguments) -> Vec<Fleet> {
+    let wanted = std::env::var("SHEDLOCK_TEST_STORES").ok();
+    let is_wanted = |how: &Fleets| match &wanted {
+        Some(names) => names.split(',').any(|name| name == how.store()),
+        None => true,
+    };
+    if arguments.list {
+        return Vec::new();
+    }
+    let mut opening = Vec::new();
+    for how in Fleets::ALL.into_iter().filter(is_wanted) {
+        match how.server() {
+            Some(server) => opening.push(runtime.spawn(async move { how.open(&server).await })),
+            None => eprintln!("NOT TESTED: {}: its server is unavailable", how.name()),
+        }
+    }
+    opening
+        .into_iter()
+        .map(|fleet| runtime.block_on(fleet).unwrap().unwrap())
+        .collect()
+}

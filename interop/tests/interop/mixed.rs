@@ -1,0 +1,112 @@
+//! Scenario 7: a fleet of both, one job.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use anyhow::bail;
+use shedlock::scheduler::{Handle, Job, Schedule, Scheduler};
+use shedlock::{Executor, LockConfig, LockProvider};
+use shedlock_interop::{Fleet, Java, Scheduled};
+
+use crate::wait::{now, wait};
+
+const PERIOD: Duration = Duration::from_secs(3);
+/// Above the worst lateness, below the period: what ShedLock, which knows no slots, needs.
+const AT_LEAST: Duration = Duration::from_millis(2_400);
+const AT_MOST: Duration = Duration::from_millis(2_900);
+const TAKES: Duration = Duration::from_millis(100);
+
+/// Two nodes of Spring's and two of ours, for a number of ticks: whether each tick ran once.
+///
+/// A machine so slow that a node comes when at-least is over tells nothing of the locks: ShedLock
+/// promises nothing then. The story is told again, and fails where it cannot be told at all.
+pub(crate) async fn one_run_a_tick(fleet: &Fleet) -> anyhow::Result<bool> {
+    let ticks = std::env::var("SHEDLOCK_INTEROP_TICKS").map_or(Ok(6), |ticks| ticks.parse())?;
+    let other = fleet.another_java().await?;
+    for telling in 0..3 {
+        let name = format!("mixed-fleet-{telling}");
+        let (runs, begun, during) = tell(fleet, &other, &name, ticks).await?;
+        let lateness = runs.iter().map(|run| run % millis(PERIOD));
+        if lateness
+            .max()
+            .is_some_and(|latest| latest >= millis(AT_LEAST))
+        {
+            continue;
+        }
+        let (one, all) = per_tick(&runs, begun, during);
+        return Ok(one == all && all >= ticks as usize);
+    }
+    bail!("the machine is too slow: each time some node came later than {AT_LEAST:?}")
+}
+
+/// Milliseconds since 1970 at which all runs began, and the time in which all nodes were up.
+async fn tell(
+    fleet: &Fleet,
+    other: &Java,
+    name: &str,
+    ticks: u32,
+) -> anyhow::Result<(Vec<u64>, SystemTime, Duration)> {
+    let ours = Arc::new(Mutex::new(Vec::new()));
+    let providers = [fleet.rust.clone(), shedlock::connect(&fleet.url).await?];
+    let nodes: Vec<_> = providers
+        .into_iter()
+        .map(|provider| node(provider, name, &ours))
+        .collect::<Result<_, _>>()?;
+
+    let during = PERIOD * (ticks + 2);
+    let begun = now();
+    let job = Scheduled {
+        name,
+        cron: "*/3 * * * * *",
+        at_most: AT_MOST,
+        at_least: AT_LEAST,
+        takes: TAKES,
+        during,
+    };
+    let theirs = tokio::try_join!(fleet.java.schedule(job), other.schedule(job))?;
+    for node in nodes {
+        node.shutdown(Duration::from_secs(10)).await?;
+    }
+
+    let ours = ours.lock().unwrap_or_else(PoisonError::into_inner);
+    let runs = [theirs.0, theirs.1, ours.clone()].concat();
+    Ok((runs, begun, during))
+}
+
+/// Ticks with one run, and all ticks in the time when every node was up.
+fn per_tick(runs: &[u64], begun: SystemTime, during: Duration) -> (usize, usize) {
+    let begun = millis(begun.duration_since(UNIX_EPOCH).unwrap_or_default());
+    let period = millis(PERIOD);
+    // The first whole period, and the last.
+    let ticks = begun / period + 1..(begun + millis(during)) / period;
+    let runs_at = |tick: u64| runs.iter().filter(|run| **run / period == tick).count();
+    let all = ticks.clone().count();
+    (ticks.filter(|tick| runs_at(*tick) == 1).count(), all)
+}
+
+fn node(
+    provider: Arc<dyn LockProvider>,
+    name: &str,
+    runs: &Arc<Mutex<Vec<u64>>>,
+) -> anyhow::Result<Handle> {
+    let runs = Arc::clone(runs);
+    let config = LockConfig::new(name)
+        .lock_at_most_for(AT_MOST)
+        .lock_at_least_for(AT_LEAST);
+    let job = Job::new(config, Schedule::cron("*/3 * * * * *")?, move |_| {
+        let runs = Arc::clone(&runs);
+        async move {
+            let at = now().duration_since(UNIX_EPOCH).unwrap_or_default();
+            runs.lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .push(millis(at));
+            wait(TAKES).await;
+            Ok::<(), std::io::Error>(())
+        }
+    });
+    Ok(Scheduler::new(Executor::new(provider)).job(job).start()?)
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}

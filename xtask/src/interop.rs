@@ -1,0 +1,41 @@
+//! `cargo xtask interop`: real ShedLock beside ours.
+
+use crate::servers::Store;
+use crate::test;
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+/// Arguments of `cargo xtask interop`.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Only this store; can be repeated. All that both speak if none is named.
+    #[arg(long = "store", value_name = "STORE", value_enum)]
+    stores: Vec<Store>,
+    /// Do not install what is missing.
+    #[arg(long)]
+    no_install: bool,
+}
+
+/// The package of the tests.
+const PACKAGE: &str = "shedlock-interop";
+
+/// The stores that ShedLock's artifacts and ours both speak.
+const STORES: [Store; 3] = [Store::Postgres, Store::Mariadb, Store::Mysql];
+
+/// Builds both sides and runs what is shown with them.
+pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let stores = if args.stores.is_empty() {
+        STORES.to_vec()
+    } else {
+        args.stores.clone()
+    };
+    let cargo_args = ["-p", PACKAGE].map(OsString::from).to_vec();
+    test::run(&test::Args::of(stores, args.no_install, cargo_args))
+}
+
+/// Whether tests of these stores, narrowed by these arguments of `cargo test`, are also about
+/// ShedLock.
+pub(crate) fn is_meant(stores: &[Store], cargo_args: &[OsString]) -> bool {
+    let is_asked = cargo_args.is_empty() || cargo_args.iter().any(|arg| arg == PACKAGE);
+    is_asked && stores.iter().any(|store| STORES.contains(store))
+}
