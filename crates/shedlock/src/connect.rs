@@ -11,7 +11,7 @@ use crate::{Error, ErrorKind, LockProvider, MemoryProvider};
 /// | `postgres://…`, `postgresql://…` | PostgreSQL | `postgres` |
 /// | `mysql://…`, `mariadb://…` | MySQL, MariaDB | `mysql` |
 /// | `sqlite:path`, `sqlite://path` | SQLite | `sqlite` |
-/// | `redis://…`, `redis-sentinel://…`, with TLS `rediss://…`, `rediss-sentinel://…` | Redis, Valkey | `redis` |
+/// | `redis://…`, `redis-sentinel://…`, `redis-cluster://…`; `rediss…` for TLS | Redis, Valkey | `redis` |
 /// | `nats://…` | NATS JetStream | `nats` |
 /// | `memory:` | this process alone, for tests | – |
 ///
@@ -44,7 +44,8 @@ pub async fn connect(url: &str) -> Result<Arc<dyn LockProvider>, Error> {
         "postgres" | "postgresql" => postgres(url).await,
         "mysql" | "mariadb" => mysql(url).await,
         "sqlite" => sqlite(url).await,
-        "redis" | "rediss" | "redis-sentinel" | "rediss-sentinel" => redis(url).await,
+        "redis" | "redis-sentinel" | "redis-cluster" | "rediss" | "rediss-sentinel"
+        | "rediss-cluster" => redis(url).await,
         "nats" => nats(url).await,
         _ => Err(invalid(format!(
             "there is no store for the URL scheme {scheme:?}: use postgres (or postgresql), \

@@ -6,7 +6,7 @@ use redis::ProtocolVersion;
 use shedlock_core::{Error, LockDefaults, parse_duration};
 
 use crate::builder::Builder;
-use crate::connections::{Connections, TIMEOUT};
+use crate::connections::TIMEOUT;
 use crate::servers::{Kind, Servers, Ways, invalid};
 use crate::tls::Files;
 
@@ -39,10 +39,17 @@ pub(crate) fn builder(text: &str) -> Result<Builder, Error> {
     }
     let pairs: Vec<(String, String)> = servers.url.query_pairs().into_owned().collect();
     servers.url.set_query(None);
-    let (mut connect, mut response) = (TIMEOUT, TIMEOUT);
     let (mut environment, mut prefix) = (None, None);
     let mut defaults = LockDefaults::new();
-    let (mut ways, mut files) = (Ways::default(), Files::default());
+    let mut files = Files::default();
+    let mut ways = Ways {
+        connect: TIMEOUT,
+        response: TIMEOUT,
+        protocol: None,
+        tls: None,
+        sentinel_username: None,
+        sentinel_password: None,
+    };
     for (i, (key, value)) in pairs.iter().enumerate() {
         if pairs[..i].iter().any(|(before, _)| before == key) {
             return Err(invalid(format!("option {key:?} is set twice in the URL")));
@@ -53,8 +60,8 @@ pub(crate) fn builder(text: &str) -> Result<Builder, Error> {
             "lock_at_most_for" => defaults = defaults.lock_at_most_for(duration(key, value)?),
             "lock_at_least_for" => defaults = defaults.lock_at_least_for(duration(key, value)?),
             "owner_prefix" => defaults = defaults.owner_prefix(value),
-            "connect_timeout" => connect = duration(key, value)?,
-            "response_timeout" => response = duration(key, value)?,
+            "connect_timeout" => ways.connect = duration(key, value)?,
+            "response_timeout" => ways.response = duration(key, value)?,
             "protocol" => ways.protocol = Some(protocol(value)?),
             "tls_ca" | "tls_cert" | "tls_key" if !servers.is_tls => {
                 return Err(invalid(format!(
@@ -88,8 +95,7 @@ pub(crate) fn builder(text: &str) -> Result<Builder, Error> {
         };
         servers.url.query_pairs_mut().append_pair("protocol", word);
     }
-    let source = servers.source(ways)?;
-    let mut builder = Builder::new(Connections::own(source, connect, response)).defaults(defaults);
+    let mut builder = Builder::new(servers.connections(ways)?).defaults(defaults);
     if let Some(environment) = environment {
         builder = builder.environment(environment);
     }
@@ -129,6 +135,8 @@ mod tests {
             "redis-sentinel://:pw@s1:26379,s2:26379/mymaster/0?environment=prod",
             "redis-sentinel://s1/mymaster?sentinel_username=watch&sentinel_password=geheim",
             "rediss-sentinel://s1,s2,s3/mymaster?protocol=resp3",
+            "redis-cluster://user:p%40ss@h1:7000,[::1]:7001,h3?environment=prod",
+            "rediss-cluster://h1?protocol=resp3&connect_timeout=1s",
         ] {
             let built = builder(url).and_then(Builder::build);
             assert!(built.is_ok(), "{url}: {built:?}");

@@ -3,8 +3,8 @@
 use redis::cmd;
 use shedlock_core::{Error, ErrorKind};
 
-use crate::connections::Connections;
-use crate::send::ask;
+use crate::connections::{Connections, Node};
+use crate::send::{ask, nodes};
 
 /// What the server says of itself.
 #[derive(Debug)]
@@ -13,17 +13,31 @@ pub(crate) struct Server {
     pub(crate) durable: bool,
 }
 
-/// Asks the server. Warns where it may evict locks.
+/// Asks the server, or each of a cluster. Warns where it may evict locks.
 ///
 /// # Errors
-/// `Configuration` for a replica and for a server that is too old.
+/// `Configuration` for a replica, for a server that is too old, and for one of a cluster.
 pub(crate) async fn check(connections: &Connections) -> Result<Server, Error> {
-    ask::<String>(connections, &cmd("PING")).await?;
-    let info: String = ask(connections, &cmd("INFO")).await?;
+    let mut all = Server { durable: true };
+    for node in nodes(connections).await? {
+        all.durable &= look(connections, &node).await?.durable;
+    }
+    Ok(all)
+}
+
+async fn look(connections: &Connections, node: &Node) -> Result<Server, Error> {
+    ask::<String>(connections, node, &cmd("PING")).await?;
+    let info: String = ask(connections, node, &cmd("INFO")).await?;
     let info = Info(&info);
     if info.get("role").is_some_and(|role| role != "master") {
         return Err(configuration(
             "the server is a replica, which takes no writes: connect to the primary",
+        ));
+    }
+    if info.get("cluster_enabled") == Some("1") && !connections.is_cluster() {
+        return Err(configuration(
+            "the server is one of a cluster: use a URL that begins with redis-cluster:// (with TLS \
+             rediss-cluster://), or the client's ClusterClient",
         ));
     }
     if info.get("redis_version").is_some_and(is_too_old) {
@@ -42,15 +56,15 @@ pub(crate) async fn check(connections: &Connections) -> Result<Server, Error> {
     }
     let appends = info.get("aof_enabled") == Some("1");
     Ok(Server {
-        durable: appends && syncs_always(connections).await,
+        durable: appends && syncs_always(connections, node).await,
     })
 }
 
 /// Whether each command is synced. A server that does not tell is taken not to.
-async fn syncs_always(connections: &Connections) -> bool {
+async fn syncs_always(connections: &Connections, node: &Node) -> bool {
     let mut config = cmd("CONFIG");
     config.arg("GET").arg("appendfsync");
-    let told: Result<Vec<String>, _> = ask(connections, &config).await;
+    let told: Result<Vec<String>, _> = ask(connections, node, &config).await;
     told.is_ok_and(|told| told.iter().any(|value| value == "always"))
 }
 

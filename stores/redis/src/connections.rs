@@ -5,9 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use redis::aio::{ConnectionManager, MultiplexedConnection};
+use redis::cluster::ClusterClient;
+use redis::cluster_async::ClusterConnection;
 use redis::sentinel::SentinelClient;
 use redis::{Client, Cmd, RedisError, Value};
 
+use crate::cluster::{self, Cluster};
 use crate::own::{Own, Source};
 
 /// How long a connection may take to be made, and an answer to come, unless set.
@@ -21,6 +24,7 @@ pub(crate) const TIMEOUT: Duration = Duration::from_secs(5);
 /// | [`SentinelClient`] | the same, to the primary that the sentinels name by then |
 /// | [`ConnectionManager`] | the manager makes a new one; it stays with one that has only fallen silent until the operating system gives it up |
 /// | [`MultiplexedConnection`] | nothing: every later call fails |
+/// | [`ClusterClient`], [`ClusterConnection`] | the client connects again, and sends the call again by itself |
 #[derive(Clone)]
 pub struct Connections(Kind);
 
@@ -29,6 +33,13 @@ enum Kind {
     Own(Arc<Own>),
     Manager(ConnectionManager),
     Multiplexed(MultiplexedConnection),
+    Cluster(Cluster),
+}
+
+/// A server that keys lie on.
+pub(crate) enum Node {
+    Only,
+    OfCluster(cluster::Node),
 }
 
 /// A failed command, by how far it came.
@@ -38,12 +49,14 @@ pub(crate) enum Failure {
     Connecting(RedisError),
     /// It was sent, or may have been.
     Running(RedisError),
+    /// The client has tried it again before it gave up: a refusal is that of the last time.
+    Repeated(RedisError),
 }
 
 impl Failure {
     pub(crate) fn error(&self) -> &RedisError {
         match self {
-            Self::Connecting(error) | Self::Running(error) => error,
+            Self::Connecting(error) | Self::Running(error) | Self::Repeated(error) => error,
         }
     }
 }
@@ -52,6 +65,11 @@ impl Connections {
     /// One of our own to where this leads, with these limits of time.
     pub(crate) fn own(source: Source, connect: Duration, response: Duration) -> Self {
         Self(Kind::Own(Arc::new(Own::new(source, connect, response))))
+    }
+
+    /// One of our own to a cluster.
+    pub(crate) fn own_cluster(client: ClusterClient) -> Self {
+        Self(Kind::Cluster(Cluster::own(client)))
     }
 
     /// Sends a command. Dropping the future is the same as a lost answer.
@@ -68,7 +86,31 @@ impl Connections {
                 let sent = connection.send_packed_command(command).await;
                 sent.and_then(Value::extract_error).map_err(running)
             }
+            Kind::Cluster(cluster) => cluster.send(command).await,
         }
+    }
+
+    /// All servers that keys lie on.
+    pub(crate) async fn nodes(&self) -> Result<Vec<Node>, Failure> {
+        match &self.0 {
+            Kind::Cluster(cluster) => {
+                let nodes = cluster.nodes().await?;
+                Ok(nodes.into_iter().map(Node::OfCluster).collect())
+            }
+            _ => Ok(vec![Node::Only]),
+        }
+    }
+
+    /// Sends a command that names no key to one of them.
+    pub(crate) async fn send_to(&self, node: &Node, command: &Cmd) -> Result<Value, Failure> {
+        match (&self.0, node) {
+            (Kind::Cluster(cluster), Node::OfCluster(node)) => cluster.send_to(node, command).await,
+            _ => self.send(command).await,
+        }
+    }
+
+    pub(crate) fn is_cluster(&self) -> bool {
+        matches!(self.0, Kind::Cluster(_))
     }
 }
 
@@ -112,6 +154,18 @@ impl From<MultiplexedConnection> for Connections {
     }
 }
 
+impl From<ClusterClient> for Connections {
+    fn from(client: ClusterClient) -> Self {
+        Self::own_cluster(client)
+    }
+}
+
+impl From<ClusterConnection> for Connections {
+    fn from(connection: ClusterConnection) -> Self {
+        Self(Kind::Cluster(Cluster::Given(connection)))
+    }
+}
+
 impl fmt::Debug for Connections {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // Addresses may come with passwords.
@@ -119,6 +173,7 @@ impl fmt::Debug for Connections {
             Kind::Own(_) => "Connections(own)",
             Kind::Manager(_) => "Connections(manager)",
             Kind::Multiplexed(_) => "Connections(multiplexed)",
+            Kind::Cluster(_) => "Connections(cluster)",
         })
     }
 }

@@ -1,6 +1,5 @@
 //! Failures as errors that say what to do.
 
-use redis::RedisError;
 use shedlock_core::{Error, ErrorKind};
 
 use crate::connections::Failure;
@@ -56,14 +55,13 @@ const REFUSALS: &[(&str, ErrorKind, &str)] = &[
     (
         "MOVED",
         ErrorKind::Configuration,
-        "the server is a node of a cluster that does not have this lock's key: a connection to \
-         one node is not enough there",
+        "the server is one of a cluster, and not the one that has this lock's key: use a URL that \
+         begins with redis-cluster://, or the client's ClusterClient",
     ),
     (
         "CROSSSLOT",
-        ErrorKind::InvalidInput,
-        "the lock's name holds a '}' without a hash tag before it, so that its two keys cannot be \
-         brought to one slot of a cluster: choose another name",
+        ErrorKind::Internal,
+        "the cluster takes the lock's two keys for those of two slots, which they never are",
     ),
     (
         "LOADING",
@@ -112,14 +110,27 @@ const REFUSALS: &[(&str, ErrorKind, &str)] = &[
 /// The error for a failed command that may write (`writes`) or only reads.
 pub(crate) fn explain(failure: Failure, writes: bool) -> Error {
     let (kind, message) = sort(&failure, writes);
-    let (Failure::Connecting(source) | Failure::Running(source)) = failure;
+    let (Failure::Connecting(source) | Failure::Running(source) | Failure::Repeated(source)) =
+        failure;
     Error::new(kind, message).with_source(source)
 }
 
 fn sort(failure: &Failure, writes: bool) -> (ErrorKind, &'static str) {
     let error = failure.error();
-    if let Some(refusal) = refusal(error) {
-        return refusal;
+    if let Some((kind, message)) = refusal(failure) {
+        let is_passing = kind == ErrorKind::Unavailable || error.is_cluster_error();
+        return match failure {
+            Failure::Repeated(_) if is_passing && writes => (
+                ErrorKind::Unknown,
+                "the cluster refused the call in the end, and may have taken it before: ask again \
+                 with the same owner",
+            ),
+            Failure::Repeated(_) if is_passing => (
+                ErrorKind::Unavailable,
+                "the cluster refused: retry later; its reason is the source",
+            ),
+            _ => (kind, message),
+        };
     }
     match failure {
         _ if error.code().is_some() => (
@@ -148,12 +159,12 @@ fn sort(failure: &Failure, writes: bool) -> (ErrorKind, &'static str) {
             "no connection could be had; nothing was written: check that the server is up, then \
              retry",
         ),
-        Failure::Running(_) if writes => (
+        Failure::Running(_) | Failure::Repeated(_) if writes => (
             ErrorKind::Unknown,
             "the answer did not come; the call may have taken effect: ask again with the same \
              owner",
         ),
-        Failure::Running(_) => (
+        Failure::Running(_) | Failure::Repeated(_) => (
             ErrorKind::Unavailable,
             "the answer did not come; nothing was written: retry",
         ),
@@ -161,8 +172,12 @@ fn sort(failure: &Failure, writes: bool) -> (ErrorKind, &'static str) {
 }
 
 /// What the server itself said, also where the client has made it into a failure of its own.
-fn refusal(error: &RedisError) -> Option<(ErrorKind, &'static str)> {
-    let is_said = error.code().is_some() || error.kind() == redis::ErrorKind::AuthenticationFailed;
+fn refusal(failure: &Failure) -> Option<(ErrorKind, &'static str)> {
+    let error = failure.error();
+    let is_said = error.code().is_some()
+        || error.kind() == redis::ErrorKind::AuthenticationFailed
+        // A cluster's client tells of the last server that it could not connect to.
+        || (matches!(failure, Failure::Connecting(_)) && error.detail().is_some());
     let said = is_said.then(|| error.to_string())?;
     let code = error.code().unwrap_or_default();
     let found = REFUSALS

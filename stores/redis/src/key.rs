@@ -1,5 +1,9 @@
 //! The keys of a lock, and the lock of a key.
 
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+use redis::cluster_routing::Slot;
 use shedlock_core::{Error, ErrorKind, LockName};
 
 /// What ours begin with. ShedLock's begin with their prefix, which may not be this word.
@@ -80,18 +84,34 @@ impl Keys {
     }
 }
 
-/// `shedlock-rs:{…}…`, in the braces what Redis Cluster hashes of the lock's own key.
+/// `shedlock-rs:{…}…`, in the braces what brings it to the slot of the lock's own key in a cluster.
 ///
 /// - a key without `}` is hashed whole: `shedlock-rs:{key}`;
 /// - one with a hash tag by that: `shedlock-rs:{tag}key`;
-/// - one that has a `}` but no hash tag is hashed whole too, which no other key can be made to
-///   share: `shedlock-rs:{}key`. Only a cluster minds.
+/// - one that has a `}` but no hash tag is hashed whole too, and a tag cannot hold it: a number
+///   that hashes to the same slot does, `shedlock-rs:{number}key`.
 fn companion(lock: &str) -> String {
     match hash_tag(lock) {
         Some(tag) => format!("{COMPANION}{{{tag}}}{lock}"),
-        None if lock.contains('}') => format!("{COMPANION}{{}}{lock}"),
+        None if lock.contains('}') => format!("{COMPANION}{{{}}}{lock}", number_for(lock)),
         None => format!("{COMPANION}{{{lock}}}"),
     }
+}
+
+/// Each slot has a number below this; a test looks.
+const END: u32 = 109_758;
+
+/// The smallest number that, written in decimal digits, hashes to the slot of this key.
+fn number_for(lock: &str) -> u32 {
+    static NUMBERS: LazyLock<HashMap<Slot, u32>> = LazyLock::new(|| {
+        // The smallest comes last, and stays.
+        let numbers = (0..END).rev();
+        numbers
+            .map(|number| (Slot::for_key(number.to_string()), number))
+            .collect()
+    });
+    let number = NUMBERS.get(&Slot::for_key(lock));
+    number.copied().unwrap_or_default()
 }
 
 /// What stands between the first `{` and the first `}` behind it, if anything does.
@@ -109,6 +129,8 @@ fn lock_of(rest: &str) -> Option<&str> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashSet;
+
     use super::*;
 
     fn pair(name: &str) -> Pair {
@@ -128,8 +150,14 @@ mod tests {
             pair("a{b}c").companion,
             "shedlock-rs:{b}job-lock:default:a{b}c"
         );
-        assert_eq!(pair("a}b").companion, "shedlock-rs:{}job-lock:default:a}b");
-        assert_eq!(pair("{}").companion, "shedlock-rs:{}job-lock:default:{}");
+        assert_eq!(
+            pair("a}b").companion,
+            "shedlock-rs:{2594}job-lock:default:a}b"
+        );
+        assert_eq!(
+            pair("{}").companion,
+            "shedlock-rs:{22608}job-lock:default:{}"
+        );
         assert_eq!(pair("a{b").companion, "shedlock-rs:{job-lock:default:a{b}");
     }
 
@@ -150,21 +178,24 @@ mod tests {
         assert_eq!(keys.pattern(), r"*job-lock:a\*b:*");
     }
 
-    /// As the specification of Redis Cluster says it.
-    fn hashed(key: &str) -> &str {
-        hash_tag(key).unwrap_or(key)
+    #[test]
+    fn both_keys_hash_to_one_slot() {
+        for name in [
+            "payroll", "a{b}c", "a{b", "{x}", "a{b{c}d", "a}b", "{", "}", "{}", "{}{x}", "a{}{b}",
+            "}{", "{{}}", "{}}", "}}{a}",
+        ] {
+            let pair = pair(name);
+            let (lock, companion) = (Slot::for_key(&pair.lock), Slot::for_key(&pair.companion));
+            assert_eq!(lock, companion, "{pair:?}");
+        }
     }
 
     #[test]
-    fn both_keys_hash_to_one_slot_unless_documented() {
-        for name in ["payroll", "a{b}c", "a{b", "{x}", "a{b{c}d"] {
-            let pair = pair(name);
-            assert_eq!(hashed(&pair.lock), hashed(&pair.companion), "{name}");
-        }
-        for name in ["a}b", "{}", "a{}{b}"] {
-            let pair = pair(name);
-            assert_ne!(hashed(&pair.lock), hashed(&pair.companion), "{name}");
-        }
+    fn each_slot_has_a_number() {
+        let slots: HashSet<_> = (0..END)
+            .map(|number| Slot::for_key(number.to_string()))
+            .collect();
+        assert_eq!(slots.len(), 16_384);
     }
 
     #[test]

@@ -24,8 +24,9 @@
 //! it: Java services and Rust services that use the same environment keep each other out. Beside it
 //! lies a hash of ours, `shedlock-rs:{job-lock:…}`, with owner, times, fencing token and slots. It
 //! never expires, since a token must grow and a slot stay taken after the lock is gone; no lock's
-//! own key can have its name. Both keys hash to one slot of a Redis Cluster, but for the few names
-//! that [`RedisProvider`] tells of.
+//! own key can have its name. Both keys lie in one slot of a cluster, whatever the name: the hash's
+//! has the hash tag of the lock's own, or that key as its tag, or, where braces in the name allow
+//! neither, a number that leads to the same slot.
 //!
 //! # Scripts
 //!
@@ -41,6 +42,14 @@
 //! for the primary whenever a connection is made, so that calls go on with the new one after a
 //! failover. Until there is one they fail as unavailable, or, where a call was on its way, as
 //! unknown. What a failover can lose is told below.
+//!
+//! # Cluster
+//!
+//! From a URL (`redis-cluster://…`), a [`redis::cluster::ClusterClient`] or a
+//! [`redis::cluster_async::ClusterConnection`]. The client finds the server of each lock, follows keys
+//! that move, and sends calls again where a server failed. A call that it gives up on may have been
+//! taken before, so its error is of the kind unknown. A list asks all primaries, and is an error where
+//! one of them is away; while slots move it may miss a lock.
 //!
 //! # What Redis can lose
 //!
@@ -61,6 +70,7 @@
 mod address;
 mod builder;
 mod check;
+mod cluster;
 mod connections;
 mod explain;
 mod found;

@@ -6,10 +6,10 @@ use futures_util::future::try_join_all;
 use redis::cmd;
 use shedlock_core::{Error, ListRequest, LockName, LockRecord, LockState};
 
-use crate::connections::Connections;
+use crate::connections::{Connections, Node};
 use crate::key::Keys;
 use crate::script;
-use crate::send::{ask, run};
+use crate::send::{ask, nodes, run};
 
 /// How many keys one `SCAN` looks at, and how many locks are read at a time.
 const SCAN: usize = 1_000;
@@ -57,8 +57,20 @@ pub(crate) async fn record(
 
 /// The names of all locks, in their byte order, each once.
 async fn names(connections: &Connections, keys: &Keys) -> Result<BTreeSet<LockName>, Error> {
-    let pattern = keys.pattern();
     let mut names = BTreeSet::new();
+    for node in nodes(connections).await? {
+        names_at(&mut names, connections, &node, keys).await?;
+    }
+    Ok(names)
+}
+
+async fn names_at(
+    names: &mut BTreeSet<LockName>,
+    connections: &Connections,
+    node: &Node,
+    keys: &Keys,
+) -> Result<(), Error> {
+    let pattern = keys.pattern();
     let mut cursor = 0_u64;
     loop {
         let mut scan = cmd("SCAN");
@@ -67,13 +79,13 @@ async fn names(connections: &Connections, keys: &Keys) -> Result<BTreeSet<LockNa
             .arg(&pattern)
             .arg("COUNT")
             .arg(SCAN);
-        let (next, found): (u64, Vec<Vec<u8>>) = ask(connections, &scan).await?;
+        let (next, found): (u64, Vec<Vec<u8>>) = ask(connections, node, &scan).await?;
         names.extend(found.iter().filter_map(|key| {
             let key = std::str::from_utf8(key).ok()?;
             keys.name_of(key)
         }));
         if next == 0 {
-            return Ok(names);
+            return Ok(());
         }
         cursor = next;
     }

@@ -24,8 +24,7 @@ use crate::{address, check, list};
 /// Locks in Redis or Valkey. Clones are one provider.
 ///
 /// The server's clock judges leases; whole milliseconds, rounded up. Any name up to 16 KiB is
-/// accepted. On a Redis Cluster, names with a `}` but no hash tag (like `a}b`) are refused by the
-/// server, since their two keys lie on two nodes.
+/// accepted.
 #[derive(Clone)]
 pub struct RedisProvider {
     inner: Arc<Inner>,
@@ -64,7 +63,8 @@ impl RedisProvider {
     /// |---|---|
     /// | `redis://user:password@host:6379/0` | one server |
     /// | `redis-sentinel://user:password@host1:26379,host2,host3/mymaster/0` | the primary that these sentinels name `mymaster`; user, password and database are the server's |
-    /// | `rediss://…`, `rediss-sentinel://…` | the same, encrypted |
+    /// | `redis-cluster://user:password@host1:6379,host2,host3` | the cluster that these servers, or some of them, belong to |
+    /// | `rediss://…`, `rediss-sentinel://…`, `rediss-cluster://…` | the same, encrypted |
     ///
     /// | option | meaning | unless set |
     /// |---|---|---|

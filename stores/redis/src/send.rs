@@ -3,7 +3,7 @@
 use redis::{Cmd, FromRedisValue, ServerErrorKind, cmd};
 use shedlock_core::Error;
 
-use crate::connections::{Connections, Failure};
+use crate::connections::{Connections, Node};
 use crate::explain::{explain, malformed};
 use crate::found::Found;
 use crate::key::Pair;
@@ -19,7 +19,7 @@ pub(crate) async fn run(
 ) -> Result<Found, Error> {
     let by_hash = call("EVALSHA", &script.hash, pair, arguments);
     let answer = match connections.send(&by_hash).await {
-        Err(Failure::Running(error)) if is_unknown_script(&error) => {
+        Err(failure) if is_unknown_script(failure.error()) => {
             let whole = call("EVAL", script.text, pair, arguments);
             connections.send(&whole).await
         }
@@ -30,14 +30,21 @@ pub(crate) async fn run(
     Found::parse(&parts)
 }
 
-/// Sends a command that changes nothing.
+/// Asks one server what names no key, and changes nothing.
 pub(crate) async fn ask<T: FromRedisValue>(
     connections: &Connections,
+    node: &Node,
     command: &Cmd,
 ) -> Result<T, Error> {
-    let answer = connections.send(command).await;
+    let answer = connections.send_to(node, command).await;
     let value = answer.map_err(|failure| explain(failure, false))?;
     T::from_redis_value(value).map_err(malformed)
+}
+
+/// The servers that can be asked.
+pub(crate) async fn nodes(connections: &Connections) -> Result<Vec<Node>, Error> {
+    let nodes = connections.nodes().await;
+    nodes.map_err(|failure| explain(failure, false))
 }
 
 fn call(command: &str, script: &str, pair: &Pair, arguments: &[&str]) -> Cmd {

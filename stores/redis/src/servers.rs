@@ -1,14 +1,22 @@
 //! Which servers a URL names, and the way to them.
 
+use std::time::Duration;
+
 use percent_encoding::percent_decode_str;
+use redis::cluster::ClusterClient;
 use redis::sentinel::{SentinelClient, SentinelClientBuilder, SentinelServerType};
-use redis::{Client, ConnectionAddr, ProtocolVersion, RedisResult, TlsCertificates, TlsMode};
+use redis::{
+    Client, ConnectionAddr, IntoConnectionInfo as _, ProtocolVersion, RedisResult, TlsCertificates,
+    TlsMode,
+};
 use shedlock_core::{Error, ErrorKind};
 use url::{Host, Url};
 
+use crate::connections::Connections;
 use crate::own::Source;
 
-/// The port of sentinels, unless said.
+/// The ports of servers and of sentinels, unless said.
+const PORT: u16 = 6_379;
 const SENTINEL_PORT: u16 = 26_379;
 
 /// What stands in a URL before its options.
@@ -25,11 +33,14 @@ pub(crate) struct Servers {
 pub(crate) enum Kind {
     One,
     Sentinels,
+    Cluster,
 }
 
 /// What the client wants to know beyond the servers' addresses.
-#[derive(Default)]
 pub(crate) struct Ways {
+    /// How long a connection may take to be made, and an answer to come.
+    pub(crate) connect: Duration,
+    pub(crate) response: Duration,
     pub(crate) protocol: Option<ProtocolVersion>,
     pub(crate) tls: Option<TlsCertificates>,
     pub(crate) sentinel_username: Option<String>,
@@ -50,10 +61,12 @@ impl Servers {
             "rediss" => (Kind::One, true),
             "redis-sentinel" => (Kind::Sentinels, false),
             "rediss-sentinel" => (Kind::Sentinels, true),
+            "redis-cluster" => (Kind::Cluster, false),
+            "rediss-cluster" => (Kind::Cluster, true),
             _ => {
                 return Err(invalid(format!(
-                    "{scheme:?} is no scheme of Redis: write redis:// or redis-sentinel://, with \
-                     TLS rediss:// or rediss-sentinel://"
+                    "{scheme:?} is no scheme of Redis: write redis://, redis-sentinel:// or \
+                     redis-cluster://, or the same with rediss for TLS"
                 )));
             }
         };
@@ -66,8 +79,8 @@ impl Servers {
         let hosts: Vec<&str> = hosts.split(',').collect();
         if kind == Kind::One && hosts.len() > 1 {
             return Err(invalid(
-                "the URL names several hosts: those of sentinels are written with \
-                 redis-sentinel://",
+                "the URL names several hosts: write redis-sentinel:// before those of sentinels, \
+                 redis-cluster:// before those of a cluster",
             ));
         }
         let scheme = if is_tls { "rediss" } else { "redis" };
@@ -91,25 +104,65 @@ impl Servers {
         })
     }
 
-    /// The way to the server: itself, or those who know it. No I/O.
+    /// The way to them; no I/O.
     ///
     /// # Errors
     /// `InvalidInput`, as above.
-    pub(crate) fn source(&self, ways: Ways) -> Result<Source, Error> {
-        match self.kind {
+    pub(crate) fn connections(&self, ways: Ways) -> Result<Connections, Error> {
+        let (connect, response) = (ways.connect, ways.response);
+        let source = match self.kind {
             Kind::One => {
                 let client = match ways.tls {
                     Some(certificates) => Client::build_with_tls(self.url.clone(), certificates),
                     None => Client::open(self.url.clone()),
                 };
-                client.map(Source::Server).map_err(unusable)
+                client.map(Source::Server).map_err(unusable)?
             }
             Kind::Sentinels => {
                 let (name, database) = self.primary()?;
                 let client = self.sentinels(&name, database, ways).map_err(unusable)?;
-                Ok(Source::Sentinels(client))
+                Source::Sentinels(client)
             }
+            Kind::Cluster => {
+                if !matches!(self.url.path(), "" | "/" | "/0") {
+                    return Err(invalid("a cluster has no numbered databases: leave it out"));
+                }
+                let client = self.cluster(ways).map_err(unusable)?;
+                return Ok(Connections::own_cluster(client));
+            }
+        };
+        Ok(Connections::own(source, connect, response))
+    }
+
+    fn cluster(&self, ways: Ways) -> RedisResult<ClusterClient> {
+        let first = self.url.clone().into_connection_info()?;
+        let nodes = self.addresses(PORT).map(|it| first.clone().set_addr(it));
+        let mut builder = ClusterClient::builder(nodes)
+            .connection_timeout(ways.connect)
+            .response_timeout(ways.response);
+        if let Some(protocol) = ways.protocol {
+            builder = builder.use_protocol(protocol);
         }
+        if let Some(certificates) = ways.tls {
+            builder = builder.certs(certificates);
+        }
+        builder.build()
+    }
+
+    fn addresses(&self, unless_said: u16) -> impl Iterator<Item = ConnectionAddr> {
+        self.hosts.iter().map(move |(host, port)| {
+            let (host, port) = (host.clone(), port.unwrap_or(unless_said));
+            if self.is_tls {
+                ConnectionAddr::TcpTls {
+                    host,
+                    port,
+                    insecure: false,
+                    tls_params: None,
+                }
+            } else {
+                ConnectionAddr::Tcp(host, port)
+            }
+        })
     }
 
     /// The name of the primary, and the number of its database.
@@ -132,20 +185,7 @@ impl Servers {
     }
 
     fn sentinels(&self, name: &str, database: i64, ways: Ways) -> RedisResult<SentinelClient> {
-        let hosts = self.hosts.iter().map(|(host, port)| {
-            let (host, port) = (host.clone(), port.unwrap_or(SENTINEL_PORT));
-            if self.is_tls {
-                ConnectionAddr::TcpTls {
-                    host,
-                    port,
-                    insecure: false,
-                    tls_params: None,
-                }
-            } else {
-                ConnectionAddr::Tcp(host, port)
-            }
-        });
-        let hosts: Vec<_> = hosts.collect();
+        let hosts = self.addresses(SENTINEL_PORT);
         let mut builder = SentinelClientBuilder::new(hosts, name, SentinelServerType::Master)?
             .set_client_to_redis_db(database);
         let user = percent_decode_str(self.url.username()).decode_utf8_lossy();
@@ -202,6 +242,17 @@ pub(crate) fn invalid(message: impl Into<String>) -> Error {
 mod tests {
     use super::*;
 
+    fn ways() -> Ways {
+        Ways {
+            connect: Duration::from_secs(1),
+            response: Duration::from_secs(1),
+            protocol: None,
+            tls: None,
+            sentinel_username: None,
+            sentinel_password: None,
+        }
+    }
+
     #[test]
     fn sentinels_and_their_primary_are_read() {
         let url = "redis-sentinel://ann:p%40ss@s1,[::1]:7000,s3:7001/my%20master/3?environment=a";
@@ -215,7 +266,7 @@ mod tests {
         ];
         assert_eq!(servers.hosts, expected);
         assert_eq!(servers.primary().unwrap(), ("my master".to_owned(), 3));
-        assert!(servers.source(Ways::default()).is_ok());
+        assert!(servers.connections(ways()).is_ok());
     }
 
     #[test]
@@ -228,8 +279,9 @@ mod tests {
             ("redis-sentinel://u:secret@a/m/nine", "no number"),
             ("redis-sentinel://u:secret@a,,b/m", "cannot be read"),
             ("redis-sentinel://u:secret@a:port/m", "cannot be read"),
+            ("redis-cluster://u:secret@a,b/1", "no numbered databases"),
         ] {
-            let said = Servers::parse(url).and_then(|it| it.source(Ways::default()).map(drop));
+            let said = Servers::parse(url).and_then(|it| it.connections(ways()).map(drop));
             let said = said.unwrap_err();
             assert_eq!(said.kind(), ErrorKind::InvalidInput);
             assert!(said.to_string().contains(says), "{url}: {said}");

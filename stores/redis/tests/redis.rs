@@ -295,32 +295,6 @@ async fn a_replica_and_a_full_server_say_what_to_do() {
     }
 }
 
-/// One node that has all slots: it refuses scripts whose keys lie in two, as every node does.
-#[tokio::test]
-async fn both_keys_lie_in_one_slot_of_a_cluster() {
-    let server = own(&["--cluster-enabled", "yes"]).await;
-    let mut room = Room::at(&server.url()).await;
-    room.run::<()>(&["CLUSTER", "ADDSLOTSRANGE", "0", "16383"])
-        .await;
-    let attempt = async |name: &str| {
-        let name = LockName::new(name).unwrap();
-        let request = AttemptRequest::new(name, Owner::generate(), MINUTE);
-        loop {
-            match room.provider.attempt(&request).await {
-                Err(error) if error.kind() == ErrorKind::Unavailable => {}
-                answer => return answer,
-            }
-        }
-    };
-    for name in ["payroll", "a{b}c", "a{b", "{x}", "a b"] {
-        assert!(attempt(name).await.unwrap().acquired().is_some(), "{name}");
-    }
-    for name in ["a}b", "{}"] {
-        let error = attempt(name).await.unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::InvalidInput, "{error:?}");
-    }
-}
-
 #[tokio::test]
 async fn a_server_without_tls_is_an_error_of_a_url_with_it() {
     let url = common::server("SHEDLOCK_TEST_REDIS_URL").replace("redis://", "rediss://");

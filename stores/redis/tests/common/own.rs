@@ -153,7 +153,7 @@ impl Drop for Own {
 }
 
 /// Below the range of outgoing connections, so that it is still free when the server starts again.
-fn free_port() -> Result<u16, BoxError> {
+pub(crate) fn free_port() -> Result<u16, BoxError> {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     // Tests of one process, and processes, look at different ports.
     let number = NEXT.fetch_add(1, Ordering::Relaxed);

@@ -1,11 +1,10 @@
 //! A primary and a replica, and sentinels that watch them.
 
-use std::time::Duration;
-
-use redis::{Client, cmd};
+use redis::cmd;
 use shedlock_conformance::BoxError;
 
-use super::own::{Own, program, wait};
+use super::own::{Own, program};
+use super::{info, until};
 
 pub(crate) struct Watched {
     pub(crate) primary: Own,
@@ -92,26 +91,4 @@ impl Watched {
             .then_some(())
             .ok_or_else(|| "the replica is late".into())
     }
-}
-
-async fn info(client: &Client, section: &str) -> Result<String, BoxError> {
-    let mut connection = client.get_multiplexed_async_connection().await?;
-    Ok(cmd("INFO")
-        .arg(section)
-        .query_async(&mut connection)
-        .await?)
-}
-
-/// Waits for what is true in the end.
-pub(crate) async fn until(
-    what: &str,
-    is_so: impl AsyncFn() -> Result<bool, BoxError>,
-) -> Result<(), BoxError> {
-    for _ in 0..300 {
-        if is_so().await? {
-            return Ok(());
-        }
-        wait(Duration::from_millis(50)).await;
-    }
-    Err(format!("waited in vain: {what}").into())
 }

@@ -1,10 +1,15 @@
 //! The laws' harness over Redis and Valkey: an environment in the keys is a room.
 
+#![allow(dead_code, reason = "each test target uses a part of it")]
+
+pub(crate) mod cluster;
+mod record;
+
 use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use redis::aio::MultiplexedConnection;
 use redis::{Client, cmd};
@@ -13,7 +18,7 @@ use shedlock_conformance::support::unique;
 use shedlock_conformance::{
     BoxError, Cost, Harness, JavaRecord, Power, Provider, Sheet, Space, Turns, Verdict, power,
 };
-use shedlock_core::{BoxFuture, Clock, LockName, Owner, SystemClock};
+use shedlock_core::{BoxFuture, Clock, LockName, Owner};
 use shedlock_redis::RedisProvider;
 
 use crate::common::own::{DURABLE, Own};
@@ -23,7 +28,6 @@ use crate::common::own::{DURABLE, Own};
 pub(crate) enum Way {
     /// From a URL.
     Url,
-    #[allow(dead_code, reason = "one of the targets uses it")]
     /// Over the client's own connection manager.
     Manager,
 }
@@ -91,7 +95,7 @@ impl Harness for Redis {
         let sheet = Sheet::new("Redis, Valkey", "../../docs/stores/redis.json")
             .shares_records()
             .says("durable", "only with `appendfsync always`")
-            .says("hosts", "one primary, also behind Sentinel")
+            .says("hosts", "yes; Sentinel, Cluster")
             .says("tested_on", "Redis 7.0, Valkey 9");
         power(async { Ok(sheet) })
     }
@@ -237,52 +241,14 @@ impl Space for Room {
     ) -> Power<'a, ()> {
         power(async move {
             let mut admin = self.admin().await?;
-            let key = self.key(name);
-            if record.lock_until <= SystemClock.system_time() {
-                let _: u64 = cmd("DEL").arg(key).query_async(&mut admin).await?;
-                return Ok(());
-            }
-            let at = jiff::Timestamp::try_from(record.locked_at)?;
-            let host = &record.locked_by;
-            let value = format!("ADDED:{at:.3}@{host}:3f2b8f0e-6f5d-4c0b-9d43-5a1f3a1c7e55");
-            let () = cmd("SET")
-                .arg(key)
-                .arg(value)
-                .arg("PXAT")
-                .arg(millis(record.lock_until)?)
-                .query_async(&mut admin)
-                .await?;
-            Ok(())
+            record::write(&mut admin, &self.key(name), record).await
         })
     }
 
     fn read_as_shedlock<'a>(&'a self, name: &'a LockName) -> Power<'a, Option<JavaRecord>> {
         power(async move {
             let mut admin = self.admin().await?;
-            let key = self.key(name);
-            let found: Option<String> = cmd("GET").arg(&key).query_async(&mut admin).await?;
-            let Some(value) = found else {
-                return Ok(None);
-            };
-            let ends: i64 = cmd("PEXPIRETIME").arg(&key).query_async(&mut admin).await?;
-            let ends = u64::try_from(ends)?;
-            let added = value
-                .strip_prefix("ADDED:")
-                .ok_or("not a value of ShedLock's")?;
-            let (at, owner) = added.split_once('@').ok_or("not a value of ShedLock's")?;
-            if at.len() != "2026-01-01T00:00:00.000Z".len() {
-                return Err(format!("{at} is not how ShedLock writes instants").into());
-            }
-            let ours = owner.matches('/').count() >= 2;
-            let host = owner
-                .rsplit_once(':')
-                .filter(|_| !ours)
-                .map(|(host, _)| host);
-            Ok(Some(JavaRecord {
-                locked_by: host.unwrap_or(owner).to_owned(),
-                locked_at: SystemTime::from(at.parse::<jiff::Timestamp>()?),
-                lock_until: UNIX_EPOCH + Duration::from_millis(ends),
-            }))
+            record::read(&mut admin, &self.key(name)).await
         })
     }
 
@@ -316,10 +282,4 @@ impl Space for Room {
         let own = self.own.as_ref()?;
         power(own.begin())
     }
-}
-
-fn millis(instant: SystemTime) -> Result<u64, BoxError> {
-    Ok(u64::try_from(
-        instant.duration_since(UNIX_EPOCH)?.as_millis(),
-    )?)
 }

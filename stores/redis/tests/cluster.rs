@@ -1,0 +1,223 @@
+//! A cluster: names of all kinds, slots that move, servers that die.
+
+#![allow(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
+
+mod common;
+
+use std::time::Duration;
+
+use common::clustered::Clustered;
+use common::own::wait;
+use redis::cluster::ClusterClient;
+use redis::cluster_routing::Slot;
+use redis::cmd;
+use shedlock_core::{
+    Attempt, AttemptRequest, ErrorKind, ExtendRequest, Extension, ForceUnlock, ForceUnlockRequest,
+    Lease, ListRequest, LockName, LockProvider, Owner, Slot as Tick, Unlock, UnlockRequest,
+};
+use shedlock_redis::RedisProvider;
+
+const MINUTE: Duration = Duration::from_secs(60);
+
+async fn start() -> Clustered {
+    common::server("SHEDLOCK_TEST_REDIS_URL");
+    Clustered::start("redis-server").await.unwrap()
+}
+
+fn name(text: &str) -> LockName {
+    LockName::new(text).unwrap()
+}
+
+fn request(text: &str) -> AttemptRequest {
+    AttemptRequest::new(name(text), Owner::generate(), MINUTE)
+}
+
+async fn take(provider: &RedisProvider, text: &str) -> Lease {
+    match provider.attempt(&request(text)).await.unwrap() {
+        Attempt::Acquired(lease) => lease,
+        other => panic!("{text} should be free: {other:?}"),
+    }
+}
+
+/// The first name whose lock lies in these slots.
+fn name_in(slots: std::ops::Range<u16>, what: &str) -> String {
+    let names = (0..).map(|number| format!("{what}-{number}"));
+    let mut fitting = names.filter(|name| {
+        let slot = Slot::for_key(format!("job-lock:default:{name}"));
+        slots.clone().any(|number| Slot::new(number) == Some(slot))
+    });
+    fitting.next().unwrap()
+}
+
+/// One start of four servers serves all of this.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cluster_is_a_store_like_another() {
+    let cluster = start().await;
+    let provider = RedisProvider::connect(&format!("{}?response_timeout=1500ms", cluster.url()))
+        .await
+        .unwrap();
+    names_with_braces(&provider).await;
+    the_users_own_connections(&cluster).await;
+    one_server_is_not_enough(&cluster).await;
+    a_slot_that_moves(&cluster, &provider).await;
+    a_primary_that_dies_and_has_a_replica(&cluster, &provider).await;
+    a_primary_that_dies_alone(&cluster, &provider).await;
+}
+
+async fn names_with_braces(provider: &RedisProvider) {
+    let names = [
+        "{", "}", "{}", "a{b}c", "{}{x}", "}{", "{{}}", "a}b", "{a}", "{a}}", "payroll", "a b",
+    ];
+    let now = provider.attempt(&request("clock")).await.unwrap();
+    let now = now.acquired().unwrap().acquired_at().unwrap();
+    let tick = Tick::at(now).unwrap();
+    for text in names {
+        let asked = request(text).with_slot(tick);
+        let lease = provider.attempt(&asked).await.unwrap().acquired();
+        let lease = lease.expect("the lock should be free");
+        let again = provider.attempt(&request(text)).await.unwrap();
+        assert!(matches!(again, Attempt::Skipped(_)), "{again:?}");
+        let longer = ExtendRequest::new(2 * MINUTE);
+        let extended = provider.extend(&lease, &longer).await.unwrap();
+        assert!(matches!(extended, Extension::Extended(_)), "{extended:?}");
+        let unlocked = provider.unlock(&lease, &UnlockRequest::new()).await;
+        assert_eq!(unlocked.unwrap(), Unlock::Unlocked);
+        let next = take(provider, text).await;
+        assert!(next.fencing_token() > lease.fencing_token(), "{text}");
+    }
+    let mut listed = Vec::new();
+    let mut page = ListRequest::new().limit(5);
+    loop {
+        let some = provider.list(&page).await.unwrap();
+        let Some(last) = some.last() else { break };
+        page = page.after(last.name.clone());
+        listed.extend(some.iter().map(|record| record.name.to_string()));
+    }
+    let mut expected: Vec<_> = names.iter().map(ToString::to_string).collect();
+    expected.push("clock".to_owned());
+    expected.sort();
+    assert_eq!(listed, expected);
+    for text in names {
+        let force = ForceUnlockRequest::new(name(text));
+        let freed = provider.force_unlock(&force).await.unwrap();
+        assert!(matches!(freed, ForceUnlock::Freed(_)), "{freed:?}");
+    }
+}
+
+async fn the_users_own_connections(cluster: &Clustered) {
+    let client = ClusterClient::new([cluster.servers[0].url()]).unwrap();
+    let connection = client.get_async_connection().await.unwrap();
+    for (text, provider) in [
+        ("by the client", RedisProvider::new(client)),
+        ("by the connection", RedisProvider::new(connection)),
+    ] {
+        provider.check().await.unwrap();
+        let lease = take(&provider, text).await;
+        let unlocked = provider.unlock(&lease, &UnlockRequest::new()).await;
+        assert_eq!(unlocked.unwrap(), Unlock::Unlocked);
+    }
+}
+
+async fn one_server_is_not_enough(cluster: &Clustered) {
+    let error = RedisProvider::connect(&cluster.servers[0].url()).await;
+    let error = error.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Configuration, "{error:?}");
+    assert!(error.message().contains("redis-cluster://"), "{error}");
+    let away = RedisProvider::connect("redis-cluster://127.0.0.1:1").await;
+    assert_eq!(away.unwrap_err().kind(), ErrorKind::Unavailable);
+}
+
+/// The client is told where the keys have gone, and goes there.
+async fn a_slot_that_moves(cluster: &Clustered, provider: &RedisProvider) {
+    let text = name_in(0..5_461, "moves");
+    let lease = take(provider, &text).await;
+    let lock = format!("job-lock:default:{text}");
+    let slot: u32 = cluster.ask(0, &["KEYSLOT", &lock]).await.unwrap();
+    let slot = slot.to_string();
+    let ids = [0, 1].map(|i| async move { cluster.ask::<String>(i, &["MYID"]).await.unwrap() });
+    let [from, to] = futures_util::future::join_all(ids)
+        .await
+        .try_into()
+        .unwrap();
+    cluster
+        .ask::<()>(1, &["SETSLOT", &slot, "IMPORTING", &from])
+        .await
+        .unwrap();
+    cluster
+        .ask::<()>(0, &["SETSLOT", &slot, "MIGRATING", &to])
+        .await
+        .unwrap();
+    let mut old = cluster.connection(0).await.unwrap();
+    let mut migrate = cmd("MIGRATE");
+    migrate
+        .arg("127.0.0.1")
+        .arg(cluster.servers[1].port())
+        .arg("");
+    migrate.arg(0).arg(5_000).arg("KEYS");
+    migrate.arg(&lock).arg(format!("shedlock-rs:{{{lock}}}"));
+    let () = migrate.query_async(&mut old).await.unwrap();
+    // Between the two: the old server sends on to the new one.
+    let longer = ExtendRequest::new(2 * MINUTE);
+    let extended = provider.extend(&lease, &longer).await.unwrap();
+    assert!(matches!(extended, Extension::Extended(_)), "{extended:?}");
+    for server in [1, 0, 2] {
+        cluster
+            .ask::<()>(server, &["SETSLOT", &slot, "NODE", &to])
+            .await
+            .unwrap();
+    }
+    let unlocked = provider.unlock(&lease, &UnlockRequest::new()).await;
+    assert_eq!(unlocked.unwrap(), Unlock::Unlocked);
+    let _ = take(provider, &text).await;
+}
+
+async fn a_primary_that_dies_and_has_a_replica(cluster: &Clustered, provider: &RedisProvider) {
+    let text = name_in(0..5_461, "fails-over");
+    let lease = take(provider, &text).await;
+    let mut primary = cluster.connection(0).await.unwrap();
+    let mut mark = cmd("SET");
+    mark.arg(format!("mark-{{job-lock:default:{text}}}")).arg(1);
+    let () = mark.query_async(&mut primary).await.unwrap();
+    let mut known = cmd("WAIT");
+    let known: u64 = known
+        .arg(1)
+        .arg(400)
+        .query_async(&mut primary)
+        .await
+        .unwrap();
+    assert_eq!(known, 1, "the replica is late");
+    cluster.servers[0].stop().unwrap();
+    let mut errors = 0;
+    let again = loop {
+        let other = request(&text);
+        match provider.attempt(&other).await {
+            Ok(attempt) => break attempt,
+            Err(error) => assert!(error.is_retryable(), "{error:?}"),
+        }
+        errors += 1;
+        assert!(errors < 100, "no failover");
+        wait(Duration::from_millis(100)).await;
+    };
+    assert!(matches!(again, Attempt::Skipped(_)), "{again:?}");
+    let unlocked = provider.unlock(&lease, &UnlockRequest::new()).await;
+    assert_eq!(unlocked.unwrap(), Unlock::Unlocked);
+}
+
+/// What lies elsewhere goes on; what lay there is an error, also in a list.
+async fn a_primary_that_dies_alone(cluster: &Clustered, provider: &RedisProvider) {
+    let (there, elsewhere) = (
+        name_in(10_923..16_384, "away"),
+        name_in(5_461..10_923, "there"),
+    );
+    let lease = take(provider, &there).await;
+    cluster.servers[2].stop().unwrap();
+    let error = provider.attempt(&request(&there)).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unknown, "{error:?}");
+    let error = provider.inspect(lease.name()).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unavailable, "{error:?}");
+    let error = provider.list(&ListRequest::new()).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unavailable, "{error:?}");
+    let lease = take(provider, &elsewhere).await;
+    let unlocked = provider.unlock(&lease, &UnlockRequest::new()).await;
+    assert_eq!(unlocked.unwrap(), Unlock::Unlocked);
+}
