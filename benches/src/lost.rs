@@ -1,5 +1,5 @@
-//! Attempts per second at a lock that somebody else holds, next to one bare UPDATE that changes
-//! nothing.
+//! Attempts per second at a lock that somebody else holds, next to one bare write whose condition
+//! does not hold.
 
 use shedlock_core::LockName;
 
@@ -19,10 +19,12 @@ pub(crate) async fn measure(
     let provider = site.provider(1).await?;
     let _lease = take(&*provider, &LockName::new(HELD)?).await?;
     let losing = Losing::new(&provider, HELD)?;
-    let bare = BareMiss {
+    let mut bare = BareMiss {
         bare: site.bare().await?,
-        name: HELD.to_owned(),
+        name: "bare-held".to_owned(),
     };
+    bare.bare.create(&bare.name).await?;
+    bare.bare.take(&bare.name).await?;
     let mut sides = [
         Side::new(vec![Box::new(bare)]),
         Side::new(vec![Box::new(losing)]),

@@ -24,6 +24,7 @@ mod report;
 mod rounds;
 mod site;
 mod store;
+mod wire;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -133,10 +134,13 @@ async fn run(cli: &Cli) -> anyhow::Result<()> {
             continue;
         }
         for durability in [Durability::AsShipped, Durability::Off] {
+            if durability == Durability::Off && !store.is_sql() {
+                continue;
+            }
             let Some(site) = Site::find(store, durability).await? else {
                 continue;
             };
-            let title = format!("{}, {}", site.version(), durability.words());
+            let title = format!("{}, {}", site.version(), site.durability_words());
             eprintln!("bench: {title}");
             let named = || format!("{title} could not be measured");
             pairs::measure(&site, effort, &mut report)
@@ -144,6 +148,9 @@ async fn run(cli: &Cli) -> anyhow::Result<()> {
                 .with_context(named)?;
             if durability == Durability::AsShipped {
                 lost::measure(&site, effort, &mut report)
+                    .await
+                    .with_context(named)?;
+                wire::measure(&site, &mut report)
                     .await
                     .with_context(named)?;
                 shipped.push(site);
@@ -160,7 +167,7 @@ async fn run(cli: &Cli) -> anyhow::Result<()> {
         jobs::measure(effort, &mut report).await?;
     }
     // Last, since counting what SQLite does needs a log subscriber, which would slow the rest.
-    for site in &shipped {
+    for site in shipped.iter().filter(|site| site.store.is_sql()) {
         if site.store == Store::Postgres {
             contend::measure(site, effort, &mut report).await?;
         }

@@ -27,15 +27,19 @@ async fn one(site: &Site, effort: Effort, report: &mut Report) -> anyhow::Result
         names.push(format!("pairs_per_second{name}"));
         sides.push(Side::new(vec![worker]));
     };
-    let pool = site.pool_provider(1).await?;
+    let mut run = None;
     if has_own_connections(site) {
         let own = site.provider(1).await?;
         add("", Box::new(Direct::new(&own, "own")?));
+        run = Some(own);
+    }
+    if site.store.is_sql() {
+        let pool = site.pool_provider(1).await?;
         add("_pool", Box::new(Direct::new(&pool, "pool")?));
-        add("_executor", Box::new(Executed::new(&own, "executor")));
-    } else {
-        add("_pool", Box::new(Direct::new(&pool, "pool")?));
-        add("_executor", Box::new(Executed::new(&pool, "executor")));
+        run.get_or_insert(pool);
+    }
+    if let Some(provider) = run {
+        add("_executor", Box::new(Executed::new(&provider, "executor")));
     }
     take_turns(&mut sides, effort.rounds, effort.slice).await?;
     let Some((bare, ours)) = sides.split_first() else {
@@ -50,22 +54,24 @@ async fn one(site: &Site, effort: Effort, report: &mut Report) -> anyhow::Result
     Ok(())
 }
 
-/// Sixteen workers, each with a lock of its own. SQLite has one writer at a time, so that there
-/// they share a connection, ours as well as the bare one.
+/// Sixteen workers, each with a lock and a connection of its own. SQLite has one writer at a time,
+/// so that there they share a connection, ours as well as the bare one.
 async fn many(site: &Site, effort: Effort, report: &mut Report) -> anyhow::Result<()> {
     let connections = if site.store == Store::Sqlite { 1 } else { MANY };
-    let provider = if has_own_connections(site) {
+    let mut provider = if has_own_connections(site) {
         site.provider(connections).await?
     } else {
         site.pool_provider(1).await?
     };
-    let ours: Result<Vec<Box<dyn Worker>>, _> = (0..MANY)
-        .map(|worker| {
-            let direct = Direct::new(&provider, &format!("many-{worker}"))?;
-            anyhow::Ok(Box::new(direct) as Box<dyn Worker>)
-        })
-        .collect();
-    let mut sides = [Side::new(bare(site, MANY).await?), Side::new(ours?)];
+    let mut ours: Vec<Box<dyn Worker>> = Vec::new();
+    for worker in 0..MANY {
+        if !site.store.is_sql() {
+            // Their clients send all calls over one connection.
+            provider = site.provider(1).await?;
+        }
+        ours.push(Box::new(Direct::new(&provider, &format!("many-{worker}"))?));
+    }
+    let mut sides = [Side::new(bare(site, MANY).await?), Side::new(ours)];
     take_turns(&mut sides, effort.rounds, effort.slice).await?;
     let [bare, ours] = &sides;
     rates(site, report, "pairs_per_second_16_workers", ours, bare);

@@ -89,7 +89,7 @@ impl Worker for Losing {
     }
 }
 
-/// The two bare statements of a pair.
+/// The two bare writes of a pair.
 pub(crate) struct BarePair {
     pub(crate) bare: Bare,
     pub(crate) name: String,
@@ -104,7 +104,7 @@ impl Worker for BarePair {
     }
 }
 
-/// A bare statement that changes nothing.
+/// A bare write that changes nothing.
 pub(crate) struct BareMiss {
     pub(crate) bare: Bare,
     pub(crate) name: String,

@@ -46,7 +46,10 @@ pub(crate) enum Unit {
     /// That the server ran, for one call.
     #[serde(rename = "statements")]
     Statements,
-    /// Of the server's write-ahead log, for one call.
+    /// Over the wire and back, for one call.
+    #[serde(rename = "round trips")]
+    Turns,
+    /// Of the server's write-ahead log or on the wire, for one call.
     #[serde(rename = "bytes")]
     Bytes,
     /// Calls of the allocator.
@@ -158,9 +161,20 @@ impl Row {
         format!("{verdict}: {words}")
     }
 
+    /// Whether an attempt is one conditional write; else it reads first, and is not held to the
+    /// rate of a bare write.
+    fn takes_one_turn(&self) -> bool {
+        !matches!(self.store, "nats")
+    }
+
     fn budget(&self) -> Option<Budget> {
         Some(match self.what.as_str() {
-            "pairs_per_second" => Budget::RatioAtLeast(0.85),
+            "pairs_per_second" if self.takes_one_turn() => Budget::RatioAtLeast(0.85),
+            "turns_unlock" | "turns_extend" => Budget::AtMost(1.0),
+            "turns_won_attempt" if self.takes_one_turn() => Budget::AtMost(1.0),
+            "turns_lost_attempt" if self.takes_one_turn() => Budget::AtMost(2.0),
+            // It has read, and need not write.
+            "turns_lost_attempt" => Budget::AtMost(1.0),
             "statements_lost_attempt" => Budget::AtMost(2.0),
             "statements_first_attempt" => Budget::AtMost(3.0),
             "statements_won_attempt" | "statements_unlock" | "statements_extend" => {
@@ -187,6 +201,7 @@ impl Unit {
             Self::Microseconds => "µs",
             Self::Nanoseconds => "ns",
             Self::Statements => "statements",
+            Self::Turns => "round trips",
             Self::Bytes => "bytes",
             Self::Allocations => "allocations",
             Self::Allocated => "bytes allocated",

@@ -11,6 +11,12 @@ pub(crate) enum Store {
     Mariadb,
     /// MySQL.
     Mysql,
+    /// Redis.
+    Redis,
+    /// Valkey.
+    Valkey,
+    /// NATS JetStream.
+    Nats,
     /// A SQLite file.
     Sqlite,
     /// The in-memory provider, for what the runtime itself costs.
@@ -19,10 +25,13 @@ pub(crate) enum Store {
 
 impl Store {
     /// All of them.
-    pub(crate) const ALL: [Self; 5] = [
+    pub(crate) const ALL: [Self; 8] = [
         Self::Postgres,
         Self::Mariadb,
         Self::Mysql,
+        Self::Redis,
+        Self::Valkey,
+        Self::Nats,
         Self::Sqlite,
         Self::Memory,
     ];
@@ -33,8 +42,28 @@ impl Store {
             Self::Postgres => "postgres",
             Self::Mariadb => "mariadb",
             Self::Mysql => "mysql",
+            Self::Redis => "redis",
+            Self::Valkey => "valkey",
+            Self::Nats => "nats",
             Self::Sqlite => "sqlite",
             Self::Memory => "memory",
+        }
+    }
+
+    /// Whether it is a database with a table: those are measured with and without fsync, over pools,
+    /// and by their own counters.
+    pub(crate) fn is_sql(self) -> bool {
+        matches!(
+            self,
+            Self::Postgres | Self::Mariadb | Self::Mysql | Self::Sqlite
+        )
+    }
+
+    /// The option of the URL that gives us locks of our own, where there is no table to make.
+    pub(crate) fn room(self) -> &'static str {
+        match self {
+            Self::Nats => "bucket",
+            _ => "environment",
         }
     }
 }

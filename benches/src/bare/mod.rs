@@ -1,99 +1,85 @@
-//! The baseline: bare prepared single-row UPDATEs on one connection of the same driver.
+//! The baseline: the least that any lock over the same client would have to ask for, on one
+//! connection.
 //!
-//! They write the columns that a lock needs, by primary key, and decide nothing: no condition, no
-//! time of the server, nothing comes back. No lock over this driver can be faster.
+//! Databases: prepared single-row UPDATEs by primary key, of the columns that a lock needs, which
+//! decide nothing: no condition, no time of the server, nothing comes back. Other stores: the
+//! cheapest conditional write that takes a key, and the cheapest that gives it back only if it is
+//! still the own one. No lock over this client can be faster.
 
-mod mysql;
-mod postgres;
-mod sqlite;
+mod nats;
+mod redis;
+mod sql;
 
 use std::sync::Arc;
 
-use sqlx::{MySqlConnection, PgConnection, SqliteConnection};
+use shedlock_core::BoxFuture;
 use tokio::sync::Mutex;
+
+pub(crate) use nats::Nats;
+pub(crate) use redis::Redis;
+
+/// Whether something was written.
+type Written<'a> = BoxFuture<'a, anyhow::Result<bool>>;
+
+/// One connection of a store's own client.
+pub(crate) trait Client: Send {
+    /// Makes the record, free.
+    fn create<'a>(&'a mut self, values: &'a Values<'a>) -> Written<'a>;
+
+    /// Takes a free one.
+    fn take<'a>(&'a mut self, values: &'a Values<'a>) -> Written<'a>;
+
+    /// Gives back what was taken last.
+    fn free<'a>(&'a mut self, values: &'a Values<'a>) -> Written<'a>;
+
+    /// As taking, under a condition that does not hold: on a record that is taken.
+    fn miss<'a>(&'a mut self, values: &'a Values<'a>) -> Written<'a>;
+}
 
 /// A connection and how often it was used. Clones share it, and take turns.
 #[derive(Clone)]
 pub(crate) struct Bare {
-    connection: Arc<Mutex<Connection>>,
+    client: Arc<Mutex<dyn Client>>,
     uses: u64,
 }
 
-enum Connection {
-    Postgres(PgConnection),
-    MySql(MySqlConnection),
-    Sqlite(SqliteConnection),
-}
-
-/// What is written into the row at its nth use.
-struct Values<'a> {
+/// What is written into the record at its nth use.
+pub(crate) struct Values<'a> {
     name: &'a str,
     owner: String,
     n: u64,
 }
 
 impl Bare {
-    pub(crate) fn postgres(connection: PgConnection) -> Self {
-        Self::new(Connection::Postgres(connection))
-    }
-
-    pub(crate) fn mysql(connection: MySqlConnection) -> Self {
-        Self::new(Connection::MySql(connection))
-    }
-
-    pub(crate) fn sqlite(connection: SqliteConnection) -> Self {
-        Self::new(Connection::Sqlite(connection))
-    }
-
-    fn new(connection: Connection) -> Self {
+    pub(crate) fn new(client: impl Client + 'static) -> Self {
         Self {
-            connection: Arc::new(Mutex::new(connection)),
+            client: Arc::new(Mutex::new(client)),
             uses: 0,
         }
     }
 
-    /// Makes the row.
+    /// Makes the record.
     pub(crate) async fn create(&mut self, name: &str) -> anyhow::Result<()> {
         let values = self.values(name);
-        let changed = match &mut *self.connection.lock().await {
-            Connection::Postgres(connection) => postgres::create(connection, &values).await?,
-            Connection::MySql(connection) => mysql::create(connection, &values).await?,
-            Connection::Sqlite(connection) => sqlite::create(connection, &values).await?,
-        };
-        expect(1, changed, name)
+        expect(true, self.client.lock().await.create(&values).await?, name)
     }
 
-    /// Writes what a taken lock has in its row: four columns.
+    /// Writes what a taken lock has.
     pub(crate) async fn take(&mut self, name: &str) -> anyhow::Result<()> {
         let values = self.values(name);
-        let changed = match &mut *self.connection.lock().await {
-            Connection::Postgres(connection) => postgres::take(connection, &values).await?,
-            Connection::MySql(connection) => mysql::take(connection, &values).await?,
-            Connection::Sqlite(connection) => sqlite::take(connection, &values).await?,
-        };
-        expect(1, changed, name)
+        expect(true, self.client.lock().await.take(&values).await?, name)
     }
 
-    /// Writes when the lock is free: one column.
+    /// Writes that the lock is free.
     pub(crate) async fn free(&mut self, name: &str) -> anyhow::Result<()> {
         let values = self.values(name);
-        let changed = match &mut *self.connection.lock().await {
-            Connection::Postgres(connection) => postgres::free(connection, &values).await?,
-            Connection::MySql(connection) => mysql::free(connection, &values).await?,
-            Connection::Sqlite(connection) => sqlite::free(connection, &values).await?,
-        };
-        expect(1, changed, name)
+        expect(true, self.client.lock().await.free(&values).await?, name)
     }
 
-    /// As [`Bare::take`], under a condition that never holds.
+    /// As [`Bare::take`], under a condition that does not hold.
     pub(crate) async fn miss(&mut self, name: &str) -> anyhow::Result<()> {
         let values = self.values(name);
-        let changed = match &mut *self.connection.lock().await {
-            Connection::Postgres(connection) => postgres::miss(connection, &values).await?,
-            Connection::MySql(connection) => mysql::miss(connection, &values).await?,
-            Connection::Sqlite(connection) => sqlite::miss(connection, &values).await?,
-        };
-        expect(0, changed, name)
+        expect(false, self.client.lock().await.miss(&values).await?, name)
     }
 
     fn values<'a>(&mut self, name: &'a str) -> Values<'a> {
@@ -107,10 +93,10 @@ impl Bare {
     }
 }
 
-fn expect(rows: u64, changed: u64, name: &str) -> anyhow::Result<()> {
+fn expect(asked: bool, written: bool, name: &str) -> anyhow::Result<()> {
     anyhow::ensure!(
-        changed == rows,
-        "the bare statement on {name} changed {changed} rows instead of {rows}"
+        written == asked,
+        "the bare write on {name} should answer {asked} to whether it has written, and said {written}"
     );
     Ok(())
 }

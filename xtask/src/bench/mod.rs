@@ -54,10 +54,19 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let mut variables = Vec::new();
     for store in stores.iter().copied().filter(|it| it.kind().is_some()) {
         for durability in [Durability::AsShipped, Durability::Off] {
+            if durability == Durability::Off && !waits_for_the_disk(store) {
+                continue;
+            }
             let started = Servers::start(&[store], &profile(args, store, durability))?;
-            match started.url(store) {
-                Some(url) => variables.push((variable(store, durability), url)),
-                None => println!("bench: there is no {}, so it is not measured", store.name()),
+            for seen in started.seen() {
+                match seen.version {
+                    Ok(version) => println!("bench: {} {version}", seen.kind.name()),
+                    Err(why) => println!("bench: {} is NOT measured: {why}", seen.kind.name()),
+                }
+            }
+            for (kind, url) in started.urls() {
+                let name = kind.variable().replace("_TEST_", "_BENCH_");
+                variables.push((format!("{name}{}_URL", suffix(durability)), url));
             }
             servers.push(started);
         }
@@ -69,11 +78,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         .args(["run", "--quiet"])
         .args(package)
         .arg("--")
-        .args(
-            stores
-                .iter()
-                .flat_map(|store| ["--store".to_owned(), store.name().to_owned()]),
-        )
+        .args(words(stores))
         .envs(variables)
         .current_dir(env::current_dir().context("the current folder is gone")?);
     if let Some(rounds) = args.rounds {
@@ -103,17 +108,35 @@ fn profile(args: &Args, store: Store, durability: Durability) -> Profile {
     Profile {
         durability,
         extra_args,
+        companions: store == Store::Redis,
         no_install: args.no_install,
         mysql_may_miss: args.stores.is_empty(),
         ..Profile::default()
     }
 }
 
-/// Where the program looks for the server's URL.
-fn variable(store: Store, durability: Durability) -> String {
-    let off = match durability {
+/// Whether it answers when a commit is on disk unless told otherwise, which hides all other cost.
+fn waits_for_the_disk(store: Store) -> bool {
+    matches!(store, Store::Postgres | Store::Mariadb | Store::Mysql)
+}
+
+/// At the end of the variable in which the program looks for the server's URL.
+fn suffix(durability: Durability) -> &'static str {
+    match durability {
         Durability::AsShipped => "",
         Durability::Off => "_NO_FSYNC",
-    };
-    format!("SHEDLOCK_BENCH_{}{off}_URL", store.name().to_uppercase())
+    }
+}
+
+/// The program's own words for the stores.
+fn words(stores: &[Store]) -> Vec<String> {
+    let mut words = Vec::new();
+    for store in stores {
+        words.extend(["--store".to_owned(), store.name().to_owned()]);
+        // The same provider over another server.
+        if *store == Store::Redis {
+            words.extend(["--store".to_owned(), "valkey".to_owned()]);
+        }
+    }
+    words
 }

@@ -135,32 +135,17 @@ impl Servers {
         Ok(())
     }
 
-    /// The URL of a store's server, if it has one.
-    pub(crate) fn url(&self, store: Store) -> Option<String> {
-        let kind = store.kind()?;
-        let own = self
-            .instances
-            .iter()
-            .find(|(of, _)| *of == kind)
-            .map(|(_, it)| it.url());
-        own.or_else(|| {
-            self.given
-                .iter()
-                .find(|(of, ..)| *of == kind)
-                .map(|(_, url, _)| url.clone())
-        })
+    /// Where each server is.
+    pub(crate) fn urls(&self) -> Vec<(Kind, String)> {
+        let own = self.instances.iter().map(|(kind, it)| (*kind, it.url()));
+        let given = self.given.iter().map(|(kind, url, _)| (*kind, url.clone()));
+        own.chain(given).collect()
     }
 
     /// The environment that tells tests where the servers are.
     pub(crate) fn exports(&self) -> Vec<(String, String)> {
-        let own = self
-            .instances
-            .iter()
-            .map(|(kind, it)| (kind.url_variable(), it.url()));
-        let given = self
-            .given
-            .iter()
-            .map(|(kind, url, _)| (kind.url_variable(), url.clone()));
+        let urls = self.urls().into_iter();
+        let there = urls.map(|(kind, url)| (kind.url_variable(), url));
         // Also what was not asked for: a test that meets neither a URL nor this word fails.
         let missing = Kind::ALL
             .into_iter()
@@ -172,7 +157,7 @@ impl Servers {
                 path.to_string_lossy().into_owned(),
             )
         });
-        own.chain(given).chain(missing).chain(xtask).collect()
+        there.chain(missing).chain(xtask).collect()
     }
 
     /// What was started, given or not to be had.

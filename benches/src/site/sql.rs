@@ -1,10 +1,5 @@
-//! Where a store is: a database of our own on a server that the environment names, or a file.
-//!
-//! `SHEDLOCK_BENCH_POSTGRES_URL`, `…_MARIADB_URL` and `…_MYSQL_URL` name servers that answer a
-//! commit when it is on disk, `SHEDLOCK_BENCH_POSTGRES_NO_FSYNC_URL` and so on those that do not
-//! wait. All are throw-away servers and the URLs a super-user's.
+//! What only databases with a table have: their own connection options, pools, tables of any size.
 
-use std::env;
 use std::sync::Arc;
 
 use anyhow::{Context as _, ensure};
@@ -14,9 +9,9 @@ use sqlx::mysql::{MySqlConnectOptions, MySqlPoolOptions};
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
 use sqlx::{ConnectOptions as _, Connection as _, Row as _};
-use tempfile::TempDir;
 use url::Url;
 
+use super::{Durability, Site};
 use crate::bare::Bare;
 use crate::store::Store;
 
@@ -26,112 +21,16 @@ const DATABASE: &str = "shedlock_bench";
 /// Makes PostgreSQL log every statement of a session.
 pub(crate) const LOG_STATEMENTS: (&str, &str) = ("options", "-c log_statement=all");
 
-/// What a commit promises.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Durability {
-    /// On disk before it is answered.
-    AsShipped,
-    /// Answered before it is on disk.
-    Off,
-}
-
-impl Durability {
-    /// For people.
-    pub(crate) fn words(self) -> &'static str {
-        match self {
-            Self::AsShipped => "fsync on",
-            Self::Off => "fsync off",
-        }
-    }
-
-    /// At the end of what is measured.
-    pub(crate) fn suffix(self) -> &'static str {
-        match self {
-            Self::AsShipped => "",
-            Self::Off => "_no_fsync",
-        }
-    }
-
-    fn variable(self, store: Store) -> String {
-        let off = match self {
-            Self::AsShipped => "",
-            Self::Off => "_NO_FSYNC",
-        };
-        format!("SHEDLOCK_BENCH_{}{off}_URL", store.name().to_uppercase())
-    }
-}
-
-/// A database with an empty lock table in it.
-#[derive(Debug)]
-pub(crate) struct Site {
-    pub(crate) store: Store,
-    pub(crate) durability: Durability,
-    url: String,
-    version: String,
-    _folder: Option<TempDir>,
-}
-
 impl Site {
-    /// Makes the database and the table; `None` where no server is named.
-    pub(crate) async fn find(store: Store, durability: Durability) -> anyhow::Result<Option<Self>> {
-        let mut site = Self {
-            store,
-            durability,
-            url: String::new(),
-            version: String::new(),
-            _folder: None,
-        };
-        if store == Store::Sqlite {
-            let folder = tempfile::tempdir().context("no temporary folder could be made")?;
-            let file = folder.path().join("locks.db");
-            site.url = format!("sqlite:{}", file.display());
-            site._folder = Some(folder);
-        } else {
-            let variable = durability.variable(store);
-            let Ok(server) = env::var(&variable) else {
-                eprintln!(
-                    "bench: {} with {} is NOT measured: {variable} is not set; run `cargo xtask \
-                     bench`",
-                    store.name(),
-                    durability.words()
-                );
-                return Ok(None);
-            };
-            site.url = site.make_database(&server).await?;
-        }
-        site.version = site.ask_version().await?;
-        site.pool_provider(1).await?.migrate().await?;
-        Ok(Some(site))
-    }
-
-    /// What the server says it is.
-    pub(crate) fn version(&self) -> &str {
-        &self.version
-    }
-
-    /// The provider, over connections of its own.
-    pub(crate) async fn provider(
-        &self,
-        connections: usize,
-    ) -> anyhow::Result<Arc<dyn LockProvider>> {
-        self.provider_with(&[("max_connections", &connections.to_string())])
-            .await
-    }
-
-    /// The same, with these options in the URL.
+    /// The provider with these options in its URL.
     pub(crate) async fn provider_with(
         &self,
         options: &[(&str, &str)],
     ) -> anyhow::Result<Arc<dyn LockProvider>> {
-        let url = &self.url_with(options)?;
-        Ok(match self.store {
-            Store::Postgres => Arc::new(PostgresProvider::connect(url).await?),
-            Store::Sqlite => Arc::new(SqliteProvider::connect(url).await?),
-            _ => Arc::new(MySqlProvider::connect(url).await?),
-        })
+        Ok(shedlock::connect(&self.url_with(options)?).await?)
     }
 
-    fn url_with(&self, options: &[(&str, &str)]) -> anyhow::Result<String> {
+    pub(super) fn url_with(&self, options: &[(&str, &str)]) -> anyhow::Result<String> {
         let mut url = Url::parse(&self.url)?;
         url.query_pairs_mut().extend_pairs(options);
         Ok(url.into())
@@ -230,20 +129,11 @@ impl Site {
         })
     }
 
-    /// A connection for bare statements.
-    pub(crate) async fn bare(&self) -> anyhow::Result<Bare> {
-        Ok(match self.store {
-            Store::Postgres => Bare::postgres(self.postgres()?.connect().await?),
-            Store::Sqlite => Bare::sqlite(self.sqlite().connect().await?),
-            _ => Bare::mysql(self.mysql()?.connect().await?),
-        })
-    }
-
     /// The same, such that its statements are counted.
     pub(crate) async fn counted_bare(&self) -> anyhow::Result<Bare> {
         Ok(match self.store {
-            Store::Postgres => Bare::postgres(self.logged_postgres()?.connect().await?),
-            Store::Sqlite => Bare::sqlite(self.logged_sqlite().connect().await?),
+            Store::Postgres => Bare::new(self.logged_postgres()?.connect().await?),
+            Store::Sqlite => Bare::new(self.logged_sqlite().connect().await?),
             _ => self.bare().await?,
         })
     }
@@ -289,7 +179,7 @@ impl Site {
     }
 
     /// Makes our database on the server; gives its URL.
-    async fn make_database(&self, server: &str) -> anyhow::Result<String> {
+    pub(super) async fn make_database(&self, server: &str) -> anyhow::Result<String> {
         const CREATE: &str = "CREATE DATABASE shedlock_bench";
         let made = if self.store == Store::Postgres {
             let options: PgConnectOptions = server.parse()?;
@@ -316,7 +206,7 @@ impl Site {
         Ok(url.into())
     }
 
-    async fn ask_version(&self) -> anyhow::Result<String> {
+    pub(super) async fn ask_version(&self) -> anyhow::Result<String> {
         let version: String = match self.store {
             Store::Postgres => {
                 let mut connection = self.postgres()?.connect().await?;

@@ -1,0 +1,183 @@
+//! Where a store is: a database or a room of our own on a server that the environment names, or a
+//! file.
+//!
+//! `SHEDLOCK_BENCH_POSTGRES_URL`, `…_MARIADB_URL`, `…_REDIS_URL` and so on name servers as they ship:
+//! databases answer a commit when it is on disk. `SHEDLOCK_BENCH_POSTGRES_NO_FSYNC_URL` and so on name
+//! databases that do not wait. All are throw-away servers and the URLs a super-user's.
+
+mod sql;
+
+use std::env;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use shedlock_conformance::support::address;
+use shedlock_core::LockProvider;
+use sqlx::ConnectOptions as _;
+use tempfile::TempDir;
+use url::Url;
+
+use crate::bare::{self, Bare};
+use crate::store::Store;
+
+pub(crate) use sql::LOG_STATEMENTS;
+
+/// What a commit promises.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Durability {
+    /// On disk before it is answered.
+    AsShipped,
+    /// Answered before it is on disk.
+    Off,
+}
+
+impl Durability {
+    /// For people.
+    pub(crate) fn words(self) -> &'static str {
+        match self {
+            Self::AsShipped => "fsync on",
+            Self::Off => "fsync off",
+        }
+    }
+
+    /// At the end of what is measured.
+    pub(crate) fn suffix(self) -> &'static str {
+        match self {
+            Self::AsShipped => "",
+            Self::Off => "_no_fsync",
+        }
+    }
+
+    fn variable(self, store: Store) -> String {
+        let off = match self {
+            Self::AsShipped => "",
+            Self::Off => "_NO_FSYNC",
+        };
+        format!("SHEDLOCK_BENCH_{}{off}_URL", store.name().to_uppercase())
+    }
+}
+
+/// A store with no lock in it.
+#[derive(Debug)]
+pub(crate) struct Site {
+    pub(crate) store: Store,
+    pub(crate) durability: Durability,
+    url: String,
+    version: String,
+    _folder: Option<TempDir>,
+}
+
+impl Site {
+    /// Makes the database and the table; `None` where no server is named.
+    pub(crate) async fn find(store: Store, durability: Durability) -> anyhow::Result<Option<Self>> {
+        let mut site = Self {
+            store,
+            durability,
+            url: String::new(),
+            version: String::new(),
+            _folder: None,
+        };
+        if store == Store::Sqlite {
+            let folder = tempfile::tempdir().context("no temporary folder could be made")?;
+            let file = folder.path().join("locks.db");
+            site.url = format!("sqlite:{}", file.display());
+            site._folder = Some(folder);
+        } else {
+            let variable = durability.variable(store);
+            let Ok(server) = env::var(&variable) else {
+                eprintln!(
+                    "bench: {} with {} is NOT measured: {variable} is not set; run `cargo xtask \
+                     bench`",
+                    store.name(),
+                    durability.words()
+                );
+                return Ok(None);
+            };
+            site.url = if store.is_sql() {
+                site.make_database(&server).await?
+            } else {
+                format!("{server}?{}=bench", store.room())
+            };
+        }
+        site.version = if store.is_sql() {
+            site.ask_version().await?
+        } else {
+            store.name().to_owned()
+        };
+        // A bucket, say, is there only then; and a table is made by a pool, since what opens a file
+        // itself makes one with the settings of its own.
+        let provider = if store.is_sql() {
+            site.pool_provider(1).await?
+        } else {
+            shedlock::connect(&site.url).await?
+        };
+        provider.migrate().await?;
+        Ok(Some(site))
+    }
+
+    /// What the server says it is.
+    pub(crate) fn version(&self) -> &str {
+        &self.version
+    }
+
+    /// What it promises, for people.
+    pub(crate) fn durability_words(&self) -> &'static str {
+        if self.store.is_sql() {
+            self.durability.words()
+        } else {
+            "as it ships"
+        }
+    }
+
+    /// The provider, over connections of its own: as many as that where a call needs one for itself,
+    /// else one.
+    pub(crate) async fn provider(
+        &self,
+        connections: usize,
+    ) -> anyhow::Result<Arc<dyn LockProvider>> {
+        if self.store.is_sql() {
+            let connections = connections.to_string();
+            return self
+                .provider_with(&[("max_connections", &connections)])
+                .await;
+        }
+        Ok(shedlock::connect(&self.url).await?)
+    }
+
+    /// A connection for the least that a lock needs.
+    pub(crate) async fn bare(&self) -> anyhow::Result<Bare> {
+        let server = self.url.split('?').next().unwrap_or_default();
+        Ok(match self.store {
+            Store::Postgres => Bare::new(self.postgres()?.connect().await?),
+            Store::Mariadb | Store::Mysql => Bare::new(self.mysql()?.connect().await?),
+            Store::Sqlite | Store::Memory => Bare::new(self.sqlite().connect().await?),
+            Store::Redis | Store::Valkey => Bare::new(bare::Redis::connect(server).await?),
+            Store::Nats => Bare::new(bare::Nats::connect(server).await?),
+        })
+    }
+
+    /// Where its server listens; a file has none.
+    pub(crate) fn address(&self) -> Option<SocketAddr> {
+        // Throw-away servers are named with their port.
+        address(&self.url, 0)
+    }
+
+    /// The same store, reached through this address, and not encrypted.
+    pub(crate) fn through(&self, proxy: SocketAddr) -> anyhow::Result<Self> {
+        let mut url = Url::parse(&self.url)?;
+        url.set_host(Some(&proxy.ip().to_string()))?;
+        url.set_port(Some(proxy.port()))
+            .map_err(|()| anyhow::anyhow!("the URL of {} takes no port", self.store.name()))?;
+        if matches!(self.store, Store::Mariadb | Store::Mysql) {
+            url.query_pairs_mut().append_pair("ssl-mode", "disabled");
+        }
+        Ok(Self {
+            store: self.store,
+            durability: self.durability,
+            url: url.into(),
+            version: self.version.clone(),
+            _folder: None,
+        })
+    }
+}
