@@ -4,7 +4,7 @@ use crate::host;
 use crate::steps::{self, Outcome};
 
 /// The facade's feature for each store, and the crates that nothing but this store may bring.
-const STORES: [(&str, &[&str]); 5] = [
+const STORES: [(&str, &[&str]); 6] = [
     ("postgres", &["sqlx", "sqlx-core", "sqlx-postgres"]),
     ("mysql", &["sqlx", "sqlx-core", "sqlx-mysql"]),
     (
@@ -13,6 +13,7 @@ const STORES: [(&str, &[&str]); 5] = [
     ),
     ("redis", &["redis", "shedlock-redis"]),
     ("nats", &["async-nats", "shedlock-nats"]),
+    ("zookeeper", &["zookeeper-client", "shedlock-zookeeper"]),
 ];
 
 /// Clients that no store of ours is made of.

@@ -13,6 +13,7 @@ use crate::{Error, ErrorKind, LockProvider, MemoryProvider};
 /// | `sqlite:path`, `sqlite://path` | SQLite | `sqlite` |
 /// | `redis://…`, `redis-sentinel://…`, `redis-cluster://…`; `rediss…` for TLS | Redis, Valkey | `redis` |
 /// | `nats://…` | NATS JetStream | `nats` |
+/// | `zookeeper://…`, `zookeepers://…` (TLS) | ZooKeeper | `zookeeper`, `zookeeper-tls` |
 /// | `memory:` | this process alone, for tests | – |
 ///
 /// What stands behind the scheme is the store's own; its provider says which options there are. A
@@ -33,7 +34,7 @@ use crate::{Error, ErrorKind, LockProvider, MemoryProvider};
 /// assert_eq!(
 ///     error.to_string(),
 ///     "there is no store for the URL scheme \"oracle\": use postgres (or postgresql), \
-///      mysql (or mariadb), sqlite, redis (or rediss), nats, memory",
+///      mysql (or mariadb), sqlite, redis (or rediss), nats, zookeeper (or zookeepers), memory",
 /// );
 /// # Ok::<(), shedlock::Error>(()) }).unwrap();
 /// ```
@@ -47,9 +48,10 @@ pub async fn connect(url: &str) -> Result<Arc<dyn LockProvider>, Error> {
         "redis" | "redis-sentinel" | "redis-cluster" | "rediss" | "rediss-sentinel"
         | "rediss-cluster" => redis(url).await,
         "nats" => nats(url).await,
+        "zookeeper" | "zookeepers" => zookeeper(url).await,
         _ => Err(invalid(format!(
             "there is no store for the URL scheme {scheme:?}: use postgres (or postgresql), \
-             mysql (or mariadb), sqlite, redis (or rediss), nats, memory"
+             mysql (or mariadb), sqlite, redis (or rediss), nats, zookeeper (or zookeepers), memory"
         ))),
     }
 }
@@ -120,12 +122,20 @@ async fn nats(url: &str) -> Result<Arc<dyn LockProvider>, Error> {
     return switched_off(url, "nats");
 }
 
+async fn zookeeper(url: &str) -> Result<Arc<dyn LockProvider>, Error> {
+    #[cfg(feature = "zookeeper")]
+    return Ok(Arc::new(shedlock_zookeeper::connect(url).await?));
+    #[cfg(not(feature = "zookeeper"))]
+    return switched_off(url, "zookeeper");
+}
+
 #[cfg(not(all(
     feature = "postgres",
     feature = "mysql",
     feature = "sqlite",
     feature = "redis",
-    feature = "nats"
+    feature = "nats",
+    feature = "zookeeper"
 )))]
 fn switched_off(_url: &str, feature: &str) -> Result<Arc<dyn LockProvider>, Error> {
     Err(invalid(format!(

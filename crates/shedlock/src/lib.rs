@@ -303,6 +303,7 @@
 //! | `sqlite` | SQLite: the processes of one machine |
 //! | `redis` | Redis and Valkey |
 //! | `nats` | NATS JetStream, module `nats` |
+//! | `zookeeper`, `zookeeper-tls` | ZooKeeper, module `zookeeper`; also over encrypted connections |
 //! | `scheduler` | the module `scheduler`: cron and interval jobs, whose ticks run once |
 //! | `metrics` | a listener that counts through the crate `metrics`, under ShedLock's meter names; with `scheduler`, one that counts ticks |
 //!
@@ -355,6 +356,12 @@ pub use shedlock_sql::MySqlProvider;
 pub use shedlock_sql::PostgresProvider;
 #[cfg(feature = "sqlite")]
 pub use shedlock_sql::SqliteProvider;
+/// Locks in ZooKeeper: the store's own settings.
+#[cfg(feature = "zookeeper")]
+#[doc(inline)]
+pub use shedlock_zookeeper as zookeeper;
+#[cfg(feature = "zookeeper")]
+pub use shedlock_zookeeper::ZooKeeperProvider;
 
 /// The SQL stores' own settings: names of tables and columns, whose clock rules.
 #[cfg(any(feature = "postgres", feature = "mysql", feature = "sqlite"))]

@@ -44,6 +44,7 @@ async fn an_unknown_scheme_lists_the_known_ones() {
         "redis",
         "rediss",
         "nats",
+        "zookeeper",
         "memory",
     ] {
         assert!(message.contains(known), "{message}");
@@ -121,11 +122,28 @@ async fn an_unknown_option_of_nats_is_refused_without_the_password() {
     assert!(message.contains("bukket"), "{message}");
 }
 
+#[cfg(not(feature = "zookeeper"))]
+#[tokio::test]
+async fn the_feature_of_zookeeper_is_named() {
+    for scheme in ["zookeeper", "zookeepers"] {
+        let message = refusal(&format!("{scheme}://scott:hunter2@host")).await;
+        assert!(message.contains("--features zookeeper"), "{message}");
+    }
+}
+
+#[cfg(feature = "zookeeper")]
+#[tokio::test]
+async fn an_unknown_option_of_zookeeper_is_refused_without_the_password() {
+    let message = refusal("zookeeper://scott:hunter2@127.0.0.1:1?paht=/locks").await;
+    assert!(message.contains("paht"), "{message}");
+}
+
 #[cfg(any(
     feature = "postgres",
     feature = "mysql",
     feature = "redis",
-    feature = "nats"
+    feature = "nats",
+    feature = "zookeeper"
 ))]
 #[tokio::test]
 async fn a_server_that_is_not_there_is_an_error_without_the_password() {
@@ -142,6 +160,9 @@ async fn a_server_that_is_not_there_is_an_error_without_the_password() {
     }
     if cfg!(feature = "nats") {
         urls.push("nats");
+    }
+    if cfg!(feature = "zookeeper") {
+        urls.push("zookeeper");
     }
     for scheme in urls {
         let database = if scheme.starts_with("redis") {

@@ -68,6 +68,9 @@ fn main() -> ExitCode {
     if cfg!(feature = "nats") {
         trials.push(server("nats", "SHEDLOCK_TEST_NATS"));
     }
+    if cfg!(feature = "zookeeper") {
+        trials.push(server("zookeeper", "SHEDLOCK_TEST_ZOOKEEPER"));
+    }
     if cfg!(feature = "sqlite") {
         trials.push(Trial::test("sqlite", || {
             let folder = tempfile::tempdir()?;
@@ -94,9 +97,15 @@ fn server(name: &'static str, variable: &str) -> Trial {
         let room = match name {
             "redis" => "environment",
             "nats" => "bucket",
+            "zookeeper" => "path",
             _ => "table",
         };
-        let own = format!("facade_{}", std::process::id());
+        let is_path = room == "path";
+        let own = format!(
+            "{}facade_{}",
+            if is_path { "/" } else { "" },
+            std::process::id()
+        );
         run(&format!("{url}{separator}{room}={own}"));
         Ok(())
     });

@@ -1,0 +1,86 @@
+//! Locks in Apache ZooKeeper, shared with ShedLock for Java.
+//!
+//! ```no_run
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! use shedlock_zookeeper::ZooKeeperStore;
+//!
+//! let client = zookeeper_client::Client::connect("zk1:2181,zk2:2181,zk3:2181").await?;
+//! let provider = ZooKeeperStore::new(client).provider();
+//! # let _ = provider;
+//! # Ok(()) }
+//! ```
+//!
+//! or from a URL, with [`connect`]: such a provider makes a new session when one has expired, where a
+//! client of your own stays dead.
+//!
+//! # What is where
+//!
+//! | node | holds |
+//! |---|---|
+//! | `/shedlock/NAME` | ShedLock's own record: when the lock is, or became, free, as `2026-11-21T10:00:00.123Z` and nothing else |
+//! | `/shedlock.owners/NAME` | what ShedLock has no room for: owner, beginning, fencing token, slots |
+//!
+//! Both are persistent, so a lock does not go with the session of who took it; and both are written by
+//! one transaction, each against the version that was read. Two nodes of one transaction have the same
+//! `mzxid`; where they differ, ShedLock has written the lock since, and token and slots stay. The path
+//! `/shedlock` can be changed ([`with_path`](ZooKeeperStore::with_path)); `.owners` is added to
+//! whatever it is. Missing nodes are made on the way, as ShedLock does; a chroot is made by
+//! [`migrate`](shedlock_core::LockProvider::migrate) alone, since a misspelt one would be a place where
+//! nobody else locks.
+//!
+//! A node whose data is empty or no instant is a lock that is held for ever to ShedLock. Here it is an
+//! error of kind `Conflict` that names the node, and a held lock in lists.
+//!
+//! # Names
+//!
+//! A name is a node as it is, and shared with ShedLock; one with `/` lies deeper, as ShedLock has it.
+//! The nodes on the way hold 1970, a free lock, and not nothing as ShedLock's, which make a lock of
+//! that name held for ever. Names that ZooKeeper has no node for (`..`, `a//b`, characters that it does
+//! not allow, such as emoji), and so are of no use to ShedLock, are written behind `shedlock-rs:` with
+//! `%` and two hexadecimal digits a byte. Up to 1024 bytes.
+//!
+//! # What it costs
+//!
+//! Both nodes are read by one request, and written by another one:
+//!
+//! | call | round trips |
+//! |---|---|
+//! | attempt that loses | 1 |
+//! | attempt that wins, extend, unlock | 2: the reading, and one transaction |
+//! | the first attempt below a path that is not there | 4: the nodes on the way, and the transaction again |
+//!
+//! and one more, a `sync`, where a session is new. Extending and unlocking read first, because ZooKeeper
+//! counts the versions of a node from 0 when it is deleted and made anew: a version that a lease
+//! remembers could be somebody else's.
+//!
+//! A session reads from the server that it is on, which may be behind the leader by some milliseconds.
+//! That cannot win a lock that is held, since each write names versions and goes through a quorum, nor
+//! lose one's own lease, since a session sees its own writes and begins with a `sync`. It can skip an
+//! attempt at a lock that was given back elsewhere within those milliseconds.
+//!
+//! # Clock
+//!
+//! The clients' clocks judge, as ShedLock's do; see `shedlock-cas` for what they may differ by. A
+//! node's `mtime` is the leader's clock, but at the last write: it does not tell what time it is now.
+//! It stands for when ShedLock acquired, which its record does not say.
+//!
+//! # Fencing tokens
+//!
+//! The `zxid` of the acquiring transaction: it grows with every write to the ensemble, whatever becomes
+//! of a node. It starts anew only with an ensemble that is set up anew; guards that remember tokens of
+//! the old one have to be told.
+
+mod address;
+mod explain;
+mod path;
+mod requests;
+mod sessions;
+mod store;
+mod tls;
+mod wire;
+
+pub use address::connect;
+pub use store::{Version, ZooKeeperStore};
+
+/// The lock contract over an ensemble; made by [`ZooKeeperStore::provider`] or [`connect`].
+pub type ZooKeeperProvider = shedlock_cas::CasProvider<ZooKeeperStore>;

@@ -1,0 +1,213 @@
+//! Names as paths of nodes.
+
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
+use shedlock_core::{Error, ErrorKind, LockName};
+
+/// The longest name in bytes.
+pub(crate) const LONGEST: usize = 1024;
+
+/// What the parent of ours adds to the path of the locks.
+pub(crate) const BESIDE: &str = ".owners";
+
+/// Before a name that is no path of nodes.
+const WRITTEN: &str = "shedlock-rs:";
+
+const BYTES: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.');
+
+/// The two parents of one provider's nodes.
+#[derive(Clone, Debug)]
+pub(crate) struct Paths {
+    pub(crate) locks: String,
+    pub(crate) beside: String,
+}
+
+/// A node that has to be there, and what it holds if it is made.
+pub(crate) type Parent = (String, &'static str);
+
+/// What leads to other locks is itself a free one.
+pub(crate) const FREE: &str = "1970-01-01T00:00:00.000Z";
+
+impl Paths {
+    /// Below this path.
+    ///
+    /// # Errors
+    /// `InvalidInput` for what is no absolute path, and for one that is kept for nodes beside locks.
+    pub(crate) fn new(path: &str) -> Result<Self, Error> {
+        let invalid = |why: &str| {
+            let message = format!("the path {path:?} {why}");
+            Err(Error::new(ErrorKind::InvalidInput, message).with_store("zookeeper"))
+        };
+        let Some(parts) = path.strip_prefix('/').filter(|parts| is_plain(parts)) else {
+            return invalid("is no absolute path of nodes: write it like \"/shedlock\"");
+        };
+        if parts.split('/').any(|part| part.ends_with(BESIDE)) {
+            return invalid("ends in \".owners\", where what belongs to other locks is kept");
+        }
+        Ok(Self {
+            locks: path.to_owned(),
+            beside: format!("{path}{BESIDE}"),
+        })
+    }
+
+    /// The node of a lock, and the one beside it.
+    pub(crate) fn of(&self, name: &LockName) -> (String, String) {
+        let node = node(name);
+        let Self { locks, beside } = self;
+        (format!("{locks}/{node}"), format!("{beside}/{node}"))
+    }
+
+    /// All nodes above those of this name, from the top.
+    pub(crate) fn above(&self, name: &LockName) -> Vec<Parent> {
+        let mut parents = self.roots();
+        let node = node(name);
+        for (end, _) in node.match_indices('/') {
+            let Self { locks, beside } = self;
+            parents.push((format!("{locks}/{}", &node[..end]), FREE));
+            parents.push((format!("{beside}/{}", &node[..end]), ""));
+        }
+        parents
+    }
+
+    /// The two parents and what is above them.
+    pub(crate) fn roots(&self) -> Vec<Parent> {
+        let mut roots = ancestors(&self.locks);
+        roots.push((self.locks.clone(), ""));
+        roots.push((self.beside.clone(), ""));
+        roots
+    }
+}
+
+/// What is above a node, from the top, without the root.
+pub(crate) fn ancestors(path: &str) -> Vec<Parent> {
+    let ends = path.match_indices('/').map(|(end, _)| end);
+    ends.filter(|end| *end > 0)
+        .map(|end| (path[..end].to_owned(), ""))
+        .collect()
+}
+
+/// The path of a name below the parent.
+fn node(name: &LockName) -> String {
+    let text = name.as_str();
+    if is_plain(text) && !text.starts_with(WRITTEN) {
+        return text.to_owned();
+    }
+    format!("{WRITTEN}{}", utf8_percent_encode(text, BYTES))
+}
+
+/// The name of a path below the parent; none for those that no lock of ours has.
+pub(crate) fn name(of: &str) -> Option<LockName> {
+    let text = match of.strip_prefix(WRITTEN) {
+        Some(written) => percent_decode_str(written).decode_utf8().ok()?,
+        None => of.into(),
+    };
+    let name = LockName::new(text).ok()?;
+    (node(&name) == of).then_some(name)
+}
+
+/// Refuses names that are too long.
+pub(crate) fn check(name: &LockName) -> Result<(), Error> {
+    let length = name.as_str().len();
+    if length <= LONGEST {
+        return Ok(());
+    }
+    Err(Error::new(
+        ErrorKind::InvalidInput,
+        format!("the name has {length} bytes, and {LONGEST} are the most that fit: shorten it"),
+    ))
+}
+
+/// Whether ZooKeeper takes this for nodes below each other.
+fn is_plain(text: &str) -> bool {
+    text.split('/')
+        .all(|part| !matches!(part, "" | "." | "..") && part.chars().all(is_allowed))
+}
+
+/// ZooKeeper goes by the 16-bit units of Java, of which all beyond the first plane are pairs of
+/// surrogates.
+fn is_allowed(char: char) -> bool {
+    !matches!(char,
+        '\0'..='\u{1f}' | '\u{7f}'..='\u{9f}' | '\u{e000}'..='\u{f8ff}' | '\u{fff0}'..)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_shedlock_can_use_stay_as_they_are() {
+        for plain in [
+            "payroll",
+            "com.example.Job#run(a b)",
+            "a/b/c",
+            "…",
+            "%2F",
+            "a:b=c",
+        ] {
+            let lock = LockName::new(plain).unwrap();
+            assert_eq!(node(&lock), plain);
+            assert_eq!(name(plain), Some(lock));
+        }
+    }
+
+    #[test]
+    fn other_names_are_written_so_that_no_two_meet() {
+        let pairs = [
+            ("..", "shedlock-rs:.."),
+            ("a/../b", "shedlock-rs:a%2F..%2Fb"),
+            ("/", "shedlock-rs:%2F"),
+            ("a/", "shedlock-rs:a%2F"),
+            ("👍", "shedlock-rs:%F0%9F%91%8D"),
+            ("shedlock-rs:a", "shedlock-rs:shedlock-rs%3Aa"),
+        ];
+        for (text, written) in pairs {
+            let lock = LockName::new(text).unwrap();
+            assert_eq!(node(&lock), written);
+            assert_eq!(name(written), Some(lock));
+        }
+    }
+
+    #[test]
+    fn nodes_of_nobody_have_no_name() {
+        for foreign in [
+            "shedlock-rs:a",
+            "shedlock-rs:%2f",
+            "shedlock-rs:%FF",
+            "",
+            " ",
+        ] {
+            assert_eq!(name(foreign), None, "{foreign}");
+        }
+        assert!(check(&LockName::new("x".repeat(LONGEST + 1)).unwrap()).is_err());
+    }
+
+    #[test]
+    fn what_is_above_a_node_is_made_from_the_top() {
+        let paths = Paths::new("/team/locks").unwrap();
+        let above = paths.above(&LockName::new("a/b").unwrap());
+        let expected = [
+            ("/team", ""),
+            ("/team/locks", ""),
+            ("/team/locks.owners", ""),
+            ("/team/locks/a", FREE),
+            ("/team/locks.owners/a", ""),
+        ];
+        assert_eq!(above, expected.map(|(path, data)| (path.to_owned(), data)));
+    }
+
+    #[test]
+    fn paths_that_are_none_and_paths_beside_locks_are_refused() {
+        for wrong in [
+            "",
+            "/",
+            "shedlock",
+            "/a/",
+            "/a//b",
+            "/a/../b",
+            "/a\u{0}",
+            "/a.owners/b",
+        ] {
+            let error = Paths::new(wrong).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::InvalidInput, "{wrong:?}");
+        }
+    }
+}

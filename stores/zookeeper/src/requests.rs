@@ -1,0 +1,191 @@
+//! Requests to the server.
+
+use futures_util::future::join_all;
+use zookeeper_client::{
+    Acl, Acls, Client, CreateMode, Error as ClientError, MultiReadResult, MultiWriteError,
+    MultiWriteResult, Stat,
+};
+
+use crate::path::Parent;
+use crate::wire::Node;
+
+/// Which write of a node a transaction is to meet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Before {
+    /// There is no such node.
+    Nothing,
+    /// The one of this number; the server compares versions.
+    Write { zxid: i64, version: i32 },
+}
+
+impl Before {
+    pub(crate) fn of(node: Option<&Node>) -> Self {
+        node.map_or(Self::Nothing, |node| Self::after(&node.stat))
+    }
+
+    fn after(stat: &Stat) -> Self {
+        Self::Write {
+            zxid: stat.mzxid,
+            version: stat.version,
+        }
+    }
+
+    pub(crate) fn zxid(self) -> Option<u64> {
+        match self {
+            Self::Nothing => None,
+            Self::Write { zxid, .. } => u64::try_from(zxid).ok(),
+        }
+    }
+}
+
+/// What became of a transaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Committed {
+    /// These are the writes.
+    Done([Before; 2]),
+    /// A node was not as expected.
+    Raced,
+    /// A node above them is missing.
+    Parentless,
+}
+
+/// A node to be written: its path, its data, and what is to be there.
+pub(crate) type Write = (String, String, Before);
+
+/// The nodes at these paths, as they were at one instant.
+pub(crate) async fn read(
+    client: &Client,
+    paths: &[String],
+) -> Result<Vec<Option<Node>>, ClientError> {
+    let mut reader = client.new_multi_reader();
+    for path in paths {
+        reader.add_get_data(path)?;
+    }
+    let nodes = paths.iter().zip(reader.commit().await?);
+    nodes
+        .map(|(path, result)| match result {
+            MultiReadResult::Data { data, stat } => Ok(Some(Node {
+                path: path.clone(),
+                data,
+                stat,
+            })),
+            MultiReadResult::Error {
+                err: ClientError::NoNode,
+            } => Ok(None),
+            MultiReadResult::Error { err } => Err(err),
+            other => Err(unexpected(format!("{other:?} where data was asked for"))),
+        })
+        .collect()
+}
+
+/// The paths of all children of these.
+pub(crate) async fn children(
+    client: &Client,
+    parents: &[String],
+) -> Result<Vec<String>, ClientError> {
+    let mut reader = client.new_multi_reader();
+    for parent in parents {
+        reader.add_get_children(parent)?;
+    }
+    let mut paths = Vec::new();
+    for (parent, result) in parents.iter().zip(reader.commit().await?) {
+        match result {
+            MultiReadResult::Children { children } => {
+                paths.extend(children.iter().map(|child| format!("{parent}/{child}")));
+            }
+            MultiReadResult::Error {
+                err: ClientError::NoNode,
+            } => {}
+            MultiReadResult::Error { err } => return Err(err),
+            other => {
+                return Err(unexpected(format!(
+                    "{other:?} where children were asked for"
+                )));
+            }
+        }
+    }
+    Ok(paths)
+}
+
+/// Writes both nodes in one transaction if both are as expected.
+pub(crate) async fn commit(
+    client: &Client,
+    nodes: &[Write; 2],
+    acl: &[Acl],
+) -> Result<Committed, ClientError> {
+    let options = CreateMode::Persistent.with_acls(Acls::new(acl));
+    let mut writer = client.new_multi_writer();
+    for (path, data, before) in nodes {
+        match before {
+            Before::Nothing => writer.add_create(path, data.as_bytes(), &options)?,
+            Before::Write { version, .. } => {
+                writer.add_set_data(path, data.as_bytes(), Some(*version))?;
+            }
+        }
+    }
+    let are_new = nodes.iter().all(|it| it.2 == Before::Nothing);
+    if are_new {
+        // Some versions of the server tell the number of a transaction only to what sets data.
+        let (beside, data, _) = &nodes[1];
+        writer.add_set_data(beside, data.as_bytes(), Some(0))?;
+    }
+    match writer.commit().await {
+        Ok(results) => written(&results),
+        Err(MultiWriteError::OperationFailed { index, source }) => {
+            let is_new = nodes.get(index).is_some_and(|it| it.2 == Before::Nothing);
+            match source {
+                ClientError::NoNode if is_new => Ok(Committed::Parentless),
+                ClientError::NoNode | ClientError::NodeExists | ClientError::BadVersion => {
+                    Ok(Committed::Raced)
+                }
+                source => Err(source),
+            }
+        }
+        Err(MultiWriteError::RequestFailed { source }) => Err(source),
+    }
+}
+
+/// What stands after a transaction, all of whose writes have one number.
+fn written(results: &[MultiWriteResult]) -> Result<Committed, ClientError> {
+    let set = results.iter().find_map(|result| match result {
+        MultiWriteResult::SetData { stat } => Some(stat.mzxid),
+        _ => None,
+    });
+    let (Some(zxid), [lock, others @ ..]) = (set, results) else {
+        return Err(unexpected("a transaction without its number".to_owned()));
+    };
+    let [lock, beside] = [Some(lock), others.last()].map(|result| match result {
+        Some(MultiWriteResult::SetData { stat }) => Before::after(stat),
+        _ => Before::Write { zxid, version: 0 },
+    });
+    Ok(Committed::Done([lock, beside]))
+}
+
+/// Makes nodes that are missing, from the top, and tells which were made.
+pub(crate) async fn make(
+    client: &Client,
+    parents: &[Parent],
+    acl: &[Acl],
+) -> Result<Vec<String>, ClientError> {
+    let options = CreateMode::Persistent.with_acls(Acls::new(acl));
+    // They are on their way one after the other, and none waits for the one before.
+    let asked = parents
+        .iter()
+        .map(|(path, data)| client.create(path, data.as_bytes(), &options));
+    let answers = join_all(asked.collect::<Vec<_>>()).await;
+    let mut made = Vec::new();
+    for ((path, _), answer) in parents.iter().zip(answers) {
+        match answer {
+            Ok(_) => made.push(path.clone()),
+            Err(ClientError::NodeExists) => {}
+            // Who may not make nodes there is not told that this one is there.
+            Err(ClientError::NoAuth) if client.check_stat(path).await?.is_some() => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(made)
+}
+
+fn unexpected(what: String) -> ClientError {
+    ClientError::UnexpectedError(what)
+}

@@ -1,0 +1,248 @@
+//! How the ensemble is reached: by the user's own client, or by sessions that we make.
+
+use std::fmt;
+use std::pin::pin;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use futures_util::future::{Either, select};
+use shedlock_core::{Clock as _, Error, ErrorKind, SystemClock};
+use zookeeper_client::{Client, Connector, Error as ClientError, SessionState};
+
+use crate::explain::{
+    Effect, explain, is_refused_unseen, is_told, lost, refused, unreachable_server,
+};
+
+/// How long a session may take to be made, and an answer to come, unless set.
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(5);
+
+/// What a store talks through.
+///
+/// The first request of each session is a sync: the server that it is on has caught up with the
+/// leader then, and a lease that was acquired in an earlier session is not missed. From then on a
+/// session sees what it has written, and never what was before something that it has seen, also
+/// where it moves to another server.
+#[derive(Clone, Debug)]
+pub(crate) struct Sessions {
+    kind: Kind,
+    pub(crate) timeout: Duration,
+}
+
+#[derive(Clone)]
+enum Kind {
+    Theirs(Client, Arc<AtomicBool>),
+    Own(Arc<Own>),
+}
+
+/// Where sessions are made, and how.
+pub(crate) struct Ensemble {
+    pub(crate) servers: String,
+    /// Without the first slash; empty for none.
+    pub(crate) chroot: String,
+    pub(crate) connector: Connector,
+}
+
+/// One session that is made when it is needed, and left when it is broken: locks do not hang on it.
+struct Own {
+    ensemble: Ensemble,
+    current: Mutex<Option<Client>>,
+    /// Held while a session is made, so that one is.
+    connecting: tokio::sync::Mutex<()>,
+}
+
+impl Sessions {
+    /// The user's.
+    pub(crate) fn theirs(client: Client) -> Self {
+        Self {
+            kind: Kind::Theirs(client, Arc::default()),
+            timeout: TIMEOUT,
+        }
+    }
+
+    /// Our own.
+    pub(crate) fn own(ensemble: Ensemble, timeout: Duration) -> Self {
+        let own = Own {
+            ensemble,
+            current: Mutex::default(),
+            connecting: tokio::sync::Mutex::default(),
+        };
+        Self {
+            kind: Kind::Own(Arc::new(own)),
+            timeout,
+        }
+    }
+
+    /// Asks over a session that is connected. What changes nothing is asked once more where the
+    /// connection broke on the way, since it is found broken only by using it; and so is whatever was
+    /// refused for its session's sake.
+    ///
+    /// Dropping the future is the same as a lost answer; a session of our own is then left behind,
+    /// since its connection may have fallen silent.
+    pub(crate) async fn ask<T, F>(
+        &self,
+        effect: Effect,
+        ask: impl Fn(Client) -> F,
+    ) -> Result<T, Error>
+    where
+        F: Future<Output = Result<T, ClientError>>,
+    {
+        let mut again = true;
+        loop {
+            let client = self.client().await?;
+            let mut doubt = Doubt {
+                sessions: self,
+                client: &client,
+                is_over: false,
+            };
+            let answer = within(self.timeout, ask(client.clone())).await;
+            let Some(answer) = answer else {
+                return Err(lost(effect));
+            };
+            let error = match answer {
+                Ok(answer) => {
+                    doubt.is_over = true;
+                    return Ok(answer);
+                }
+                Err(error) => error,
+            };
+            doubt.is_over = is_told(&error);
+            let may_repeat =
+                is_refused_unseen(&error) || effect == Effect::Harmless && !doubt.is_over;
+            if !again || !may_repeat {
+                return Err(explain(error, effect));
+            }
+            again = false;
+        }
+    }
+
+    /// A client that is connected.
+    pub(crate) async fn client(&self) -> Result<Client, Error> {
+        match &self.kind {
+            Kind::Theirs(client, is_synced) => {
+                settled(client, self.timeout).await?;
+                if !is_synced.load(Ordering::Relaxed) {
+                    let synced = within(self.timeout, client.sync("/")).await;
+                    let synced = synced.ok_or_else(|| lost(Effect::Harmless))?;
+                    synced.map_err(|error| explain(error, Effect::Harmless))?;
+                    is_synced.store(true, Ordering::Relaxed);
+                }
+                Ok(client.clone())
+            }
+            Kind::Own(own) => own.client(self.timeout).await,
+        }
+    }
+
+    /// Leaves this session behind, if it is ours and still the one in use.
+    fn leave(&self, client: &Client) {
+        let Kind::Own(own) = &self.kind else { return };
+        let mut current = own.lock();
+        if current.as_ref().map(Client::session_id) == Some(client.session_id()) {
+            *current = None;
+        }
+    }
+}
+
+/// A client of the user's connects again by itself, to whichever server it finds.
+async fn settled(client: &Client, timeout: Duration) -> Result<(), Error> {
+    let mut watcher = client.state_watcher();
+    let state = async {
+        let mut state = client.state();
+        while state == SessionState::Disconnected {
+            state = watcher.changed().await;
+        }
+        state
+    };
+    match within(timeout, state).await {
+        Some(state) if is_connected(state) => Ok(()),
+        Some(SessionState::AuthFailed) => Err(explain(ClientError::AuthFailed, Effect::Harmless)),
+        Some(_) => Err(Error::new(
+            ErrorKind::Unavailable,
+            "the session of this client is over, and a client does not make another one: make a new \
+             client and provider, or a provider from a URL, which makes sessions by itself",
+        )),
+        None => Err(unreachable_server()),
+    }
+}
+
+impl Ensemble {
+    async fn connect(&self) -> Result<Client, Error> {
+        let client = self.connector.clone().connect(&self.servers).await;
+        let client = client.map_err(refused)?;
+        client.sync("/").await.map_err(refused)?;
+        client.chroot(format!("/{}", self.chroot)).map_err(|_| {
+            Error::new(
+                ErrorKind::InvalidInput,
+                "the chroot in the URL is no path of nodes: write it like zookeeper://host/app/env",
+            )
+        })
+    }
+}
+
+impl Own {
+    async fn client(&self, timeout: Duration) -> Result<Client, Error> {
+        if let Some(client) = self.connected() {
+            return Ok(client);
+        }
+        let made = within(timeout, async {
+            let _only_one = self.connecting.lock().await;
+            if let Some(client) = self.connected() {
+                return Ok(client);
+            }
+            let made = self.ensemble.connect().await?;
+            *self.lock() = Some(made.clone());
+            Ok(made)
+        });
+        made.await.unwrap_or_else(|| Err(unreachable_server()))
+    }
+
+    fn connected(&self) -> Option<Client> {
+        let current = self.lock().clone();
+        current.filter(|client| is_connected(client.state()))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Client>> {
+        self.current.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn is_connected(state: SessionState) -> bool {
+    matches!(
+        state,
+        SessionState::SyncConnected | SessionState::ConnectedReadOnly
+    )
+}
+
+/// Leaves the session behind, unless a server answered.
+struct Doubt<'a> {
+    sessions: &'a Sessions,
+    client: &'a Client,
+    is_over: bool,
+}
+
+impl Drop for Doubt<'_> {
+    fn drop(&mut self) {
+        if !self.is_over {
+            self.sessions.leave(self.client);
+        }
+    }
+}
+
+/// What comes within this time.
+async fn within<T>(limit: Duration, future: impl Future<Output = T>) -> Option<T> {
+    let end = SystemClock.sleep_until(SystemClock.now() + limit);
+    match select(pin!(future), end).await {
+        Either::Left((output, _)) => Some(output),
+        Either::Right(_) => None,
+    }
+}
+
+/// Without servers, which a password may stand before.
+impl fmt::Debug for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Theirs(..) => "Theirs",
+            Self::Own(_) => "Own",
+        })
+    }
+}

@@ -1,0 +1,233 @@
+//! What the two nodes of a lock hold.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use jiff::Timestamp;
+use shedlock_cas::Record;
+use shedlock_core::{Error, ErrorKind, Owner};
+use zookeeper_client::Stat;
+
+/// A node as it was read.
+#[derive(Clone, Debug)]
+pub(crate) struct Node {
+    pub(crate) path: String,
+    pub(crate) data: Vec<u8>,
+    pub(crate) stat: Stat,
+}
+
+/// The data of a lock's own node, as ShedLock writes it: always three digits behind the second.
+pub(crate) fn until(record: &Record) -> String {
+    let millis = i64::try_from(record.until_millis()).unwrap_or(i64::MAX);
+    let until = Timestamp::from_millisecond(millis).unwrap_or(Timestamp::MAX);
+    format!("{until:.3}")
+}
+
+/// The data of the node beside it.
+pub(crate) fn beside(record: &Record) -> String {
+    record.to_text()
+}
+
+/// The record that these two are.
+pub(crate) fn record(lock: Option<&Node>, beside: Option<&Node>) -> Result<Record, Error> {
+    // Above the nodes of longer names there is nothing to tell.
+    let beside = beside.filter(|node| !node.data.is_empty());
+    let kept = beside.map(|node| Ok((node.kept()?, node.stat.mzxid)));
+    let kept = kept.transpose()?;
+    // Deleted by hand, without a trace.
+    let until = lock.map_or(Ok(UNIX_EPOCH), Node::until)?;
+    let zxid = lock.map(|node| node.stat.mzxid);
+    let mut record = Record::until(until);
+    match kept {
+        Some((mut kept, of)) if Some(of) == zxid => {
+            kept.locked_until = until;
+            return Ok(kept);
+        }
+        Some((kept, of)) => {
+            record.slots = kept.slots;
+            // An acquisition cannot write its own number.
+            let own = Owner::is_ours(&kept.owner).then(|| u64::try_from(of).ok());
+            record.fencing_token = kept.fencing_token.or(own.flatten());
+        }
+        None => {}
+    }
+    record.locked_at = lock
+        .filter(|_| until > UNIX_EPOCH)
+        .map(|node| instant(node.stat.mtime));
+    Ok(record)
+}
+
+impl Node {
+    /// The end that ShedLock or we wrote.
+    pub(crate) fn until(&self) -> Result<SystemTime, Error> {
+        let read = || parse(std::str::from_utf8(&self.data).ok()?);
+        read().ok_or_else(|| {
+            let data: String = String::from_utf8_lossy(&self.data)
+                .chars()
+                .take(40)
+                .collect();
+            let what = if data.is_empty() {
+                "is empty".to_owned()
+            } else {
+                format!("holds {data:?}")
+            };
+            Error::new(
+                ErrorKind::Conflict,
+                format!(
+                    "the node {} {what}, and a lock holds an instant; ShedLock takes it for held \
+                     for ever: find out whose it is, and delete it or use another name",
+                    self.path
+                ),
+            )
+        })
+    }
+
+    fn kept(&self) -> Result<Record, Error> {
+        let read = || Record::from_text(std::str::from_utf8(&self.data).ok()?).ok();
+        read().ok_or_else(|| {
+            Error::new(
+                ErrorKind::Conflict,
+                format!(
+                    "the node {} holds what no version of this crate wrote: find out whose it is, \
+                     and delete it",
+                    self.path
+                ),
+            )
+        })
+    }
+}
+
+/// An instant as Java prints them, with any number of digits behind the second, as the next whole
+/// millisecond.
+fn parse(text: &str) -> Option<SystemTime> {
+    let is_written_so = |byte: u8| byte.is_ascii_digit() || b"TZ:.+-".contains(&byte);
+    if !text.ends_with('Z') || !text.bytes().all(is_written_so) {
+        return None;
+    }
+    if let Some((_, rest)) = text.strip_prefix('+').and_then(|text| text.split_once('-')) {
+        // Beyond the year 9999. It stands for a long while, however it is cut.
+        let same_day: Timestamp = format!("2000-{rest}").parse().ok()?;
+        return (same_day.as_millisecond() > 0).then_some(end_of_time());
+    }
+    let instant: Timestamp = text.parse().ok()?;
+    let nanos = u128::try_from(instant.as_nanosecond()).unwrap_or_default();
+    let millis = u64::try_from(nanos.div_ceil(1_000_000)).ok()?;
+    Some(UNIX_EPOCH + Duration::from_millis(millis))
+}
+
+/// The last millisecond that records can show.
+pub(crate) fn end_of_time() -> SystemTime {
+    instant(Timestamp::MAX.as_millisecond())
+}
+
+fn instant(millis: i64) -> SystemTime {
+    UNIX_EPOCH + Duration::from_millis(u64::try_from(millis).unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const OURS: &str = "shedlock 1\nuntil 1800000000999\nat 1799999999001\n\
+        slot 1799999940000001\nattempts 2\nowner web/1/ab\n";
+
+    fn node(data: &str, zxid: i64) -> Node {
+        let stat = Stat {
+            czxid: 1,
+            mzxid: zxid,
+            pzxid: 1,
+            ctime: 0,
+            mtime: 1_700_000_000_123,
+            version: 0,
+            cversion: 0,
+            aversion: 0,
+            ephemeral_owner: 0,
+            data_length: 0,
+            num_children: 0,
+        };
+        Node {
+            path: "/shedlock/job".to_owned(),
+            data: data.as_bytes().to_vec(),
+            stat,
+        }
+    }
+
+    #[test]
+    fn the_locks_own_node_is_shedlocks() {
+        let record = Record::from_text(OURS).unwrap();
+        assert_eq!(until(&record), "2027-01-15T08:00:00.999Z");
+        assert_eq!(
+            until(&Record::until(UNIX_EPOCH)),
+            "1970-01-01T00:00:00.000Z"
+        );
+        assert_eq!(beside(&record), OURS);
+    }
+
+    #[test]
+    fn two_nodes_of_one_transaction_are_our_record() {
+        let lock = node("2027-01-15T08:00:00.999Z", 7);
+        let ours = record(Some(&lock), Some(&node(OURS, 7))).unwrap();
+        assert_eq!(ours, Record::from_text(OURS).unwrap());
+    }
+
+    #[test]
+    fn what_was_written_since_is_shedlocks_with_token_and_slots_of_ours() {
+        let lock = node("2027-01-15T08:00:00Z", 9);
+        let theirs = record(Some(&lock), Some(&node(OURS, 7))).unwrap();
+        assert_eq!((theirs.owner.as_str(), theirs.fencing_token), ("", Some(7)));
+        assert_eq!(theirs.until_millis(), 1_800_000_000_000);
+        assert_eq!(theirs.locked_at, Some(instant(1_700_000_000_123)));
+        assert_eq!(theirs.slots.attempts, Some(2));
+        // Extended, and so with the number of its acquisition.
+        let extended = format!("{OURS}token 5\n");
+        let theirs = record(Some(&lock), Some(&node(&extended, 7))).unwrap();
+        assert_eq!(theirs.fencing_token, Some(5));
+        let deleted = record(None, Some(&node(OURS, 7))).unwrap();
+        assert_eq!(
+            (deleted.until_millis(), deleted.fencing_token),
+            (0, Some(7))
+        );
+        let alone = record(Some(&lock), Some(&node("", 7))).unwrap();
+        assert_eq!((alone.owner.as_str(), alone.fencing_token), ("", None));
+    }
+
+    #[test]
+    fn what_leads_to_other_locks_was_never_acquired() {
+        let above = record(Some(&node(crate::path::FREE, 7)), None).unwrap();
+        assert_eq!((above.until_millis(), above.locked_at), (0, None));
+    }
+
+    #[test]
+    fn instants_are_read_as_java_reads_them() {
+        for (text, millis) in [
+            ("2026-11-21T10:00:00Z", 1_795_255_200_000),
+            ("2026-11-21T10:00:00.1Z", 1_795_255_200_100),
+            ("2026-11-21T10:00:00.123Z", 1_795_255_200_123),
+            ("2026-11-21T10:00:00.123000001Z", 1_795_255_200_124),
+            ("1969-12-31T23:59:59.999Z", 0),
+        ] {
+            assert_eq!(node(text, 1).until().unwrap(), instant(millis), "{text}");
+        }
+        let long = node("+10000-01-01T00:00:00.000Z", 1).until().unwrap();
+        assert_eq!(long, end_of_time());
+    }
+
+    #[test]
+    fn what_no_lock_looks_like_is_a_conflict_that_names_the_node() {
+        for text in [
+            "",
+            "hello",
+            "2026-11-21",
+            "2026-11-21 10:00:00Z",
+            "2026-11-21T10:00:00",
+            "2026-11-21T10:00:00Z\n",
+            "+10000-13-01T00:00:00Z",
+            "1795255200000",
+        ] {
+            let error = node(text, 1).until().unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Conflict, "{text:?}");
+            assert!(error.message().contains("/shedlock/job"), "{error}");
+        }
+        let error = record(None, Some(&node("mine", 1))).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Conflict);
+    }
+}

@@ -1,0 +1,313 @@
+//! The laws over a real ZooKeeper: from a URL, over a client of the user's, and behind a wrapper.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+use std::net::SocketAddr;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use common::own::Own;
+use common::{OPEN, client, delete_all, host};
+use shedlock_conformance::contention::{self, CLIENTS, ROUNDS};
+use shedlock_conformance::proxy::Matcher;
+use shedlock_conformance::support::{address, server, unique};
+use shedlock_conformance::{
+    BoxError, Cost, Harness, JavaRecord, Power, Provider, Sheet, Space, Turns, Verdict, main_after,
+    power, wrapped,
+};
+use shedlock_core::{BoxFuture, Clock, LockName, PrefixProvider};
+use shedlock_zookeeper::ZooKeeperStore;
+use zookeeper_client::{Client, Error};
+
+/// What the clients' clocks may differ by here: less than by default, since cases wait for it.
+const SKEW: Duration = Duration::from_millis(100);
+
+fn main() -> ExitCode {
+    let server = server("SHEDLOCK_TEST_ZOOKEEPER_URL");
+    let variant = |name, way| {
+        let server = server.clone();
+        Arc::new(ZooKeeper { name, server, way }) as Arc<dyn Harness>
+    };
+    let straight = variant("zookeeper", Way::Url);
+    let prefixed = wrapped(Arc::clone(&straight), "prefixed", |provider| {
+        Ok(Arc::new(PrefixProvider::new(provider, "team:")?))
+    })
+    .with_names(|name| LockName::new(format!("team:{name}")));
+    let harnesses = [
+        straight,
+        variant("zookeeper-client", Way::Client),
+        Arc::new(prefixed),
+    ];
+    main_after(race(server.clone()), harnesses)
+}
+
+/// Raw clients race for one node, whose last version each names, as attempts do.
+async fn race(server: String) -> Verdict {
+    let mut clients = Vec::new();
+    for _ in 0..CLIENTS {
+        clients.push(client(&server).await?);
+    }
+    let node = format!("/{}", unique("race"));
+    clients[0].create(&node, b"", &OPEN).await?;
+    let verdict = contention::judge(ROUNDS, &clients, |client, round| {
+        let node = node.clone();
+        async move {
+            let last = i32::try_from(round - 1)?;
+            match client.set_data(&node, b"mine", Some(last)).await {
+                Ok(_) => Ok(true),
+                Err(Error::BadVersion) => Ok(false),
+                Err(error) => Err(error.into()),
+            }
+        }
+    });
+    let verdict = verdict.await;
+    clients[0].delete(&node, None).await?;
+    verdict
+}
+
+/// How providers reach the server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    /// From a URL.
+    Url,
+    /// Over a client of the user's.
+    Client,
+}
+
+struct ZooKeeper {
+    name: &'static str,
+    server: String,
+    way: Way,
+}
+
+impl Harness for ZooKeeper {
+    fn name(&self) -> &str {
+        self.name
+    }
+
+    fn space(&self) -> BoxFuture<'_, Result<Arc<dyn Space>, BoxError>> {
+        Box::pin(async {
+            let room = Room::make(&self.server, self.way, None).await?;
+            Ok(Arc::new(room) as Arc<dyn Space>)
+        })
+    }
+
+    fn open_child<'a>(&'a self, spec: &'a str) -> Power<'a, Provider> {
+        power(open(spec.to_owned()))
+    }
+
+    fn space_on_own_store(&self) -> Power<'_, Arc<dyn Space>> {
+        if !Own::is_installed() {
+            return None;
+        }
+        power(async {
+            let own = Own::start("").await?;
+            let url = own.url();
+            let room = Room::make(&url, self.way, Some(own)).await?;
+            Ok(Arc::new(room) as Arc<dyn Space>)
+        })
+    }
+
+    /// Of clients whose clocks may differ by as much as they may by default.
+    fn sheet(&self) -> Power<'_, Sheet> {
+        if self.way != Way::Url {
+            return None;
+        }
+        power(async {
+            let provider = shedlock_zookeeper::connect(&self.server).await?;
+            Ok(Sheet::new("ZooKeeper", "../../docs/stores/zookeeper.json")
+                .of_provider(Arc::new(provider))
+                .shares_records()
+                .says("tested_on", "3.8"))
+        })
+    }
+
+    /// Both nodes are read in one turn, and written in one.
+    fn turns(&self) -> Option<Turns> {
+        Some(Turns {
+            won: 2,
+            first: 2,
+            lost: 1,
+            extend: 2,
+            unlock: 2,
+        })
+    }
+
+    /// Pings, which have a number of their own.
+    fn chatter(&self) -> Option<Matcher> {
+        const PING: [u8; 4] = (-2_i32).to_be_bytes();
+        Some(Arc::new(|packet| packet.get(4..8) == Some(&PING)))
+    }
+
+    /// Both nodes are read by one request, and written by one.
+    fn cost(&self) -> Cost {
+        Cost {
+            won: 2,
+            first: 2,
+            lost: 1,
+            extend: 2,
+            unlock: 2,
+        }
+    }
+}
+
+/// A chroot of its own.
+struct Room {
+    admin: Client,
+    server: String,
+    chroot: String,
+    way: Way,
+    own: Option<Own>,
+}
+
+impl Room {
+    async fn make(server: &str, way: Way, own: Option<Own>) -> Result<Self, BoxError> {
+        let chroot = format!("/{}", unique("space"));
+        let admin = client(server).await?;
+        admin.create(&chroot, b"", &OPEN).await?;
+        let admin = admin.chroot(chroot.clone()).map_err(|_| "no chroot")?;
+        let room = Self {
+            admin,
+            server: server.to_owned(),
+            chroot,
+            way,
+            own,
+        };
+        open(room.url(server)).await?.migrate().await?;
+        Ok(room)
+    }
+
+    fn url(&self, server: &str) -> String {
+        let options = "timeout=1500ms&session_timeout=4s";
+        let skew = SKEW.as_millis();
+        format!("{server}{}?tolerated_skew={skew}ms&{options}", self.chroot)
+    }
+
+    /// Over a client of the user's.
+    async fn over_client(&self) -> Result<shedlock_zookeeper::ZooKeeperProvider, BoxError> {
+        let servers = format!("{}{}", host(&self.server), self.chroot);
+        // Its session outlives the server's absence, or there was nothing to come back to.
+        let connector = Client::connector().with_session_timeout(Duration::from_secs(40));
+        let store = ZooKeeperStore::new(connector.connect(&servers).await?);
+        let store = store.with_timeout(Duration::from_millis(1_500));
+        Ok(store.provider().with_tolerated_skew(SKEW))
+    }
+
+    /// The node of a name that is one.
+    fn node(name: &LockName) -> String {
+        format!("/shedlock/{name}")
+    }
+}
+
+async fn open(url: String) -> Result<Provider, BoxError> {
+    Ok(Arc::new(shedlock_zookeeper::connect(&url).await?))
+}
+
+impl Space for Room {
+    fn provider(&self) -> BoxFuture<'_, Result<Provider, BoxError>> {
+        match self.way {
+            Way::Url => Box::pin(open(self.url(&self.server))),
+            Way::Client => Box::pin(async { Ok(Arc::new(self.over_client().await?) as Provider) }),
+        }
+    }
+
+    fn close(&self) -> BoxFuture<'_, Result<(), BoxError>> {
+        Box::pin(async {
+            if let Some(own) = &self.own {
+                return own.stop();
+            }
+            let root = self.admin.clone().chroot("/").map_err(|_| "no root")?;
+            Ok(delete_all(&root, &self.chroot).await?)
+        })
+    }
+
+    fn delete_record<'a>(&'a self, name: &'a LockName) -> Power<'a, ()> {
+        power(async { Ok(self.admin.delete(&Self::node(name), None).await?) })
+    }
+
+    fn drop_container(&self) -> Power<'_, ()> {
+        power(async {
+            delete_all(&self.admin, "/shedlock").await?;
+            Ok(delete_all(&self.admin, "/shedlock.owners").await?)
+        })
+    }
+
+    fn restore_container(&self) -> Power<'_, ()> {
+        power(async {
+            open(self.url(&self.server)).await?.migrate().await?;
+            Ok(())
+        })
+    }
+
+    /// As ShedLock writes.
+    fn write_as_shedlock<'a>(
+        &'a self,
+        name: &'a LockName,
+        record: &'a JavaRecord,
+    ) -> Power<'a, ()> {
+        power(async {
+            let until = jiff::Timestamp::try_from(record.lock_until)?;
+            let (node, data) = (Self::node(name), format!("{until:.3}"));
+            match self.admin.set_data(&node, data.as_bytes(), None).await {
+                Err(Error::NoNode) => {
+                    self.admin.create(&node, data.as_bytes(), &OPEN).await?;
+                }
+                answer => drop(answer?),
+            }
+            Ok(())
+        })
+    }
+
+    fn read_as_shedlock<'a>(&'a self, name: &'a LockName) -> Power<'a, Option<JavaRecord>> {
+        power(async {
+            let data = match self.admin.get_data(&Self::node(name)).await {
+                Ok((data, _)) => String::from_utf8(data)?,
+                Err(Error::NoNode) => return Ok(None),
+                Err(error) => return Err(error.into()),
+            };
+            if data.len() != "2026-01-01T00:00:00.000Z".len() {
+                return Err(format!("{data} is not how ShedLock writes instants").into());
+            }
+            let until: jiff::Timestamp = data.parse()?;
+            // Owner and beginning are where ShedLock does not look: as we see them.
+            let seen = open(self.url(&self.server)).await?.inspect(name).await?;
+            let seen = seen.ok_or("the record is gone")?;
+            Ok(Some(JavaRecord {
+                locked_by: seen.owner.unwrap_or_default(),
+                locked_at: seen.locked_at.ok_or("no beginning")?,
+                lock_until: SystemTime::from(until),
+            }))
+        })
+    }
+
+    fn provider_with_clock(&self, clock: Arc<dyn Clock>) -> Power<'_, Provider> {
+        power(async { Ok(Arc::new(self.over_client().await?.with_clock(clock)) as Provider) })
+    }
+
+    fn store_addr(&self) -> Option<SocketAddr> {
+        address(&self.server, 2181)
+    }
+
+    fn provider_via(&self, addr: SocketAddr) -> Power<'_, Provider> {
+        power(open(self.url(&format!("zookeeper://{addr}"))))
+    }
+
+    fn child_spec(&self) -> Option<String> {
+        Some(self.url(&self.server))
+    }
+
+    fn stop_store(&self) -> Power<'_, ()> {
+        let own = self.own.as_ref()?;
+        power(async { own.stop() })
+    }
+
+    fn start_store(&self) -> Power<'_, ()> {
+        let own = self.own.as_ref()?;
+        power(async {
+            own.begin()?;
+            own.serves().await
+        })
+    }
+}
