@@ -1,14 +1,20 @@
-//! What harnesses over real servers share: where the server is, names of their own.
+//! What harnesses over real servers share: where the server is, names and servers of their own.
 //!
 //! The variables are those that `cargo xtask test` sets in the repository of shedlock: for a store,
 //! say `redis`, `SHEDLOCK_TEST_REDIS_URL` holds the URL of a throw-away server, or
 //! `SHEDLOCK_TEST_REDIS` the word `unavailable`, and `SHEDLOCK_TEST_STORES` names the stores that
 //! were asked for, if not all.
 
-use std::net::{SocketAddr, ToSocketAddrs as _};
+mod own_server;
+
+use std::net::{SocketAddr, TcpListener, ToSocketAddrs as _};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use shedlock_core::Owner;
+
+use crate::BoxError;
+pub use own_server::OwnServer;
 
 /// The URL of a throw-away server, from this variable (`SHEDLOCK_TEST_…_URL`).
 ///
@@ -77,6 +83,30 @@ pub fn address(url: &str, default_port: u16) -> Option<SocketAddr> {
         format!("{first}:{default_port}")
     };
     first.to_socket_addrs().ok()?.next()
+}
+
+/// The program of this name, in `PATH` or where a system has its daemons.
+pub fn program(name: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path)
+        .chain(["/usr/sbin".into()])
+        .map(|folder| folder.join(name))
+        .find(|path| path.is_file())
+}
+
+/// A port of loopback for a server that a test starts itself. It lies below the range of outgoing
+/// connections, so that it is still free when the server starts again; tests of one process, and
+/// processes, look at different ones.
+///
+/// # Errors
+/// Where none is free.
+pub fn free_port() -> Result<u16, BoxError> {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let number = NEXT.fetch_add(7, Ordering::Relaxed);
+    let start = 10_000 + u16::try_from((std::process::id().wrapping_mul(31) + number) % 9_000)?;
+    (start..20_000)
+        .find(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok())
+        .ok_or_else(|| "no port is free".into())
 }
 
 fn is_unavailable(variable: &str) -> bool {
