@@ -62,7 +62,8 @@
 //!
 //! The clients' clocks judge, as ShedLock's do; see `shedlock-cas` for what they may differ by. A
 //! node's `mtime` is the leader's clock, but at the last write: it does not tell what time it is now.
-//! It stands for when ShedLock acquired, which its record does not say.
+//! It stands for when ShedLock acquired, which its record does not say. Nor does it say whether ShedLock
+//! gave the lock back, so such a lock comes free for us when the clocks' tolerance is over.
 //!
 //! # Fencing tokens
 //!

@@ -1,13 +1,12 @@
-//! Servers of a test's own.
+//! Servers of a test's own, set up in ways that throw-away servers are not.
 
-use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use shedlock_conformance::BoxError;
+use shedlock_conformance::support::{free_port, program};
 use zookeeper_client::Client;
 
 use super::wait;
@@ -24,11 +23,6 @@ pub(crate) struct Own {
 }
 
 impl Own {
-    /// Whether it is installed.
-    pub(crate) fn is_installed() -> bool {
-        java().is_some()
-    }
-
     /// One that stands alone; `settings` are lines of its configuration.
     pub(crate) async fn start(settings: &str) -> Result<Self, BoxError> {
         let own = Self::prepare(settings)?;
@@ -139,19 +133,5 @@ impl Drop for Own {
 
 fn java() -> Option<PathBuf> {
     let is_there = CLASS_PATH.split(':').all(|jar| Path::new(jar).is_file());
-    std::env::split_paths(&std::env::var_os("PATH")?)
-        .map(|folder| folder.join("java"))
-        .find(|path| is_there && path.is_file())
-}
-
-/// Below the range of outgoing connections, so that it is still free when the server starts again.
-fn free_port() -> Result<u16, BoxError> {
-    static NEXT: AtomicU32 = AtomicU32::new(0);
-    // Tests of one process, and processes, look at different ports.
-    let number = NEXT.fetch_add(1, Ordering::Relaxed);
-    let start = std::process::id().wrapping_mul(31) + number.wrapping_mul(7);
-    let start = 20_000 + u16::try_from(start % 10_000)?;
-    (start..32_000)
-        .find(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok())
-        .ok_or_else(|| "no port is free".into())
+    program("java").filter(|_| is_there)
 }

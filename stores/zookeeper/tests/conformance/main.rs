@@ -8,11 +8,10 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use common::own::Own;
 use common::{OPEN, client, delete_all, host};
 use shedlock_conformance::contention::{self, CLIENTS, ROUNDS};
 use shedlock_conformance::proxy::Matcher;
-use shedlock_conformance::support::{address, server, unique};
+use shedlock_conformance::support::{OwnServer, address, server, unique};
 use shedlock_conformance::{
     BoxError, Cost, Harness, JavaRecord, Power, Provider, Sheet, Space, Turns, Verdict, main_after,
     power, wrapped,
@@ -99,12 +98,12 @@ impl Harness for ZooKeeper {
     }
 
     fn space_on_own_store(&self) -> Power<'_, Arc<dyn Space>> {
-        if !Own::is_installed() {
+        if !OwnServer::can_start() {
             return None;
         }
         power(async {
-            let own = Own::start("").await?;
-            let url = own.url();
+            let own = OwnServer::start("zookeeper", &[])?;
+            let url = own.url().to_owned();
             let room = Room::make(&url, self.way, Some(own)).await?;
             Ok(Arc::new(room) as Arc<dyn Space>)
         })
@@ -159,11 +158,11 @@ struct Room {
     server: String,
     chroot: String,
     way: Way,
-    own: Option<Own>,
+    own: Option<OwnServer>,
 }
 
 impl Room {
-    async fn make(server: &str, way: Way, own: Option<Own>) -> Result<Self, BoxError> {
+    async fn make(server: &str, way: Way, own: Option<OwnServer>) -> Result<Self, BoxError> {
         let chroot = format!("/{}", unique("space"));
         let admin = client(server).await?;
         admin.create(&chroot, b"", &OPEN).await?;
@@ -215,8 +214,9 @@ impl Space for Room {
 
     fn close(&self) -> BoxFuture<'_, Result<(), BoxError>> {
         Box::pin(async {
-            if let Some(own) = &self.own {
-                return own.stop();
+            if self.own.is_some() {
+                // It goes with all that is in it.
+                return Ok(());
             }
             let root = self.admin.clone().chroot("/").map_err(|_| "no root")?;
             Ok(delete_all(&root, &self.chroot).await?)
@@ -300,14 +300,11 @@ impl Space for Room {
 
     fn stop_store(&self) -> Power<'_, ()> {
         let own = self.own.as_ref()?;
-        power(async { own.stop() })
+        power(async { own.kill() })
     }
 
     fn start_store(&self) -> Power<'_, ()> {
         let own = self.own.as_ref()?;
-        power(async {
-            own.begin()?;
-            own.serves().await
-        })
+        power(async { own.start_again() })
     }
 }

@@ -1,0 +1,120 @@
+//! Sessions end and move; locks do not.
+
+use std::time::Duration;
+
+use shedlock_conformance::proxy::{Fault, Proxy};
+use shedlock_core::{ErrorKind, Extension, LockProvider, SkipReason, Unlock, UnlockRequest};
+use shedlock_zookeeper::{ZooKeeperProvider, ZooKeeperStore};
+use zookeeper_client::{Client, SessionState};
+
+use crate::common::own::Own;
+use crate::common::wait;
+use crate::room::{Room, extend, request, take};
+
+/// Asks again until the store answers.
+async fn extended(provider: &ZooKeeperProvider, lease: &shedlock_core::Lease) -> Extension {
+    let request = shedlock_core::ExtendRequest::new(crate::room::MINUTE);
+    for _ in 0..300 {
+        match provider.extend(lease, &request).await {
+            Ok(extension) => return extension,
+            Err(error) => assert!(error.is_retryable(), "{error}"),
+        }
+        wait(Duration::from_millis(50)).await;
+    }
+    panic!("the store does not answer");
+}
+
+#[tokio::test]
+async fn a_lock_outlives_the_session_that_took_it() {
+    let room = Room::new().await;
+    let lease = room.take("job").await;
+    let Room { url, provider, .. } = room;
+    drop(provider);
+    let another = shedlock_zookeeper::connect(&url).await.unwrap();
+    assert!(matches!(
+        extend(&another, &lease).await,
+        Extension::Extended(_)
+    ));
+    let unlocked = another.unlock(&lease, &UnlockRequest::new()).await;
+    assert_eq!(unlocked.unwrap(), Unlock::Unlocked);
+}
+
+/// The connection is cut for longer than a session lasts.
+#[tokio::test]
+async fn an_expired_session_is_mended_by_a_new_one_or_said_where_the_client_is_the_users() {
+    let room = Room::new().await;
+    let server = crate::room::server_address();
+    let proxy = Proxy::start(server).await.unwrap();
+    let through = format!("zookeeper://{}", proxy.addr());
+    let url = format!("{through}?path={}&session_timeout=2s&timeout=1s", room.path);
+    let own = shedlock_zookeeper::connect(&url).await.unwrap();
+    let connector = Client::connector().with_session_timeout(Duration::from_secs(2));
+    let client = connector.connect(&proxy.addr().to_string()).await.unwrap();
+    let store = ZooKeeperStore::new(client.clone());
+    let store = store.with_path(&room.path).unwrap();
+    let theirs = store.with_timeout(Duration::from_secs(1)).provider();
+    let (first, second) = (take(&own, "own").await, take(&theirs, "theirs").await);
+
+    proxy.set(Fault::Refuse).await.unwrap();
+    let mut state = client.state_watcher();
+    while client.state() != SessionState::Expired {
+        state.changed().await;
+    }
+    for provider in [&own, &theirs] {
+        let error = provider.attempt(&request("other")).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
+    }
+    proxy.heal().await.unwrap();
+
+    let Extension::Extended(first) = extended(&own, &first).await else {
+        panic!("the lease of a provider with sessions of its own should run on");
+    };
+    let unlocked = own.unlock(&first, &UnlockRequest::new()).await;
+    assert_eq!(unlocked.unwrap(), Unlock::Unlocked);
+    let error = theirs.attempt(&request("other")).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unavailable);
+    assert!(error.message().contains("make a new client"), "{error}");
+    assert_eq!(room.skip("theirs").await.reason, SkipReason::Held);
+    // The lock is still there for whoever has the lease and a new client.
+    assert_eq!(room.unlock(&second).await, Unlock::Unlocked);
+}
+
+#[tokio::test]
+async fn a_session_of_the_users_client_moves_to_another_server_of_the_ensemble() {
+    crate::room::common_server();
+    let servers = Own::ensemble().await.unwrap();
+    let all: Vec<String> = servers.iter().map(Own::address).collect();
+    let all = all.join(",");
+    let url = format!("zookeeper://{all}?session_timeout=4s&timeout=2s");
+    let own = shedlock_zookeeper::connect(&url).await.unwrap();
+    let connector = Client::connector().with_session_timeout(Duration::from_secs(15));
+    let client = connector.connect(&all).await.unwrap();
+    let session = client.session_id();
+    let theirs = ZooKeeperStore::new(client.clone()).provider();
+    let (mut first, mut second) = (take(&own, "own").await, take(&theirs, "theirs").await);
+    // Each of them once: whichever the sessions are on, and the leader.
+    for server in &servers {
+        server.stop().unwrap();
+        for (provider, lease) in [(&own, &mut first), (&theirs, &mut second)] {
+            match extended(provider, lease).await {
+                Extension::Extended(longer) => *lease = longer,
+                other => panic!("two of three servers are there: {other:?}"),
+            }
+        }
+        server.begin().unwrap();
+        server.serves().await.unwrap();
+    }
+    assert_eq!(client.session_id(), session);
+    assert_eq!(client.state(), SessionState::SyncConnected);
+    let token = first.fencing_token();
+    let unlocked = own.unlock(&first, &UnlockRequest::new()).await;
+    assert_eq!(unlocked.unwrap(), Unlock::Unlocked);
+    let later = take(&own, "own").await;
+    assert!(later.fencing_token() > token, "a new leader goes on");
+    // Without a quorum nobody has the lock, and nobody is told that somebody has.
+    for server in &servers[..2] {
+        server.stop().unwrap();
+    }
+    let error = own.attempt(&request("own")).await.unwrap_err();
+    assert!(error.is_retryable(), "{error}");
+}
