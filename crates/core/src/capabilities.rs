@@ -32,6 +32,8 @@ pub struct Capabilities {
     pub longest_name: usize,
     /// Whether leases outlive a restart of the store.
     pub durable: bool,
+    /// What another server knows that takes over from a failed one.
+    pub failover: Failover,
 }
 
 /// The clock that judges leases.
@@ -45,6 +47,29 @@ pub enum ClockSource {
         /// The difference that is tolerated.
         tolerated_skew: Duration,
     },
+}
+
+/// What a server that takes over from a failed one knows of the leases that were granted. Where it does
+/// not know one, somebody else can be granted the same lock, or the same slot, while its holder runs: what
+/// must not happen twice then needs a [guard](crate::LockRecord::fencing_token) behind the fencing token.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Failover {
+    /// The store's own settings decide, and the provider does not look at them.
+    Unspecified,
+    /// No other server takes over.
+    Never,
+    /// Replication is asynchronous: the last leases may be unknown.
+    MayForget,
+    /// So many other servers had confirmed a lease before it was granted. It is unknown only if none of
+    /// them takes over.
+    Confirmed {
+        /// How many.
+        servers: u32,
+    },
+    /// A majority had confirmed it, and only one that knows all that a majority knows takes over: none is
+    /// unknown.
+    Majority,
 }
 
 impl Capabilities {
@@ -63,6 +88,7 @@ impl Capabilities {
             longest_lock_at_most_for: Duration::MAX,
             longest_name: usize::MAX,
             durable: true,
+            failover: Failover::Unspecified,
         }
     }
 }

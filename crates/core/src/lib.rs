@@ -38,7 +38,7 @@ use std::future::Future;
 use std::pin::Pin;
 
 pub use answer::{Attempt, Extension, ForceUnlock, Migration, Skip, SkipReason, SlotReset, Unlock};
-pub use capabilities::{Capabilities, ClockSource};
+pub use capabilities::{Capabilities, ClockSource, Failover};
 pub use clock::{Clock, ManualClock, Moment, SystemClock};
 pub use completion::{Completion, Retries};
 pub use config::{LockConfig, LockDefaults};

@@ -10,9 +10,9 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use crate::clock::{Clock, SystemClock};
 use crate::{
     Attempt, AttemptRequest, BoxFuture, Capabilities, ClockSource, Error, ErrorKind, ExtendRequest,
-    Extension, ForceUnlock, ForceUnlockRequest, Lease, ListRequest, LockDefaults, LockName,
-    LockProvider, LockRecord, Migration, Owner, ProviderIdentity, ResetSlotRequest, Skip, Slot,
-    SlotEnd, SlotReset, SlotState, Unlock, UnlockRequest,
+    Extension, Failover, ForceUnlock, ForceUnlockRequest, Lease, ListRequest, LockDefaults,
+    LockName, LockProvider, LockRecord, Migration, Owner, ProviderIdentity, ResetSlotRequest, Skip,
+    Slot, SlotEnd, SlotReset, SlotState, Unlock, UnlockRequest,
 };
 
 /// The whole contract over a map in memory.
@@ -464,6 +464,7 @@ impl LockProvider for MemoryProvider {
 
     fn capabilities(&self) -> Capabilities {
         let mut capabilities = Capabilities::new(ClockSource::Store);
+        capabilities.failover = Failover::Never;
         capabilities.durable = false;
         capabilities.longest_lock_at_most_for = LONGEST;
         capabilities

@@ -19,6 +19,8 @@ const OPTIONS: &[&str] = &[
     "owner_prefix",
     "connect_timeout",
     "response_timeout",
+    "wait_replicas",
+    "wait_timeout",
     "protocol",
     "tls_ca",
     "tls_cert",
@@ -26,6 +28,9 @@ const OPTIONS: &[&str] = &[
     "sentinel_username",
     "sentinel_password",
 ];
+
+/// How long replicas are waited for, unless set.
+const WAIT: Duration = Duration::from_secs(1);
 
 /// The builder that a URL describes; no I/O but for the files that it names.
 ///
@@ -42,6 +47,7 @@ pub(crate) fn builder(text: &str) -> Result<Builder, Error> {
     let (mut environment, mut prefix) = (None, None);
     let mut defaults = LockDefaults::new();
     let mut files = Files::default();
+    let (mut replicas, mut wait) = (None, None);
     let mut ways = Ways {
         connect: TIMEOUT,
         response: TIMEOUT,
@@ -62,6 +68,8 @@ pub(crate) fn builder(text: &str) -> Result<Builder, Error> {
             "owner_prefix" => defaults = defaults.owner_prefix(value),
             "connect_timeout" => ways.connect = duration(key, value)?,
             "response_timeout" => ways.response = duration(key, value)?,
+            "wait_replicas" => replicas = Some(number(key, value)?),
+            "wait_timeout" => wait = Some(duration(key, value)?),
             "protocol" => ways.protocol = Some(protocol(value)?),
             "tls_ca" | "tls_cert" | "tls_key" if !servers.is_tls => {
                 return Err(invalid(format!(
@@ -87,6 +95,7 @@ pub(crate) fn builder(text: &str) -> Result<Builder, Error> {
         }
     }
     ways.tls = files.read()?;
+    let response = ways.response;
     if let (Kind::One, Some(protocol)) = (servers.kind, ways.protocol) {
         let word = if protocol == ProtocolVersion::RESP3 {
             "resp3"
@@ -102,7 +111,31 @@ pub(crate) fn builder(text: &str) -> Result<Builder, Error> {
     if let Some(prefix) = prefix {
         builder = builder.key_prefix(prefix);
     }
+    match (replicas, wait) {
+        (Some(replicas), wait) => {
+            let wait = wait.unwrap_or(WAIT);
+            if wait >= response {
+                return Err(invalid(
+                    "the option \"wait_timeout\" in the URL must be shorter than \
+                     \"response_timeout\"",
+                ));
+            }
+            builder = builder.wait_for_replicas(replicas, wait);
+        }
+        (None, Some(_)) => {
+            return Err(invalid(
+                "the option \"wait_timeout\" in the URL is for \"wait_replicas\", which is missing",
+            ));
+        }
+        (None, None) => {}
+    }
     Ok(builder)
+}
+
+fn number(key: &str, value: &str) -> Result<u32, Error> {
+    value
+        .parse()
+        .map_err(|_| invalid(format!("option {key:?} in the URL must be a number")))
 }
 
 fn protocol(value: &str) -> Result<ProtocolVersion, Error> {
@@ -135,6 +168,8 @@ mod tests {
             "redis-sentinel://:pw@s1:26379,s2:26379/mymaster/0?environment=prod",
             "redis-sentinel://s1/mymaster?sentinel_username=watch&sentinel_password=geheim",
             "rediss-sentinel://s1,s2,s3/mymaster?protocol=resp3",
+            "redis://host?wait_replicas=1",
+            "redis://host?wait_replicas=2&wait_timeout=500ms",
             "redis-cluster://user:p%40ss@h1:7000,[::1]:7001,h3?environment=prod",
             "rediss-cluster://h1?protocol=resp3&connect_timeout=1s",
         ] {
@@ -160,6 +195,12 @@ mod tests {
             ("rediss://u:secret@h?tls_ca=/no/such.pem", "cannot be read"),
             ("rediss://u:secret@h?tls_cert=/c.pem", "tls_key"),
             ("redis://u:secret@h?sentinel_password=x", "unknown option"),
+            ("redis://u:secret@h?wait_replicas=all", "must be a number"),
+            ("redis://u:secret@h?wait_timeout=1s", "is missing"),
+            (
+                "redis://u:secret@h?wait_replicas=1&wait_timeout=5s",
+                "shorter",
+            ),
         ] {
             let said = builder(url).unwrap_err();
             assert_eq!(said.kind(), ErrorKind::InvalidInput);

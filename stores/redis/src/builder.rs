@@ -1,10 +1,16 @@
 //! Settings of a provider.
 
-use shedlock_core::{Error, LockDefaults};
+use std::time::Duration;
+
+use shedlock_core::{Error, ErrorKind, LockDefaults};
 
 use crate::RedisProvider;
+use crate::confirm::Confirmation;
 use crate::connections::Connections;
 use crate::key::Keys;
+
+/// No call waits longer. To `WAIT`, no time is all time.
+const LONGEST_WAIT: Duration = Duration::from_secs(3_600);
 
 /// Sets how a provider names its keys; made by [`RedisProvider::builder`].
 #[derive(Debug)]
@@ -14,6 +20,7 @@ pub struct Builder {
     prefix: String,
     environment: String,
     defaults: LockDefaults,
+    confirmation: Option<Confirmation>,
 }
 
 impl Builder {
@@ -23,6 +30,7 @@ impl Builder {
             prefix: "job-lock".to_owned(),
             environment: "default".to_owned(),
             defaults: LockDefaults::new(),
+            confirmation: None,
         }
     }
 
@@ -45,18 +53,43 @@ impl Builder {
         self
     }
 
+    /// Grants a lock, extends it and calls a slot done only when so many replicas have confirmed it
+    /// (`WAIT`), so that a failover to one of them knows it. A lock that is not confirmed in this time
+    /// is given back, and the attempt is an error of the kind unavailable; an extension or an unlock
+    /// that is not confirmed is an error of the kind unknown.
+    ///
+    /// Calls share a connection, and each waits behind those before it: keep the time well below that
+    /// for an answer.
+    pub fn wait_for_replicas(mut self, replicas: u32, timeout: Duration) -> Self {
+        self.confirmation = Some(Confirmation { replicas, timeout });
+        self
+    }
+
     /// Checks the settings; no I/O.
     ///
     /// # Errors
-    /// `InvalidInput` for an environment or a prefix that is empty, holds control characters, or
+    /// `InvalidInput` for replicas without a time to wait for them, and for an environment or a prefix that is empty, holds control characters, or
     /// would mix up the keys of locks with those beside them.
     pub fn build(self) -> Result<RedisProvider, Error> {
         let keys = Keys::new(&self.prefix, &self.environment)
             .map_err(|error| error.with_store("redis"))?;
+        if let Some(Confirmation { replicas, timeout }) = self.confirmation
+            && (replicas == 0 || timeout.is_zero() || timeout > LONGEST_WAIT)
+        {
+            return Err(Error::new(
+                ErrorKind::InvalidInput,
+                format!(
+                    "waiting {timeout:?} for {replicas} replicas confirms nothing: wait for one or \
+                     more, and up to an hour"
+                ),
+            )
+            .with_store("redis"));
+        }
         Ok(RedisProvider::from_parts(
             self.connections,
             keys,
             self.defaults,
+            self.confirmation,
         ))
     }
 }

@@ -5,8 +5,10 @@ use std::sync::Arc;
 use redis::aio::ConnectionLike as _;
 use redis::cluster::ClusterClient;
 use redis::cluster_async::ClusterConnection;
-use redis::cluster_routing::{MultipleNodeRoutingInfo, RoutingInfo, SingleNodeRoutingInfo};
-use redis::{Cmd, ErrorKind, FromRedisValue as _, RedisError, Value, cmd};
+use redis::cluster_routing::{
+    MultipleNodeRoutingInfo, Route, RoutingInfo, SingleNodeRoutingInfo, SlotAddr,
+};
+use redis::{Cmd, ErrorKind, FromRedisValue as _, Pipeline, RedisError, Value, cmd};
 use tokio::sync::OnceCell;
 
 use crate::connections::Failure;
@@ -38,6 +40,19 @@ impl Cluster {
         let sent = connection.req_packed_command(command).await;
         sent.and_then(Value::extract_error)
             .map_err(Failure::Repeated)
+    }
+
+    /// Sends commands at once to the server that has this key.
+    pub(crate) async fn send_all(
+        &self,
+        commands: &Pipeline,
+        key: &str,
+    ) -> Result<Vec<Value>, Failure> {
+        let mut connection = self.connection().await?;
+        let route = Route::with_key(key, SlotAddr::Master);
+        let server = SingleNodeRoutingInfo::SpecificNode(route);
+        let sent = connection.route_pipeline(commands.clone(), 0, commands.len(), server);
+        sent.await.map_err(Failure::Repeated)
     }
 
     /// Sends a command that has no keys to one server.

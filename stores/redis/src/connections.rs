@@ -90,6 +90,39 @@ impl Connections {
         }
     }
 
+    /// Sends two commands at once, on one connection, to the server that has this key. An error of the
+    /// second one stands in its answer.
+    pub(crate) async fn send_both(
+        &self,
+        key: &str,
+        commands: [Cmd; 2],
+    ) -> Result<(Value, Value), Failure> {
+        let mut both = redis::pipe();
+        for command in commands {
+            both.add_command(command);
+        }
+        let answers = match &self.0 {
+            Kind::Own(own) => own.send_all(&both).await,
+            Kind::Manager(manager) => {
+                let sent = manager.clone().send_packed_commands(&both, 0, 2).await;
+                sent.map_err(running)
+            }
+            Kind::Multiplexed(connection) => {
+                let sent = connection.clone().send_packed_commands(&both, 0, 2).await;
+                sent.map_err(running)
+            }
+            Kind::Cluster(cluster) => cluster.send_all(&both, key).await,
+        };
+        let refused = |error| match &self.0 {
+            Kind::Cluster(_) => Failure::Repeated(error),
+            _ => Failure::Running(error),
+        };
+        let mut answers = answers?.into_iter();
+        let first = answers.next().unwrap_or(Value::Nil).extract_error();
+        let second = answers.next().unwrap_or(Value::Nil);
+        Ok((first.map_err(refused)?, second))
+    }
+
     /// All servers that keys lie on.
     pub(crate) async fn nodes(&self) -> Result<Vec<Node>, Failure> {
         match &self.0 {

@@ -3,7 +3,7 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use shedlock_core::{
-    AttemptRequest, Error, ErrorKind, Lease, LockName, LockRecord, Skip, Slot, SlotState,
+    AttemptRequest, Error, ErrorKind, Lease, LockName, LockRecord, Owner, Skip, Slot, SlotState,
 };
 
 use crate::value::Value;
@@ -19,6 +19,9 @@ pub(crate) struct Found {
     pub(crate) raw: Option<Vec<u8>>,
     /// What is left of its time in milliseconds; negative where it has no end.
     left: i64,
+    /// The slot before and its attempts, as they are written, where an attempt has taken one that
+    /// may be taken back.
+    pub(crate) before: Option<(String, String)>,
     kept: Kept,
 }
 
@@ -50,6 +53,7 @@ impl Found {
             slot,
             done,
             attempts,
+            before @ ..,
         ] = reply
         else {
             return Err(Error::new(
@@ -73,6 +77,10 @@ impl Found {
             now: instant(number(now)?.unwrap_or_default()),
             raw: (!raw.is_empty()).then(|| raw.clone()),
             left: number(left)?.unwrap_or_default(),
+            before: match before {
+                [slot, attempts] => Some((text(slot)?.to_owned(), text(attempts)?.to_owned())),
+                _ => None,
+            },
             kept,
         })
     }
@@ -85,6 +93,11 @@ impl Found {
     /// What the lock's own key says.
     pub(crate) fn value(&self) -> Value {
         self.raw.as_deref().map(Value::parse).unwrap_or_default()
+    }
+
+    /// Whether the lock's own key names this acquisition.
+    pub(crate) fn is_held_by(&self, owner: &Owner) -> bool {
+        self.value().owner == owner.as_str()
     }
 
     /// Whether the lock's own key never ends, which no lock does.

@@ -34,7 +34,7 @@
 //! server that does not have the script yet is sent it in a second one. Scripts need Redis 6.2 or
 //! later, or Valkey. An ACL user needs the commands `evalsha`, `eval`, `time`, `get`, `set`, `del`,
 //! `pttl`, `pexpireat`, `hmget`, `hset`, `ping` and `info`, and `scan` for lists, on both patterns of
-//! keys; `config|get`, so that durability can be seen.
+//! keys; `wait` where replicas are waited for; `config|get`, so that durability can be seen.
 //!
 //! # Sentinel
 //!
@@ -53,12 +53,30 @@
 //!
 //! # What Redis can lose
 //!
-//! Replication is asynchronous: a replica that is promoted may not know the last locks, tokens and
-//! slots, and then somebody else can take them again. A server that evicts keys frees held locks.
-//! One that does not write each command to disk forgets them when its machine fails. So
-//! [`durable`](shedlock_core::Capabilities::durable) is declared only with an append-only file that
-//! is synced always, [`check`](shedlock_core::LockProvider::check) warns of eviction, and where two
-//! runs would do harm, a guarded write belongs behind the fencing token, or the lock into a database.
+//! *To a failover*, by Sentinel, in a Cluster or by hand: replication is asynchronous, so that a replica
+//! that is promoted may not know the last locks, tokens and slots. Then somebody else can take the same
+//! lock, and run the same slot, while the first holder runs; an unlock that is forgotten keeps its lock
+//! taken until its end. A primary that is cut off and goes on for a while grants locks that are forgotten
+//! later. [`Capabilities::failover`](shedlock_core::Capabilities::failover) says `MayForget`.
+//!
+//! With [`wait_for_replicas`](Builder::wait_for_replicas) (`wait_replicas=1` in a URL) a lock is granted and
+//! extended, and a slot called done, only when so many replicas have confirmed it (`WAIT`); the
+//! capability then says `Confirmed`. Too few in time: the lock is given back, its slot is as it was, and
+//! the attempt is an error of the kind unavailable. An extension or an unlock that is not confirmed is an
+//! error of the kind unknown, which may be asked again. What is left: a failover to a replica that did not
+//! confirm, where there are more than were waited for (Sentinel prefers the one that knows most), and
+//! replicas that confirm from memory and fail with the primary. `min-replicas-to-write` on the server
+//! bounds how long a primary that is cut off goes on.
+//!
+//! *To a restart:* a server that does not write each command to disk forgets locks when its machine fails.
+//! [`durable`](shedlock_core::Capabilities::durable) is declared only with an append-only file that is
+//! synced always.
+//!
+//! *To a full memory:* a server that evicts keys frees held locks, and
+//! [`check`](shedlock_core::LockProvider::check) warns of it.
+//!
+//! Where two runs would do harm, a guarded write belongs behind the fencing token, or the lock into a
+//! database.
 //!
 //! # Beside ShedLock for Java
 //!
@@ -71,6 +89,7 @@ mod address;
 mod builder;
 mod check;
 mod cluster;
+mod confirm;
 mod connections;
 mod explain;
 mod found;
@@ -83,6 +102,7 @@ mod send;
 mod servers;
 mod tls;
 mod value;
+mod verdict;
 
 pub use builder::Builder;
 pub use connections::Connections;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use redis::aio::MultiplexedConnection;
 use redis::sentinel::SentinelClient;
-use redis::{AsyncConnectionConfig, Client, Cmd, RedisError, Value};
+use redis::{AsyncConnectionConfig, Client, Cmd, Pipeline, RedisError, Value};
 
 use crate::connections::{Failure, is_read_only};
 
@@ -46,23 +46,30 @@ impl Own {
     /// Sends a command. A connection is left behind where the answer did not come, also since the
     /// future was dropped: it may have fallen silent.
     pub(crate) async fn send(&self, command: &Cmd) -> Result<Value, Failure> {
-        let (mut connection, generation) = self.connection().await?;
-        let mut doubt = Doubt {
+        let (mut connection, mut doubt) = self.connection().await?;
+        let sent = connection.send_packed_command(command).await;
+        doubt.settle(sent.and_then(Value::extract_error))
+    }
+
+    /// Sends commands at once, on one connection.
+    pub(crate) async fn send_all(&self, commands: &Pipeline) -> Result<Vec<Value>, Failure> {
+        let (mut connection, mut doubt) = self.connection().await?;
+        let count = commands.len();
+        let sent = connection.send_packed_commands(commands, 0, count).await;
+        doubt.settle(sent)
+    }
+
+    async fn connection(&self) -> Result<(MultiplexedConnection, Doubt<'_>), Failure> {
+        let (connection, generation) = self.current().await?;
+        let doubt = Doubt {
             own: self,
             generation,
             is_over: false,
         };
-        let sent = connection.send_packed_command(command).await;
-        let answer = sent.and_then(Value::extract_error);
-        doubt.is_over = match &answer {
-            Ok(_) => true,
-            // A replica is not written to: there may be another primary by now.
-            Err(error) => error.code().is_some() && !is_read_only(error),
-        };
-        answer.map_err(Failure::Running)
+        Ok((connection, doubt))
     }
 
-    async fn connection(&self) -> Result<(MultiplexedConnection, u64), Failure> {
+    async fn current(&self) -> Result<(MultiplexedConnection, u64), Failure> {
         if let Some(found) = self.lock().found() {
             return Ok(found);
         }
@@ -111,6 +118,17 @@ struct Doubt<'a> {
     own: &'a Own,
     generation: u64,
     is_over: bool,
+}
+
+impl Doubt<'_> {
+    fn settle<T>(&mut self, answer: Result<T, RedisError>) -> Result<T, Failure> {
+        self.is_over = match &answer {
+            Ok(_) => true,
+            // A replica is not written to: there may be another primary by now.
+            Err(error) => error.code().is_some() && !is_read_only(error),
+        };
+        answer.map_err(Failure::Running)
+    }
 }
 
 impl Drop for Doubt<'_> {

@@ -7,18 +7,20 @@ use std::time::{Duration, SystemTime};
 
 use shedlock_core::{
     Attempt, AttemptRequest, BoxFuture, Capabilities, ClockSource, Error, ErrorKind, ExtendRequest,
-    Extension, ForceUnlock, ForceUnlockRequest, Lease, ListRequest, LockDefaults, LockName,
-    LockProvider, LockRecord, Migration, Owner, ProviderIdentity, ResetSlotRequest, Skip,
-    SkipReason, Slot, SlotEnd, SlotReset, Unlock, UnlockRequest,
+    Extension, Failover, ForceUnlock, ForceUnlockRequest, Lease, ListRequest, LockDefaults,
+    LockName, LockProvider, LockRecord, Migration, Owner, ProviderIdentity, ResetSlotRequest, Slot,
+    SlotEnd, SlotReset, Unlock, UnlockRequest,
 };
 
 use crate::builder::Builder;
+use crate::confirm::{Confirmation, Shortfall};
 use crate::connections::Connections;
 use crate::found::Found;
 use crate::key::{Keys, LONGEST_NAME};
 use crate::list::record;
 use crate::script::{self, Script};
-use crate::send::run;
+use crate::send::{run, run_confirmed};
+use crate::verdict::{ahead, skip, taken, unexpected};
 use crate::{address, check, list};
 
 /// Locks in Redis or Valkey. Clones are one provider.
@@ -34,13 +36,14 @@ struct Inner {
     connections: Connections,
     keys: Keys,
     defaults: LockDefaults,
+    confirmation: Option<Confirmation>,
     identity: ProviderIdentity,
     /// As the last check has found it.
     durable: AtomicBool,
 }
 
 /// A hundred years, which numbers in scripts can count in microseconds.
-const LONGEST: Duration = Duration::from_secs(100 * 366 * 86_400);
+pub(crate) const LONGEST: Duration = Duration::from_secs(100 * 366 * 86_400);
 
 impl RedisProvider {
     /// With ShedLock's keys, over the client or connection that the user has.
@@ -49,7 +52,7 @@ impl RedisProvider {
     /// Never: ShedLock's own prefix and environment are accepted.
     pub fn new(connections: impl Into<Connections>) -> Self {
         let keys = Keys::new("job-lock", "default").expect("ShedLock's own words are accepted");
-        Self::from_parts(connections.into(), keys, LockDefaults::new())
+        Self::from_parts(connections.into(), keys, LockDefaults::new(), None)
     }
 
     /// With settings of one's own.
@@ -75,6 +78,7 @@ impl RedisProvider {
     /// | `tls_ca` | file (PEM) of those who may have signed the server's certificate | the system's, or Mozilla's |
     /// | `tls_cert`, `tls_key` | files (PEM) of a certificate of ours and its key | – |
     /// | `sentinel_username`, `sentinel_password` | what the sentinels themselves ask for | – |
+    /// | `wait_replicas`, `wait_timeout` | see [`Builder::wait_for_replicas`] | no replicas; `1s` |
     /// | `protocol` | the client's own: `resp2` or `resp3` | `resp2` |
     ///
     /// # Errors
@@ -86,12 +90,18 @@ impl RedisProvider {
         Ok(provider)
     }
 
-    pub(crate) fn from_parts(connections: Connections, keys: Keys, defaults: LockDefaults) -> Self {
+    pub(crate) fn from_parts(
+        connections: Connections,
+        keys: Keys,
+        defaults: LockDefaults,
+        confirmation: Option<Confirmation>,
+    ) -> Self {
         Self {
             inner: Arc::new(Inner {
                 connections,
                 keys,
                 defaults,
+                confirmation,
                 identity: ProviderIdentity::unique(),
                 durable: AtomicBool::new(false),
             }),
@@ -108,6 +118,37 @@ impl RedisProvider {
         run(&self.inner.connections, script, &pair, arguments).await
     }
 
+    /// The same, confirmed by replicas where that is asked for.
+    async fn run_confirmed(
+        &self,
+        script: &Script,
+        name: &LockName,
+        arguments: &[&str],
+    ) -> Result<(Found, Option<Shortfall>), Error> {
+        let Some(wanted) = self.inner.confirmation else {
+            return Ok((self.run(script, name, arguments).await?, None));
+        };
+        let pair = self.inner.keys.of(name)?;
+        run_confirmed(&self.inner.connections, script, &pair, arguments, wanted).await
+    }
+
+    /// Takes an attempt back that was won, and that too few replicas have confirmed.
+    async fn undo(&self, request: &AttemptRequest, won: &Found) -> Result<(), Error> {
+        let owner = request.owner();
+        let (slot, attempts) = won.before.clone().unwrap_or_default();
+        let claimed = if won.before.is_some() { "1" } else { "" };
+        let arguments = [owner.as_str(), &owner.released(), claimed, &slot, &attempts];
+        let undone = self.run(&script::UNDO, request.name(), &arguments).await;
+        undone.map(drop).map_err(|error| {
+            Error::new(
+                ErrorKind::Unknown,
+                "too few replicas confirmed the lock, and giving it back failed: ask again with \
+                 the same owner",
+            )
+            .with_source(error)
+        })
+    }
+
     async fn try_attempt(&self, request: &AttemptRequest) -> Result<Attempt, Error> {
         request.validate()?;
         let at_most = micros(request.lock_at_most_for(), "lock_at_most_for")?;
@@ -122,20 +163,36 @@ impl RedisProvider {
             &tolerance.to_string(),
             &shown(most.map(shedlock_core::Retries::most_attempts)),
             &shown(previous),
+            self.confirms(),
         ];
-        let found = self
-            .run(&script::ATTEMPT, request.name(), &arguments)
+        let (found, shortfall) = self
+            .run_confirmed(&script::ATTEMPT, request.name(), &arguments)
             .await?;
-        match &*found.word {
-            "won" => Ok(Attempt::Acquired(found.lease(request))),
-            "taken" => taken(request, &found),
-            "ahead" => Err(ahead(request, &found)),
-            "refused" => {
+        match (&*found.word, shortfall) {
+            ("won", None) => Ok(Attempt::Acquired(found.lease(request))),
+            ("won", Some(shortfall)) => {
+                self.undo(request, &found).await?;
+                Err(shortfall.taken_back())
+            }
+            ("taken", Some(shortfall)) if found.is_held_by(request.owner()) => {
+                Err(shortfall.in_doubt())
+            }
+            ("taken", _) => taken(request, &found),
+            ("ahead", _) => Err(ahead(request, &found)),
+            ("refused", _) => {
                 let reason = found.slots().refusal(request, None, false);
                 let reason = reason.ok_or_else(|| unexpected(&found))?;
                 Ok(Attempt::Skipped(skip(request, &found, reason)))
             }
             _ => Err(unexpected(&found)),
+        }
+    }
+
+    /// Tells a script that replicas will be waited for.
+    fn confirms(&self) -> &'static str {
+        match self.inner.confirmation {
+            Some(_) => "1",
+            None => "",
         }
     }
 
@@ -164,12 +221,20 @@ impl RedisProvider {
             &shown(acquired.map(Slot::as_micros)),
             &shown(done),
             &pause.unwrap_or_default(),
+            if done.is_some() { self.confirms() } else { "" },
         ];
-        let found = self.run(&script::FINISH, name, &arguments).await?;
-        match &*found.word {
-            "ended" => Ok(Ended::Now),
-            "before" => Ok(Ended::Before),
-            "lost" => Ok(Ended::Lost),
+        // Nobody is harmed by a lock that a failover forgets to be free.
+        let (found, shortfall) = if done.is_some() {
+            self.run_confirmed(&script::FINISH, name, &arguments)
+                .await?
+        } else {
+            (self.run(&script::FINISH, name, &arguments).await?, None)
+        };
+        match (&*found.word, shortfall) {
+            ("lost", _) => Ok(Ended::Lost),
+            (_, Some(shortfall)) => Err(shortfall.in_doubt()),
+            ("ended", None) => Ok(Ended::Now),
+            ("before", None) => Ok(Ended::Before),
             _ => Err(unexpected(&found)),
         }
     }
@@ -178,9 +243,14 @@ impl RedisProvider {
         request.validate(lease.lock_at_least_for())?;
         let at_most = micros(request.lock_at_most_for(), "lock_at_most_for")?;
         let arguments = [lease.owner().as_str(), &at_most];
-        let found = self.run(&script::EXTEND, lease.name(), &arguments).await?;
+        let (found, shortfall) = self
+            .run_confirmed(&script::EXTEND, lease.name(), &arguments)
+            .await?;
         if found.word == "lost" {
             return Ok(Extension::Lost);
+        }
+        if let Some(shortfall) = shortfall {
+            return Err(shortfall.in_doubt());
         }
         let extended = lease.extended(request);
         Ok(Extension::Extended(match found.locked_until() {
@@ -234,59 +304,6 @@ enum Ended {
     Now,
     Before,
     Lost,
-}
-
-/// The lock's own key is there: this request's own, or in its way.
-fn taken(request: &AttemptRequest, found: &Found) -> Result<Attempt, Error> {
-    let value = found.value();
-    if value.owner == request.owner().as_str() {
-        return Ok(Attempt::Acquired(found.lease(request)));
-    }
-    if found.is_endless() {
-        return Err(Error::new(
-            ErrorKind::Conflict,
-            "the lock's key has no time to live, which neither shedlock nor ShedLock writes, and \
-             nobody would ever free it: look at it, and delete it or unlock by force",
-        ));
-    }
-    if let Some(slot) = request.slot() {
-        let latest = found.now + request.slot_tolerance().min(LONGEST);
-        if slot.instant() > latest {
-            return Err(ahead(request, found));
-        }
-    }
-    let reason = found.slots().refusal(request, value.shedlock_at(), true);
-    Ok(Attempt::Skipped(match reason {
-        Some(reason) => skip(request, found, reason),
-        None => found.skip(request.name()),
-    }))
-}
-
-fn skip(request: &AttemptRequest, found: &Found, reason: SkipReason) -> Skip {
-    let mut skip = found.skip(request.name());
-    skip.reason = reason;
-    skip
-}
-
-fn ahead(request: &AttemptRequest, found: &Found) -> Error {
-    let slot = request.slot().map(|slot| slot.to_string());
-    let now = Slot::at(found.now).map(|now| now.to_string());
-    Error::new(
-        ErrorKind::SlotAhead,
-        format!(
-            "slot {} lies too far ahead of the server's clock ({}): compare the clocks of this \
-             host and of the server",
-            slot.unwrap_or_default(),
-            now.unwrap_or_default()
-        ),
-    )
-}
-
-fn unexpected(found: &Found) -> Error {
-    Error::new(
-        ErrorKind::Internal,
-        format!("a script answered {:?} against its own rules", found.word),
-    )
 }
 
 /// A duration in microseconds, rounded up.
@@ -418,6 +435,10 @@ impl LockProvider for RedisProvider {
         capabilities.longest_lock_at_most_for = LONGEST;
         capabilities.longest_name = LONGEST_NAME;
         capabilities.durable = self.inner.durable.load(Ordering::Relaxed);
+        capabilities.failover = match self.inner.confirmation {
+            Some(Confirmation { replicas, .. }) => Failover::Confirmed { servers: replicas },
+            None => Failover::MayForget,
+        };
         capabilities
     }
 

@@ -36,3 +36,4 @@ script!(FINISH, "finish.lua", true);
 script!(FORCE, "force.lua", true);
 script!(INSPECT, "inspect.lua", false);
 script!(RESET, "reset.lua", true);
+script!(UNDO, "undo.lua", true);

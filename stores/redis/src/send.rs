@@ -3,6 +3,7 @@
 use redis::{Cmd, FromRedisValue, ServerErrorKind, cmd};
 use shedlock_core::Error;
 
+use crate::confirm::{Confirmation, Shortfall};
 use crate::connections::{Connections, Node};
 use crate::explain::{explain, malformed};
 use crate::found::Found;
@@ -28,6 +29,27 @@ pub(crate) async fn run(
     let value = answer.map_err(|failure| explain(failure, script.writes))?;
     let parts = Vec::<Vec<u8>>::from_redis_value(value).map_err(malformed)?;
     Found::parse(&parts)
+}
+
+/// The same, and then waits for replicas; also where the script has changed nothing.
+pub(crate) async fn run_confirmed(
+    connections: &Connections,
+    script: &Script,
+    pair: &Pair,
+    arguments: &[&str],
+    wanted: Confirmation,
+) -> Result<(Found, Option<Shortfall>), Error> {
+    let by_hash = call("EVALSHA", &script.hash, pair, arguments);
+    let send = |call| connections.send_both(&pair.lock, [call, wanted.command()]);
+    let answer = match send(by_hash).await {
+        Err(failure) if is_unknown_script(failure.error()) => {
+            send(call("EVAL", script.text, pair, arguments)).await
+        }
+        answer => answer,
+    };
+    let (value, waited) = answer.map_err(|failure| explain(failure, script.writes))?;
+    let parts = Vec::<Vec<u8>>::from_redis_value(value).map_err(malformed)?;
+    Ok((Found::parse(&parts)?, wanted.shortfall(waited)))
 }
 
 /// Asks one server what names no key, and changes nothing.

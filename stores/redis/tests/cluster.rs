@@ -13,7 +13,8 @@ use redis::cluster_routing::Slot;
 use redis::cmd;
 use shedlock_core::{
     Attempt, AttemptRequest, ErrorKind, ExtendRequest, Extension, ForceUnlock, ForceUnlockRequest,
-    Lease, ListRequest, LockName, LockProvider, Owner, Slot as Tick, Unlock, UnlockRequest,
+    Lease, ListRequest, LockName, LockProvider, LockState, Owner, Slot as Tick, Unlock,
+    UnlockRequest,
 };
 use shedlock_redis::RedisProvider;
 
@@ -59,6 +60,7 @@ async fn a_cluster_is_a_store_like_another() {
     names_with_braces(&provider).await;
     the_users_own_connections(&cluster).await;
     one_server_is_not_enough(&cluster).await;
+    replicas_confirm(&cluster).await;
     a_slot_that_moves(&cluster, &provider).await;
     a_primary_that_dies_and_has_a_replica(&cluster, &provider).await;
     a_primary_that_dies_alone(&cluster, &provider).await;
@@ -125,6 +127,20 @@ async fn one_server_is_not_enough(cluster: &Clustered) {
     assert!(error.message().contains("redis-cluster://"), "{error}");
     let away = RedisProvider::connect("redis-cluster://127.0.0.1:1").await;
     assert_eq!(away.unwrap_err().kind(), ErrorKind::Unavailable);
+}
+
+/// Only the first primary has a replica.
+async fn replicas_confirm(cluster: &Clustered) {
+    let url = format!("{}?wait_replicas=1&wait_timeout=300ms", cluster.url());
+    let provider = RedisProvider::connect(&url).await.unwrap();
+    let lease = take(&provider, &name_in(0..5_461, "confirmed")).await;
+    let unlocked = provider.unlock(&lease, &UnlockRequest::new()).await;
+    assert_eq!(unlocked.unwrap(), Unlock::Unlocked);
+    let alone = request(&name_in(5_461..10_923, "not-confirmed"));
+    let error = provider.attempt(&alone).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unavailable, "{error:?}");
+    let record = provider.inspect(alone.name()).await.unwrap().unwrap();
+    assert_eq!(record.state, LockState::Free, "{record:?}");
 }
 
 /// The client is told where the keys have gone, and goes there.

@@ -1,8 +1,13 @@
 -- Takes the lock, and the slot, if both are to be had.
 -- most: how many attempts a slot that must not be lost may have; '' for other slots.
-local owner, at_most, slot, tolerance, most, previous = unpack(ARGV)
+-- confirm: '1' where replicas will be waited for.
+local owner, at_most, slot, tolerance, most, previous, confirm = unpack(ARGV)
 
 if value then
+  if confirm ~= '' and holder() == owner then
+    -- Asked again, maybe by another connection: something of its own that replicas can confirm.
+    keep({owner = owner})
+  end
   return answer('taken')
 end
 
@@ -37,6 +42,7 @@ if kept.token ~= '' and not less(kept.token, token) then
 end
 local till = expiry(now + at_most)
 set(now, owner, till)
+local before = {kept.slot, kept.slot_attempts}
 local changes = {owner = owner, at = text(now), ['until'] = text(till * 1000), token = token}
 if slot ~= '' then
   local made = kept.slot == slot and tonumber(kept.slot_attempts) or 0
@@ -44,4 +50,10 @@ if slot ~= '' then
   changes.slot_attempts = most ~= '' and text(made + 1) or ''
 end
 keep(changes)
-return answer('won')
+local won = answer('won')
+if confirm ~= '' and slot ~= '' then
+  -- For undo.lua.
+  won[#won + 1] = before[1]
+  won[#won + 1] = before[2]
+end
+return won

@@ -1,12 +1,16 @@
 -- Ends a lease that still runs.
 -- acquired: when it began, should the hash have been deleted; done: the slot that is done;
--- pause: how long until a slot that failed may be tried again. '' where there is none.
-local owner, released, at_least, acquired, done, pause = unpack(ARGV)
+-- pause: how long until a slot that failed may be tried again; confirm: '1' where replicas will be
+-- waited for. '' where there is none.
+local owner, released, at_least, acquired, done, pause, confirm = unpack(ARGV)
 
 local named = holder()
 if named ~= owner then
   -- Asked again, since an answer was lost: nobody took the lock meanwhile.
   if kept.owner == released and (not value or named == released) then
+    if confirm ~= '' then
+      keep({owner = released})
+    end
     return answer('before')
   end
   return answer('lost')

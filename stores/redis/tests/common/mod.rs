@@ -8,6 +8,7 @@
 
 pub(crate) mod clustered;
 pub(crate) mod own;
+pub(crate) mod pair;
 pub(crate) mod watched;
 
 use std::time::Duration;

@@ -95,7 +95,10 @@ impl Harness for Redis {
         let sheet = Sheet::new("Redis, Valkey", "../../docs/stores/redis.json")
             .shares_records()
             .says("durable", "only with `appendfsync always`")
-            .says("hosts", "yes; Sentinel, Cluster")
+            .says(
+                "hosts",
+                "yes; Sentinel and Cluster may forget what no replica has (`wait_replicas`)",
+            )
             .says("tested_on", "Redis 7.0, Valkey 9");
         power(async { Ok(sheet) })
     }

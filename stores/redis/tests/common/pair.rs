@@ -1,0 +1,51 @@
+//! A primary and its replica, and nobody who watches them.
+
+use redis::cmd;
+use shedlock_conformance::BoxError;
+
+use super::own::{Own, program};
+use super::{info, until};
+
+pub(crate) struct Pair {
+    pub(crate) primary: Own,
+    pub(crate) replica: Own,
+}
+
+impl Pair {
+    /// Once the replica has caught up.
+    pub(crate) async fn start() -> Result<Self, BoxError> {
+        super::server("SHEDLOCK_TEST_REDIS_URL");
+        let program = program("redis-server").ok_or("no redis-server: run `cargo xtask test`")?;
+        let primary = Own::start(program.clone(), &[]).await?;
+        let source = format!("127.0.0.1 {}", primary.port());
+        let replica = Own::start(program, &["--replicaof", &source]).await?;
+        let pair = Self { primary, replica };
+        pair.has_caught_up().await?;
+        Ok(pair)
+    }
+
+    pub(crate) async fn has_caught_up(&self) -> Result<(), BoxError> {
+        until("the replica has caught up", async || {
+            let replication = info(&self.primary.admin()?, "replication").await?;
+            Ok(replication.contains("state=online"))
+        })
+        .await
+    }
+
+    /// The replica hears of nothing any more, as where the network is cut.
+    pub(crate) async fn cut(&self) -> Result<(), BoxError> {
+        self.to_replica(&["REPLICAOF", "127.0.0.1", "1"]).await
+    }
+
+    /// What a failover does.
+    pub(crate) async fn promote(&self) -> Result<(), BoxError> {
+        self.to_replica(&["REPLICAOF", "NO", "ONE"]).await
+    }
+
+    async fn to_replica(&self, words: &[&str]) -> Result<(), BoxError> {
+        let client = self.replica.admin()?;
+        let mut replica = client.get_multiplexed_async_connection().await?;
+        let mut command = cmd(words[0]);
+        Ok(command.arg(&words[1..]).query_async(&mut replica).await?)
+    }
+}

@@ -1,0 +1,161 @@
+//! What a failover forgets, and what waiting for replicas saves.
+
+#![allow(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
+
+mod common;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use common::pair::Pair;
+use redis::Client;
+use shedlock_core::{
+    Attempt, AttemptRequest, Completion, ErrorKind, ExtendRequest, Extension, Failover, Lease,
+    LockName, LockProvider, LockState, Owner, Retries, Slot, Unlock, UnlockRequest,
+};
+use shedlock_redis::{Connections, RedisProvider};
+
+const MINUTE: Duration = Duration::from_secs(60);
+
+fn request(name: &str) -> AttemptRequest {
+    AttemptRequest::new(LockName::new(name).unwrap(), Owner::generate(), MINUTE)
+}
+
+async fn take(provider: &RedisProvider, request: &AttemptRequest) -> Lease {
+    let attempt = provider.attempt(request).await.unwrap();
+    attempt.acquired().expect("the lock should be free")
+}
+
+async fn at(server: &common::own::Own, options: &str) -> RedisProvider {
+    let url = format!("{}?{options}", server.url());
+    RedisProvider::connect(&url).await.unwrap()
+}
+
+/// A slot of the server's now.
+async fn tick(provider: &RedisProvider) -> Slot {
+    let lease = take(provider, &request("clock")).await;
+    let now = lease.acquired_at().unwrap();
+    let unlocked = provider.unlock(&lease, &UnlockRequest::new()).await;
+    assert_eq!(unlocked.unwrap(), Unlock::Unlocked);
+    Slot::at(now).unwrap()
+}
+
+/// The documentation says so: here it is seen.
+#[tokio::test(flavor = "multi_thread")]
+async fn without_waiting_a_failover_forgets_a_lease_and_a_slot() {
+    let pair = Pair::start().await.unwrap();
+    let before = at(&pair.primary, "").await;
+    assert_eq!(before.capabilities().failover, Failover::MayForget);
+    let asked = request("job").with_slot(tick(&before).await);
+    pair.cut().await.unwrap();
+    let first = take(&before, &asked).await;
+
+    pair.primary.stop().unwrap();
+    pair.promote().await.unwrap();
+    let after = at(&pair.replica, "").await;
+    let slot = asked.slot().unwrap();
+    let second = take(&after, &request("job").with_slot(slot)).await;
+    // Two holders, and one slot run twice. What tells them apart, where the servers' clocks agree:
+    assert!(second.fencing_token() > first.fencing_token());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn with_waiting_a_lease_that_was_granted_outlives_a_failover() {
+    let pair = Pair::start().await.unwrap();
+    let before = at(&pair.primary, "wait_replicas=1").await;
+    let declared = before.capabilities().failover;
+    assert_eq!(declared, Failover::Confirmed { servers: 1 });
+    let asked = request("job").with_slot(tick(&before).await);
+    let lease = take(&before, &asked).await;
+    let longer = ExtendRequest::new(2 * MINUTE);
+    let extended = before.extend(&lease, &longer).await.unwrap();
+    let Extension::Extended(lease) = extended else {
+        panic!("nobody has taken it: {extended:?}");
+    };
+
+    pair.primary.stop().unwrap();
+    pair.promote().await.unwrap();
+    let after = at(&pair.replica, "").await;
+    let other = after.attempt(&request("job")).await.unwrap();
+    let Attempt::Skipped(skip) = other else {
+        panic!("the lease is known: {other:?}");
+    };
+    assert_eq!(skip.until, lease.locked_until());
+    let unlocked = after.unlock(&lease, &UnlockRequest::new()).await;
+    assert_eq!(unlocked.unwrap(), Unlock::Unlocked);
+    let again = request("job").with_slot(asked.slot().unwrap());
+    let again = after.attempt(&again).await.unwrap();
+    assert!(matches!(again, Attempt::Skipped(_)), "{again:?}");
+}
+
+/// By each way to the server: from a URL, and over the user's own connections.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_not_confirmed_is_taken_back_or_told() {
+    let pair = Pair::start().await.unwrap();
+    let client = Client::open(pair.primary.url()).unwrap();
+    let config = redis::aio::ConnectionManagerConfig::new()
+        .set_response_timeout(Some(Duration::from_secs(5)));
+    let ways: [Connections; 2] = [
+        client.clone().into(),
+        client.get_connection_manager_lazy(config).unwrap().into(),
+    ];
+    for (i, way) in ways.into_iter().enumerate() {
+        let provider = RedisProvider::builder(way)
+            .environment(format!("way-{i}"))
+            .wait_for_replicas(1, Duration::from_millis(300));
+        not_confirmed(&pair, provider.build().unwrap()).await;
+    }
+}
+
+async fn not_confirmed(pair: &Pair, provider: RedisProvider) {
+    let slot = tick(&provider).await;
+    let held = take(&provider, &request("held").with_slot(slot)).await;
+    let open = Completion::OnSuccess(Retries::default());
+    let unlocks = request("unlocks").with_slot(slot).with_completion(open);
+    let unlocks = take(&provider, &unlocks).await;
+    pair.replica.signal("STOP").unwrap();
+
+    // As if it had never been asked for, its slot too.
+    let asked = request("job").with_slot(slot);
+    let error = provider.attempt(&asked).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unavailable, "{error:?}");
+    assert!(error.message().contains("0 of 1 replicas"), "{error}");
+    let record = provider.inspect(asked.name()).await.unwrap().unwrap();
+    assert_eq!(record.state, LockState::Free, "{record:?}");
+    assert_eq!(record.last_slot, None, "{record:?}");
+
+    // What stands is told as unknown, and asked again.
+    let longer = ExtendRequest::new(2 * MINUTE);
+    let error = provider.extend(&held, &longer).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unknown, "{error:?}");
+    let done = UnlockRequest::new().slot_done(true);
+    let error = provider.unlock(&unlocks, &done).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unknown, "{error:?}");
+    // Nobody is harmed where a replica does not know that a lock is free.
+    let unlocked = provider.unlock(&held, &UnlockRequest::new()).await;
+    assert_eq!(unlocked.unwrap(), Unlock::Unlocked);
+
+    pair.replica.signal("CONT").unwrap();
+    pair.has_caught_up().await.unwrap();
+    let unlocked = provider.unlock(&unlocks, &done).await;
+    assert_eq!(unlocked.unwrap(), Unlock::Unlocked);
+    let lease = take(&provider, &asked).await;
+    assert!(lease.fencing_token() > held.fencing_token());
+}
+
+/// Asked again by another connection, which has written nothing that replicas could lack.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_attempt_that_is_asked_again_is_confirmed_anew() {
+    let pair = Pair::start().await.unwrap();
+    let plain = at(&pair.primary, "").await;
+    let asked = request("job");
+    let lease = take(&plain, &asked).await;
+    pair.replica.signal("STOP").unwrap();
+    let again = Arc::new(at(&pair.primary, "wait_replicas=1&wait_timeout=200ms").await);
+    let error = again.attempt(&asked).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unknown, "{error:?}");
+    pair.replica.signal("CONT").unwrap();
+    pair.has_caught_up().await.unwrap();
+    let confirmed = take(&again, &asked).await;
+    assert_eq!(confirmed.fencing_token(), lease.fencing_token());
+}
