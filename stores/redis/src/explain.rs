@@ -1,5 +1,6 @@
 //! Failures as errors that say what to do.
 
+use redis::RedisError;
 use shedlock_core::{Error, ErrorKind};
 
 use crate::connections::Failure;
@@ -24,15 +25,26 @@ const REFUSALS: &[(&str, ErrorKind, &str)] = &[
         "the server does not let us in: check user and password",
     ),
     (
-        "invalid password",
+        "Password authentication failed",
         ErrorKind::Configuration,
         "the server does not let us in: check user and password",
     ),
     (
-        "NOPERM",
+        "invalid password",
         ErrorKind::Configuration,
-        "the user lacks a permission: it needs the commands evalsha, eval, time, get, set, del, \
-         pttl, pexpireat, hmget, hset, scan, ping and info on the locks' keys and on \"shedlock-rs:*\"",
+        "the server does not let us in: check user and password",
+    ),
+    ("NOPERM", ErrorKind::Configuration, PERMISSION),
+    // Of a script, in the words of Redis 7.0 and of later ones.
+    (
+        "user executing the script can't run",
+        ErrorKind::Configuration,
+        PERMISSION,
+    ),
+    (
+        "ACL failure in script",
+        ErrorKind::Configuration,
+        PERMISSION,
     ),
     (
         "READONLY",
@@ -107,6 +119,10 @@ const REFUSALS: &[(&str, ErrorKind, &str)] = &[
     ),
 ];
 
+const PERMISSION: &str = "the user lacks a permission: it needs the commands evalsha, eval, time, get, set, del, \
+    pttl, pexpireat, hmget, hset, scan, ping and info on the locks' keys and on \
+    \"shedlock-rs:*\"; behind sentinels also role, in a cluster cluster|slots";
+
 /// The error for a failed command that may write (`writes`) or only reads.
 pub(crate) fn explain(failure: Failure, writes: bool) -> Error {
     let (kind, message) = sort(&failure, writes);
@@ -145,6 +161,11 @@ fn sort(failure: &Failure, writes: bool) -> (ErrorKind, &'static str) {
             ErrorKind::InvalidInput,
             "the client cannot use this address; its reason is the source",
         ),
+        Failure::Connecting(error) if is_about_certificates(error) => (
+            ErrorKind::Configuration,
+            "no encrypted connection could be made: check the server's certificate, who has signed \
+             it (tls_ca in the URL), and whether it asks for one of ours (tls_cert, tls_key)",
+        ),
         Failure::Connecting(error)
             if error.kind() == redis::ErrorKind::MasterNameNotFoundBySentinel =>
         {
@@ -169,6 +190,11 @@ fn sort(failure: &Failure, writes: bool) -> (ErrorKind, &'static str) {
             "the answer did not come; nothing was written: retry",
         ),
     }
+}
+
+/// Whether one side did not like the other's certificate. Clients keep the words alone.
+fn is_about_certificates(error: &RedisError) -> bool {
+    error.to_string().to_lowercase().contains("certificate")
 }
 
 /// What the server itself said, also where the client has made it into a failure of its own.

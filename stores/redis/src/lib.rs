@@ -32,9 +32,19 @@
 //!
 //! Each call is one script, by its hash: one round trip, atomic, judged by the server's clock. A
 //! server that does not have the script yet is sent it in a second one. Scripts need Redis 6.2 or
-//! later, or Valkey. An ACL user needs the commands `evalsha`, `eval`, `time`, `get`, `set`, `del`,
-//! `pttl`, `pexpireat`, `hmget`, `hset`, `ping` and `info`, and `scan` for lists, on both patterns of
-//! keys; `wait` where replicas are waited for; `config|get`, so that durability can be seen.
+//! later, or Valkey.
+//!
+//! # Rights
+//!
+//! A user for locks alone needs
+//!
+//! ```text
+//! ACL SETUSER locks on >password ~job-lock:* ~shedlock-rs:* +evalsha +eval +time +get +set +del +pttl
+//!     +pexpireat +hmget +hset +scan +ping +info
+//! ```
+//!
+//! and for what goes beyond: `+role` behind sentinels, `+cluster|slots` in a cluster, `+wait` where replicas
+//! are waited for, `+config|get` so that durability is seen. `scan` is for lists alone.
 //!
 //! # Sentinel
 //!

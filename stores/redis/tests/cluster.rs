@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use common::clustered::Clustered;
 use common::own::wait;
+use common::rights::allow;
 use redis::cluster::ClusterClient;
 use redis::cluster_routing::Slot;
 use redis::cmd;
@@ -59,6 +60,7 @@ async fn a_cluster_is_a_store_like_another() {
         .unwrap();
     names_with_braces(&provider).await;
     the_users_own_connections(&cluster).await;
+    a_user_with_rights_for_locks_alone(&cluster).await;
     one_server_is_not_enough(&cluster).await;
     replicas_confirm(&cluster).await;
     a_slot_that_moves(&cluster, &provider).await;
@@ -118,6 +120,21 @@ async fn the_users_own_connections(cluster: &Clustered) {
         let unlocked = provider.unlock(&lease, &UnlockRequest::new()).await;
         assert_eq!(unlocked.unwrap(), Unlock::Unlocked);
     }
+}
+
+async fn a_user_with_rights_for_locks_alone(cluster: &Clustered) {
+    for server in &cluster.servers {
+        allow(&server.admin().unwrap(), "+cluster|slots").await;
+    }
+    let url = cluster.url().replace("//", "//locks:pw@");
+    let provider = RedisProvider::connect(&url).await.unwrap();
+    let lease = take(&provider, "by a user").await;
+    assert!(!provider.list(&ListRequest::new()).await.unwrap().is_empty());
+    let unlocked = provider.unlock(&lease, &UnlockRequest::new()).await;
+    assert_eq!(unlocked.unwrap(), Unlock::Unlocked);
+    let wrong = url.replace("pw@", "hunter2@");
+    let error = RedisProvider::connect(&wrong).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Configuration, "{error:?}");
 }
 
 async fn one_server_is_not_enough(cluster: &Clustered) {

@@ -245,37 +245,6 @@ async fn a_password_that_is_missing_or_wrong_is_the_configurations_fault() {
 }
 
 #[tokio::test]
-async fn the_documented_permissions_suffice() {
-    let server = own(&[]).await;
-    let mut room = Room::at(&server.url()).await;
-    let commands = "ping info evalsha eval time get set del pttl pexpireat hmget hset scan";
-    let mut rule = vec!["ACL", "SETUSER", "locks", "on", ">pw"];
-    rule.extend(["~job-lock:*", "~shedlock-rs:*"]);
-    let allowed: Vec<_> = commands.split(' ').map(|word| format!("+{word}")).collect();
-    rule.extend(allowed.iter().map(String::as_str));
-    room.run::<()>(&rule).await;
-    let url = server.url().replace("//", "//locks:pw@");
-    let provider = RedisProvider::connect(&url).await.unwrap();
-    let request = room.request();
-    let Attempt::Acquired(lease) = provider.attempt(&request).await.unwrap() else {
-        panic!("the lock should be free");
-    };
-    provider
-        .extend(&lease, &ExtendRequest::new(MINUTE))
-        .await
-        .unwrap();
-    assert_eq!(provider.list(&Default::default()).await.unwrap().len(), 1);
-    provider
-        .unlock(&lease, &UnlockRequest::new())
-        .await
-        .unwrap();
-
-    room.run::<()>(&["ACL", "SETUSER", "locks", "-set"]).await;
-    let error = provider.attempt(&request).await.unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::Configuration, "{error:?}");
-}
-
-#[tokio::test]
 async fn a_replica_and_a_full_server_say_what_to_do() {
     for (settings, kind) in [
         (["--replicaof", "127.0.0.1 1"], ErrorKind::Unavailable),

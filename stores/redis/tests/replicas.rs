@@ -102,7 +102,7 @@ async fn what_is_not_confirmed_is_taken_back_or_told() {
     for (i, way) in ways.into_iter().enumerate() {
         let provider = RedisProvider::builder(way)
             .environment(format!("way-{i}"))
-            .wait_for_replicas(1, Duration::from_millis(300));
+            .wait_for_replicas(1, Duration::from_secs(1));
         not_confirmed(&pair, provider.build().unwrap()).await;
     }
 }
@@ -151,7 +151,7 @@ async fn an_attempt_that_is_asked_again_is_confirmed_anew() {
     let asked = request("job");
     let lease = take(&plain, &asked).await;
     pair.replica.signal("STOP").unwrap();
-    let again = Arc::new(at(&pair.primary, "wait_replicas=1&wait_timeout=200ms").await);
+    let again = Arc::new(at(&pair.primary, "wait_replicas=1&wait_timeout=1s").await);
     let error = again.attempt(&asked).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unknown, "{error:?}");
     pair.replica.signal("CONT").unwrap();

@@ -1,14 +1,17 @@
 //! What the tests over real servers share.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 #![allow(
     dead_code,
     unused_imports,
     reason = "each test target uses a part of it"
 )]
 
+pub(crate) mod certificates;
 pub(crate) mod clustered;
 pub(crate) mod own;
 pub(crate) mod pair;
+pub(crate) mod rights;
 pub(crate) mod watched;
 
 use std::time::Duration;

@@ -4,7 +4,7 @@ use redis::cmd;
 use shedlock_conformance::BoxError;
 
 use super::own::{Own, program};
-use super::{info, until};
+use super::until;
 
 pub(crate) struct Pair {
     pub(crate) primary: Own,
@@ -24,10 +24,20 @@ impl Pair {
         Ok(pair)
     }
 
+    /// Waits until the replica confirms what is written.
     pub(crate) async fn has_caught_up(&self) -> Result<(), BoxError> {
+        let client = self.primary.admin()?;
+        let primary = client.get_multiplexed_async_connection().await?;
         until("the replica has caught up", async || {
-            let replication = info(&self.primary.admin()?, "replication").await?;
-            Ok(replication.contains("state=online"))
+            let mut primary = primary.clone();
+            let () = cmd("SET")
+                .arg("mark")
+                .arg(1)
+                .query_async(&mut primary)
+                .await?;
+            let mut wait = cmd("WAIT");
+            let known: u64 = wait.arg(1).arg(300).query_async(&mut primary).await?;
+            Ok(known == 1)
         })
         .await
     }

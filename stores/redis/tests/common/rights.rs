@@ -1,0 +1,17 @@
+//! A user who may do what locks need, and nothing else.
+
+use redis::{Client, cmd};
+
+/// The line of the crate's page.
+const RIGHTS: &str = "~job-lock:* ~shedlock-rs:* +evalsha +eval +time +get +set +del +pttl \
+                      +pexpireat +hmget +hset +scan +ping +info";
+
+/// Makes the user `locks` with the password `pw`.
+pub(crate) async fn allow(client: &Client, more: &str) {
+    let mut admin = client.get_multiplexed_async_connection().await.unwrap();
+    let mut user = cmd("ACL");
+    user.arg(&["SETUSER", "locks", "on", ">pw"]);
+    user.arg(RIGHTS.split_whitespace().collect::<Vec<_>>());
+    user.arg(more.split_whitespace().collect::<Vec<_>>());
+    let () = user.query_async(&mut admin).await.unwrap();
+}

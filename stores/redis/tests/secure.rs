@@ -1,0 +1,120 @@
+//! Servers that ask who is there: certificates, and users with rights for locks alone.
+
+#![allow(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
+
+mod common;
+
+use std::time::Duration;
+
+use common::certificates::Certificates;
+use common::own::{Own, free_port, program};
+use common::rights::allow;
+use common::watched::{SENTINELS_PASSWORD, Watched};
+use shedlock_core::{
+    AttemptRequest, ErrorKind, ExtendRequest, ForceUnlock, ForceUnlockRequest, ListRequest,
+    LockName, LockProvider, Owner, Unlock, UnlockRequest,
+};
+use shedlock_redis::RedisProvider;
+
+const MINUTE: Duration = Duration::from_secs(60);
+
+fn request() -> AttemptRequest {
+    AttemptRequest::new(LockName::new("job").unwrap(), Owner::generate(), MINUTE)
+}
+
+/// All that a provider does.
+async fn works(provider: &RedisProvider) {
+    let attempt = provider.attempt(&request()).await.unwrap();
+    let lease = attempt.acquired().expect("the lock should be free");
+    let longer = ExtendRequest::new(2 * MINUTE);
+    provider.extend(&lease, &longer).await.unwrap();
+    assert_eq!(provider.list(&ListRequest::new()).await.unwrap().len(), 1);
+    let unlocked = provider.unlock(&lease, &UnlockRequest::new()).await;
+    assert_eq!(unlocked.unwrap(), Unlock::Unlocked);
+    let attempt = provider.attempt(&request()).await.unwrap();
+    assert!(attempt.acquired().is_some(), "the lock should be free");
+    let force = ForceUnlockRequest::new(LockName::new("job").unwrap());
+    let freed = provider.force_unlock(&force).await.unwrap();
+    assert!(matches!(freed, ForceUnlock::Freed(_)), "{freed:?}");
+}
+
+/// A server that speaks TLS, and its address by it.
+async fn encrypted(files: &Certificates, asks_clients: &str) -> (Own, String) {
+    common::server("SHEDLOCK_TEST_REDIS_URL");
+    let program = program("redis-server").expect("redis-server is installed: `cargo xtask test`");
+    let port = free_port().unwrap().to_string();
+    let settings = [
+        ["--tls-port", &port],
+        ["--tls-cert-file", &files.path("server.pem")],
+        ["--tls-key-file", &files.path("server.key")],
+        ["--tls-ca-cert-file", &files.path("ca.pem")],
+        ["--tls-auth-clients", asks_clients],
+    ];
+    let server = Own::start(program, settings.as_flattened()).await;
+    (server.unwrap(), format!("rediss://localhost:{port}"))
+}
+
+#[tokio::test]
+async fn a_server_is_trusted_by_the_authority_that_the_url_names() {
+    let files = Certificates::make().unwrap();
+    let (_server, url) = encrypted(&files, "no").await;
+    let authority = files.path("ca.pem");
+    let provider = RedisProvider::connect(&format!("{url}?tls_ca={authority}")).await;
+    works(&provider.unwrap()).await;
+
+    let strangers = Certificates::make().unwrap();
+    let wrong = format!("{url}?tls_ca={}", strangers.path("ca.pem"));
+    for url in [url, wrong] {
+        let error = RedisProvider::connect(&url).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Configuration, "{error:?}");
+        assert!(error.message().contains("certificate"), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_asks_for_a_certificate_gets_ours() {
+    let files = Certificates::make().unwrap();
+    let (_server, url) = encrypted(&files, "yes").await;
+    let url = format!("{url}?tls_ca={}", files.path("ca.pem"));
+    let error = RedisProvider::connect(&url).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Configuration, "{error:?}");
+    let (certificate, key) = (files.path("client.pem"), files.path("client.key"));
+    let url = format!("{url}&tls_cert={certificate}&tls_key={key}");
+    works(&RedisProvider::connect(&url).await.unwrap()).await;
+}
+
+#[tokio::test]
+async fn a_user_with_the_documented_rights_alone_suffices() {
+    common::server("SHEDLOCK_TEST_REDIS_URL");
+    let program = program("redis-server").expect("redis-server is installed: `cargo xtask test`");
+    let server = Own::start(program, &[]).await.unwrap();
+    let admin = server.admin().unwrap();
+    allow(&admin, "").await;
+    let url = server.url().replace("//", "//locks:pw@");
+    let provider = RedisProvider::connect(&url).await.unwrap();
+    works(&provider).await;
+    assert!(!provider.capabilities().durable);
+
+    // Without one of them it is said what is missing.
+    allow(&admin, "-set").await;
+    let error = provider.attempt(&request()).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Configuration, "{error:?}");
+    assert!(error.message().contains("permission"), "{error:?}");
+    allow(&admin, "").await;
+    let url = format!("{url}?wait_replicas=1&wait_timeout=100ms");
+    let error = RedisProvider::connect(&url).await.unwrap();
+    let error = error.attempt(&request()).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unavailable, "{error:?}");
+    assert!(error.message().contains("WAIT"), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_user_behind_sentinels_needs_one_more() {
+    let watched = Watched::start(1).await.unwrap();
+    allow(&watched.primary.admin().unwrap(), "+role").await;
+    let port = watched.sentinels[0].port();
+    let password = SENTINELS_PASSWORD.replace('&', "%26");
+    let url = format!("redis-sentinel://locks:pw@127.0.0.1:{port}/mymaster");
+    let url = format!("{url}?sentinel_password={password}");
+    works(&RedisProvider::connect(&url).await.unwrap()).await;
+}
