@@ -4,7 +4,7 @@ use crate::host;
 use crate::steps::{self, Outcome};
 
 /// The facade's feature for each store, and the crates that nothing but this store may bring.
-const STORES: [(&str, &[&str]); 6] = [
+const STORES: [(&str, &[&str]); 7] = [
     ("postgres", &["sqlx", "sqlx-core", "sqlx-postgres"]),
     ("mysql", &["sqlx", "sqlx-core", "sqlx-mysql"]),
     (
@@ -12,6 +12,7 @@ const STORES: [(&str, &[&str]); 6] = [
         &["sqlx", "sqlx-core", "sqlx-sqlite", "libsqlite3-sys"],
     ),
     ("redis", &["redis", "shedlock-redis"]),
+    ("consul", &["reqwest", "shedlock-consul"]),
     ("nats", &["async-nats", "shedlock-nats"]),
     ("zookeeper", &["zookeeper-client", "shedlock-zookeeper"]),
 ];

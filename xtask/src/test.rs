@@ -50,7 +50,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         given: true,
         no_install: args.no_install,
         build_tools: true,
-        mysql_may_miss: !named,
+        extracts_may_miss: !named,
         ..Profile::default()
     };
     let servers = Servers::start(stores, &profile)?;

@@ -14,6 +14,7 @@ use crate::{Error, ErrorKind, LockProvider, MemoryProvider};
 /// | `redis://…`, `redis-sentinel://…`, `redis-cluster://…`; `rediss…` for TLS | Redis, Valkey | `redis` |
 /// | `nats://…` | NATS JetStream | `nats` |
 /// | `zookeeper://…`, `zookeepers://…` (TLS) | ZooKeeper | `zookeeper`, `zookeeper-tls` |
+/// | `consul://…`, `consuls://…` (TLS) | Consul | `consul`, `consul-tls` |
 /// | `memory:` | this process alone, for tests | – |
 ///
 /// What stands behind the scheme is the store's own; its provider says which options there are. A
@@ -34,7 +35,8 @@ use crate::{Error, ErrorKind, LockProvider, MemoryProvider};
 /// assert_eq!(
 ///     error.to_string(),
 ///     "there is no store for the URL scheme \"oracle\": use postgres (or postgresql), \
-///      mysql (or mariadb), sqlite, redis (or rediss), nats, zookeeper (or zookeepers), memory",
+///      mysql (or mariadb), sqlite, redis (or rediss), nats, zookeeper (or zookeepers), \
+///      consul (or consuls), memory",
 /// );
 /// # Ok::<(), shedlock::Error>(()) }).unwrap();
 /// ```
@@ -49,9 +51,11 @@ pub async fn connect(url: &str) -> Result<Arc<dyn LockProvider>, Error> {
         | "rediss-cluster" => redis(url).await,
         "nats" => nats(url).await,
         "zookeeper" | "zookeepers" => zookeeper(url).await,
+        "consul" | "consuls" => consul(url).await,
         _ => Err(invalid(format!(
             "there is no store for the URL scheme {scheme:?}: use postgres (or postgresql), \
-             mysql (or mariadb), sqlite, redis (or rediss), nats, zookeeper (or zookeepers), memory"
+             mysql (or mariadb), sqlite, redis (or rediss), nats, zookeeper (or zookeepers), \
+             consul (or consuls), memory"
         ))),
     }
 }
@@ -129,7 +133,15 @@ async fn zookeeper(url: &str) -> Result<Arc<dyn LockProvider>, Error> {
     return switched_off(url, "zookeeper");
 }
 
+async fn consul(url: &str) -> Result<Arc<dyn LockProvider>, Error> {
+    #[cfg(feature = "consul")]
+    return Ok(Arc::new(shedlock_consul::connect(url).await?));
+    #[cfg(not(feature = "consul"))]
+    return switched_off(url, "consul");
+}
+
 #[cfg(not(all(
+    feature = "consul",
     feature = "postgres",
     feature = "mysql",
     feature = "sqlite",

@@ -304,6 +304,7 @@
 //! | `redis` | Redis and Valkey |
 //! | `nats` | NATS JetStream, module `nats` |
 //! | `zookeeper`, `zookeeper-tls` | ZooKeeper, module `zookeeper`; also over encrypted connections |
+//! | `consul`, `consul-tls` | Consul, module `consul`; also over encrypted connections |
 //! | `scheduler` | the module `scheduler`: cron and interval jobs, whose ticks run once |
 //! | `metrics` | a listener that counts through the crate `metrics`, under ShedLock's meter names; with `scheduler`, one that counts ticks |
 //!
@@ -334,6 +335,12 @@ pub mod __private;
 mod connect;
 
 pub use connect::connect;
+/// Locks in Consul: the store itself.
+#[cfg(feature = "consul")]
+#[doc(inline)]
+pub use shedlock_consul as consul;
+#[cfg(feature = "consul")]
+pub use shedlock_consul::ConsulProvider;
 pub use shedlock_core::*;
 #[cfg(all(feature = "macros", feature = "scheduler"))]
 pub use shedlock_macros::scheduled;

@@ -45,6 +45,8 @@ async fn an_unknown_scheme_lists_the_known_ones() {
         "rediss",
         "nats",
         "zookeeper",
+        "consul",
+        "consuls",
         "memory",
     ] {
         assert!(message.contains(known), "{message}");
@@ -185,4 +187,29 @@ async fn a_server_that_is_not_there_is_an_error_without_the_password() {
 async fn an_unknown_option_is_refused_without_the_password() {
     let message = refusal("postgres://scott:hunter2@127.0.0.1:1/locks?tabel=shedlock").await;
     assert!(message.contains("tabel"), "{message}");
+}
+
+#[cfg(not(feature = "consul"))]
+#[tokio::test]
+async fn the_feature_of_consul_is_named() {
+    for scheme in ["consul", "consuls"] {
+        let message = refusal(&format!("{scheme}://:hunter2@host")).await;
+        assert!(message.contains("--features consul"), "{message}");
+    }
+}
+
+#[cfg(feature = "consul")]
+#[tokio::test]
+async fn a_consul_that_is_not_there_is_an_error_without_the_token() {
+    // Nobody listens on port 1.
+    let error = connect("consul://:hunter2@127.0.0.1:1").await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unavailable, "{error:?}");
+    assert!(!format!("{error:?}").contains("hunter2"), "{error:?}");
+}
+
+#[cfg(all(feature = "consul", not(feature = "consul-tls")))]
+#[tokio::test]
+async fn a_consul_with_tls_names_its_feature() {
+    let message = refusal("consuls://:hunter2@host").await;
+    assert!(message.contains("consul-tls"), "{message}");
 }

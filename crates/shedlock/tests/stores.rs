@@ -71,6 +71,9 @@ fn main() -> ExitCode {
     if cfg!(feature = "zookeeper") {
         trials.push(server("zookeeper", "SHEDLOCK_TEST_ZOOKEEPER"));
     }
+    if cfg!(feature = "consul") {
+        trials.push(server("consul", "SHEDLOCK_TEST_CONSUL"));
+    }
     if cfg!(feature = "sqlite") {
         trials.push(Trial::test("sqlite", || {
             let folder = tempfile::tempdir()?;
@@ -92,6 +95,10 @@ fn server(name: &'static str, variable: &str) -> Trial {
     let trial = Trial::test(name, move || {
         let url = std::env::var(&variable)
             .map_err(|_| format!("{variable} is not set: run `cargo xtask test`"))?;
+        if name == "consul" {
+            run(&format!("{url}/facade_{}", std::process::id()));
+            return Ok(());
+        }
         let separator = if url.contains('?') { '&' } else { '?' };
         // What the store calls its room.
         let room = match name {

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::{Duration, SystemTime};
 
-use shedlock_core::{Capabilities, Error, ErrorKind, LockName, Migration};
+use shedlock_core::{Capabilities, Error, LockName, Migration};
 
 use crate::Record;
 
@@ -16,11 +16,11 @@ use crate::Record;
 /// - **`create` and `replace` are one atomic step** at the store: the whole record, or nothing.
 ///   A store that keeps a record in two places makes them agree before it answers.
 /// - **A lost race is no error**: [`Written::Raced`]. The engine reads again.
-/// - **Errors have kinds**: [`Unavailable`](ErrorKind::Unavailable) where nothing can have been
-///   written, [`Unknown`](ErrorKind::Unknown) where the request may have reached the store. After an
-///   unknown write the engine reads back whose record stands.
+/// - **Errors have [kinds](shedlock_core::ErrorKind)**: `Unavailable` where nothing can have been
+///   written, `Unknown` where the request may have reached the store. After an unknown write the
+///   engine reads back whose record stands.
 /// - **No memory**, no waiting, no retries; a container that is missing is an error of kind
-///   [`Configuration`](ErrorKind::Configuration).
+///   `Configuration`.
 /// - **Cancellation.** Any future may be dropped at any point.
 ///
 /// Write the methods as `async fn`.
@@ -90,17 +90,13 @@ pub trait VersionedStore: fmt::Debug + Send + Sync + 'static {
         }
     }
 
-    /// Makes the container, or adds what is missing.
+    /// Makes the container, or adds what is missing. A store whose records need nothing made for
+    /// them has nothing to do here.
     ///
     /// # Errors
-    /// `Unsupported` where there is nothing to migrate.
+    /// As the rules say.
     fn migrate(&self) -> impl Future<Output = Result<Migration, Error>> + Send {
-        async {
-            Err(Error::new(
-                ErrorKind::Unsupported,
-                "this store has nothing to migrate",
-            ))
-        }
+        async { Ok(Migration::default()) }
     }
 
     /// What differs from the engine's own capabilities: the longest name, a store that does not

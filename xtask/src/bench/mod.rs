@@ -110,7 +110,7 @@ fn profile(args: &Args, store: Store, durability: Durability) -> Profile {
         extra_args,
         companions: store == Store::Redis,
         no_install: args.no_install,
-        mysql_may_miss: args.stores.is_empty(),
+        extracts_may_miss: args.stores.is_empty(),
         ..Profile::default()
     }
 }

@@ -4,6 +4,7 @@
 //! temporary data, and stops and removes it when it is dropped, whatever happens. A server or
 //! data that is not ours is never touched.
 
+mod consul;
 pub(crate) mod debian;
 mod etcd;
 mod instance;

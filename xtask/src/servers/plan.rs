@@ -1,5 +1,6 @@
 //! Where each server that is asked for comes from: decided before anything is started.
 
+use super::consul::Consul;
 use super::etcd::{self, Etcd};
 use super::instance::Server;
 use super::mariadb::Mariadb;
@@ -37,6 +38,8 @@ pub(crate) enum Store {
     Etcd,
     /// MongoDB, by its double.
     Mongodb,
+    /// Consul.
+    Consul,
     /// SQLite, which comes with its crate.
     Sqlite,
     /// The in-memory provider.
@@ -68,6 +71,8 @@ pub(crate) enum Kind {
     Etcd,
     /// A double of MongoDB.
     Mongodb,
+    /// Consul.
+    Consul,
 }
 
 /// Where every server comes from.
@@ -93,7 +98,7 @@ pub(crate) enum Offer {
 
 impl Store {
     /// All of them.
-    pub(crate) const ALL: [Self; 10] = [
+    pub(crate) const ALL: [Self; 11] = [
         Self::Postgres,
         Self::Mariadb,
         Self::Mysql,
@@ -102,6 +107,7 @@ impl Store {
         Self::Zookeeper,
         Self::Etcd,
         Self::Mongodb,
+        Self::Consul,
         Self::Sqlite,
         Self::Memory,
     ];
@@ -117,6 +123,7 @@ impl Store {
             Self::Zookeeper => "zookeeper",
             Self::Etcd => "etcd",
             Self::Mongodb => "mongodb",
+            Self::Consul => "consul",
             Self::Sqlite => "sqlite",
             Self::Memory => "memory",
         }
@@ -133,6 +140,7 @@ impl Store {
             Self::Zookeeper => Some(Kind::ZooKeeper),
             Self::Etcd => Some(Kind::Etcd),
             Self::Mongodb => Some(Kind::Mongodb),
+            Self::Consul => Some(Kind::Consul),
             Self::Sqlite | Self::Memory => None,
         }
     }
@@ -150,7 +158,7 @@ impl Store {
 
 impl Kind {
     /// All of them.
-    pub(crate) const ALL: [Self; 11] = [
+    pub(crate) const ALL: [Self; 12] = [
         Self::Postgres,
         Self::PgBouncer,
         Self::Mariadb,
@@ -162,6 +170,7 @@ impl Kind {
         Self::ZooKeeper,
         Self::Etcd,
         Self::Mongodb,
+        Self::Consul,
     ];
 
     /// The word for it in messages.
@@ -178,6 +187,7 @@ impl Kind {
             Self::ZooKeeper => "ZooKeeper",
             Self::Etcd => "etcd",
             Self::Mongodb => "MongoDB",
+            Self::Consul => "Consul",
         }
     }
 
@@ -195,6 +205,7 @@ impl Kind {
             Self::ZooKeeper => "ZOOKEEPER",
             Self::Etcd => "ETCD",
             Self::Mongodb => "MONGODB",
+            Self::Consul => "CONSUL",
         };
         format!("SHEDLOCK_TEST_{name}")
     }
@@ -209,8 +220,8 @@ impl Plan {
     /// Decides, and installs what is missing where that is allowed and possible.
     ///
     /// A store that is asked for by name and cannot be had is an error, after all have been
-    /// looked for. One that the registries may lack (MySQL, Valkey), and what only stands beside a
-    /// store, may miss.
+    /// looked for. One that the registries may lack (MySQL, Valkey, Consul), and what only stands
+    /// beside a store, may miss.
     pub(crate) fn make(stores: &[Store], profile: &Profile) -> anyhow::Result<Self> {
         let kinds: Vec<Kind> = stores
             .iter()
@@ -265,6 +276,7 @@ fn install_missing(kinds: &[Kind], profile: &Profile) -> anyhow::Result<()> {
                 extracts.push(sid::MYSQL);
             }
             Kind::Valkey if Redis::find_valkey(profile)?.is_none() => extracts.push(sid::VALKEY),
+            Kind::Consul if Consul::find(profile)?.is_none() => extracts.push(sid::CONSUL),
             Kind::Nats if Nats::find(profile).is_none() => packages.push(nats::PACKAGE),
             Kind::ZooKeeper if ZooKeeper::find(profile).is_none() => {
                 packages.extend(zookeeper::PACKAGES);
@@ -284,7 +296,8 @@ fn install_missing(kinds: &[Kind], profile: &Profile) -> anyhow::Result<()> {
             | Kind::Nats
             | Kind::ZooKeeper
             | Kind::Etcd
-            | Kind::Mongodb => {}
+            | Kind::Mongodb
+            | Kind::Consul => {}
         }
     }
     if !debian::can_install() {
@@ -342,6 +355,7 @@ fn offer(kind: Kind, profile: &Profile) -> anyhow::Result<Offer> {
         Kind::ZooKeeper => ZooKeeper::find(profile).map(boxed),
         Kind::Etcd => Etcd::find(profile).map(boxed),
         Kind::Mongodb => Mongodb::find(profile)?.map(boxed),
+        Kind::Consul => Consul::find(profile)?.map(boxed),
         // Made once the port of its PostgreSQL is known.
         Kind::PgBouncer => None,
     };
@@ -380,6 +394,13 @@ fn what_to_do(kind: Kind) -> String {
             return format!(
                 "not installed; install valkey-server, or set {variable} (on Debian as root it \
                  comes by itself where the registry has it)"
+            );
+        }
+        Kind::Consul => {
+            return format!(
+                "not installed; install consul, or run `docker compose up --wait consul` and set \
+                 {variable} as compose.yaml says (on Debian as root it comes by itself where the \
+                 registry has it)"
             );
         }
         Kind::Mysql => {
@@ -425,6 +446,7 @@ fn version_at(kind: Kind, url: &str) -> anyhow::Result<String> {
             );
             return Ok(version);
         }
+        Kind::Consul => return probe::consul(host, url.port().unwrap_or(8500)),
         Kind::Nats => return probe::nats(host, url.port().unwrap_or(4222)),
         Kind::ZooKeeper => return probe::zookeeper(host, url.port().unwrap_or(2181)),
         Kind::Etcd => return probe::etcd(host, url.port().unwrap_or(2379)),

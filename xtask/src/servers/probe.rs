@@ -67,6 +67,15 @@ pub(crate) fn etcd(host: &str, port: u16) -> anyhow::Result<String> {
     etcd_version(&get(host, port, "/version")?)
 }
 
+/// The version of the Consul at this address, once its cluster has a leader.
+pub(crate) fn consul(host: &str, port: u16) -> anyhow::Result<String> {
+    let leader = get(host, port, "/v1/status/leader")?;
+    if !leader.starts_with("HTTP/1.0 200") || leader.ends_with("\"\"") {
+        bail!("its cluster has no leader: {leader}");
+    }
+    consul_version(&get(host, port, "/v1/agent/self")?)
+}
+
 /// What an HTTP server answers, headers and all.
 fn get(host: &str, port: u16, path: &str) -> anyhow::Result<String> {
     let mut stream = connect(host, port)?;
@@ -229,6 +238,15 @@ fn etcd_version(answer: &str) -> anyhow::Result<String> {
     Ok(version.context("it does not tell its version")?.to_owned())
 }
 
+fn consul_version(answer: &str) -> anyhow::Result<String> {
+    if answer.starts_with("HTTP/1.0 403") {
+        return Ok("version not told without a token".to_owned());
+    }
+    let version = answer.split_once("\"Version\":\"").map(|(_, rest)| rest);
+    let version = version.and_then(|rest| rest.split('"').next());
+    Ok(version.context("it does not tell its version")?.to_owned())
+}
+
 /// `{buildInfo: 1, $db: "admin"}` as one message.
 fn mongodb_question() -> Vec<u8> {
     let fields = [
@@ -361,6 +379,15 @@ mod tests {
         let said = "HTTP/1.0 200 OK\r\n\r\n{\"etcdserver\":\"3.4.23\",\"etcdcluster\":\"3.4.0\"}";
         assert_eq!(etcd_version(said).unwrap(), "3.4.23");
         assert!(etcd_version("HTTP/1.0 404 Not Found\r\n\r\n").is_err());
+    }
+
+    #[test]
+    fn consul_need_not_tell_its_version() {
+        let said = "HTTP/1.0 200 OK\r\n\r\n{\"Config\":{\"Server\":true,\"Version\":\"1.8.7\"}}";
+        assert_eq!(consul_version(said).unwrap(), "1.8.7");
+        let locked = "HTTP/1.0 403 Forbidden\r\n\r\nPermission denied";
+        assert!(consul_version(locked).unwrap().contains("not told"));
+        assert!(consul_version("HTTP/1.0 200 OK\r\n\r\n<html>").is_err());
     }
 
     #[test]

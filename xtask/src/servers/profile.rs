@@ -19,8 +19,8 @@ pub(crate) struct Profile {
     pub(crate) no_install: bool,
     /// Also what all of the workspace is built with: `protoc`.
     pub(crate) build_tools: bool,
-    /// Do without MySQL where the registries do not have it.
-    pub(crate) mysql_may_miss: bool,
+    /// Do without MySQL and Consul where the registries do not have them.
+    pub(crate) extracts_may_miss: bool,
 }
 
 impl Profile {
@@ -34,7 +34,7 @@ impl Profile {
             | Kind::ZooKeeper
             | Kind::Etcd
             | Kind::Mongodb => false,
-            Kind::Mysql => self.mysql_may_miss,
+            Kind::Mysql | Kind::Consul => self.extracts_may_miss,
             Kind::PgBouncer | Kind::MariadbTz | Kind::Valkey => true,
         }
     }

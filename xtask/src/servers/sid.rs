@@ -1,5 +1,6 @@
-//! Servers for a Debian that has none: MySQL's own and Valkey of the unstable distribution, with
-//! the libraries they need, extracted into folders of ours. Nothing of them is installed.
+//! Servers for a Debian that has none: MySQL's own and Valkey of the unstable distribution, and
+//! Consul of the last one that had it, each with the libraries it needs, extracted into folders of
+//! ours. Nothing of them is installed.
 
 use crate::host;
 use anyhow::{Context as _, bail};
@@ -15,6 +16,7 @@ pub(crate) struct Extract {
     /// What it is called in messages.
     pub(crate) name: &'static str,
     package: &'static str,
+    suite: &'static str,
     folder: &'static str,
 }
 
@@ -22,6 +24,7 @@ pub(crate) struct Extract {
 pub(crate) const MYSQL: Extract = Extract {
     name: "MySQL",
     package: "mysql-server-core",
+    suite: "sid",
     folder: "mysql-sid",
 };
 
@@ -29,7 +32,16 @@ pub(crate) const MYSQL: Extract = Extract {
 pub(crate) const VALKEY: Extract = Extract {
     name: "Valkey",
     package: "valkey-server",
+    suite: "sid",
     folder: "valkey-sid",
+};
+
+/// Consul.
+pub(crate) const CONSUL: Extract = Extract {
+    name: "Consul",
+    package: "consul",
+    suite: "bullseye",
+    folder: "consul-bullseye",
 };
 
 impl Extract {
@@ -40,7 +52,8 @@ impl Extract {
 
     /// Extracts it, if the registry has it today.
     ///
-    /// The unstable distribution moves and cannot be pinned: callers must be able to do without.
+    /// The unstable distribution moves and cannot be pinned, and old ones leave the mirrors: callers
+    /// must be able to do without.
     pub(crate) fn extract(&self) -> anyhow::Result<()> {
         if !host::is_debian() || !host::is_root() {
             bail!("it is extracted only on Debian as root");
@@ -51,8 +64,9 @@ impl Extract {
         // A run that was killed has left half of it.
         let _ = fs::remove_dir_all(&part);
         eprintln!(
-            "xtask: extracting Debian sid's {} into {}",
+            "xtask: extracting {} of Debian {} into {}",
             self.package,
+            self.suite,
             root.display()
         );
         host::output(
@@ -61,7 +75,7 @@ impl Extract {
                 .arg("--aptopt=Acquire::Check-Valid-Until \"false\"")
                 .arg("--hook-dir=/usr/share/mmdebstrap/hooks/merged-usr")
                 .arg(format!("--include=base-files,{}", self.package))
-                .arg("sid")
+                .arg(self.suite)
                 .arg(&part)
                 .args(mirror()),
         )?;

@@ -3,7 +3,8 @@
 //! Standard output starts with one `export NAME='value'` line a variable and then the line
 //! `# ready`, so that a shell can read all of it. From then on each line of standard input is an
 //! order, `VERB NAME`, that is answered by one line: `ok …` or `error …`. NAME is `postgres`,
-//! `pgbouncer`, `mariadb`, `mariadb-tz`, `mysql`, `nats`, `zookeeper`, `etcd` or `mongodb`; VERB is
+//! `pgbouncer`, `mariadb`, `mariadb-tz`, `mysql`, `nats`, `zookeeper`, `etcd`, `mongodb`
+//! or `consul`; VERB is
 //!
 //! - `stop`: end it in order; its data stays
 //! - `kill`: end it as a crash does
@@ -44,7 +45,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         extra_args: args.extra_arg.clone(),
         companions: !args.bare,
         no_install: args.no_install,
-        mysql_may_miss: !named,
+        extracts_may_miss: !named,
         ..Profile::default()
     };
     let mut servers = Servers::start(stores, &profile)?;

@@ -1,0 +1,222 @@
+//! The laws over a real Consul.
+
+mod own_server;
+
+use std::net::SocketAddr;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use own_server::OwnServer;
+use reqwest::{Client, Url};
+use serde_json::{Value, json};
+use shedlock_conformance::contention::{self, CLIENTS, ROUNDS};
+use shedlock_conformance::support::{address, server, unique};
+use shedlock_conformance::{
+    BoxError, Cost, Harness, Power, Provider, Sheet, Space, Stop, Turns, Verdict, power,
+};
+use shedlock_consul::{ConsulProvider, ConsulStore};
+use shedlock_core::{BoxFuture, Clock, LockName};
+
+/// What the clients' clocks may differ by here: less than by default, since cases wait for it.
+const SKEW: Duration = Duration::from_millis(100);
+
+fn main() -> ExitCode {
+    // Where the feature `tls` is on, clients are made with what the program has chosen.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let server = server("SHEDLOCK_TEST_CONSUL_URL");
+    let race = race(server.clone());
+    shedlock_conformance::main_after(race, [Arc::new(Consul { server }) as Arc<dyn Harness>])
+}
+
+/// One operation, as a person would send it.
+async fn transact(client: &Client, server: &str, operation: Value) -> Result<Value, BoxError> {
+    let url = format!("{}/v1/txn", server.replace("consul://", "http://"));
+    let answer = client.put(url).json(&json!([{ "KV": operation }]));
+    Ok(answer.send().await?.json().await?)
+}
+
+/// Raw clients race for one key, whose index each names, as attempts do.
+async fn race(server: String) -> Verdict {
+    let clients: Vec<_> = (0..CLIENTS).map(|_| Client::new()).collect();
+    let key = unique("race");
+    let index = Arc::new(AtomicU64::new(0));
+    let verdict = contention::judge(ROUNDS, &clients, |client, _| {
+        let (server, key, index) = (server.clone(), key.clone(), Arc::clone(&index));
+        let before = index.load(Ordering::SeqCst);
+        async move {
+            let value = unique("d29u").replace('_', "");
+            let value = &value[..value.len() / 4 * 4];
+            let write = json!({ "Verb": "cas", "Key": key, "Value": value, "Index": before });
+            let answer = transact(&client, &server, write).await?;
+            let written = answer["Results"][0]["KV"]["ModifyIndex"].as_u64();
+            if let Some(written) = written {
+                index.store(written, Ordering::SeqCst);
+            }
+            Ok(written.is_some())
+        }
+    });
+    let verdict = verdict.await;
+    let delete = json!({ "Verb": "delete", "Key": key });
+    let deleted = transact(&clients[0], &server, delete).await;
+    deleted.map_err(|error| Stop::failed(error.to_string()))?;
+    verdict
+}
+
+struct Consul {
+    server: String,
+}
+
+impl Harness for Consul {
+    fn name(&self) -> &str {
+        "consul"
+    }
+
+    fn space(&self) -> BoxFuture<'_, Result<Arc<dyn Space>, BoxError>> {
+        Box::pin(async { Ok(Arc::new(Keys::new(&self.server, None)) as Arc<dyn Space>) })
+    }
+
+    fn open_child<'a>(&'a self, spec: &'a str) -> Power<'a, Provider> {
+        power(open(spec))
+    }
+
+    fn space_on_own_store(&self) -> Power<'_, Arc<dyn Space>> {
+        let own = OwnServer::start()?;
+        power(async {
+            let own = own?;
+            let server = own.url().to_owned();
+            Ok(Arc::new(Keys::new(&server, Some(own))) as Arc<dyn Space>)
+        })
+    }
+
+    /// Of clients whose clocks may differ by as much as they may by default.
+    fn sheet(&self) -> Power<'_, Sheet> {
+        power(async {
+            let provider = Arc::new(shedlock_consul::connect(&self.server).await?);
+            Ok(Sheet::new("Consul", "../../docs/stores/consul.json")
+                .of_provider(provider)
+                .says("law12", "–")
+                .says("tested_on", "1.8"))
+        })
+    }
+
+    /// As the engine's documentation says.
+    fn turns(&self) -> Option<Turns> {
+        Some(Turns {
+            won: 2,
+            first: 2,
+            ..Turns::ONE
+        })
+    }
+
+    /// As the engine's documentation says.
+    fn cost(&self) -> Cost {
+        Cost {
+            won: 2,
+            first: 2,
+            lost: 1,
+            extend: 1,
+            unlock: 1,
+        }
+    }
+}
+
+/// Keys behind a prefix of their own.
+struct Keys {
+    server: String,
+    prefix: String,
+    url: String,
+    own: Option<OwnServer>,
+}
+
+async fn open(url: &str) -> Result<Provider, BoxError> {
+    Ok(Arc::new(shedlock_consul::connect(url).await?))
+}
+
+impl Keys {
+    fn new(server: &str, own: Option<OwnServer>) -> Self {
+        let space = unique("space");
+        Self {
+            server: server.to_owned(),
+            url: format!("{server}/tests/{space}?{}", Self::options()),
+            prefix: format!("tests/{space}/"),
+            own,
+        }
+    }
+
+    fn options() -> String {
+        let skew = SKEW.as_millis();
+        format!("tolerated_skew={skew}ms&connect_timeout=1s&response_timeout=1500ms")
+    }
+
+    async fn ask(&self, operation: Value) -> Result<(), BoxError> {
+        let answer = transact(&Client::new(), &self.server, operation).await?;
+        if answer["Errors"].is_null() {
+            return Ok(());
+        }
+        Err(answer.to_string().into())
+    }
+}
+
+impl Space for Keys {
+    fn provider(&self) -> BoxFuture<'_, Result<Provider, BoxError>> {
+        Box::pin(open(&self.url))
+    }
+
+    fn close(&self) -> BoxFuture<'_, Result<(), BoxError>> {
+        Box::pin(async {
+            if self.own.is_some() {
+                return Ok(());
+            }
+            self.ask(json!({ "Verb": "delete-tree", "Key": self.prefix }))
+                .await
+        })
+    }
+
+    fn delete_record<'a>(&'a self, name: &'a LockName) -> Power<'a, ()> {
+        let key = format!("{}{name}", self.prefix);
+        power(self.ask(json!({ "Verb": "delete", "Key": key })))
+    }
+
+    /// There is no other container than the keys themselves.
+    fn drop_container(&self) -> Power<'_, ()> {
+        power(self.ask(json!({ "Verb": "delete-tree", "Key": self.prefix })))
+    }
+
+    fn restore_container(&self) -> Power<'_, ()> {
+        power(async { Ok(()) })
+    }
+
+    fn provider_with_clock(&self, clock: Arc<dyn Clock>) -> Power<'_, Provider> {
+        power(async {
+            let url = Url::parse(&self.server.replace("consul://", "http://"))?;
+            let store = ConsulStore::new(Client::new(), url, &self.prefix);
+            let provider = ConsulProvider::new(store).with_tolerated_skew(SKEW);
+            Ok(Arc::new(provider.with_clock(clock)) as Provider)
+        })
+    }
+
+    fn store_addr(&self) -> Option<SocketAddr> {
+        address(&self.server, 8500)
+    }
+
+    fn provider_via(&self, addr: SocketAddr) -> Power<'_, Provider> {
+        let url = self.url.replace(&self.server, &format!("consul://{addr}"));
+        power(async move { open(&url).await })
+    }
+
+    fn child_spec(&self) -> Option<String> {
+        Some(self.url.clone())
+    }
+
+    fn stop_store(&self) -> Power<'_, ()> {
+        let own = self.own.as_ref()?;
+        power(async { own.order("kill") })
+    }
+
+    fn start_store(&self) -> Power<'_, ()> {
+        let own = self.own.as_ref()?;
+        power(async { own.order("start") })
+    }
+}

@@ -1,0 +1,98 @@
+//! Consul, as it is installed or extracted: a cluster of one that keeps its data on disk.
+
+use super::instance::Server;
+use super::profile::Profile;
+use super::run_dir::{Ending, RunDir};
+use super::sid::{self, Extracted};
+use super::{port, probe};
+use crate::host::{self, Account};
+use anyhow::Context as _;
+use rustix::process::Signal;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// What it is told besides its command line.
+const SETTINGS: &str = "settings.json";
+
+/// An installed or extracted Consul.
+pub(crate) struct Consul {
+    program: Program,
+    settings: Vec<String>,
+}
+
+/// How the server is called.
+enum Program {
+    /// As the system has it.
+    Installed(PathBuf),
+    /// From a folder with a system of its own.
+    Extracted(Extracted),
+}
+
+impl Consul {
+    /// The one that is installed, else the one that was extracted, if any.
+    pub(crate) fn find(profile: &Profile) -> anyhow::Result<Option<Self>> {
+        let root = sid::CONSUL.root()?;
+        let program = host::find_program("consul")
+            .map(Program::Installed)
+            .or_else(|| Extracted::find(&root, "usr/bin/consul").map(Program::Extracted));
+        Ok(program.map(|program| Self {
+            program,
+            settings: profile.extra_args.clone(),
+        }))
+    }
+}
+
+impl Server for Consul {
+    fn name(&self) -> &'static str {
+        "consul"
+    }
+
+    fn account(&self) -> Option<Account> {
+        None
+    }
+
+    /// The ports on which the servers of a cluster meet cannot be switched off, and must stay: a
+    /// server that starts again looks for itself where it was.
+    fn init(&self, _run: &RunDir, home: &Path) -> anyhow::Result<()> {
+        let (server, gossip) = (port::free()?, port::free()?);
+        let settings = format!(
+            "{{\"ports\": {{\"server\": {server}, \"serf_lan\": {gossip}, \"serf_wan\": -1, \
+             \"dns\": -1, \"grpc\": -1}}, \"performance\": {{\"raft_multiplier\": 1}}, \
+             \"leave_on_terminate\": false, \"disable_update_check\": true, \"limits\": \
+             {{\"http_max_conns_per_client\": 2000}}}}"
+        );
+        fs::write(home.join(SETTINGS), settings).context("its settings could not be written")
+    }
+
+    fn command(&self, home: &Path, port: u16) -> Command {
+        let mut command = match &self.program {
+            Program::Installed(program) => Command::new(program),
+            Program::Extracted(extracted) => extracted.command(),
+        };
+        command
+            .args(["agent", "-server", "-bootstrap-expect=1"])
+            .args(["-bind=127.0.0.1", "-client=127.0.0.1", "-log-level=warn"])
+            .arg(format!("-http-port={port}"))
+            .arg(format!("-data-dir={}", home.join("data").display()))
+            .arg(format!("-config-file={}", home.join(SETTINGS).display()))
+            .args(&self.settings);
+        command
+    }
+
+    fn url(&self, port: u16) -> String {
+        format!("consul://127.0.0.1:{port}")
+    }
+
+    fn probe(&self, port: u16) -> anyhow::Result<String> {
+        probe::consul("127.0.0.1", port)
+    }
+
+    fn ending(&self) -> Ending {
+        Ending::Kill
+    }
+
+    fn shutdown(&self) -> Signal {
+        Signal::INT
+    }
+}
