@@ -164,14 +164,15 @@ impl Row {
     /// Whether an attempt is one conditional write; else it reads first, and is not held to the
     /// rate of a bare write.
     fn takes_one_turn(&self) -> bool {
-        !matches!(self.store, "nats")
+        !matches!(self.store, "nats" | "zookeeper")
     }
 
     fn budget(&self) -> Option<Budget> {
         Some(match self.what.as_str() {
             "pairs_per_second" if self.takes_one_turn() => Budget::RatioAtLeast(0.85),
-            "turns_unlock" | "turns_extend" => Budget::AtMost(1.0),
-            "turns_won_attempt" if self.takes_one_turn() => Budget::AtMost(1.0),
+            "turns_won_attempt" | "turns_unlock" | "turns_extend" if self.takes_one_turn() => {
+                Budget::AtMost(1.0)
+            }
             "turns_lost_attempt" if self.takes_one_turn() => Budget::AtMost(2.0),
             // It has read, and need not write.
             "turns_lost_attempt" => Budget::AtMost(1.0),

@@ -17,6 +17,8 @@ pub(crate) enum Store {
     Valkey,
     /// NATS JetStream.
     Nats,
+    /// Apache ZooKeeper.
+    Zookeeper,
     /// A SQLite file.
     Sqlite,
     /// The in-memory provider, for what the runtime itself costs.
@@ -25,13 +27,14 @@ pub(crate) enum Store {
 
 impl Store {
     /// All of them.
-    pub(crate) const ALL: [Self; 8] = [
+    pub(crate) const ALL: [Self; 9] = [
         Self::Postgres,
         Self::Mariadb,
         Self::Mysql,
         Self::Redis,
         Self::Valkey,
         Self::Nats,
+        Self::Zookeeper,
         Self::Sqlite,
         Self::Memory,
     ];
@@ -45,6 +48,7 @@ impl Store {
             Self::Redis => "redis",
             Self::Valkey => "valkey",
             Self::Nats => "nats",
+            Self::Zookeeper => "zookeeper",
             Self::Sqlite => "sqlite",
             Self::Memory => "memory",
         }
@@ -62,8 +66,9 @@ impl Store {
     /// The option of the URL that gives us locks of our own, where there is no table to make.
     pub(crate) fn room(self) -> &'static str {
         match self {
-            Self::Nats => "bucket",
-            _ => "environment",
+            Self::Nats => "bucket=bench",
+            Self::Zookeeper => "path=/bench",
+            _ => "environment=bench",
         }
     }
 }

@@ -9,6 +9,7 @@
 mod nats;
 mod redis;
 mod sql;
+mod zookeeper;
 
 use std::sync::Arc;
 
@@ -17,6 +18,7 @@ use tokio::sync::Mutex;
 
 pub(crate) use nats::Nats;
 pub(crate) use redis::Redis;
+pub(crate) use zookeeper::ZooKeeper;
 
 /// Whether something was written.
 type Written<'a> = BoxFuture<'a, anyhow::Result<bool>>;

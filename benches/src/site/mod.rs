@@ -97,7 +97,7 @@ impl Site {
             site.url = if store.is_sql() {
                 site.make_database(&server).await?
             } else {
-                format!("{server}?{}=bench", store.room())
+                format!("{server}?{}", store.room())
             };
         }
         site.version = if store.is_sql() {
@@ -154,6 +154,7 @@ impl Site {
             Store::Sqlite | Store::Memory => Bare::new(self.sqlite().connect().await?),
             Store::Redis | Store::Valkey => Bare::new(bare::Redis::connect(server).await?),
             Store::Nats => Bare::new(bare::Nats::connect(server).await?),
+            Store::Zookeeper => Bare::new(bare::ZooKeeper::connect(server).await?),
         })
     }
 

@@ -78,7 +78,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         .args(["run", "--quiet"])
         .args(package)
         .arg("--")
-        .args(words(stores))
+        .args(words(&args.stores))
         .envs(variables)
         .current_dir(env::current_dir().context("the current folder is gone")?);
     if let Some(rounds) = args.rounds {
