@@ -1,0 +1,212 @@
+//! The record in the store, and what becomes of it.
+
+use crate::{Law, Slots, Wrong};
+
+/// Who asks: a client, and for which of its acquisitions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct Owner {
+    pub(crate) client: u8,
+    pub(crate) acquisition: u8,
+}
+
+/// The record of the lock.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct Record {
+    pub(crate) owner: Owner,
+    pub(crate) is_released: bool,
+    /// By the judging clock.
+    pub(crate) until: i8,
+    pub(crate) at: i8,
+    pub(crate) token: u8,
+    pub(crate) version: u8,
+    pub(crate) slot: Option<i8>,
+    pub(crate) is_done: bool,
+    pub(crate) attempts: u8,
+    /// What no store keeps and the laws ask for: when by the judging clock it was truly acquired, and
+    /// the last slot that was given out.
+    pub(crate) truly_at: i8,
+    pub(crate) last_slot: Option<i8>,
+    pub(crate) last_is_done: bool,
+    pub(crate) last_attempts: u8,
+}
+
+/// One attempt, as the store sees it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Attempt {
+    pub(crate) owner: Owner,
+    pub(crate) slot: Option<i8>,
+    /// The judging clock.
+    pub(crate) now: i8,
+    /// What another one's lease is given beyond its end.
+    pub(crate) tolerance: i8,
+    pub(crate) at_most: i8,
+}
+
+/// What the rules say to an attempt.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) enum Answer {
+    /// The lock is already this owner's: the answer was lost.
+    Again,
+    /// It may be taken; this is the record then.
+    Taken(Record),
+    /// It may not.
+    Refused,
+}
+
+impl Record {
+    /// The rules, by what is on record.
+    pub(crate) fn answer(
+        before: Option<&Self>,
+        attempt: Attempt,
+        slots: Slots,
+        wrong: Option<Wrong>,
+    ) -> Answer {
+        if let Some(record) = before {
+            let is_own = record.owner == attempt.owner;
+            if is_own && !record.is_released && record.until > attempt.now {
+                return Answer::Again;
+            }
+            let tolerance = if record.is_released {
+                0
+            } else {
+                attempt.tolerance
+            };
+            if !is_own && record.until.saturating_add(tolerance) > attempt.now {
+                return Answer::Refused;
+            }
+            if let Some(slot) = attempt.slot
+                && record.refuses(slot, slots, wrong)
+            {
+                return Answer::Refused;
+            }
+        }
+        Answer::Taken(Self::taken(before, attempt, wrong))
+    }
+
+    fn refuses(&self, slot: i8, slots: Slots, wrong: Option<Wrong>) -> bool {
+        let forgets = wrong == Some(Wrong::SlotOfLeaseOnly) && self.is_released;
+        let Some(last) = self.slot.filter(|_| !forgets) else {
+            return false;
+        };
+        match slots {
+            Slots::Unused => false,
+            Slots::WhenTaken => slot <= last,
+            Slots::OnSuccess { attempts } => {
+                let is_open = !self.is_done && self.attempts < attempts;
+                let is_open_itself = slot == last && is_open;
+                let leaves_out = is_open && slot > last && wrong != Some(Wrong::SlotsAnyOrder);
+                (slot <= last && !is_open_itself) || leaves_out
+            }
+        }
+    }
+
+    fn taken(before: Option<&Self>, attempt: Attempt, wrong: Option<Wrong>) -> Self {
+        let token = match before {
+            None => 1,
+            Some(record) if wrong == Some(Wrong::TokenOnExpiryOnly) && record.is_released => {
+                record.token
+            }
+            Some(record) => record.token + 1,
+        };
+        let again =
+            before.is_some_and(|record| record.slot.is_some() && record.slot == attempt.slot);
+        let attempts = before.filter(|_| again).map_or(0, |record| record.attempts);
+        let at = match wrong {
+            Some(Wrong::AtLeastTooEarly) => attempt.now - 1,
+            _ => attempt.now,
+        };
+        Self {
+            owner: attempt.owner,
+            is_released: false,
+            until: attempt.now + attempt.at_most,
+            at,
+            token,
+            version: before.map_or(1, |record| record.version + 1),
+            slot: attempt.slot,
+            is_done: false,
+            attempts: attempts + 1,
+            truly_at: attempt.now,
+            last_slot: attempt.slot,
+            last_is_done: false,
+            last_attempts: attempts + 1,
+        }
+    }
+
+    /// Which law is broken where this record is followed by that one.
+    pub(crate) fn broken_by(&self, next: &Self, slots: Slots, at_least: i8) -> Option<Law> {
+        if next.token <= self.token {
+            return Some(Law::Tokens);
+        }
+        // By the clock that judged both: no client's own at-least is known to the other's clock
+        // better than that.
+        let kept = self.is_released && self.owner != next.owner;
+        if kept && next.truly_at < self.truly_at.saturating_add(at_least) {
+            return Some(Law::AtLeast);
+        }
+        let (slot, last) = (next.slot?, self.last_slot?);
+        match slots {
+            Slots::Unused => None,
+            Slots::WhenTaken => (slot <= last).then_some(Law::OneRunPerSlot),
+            Slots::OnSuccess { attempts } => {
+                let is_over = self.last_is_done || self.last_attempts >= attempts;
+                if slot < last || (slot == last && is_over) {
+                    Some(Law::OneRunPerSlot)
+                } else {
+                    (slot > last && !is_over).then_some(Law::SlotsInOrder)
+                }
+            }
+        }
+    }
+
+    fn is_of(&self, owner: Owner, wrong: Option<Wrong>) -> bool {
+        match wrong {
+            Some(Wrong::OwnerIsHost) => !self.is_released,
+            _ => self.owner == owner && !self.is_released,
+        }
+    }
+
+    /// The record after this owner's unlock, where it changes anything.
+    pub(crate) fn unlocked(
+        &self,
+        owner: Owner,
+        is_done: bool,
+        now: i8,
+        at_least: i8,
+        wrong: Option<Wrong>,
+    ) -> Option<Self> {
+        let asks_nobody = wrong == Some(Wrong::UnlockWithoutOwner);
+        let is_held = self.is_of(owner, wrong) && self.until > now;
+        if !is_held && !asks_nobody {
+            return None;
+        }
+        let at_least = match wrong {
+            Some(Wrong::AtLeastForgotten) => 0,
+            _ => at_least,
+        };
+        let mut record = self.clone();
+        record.is_released = true;
+        record.until = now.max(self.at + at_least);
+        record.version += 1;
+        record.is_done |= is_done;
+        record.last_is_done |= is_done;
+        Some(record)
+    }
+
+    /// The record after this owner's extension, where it changes anything.
+    pub(crate) fn extended(
+        &self,
+        owner: Owner,
+        now: i8,
+        at_most: i8,
+        wrong: Option<Wrong>,
+    ) -> Option<Self> {
+        let asks_nobody = wrong == Some(Wrong::ExtendWithoutOwner) && !self.is_released;
+        let is_held = (self.is_of(owner, wrong) || asks_nobody) && self.until > now;
+        is_held.then(|| {
+            let mut record = self.clone();
+            record.until = now + at_most;
+            record.version += 1;
+            record
+        })
+    }
+}

@@ -1,0 +1,205 @@
+//! The laws in every order of events within small bounds, and that each known mistake breaks one.
+//!
+//! `SHEDLOCK_MODEL_TIME` adds instants to the bounds: each makes several times as many states.
+#![allow(
+    clippy::print_stdout,
+    reason = "how much was tried is what a reader of the run wants to see"
+)]
+
+use shedlock_simulation::{Bounds, Event, JudgedBy, Law, Protocol, Protocols, Slots, Wrong};
+use stateright::{Checker as _, Model as _, Path};
+
+const STORE: JudgedBy = JudgedBy::Store;
+
+/// The law that is broken, and how; none where all states were tried and all laws hold.
+fn check(
+    judged_by: JudgedBy,
+    wrong: Option<Wrong>,
+    bounds: Bounds,
+) -> (Option<Law>, usize, Vec<Event>) {
+    let protocols = Protocols {
+        protocol: Protocol { judged_by, wrong },
+        bounds,
+    };
+    let checker = protocols.checker().threads(1).spawn_bfs().join();
+    let states = checker.unique_state_count();
+    let path = checker.discovery("no law is broken");
+    let events = path.clone().map(Path::into_actions);
+    let law = path.and_then(|path| path.into_states().last().and_then(|state| state.broken));
+    if law.is_none() {
+        assert!(checker.is_done(), "not all states were tried");
+        let passes = checker.discovery("a lock passes from one to another");
+        assert!(passes.is_some(), "within these bounds nothing happens");
+    }
+    (law, states, events.unwrap_or_default())
+}
+
+fn holds(judged_by: JudgedBy, bounds: &Bounds) {
+    let more = std::env::var("SHEDLOCK_MODEL_TIME").map_or(0, |more| {
+        more.parse()
+            .expect("SHEDLOCK_MODEL_TIME is a number of instants")
+    });
+    let bounds = &Bounds {
+        time: bounds.time + more,
+        ..bounds.clone()
+    };
+    let (law, states, events) = check(judged_by, None, bounds.clone());
+    assert_eq!(law, None, "{events:#?}");
+    println!("{states} states, every law holds: {judged_by:?}, {bounds:?}");
+}
+
+fn breaks(judged_by: JudgedBy, wrong: Wrong, law: Law, bounds: Bounds) {
+    let (broken, states, events) = check(judged_by, Some(wrong), bounds);
+    assert_eq!(
+        broken,
+        Some(law),
+        "{wrong:?} was not found out in {states} states"
+    );
+    println!(
+        "{wrong:?} breaks {law:?} after {} events: {events:?}",
+        events.len()
+    );
+}
+
+fn extending() -> Bounds {
+    Bounds {
+        extensions: true,
+        pauses: false,
+        losses: false,
+        time: 5,
+        ..Bounds::small()
+    }
+}
+
+fn slots(slots: Slots) -> Bounds {
+    Bounds {
+        slots,
+        acquisitions: 2,
+        pauses: false,
+        losses: false,
+        deaths: true,
+        time: 4,
+        ..Bounds::small()
+    }
+}
+
+#[test]
+fn leases_hold() {
+    holds(STORE, &Bounds::small());
+    holds(STORE, &extending());
+    holds(
+        STORE,
+        &Bounds {
+            at_least: 2,
+            at_most: 3,
+            pauses: false,
+            losses: false,
+            acquisitions: 2,
+            time: 5,
+            ..Bounds::small()
+        },
+    );
+}
+
+#[test]
+fn slots_hold() {
+    holds(STORE, &slots(Slots::WhenTaken));
+    holds(STORE, &slots(Slots::OnSuccess { attempts: 2 }));
+}
+
+#[test]
+fn compare_and_swap_holds() {
+    let clients = JudgedBy::Clients { tolerated_skew: 1 };
+    for skews in [[0, 0], [2, 0], [0, 2]] {
+        let bounds = Bounds {
+            skews: skews.to_vec(),
+            at_most: 3,
+            losses: false,
+            time: 5,
+            ..Bounds::small()
+        };
+        holds(clients, &bounds);
+    }
+    let bounds = Bounds {
+        skews: vec![0, 2],
+        at_most: 3,
+        pauses: false,
+        time: 4,
+        ..Bounds::small()
+    };
+    holds(clients, &bounds);
+}
+
+#[test]
+fn each_known_mistake_is_found_out() {
+    let small = Bounds::small;
+    breaks(STORE, Wrong::OwnerIsHost, Law::Ownership, small());
+    breaks(STORE, Wrong::UnlockWithoutOwner, Law::Ownership, small());
+    breaks(
+        STORE,
+        Wrong::ExtendWithoutOwner,
+        Law::Ownership,
+        extending(),
+    );
+    breaks(
+        JudgedBy::Clients { tolerated_skew: 0 },
+        Wrong::ReadThenWrite,
+        Law::Tokens,
+        small(),
+    );
+    let at_least = || Bounds {
+        at_least: 2,
+        pauses: false,
+        losses: false,
+        ..small()
+    };
+    breaks(STORE, Wrong::AtLeastTooEarly, Law::AtLeast, at_least());
+    breaks(STORE, Wrong::AtLeastForgotten, Law::AtLeast, at_least());
+    breaks(STORE, Wrong::DeadlineFromReply, Law::Exclusion, small());
+    breaks(STORE, Wrong::DeadlineFromLastAsk, Law::Exclusion, small());
+    breaks(STORE, Wrong::NoLookAfterPause, Law::Exclusion, small());
+    breaks(STORE, Wrong::TokenOnExpiryOnly, Law::Tokens, small());
+    breaks(
+        STORE,
+        Wrong::SlotOfLeaseOnly,
+        Law::OneRunPerSlot,
+        slots(Slots::WhenTaken),
+    );
+    breaks(
+        STORE,
+        Wrong::SlotsAnyOrder,
+        Law::SlotsInOrder,
+        slots(Slots::OnSuccess { attempts: 2 }),
+    );
+}
+
+/// The bound on skew that stores need which do not tell the time.
+#[test]
+fn tolerated_skew_is_counted_on_both_sides_between_ours_and_on_one_beside_shedlock() {
+    for tolerated_skew in 0..=1 {
+        for ahead in 0..=3 {
+            let bounds = |shedlocks: Vec<usize>| Bounds {
+                skews: vec![0, ahead],
+                shedlocks,
+                at_most: 4,
+                time: 7,
+                pauses: false,
+                losses: false,
+                ..Bounds::small()
+            };
+            let clients = JudgedBy::Clients { tolerated_skew };
+            let ours = check(clients, None, bounds(Vec::new())).0;
+            assert_eq!(
+                ours.is_none(),
+                ahead <= 2 * tolerated_skew,
+                "ours, {ahead} ahead, {tolerated_skew} tolerated"
+            );
+            let mixed = check(clients, None, bounds(vec![1])).0;
+            assert_eq!(
+                mixed.is_none(),
+                ahead <= tolerated_skew,
+                "ShedLock {ahead} ahead, {tolerated_skew} tolerated"
+            );
+        }
+    }
+}
