@@ -4,7 +4,7 @@ use crate::host;
 use crate::steps::{self, Outcome};
 
 /// The facade's feature for each store, and the crates that nothing but this store may bring.
-const STORES: [(&str, &[&str]); 7] = [
+const STORES: [(&str, &[&str]); 8] = [
     ("postgres", &["sqlx", "sqlx-core", "sqlx-postgres"]),
     ("mysql", &["sqlx", "sqlx-core", "sqlx-mysql"]),
     (
@@ -15,6 +15,7 @@ const STORES: [(&str, &[&str]); 7] = [
     ("consul", &["reqwest", "shedlock-consul"]),
     ("nats", &["async-nats", "shedlock-nats"]),
     ("zookeeper", &["zookeeper-client", "shedlock-zookeeper"]),
+    ("etcd", &["etcd-client", "shedlock-etcd"]),
 ];
 
 /// Clients that no store of ours is made of.

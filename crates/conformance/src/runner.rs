@@ -15,6 +15,9 @@ use crate::{Case, Harness, Setting, Stop, Verdict, laws, play_child};
 /// small database runs out of connections.
 const THREADS: usize = 8;
 
+/// The same over a store that keeps time in seconds, whose cases do little but wait.
+const THREADS_WAITING: usize = 24;
+
 /// A case that takes longer than this hangs.
 const LIMIT: Duration = Duration::from_secs(120);
 
@@ -50,17 +53,24 @@ pub fn main_after(
         Err(error) => return refuse(&format!("no async runtime: {error}")),
     };
     let mut arguments = Arguments::from_args();
-    arguments.test_threads.get_or_insert(THREADS);
+    let mut threads = THREADS;
     if !arguments.list {
         if let Err(stop) = runtime.block_on(self_test) {
             return refuse(&format!("the server is not fit to be tested on: {stop}"));
         }
         for harness in &harnesses {
-            if let Err(stop) = runtime.block_on(reachable(harness)) {
-                return refuse(&format!("{} cannot be tested: {stop}", harness.name()));
+            match runtime.block_on(reachable(harness)) {
+                Ok(granularity) if granularity >= Duration::from_secs(1) => {
+                    threads = THREADS_WAITING;
+                }
+                Ok(_) => {}
+                Err(stop) => {
+                    return refuse(&format!("{} cannot be tested: {stop}", harness.name()));
+                }
             }
         }
     }
+    arguments.test_threads.get_or_insert(threads);
     let prefixed = harnesses.len() > 1;
     let mut trials = Vec::new();
     for harness in harnesses {
@@ -98,13 +108,15 @@ pub async fn run_case(harness: Arc<dyn Harness>, case: Case) -> Verdict {
     closed.map_err(|error| Stop::harness("remove the space", &*error))
 }
 
-async fn reachable(harness: &Arc<dyn Harness>) -> Verdict {
+/// Its granularity.
+async fn reachable(harness: &Arc<dyn Harness>) -> Result<Duration, Stop> {
     let setting = Setting::new(Arc::clone(harness)).await?;
     setting
         .space()
         .close()
         .await
-        .map_err(|error| Stop::harness("remove a space", &*error))
+        .map_err(|error| Stop::harness("remove a space", &*error))?;
+    Ok(setting.capabilities().granularity)
 }
 
 fn completion(verdict: Verdict) -> Result<Completion, Failed> {

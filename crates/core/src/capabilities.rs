@@ -11,6 +11,9 @@ use std::time::Duration;
 pub struct Capabilities {
     /// Which clock judges leases.
     pub clock: ClockSource,
+    /// Which clock a slot must not lie too far ahead of (law 9): the one that judges leases, but for
+    /// stores that end leases and tell nobody the time.
+    pub slot_clock: ClockSource,
     /// Whether acquisitions carry a fencing token (law 8). Without it leases have none.
     pub fencing: bool,
     /// Whether slots can be claimed (law 9). Without it an attempt with a slot is an error.
@@ -78,6 +81,7 @@ impl Capabilities {
     pub fn new(clock: ClockSource) -> Self {
         Self {
             clock,
+            slot_clock: clock,
             fencing: true,
             slots: true,
             slot_completion: true,

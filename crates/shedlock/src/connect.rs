@@ -15,6 +15,7 @@ use crate::{Error, ErrorKind, LockProvider, MemoryProvider};
 /// | `nats://…` | NATS JetStream | `nats` |
 /// | `zookeeper://…`, `zookeepers://…` (TLS) | ZooKeeper | `zookeeper`, `zookeeper-tls` |
 /// | `consul://…`, `consuls://…` (TLS) | Consul | `consul`, `consul-tls` |
+/// | `etcd://…`, `etcds://…` (TLS) | etcd | `etcd` |
 /// | `memory:` | this process alone, for tests | – |
 ///
 /// What stands behind the scheme is the store's own; its provider says which options there are. A
@@ -36,7 +37,7 @@ use crate::{Error, ErrorKind, LockProvider, MemoryProvider};
 ///     error.to_string(),
 ///     "there is no store for the URL scheme \"oracle\": use postgres (or postgresql), \
 ///      mysql (or mariadb), sqlite, redis (or rediss), nats, zookeeper (or zookeepers), \
-///      consul (or consuls), memory",
+///      consul (or consuls), etcd (or etcds), memory",
 /// );
 /// # Ok::<(), shedlock::Error>(()) }).unwrap();
 /// ```
@@ -52,10 +53,11 @@ pub async fn connect(url: &str) -> Result<Arc<dyn LockProvider>, Error> {
         "nats" => nats(url).await,
         "zookeeper" | "zookeepers" => zookeeper(url).await,
         "consul" | "consuls" => consul(url).await,
+        "etcd" | "etcds" => etcd(url).await,
         _ => Err(invalid(format!(
             "there is no store for the URL scheme {scheme:?}: use postgres (or postgresql), \
              mysql (or mariadb), sqlite, redis (or rediss), nats, zookeeper (or zookeepers), \
-             consul (or consuls), memory"
+             consul (or consuls), etcd (or etcds), memory"
         ))),
     }
 }
@@ -140,6 +142,13 @@ async fn consul(url: &str) -> Result<Arc<dyn LockProvider>, Error> {
     return switched_off(url, "consul");
 }
 
+async fn etcd(url: &str) -> Result<Arc<dyn LockProvider>, Error> {
+    #[cfg(feature = "etcd")]
+    return Ok(Arc::new(crate::EtcdProvider::connect(url).await?));
+    #[cfg(not(feature = "etcd"))]
+    return switched_off(url, "etcd");
+}
+
 #[cfg(not(all(
     feature = "consul",
     feature = "postgres",
@@ -147,7 +156,8 @@ async fn consul(url: &str) -> Result<Arc<dyn LockProvider>, Error> {
     feature = "sqlite",
     feature = "redis",
     feature = "nats",
-    feature = "zookeeper"
+    feature = "zookeeper",
+    feature = "etcd"
 )))]
 fn switched_off(_url: &str, feature: &str) -> Result<Arc<dyn LockProvider>, Error> {
     Err(invalid(format!(

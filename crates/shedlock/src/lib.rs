@@ -305,6 +305,7 @@
 //! | `nats` | NATS JetStream, module `nats` |
 //! | `zookeeper`, `zookeeper-tls` | ZooKeeper, module `zookeeper`; also over encrypted connections |
 //! | `consul`, `consul-tls` | Consul, module `consul`; also over encrypted connections |
+//! | `etcd` | etcd; needs `protoc`, the protobuf compiler, when it is built |
 //! | `scheduler` | the module `scheduler`: cron and interval jobs, whose ticks run once |
 //! | `metrics` | a listener that counts through the crate `metrics`, under ShedLock's meter names; with `scheduler`, one that counts ticks |
 //!
@@ -342,6 +343,8 @@ pub use shedlock_consul as consul;
 #[cfg(feature = "consul")]
 pub use shedlock_consul::ConsulProvider;
 pub use shedlock_core::*;
+#[cfg(feature = "etcd")]
+pub use shedlock_etcd::EtcdProvider;
 #[cfg(all(feature = "macros", feature = "scheduler"))]
 pub use shedlock_macros::scheduled;
 #[cfg(feature = "macros")]
@@ -380,6 +383,12 @@ pub mod sql {
 #[cfg(feature = "redis")]
 pub mod redis {
     pub use shedlock_redis::{Builder, Connections};
+}
+
+/// What goes with etcd: settings, and what a provider talks through.
+#[cfg(feature = "etcd")]
+pub mod etcd {
+    pub use shedlock_etcd::{Builder, Connections};
 }
 
 /// Longer texts.

@@ -255,8 +255,8 @@ impl Plan {
 fn install_missing(kinds: &[Kind], profile: &Profile) -> anyhow::Result<()> {
     let mut packages = Vec::new();
     let mut extracts = Vec::new();
-    if profile.build_tools && !protoc::is_there() {
-        packages.push(protoc::PACKAGE);
+    if profile.build_tools && !protoc::works() {
+        packages.extend(protoc::PACKAGES);
     }
     let mut needs_mongodb = false;
     for kind in kinds

@@ -4,25 +4,49 @@
 
 use super::debian;
 use crate::host;
-use anyhow::ensure;
+use anyhow::Context as _;
 use std::env;
+use std::ffi::OsString;
+use std::fs;
+use std::process::Command;
 
-/// What `apt-get` knows it by.
-pub(super) const PACKAGE: &str = "protobuf-compiler";
+/// What `apt-get` knows it by, and the definitions that every file may import.
+pub(super) const PACKAGES: [&str; 2] = ["protobuf-compiler", "libprotobuf-dev"];
 
-/// Whether a build will find it.
-pub(super) fn is_there() -> bool {
-    env::var_os("PROTOC").is_some_and(|named| !named.is_empty())
-        || host::find_program("protoc").is_some()
+/// What the client's own files begin with.
+const TRY: &str = "syntax = \"proto3\";\nimport \"google/protobuf/descriptor.proto\";\n";
+
+/// Whether a build will find it, and whether it works.
+pub(super) fn works() -> bool {
+    compile().is_ok()
 }
 
-/// Fails, and says what to do, where a build would not find it.
+/// Fails, and says what to do, where it does not.
 pub(crate) fn check() -> anyhow::Result<()> {
-    ensure!(
-        is_there(),
-        "no `protoc`, which the client of etcd is built with: on Debian `{}`, elsewhere install the \
-         protobuf compiler or name it in PROTOC",
-        debian::by_hand(&[PACKAGE])
-    );
-    Ok(())
+    compile().with_context(|| {
+        format!(
+            "no working `protoc`, which the client of etcd is built with: on Debian `{}`, elsewhere \
+             install the protobuf compiler or name it in PROTOC",
+            debian::by_hand(&PACKAGES)
+        )
+    })
+}
+
+fn compile() -> anyhow::Result<()> {
+    let folder = tempfile::tempdir().context("no temporary folder could be made")?;
+    let source = folder.path().join("try.proto");
+    fs::write(&source, TRY)
+        .with_context(|| format!("{} could not be written", source.display()))?;
+    // Found as the build finds it.
+    let named = |variable: &str| env::var_os(variable).filter(|value| !value.is_empty());
+    let mut command = Command::new(named("PROTOC").unwrap_or_else(|| OsString::from("protoc")));
+    command.arg("-I").arg(folder.path());
+    if let Some(include) = named("PROTOC_INCLUDE") {
+        command.arg("-I").arg(include);
+    }
+    command
+        .arg("--descriptor_set_out")
+        .arg(folder.path().join("out"))
+        .arg(source);
+    host::output(&mut command).map(drop)
 }

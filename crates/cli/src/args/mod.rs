@@ -13,7 +13,7 @@ pub(crate) use run::RunArgs;
     version,
     max_term_width = 100,
     after_help = "Locks live in a store: SQLite on this host, or PostgreSQL, MySQL, MariaDB, \
-                  Redis or Valkey by URL (--store, or SHEDLOCK_STORE).\n\n\
+                  Redis, Valkey, NATS, ZooKeeper, Consul or etcd by URL (--store, or SHEDLOCK_STORE).\n\n\
                   First steps:\n  \
                   shedlock run --name backup --lock-at-most-for 10m -- ./backup.sh\n  \
                   shedlock list\n  \
@@ -56,7 +56,7 @@ pub(crate) struct Voice {
 /// Which store holds the locks.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct StoreArgs {
-    /// Where the locks are: postgres://..., mysql://..., mariadb://..., redis://..., rediss://..., nats://..., zookeeper://..., consul://... or sqlite:FILE
+    /// Where the locks are: postgres://..., mysql://..., mariadb://..., redis://..., rediss://..., nats://..., zookeeper://..., consul://..., etcd://... (where it was built in) or sqlite:FILE
     ///
     /// Without it, the variable SHEDLOCK_STORE; without that, an SQLite file of this user on this
     /// host ($XDG_STATE_HOME/shedlock/locks.db, or ~/.local/state/shedlock/locks.db), which other

@@ -88,8 +88,23 @@ impl Choice {
                  of a store, or --local to use a file on this host"
             )));
         }
+        if !cfg!(feature = "etcd") && is_etcd(url) {
+            return Err(Failure::usage(format!(
+                "{from}: this command was built without etcd, whose client needs the protobuf \
+                 compiler when it is built: install `protoc` (on Debian the packages \
+                 protobuf-compiler and libprotobuf-dev), then build the command with \
+                 `--features etcd`, for instance by `cargo install shedlock-cli --features etcd`"
+            )));
+        }
         Ok(Self::Url(url.to_owned()))
     }
+}
+
+fn is_etcd(url: &str) -> bool {
+    let scheme = url.split(':').next().unwrap_or_default();
+    ["etcd", "etcds"]
+        .iter()
+        .any(|it| scheme.eq_ignore_ascii_case(it))
 }
 
 #[cfg(test)]
@@ -137,5 +152,21 @@ mod tests {
         assert!(choose(None, false, &[("SHEDLOCK_STORE", "")]).is_err());
         assert!(choose(Some(" "), false, &[]).is_err());
         assert!(choose(Some("memory:"), false, &[]).is_err());
+    }
+
+    #[test]
+    fn etcd_is_refused_with_what_to_do_where_it_is_not_built_in() {
+        let chosen = choose(Some("etcds://user:secret@a,b/"), false, &[]);
+        if cfg!(feature = "etcd") {
+            assert!(chosen.is_ok());
+            return;
+        }
+        let failure = chosen.unwrap_err();
+        let said = failure.message();
+        assert!(
+            said.contains("--features etcd") && said.contains("protoc"),
+            "{said}"
+        );
+        assert!(!said.contains("secret"), "{said}");
     }
 }

@@ -82,6 +82,11 @@ pub async fn leases_of_wrong_clients_end_in_time(setting: &Setting) -> Verdict {
 /// A client an hour ahead computes slots that do not exist yet; one behind is not hindered.
 pub async fn slots_are_judged_by_the_stores_clock(setting: &Setting) -> Verdict {
     setting.needs_slots()?;
+    if setting.capabilities().slot_clock != ClockSource::Store {
+        return Err(Stop::not_applicable(
+            "the provider declares that the clients' clocks judge slots",
+        ));
+    }
     let wrong = Wrong::new(setting).await?;
     let right = setting.provider().await?;
     let job = name("job");

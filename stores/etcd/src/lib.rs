@@ -1,0 +1,87 @@
+//! shedlock over etcd.
+//!
+//! Users take the facade crate `shedlock` with its feature `etcd`; this crate is for those who want
+//! the provider alone. Its client is built with `protoc`, the protobuf compiler (on Debian the
+//! packages `protobuf-compiler` and `libprotobuf-dev`), which must be in the PATH, or named by
+//! `PROTOC`, when it is built.
+//!
+//! ```no_run
+//! use std::sync::Arc;
+//!
+//! use shedlock_core::{Executor, LockConfig};
+//! use shedlock_etcd::EtcdProvider;
+//!
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! let client = etcd_client::Client::connect(["127.0.0.1:2379"], None).await?;
+//! let executor = Executor::new(Arc::new(EtcdProvider::new(client)));
+//! let config = LockConfig::new("payroll").lock_at_most_for("10m");
+//! executor.execute(&config, async { /* the task */ }).await?;
+//! # Ok(()) }
+//! ```
+//!
+//! # Keys
+//!
+//! A lock is the key `shedlock:{environment}:{name}` with a lease of the store, as ShedLock for Java
+//! has it: Java services and Rust services that use the same environment keep each other out. Beside
+//! it lies a record of ours, `shedlock-rs:shedlock:{environment}:{name}`, with owner, times, fencing
+//! token and slots. It never ends, since a slot must stay taken after the lock is gone; whoever makes
+//! names without bound deletes such keys by hand. A role needs read and write on both, which the
+//! prefix `shedlock` covers.
+//!
+//! Both are changed in one transaction, on the condition that neither was changed since it was read.
+//! The fencing token is the store's revision at which the lock was taken: it grows with every write to
+//! the store, and survives restarts and deleted keys. A store that is restored from a backup goes back
+//! to the backup's revision, unless it is told not to (`--bump-revision`), and tokens go back with it.
+//!
+//! # What it costs
+//!
+//! | call | requests |
+//! |---|---|
+//! | attempt that loses | 1: a read of both keys |
+//! | attempt that wins | 3: the read, a lease, the transaction |
+//! | extension | 2: a lease, the transaction |
+//! | unlock | 1: the transaction; 2 where at-least keeps the lock, which takes a lease |
+//!
+//! and a lease more that is given back behind, for whoever does not need it any more.
+//!
+//! # Time
+//!
+//! The store ends leases, so that no client's clock can break a lock. They last whole seconds, rounded
+//! up, and no less than one and a half election timeouts: 2 s as etcd ships. The store sees within a
+//! second that one is over. So a lock whose holder crashed comes free up to 3 s later than asked,
+//! which is declared ([`granularity`](shedlock_core::Capabilities::granularity), exact after a
+//! [`check`](shedlock_core::LockProvider::check)); at-least is rounded up in the same way. When the
+//! cluster changes its leader, the new one begins all leases anew, so that a lock then lasts up to its
+//! whole length longer. Never shorter: an extension moves the lock to a new lease, which the cluster
+//! agrees on, rather than keep the old one alive, which only one server knows of.
+//!
+//! etcd tells nobody the time. Whether a slot lies too far ahead is judged by this host's clock, as
+//! is declared ([`slot_clock`](shedlock_core::Capabilities::slot_clock)), and times that are told are
+//! by the clock of the host that wrote them.
+//!
+//! # Beside ShedLock for Java
+//!
+//! Where its at-least is not over, ShedLock's unlock sets the key whoever holds it: a Java task that
+//! outlived its lock takes ours over so. We then answer "lost", and never do the like to it. A lock
+//! that Java gave back has left no trace, so that a slot is known to be Java's only while the lock is
+//! taken: give such jobs a lock_at_least_for above the worst lateness.
+
+mod address;
+mod attempt;
+mod builder;
+mod check;
+mod connections;
+mod ending;
+mod explain;
+mod found;
+mod granted;
+mod key;
+mod list;
+mod operator;
+mod provider;
+mod txn;
+mod value;
+
+pub use builder::Builder;
+pub use connections::Connections;
+pub use provider::EtcdProvider;

@@ -1,0 +1,210 @@
+//! A cluster of three: a server that is stopped, a leader that is paused, an address where nobody is.
+
+#![allow(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
+
+mod common;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use common::own::{Own, QUICK, program};
+use common::wait;
+use etcd_client::Client;
+use rustix::process::{Pid, Signal, kill_process};
+use shedlock_conformance::support::server;
+use shedlock_core::{
+    Attempt, AttemptRequest, Clock, Error, ExtendRequest, Extension, Lease, LockName, LockProvider,
+    Moment, Owner, SystemClock, Unlock, UnlockRequest,
+};
+use shedlock_etcd::EtcdProvider;
+
+const LEASE: Duration = Duration::from_secs(5);
+
+/// Long for a machine that has more to do.
+const PATIENCE: Duration = Duration::from_secs(40);
+
+async fn cluster() -> Own {
+    // The test needs the common server's program, so it goes with that server.
+    server("SHEDLOCK_TEST_ETCD_URL");
+    let program = program().expect("etcd is installed: `cargo xtask test`");
+    Own::start(program, 3, &QUICK).await.unwrap()
+}
+
+/// A provider that knows all servers, and asks this one of them first.
+async fn provider(cluster: &Own, first: usize) -> EtcdProvider {
+    // Which one of a URL comes first depends on the process.
+    let skew = std::process::id() as usize % 3;
+    let hosts: Vec<_> = (0..3)
+        .map(|i| cluster.endpoint((first + 3 + i - skew) % 3))
+        .collect();
+    let limits = "connect_timeout=1s&response_timeout=1s";
+    let url = format!("etcd://{}/?{limits}", hosts.join(","));
+    EtcdProvider::connect(&url).await.unwrap()
+}
+
+/// The server that leads.
+async fn leader(cluster: &Own) -> usize {
+    for member in 0..3 {
+        let client = Client::connect([cluster.endpoint(member)], None).await;
+        let status = client.unwrap().status().await.unwrap();
+        if status.header().unwrap().member_id() == status.leader() {
+            return member;
+        }
+    }
+    panic!("nobody leads");
+}
+
+fn request(name: &str, at_most: Duration) -> AttemptRequest {
+    AttemptRequest::new(LockName::new(name).unwrap(), Owner::generate(), at_most)
+}
+
+fn signal(cluster: &Own, member: usize, signal: Signal) {
+    let process = i32::try_from(cluster.process(member).unwrap()).unwrap();
+    kill_process(Pid::from_raw(process).unwrap(), signal).unwrap();
+}
+
+/// Asks until there is an answer: what a runtime does, too.
+async fn until_answered<T, F>(ask: impl Fn() -> F) -> T
+where
+    F: Future<Output = Result<T, Error>>,
+{
+    let started = SystemClock.now();
+    loop {
+        match ask().await {
+            Ok(answer) => return answer,
+            Err(error) => assert!(
+                error.is_retryable() && since(started) < PATIENCE,
+                "two servers of three are up: {error:?}"
+            ),
+        }
+        wait(Duration::from_millis(50)).await;
+    }
+}
+
+async fn acquired(provider: &EtcdProvider, request: &AttemptRequest) -> Lease {
+    let attempt = until_answered(|| provider.attempt(request)).await;
+    let Attempt::Acquired(lease) = attempt else {
+        panic!("the lock should be free: {attempt:?}");
+    };
+    lease
+}
+
+async fn extended(provider: &EtcdProvider, lease: &Lease, at_most: Duration) -> Lease {
+    let request = ExtendRequest::new(at_most);
+    let extended = until_answered(|| provider.extend(lease, &request)).await;
+    let Extension::Extended(lease) = extended else {
+        panic!("the lease runs: {extended:?}");
+    };
+    lease
+}
+
+async fn unlocked(provider: &EtcdProvider, lease: &Lease) {
+    let request = UnlockRequest::new();
+    let answer = until_answered(|| provider.unlock(lease, &request)).await;
+    assert_eq!(answer, Unlock::Unlocked);
+}
+
+fn since(moment: Moment) -> Duration {
+    SystemClock.now().saturating_since(moment)
+}
+
+/// Whichever it is, the leader or another one: leases that run go on, and others are to be had, also
+/// for whoever connects only now and meets the address of the one that is gone first.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_stops_takes_nobodys_lock() {
+    let cluster = cluster().await;
+    let long = Duration::from_secs(300);
+    let leader = leader(&cluster).await;
+    for stopped in [leader, (leader + 1) % 3] {
+        let near = provider(&cluster, stopped).await;
+        let far = provider(&cluster, (stopped + 1) % 3).await;
+        let held = acquired(&near, &request("held", long)).await;
+        cluster.stop(stopped).unwrap();
+
+        let lease = extended(&near, &held, long).await;
+        let skipped = until_answered(|| async { far.attempt(&request("held", long)).await });
+        assert!(matches!(skipped.await, Attempt::Skipped(_)));
+        unlocked(&near, &lease).await;
+        let next = acquired(&far, &request("held", long)).await;
+        assert!(next.fencing_token() > held.fencing_token());
+        unlocked(&far, &next).await;
+
+        let new = provider(&cluster, stopped).await;
+        let lease = acquired(&new, &request("new", long)).await;
+        unlocked(&new, &lease).await;
+
+        cluster.begin(stopped).unwrap();
+        cluster.serves(stopped).await.unwrap();
+    }
+}
+
+/// For longer than a lease, which its holder extends meanwhile, by servers that elect another leader.
+/// When the old one wakes up, all leases that it knew of are over by its clock, and it says so to the
+/// others; the lock still is its holder's. Nobody else gets it before it is unlocked.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_leader_that_is_paused_ends_no_lease_that_was_extended() {
+    let cluster = Arc::new(cluster().await);
+    let leader = leader(&cluster).await;
+    let holder = provider(&cluster, leader).await;
+    let other = provider(&cluster, (leader + 1) % 3).await;
+    let asked = SystemClock.now();
+    let mut lease = acquired(&holder, &request("job", LEASE)).await;
+    let mut certain = asked + LEASE;
+    let token = lease.fencing_token();
+
+    signal(&cluster, leader, Signal::STOP);
+    let paused = SystemClock.now();
+    let mut is_paused = true;
+    while since(paused) < 2 * LEASE {
+        if is_paused && since(paused) > LEASE + Duration::from_secs(2) {
+            signal(&cluster, leader, Signal::CONT);
+            is_paused = false;
+        }
+        let asked = SystemClock.now();
+        match holder.extend(&lease, &ExtendRequest::new(LEASE)).await {
+            Ok(Extension::Extended(next)) => (lease, certain) = (next, asked + LEASE),
+            Ok(answer) => panic!("{answer:?}, before {certain:?}"),
+            Err(error) => assert!(error.is_retryable(), "{error:?}"),
+        }
+        let attempt = other.attempt(&request("job", LEASE)).await;
+        if let Ok(Attempt::Acquired(stolen)) = attempt {
+            panic!("{stolen:?} beside {lease:?}, which ends at {certain:?}");
+        }
+        assert!(SystemClock.now() < certain, "no extension came through");
+        wait(Duration::from_millis(200)).await;
+    }
+    unlocked(&holder, &lease).await;
+    let next = acquired(&other, &request("job", LEASE)).await;
+    assert!(next.fencing_token() > token);
+    cluster.serves(leader).await.unwrap();
+}
+
+/// The new leader begins all leases anew: the lock of a holder that died comes free no earlier than
+/// promised, and up to its length later.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_leader_that_stops_ends_a_dead_holders_lock_no_earlier() {
+    let cluster = cluster().await;
+    let leader = leader(&cluster).await;
+    let other = provider(&cluster, (leader + 1) % 3).await;
+    let asked = SystemClock.now();
+    let abandoned = acquired(&other, &request("job", LEASE)).await;
+    wait(Duration::from_secs(2)).await;
+    cluster.stop(leader).unwrap();
+    let next = loop {
+        match other.attempt(&request("job", LEASE)).await {
+            Ok(Attempt::Acquired(lease)) => break lease,
+            Ok(_) => {}
+            Err(error) => assert!(error.is_retryable(), "{error:?}"),
+        }
+        assert!(since(asked) < PATIENCE, "the lock never came free");
+        wait(Duration::from_millis(50)).await;
+    };
+    assert!(
+        since(asked) >= LEASE,
+        "it came free after {:?}",
+        since(asked)
+    );
+    assert!(next.fencing_token() > abandoned.fencing_token());
+    let lost = other.unlock(&abandoned, &UnlockRequest::new()).await;
+    assert_eq!(lost.unwrap(), Unlock::Lost);
+}

@@ -1,0 +1,25 @@
+//! What the tests over real servers share.
+
+#![allow(dead_code, reason = "each test target uses a part of it")]
+
+pub(crate) mod own;
+
+use std::time::Duration;
+
+/// The address of the first server of a URL, as the client has it.
+pub(crate) fn endpoint(url: &str) -> String {
+    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+    rest.split(['/', '?', ','])
+        .next()
+        .unwrap_or(rest)
+        .to_owned()
+}
+
+/// Waits by the real clock.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a real server's time cannot be moved"
+)]
+pub(crate) async fn wait(duration: Duration) {
+    tokio::time::sleep(duration).await;
+}

@@ -1,0 +1,164 @@
+//! Servers of a test's own.
+
+use std::net::TcpListener;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use etcd_client::Client;
+use shedlock_conformance::BoxError;
+
+use super::wait;
+
+/// Leases of one second are to be had from a server that elects this quickly.
+pub(crate) const QUICK: [&str; 4] = ["--heartbeat-interval", "50", "--election-timeout", "500"];
+
+/// The program of this name on the PATH.
+pub(crate) fn program() -> Option<PathBuf> {
+    std::env::split_paths(&std::env::var_os("PATH")?)
+        .map(|folder| folder.join("etcd"))
+        .find(|path| path.is_file())
+}
+
+/// A cluster of one or more servers that nobody else uses.
+pub(crate) struct Own {
+    program: PathBuf,
+    settings: Vec<String>,
+    folder: tempfile::TempDir,
+    members: Vec<Member>,
+}
+
+/// One server of it.
+struct Member {
+    port: u16,
+    peer: u16,
+    running: Mutex<Option<Child>>,
+}
+
+impl Own {
+    /// Starts this many servers, and waits until they have a leader.
+    pub(crate) async fn start(
+        program: PathBuf,
+        size: usize,
+        settings: &[&str],
+    ) -> Result<Self, BoxError> {
+        let mut members = Vec::new();
+        for _ in 0..size {
+            members.push(Member {
+                port: free_port()?,
+                peer: free_port()?,
+                running: Mutex::new(None),
+            });
+        }
+        let own = Self {
+            program,
+            settings: settings.iter().map(ToString::to_string).collect(),
+            folder: tempfile::tempdir()?,
+            members,
+        };
+        for member in 0..size {
+            own.begin(member)?;
+        }
+        for member in 0..size {
+            own.serves(member).await?;
+        }
+        Ok(own)
+    }
+
+    pub(crate) fn url(&self) -> String {
+        let hosts: Vec<_> = self
+            .members
+            .iter()
+            .map(|member| format!("127.0.0.1:{}", member.port))
+            .collect();
+        format!("etcd://{}", hosts.join(","))
+    }
+
+    /// The address of one of them.
+    pub(crate) fn endpoint(&self, member: usize) -> String {
+        format!("127.0.0.1:{}", self.members[member].port)
+    }
+
+    /// Starts one that does not run.
+    pub(crate) fn begin(&self, member: usize) -> Result<(), BoxError> {
+        let cluster: Vec<_> = self
+            .members
+            .iter()
+            .enumerate()
+            .map(|(i, member)| format!("m{i}=http://127.0.0.1:{}", member.peer))
+            .collect();
+        let Member { port, peer, .. } = &self.members[member];
+        let client = format!("http://127.0.0.1:{port}");
+        let peer = format!("http://127.0.0.1:{peer}");
+        let log = std::fs::File::create(self.folder.path().join(format!("m{member}.log")))?;
+        let child = Command::new(&self.program)
+            .args(["--name", &format!("m{member}"), "--data-dir"])
+            .arg(self.folder.path().join(format!("m{member}")))
+            .args(["--listen-client-urls", &client])
+            .args(["--advertise-client-urls", &client])
+            .args(["--listen-peer-urls", &peer])
+            .args(["--initial-advertise-peer-urls", &peer])
+            .args(["--initial-cluster", &cluster.join(",")])
+            .args(&self.settings)
+            .stdout(Stdio::null())
+            .stderr(log)
+            .spawn()?;
+        *self.running(member) = Some(child);
+        Ok(())
+    }
+
+    /// Waits until one answers for the cluster.
+    pub(crate) async fn serves(&self, member: usize) -> Result<(), BoxError> {
+        for _ in 0..400 {
+            if let Ok(mut client) = Client::connect([self.endpoint(member)], None).await
+                && client.get("nothing", None).await.is_ok()
+            {
+                return Ok(());
+            }
+            wait(Duration::from_millis(50)).await;
+        }
+        Err("a server of its own does not serve".into())
+    }
+
+    /// As by a power cut.
+    pub(crate) fn stop(&self, member: usize) -> Result<(), BoxError> {
+        if let Some(mut child) = self.running(member).take() {
+            child.kill()?;
+            child.wait()?;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn stop_all(&self) -> Result<(), BoxError> {
+        (0..self.members.len()).try_for_each(|member| self.stop(member))
+    }
+
+    /// The process of one that runs.
+    pub(crate) fn process(&self, member: usize) -> Option<u32> {
+        self.running(member).as_ref().map(Child::id)
+    }
+
+    fn running(&self, member: usize) -> MutexGuard<'_, Option<Child>> {
+        let running = &self.members[member].running;
+        running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Own {
+    fn drop(&mut self) {
+        let _ = self.stop_all();
+    }
+}
+
+/// Below the range of outgoing connections, so that it is still free when the server starts again.
+fn free_port() -> Result<u16, BoxError> {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    // Tests of one process, and processes, look at different ports, and none at one twice.
+    let number = NEXT.fetch_add(7, Ordering::Relaxed);
+    let start = 10_000 + u16::try_from((std::process::id().wrapping_mul(31) + number) % 9_000)?;
+    (start..20_000)
+        .find(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok())
+        .ok_or_else(|| "no port is free".into())
+}

@@ -1,0 +1,294 @@
+//! The laws over a real etcd: from a URL, and over the user's own client, behind a wrapper.
+
+mod common;
+
+use std::net::SocketAddr;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use common::endpoint;
+use common::own::{Own, QUICK, program};
+use etcd_client::{
+    Client, Compare, CompareOp, ConnectOptions, DeleteOptions, PutOptions, Txn, TxnOp,
+};
+use shedlock_conformance::contention::{self, CLIENTS, ROUNDS};
+use shedlock_conformance::support::{address, server, unique};
+use shedlock_conformance::{
+    BoxError, Cost, Harness, JavaRecord, Power, Provider, Sheet, Space, Verdict, power, wrapped,
+};
+use shedlock_core::{BoxFuture, Clock, LockName, PrefixProvider, SystemClock};
+use shedlock_etcd::EtcdProvider;
+
+fn main() -> ExitCode {
+    let server = server("SHEDLOCK_TEST_ETCD_URL");
+    let variant = |name, way| {
+        let server = server.clone();
+        Arc::new(Etcd { name, server, way }) as Arc<dyn Harness>
+    };
+    let client = variant("etcd-client", Way::Client);
+    let prefixed = wrapped(client, "prefixed", |provider| {
+        Ok(Arc::new(PrefixProvider::new(provider, "team:")?))
+    })
+    .with_names(|name| LockName::new(format!("team:{name}")));
+    let harnesses = [variant("etcd", Way::Url), Arc::new(prefixed)];
+    shedlock_conformance::main_after(race(server.clone()), harnesses)
+}
+
+/// Raw clients race for one key, whose last value each names.
+async fn race(server: String) -> Verdict {
+    let mut clients = Vec::new();
+    for _ in 0..CLIENTS {
+        clients.push(Client::connect([endpoint(&server)], None).await?);
+    }
+    let key = unique("race");
+    clients[0].put(key.as_str(), "0", None).await?;
+    // Each round is on disk before it is answered.
+    let verdict = contention::judge(ROUNDS / 3, &clients, |mut client, round| {
+        let last = (round - 1).to_string();
+        let txn = Txn::new()
+            .when([Compare::value(key.as_str(), CompareOp::Equal, last)])
+            .and_then([TxnOp::put(key.as_str(), round.to_string(), None)]);
+        async move { Ok(client.txn(txn).await?.succeeded()) }
+    });
+    let verdict = verdict.await;
+    clients[0].delete(key.as_str(), None).await?;
+    verdict
+}
+
+/// How providers reach the server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    /// From a URL.
+    Url,
+    /// Over the user's own client.
+    Client,
+}
+
+/// One server, reached in one way.
+struct Etcd {
+    name: &'static str,
+    server: String,
+    way: Way,
+}
+
+impl Harness for Etcd {
+    fn name(&self) -> &str {
+        self.name
+    }
+
+    fn space(&self) -> BoxFuture<'_, Result<Arc<dyn Space>, BoxError>> {
+        Box::pin(async {
+            let room = Room::new(&self.server, self.way, None).await?;
+            Ok(Arc::new(room) as Arc<dyn Space>)
+        })
+    }
+
+    fn open_child<'a>(&'a self, spec: &'a str) -> Power<'a, Provider> {
+        power(async move { Ok(Arc::new(EtcdProvider::connect(spec).await?) as Provider) })
+    }
+
+    /// An attempt reads both keys, and changes both; a lease, which has no name, lies between.
+    fn cost(&self) -> Cost {
+        Cost {
+            won: 2,
+            first: 2,
+            lost: 1,
+            extend: 1,
+            unlock: 1,
+        }
+    }
+
+    fn sheet(&self) -> Power<'_, Sheet> {
+        (self.way == Way::Url).then_some(())?;
+        power(async {
+            let provider = EtcdProvider::connect(&self.server).await?;
+            Ok(Sheet::new("etcd", "../../docs/stores/etcd.json")
+                .of_provider(Arc::new(provider))
+                .shares_records()
+                // The server here elects more quickly than it does as it ships.
+                .says("law05", "3 s as it ships")
+                .note("law09", "too far ahead by the clients' clocks")
+                .says("law13", "3 3 1 2 1")
+                .says("tested_on", "3.4"))
+        })
+    }
+
+    fn space_on_own_store(&self) -> Power<'_, Arc<dyn Space>> {
+        let program = program()?;
+        power(async move {
+            let server = Own::start(program, 1, &QUICK).await?;
+            let room = Room::new(&server.url(), self.way, Some(server)).await?;
+            Ok(Arc::new(room) as Arc<dyn Space>)
+        })
+    }
+}
+
+/// An environment of its own.
+struct Room {
+    server: String,
+    environment: String,
+    way: Way,
+    admin: Client,
+    own: Option<Own>,
+}
+
+impl Room {
+    async fn new(server: &str, way: Way, own: Option<Own>) -> Result<Self, BoxError> {
+        Ok(Self {
+            server: server.to_owned(),
+            environment: unique("space"),
+            way,
+            admin: Client::connect([endpoint(server)], None).await?,
+            own,
+        })
+    }
+
+    fn url(&self, server: &str) -> String {
+        let limits = "connect_timeout=1s&response_timeout=800ms";
+        format!("{server}/?environment={}&{limits}", self.environment)
+    }
+
+    fn key(&self, name: &LockName) -> String {
+        format!("shedlock:{}:{name}", self.environment)
+    }
+
+    async fn over_client(&self, clock: Arc<dyn Clock>) -> Result<Provider, BoxError> {
+        let options = ConnectOptions::new()
+            .with_connect_timeout(Duration::from_secs(1))
+            .with_timeout(Duration::from_millis(800));
+        let client = Client::connect([endpoint(&self.server)], Some(options)).await?;
+        let provider = EtcdProvider::builder(client).environment(&self.environment);
+        Ok(Arc::new(provider.clock(clock).build()?))
+    }
+
+    /// All keys of the room.
+    async fn wipe(&self) -> Result<(), BoxError> {
+        for start in ["", "shedlock-rs:"] {
+            let prefix = format!("{start}shedlock:{}:", self.environment);
+            let options = DeleteOptions::new().with_prefix();
+            self.admin.clone().delete(prefix, Some(options)).await?;
+        }
+        Ok(())
+    }
+}
+
+impl Space for Room {
+    fn provider(&self) -> BoxFuture<'_, Result<Provider, BoxError>> {
+        Box::pin(async {
+            match self.way {
+                Way::Url => {
+                    let provider = EtcdProvider::connect(&self.url(&self.server)).await?;
+                    Ok(Arc::new(provider) as Provider)
+                }
+                Way::Client => self.over_client(Arc::new(SystemClock)).await,
+            }
+        })
+    }
+
+    fn close(&self) -> BoxFuture<'_, Result<(), BoxError>> {
+        Box::pin(async {
+            match &self.own {
+                Some(own) => own.stop_all(),
+                None => self.wipe().await,
+            }
+        })
+    }
+
+    fn delete_record<'a>(&'a self, name: &'a LockName) -> Power<'a, ()> {
+        power(async move {
+            let key = self.key(name);
+            let mut admin = self.admin.clone();
+            admin.delete(format!("shedlock-rs:{key}"), None).await?;
+            admin.delete(key, None).await?;
+            Ok(())
+        })
+    }
+
+    fn drop_container(&self) -> Power<'_, ()> {
+        power(self.wipe())
+    }
+
+    fn restore_container(&self) -> Power<'_, ()> {
+        power(async { Ok(()) })
+    }
+
+    fn write_as_shedlock<'a>(
+        &'a self,
+        name: &'a LockName,
+        record: &'a JavaRecord,
+    ) -> Power<'a, ()> {
+        power(async move {
+            let mut admin = self.admin.clone();
+            let key = self.key(name);
+            let lasts = record.lock_until.duration_since(SystemClock.system_time());
+            let Ok(lasts) = lasts else {
+                admin.delete(key, None).await?;
+                return Ok(());
+            };
+            let seconds = i64::try_from(lasts.as_millis().div_ceil(1_000))?;
+            let lease = admin.lease_grant(seconds, None).await?.id();
+            let at = jiff::Timestamp::try_from(record.locked_at)?;
+            let value = format!("ADDED:{at:.3}@{}", record.locked_by);
+            let options = PutOptions::new().with_lease(lease);
+            admin.put(key, value, Some(options)).await?;
+            Ok(())
+        })
+    }
+
+    /// ShedLock sees a key and how long its lease will last, in seconds.
+    fn read_as_shedlock<'a>(&'a self, name: &'a LockName) -> Power<'a, Option<JavaRecord>> {
+        power(async move {
+            let mut admin = self.admin.clone();
+            let found = admin.get(self.key(name), None).await?;
+            let Some(key) = found.kvs().first() else {
+                return Ok(None);
+            };
+            let left = admin.lease_time_to_live(key.lease(), None).await?.ttl();
+            let left = Duration::from_secs(u64::try_from(left)? + 1);
+            let added = key.value_str()?.strip_prefix("ADDED:");
+            let parts = added.and_then(|added| added.split_once('@'));
+            let (at, owner) = parts.ok_or("not a value of ShedLock's")?;
+            if at.len() != "2026-01-01T00:00:00.000Z".len() {
+                return Err(format!("{at} is not how ShedLock writes instants").into());
+            }
+            Ok(Some(JavaRecord {
+                locked_by: owner.to_owned(),
+                locked_at: SystemTime::from(at.parse::<jiff::Timestamp>()?),
+                lock_until: SystemClock.system_time() + left,
+            }))
+        })
+    }
+
+    fn provider_with_clock(&self, clock: Arc<dyn Clock>) -> Power<'_, Provider> {
+        power(self.over_client(clock))
+    }
+
+    fn store_addr(&self) -> Option<SocketAddr> {
+        address(&self.server, 2379)
+    }
+
+    fn provider_via(&self, addr: SocketAddr) -> Power<'_, Provider> {
+        // A client of the user's own stays with a connection that has fallen silent, as
+        // `Connections` says, so that it cannot promise what the cases of faults ask.
+        let url = (self.way == Way::Url).then(|| self.url(&format!("etcd://{addr}")))?;
+        power(async move { Ok(Arc::new(EtcdProvider::connect(&url).await?) as Provider) })
+    }
+
+    fn child_spec(&self) -> Option<String> {
+        Some(self.url(&self.server))
+    }
+
+    fn stop_store(&self) -> Power<'_, ()> {
+        let own = self.own.as_ref()?;
+        power(async { own.stop_all() })
+    }
+
+    fn start_store(&self) -> Power<'_, ()> {
+        let own = self.own.as_ref()?;
+        power(async {
+            own.begin(0)?;
+            own.serves(0).await
+        })
+    }
+}

@@ -1,0 +1,455 @@
+//! What the laws do not say, over etcd: records byte for byte, ShedLock's own calls beside ours,
+//! leases that are given back, a store that refuses.
+
+#![allow(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
+
+mod common;
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use common::own::{Own, QUICK, program};
+use common::{endpoint, wait};
+use etcd_client::{Client, Compare, CompareOp, KeyValue, Permission, PutOptions, Txn, TxnOp};
+use shedlock_conformance::support::{server, unique};
+use shedlock_core::{
+    Attempt, AttemptRequest, Clock, ErrorKind, ExtendRequest, Extension, Lease, ListRequest,
+    LockName, LockProvider, LockState, Owner, SkipReason, Slot, SystemClock, Unlock, UnlockRequest,
+};
+use shedlock_etcd::EtcdProvider;
+
+const MINUTE: Duration = Duration::from_secs(60);
+
+/// A provider and the keys of a lock in an environment of its own.
+struct Room {
+    provider: EtcdProvider,
+    admin: Client,
+    lock: String,
+    kept: String,
+}
+
+impl Room {
+    /// On the common server.
+    async fn new() -> Self {
+        Self::at(&server("SHEDLOCK_TEST_ETCD_URL")).await
+    }
+
+    async fn at(server: &str) -> Self {
+        let environment = unique("room");
+        let client = Client::connect([endpoint(server)], None).await.unwrap();
+        let provider = EtcdProvider::builder(client.clone()).environment(&*environment);
+        let lock = format!("shedlock:{environment}:job");
+        Self {
+            provider: provider.build().unwrap(),
+            admin: client,
+            kept: format!("shedlock-rs:{lock}"),
+            lock,
+        }
+    }
+
+    fn request(&self) -> AttemptRequest {
+        AttemptRequest::new(LockName::new("job").unwrap(), Owner::generate(), MINUTE)
+    }
+
+    async fn take(&self) -> Lease {
+        match self.provider.attempt(&self.request()).await.unwrap() {
+            Attempt::Acquired(lease) => lease,
+            other => panic!("the lock should be free: {other:?}"),
+        }
+    }
+
+    async fn skipped(&self) -> shedlock_core::Skip {
+        match self.provider.attempt(&self.request()).await.unwrap() {
+            Attempt::Skipped(skip) => skip,
+            other => panic!("the lock should be taken: {other:?}"),
+        }
+    }
+
+    async fn key(&self, key: &str) -> Option<KeyValue> {
+        let found = self.admin.clone().get(key, None).await.unwrap();
+        found.kvs().first().cloned()
+    }
+
+    async fn value(&self, key: &str) -> Option<String> {
+        let found = self.key(key).await?;
+        Some(found.value_str().unwrap().to_owned())
+    }
+
+    /// The lease that the lock's own key ends with, and for how many seconds it was granted.
+    async fn lease(&self) -> (i64, i64) {
+        let id = self.key(&self.lock).await.unwrap().lease();
+        let found = self.admin.clone().lease_time_to_live(id, None).await;
+        (id, found.unwrap().granted_ttl())
+    }
+
+    /// What ShedLock does to take a lock: a lease, a key that must not be there, a look otherwise.
+    async fn shedlock_takes(&self, seconds: i64) -> Option<i64> {
+        let mut java = self.admin.clone();
+        let lease = java.lease_grant(seconds, None).await.unwrap().id();
+        let options = PutOptions::new().with_lease(lease);
+        let value = "ADDED:2026-01-01T00:00:00.000Z@java-host";
+        let txn = Txn::new()
+            .when([Compare::version(&*self.lock, CompareOp::Equal, 0)])
+            .and_then([TxnOp::put(&*self.lock, value, Some(options))])
+            .or_else([TxnOp::get(&*self.lock, None)]);
+        if java.txn(txn).await.unwrap().succeeded() {
+            return Some(lease);
+        }
+        java.lease_revoke(lease).await.unwrap();
+        None
+    }
+
+    /// What it does to keep one for its at-least, whoever has it by then.
+    async fn shedlock_keeps(&self, seconds: i64) {
+        let mut java = self.admin.clone();
+        let lease = java.lease_grant(seconds, None).await.unwrap().id();
+        let options = PutOptions::new().with_lease(lease);
+        let value = "ADDED:2026-01-01T00:00:09.000Z@java-host";
+        java.put(&*self.lock, value, Some(options)).await.unwrap();
+    }
+}
+
+/// A server for one test.
+async fn own(settings: &[&str]) -> Own {
+    // The test needs the common server's program, so it goes with that server.
+    server("SHEDLOCK_TEST_ETCD_URL");
+    let program = program().expect("etcd is installed: `cargo xtask test`");
+    let settings = [&QUICK[..], settings].concat();
+    Own::start(program, 1, &settings).await.unwrap()
+}
+
+fn millis(instant: SystemTime) -> u128 {
+    instant.duration_since(UNIX_EPOCH).unwrap().as_millis()
+}
+
+#[tokio::test]
+async fn a_record_is_as_documented() {
+    let room = Room::new().await;
+    let before = SystemClock.system_time();
+    let slot = Slot::at(before - MINUTE).unwrap();
+    let request = room
+        .request()
+        .with_slot(slot)
+        .with_lock_at_least_for(MINUTE);
+    let Attempt::Acquired(lease) = room.provider.attempt(&request).await.unwrap() else {
+        panic!("the lock should be free");
+    };
+    let value = room.value(&room.lock).await.unwrap();
+    let (added, owner) = value.split_once('@').unwrap();
+    assert_eq!(owner, lease.owner().as_str());
+    let at = added.strip_prefix("ADDED:").unwrap();
+    assert_eq!(at.len(), "2026-01-01T00:00:00.000Z".len(), "{value}");
+    let at = SystemTime::from(at.parse::<jiff::Timestamp>().unwrap());
+    assert!(millis(before) <= millis(at) && at <= SystemClock.system_time());
+    let (id, granted) = room.lease().await;
+    assert_eq!(granted, 60);
+    let token = room.key(&room.lock).await.unwrap().create_revision();
+    assert_eq!(lease.fencing_token(), Some(token.unsigned_abs()));
+    let (at, until) = (millis(at), millis(lease.locked_until().unwrap()));
+    assert_eq!(until, at + 60_000);
+    let kept = room.key(&room.kept).await.unwrap();
+    assert_eq!((kept.lease(), kept.mod_revision()), (0, token));
+    let micros = slot.as_micros();
+    assert_eq!(
+        kept.value_str().unwrap(),
+        format!("shedlock 1\nuntil {until}\nat {at}\nslot {micros}\nowner {owner}\n")
+    );
+
+    let done = UnlockRequest::new().slot_done(true);
+    let answer = room.provider.unlock(&lease, &done).await.unwrap();
+    assert_eq!(answer, Unlock::Unlocked);
+    assert_eq!(
+        room.value(&room.lock).await,
+        Some(format!("{value} unlocked"))
+    );
+    let (kept_by, granted) = room.lease().await;
+    assert_ne!(kept_by, id, "the first lease would keep it for too long");
+    assert!((55..=60).contains(&granted), "{granted}");
+    let text = room.value(&room.kept).await.unwrap();
+    let lines: Vec<_> = text.lines().collect();
+    assert!(lines[1].starts_with("until "), "{text}");
+    assert_eq!(
+        [&lines[..1], &lines[2..]].concat(),
+        [
+            "shedlock 1",
+            &format!("at {at}"),
+            &format!("token {token}"),
+            &format!("slot {micros}"),
+            &format!("done {micros}"),
+            &format!("owner {owner} unlocked"),
+        ]
+    );
+}
+
+/// ShedLock's own transaction is refused while we hold, and wins when we have unlocked; then ours is.
+#[tokio::test]
+async fn shedlock_and_we_keep_each_other_out() {
+    let room = Room::new().await;
+    let lease = room.take().await;
+    assert_eq!(room.shedlock_takes(60).await, None);
+    room.provider
+        .unlock(&lease, &UnlockRequest::new())
+        .await
+        .unwrap();
+    assert_eq!(room.value(&room.lock).await, None);
+
+    let java = room.shedlock_takes(2).await.unwrap();
+    let skip = room.skipped().await;
+    assert_eq!(
+        (skip.reason, skip.owner.as_deref()),
+        (SkipReason::Held, Some("java-host"))
+    );
+    let name = LockName::new("job").unwrap();
+    let record = room.provider.inspect(&name).await.unwrap().unwrap();
+    assert_eq!(record.state, LockState::Held);
+    let left = record
+        .locked_until
+        .unwrap()
+        .duration_since(SystemClock.system_time());
+    assert!(left.unwrap() <= Duration::from_secs(3));
+    assert_eq!(record.fencing_token, lease.fencing_token());
+
+    // Its holder dies: the lock ends with its lease, for us as well.
+    for _ in 0..100 {
+        if let Attempt::Acquired(next) = room.provider.attempt(&room.request()).await.unwrap() {
+            assert!(next.fencing_token() > lease.fencing_token());
+            let gone = room
+                .admin
+                .clone()
+                .lease_time_to_live(java, None)
+                .await
+                .unwrap();
+            assert_eq!(gone.ttl(), -1);
+            return;
+        }
+        wait(Duration::from_millis(100)).await;
+    }
+    panic!("a lock of ShedLock's never came free");
+}
+
+/// Its unlock with at-least left sets the key whoever has it: the one thing that takes a lock of ours.
+#[tokio::test]
+async fn what_shedlock_does_to_our_lock_makes_it_lost() {
+    let room = Room::new().await;
+    let lease = room.take().await;
+    room.shedlock_keeps(60).await;
+    let java = room.value(&room.lock).await;
+    let longer = ExtendRequest::new(2 * MINUTE);
+    let extended = room.provider.extend(&lease, &longer).await.unwrap();
+    assert!(matches!(extended, Extension::Lost), "{extended:?}");
+    let unlocked = room.provider.unlock(&lease, &UnlockRequest::new()).await;
+    assert_eq!(unlocked.unwrap(), Unlock::Lost);
+    assert_eq!(room.value(&room.lock).await, java);
+    assert_eq!(room.skipped().await.reason, SkipReason::Held);
+}
+
+/// ShedLock loses its task's result when it unlocks with a lease that is over; we are told "lost".
+#[tokio::test]
+async fn an_unlock_with_a_lease_that_is_over_is_lost_and_no_error() {
+    let room = Room::new().await;
+    for at_least in [Duration::ZERO, MINUTE] {
+        let request = room.request().with_lock_at_least_for(at_least);
+        let Attempt::Acquired(lease) = room.provider.attempt(&request).await.unwrap() else {
+            panic!("the lock should be free");
+        };
+        let (id, _) = room.lease().await;
+        room.admin.clone().lease_revoke(id).await.unwrap();
+        let unlocked = room.provider.unlock(&lease, &UnlockRequest::new()).await;
+        assert_eq!(unlocked.unwrap(), Unlock::Lost);
+        let extended = room
+            .provider
+            .extend(&lease, &ExtendRequest::new(MINUTE))
+            .await;
+        assert!(matches!(extended.unwrap(), Extension::Lost));
+        assert_eq!(room.value(&room.lock).await, None);
+    }
+}
+
+/// A second of a lock is a second of a lease and not two, half of one is a whole one, and none is cut
+/// to nothing.
+#[tokio::test]
+async fn leases_are_rounded_up_and_no_further() {
+    let room = Room::new().await;
+    for (asked, granted) in [(1, 1), (1_000, 1), (1_001, 2), (59_999, 60), (60_000, 60)] {
+        let at_most = Duration::from_millis(asked);
+        let name = LockName::new("job").unwrap();
+        let request = AttemptRequest::new(name, Owner::generate(), at_most);
+        let Attempt::Acquired(lease) = room.provider.attempt(&request).await.unwrap() else {
+            panic!("the lock should be free");
+        };
+        assert_eq!(room.lease().await.1, granted, "{asked} ms");
+        let longer = ExtendRequest::new(at_most + Duration::from_secs(1));
+        let extended = room.provider.extend(&lease, &longer).await.unwrap();
+        let Extension::Extended(lease) = extended else {
+            panic!("the lease runs: {extended:?}");
+        };
+        assert_eq!(room.lease().await.1, granted + 1, "{asked} ms, extended");
+        room.provider
+            .unlock(&lease, &UnlockRequest::new())
+            .await
+            .unwrap();
+    }
+}
+
+/// Of those that lost a race, of what was extended, and of what was unlocked.
+#[tokio::test]
+async fn no_lease_is_left_behind() {
+    let server = own(&[]).await;
+    let room = Arc::new(Room::at(&server.url()).await);
+    for _ in 0..5 {
+        let tries = (0..8).map(|_| {
+            let room = Arc::clone(&room);
+            tokio::spawn(async move { room.provider.attempt(&room.request()).await.unwrap() })
+        });
+        let mut won = Vec::new();
+        for attempt in tries.collect::<Vec<_>>() {
+            won.extend(attempt.await.unwrap().acquired());
+        }
+        assert_eq!(won.len(), 1);
+        let longer = ExtendRequest::new(2 * MINUTE);
+        let extended = room.provider.extend(&won[0], &longer).await.unwrap();
+        let Extension::Extended(lease) = extended else {
+            panic!("the lease runs: {extended:?}");
+        };
+        room.provider
+            .unlock(&lease, &UnlockRequest::new())
+            .await
+            .unwrap();
+    }
+    let mut left = usize::MAX;
+    for _ in 0..100 {
+        left = room.admin.clone().leases().await.unwrap().leases().len();
+        if left == 0 {
+            return;
+        }
+        wait(Duration::from_millis(50)).await;
+    }
+    panic!("{left} leases are left, which no lock has");
+}
+
+#[tokio::test]
+async fn what_is_no_lock_is_an_error_and_is_left_alone() {
+    let room = Room::new().await;
+    let mut admin = room.admin.clone();
+    admin.put(&*room.lock, "for ever", None).await.unwrap();
+    let error = room.provider.attempt(&room.request()).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Conflict, "{error:?}");
+    assert_eq!(room.value(&room.lock).await.as_deref(), Some("for ever"));
+
+    admin.delete(&*room.lock, None).await.unwrap();
+    admin.put(&*room.kept, "many", None).await.unwrap();
+    let name = LockName::new("job").unwrap();
+    for error in [
+        room.provider.attempt(&room.request()).await.unwrap_err(),
+        room.provider.inspect(&name).await.unwrap_err(),
+        room.provider.list(&ListRequest::new()).await.unwrap_err(),
+    ] {
+        assert_eq!(error.kind(), ErrorKind::Conflict, "{error:?}");
+    }
+    assert_eq!(room.value(&room.lock).await, None);
+}
+
+/// More than one answer holds, free ones and held ones in turn, and ShedLock's among them.
+#[tokio::test]
+async fn a_list_goes_on_where_an_answer_ends() {
+    let room = Room::new().await;
+    let prefix = room.lock.trim_end_matches("job");
+    let mut admin = room.admin.clone();
+    let lease = admin.lease_grant(300, None).await.unwrap().id();
+    let mut expected = Vec::new();
+    for i in 0..620 {
+        let name = format!("n{i:03}");
+        let options = PutOptions::new().with_lease(lease);
+        if i % 3 != 0 {
+            let key = format!("shedlock-rs:{prefix}{name}");
+            let text = format!("shedlock 1\nuntil 1\nowner a/{i}/c unlocked\n");
+            admin.put(key, text, None).await.unwrap();
+        }
+        if i % 3 != 1 {
+            let key = format!("{prefix}{name}");
+            let value = format!("ADDED:2026-01-01T00:00:00.000Z@java-{i}");
+            admin.put(key, value, Some(options)).await.unwrap();
+        }
+        expected.push((name, i % 3 != 1));
+    }
+    let listed = room.provider.list(&ListRequest::new()).await.unwrap();
+    let seen: Vec<_> = listed
+        .iter()
+        .map(|record| (record.name.to_string(), record.state == LockState::Held))
+        .collect();
+    assert_eq!(seen, expected);
+    let held = ListRequest::new().held_only().limit(400);
+    let listed = room.provider.list(&held).await.unwrap();
+    assert_eq!(listed.len(), 400);
+    let after = LockName::new("n300").unwrap();
+    let page = ListRequest::new().after(after).limit(2);
+    let listed = room.provider.list(&page).await.unwrap();
+    let names: Vec<_> = listed.iter().map(|record| record.name.as_str()).collect();
+    assert_eq!(names, ["n301", "n302"]);
+}
+
+#[tokio::test]
+async fn users_passwords_and_permissions() {
+    let server = own(&[]).await;
+    let room = Room::at(&server.url()).await;
+    let mut admin = room.admin.clone();
+    for (user, role) in [("root", "root"), ("locks", "locks"), ("guest", "guest")] {
+        admin.user_add(user, "geheim", None).await.unwrap();
+        admin.role_add(role).await.unwrap();
+        admin.user_grant_role(user, role).await.unwrap();
+    }
+    let permission = Permission::read_write("shedlock").with_prefix();
+    admin
+        .role_grant_permission("locks", permission)
+        .await
+        .unwrap();
+    admin.auth_enable().await.unwrap();
+
+    let url = server.url();
+    let with = |login: &str| url.replace("//", &format!("//{login}@"));
+    let provider = EtcdProvider::connect(&with("locks:geheim")).await.unwrap();
+    let request = room.request();
+    let Attempt::Acquired(lease) = provider.attempt(&request).await.unwrap() else {
+        panic!("the lock should be free");
+    };
+    let extended = provider.extend(&lease, &ExtendRequest::new(MINUTE)).await;
+    let Extension::Extended(lease) = extended.unwrap() else {
+        panic!("the lease runs");
+    };
+    assert_eq!(provider.list(&ListRequest::new()).await.unwrap().len(), 1);
+    let unlocked = provider.unlock(&lease, &UnlockRequest::new()).await;
+    assert_eq!(unlocked.unwrap(), Unlock::Unlocked);
+
+    for url in [&url, &with("locks:hunter2"), &with("guest:geheim")] {
+        let error = EtcdProvider::connect(url).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Configuration, "{error:?}");
+        assert!(!format!("{error:?}").contains("hunter2"), "{error:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_server_without_tls_is_an_error_of_a_url_with_it() {
+    let url = server("SHEDLOCK_TEST_ETCD_URL").replace("etcd://", "etcds://");
+    let error = EtcdProvider::connect(&url).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unavailable, "{error:?}");
+}
+
+/// A server as it ships keeps no lease below two seconds, and that is known after a check.
+#[tokio::test]
+async fn granularity_is_what_the_server_keeps() {
+    let quick = EtcdProvider::connect(&server("SHEDLOCK_TEST_ETCD_URL"))
+        .await
+        .unwrap();
+    assert_eq!(quick.capabilities().granularity, Duration::from_secs(2));
+    let slow = own(&["--heartbeat-interval", "100", "--election-timeout", "1000"]).await;
+    let provider = EtcdProvider::connect(&slow.url()).await.unwrap();
+    assert_eq!(provider.capabilities().granularity, Duration::from_secs(3));
+    let name = LockName::new("job").unwrap();
+    let request = AttemptRequest::new(name, Owner::generate(), Duration::from_millis(1));
+    let asked = SystemClock.system_time();
+    let Attempt::Acquired(lease) = provider.attempt(&request).await.unwrap() else {
+        panic!("the lock should be free");
+    };
+    let lasts = lease.locked_until().unwrap().duration_since(asked).unwrap();
+    assert!(lasts > Duration::from_millis(1_990), "{lasts:?}");
+}
