@@ -11,8 +11,9 @@ use zookeeper_client::Client;
 
 use super::wait;
 
-/// Where Debian has it, with what writes its log.
-const CLASS_PATH: &str = "/usr/share/java/zookeeper.jar:/usr/share/java/slf4j-simple.jar";
+/// Where Debian has it, with what writes its log and what encrypts.
+const CLASS_PATH: &str = "/usr/share/java/zookeeper.jar:/usr/share/java/slf4j-simple.jar:\
+                          /usr/share/java/netty-codec.jar";
 
 /// A server that nobody else uses, alone or in an ensemble of some.
 pub(crate) struct Own {
@@ -104,6 +105,7 @@ impl Own {
             wait(Duration::from_millis(50)).await;
         }
         let log = std::fs::read_to_string(self.folder.path().join("log"))?;
+        let log: String = log.chars().take(2_000).collect();
         Err(format!("a server of its own does not serve: {log}").into())
     }
 

@@ -10,3 +10,5 @@ mod names;
 mod records;
 mod room;
 mod sessions;
+#[cfg(feature = "tls")]
+mod tls;
