@@ -33,6 +33,9 @@ pub async fn connect(url: &str) -> Result<NatsProvider, Error> {
         .connection_timeout(wanted.timeout)
         .request_timeout(Some(wanted.timeout))
         .ping_interval(Duration::from_secs(10));
+    // The server may ask for TLS. Where the program has chosen a crypto library, that stays; where
+    // several are there and it has not, the client would panic.
+    let _ = async_nats::rustls::crypto::ring::default_provider().install_default();
     let client = options.connect(servers).await.map_err(refused)?;
     let mut store = NatsStore::new(client)
         .with_bucket(&wanted.bucket)?

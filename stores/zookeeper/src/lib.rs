@@ -65,6 +65,12 @@
 //! It stands for when ShedLock acquired, which its record does not say. Nor does it say whether ShedLock
 //! gave the lock back, so such a lock comes free for us when the clocks' tolerance is over.
 //!
+//! # Encrypted connections
+//!
+//! `zookeepers://…` needs the feature `tls`, with which the client brings a crypto library of its own
+//! (`aws-lc-rs`). A program whose other crates bring another one chooses by rustls's
+//! `CryptoProvider::install_default`, before it connects; where it has not, [`connect`] does.
+//!
 //! # Fencing tokens
 //!
 //! The `zxid` of the acquiring transaction: it grows with every write to the ensemble, whatever becomes

@@ -51,7 +51,7 @@ pub(crate) fn encrypted(connector: Connector, files: &Files) -> Result<Connector
 pub(crate) fn encrypted(_: Connector, _: &Files) -> Result<Connector, Error> {
     Err(invalid(
         "this program was built without TLS for ZooKeeper: switch on the feature \
-         \"zookeeper-tls\" of the crate shedlock, or \"tls\" of shedlock-zookeeper",
+         \"zookeeper-tls\" of shedlock or shedlock-cli, or \"tls\" of shedlock-zookeeper",
     ))
 }
 
