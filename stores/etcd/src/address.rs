@@ -26,6 +26,9 @@ const KNOWN: &[&str] = &[
     "tls_domain",
 ];
 
+/// How often a connection shows that it is there.
+const KEEP_ALIVE: Duration = Duration::from_secs(30);
+
 /// Where a server listens unless its address says so.
 const PORT: u16 = 2379;
 
@@ -62,6 +65,8 @@ pub(crate) fn builder(text: &str) -> Result<Builder, Error> {
     let mut options = ConnectOptions::new()
         .with_connect_timeout(wanted.connect)
         .with_timeout(wanted.response)
+        // So that nothing on the way forgets a connection that is used once a day.
+        .with_tcp_keepalive(KEEP_ALIVE)
         // A server that has lost its cluster says so then, rather than wait for it.
         .with_require_leader(true)
         .with_auto_token_refresh(true);

@@ -62,7 +62,7 @@ impl EtcdProvider {
             let mut record = found.record();
             record.owner = lease.owner().to_string();
             record.locked_until = locked_until;
-            record.fencing_token = lease.fencing_token();
+            record.fencing_token = Some(lock.created.unsigned_abs());
             let change = Change {
                 pair: &pair,
                 before: &found,

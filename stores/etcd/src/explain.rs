@@ -1,6 +1,7 @@
 //! Failures as errors that say what to do.
 
-use std::error::Error as _;
+use std::error::Error as StdError;
+use std::iter;
 
 use shedlock_core::{Error, ErrorKind};
 use tonic::{Code, ConnectError, Status};
@@ -96,11 +97,19 @@ const REFUSALS: &[(&str, Trouble, ErrorKind, &str)] = &[
         "the store knows no users: leave user and password out of the URL",
     ),
     (
+        // A client of ours is left for a new one, which logs in anew.
         "etcdserver: invalid auth token",
-        Trouble::Refused,
+        Trouble::NotSent,
         ErrorKind::Unavailable,
         "the store has forgotten this login; nothing was written: retry; a client of one's own needs \
          `with_auto_token_refresh`",
+    ),
+    (
+        "etcdserver: revision of auth store is old",
+        Trouble::NotSent,
+        ErrorKind::Unavailable,
+        "the store's users have changed since this login; nothing was written: retry; a client of \
+         one's own has to log in anew",
     ),
     (
         "etcdserver: request is too large",
@@ -194,25 +203,40 @@ fn status(error: &etcd_client::Error) -> Option<&Status> {
 
 /// What the server itself said.
 fn refusal(error: &etcd_client::Error) -> Option<(Trouble, ErrorKind, &'static str)> {
+    if is_about_certificates(error) {
+        return Some((
+            Trouble::NotSent,
+            ErrorKind::Configuration,
+            "no encrypted connection could be made: check the servers' certificates, who has signed \
+             them (tls_ca in the URL), the name in them (tls_domain), and whether the servers ask for \
+             one of ours (tls_cert, tls_key)",
+        ));
+    }
     let said = status(error)?.message();
     let found = REFUSALS.iter().find(|(words, ..)| said.starts_with(words));
     found.map(|(_, trouble, kind, message)| (*trouble, *kind, *message))
 }
 
+/// Whether one side did not like the other's certificate. Nothing is carried out before they do;
+/// what is left of their reasons is words.
+fn is_about_certificates(error: &etcd_client::Error) -> bool {
+    causes(error).any(|cause| cause.to_string().to_lowercase().contains("certificate"))
+}
+
 /// Whether no connection could be made to send it by.
 fn was_never_sent(error: &etcd_client::Error) -> bool {
-    let Some(status) = status(error) else {
-        // Only while a client is made.
-        return true;
+    // Without a status, the client has asked nobody yet.
+    status(error).is_none() || causes(error).any(<dyn StdError>::is::<ConnectError>)
+}
+
+/// What the client's failure came from. It does not tell its causes itself.
+fn causes(error: &etcd_client::Error) -> impl Iterator<Item = &(dyn StdError + 'static)> {
+    let first: Option<&(dyn StdError + 'static)> = match error {
+        etcd_client::Error::GRpcStatus(status) => status.source(),
+        etcd_client::Error::TransportError(error) => Some(error),
+        _ => None,
     };
-    let mut cause = status.source();
-    while let Some(error) = cause {
-        if error.is::<ConnectError>() {
-            return true;
-        }
-        cause = error.source();
-    }
-    false
+    iter::successors(first, |cause: &&(dyn StdError + 'static)| (*cause).source())
 }
 
 /// Whether this is what a server answers that does not carry a request out, rather than what becomes

@@ -42,7 +42,8 @@
 //! | extension | 2: a lease, the transaction |
 //! | unlock | 1: the transaction; 2 where at-least keeps the lock, which takes a lease |
 //!
-//! and a lease more that is given back behind, for whoever does not need it any more.
+//! An extension and an unlock are followed by one more that nobody waits for: it gives back the lease
+//! that the lock had before.
 //!
 //! # Time
 //!

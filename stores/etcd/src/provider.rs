@@ -85,7 +85,7 @@ impl EtcdProvider {
     /// | `lock_at_most_for`, `lock_at_least_for`, `owner_prefix` | for locks that set none | – |
     /// | `connect_timeout`, `response_timeout` | how long a connection and an answer may take | `5s` |
     /// | `tls_ca` | a file of certificates (PEM) that the servers' are signed by | the public ones |
-    /// | `tls_cert`, `tls_key` | files (PEM) that show who we are | – |
+    /// | `tls_cert`, `tls_key` | files (PEM) that show who we are; a server that asks for them hangs up on who has none | – |
     /// | `tls_domain` | the name in the servers' certificates, where it is not their host's | – |
     ///
     /// # Errors

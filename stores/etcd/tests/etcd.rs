@@ -10,7 +10,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use common::own::{Own, QUICK, program};
 use common::{endpoint, wait};
-use etcd_client::{Client, Compare, CompareOp, KeyValue, Permission, PutOptions, Txn, TxnOp};
+use etcd_client::{Client, Compare, CompareOp, KeyValue, PutOptions, Txn, TxnOp};
 use shedlock_conformance::support::{server, unique};
 use shedlock_core::{
     Attempt, AttemptRequest, Clock, ErrorKind, ExtendRequest, Extension, Lease, ListRequest,
@@ -386,52 +386,6 @@ async fn a_list_goes_on_where_an_answer_ends() {
     let listed = room.provider.list(&page).await.unwrap();
     let names: Vec<_> = listed.iter().map(|record| record.name.as_str()).collect();
     assert_eq!(names, ["n301", "n302"]);
-}
-
-#[tokio::test]
-async fn users_passwords_and_permissions() {
-    let server = own(&[]).await;
-    let room = Room::at(&server.url()).await;
-    let mut admin = room.admin.clone();
-    for (user, role) in [("root", "root"), ("locks", "locks"), ("guest", "guest")] {
-        admin.user_add(user, "geheim", None).await.unwrap();
-        admin.role_add(role).await.unwrap();
-        admin.user_grant_role(user, role).await.unwrap();
-    }
-    let permission = Permission::read_write("shedlock").with_prefix();
-    admin
-        .role_grant_permission("locks", permission)
-        .await
-        .unwrap();
-    admin.auth_enable().await.unwrap();
-
-    let url = server.url();
-    let with = |login: &str| url.replace("//", &format!("//{login}@"));
-    let provider = EtcdProvider::connect(&with("locks:geheim")).await.unwrap();
-    let request = room.request();
-    let Attempt::Acquired(lease) = provider.attempt(&request).await.unwrap() else {
-        panic!("the lock should be free");
-    };
-    let extended = provider.extend(&lease, &ExtendRequest::new(MINUTE)).await;
-    let Extension::Extended(lease) = extended.unwrap() else {
-        panic!("the lease runs");
-    };
-    assert_eq!(provider.list(&ListRequest::new()).await.unwrap().len(), 1);
-    let unlocked = provider.unlock(&lease, &UnlockRequest::new()).await;
-    assert_eq!(unlocked.unwrap(), Unlock::Unlocked);
-
-    for url in [&url, &with("locks:hunter2"), &with("guest:geheim")] {
-        let error = EtcdProvider::connect(url).await.unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::Configuration, "{error:?}");
-        assert!(!format!("{error:?}").contains("hunter2"), "{error:?}");
-    }
-}
-
-#[tokio::test]
-async fn a_server_without_tls_is_an_error_of_a_url_with_it() {
-    let url = server("SHEDLOCK_TEST_ETCD_URL").replace("etcd://", "etcds://");
-    let error = EtcdProvider::connect(&url).await.unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::Unavailable, "{error:?}");
 }
 
 /// A server as it ships keeps no lease below two seconds, and that is known after a check.

@@ -2,6 +2,7 @@
 
 #![allow(dead_code, reason = "each test target uses a part of it")]
 
+pub(crate) mod certificates;
 pub(crate) mod own;
 
 use std::time::Duration;

@@ -7,9 +7,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use etcd_client::Client;
+use etcd_client::{Certificate, Client, ConnectOptions, Identity, TlsOptions};
 use shedlock_conformance::BoxError;
 
+use super::certificates::Certificates;
 use super::wait;
 
 /// Leases of one second are to be had from a server that elects this quickly.
@@ -26,6 +27,9 @@ pub(crate) fn program() -> Option<PathBuf> {
 pub(crate) struct Own {
     program: PathBuf,
     settings: Vec<String>,
+    /// How clients talk to it.
+    scheme: &'static str,
+    options: Option<ConnectOptions>,
     folder: tempfile::TempDir,
     members: Vec<Member>,
 }
@@ -44,6 +48,34 @@ impl Own {
         size: usize,
         settings: &[&str],
     ) -> Result<Self, BoxError> {
+        let own = Self::plan(program, size, settings)?;
+        own.launch().await?;
+        Ok(own)
+    }
+
+    /// Starts one that speaks TLS, and asks clients for a certificate.
+    pub(crate) async fn start_encrypted(
+        program: PathBuf,
+        files: &Certificates,
+    ) -> Result<Self, BoxError> {
+        let settings = [
+            ["--cert-file", &files.path("server.pem")],
+            ["--key-file", &files.path("server.key")],
+            ["--trusted-ca-file", &files.path("ca.pem")],
+            ["--client-cert-auth", "--log-level=error"],
+        ];
+        let mut own = Self::plan(program, 1, &[&QUICK[..], settings.as_flattened()].concat())?;
+        let read = |file: &str| std::fs::read(files.path(file));
+        let tls = TlsOptions::new()
+            .ca_certificate(Certificate::from_pem(read("ca.pem")?))
+            .identity(Identity::from_pem(read("client.pem")?, read("client.key")?));
+        own.scheme = "https";
+        own.options = Some(ConnectOptions::new().with_tls(tls));
+        own.launch().await?;
+        Ok(own)
+    }
+
+    fn plan(program: PathBuf, size: usize, settings: &[&str]) -> Result<Self, BoxError> {
         let mut members = Vec::new();
         for _ in 0..size {
             members.push(Member {
@@ -52,19 +84,24 @@ impl Own {
                 running: Mutex::new(None),
             });
         }
-        let own = Self {
+        Ok(Self {
             program,
             settings: settings.iter().map(ToString::to_string).collect(),
+            scheme: "http",
+            options: None,
             folder: tempfile::tempdir()?,
             members,
-        };
-        for member in 0..size {
-            own.begin(member)?;
+        })
+    }
+
+    async fn launch(&self) -> Result<(), BoxError> {
+        for member in 0..self.members.len() {
+            self.begin(member)?;
         }
-        for member in 0..size {
-            own.serves(member).await?;
+        for member in 0..self.members.len() {
+            self.serves(member).await?;
         }
-        Ok(own)
+        Ok(())
     }
 
     pub(crate) fn url(&self) -> String {
@@ -90,7 +127,7 @@ impl Own {
             .map(|(i, member)| format!("m{i}=http://127.0.0.1:{}", member.peer))
             .collect();
         let Member { port, peer, .. } = &self.members[member];
-        let client = format!("http://127.0.0.1:{port}");
+        let client = format!("{}://127.0.0.1:{port}", self.scheme);
         let peer = format!("http://127.0.0.1:{peer}");
         let log = std::fs::File::create(self.folder.path().join(format!("m{member}.log")))?;
         let child = Command::new(&self.program)
@@ -112,7 +149,8 @@ impl Own {
     /// Waits until one answers for the cluster.
     pub(crate) async fn serves(&self, member: usize) -> Result<(), BoxError> {
         for _ in 0..400 {
-            if let Ok(mut client) = Client::connect([self.endpoint(member)], None).await
+            let server = format!("{}://{}", self.scheme, self.endpoint(member));
+            if let Ok(mut client) = Client::connect([server], self.options.clone()).await
                 && client.get("nothing", None).await.is_ok()
             {
                 return Ok(());

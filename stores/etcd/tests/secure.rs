@@ -1,0 +1,120 @@
+//! Servers that ask who is there: certificates, and users with rights for locks alone.
+
+#![allow(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
+
+mod common;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use common::certificates::Certificates;
+use common::own::{Own, QUICK, program};
+use etcd_client::{Client, Permission};
+use shedlock_conformance::support::server;
+use shedlock_core::{
+    Attempt, AttemptRequest, ErrorKind, ExtendRequest, Extension, ForceUnlock, ForceUnlockRequest,
+    ListRequest, LockName, LockProvider, Owner, Unlock, UnlockRequest,
+};
+use shedlock_etcd::EtcdProvider;
+
+const MINUTE: Duration = Duration::from_secs(60);
+
+fn installed() -> PathBuf {
+    // The test needs the common server's program, so it goes with that server.
+    server("SHEDLOCK_TEST_ETCD_URL");
+    program().expect("etcd is installed: `cargo xtask test`")
+}
+
+fn request() -> AttemptRequest {
+    AttemptRequest::new(LockName::new("job").unwrap(), Owner::generate(), MINUTE)
+}
+
+/// All that a provider does.
+async fn works(provider: &EtcdProvider) {
+    let attempt = provider.attempt(&request()).await.unwrap();
+    let lease = attempt.acquired().expect("the lock should be free");
+    let longer = ExtendRequest::new(2 * MINUTE);
+    let Extension::Extended(lease) = provider.extend(&lease, &longer).await.unwrap() else {
+        panic!("the lease runs");
+    };
+    let skipped = provider.attempt(&request()).await.unwrap();
+    assert!(matches!(skipped, Attempt::Skipped(_)), "{skipped:?}");
+    assert_eq!(provider.list(&ListRequest::new()).await.unwrap().len(), 1);
+    let unlocked = provider.unlock(&lease, &UnlockRequest::new()).await;
+    assert_eq!(unlocked.unwrap(), Unlock::Unlocked);
+    let attempt = provider.attempt(&request()).await.unwrap();
+    assert!(attempt.acquired().is_some(), "the lock should be free");
+    let force = ForceUnlockRequest::new(LockName::new("job").unwrap());
+    let freed = provider.force_unlock(&force).await.unwrap();
+    assert!(matches!(freed, ForceUnlock::Freed(_)), "{freed:?}");
+}
+
+#[tokio::test]
+async fn certificates_of_both_sides() {
+    let files = Certificates::make().unwrap();
+    let server = Own::start_encrypted(installed(), &files).await.unwrap();
+    let url = server.url().replace("etcd://", "etcds://");
+    let ca = format!("tls_ca={}", files.path("ca.pem"));
+    let ours = format!(
+        "tls_cert={}&tls_key={}",
+        files.path("client.pem"),
+        files.path("client.key")
+    );
+    let provider = EtcdProvider::connect(&format!("{url}/?{ca}&{ours}")).await;
+    works(&provider.unwrap()).await;
+    let named = format!("{url}/?{ca}&{ours}&tls_domain=localhost");
+    EtcdProvider::connect(&named).await.unwrap();
+
+    let limit = "response_timeout=2s";
+    for (options, kind) in [
+        // The server's is of an authority that nobody knows.
+        (ours.clone(), ErrorKind::Configuration),
+        (
+            format!("{ca}&{ours}&tls_domain=elsewhere.example"),
+            ErrorKind::Configuration,
+        ),
+        // Ours is missing: the server hangs up, and does not say why.
+        (ca.clone(), ErrorKind::Unavailable),
+    ] {
+        let error = EtcdProvider::connect(&format!("{url}/?{options}&{limit}")).await;
+        let error = error.unwrap_err();
+        assert_eq!(error.kind(), kind, "{options}: {error:?}");
+    }
+    let error = EtcdProvider::connect(&format!("{}/?{limit}", server.url())).await;
+    assert_eq!(error.unwrap_err().kind(), ErrorKind::Unavailable);
+}
+
+#[tokio::test]
+async fn users_passwords_and_permissions() {
+    let server = Own::start(installed(), 1, &QUICK).await.unwrap();
+    let mut admin = Client::connect([server.endpoint(0)], None).await.unwrap();
+    for (user, role) in [("root", "root"), ("locks", "locks"), ("guest", "guest")] {
+        admin.user_add(user, "geheim", None).await.unwrap();
+        admin.role_add(role).await.unwrap();
+        admin.user_grant_role(user, role).await.unwrap();
+    }
+    let permission = Permission::read_write("shedlock").with_prefix();
+    admin
+        .role_grant_permission("locks", permission)
+        .await
+        .unwrap();
+    admin.auth_enable().await.unwrap();
+
+    let url = server.url();
+    let with = |login: &str| url.replace("//", &format!("//{login}@"));
+    let provider = EtcdProvider::connect(&with("locks:geheim")).await.unwrap();
+    works(&provider).await;
+
+    for url in [&url, &with("locks:hunter2"), &with("guest:geheim")] {
+        let error = EtcdProvider::connect(url).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Configuration, "{error:?}");
+        assert!(!format!("{error:?}").contains("hunter2"), "{error:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_server_without_tls_is_an_error_of_a_url_with_it() {
+    let url = server("SHEDLOCK_TEST_ETCD_URL").replace("etcd://", "etcds://");
+    let error = EtcdProvider::connect(&url).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unavailable, "{error:?}");
+}
