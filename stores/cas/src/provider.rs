@@ -117,10 +117,10 @@ impl<S: VersionedStore> CasProvider<S> {
     /// What the lease knows of its record, where that is enough to act without reading it: its
     /// version, if it still stands, says that nobody has touched it.
     pub(crate) fn known(&self, lease: &Lease) -> Option<Look<S::Version>> {
-        if self.store.store_time().is_some() || self.store.versions_start_anew() {
+        let found = lease.state::<Found<S::Version>>()?;
+        if self.store.store_time().is_some() || self.store.comes_again(&found.version) {
             return None;
         }
-        let found = lease.state::<Found<S::Version>>()?;
         Some((Some(found.clone()), self.client_now()))
     }
 

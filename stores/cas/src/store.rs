@@ -118,6 +118,12 @@ pub trait VersionedStore: fmt::Debug + Send + Sync + 'static {
         false
     }
 
+    /// The same of one version, where only some of them can come again.
+    fn comes_again(&self, version: &Self::Version) -> bool {
+        let _ = version;
+        self.versions_start_anew()
+    }
+
     /// Whether fencing tokens are the store's own [`revision`](Self::revision)s. Else they are made
     /// here: the larger of the last one + 1 and the clock's microseconds.
     fn has_revisions(&self) -> bool {

@@ -1,6 +1,6 @@
 //! Requests to JetStream about one bucket.
 
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use async_nats::client::RequestErrorKind;
 use async_nats::connection::State;
@@ -11,11 +11,12 @@ use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use shedlock_cas::Written;
-use shedlock_core::{Error, ErrorKind};
+use shedlock_core::{Clock as _, Error, ErrorKind, SystemClock};
 
 use crate::wire::Message;
 
 /// JetStream's own numbers of what went wrong.
+const STREAM_NAME_IN_USE: u64 = 10_058;
 const STREAM_NOT_FOUND: u64 = 10_059;
 const NO_MESSAGE: u64 = 10_037;
 const WRONG_LAST_SEQUENCE: [u64; 2] = [10_071, 10_164];
@@ -25,6 +26,7 @@ pub(crate) struct Bucket {
     pub(crate) client: Client,
     pub(crate) name: String,
     pub(crate) timeout: Duration,
+    pub(crate) domain: Option<String>,
 }
 
 /// What JetStream tells of the bucket's stream.
@@ -32,6 +34,8 @@ pub(crate) struct Shape {
     pub(crate) is_in_memory: bool,
     /// Messages older than this are dropped; zero: never.
     pub(crate) max_age: Duration,
+    /// How many servers keep it.
+    pub(crate) replicas: usize,
 }
 
 /// Whether a request may change something, and so what a lost answer means.
@@ -61,13 +65,34 @@ struct Stored {
 }
 
 impl Bucket {
-    pub(crate) fn subject(&self, key: &str) -> String {
+    /// Under which the stream keeps a key.
+    fn subject(&self, key: &str) -> String {
         format!("$KV.{}.{key}", self.name)
+    }
+
+    /// The subject of a question about the stream.
+    fn api(&self, call: &str) -> String {
+        format!("{}.STREAM.{call}.KV_{}", self.prefix(), self.name)
+    }
+
+    /// Where a message of a key is sent to.
+    fn put_subject(&self, key: &str) -> String {
+        match &self.domain {
+            Some(_) => format!("{}.{}", self.prefix(), self.subject(key)),
+            None => self.subject(key),
+        }
+    }
+
+    fn prefix(&self) -> String {
+        match &self.domain {
+            Some(domain) => format!("$JS.{domain}.API"),
+            None => "$JS.API".to_owned(),
+        }
     }
 
     /// The last message of this key, from the stream's leader.
     pub(crate) async fn last(&self, key: &str) -> Result<Option<Message>, Error> {
-        let subject = format!("$JS.API.STREAM.MSG.GET.KV_{}", self.name);
+        let subject = self.api("MSG.GET");
         let question = json!({ "last_by_subj": self.subject(key) });
         let answer = self.ask(subject, &question, Effect::Reads).await?;
         match failure(&answer) {
@@ -97,7 +122,7 @@ impl Bucket {
         headers.insert("Nats-Expected-Last-Subject-Sequence", before.to_string());
         let request = Request::new().payload(data).headers(headers);
         let answer = self
-            .send(self.subject(key), request, Effect::Writes)
+            .send(self.put_subject(key), request, Effect::Writes)
             .await?;
         match failure(&answer) {
             Some(error) if WRONG_LAST_SEQUENCE.contains(&error.err_code) => Ok(Written::Raced),
@@ -113,7 +138,7 @@ impl Bucket {
     }
 
     pub(crate) async fn shape(&self) -> Result<Shape, Error> {
-        let subject = format!("$JS.API.STREAM.INFO.KV_{}", self.name);
+        let subject = self.api("INFO");
         let answer = self.ask(subject, &Value::Null, Effect::Reads).await?;
         if let Some(error) = failure(&answer) {
             return Err(self.told(&error));
@@ -123,14 +148,21 @@ impl Bucket {
         Ok(Shape {
             is_in_memory: config["storage"] == "memory",
             max_age: Duration::from_nanos(max_age),
+            replicas: config["num_replicas"].as_u64().unwrap_or(1) as usize,
         })
     }
 
-    /// Makes the bucket; nothing if there is one of the same shape.
+    /// Makes the bucket; nothing if there is one.
+    ///
+    /// Its sequences begin with the clock's microseconds (from NATS 2.10 on; servers before do not know
+    /// how), so that a bucket of the same name that was deleted has had none of them: a lease from
+    /// then fits no lock of now.
     pub(crate) async fn create(&self, replicas: usize, is_in_memory: bool) -> Result<(), Error> {
-        let stream = format!("KV_{}", self.name);
+        let since = SystemClock.system_time().duration_since(UNIX_EPOCH);
+        let micros = u64::try_from(since.unwrap_or_default().as_micros()).unwrap_or_default();
         let config = json!({
-            "name": stream,
+            "name": format!("KV_{}", self.name),
+            "first_seq": micros,
             "subjects": [format!("$KV.{}.>", self.name)],
             "retention": "limits",
             "max_consumers": -1,
@@ -146,9 +178,14 @@ impl Bucket {
             "allow_rollup_hdrs": true,
             "allow_direct": true,
         });
-        let subject = format!("$JS.API.STREAM.CREATE.{stream}");
+        let subject = self.api("CREATE");
         let answer = self.ask(subject, &config, Effect::Writes).await?;
-        failure(&answer).map_or(Ok(()), |error| Err(self.told(&error)))
+        match failure(&answer) {
+            // Somebody else was faster, with another clock.
+            Some(error) if error.err_code == STREAM_NAME_IN_USE => Ok(()),
+            Some(error) => Err(self.told(&error)),
+            None => Ok(()),
+        }
     }
 
     /// The keys of all last messages.
@@ -156,7 +193,7 @@ impl Bucket {
         let prefix = self.subject("");
         let mut keys = Vec::new();
         loop {
-            let subject = format!("$JS.API.STREAM.INFO.KV_{}", self.name);
+            let subject = self.api("INFO");
             let question = json!({
                 "subjects_filter": format!("{prefix}>"),
                 "offset": keys.len(),

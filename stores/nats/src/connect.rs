@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
-use async_nats::{ConnectErrorKind, ConnectOptions};
+use async_nats::{ConnectErrorKind, ConnectOptions, rustls};
 use shedlock_core::{Error, ErrorKind};
-use url::Url;
 
+use crate::options::{Options, Servers, User, invalid};
 use crate::{NatsProvider, NatsStore};
 
-/// Connects to the server that this URL names: `nats://[user:password@]host[:port]`, or `tls://…`.
+/// Connects to the server that this URL names: `nats://[user:password@]host[:port]`, or
+/// `nats://token@host`.
 ///
 /// Several servers of one cluster are parted by commas in the host. Options stand behind `?`:
 ///
@@ -17,26 +18,35 @@ use crate::{NatsProvider, NatsStore};
 /// | `bucket` | the bucket; `shedlock-locks` unless given |
 /// | `replicas` | how many servers keep the bucket, where `migrate` makes it; 1 unless given |
 /// | `storage` | `file` or `memory`, where `migrate` makes it; `file` unless given |
+/// | `domain` | the JetStream domain, where it is not the server's own |
 /// | `tolerated_skew_ms` | how much the clients' clocks may differ; 1000 unless given |
 /// | `timeout_ms` | how long an answer is waited for; 5000 unless given |
+/// | `credentials` | a file of credentials (`.creds`: a token of JWT and its key) |
+/// | `nkey` | a file that holds the seed of an nkey |
+/// | `tls` | `true`: the server must speak TLS. Unless given, whether it does is its own choice |
+/// | `tls_ca` | a file (PEM) of those who may have signed its certificate; the system's unless given |
+/// | `tls_cert`, `tls_key` | files (PEM) of a certificate of ours and its key |
 ///
 /// The client connects again by itself when its connection is lost.
 ///
 /// # Errors
-/// `InvalidInput` for a URL that cannot be read and for unknown options; `Unavailable` where nobody
-/// answers; `Configuration` where the server refuses the user. The URL is in no message.
+/// `InvalidInput` for a URL that cannot be read, for unknown options and for files that cannot be
+/// read; `Unavailable` where nobody answers; `Configuration` where the server refuses the user, or its
+/// certificate is not trusted. The URL is in no message.
 pub async fn connect(url: &str) -> Result<NatsProvider, Error> {
     let (servers, options) = url.split_once('?').unwrap_or((url, ""));
-    let wanted = Wanted::read(options)?;
-    let servers = servers_of(servers)?;
+    let wanted = Options::read(options)?;
+    let servers = Servers::read(servers)?;
+    // The server may ask for TLS. Where the program has chosen a crypto library, that stays; where
+    // several are there and it has not, the client would panic.
+    let _ = rustls::crypto::ring::default_provider().install_default();
     let options = ConnectOptions::new()
         .connection_timeout(wanted.timeout)
         .request_timeout(Some(wanted.timeout))
         .ping_interval(Duration::from_secs(10));
-    // The server may ask for TLS. Where the program has chosen a crypto library, that stays; where
-    // several are there and it has not, the client would panic.
-    let _ = async_nats::rustls::crypto::ring::default_provider().install_default();
-    let client = options.connect(servers).await.map_err(refused)?;
+    let options = introduced(options, servers.user, &wanted).await?;
+    let options = encrypted(options, &wanted, servers.is_tls)?;
+    let client = options.connect(servers.addresses).await.map_err(refused)?;
     let mut store = NatsStore::new(client)
         .with_bucket(&wanted.bucket)?
         .with_request_timeout(wanted.timeout)
@@ -44,81 +54,90 @@ pub async fn connect(url: &str) -> Result<NatsProvider, Error> {
     if wanted.in_memory {
         store = store.in_memory();
     }
+    if let Some(domain) = &wanted.domain {
+        store = store.with_domain(domain)?;
+    }
     Ok(store.provider().with_tolerated_skew(wanted.skew))
 }
 
-struct Wanted {
-    bucket: String,
-    replicas: usize,
-    in_memory: bool,
-    skew: Duration,
-    timeout: Duration,
-}
-
-impl Wanted {
-    fn read(options: &str) -> Result<Self, Error> {
-        let mut wanted = Self {
-            bucket: crate::store::DEFAULT_BUCKET.to_owned(),
-            replicas: 1,
-            in_memory: false,
-            skew: shedlock_cas::DEFAULT_TOLERATED_SKEW,
-            timeout: Duration::from_secs(5),
-        };
-        for option in options.split('&').filter(|option| !option.is_empty()) {
-            let (name, value) = option.split_once('=').unwrap_or((option, ""));
-            let number = || {
-                value.parse::<u32>().map_err(|_| {
-                    invalid(format!("the option {name:?} of the URL must be a number"))
-                })
-            };
-            match name {
-                "bucket" => value.clone_into(&mut wanted.bucket),
-                "replicas" => wanted.replicas = number()? as usize,
-                "storage" if value == "file" => wanted.in_memory = false,
-                "storage" if value == "memory" => wanted.in_memory = true,
-                "storage" => {
-                    return Err(invalid("the option \"storage\" must be file or memory"));
-                }
-                "tolerated_skew_ms" => wanted.skew = Duration::from_millis(number()?.into()),
-                "timeout_ms" => wanted.timeout = Duration::from_millis(number()?.max(1).into()),
-                _ => {
-                    return Err(invalid(format!(
-                        "the URL has the unknown option {name:?}: use bucket, replicas, storage, \
-                         tolerated_skew_ms, timeout_ms"
-                    )));
-                }
-            }
+/// Says who we are.
+async fn introduced(
+    options: ConnectOptions,
+    user: User,
+    wanted: &Options,
+) -> Result<ConnectOptions, Error> {
+    match (user, &wanted.credentials, &wanted.nkey) {
+        (User::Nobody, None, None) => Ok(options),
+        (User::Password(user, password), None, None) => {
+            Ok(options.user_and_password(user, password))
         }
-        Ok(wanted)
+        (User::Token(token), None, None) => Ok(options.token(token)),
+        (User::Nobody, Some(path), None) => {
+            let read = options.credentials_file(path).await;
+            read.map_err(|error| unreadable("credentials", path, error))
+        }
+        (User::Nobody, None, Some(path)) => {
+            let seed = std::fs::read_to_string(path);
+            let seed = seed.map_err(|error| unreadable("nkey", path, error))?;
+            Ok(options.nkey(seed.trim().to_owned()))
+        }
+        _ => Err(invalid(
+            "the URL says more than once who we are: give one of user and password, token, \
+             credentials, nkey",
+        )),
     }
 }
 
-/// One URL for each server: what stands before the first host holds for all.
-fn servers_of(url: &str) -> Result<Vec<async_nats::ServerAddr>, Error> {
-    let unreadable =
-        || invalid("the URL cannot be read: write nats://[user:password@]host[:port], or tls://…");
-    let (scheme, rest) = url.split_once("://").ok_or_else(unreadable)?;
-    let (user, hosts) = match rest.rsplit_once('@') {
-        Some((user, hosts)) => (format!("{user}@"), hosts),
-        None => (String::new(), rest),
+fn encrypted(
+    options: ConnectOptions,
+    wanted: &Options,
+    is_asked: bool,
+) -> Result<ConnectOptions, Error> {
+    let mut options = options;
+    for (name, path) in [
+        ("tls_ca", &wanted.authority),
+        ("tls_cert", &wanted.certificate),
+        ("tls_key", &wanted.key),
+    ] {
+        // The client would tell of it as of a connection that failed.
+        if let Some(path) = path {
+            std::fs::File::open(path).map_err(|error| unreadable(name, path, error))?;
+        }
+    }
+    if let Some(path) = &wanted.authority {
+        options = options.add_root_certificates(path.into());
+    }
+    options = match (&wanted.certificate, &wanted.key) {
+        (None, None) => options,
+        (Some(certificate), Some(key)) => {
+            options.add_client_certificate(certificate.into(), key.into())
+        }
+        _ => {
+            return Err(invalid(
+                "a certificate of our own needs both options of the URL, tls_cert and tls_key",
+            ));
+        }
     };
-    let hosts = hosts.trim_end_matches('/').split(',');
-    let servers = hosts.map(|host| {
-        let url = Url::parse(&format!("{scheme}://{user}{host}")).map_err(|_| unreadable())?;
-        async_nats::ServerAddr::from_url(url).map_err(|_| unreadable())
-    });
-    servers.collect()
+    let needs_it = wanted.authority.is_some() || wanted.certificate.is_some();
+    Ok(options.require_tls(is_asked || wanted.tls || needs_it))
 }
 
 fn refused(error: async_nats::ConnectError) -> Error {
+    let is_about_certificates = format!("{error:?}").to_lowercase().contains("certificate");
     let (kind, message) = match error.kind() {
         ConnectErrorKind::Authentication | ConnectErrorKind::AuthorizationViolation => (
             ErrorKind::Configuration,
-            "the server refuses this user: check name, password or token in the URL",
+            "the server refuses this user: check name, password, token, credentials or nkey",
         ),
         ConnectErrorKind::Tls => (
             ErrorKind::Configuration,
-            "no encrypted connection could be made: check the server's certificate",
+            "no encrypted connection could be made: check the server's certificate, and who has \
+             signed it (tls_ca in the URL)",
+        ),
+        _ if is_about_certificates => (
+            ErrorKind::Configuration,
+            "no encrypted connection could be made: check the server's certificate, who has signed \
+             it (tls_ca in the URL), and whether it asks for one of ours (tls_cert, tls_key)",
         ),
         _ => (
             ErrorKind::Unavailable,
@@ -130,44 +149,9 @@ fn refused(error: async_nats::ConnectError) -> Error {
         .with_source(error)
 }
 
-fn invalid(message: impl Into<String>) -> Error {
-    Error::new(ErrorKind::InvalidInput, message).with_store("nats")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn each_host_of_a_cluster_is_a_server_with_the_same_user() {
-        let servers = servers_of("nats://ann:secret@a:4223,b").unwrap();
-        let seen: Vec<_> = servers
-            .iter()
-            .map(|s| {
-                (
-                    s.host().to_owned(),
-                    s.port(),
-                    s.username().map(str::to_owned),
-                )
-            })
-            .collect();
-        let ann = Some("ann".to_owned());
-        assert_eq!(
-            seen,
-            [
-                ("a".to_owned(), 4223, ann.clone()),
-                ("b".to_owned(), 4222, ann)
-            ]
-        );
-    }
-
-    #[test]
-    fn unknown_options_and_wrong_values_are_refused_without_the_url() {
-        for wrong in ["colour=blue", "storage=tape", "replicas=many", "timeout_ms"] {
-            let error = Wanted::read(wrong).err().unwrap();
-            assert_eq!(error.kind(), ErrorKind::InvalidInput, "{wrong}");
-        }
-        let error = servers_of("ann:secret@host").unwrap_err();
-        assert!(!error.to_string().contains("secret"));
-    }
+fn unreadable(option: &str, path: &str, error: std::io::Error) -> Error {
+    invalid(format!(
+        "the file {path:?} of the option {option:?} in the URL cannot be read"
+    ))
+    .with_source(error)
 }

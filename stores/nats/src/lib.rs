@@ -21,7 +21,9 @@
 //! key beside the lock keeps token and slots across them. ShedLock's records name no owner.
 //!
 //! Every write names the revision that it replaces; nothing is deleted. A deletion marker, which
-//! ShedLock leaves when it unlocks, is a free lock.
+//! ShedLock leaves when it unlocks, is a free lock. Revisions of a bucket that was deleted come again in the
+//! next one, unless [`migrate`](shedlock_core::LockProvider::migrate) made it on NATS 2.10 or later; where
+//! they can, extending and unlocking read first, in two round trips.
 //!
 //! # Names
 //!
@@ -36,6 +38,18 @@
 //! This crate warns of such a bucket and uses it; make the bucket first, and ShedLock takes yours. A
 //! bucket that forgets its keys after a time is refused.
 //!
+//! # Several servers
+//!
+//! In a cluster, `with_replicas(3)` (`replicas=3` in a URL) has three servers keep the bucket. A majority has to
+//! have a lock before it is granted, so that one of them may fail: the next leader knows every lease,
+//! and [`failover`](shedlock_core::Capabilities::failover) says `Majority`. While there is no leader, calls
+//! fail as unavailable or unknown. With one replica the bucket is gone for as long as its server is.
+//!
+//! A bucket in memory on one server forgets everything when that restarts: locks, tokens and slots. Somebody
+//! else is then granted the lock of a holder that still runs; its fencing token is larger all the same, since
+//! it goes by the clock. [`durable`](shedlock_core::Capabilities::durable) says whether that can happen, once
+//! [`check`](shedlock_core::LockProvider::check) has looked.
+//!
 //! # Clock
 //!
 //! The clients' clocks judge, as ShedLock's do; see `shedlock-cas` for what they may differ by.
@@ -43,6 +57,7 @@
 mod bucket;
 mod connect;
 mod key;
+mod options;
 mod store;
 mod wire;
 

@@ -1,13 +1,13 @@
 //! The bucket as a store of versioned records.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, UNIX_EPOCH};
 
 use async_nats::Client;
 use futures_util::{StreamExt as _, TryStreamExt as _, future, stream};
 use shedlock_cas::{CasProvider, Found, Listed, Reading, Record, VersionedStore, Written};
-use shedlock_core::{Capabilities, Error, ErrorKind, LockName, Migration, SlotState};
+use shedlock_core::{Capabilities, Error, ErrorKind, Failover, LockName, Migration, SlotState};
 
 use crate::bucket::Bucket;
 use crate::key;
@@ -15,6 +15,10 @@ use crate::wire::{Beside, message};
 
 /// ShedLock's bucket.
 pub(crate) const DEFAULT_BUCKET: &str = "shedlock-locks";
+
+/// Sequences from here on (2^40) began with a clock: nobody writes as many messages, and in microseconds
+/// it was January 1970.
+const CLOCKED: u64 = 1 << 40;
 
 /// Locks in a key-value bucket of NATS JetStream: what a [`NatsProvider`](crate::NatsProvider) is
 /// made of.
@@ -25,6 +29,8 @@ pub struct NatsStore {
     in_memory: bool,
     /// Known after the first look.
     is_lasting: Arc<AtomicBool>,
+    /// How many servers keep the bucket; 0 before the first look.
+    kept_by: Arc<AtomicUsize>,
 }
 
 /// Which messages a record was read from.
@@ -55,10 +61,12 @@ impl NatsStore {
                 client,
                 name: DEFAULT_BUCKET.to_owned(),
                 timeout: Duration::from_secs(5),
+                domain: None,
             },
             replicas: 1,
             in_memory: false,
             is_lasting: Arc::new(AtomicBool::new(true)),
+            kept_by: Arc::default(),
         }
     }
 
@@ -67,17 +75,28 @@ impl NatsStore {
     /// # Errors
     /// `InvalidInput` for a name that is not made of letters, digits, `-` and `_`.
     pub fn with_bucket(mut self, bucket: &str) -> Result<Self, Error> {
-        let fits = !bucket.is_empty()
-            && bucket
-                .bytes()
-                .all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_');
-        if !fits {
+        if !is_plain(bucket) {
             return Err(Error::new(
                 ErrorKind::InvalidInput,
                 format!("bucket {bucket:?} must be made of letters, digits, '-' and '_'"),
             ));
         }
         bucket.clone_into(&mut self.bucket.name);
+        Ok(self)
+    }
+
+    /// Goes to the JetStream of this domain, where it is not the server's own.
+    ///
+    /// # Errors
+    /// `InvalidInput` for a name that is not made of letters, digits, `-` and `_`.
+    pub fn with_domain(mut self, domain: &str) -> Result<Self, Error> {
+        if !is_plain(domain) {
+            return Err(Error::new(
+                ErrorKind::InvalidInput,
+                format!("domain {domain:?} must be made of letters, digits, '-' and '_'"),
+            ));
+        }
+        self.bucket.domain = Some(domain.to_owned());
         Ok(self)
     }
 
@@ -175,6 +194,11 @@ impl NatsStore {
     }
 }
 
+fn is_plain(name: &str) -> bool {
+    let mut bytes = name.bytes();
+    !name.is_empty() && bytes.all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_')
+}
+
 fn kept(token: Option<u64>, slots: SlotState) -> Record {
     let mut record = Record::until(UNIX_EPOCH);
     record.fencing_token = token;
@@ -226,12 +250,19 @@ impl VersionedStore for NatsStore {
             .await
     }
 
+    /// A bucket that is made anew counts from 1 again, unless it begins with its clock as those that
+    /// [`migrate`](VersionedStore::migrate) makes; see [`Bucket::create`].
+    fn comes_again(&self, version: &Version) -> bool {
+        version.lock < CLOCKED
+    }
+
     fn check_name(&self, name: &LockName) -> Result<(), Error> {
         key::check(name)
     }
 
     async fn check(&self) -> Result<(), Error> {
         let shape = self.bucket.shape().await?;
+        self.kept_by.store(shape.replicas, Ordering::Relaxed);
         let is_lasting = !shape.is_in_memory;
         if self.is_lasting.swap(is_lasting, Ordering::Relaxed) && !is_lasting {
             tracing::warn!(
@@ -267,6 +298,11 @@ impl VersionedStore for NatsStore {
         let mut capabilities = engine;
         capabilities.longest_name = key::LONGEST;
         capabilities.durable = self.is_lasting.load(Ordering::Relaxed);
+        capabilities.failover = match self.kept_by.load(Ordering::Relaxed) {
+            0 => Failover::Unspecified,
+            1 => Failover::Never,
+            _ => Failover::Majority,
+        };
         capabilities
     }
 }

@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use async_nats::{Client, HeaderMap};
@@ -10,9 +11,10 @@ use serde_json::{Value, json};
 use shedlock_conformance::contention::{self, CLIENTS, ROUNDS};
 use shedlock_conformance::support::{OwnServer, address, server, unique};
 use shedlock_conformance::{
-    BoxError, Cost, Harness, JavaRecord, Power, Provider, Sheet, Space, Stop, Turns, Verdict, power,
+    BoxError, Cost, Harness, JavaRecord, Power, Provider, Sheet, Space, Stop, Turns, Verdict,
+    power, wrapped,
 };
-use shedlock_core::{BoxFuture, Clock, LockName, Owner};
+use shedlock_core::{BoxFuture, Clock, LockName, Owner, PrefixProvider};
 use shedlock_nats::NatsStore;
 
 /// What the clients' clocks may differ by here: less than by default, since cases wait for it.
@@ -21,8 +23,16 @@ const SKEW: Duration = Duration::from_millis(100);
 fn main() -> ExitCode {
     let server = server("SHEDLOCK_TEST_NATS_URL");
     let race = race(server.clone());
-    shedlock_conformance::main_after(race, [Arc::new(Nats { server }) as Arc<dyn Harness>])
+    let straight = Arc::new(Nats { server }) as Arc<dyn Harness>;
+    let prefixed = wrapped(Arc::clone(&straight), "nats-prefixed", |provider| {
+        Ok(Arc::new(PrefixProvider::new(provider, "team:")?))
+    })
+    .with_names(|name| LockName::new(format!("team:{name}")));
+    shedlock_conformance::main_after(race, [straight, Arc::new(prefixed)])
 }
+
+/// Whether this server can begin a bucket with a clock: it is of 2.10 or later.
+static IS_CLOCKED: AtomicBool = AtomicBool::new(false);
 
 /// Raw clients race for one subject, whose last sequence each names, as attempts do.
 async fn race(server: String) -> Verdict {
@@ -30,6 +40,10 @@ async fn race(server: String) -> Verdict {
     for _ in 0..CLIENTS {
         clients.push(async_nats::connect(&server).await?);
     }
+    let version = clients[0].server_info().version;
+    let is_old =
+        version.starts_with("2.") && version.split('.').nth(1).is_some_and(|it| it.len() < 2);
+    IS_CLOCKED.store(!is_old, Ordering::Relaxed);
     let stream = unique("race");
     let settings = json!({ "name": stream, "subjects": [stream], "storage": "file" });
     let create = format!("$JS.API.STREAM.CREATE.{stream}");
@@ -93,17 +107,23 @@ impl Harness for Nats {
                 .of_provider(provider)
                 .shares_records()
                 .note("durable", "where the bucket is on disk")
+                .says("law13", "3 3 1 2 2 (from 2.10 on 3 3 1 1 1)")
                 .says("tested_on", "2.9"))
         })
     }
 
-    /// Read both, write beside the lock, write the lock; an unlock knows what it replaces.
+    /// Read both, write beside the lock, write the lock. An unlock knows what it replaces where the
+    /// bucket's sequences cannot have come again; else it reads first.
     fn turns(&self) -> Option<Turns> {
-        Some(Turns {
+        let mut turns = Turns {
             won: 3,
             first: 3,
             ..Turns::ONE
-        })
+        };
+        if !IS_CLOCKED.load(Ordering::Relaxed) {
+            (turns.extend, turns.unlock) = (2, 2);
+        }
+        Some(turns)
     }
 
     /// The lock and what stands beside it are read together, and written one after the other when
@@ -113,8 +133,8 @@ impl Harness for Nats {
             won: 4,
             first: 4,
             lost: 2,
-            extend: 1,
-            unlock: 1,
+            extend: 3,
+            unlock: 3,
         }
     }
 }

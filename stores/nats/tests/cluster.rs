@@ -1,0 +1,97 @@
+//! Three servers: one of them stops, or falls silent.
+
+#![allow(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
+
+mod common;
+
+use std::time::Duration;
+
+use common::cluster::Cluster;
+use common::{MINUTE, give_back, pause, request, take};
+use shedlock_core::{
+    Attempt, AttemptRequest, ExtendRequest, Extension, Failover, Lease, LockProvider,
+};
+use shedlock_nats::NatsProvider;
+
+/// One start of three servers serves all of this.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_majority_keeps_the_locks() {
+    let cluster = Cluster::start().await;
+    let options = "bucket=locks&replicas=3&timeout_ms=1000";
+    let provider = shedlock_nats::connect(&cluster.url(&[0, 1, 2], options)).await;
+    let provider = provider.unwrap();
+    provider.migrate().await.unwrap();
+    provider.check().await.unwrap();
+    let declared = provider.capabilities();
+    assert!(declared.durable);
+    assert_eq!(declared.failover, Failover::Majority);
+
+    the_leader_falls_silent(&cluster, options).await;
+    a_server_stops(&cluster, &provider).await;
+}
+
+/// Asked at another server: until there is a new leader, errors say to ask again.
+async fn the_leader_falls_silent(cluster: &Cluster, options: &str) {
+    let leader = cluster.leader("locks", 0).await.unwrap();
+    let others: Vec<_> = (0..3).filter(|i| *i != leader).collect();
+    let provider = shedlock_nats::connect(&cluster.url(&others, options)).await;
+    let provider = provider.unwrap();
+    let lease = take(&provider, "held").await;
+    cluster.servers[leader].signal("STOP");
+    let lease = still_held(&provider, &lease).await;
+    let next = taken(&provider, request("next")).await;
+    cluster.servers[leader].signal("CONT");
+    // Awake again, it does not go by what it knew.
+    let own = shedlock_nats::connect(&cluster.url(&[leader], options))
+        .await
+        .unwrap();
+    let other = asked(&own, request("next")).await;
+    assert!(matches!(other, Attempt::Skipped(_)), "{other:?}");
+    give_back(&provider, &next).await;
+    give_back(&provider, &lease).await;
+}
+
+async fn a_server_stops(cluster: &Cluster, provider: &NatsProvider) {
+    let lease = taken(provider, request("held")).await;
+    let leader = cluster.leader("locks", 0).await.unwrap();
+    cluster.servers[leader].stop();
+    let lease = still_held(provider, &lease).await;
+    let next = taken(provider, request("next")).await;
+    give_back(provider, &next).await;
+    give_back(provider, &lease).await;
+}
+
+/// By others, and by its holder.
+async fn still_held(provider: &NatsProvider, lease: &Lease) -> Lease {
+    let other = asked(provider, request(lease.name().as_str())).await;
+    let Attempt::Skipped(skip) = other else {
+        panic!("a majority knows the lease: {other:?}");
+    };
+    assert_eq!(skip.owner.as_deref(), Some(lease.owner().as_str()));
+    let longer = ExtendRequest::new(2 * MINUTE);
+    match provider.extend(lease, &longer).await.unwrap() {
+        Extension::Extended(lease) => lease,
+        other => panic!("a majority knows the lease: {other:?}"),
+    }
+}
+
+async fn taken(provider: &NatsProvider, request: AttemptRequest) -> Lease {
+    let attempt = asked(provider, request).await;
+    attempt.acquired().expect("the lock should be free")
+}
+
+/// As the runtime asks: again, with the same owner, while errors say so.
+async fn asked(provider: &NatsProvider, request: AttemptRequest) -> Attempt {
+    let mut errors = Vec::new();
+    for _ in 0..60 {
+        match provider.attempt(&request).await {
+            Ok(attempt) => return attempt,
+            Err(error) => {
+                assert!(error.is_retryable(), "{error:?}");
+                errors.push(error);
+            }
+        }
+        pause(Duration::from_millis(200)).await;
+    }
+    panic!("no leader: {errors:?}")
+}

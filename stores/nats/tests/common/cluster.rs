@@ -1,0 +1,77 @@
+//! Three servers that keep one bucket.
+
+use std::time::Duration;
+
+use async_nats::Client;
+use serde_json::{Value, json};
+use shedlock_conformance::support::unique;
+
+use super::{Own, free_port, until};
+
+pub(crate) struct Cluster {
+    pub(crate) servers: Vec<Own>,
+}
+
+impl Cluster {
+    /// Once it can keep buckets.
+    pub(crate) async fn start() -> Self {
+        let routes = [free_port(), free_port(), free_port()];
+        let all = routes
+            .map(|port| format!("\"nats://127.0.0.1:{port}\""))
+            .join(", ");
+        let name = unique("cluster");
+        let mut servers = Vec::new();
+        for (i, route) in routes.into_iter().enumerate() {
+            let settings = format!(
+                "server_name: node-{i}\n\
+                 jetstream {{ store_dir: \"$DIR\" }}\n\
+                 cluster {{ name: {name}, listen: \"127.0.0.1:{route}\", routes: [{all}] }}"
+            );
+            servers.push(Own::start(&settings).await);
+        }
+        let cluster = Self { servers };
+        // That all three are there is known only by a bucket that all of them keep.
+        let client = cluster.client(0).await;
+        until("three servers keep a stream", async || {
+            let probe = json!({ "name": "probe", "subjects": ["probe"], "num_replicas": 3 });
+            let answer = ask(&client, "CREATE.probe", &probe).await;
+            answer.is_some_and(|it| it.get("error").is_none())
+        })
+        .await;
+        ask(&client, "DELETE.probe", &Value::Null).await;
+        cluster
+    }
+
+    /// Of one server alone.
+    pub(crate) async fn client(&self, server: usize) -> Client {
+        let options = async_nats::ConnectOptions::new()
+            .ignore_discovered_servers()
+            .request_timeout(Some(Duration::from_secs(1)));
+        let client = options.connect(self.servers[server].address()).await;
+        client.unwrap()
+    }
+
+    /// The URL of these of its servers.
+    pub(crate) fn url(&self, servers: &[usize], options: &str) -> String {
+        let hosts = servers.iter().map(|i| self.servers[*i].address());
+        let hosts: Vec<_> = hosts.collect();
+        format!("nats://{}?{options}", hosts.join(","))
+    }
+
+    /// Which server leads the bucket, as this one knows.
+    pub(crate) async fn leader(&self, bucket: &str, asked: usize) -> Option<usize> {
+        let client = self.client(asked).await;
+        let info = ask(&client, &format!("INFO.KV_{bucket}"), &Value::Null).await?;
+        let leader = info["cluster"]["leader"].as_str()?;
+        leader.strip_prefix("node-")?.parse().ok()
+    }
+}
+
+async fn ask(client: &Client, call: &str, question: &Value) -> Option<Value> {
+    let question = match question {
+        Value::Null => String::new(),
+        question => question.to_string(),
+    };
+    let answer = client.request(format!("$JS.API.STREAM.{call}"), question.into());
+    serde_json::from_slice(&answer.await.ok()?.payload).ok()
+}

@@ -1,0 +1,153 @@
+//! Servers of a test's own, with settings that those of `cargo xtask test` do not have.
+
+#![allow(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
+#![allow(dead_code, reason = "each test target uses a part of it")]
+
+pub(crate) mod certificates;
+pub(crate) mod cluster;
+
+use std::net::TcpListener;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use shedlock_conformance::support::needs_store;
+use shedlock_core::{
+    Attempt, AttemptRequest, Lease, LockName, LockProvider, Owner, Unlock, UnlockRequest,
+};
+
+pub(crate) const MINUTE: Duration = Duration::from_secs(60);
+
+/// A server that nobody else uses.
+pub(crate) struct Own {
+    folder: tempfile::TempDir,
+    pub(crate) port: u16,
+    running: Mutex<Option<Child>>,
+}
+
+impl Own {
+    /// With JetStream, and these lines added to its settings. Its folder is `$DIR` in them.
+    pub(crate) async fn start(settings: &str) -> Self {
+        Self::start_at(free_port(), settings).await
+    }
+
+    pub(crate) async fn start_at(port: u16, settings: &str) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().display().to_string();
+        let file = format!("listen: \"127.0.0.1:{port}\"\n{settings}\n").replace("$DIR", &path);
+        std::fs::write(folder.path().join("nats.conf"), file).unwrap();
+        let own = Self {
+            folder,
+            port,
+            running: Mutex::new(None),
+        };
+        own.begin().await;
+        own
+    }
+
+    pub(crate) fn address(&self) -> String {
+        format!("127.0.0.1:{}", self.port)
+    }
+
+    pub(crate) async fn begin(&self) {
+        let child = Command::new(program())
+            .arg("-c")
+            .arg(self.folder.path().join("nats.conf"))
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn();
+        *self.lock() = Some(child.unwrap());
+        until("the server listens", async || {
+            std::net::TcpStream::connect(("127.0.0.1", self.port)).is_ok()
+        })
+        .await;
+    }
+
+    /// As by a power cut.
+    pub(crate) fn stop(&self) {
+        if let Some(mut child) = self.lock().take() {
+            child.kill().unwrap();
+            child.wait().unwrap();
+        }
+    }
+
+    /// Sends a signal by its name, like `STOP`.
+    pub(crate) fn signal(&self, name: &str) {
+        let id = self.lock().as_ref().unwrap().id().to_string();
+        let mut kill = Command::new("kill");
+        let sent = kill.args([&format!("-{name}"), &id]).status();
+        assert!(sent.unwrap().success());
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Option<Child>> {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Own {
+    fn drop(&mut self) {
+        if let Some(mut child) = self.lock().take() {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+fn program() -> PathBuf {
+    needs_store("nats");
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let mut folders: Vec<PathBuf> = std::env::split_paths(&path).collect();
+    folders.push("/usr/sbin".into());
+    let mut programs = folders.iter().map(|folder| folder.join("nats-server"));
+    let found = programs.find(|program| program.is_file());
+    found.expect("nats-server is installed: run `cargo xtask test`")
+}
+
+/// Below the range of outgoing connections, so that it is still free when the server starts again.
+pub(crate) fn free_port() -> u16 {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    // Tests of one process, and processes, look at different ports.
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    let start = 20_000 + (std::process::id().wrapping_mul(31) + number) % 9_000;
+    let mut ports = (start..30_000).map(|port| u16::try_from(port).unwrap());
+    let free = ports.find(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok());
+    free.expect("a port is free")
+}
+
+/// Waits for what is true in the end.
+pub(crate) async fn until(what: &str, is_so: impl AsyncFn() -> bool) {
+    for _ in 0..400 {
+        if is_so().await {
+            return;
+        }
+        pause(Duration::from_millis(50)).await;
+    }
+    panic!("waited in vain: {what}");
+}
+
+pub(crate) fn request(name: &str) -> AttemptRequest {
+    AttemptRequest::new(LockName::new(name).unwrap(), Owner::generate(), MINUTE)
+}
+
+pub(crate) async fn take(provider: &dyn LockProvider, name: &str) -> Lease {
+    match provider.attempt(&request(name)).await.unwrap() {
+        Attempt::Acquired(lease) => lease,
+        other => panic!("the lock should be free: {other:?}"),
+    }
+}
+
+pub(crate) async fn give_back(provider: &dyn LockProvider, lease: &Lease) {
+    let unlocked = provider.unlock(lease, &UnlockRequest::new()).await.unwrap();
+    assert_eq!(unlocked, Unlock::Unlocked);
+}
+
+/// Waits by the real clock: a real server's time must pass.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a real server's time cannot be moved"
+)]
+pub(crate) async fn pause(duration: Duration) {
+    tokio::time::sleep(duration).await;
+}

@@ -1,0 +1,111 @@
+//! Servers that ask who is there, and domains.
+
+#![allow(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
+
+mod common;
+
+use common::certificates::Certificates;
+use common::{Own, give_back, take};
+use nkeys::KeyPair;
+use shedlock_core::{ErrorKind, LockProvider};
+
+const JETSTREAM: &str = "jetstream { store_dir: \"$DIR\" }\n";
+
+/// All that a provider does first.
+async fn works(url: &str) {
+    let provider = shedlock_nats::connect(url).await.unwrap();
+    provider.migrate().await.unwrap();
+    provider.check().await.unwrap();
+    let lease = take(&provider, "job").await;
+    give_back(&provider, &lease).await;
+}
+
+async fn is_refused(url: &str) {
+    let error = shedlock_nats::connect(url).await.err().unwrap();
+    assert_eq!(error.kind(), ErrorKind::Configuration, "{error:?}");
+    assert!(!format!("{error:?}").contains("hunter2"), "{error:?}");
+}
+
+#[tokio::test]
+async fn users_tokens_and_nkeys_are_let_in() {
+    let settings = "authorization { users: [ { user: ann, password: \"p@ss/word\" } ] }";
+    let server = Own::start(&format!("{JETSTREAM}{settings}")).await;
+    let host = server.address();
+    works(&format!("nats://ann:p%40ss%2Fword@{host}")).await;
+    is_refused(&format!("nats://ann:hunter2@{host}")).await;
+    is_refused(&format!("nats://{host}")).await;
+
+    let settings = "authorization { token: \"s3cret&\" }";
+    let server = Own::start(&format!("{JETSTREAM}{settings}")).await;
+    let host = server.address();
+    works(&format!("nats://s3cret%26@{host}")).await;
+    is_refused(&format!("nats://hunter2@{host}")).await;
+
+    let key = KeyPair::new_user();
+    let settings = format!(
+        "authorization {{ users: [ {{ nkey: {} }} ] }}",
+        key.public_key()
+    );
+    let server = Own::start(&format!("{JETSTREAM}{settings}")).await;
+    let host = server.address();
+    let folder = tempfile::tempdir().unwrap();
+    let seed = folder.path().join("seed.nk");
+    std::fs::write(&seed, format!("{}\n", key.seed().unwrap())).unwrap();
+    works(&format!("nats://{host}?nkey={}", seed.display())).await;
+    std::fs::write(&seed, KeyPair::new_user().seed().unwrap()).unwrap();
+    is_refused(&format!("nats://{host}?nkey={}", seed.display())).await;
+    let missing = format!("nats://{host}?nkey=/no/such/file");
+    let error = shedlock_nats::connect(&missing).await.err().unwrap();
+    assert_eq!(error.kind(), ErrorKind::InvalidInput, "{error:?}");
+}
+
+fn encrypted(files: &Certificates, asks_clients: bool) -> String {
+    format!(
+        "{JETSTREAM}tls {{ cert_file: \"{}\", key_file: \"{}\", ca_file: \"{}\", verify: \
+         {asks_clients} }}",
+        files.path("server.pem"),
+        files.path("server.key"),
+        files.path("ca.pem"),
+    )
+}
+
+#[tokio::test]
+async fn a_server_is_trusted_by_the_authority_that_the_url_names() {
+    let files = Certificates::make().unwrap();
+    let server = Own::start(&encrypted(&files, false)).await;
+    let url = format!("nats://localhost:{}", server.port);
+    works(&format!("{url}?tls_ca={}", files.path("ca.pem"))).await;
+    let strangers = Certificates::make().unwrap();
+    is_refused(&format!("{url}?tls_ca={}", strangers.path("ca.pem"))).await;
+    is_refused(&url).await;
+}
+
+#[tokio::test]
+async fn a_server_that_asks_for_a_certificate_gets_ours() {
+    let files = Certificates::make().unwrap();
+    let server = Own::start(&encrypted(&files, true)).await;
+    let url = format!(
+        "nats://localhost:{}?tls_ca={}",
+        server.port,
+        files.path("ca.pem")
+    );
+    let (certificate, key) = (files.path("client.pem"), files.path("client.key"));
+    works(&format!("{url}&tls_cert={certificate}&tls_key={key}")).await;
+    is_refused(&url).await;
+}
+
+#[tokio::test]
+async fn a_domain_is_asked_by_its_name() {
+    let server = Own::start("jetstream { store_dir: \"$DIR\", domain: hub }").await;
+    let host = server.address();
+    works(&format!("nats://{host}?domain=hub")).await;
+    // The same bucket, by the server's own name for it.
+    let provider = shedlock_nats::connect(&format!("nats://{host}"))
+        .await
+        .unwrap();
+    assert_eq!(provider.list(&Default::default()).await.unwrap().len(), 1);
+    let elsewhere = format!("nats://{host}?domain=leaf");
+    let elsewhere = shedlock_nats::connect(&elsewhere).await.unwrap();
+    let error = elsewhere.check().await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unavailable, "{error:?}");
+}
