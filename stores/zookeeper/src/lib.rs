@@ -49,14 +49,17 @@
 //! | attempt that wins, extend, unlock | 2: the reading, and one transaction |
 //! | the first attempt below a path that is not there | 4: the nodes on the way, and the transaction again |
 //!
-//! and one more, a `sync`, where a session is new. Extending and unlocking read first, because ZooKeeper
-//! counts the versions of a node from 0 when it is deleted and made anew: a version that a lease
-//! remembers could be somebody else's.
+//! Extending and unlocking read first, because ZooKeeper counts the versions of a node from 0 when it
+//! is deleted and made anew: a version that a lease remembers could be somebody else's.
 //!
-//! A session reads from the server that it is on, which may be behind the leader by some milliseconds.
-//! That cannot win a lock that is held, since each write names versions and goes through a quorum, nor
-//! lose one's own lease, since a session sees its own writes and begins with a `sync`. It can skip an
-//! attempt at a lock that was given back elsewhere within those milliseconds.
+//! In an ensemble a session reads from the server that it is on, which may be behind the leader. A
+//! write could not go wrong by that, since it names versions and goes through a quorum; but a lock that
+//! was just given back elsewhere would be skipped. So a `sync` goes before each reading, and the reading
+//! goes along without waiting for its answer. The client leaves Nagle's algorithm on, though: unless
+//! both happen to be in one packet, the second waits until the first is acknowledged, so that each
+//! number above can be one more. A server that stands alone is behind nobody, and is not asked to. (What
+//! is left: a leader that was deposed and does not know it yet answers a `sync`, too. An attempt can be
+//! skipped by that, until the leader finds out.)
 //!
 //! # Clock
 //!

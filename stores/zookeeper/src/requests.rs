@@ -1,9 +1,9 @@
 //! Requests to the server.
 
-use futures_util::future::join_all;
+use futures_util::future::{join, join_all, try_join};
 use zookeeper_client::{
-    Acl, Acls, Client, CreateMode, Error as ClientError, MultiReadResult, MultiWriteError,
-    MultiWriteResult, Stat,
+    Acl, Acls, Client, CreateMode, Error as ClientError, MultiReadResult, MultiReader,
+    MultiWriteError, MultiWriteResult, Stat,
 };
 
 use crate::path::Parent;
@@ -52,16 +52,49 @@ pub(crate) enum Committed {
 /// A node to be written: its path, its data, and what is to be there.
 pub(crate) type Write = (String, String, Before);
 
+/// A client, and what is known of the server that it is on.
+#[derive(Clone, Debug)]
+pub(crate) struct Session {
+    pub(crate) client: Client,
+    /// It is no part of an ensemble, so nobody is ahead of it.
+    pub(crate) is_alone: bool,
+}
+
+impl Session {
+    /// Has the server catch up with its leader, and asks whether it has one. What was written in an
+    /// earlier session is then there in this one.
+    pub(crate) async fn begin(client: Client) -> Result<Self, ClientError> {
+        let (synced, config) = join(client.sync("/"), client.get_config()).await;
+        synced?;
+        // Who may not know is not alone.
+        let is_alone = config.is_ok_and(|(config, _)| config.is_empty());
+        Ok(Self { client, is_alone })
+    }
+
+    /// What is read, after all that was written before it was asked for. A server answers a session in
+    /// the order of its requests, so both are on their way at once.
+    async fn fresh(
+        &self,
+        mut reader: MultiReader<'_>,
+    ) -> Result<Vec<MultiReadResult>, ClientError> {
+        if self.is_alone {
+            return reader.commit().await;
+        }
+        let ((), results) = try_join(self.client.sync("/"), reader.commit()).await?;
+        Ok(results)
+    }
+}
+
 /// The nodes at these paths, as they were at one instant.
 pub(crate) async fn read(
-    client: &Client,
+    session: &Session,
     paths: &[String],
 ) -> Result<Vec<Option<Node>>, ClientError> {
-    let mut reader = client.new_multi_reader();
+    let mut reader = session.client.new_multi_reader();
     for path in paths {
         reader.add_get_data(path)?;
     }
-    let nodes = paths.iter().zip(reader.commit().await?);
+    let nodes = paths.iter().zip(session.fresh(reader).await?);
     nodes
         .map(|(path, result)| match result {
             MultiReadResult::Data { data, stat } => Ok(Some(Node {
@@ -80,15 +113,15 @@ pub(crate) async fn read(
 
 /// The paths of all children of these.
 pub(crate) async fn children(
-    client: &Client,
+    session: &Session,
     parents: &[String],
 ) -> Result<Vec<String>, ClientError> {
-    let mut reader = client.new_multi_reader();
+    let mut reader = session.client.new_multi_reader();
     for parent in parents {
         reader.add_get_children(parent)?;
     }
     let mut paths = Vec::new();
-    for (parent, result) in parents.iter().zip(reader.commit().await?) {
+    for (parent, result) in parents.iter().zip(session.fresh(reader).await?) {
         match result {
             MultiReadResult::Children { children } => {
                 paths.extend(children.iter().map(|child| format!("{parent}/{child}")));

@@ -2,8 +2,7 @@
 
 use std::fmt;
 use std::pin::pin;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use futures_util::future::{Either, select};
@@ -13,16 +12,12 @@ use zookeeper_client::{Client, Connector, Error as ClientError, SessionState};
 use crate::explain::{
     Effect, explain, is_refused_unseen, is_told, lost, refused, unreachable_server,
 };
+use crate::requests::Session;
 
 /// How long a session may take to be made, and an answer to come, unless set.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// What a store talks through.
-///
-/// The first request of each session is a sync: the server that it is on has caught up with the
-/// leader then, and a lease that was acquired in an earlier session is not missed. From then on a
-/// session sees what it has written, and never what was before something that it has seen, also
-/// where it moves to another server.
 #[derive(Clone, Debug)]
 pub(crate) struct Sessions {
     kind: Kind,
@@ -31,7 +26,7 @@ pub(crate) struct Sessions {
 
 #[derive(Clone)]
 enum Kind {
-    Theirs(Client, Arc<AtomicBool>),
+    Theirs(Client, Arc<OnceLock<Session>>),
     Own(Arc<Own>),
 }
 
@@ -46,7 +41,7 @@ pub(crate) struct Ensemble {
 /// One session that is made when it is needed, and left when it is broken: locks do not hang on it.
 struct Own {
     ensemble: Ensemble,
-    current: Mutex<Option<Client>>,
+    current: Mutex<Option<Session>>,
     /// Held while a session is made, so that one is.
     connecting: tokio::sync::Mutex<()>,
 }
@@ -82,20 +77,20 @@ impl Sessions {
     pub(crate) async fn ask<T, F>(
         &self,
         effect: Effect,
-        ask: impl Fn(Client) -> F,
+        ask: impl Fn(Session) -> F,
     ) -> Result<T, Error>
     where
         F: Future<Output = Result<T, ClientError>>,
     {
         let mut again = true;
         loop {
-            let client = self.client().await?;
+            let session = self.session().await?;
             let mut doubt = Doubt {
                 sessions: self,
-                client: &client,
+                session: &session,
                 is_over: false,
             };
-            let answer = within(self.timeout, ask(client.clone())).await;
+            let answer = within(self.timeout, ask(session.clone())).await;
             let Some(answer) = answer else {
                 return Err(lost(effect));
             };
@@ -116,28 +111,32 @@ impl Sessions {
         }
     }
 
-    /// A client that is connected.
-    pub(crate) async fn client(&self) -> Result<Client, Error> {
+    /// One that is connected.
+    pub(crate) async fn session(&self) -> Result<Session, Error> {
         match &self.kind {
-            Kind::Theirs(client, is_synced) => {
+            Kind::Theirs(client, begun) => {
                 settled(client, self.timeout).await?;
-                if !is_synced.load(Ordering::Relaxed) {
-                    let synced = within(self.timeout, client.sync("/")).await;
-                    let synced = synced.ok_or_else(|| lost(Effect::Harmless))?;
-                    synced.map_err(|error| explain(error, Effect::Harmless))?;
-                    is_synced.store(true, Ordering::Relaxed);
+                if let Some(session) = begun.get() {
+                    return Ok(session.clone());
                 }
-                Ok(client.clone())
+                let session = within(self.timeout, Session::begin(client.clone())).await;
+                let session = session.ok_or_else(|| lost(Effect::Harmless))?;
+                let session = session.map_err(|error| explain(error, Effect::Harmless))?;
+                Ok(begun.get_or_init(|| session).clone())
             }
-            Kind::Own(own) => own.client(self.timeout).await,
+            Kind::Own(own) => own.session(self.timeout).await,
         }
     }
 
     /// Leaves this session behind, if it is ours and still the one in use.
-    fn leave(&self, client: &Client) {
+    fn leave(&self, session: &Session) {
         let Kind::Own(own) = &self.kind else { return };
         let mut current = own.lock();
-        if current.as_ref().map(Client::session_id) == Some(client.session_id()) {
+        let id = session.client.session_id();
+        if current
+            .as_ref()
+            .is_some_and(|it| it.client.session_id() == id)
+        {
             *current = None;
         }
     }
@@ -166,28 +165,28 @@ async fn settled(client: &Client, timeout: Duration) -> Result<(), Error> {
 }
 
 impl Ensemble {
-    async fn connect(&self) -> Result<Client, Error> {
+    async fn connect(&self) -> Result<Session, Error> {
         let client = self.connector.clone().connect(&self.servers).await;
         let client = client.map_err(refused)?;
-        client.sync("/").await.map_err(refused)?;
-        client.chroot(format!("/{}", self.chroot)).map_err(|_| {
+        let client = client.chroot(format!("/{}", self.chroot)).map_err(|_| {
             Error::new(
                 ErrorKind::InvalidInput,
                 "the chroot in the URL is no path of nodes: write it like zookeeper://host/app/env",
             )
-        })
+        })?;
+        Session::begin(client).await.map_err(refused)
     }
 }
 
 impl Own {
-    async fn client(&self, timeout: Duration) -> Result<Client, Error> {
-        if let Some(client) = self.connected() {
-            return Ok(client);
+    async fn session(&self, timeout: Duration) -> Result<Session, Error> {
+        if let Some(session) = self.connected() {
+            return Ok(session);
         }
         let made = within(timeout, async {
             let _only_one = self.connecting.lock().await;
-            if let Some(client) = self.connected() {
-                return Ok(client);
+            if let Some(session) = self.connected() {
+                return Ok(session);
             }
             let made = self.ensemble.connect().await?;
             *self.lock() = Some(made.clone());
@@ -196,12 +195,12 @@ impl Own {
         made.await.unwrap_or_else(|| Err(unreachable_server()))
     }
 
-    fn connected(&self) -> Option<Client> {
+    fn connected(&self) -> Option<Session> {
         let current = self.lock().clone();
-        current.filter(|client| is_connected(client.state()))
+        current.filter(|session| is_connected(session.client.state()))
     }
 
-    fn lock(&self) -> MutexGuard<'_, Option<Client>> {
+    fn lock(&self) -> MutexGuard<'_, Option<Session>> {
         self.current.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -216,14 +215,14 @@ fn is_connected(state: SessionState) -> bool {
 /// Leaves the session behind, unless a server answered.
 struct Doubt<'a> {
     sessions: &'a Sessions,
-    client: &'a Client,
+    session: &'a Session,
     is_over: bool,
 }
 
 impl Drop for Doubt<'_> {
     fn drop(&mut self) {
         if !self.is_over {
-            self.sessions.leave(self.client);
+            self.sessions.leave(self.session);
         }
     }
 }

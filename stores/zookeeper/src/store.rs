@@ -10,7 +10,7 @@ use zookeeper_client::{Acl, Client, Error as ClientError, Permission};
 
 use crate::explain::Effect;
 use crate::path::{self, Parent, Paths, ancestors};
-use crate::requests::{self, Before, Committed};
+use crate::requests::{self, Before, Committed, Session};
 use crate::sessions::Sessions;
 use crate::wire::{self, Node};
 
@@ -94,22 +94,24 @@ impl ZooKeeperStore {
 
     /// Makes a session, where the store does that by itself.
     pub(crate) async fn reach(&self) -> Result<(), Error> {
-        self.sessions.client().await.map(drop)
+        self.sessions.session().await.map(drop)
     }
 
     async fn nodes(&self, paths: &[String]) -> Result<Vec<Option<Node>>, Error> {
-        let ask = |client| async move { requests::read(&client, paths).await };
+        let ask = |session| async move { requests::read(&session, paths).await };
         self.sessions.ask(Effect::Harmless, ask).await
     }
 
     async fn children(&self, parents: &[String]) -> Result<Vec<String>, Error> {
-        let ask = |client| async move { requests::children(&client, parents).await };
+        let ask = |session| async move { requests::children(&session, parents).await };
         self.sessions.ask(Effect::Harmless, ask).await
     }
 
     /// Makes those that are missing, from the top, and tells which.
     async fn make(&self, parents: &[Parent]) -> Result<Vec<String>, Error> {
-        let ask = |client| async move { requests::make(&client, parents, &self.acl).await };
+        let ask = |session: Session| async move {
+            requests::make(&session.client, parents, &self.acl).await
+        };
         self.sessions.ask(Effect::Harmless, ask).await
     }
 
@@ -125,7 +127,9 @@ impl ZooKeeperStore {
             (beside, wire::beside(record), before.beside),
         ];
         let nodes = &nodes;
-        let ask = |client| async move { requests::commit(&client, nodes, &self.acl).await };
+        let ask = |session: Session| async move {
+            requests::commit(&session.client, nodes, &self.acl).await
+        };
         let mut committed = self.sessions.ask(Effect::Writes, ask).await?;
         if committed == Committed::Parentless {
             self.make(&self.paths.above(name)).await?;
@@ -273,8 +277,9 @@ impl VersionedStore for ZooKeeperStore {
 
     async fn check(&self) -> Result<(), Error> {
         let locks = std::slice::from_ref(&self.paths.locks);
-        let ask = |client: Client| async move {
-            let found = try_join(client.check_stat("/"), requests::read(&client, locks));
+        let ask = |session: Session| async move {
+            let root = session.client.check_stat("/");
+            let found = try_join(root, requests::read(&session, locks));
             let (root, _) = found.await?;
             root.map(drop).ok_or(ClientError::NoNode)
         };
@@ -282,7 +287,7 @@ impl VersionedStore for ZooKeeperStore {
     }
 
     async fn migrate(&self) -> Result<Migration, Error> {
-        let ask = |client: Client| async move {
+        let ask = |Session { client, .. }| async move {
             let chroot = client.path().to_owned();
             if chroot == "/" {
                 return Ok(Vec::new());

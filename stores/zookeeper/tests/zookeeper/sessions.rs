@@ -79,6 +79,20 @@ async fn an_expired_session_is_mended_by_a_new_one_or_said_where_the_client_is_t
     assert_eq!(room.unlock(&second).await, Unlock::Unlocked);
 }
 
+/// Also on a server that has not heard of it yet.
+async fn given_back_is_free_everywhere(servers: &[Own]) {
+    let mut providers = Vec::new();
+    for server in servers {
+        providers.push(shedlock_zookeeper::connect(&server.url()).await.unwrap());
+    }
+    for round in 0..60 {
+        let provider = &providers[round % providers.len()];
+        let lease = take(provider, "passed on").await;
+        let unlocked = provider.unlock(&lease, &UnlockRequest::new()).await;
+        assert_eq!(unlocked.unwrap(), Unlock::Unlocked);
+    }
+}
+
 #[tokio::test]
 async fn a_session_of_the_users_client_moves_to_another_server_of_the_ensemble() {
     crate::room::common_server();
@@ -92,6 +106,7 @@ async fn a_session_of_the_users_client_moves_to_another_server_of_the_ensemble()
     let session = client.session_id();
     let theirs = ZooKeeperStore::new(client.clone()).provider();
     let (mut first, mut second) = (take(&own, "own").await, take(&theirs, "theirs").await);
+    given_back_is_free_everywhere(&servers).await;
     // Each of them once: whichever the sessions are on, and the leader.
     for server in &servers {
         server.stop().unwrap();
