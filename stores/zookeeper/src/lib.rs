@@ -28,6 +28,8 @@
 //! [`migrate`](shedlock_core::LockProvider::migrate) alone, since a misspelt one would be a place where
 //! nobody else locks.
 //!
+//! To delete `/shedlock/NAME` by hand frees the lock, as with ShedLock; token and slots stay.
+//!
 //! A node whose data is empty or no instant is a lock that is held for ever to ShedLock. Here it is an
 //! error of kind `Conflict` that names the node, and a held lock in lists.
 //!
