@@ -212,6 +212,18 @@ pub struct Cost {
     pub unlock: usize,
 }
 
+impl Cost {
+    /// A store over the engine for compare-and-swap (`shedlock-cas`), each of whose calls is one
+    /// request.
+    pub const COMPARE_AND_SWAP: Self = Self {
+        won: 2,
+        first: 2,
+        lost: 1,
+        extend: 1,
+        unlock: 1,
+    };
+}
+
 impl Default for Cost {
     fn default() -> Self {
         Self {
@@ -251,6 +263,13 @@ impl Turns {
         lost: 1,
         extend: 1,
         unlock: 1,
+    };
+
+    /// As [`Cost::COMPARE_AND_SWAP`]: an attempt reads and then writes.
+    pub const COMPARE_AND_SWAP: Self = Self {
+        won: 2,
+        first: 2,
+        ..Self::ONE
     };
 
     /// What the law aims at for a store with conditional writes: one; a second to tell who holds the

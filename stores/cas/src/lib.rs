@@ -77,6 +77,18 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
+//! # How to go on from there
+//!
+//! The rules are in [`VersionedStore`]. Of the calls with default bodies, look at these: `check_name`,
+//! where the store cannot hold every text as a key; `migrate`, where something must be made first;
+//! `capabilities`, for the longest name; `has_revisions`, where the store numbers all its writes;
+//! `versions_start_anew`, where a deleted key begins again. `shedlock-consul` is such a store in one
+//! file of 150 lines.
+//!
+//! Then give the kit (`shedlock-conformance`) a harness over a real server: its requests are those of
+//! `Cost::COMPARE_AND_SWAP` where each call here is one. It takes your provider to pieces by a proxy,
+//! kills processes of it, and asks for names that no sane person gives a lock.
+//!
 //! # Whose clock
 //!
 //! Few of these stores tell the time, so by default the **clients' clocks** judge, and may differ

@@ -12,15 +12,27 @@ use crate::Record;
 /// # Rules for implementations
 ///
 /// - **A version names one write.** No two writes to a key have the same one, also by other
-///   programs; else say so by [`versions_start_anew`](Self::versions_start_anew).
+///   programs; else say so by [`versions_start_anew`](Self::versions_start_anew). A write of what
+///   stands already may keep the version: no two leases have equal records.
+/// - **Reads do not go back in time.** A client is never told a state of a record that is older than
+///   one it has read, or than one that it has written. After a lost answer the engine takes any other
+///   version than the one before for a newer one, after which its own write can no longer take
+///   effect. Where the store has several modes of reading, take one that asks its leader or a quorum,
+///   not the nearest replica.
 /// - **`create` and `replace` are one atomic step** at the store: the whole record, or nothing.
 ///   A store that keeps a record in two places makes them agree before it answers.
 /// - **A lost race is no error**: [`Written::Raced`]. The engine reads again.
 /// - **Errors have [kinds](shedlock_core::ErrorKind)**: `Unavailable` where nothing can have been
-///   written, `Unknown` where the request may have reached the store. After an unknown write the
-///   engine reads back whose record stands.
-/// - **No memory**, no waiting, no retries; a container that is missing is an error of kind
-///   `Configuration`.
+///   written, which is so whenever `read` or `list` fail; `Unknown` where a write may have reached the
+///   store, and above all where its client gave up waiting. After an unknown write the engine reads
+///   back whose record stands. A container that is missing, and a right that is, are `Configuration`.
+///   The engine adds the names of the store and of the lock.
+/// - **Data of others** under the name of a lock is a `Conflict`, and stays as it is. In `list` the
+///   error names the lock itself ([`with_lock`](shedlock_core::Error::with_lock)); what cannot be
+///   the name of a lock is left out.
+/// - **No memory**, no waiting, no retries. A time limit for a request is the client's own: the
+///   runtime gives up on a call by itself, but only the client can tell in time for the engine to
+///   read back.
 /// - **Cancellation.** Any future may be dropped at any point.
 ///
 /// Write the methods as `async fn`.
@@ -126,6 +138,10 @@ pub trait VersionedStore: fmt::Debug + Send + Sync + 'static {
 
     /// Whether fencing tokens are the store's own [`revision`](Self::revision)s. Else they are made
     /// here: the larger of the last one + 1 and the clock's microseconds.
+    ///
+    /// A write does not know its own number: the record that an attempt writes then has no
+    /// `fencing_token`, and the engine takes it from the version. Later writes, which have versions
+    /// of their own, keep it in the record.
     fn has_revisions(&self) -> bool {
         false
     }

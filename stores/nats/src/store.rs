@@ -242,7 +242,8 @@ impl VersionedStore for NatsStore {
         names.retain(|name| after.is_none_or(|after| name > after));
         stream::iter(names)
             .map(|name| async move {
-                let reading = self.look(&name).await?;
+                let reading = self.look(&name).await;
+                let reading = reading.map_err(|error| error.with_lock(name.as_str()))?;
                 Ok((name, reading))
             })
             .buffer_unordered(16)

@@ -12,6 +12,7 @@ cases!("law10_names":
     names_round_trip_exactly,
     names_with_meaning_to_a_store_are_only_names,
     names_that_look_alike_are_two_locks,
+    names_that_are_one_path_are_two_locks,
     names_that_begin_alike_are_two_locks,
     names_up_to_the_declared_length_are_accepted,
     longer_names_are_refused_or_round_trip,
@@ -98,13 +99,26 @@ pub async fn names_that_look_alike_are_two_locks(setting: &Setting) -> Verdict {
         ("1", "01"),
         ("1", "1.0"),
     ];
-    let provider = setting.provider().await?;
-    for (i, (left, right)) in pairs.into_iter().enumerate() {
-        // A number keeps the pairs apart from each other.
-        let pair = [format!("{i}.{left}"), format!("{i}.{right}")];
-        two_locks(setting, &provider, &pair).await?;
-    }
-    Ok(())
+    two_locks_each(setting, &pairs).await
+}
+
+/// A name that stands in a path or a URL must not be tidied there, nor end at a mark.
+pub async fn names_that_are_one_path_are_two_locks(setting: &Setting) -> Verdict {
+    let pairs = [
+        ("a/b", "a//b"),
+        ("a/b", "a/b/"),
+        ("a/b", "a/./b"),
+        ("a/b", "a/c/../b"),
+        ("a/b", "a%2Fb"),
+        ("a/b", "a%2fb"),
+        ("a", "a/"),
+        ("a", "a/."),
+        ("a", "a?b"),
+        ("a", "a#b"),
+        ("a", "a;b"),
+        ("a", "a%00"),
+    ];
+    two_locks_each(setting, &pairs).await
 }
 
 /// A store that cuts names must not cut these two to one.
@@ -220,6 +234,16 @@ async fn its_own(provider: &Provider, lease: &Lease) -> Verdict {
         lease.name(),
         found.name
     );
+    Ok(())
+}
+
+async fn two_locks_each(setting: &Setting, pairs: &[(&str, &str)]) -> Verdict {
+    let provider = setting.provider().await?;
+    for (i, (left, right)) in pairs.iter().enumerate() {
+        // A number keeps the pairs apart from each other.
+        let pair = [format!("{i}.{left}"), format!("{i}.{right}")];
+        two_locks(setting, &provider, &pair).await?;
+    }
     Ok(())
 }
 

@@ -39,6 +39,8 @@ pub(crate) enum Fault {
     EndsEarly,
     /// Names are compared without case.
     NamesFoldCase,
+    /// Names are paths, and tidied as such.
+    NamesArePaths,
     /// Names are cut to 64 bytes.
     NamesAreCut,
     /// A list ends after its first page.

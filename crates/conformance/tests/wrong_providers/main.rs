@@ -69,6 +69,8 @@ caught! {
         by "law05_at_most::an_abandoned_lock_comes_free_at_its_end";
     names_without_case: NamesFoldCase
         by "law10_names::names_that_look_alike_are_two_locks";
+    names_that_are_tidied: NamesArePaths
+        by "law10_names::names_that_are_one_path_are_two_locks";
     names_that_are_cut: NamesAreCut
         by "law10_names::names_that_begin_alike_are_two_locks";
     list_of_one_page: OnePage

@@ -84,6 +84,7 @@ impl WrongProvider {
         let text = name.as_str();
         match self.fault {
             Fault::NamesFoldCase => LockName::new(text.to_lowercase()),
+            Fault::NamesArePaths => LockName::new(text.replace("//", "/")),
             Fault::NamesAreCut => {
                 let end = (0..=text.len().min(64))
                     .rev()
