@@ -44,6 +44,9 @@ const OPTIONS: [&str; 12] = [
 /// | `tolerated_skew` | how much the clients' clocks may differ; `1s` unless given |
 /// | `lock_at_most_for`, `lock_at_least_for`, `owner_prefix` | for locks that set none |
 ///
+/// Where the agent asks for a token it needs `key_prefix "shedlock/" { policy = "write" }`, with the
+/// prefix of the keys, and nothing else.
+///
 /// # Errors
 /// `InvalidInput` for a URL that cannot be read and for unknown options; `Configuration` for a file
 /// that cannot, and where the agent refuses the token; `Unavailable` where nobody answers. Neither

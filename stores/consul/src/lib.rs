@@ -11,6 +11,7 @@
 //! - **Clocks** are the clients': the `Date` of an answer is that of whichever agent was asked.
 
 mod connect;
+mod explain;
 
 use ErrorKind::{Configuration, Unavailable, Unknown};
 use base64::{Engine as _, prelude::BASE64_STANDARD as BASE64};
@@ -58,27 +59,18 @@ impl ConsulStore {
 
     /// Asks for one operation: none where it is answered `no`, `lost` where no answer comes.
     async fn ask(&self, what: Value, no: &str, lost: ErrorKind) -> Result<Option<Value>> {
-        let failed = |err: reqwest::Error| {
-            let kind = if err.is_connect() { Unavailable } else { lost };
-            Error::new(kind, "consul gave no answer: is it up at this URL?").with_source(err)
-        };
+        let failed = |error| explain::unanswered(error, lost);
         let body = json!([{ "KV": what }]);
         let question = self.client.put(self.url.clone()).json(&body);
         let answered = question.send().await.map_err(failed)?;
         let status = answered.status().as_u16();
         let said = answered.text().await.map_err(failed)?;
         let mut answer: Value = serde_json::from_str(&said).unwrap_or_default();
-        let kind = match status {
-            200 if answer["Results"].is_array() => return Ok(Some(answer["Results"].take())),
-            409 if said.contains(no) => return Ok(None),
-            429 => Unavailable,
-            // The one failure after which Consul's own agents ask again, also for a write.
-            500.. if said.contains("No cluster leader") => Unavailable,
-            200 | 500.. => lost,
-            _ => Configuration,
-        };
-        let message = format!("consul answered {status}: {:.200}", said.trim());
-        Err(Error::new(kind, message))
+        match status {
+            200 if answer["Results"].is_array() => Ok(Some(answer["Results"].take())),
+            409 if said.contains(no) => Ok(None),
+            _ => Err(explain::refused(status, &said, lost)),
+        }
     }
 }
 
@@ -111,10 +103,20 @@ impl VersionedStore for ConsulStore {
             let key = pair["KV"]["Key"].as_str().unwrap_or_default();
             // A folder that was made by hand is a key with no name behind the prefix.
             if let Ok(name) = LockName::new(key.strip_prefix(&self.prefix).unwrap_or_default()) {
-                locks.push((name, reading(pair)?));
+                let found = reading(pair).map_err(|err| err.with_lock(name.as_str()))?;
+                locks.push((name, found));
             }
         }
         Ok(locks)
+    }
+
+    /// Where the token may not write, a write is refused before its index is looked at.
+    async fn check(&self) -> Result<()> {
+        let key = format!("{}check", self.prefix);
+        let write = json!({"Verb": "cas", "Key": key, "Value": "", "Index": u64::MAX});
+        self.ask(write, "index is stale", Unavailable)
+            .await
+            .map(drop)
     }
 
     fn has_revisions(&self) -> bool {
@@ -139,7 +141,7 @@ fn index_of(pair: &Value, otherwise: ErrorKind) -> Result<u64> {
     let none = || {
         Error::new(
             otherwise,
-            "consul tells no index: may the token see the key?",
+            "the agent tells no index: may the token see the key?",
         )
     };
     pair["KV"]["ModifyIndex"].as_u64().ok_or_else(none)

@@ -1,18 +1,15 @@
 //! The laws over a real Consul.
 
-mod own_server;
-
 use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use own_server::OwnServer;
 use reqwest::{Client, Url};
 use serde_json::{Value, json};
 use shedlock_conformance::contention::{self, CLIENTS, ROUNDS};
-use shedlock_conformance::support::{address, server, unique};
+use shedlock_conformance::support::{OwnServer, address, server, unique};
 use shedlock_conformance::{
     BoxError, Cost, Harness, Power, Provider, Sheet, Space, Stop, Turns, Verdict, power,
 };
@@ -82,9 +79,9 @@ impl Harness for Consul {
     }
 
     fn space_on_own_store(&self) -> Power<'_, Arc<dyn Space>> {
-        let own = OwnServer::start()?;
+        OwnServer::can_start().then_some(())?;
         power(async {
-            let own = own?;
+            let own = OwnServer::start("consul", &[])?;
             let server = own.url().to_owned();
             Ok(Arc::new(Keys::new(&server, Some(own))) as Arc<dyn Space>)
         })
@@ -101,24 +98,12 @@ impl Harness for Consul {
         })
     }
 
-    /// As the engine's documentation says.
     fn turns(&self) -> Option<Turns> {
-        Some(Turns {
-            won: 2,
-            first: 2,
-            ..Turns::ONE
-        })
+        Some(Turns::COMPARE_AND_SWAP)
     }
 
-    /// As the engine's documentation says.
     fn cost(&self) -> Cost {
-        Cost {
-            won: 2,
-            first: 2,
-            lost: 1,
-            extend: 1,
-            unlock: 1,
-        }
+        Cost::COMPARE_AND_SWAP
     }
 }
 
@@ -212,11 +197,11 @@ impl Space for Keys {
 
     fn stop_store(&self) -> Power<'_, ()> {
         let own = self.own.as_ref()?;
-        power(async { own.order("kill") })
+        power(async { own.kill() })
     }
 
     fn start_store(&self) -> Power<'_, ()> {
         let own = self.own.as_ref()?;
-        power(async { own.order("start") })
+        power(async { own.start_again() })
     }
 }

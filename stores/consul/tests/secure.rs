@@ -1,0 +1,136 @@
+//! Tokens and certificates, on servers of the tests' own.
+
+#![allow(
+    clippy::unwrap_used,
+    reason = "the lint knows test functions, but not helpers"
+)]
+
+use std::net::TcpListener;
+use std::path::Path;
+use std::time::Duration;
+
+use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
+use reqwest::Client;
+use serde_json::{Value, json};
+use shedlock_conformance::support::{OwnServer, server};
+use shedlock_core::{
+    Attempt, AttemptRequest, ErrorKind, ListRequest, LockName, LockProvider, Owner, UnlockRequest,
+};
+
+/// The rights that `connect` says a token needs.
+const RIGHTS: &str = r#"key_prefix "shedlock/" { policy = "write" }"#;
+
+fn own(settings: &str) -> OwnServer {
+    // Ends the target where Consul is not asked for.
+    let _ = server("SHEDLOCK_TEST_CONSUL_URL");
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    OwnServer::start("consul", &[&format!("-hcl={settings}")]).unwrap()
+}
+
+async fn lock_and_unlock(provider: &dyn LockProvider) {
+    let name = LockName::new("job").unwrap();
+    let request = AttemptRequest::new(name, Owner::generate(), Duration::from_secs(60));
+    let Attempt::Acquired(lease) = provider.attempt(&request).await.unwrap() else {
+        panic!("nobody holds it");
+    };
+    assert_eq!(provider.list(&ListRequest::new()).await.unwrap().len(), 1);
+    provider
+        .unlock(&lease, &UnlockRequest::new())
+        .await
+        .unwrap();
+}
+
+#[tokio::test]
+async fn a_token_needs_the_rights_that_are_documented_and_no_more() {
+    const MASTER: &str = "6d8f3f7e-41f3-4a43-9a8e-3b0e4c1f5a10";
+    let own = own(&format!(
+        "acl {{ enabled = true default_policy = \"deny\" tokens {{ master = \"{MASTER}\" }} }}"
+    ));
+    let client = Client::new();
+    let admin = async |path: &str, body: Value| -> Value {
+        let url = format!(
+            "{}/v1/acl/{path}",
+            own.url().replace("consul://", "http://")
+        );
+        let asked = client.put(url).header("X-Consul-Token", MASTER).json(&body);
+        let answer = asked.send().await.unwrap().error_for_status().unwrap();
+        answer.json().await.unwrap()
+    };
+    let mut tokens = Vec::new();
+    for rights in [RIGHTS, &RIGHTS.replace("write", "read")] {
+        let name = format!("policy{}", tokens.len());
+        admin("policy", json!({ "Name": name, "Rules": rights })).await;
+        let token = admin("token", json!({ "Policies": [{ "Name": name }] })).await;
+        tokens.push(token["SecretID"].as_str().unwrap().to_owned());
+    }
+    let host = own.url().trim_start_matches("consul://");
+
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), format!("{}\n", tokens[0])).unwrap();
+    let url = format!("consul://{host}?token_file={}", file.path().display());
+    lock_and_unlock(&shedlock_consul::connect(&url).await.unwrap()).await;
+    let url = format!("consul://:{}@{host}", tokens[0]);
+    lock_and_unlock(&shedlock_consul::connect(&url).await.unwrap()).await;
+
+    for refused in [
+        format!("consul://{host}"),
+        format!("consul://:no-such-token@{host}"),
+        format!("consul://:{}@{host}/elsewhere", tokens[0]),
+        format!("consul://:{}@{host}", tokens[1]),
+    ] {
+        let error = shedlock_consul::connect(&refused).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Configuration, "{refused}: {error}");
+    }
+}
+
+#[tokio::test]
+async fn certificates_are_looked_at_on_both_sides() {
+    let folder = tempfile::tempdir().unwrap();
+    certificates(folder.path());
+    let path = |file: &str| folder.path().join(file).display().to_string();
+    let free = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = free.local_addr().unwrap().port();
+    drop(free);
+    let own = own(&format!(
+        "ports {{ https = {port} }} ca_file = \"{}\" cert_file = \"{}\" key_file = \"{}\" \
+         verify_incoming_https = true",
+        path("ca.pem"),
+        path("server.pem"),
+        path("server.key"),
+    ));
+    let ours = format!(
+        "tls_cert={}&tls_key={}",
+        path("client.pem"),
+        path("client.key")
+    );
+    let trusting = format!("consuls://127.0.0.1:{port}?tls_ca={}", path("ca.pem"));
+
+    let url = format!("{trusting}&{ours}");
+    lock_and_unlock(&shedlock_consul::connect(&url).await.unwrap()).await;
+
+    let url = format!("consuls://127.0.0.1:{port}?{ours}");
+    let error = shedlock_consul::connect(&url).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Configuration, "{error:?}");
+    shedlock_consul::connect(&trusting).await.unwrap_err();
+    drop(own);
+}
+
+/// `ca.pem`, and certificates and keys of a server on loopback and of a client.
+fn certificates(folder: &Path) {
+    let key = KeyPair::generate().unwrap();
+    let mut authority = CertificateParams::new(Vec::new()).unwrap();
+    authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    let name = &mut authority.distinguished_name;
+    name.push(DnType::CommonName, "authority of a test");
+    let signed = authority.self_signed(&key).unwrap();
+    std::fs::write(folder.join("ca.pem"), signed.pem()).unwrap();
+    let issuer = Issuer::new(authority, key);
+    for name in ["server", "client"] {
+        let key = KeyPair::generate().unwrap();
+        let hosts = vec!["localhost".to_owned(), "127.0.0.1".to_owned()];
+        let params = CertificateParams::new(hosts).unwrap();
+        let signed = params.signed_by(&key, &issuer).unwrap();
+        std::fs::write(folder.join(format!("{name}.pem")), signed.pem()).unwrap();
+        std::fs::write(folder.join(format!("{name}.key")), key.serialize_pem()).unwrap();
+    }
+}
