@@ -1,0 +1,96 @@
+//! Extending and ending a lease: under the condition that it is this owner's and runs.
+
+use mongodb::bson::{Bson, Document, doc};
+use shedlock_core::{
+    AttemptRequest, Error, ExtendRequest, Extension, Lease, LockName, Owner, SlotEnd, Unlock,
+    UnlockRequest,
+};
+
+use crate::expression::{AT, ATTEMPTS, BY, DONE, Now, UNTIL, literal, millis_of};
+use crate::found::Found;
+use crate::provider::MongoProvider;
+use crate::send::Written;
+use crate::time::millis;
+
+impl MongoProvider {
+    pub(crate) async fn try_extend(
+        &self,
+        lease: &Lease,
+        request: &ExtendRequest,
+    ) -> Result<Extension, Error> {
+        request.validate(lease.lock_at_least_for())?;
+        let at_most = millis(request.lock_at_most_for(), "lock_at_most_for")?;
+        let now = self.commands().now();
+        let update = doc! { "$set": { UNTIL: now.later(at_most) } };
+        let query = running(lease.name(), lease.owner(), now);
+        match self.commands().update(query, vec![update]).await? {
+            Written::Document(document) => {
+                let until = Found::parse(&document)?.until;
+                let extended = lease.extended(request).with_locked_until(until);
+                Ok(Extension::Extended(extended))
+            }
+            _ => Ok(Extension::Lost),
+        }
+    }
+
+    pub(crate) async fn try_unlock(
+        &self,
+        lease: &Lease,
+        request: &UnlockRequest,
+    ) -> Result<Unlock, Error> {
+        let now = self.commands().now();
+        let at_least = request.at_least_of(lease.lock_at_least_for());
+        let at_least = millis(at_least, "lock_at_least_for")?;
+        let mut ends = vec![
+            Bson::from(now.millis()),
+            doc! { "$add": [millis_of(AT), at_least] }.into(),
+        ];
+        let mut slot = doc! {};
+        match (lease.slot(), request.slot_end()) {
+            (Some(of), SlotEnd::Done { .. }) => {
+                slot = doc! { DONE: of.as_micros(), ATTEMPTS: Bson::Null };
+            }
+            (Some(_), SlotEnd::Failed { retry_after, .. }) => {
+                let pause = millis(retry_after, "the pause of a failed slot")?;
+                ends.push(doc! { "$add": [now.millis(), pause] }.into());
+            }
+            _ => {}
+        }
+        let until = doc! { "$toDate": { "$max": ends } };
+        let query = running(lease.name(), lease.owner(), now);
+        let ended = ended(lease.owner(), until, slot);
+        if let Written::Document(_) = self.commands().update(query, ended).await? {
+            return Ok(Unlock::Unlocked);
+        }
+        // Asked again, since an answer was lost: nobody took the lock meanwhile.
+        let seen = self.commands().read(lease.name()).await?;
+        let is_repeat =
+            seen.is_some_and(|seen| seen.found.owner.as_deref() == Some(&lease.owner().released()));
+        Ok(if is_repeat {
+            Unlock::Unlocked
+        } else {
+            Unlock::Lost
+        })
+    }
+
+    /// Ends what this request's owner may have won.
+    pub(crate) async fn try_withdraw(&self, request: &AttemptRequest) -> Result<bool, Error> {
+        let now = self.commands().now();
+        let query = running(request.name(), request.owner(), now);
+        let ended = ended(request.owner(), now.later(0), doc! {});
+        let written = self.commands().update(query, ended).await?;
+        Ok(matches!(written, Written::Document(_)))
+    }
+}
+
+/// A lease of this owner that runs.
+fn running(name: &LockName, owner: &Owner, now: Now) -> Document {
+    doc! { "_id": name.as_str(), BY: owner.as_str(), "$expr": now.is_before_end() }
+}
+
+/// Gives a lease back: it names its owner no more.
+fn ended(owner: &Owner, until: Document, slot: Document) -> Vec<Document> {
+    let mut set = doc! { UNTIL: until, BY: literal(&owner.released()) };
+    set.extend(slot);
+    vec![doc! { "$set": set }]
+}

@@ -1,0 +1,80 @@
+//! shedlock over MongoDB.
+//!
+//! Users take the facade crate `shedlock` with its feature `mongodb`; this crate is for those who
+//! want the provider alone.
+//!
+//! ```no_run
+//! use std::sync::Arc;
+//!
+//! use shedlock_core::{Executor, LockConfig};
+//! use shedlock_mongodb::MongoProvider;
+//!
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! let client = mongodb::Client::with_uri_str("mongodb://127.0.0.1:27017").await?;
+//! let provider = MongoProvider::new(&client.database("ops"));
+//! let executor = Executor::new(Arc::new(provider));
+//! let config = LockConfig::new("payroll").lock_at_most_for("10m");
+//! executor.execute(&config, async { /* the task */ }).await?;
+//! # Ok(()) }
+//! ```
+//!
+//! # Documents
+//!
+//! A lock is a document of the collection `shedLock` with ShedLock's `_id`, `lockUntil`, `lockedAt`
+//! and `lockedBy`: Java services and Rust services that use one collection keep each other out.
+//! Fencing token and slots are fields of ours beside them, which ShedLock neither reads nor
+//! writes. Nothing has to be made for it, no index and no collection.
+//!
+//! # Commands
+//!
+//! An attempt is one `findAndModify` by the document's `_id` whose update is an aggregation
+//! pipeline: it decides on the server, by the server's clock (`$$NOW`), whether the lock and the
+//! slot are to be had, and leaves the document as it is where they are not, which MongoDB does not
+//! write. So a won and a lost attempt are one round trip each; a first one, which has to make the
+//! document, is two, and one for a slot three; a lost one for a slot two, where the document alone does not tell
+//! why. Extend and unlock are one, under the condition that the lease is this owner's and runs.
+//!
+//! Writes are acknowledged by a majority that has them in its journal, unless a collection of your
+//! own says something else. They are not retried by the driver: an attempt that is asked again
+//! finds its own owner.
+//!
+//! # What was tested
+//!
+//! MongoDB itself is in none of the registries that this repository's tests install from. What is
+//! promised here was tested over a double, SecantusDB 0.7.0b3, which speaks MongoDB's protocol over
+//! its storage engine as a replica set of one node, and after it had shown that it lets one of
+//! eight clients win. It showed nothing of elections, of several nodes and shards, of collations,
+//! of DNS seed lists and of MongoDB's own reading of these pipelines. Where you have a server, run
+//! `SHEDLOCK_TEST_MONGODB_URL=mongodb://… cargo xtask test --store mongodb`.
+//!
+//! # Clocks
+//!
+//! The server's clock is the primary's. A new primary judges by its own, so that leases are as
+//! exact as the clocks of the nodes agree. `$$NOW` is cut to milliseconds and is the instant at
+//! which the server began with a command: a command that had to wait there judges by a past one,
+//! which can only refuse a lock that has just come free, or shorten a lease.
+//!
+//! # Beside ShedLock for Java
+//!
+//! ShedLock judges by its own clock, and unlocks whoever holds the lock: a Java task that outlived
+//! its lock frees ours. We then answer "lost", and never do the like to it.
+//! [`TimeMode::Client`] judges by the clients' clocks as ShedLock does.
+
+mod address;
+mod attempt;
+mod builder;
+mod check;
+mod claim;
+mod ending;
+mod explain;
+mod expression;
+mod found;
+mod list;
+mod operator;
+mod provider;
+mod send;
+mod time;
+
+pub use builder::Builder;
+pub use provider::MongoProvider;
+pub use time::TimeMode;

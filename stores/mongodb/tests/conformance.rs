@@ -1,0 +1,34 @@
+//! The laws over MongoDB's double, or over the MongoDB that the environment names: as a provider is
+//! unless told otherwise, by the clients' clocks, and behind a wrapper.
+
+mod common;
+mod kit;
+
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use kit::{Mongo, Way, race};
+use shedlock_conformance::{Harness, wrapped};
+use shedlock_core::{LockName, PrefixProvider};
+
+fn main() -> ExitCode {
+    let server = common::server();
+    let variant = |name, way| {
+        Arc::new(Mongo {
+            name,
+            server: server.clone(),
+            way,
+        }) as Arc<dyn Harness>
+    };
+    let straight = variant("mongodb", Way::Plain);
+    let prefixed = wrapped(Arc::clone(&straight), "mongodb-prefixed", |provider| {
+        Ok(Arc::new(PrefixProvider::new(provider, "team:")?))
+    })
+    .with_names(|name| LockName::new(format!("team:{name}")));
+    let harnesses = [
+        straight,
+        variant("mongodb-client-time", Way::ClientTime),
+        Arc::new(prefixed),
+    ];
+    shedlock_conformance::main_after(race(server), harnesses)
+}

@@ -1,0 +1,273 @@
+//! The laws' harness over MongoDB: a collection is a room.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use mongodb::bson::{Bson, DateTime, Document, doc};
+use mongodb::{Client, Collection};
+use shedlock_conformance::contention::{self, CLIENTS, ROUNDS};
+use shedlock_conformance::support::{address, unique};
+use shedlock_conformance::{
+    BoxError, Cost, Harness, JavaRecord, Power, Provider, Sheet, Space, Stop, Turns, Verdict, power,
+};
+use shedlock_core::{BoxFuture, Clock, LockName};
+use shedlock_mongodb::{Builder, MongoProvider, TimeMode};
+
+use crate::common::own::Own;
+use crate::common::{DATABASE, client};
+
+/// How providers are set up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Way {
+    /// As they are unless told otherwise.
+    Plain,
+    /// Judging by the clients' clocks.
+    ClientTime,
+}
+
+/// One server, used in one way.
+pub(crate) struct Mongo {
+    pub(crate) name: &'static str,
+    pub(crate) server: String,
+    pub(crate) way: Way,
+}
+
+/// Raw clients race for one document, by a pipeline that decides on the server, as attempts do.
+pub(crate) async fn race(server: String) -> Verdict {
+    let name = unique("race");
+    let mut clients = Vec::new();
+    for number in 0..i64::try_from(CLIENTS)? {
+        let client = client(&server).await;
+        let client = client.map_err(|error| Stop::failed(format!("no raw client: {error}")))?;
+        clients.push((client.database(DATABASE), number));
+    }
+    let collection = clients[0].0.collection::<Document>(&name);
+    collection
+        .insert_one(doc! { "_id": "race", "round": 0_i64 })
+        .await?;
+    let verdict = contention::judge(ROUNDS, &clients, |(database, number), round| {
+        let is_mine = doc! { "$eq": ["$round", i64::from(round) - 1] };
+        let mine = doc! { "_id": "race", "round": i64::from(round), "by": number };
+        let decide = doc! { "$replaceWith": { "$cond": [is_mine, mine, "$$ROOT"] } };
+        let claim = doc! {
+            "findAndModify": &name,
+            "query": { "_id": "race" },
+            "update": [decide],
+            "new": true,
+            "writeConcern": { "w": "majority" },
+        };
+        async move {
+            let answer = database.run_command(claim).await?;
+            Ok(answer.get_document("value")?.get_i64("by")? == number)
+        }
+    });
+    let verdict = verdict.await;
+    collection.drop().await?;
+    verdict
+}
+
+impl Harness for Mongo {
+    fn name(&self) -> &str {
+        self.name
+    }
+
+    fn space(&self) -> BoxFuture<'_, Result<Arc<dyn Space>, BoxError>> {
+        Box::pin(async {
+            let room = Room::new(&self.server, self.way, None).await?;
+            Ok(Arc::new(room) as Arc<dyn Space>)
+        })
+    }
+
+    fn open_child<'a>(&'a self, spec: &'a str) -> Power<'a, Provider> {
+        power(async {
+            let (server, collection) = spec.split_once(' ').ok_or("no collection")?;
+            let builder = builder(server, collection, self.way).await?;
+            Ok(Arc::new(builder.build()?) as Provider)
+        })
+    }
+
+    /// The document is made by a command of its own.
+    fn cost(&self) -> Cost {
+        Cost {
+            won: 1,
+            first: 2,
+            lost: 1,
+            extend: 1,
+            unlock: 1,
+        }
+    }
+
+    fn turns(&self) -> Option<Turns> {
+        Some(Turns {
+            first: 2,
+            ..Turns::ONE
+        })
+    }
+
+    fn sheet(&self) -> Power<'_, Sheet> {
+        if self.way != Way::Plain {
+            return None;
+        }
+        let sheet = Sheet::new("MongoDB", "../../docs/stores/mongodb.json")
+            .shares_records()
+            .note("durable", "as far as a majority of the members does")
+            .says(
+                "tested_on",
+                "a double, SecantusDB 0.7.0b3: no registry has MongoDB",
+            );
+        power(async { Ok(sheet) })
+    }
+
+    fn space_on_own_store(&self) -> Power<'_, Arc<dyn Space>> {
+        let program = Own::program()?;
+        power(async {
+            let own = tokio::task::spawn_blocking(|| Own::start(program, &[])).await??;
+            let room = Room::new(&own.url(), self.way, Some(own)).await?;
+            Ok(Arc::new(room) as Arc<dyn Space>)
+        })
+    }
+}
+
+/// A collection of its own.
+struct Room {
+    server: String,
+    way: Way,
+    admin: Client,
+    collection: Collection<Document>,
+    own: Option<Own>,
+}
+
+impl Room {
+    async fn new(server: &str, way: Way, own: Option<Own>) -> Result<Self, BoxError> {
+        let admin = client(server).await?;
+        let database = admin.database(DATABASE);
+        Ok(Self {
+            server: server.to_owned(),
+            way,
+            collection: database.collection(&unique("space")),
+            admin,
+            own,
+        })
+    }
+
+    async fn builder(&self) -> Result<Builder, BoxError> {
+        builder(&self.server, self.collection.name(), self.way).await
+    }
+}
+
+/// With connections of its own, and without a look at the server, which may be away.
+async fn builder(server: &str, collection: &str, way: Way) -> Result<Builder, BoxError> {
+    let database = client(server).await?.database(DATABASE);
+    let builder = MongoProvider::builder(&database).collection(collection);
+    let time = match way {
+        Way::ClientTime => TimeMode::client(),
+        Way::Plain => TimeMode::Store,
+    };
+    Ok(builder.time(time).timeout(Duration::from_secs(20)))
+}
+
+fn date(instant: SystemTime) -> Bson {
+    DateTime::from_system_time(instant).into()
+}
+
+impl Space for Room {
+    fn provider(&self) -> BoxFuture<'_, Result<Provider, BoxError>> {
+        Box::pin(async { Ok(Arc::new(self.builder().await?.build()?) as Provider) })
+    }
+
+    fn close(&self) -> BoxFuture<'_, Result<(), BoxError>> {
+        Box::pin(async {
+            // A server of its own goes with the room.
+            if self.own.is_none() {
+                self.collection.drop().await?;
+            }
+            Ok(())
+        })
+    }
+
+    fn delete_record<'a>(&'a self, name: &'a LockName) -> Power<'a, ()> {
+        power(async {
+            let id = doc! { "_id": name.as_str() };
+            self.collection.delete_one(id).await?;
+            Ok(())
+        })
+    }
+
+    fn drop_container(&self) -> Power<'_, ()> {
+        power(async { Ok(self.collection.drop().await?) })
+    }
+
+    fn restore_container(&self) -> Power<'_, ()> {
+        power(async {
+            let database = self.admin.database(DATABASE);
+            Ok(database.create_collection(self.collection.name()).await?)
+        })
+    }
+
+    /// Its update, upserted.
+    fn write_as_shedlock<'a>(
+        &'a self,
+        name: &'a LockName,
+        record: &'a JavaRecord,
+    ) -> Power<'a, ()> {
+        power(async {
+            let set = doc! {
+                "lockUntil": date(record.lock_until),
+                "lockedAt": date(record.locked_at),
+                "lockedBy": &record.locked_by,
+            };
+            let id = doc! { "_id": name.as_str() };
+            let update = self.collection.update_one(id, doc! { "$set": set });
+            update.upsert(true).await?;
+            Ok(())
+        })
+    }
+
+    fn read_as_shedlock<'a>(&'a self, name: &'a LockName) -> Power<'a, Option<JavaRecord>> {
+        power(async {
+            let id = doc! { "_id": name.as_str() };
+            let Some(found) = self.collection.find_one(id).await? else {
+                return Ok(None);
+            };
+            Ok(Some(JavaRecord {
+                locked_by: found.get_str("lockedBy")?.to_owned(),
+                locked_at: found.get_datetime("lockedAt")?.to_system_time(),
+                lock_until: found.get_datetime("lockUntil")?.to_system_time(),
+            }))
+        })
+    }
+
+    fn provider_with_clock(&self, clock: Arc<dyn Clock>) -> Power<'_, Provider> {
+        power(async {
+            let builder = self.builder().await?;
+            Ok(Arc::new(builder.clock(clock).build()?) as Provider)
+        })
+    }
+
+    fn store_addr(&self) -> Option<SocketAddr> {
+        address(&self.server, 27_017)
+    }
+
+    fn provider_via(&self, addr: SocketAddr) -> Power<'_, Provider> {
+        power(async move {
+            let through = format!("mongodb://{addr}");
+            let builder = builder(&through, self.collection.name(), self.way).await?;
+            Ok(Arc::new(builder.timeout(Duration::from_millis(1_500)).build()?) as Provider)
+        })
+    }
+
+    fn child_spec(&self) -> Option<String> {
+        Some(format!("{} {}", self.server, self.collection.name()))
+    }
+
+    fn stop_store(&self) -> Power<'_, ()> {
+        let own = self.own.as_ref()?;
+        power(async { own.order("kill") })
+    }
+
+    fn start_store(&self) -> Power<'_, ()> {
+        let own = self.own.as_ref()?;
+        power(async { own.order("start") })
+    }
+}

@@ -1,0 +1,511 @@
+//! What the laws do not say, over MongoDB: documents byte for byte, ShedLock's own commands beside
+//! ours, what stands in the way.
+
+#![allow(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
+
+mod common;
+
+use std::time::Duration;
+
+use common::{DATABASE, client, server, url};
+use mongodb::Collection;
+use mongodb::bson::{Bson, DateTime, Document, RawDocumentBuf, doc};
+use mongodb::error::{ErrorKind as Kind, Result as MongoResult};
+use mongodb::options::{Acknowledgment, CollectionOptions, ReturnDocument, WriteConcern};
+use shedlock_conformance::support::unique;
+use shedlock_core::{
+    Attempt, AttemptRequest, Clock as _, Error, ErrorKind, ExtendRequest, Extension, ForceUnlock,
+    ForceUnlockRequest, Lease, ListRequest, LockName, LockProvider, LockState, Owner, Skip,
+    SkipReason, Slot, SystemClock, Unlock, UnlockRequest,
+};
+use shedlock_mongodb::MongoProvider;
+
+const MINUTE: Duration = Duration::from_secs(60);
+
+/// A provider over a collection of its own.
+struct Room {
+    provider: MongoProvider,
+    collection: Collection<Document>,
+}
+
+impl Room {
+    async fn new() -> Self {
+        let database = client(&server()).await.unwrap().database(DATABASE);
+        let name = unique("room");
+        let provider = MongoProvider::builder(&database).collection(&name);
+        Self {
+            provider: provider.timeout(MINUTE / 3).build().unwrap(),
+            collection: database.collection(&name),
+        }
+    }
+
+    async fn close(self) {
+        self.collection.drop().await.unwrap();
+    }
+
+    fn request(&self, at_most: Duration) -> AttemptRequest {
+        AttemptRequest::new(job(), Owner::generate(), at_most)
+    }
+
+    async fn take(&self) -> Lease {
+        let attempt = self.provider.attempt(&self.request(MINUTE)).await;
+        attempt
+            .unwrap()
+            .acquired()
+            .expect("the lock should be free")
+    }
+
+    async fn skipped(&self, request: &AttemptRequest) -> Skip {
+        match self.provider.attempt(request).await.unwrap() {
+            Attempt::Skipped(skip) => skip,
+            other => panic!("the lock should not be to be had: {other:?}"),
+        }
+    }
+
+    async fn refused(&self) -> Error {
+        let attempt = self.provider.attempt(&self.request(MINUTE)).await;
+        attempt.expect_err("the document is no lock")
+    }
+
+    async fn document(&self) -> Option<Document> {
+        self.collection
+            .find_one(doc! { "_id": "job" })
+            .await
+            .unwrap()
+    }
+
+    /// As it lies in the store.
+    async fn bytes(&self) -> Vec<u8> {
+        let raw = self.collection.clone_with_type::<RawDocumentBuf>();
+        let found = raw.find_one(doc! { "_id": "job" }).await.unwrap();
+        found.unwrap().into_bytes()
+    }
+
+    async fn put(&self, document: Document) {
+        let put = self.collection.replace_one(doc! { "_id": "job" }, document);
+        put.upsert(true).await.unwrap();
+    }
+
+    /// ShedLock's acquisition, by its clock: the three fields, upserted.
+    async fn java_locks(&self, seconds: i64) -> MongoResult<Option<Document>> {
+        let now = DateTime::now();
+        let until = DateTime::from_millis(now.timestamp_millis() + seconds * 1_000);
+        let free = doc! { "_id": "job", "lockUntil": { "$lte": now } };
+        let set = doc! { "lockUntil": until, "lockedAt": now, "lockedBy": "java" };
+        let update = doc! { "$set": set };
+        self.collection
+            .find_one_and_update(free, update)
+            .upsert(true)
+            .return_document(ReturnDocument::After)
+            .await
+    }
+
+    /// ShedLock's unlock, which asks for no owner.
+    async fn java_unlocks(&self) {
+        let update = doc! { "$set": { "lockUntil": DateTime::now() } };
+        let unlock = self
+            .collection
+            .find_one_and_update(doc! { "_id": "job" }, update);
+        unlock.await.unwrap();
+    }
+
+    /// ShedLock's extension: of the same host, while it runs.
+    async fn java_extends(&self, host: &str) -> Option<Document> {
+        let held = doc! {
+            "_id": "job",
+            "lockUntil": { "$gt": DateTime::now() },
+            "lockedBy": host,
+        };
+        let later = DateTime::from_millis(DateTime::now().timestamp_millis() + 120_000);
+        let update = doc! { "$set": { "lockUntil": later } };
+        let extend = self.collection.find_one_and_update(held, update);
+        extend.await.unwrap()
+    }
+
+    /// How often anything of the collection was written, as a member of a replica set tells it.
+    async fn writes(&self) -> u64 {
+        let oplog = self.collection.client().database("local");
+        let oplog = oplog.collection::<Document>("oplog.rs");
+        let ours = doc! { "ns": self.collection.namespace().to_string() };
+        oplog.count_documents(ours).await.unwrap()
+    }
+}
+
+fn job() -> LockName {
+    LockName::new("job").unwrap()
+}
+
+fn is_duplicate(answer: MongoResult<Option<Document>>) -> bool {
+    answer.is_err_and(
+        |error| matches!(&*error.kind, Kind::Command(refusal) if refusal.code == 11_000),
+    )
+}
+
+fn bytes(document: &Document) -> Vec<u8> {
+    RawDocumentBuf::try_from(document).unwrap().into_bytes()
+}
+
+/// Real time goes by.
+async fn wait(duration: Duration) {
+    SystemClock.sleep_until(SystemClock.now() + duration).await;
+}
+
+#[tokio::test]
+async fn a_document_is_as_documented_byte_for_byte() {
+    let room = Room::new().await;
+    let slot = Slot::at(SystemClock.system_time() - MINUTE).unwrap();
+    let request = room
+        .request(MINUTE)
+        .with_slot(slot)
+        .with_lock_at_least_for(MINUTE);
+    let attempt = room.provider.attempt(&request).await.unwrap();
+    let lease = attempt.acquired().expect("the lock should be free");
+    let at = DateTime::from_system_time(lease.acquired_at().unwrap());
+    let until = DateTime::from_system_time(lease.locked_until().unwrap());
+    assert_eq!(until.timestamp_millis() - at.timestamp_millis(), 60_001);
+    let token = i64::try_from(lease.fencing_token().unwrap()).unwrap();
+    assert_eq!(token, at.timestamp_millis() * 1_000);
+
+    // What ShedLock would write, then what is ours.
+    let mut expected = doc! {
+        "_id": "job",
+        "lockUntil": until,
+        "lockedAt": at,
+        "lockedBy": lease.owner().as_str(),
+    };
+    let shedlocks = bytes(&expected);
+    expected.extend(doc! {
+        "shedlockFencingToken": token,
+        "shedlockSlot": slot.as_micros(),
+        "shedlockSlotAttempts": Bson::Null,
+    });
+    let stored = room.bytes().await;
+    assert_eq!(stored, bytes(&expected));
+    let body = 4..shedlocks.len() - 1;
+    assert_eq!(stored[body.clone()], shedlocks[body]);
+
+    let done = UnlockRequest::new().slot_done(true);
+    let unlocked = room.provider.unlock(&lease, &done).await.unwrap();
+    assert_eq!(unlocked, Unlock::Unlocked);
+    // At-least counts from the acquisition.
+    let kept = DateTime::from_millis(at.timestamp_millis() + 60_001);
+    expected.insert("lockUntil", kept);
+    expected.insert("lockedBy", lease.owner().released());
+    expected.insert("shedlockSlotDone", slot.as_micros());
+    assert_eq!(room.bytes().await, bytes(&expected));
+    room.close().await;
+}
+
+#[tokio::test]
+async fn shedlocks_own_commands_work_beside_ours() {
+    let room = Room::new().await;
+    let lease = room.take().await;
+    assert!(is_duplicate(room.java_locks(60).await), "we hold the lock");
+    let longer = ExtendRequest::new(2 * MINUTE);
+    let extended = room.provider.extend(&lease, &longer);
+    assert!(matches!(extended.await.unwrap(), Extension::Extended(_)));
+    assert!(is_duplicate(room.java_locks(60).await), "we still hold it");
+    room.provider
+        .unlock(&lease, &UnlockRequest::new())
+        .await
+        .unwrap();
+
+    let theirs = room.java_locks(60).await.unwrap().unwrap();
+    // Its update leaves our fields alone.
+    let token = i64::try_from(lease.fencing_token().unwrap()).unwrap();
+    assert_eq!(theirs.get_i64("shedlockFencingToken").unwrap(), token);
+    let skip = room.skipped(&room.request(MINUTE)).await;
+    assert_eq!(
+        (skip.reason, skip.owner.as_deref()),
+        (SkipReason::Held, Some("java"))
+    );
+    assert!(room.java_extends("java").await.is_some());
+    room.java_unlocks().await;
+    let next = room.take().await;
+    assert!(next.fencing_token() > lease.fencing_token());
+    room.close().await;
+}
+
+/// Byte for byte as ShedLock leaves it: it excludes us, and expires for us.
+#[tokio::test]
+async fn a_record_of_shedlocks_excludes_us_until_it_expires() {
+    let room = Room::new().await;
+    room.java_locks(2).await.unwrap();
+    let written = room.document().await.unwrap();
+    let fields: Vec<_> = written.keys().map(String::as_str).collect();
+    assert_eq!(fields, ["_id", "lockUntil", "lockedAt", "lockedBy"]);
+    assert_eq!(
+        room.skipped(&room.request(MINUTE)).await.reason,
+        SkipReason::Held
+    );
+    wait(Duration::from_millis(2_050)).await;
+    let _ = room.take().await;
+    room.close().await;
+}
+
+/// ShedLock frees whoever holds the lock; we say so, and never do the like.
+#[tokio::test]
+async fn what_shedlock_does_to_our_lock_makes_it_lost() {
+    let room = Room::new().await;
+    let lease = room.take().await;
+    room.java_unlocks().await;
+    for takes in [false, true] {
+        if takes {
+            room.java_locks(60).await.unwrap();
+        }
+        let before = room.bytes().await;
+        let extended = room
+            .provider
+            .extend(&lease, &ExtendRequest::new(MINUTE))
+            .await;
+        assert!(matches!(extended.unwrap(), Extension::Lost));
+        let unlocked = room.provider.unlock(&lease, &UnlockRequest::new()).await;
+        assert_eq!(unlocked.unwrap(), Unlock::Lost);
+        assert_eq!(room.bytes().await, before);
+    }
+    room.close().await;
+}
+
+/// Its owner is its host: it would take another process's lock for its own.
+#[tokio::test]
+async fn an_owner_of_ours_is_nobody_elses() {
+    let room = Room::new().await;
+    let lease = room.take().await;
+    let host = lease.owner().as_str().split('/').next().unwrap().to_owned();
+    assert!(room.java_extends(&host).await.is_none());
+    // Another process of this host.
+    let other = AttemptRequest::new(job(), Owner::generate(), MINUTE);
+    assert!(!room.provider.withdraw(&other).await.unwrap());
+    let extended = room
+        .provider
+        .extend(&lease, &ExtendRequest::new(MINUTE))
+        .await;
+    assert!(matches!(extended.unwrap(), Extension::Extended(_)));
+    room.close().await;
+}
+
+/// ShedLock would find it held for ever.
+#[tokio::test]
+async fn what_is_no_lock_is_an_error_and_is_left_alone() {
+    let room = Room::new().await;
+    let past = DateTime::from_millis(1_000);
+    let good = doc! { "_id": "job", "lockUntil": past, "lockedAt": past, "lockedBy": "java" };
+    for (field, value) in [
+        ("lockUntil", Bson::String("2020-01-01T00:00:00Z".to_owned())),
+        ("lockUntil", Bson::Int64(1_000)),
+        ("lockUntil", Bson::Null),
+        ("lockedAt", Bson::Boolean(true)),
+        ("lockedBy", Bson::Int32(7)),
+        ("shedlockFencingToken", Bson::String("many".to_owned())),
+        ("shedlockSlot", Bson::String("the last".to_owned())),
+    ] {
+        let mut bad = good.clone();
+        bad.insert(field, value);
+        room.put(bad).await;
+        let before = room.bytes().await;
+        assert!(is_duplicate(room.java_locks(60).await) || field != "lockUntil");
+        room.put(
+            RawDocumentBuf::from_bytes(before.clone())
+                .unwrap()
+                .try_into()
+                .unwrap(),
+        )
+        .await;
+        let refused = room.refused().await;
+        assert_eq!(refused.kind(), ErrorKind::Conflict, "{field}: {refused:?}");
+        assert!(refused.message().contains(field), "{refused}");
+        let inspected = room.provider.inspect(&job()).await.unwrap_err();
+        assert_eq!(inspected.kind(), ErrorKind::Conflict, "{inspected:?}");
+        assert_eq!(
+            room.provider.list(&ListRequest::new()).await.unwrap().len(),
+            0
+        );
+        assert_eq!(room.bytes().await, before, "{field}");
+    }
+    room.put(doc! { "_id": "job", "payload": "somebody else's" })
+        .await;
+    assert_eq!(room.refused().await.kind(), ErrorKind::Conflict);
+    room.close().await;
+}
+
+#[tokio::test]
+async fn a_deleted_document_is_made_anew_with_a_larger_token() {
+    let room = Room::new().await;
+    let lease = room.take().await;
+    room.collection
+        .delete_one(doc! { "_id": "job" })
+        .await
+        .unwrap();
+    let next = room.take().await;
+    assert!(next.fencing_token() > lease.fencing_token());
+    let unlocked = room.provider.unlock(&lease, &UnlockRequest::new()).await;
+    assert_eq!(unlocked.unwrap(), Unlock::Lost);
+    room.close().await;
+}
+
+#[tokio::test]
+async fn a_lost_attempt_writes_nothing() {
+    let room = Room::new().await;
+    let slot = Slot::at(SystemClock.system_time()).unwrap();
+    let first = room.request(MINUTE).with_slot(slot);
+    assert!(
+        room.provider
+            .attempt(&first)
+            .await
+            .unwrap()
+            .acquired()
+            .is_some()
+    );
+    let (bytes, writes) = (room.bytes().await, room.writes().await);
+    for _ in 0..3 {
+        let _ = room.skipped(&room.request(MINUTE)).await;
+        let skip = room.skipped(&room.request(MINUTE).with_slot(slot)).await;
+        assert_eq!(skip.reason, SkipReason::SlotTaken);
+    }
+    assert_eq!((room.bytes().await, room.writes().await), (bytes, writes));
+    room.close().await;
+}
+
+/// The answer was lost, and so is the lease by the time it is asked again: nobody is told to have it.
+#[tokio::test]
+async fn an_attempt_that_is_asked_again_too_late_has_not_got_its_slot() {
+    let room = Room::new().await;
+    let slot = Slot::at(SystemClock.system_time()).unwrap();
+    let request = room.request(Duration::from_millis(300)).with_slot(slot);
+    assert!(
+        room.provider
+            .attempt(&request)
+            .await
+            .unwrap()
+            .acquired()
+            .is_some()
+    );
+    wait(Duration::from_millis(350)).await;
+    let skip = room.skipped(&request).await;
+    assert_eq!(skip.reason, SkipReason::SlotTaken);
+    let found = room.document().await.unwrap();
+    assert_eq!(
+        found.get_str("lockedBy").unwrap(),
+        request.owner().released()
+    );
+    room.close().await;
+}
+
+#[tokio::test]
+async fn a_slot_ahead_leaves_no_document() {
+    let room = Room::new().await;
+    let slot = Slot::at(SystemClock.system_time() + 60 * MINUTE).unwrap();
+    let request = room.request(MINUTE).with_slot(slot);
+    let error = room.provider.attempt(&request).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::SlotAhead, "{error:?}");
+    assert_eq!(room.document().await, None);
+    room.close().await;
+}
+
+#[tokio::test]
+async fn a_lock_without_an_owner_can_be_freed_by_force() {
+    let room = Room::new().await;
+    let later = DateTime::from_millis(DateTime::now().timestamp_millis() + 60_000);
+    room.put(doc! { "_id": "job", "lockUntil": later }).await;
+    assert_eq!(
+        room.skipped(&room.request(MINUTE)).await.reason,
+        SkipReason::Held
+    );
+    let freed = room
+        .provider
+        .force_unlock(&ForceUnlockRequest::new(job()))
+        .await;
+    let Ok(ForceUnlock::Freed(before)) = freed else {
+        panic!("the lock is held: {freed:?}");
+    };
+    assert_eq!(before.state, LockState::Held);
+    let _ = room.take().await;
+    room.close().await;
+}
+
+/// One that lets a lock be taken twice after an election is not declared durable, and works.
+#[tokio::test]
+async fn a_collection_keeps_its_own_concerns() {
+    let room = Room::new().await;
+    let database = room.collection.client().database(DATABASE);
+    for (w, journal, durable) in [
+        (Some(Acknowledgment::Majority), Some(true), true),
+        (Some(Acknowledgment::Majority), None, false),
+        (Some(Acknowledgment::Nodes(1)), None, false),
+        (None, None, false),
+    ] {
+        let mut concern = WriteConcern::default();
+        concern.w = w;
+        concern.journal = journal;
+        let options = CollectionOptions::builder().write_concern(concern).build();
+        let name = room.collection.name();
+        let collection = database.collection_with_options::<Document>(name, options);
+        let provider = MongoProvider::of_collection(&collection).build().unwrap();
+        provider.check().await.unwrap();
+        assert_eq!(provider.capabilities().durable, durable);
+        let attempt = provider.attempt(&room.request(MINUTE)).await.unwrap();
+        let lease = attempt.acquired().expect("the lock should be free");
+        let unlocked = provider.unlock(&lease, &UnlockRequest::new()).await;
+        assert_eq!(unlocked.unwrap(), Unlock::Unlocked);
+    }
+    assert!(MongoProvider::new(&database).capabilities().durable);
+    room.close().await;
+}
+
+/// As ShedLock's users have it, from a URL.
+#[tokio::test]
+async fn a_url_names_database_and_collection() {
+    let name = unique("named");
+    let url = url(&server(), &format!("collection={name}&lock_at_most_for=7m"));
+    let provider = MongoProvider::connect(&url).await.unwrap();
+    let request = AttemptRequest::new(job(), Owner::generate(), MINUTE);
+    assert!(
+        provider
+            .attempt(&request)
+            .await
+            .unwrap()
+            .acquired()
+            .is_some()
+    );
+    let database = client(&server()).await.unwrap().database(DATABASE);
+    let collection = database.collection::<Document>(&name);
+    assert_eq!(collection.count_documents(doc! {}).await.unwrap(), 1);
+    collection.drop().await.unwrap();
+}
+
+#[tokio::test]
+async fn who_is_not_let_in_is_told_without_the_password() {
+    let url = url(&server(), "authSource=admin");
+    let url = url.replace("mongodb://", "mongodb://nobody:hunter2@");
+    let error = MongoProvider::connect(&url).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Configuration, "{error:?}");
+    assert!(!format!("{error:?}").contains("hunter2"), "{error:?}");
+}
+
+#[tokio::test]
+async fn a_server_without_tls_and_no_server_are_outages() {
+    let tls = url(&server(), "tls=true&serverSelectionTimeoutMS=1000");
+    let none = "mongodb://127.0.0.1:1/d?serverSelectionTimeoutMS=1000";
+    for url in [tls.as_str(), none] {
+        let error = MongoProvider::connect(url).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Unavailable, "{error:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_view_is_no_place_for_locks() {
+    let room = Room::new().await;
+    let _ = room.take().await;
+    let database = room.collection.client().database(DATABASE);
+    let name = unique("view");
+    let create = doc! { "create": &name, "viewOn": room.collection.name(), "pipeline": [] };
+    database.run_command(create).await.unwrap();
+    let view = MongoProvider::builder(&database)
+        .collection(&name)
+        .build()
+        .unwrap();
+    let error = view.check().await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Configuration, "{error:?}");
+    database.collection::<Document>(&name).drop().await.unwrap();
+    room.close().await;
+}
