@@ -4,7 +4,7 @@ use crate::host;
 use crate::steps::{self, Outcome};
 
 /// The facade's feature for each store, and the crates that nothing but this store may bring.
-const STORES: [(&str, &[&str]); 8] = [
+const STORES: [(&str, &[&str]); 9] = [
     ("postgres", &["sqlx", "sqlx-core", "sqlx-postgres"]),
     ("mysql", &["sqlx", "sqlx-core", "sqlx-mysql"]),
     (
@@ -16,6 +16,7 @@ const STORES: [(&str, &[&str]); 8] = [
     ("nats", &["async-nats", "shedlock-nats"]),
     ("zookeeper", &["zookeeper-client", "shedlock-zookeeper"]),
     ("etcd", &["etcd-client", "shedlock-etcd"]),
+    ("mongodb", &["mongodb", "shedlock-mongodb"]),
 ];
 
 /// Clients that no store of ours is made of.

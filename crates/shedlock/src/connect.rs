@@ -16,6 +16,7 @@ use crate::{Error, ErrorKind, LockProvider, MemoryProvider};
 /// | `zookeeper://…`, `zookeepers://…` (TLS) | ZooKeeper | `zookeeper`, `zookeeper-tls` |
 /// | `consul://…`, `consuls://…` (TLS) | Consul | `consul`, `consul-tls` |
 /// | `etcd://…`, `etcds://…` (TLS) | etcd | `etcd` |
+/// | `mongodb://…`, `mongodb+srv://…` | MongoDB | `mongodb` |
 /// | `memory:` | this process alone, for tests | – |
 ///
 /// What stands behind the scheme is the store's own; its provider says which options there are. A
@@ -37,7 +38,7 @@ use crate::{Error, ErrorKind, LockProvider, MemoryProvider};
 ///     error.to_string(),
 ///     "there is no store for the URL scheme \"oracle\": use postgres (or postgresql), \
 ///      mysql (or mariadb), sqlite, redis (or rediss), nats, zookeeper (or zookeepers), \
-///      consul (or consuls), etcd (or etcds), memory",
+///      consul (or consuls), etcd (or etcds), mongodb (or mongodb+srv), memory",
 /// );
 /// # Ok::<(), shedlock::Error>(()) }).unwrap();
 /// ```
@@ -54,10 +55,11 @@ pub async fn connect(url: &str) -> Result<Arc<dyn LockProvider>, Error> {
         "zookeeper" | "zookeepers" => zookeeper(url).await,
         "consul" | "consuls" => consul(url).await,
         "etcd" | "etcds" => etcd(url).await,
+        "mongodb" | "mongodb+srv" => mongodb(url).await,
         _ => Err(invalid(format!(
             "there is no store for the URL scheme {scheme:?}: use postgres (or postgresql), \
              mysql (or mariadb), sqlite, redis (or rediss), nats, zookeeper (or zookeepers), \
-             consul (or consuls), etcd (or etcds), memory"
+             consul (or consuls), etcd (or etcds), mongodb (or mongodb+srv), memory"
         ))),
     }
 }
@@ -149,6 +151,13 @@ async fn etcd(url: &str) -> Result<Arc<dyn LockProvider>, Error> {
     return switched_off(url, "etcd");
 }
 
+async fn mongodb(url: &str) -> Result<Arc<dyn LockProvider>, Error> {
+    #[cfg(feature = "mongodb")]
+    return Ok(Arc::new(crate::MongoProvider::connect(url).await?));
+    #[cfg(not(feature = "mongodb"))]
+    return switched_off(url, "mongodb");
+}
+
 #[cfg(not(all(
     feature = "consul",
     feature = "postgres",
@@ -157,7 +166,8 @@ async fn etcd(url: &str) -> Result<Arc<dyn LockProvider>, Error> {
     feature = "redis",
     feature = "nats",
     feature = "zookeeper",
-    feature = "etcd"
+    feature = "etcd",
+    feature = "mongodb"
 )))]
 fn switched_off(_url: &str, feature: &str) -> Result<Arc<dyn LockProvider>, Error> {
     Err(invalid(format!(

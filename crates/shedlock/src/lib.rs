@@ -306,6 +306,7 @@
 //! | `zookeeper`, `zookeeper-tls` | ZooKeeper, module `zookeeper`; also over encrypted connections |
 //! | `consul`, `consul-tls` | Consul, module `consul`; also over encrypted connections |
 //! | `etcd` | etcd; needs `protoc`, the protobuf compiler, when it is built |
+//! | `mongodb` | MongoDB, module `mongodb` |
 //! | `scheduler` | the module `scheduler`: cron and interval jobs, whose ticks run once |
 //! | `metrics` | a listener that counts through the crate `metrics`, under ShedLock's meter names; with `scheduler`, one that counts ticks |
 //!
@@ -349,6 +350,12 @@ pub use shedlock_etcd::EtcdProvider;
 pub use shedlock_macros::scheduled;
 #[cfg(feature = "macros")]
 pub use shedlock_macros::scheduler_lock;
+/// Locks in MongoDB: the store's own settings.
+#[cfg(feature = "mongodb")]
+#[doc(inline)]
+pub use shedlock_mongodb as mongodb;
+#[cfg(feature = "mongodb")]
+pub use shedlock_mongodb::MongoProvider;
 /// Locks in NATS JetStream: the store's own settings.
 #[cfg(feature = "nats")]
 #[doc(inline)]

@@ -47,6 +47,8 @@ async fn an_unknown_scheme_lists_the_known_ones() {
         "zookeeper",
         "consul",
         "consuls",
+        "mongodb",
+        "mongodb+srv",
         "memory",
     ] {
         assert!(message.contains(known), "{message}");
@@ -133,6 +135,22 @@ async fn the_feature_of_zookeeper_is_named() {
     }
 }
 
+#[cfg(not(feature = "mongodb"))]
+#[tokio::test]
+async fn the_feature_of_mongodb_is_named() {
+    for scheme in ["mongodb", "mongodb+srv"] {
+        let message = refusal(&format!("{scheme}://scott:hunter2@host/db")).await;
+        assert!(message.contains("--features mongodb"), "{message}");
+    }
+}
+
+#[cfg(feature = "mongodb")]
+#[tokio::test]
+async fn an_unknown_option_of_mongodb_is_refused_without_the_password() {
+    let message = refusal("mongodb://scott:hunter2@127.0.0.1:1/db?kollection=locks").await;
+    assert!(message.contains("known are collection"), "{message}");
+}
+
 #[cfg(feature = "zookeeper")]
 #[tokio::test]
 async fn an_unknown_option_of_zookeeper_is_refused_without_the_password() {
@@ -145,7 +163,8 @@ async fn an_unknown_option_of_zookeeper_is_refused_without_the_password() {
     feature = "mysql",
     feature = "redis",
     feature = "nats",
-    feature = "zookeeper"
+    feature = "zookeeper",
+    feature = "mongodb"
 ))]
 #[tokio::test]
 async fn a_server_that_is_not_there_is_an_error_without_the_password() {
@@ -165,6 +184,9 @@ async fn a_server_that_is_not_there_is_an_error_without_the_password() {
     }
     if cfg!(feature = "zookeeper") {
         urls.push("zookeeper");
+    }
+    if cfg!(feature = "mongodb") {
+        urls.push("mongodb");
     }
     for scheme in urls {
         let database = if scheme.starts_with("redis") {

@@ -71,6 +71,9 @@ fn main() -> ExitCode {
     if cfg!(feature = "zookeeper") {
         trials.push(server("zookeeper", "SHEDLOCK_TEST_ZOOKEEPER"));
     }
+    if cfg!(feature = "mongodb") {
+        trials.push(server("mongodb", "SHEDLOCK_TEST_MONGODB"));
+    }
     if cfg!(feature = "consul") {
         trials.push(server("consul", "SHEDLOCK_TEST_CONSUL"));
     }
@@ -105,6 +108,7 @@ fn server(name: &'static str, variable: &str) -> Trial {
             "redis" => "environment",
             "nats" => "bucket",
             "zookeeper" => "path",
+            "mongodb" => "collection",
             _ => "table",
         };
         let is_path = room == "path";

@@ -30,9 +30,10 @@
 //! An attempt is one `findAndModify` by the document's `_id` whose update is an aggregation
 //! pipeline: it decides on the server, by the server's clock (`$$NOW`), whether the lock and the
 //! slot are to be had, and leaves the document as it is where they are not, which MongoDB does not
-//! write. So a won and a lost attempt are one round trip each; a first one, which has to make the
-//! document, is two, and one for a slot three; a lost one for a slot two, where the document alone does not tell
-//! why. Extend and unlock are one, under the condition that the lease is this owner's and runs.
+//! write. So a won and a lost attempt are one round trip each. A first one, which has to make the
+//! document, is two, and with a slot three; a lost one with a slot is two where the document alone
+//! does not tell why. Extend and unlock are one, under the condition that the lease is this owner's
+//! and runs.
 //!
 //! Writes are acknowledged by a majority that has them in its journal, unless a collection of your
 //! own says something else. They are not retried by the driver: an attempt that is asked again

@@ -6,14 +6,14 @@ use std::sync::Arc;
 use mongodb::bson::Document;
 use mongodb::{Collection, Database};
 use shedlock_core::{
-    Attempt, AttemptRequest, BoxFuture, Capabilities, Error, ExtendRequest, Extension, ForceUnlock,
-    ForceUnlockRequest, Lease, ListRequest, LockDefaults, LockName, LockProvider, LockRecord,
-    Migration, ProviderIdentity, ResetSlotRequest, SlotReset, Unlock, UnlockRequest,
+    Attempt, AttemptRequest, BoxFuture, Capabilities, Error, ExtendRequest, Extension, Failover,
+    ForceUnlock, ForceUnlockRequest, Lease, ListRequest, LockDefaults, LockName, LockProvider,
+    LockRecord, Migration, ProviderIdentity, ResetSlotRequest, SlotReset, Unlock, UnlockRequest,
 };
 
 use crate::attempt::{LONGEST_NAME, check_name};
 use crate::builder::Builder;
-use crate::send::{Commands, is_durable};
+use crate::send::{Commands, is_durable, is_weak};
 use crate::time::{LONGEST, RESOLUTION};
 use crate::{address, check};
 
@@ -205,7 +205,14 @@ impl LockProvider for MongoProvider {
         capabilities.granularity = RESOLUTION;
         capabilities.longest_lock_at_most_for = LONGEST;
         capabilities.longest_name = LONGEST_NAME;
-        capabilities.durable = is_durable(self.commands().collection().write_concern());
+        let concern = self.commands().collection().write_concern();
+        capabilities.durable = is_durable(concern);
+        capabilities.failover = match concern {
+            Some(_) if is_weak(concern) => Failover::MayForget,
+            Some(_) => Failover::Majority,
+            // The server's default holds.
+            None => Failover::Unspecified,
+        };
         capabilities
     }
 

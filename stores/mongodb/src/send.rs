@@ -106,9 +106,8 @@ impl Commands {
         self.find_and_modify(query, update, true).await
     }
 
-    /// By the bare command: the driver does not retry it, and its answer tells whether the write
-    /// is acknowledged as it was to be. Names are compared byte for byte, whatever the collection
-    /// has been made with.
+    /// By the bare command, which the driver does not send twice. Names are compared byte for byte,
+    /// whatever the collection has been made with.
     async fn find_and_modify(
         &self,
         query: Document,

@@ -452,6 +452,28 @@ async fn a_collection_keeps_its_own_concerns() {
     room.close().await;
 }
 
+/// It is done on the primary, and a new one may not know it: nobody is told to have the lock.
+#[tokio::test]
+async fn a_write_that_too_few_members_have_is_unknown() {
+    let room = Room::new().await;
+    let database = room.collection.client().database(DATABASE);
+    let concern = WriteConcern::builder().w(Acknowledgment::Nodes(3));
+    let options = CollectionOptions::builder().write_concern(concern.build());
+    let name = room.collection.name();
+    let collection = database.collection_with_options::<Document>(name, options.build());
+    let provider = MongoProvider::of_collection(&collection).build().unwrap();
+    let request = room.request(MINUTE);
+    for _ in 0..2 {
+        let error = provider.attempt(&request).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Unknown, "{error:?}");
+        assert!(error.message().contains("code 100"), "{error}");
+    }
+    let held = room.document().await.unwrap();
+    assert_eq!(held.get_str("lockedBy").unwrap(), request.owner().as_str());
+    assert!(room.provider.withdraw(&request).await.unwrap());
+    room.close().await;
+}
+
 /// As ShedLock's users have it, from a URL.
 #[tokio::test]
 async fn a_url_names_database_and_collection() {

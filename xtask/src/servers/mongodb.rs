@@ -120,7 +120,7 @@ impl Server for Mongodb {
     }
 
     fn url(&self, port: u16) -> String {
-        format!("mongodb://127.0.0.1:{port}")
+        format!("mongodb://127.0.0.1:{port}/shedlock_test")
     }
 
     fn probe(&self, port: u16) -> anyhow::Result<String> {

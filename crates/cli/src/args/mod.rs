@@ -56,7 +56,7 @@ pub(crate) struct Voice {
 /// Which store holds the locks.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct StoreArgs {
-    /// Where the locks are: postgres://..., mysql://..., mariadb://..., redis://..., rediss://..., nats://..., zookeeper://..., consul://..., etcd://... (where it was built in) or sqlite:FILE
+    /// Where the locks are: postgres://..., mysql://..., mariadb://..., redis://..., rediss://..., nats://..., zookeeper://..., consul://..., mongodb://..., etcd://... (where it was built in) or sqlite:FILE
     ///
     /// Without it, the variable SHEDLOCK_STORE; without that, an SQLite file of this user on this
     /// host ($XDG_STATE_HOME/shedlock/locks.db, or ~/.local/state/shedlock/locks.db), which other

@@ -2,8 +2,6 @@
 
 #![allow(dead_code, reason = "each test target uses a part of it")]
 
-pub(crate) mod own;
-
 use mongodb::Client;
 use mongodb::options::ClientOptions;
 use shedlock_conformance::BoxError;
@@ -18,9 +16,9 @@ pub(crate) fn server() -> String {
 
 /// The URL of our database behind these options.
 pub(crate) fn url(server: &str, options: &str) -> String {
-    let host = server.split('?').next().unwrap_or_default();
-    let host = host.trim_end_matches('/');
-    format!("{host}/{DATABASE}?{options}")
+    let hosts = server.strip_prefix("mongodb://").unwrap_or(server);
+    let hosts = hosts.split(['/', '?']).next().unwrap_or_default();
+    format!("mongodb://{hosts}/{DATABASE}?{options}")
 }
 
 /// A client that gives up soon, and asks the server for itself alone: the one that a proxy stands

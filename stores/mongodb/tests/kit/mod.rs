@@ -7,14 +7,13 @@ use std::time::{Duration, SystemTime};
 use mongodb::bson::{Bson, DateTime, Document, doc};
 use mongodb::{Client, Collection};
 use shedlock_conformance::contention::{self, CLIENTS, ROUNDS};
-use shedlock_conformance::support::{address, unique};
+use shedlock_conformance::support::{OwnServer, address, unique};
 use shedlock_conformance::{
     BoxError, Cost, Harness, JavaRecord, Power, Provider, Sheet, Space, Stop, Turns, Verdict, power,
 };
 use shedlock_core::{BoxFuture, Clock, LockName};
 use shedlock_mongodb::{Builder, MongoProvider, TimeMode};
 
-use crate::common::own::Own;
 use crate::common::{DATABASE, client};
 
 /// How providers are set up.
@@ -111,19 +110,18 @@ impl Harness for Mongo {
         }
         let sheet = Sheet::new("MongoDB", "../../docs/stores/mongodb.json")
             .shares_records()
-            .note("durable", "as far as a majority of the members does")
-            .says(
-                "tested_on",
-                "a double, SecantusDB 0.7.0b3: no registry has MongoDB",
-            );
+            .note("durable", "with a majority of the members")
+            .says("tested_on", "a double: SecantusDB 0.7.0b3");
         power(async { Ok(sheet) })
     }
 
     fn space_on_own_store(&self) -> Power<'_, Arc<dyn Space>> {
-        let program = Own::program()?;
+        OwnServer::can_start().then_some(())?;
         power(async {
-            let own = tokio::task::spawn_blocking(|| Own::start(program, &[])).await??;
-            let room = Room::new(&own.url(), self.way, Some(own)).await?;
+            let start = tokio::task::spawn_blocking(|| OwnServer::start("mongodb", &[]));
+            let own = start.await??;
+            let url = own.url().to_owned();
+            let room = Room::new(&url, self.way, Some(own)).await?;
             Ok(Arc::new(room) as Arc<dyn Space>)
         })
     }
@@ -135,11 +133,11 @@ struct Room {
     way: Way,
     admin: Client,
     collection: Collection<Document>,
-    own: Option<Own>,
+    own: Option<OwnServer>,
 }
 
 impl Room {
-    async fn new(server: &str, way: Way, own: Option<Own>) -> Result<Self, BoxError> {
+    async fn new(server: &str, way: Way, own: Option<OwnServer>) -> Result<Self, BoxError> {
         let admin = client(server).await?;
         let database = admin.database(DATABASE);
         Ok(Self {
@@ -263,11 +261,11 @@ impl Space for Room {
 
     fn stop_store(&self) -> Power<'_, ()> {
         let own = self.own.as_ref()?;
-        power(async { own.order("kill") })
+        power(async { own.kill() })
     }
 
     fn start_store(&self) -> Power<'_, ()> {
         let own = self.own.as_ref()?;
-        power(async { own.order("start") })
+        power(async { own.start_again() })
     }
 }
