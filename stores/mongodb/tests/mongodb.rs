@@ -462,6 +462,9 @@ async fn a_write_that_too_few_members_have_is_unknown() {
     let name = room.collection.name();
     let collection = database.collection_with_options::<Document>(name, options.build());
     let provider = MongoProvider::of_collection(&collection).build().unwrap();
+    let before = room.take().await;
+    let unlocked = room.provider.unlock(&before, &UnlockRequest::new()).await;
+    assert_eq!(unlocked.unwrap(), Unlock::Unlocked);
     let request = room.request(MINUTE);
     for _ in 0..2 {
         let error = provider.attempt(&request).await.unwrap_err();
