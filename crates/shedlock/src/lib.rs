@@ -316,7 +316,8 @@
 //!   share a table.
 //! - [Jobs that must not be lost](_documentation::not_lost): at least one run of each slot, in order; what
 //!   their tasks have to bear, and what operators see and do.
-//! - [Fencing](_documentation::fencing): guards against writes that come too late.
+//! - [Fencing](_documentation::fencing): guards against writes that come too late, and what a failover of
+//!   the store can forget.
 //! - [Writing a provider](_documentation::writing_a_provider) for a store that is not here.
 //! - [Design](_documentation::design): why it is built so.
 //!

@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use shedlock_core::{
     Attempt, AttemptRequest, BoxFuture, Capabilities, Clock, ClockSource, Error, ExtendRequest,
-    Extension, ForceUnlock, ForceUnlockRequest, Lease, ListRequest, LockDefaults, LockName,
-    LockProvider, LockRecord, Migration, Moment, ProviderIdentity, ResetSlotRequest, Slot,
-    SlotReset, SystemClock, Unlock, UnlockRequest,
+    Extension, Failover, ForceUnlock, ForceUnlockRequest, Lease, ListRequest, LockDefaults,
+    LockName, LockProvider, LockRecord, Migration, Moment, ProviderIdentity, ResetSlotRequest,
+    Slot, SlotReset, SystemClock, Unlock, UnlockRequest,
 };
 
 use crate::builder::Builder;
@@ -283,6 +283,7 @@ impl LockProvider for EtcdProvider {
         capabilities.granularity = shortest.saturating_add(LATE);
         capabilities.longest_lock_at_most_for = LONGEST;
         capabilities.longest_name = LONGEST_NAME;
+        capabilities.failover = Failover::Majority;
         capabilities
     }
 

@@ -4,9 +4,12 @@
 
 mod common;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use common::certificates::Certificates;
 use common::{Own, give_back, take};
 use nkeys::KeyPair;
+use serde_json::{Value, json};
 use shedlock_core::{ErrorKind, LockProvider};
 
 const JETSTREAM: &str = "jetstream { store_dir: \"$DIR\" }\n";
@@ -57,6 +60,69 @@ async fn users_tokens_and_nkeys_are_let_in() {
     let missing = format!("nats://{host}?nkey=/no/such/file");
     let error = shedlock_nats::connect(&missing).await.err().unwrap();
     assert_eq!(error.kind(), ErrorKind::InvalidInput, "{error:?}");
+}
+
+/// A token that one key has signed for another.
+fn token(signer: &KeyPair, subject: &KeyPair, claims: &Value) -> String {
+    let encoded = |value: &Value| URL_SAFE_NO_PAD.encode(value.to_string());
+    let header = json!({ "typ": "JWT", "alg": "ed25519-nkey" });
+    let body = json!({
+        "jti": "test",
+        "iat": 1_767_225_600,
+        "iss": signer.public_key(),
+        "sub": subject.public_key(),
+        "name": "test",
+        "nats": claims,
+    });
+    let signed = format!("{}.{}", encoded(&header), encoded(&body));
+    let signature = signer.sign(signed.as_bytes()).unwrap();
+    format!("{signed}.{}", URL_SAFE_NO_PAD.encode(signature))
+}
+
+#[tokio::test]
+async fn a_file_of_credentials_is_let_in() {
+    let operator = KeyPair::new_operator();
+    let (system, account, user) = (
+        KeyPair::new_account(),
+        KeyPair::new_account(),
+        KeyPair::new_user(),
+    );
+    let limits = json!({
+        "subs": -1, "data": -1, "payload": -1, "imports": -1, "exports": -1, "wildcards": true,
+        "conn": -1, "leaf": -1, "mem_storage": -1, "disk_storage": -1, "streams": -1,
+        "consumer": -1,
+    });
+    let of_operator = json!({ "type": "operator", "version": 2 });
+    let of_system = json!({ "type": "account", "version": 2 });
+    let of_account = json!({ "type": "account", "version": 2, "limits": limits });
+    let of_user = json!({ "type": "user", "version": 2, "subs": -1, "data": -1, "payload": -1 });
+    let settings = format!(
+        "{JETSTREAM}operator: {}\nsystem_account: {}\nresolver: MEMORY\nresolver_preload: {{\n\
+         {}: {}\n{}: {}\n}}",
+        token(&operator, &operator, &of_operator),
+        system.public_key(),
+        system.public_key(),
+        token(&operator, &system, &of_system),
+        account.public_key(),
+        token(&operator, &account, &of_account),
+    );
+    let server = Own::start(&settings).await;
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("user.creds");
+    let url = format!("nats://{}?credentials={}", server.address(), file.display());
+    let write = |signer: &KeyPair| {
+        let token = token(signer, &user, &of_user);
+        let seed = user.seed().unwrap();
+        let text = format!(
+            "-----BEGIN NATS USER JWT-----\n{token}\n------END NATS USER JWT------\n\n\
+             -----BEGIN USER NKEY SEED-----\n{seed}\n------END USER NKEY SEED------\n"
+        );
+        std::fs::write(&file, text).unwrap();
+    };
+    write(&account);
+    works(&url).await;
+    write(&KeyPair::new_account());
+    is_refused(&url).await;
 }
 
 fn encrypted(files: &Certificates, asks_clients: bool) -> String {

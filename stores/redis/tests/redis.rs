@@ -8,12 +8,12 @@ mod common;
 use std::collections::HashMap;
 use std::time::{Duration, UNIX_EPOCH};
 
-use common::own::{DURABLE, Own, program};
+use common::own::{DURABLE, Own, program, wait};
 use redis::aio::MultiplexedConnection;
 use redis::{Client, FromRedisValue, cmd};
 use shedlock_core::{
-    Attempt, AttemptRequest, ErrorKind, ExtendRequest, Extension, Lease, LockName, LockProvider,
-    Owner, SkipReason, Slot, Unlock, UnlockRequest,
+    Attempt, AttemptRequest, ErrorKind, Executor, ExtendRequest, Extension, Lease, LockConfig,
+    LockName, LockProvider, Owner, SkipReason, Slot, Unlock, UnlockRequest,
 };
 use shedlock_redis::RedisProvider;
 
@@ -175,6 +175,63 @@ async fn what_shedlock_does_to_our_lock_makes_it_lost() {
         (skip.reason, skip.owner.as_deref()),
         (SkipReason::Held, Some("java"))
     );
+}
+
+/// ShedLock's own command, by hand: who has the key has the lock, either way round.
+#[tokio::test]
+async fn a_record_of_shedlock_excludes_us_and_ours_excludes_it_until_they_expire() {
+    let java = "ADDED:2026-01-01T00:00:00.000Z@java:7f4df1a2-87e5-4b1c-9a59-0d7f6c3b2a10";
+    let mut room = Room::new().await;
+    let lock = room.lock.clone();
+    let acquire = ["SET", &lock, java, "NX", "PX", "2000"];
+    let taken: Option<String> = room.run(&acquire).await;
+    assert_eq!(taken.as_deref(), Some("OK"));
+    let attempt = room.provider.attempt(&room.request()).await.unwrap();
+    let Attempt::Skipped(skip) = attempt else {
+        panic!("ShedLock holds the lock: {attempt:?}");
+    };
+    assert_eq!(skip.owner.as_deref(), Some("java"));
+    let left: i64 = room.run(&["PTTL", &lock]).await;
+    assert!((0..=2_000).contains(&left), "{left}");
+    wait(Duration::from_millis(left.unsigned_abs() + 20)).await;
+
+    let two = Duration::from_secs(2);
+    let request = AttemptRequest::new(LockName::new("job").unwrap(), Owner::generate(), two);
+    let attempt = room.provider.attempt(&request).await.unwrap();
+    let lease = attempt.acquired().expect("ShedLock's record has expired");
+    let taken: Option<String> = room.run(&acquire).await;
+    assert_eq!(taken, None);
+    let left: i64 = room.run(&["PTTL", &lock]).await;
+    wait(Duration::from_millis(left.unsigned_abs() + 20)).await;
+    let taken: Option<String> = room.run(&acquire).await;
+    assert_eq!(taken.as_deref(), Some("OK"));
+    // Late, and told so.
+    let unlocked = room.provider.unlock(&lease, &UnlockRequest::new()).await;
+    assert_eq!(unlocked.unwrap(), Unlock::Lost);
+    assert_eq!(room.value().await.as_deref(), Some(java));
+}
+
+/// What a task returned is not lost with its lock.
+#[tokio::test]
+async fn a_value_outlives_an_unlock_that_finds_the_lock_taken_over() {
+    let mut room = Room::new().await;
+    let (lock, mut raw) = (room.lock.clone(), room.admin.clone());
+    let executor = Executor::new(std::sync::Arc::new(room.provider.clone()));
+    let config = LockConfig::new("job").lock_at_most_for("1m");
+    let outcome = executor.execute(&config, async {
+        let mut steal = cmd("SET");
+        steal
+            .arg(&lock)
+            .arg("ADDED:then@java:1")
+            .arg("PX")
+            .arg(60_000);
+        let () = steal.query_async(&mut raw).await.unwrap();
+        42
+    });
+    let outcome = outcome.await.unwrap();
+    assert!(outcome.is_lost(), "{outcome:?}");
+    assert_eq!(outcome.value(), Some(42));
+    assert_eq!(room.value().await.as_deref(), Some("ADDED:then@java:1"));
 }
 
 #[tokio::test]

@@ -5,7 +5,7 @@ use std::time::Duration;
 use futures_util::future::try_join;
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use shedlock_cas::{CasProvider, Found, Listed, Reading, Record, VersionedStore, Written};
-use shedlock_core::{Capabilities, Error, ErrorKind, LockName, Migration};
+use shedlock_core::{Capabilities, Error, ErrorKind, Failover, LockName, Migration};
 use zookeeper_client::{Acl, Client, Error as ClientError, Permission};
 
 use crate::explain::Effect;
@@ -306,6 +306,7 @@ impl VersionedStore for ZooKeeperStore {
     fn capabilities(&self, engine: Capabilities) -> Capabilities {
         let mut capabilities = engine;
         capabilities.longest_name = path::LONGEST;
+        capabilities.failover = Failover::Majority;
         capabilities
     }
 
