@@ -11,10 +11,10 @@ use serde_json::{Value, json};
 use shedlock_conformance::contention::{self, CLIENTS, ROUNDS};
 use shedlock_conformance::support::{OwnServer, address, server, unique};
 use shedlock_conformance::{
-    BoxError, Cost, Harness, Power, Provider, Sheet, Space, Stop, Turns, Verdict, power,
+    BoxError, Cost, Harness, Power, Provider, Sheet, Space, Stop, Turns, Verdict, power, wrapped,
 };
 use shedlock_consul::{ConsulProvider, ConsulStore};
-use shedlock_core::{BoxFuture, Clock, LockName};
+use shedlock_core::{BoxFuture, Clock, LockName, PrefixProvider};
 
 /// What the clients' clocks may differ by here: less than by default, since cases wait for it.
 const SKEW: Duration = Duration::from_millis(100);
@@ -24,7 +24,12 @@ fn main() -> ExitCode {
     let _ = rustls::crypto::ring::default_provider().install_default();
     let server = server("SHEDLOCK_TEST_CONSUL_URL");
     let race = race(server.clone());
-    shedlock_conformance::main_after(race, [Arc::new(Consul { server }) as Arc<dyn Harness>])
+    let straight = Arc::new(Consul { server }) as Arc<dyn Harness>;
+    let prefixed = wrapped(Arc::clone(&straight), "consul-prefixed", |provider| {
+        Ok(Arc::new(PrefixProvider::new(provider, "team:")?))
+    })
+    .with_names(|name| LockName::new(format!("team:{name}")));
+    shedlock_conformance::main_after(race, [straight, Arc::new(prefixed)])
 }
 
 /// One operation, as a person would send it.
