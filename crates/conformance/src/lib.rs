@@ -151,6 +151,10 @@
 //! `SHEDLOCK_CONFORMANCE_ACQUISITIONS=1000` makes that run longer than by default (200);
 //! `SHEDLOCK_CONFORMANCE_SEED=…`, which a failure prints, repeats its choices.
 //!
+//! One case does everything at once: workers are killed and stopped for longer than their leases while a
+//! store of one's own crashes and comes back. `SHEDLOCK_TORTURE_SECONDS=600` makes it longer than by
+//! default, and puts it, without the crashes, to stores that are not one's own.
+//!
 //! # Time
 //!
 //! Leases of a few hundred milliseconds, scaled by the granularity that the provider declares. "Not
@@ -184,6 +188,7 @@ mod sheet;
 mod signal;
 mod steps;
 pub mod support;
+mod torture;
 mod troop;
 mod verdict;
 mod wait;

@@ -9,7 +9,7 @@ use futures_util::FutureExt;
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
 
 use crate::wait::bounded;
-use crate::{Case, Harness, Setting, Stop, Verdict, laws, play_child};
+use crate::{Case, Harness, Setting, Stop, Verdict, laws, play_child, torture};
 
 /// Cases mostly wait, so more of them run at once than there are processors; not so many that a
 /// small database runs out of connections.
@@ -98,10 +98,11 @@ pub fn main_after(
 pub async fn run_case(harness: Arc<dyn Harness>, case: Case) -> Verdict {
     let setting = Setting::new(harness).await?;
     let run = AssertUnwindSafe(case.run(&setting)).catch_unwind();
-    let verdict = match bounded(LIMIT, run).await {
+    let limit = LIMIT + torture::length()?.0;
+    let verdict = match bounded(limit, run).await {
         Some(Ok(verdict)) => verdict,
         Some(Err(panic)) => Err(Stop::failed(format!("panicked: {}", text_of(&*panic)))),
-        None => Err(Stop::failed(format!("hangs: no end after {LIMIT:?}"))),
+        None => Err(Stop::failed(format!("hangs: no end after {limit:?}"))),
     };
     let closed = setting.space().close().await;
     verdict?;

@@ -28,10 +28,10 @@ pub(crate) struct Troop {
     folder: Folder,
     workers: Vec<Worker>,
     orders: Orders,
-    chance: Chance,
-    seed: String,
+    pub(crate) chance: Chance,
+    pub(crate) seed: String,
     started: usize,
-    acquisitions: usize,
+    pub(crate) acquisitions: usize,
     idle: usize,
 }
 
@@ -121,7 +121,15 @@ impl Troop {
     }
 
     /// Stops all and judges what they did.
-    pub(crate) async fn stop_and_judge(mut self) -> Result<Findings, Stop> {
+    pub(crate) async fn stop_and_judge(self) -> Result<Findings, Stop> {
+        self.stop_and_judge_with(Duration::ZERO).await
+    }
+
+    /// The same, where locks may come free this much later than the provider declares.
+    pub(crate) async fn stop_and_judge_with(
+        mut self,
+        lateness: Duration,
+    ) -> Result<Findings, Stop> {
         for worker in &mut self.workers {
             drop(worker.process.stdin.take());
         }
@@ -141,7 +149,7 @@ impl Troop {
             }
         }
         let capabilities = self.setting.capabilities();
-        let rules = Rules::new(capabilities.granularity, capabilities.fencing);
+        let rules = Rules::new(capabilities.granularity + lateness, capabilities.fencing);
         let findings = History::load(self.folder.path())?.judge(&rules);
         if let Some(first) = findings.violations.first() {
             self.folder.keep();
@@ -169,7 +177,7 @@ impl Troop {
     }
 
     /// Reads on in all logs; true if there was something new.
-    fn read_logs(&mut self) -> Result<bool, Stop> {
+    pub(crate) fn read_logs(&mut self) -> Result<bool, Stop> {
         let mut anything = false;
         for worker in &mut self.workers {
             for event in worker.log.read()? {
@@ -182,11 +190,21 @@ impl Troop {
         Ok(anything)
     }
 
-    /// Kills a process that holds a lock as far as its log tells; false if there is none.
-    async fn kill_a_holder(&mut self) -> Result<bool, Stop> {
-        let holders: Vec<usize> = (0..self.workers.len())
+    /// Those that hold a lock as far as their logs tell.
+    pub(crate) fn holders(&self) -> Vec<usize> {
+        (0..self.workers.len())
             .filter(|i| self.workers[*i].log.holds)
-            .collect();
+            .collect()
+    }
+
+    /// The process of one of them, if it runs.
+    pub(crate) fn process(&self, number: usize) -> Option<u32> {
+        self.workers[number].process.id()
+    }
+
+    /// Kills a process that holds a lock as far as its log tells; false if there is none.
+    pub(crate) async fn kill_a_holder(&mut self) -> Result<bool, Stop> {
+        let holders = self.holders();
         if holders.is_empty() {
             return Ok(false);
         }

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use shedlock_conformance::contention::{self, CLIENTS, ROUNDS};
+use shedlock_conformance::support::OwnServer;
 use shedlock_conformance::{
     BoxError, Harness, JavaRecord, Power, Provider, Sheet, Space, Turns, Verdict, Work, power,
 };
@@ -103,29 +104,18 @@ impl Harness for Postgres {
     }
 
     fn space(&self) -> BoxFuture<'_, Result<Arc<dyn Space>, BoxError>> {
-        Box::pin(async move {
-            let schema = common::unique("space");
-            let admin = PgPoolOptions::new()
-                .max_connections(1)
-                .connect(&self.server)
-                .await?;
-            run(&admin, format!("CREATE SCHEMA {schema}")).await?;
-            let reached = self.bouncer.as_ref().unwrap_or(&self.server);
-            let mut url = common::with_option(reached, "schema", &schema);
-            if !self.options.is_empty() {
-                url = format!("{url}&{}", self.options);
-            }
-            let space = Schema {
-                admin,
-                server: self.server.clone(),
-                url,
-                schema,
-                ddl: self.ddl,
-                has_zone: self.ddl.contains("TIMESTAMPTZ"),
-                client_time: self.options.contains("time=client"),
-            };
-            run(&space.admin, space.create()).await?;
-            Ok(Arc::new(space) as Arc<dyn Space>)
+        Box::pin(self.room(&self.server, None))
+    }
+
+    /// One kind stands for all: what a crash does is the server's.
+    fn space_on_own_store(&self) -> Power<'_, Arc<dyn Space>> {
+        if self.name != "postgres" || !OwnServer::can_start() {
+            return None;
+        }
+        power(async {
+            let own = OwnServer::start("postgres", &[])?;
+            let url = own.url().to_owned();
+            self.room(&url, Some(own)).await
         })
     }
 
@@ -153,6 +143,32 @@ impl Harness for Postgres {
     }
 }
 
+impl Postgres {
+    async fn room(&self, server: &str, own: Option<OwnServer>) -> Result<Arc<dyn Space>, BoxError> {
+        let schema = common::unique("space");
+        let admin = PgPoolOptions::new().max_connections(1);
+        let admin = admin.connect(server).await?;
+        run(&admin, format!("CREATE SCHEMA {schema}")).await?;
+        let reached = self.bouncer.as_deref().unwrap_or(server);
+        let mut url = common::with_option(reached, "schema", &schema);
+        if !self.options.is_empty() {
+            url = format!("{url}&{}", self.options);
+        }
+        let space = Schema {
+            admin,
+            server: server.to_owned(),
+            url,
+            schema,
+            ddl: self.ddl,
+            has_zone: self.ddl.contains("TIMESTAMPTZ"),
+            client_time: self.options.contains("time=client"),
+            own,
+        };
+        run(&space.admin, space.create()).await?;
+        Ok(Arc::new(space) as Arc<dyn Space>)
+    }
+}
+
 /// A schema with a table.
 struct Schema {
     admin: PgPool,
@@ -162,6 +178,7 @@ struct Schema {
     ddl: &'static str,
     has_zone: bool,
     client_time: bool,
+    own: Option<OwnServer>,
 }
 
 impl Schema {
@@ -292,6 +309,16 @@ impl Space for Schema {
                 .map_err(|()| "the server's URL takes no address")?;
             connect(url.into()).await
         })
+    }
+
+    fn stop_store(&self) -> Power<'_, ()> {
+        let own = self.own.as_ref()?;
+        power(async { own.kill() })
+    }
+
+    fn start_store(&self) -> Power<'_, ()> {
+        let own = self.own.as_ref()?;
+        power(async { own.start_again() })
     }
 
     fn child_spec(&self) -> Option<String> {

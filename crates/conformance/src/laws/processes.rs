@@ -8,12 +8,13 @@ use crate::setting::name;
 use crate::steps::{acquire, is_free, not_earlier, not_later, skip_as, still_holds, take, unlock};
 use crate::troop::Troop;
 use crate::verdict::ensure;
-use crate::{Setting, Stop, Verdict, signal};
+use crate::{Setting, Stop, Verdict, signal, torture};
 
 cases!(
     "law01_exclusion":
         a_lock_held_by_another_process_is_skipped,
-        ten_processes_killed_at_random_leave_a_lawful_history;
+        ten_processes_killed_at_random_leave_a_lawful_history,
+        killed_and_stopped_processes_over_a_crashing_store_leave_a_lawful_history;
     "law03_ownership":
         stale_unlock_by_another_process,
         stale_extend_by_another_process,
@@ -155,6 +156,24 @@ pub async fn ten_processes_killed_at_random_leave_a_lawful_history(setting: &Set
         "the history proves nothing: {findings:?}"
     );
     Ok(())
+}
+
+/// Holders are killed, and stopped for longer than their leases, while the store itself is killed
+/// and started again: nothing is lawful only while all is well.
+pub async fn killed_and_stopped_processes_over_a_crashing_store_leave_a_lawful_history(
+    setting: &Setting,
+) -> Verdict {
+    let (_, is_asked_for) = torture::length()?;
+    match setting.on_own_store().await {
+        Ok(own) => {
+            let verdict = torture::torture(&own, own.capabilities().durable).await;
+            let closed = own.space().close().await;
+            verdict?;
+            closed.map_err(|error| Stop::harness("remove the store", &*error))
+        }
+        Err(Stop::NotApplicable(_)) if is_asked_for => torture::torture(setting, false).await,
+        Err(stop) => Err(stop),
+    }
 }
 
 /// All go through the same slots at their own speed, while holders are killed.

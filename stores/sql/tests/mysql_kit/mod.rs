@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use shedlock_conformance::contention::{self, CLIENTS, ROUNDS};
+use shedlock_conformance::support::OwnServer;
 use shedlock_conformance::{
     BoxError, Harness, JavaRecord, Power, Provider, Sheet, Space, Turns, Verdict, Work, power,
 };
@@ -86,6 +87,46 @@ impl MySql {
         self
     }
 
+    async fn room(&self, server: &str, own: Option<OwnServer>) -> Result<Arc<dyn Space>, BoxError> {
+        let database = common::unique("space");
+        let admin = MySqlPoolOptions::new()
+            .max_connections(1)
+            .connect(server)
+            .await?;
+        // The collation of names is the database's where ShedLock's definition names none; the
+        // kit's names need one that tells all of them apart.
+        let exact = "/*M! COLLATE utf8mb4_nopad_bin */ /*!80017 COLLATE utf8mb4_0900_bin */";
+        let create = format!("CREATE DATABASE {database} CHARACTER SET utf8mb4 {exact}");
+        run(&admin, &create).await?;
+        admin.close().await;
+        let base = common::with_database(server, &database);
+        let java: MySqlConnectOptions = base.parse()?;
+        let mut url = common::with_option(&base, "ssl-mode", "disabled");
+        if !self.options.is_empty() {
+            url = format!("{url}&{}", self.options);
+        }
+        if self.java_zone != "+00:00" {
+            url = common::with_option(&url, "shared_session_zone", self.java_zone);
+        }
+        let space = Base {
+            java: MySqlPoolOptions::new()
+                .max_connections(1)
+                .connect_with(java.timezone(Some(self.java_zone.to_owned())))
+                .await?,
+            base,
+            url,
+            database,
+            ddl: self.ddl,
+            client_time: self.client_time(),
+            java_zone: self.java_zone,
+            pool_zone: self.pool_zone,
+            pooled: self.pooled,
+            own,
+        };
+        space.create().await?;
+        Ok(Arc::new(space) as Arc<dyn Space>)
+    }
+
     fn client_time(&self) -> bool {
         self.options.contains("time=client")
     }
@@ -139,43 +180,18 @@ impl Harness for MySql {
     }
 
     fn space(&self) -> BoxFuture<'_, Result<Arc<dyn Space>, BoxError>> {
-        Box::pin(async move {
-            let database = common::unique("space");
-            let server = MySqlPoolOptions::new()
-                .max_connections(1)
-                .connect(&self.server)
-                .await?;
-            // The collation of names is the database's where ShedLock's definition names none; the
-            // kit's names need one that tells all of them apart.
-            let exact = "/*M! COLLATE utf8mb4_nopad_bin */ /*!80017 COLLATE utf8mb4_0900_bin */";
-            let create = format!("CREATE DATABASE {database} CHARACTER SET utf8mb4 {exact}");
-            run(&server, &create).await?;
-            server.close().await;
-            let base = common::with_database(&self.server, &database);
-            let java: MySqlConnectOptions = base.parse()?;
-            let mut url = common::with_option(&base, "ssl-mode", "disabled");
-            if !self.options.is_empty() {
-                url = format!("{url}&{}", self.options);
-            }
-            if self.java_zone != "+00:00" {
-                url = common::with_option(&url, "shared_session_zone", self.java_zone);
-            }
-            let space = Base {
-                java: MySqlPoolOptions::new()
-                    .max_connections(1)
-                    .connect_with(java.timezone(Some(self.java_zone.to_owned())))
-                    .await?,
-                base,
-                url,
-                database,
-                ddl: self.ddl,
-                client_time: self.client_time(),
-                java_zone: self.java_zone,
-                pool_zone: self.pool_zone,
-                pooled: self.pooled,
-            };
-            space.create().await?;
-            Ok(Arc::new(space) as Arc<dyn Space>)
+        Box::pin(self.room(&self.server, None))
+    }
+
+    /// One kind stands for all: what a crash does is the server's.
+    fn space_on_own_store(&self) -> Power<'_, Arc<dyn Space>> {
+        if self.name != "mariadb" || !OwnServer::can_start() {
+            return None;
+        }
+        power(async {
+            let own = OwnServer::start("mariadb", &[])?;
+            let url = own.url().to_owned();
+            self.room(&url, Some(own)).await
         })
     }
 
@@ -217,6 +233,7 @@ struct Base {
     java_zone: &'static str,
     pool_zone: &'static str,
     pooled: bool,
+    own: Option<OwnServer>,
 }
 
 impl Base {
@@ -351,6 +368,16 @@ impl Space for Base {
                 .map_err(|()| "the server's URL takes no port")?;
             connect(url.into()).await
         })
+    }
+
+    fn stop_store(&self) -> Power<'_, ()> {
+        let own = self.own.as_ref()?;
+        power(async { own.kill() })
+    }
+
+    fn start_store(&self) -> Power<'_, ()> {
+        let own = self.own.as_ref()?;
+        power(async { own.start_again() })
     }
 
     fn child_spec(&self) -> Option<String> {
