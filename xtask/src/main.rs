@@ -1,5 +1,5 @@
-//! Project tasks: `cargo xtask test`, `cargo xtask interop`, `cargo xtask bench`,
-//! `cargo xtask servers up`, `cargo xtask table`, `cargo xtask deny`.
+//! Project tasks: `cargo xtask test`, `cargo xtask interop`, `cargo xtask torture`,
+//! `cargo xtask bench`, `cargo xtask servers up`, `cargo xtask table`, `cargo xtask deny`.
 //!
 //! Everything that needs a real database goes through [`servers`]: it finds or installs the
 //! servers, runs throw-away instances of them, and leaves nothing behind.
@@ -25,6 +25,7 @@ mod servers;
 mod steps;
 mod table;
 mod test;
+mod torture;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
@@ -43,6 +44,8 @@ enum Task {
     Test(test::Args),
     /// Show that real ShedLock and ours exclude each other, on each store that both speak.
     Interop(interop::Args),
+    /// Kill and stop processes over a store that crashes, for as long as you like.
+    Torture(torture::Args),
     /// Measure what locks cost on the real databases, next to what the drivers cost.
     Bench(bench::Args),
     /// Throw-away database servers for use by hand and by tests.
@@ -61,6 +64,7 @@ fn main() -> ExitCode {
     }
     let done = match cli.task {
         Task::Test(args) => test::run(&args),
+        Task::Torture(args) => torture::run(&args),
         Task::Interop(args) => interop::run(&args),
         Task::Bench(args) => bench::run(&args),
         Task::Servers(command) => servers::run(&command),

@@ -26,6 +26,8 @@ pub(crate) struct Args {
     /// For `cargo test`, instead of the checks of the code.
     #[arg(last = true, value_name = "ARGS")]
     cargo_args: Vec<OsString>,
+    #[arg(skip)]
+    variables: Vec<(&'static str, String)>,
 }
 
 impl Args {
@@ -35,7 +37,14 @@ impl Args {
             stores,
             no_install,
             cargo_args,
+            variables: Vec::new(),
         }
+    }
+
+    /// Tells the tests something through their environment.
+    pub(crate) fn with_variable(mut self, name: &'static str, value: String) -> Self {
+        self.variables.push((name, value));
+        self
     }
 }
 
@@ -200,6 +209,7 @@ fn cargo_test(
         .args(&args.cargo_args)
         .env("SHEDLOCK_TEST_STORES", names.join(","))
         .env(java::VARIABLE, java::folder())
+        .envs(args.variables.iter().map(|(name, value)| (name, value)))
         .envs(servers.exports());
     if env::var_os("CARGO_TERM_COLOR").is_none() && std::io::stdout().is_terminal() {
         command.env("CARGO_TERM_COLOR", "always");

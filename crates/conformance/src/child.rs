@@ -2,10 +2,12 @@
 
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
 use crate::harness::BoxError;
+use crate::wait::{PATIENCE, now, sleep};
 use crate::{Harness, Provider, Setting, Stop, puppet, worker};
 
 /// Tells a process that it is a child, and which.
@@ -52,12 +54,30 @@ fn play(harnesses: &[Arc<dyn Harness>], part: &str) -> Result<(), BoxError> {
         .enable_all()
         .build()?;
     runtime.block_on(async {
-        let provider = open(harness, &part.spec).await?;
         match part.role {
-            Role::Puppet => puppet::play(&provider).await,
-            Role::Worker(orders) => worker::play(&provider, orders).await,
+            Role::Puppet => puppet::play(&open(harness, &part.spec).await?).await,
+            Role::Worker(orders) => {
+                let provider = open_while_it_may_be_down(harness, &part.spec).await?;
+                worker::play(&provider, orders).await
+            }
         }
     })
+}
+
+/// A worker may be started while the store has crashed and is not back yet.
+async fn open_while_it_may_be_down(
+    harness: &Arc<dyn Harness>,
+    spec: &str,
+) -> Result<Provider, BoxError> {
+    let started = now();
+    loop {
+        match open(harness, spec).await {
+            Err(_) if now().saturating_since(started) < PATIENCE => {
+                sleep(Duration::from_millis(100)).await;
+            }
+            opened => return opened,
+        }
+    }
 }
 
 async fn open(harness: &Arc<dyn Harness>, spec: &str) -> Result<Provider, BoxError> {

@@ -1,0 +1,59 @@
+//! `cargo xtask torture`: processes killed and stopped over a store that crashes, for as long as it
+//! is asked for.
+
+use crate::servers::Store;
+use crate::test;
+use anyhow::bail;
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+/// Arguments of `cargo xtask torture`.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// The store.
+    #[arg(long, value_enum)]
+    store: Store,
+    /// How long.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=1440))]
+    minutes: u64,
+    /// Chooses as an earlier run did, which told its seed.
+    #[arg(long)]
+    seed: Option<u64>,
+    /// Do not install what is missing.
+    #[arg(long)]
+    no_install: bool,
+}
+
+/// Runs the one case of the conformance kit over the store's plainest kind.
+pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let (package, target) = match args.store {
+        Store::Postgres => ("shedlock-sql", "conformance_postgres"),
+        Store::Mariadb => ("shedlock-sql", "conformance_mariadb"),
+        Store::Mysql => ("shedlock-sql", "conformance_mysql"),
+        Store::Sqlite => ("shedlock-sql", "conformance_sqlite"),
+        Store::Redis => ("shedlock-redis", "conformance_redis"),
+        Store::Nats => ("shedlock-nats", "conformance"),
+        Store::Zookeeper => ("shedlock-zookeeper", "conformance"),
+        Store::Etcd => ("shedlock-etcd", "conformance"),
+        Store::Mongodb => ("shedlock-mongodb", "conformance"),
+        Store::Consul => ("shedlock-consul", "conformance"),
+        Store::Memory => bail!("the memory of one process is shared with no other one"),
+    };
+    let mut case = "law01_exclusion::killed_and_stopped_processes".to_owned();
+    // Where there are several kinds of the store, theirs are the first words of the names.
+    if args.store != Store::Consul {
+        case = format!("{}::{case}", args.store.name());
+    }
+    let cargo_args = ["-p", package, "--test", target, "--", &case];
+    let mut arguments = test::Args::of(
+        vec![args.store],
+        args.no_install,
+        cargo_args.map(OsString::from).to_vec(),
+    );
+    let seconds = (args.minutes * 60).to_string();
+    arguments = arguments.with_variable("SHEDLOCK_TORTURE_SECONDS", seconds);
+    if let Some(seed) = args.seed {
+        arguments = arguments.with_variable("SHEDLOCK_CONFORMANCE_SEED", seed.to_string());
+    }
+    test::run(&arguments)
+}
