@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use shedlock::{
-    Attempt, AttemptRequest, ExtendRequest, Extension, Lease, LockName, LockProvider, LockRecord,
-    Owner, Unlock, UnlockRequest,
+    Attempt, AttemptRequest, ErrorKind, ExtendRequest, Extension, Lease, LockName, LockProvider,
+    LockRecord, Owner, Unlock, UnlockRequest,
 };
-use sqlx::{AnyPool, AssertSqlSafe, Executor as _};
+use sqlx::{AnyConnection, AssertSqlSafe, Connection as _, Executor as _};
 use url::Url;
 
 use crate::Java;
@@ -31,6 +31,8 @@ pub enum Fleets {
     MariadbClientTime,
     /// MySQL, `usingDbTime`.
     MysqlDbTime,
+    /// MongoDB's double, the clients' clocks: ShedLock's provider knows no others.
+    Mongodb,
 }
 
 /// A store with ShedLock's own table, a process of ShedLock's, and a provider of ours.
@@ -44,9 +46,7 @@ pub struct Fleet {
     /// What opens it for another process of ours.
     pub url: String,
     arguments: Vec<String>,
-    found_by_rust: bool,
-    /// Ends the database's last use before it is dropped with the server.
-    _database: AnyPool,
+    saw_the_early_lock: bool,
 }
 
 /// A lock that was taken by ShedLock before ours had added its columns.
@@ -54,7 +54,7 @@ const EARLY: &str = "before-migrate";
 
 impl Fleets {
     /// All of them.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::PostgresDbTime,
         Self::PostgresClientTime,
         Self::PostgresZone,
@@ -62,6 +62,7 @@ impl Fleets {
         Self::MariadbZone,
         Self::MariadbClientTime,
         Self::MysqlDbTime,
+        Self::Mongodb,
     ];
 
     /// The word for it in the names of tests.
@@ -74,6 +75,7 @@ impl Fleets {
             Self::MariadbZone => "mariadb_session_zone",
             Self::MariadbClientTime => "mariadb_client_time",
             Self::MysqlDbTime => "mysql_db_time",
+            Self::Mongodb => "mongodb",
         }
     }
 
@@ -83,6 +85,7 @@ impl Fleets {
             Self::PostgresDbTime | Self::PostgresClientTime | Self::PostgresZone => "postgres",
             Self::MariadbDbTime | Self::MariadbZone | Self::MariadbClientTime => "mariadb",
             Self::MysqlDbTime => "mysql",
+            Self::Mongodb => "mongodb",
         }
     }
 
@@ -124,6 +127,11 @@ impl Fleets {
                 "`JdbcTemplate`, `usingDbTime()`, JVM in `Asia/Kolkata`",
                 "as it comes",
             ],
+            Self::Mongodb => [
+                "a double of MongoDB",
+                "`MongoLockProvider`, JVM in `Asia/Kolkata`",
+                "`?time=client`",
+            ],
         }
     }
 
@@ -140,6 +148,7 @@ impl Fleets {
             Self::MariadbDbTime | Self::MariadbClientTime => "SHEDLOCK_TEST_MARIADB",
             Self::MariadbZone => "SHEDLOCK_TEST_MARIADB_TZ",
             Self::MysqlDbTime => "SHEDLOCK_TEST_MYSQL",
+            Self::Mongodb => "SHEDLOCK_TEST_MONGODB",
         };
         match std::env::var(format!("{variable}_URL")) {
             Ok(url) => Some(url.parse().expect("the server's URL can be read")),
@@ -165,9 +174,10 @@ impl Fleets {
 
     fn our_option(self) -> Option<(&'static str, &'static str)> {
         match self {
-            Self::PostgresClientTime | Self::PostgresZone | Self::MariadbClientTime => {
-                Some(("time", "client"))
-            }
+            Self::PostgresClientTime
+            | Self::PostgresZone
+            | Self::MariadbClientTime
+            | Self::Mongodb => Some(("time", "client")),
             Self::MariadbZone => Some(("shared_session_zone", "+05:30")),
             _ => None,
         }
@@ -203,24 +213,32 @@ impl Fleets {
         ))
     }
 
+    async fn make_table(self, server: &Url, url: &Url, name: &str) -> anyhow::Result<()> {
+        sqlx::any::install_default_drivers();
+        let mut connection = AnyConnection::connect(server.as_str()).await?;
+        let create = format!("CREATE DATABASE {name}");
+        connection.execute(AssertSqlSafe(create)).await?;
+        let mut connection = AnyConnection::connect(url.as_str()).await?;
+        connection.execute(self.table()).await?;
+        Ok(())
+    }
+
     /// Sets it up: ShedLock comes first and holds a lock when ours adds its columns.
     ///
     /// # Errors
     /// Where it cannot be.
     pub async fn open(self, server: &Url) -> anyhow::Result<Fleet> {
-        sqlx::any::install_default_drivers();
         let owner = Owner::generate();
         let random = owner.as_str().rsplit('/').next().unwrap_or_default();
         let name = format!("interop_{}_{random}", self.name());
-        let pool = AnyPool::connect(server.as_str()).await?;
-        let create = format!("CREATE DATABASE {name}");
-        pool.execute(AssertSqlSafe(create)).await?;
         let mut url = server.clone();
         url.set_path(&name);
-        let database = AnyPool::connect(url.as_str()).await?;
-        database.execute(self.table()).await?;
-
-        let arguments = vec!["jdbc".to_owned(), self.jdbc(&url)?, self.time().to_owned()];
+        let arguments = if self == Self::Mongodb {
+            vec!["mongo".to_owned(), server.to_string(), name]
+        } else {
+            self.make_table(server, &url, &name).await?;
+            vec!["jdbc".to_owned(), self.jdbc(&url)?, self.time().to_owned()]
+        };
         let java = start(self, &arguments).await?;
         let minute = Duration::from_secs(60);
         java.lock(EARLY, minute, Duration::ZERO)
@@ -231,7 +249,11 @@ impl Fleets {
             url.query_pairs_mut().append_pair(key, value);
         }
         let rust = shedlock::connect(url.as_str()).await?;
-        rust.migrate().await?;
+        match rust.migrate().await {
+            Err(error) if error.kind() != ErrorKind::Unsupported => return Err(error.into()),
+            // Some stores have nothing to migrate.
+            _ => {}
+        }
         let early = rust.inspect(&LockName::new(EARLY)?).await?;
         Ok(Fleet {
             how: self,
@@ -239,8 +261,8 @@ impl Fleets {
             rust,
             url: url.into(),
             arguments,
-            found_by_rust: early.is_some_and(|record| record.state == shedlock::LockState::Held),
-            _database: database,
+            saw_the_early_lock: early
+                .is_some_and(|record| record.state == shedlock::LockState::Held),
         })
     }
 }
@@ -261,7 +283,7 @@ impl Fleet {
 
     /// Whether ours saw ShedLock's lock when it had added its columns to the table.
     pub fn saw_the_early_lock(&self) -> bool {
-        self.found_by_rust
+        self.saw_the_early_lock
     }
 
     /// Ours asks for the lock.

@@ -20,7 +20,12 @@ pub(crate) struct Args {
 const PACKAGE: &str = "shedlock-interop";
 
 /// The stores that ShedLock's artifacts and ours both speak.
-const STORES: [Store; 3] = [Store::Postgres, Store::Mariadb, Store::Mysql];
+const STORES: [Store; 4] = [
+    Store::Postgres,
+    Store::Mariadb,
+    Store::Mysql,
+    Store::Mongodb,
+];
 
 /// Builds both sides and runs what is shown with them.
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
