@@ -43,7 +43,12 @@ pub async fn connect(url: &str) -> Result<NatsProvider, Error> {
     let options = ConnectOptions::new()
         .connection_timeout(wanted.timeout)
         .request_timeout(Some(wanted.timeout))
-        .ping_interval(Duration::from_secs(10));
+        .ping_interval(Duration::from_secs(10))
+        // Its own pauses grow to 4 s, and an extension may be due.
+        .reconnect_delay_callback(|failed| match failed {
+            0 => Duration::ZERO,
+            _ => Duration::from_millis(200),
+        });
     let options = introduced(options, servers.user, &wanted).await?;
     let options = encrypted(options, &wanted, servers.is_tls)?;
     let client = options.connect(servers.addresses).await.map_err(refused)?;

@@ -142,6 +142,11 @@ fn a_password_is_never_printed() {
         "mysql://u:geheim@127.0.0.1:1/d",
         "mysql://u:ge/geheim@127.0.0.1:1/d",
         "postgres://u:geheim@no-such-host.invalid/d",
+        "redis://u:geheim@127.0.0.1:1",
+        "redis-sentinel://u:geheim@127.0.0.1:1/m?sentinel_password=geheim",
+        "redis-cluster://u:geheim@127.0.0.1:1",
+        "nats://u:geheim@127.0.0.1:1",
+        "nats://geheim@127.0.0.1:1",
         "wrong://u:geheim@h/d",
         "u:geheim@h/d",
     ];
