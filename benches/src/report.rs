@@ -164,7 +164,7 @@ impl Row {
     /// Whether an attempt is one conditional write; else it reads first, and is not held to the
     /// rate of a bare write.
     fn takes_one_turn(&self) -> bool {
-        !matches!(self.store, "nats" | "zookeeper")
+        !matches!(self.store, "consul" | "etcd" | "nats" | "zookeeper")
     }
 
     fn budget(&self) -> Option<Budget> {

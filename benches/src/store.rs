@@ -1,6 +1,7 @@
 //! The stores that are measured.
 
 use clap::ValueEnum;
+use shedlock_conformance::proxy::{Matcher, http2_control};
 
 /// A store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -19,6 +20,12 @@ pub(crate) enum Store {
     Nats,
     /// Apache ZooKeeper.
     Zookeeper,
+    /// Consul.
+    Consul,
+    /// etcd.
+    Etcd,
+    /// MongoDB, or its double.
+    Mongodb,
     /// A SQLite file.
     Sqlite,
     /// The in-memory provider, for what the runtime itself costs.
@@ -27,7 +34,7 @@ pub(crate) enum Store {
 
 impl Store {
     /// All of them.
-    pub(crate) const ALL: [Self; 9] = [
+    pub(crate) const ALL: [Self; 12] = [
         Self::Postgres,
         Self::Mariadb,
         Self::Mysql,
@@ -35,6 +42,9 @@ impl Store {
         Self::Valkey,
         Self::Nats,
         Self::Zookeeper,
+        Self::Consul,
+        Self::Etcd,
+        Self::Mongodb,
         Self::Sqlite,
         Self::Memory,
     ];
@@ -49,6 +59,9 @@ impl Store {
             Self::Valkey => "valkey",
             Self::Nats => "nats",
             Self::Zookeeper => "zookeeper",
+            Self::Consul => "consul",
+            Self::Etcd => "etcd",
+            Self::Mongodb => "mongodb",
             Self::Sqlite => "sqlite",
             Self::Memory => "memory",
         }
@@ -63,12 +76,19 @@ impl Store {
         )
     }
 
-    /// The option of the URL that gives us locks of our own, where there is no table to make.
+    /// The end of the URL that gives us locks of our own, where there is no table to make.
     pub(crate) fn room(self) -> &'static str {
         match self {
-            Self::Nats => "bucket=bench",
-            Self::Zookeeper => "path=/bench",
-            _ => "environment=bench",
+            Self::Nats => "?bucket=bench",
+            Self::Zookeeper => "?path=/bench",
+            Self::Consul => "/bench",
+            Self::Mongodb => "?collection=bench",
+            _ => "?environment=bench",
         }
+    }
+
+    /// Packets on its wire that belong to no call.
+    pub(crate) fn chatter(self) -> Option<Matcher> {
+        (self == Self::Etcd).then(http2_control)
     }
 }

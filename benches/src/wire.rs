@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::ensure;
-use shedlock_conformance::proxy::{Fault, Proxy, Traffic};
+use shedlock_conformance::proxy::{Fault, Matcher, Proxy, Traffic};
 use shedlock_core::{ExtendRequest, Extension, LockName, LockProvider};
 
 use crate::bare::Bare;
@@ -35,15 +35,19 @@ pub(crate) async fn measure(site: &Site, report: &mut Report) -> anyhow::Result<
     let through = site.through(proxy.addr())?;
     let provider = through.provider(1).await?;
     let mut bare = through.bare().await?;
+    let chatter = site.store.chatter();
+    let wire = Wire { proxy, chatter };
     let (mut ours, mut yardstick) = (Vec::new(), Vec::new());
     for time in 0..=TIMES {
         let name = LockName::new(format!("wire-{time}"))?;
-        let own = of_ours(&proxy, &*provider, &name).await?;
-        let base = of_bare(&proxy, &mut bare, &format!("wire-bare-{time}")).await?;
+        let own = wire.of_ours(&*provider, &name).await?;
+        let base = wire
+            .of_bare(&mut bare, &format!("wire-bare-{time}"))
+            .await?;
         if time == 0 {
             let to_store = Duration::ZERO;
             let to_client = LATER;
-            proxy
+            wire.proxy
                 .set(Fault::Delay {
                     to_store,
                     to_client,
@@ -62,50 +66,54 @@ pub(crate) async fn measure(site: &Site, report: &mut Report) -> anyhow::Result<
     Ok(())
 }
 
-/// Each kind of call once.
-async fn of_ours(
-    proxy: &Proxy,
-    provider: &dyn LockProvider,
-    name: &LockName,
-) -> anyhow::Result<[Traffic; 5]> {
-    let (first, lease) = count(proxy, take(provider, name)).await?;
-    let (lost, ()) = count(proxy, lose(provider, name)).await?;
-    let longer = ExtendRequest::new(AT_MOST);
-    let extend = async { Ok(provider.extend(&lease, &longer).await?) };
-    let (extend, extended) = count(proxy, extend).await?;
-    let Extension::Extended(lease) = extended else {
-        anyhow::bail!("{name} could not be extended: {extended:?}");
-    };
-    let (unlock, ()) = count(proxy, give_back(provider, &lease)).await?;
-    let (won, lease) = count(proxy, take(provider, name)).await?;
-    give_back(provider, &lease).await?;
-    Ok([first, lost, extend, unlock, won])
+/// What is between client and server.
+struct Wire {
+    proxy: Proxy,
+    chatter: Option<Matcher>,
 }
 
-/// What corresponds to them.
-async fn of_bare(
-    proxy: &Proxy,
-    bare: &mut Bare,
-    name: &str,
-) -> anyhow::Result<[Option<Traffic>; 5]> {
-    bare.create(name).await?;
-    let (take, ()) = count(proxy, bare.take(name)).await?;
-    let (miss, ()) = count(proxy, bare.miss(name)).await?;
-    let (free, ()) = count(proxy, bare.free(name)).await?;
-    Ok([None, Some(miss), None, Some(free), Some(take)])
-}
+impl Wire {
+    /// Each kind of call once.
+    async fn of_ours(
+        &self,
+        provider: &dyn LockProvider,
+        name: &LockName,
+    ) -> anyhow::Result<[Traffic; 5]> {
+        let (first, lease) = self.count(take(provider, name)).await?;
+        let (lost, ()) = self.count(lose(provider, name)).await?;
+        let longer = ExtendRequest::new(AT_MOST);
+        let extend = async { Ok(provider.extend(&lease, &longer).await?) };
+        let (extend, extended) = self.count(extend).await?;
+        let Extension::Extended(lease) = extended else {
+            anyhow::bail!("{name} could not be extended: {extended:?}");
+        };
+        let (unlock, ()) = self.count(give_back(provider, &lease)).await?;
+        let (won, lease) = self.count(take(provider, name)).await?;
+        give_back(provider, &lease).await?;
+        Ok([first, lost, extend, unlock, won])
+    }
 
-/// What a call sends and gets, heartbeats of that moment included.
-async fn count<T>(
-    proxy: &Proxy,
-    call: impl Future<Output = anyhow::Result<T>>,
-) -> anyhow::Result<(Traffic, T)> {
-    let _ = proxy.measure(None).settled().await;
-    let meter = proxy.measure(None);
-    let answer = call.await?;
-    let traffic = meter.settled().await;
-    ensure!(traffic.turns > 0, "a call sent nothing through the proxy");
-    Ok((traffic, answer))
+    /// What corresponds to them.
+    async fn of_bare(&self, bare: &mut Bare, name: &str) -> anyhow::Result<[Option<Traffic>; 5]> {
+        bare.create(name).await?;
+        let (take, ()) = self.count(bare.take(name)).await?;
+        let (miss, ()) = self.count(bare.miss(name)).await?;
+        let (free, ()) = self.count(bare.free(name)).await?;
+        Ok([None, Some(miss), None, Some(free), Some(take)])
+    }
+
+    /// What a call sends and gets.
+    async fn count<T>(
+        &self,
+        call: impl Future<Output = anyhow::Result<T>>,
+    ) -> anyhow::Result<(Traffic, T)> {
+        let _ = self.proxy.measure(self.chatter.clone()).settled().await;
+        let meter = self.proxy.measure(self.chatter.clone());
+        let answer = call.await?;
+        let traffic = meter.settled().await;
+        ensure!(traffic.turns > 0, "a call sent nothing through the proxy");
+        Ok((traffic, answer))
+    }
 }
 
 /// A column of all that was counted.

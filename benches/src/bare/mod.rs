@@ -6,6 +6,9 @@
 //! cheapest conditional write that takes a key, and the cheapest that gives it back only if it is
 //! still the own one. No lock over this client can be faster.
 
+mod consul;
+mod etcd;
+mod mongodb;
 mod nats;
 mod redis;
 mod sql;
@@ -16,6 +19,9 @@ use std::sync::Arc;
 use shedlock_core::BoxFuture;
 use tokio::sync::Mutex;
 
+pub(crate) use consul::Consul;
+pub(crate) use etcd::Etcd;
+pub(crate) use mongodb::MongoDb;
 pub(crate) use nats::Nats;
 pub(crate) use redis::Redis;
 pub(crate) use zookeeper::ZooKeeper;

@@ -97,7 +97,7 @@ impl Site {
             site.url = if store.is_sql() {
                 site.make_database(&server).await?
             } else {
-                format!("{server}?{}", store.room())
+                format!("{server}{}", store.room())
             };
         }
         site.version = if store.is_sql() {
@@ -147,7 +147,7 @@ impl Site {
 
     /// A connection for the least that a lock needs.
     pub(crate) async fn bare(&self) -> anyhow::Result<Bare> {
-        let server = self.url.split('?').next().unwrap_or_default();
+        let server = &self.server()?;
         Ok(match self.store {
             Store::Postgres => Bare::new(self.postgres()?.connect().await?),
             Store::Mariadb | Store::Mysql => Bare::new(self.mysql()?.connect().await?),
@@ -155,7 +155,18 @@ impl Site {
             Store::Redis | Store::Valkey => Bare::new(bare::Redis::connect(server).await?),
             Store::Nats => Bare::new(bare::Nats::connect(server).await?),
             Store::Zookeeper => Bare::new(bare::ZooKeeper::connect(server).await?),
+            Store::Consul => Bare::new(bare::Consul::new(server)),
+            Store::Etcd => Bare::new(bare::Etcd::connect(server).await?),
+            Store::Mongodb => Bare::new(bare::MongoDb::connect(server).await?),
         })
+    }
+
+    /// The URL of the server alone.
+    fn server(&self) -> anyhow::Result<String> {
+        let mut url = Url::parse(&self.url)?;
+        url.set_query(None);
+        url.set_path("");
+        Ok(url.to_string())
     }
 
     /// Where its server listens; a file has none.
@@ -172,6 +183,11 @@ impl Site {
             .map_err(|()| anyhow::anyhow!("the URL of {} takes no port", self.store.name()))?;
         if matches!(self.store, Store::Mariadb | Store::Mysql) {
             url.query_pairs_mut().append_pair("ssl-mode", "disabled");
+        }
+        if self.store == Store::Mongodb {
+            // Else the client asks the server where its set is, and goes there.
+            url.query_pairs_mut()
+                .append_pair("directConnection", "true");
         }
         Ok(Self {
             store: self.store,

@@ -13,7 +13,7 @@ use etcd_client::{
     Client, Compare, CompareOp, ConnectOptions, DeleteOptions, PutOptions, Txn, TxnOp,
 };
 use shedlock_conformance::contention::{self, CLIENTS, ROUNDS};
-use shedlock_conformance::proxy::Matcher;
+use shedlock_conformance::proxy::{Matcher, http2_control};
 use shedlock_conformance::support::{address, server, unique};
 use shedlock_conformance::{
     BoxError, Cost, Harness, JavaRecord, Power, Provider, Sheet, Space, Turns, Verdict, power,
@@ -101,21 +101,8 @@ impl Harness for Etcd {
         })
     }
 
-    /// What HTTP/2 says of connections and windows.
     fn chatter(&self) -> Option<Matcher> {
-        Some(Arc::new(|packet: &[u8]| {
-            let mut rest = packet;
-            while let [a, b, c, kind, _, _, _, _, _, behind @ ..] = rest {
-                // Settings, pings, windows; streams that are given up.
-                let is_control = [3, 4, 6, 8].contains(kind);
-                let length = usize::from(*a) << 16 | usize::from(*b) << 8 | usize::from(*c);
-                if !is_control || behind.len() < length {
-                    return false;
-                }
-                rest = &behind[length..];
-            }
-            rest.is_empty()
-        }))
+        Some(http2_control())
     }
 
     /// An attempt reads both keys, and changes both; a lease, which has no name, lies between.

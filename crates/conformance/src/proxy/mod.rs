@@ -51,7 +51,7 @@ use tokio::task::JoinHandle;
 
 pub use meter::{Meter, Traffic};
 use rules::Rules;
-pub use rules::{Counter, Matcher, Strike, Trap, contains, contains_any};
+pub use rules::{Counter, Matcher, Strike, Trap, contains, contains_any, http2_control};
 
 /// What holds for all connections until it is changed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

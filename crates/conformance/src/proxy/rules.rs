@@ -27,6 +27,24 @@ pub fn contains_any<B: AsRef<[u8]>>(needles: impl IntoIterator<Item = B>) -> Mat
     })
 }
 
+/// Packets that hold nothing but what HTTP/2 says of connections and windows: chatter where a store
+/// is spoken to by gRPC.
+pub fn http2_control() -> Matcher {
+    Arc::new(|packet| {
+        let mut rest = packet;
+        while let [a, b, c, kind, _, _, _, _, _, behind @ ..] = rest {
+            // Streams that are given up, settings, pings, windows.
+            let is_control = [3, 4, 6, 8].contains(kind);
+            let length = usize::from(*a) << 16 | usize::from(*b) << 8 | usize::from(*c);
+            if !is_control || behind.len() < length {
+                return false;
+            }
+            rest = &behind[length..];
+        }
+        rest.is_empty()
+    })
+}
+
 /// What happens, once, to a request that matches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
