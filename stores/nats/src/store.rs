@@ -251,8 +251,8 @@ impl VersionedStore for NatsStore {
             .await
     }
 
-    /// A bucket that is made anew counts from 1 again, unless it begins with its clock as those that
-    /// [`migrate`](VersionedStore::migrate) makes; see [`Bucket::create`].
+    /// A bucket that is made anew counts from 1 again, unless [`migrate`](VersionedStore::migrate)
+    /// made it on a server that can begin with the clock.
     fn comes_again(&self, version: &Version) -> bool {
         version.lock < CLOCKED
     }
