@@ -108,7 +108,7 @@ impl Harness for Nats {
                 .shares_records()
                 .note("durable", "where the bucket is on disk")
                 .says("law13", "3 3 1 2 2 (from 2.10 on 3 3 1 1 1)")
-                .says("tested_on", "2.9"))
+                .says("tested_on", "2.9; by hand 2.15"))
         })
     }
 
