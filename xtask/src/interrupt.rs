@@ -1,8 +1,8 @@
-//! Ctrl-C, SIGTERM and SIGHUP: what runs is stopped and removed before this process goes.
+//! Ctrl-C, Ctrl-\, SIGTERM and SIGHUP: what runs is stopped and removed before this process goes.
 
 use crate::servers::run_dir;
 use anyhow::Context as _;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::sync::{Mutex, PoisonError, TryLockError};
 use std::thread;
@@ -13,10 +13,11 @@ static WHOLE: Mutex<()> = Mutex::new(());
 /// Watches for signals on a thread of its own.
 ///
 /// Servers and steps run in process groups of their own, so that a Ctrl-C of the terminal
-/// reaches only this process, and it alone decides in which order things end.
+/// reaches only this process, and it alone decides in which order things end. Where a shell has let
+/// it ignore one of them, as it does with jobs behind it, what it starts does not inherit that.
 pub(crate) fn install() -> anyhow::Result<()> {
     let mut signals =
-        Signals::new([SIGINT, SIGTERM, SIGHUP]).context("signals could not be watched")?;
+        Signals::new([SIGINT, SIGQUIT, SIGTERM, SIGHUP]).context("signals could not be watched")?;
     thread::spawn(move || {
         if let Some(signal) = signals.forever().next() {
             eprintln!("\nxtask: signal {signal}: stopping what runs");
