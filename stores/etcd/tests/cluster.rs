@@ -7,11 +7,11 @@ mod common;
 use std::sync::Arc;
 use std::time::Duration;
 
-use common::own::{Own, QUICK, program};
+use common::own::{Own, QUICK};
 use common::wait;
 use etcd_client::Client;
 use rustix::process::{Pid, Signal, kill_process};
-use shedlock_conformance::support::server;
+use shedlock_conformance::support::{program, server};
 use shedlock_core::{
     Attempt, AttemptRequest, Clock, Error, ExtendRequest, Extension, Lease, LockName, LockProvider,
     Moment, Owner, SystemClock, Unlock, UnlockRequest,
@@ -26,7 +26,7 @@ const PATIENCE: Duration = Duration::from_secs(40);
 async fn cluster() -> Own {
     // The test needs the common server's program, so it goes with that server.
     server("SHEDLOCK_TEST_ETCD_URL");
-    let program = program().expect("etcd is installed: `cargo xtask test`");
+    let program = program("etcd").expect("etcd is installed: `cargo xtask test`");
     Own::start(program, 3, &QUICK).await.unwrap()
 }
 

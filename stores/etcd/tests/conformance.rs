@@ -8,13 +8,13 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use common::endpoint;
-use common::own::{Own, QUICK, program};
+use common::own::{Own, QUICK};
 use etcd_client::{
     Client, Compare, CompareOp, ConnectOptions, DeleteOptions, PutOptions, Txn, TxnOp,
 };
 use shedlock_conformance::contention::{self, CLIENTS, ROUNDS};
 use shedlock_conformance::proxy::{Matcher, http2_control};
-use shedlock_conformance::support::{address, server, unique};
+use shedlock_conformance::support::{address, program, server, unique};
 use shedlock_conformance::{
     BoxError, Cost, Harness, JavaRecord, Power, Provider, Sheet, Space, Turns, Verdict, power,
     wrapped,
@@ -131,7 +131,7 @@ impl Harness for Etcd {
     }
 
     fn space_on_own_store(&self) -> Power<'_, Arc<dyn Space>> {
-        let program = program()?;
+        let program = program("etcd")?;
         power(async move {
             let server = Own::start(program, 1, &QUICK).await?;
             let room = Room::new(&server.url(), self.way, Some(server)).await?;

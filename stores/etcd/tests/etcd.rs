@@ -8,10 +8,10 @@ mod common;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use common::own::{Own, QUICK, program};
+use common::own::{Own, QUICK};
 use common::{endpoint, wait};
 use etcd_client::{Client, Compare, CompareOp, KeyValue, PutOptions, Txn, TxnOp};
-use shedlock_conformance::support::{server, unique};
+use shedlock_conformance::support::{program, server, unique};
 use shedlock_core::{
     Attempt, AttemptRequest, Clock, ErrorKind, ExtendRequest, Extension, Lease, ListRequest,
     LockName, LockProvider, LockState, Owner, SkipReason, Slot, SystemClock, Unlock, UnlockRequest,
@@ -113,7 +113,7 @@ impl Room {
 async fn own(settings: &[&str]) -> Own {
     // The test needs the common server's program, so it goes with that server.
     server("SHEDLOCK_TEST_ETCD_URL");
-    let program = program().expect("etcd is installed: `cargo xtask test`");
+    let program = program("etcd").expect("etcd is installed: `cargo xtask test`");
     let settings = [&QUICK[..], settings].concat();
     Own::start(program, 1, &settings).await.unwrap()
 }

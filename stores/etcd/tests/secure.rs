@@ -8,9 +8,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use common::certificates::Certificates;
-use common::own::{Own, QUICK, program};
+use common::own::{Own, QUICK};
 use etcd_client::{Client, Permission};
-use shedlock_conformance::support::server;
+use shedlock_conformance::support::{program, server};
 use shedlock_core::{
     Attempt, AttemptRequest, ErrorKind, ExtendRequest, Extension, ForceUnlock, ForceUnlockRequest,
     ListRequest, LockName, LockProvider, Owner, Unlock, UnlockRequest,
@@ -22,7 +22,7 @@ const MINUTE: Duration = Duration::from_secs(60);
 fn installed() -> PathBuf {
     // The test needs the common server's program, so it goes with that server.
     server("SHEDLOCK_TEST_ETCD_URL");
-    program().expect("etcd is installed: `cargo xtask test`")
+    program("etcd").expect("etcd is installed: `cargo xtask test`")
 }
 
 fn request() -> AttemptRequest {

@@ -6,8 +6,8 @@ mod kit;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use common::own::program;
 use kit::{Redis, Way, race};
+use shedlock_conformance::support::program;
 use shedlock_conformance::{Harness, wrapped};
 use shedlock_core::{LockName, PrefixProvider};
 

@@ -6,9 +6,9 @@ mod kit;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use common::own::program;
 use kit::{Redis, Way, race};
 use shedlock_conformance::Harness;
+use shedlock_conformance::support::program;
 
 fn main() -> ExitCode {
     let Some(server) = common::server_if_any("SHEDLOCK_TEST_VALKEY") else {

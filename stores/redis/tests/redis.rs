@@ -8,9 +8,10 @@ mod common;
 use std::collections::HashMap;
 use std::time::{Duration, UNIX_EPOCH};
 
-use common::own::{DURABLE, Own, program, wait};
+use common::own::{DURABLE, Own, wait};
 use redis::aio::MultiplexedConnection;
 use redis::{Client, FromRedisValue, cmd};
+use shedlock_conformance::support::program;
 use shedlock_core::{
     Attempt, AttemptRequest, ErrorKind, Executor, ExtendRequest, Extension, Lease, LockConfig,
     LockName, LockProvider, Owner, SkipReason, Slot, Unlock, UnlockRequest,

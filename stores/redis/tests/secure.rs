@@ -7,9 +7,10 @@ mod common;
 use std::time::Duration;
 
 use common::certificates::Certificates;
-use common::own::{Own, free_port, program};
+use common::own::Own;
 use common::rights::allow;
 use common::watched::{SENTINELS_PASSWORD, Watched};
+use shedlock_conformance::support::{free_port, program};
 use shedlock_core::{
     AttemptRequest, ErrorKind, ExtendRequest, ForceUnlock, ForceUnlockRequest, ListRequest,
     LockName, LockProvider, Owner, Unlock, UnlockRequest,

@@ -1,27 +1,19 @@
 //! Servers of a test's own.
 
-use std::net::TcpListener;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use etcd_client::{Certificate, Client, ConnectOptions, Identity, TlsOptions};
 use shedlock_conformance::BoxError;
+use shedlock_conformance::support::free_port;
 
 use super::certificates::Certificates;
 use super::wait;
 
 /// Leases of one second are to be had from a server that elects this quickly.
 pub(crate) const QUICK: [&str; 4] = ["--heartbeat-interval", "50", "--election-timeout", "500"];
-
-/// The program of this name on the PATH.
-pub(crate) fn program() -> Option<PathBuf> {
-    std::env::split_paths(&std::env::var_os("PATH")?)
-        .map(|folder| folder.join("etcd"))
-        .find(|path| path.is_file())
-}
 
 /// A cluster of one or more servers that nobody else uses.
 pub(crate) struct Own {
@@ -188,15 +180,4 @@ impl Drop for Own {
     fn drop(&mut self) {
         let _ = self.stop_all();
     }
-}
-
-/// Below the range of outgoing connections, so that it is still free when the server starts again.
-fn free_port() -> Result<u16, BoxError> {
-    static NEXT: AtomicU32 = AtomicU32::new(0);
-    // Tests of one process, and processes, look at different ports, and none at one twice.
-    let number = NEXT.fetch_add(7, Ordering::Relaxed);
-    let start = 10_000 + u16::try_from((std::process::id().wrapping_mul(31) + number) % 9_000)?;
-    (start..20_000)
-        .find(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok())
-        .ok_or_else(|| "no port is free".into())
 }

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use async_nats::Client;
 use serde_json::{Value, json};
-use shedlock_conformance::support::unique;
+use shedlock_conformance::support::{free_port, unique};
 
-use super::{Own, free_port, until};
+use super::{Own, until};
 
 pub(crate) struct Cluster {
     pub(crate) servers: Vec<Own>,
@@ -15,7 +15,7 @@ pub(crate) struct Cluster {
 impl Cluster {
     /// Once it can keep buckets.
     pub(crate) async fn start() -> Self {
-        let routes = [free_port(), free_port(), free_port()];
+        let routes = [(); 3].map(|()| free_port().unwrap());
         let all = routes
             .map(|port| format!("\"nats://127.0.0.1:{port}\""))
             .join(", ");

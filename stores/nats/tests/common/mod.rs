@@ -6,14 +6,12 @@
 pub(crate) mod certificates;
 pub(crate) mod cluster;
 
-use std::net::TcpListener;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use shedlock_conformance::support::needs_store;
+use shedlock_conformance::support::{self, free_port, needs_store};
 use shedlock_core::{
     Attempt, AttemptRequest, Lease, LockName, LockProvider, Owner, Unlock, UnlockRequest,
 };
@@ -30,7 +28,7 @@ pub(crate) struct Own {
 impl Own {
     /// With JetStream, and these lines added to its settings. Its folder is `$DIR` in them.
     pub(crate) async fn start(settings: &str) -> Self {
-        Self::start_at(free_port(), settings).await
+        Self::start_at(free_port().unwrap(), settings).await
     }
 
     pub(crate) async fn start_at(port: u16, settings: &str) -> Self {
@@ -97,23 +95,7 @@ impl Drop for Own {
 
 fn program() -> PathBuf {
     needs_store("nats");
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let mut folders: Vec<PathBuf> = std::env::split_paths(&path).collect();
-    folders.push("/usr/sbin".into());
-    let mut programs = folders.iter().map(|folder| folder.join("nats-server"));
-    let found = programs.find(|program| program.is_file());
-    found.expect("nats-server is installed: run `cargo xtask test`")
-}
-
-/// Below the range of outgoing connections, so that it is still free when the server starts again.
-pub(crate) fn free_port() -> u16 {
-    static NEXT: AtomicU32 = AtomicU32::new(0);
-    // Tests of one process, and processes, look at different ports.
-    let number = NEXT.fetch_add(1, Ordering::Relaxed);
-    let start = 20_000 + (std::process::id().wrapping_mul(31) + number) % 9_000;
-    let mut ports = (start..30_000).map(|port| u16::try_from(port).unwrap());
-    let free = ports.find(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok());
-    free.expect("a port is free")
+    support::program("nats-server").expect("nats-server is installed: run `cargo xtask test`")
 }
 
 /// Waits for what is true in the end.

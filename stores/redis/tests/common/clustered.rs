@@ -5,8 +5,9 @@ use std::path::PathBuf;
 use redis::aio::MultiplexedConnection;
 use redis::{FromRedisValue, cmd};
 use shedlock_conformance::BoxError;
+use shedlock_conformance::support::{free_port, program};
 
-use super::own::{Own, free_port, program};
+use super::own::Own;
 use super::{info, until};
 
 pub(crate) struct Clustered {

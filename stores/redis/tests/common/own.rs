@@ -1,24 +1,16 @@
 //! A server of a test's own.
 
-use std::net::TcpListener;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use redis::{Client, IntoConnectionInfo as _, RedisConnectionInfo, cmd};
 use shedlock_conformance::BoxError;
+use shedlock_conformance::support::free_port;
 
 /// Settings of a server that has on disk what it answers.
 pub(crate) const DURABLE: [&str; 4] = ["--appendonly", "yes", "--appendfsync", "always"];
-
-/// The program of this name on the PATH.
-pub(crate) fn program(name: &str) -> Option<PathBuf> {
-    std::env::split_paths(&std::env::var_os("PATH")?)
-        .map(|folder| folder.join(name))
-        .find(|path| path.is_file())
-}
 
 /// A server that nobody else uses.
 pub(crate) struct Own {
@@ -150,17 +142,6 @@ impl Drop for Own {
     fn drop(&mut self) {
         let _ = self.stop();
     }
-}
-
-/// Below the range of outgoing connections, so that it is still free when the server starts again.
-pub(crate) fn free_port() -> Result<u16, BoxError> {
-    static NEXT: AtomicU32 = AtomicU32::new(0);
-    // Tests of one process, and processes, look at different ports.
-    let number = NEXT.fetch_add(1, Ordering::Relaxed);
-    let start = 10_000 + u16::try_from((std::process::id().wrapping_mul(31) + number) % 9_000)?;
-    (start..20_000)
-        .find(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok())
-        .ok_or_else(|| "no port is free".into())
 }
 
 /// Waits by the real clock: a real server's time must pass.

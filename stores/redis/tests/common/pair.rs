@@ -2,8 +2,9 @@
 
 use redis::cmd;
 use shedlock_conformance::BoxError;
+use shedlock_conformance::support::program;
 
-use super::own::{Own, program};
+use super::own::Own;
 use super::until;
 
 pub(crate) struct Pair {
