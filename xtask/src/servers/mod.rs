@@ -8,6 +8,7 @@ mod consul;
 pub(crate) mod debian;
 mod etcd;
 mod instance;
+mod kind;
 mod mariadb;
 mod mongodb;
 mod mysql;
@@ -26,7 +27,7 @@ mod up;
 mod zookeeper;
 
 pub(crate) use instance::Instance;
-pub(crate) use plan::{Kind, Store};
+pub(crate) use kind::{Kind, Store};
 pub(crate) use profile::{Durability, Profile};
 pub(crate) use protoc::check as check_protoc;
 pub(crate) use run_dir::RunDir;

@@ -1,6 +1,6 @@
 //! How servers are set up for one purpose.
 
-use super::plan::Kind;
+use super::kind::Kind;
 
 /// How servers are set up.
 #[derive(Clone, Debug, Default)]
