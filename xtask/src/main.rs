@@ -15,6 +15,7 @@
 
 mod bench;
 mod clients;
+mod counts;
 mod deny;
 mod host;
 mod interop;

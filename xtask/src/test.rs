@@ -1,6 +1,7 @@
 //! `cargo xtask test`: the databases, the checks and the tests.
 
 use crate::clients;
+use crate::counts::Counts;
 use crate::host;
 use crate::interop;
 use crate::java;
@@ -83,7 +84,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         // Which of the tests that were picked needs which store, only they know.
         (true, false) => "at hand",
     };
-    println!("\n{}", steps.summary());
+    // At the end, where the reader of a long log looks.
+    println!("\n{}", counts.failures());
+    println!("{}", steps.summary());
     println!("{}", tested(stores, &servers, how));
     println!("total: {:.0} s", begun.elapsed().as_secs_f64());
     println!(
@@ -258,52 +261,9 @@ fn tested(stores: &[Store], servers: &Servers, how: &str) -> String {
         .collect()
 }
 
-/// Tests as their harness counts them.
-#[derive(Debug, Default, PartialEq, Eq)]
-struct Counts {
-    passed: u64,
-    failed: u64,
-    ignored: u64,
-}
-
-impl Counts {
-    /// Adds a line such as `test result: ok. 3 passed; 0 failed; 1 ignored; …`; no other line.
-    fn add(&mut self, line: &str) {
-        let Some(result) = line.strip_prefix("test result: ") else {
-            return;
-        };
-        let count = |word: &str| {
-            let before = result
-                .split(word)
-                .next()
-                .filter(|before| before.len() < result.len())?;
-            before.trim_end().rsplit(' ').next()?.parse::<u64>().ok()
-        };
-        self.passed += count("passed").unwrap_or_default();
-        self.failed += count("failed").unwrap_or_default();
-        self.ignored += count("ignored").unwrap_or_default();
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn counts_add_up_over_test_programs() {
-        let mut counts = Counts::default();
-        counts.add("running 4 tests");
-        counts.add("test result: ok. 3 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out");
-        counts.add("test result: FAILED. 5 passed; 2 failed; 0 ignored; 0 measured; finished");
-        assert_eq!(
-            counts,
-            Counts {
-                passed: 8,
-                failed: 2,
-                ignored: 1
-            }
-        );
-    }
 
     #[test]
     fn a_toolchain_is_found_by_its_version_alone() {

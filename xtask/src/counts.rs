@@ -1,0 +1,92 @@
+//! What the test programs say at their ends.
+
+/// Of one that fails in a thousand places, what can still be read.
+const LINES_KEPT: usize = 400;
+
+/// Tests as their harness counts them.
+#[derive(Debug, Default)]
+pub(crate) struct Counts {
+    pub(crate) passed: u64,
+    pub(crate) failed: u64,
+    pub(crate) ignored: u64,
+    failures: Vec<String>,
+    in_failures: bool,
+}
+
+impl Counts {
+    /// Adds a line that a test program has printed: one such as
+    /// `test result: ok. 3 passed; 0 failed; 1 ignored; …` counts, and those between `failures:` and
+    /// it are kept.
+    pub(crate) fn add(&mut self, line: &str) {
+        let line = line.trim_end();
+        if line == "failures:" {
+            self.in_failures = true;
+        }
+        if self.in_failures && self.failures.len() < LINES_KEPT {
+            self.failures.push(line.to_owned());
+        }
+        let Some(result) = line.strip_prefix("test result: ") else {
+            return;
+        };
+        self.in_failures = false;
+        let count = |word: &str| {
+            let before = result
+                .split(word)
+                .next()
+                .filter(|before| before.len() < result.len())?;
+            before.trim_end().rsplit(' ').next()?.parse::<u64>().ok()
+        };
+        self.passed += count("passed").unwrap_or_default();
+        self.failed += count("failed").unwrap_or_default();
+        self.ignored += count("ignored").unwrap_or_default();
+    }
+
+    /// What the failed tests said, a line each; nothing if none has failed.
+    pub(crate) fn failures(&self) -> String {
+        self.failures
+            .iter()
+            .map(|line| format!("{line}\n"))
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_add_up_over_test_programs() {
+        let mut counts = Counts::default();
+        counts.add("running 4 tests");
+        counts.add("test result: ok. 3 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out");
+        counts.add("test result: FAILED. 5 passed; 2 failed; 0 ignored; 0 measured; finished");
+        let Counts {
+            passed,
+            failed,
+            ignored,
+            ..
+        } = counts;
+        assert_eq!((passed, failed, ignored), (8, 2, 1));
+    }
+
+    #[test]
+    fn what_failed_tests_said_is_kept() {
+        let mut counts = Counts::default();
+        for line in [
+            "test one ... ok",
+            "test two ... FAILED",
+            "failures:",
+            "---- two stdout ----",
+            "left: 1",
+            "failures:",
+            "    two",
+            "test result: FAILED. 1 passed; 1 failed; 0 ignored; 0 measured; finished",
+            "test three ... ok",
+        ] {
+            counts.add(&format!("{line}\n"));
+        }
+        let told = counts.failures();
+        assert!(told.contains("left: 1"), "{told}");
+        assert!(!told.contains("one") && !told.contains("three"), "{told}");
+    }
+}
