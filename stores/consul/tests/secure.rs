@@ -5,14 +5,13 @@
     reason = "the lint knows test functions, but not helpers"
 )]
 
-use std::net::TcpListener;
 use std::path::Path;
 use std::time::Duration;
 
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
-use reqwest::Client;
+use reqwest::{Client, StatusCode};
 use serde_json::{Value, json};
-use shedlock_conformance::support::{OwnServer, server};
+use shedlock_conformance::support::{OwnServer, free_port, server};
 use shedlock_core::{
     Attempt, AttemptRequest, ErrorKind, ListRequest, LockName, LockProvider, Owner, UnlockRequest,
 };
@@ -25,6 +24,14 @@ fn own(settings: &str) -> OwnServer {
     let _ = server("SHEDLOCK_TEST_CONSUL_URL");
     let _ = rustls::crypto::ring::default_provider().install_default();
     OwnServer::start("consul", &[&format!("-hcl={settings}")]).unwrap()
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a real server's time cannot be moved"
+)]
+async fn wait(duration: Duration) {
+    tokio::time::sleep(duration).await;
 }
 
 async fn lock_and_unlock(provider: &dyn LockProvider) {
@@ -53,8 +60,15 @@ async fn a_token_needs_the_rights_that_are_documented_and_no_more() {
             own.url().replace("consul://", "http://")
         );
         let asked = client.put(url).header("X-Consul-Token", MASTER).json(&body);
-        let answer = asked.send().await.unwrap().error_for_status().unwrap();
-        answer.json().await.unwrap()
+        // A server that has just begun answers 500 until its rules are in force.
+        for _ in 0..100 {
+            let answer = asked.try_clone().unwrap().send().await.unwrap();
+            if answer.status() != StatusCode::INTERNAL_SERVER_ERROR {
+                return answer.error_for_status().unwrap().json().await.unwrap();
+            }
+            wait(Duration::from_millis(100)).await;
+        }
+        panic!("the server accepts no rules");
     };
     let mut tokens = Vec::new();
     for rights in [RIGHTS, &RIGHTS.replace("write", "read")] {
@@ -88,9 +102,7 @@ async fn certificates_are_looked_at_on_both_sides() {
     let folder = tempfile::tempdir().unwrap();
     certificates(folder.path());
     let path = |file: &str| folder.path().join(file).display().to_string();
-    let free = TcpListener::bind("127.0.0.1:0").unwrap();
-    let port = free.local_addr().unwrap().port();
-    drop(free);
+    let port = free_port().unwrap();
     let own = own(&format!(
         "ports {{ https = {port} }} ca_file = \"{}\" cert_file = \"{}\" key_file = \"{}\" \
          verify_incoming_https = true",
