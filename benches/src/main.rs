@@ -122,7 +122,7 @@ fn fail(error: &anyhow::Error) -> ExitCode {
 
 async fn run(cli: &Cli) -> anyhow::Result<()> {
     let stores = if cli.stores.is_empty() {
-        &Store::ALL[..]
+        Store::all()
     } else {
         &cli.stores[..]
     };

@@ -33,21 +33,10 @@ pub(crate) enum Store {
 }
 
 impl Store {
-    /// All of them.
-    pub(crate) const ALL: [Self; 12] = [
-        Self::Postgres,
-        Self::Mariadb,
-        Self::Mysql,
-        Self::Redis,
-        Self::Valkey,
-        Self::Nats,
-        Self::Zookeeper,
-        Self::Consul,
-        Self::Etcd,
-        Self::Mongodb,
-        Self::Sqlite,
-        Self::Memory,
-    ];
+    /// All of them, in the order in which they stand above.
+    pub(crate) fn all() -> &'static [Self] {
+        Self::value_variants()
+    }
 
     /// The word for it in rows and on the command line.
     pub(crate) fn name(self) -> &'static str {

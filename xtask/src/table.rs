@@ -73,15 +73,15 @@ pub(crate) fn run() -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// All sheets, in the order of [`Store::ALL`].
+/// All sheets, in the order of [`Store::all`].
 fn sheets() -> anyhow::Result<Vec<Sheet>> {
     let folder = steps::workspace_root().join("docs/stores");
     let mut sheets = Vec::new();
     for entry in fs::read_dir(&folder).context("there is no docs/stores")? {
         let path = entry?.path();
         let stem = path.file_stem().unwrap_or_default().to_string_lossy();
-        let place = Store::ALL
-            .into_iter()
+        let place = Store::all()
+            .iter()
             .position(|store| store.name() == stem)
             .with_context(|| format!("{} is named after no store", path.display()))?;
         let text = fs::read_to_string(&path)?;

@@ -54,7 +54,11 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let begun = Instant::now();
     check_c_compiler()?;
     let named = !args.stores.is_empty();
-    let stores = if named { &args.stores[..] } else { &Store::ALL };
+    let stores = if named {
+        &args.stores[..]
+    } else {
+        Store::all()
+    };
     let profile = Profile {
         companions: true,
         given: true,
@@ -85,8 +89,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         (true, false) => "at hand",
     };
     // At the end, where the reader of a long log looks.
-    println!("\n{}", counts.failures());
-    println!("{}", steps.summary());
+    println!("\n{}{}", counts.failures(), steps.summary());
     println!("{}", tested(stores, &servers, how));
     println!("total: {:.0} s", begun.elapsed().as_secs_f64());
     println!(
@@ -240,11 +243,11 @@ fn tested(stores: &[Store], servers: &Servers, how: &str) -> String {
     let servers = Kind::ALL
         .into_iter()
         .map(|kind| (kind.name(), of_kind(kind)));
-    let others = Store::ALL
-        .into_iter()
+    let others = Store::all()
+        .iter()
         .filter(|store| store.kind().is_none())
         .map(|store| {
-            let asked = stores.contains(&store);
+            let asked = stores.contains(store);
             (
                 store.name(),
                 if asked {

@@ -49,7 +49,11 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         bail!("the benchmark could not be built");
     }
     let named = !args.stores.is_empty();
-    let stores = if named { &args.stores[..] } else { &Store::ALL };
+    let stores = if named {
+        &args.stores[..]
+    } else {
+        Store::all()
+    };
     let mut servers = Vec::new();
     let mut variables = Vec::new();
     for store in stores.iter().copied().filter(|it| it.kind().is_some()) {

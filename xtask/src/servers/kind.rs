@@ -59,20 +59,10 @@ pub(crate) enum Kind {
 }
 
 impl Store {
-    /// All of them.
-    pub(crate) const ALL: [Self; 11] = [
-        Self::Postgres,
-        Self::Mariadb,
-        Self::Mysql,
-        Self::Redis,
-        Self::Nats,
-        Self::Zookeeper,
-        Self::Etcd,
-        Self::Mongodb,
-        Self::Consul,
-        Self::Sqlite,
-        Self::Memory,
-    ];
+    /// All of them, in the order in which they stand above.
+    pub(crate) fn all() -> &'static [Self] {
+        Self::value_variants()
+    }
 
     /// The word for it on the command line and in `SHEDLOCK_TEST_STORES`.
     pub(crate) fn name(self) -> &'static str {
@@ -196,7 +186,7 @@ mod tests {
 
     #[test]
     fn names_on_the_command_line_are_those_in_the_environment() {
-        for store in Store::ALL {
+        for store in Store::all() {
             let value = store.to_possible_value().unwrap();
             assert_eq!(value.get_name(), store.name());
         }

@@ -40,7 +40,11 @@ pub(crate) struct Args {
 /// Starts the servers, prints their URLs and obeys orders until standard input closes.
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let named = !args.stores.is_empty();
-    let stores = if named { &args.stores[..] } else { &Store::ALL };
+    let stores = if named {
+        &args.stores[..]
+    } else {
+        Store::all()
+    };
     let profile = Profile {
         extra_args: args.extra_arg.clone(),
         companions: !args.bare,
