@@ -124,6 +124,22 @@ fn an_attempt_killed_on_its_way_may_have_held_the_lock() {
 }
 
 #[test]
+fn an_attempt_without_an_answer_may_come_late_whatever_it_is_told_when_it_is_asked_again() {
+    let asked_again = |answer: What| {
+        Forger::default()
+            .lease(0, 25, "a", 1)
+            .asked(1, "b")
+            .event(10, "b", answer)
+            .asked(20, "b")
+            .skipped(21, "b")
+            .asked(200, "c")
+            .skipped(201, "c")
+    };
+    asked_again(What::Unknown).must_be_lawful();
+    asked_again(What::Failed).must_be_convicted_of("taken for too long:");
+}
+
+#[test]
 fn one_that_oversleeps_and_is_told_so_is_lawful() {
     Forger::default()
         .asked(0, "sleeper")

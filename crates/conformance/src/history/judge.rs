@@ -98,6 +98,10 @@ impl History {
 
     /// A skip says "held": then somebody may have held it between question and answer.
     fn skips(&self, names: &BTreeMap<&str, Vec<&Life>>, drift: u64, findings: &mut Findings) {
+        let names: BTreeMap<&str, Tide> = names
+            .iter()
+            .map(|(name, lives)| (*name, Tide::of(lives)))
+            .collect();
         let mut asked: BTreeMap<&str, u64> = BTreeMap::new();
         for event in &self.events {
             match event.what {
@@ -109,14 +113,10 @@ impl History {
                     let Some(from) = asked.get(event.owner.as_str()) else {
                         continue;
                     };
-                    let possible = names.get(event.name.as_str()).is_some_and(|lives| {
-                        lives.iter().any(|life| {
-                            life.asked <= event.at
-                                && life
-                                    .possible_until
-                                    .is_some_and(|until| until.saturating_add(drift) >= *from)
-                        })
-                    });
+                    let until = names
+                        .get(event.name.as_str())
+                        .and_then(|tide| tide.until(event.at));
+                    let possible = until.is_some_and(|until| until.saturating_add(drift) >= *from);
                     if locked && !possible {
                         findings.violations.push(format!(
                             "taken for too long: {} was skipped at {} as locked, but every lease \
@@ -128,6 +128,27 @@ impl History {
                 _ => {}
             }
         }
+    }
+}
+
+/// Until when a lock may have been held by any of those who had asked by then: looked up for each
+/// skip, so that the history of hours can be judged.
+struct Tide(Vec<(u64, u64)>);
+
+impl Tide {
+    /// Of the lives of one lock, in the order in which they asked.
+    fn of(lives: &[&Life]) -> Self {
+        let mut high = None;
+        let marks = lives.iter().filter_map(|life| {
+            high = high.max(life.possible_until);
+            Some((life.asked, high?))
+        });
+        Self(marks.collect())
+    }
+
+    fn until(&self, by: u64) -> Option<u64> {
+        let asked = self.0.partition_point(|(asked, _)| *asked <= by);
+        Some(self.0[..asked].last()?.1)
     }
 }
 

@@ -28,6 +28,9 @@ pub(super) struct Life {
     granularity: u64,
     flight: u64,
     renewal: Option<(u64, u64)>,
+    /// Until when a request may hold the lock that nobody has an answer to, whatever the same
+    /// attempt is told when it is asked again: it may come late.
+    adrift: Option<u64>,
 }
 
 impl Life {
@@ -58,6 +61,7 @@ impl Life {
             granularity,
             flight,
             renewal: None,
+            adrift: None,
         })
     }
 
@@ -79,10 +83,10 @@ impl Life {
                 self.store_from = *acquired_at;
                 self.store_until = *locked_until;
                 let lasts = self.certain_until - self.asked;
-                self.possible_until = Some(at + lasts + self.granularity);
+                self.possible_until = Some(at + lasts + self.granularity).max(self.adrift);
             }
-            What::Skipped { .. } | What::Failed => self.possible_until = None,
-            What::Unknown => {}
+            What::Skipped { .. } | What::Failed => self.possible_until = self.adrift,
+            What::Unknown => self.adrift = self.possible_until,
             What::RenewAsked { at_most } => {
                 self.renewal = Some((at, *at_most));
                 self.store_until = None;
@@ -92,7 +96,8 @@ impl Life {
             What::Renewed { locked_until } => {
                 if let Some((asked, at_most)) = self.renewal.take() {
                     self.certain_until = asked.saturating_add(at_most);
-                    self.possible_until = Some(at + at_most + self.granularity);
+                    let until = Some(at + at_most + self.granularity);
+                    self.possible_until = until.max(self.adrift);
                 }
                 self.store_until = *locked_until;
             }
@@ -102,7 +107,7 @@ impl Life {
             }
             What::Released => {
                 let kept = self.acquired.map_or(0, |from| from + self.at_least);
-                self.possible_until = Some(at.max(kept + self.granularity));
+                self.possible_until = Some(at.max(kept + self.granularity)).max(self.adrift);
             }
             What::ReleaseLost => self.lost(at, "an unlock"),
             What::CallFailed => {}
