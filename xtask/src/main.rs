@@ -45,7 +45,8 @@ enum Task {
     Test(test::Args),
     /// Show that real ShedLock and ours exclude each other, on each store that both speak.
     Interop(interop::Args),
-    /// Kill and stop processes over a store that crashes, for as long as you like.
+    /// Kill and stop processes over a network that cuts and a store that crashes, for as long as you
+    /// like.
     Torture(torture::Args),
     /// Measure what locks cost on the real databases, next to what the drivers cost.
     Bench(bench::Args),

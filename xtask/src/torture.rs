@@ -1,10 +1,11 @@
-//! `cargo xtask torture`: processes killed and stopped over a store that crashes, for as long as it
-//! is asked for.
+//! `cargo xtask torture`: processes killed and stopped, a network that cuts, delays and swallows,
+//! over a store that crashes, for as long as it is asked for.
 
 use crate::servers::Store;
 use crate::test;
-use anyhow::bail;
+use anyhow::{Context as _, bail};
 use std::ffi::OsString;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 /// Arguments of `cargo xtask torture`.
@@ -19,6 +20,14 @@ pub(crate) struct Args {
     /// Chooses as an earlier run did, which told its seed.
     #[arg(long)]
     seed: Option<u64>,
+    /// How long, at most, a worker rests between two attempts, in milliseconds; between two faults
+    /// there is a pause of up to twenty times that. More makes a long run lighter: the checker reads
+    /// the whole history at its end.
+    #[arg(long, value_name = "MILLISECONDS", default_value_t = 50)]
+    rest: u64,
+    /// Writes what was done, and what came of it, into this file as JSON.
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
     /// Do not install what is missing.
     #[arg(long)]
     no_install: bool,
@@ -52,6 +61,14 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     );
     let seconds = (args.minutes * 60).to_string();
     arguments = arguments.with_variable("SHEDLOCK_TORTURE_SECONDS", seconds);
+    let rest = args.rest.to_string();
+    arguments = arguments.with_variable("SHEDLOCK_TORTURE_REST_MILLIS", rest);
+    if let Some(file) = &args.json {
+        // The tests run in a folder of their own.
+        let file = std::path::absolute(file).context("no path for the summary")?;
+        let file = file.to_string_lossy().into_owned();
+        arguments = arguments.with_variable("SHEDLOCK_TORTURE_SUMMARY", file);
+    }
     if let Some(seed) = args.seed {
         arguments = arguments.with_variable("SHEDLOCK_CONFORMANCE_SEED", seed.to_string());
     }

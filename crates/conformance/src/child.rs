@@ -1,5 +1,6 @@
 //! The test target started once more, as another process over the same space.
 
+use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,7 +8,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::harness::BoxError;
-use crate::wait::{PATIENCE, now, sleep};
+use crate::wait::{PATIENCE, bounded, now, sleep};
 use crate::{Harness, Provider, Setting, Stop, puppet, worker};
 
 /// Tells a process that it is a child, and which.
@@ -64,18 +65,25 @@ fn play(harnesses: &[Arc<dyn Harness>], part: &str) -> Result<(), BoxError> {
     })
 }
 
-/// A worker may be started while the store has crashed and is not back yet.
+/// How long a worker waits for its connection before it begins anew: one that has fallen silent on
+/// the way tells nobody.
+const CONNECTING: Duration = Duration::from_secs(10);
+
+/// A worker may be started while the store has crashed and is not back yet, or while the way there
+/// is cut.
 async fn open_while_it_may_be_down(
     harness: &Arc<dyn Harness>,
     spec: &str,
 ) -> Result<Provider, BoxError> {
     let started = now();
     loop {
-        match open(harness, spec).await {
-            Err(_) if now().saturating_since(started) < PATIENCE => {
-                sleep(Duration::from_millis(100)).await;
-            }
-            opened => return opened,
+        let opened = bounded(CONNECTING, open(harness, spec)).await;
+        let may_wait = now().saturating_since(started) < PATIENCE;
+        match opened {
+            Some(Ok(provider)) => return Ok(provider),
+            _ if may_wait => sleep(Duration::from_millis(100)).await,
+            Some(refused) => return refused,
+            None => return Err("the store could not be reached in time".into()),
         }
     }
 }
@@ -87,12 +95,24 @@ async fn open(harness: &Arc<dyn Harness>, spec: &str) -> Result<Provider, BoxErr
         .await
 }
 
-/// A command that starts this executable again in this role, over the setting's space.
-pub(crate) fn command(setting: &Setting, role: Role) -> Result<tokio::process::Command, Stop> {
-    let spec = setting.space().child_spec().ok_or_else(|| {
-        Stop::not_applicable(
-            "the harness cannot open a space from another process (Space::child_spec)",
-        )
+/// A command that starts this executable again in this role, over the setting's space; through this
+/// address, where one is given.
+pub(crate) fn command(
+    setting: &Setting,
+    role: Role,
+    via: Option<SocketAddr>,
+) -> Result<tokio::process::Command, Stop> {
+    let space = setting.space();
+    let spec = match via {
+        None => space.child_spec().ok_or("Space::child_spec"),
+        Some(addr) => space
+            .child_spec_via(addr)
+            .ok_or("Space::child_spec_via, through a proxy"),
+    };
+    let spec = spec.map_err(|lacks| {
+        Stop::not_applicable(format!(
+            "the harness cannot open a space from another process ({lacks})"
+        ))
     })?;
     let part = Part {
         harness: setting.harness().name().to_owned(),

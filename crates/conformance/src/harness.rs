@@ -154,6 +154,18 @@ pub trait Space: Send + Sync + 'static {
         None
     }
 
+    /// The same, where the other process reaches the store through this address: a
+    /// [fault proxy](crate::proxy::Proxy) stands there.
+    fn child_spec_via(&self, addr: SocketAddr) -> Option<String> {
+        let _ = addr;
+        None
+    }
+
+    /// The store's own word for what it is, with its version: for reports of long runs.
+    fn store_version(&self) -> Power<'_, String> {
+        None
+    }
+
     /// Stops the store; only asked of a space from [`Harness::space_on_own_store`].
     fn stop_store(&self) -> Power<'_, ()> {
         None

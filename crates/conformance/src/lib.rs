@@ -176,6 +176,7 @@ mod chance;
 mod child;
 pub mod contention;
 mod harness;
+mod heard;
 pub mod history;
 pub mod laws;
 mod line;

@@ -98,7 +98,7 @@ pub fn main_after(
 pub async fn run_case(harness: Arc<dyn Harness>, case: Case) -> Verdict {
     let setting = Setting::new(harness).await?;
     let run = AssertUnwindSafe(case.run(&setting)).catch_unwind();
-    let limit = LIMIT + torture::length()?.0;
+    let limit = LIMIT + torture::Options::from_environment()?.length;
     let verdict = match bounded(limit, run).await {
         Some(Ok(verdict)) => verdict,
         Some(Err(panic)) => Err(Stop::failed(format!("panicked: {}", text_of(&*panic)))),

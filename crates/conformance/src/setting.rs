@@ -211,6 +211,17 @@ impl Setting {
         .await
     }
 
+    /// Where the harness can tell.
+    pub(crate) async fn store_version(&self) -> Result<Option<String>, Stop> {
+        match self.space.store_version() {
+            None => Ok(None),
+            Some(version) => version
+                .await
+                .map(Some)
+                .map_err(|error| Stop::harness("ask the store's version", &*error)),
+        }
+    }
+
     pub(crate) async fn provider_with_clock(
         &self,
         clock: Arc<dyn Clock>,

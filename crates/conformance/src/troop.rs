@@ -1,14 +1,17 @@
 //! Many worker processes over one space, of which holders are killed.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Read;
-use std::path::PathBuf;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use tokio::process::Child;
 
 use crate::chance::Chance;
 use crate::child::{Role, command};
+use crate::heard::Heard;
 use crate::history::{Event, Findings, Folder, History, Rules, What};
 use crate::wait::{bounded, now, sleep};
 use crate::worker::Orders;
@@ -22,22 +25,29 @@ const DEFAULT_ACQUISITIONS: usize = 200;
 /// Time for a whole run.
 const LIMIT: Duration = Duration::from_secs(100);
 
+/// The longest rest between two attempts of a worker, where nobody asks for another one.
+pub(crate) const REST: Duration = Duration::from_millis(8);
+
 /// The worker processes.
 pub(crate) struct Troop {
     setting: Setting,
     folder: Folder,
     workers: Vec<Worker>,
     orders: Orders,
+    /// Where those reach the store that do not go straight.
+    ways: BTreeMap<usize, SocketAddr>,
     pub(crate) chance: Chance,
     pub(crate) seed: String,
     started: usize,
-    pub(crate) acquisitions: usize,
+    pub(crate) heard: Heard,
     idle: usize,
 }
 
 struct Worker {
     process: Child,
     log: Tail,
+    /// How many attempts were answered.
+    answers: usize,
 }
 
 impl Troop {
@@ -58,32 +68,59 @@ impl Troop {
         names: &[&str],
         slots: &[i64],
     ) -> Result<Self, Stop> {
+        let mut troop = Self::without_workers(setting, names)?;
+        troop.orders.slots = slots.to_vec();
+        troop.add(count)?;
+        Ok(troop)
+    }
+
+    /// Without any workers yet.
+    pub(crate) fn without_workers(setting: &Setting, names: &[&str]) -> Result<Self, Stop> {
         let folder = Folder::new()?;
         let chance = Chance::of_this_run();
-        let mut troop = Self {
+        let at_most = setting.pace().short();
+        Ok(Self {
             setting: setting.clone(),
             orders: Orders {
                 log: PathBuf::new(),
                 names: names.iter().map(|name| (*name).to_owned()).collect(),
-                slots: slots.to_vec(),
-                at_most: setting.pace().short(),
+                slots: Vec::new(),
+                at_most,
                 hold: Duration::from_millis(4),
+                rest: REST,
+                // Longer than answers that come after the lease take.
+                patience: 2 * at_most + Duration::from_secs(2),
                 extends: setting.capabilities().extend,
                 seed: 0,
             },
             folder,
             workers: Vec::new(),
+            ways: BTreeMap::new(),
             seed: chance.to_repeat(),
             chance,
             started: 0,
-            acquisitions: 0,
+            heard: Heard::default(),
             idle: 0,
-        };
+        })
+    }
+
+    /// Has workers rest at most this long between two attempts.
+    pub(crate) fn rest(&mut self, longest: Duration) {
+        self.orders.rest = longest;
+    }
+
+    /// Has this worker, and whoever replaces it, reach the store through this address.
+    pub(crate) fn send_through(&mut self, number: usize, addr: SocketAddr) {
+        self.ways.insert(number, addr);
+    }
+
+    /// Starts this many more.
+    pub(crate) fn add(&mut self, count: usize) -> Verdict {
         for _ in 0..count {
-            let worker = troop.worker()?;
-            troop.workers.push(worker);
+            let worker = self.worker(self.workers.len())?;
+            self.workers.push(worker);
         }
-        Ok(troop)
+        Ok(())
     }
 
     /// Kills holders now and then, and replaces them, until the logs show so many acquisitions, or
@@ -97,7 +134,7 @@ impl Troop {
             } else {
                 self.idle += 1;
             }
-            if self.acquisitions >= acquisitions {
+            if self.heard.acquisitions >= acquisitions {
                 return Ok(());
             }
             // Workers that have gone through their slots are silent from then on.
@@ -107,50 +144,55 @@ impl Troop {
             if now().saturating_since(started) > LIMIT {
                 return Err(Stop::failed(format!(
                     "only {} of {acquisitions} acquisitions by {} processes in {LIMIT:?} ({})",
-                    self.acquisitions,
+                    self.heard.acquisitions,
                     self.workers.len(),
                     self.seed
                 )));
             }
-            if self.acquisitions >= kill_at && self.kill_a_holder().await? {
+            if self.heard.acquisitions >= kill_at && self.kill_a_holder().await? {
                 // About fifteen kills in a run; each costs a lease's length.
-                kill_at = self.acquisitions + (acquisitions / 15).max(1);
+                kill_at = self.heard.acquisitions + (acquisitions / 15).max(1);
             }
             sleep(Duration::from_millis(5)).await;
         }
     }
 
     /// Stops all and judges what they did.
-    pub(crate) async fn stop_and_judge(self) -> Result<Findings, Stop> {
-        self.stop_and_judge_with(Duration::ZERO).await
+    pub(crate) async fn stop_and_judge(mut self) -> Result<Findings, Stop> {
+        self.stop().await?;
+        let rules = self.rules();
+        self.judge(&rules)
     }
 
-    /// The same, where locks may come free this much later than the provider declares.
-    pub(crate) async fn stop_and_judge_with(
-        mut self,
-        lateness: Duration,
-    ) -> Result<Findings, Stop> {
+    /// Stops all.
+    pub(crate) async fn stop(&mut self) -> Verdict {
         for worker in &mut self.workers {
             drop(worker.process.stdin.take());
         }
-        for worker in &mut self.workers {
-            let ended = bounded(Duration::from_secs(10), worker.process.wait()).await;
+        for number in 0..self.workers.len() {
+            let process = &mut self.workers[number].process;
+            let ended = bounded(Duration::from_secs(10), process.wait()).await;
             let Some(status) = ended else {
-                worker.process.kill().await?;
+                process.kill().await?;
                 continue;
             };
             if !status?.success() {
-                self.folder.keep();
-                return Err(Stop::failed(format!(
-                    "a worker process failed, its message is above; logs in {} ({})",
-                    self.folder.path().display(),
-                    self.seed
-                )));
+                return Err(self.has_failed());
             }
         }
+        self.read_logs()?;
+        Ok(())
+    }
+
+    /// What the provider declares.
+    pub(crate) fn rules(&self) -> Rules {
         let capabilities = self.setting.capabilities();
-        let rules = Rules::new(capabilities.granularity + lateness, capabilities.fencing);
-        let findings = History::load(self.folder.path())?.judge(&rules);
+        Rules::new(capabilities.granularity, capabilities.fencing)
+    }
+
+    /// Judges what they did until they were stopped.
+    pub(crate) fn judge(&mut self, rules: &Rules) -> Result<Findings, Stop> {
+        let findings = History::load(self.folder.path())?.judge(rules);
         if let Some(first) = findings.violations.first() {
             self.folder.keep();
             return Err(Stop::failed(format!(
@@ -164,7 +206,36 @@ impl Troop {
         Ok(findings)
     }
 
-    fn worker(&mut self) -> Result<Worker, Stop> {
+    /// None has ended by itself.
+    pub(crate) fn all_run(&mut self) -> Verdict {
+        for number in 0..self.workers.len() {
+            if self.workers[number].process.try_wait()?.is_some() {
+                return Err(self.has_failed());
+            }
+        }
+        Ok(())
+    }
+
+    /// Where the logs are.
+    pub(crate) fn logs(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// Leaves the logs for a person to look at.
+    pub(crate) fn keep_logs(&mut self) {
+        self.folder.keep();
+    }
+
+    fn has_failed(&mut self) -> Stop {
+        self.folder.keep();
+        Stop::failed(format!(
+            "a worker process failed, its message is above; logs in {} ({})",
+            self.folder.path().display(),
+            self.seed
+        ))
+    }
+
+    fn worker(&mut self, number: usize) -> Result<Worker, Stop> {
         let mut orders = self.orders.clone();
         orders.log = self.folder.path().join(format!("{}.jsonl", self.started));
         orders.seed = self.chance.next();
@@ -172,8 +243,13 @@ impl Troop {
         // The log is there before its writer, so that it can be followed from the beginning.
         File::create(&orders.log)?;
         let log = Tail::new(File::open(&orders.log)?);
-        let process = command(&self.setting, Role::Worker(orders))?.spawn()?;
-        Ok(Worker { process, log })
+        let via = self.ways.get(&number).copied();
+        let process = command(&self.setting, Role::Worker(orders), via)?.spawn()?;
+        Ok(Worker {
+            process,
+            log,
+            answers: 0,
+        })
     }
 
     /// Reads on in all logs; true if there was something new.
@@ -182,9 +258,9 @@ impl Troop {
         for worker in &mut self.workers {
             for event in worker.log.read()? {
                 anything = true;
-                if matches!(event.what, What::Acquired { .. }) {
-                    self.acquisitions += 1;
-                }
+                self.heard.hear(&event);
+                let answer = matches!(event.what, What::Acquired { .. } | What::Skipped { .. });
+                worker.answers += usize::from(answer);
             }
         }
         Ok(anything)
@@ -195,6 +271,11 @@ impl Troop {
         (0..self.workers.len())
             .filter(|i| self.workers[*i].log.holds)
             .collect()
+    }
+
+    /// How many attempts of each were answered since it was started.
+    pub(crate) fn answers(&self) -> Vec<usize> {
+        self.workers.iter().map(|worker| worker.answers).collect()
     }
 
     /// The process of one of them, if it runs.
@@ -212,7 +293,7 @@ impl Troop {
         self.workers[unlucky].process.kill().await?;
         // What it wrote between the last look and its end counts too.
         self.read_logs()?;
-        self.workers[unlucky] = self.worker()?;
+        self.workers[unlucky] = self.worker(unlucky)?;
         Ok(true)
     }
 }

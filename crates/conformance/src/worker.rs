@@ -5,15 +5,18 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use shedlock_core::{
-    Attempt, AttemptRequest, ExtendRequest, Extension, Lease, LockName, Owner, Slot, Unlock,
-    UnlockRequest,
+    Attempt, AttemptRequest, Error, ErrorKind, ExtendRequest, Extension, Lease, LockName, Owner,
+    Slot, Unlock, UnlockRequest,
 };
 use tokio::io::AsyncReadExt;
 
 use crate::harness::BoxError;
 use crate::history::{Log, What};
-use crate::wait::sleep;
+use crate::wait::{bounded, sleep};
 use crate::{Provider, chance::Chance};
+
+/// After a call that failed.
+const PAUSE: Duration = Duration::from_millis(20);
 
 /// What a worker does.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -28,6 +31,10 @@ pub(crate) struct Orders {
     pub(crate) at_most: Duration,
     /// The longest that it holds a lock; now and then it oversleeps at-most instead.
     pub(crate) hold: Duration,
+    /// The longest that it rests between two attempts.
+    pub(crate) rest: Duration,
+    /// How long it waits for an answer. Then it drops the call, as the runtime does.
+    pub(crate) patience: Duration,
     /// Whether it extends leases.
     pub(crate) extends: bool,
     pub(crate) seed: u64,
@@ -77,25 +84,42 @@ impl Worker<'_> {
         if let Some(slot) = slot {
             request = request.with_slot(slot);
         }
-        self.log.write(&request, What::asked(&request))?;
-        match self.provider.attempt(&request).await {
-            Ok(Attempt::Acquired(lease)) => {
-                self.log.write(&request, What::acquired(&lease))?;
-                self.hold(&request, lease).await
+        if let Some(Attempt::Acquired(lease)) = self.ask(&request).await? {
+            self.hold(&request, lease).await?;
+        }
+        sleep(self.chance.up_to(self.orders.rest)).await;
+        Ok(())
+    }
+
+    /// Asks for the lock, and now and then once more where nobody knows what became of it.
+    async fn ask(&mut self, request: &AttemptRequest) -> Result<Option<Attempt>, BoxError> {
+        loop {
+            self.log.write(request, What::asked(request))?;
+            match self.answer(self.provider.attempt(request)).await {
+                Ok(answer) => {
+                    match &answer {
+                        Attempt::Acquired(lease) => {
+                            self.log.write(request, What::acquired(lease))?;
+                        }
+                        Attempt::Skipped(skip) => self.log.write(request, What::skipped(skip))?,
+                        other => return Err(format!("unknown answer {other:?}").into()),
+                    }
+                    return Ok(Some(answer));
+                }
+                Err(error) if error.is_unknown() => {
+                    self.log.write(request, What::Unknown)?;
+                    sleep(PAUSE).await;
+                    if self.chance.one_in(2) {
+                        return Ok(None);
+                    }
+                }
+                Err(error) if error.is_retryable() => {
+                    self.log.write(request, What::Failed)?;
+                    sleep(PAUSE).await;
+                    return Ok(None);
+                }
+                Err(error) => return Err(error.into()),
             }
-            Ok(Attempt::Skipped(skip)) => {
-                self.log.write(&request, What::skipped(&skip))?;
-                sleep(self.chance.up_to(Duration::from_millis(8))).await;
-                Ok(())
-            }
-            Ok(other) => Err(format!("unknown answer {other:?}").into()),
-            Err(error) if error.is_unknown() => Ok(self.log.write(&request, What::Unknown)?),
-            Err(error) if error.is_retryable() => {
-                self.log.write(&request, What::Failed)?;
-                sleep(Duration::from_millis(20)).await;
-                Ok(())
-            }
-            Err(error) => Err(error.into()),
         }
     }
 
@@ -112,12 +136,21 @@ impl Worker<'_> {
             // Too long: whoever holds the lock by then must not be disturbed.
             sleep(self.orders.at_most + self.orders.at_most / 4).await;
         }
-        self.log.write(request, What::ReleaseAsked)?;
-        let what = match self.provider.unlock(&lease, &UnlockRequest::new()).await {
-            Ok(Unlock::Unlocked) => What::Released,
-            Ok(_) => What::ReleaseLost,
-            Err(error) if error.is_retryable() => What::CallFailed,
-            Err(error) => return Err(error.into()),
+        let unlock = UnlockRequest::new();
+        let what = loop {
+            self.log.write(request, What::ReleaseAsked)?;
+            match self.answer(self.provider.unlock(&lease, &unlock)).await {
+                Ok(Unlock::Unlocked) => break What::Released,
+                Ok(_) => break What::ReleaseLost,
+                Err(error) if error.is_retryable() => {
+                    if self.chance.one_in(2) {
+                        break What::CallFailed;
+                    }
+                    self.log.write(request, What::CallFailed)?;
+                    sleep(PAUSE).await;
+                }
+                Err(error) => return Err(error.into()),
+            }
         };
         Ok(self.log.write(request, what)?)
     }
@@ -134,11 +167,8 @@ impl Worker<'_> {
                 at_most: crate::history::nanos(at_most),
             },
         )?;
-        match self
-            .provider
-            .extend(&lease, &ExtendRequest::new(at_most))
-            .await
-        {
+        let longer = ExtendRequest::new(at_most);
+        match self.answer(self.provider.extend(&lease, &longer)).await {
             Ok(Extension::Extended(lease)) => {
                 self.log.write(request, What::renewed(&lease))?;
                 Ok(Some(lease))
@@ -153,5 +183,11 @@ impl Worker<'_> {
             }
             Err(error) => Err(error.into()),
         }
+    }
+
+    /// What the call is answered in time; as the runtime does, it is dropped after that.
+    async fn answer<T>(&self, call: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
+        let answer = bounded(self.orders.patience, call).await;
+        answer.unwrap_or_else(|| Err(Error::new(ErrorKind::Unknown, "no answer in time")))
     }
 }

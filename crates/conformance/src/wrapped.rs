@@ -181,6 +181,14 @@ impl Space for Room {
         self.inner.child_spec()
     }
 
+    fn child_spec_via(&self, addr: SocketAddr) -> Option<String> {
+        self.inner.child_spec_via(addr)
+    }
+
+    fn store_version(&self) -> Power<'_, String> {
+        self.inner.store_version()
+    }
+
     fn stop_store(&self) -> Power<'_, ()> {
         self.inner.stop_store()
     }

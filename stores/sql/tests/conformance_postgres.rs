@@ -302,13 +302,8 @@ impl Space for Schema {
     }
 
     fn provider_via(&self, addr: SocketAddr) -> Power<'_, Provider> {
-        power(async move {
-            let mut url = url::Url::parse(&self.url)?;
-            url.set_ip_host(addr.ip())
-                .and_then(|()| url.set_port(Some(addr.port())))
-                .map_err(|()| "the server's URL takes no address")?;
-            connect(url.into()).await
-        })
+        let url = self.child_spec_via(addr)?;
+        power(connect(url))
     }
 
     fn stop_store(&self) -> Power<'_, ()> {
@@ -323,6 +318,21 @@ impl Space for Schema {
 
     fn child_spec(&self) -> Option<String> {
         Some(self.url.clone())
+    }
+
+    fn child_spec_via(&self, addr: SocketAddr) -> Option<String> {
+        let mut url = url::Url::parse(&self.url).ok()?;
+        url.set_ip_host(addr.ip()).ok()?;
+        url.set_port(Some(addr.port())).ok()?;
+        Some(url.into())
+    }
+
+    fn store_version(&self) -> Power<'_, String> {
+        power(async {
+            let version =
+                sqlx::query_scalar("SELECT 'PostgreSQL ' || current_setting('server_version')");
+            Ok(version.fetch_one(&self.admin).await?)
+        })
     }
 
     fn inside_rolled_back_transaction(&self, work: Work) -> Power<'_, ()> {

@@ -96,6 +96,11 @@ impl Harness for Sqlite {
         })
     }
 
+    /// No other case has its file open in either. It cannot be stopped: there is no server.
+    fn space_on_own_store(&self) -> Power<'_, Arc<dyn Space>> {
+        (self.name == "sqlite").then(|| self.space())
+    }
+
     fn open_child<'a>(&'a self, spec: &'a str) -> Power<'a, Provider> {
         power(connect(spec.to_owned()))
     }
@@ -245,6 +250,13 @@ impl Space for File {
 
     fn child_spec(&self) -> Option<String> {
         Some(self.url.clone())
+    }
+
+    fn store_version(&self) -> Power<'_, String> {
+        power(async {
+            let version = sqlx::query_scalar("SELECT 'SQLite ' || sqlite_version()");
+            Ok(version.fetch_one(&self.admin).await?)
+        })
     }
 
     fn inside_rolled_back_transaction(&self, work: Work) -> Power<'_, ()> {

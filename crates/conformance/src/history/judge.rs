@@ -35,6 +35,8 @@ impl Rules {
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Findings {
+    /// Lines of the logs.
+    pub events: usize,
     /// Attempts that were granted.
     pub acquisitions: usize,
     /// Attempts that were skipped.
@@ -49,7 +51,10 @@ impl History {
     /// Looks for leases that overlap, tokens and slots out of order, leases lost before their end,
     /// and skips while nobody can have held the lock.
     pub fn judge(&self, rules: &Rules) -> Findings {
-        let mut findings = Findings::default();
+        let mut findings = Findings {
+            events: self.events.len(),
+            ..Findings::default()
+        };
         let mut lives = self.lives(rules);
         lives.sort_by_key(|life| life.asked);
         let mut names: BTreeMap<&str, Vec<&Life>> = BTreeMap::new();

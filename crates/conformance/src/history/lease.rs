@@ -31,6 +31,8 @@ pub(super) struct Life {
     /// Until when a request may hold the lock that nobody has an answer to, whatever the same
     /// attempt is told when it is asked again: it may come late.
     adrift: Option<u64>,
+    /// Whether an unlock had no answer.
+    release_adrift: bool,
 }
 
 impl Life {
@@ -62,6 +64,7 @@ impl Life {
             flight,
             renewal: None,
             adrift: None,
+            release_adrift: false,
         })
     }
 
@@ -109,8 +112,10 @@ impl Life {
                 let kept = self.acquired.map_or(0, |from| from + self.at_least);
                 self.possible_until = Some(at.max(kept + self.granularity)).max(self.adrift);
             }
+            // Asked again it may find the lock taken by the next one, if it was unlocked before.
+            What::ReleaseLost if self.release_adrift => {}
             What::ReleaseLost => self.lost(at, "an unlock"),
-            What::CallFailed => {}
+            What::CallFailed => self.release_adrift = self.release_asked.is_some(),
         }
     }
 

@@ -163,10 +163,11 @@ pub async fn ten_processes_killed_at_random_leave_a_lawful_history(setting: &Set
 pub async fn killed_and_stopped_processes_over_a_crashing_store_leave_a_lawful_history(
     setting: &Setting,
 ) -> Verdict {
-    let (_, is_asked_for) = torture::length()?;
+    let is_asked_for = torture::Options::from_environment()?.is_asked_for;
     match setting.on_own_store().await {
         Ok(own) => {
-            let verdict = torture::torture(&own, own.capabilities().durable).await;
+            let may_crash = own.capabilities().durable && own.space().stop_store().is_some();
+            let verdict = torture::torture(&own, may_crash).await;
             let closed = own.space().close().await;
             verdict?;
             closed.map_err(|error| Stop::harness("remove the store", &*error))

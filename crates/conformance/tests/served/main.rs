@@ -133,6 +133,10 @@ impl Space for Own {
         Some(self.0.addr.to_string())
     }
 
+    fn child_spec_via(&self, addr: SocketAddr) -> Option<String> {
+        Some(addr.to_string())
+    }
+
     fn stop_store(&self) -> Power<'_, ()> {
         power(async {
             self.0.stop().await;

@@ -276,6 +276,21 @@ impl Space for Room {
         Some(self.url())
     }
 
+    fn child_spec_via(&self, addr: SocketAddr) -> Option<String> {
+        Some(format!("redis://{addr}?environment={}", self.environment))
+    }
+
+    fn store_version(&self) -> Power<'_, String> {
+        power(async {
+            let mut admin = self.admin().await?;
+            let told: String = cmd("INFO").arg("server").query_async(&mut admin).await?;
+            let word = |name: &str| told.lines().find_map(|line| line.strip_prefix(name));
+            let valkey = word("valkey_version:").map(|version| format!("Valkey {version}"));
+            let redis = || word("redis_version:").map(|version| format!("Redis {version}"));
+            Ok(valkey.or_else(redis).ok_or("a server without a version")?)
+        })
+    }
+
     fn stop_store(&self) -> Power<'_, ()> {
         let own = self.own.as_ref()?;
         power(async { own.stop() })

@@ -361,13 +361,8 @@ impl Space for Base {
     }
 
     fn provider_via(&self, addr: SocketAddr) -> Power<'_, Provider> {
-        power(async move {
-            let mut url = url::Url::parse(&self.url)?;
-            url.set_host(Some(&addr.ip().to_string()))?;
-            url.set_port(Some(addr.port()))
-                .map_err(|()| "the server's URL takes no port")?;
-            connect(url.into()).await
-        })
+        let url = self.child_spec_via(addr)?;
+        power(connect(url))
     }
 
     fn stop_store(&self) -> Power<'_, ()> {
@@ -382,6 +377,20 @@ impl Space for Base {
 
     fn child_spec(&self) -> Option<String> {
         Some(self.url.clone())
+    }
+
+    fn child_spec_via(&self, addr: SocketAddr) -> Option<String> {
+        let mut url = url::Url::parse(&self.url).ok()?;
+        url.set_host(Some(&addr.ip().to_string())).ok()?;
+        url.set_port(Some(addr.port())).ok()?;
+        Some(url.into())
+    }
+
+    fn store_version(&self) -> Power<'_, String> {
+        power(async {
+            let version = sqlx::query_scalar("SELECT CONCAT(@@version_comment, ' ', @@version)");
+            Ok(version.fetch_one(&self.java).await?)
+        })
     }
 
     fn inside_rolled_back_transaction(&self, work: Work) -> Power<'_, ()> {

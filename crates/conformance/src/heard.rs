@@ -1,0 +1,51 @@
+//! What the logs of workers say, counted while they are written.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use crate::history::{Event, What};
+
+/// How often what happened.
+#[derive(Clone, Debug, Default, Serialize)]
+pub(crate) struct Heard {
+    /// Attempts that were granted.
+    pub(crate) acquisitions: usize,
+    /// Attempts that were skipped.
+    pub(crate) skips: usize,
+    /// Attempts that failed and may have taken effect.
+    pub(crate) unknown: usize,
+    /// Attempts that failed and had no effect.
+    pub(crate) failed: usize,
+    /// Extensions and unlocks that failed.
+    pub(crate) calls_failed: usize,
+    /// Extensions that were granted.
+    pub(crate) extensions: usize,
+    /// Unlocks that worked.
+    pub(crate) unlocks: usize,
+    /// Extensions and unlocks that came too late.
+    pub(crate) lost: usize,
+    /// Acquisitions of each lock.
+    #[serde(skip)]
+    pub(crate) by_name: BTreeMap<String, usize>,
+}
+
+impl Heard {
+    /// Counts one.
+    pub(crate) fn hear(&mut self, event: &Event) {
+        match event.what {
+            What::Acquired { .. } => {
+                self.acquisitions += 1;
+                *self.by_name.entry(event.name.clone()).or_default() += 1;
+            }
+            What::Skipped { .. } => self.skips += 1,
+            What::Unknown => self.unknown += 1,
+            What::Failed => self.failed += 1,
+            What::CallFailed => self.calls_failed += 1,
+            What::Renewed { .. } => self.extensions += 1,
+            What::Released => self.unlocks += 1,
+            What::RenewLost | What::ReleaseLost => self.lost += 1,
+            What::Asked { .. } | What::RenewAsked { .. } | What::ReleaseAsked => {}
+        }
+    }
+}

@@ -1,0 +1,193 @@
+//! Everything at once: processes that are killed and stopped, a network that cuts, delays and
+//! swallows, a store that crashes.
+
+mod liveness;
+mod network;
+mod options;
+mod processes;
+mod tally;
+
+use std::time::Duration;
+
+use shedlock_core::Moment;
+
+use crate::troop::Troop;
+use crate::verdict::ensure;
+use crate::wait::{now, sleep};
+use crate::{Setting, Stop, Verdict};
+use network::Network;
+pub(crate) use options::Options;
+use processes::Processes;
+use tally::{Tally, millis};
+
+const WORKERS: usize = 6;
+
+const NAMES: [&str; 3] = ["hot", "warm", "cold"];
+
+/// After so many leases' time of faults there is a stretch without any.
+const STRETCH: u32 = 20;
+
+/// Tortures processes over this store, and the store itself where it may be crashed, and judges what
+/// all of them did.
+pub(crate) async fn torture(setting: &Setting, may_crash: bool) -> Verdict {
+    let options = Options::from_environment()?;
+    let mut run = Run::begin(setting, &options, may_crash).await?;
+    let verdict = run.until_its_end().await;
+    run.tally.heard = run.troop.heard.clone();
+    run.tally.failure = verdict.as_ref().err().map(ToString::to_string);
+    run.tally.tell();
+    if let Some(path) = &options.summary {
+        run.tally.write(path)?;
+    }
+    verdict
+}
+
+/// What may be done next.
+#[derive(Clone, Copy)]
+enum Deed {
+    Kill,
+    Stop,
+    Disturb,
+    Crash,
+    Nothing,
+}
+
+struct Run<'a> {
+    setting: &'a Setting,
+    options: &'a Options,
+    at_most: Duration,
+    /// What is drawn from, each as often as it is likely.
+    deeds: Vec<Deed>,
+    troop: Troop,
+    processes: Processes,
+    network: Network,
+    tally: Tally,
+}
+
+impl<'a> Run<'a> {
+    async fn begin(
+        setting: &'a Setting,
+        options: &'a Options,
+        may_crash: bool,
+    ) -> Result<Self, Stop> {
+        let mut troop = Troop::without_workers(setting, &NAMES)?;
+        troop.rest(options.rest);
+        let network = Network::before(&mut troop, WORKERS, setting).await?;
+        let mut tally = Tally {
+            harness: setting.harness().name().to_owned(),
+            version: setting.store_version().await?,
+            seconds: options.length.as_secs(),
+            rest_millis: millis(options.rest),
+            seed: troop.seed.clone(),
+            workers: WORKERS,
+            ..Tally::default()
+        };
+        let mut deeds = [[Deed::Kill; 3], [Deed::Stop; 3]].concat();
+        deeds.push(Deed::Nothing);
+        if network.is_there() {
+            deeds.extend([Deed::Disturb; 6]);
+        } else {
+            let lacks = "no faults of the network (Space::store_addr, Space::child_spec_via)";
+            tally.not_done.push(lacks.to_owned());
+        }
+        if may_crash {
+            deeds.push(Deed::Crash);
+        } else {
+            let lacks = "no crashes of the store (not our own, or it forgets)";
+            tally.not_done.push(lacks.to_owned());
+        }
+        troop.add(WORKERS)?;
+        Ok(Self {
+            setting,
+            options,
+            at_most: setting.pace().short(),
+            deeds,
+            troop,
+            processes: Processes::default(),
+            network,
+            tally,
+        })
+    }
+
+    async fn until_its_end(&mut self) -> Verdict {
+        let ends = now() + self.options.length;
+        let mut next_stretch = now() + STRETCH * self.at_most;
+        while now() < ends {
+            self.troop.read_logs()?;
+            self.troop.all_run()?;
+            self.mend(Some(now())).await?;
+            if now() >= next_stretch {
+                self.goes_on().await?;
+                next_stretch = now() + STRETCH * self.at_most;
+            }
+            self.do_something().await?;
+            let pause = self.at_most.max(20 * self.options.rest);
+            sleep(self.troop.chance.up_to(pause)).await;
+        }
+        self.goes_on().await?;
+        self.troop.stop().await?;
+        self.judge()
+    }
+
+    async fn do_something(&mut self) -> Verdict {
+        let Self {
+            troop,
+            processes,
+            network,
+            tally,
+            at_most,
+            ..
+        } = self;
+        match *troop.chance.pick(&self.deeds) {
+            Deed::Kill => processes.kill(troop, tally).await,
+            Deed::Stop => processes.stop(troop, *at_most, tally),
+            Deed::Disturb => network.disturb(&mut troop.chance, *at_most, tally).await,
+            Deed::Crash => self.crash().await,
+            Deed::Nothing => Ok(()),
+        }
+    }
+
+    /// The store ends as in a crash, and is there again a little later, with its data.
+    async fn crash(&mut self) -> Verdict {
+        self.setting.stop_store().await?;
+        sleep(self.troop.chance.up_to(self.at_most)).await;
+        self.setting.start_store().await?;
+        self.tally.count(CRASHES);
+        Ok(())
+    }
+
+    /// Ends what is to end by then; everything where no instant is given.
+    async fn mend(&mut self, by: Option<Moment>) -> Verdict {
+        self.processes.go_on(&self.troop, by)?;
+        self.network.mend(by, &mut self.tally).await
+    }
+
+    /// A stretch without faults: what comes free is taken again, by whoever asks.
+    async fn goes_on(&mut self) -> Verdict {
+        self.mend(None).await?;
+        let after = liveness::goes_on(&mut self.troop, &NAMES).await?;
+        self.tally.recovered(after);
+        Ok(())
+    }
+
+    fn judge(&mut self) -> Verdict {
+        let started = now();
+        let mut rules = self.troop.rules();
+        if self.tally.of(CRASHES) > 0 {
+            // A store that was down may give each lease its whole length anew.
+            rules.granularity += self.at_most;
+        }
+        // A request waits with its process, too, and then on its way.
+        rules.flight += 2 * self.at_most + Network::longest_delay(self.at_most);
+        let findings = self.troop.judge(&rules)?;
+        self.tally.events = findings.events;
+        self.tally.judged_in_millis = millis(now().saturating_since(started));
+        ensure!(
+            findings.acquisitions > 0 && findings.skips > 0,
+            "the history proves nothing: {findings:?}"
+        );
+        Ok(())
+    }
+}
+
+const CRASHES: &str = "crashes of the store";

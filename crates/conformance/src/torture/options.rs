@@ -1,0 +1,51 @@
+//! What a run is asked for, from the environment.
+
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::time::Duration;
+
+use crate::Stop;
+use crate::troop::REST;
+
+/// How long it goes on, in seconds. Set by hand it also is put to stores that are not one's own.
+const SECONDS: &str = "SHEDLOCK_TORTURE_SECONDS";
+
+/// How long workers rest between two attempts, at most, in milliseconds.
+const REST_MILLIS: &str = "SHEDLOCK_TORTURE_REST_MILLIS";
+
+/// Where the summary goes, as JSON.
+const SUMMARY: &str = "SHEDLOCK_TORTURE_SUMMARY";
+
+const DEFAULT: Duration = Duration::from_secs(8);
+
+/// What a run is asked for.
+#[derive(Clone, Debug)]
+pub(crate) struct Options {
+    pub(crate) length: Duration,
+    /// Somebody said how long.
+    pub(crate) is_asked_for: bool,
+    /// The longest that a worker rests between two attempts. Between two faults there is a pause of
+    /// up to twenty of them, or of up to a lease's time where that is longer.
+    pub(crate) rest: Duration,
+    pub(crate) summary: Option<PathBuf>,
+}
+
+impl Options {
+    pub(crate) fn from_environment() -> Result<Self, Stop> {
+        let seconds = number(SECONDS)?;
+        Ok(Self {
+            length: seconds.map_or(DEFAULT, Duration::from_secs),
+            is_asked_for: seconds.is_some(),
+            rest: number(REST_MILLIS)?.map_or(REST, Duration::from_millis),
+            summary: std::env::var_os(SUMMARY).map(PathBuf::from),
+        })
+    }
+}
+
+fn number<T: FromStr>(variable: &str) -> Result<Option<T>, Stop> {
+    let Ok(text) = std::env::var(variable) else {
+        return Ok(None);
+    };
+    let read = text.parse().map(Some);
+    read.map_err(|_| Stop::failed(format!("{variable}={text:?} should be a number, like 600")))
+}

@@ -1,0 +1,114 @@
+//! What was done and what came of it: the last line of a run, and its summary.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::Path;
+use std::time::Duration;
+
+use serde::Serialize;
+
+use crate::Verdict;
+use crate::heard::Heard;
+
+/// The figures of one run.
+#[derive(Clone, Debug, Default, Serialize)]
+pub(super) struct Tally {
+    pub(super) harness: String,
+    /// The store's own word for what it is.
+    pub(super) version: Option<String>,
+    pub(super) seconds: u64,
+    pub(super) rest_millis: u64,
+    /// What repeats its choices.
+    pub(super) seed: String,
+    pub(super) workers: usize,
+    pub(super) heard: Heard,
+    /// What was done to processes, network and store, by kind.
+    pub(super) faults: BTreeMap<String, usize>,
+    /// What could not be done here, and why.
+    pub(super) not_done: Vec<String>,
+    /// Stretches without faults, in each of which every worker was answered and every lock taken.
+    pub(super) healthy_stretches: usize,
+    /// The longest that such a stretch took until then, in milliseconds.
+    pub(super) longest_recovery_millis: u64,
+    /// Lines in the logs, and how long it took to judge them, in milliseconds.
+    pub(super) events: usize,
+    pub(super) judged_in_millis: u64,
+    /// Why the run failed, if it did: a violation, or no end of a trouble.
+    pub(super) failure: Option<String>,
+}
+
+impl Tally {
+    /// One more of this kind.
+    pub(super) fn count(&mut self, kind: &str) {
+        *self.faults.entry(kind.to_owned()).or_default() += 1;
+    }
+
+    /// How many of this kind.
+    pub(super) fn of(&self, kind: &str) -> usize {
+        self.faults.get(kind).copied().unwrap_or_default()
+    }
+
+    /// A healthy stretch, and how long it took until all went on.
+    pub(super) fn recovered(&mut self, after: Duration) {
+        self.healthy_stretches += 1;
+        self.longest_recovery_millis = self.longest_recovery_millis.max(millis(after));
+    }
+
+    /// Writes the summary to this file.
+    pub(super) fn write(&self, path: &Path) -> Verdict {
+        let mut text = serde_json::to_vec_pretty(self)?;
+        text.push(b'\n');
+        Ok(std::fs::write(path, text)?)
+    }
+
+    #[expect(
+        clippy::print_stderr,
+        reason = "how much was tried is what a reader of the run wants to see"
+    )]
+    pub(super) fn tell(&self) {
+        eprintln!("{self}");
+    }
+}
+
+impl fmt::Display for Tally {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let heard = &self.heard;
+        let version = self.version.as_deref().unwrap_or("of unknown version");
+        write!(
+            f,
+            "torture of {} ({version}), {} s: {} acquisitions, {} skips, {} extensions, {} unlocks, \
+             {} lost; {} unknown outcomes, {} failed attempts, {} other failed calls;",
+            self.harness,
+            self.seconds,
+            heard.acquisitions,
+            heard.skips,
+            heard.extensions,
+            heard.unlocks,
+            heard.lost,
+            heard.unknown,
+            heard.failed,
+            heard.calls_failed,
+        )?;
+        for (kind, count) in &self.faults {
+            write!(f, " {count} {kind},")?;
+        }
+        for reason in &self.not_done {
+            write!(f, " {reason},")?;
+        }
+        write!(
+            f,
+            " {} healthy stretches (at most {} ms until all went on); ",
+            self.healthy_stretches, self.longest_recovery_millis
+        )?;
+        match &self.failure {
+            None => write!(f, "0 violations in {} events", self.events)?,
+            Some(failure) => write!(f, "FAILED: {failure}")?,
+        }
+        write!(f, " ({})", self.seed)
+    }
+}
+
+/// Whole milliseconds.
+pub(super) fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
