@@ -295,6 +295,17 @@ impl Space for Room {
         Some(self.url(&self.server))
     }
 
+    fn child_spec_via(&self, addr: SocketAddr) -> Option<String> {
+        Some(self.url(&format!("etcd://{addr}")))
+    }
+
+    fn store_version(&self) -> Power<'_, String> {
+        power(async {
+            let status = self.admin.clone().status().await?;
+            Ok(format!("etcd {}", status.version()))
+        })
+    }
+
     fn stop_store(&self) -> Power<'_, ()> {
         let own = self.own.as_ref()?;
         power(async { own.stop_all() })

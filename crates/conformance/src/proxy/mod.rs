@@ -93,14 +93,20 @@ impl Proxy {
     /// # Errors
     /// Where no port can be had.
     pub async fn start(store: SocketAddr) -> io::Result<Self> {
-        let listener = listen(SocketAddr::from(([127, 0, 0, 1], 0)))?;
-        let addr = listener.local_addr()?;
+        let keeper = bind(SocketAddr::from(([127, 0, 0, 1], 0)))?;
+        let addr = keeper.local_addr()?;
+        let (keeper, listener) = match listen(addr) {
+            Ok(listener) => (Some(keeper), listener),
+            // Where one port cannot be bound twice.
+            Err(_) => (None, keeper.listen(128)?),
+        };
         let rules = Arc::new(Rules::new());
         let (commands, inbox) = mpsc::channel(1);
         let door = Door {
             addr,
             store,
             rules: Arc::clone(&rules),
+            _keeper: keeper,
         };
         let listening = tokio::spawn(door.attend(listener, inbox));
         Ok(Self {
@@ -175,11 +181,15 @@ impl Drop for Proxy {
 }
 
 fn listen(addr: SocketAddr) -> io::Result<TcpListener> {
+    bind(addr)?.listen(128)
+}
+
+fn bind(addr: SocketAddr) -> io::Result<TcpSocket> {
     let socket = TcpSocket::new_v4()?;
     // So that its port can be had again while old connections linger.
     socket.set_reuseaddr(true)?;
     socket.bind(addr)?;
-    socket.listen(128)
+    Ok(socket)
 }
 
 /// Lets clients in.
@@ -187,6 +197,9 @@ struct Door {
     addr: SocketAddr,
     store: SocketAddr,
     rules: Arc<Rules>,
+    /// Listens to nobody, but keeps the port while connections are refused: the system gives it to
+    /// no outgoing connection meanwhile.
+    _keeper: Option<TcpSocket>,
 }
 
 impl Door {

@@ -192,12 +192,26 @@ impl Space for Keys {
     }
 
     fn provider_via(&self, addr: SocketAddr) -> Power<'_, Provider> {
-        let url = self.url.replace(&self.server, &format!("consul://{addr}"));
+        let url = self.child_spec_via(addr)?;
         power(async move { open(&url).await })
     }
 
     fn child_spec(&self) -> Option<String> {
         Some(self.url.clone())
+    }
+
+    fn child_spec_via(&self, addr: SocketAddr) -> Option<String> {
+        let through = self.url.replace(&self.server, &format!("consul://{addr}"));
+        Some(through)
+    }
+
+    fn store_version(&self) -> Power<'_, String> {
+        power(async {
+            let url = self.server.replace("consul://", "http://") + "/v1/agent/self";
+            let told: Value = Client::new().get(url).send().await?.json().await?;
+            let version = told["Config"]["Version"].as_str();
+            Ok(format!("Consul {}", version.ok_or("no version")?))
+        })
     }
 
     fn stop_store(&self) -> Power<'_, ()> {

@@ -259,6 +259,18 @@ impl Space for Room {
         Some(format!("{} {}", self.server, self.collection.name()))
     }
 
+    fn child_spec_via(&self, addr: SocketAddr) -> Option<String> {
+        Some(format!("mongodb://{addr} {}", self.collection.name()))
+    }
+
+    fn store_version(&self) -> Power<'_, String> {
+        power(async {
+            let ask = doc! { "buildInfo": 1 };
+            let told = self.admin.database(DATABASE).run_command(ask).await?;
+            Ok(format!("MongoDB {}", told.get_str("version")?))
+        })
+    }
+
     fn stop_store(&self) -> Power<'_, ()> {
         let own = self.own.as_ref()?;
         power(async { own.kill() })

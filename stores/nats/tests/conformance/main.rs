@@ -287,12 +287,21 @@ impl Space for Bucket {
     }
 
     fn provider_via(&self, addr: SocketAddr) -> Power<'_, Provider> {
-        let options = self.url.split('?').nth(1).unwrap_or_default();
-        power(open(format!("nats://{addr}?{options}")))
+        let url = self.child_spec_via(addr)?;
+        power(open(url))
     }
 
     fn child_spec(&self) -> Option<String> {
         Some(self.url.clone())
+    }
+
+    fn child_spec_via(&self, addr: SocketAddr) -> Option<String> {
+        let options = self.url.split('?').nth(1).unwrap_or_default();
+        Some(format!("nats://{addr}?{options}"))
+    }
+
+    fn store_version(&self) -> Power<'_, String> {
+        power(async { Ok(format!("NATS {}", self.admin.server_info().version)) })
     }
 
     fn stop_store(&self) -> Power<'_, ()> {

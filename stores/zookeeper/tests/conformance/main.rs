@@ -18,6 +18,8 @@ use shedlock_conformance::{
 };
 use shedlock_core::{BoxFuture, Clock, LockName, PrefixProvider};
 use shedlock_zookeeper::ZooKeeperStore;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
 use zookeeper_client::{Client, Error};
 
 /// What the clients' clocks may differ by here: less than by default, since cases wait for it.
@@ -296,6 +298,22 @@ impl Space for Room {
 
     fn child_spec(&self) -> Option<String> {
         Some(self.url(&self.server))
+    }
+
+    fn child_spec_via(&self, addr: SocketAddr) -> Option<String> {
+        Some(self.url(&format!("zookeeper://{addr}")))
+    }
+
+    fn store_version(&self) -> Power<'_, String> {
+        power(async {
+            let mut socket = TcpStream::connect(host(&self.server)).await?;
+            socket.write_all(b"srvr").await?;
+            let mut told = String::new();
+            socket.read_to_string(&mut told).await?;
+            let version = told.strip_prefix("Zookeeper version: ");
+            let version = version.and_then(|rest| rest.split(['-', ',']).next());
+            Ok(format!("ZooKeeper {}", version.ok_or("no version")?))
+        })
     }
 
     fn stop_store(&self) -> Power<'_, ()> {
