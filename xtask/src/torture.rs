@@ -28,6 +28,10 @@ pub(crate) struct Args {
     /// Writes what was done, and what came of it, into this file as JSON.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
+    /// Instead of all that, has the processes follow a wrong protocol, each that is known if this is
+    /// `all`, and shows that the checker finds it out.
+    #[arg(long, value_name = "PROTOCOL", conflicts_with_all = ["minutes", "rest", "json"])]
+    wrong: Option<String>,
     /// Do not install what is missing.
     #[arg(long)]
     no_install: bool,
@@ -48,16 +52,23 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         Store::Consul => ("shedlock-consul", "conformance"),
         Store::Memory => bail!("the memory of one process is shared with no other one"),
     };
-    let mut case = "law01_exclusion::killed_and_stopped_processes".to_owned();
+    let mut case = match args.wrong {
+        None => "law01_exclusion::killed_and_stopped_processes".to_owned(),
+        Some(_) => "wrong_protocols::".to_owned(),
+    };
     // Where there are several kinds of the store, theirs are the first words of the names.
     if args.store != Store::Consul {
         case = format!("{}::{case}", args.store.name());
     }
-    let cargo_args = ["-p", package, "--test", target, "--", &case];
+    let mut cargo_args = vec!["-p", package, "--test", target, "--", &case];
+    if args.wrong.is_some() {
+        // One after the other: how long it takes to find each out is of interest.
+        cargo_args.push("--test-threads=1");
+    }
     let mut arguments = test::Args::of(
         vec![args.store],
         args.no_install,
-        cargo_args.map(OsString::from).to_vec(),
+        cargo_args.into_iter().map(OsString::from).collect(),
     );
     let seconds = (args.minutes * 60).to_string();
     arguments = arguments.with_variable("SHEDLOCK_TORTURE_SECONDS", seconds);
@@ -68,6 +79,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         let file = std::path::absolute(file).context("no path for the summary")?;
         let file = file.to_string_lossy().into_owned();
         arguments = arguments.with_variable("SHEDLOCK_TORTURE_SUMMARY", file);
+    }
+    if let Some(wrong) = &args.wrong {
+        arguments = arguments.with_variable("SHEDLOCK_TORTURE_WRONG", wrong.clone());
     }
     if let Some(seed) = args.seed {
         arguments = arguments.with_variable("SHEDLOCK_CONFORMANCE_SEED", seed.to_string());

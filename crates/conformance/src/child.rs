@@ -59,7 +59,7 @@ fn play(harnesses: &[Arc<dyn Harness>], part: &str) -> Result<(), BoxError> {
             Role::Puppet => puppet::play(&open(harness, &part.spec).await?).await,
             Role::Worker(orders) => {
                 let provider = open_while_it_may_be_down(harness, &part.spec).await?;
-                worker::play(&provider, orders).await
+                worker::play(provider, orders).await
             }
         }
     })

@@ -69,6 +69,12 @@ pub trait Harness: Send + Sync + 'static {
         None
     }
 
+    /// Whether the tests are to show, over this store, that the judge of histories finds wrong
+    /// protocols out. The kit's own tests do; `SHEDLOCK_TORTURE_WRONG=all` does it over any store.
+    fn finds_wrong_protocols_out(&self) -> bool {
+        false
+    }
+
     /// What is published about the store.
     fn sheet(&self) -> Power<'_, Sheet> {
         None

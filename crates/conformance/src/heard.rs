@@ -25,6 +25,8 @@ pub(crate) struct Heard {
     pub(crate) unlocks: usize,
     /// Extensions and unlocks that came too late.
     pub(crate) lost: usize,
+    /// What tasks did under their locks.
+    pub(crate) steps: usize,
     /// Acquisitions of each lock.
     #[serde(skip)]
     pub(crate) by_name: BTreeMap<String, usize>,
@@ -45,7 +47,14 @@ impl Heard {
             What::Renewed { .. } => self.extensions += 1,
             What::Released => self.unlocks += 1,
             What::RenewLost | What::ReleaseLost => self.lost += 1,
-            What::Asked { .. } | What::RenewAsked { .. } | What::ReleaseAsked => {}
+            What::Step => self.steps += 1,
+            What::Asked { .. }
+            | What::RenewAsked { .. }
+            | What::ReleaseAsked
+            | What::Withdrawn
+            | What::SlotDone
+            | What::Stopped
+            | What::GoesOn => {}
         }
     }
 }

@@ -147,13 +147,18 @@
 //! until it is killed. With a runner of your own call [`play_child`] first thing in `main`.
 //!
 //! Workers write what they do into logs, and [`history`] judges them all together: overlapping
-//! leases, tokens and slots out of order, locks that stay taken, leases lost before their end.
+//! leases, tokens and slots out of order, locks that come free too early or too late, leases lost
+//! before their end, tasks that outlive their leases.
 //! `SHEDLOCK_CONFORMANCE_ACQUISITIONS=1000` makes that run longer than by default (200);
 //! `SHEDLOCK_CONFORMANCE_SEED=…`, which a failure prints, repeats its choices.
 //!
 //! One case does everything at once: workers are killed and stopped for longer than their leases while a
 //! store of one's own crashes and comes back. `SHEDLOCK_TORTURE_SECONDS=600` makes it longer than by
 //! default, and puts it, without the crashes, to stores that are not one's own.
+//!
+//! Such a judge is worth what it convicts: `SHEDLOCK_TORTURE_WRONG=all` switches wrong protocols in
+//! between the workers and your provider, each of which has to be found out within a minute
+//! (`wrong_protocols::…`).
 //!
 //! # Time
 //!
@@ -195,6 +200,7 @@ mod verdict;
 mod wait;
 mod worker;
 mod wrapped;
+mod wrong;
 
 pub use case::Case;
 pub use child::play_child;

@@ -7,8 +7,10 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
+use shedlock_core::BoxFuture;
 
 use crate::wait::bounded;
+use crate::wrong::Wrong;
 use crate::{Case, Harness, Setting, Stop, Verdict, laws, play_child, torture};
 
 /// Cases mostly wait, so more of them run at once than there are processors; not so many that a
@@ -71,18 +73,36 @@ pub fn main_after(
         }
     }
     arguments.test_threads.get_or_insert(threads);
+    let wrong_protocols = match torture::wrong_protocols() {
+        Ok(asked_for) => asked_for,
+        Err(stop) => return refuse(&stop.to_string()),
+    };
     let prefixed = harnesses.len() > 1;
     let mut trials = Vec::new();
     for harness in harnesses {
-        for case in laws::cases() {
-            let name = if prefixed {
-                format!("{}::{}", harness.name(), case.name())
+        let name_of = |case: &str| {
+            if prefixed {
+                format!("{}::{case}", harness.name())
             } else {
-                case.name().to_owned()
-            };
+                case.to_owned()
+            }
+        };
+        for case in laws::cases() {
+            let (runtime, harness) = (Arc::clone(&runtime), Arc::clone(&harness));
+            trials.push(Trial::ignorable_test(name_of(case.name()), move || {
+                completion(runtime.block_on(run_case(harness, case)))
+            }));
+        }
+        let wrong_protocols = if harness.finds_wrong_protocols_out() {
+            &Wrong::ALL[..]
+        } else {
+            &wrong_protocols
+        };
+        for wrong in wrong_protocols.iter().copied() {
+            let name = name_of(&format!("wrong_protocols::{}", wrong.name()));
             let (runtime, harness) = (Arc::clone(&runtime), Arc::clone(&harness));
             trials.push(Trial::ignorable_test(name, move || {
-                completion(runtime.block_on(run_case(harness, case)))
+                completion(runtime.block_on(find_out(harness, wrong)))
             }));
         }
     }
@@ -96,9 +116,26 @@ pub fn main_after(
 /// [`Stop::Failed`] for a broken law, a panic, a case that hangs and a space that could not be
 /// made or removed; [`Stop::NotApplicable`] where provider or harness lack something.
 pub async fn run_case(harness: Arc<dyn Harness>, case: Case) -> Verdict {
-    let setting = Setting::new(harness).await?;
-    let run = AssertUnwindSafe(case.run(&setting)).catch_unwind();
     let limit = LIMIT + torture::Options::from_environment()?.length;
+    run_in_a_space(harness, limit, |setting| case.run(setting)).await
+}
+
+/// Whether the judge of histories finds this mistake out.
+async fn find_out(harness: Arc<dyn Harness>, wrong: Wrong) -> Verdict {
+    let limit = LIMIT + torture::hunt::LIMIT;
+    run_in_a_space(harness, limit, |setting| {
+        Box::pin(torture::hunt::find_out(setting, wrong))
+    })
+    .await
+}
+
+async fn run_in_a_space(
+    harness: Arc<dyn Harness>,
+    limit: Duration,
+    run: impl for<'a> FnOnce(&'a Setting) -> BoxFuture<'a, Verdict>,
+) -> Verdict {
+    let setting = Setting::new(harness).await?;
+    let run = AssertUnwindSafe(run(&setting)).catch_unwind();
     let verdict = match bounded(limit, run).await {
         Some(Ok(verdict)) => verdict,
         Some(Err(panic)) => Err(Stop::failed(format!("panicked: {}", text_of(&*panic)))),

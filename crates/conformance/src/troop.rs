@@ -12,9 +12,11 @@ use tokio::process::Child;
 use crate::chance::Chance;
 use crate::child::{Role, command};
 use crate::heard::Heard;
-use crate::history::{Event, Findings, Folder, History, Rules, What};
+use crate::history::{Event, Findings, Folder, History, Log, Rules, What};
+use crate::signal;
 use crate::wait::{bounded, now, sleep};
-use crate::worker::Orders;
+use crate::worker::{Grid, Job, Orders, Slots};
+use crate::wrong::Wrong;
 use crate::{Setting, Stop, Verdict};
 
 /// How many acquisitions the history of killed processes must have.
@@ -25,6 +27,9 @@ const DEFAULT_ACQUISITIONS: usize = 200;
 /// Time for a whole run.
 const LIMIT: Duration = Duration::from_secs(100);
 
+/// How far behind the store's clock slots begin, so that none of them is ahead of it.
+const SLOTS_AGO: Duration = Duration::from_secs(2);
+
 /// The longest rest between two attempts of a worker, where nobody asks for another one.
 pub(crate) const REST: Duration = Duration::from_millis(8);
 
@@ -32,6 +37,8 @@ pub(crate) const REST: Duration = Duration::from_millis(8);
 pub(crate) struct Troop {
     setting: Setting,
     folder: Folder,
+    /// What is done to the workers.
+    log: Log,
     workers: Vec<Worker>,
     orders: Orders,
     /// Where those reach the store that do not go straight.
@@ -65,35 +72,46 @@ impl Troop {
     pub(crate) async fn start(
         setting: &Setting,
         count: usize,
-        names: &[&str],
+        jobs: &[Job],
         slots: &[i64],
     ) -> Result<Self, Stop> {
-        let mut troop = Self::without_workers(setting, names)?;
+        let mut troop = Self::without_workers(setting, jobs).await?;
         troop.orders.slots = slots.to_vec();
         troop.add(count)?;
         Ok(troop)
     }
 
     /// Without any workers yet.
-    pub(crate) fn without_workers(setting: &Setting, names: &[&str]) -> Result<Self, Stop> {
+    pub(crate) async fn without_workers(setting: &Setting, jobs: &[Job]) -> Result<Self, Stop> {
         let folder = Folder::new()?;
+        let log = Log::open(&folder.path().join("troop.jsonl"))?;
         let chance = Chance::of_this_run();
         let at_most = setting.pace().short();
+        let grid = if jobs.iter().any(|job| job.slots != Slots::None) {
+            let provider = setting.provider().await?;
+            let first = setting.slot_before_now(&provider, SLOTS_AGO).await?;
+            Some(Grid::from_now_on(first, at_most / 2))
+        } else {
+            None
+        };
         Ok(Self {
             setting: setting.clone(),
             orders: Orders {
                 log: PathBuf::new(),
-                names: names.iter().map(|name| (*name).to_owned()).collect(),
+                jobs: jobs.to_vec(),
                 slots: Vec::new(),
+                grid,
                 at_most,
                 hold: Duration::from_millis(4),
                 rest: REST,
                 // Longer than answers that come after the lease take.
                 patience: 2 * at_most + Duration::from_secs(2),
                 extends: setting.capabilities().extend,
+                wrong: None,
                 seed: 0,
             },
             folder,
+            log,
             workers: Vec::new(),
             ways: BTreeMap::new(),
             seed: chance.to_repeat(),
@@ -102,6 +120,11 @@ impl Troop {
             heard: Heard::default(),
             idle: 0,
         })
+    }
+
+    /// Has workers make this mistake.
+    pub(crate) fn go_wrong(&mut self, wrong: Wrong) {
+        self.orders.wrong = Some(wrong);
     }
 
     /// Has workers rest at most this long between two attempts.
@@ -283,6 +306,32 @@ impl Troop {
         self.workers[number].process.id()
     }
 
+    /// Stops one of them (SIGSTOP).
+    pub(crate) fn stop_process(&mut self, number: usize) -> Verdict {
+        let process = self.process(number);
+        // Before it is: nothing that it does later is judged as if it ran.
+        if let Some(process) = process {
+            self.log.write_of(process, What::Stopped)?;
+        }
+        signal::stop(process)
+    }
+
+    /// Lets it go on (SIGCONT).
+    pub(crate) fn let_go_on(&mut self, number: usize) -> Verdict {
+        let process = self.process(number);
+        signal::go_on(process)?;
+        if let Some(process) = process {
+            self.log.write_of(process, What::GoesOn)?;
+        }
+        Ok(())
+    }
+
+    /// What they have done so far.
+    pub(crate) fn history(&self) -> Result<History, Stop> {
+        let moment = now();
+        Ok(History::load(self.folder.path())?.until(moment))
+    }
+
     /// Kills a process that holds a lock as far as its log tells; false if there is none.
     pub(crate) async fn kill_a_holder(&mut self) -> Result<bool, Stop> {
         let holders = self.holders();
@@ -322,7 +371,7 @@ impl Tail {
             let event: Event = serde_json::from_slice(&line)?;
             self.holds = matches!(
                 event.what,
-                What::Acquired { .. } | What::Renewed { .. } | What::RenewAsked { .. }
+                What::Acquired { .. } | What::Renewed { .. } | What::RenewAsked { .. } | What::Step
             );
             events.push(event);
         }

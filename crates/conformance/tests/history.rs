@@ -10,6 +10,11 @@ const AT_MOST: u64 = 300 * MS;
 /// What the store's clock shows at moment 0.
 const STORE: u64 = 1_900_000_000_000_000_000;
 
+/// Each owner lives in a process of its own.
+fn process_of(owner: &str) -> u32 {
+    owner.bytes().map(u32::from).sum()
+}
+
 /// Events in milliseconds, written down by hand.
 #[derive(Default)]
 struct Forger(Vec<Event>);
@@ -18,6 +23,7 @@ impl Forger {
     fn event(mut self, at: u64, owner: &str, what: What) -> Self {
         self.0.push(Event {
             at: at * MS,
+            process: process_of(owner),
             name: "job".to_owned(),
             owner: owner.to_owned(),
             what,
@@ -34,6 +40,38 @@ impl Forger {
             at_most: AT_MOST,
             at_least: 0,
             slot,
+            slot_attempts: None,
+        };
+        self.event(at, owner, what)
+    }
+
+    fn asked_to_keep(self, at: u64, owner: &str, at_least: u64) -> Self {
+        let what = What::Asked {
+            at_most: AT_MOST,
+            at_least: at_least * MS,
+            slot: None,
+            slot_attempts: None,
+        };
+        self.event(at, owner, what)
+    }
+
+    /// A slot that stays open until it is done, and may be run twice.
+    fn asked_for_open(self, at: u64, owner: &str, slot: i64) -> Self {
+        let what = What::Asked {
+            at_most: AT_MOST,
+            at_least: 0,
+            slot: Some(slot),
+            slot_attempts: Some(2),
+        };
+        self.event(at, owner, what)
+    }
+
+    /// Granted by a store that tells no times.
+    fn acquired_untold(self, at: u64, owner: &str, token: u64) -> Self {
+        let what = What::Acquired {
+            token: Some(token),
+            acquired_at: None,
+            locked_until: None,
         };
         self.event(at, owner, what)
     }
@@ -49,8 +87,27 @@ impl Forger {
         self.event(at, owner, what)
     }
 
+    /// What is done to the process in which the owner lives.
+    fn done_to(mut self, at: u64, owner: &str, what: What) -> Self {
+        self.0.push(Event {
+            at: at * MS,
+            process: process_of(owner),
+            name: String::new(),
+            owner: String::new(),
+            what,
+        });
+        self
+    }
+
     fn skipped(self, at: u64, owner: &str) -> Self {
-        self.event(at, owner, What::Skipped { locked: true })
+        self.event(
+            at,
+            owner,
+            What::Skipped {
+                locked: true,
+                slot_taken: false,
+            },
+        )
     }
 
     fn released(self, at: u64, owner: &str) -> Self {
@@ -309,6 +366,238 @@ fn slots_that_repeat_or_go_back_are_convicted() {
     slots(60, 120).must_be_lawful();
     slots(60, 60).must_be_convicted_of("slot twice:");
     slots(120, 60).must_be_convicted_of("slot goes back:");
+}
+
+#[test]
+fn an_open_slot_that_failed_is_run_again_before_the_next_one() {
+    Forger::default()
+        .asked_for_open(0, "a", 60)
+        .acquired(1, "a", 1)
+        .released(5, "a")
+        .asked_for_open(10, "b", 60)
+        .acquired(11, "b", 2)
+        .event(14, "b", What::SlotDone)
+        .released(15, "b")
+        .asked_for_open(20, "c", 120)
+        .acquired(21, "c", 3)
+        .released(25, "c")
+        .must_be_lawful();
+}
+
+#[test]
+fn an_open_slot_that_was_given_up_is_passed() {
+    // The second run was killed on its way, and may have been the last one that is allowed.
+    Forger::default()
+        .asked_for_open(0, "a", 60)
+        .acquired(1, "a", 1)
+        .released(5, "a")
+        .asked_for_open(10, "killed", 60)
+        .asked_for_open(320, "c", 120)
+        .acquired(321, "c", 2)
+        .must_be_lawful();
+}
+
+#[test]
+fn an_open_slot_that_is_run_after_it_was_done_is_convicted() {
+    Forger::default()
+        .asked_for_open(0, "a", 60)
+        .acquired(1, "a", 1)
+        .event(4, "a", What::SlotDone)
+        .released(5, "a")
+        .asked_for_open(10, "b", 60)
+        .acquired(11, "b", 2)
+        .must_be_convicted_of("slot twice:");
+}
+
+#[test]
+fn an_open_slot_that_is_left_out_is_convicted() {
+    Forger::default()
+        .asked_for_open(0, "a", 60)
+        .acquired(1, "a", 1)
+        .released(5, "a")
+        .asked_for_open(10, "b", 120)
+        .acquired(11, "b", 2)
+        .must_be_convicted_of("slot passed over:");
+}
+
+#[test]
+fn an_open_slot_that_is_run_too_often_is_convicted() {
+    let mut forger = Forger::default();
+    for (number, owner) in ["a", "b", "c"].into_iter().enumerate() {
+        let at = 10 * number as u64;
+        forger = forger
+            .asked_for_open(at, owner, 60)
+            .acquired(at + 1, owner, at + 1)
+            .released(at + 5, owner);
+    }
+    forger.must_be_convicted_of("slot run too often:");
+}
+
+#[test]
+fn a_slot_is_refused_once_somebody_may_have_had_it() {
+    let refused = What::Skipped {
+        locked: false,
+        slot_taken: true,
+    };
+    let told_taken = |before: Forger, slot| {
+        before
+            .asked_for(400, "b", Some(slot))
+            .event(401, "b", refused.clone())
+    };
+    let killed_on_its_way = || Forger::default().asked_for(0, "killed", Some(60));
+    told_taken(killed_on_its_way(), 60).must_be_lawful();
+    told_taken(killed_on_its_way(), 120).must_be_convicted_of("slot refused:");
+    told_taken(Forger::default(), 60).must_be_convicted_of("slot refused:");
+    let skipped = killed_on_its_way().skipped(1, "killed");
+    told_taken(skipped, 60).must_be_convicted_of("slot refused:");
+}
+
+#[test]
+fn a_kept_lock_that_is_granted_at_its_end_is_lawful() {
+    Forger::default()
+        .asked_to_keep(0, "a", 100)
+        .acquired(1, "a", 1)
+        .released(5, "a")
+        .asked(50, "b")
+        .skipped(51, "b")
+        .lease(102, 110, "c", 2)
+        .must_be_lawful();
+}
+
+#[test]
+fn a_kept_lock_that_is_granted_too_early_is_convicted() {
+    // By our clock where the store tells no times, and by the store's where ours is in doubt.
+    Forger::default()
+        .asked_to_keep(0, "a", 100)
+        .acquired_untold(1, "a", 1)
+        .released(5, "a")
+        .asked(50, "b")
+        .acquired_untold(51, "b", 2)
+        .must_be_convicted_of("at-least:");
+    let early = What::Acquired {
+        token: Some(2),
+        acquired_at: Some(STORE + 50 * MS),
+        locked_until: None,
+    };
+    Forger::default()
+        .asked_to_keep(0, "a", 100)
+        .acquired(1, "a", 1)
+        .released(5, "a")
+        .asked(40, "b")
+        .event(200, "b", early)
+        .must_be_convicted_of("at-least:");
+}
+
+#[test]
+fn a_kept_lock_that_was_withdrawn_is_free() {
+    Forger::default()
+        .asked_to_keep(0, "a", 100)
+        .acquired(1, "a", 1)
+        .event(5, "a", What::Withdrawn)
+        .lease(10, 20, "b", 2)
+        .must_be_lawful();
+}
+
+#[test]
+fn a_kept_lock_that_stays_taken_for_longer_is_convicted() {
+    Forger::default()
+        .asked_to_keep(0, "a", 100)
+        .acquired(1, "a", 1)
+        .released(5, "a")
+        .asked(150, "b")
+        .skipped(151, "b")
+        .must_be_convicted_of("taken for too long:");
+}
+
+#[test]
+fn an_extension_that_works_after_the_end_is_convicted() {
+    Forger::default()
+        .asked(0, "a")
+        .acquired(1, "a", 1)
+        .event(400, "a", What::RenewAsked { at_most: AT_MOST })
+        .event(401, "a", What::Renewed { locked_until: None })
+        .must_be_convicted_of("revived:");
+}
+
+#[test]
+fn an_unlock_that_works_after_the_end_is_convicted() {
+    let over = || Forger::default().asked(0, "a").acquired(1, "a", 1);
+    over()
+        .released(400, "a")
+        .must_be_convicted_of("unlocked too late:");
+    // Repeated since its first answer was lost, it is told what the first one did.
+    over()
+        .event(200, "a", What::ReleaseAsked)
+        .event(390, "a", What::CallFailed)
+        .released(400, "a")
+        .must_be_lawful();
+}
+
+#[test]
+fn an_unlock_that_was_repeated_may_find_the_lock_taken() {
+    Forger::default()
+        .asked(0, "a")
+        .acquired(1, "a", 1)
+        .event(10, "a", What::ReleaseAsked)
+        .event(20, "a", What::CallFailed)
+        .asked(30, "b")
+        .acquired(31, "b", 2)
+        .event(40, "a", What::ReleaseAsked)
+        .event(41, "a", What::ReleaseLost)
+        .released(50, "b")
+        .must_be_lawful();
+}
+
+/// A task whose lease ends at 300 does something at these moments.
+fn steps(at: &[u64]) -> Forger {
+    let task = Forger::default().asked(0, "a").acquired(1, "a", 1);
+    at.iter()
+        .fold(task, |task, at| task.event(*at, "a", What::Step))
+}
+
+#[test]
+fn a_task_that_stops_in_time_is_lawful() {
+    steps(&[2, 100, 299]).must_be_lawful();
+    steps(&[2, 100]).released(101, "a").must_be_lawful();
+    steps(&[2, 290])
+        .event(200, "a", What::RenewAsked { at_most: AT_MOST })
+        .event(201, "a", What::Renewed { locked_until: None })
+        .event(490, "a", What::Step)
+        .must_be_lawful();
+}
+
+#[test]
+fn a_task_that_outlives_its_lease_is_convicted() {
+    steps(&[2, 310]).must_be_convicted_of("outlived:");
+    // An extension that shortens the lease counts from when it is asked for.
+    steps(&[250])
+        .event(
+            100,
+            "a",
+            What::RenewAsked {
+                at_most: AT_MOST / 3,
+            },
+        )
+        .must_be_convicted_of("outlived:");
+}
+
+#[test]
+fn a_task_that_outlives_its_unlock_is_convicted() {
+    steps(&[2, 50])
+        .released(10, "a")
+        .must_be_convicted_of("outlived:");
+}
+
+#[test]
+fn only_the_time_in_which_its_own_process_is_stopped_excuses_a_task() {
+    let around = |owner: &str, to: u64| {
+        steps(&[2, 310])
+            .done_to(250, owner, What::Stopped)
+            .done_to(to, owner, What::GoesOn)
+    };
+    around("a", 320).must_be_lawful();
+    around("a", 305).must_be_convicted_of("outlived:");
+    around("b", 320).must_be_convicted_of("outlived:");
 }
 
 #[test]

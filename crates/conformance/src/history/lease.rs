@@ -1,17 +1,23 @@
 //! The life of one owner, as its log tells it.
 
-use super::{Event, What};
+use super::{Event, Rules, What, nanos};
 
 /// What one attempt came to. Moments in nanoseconds of the local clock.
 #[derive(Clone, Debug)]
 pub(super) struct Life {
+    pub(super) process: u32,
     pub(super) name: String,
     pub(super) owner: String,
     /// When the attempt was first sent: it holds nothing before.
     pub(super) asked: u64,
     /// When it was known to be granted.
     pub(super) acquired: Option<u64>,
+    pub(super) at_least: u64,
     pub(super) slot: Option<i64>,
+    /// How often the slot may be run, where it stays open until it is done.
+    pub(super) slot_attempts: Option<u32>,
+    /// When the unlock was asked, and when it was answered, that says that the slot is done.
+    pub(super) slot_done: Option<(u64, Option<u64>)>,
     pub(super) token: Option<u64>,
     /// The store's times; the end only while no unanswered extension makes it uncertain.
     pub(super) store_from: Option<u64>,
@@ -22,49 +28,76 @@ pub(super) struct Life {
     pub(super) possible_until: Option<u64>,
     /// Whether it ended, or may have ended, by an unlock.
     pub(super) release_asked: Option<u64>,
-    /// Calls answered with "lost" while the lease ran for certain.
-    pub(super) lost_too_early: Vec<&'static str>,
-    at_least: u64,
+    /// Whether nobody waited for it: it may have ended by then, at-least or not.
+    pub(super) withdrawn: bool,
+    /// What its task did when it should have been stopped: when, and when it should have been.
+    pub(super) late_steps: Vec<(u64, u64)>,
+    /// What is wrong with this life by itself: the law, and the evidence.
+    pub(super) broken: Vec<(&'static str, String)>,
     granularity: u64,
     flight: u64,
-    renewal: Option<(u64, u64)>,
+    drift: u64,
+    at_most: u64,
+    renewal: Option<Renewal>,
+    /// Until when its task may run.
+    runs_until: u64,
+    /// How often an unlock was asked for, and when the lease was over at the latest as the first was.
+    releases: u32,
+    over_at_release: Option<u64>,
     /// Until when a request may hold the lock that nobody has an answer to, whatever the same
     /// attempt is told when it is asked again: it may come late.
     adrift: Option<u64>,
-    /// Whether an unlock had no answer.
-    release_adrift: bool,
+}
+
+/// An extension that was asked for.
+#[derive(Clone, Copy, Debug)]
+struct Renewal {
+    asked: u64,
+    at_most: u64,
+    /// When the lease that it is to extend ended at the latest.
+    over: Option<u64>,
 }
 
 impl Life {
-    /// `flight`: how long a request whose sender is gone may still be on its way.
-    pub(super) fn new(event: &Event, granularity: u64, flight: u64) -> Option<Self> {
+    pub(super) fn new(event: &Event, rules: &Rules) -> Option<Self> {
         let What::Asked {
             at_most,
             at_least,
             slot,
+            slot_attempts,
         } = event.what
         else {
             return None;
         };
+        let (granularity, flight) = (nanos(rules.granularity), nanos(rules.flight));
         Some(Self {
+            process: event.process,
             name: event.name.clone(),
             owner: event.owner.clone(),
             asked: event.at,
             acquired: None,
+            at_least,
             slot,
+            slot_attempts,
+            slot_done: None,
             token: None,
             store_from: None,
             store_until: None,
             certain_until: event.at.saturating_add(at_most),
             possible_until: Some(event.at.saturating_add(flight + at_most + granularity)),
             release_asked: None,
-            lost_too_early: Vec::new(),
-            at_least,
+            withdrawn: false,
+            late_steps: Vec::new(),
+            broken: Vec::new(),
             granularity,
             flight,
+            drift: nanos(rules.drift),
+            at_most,
             renewal: None,
+            runs_until: event.at.saturating_add(at_most),
+            releases: 0,
+            over_at_release: None,
             adrift: None,
-            release_adrift: false,
         })
     }
 
@@ -85,37 +118,31 @@ impl Life {
                 self.token = *token;
                 self.store_from = *acquired_at;
                 self.store_until = *locked_until;
-                let lasts = self.certain_until - self.asked;
-                self.possible_until = Some(at + lasts + self.granularity).max(self.adrift);
+                let until = Some(at + self.at_most + self.granularity);
+                self.possible_until = until.max(self.adrift);
             }
             What::Skipped { .. } | What::Failed => self.possible_until = self.adrift,
             What::Unknown => self.adrift = self.possible_until,
-            What::RenewAsked { at_most } => {
-                self.renewal = Some((at, *at_most));
-                self.store_until = None;
-                self.certain_until = self.certain_until.min(at.saturating_add(*at_most));
-                self.possible_at_least_until(at + self.flight + at_most);
-            }
-            What::Renewed { locked_until } => {
-                if let Some((asked, at_most)) = self.renewal.take() {
-                    self.certain_until = asked.saturating_add(at_most);
-                    let until = Some(at + at_most + self.granularity);
-                    self.possible_until = until.max(self.adrift);
-                }
-                self.store_until = *locked_until;
-            }
-            What::RenewLost => self.lost(at, "an extension"),
-            What::ReleaseAsked => {
+            What::Withdrawn => {
+                self.withdrawn = true;
                 self.release_asked.get_or_insert(at);
             }
-            What::Released => {
-                let kept = self.acquired.map_or(0, |from| from + self.at_least);
-                self.possible_until = Some(at.max(kept + self.granularity)).max(self.adrift);
+            What::RenewAsked { at_most } => self.renew(at, *at_most),
+            What::Renewed { locked_until } => self.renewed(at, *locked_until),
+            What::RenewLost => self.lost(at, "an extension"),
+            What::Step => self.step(at),
+            What::SlotDone => self.slot_done = Some((at, None)),
+            What::ReleaseAsked => {
+                self.release_asked.get_or_insert(at);
+                self.runs_until = self.runs_until.min(at);
+                self.releases += 1;
+                if self.releases == 1 {
+                    self.over_at_release = self.possible_until;
+                }
             }
-            // Asked again it may find the lock taken by the next one, if it was unlocked before.
-            What::ReleaseLost if self.release_adrift => {}
+            What::Released => self.released(at),
             What::ReleaseLost => self.lost(at, "an unlock"),
-            What::CallFailed => self.release_adrift = self.release_asked.is_some(),
+            What::CallFailed | What::Stopped | What::GoesOn => {}
         }
     }
 
@@ -127,15 +154,86 @@ impl Life {
         }
     }
 
-    fn possible_at_least_until(&mut self, moment: u64) {
-        let later = moment + self.granularity;
+    /// Whether it can have won: it was granted, or nobody knows.
+    pub(super) fn may_have_won(&self) -> bool {
+        self.acquired.is_some() || self.possible_until.is_some()
+    }
+
+    fn renew(&mut self, asked: u64, at_most: u64) {
+        self.renewal = Some(Renewal {
+            asked,
+            at_most,
+            over: self.possible_until,
+        });
+        self.store_until = None;
+        let ends = asked.saturating_add(at_most);
+        self.certain_until = self.certain_until.min(ends);
+        self.runs_until = self.runs_until.min(ends);
+        let later = asked + self.flight + at_most + self.granularity;
         self.possible_until = Some(self.possible_until.map_or(later, |known| known.max(later)));
     }
 
+    fn renewed(&mut self, at: u64, locked_until: Option<u64>) {
+        if let Some(renewal) = self.renewal.take() {
+            if let Some(over) = renewal.over
+                && renewal.asked > over.saturating_add(self.drift)
+            {
+                self.broken.push((
+                    "revived",
+                    format!(
+                        "an extension of {} at {} worked that was asked for at {} ns, though its \
+                         lease was over at {over} ns",
+                        self.owner, self.name, renewal.asked
+                    ),
+                ));
+            }
+            self.certain_until = renewal.asked.saturating_add(renewal.at_most);
+            self.runs_until = self.certain_until;
+            let until = Some(at + renewal.at_most + self.granularity);
+            self.possible_until = until.max(self.adrift);
+        }
+        self.store_until = locked_until;
+    }
+
+    fn released(&mut self, at: u64) {
+        if let (Some(asked), Some(over)) = (self.release_asked, self.over_at_release)
+            && self.releases == 1
+            && asked > over.saturating_add(self.drift)
+        {
+            self.broken.push((
+                "unlocked too late",
+                format!(
+                    "an unlock of {} at {} worked that was asked for at {asked} ns, though its \
+                     lease was over at {over} ns",
+                    self.owner, self.name
+                ),
+            ));
+        }
+        if let Some((_, answered)) = &mut self.slot_done {
+            answered.get_or_insert(at);
+        }
+        let kept = self.acquired.map_or(0, |from| from + self.at_least);
+        self.possible_until = Some(at.max(kept + self.granularity)).max(self.adrift);
+    }
+
     fn lost(&mut self, at: u64, call: &'static str) {
-        if at < self.certain_until {
-            self.lost_too_early.push(call);
+        // An unlock whose answer was lost may have worked, and somebody else may hold the lock.
+        let unlocked_before = self.releases > 1;
+        if at < self.certain_until && !unlocked_before && !self.withdrawn {
+            self.broken.push((
+                "lost ownership",
+                format!(
+                    "{call} of {} at {} was answered with \"lost\" while its lease ran for certain",
+                    self.owner, self.name
+                ),
+            ));
         }
         self.certain_until = self.certain_until.min(at);
+    }
+
+    fn step(&mut self, at: u64) {
+        if at > self.runs_until {
+            self.late_steps.push((at, self.runs_until));
+        }
     }
 }

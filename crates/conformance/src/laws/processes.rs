@@ -8,6 +8,7 @@ use crate::setting::name;
 use crate::steps::{acquire, is_free, not_earlier, not_later, skip_as, still_holds, take, unlock};
 use crate::troop::Troop;
 use crate::verdict::ensure;
+use crate::worker::Job;
 use crate::{Setting, Stop, Verdict, signal, torture};
 
 cases!(
@@ -148,7 +149,7 @@ pub async fn a_killed_holder_is_succeeded_at_its_end(setting: &Setting) -> Verdi
 /// lease, some extend it. All of their logs together are judged.
 pub async fn ten_processes_killed_at_random_leave_a_lawful_history(setting: &Setting) -> Verdict {
     let acquisitions = Troop::acquisitions_wanted()?;
-    let mut troop = Troop::start(setting, 10, &["hot", "warm"], &[]).await?;
+    let mut troop = Troop::start(setting, 10, &["hot", "warm"].map(Job::plain), &[]).await?;
     troop.kill_holders_until(acquisitions).await?;
     let findings = troop.stop_and_judge().await?;
     ensure!(
@@ -190,7 +191,7 @@ pub async fn ten_processes_run_each_slot_at_most_once(setting: &Setting) -> Verd
     let slots: Vec<i64> = (0..i64::from(slots))
         .map(|i| first + i * 60_000_000)
         .collect();
-    let mut troop = Troop::start(setting, 10, &["job"], &slots).await?;
+    let mut troop = Troop::start(setting, 10, &[Job::plain("job")], &slots).await?;
     troop.kill_holders_until(20).await?;
     let findings = troop.stop_and_judge().await?;
     if findings.acquisitions == 0 {

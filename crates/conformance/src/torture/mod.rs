@@ -1,6 +1,7 @@
 //! Everything at once: processes that are killed and stopped, a network that cuts, delays and
 //! swallows, a store that crashes.
 
+pub(crate) mod hunt;
 mod liveness;
 mod network;
 mod options;
@@ -14,15 +15,27 @@ use shedlock_core::Moment;
 use crate::troop::Troop;
 use crate::verdict::ensure;
 use crate::wait::{now, sleep};
+use crate::worker::Job;
 use crate::{Setting, Stop, Verdict};
 use network::Network;
-pub(crate) use options::Options;
+pub(crate) use options::{Options, wrong_protocols};
 use processes::Processes;
 use tally::{Tally, millis};
 
 const WORKERS: usize = 6;
 
 const NAMES: [&str; 3] = ["hot", "warm", "cold"];
+
+/// The locks that are fought for: some are kept for a while, some are taken for slots.
+pub(crate) fn jobs(setting: &Setting) -> Vec<Job> {
+    let at_least = setting.pace().short() / 3;
+    let mut jobs: Vec<Job> = NAMES.into_iter().map(Job::plain).collect();
+    jobs.push(Job::kept("kept", at_least));
+    if setting.capabilities().slots {
+        jobs.push(Job::with_slots("slots"));
+    }
+    jobs
+}
 
 /// After so many leases' time of faults there is a stretch without any.
 const STRETCH: u32 = 20;
@@ -70,7 +83,7 @@ impl<'a> Run<'a> {
         options: &'a Options,
         may_crash: bool,
     ) -> Result<Self, Stop> {
-        let mut troop = Troop::without_workers(setting, &NAMES)?;
+        let mut troop = Troop::without_workers(setting, &jobs(setting)).await?;
         troop.rest(options.rest);
         let network = Network::before(&mut troop, WORKERS, setting).await?;
         let mut tally = Tally {
@@ -158,7 +171,7 @@ impl<'a> Run<'a> {
 
     /// Ends what is to end by then; everything where no instant is given.
     async fn mend(&mut self, by: Option<Moment>) -> Verdict {
-        self.processes.go_on(&self.troop, by)?;
+        self.processes.go_on(&mut self.troop, by)?;
         self.network.mend(by, &mut self.tally).await
     }
 

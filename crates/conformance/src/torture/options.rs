@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use crate::Stop;
 use crate::troop::REST;
+use crate::wrong::Wrong;
 
 /// How long it goes on, in seconds. Set by hand it also is put to stores that are not one's own.
 const SECONDS: &str = "SHEDLOCK_TORTURE_SECONDS";
@@ -15,6 +16,9 @@ const REST_MILLIS: &str = "SHEDLOCK_TORTURE_REST_MILLIS";
 
 /// Where the summary goes, as JSON.
 const SUMMARY: &str = "SHEDLOCK_TORTURE_SUMMARY";
+
+/// Which wrong protocol is to be found out; `all` for each of them.
+const WRONG: &str = "SHEDLOCK_TORTURE_WRONG";
 
 const DEFAULT: Duration = Duration::from_secs(8);
 
@@ -40,6 +44,23 @@ impl Options {
             summary: std::env::var_os(SUMMARY).map(PathBuf::from),
         })
     }
+}
+
+/// The wrong protocols that the environment asks for.
+pub(crate) fn wrong_protocols() -> Result<Vec<Wrong>, Stop> {
+    let Ok(name) = std::env::var(WRONG) else {
+        return Ok(Vec::new());
+    };
+    if name == "all" {
+        return Ok(Wrong::ALL.to_vec());
+    }
+    let found = Wrong::ALL.into_iter().find(|wrong| wrong.name() == name);
+    found.map(|wrong| vec![wrong]).ok_or_else(|| {
+        let names = Wrong::ALL.map(Wrong::name).join(", ");
+        Stop::failed(format!(
+            "{WRONG}={name:?} should be `all` or one of {names}"
+        ))
+    })
 }
 
 fn number<T: FromStr>(variable: &str) -> Result<Option<T>, Stop> {

@@ -7,7 +7,7 @@ use shedlock_core::Moment;
 use super::tally::Tally;
 use crate::troop::Troop;
 use crate::wait::now;
-use crate::{Stop, Verdict, signal};
+use crate::{Stop, Verdict};
 
 /// The processes that are stopped, and until when.
 #[derive(Debug, Default)]
@@ -39,20 +39,20 @@ impl Processes {
             return Ok(());
         }
         let number = *troop.chance.pick(&from);
-        signal::stop(troop.process(number))?;
+        troop.stop_process(number)?;
         self.stopped.push((number, now() + at_most + at_most / 2));
         tally.count("stops");
         Ok(())
     }
 
     /// Lets those go on whose time has come; all of them where no instant is given.
-    pub(super) fn go_on(&mut self, troop: &Troop, by: Option<Moment>) -> Result<(), Stop> {
+    pub(super) fn go_on(&mut self, troop: &mut Troop, by: Option<Moment>) -> Result<(), Stop> {
         let due = self
             .stopped
             .extract_if(.., |(_, until)| by.is_none_or(|by| *until <= by));
         for (number, _) in due {
             // One that was killed meanwhile is another process by now, which this does not hurt.
-            signal::go_on(troop.process(number))?;
+            troop.let_go_on(number)?;
         }
         Ok(())
     }

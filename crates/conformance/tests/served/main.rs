@@ -39,6 +39,10 @@ impl Harness for Served {
         Some(self.space())
     }
 
+    fn finds_wrong_protocols_out(&self) -> bool {
+        true
+    }
+
     fn open_child<'a>(&'a self, spec: &'a str) -> Power<'a, Provider> {
         power(async { Ok(provider(spec.parse()?)) })
     }

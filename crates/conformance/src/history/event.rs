@@ -1,0 +1,135 @@
+//! A line of a log.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use serde::{Deserialize, Serialize};
+use shedlock_core::{AttemptRequest, Lease, Skip, SkipReason};
+
+use super::nanos;
+
+/// One line of a process's log.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Event {
+    /// Nanoseconds on the clock that goes on during suspend.
+    pub at: u64,
+    /// The process that did it, or that it was done to.
+    pub process: u32,
+    /// The lock; empty for what concerns the whole process.
+    pub name: String,
+    /// The owner: one attempt with all that follows from it; empty for what concerns the whole
+    /// process.
+    pub owner: String,
+    /// What happened.
+    pub what: What,
+}
+
+/// What happened, in nanoseconds where it has a length, in nanoseconds since 1970 where it is an
+/// instant of the store's.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum What {
+    /// The attempt is about to be sent.
+    Asked {
+        /// How long the lease would run.
+        at_most: u64,
+        /// How long the lock would be kept.
+        at_least: u64,
+        /// The slot, in microseconds since 1970.
+        slot: Option<i64>,
+        /// How often the slot may be run where it stays open until it is done.
+        slot_attempts: Option<u32>,
+    },
+    /// The attempt was granted.
+    Acquired {
+        /// The fencing token.
+        token: Option<u64>,
+        /// When, by the store's clock.
+        acquired_at: Option<u64>,
+        /// Until when, by the store's clock.
+        locked_until: Option<u64>,
+    },
+    /// The attempt was skipped.
+    Skipped {
+        /// Because the lock was held or kept.
+        locked: bool,
+        /// Because the slot, or a later one, was taken.
+        slot_taken: bool,
+    },
+    /// The attempt failed and may have taken effect.
+    Unknown,
+    /// The attempt failed and had no effect.
+    Failed,
+    /// The attempt is about to be withdrawn: nobody waits for what it may have won.
+    Withdrawn,
+    /// An extension is about to be sent.
+    RenewAsked {
+        /// How long the lease would run from then.
+        at_most: u64,
+    },
+    /// The extension worked.
+    Renewed {
+        /// Until when, by the store's clock.
+        locked_until: Option<u64>,
+    },
+    /// The extension was answered with "lost".
+    RenewLost,
+    /// A task under the lock, which must not outlive the lease, does something.
+    Step,
+    /// The unlock that follows will say that the slot is done.
+    SlotDone,
+    /// An unlock is about to be sent.
+    ReleaseAsked,
+    /// The unlock worked.
+    Released,
+    /// The unlock was answered with "lost".
+    ReleaseLost,
+    /// An extension or an unlock failed; it may have taken effect.
+    CallFailed,
+    /// The process is about to be stopped from outside, as by SIGSTOP.
+    Stopped,
+    /// The process was let go on.
+    GoesOn,
+}
+
+impl What {
+    /// An attempt about to be sent.
+    pub fn asked(request: &AttemptRequest) -> Self {
+        Self::Asked {
+            at_most: nanos(request.lock_at_most_for()),
+            at_least: nanos(request.lock_at_least_for()),
+            slot: request.slot().map(shedlock_core::Slot::as_micros),
+            slot_attempts: request
+                .slot()
+                .and(request.completion().retries())
+                .map(shedlock_core::Retries::most_attempts),
+        }
+    }
+
+    /// A granted attempt.
+    pub fn acquired(lease: &Lease) -> Self {
+        Self::Acquired {
+            token: lease.fencing_token(),
+            acquired_at: lease.acquired_at().map(since_1970),
+            locked_until: lease.locked_until().map(since_1970),
+        }
+    }
+
+    /// A granted extension.
+    pub fn renewed(lease: &Lease) -> Self {
+        Self::Renewed {
+            locked_until: lease.locked_until().map(since_1970),
+        }
+    }
+
+    /// A skipped attempt.
+    pub fn skipped(skip: &Skip) -> Self {
+        Self::Skipped {
+            locked: matches!(skip.reason, SkipReason::Held | SkipReason::AtLeast),
+            slot_taken: skip.reason == SkipReason::SlotTaken,
+        }
+    }
+}
+
+fn since_1970(instant: SystemTime) -> u64 {
+    nanos(instant.duration_since(UNIX_EPOCH).unwrap_or_default())
+}

@@ -1,0 +1,67 @@
+//! Leases of one name never overlap.
+
+use super::lease::Life;
+use super::{Findings, Rules, nanos};
+
+/// Judges those that were granted one lock.
+pub(super) fn judge(held: &[&Life], rules: &Rules, findings: &mut Findings) {
+    by_our_clock(held, nanos(rules.drift), findings);
+    in_the_store(held, findings);
+}
+
+/// By our clock: from the answer to the earliest end. A lease whose answer came after its end was
+/// never held: its owner counts from when it asked.
+fn by_our_clock(held: &[&Life], drift: u64, findings: &mut Findings) {
+    let mut held: Vec<(u64, &Life)> = held
+        .iter()
+        .filter_map(|life| Some((life.acquired?, *life)))
+        .filter(|(from, life)| *from < life.excludes_until())
+        .collect();
+    held.sort_by_key(|(from, _)| *from);
+    let mut longest: Option<&Life> = None;
+    for (from, life) in held {
+        if let Some(before) = longest
+            && from.saturating_add(drift) < before.excludes_until()
+        {
+            findings.violated(
+                "overlap",
+                &format!(
+                    "{} held {} for certain until {} ns, {} was told that it holds it at {from} ns",
+                    before.owner,
+                    life.name,
+                    before.excludes_until(),
+                    life.owner
+                ),
+            );
+        }
+        if longest.is_none_or(|before| before.excludes_until() < life.excludes_until()) {
+            longest = Some(life);
+        }
+    }
+}
+
+/// By the store's clock, exactly: nothing is granted before the end of what nobody unlocked.
+fn in_the_store(held: &[&Life], findings: &mut Findings) {
+    let mut held: Vec<(u64, &Life)> = held
+        .iter()
+        .filter_map(|life| Some((life.store_from?, *life)))
+        .collect();
+    held.sort_by_key(|(from, life)| (*from, life.token));
+    for pair in held.windows(2) {
+        let [(_, before), (from, life)] = pair else {
+            continue;
+        };
+        if before.release_asked.is_none()
+            && let Some(until) = before.store_until
+            && *from < until
+        {
+            findings.violated(
+                "overlap in the store",
+                &format!(
+                    "{} held {} until {until}, {} was granted it at {from} (nanoseconds since 1970)",
+                    before.owner, life.name, life.owner
+                ),
+            );
+        }
+    }
+}

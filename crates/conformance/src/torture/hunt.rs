@@ -1,0 +1,91 @@
+//! A judge that convicts nobody proves nothing: whether it finds wrong protocols out.
+
+use std::time::Duration;
+
+use super::jobs;
+use super::processes::Processes;
+use super::tally::Tally;
+use crate::history::Findings;
+use crate::troop::Troop;
+use crate::wait::{now, sleep};
+use crate::wrong::Wrong;
+use crate::{Setting, Stop, Verdict};
+
+const WORKERS: usize = 5;
+
+/// Each mistake has to be found out by then.
+pub(crate) const LIMIT: Duration = Duration::from_secs(60);
+
+/// Between two looks at the logs.
+const LOOK: Duration = Duration::from_millis(500);
+
+/// Has workers make this mistake, while they are killed and stopped, until their history shows it.
+pub(crate) async fn find_out(setting: &Setting, wrong: Wrong) -> Verdict {
+    wrong.applies(setting.capabilities())?;
+    let mut troop = Troop::without_workers(setting, &jobs(setting)).await?;
+    troop.go_wrong(wrong);
+    troop.add(WORKERS)?;
+    let at_most = setting.pace().short();
+    let (mut processes, mut tally) = (Processes::default(), Tally::default());
+    let started = now();
+    let mut next_look = started + LOOK;
+    let mut seen = Findings::default();
+    while now().saturating_since(started) < LIMIT {
+        troop.read_logs()?;
+        troop.all_run()?;
+        processes.go_on(&mut troop, Some(now()))?;
+        match troop.chance.next() % 6 {
+            0 => processes.kill(&mut troop, &mut tally).await?,
+            1 | 2 => processes.stop(&mut troop, at_most, &mut tally)?,
+            _ => {}
+        }
+        sleep(troop.chance.up_to(at_most / 2)).await;
+        if now() < next_look {
+            continue;
+        }
+        seen = troop.history()?.judge(&troop.rules());
+        if let Some(law) = convicted(wrong, &seen) {
+            let after = now().saturating_since(started);
+            tell(setting, wrong, after, &seen, law);
+            return Ok(());
+        }
+        next_look = now() + LOOK;
+    }
+    troop.keep_logs();
+    Err(Stop::failed(format!(
+        "{} was not found out in {LIMIT:?} and {} acquisitions: none of {:?} is among {:?}; logs in \
+         {} ({})",
+        wrong.name(),
+        seen.acquisitions,
+        wrong.violates(),
+        seen.violations,
+        troop.logs().display(),
+        troop.seed
+    )))
+}
+
+/// The law that it is known to break, if it was seen to.
+fn convicted(wrong: Wrong, findings: &Findings) -> Option<&'static str> {
+    let is_found = |law: &&&str| {
+        findings.violations.iter().any(|violation| {
+            violation
+                .split_once(':')
+                .is_some_and(|(found, _)| found == **law)
+        })
+    };
+    wrong.violates().iter().find(is_found).copied()
+}
+
+#[expect(
+    clippy::print_stderr,
+    reason = "what was found, and after how long, is what a reader of the run wants to see"
+)]
+fn tell(setting: &Setting, wrong: Wrong, after: Duration, seen: &Findings, law: &str) {
+    eprintln!(
+        "{}: {:22} found out after {:4.1} s and {:5} acquisitions: {law}",
+        setting.harness().name(),
+        wrong.name(),
+        after.as_secs_f64(),
+        seen.acquisitions,
+    );
+}

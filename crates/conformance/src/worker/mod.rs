@@ -1,0 +1,227 @@
+//! Another process that takes and frees locks on its own, until it is stopped or killed.
+
+mod orders;
+mod recorded;
+mod task;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use shedlock_core::{
+    Attempt, AttemptRequest, Error, ErrorKind, Executor, ExtendRequest, Extension, Lease,
+    LockConfig, LockName, Outcome, Owner, Slot, UnlockRequest,
+};
+use tokio::io::AsyncReadExt;
+
+use crate::harness::BoxError;
+use crate::wait::{bounded, sleep};
+use crate::{Provider, chance::Chance};
+
+pub(crate) use orders::{Grid, Job, Orders, Slots};
+use recorded::{Journal, Recorded};
+use task::Task;
+
+/// After a call that failed.
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// Works until its standard input ends.
+pub(crate) async fn play(provider: Provider, orders: Orders) -> Result<(), BoxError> {
+    let journal = Journal::open(&orders.log)?;
+    let (provider, clock) = match orders.wrong {
+        Some(wrong) => wrong.switched_in(provider, orders.seed),
+        None => (provider, None),
+    };
+    let provider: Provider = Arc::new(Recorded::new(provider, journal.clone()));
+    let mut executor = Executor::new(Arc::clone(&provider)).with_store_timeout(orders.patience);
+    if let Some(clock) = clock {
+        executor = executor.with_clock(clock);
+    }
+    let mut worker = Worker {
+        provider,
+        executor,
+        journal,
+        chance: Chance::new(orders.seed),
+        orders,
+    };
+    let mut stop = [0];
+    let mut input = tokio::io::stdin();
+    tokio::select! {
+        _ = input.read(&mut stop) => Ok(()),
+        result = worker.work() => result,
+    }
+}
+
+struct Worker {
+    /// Writes down what is asked of it.
+    provider: Provider,
+    executor: Executor,
+    journal: Journal,
+    chance: Chance,
+    orders: Orders,
+}
+
+impl Worker {
+    async fn work(&mut self) -> Result<(), BoxError> {
+        if self.orders.slots.is_empty() {
+            loop {
+                self.turn().await?;
+            }
+        }
+        for slot in self.orders.slots.clone() {
+            let job = self.chance.pick(&self.orders.jobs).clone();
+            self.by_hand(&job, Some(Slot::from_micros(slot)?)).await?;
+        }
+        // The logs are complete; wait to be stopped.
+        std::future::pending().await
+    }
+
+    async fn turn(&mut self) -> Result<(), BoxError> {
+        let job = self.chance.pick(&self.orders.jobs).clone();
+        let slot = match (&self.orders.grid, job.slots) {
+            // Now and then one that is late.
+            (Some(grid), Slots::WhenTaken) => {
+                let before = u64::from(self.chance.one_in(4));
+                Some(grid.slot(before)?)
+            }
+            _ => None,
+        };
+        if self.chance.one_in(3) {
+            self.through_the_executor(&job, slot).await
+        } else {
+            self.by_hand(&job, slot).await
+        }?;
+        sleep(self.chance.up_to(self.orders.rest)).await;
+        Ok(())
+    }
+
+    /// Call by call, as a user of the bare contract.
+    async fn by_hand(&mut self, job: &Job, slot: Option<Slot>) -> Result<(), BoxError> {
+        let name = LockName::new(&job.name)?;
+        let mut request = AttemptRequest::new(name, Owner::generate(), self.orders.at_most)
+            .with_lock_at_least_for(job.at_least);
+        if let Some(slot) = slot {
+            request = request.with_slot(slot);
+        }
+        if let Some(Attempt::Acquired(lease)) = self.ask(&request).await? {
+            self.hold(lease).await?;
+        }
+        Ok(())
+    }
+
+    /// Asks for the lock, and now and then once more where nobody knows what became of it.
+    async fn ask(&mut self, request: &AttemptRequest) -> Result<Option<Attempt>, BoxError> {
+        loop {
+            match self.answer(self.provider.attempt(request)).await {
+                Ok(answer) => return Ok(Some(answer)),
+                Err(error) if !error.is_retryable() => return Err(error.into()),
+                Err(error) => {
+                    sleep(PAUSE).await;
+                    if !error.is_unknown() || self.chance.one_in(2) {
+                        return Ok(None);
+                    }
+                }
+            }
+        }
+    }
+
+    async fn hold(&mut self, mut lease: Lease) -> Result<(), BoxError> {
+        sleep(self.chance.up_to(self.orders.hold)).await;
+        let extends = self.orders.extends;
+        if extends && self.chance.one_in(4) {
+            lease = match self.extend(lease).await? {
+                Some(lease) => lease,
+                None => return Ok(()),
+            };
+            sleep(self.chance.up_to(self.orders.hold)).await;
+        }
+        if self.is_too_long(40) {
+            // Too long: whoever holds the lock by then must not be disturbed.
+            sleep(self.orders.at_most + self.orders.at_most / 4).await;
+            if extends && self.chance.one_in(2) {
+                lease = match self.extend(lease).await? {
+                    Some(lease) => lease,
+                    None => return Ok(()),
+                };
+                sleep(self.chance.up_to(self.orders.hold)).await;
+            }
+        }
+        let unlock = UnlockRequest::new();
+        loop {
+            match self.answer(self.provider.unlock(&lease, &unlock)).await {
+                Ok(_) => return Ok(()),
+                Err(error) if !error.is_retryable() => return Err(error.into()),
+                Err(_) => {
+                    if self.chance.one_in(2) {
+                        return Ok(());
+                    }
+                    sleep(PAUSE).await;
+                }
+            }
+        }
+    }
+
+    async fn extend(&mut self, lease: Lease) -> Result<Option<Lease>, BoxError> {
+        let request = ExtendRequest::new(self.orders.at_most);
+        match self.answer(self.provider.extend(&lease, &request)).await {
+            Ok(Extension::Extended(lease)) => Ok(Some(lease)),
+            Ok(_) => Ok(None),
+            Err(error) if error.is_retryable() => Ok(Some(lease)),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// A task, which must be stopped before its lease ends; now and then one that hangs.
+    async fn through_the_executor(
+        &mut self,
+        job: &Job,
+        slot: Option<Slot>,
+    ) -> Result<(), BoxError> {
+        let at_most = self.orders.at_most;
+        let mut config = LockConfig::new(&job.name)
+            .lock_at_most_for(at_most)
+            .lock_at_least_for(job.at_least);
+        if let Some(slot) = slot {
+            config = config.slot(slot);
+        }
+        if self.orders.extends && self.chance.one_in(2) {
+            config = config.keep_alive();
+        }
+        let takes = if self.is_too_long(6) {
+            at_most + at_most / 2
+        } else {
+            self.chance.up_to(self.orders.hold)
+        };
+        let task = Task {
+            journal: self.journal.clone(),
+            takes,
+            pause: at_most / 60,
+        };
+        let task = task.run(self.chance.one_in(4));
+        match self.executor.execute(&config, task).await {
+            Ok(Outcome::Executed { value, .. }) => value,
+            Ok(_) => Ok(()),
+            Err(error) if error.is_retryable() => {
+                sleep(PAUSE).await;
+                Ok(())
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Whether this lock is held for too long: once in so often, and more often where it must show that
+    /// something is wrong.
+    fn is_too_long(&mut self, once_in: u64) -> bool {
+        let once_in = if self.orders.wrong.is_some() {
+            once_in.div_ceil(4)
+        } else {
+            once_in
+        };
+        self.chance.one_in(once_in)
+    }
+
+    /// What the call is answered in time; as the runtime does, it is dropped after that.
+    async fn answer<T>(&self, call: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
+        let answer = bounded(self.orders.patience, call).await;
+        answer.unwrap_or_else(|| Err(Error::new(ErrorKind::Unknown, "no answer in time")))
+    }
+}
