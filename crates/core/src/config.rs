@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::clock::random_u64;
 use crate::owner::check_prefix;
 use crate::text;
 use crate::{AttemptRequest, Completion, Error, ErrorKind, LockDuration, LockName, Owner, Slot};
@@ -201,11 +202,24 @@ impl LockConfig {
     /// `InvalidInput`: empty name, unreadable duration, no at-most anywhere, at-most zero, at-least
     /// longer than at-most.
     pub fn resolve(&self, defaults: &[&LockDefaults]) -> Result<AttemptRequest, Error> {
-        self.resolved(defaults)
+        self.resolve_with(defaults, random_u64)
+    }
+
+    /// The same with an owner whose random part is drawn by this.
+    pub(crate) fn resolve_with(
+        &self,
+        defaults: &[&LockDefaults],
+        random: impl FnOnce() -> u64,
+    ) -> Result<AttemptRequest, Error> {
+        self.resolved(defaults, random)
             .map_err(|error| error.with_lock(&*self.name))
     }
 
-    fn resolved(&self, defaults: &[&LockDefaults]) -> Result<AttemptRequest, Error> {
+    fn resolved(
+        &self,
+        defaults: &[&LockDefaults],
+        random: impl FnOnce() -> u64,
+    ) -> Result<AttemptRequest, Error> {
         let name = LockName::shared(self.name.clone())?;
         let at_most = first(&self.lock_at_most_for, defaults, |d| &d.lock_at_most_for)
             .ok_or_else(|| {
@@ -223,10 +237,7 @@ impl LockConfig {
         self.longest_wait()?;
         self.completion.validate()?;
         let prefix = defaults.iter().find_map(|d| d.owner_prefix.as_deref());
-        let owner = match prefix {
-            Some(prefix) => Owner::generate_with_prefix(prefix)?,
-            None => Owner::generate(),
-        };
+        let owner = Owner::drawn(prefix, random())?;
         let mut request =
             AttemptRequest::new(name, owner, at_most).with_lock_at_least_for(at_least);
         if let Some(slot) = self.slot {

@@ -314,7 +314,8 @@ impl Executor {
 
     fn request(&self, config: &LockConfig) -> Result<AttemptRequest, Error> {
         let provider = self.0.provider.defaults();
-        let request = config.resolve(&[&self.0.defaults, &provider])?;
+        let request =
+            config.resolve_with(&[&self.0.defaults, &provider], || self.0.clock.random())?;
         self.0
             .check_skew(request.lock_at_most_for())
             .map_err(|error| error.with_lock(config.name()))?;

@@ -4,6 +4,7 @@ use std::fmt;
 use std::io::Write as _;
 use std::sync::{Arc, OnceLock};
 
+use crate::clock::random_u64;
 use crate::{Error, ErrorKind};
 
 /// The owner of **one acquisition**: `[prefix:]host/process/random`, for instance
@@ -28,7 +29,7 @@ impl Owner {
 
     /// A new owner, different from every other one.
     pub fn generate() -> Self {
-        Self::after(format_args!(""))
+        Self::drawn(None, random_u64()).expect("there is no prefix that could be wrong")
     }
 
     /// A new owner that starts with `prefix:` (a team, a service), to be found more easily.
@@ -37,19 +38,27 @@ impl Owner {
     /// `InvalidInput` when the prefix is longer than 64 bytes or holds blanks, slashes or anything
     /// but visible ASCII.
     pub fn generate_with_prefix(prefix: &str) -> Result<Self, Error> {
+        Self::drawn(Some(prefix), random_u64())
+    }
+
+    /// A new owner whose random part was drawn elsewhere.
+    pub(crate) fn drawn(prefix: Option<&str>, chance: u64) -> Result<Self, Error> {
+        let Some(prefix) = prefix else {
+            return Ok(Self::after(format_args!(""), chance));
+        };
         check_prefix(prefix)?;
-        Ok(Self::after(format_args!("{prefix}:")))
+        Ok(Self::after(format_args!("{prefix}:"), chance))
     }
 
     /// Host, process and chance behind this beginning. Put together on the stack, since an owner is
     /// made for every attempt.
-    fn after(prefix: fmt::Arguments<'_>) -> Self {
+    fn after(prefix: fmt::Arguments<'_>, chance: u64) -> Self {
         let mut text = [0; Self::MAX_LEN];
         let mut rest = &mut text[..];
         // Neither number is kept. A process that forks must not share its parent's identity, and a
         // machine that is copied while it runs must not go on with its twin's chance. 64 random bits
         // are more than enough beside host and process.
-        let (process, chance) = (std::process::id(), crate::clock::random_u64());
+        let process = std::process::id();
         write!(rest, "{prefix}{}/{process}/{chance:016x}", host())
             .expect("the longest prefix and host leave room for the numbers");
         let left = rest.len();

@@ -64,6 +64,14 @@ pub trait Clock: fmt::Debug + Send + Sync + 'static {
 
     /// Ends when [`now`](Self::now) has reached `moment`. Cancellation safe.
     fn sleep_until(&self, moment: Moment) -> BoxFuture<'static, ()>;
+
+    /// 64 random bits: for owners, and for pauses that shall differ from those of other processes.
+    ///
+    /// From the operating system, and so it has to stay: two owners alike would break exclusion. Only
+    /// a simulation that is to be replayed draws them from its seed.
+    fn random(&self) -> u64 {
+        random_u64()
+    }
 }
 
 /// 64 random bits from the operating system.

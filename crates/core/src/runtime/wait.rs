@@ -1,11 +1,11 @@
 //! Waiting for a lock, for those who ask for it.
 
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use super::acquire::{Answered, attempt};
 use super::{Context, Granted};
-use crate::clock::random_u64;
+use crate::clock::Clock;
 use crate::{AttemptRequest, Error, Event, Skip, SkipReason};
 
 /// Takes the lock or says why not, asking again until `wait` is over; at once where it is zero.
@@ -44,7 +44,7 @@ pub(crate) async fn acquire(
             request: &request,
             skip: &skip,
         });
-        let pause = pauses.next(&skip, context.clock.system_time());
+        let pause = pauses.next(&skip, &*context.clock);
         context.clock.sleep_until((now + pause).min(until)).await;
     }
 }
@@ -70,28 +70,30 @@ impl Pauses {
 
     /// Wakes a moment after the lock comes free by itself, where that is sooner. The store's clock
     /// and ours may differ: it is a hint, and one that lies in our past is none.
-    fn next(&mut self, skip: &Skip, calendar: SystemTime) -> Duration {
-        let backoff = jittered(self.next);
+    fn next(&mut self, skip: &Skip, clock: &dyn Clock) -> Duration {
+        let backoff = jittered(self.next, clock.random());
         self.next = (self.next * 2).min(self.longest);
+        let calendar = clock.system_time();
         let left = skip
             .until
             .and_then(|until| until.duration_since(calendar).ok());
-        left.map_or(backoff, |left| backoff.min(left + jittered(Self::FIRST)))
+        left.map_or(backoff, |left| {
+            backoff.min(left + jittered(Self::FIRST, clock.random()))
+        })
     }
 }
 
 /// Between half of it and all of it.
-fn jittered(pause: Duration) -> Duration {
+fn jittered(pause: Duration, random: u64) -> Duration {
     const STEPS: u32 = 1 << 16;
-    let step = u32::try_from(random_u64() % u64::from(STEPS)).unwrap_or(0);
+    let step = u32::try_from(random % u64::from(STEPS)).unwrap_or(0);
     pause / 2 + (pause / 2 / STEPS) * step
 }
 
 #[cfg(test)]
 mod tests {
-    use std::time::UNIX_EPOCH;
-
     use super::*;
+    use crate::ManualClock;
 
     const MINUTE: Duration = Duration::from_secs(60);
 
@@ -99,7 +101,8 @@ mod tests {
     fn pauses_grow_within_bounds_and_differ() {
         let skip = Skip::new(SkipReason::Held);
         let mut pauses = Pauses::of(MINUTE);
-        let taken: Vec<Duration> = (0..20).map(|_| pauses.next(&skip, UNIX_EPOCH)).collect();
+        let clock = ManualClock::new();
+        let taken: Vec<Duration> = (0..20).map(|_| pauses.next(&skip, &clock)).collect();
         assert!(taken[0] <= Pauses::FIRST && taken[0] >= Pauses::FIRST / 2);
         assert!(taken.iter().all(|pause| *pause <= MINUTE / 20));
         assert!(taken[10..].iter().all(|pause| *pause >= MINUTE / 40));
@@ -110,16 +113,17 @@ mod tests {
 
     #[test]
     fn the_end_of_the_lease_is_a_hint() {
-        let now = UNIX_EPOCH + MINUTE;
+        let clock = ManualClock::new();
+        let now = clock.system_time();
         let mut pauses = Pauses::of(100 * MINUTE);
         for _ in 0..10 {
-            let _ = pauses.next(&Skip::new(SkipReason::Held), now);
+            let _ = pauses.next(&Skip::new(SkipReason::Held), &clock);
         }
         let left = Duration::from_millis(300);
-        let soon = pauses.next(&Skip::new(SkipReason::Held).with_until(now + left), now);
+        let soon = pauses.next(&Skip::new(SkipReason::Held).with_until(now + left), &clock);
         assert!(soon > left && soon <= left + Pauses::FIRST, "{soon:?}");
         for until in [now - MINUTE, now + MINUTE] {
-            let pause = pauses.next(&Skip::new(SkipReason::Held).with_until(until), now);
+            let pause = pauses.next(&Skip::new(SkipReason::Held).with_until(until), &clock);
             assert!(pause >= Pauses::LONGEST / 2, "{pause:?}");
         }
     }

@@ -97,6 +97,7 @@ async fn ask(shared: &Shared, name: &str) -> Result<Option<LastSlot>, Error> {
     let clock = &shared.clock;
     let provider = shared.executor.provider();
     tokio::select! {
+        biased;
         record = provider.inspect(&name) => Ok(record?.and_then(|record| {
             Some(LastSlot {
                 slot: record.last_slot?,
