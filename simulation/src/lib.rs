@@ -6,13 +6,8 @@
 //! that each protocol that is known to be wrong ([`Wrong`]) breaks the law that it is known to break: a
 //! model in which nothing can break proves nothing.
 
-mod client;
 mod law;
-mod message;
 mod model;
-mod protocol;
-mod record;
 
 pub use law::Law;
-pub use model::{Event, Protocols, State};
-pub use protocol::{Bounds, JudgedBy, Protocol, Slots, Wrong};
+pub use model::{Bounds, Event, JudgedBy, Protocol, Protocols, Slots, State, Wrong};

@@ -1,6 +1,6 @@
 //! Between a client and the store.
 
-use crate::record::{Owner, Record};
+use crate::model::record::{Owner, Record};
 
 /// What is on its way.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -1,14 +1,19 @@
-//! All that can happen, in any order.
+//! The protocol as a model: all that can happen, in any order.
+
+mod client;
+mod message;
+mod protocol;
+mod record;
 
 use std::collections::BTreeSet;
 
 use stateright::{Model, Property};
 
-use crate::client::{Client, Phase};
-use crate::message::Message;
-use crate::protocol::JudgedBy;
-use crate::record::{Answer, Attempt, Owner, Record};
-use crate::{Bounds, Law, Protocol, Slots, Wrong};
+use crate::Law;
+use client::{Client, Phase};
+use message::Message;
+pub use protocol::{Bounds, JudgedBy, Protocol, Slots, Wrong};
+use record::{Answer, Attempt, Owner, Record};
 
 /// A protocol within bounds: what [`stateright`] checks.
 #[derive(Clone, Debug)]
