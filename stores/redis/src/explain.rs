@@ -120,7 +120,7 @@ const REFUSALS: &[(&str, ErrorKind, &str)] = &[
 ];
 
 const PERMISSION: &str = "the user lacks a permission: it needs the commands evalsha, eval, time, get, set, del, \
-    pttl, pexpireat, hmget, hset, scan, ping and info on the locks' keys and on \
+    append, pttl, pexpireat, scan, ping and info on the locks' keys and on \
     \"shedlock-rs:*\"; behind sentinels also role, in a cluster cluster|slots";
 
 /// The error for a failed command that may write (`writes`) or only reads.

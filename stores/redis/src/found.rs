@@ -1,93 +1,76 @@
 //! What a script answers.
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime};
 
+use redis::Value as Reply;
 use shedlock_core::{
-    AttemptRequest, Error, ErrorKind, Lease, LockName, LockRecord, Owner, Skip, Slot, SlotState,
+    AttemptRequest, Error, ErrorKind, Lease, LockName, LockRecord, Owner, Skip, SlotState,
 };
 
+use crate::kept::{Kept, foreign, instant};
 use crate::value::Value;
 
-/// All that a script knows of a lock: its own key as it was found, the hash as it is now.
+/// What a script tells of a lock: its own key as it was found, the record beside it as it is now.
 #[derive(Clone, Debug)]
 pub(crate) struct Found {
     /// What was done.
     pub(crate) word: String,
-    /// The server's clock.
+    /// The server's clock, where it tells more than the word.
     pub(crate) now: SystemTime,
     /// The value of the lock's own key, if there is one.
     pub(crate) raw: Option<Vec<u8>>,
     /// What is left of its time in milliseconds; negative where it has no end.
     left: i64,
-    /// The slot before and its attempts, as they are written, where an attempt has taken one that
-    /// may be taken back.
-    pub(crate) before: Option<(String, String)>,
+    /// What the record said of slots before, where an attempt has taken one that may be taken back.
+    pub(crate) before: Option<String>,
     kept: Kept,
 }
 
-/// The hash beside the lock.
-#[derive(Clone, Debug, Default)]
-struct Kept {
-    owner: String,
-    at: Option<SystemTime>,
-    until: Option<SystemTime>,
-    token: Option<u64>,
-    slots: SlotState,
-}
-
 impl Found {
-    /// Reads the answer of a script.
+    /// Reads the answer of a script: a text, or one with what is left of the lock's own key, and its
+    /// value. The text is a word, or a line `{word} {now}` and the record, if there is one.
     ///
     /// # Errors
-    /// `Conflict` where the hash holds what we do not write.
-    pub(crate) fn parse(reply: &[Vec<u8>]) -> Result<Self, Error> {
-        let [
-            word,
-            now,
-            raw,
-            left,
-            owner,
-            at,
-            until,
-            token,
-            slot,
-            done,
-            attempts,
-            before @ ..,
-        ] = reply
-        else {
-            return Err(Error::new(
-                ErrorKind::Internal,
-                format!("a script answered with {} parts", reply.len()),
-            ));
-        };
-        let kept = Kept {
-            owner: text(owner)?.to_owned(),
-            at: number(at)?.map(instant),
-            until: number(until)?.map(instant),
-            token: number(token)?,
-            slots: SlotState::new(
-                number(slot)?.map(Slot::from_micros).transpose()?,
-                number(done)?.map(Slot::from_micros).transpose()?,
-                number(attempts)?,
-            ),
-        };
-        Ok(Self {
-            word: text(word)?.to_owned(),
-            now: instant(number(now)?.unwrap_or_default()),
-            raw: (!raw.is_empty()).then(|| raw.clone()),
-            left: number(left)?.unwrap_or_default(),
-            before: match before {
-                [slot, attempts] => Some((text(slot)?.to_owned(), text(attempts)?.to_owned())),
-                _ => None,
+    /// `Conflict` where the record holds what we do not write.
+    pub(crate) fn parse(reply: Reply) -> Result<Self, Error> {
+        let (text, left, raw) = match reply {
+            Reply::BulkString(text) => (text, 0, None),
+            Reply::Array(parts) => match <[Reply; 3]>::try_from(parts) {
+                Ok(
+                    [
+                        Reply::BulkString(text),
+                        Reply::Int(left),
+                        Reply::BulkString(raw),
+                    ],
+                ) => (text, left, Some(raw)),
+                _ => return Err(malformed()),
             },
-            kept,
+            _ => return Err(malformed()),
+        };
+        let text = std::str::from_utf8(&text).map_err(|error| foreign().with_source(error))?;
+        let (head, record) = text.split_once('\n').unwrap_or((text, ""));
+        let (word, now) = head.split_once(' ').unwrap_or((head, "0"));
+        // An attempt adds a line for what was before.
+        let before = (word == "won")
+            .then(|| record.match_indices('\n').nth(1))
+            .flatten()
+            .map(|(at, _)| record.split_at(at));
+        let (record, before) = before.map_or((record, None), |(record, rest)| {
+            (record, Some(rest.trim_start().to_owned()))
+        });
+        Ok(Self {
+            word: word.to_owned(),
+            now: instant(now.parse().map_err(|_| malformed())?),
+            raw: raw.filter(|raw| !raw.is_empty()),
+            left,
+            before,
+            kept: Kept::parse(record)?,
         })
     }
 
     /// Whether there is anything at all.
     pub(crate) fn is_some(&self) -> bool {
-        self.raw.is_some() || !self.kept.owner.is_empty() || self.kept.slots != SlotState::default()
+        self.raw.is_some() || self.kept != Kept::default()
     }
 
     /// What the lock's own key says.
@@ -113,7 +96,7 @@ impl Found {
     /// The lease that this request has won, now or before.
     pub(crate) fn lease(&self, request: &AttemptRequest) -> Lease {
         let mut lease = Lease::granted(request);
-        // Otherwise somebody has deleted the hash since.
+        // Otherwise somebody has deleted the record since.
         if self.kept.owner == request.owner().as_str() {
             let attempts = request.slot().and(self.kept.slots.attempts);
             lease = lease.with_slot_attempt(attempts);
@@ -174,27 +157,9 @@ impl Found {
     }
 }
 
-fn instant(micros: u64) -> SystemTime {
-    UNIX_EPOCH + Duration::from_micros(micros)
-}
-
-fn text(part: &[u8]) -> Result<&str, Error> {
-    std::str::from_utf8(part).map_err(|error| foreign().with_source(error))
-}
-
-/// A whole number; none where the part is empty.
-fn number<T: std::str::FromStr>(part: &[u8]) -> Result<Option<T>, Error> {
-    let part = text(part)?;
-    if part.is_empty() {
-        return Ok(None);
-    }
-    part.parse().map(Some).map_err(|_| foreign())
-}
-
-fn foreign() -> Error {
+fn malformed() -> Error {
     Error::new(
-        ErrorKind::Conflict,
-        "the hash of fencing token and slots beside the lock (its key begins with \
-         \"shedlock-rs:\") holds what shedlock does not write there: look at it",
+        ErrorKind::Internal,
+        "the server's answer cannot be read: is it Redis or Valkey?",
     )
 }

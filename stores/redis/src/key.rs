@@ -24,7 +24,7 @@ pub(crate) struct Keys {
 pub(crate) struct Pair {
     /// As ShedLock has it.
     pub(crate) lock: String,
-    /// The hash beside it.
+    /// The record beside it.
     pub(crate) companion: String,
 }
 

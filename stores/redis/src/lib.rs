@@ -22,9 +22,9 @@
 //!
 //! A lock is the key `job-lock:{environment}:{name}` with a time to live, as ShedLock for Java has
 //! it: Java services and Rust services that use the same environment keep each other out. Beside it
-//! lies a hash of ours, `shedlock-rs:{job-lock:…}`, with owner, times, fencing token and slots. It
+//! lies a string of ours, `shedlock-rs:{job-lock:…}`, with owner, times, fencing token and slots. It
 //! never expires, since a token must grow and a slot stay taken after the lock is gone; no lock's
-//! own key can have its name. Both keys lie in one slot of a cluster, whatever the name: the hash's
+//! own key can have its name. Both keys lie in one slot of a cluster, whatever the name: that of ours
 //! has the hash tag of the lock's own, or that key as its tag, or, where braces in the name allow
 //! neither, a number that leads to the same slot.
 //!
@@ -39,8 +39,8 @@
 //! A user for locks alone needs
 //!
 //! ```text
-//! ACL SETUSER locks on >password ~job-lock:* ~shedlock-rs:* +evalsha +eval +time +get +set +del +pttl
-//!     +pexpireat +hmget +hset +scan +ping +info
+//! ACL SETUSER locks on >password ~job-lock:* ~shedlock-rs:* +evalsha +eval +time +get +set +del +append
+//!     +pttl +pexpireat +scan +ping +info
 //! ```
 //!
 //! and for what goes beyond: `+role` behind sentinels, `+cluster|slots` in a cluster, `+wait` where replicas
@@ -103,6 +103,7 @@ mod confirm;
 mod connections;
 mod explain;
 mod found;
+mod kept;
 mod key;
 mod list;
 mod own;

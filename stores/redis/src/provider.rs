@@ -134,10 +134,8 @@ impl RedisProvider {
 
     /// Takes an attempt back that was won, and that too few replicas have confirmed.
     async fn undo(&self, request: &AttemptRequest, won: &Found) -> Result<(), Error> {
-        let owner = request.owner();
-        let (slot, attempts) = won.before.clone().unwrap_or_default();
-        let claimed = if won.before.is_some() { "1" } else { "" };
-        let arguments = [owner.as_str(), &owner.released(), claimed, &slot, &attempts];
+        let before = won.before.as_deref().unwrap_or_default();
+        let arguments = [request.owner().as_str(), before];
         let undone = self.run(&script::UNDO, request.name(), &arguments).await;
         undone.map(drop).map_err(|error| {
             Error::new(
@@ -155,18 +153,24 @@ impl RedisProvider {
         let slot = request.slot().map(Slot::as_micros);
         let previous = request.previous_slot().map(Slot::as_micros);
         let most = request.completion().retries();
-        let tolerance = request.slot_tolerance().min(LONGEST).as_micros();
+        let tolerance = slot.map(|_| request.slot_tolerance().min(LONGEST).as_micros());
         let arguments = [
             request.owner().as_str(),
             &at_most,
             &shown(slot),
-            &tolerance.to_string(),
+            &shown(tolerance),
             &shown(most.map(shedlock_core::Retries::most_attempts)),
             &shown(previous),
             self.confirms(),
         ];
+        let is_plain = slot.is_none() && self.inner.confirmation.is_none();
+        let arguments = if is_plain {
+            &arguments[..2]
+        } else {
+            &arguments[..]
+        };
         let (found, shortfall) = self
-            .run_confirmed(&script::ATTEMPT, request.name(), &arguments)
+            .run_confirmed(&script::ATTEMPT, request.name(), arguments)
             .await?;
         match (&*found.word, shortfall) {
             ("won", None) => Ok(Attempt::Acquired(found.lease(request))),
@@ -214,21 +218,26 @@ impl RedisProvider {
             ),
             _ => (None, None),
         };
+        let kept_for = micros(at_least, "lock_at_least_for")?;
+        let is_plain = at_least.is_zero() && done.is_none() && pause.is_none();
         let arguments = [
             owner.as_str(),
-            &owner.released(),
-            &micros(at_least, "lock_at_least_for")?,
             &shown(acquired.map(Slot::as_micros)),
+            &kept_for,
             &shown(done),
             &pause.unwrap_or_default(),
             if done.is_some() { self.confirms() } else { "" },
         ];
+        let arguments = if is_plain {
+            &arguments[..1]
+        } else {
+            &arguments[..]
+        };
         // Nobody is harmed by a lock that a failover forgets to be free.
         let (found, shortfall) = if done.is_some() {
-            self.run_confirmed(&script::FINISH, name, &arguments)
-                .await?
+            self.run_confirmed(&script::FINISH, name, arguments).await?
         } else {
-            (self.run(&script::FINISH, name, &arguments).await?, None)
+            (self.run(&script::FINISH, name, arguments).await?, None)
         };
         match (&*found.word, shortfall) {
             ("lost", _) => Ok(Ended::Lost),
@@ -261,7 +270,6 @@ impl RedisProvider {
 
     async fn try_force_unlock(&self, request: &ForceUnlockRequest) -> Result<ForceUnlock, Error> {
         let name = request.name();
-        let mark = Owner::released_text("");
         let mut expected = Vec::new();
         if let Some(owner) = request.expected_owner() {
             let found = self.run(&script::INSPECT, name, &[]).await?;
@@ -276,7 +284,7 @@ impl RedisProvider {
         }
         // An owner is in the value as text, so that a value that names it is text.
         let expected = String::from_utf8_lossy(&expected);
-        let found = self.run(&script::FORCE, name, &[&expected, &mark]).await?;
+        let found = self.run(&script::FORCE, name, &[&expected]).await?;
         match &*found.word {
             "free" => Ok(ForceUnlock::NotHeld),
             "freed" => Ok(ForceUnlock::Freed(found.record(name))),

@@ -17,23 +17,33 @@ impl Script {
     }
 }
 
-/// Each begins with the common part.
+/// Each is put together of these parts: what it does not need would cost it time.
 macro_rules! script {
-    ($name:ident, $file:literal, $writes:literal) => {
+    ($name:ident, $writes:literal, $($part:literal),+) => {
         pub(crate) static $name: LazyLock<Script> = LazyLock::new(|| {
-            const TEXT: &str = concat!(
-                include_str!("script/common.lua"),
-                include_str!(concat!("script/", $file))
-            );
+            const TEXT: &str = concat!($(include_str!(concat!("script/", $part, ".lua"))),+);
             Script::new(TEXT, $writes)
         });
     };
 }
 
-script!(ATTEMPT, "attempt.lua", true);
-script!(EXTEND, "extend.lua", true);
-script!(FINISH, "finish.lua", true);
-script!(FORCE, "force.lua", true);
-script!(INSPECT, "inspect.lua", false);
-script!(RESET, "reset.lua", true);
-script!(UNDO, "undo.lua", true);
+script!(ATTEMPT, true, "common", "answer", "attempt");
+script!(EXTEND, true, "common", "extend");
+script!(FINISH, true, "common", "finish");
+script!(FORCE, true, "common", "answer", "force");
+script!(INSPECT, false, "common", "answer", "inspect");
+script!(RESET, true, "common", "answer", "reset");
+script!(UNDO, true, "common", "undo");
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use shedlock_core::Owner;
+
+    /// The scripts write it by themselves.
+    #[test]
+    fn the_mark_of_an_unlock_is_the_cores() {
+        let mark = format!("'{}'", Owner::released_text(""));
+        assert!(FINISH.text.contains(&mark) && UNDO.text.contains(&mark[1..]));
+    }
+}

@@ -27,8 +27,7 @@ pub(crate) async fn run(
         answer => answer,
     };
     let value = answer.map_err(|failure| explain(failure, script.writes))?;
-    let parts = Vec::<Vec<u8>>::from_redis_value(value).map_err(malformed)?;
-    Found::parse(&parts)
+    Found::parse(value)
 }
 
 /// The same, and then waits for replicas; also where the script has changed nothing.
@@ -48,8 +47,7 @@ pub(crate) async fn run_confirmed(
         answer => answer,
     };
     let (value, waited) = answer.map_err(|failure| explain(failure, script.writes))?;
-    let parts = Vec::<Vec<u8>>::from_redis_value(value).map_err(malformed)?;
-    Ok((Found::parse(&parts)?, wanted.shortfall(waited)))
+    Ok((Found::parse(value)?, wanted.shortfall(waited)))
 }
 
 /// Asks one server what names no key, and changes nothing.

@@ -5,7 +5,6 @@
 
 mod common;
 
-use std::collections::HashMap;
 use std::time::{Duration, UNIX_EPOCH};
 
 use common::own::{DURABLE, Own, wait};
@@ -25,7 +24,7 @@ struct Room {
     provider: RedisProvider,
     admin: MultiplexedConnection,
     lock: String,
-    hash: String,
+    record: String,
 }
 
 impl Room {
@@ -43,7 +42,7 @@ impl Room {
         Self {
             provider: provider.build().unwrap(),
             admin: client.get_multiplexed_async_connection().await.unwrap(),
-            hash: format!("shedlock-rs:{{{lock}}}"),
+            record: format!("shedlock-rs:{{{lock}}}"),
             lock,
         }
     }
@@ -102,37 +101,91 @@ async fn a_record_is_as_documented() {
         value.len(),
         "ADDED:2026-01-01T00:00:00.000Z@".len() + lease.owner().as_str().len()
     );
-    let (lock, hash) = (room.lock.clone(), room.hash.clone());
+    let (lock, beside) = (room.lock.clone(), room.record.clone());
     let left: i64 = room.run(&["PTTL", &lock]).await;
     assert!((30_000..=60_001).contains(&left), "{left}");
-    let kept: HashMap<String, String> = room.run(&["HGETALL", &hash]).await;
+    let kept: String = room.run(&["GET", &beside]).await;
     let micros = |instant: std::time::SystemTime| {
         let since = instant.duration_since(UNIX_EPOCH).unwrap();
-        since.as_micros().to_string()
+        since.as_micros()
     };
-    let expected = [
-        ("owner", lease.owner().to_string()),
-        ("at", micros(at)),
-        ("until", micros(lease.locked_until().unwrap())),
-        ("token", lease.fencing_token().unwrap().to_string()),
-        ("slot", slot.as_micros().to_string()),
-        ("slot_attempts", String::new()),
-    ];
-    assert_eq!(kept, expected.map(|(key, it)| (key.to_owned(), it)).into());
-    let forever: i64 = room.run(&["PTTL", &hash]).await;
+    let token = lease.fencing_token().unwrap();
+    let (tick, owner) = (slot.as_micros(), lease.owner());
+    let (at, until) = (micros(at), micros(lease.locked_until().unwrap()));
+    assert_eq!(kept, format!("{token} {tick} - -\n{at} {until} {owner}"));
+    let forever: i64 = room.run(&["PTTL", &beside]).await;
     assert_eq!(forever, -1);
+
+    let longer = ExtendRequest::new(2 * MINUTE);
+    let extended = room.provider.extend(&lease, &longer).await.unwrap();
+    let Extension::Extended(lease) = extended else {
+        panic!("the lease runs: {extended:?}");
+    };
+    let until = micros(lease.locked_until().unwrap());
+    let kept: String = room.run(&["GET", &beside]).await;
+    assert_eq!(kept, format!("{token} {tick} - -\n{at} {until} {owner}"));
 
     let done = UnlockRequest::new().slot_done(true);
     let answer = room.provider.unlock(&lease, &done).await.unwrap();
     assert_eq!(answer, Unlock::Unlocked);
     assert_eq!(room.value().await, Some(format!("{value} unlocked")));
-    let kept: HashMap<String, String> = room.run(&["HGETALL", &hash]).await;
-    assert_eq!(kept["owner"], format!("{} unlocked", lease.owner()));
-    assert_eq!(kept["slot_done"], slot.as_micros().to_string());
+    let free: u64 = room.run(&["PEXPIRETIME", &lock]).await;
+    let kept: String = room.run(&["GET", &beside]).await;
+    let last = format!("{at} {free}000 {owner} unlocked");
+    assert_eq!(kept, format!("{token} {tick} {tick} -\n{last}"));
 }
 
 #[tokio::test]
-async fn an_unlock_deletes_the_locks_own_key_and_keeps_the_hash() {
+async fn an_unlock_that_completes_no_slot_adds_a_mark() {
+    let mut room = Room::new().await;
+    let (lock, beside) = (room.lock.clone(), room.record.clone());
+    for at_least in [Duration::ZERO, MINUTE] {
+        let request = room.request().with_lock_at_least_for(at_least);
+        let attempt = room.provider.attempt(&request).await.unwrap();
+        let lease = attempt.acquired().expect("the lock should be free");
+        let before: String = room.run(&["GET", &beside]).await;
+        let unlocked = room.provider.unlock(&lease, &UnlockRequest::new()).await;
+        assert_eq!(unlocked.unwrap(), Unlock::Unlocked);
+        let kept: String = room.run(&["GET", &beside]).await;
+        let (running, free) = kept.rsplit_once(" unlocked ").unwrap();
+        assert_eq!(running, before);
+        if at_least.is_zero() {
+            assert_eq!(room.value().await, None);
+            let name = LockName::new("job").unwrap();
+            let seen = room.provider.inspect(&name).await.unwrap().unwrap();
+            let until = seen.locked_until.unwrap().duration_since(UNIX_EPOCH);
+            assert_eq!(until.unwrap().as_micros().to_string(), free);
+        } else {
+            let until: u64 = room.run(&["PEXPIRETIME", &lock]).await;
+            assert_eq!(format!("{until}000"), free);
+        }
+    }
+}
+
+/// Who deletes it loses the token, and nothing else.
+#[tokio::test]
+async fn a_record_that_is_deleted_while_a_lease_runs_is_made_again() {
+    let mut room = Room::new().await;
+    let beside = room.record.clone();
+    let lease = room.take().await;
+    room.run::<u64>(&["DEL", &beside]).await;
+    let longer = ExtendRequest::new(2 * MINUTE);
+    let extended = room.provider.extend(&lease, &longer).await.unwrap();
+    assert!(matches!(extended, Extension::Extended(_)), "{extended:?}");
+    room.run::<u64>(&["DEL", &beside]).await;
+    // Also where it is asked a second time.
+    for _ in 0..2 {
+        let unlocked = room.provider.unlock(&lease, &UnlockRequest::new()).await;
+        assert_eq!(unlocked.unwrap(), Unlock::Unlocked);
+    }
+    let kept: String = room.run(&["GET", &beside]).await;
+    assert!(kept.starts_with("- - - -\n- "), "{kept}");
+    let next = room.take().await;
+    assert!(next.fencing_token() > lease.fencing_token());
+}
+
+#[tokio::test]
+async fn an_unlock_deletes_the_locks_own_key_and_keeps_the_record() {
     let mut room = Room::new().await;
     let lease = room.take().await;
     room.provider
@@ -140,9 +193,10 @@ async fn an_unlock_deletes_the_locks_own_key_and_keeps_the_hash() {
         .await
         .unwrap();
     assert_eq!(room.value().await, None);
-    let hash = room.hash.clone();
-    let token: u64 = room.run(&["HGET", &hash, "token"]).await;
-    assert_eq!(Some(token), lease.fencing_token());
+    let beside = room.record.clone();
+    let kept: String = room.run(&["GET", &beside]).await;
+    let token = kept.split(' ').next().map(|token| token.parse().unwrap());
+    assert_eq!(token, lease.fencing_token());
 }
 
 /// In its default mode it deletes whatever is there, and sets what keeps at-least over it.
@@ -238,7 +292,7 @@ async fn a_value_outlives_an_unlock_that_finds_the_lock_taken_over() {
 #[tokio::test]
 async fn what_is_no_lock_is_an_error_and_is_left_alone() {
     let mut room = Room::new().await;
-    let (lock, hash) = (room.lock.clone(), room.hash.clone());
+    let (lock, beside) = (room.lock.clone(), room.record.clone());
     room.run::<()>(&["SET", &lock, "for ever"]).await;
     let error = room.provider.attempt(&room.request()).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Conflict, "{error:?}");
@@ -250,10 +304,23 @@ async fn what_is_no_lock_is_an_error_and_is_left_alone() {
     assert_eq!(error.kind(), ErrorKind::Conflict, "{error:?}");
 
     room.run::<u64>(&["DEL", &lock]).await;
-    room.run::<u64>(&["HSET", &hash, "token", "many"]).await;
+    // A hash is what we kept there before the first release.
+    room.run::<u64>(&["DEL", &lock]).await;
+    room.run::<u64>(&["HSET", &beside, "token", "7"]).await;
+    is_left_alone(&mut room).await;
     let name = LockName::new("job").unwrap();
-    let error = room.provider.inspect(&name).await.unwrap_err();
+    for text in ["7", "many - - -\n1 2 a/b/c"] {
+        room.run::<()>(&["SET", &beside, text]).await;
+        is_left_alone(&mut room).await;
+        let error = room.provider.inspect(&name).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Conflict, "{error:?}");
+    }
+}
+
+async fn is_left_alone(room: &mut Room) {
+    let error = room.provider.attempt(&room.request()).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Conflict, "{error:?}");
+    assert_eq!(room.value().await, None);
 }
 
 #[tokio::test]

@@ -1,59 +1,89 @@
 -- Takes the lock, and the slot, if both are to be had.
 -- most: how many attempts a slot that must not be lost may have; '' for other slots.
--- confirm: '1' where replicas will be waited for.
-local owner, at_most, slot, tolerance, most, previous, confirm = unpack(ARGV)
+-- confirm: '1' where replicas will be waited for. What follows at_most is missing where neither is asked
+-- for.
+local owner, slot, confirm = ARGV[1], ARGV[3] or '', ARGV[7] or ''
 
 if value then
-  if confirm ~= '' and holder() == owner then
+  if confirm ~= '' and holder == owner then
     -- Asked again, maybe by another connection: something of its own that replicas can confirm.
-    keep({owner = owner})
+    kept = kept or '- - - -\n- - ' .. owner
+    redis.call('SET', KEYS[2], kept)
   end
   return answer('taken')
 end
 
--- The rules of `SlotState::refusal` for a lock that is free.
-local function refused()
-  local last, made = kept.slot, tonumber(kept.slot_attempts)
-  if last == '' then
-    return false
+local token, slots = '-', '- - -'
+if kept then
+  token, slots = string.match(kept, '^([%d-]+) ([^\n]+)\n')
+  if not token then
+    return answer('foreign')
   end
-  if most == '' then
-    return not less(last, slot)
-  end
-  local open = made and made < tonumber(most)
-  if not less(last, slot) then
-    return slot ~= last or not open
-  end
-  return open or (previous ~= '' and less(last, previous))
 end
+local before = slots
 
 if slot ~= '' then
+  local tolerance, most, previous = ARGV[4], ARGV[5], ARGV[6]
+  local last, done, made, more = string.match(slots, '^(%S+) (%S+) (%S+)(.*)$')
+  made = tonumber(made)
+
+  -- The rules of `SlotState::refusal` for a lock that is free.
+  local function refused()
+    if last == '-' then
+      return false
+    end
+    if most == '' then
+      return not less(last, slot)
+    end
+    local open = made and made < tonumber(most)
+    if not less(last, slot) then
+      return slot ~= last or not open
+    end
+    return open or (previous ~= '' and less(last, previous))
+  end
+
   if tonumber(slot) > now + tolerance then
     return answer('ahead')
+  end
+  if not last then
+    return answer('foreign')
   end
   if refused() then
     return answer('refused')
   end
+  made = last == slot and made or 0
+  made = most ~= '' and string.format('%d', made + 1) or '-'
+  slots = slot .. ' ' .. done .. ' ' .. made .. more
 end
 
-local token = text(now)
-if kept.token ~= '' and not less(kept.token, token) then
-  token = text(kept.token + 1)
+-- An instant as ShedLock writes it, cut to milliseconds. The calendar counts its years from March,
+-- so that a leap day is the last of them.
+local floor = math.floor
+local seconds = time[1] + 0
+local day = floor(seconds / 86400) + 719468
+local era = floor(day / 146097)
+day = day - era * 146097
+local year = floor((day - floor(day / 1460) + floor(day / 36524) - floor(day / 146096)) / 365)
+day = day - (365 * year + floor(year / 4) - floor(year / 100))
+local month = floor((5 * day + 2) / 153)
+day = day - floor((153 * month + 2) / 5) + 1
+month = month < 10 and month + 3 or month - 9
+year = year + era * 400 + (month <= 2 and 1 or 0)
+local added = string.format('ADDED:%04d-%02d-%02dT%02d:%02d:%02d.%03dZ@%s', year, month, day,
+  floor(seconds / 3600) % 24, floor(seconds / 60) % 60, seconds % 60, floor(time[2] / 1000), owner)
+
+if token == '-' or less(token, stamp) then
+  token = stamp
+else
+  token = string.format('%.0f', token + 1)
 end
-local till = expiry(now + at_most)
-set(now, owner, till)
-local before = {kept.slot, kept.slot_attempts}
-local changes = {owner = owner, at = text(now), ['until'] = text(till * 1000), token = token}
-if slot ~= '' then
-  local made = kept.slot == slot and tonumber(kept.slot_attempts) or 0
-  changes.slot = slot
-  changes.slot_attempts = most ~= '' and text(made + 1) or ''
-end
-keep(changes)
-local won = answer('won')
+local till = expiry(now + ARGV[2])
+redis.call('SET', KEYS[1], added, 'PXAT', till)
+kept = token .. ' ' .. slots .. '\n' .. stamp .. ' ' .. till .. '000 ' .. owner
+redis.call('SET', KEYS[2], kept)
+local won = 'won ' .. stamp .. '\n' .. kept
 if confirm ~= '' and slot ~= '' then
   -- For undo.lua.
-  won[#won + 1] = before[1]
-  won[#won + 1] = before[2]
+  won = won .. '\n' .. before
 end
 return won

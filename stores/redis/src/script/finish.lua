@@ -1,36 +1,49 @@
 -- Ends a lease that still runs.
--- acquired: when it began, should the hash have been deleted; done: the slot that is done;
--- pause: how long until a slot that failed may be tried again; confirm: '1' where replicas will be
--- waited for. '' where there is none.
-local owner, released, at_least, acquired, done, pause, confirm = unpack(ARGV)
+-- acquired: when it began, at_least: how long the lock stays taken from then on; done: the slot that is
+-- done; pause: how long until a slot that failed may be tried again; confirm: '1' where replicas will
+-- be waited for. '' where there is none; what follows the owner is missing where all of it would be.
+local owner, acquired, at_least, done, pause, confirm =
+  ARGV[1], ARGV[2] or '', ARGV[3], ARGV[4] or '', ARGV[5] or '', ARGV[6] or ''
+local mark = owner .. ' unlocked'
 
-local named = holder()
-if named ~= owner then
+if holder ~= owner then
   -- Asked again, since an answer was lost: nobody took the lock meanwhile.
-  if kept.owner == released and (not value or named == released) then
+  local kept = redis.call('GET', KEYS[2])
+  if kept and string.find(kept, ' ' .. mark, 1, true) and (not value or holder == mark) then
     if confirm ~= '' then
-      keep({owner = released})
+      redis.call('SET', KEYS[2], kept)
     end
-    return answer('before')
+    return 'before'
   end
-  return answer('lost')
+  return 'lost'
 end
-local at = tonumber(kept.owner == owner and kept.at or acquired) or now
-local free = at + at_least
-if pause ~= '' then
-  free = math.max(free, now + pause)
+
+local free = now
+if at_least then
+  free = (tonumber(acquired) or now) + at_least
+  if pause ~= '' then
+    free = math.max(free, now + pause)
+  end
 end
-local till = expiry(free)
+local ended = stamp
 if free > now then
-  set(at, released, till)
+  local till = expiry(free)
+  redis.call('SET', KEYS[1], value .. ' unlocked', 'PXAT', till)
+  ended = till .. '000'
 else
   redis.call('DEL', KEYS[1])
-  till = now / 1000
 end
-local changes = {owner = released, at = text(at), ['until'] = text(till * 1000)}
+
+if done == '' and redis.call('APPEND', KEYS[2], ' unlocked ' .. ended) > #ended + 10 then
+  return 'ended'
+end
+-- The slot is done, or somebody has deleted the record.
+local lasting = '- - - -'
 if done ~= '' then
-  changes.slot_done = done
-  changes.slot_attempts = ''
+  local kept = redis.call('GET', KEYS[2]) or ''
+  local token, slot, more = string.match(kept, '^(%S+) (%S+) %S+ %S+([^\n]*)\n')
+  lasting = (token or '-') .. ' ' .. (slot or '-') .. ' ' .. done .. ' -' .. (more or '')
 end
-keep(changes)
-return answer('ended')
+local at = acquired ~= '' and acquired or '-'
+redis.call('SET', KEYS[2], lasting .. '\n' .. at .. ' ' .. ended .. ' ' .. mark)
+return 'ended'

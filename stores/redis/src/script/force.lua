@@ -1,5 +1,5 @@
 -- Frees the lock; only if its own key holds exactly this value, where one is expected.
-local expected, released = unpack(ARGV)
+local expected = ARGV[1]
 
 if not value then
   return answer('free')
@@ -9,11 +9,8 @@ if expected ~= '' and value ~= expected then
 end
 local before = answer('freed')
 redis.call('DEL', KEYS[1])
-local named = holder()
-if named and named == kept.owner then
-  if string.sub(named, -#released) ~= released then
-    named = named .. released
-  end
-  keep({owner = named, ['until'] = text(now)})
+local lasting, at, owner = string.match(kept or '', '^([^\n]+)\n(%S+) %S+ (%S+)')
+if owner and (holder == owner or holder == owner .. ' unlocked') then
+  redis.call('SET', KEYS[2], lasting .. '\n' .. at .. ' ' .. stamp .. ' ' .. owner .. ' unlocked')
 end
 return before

@@ -1,15 +1,19 @@
 -- Sets the last slot that was taken: to this one, or, where it lies ahead, to now.
 local target = ARGV[1]
 
-if kept.slot == '' then
+local token, slot, done, rest = string.match(kept or '', '^(%S+) (%S+) (%S+) %S+(.*)$')
+if kept and not slot then
+  return answer('foreign')
+end
+if not slot or slot == '-' then
   return answer('none')
 end
 if target == '' then
-  if not less(text(now), kept.slot) then
+  if not less(stamp, slot) then
     return answer('behind')
   end
-  target = text(now)
+  target = stamp
 end
 local before = answer('reset')
-keep({slot = target, slot_attempts = ''})
+redis.call('SET', KEYS[2], token .. ' ' .. target .. ' ' .. done .. ' -' .. rest)
 return before

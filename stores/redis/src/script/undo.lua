@@ -1,15 +1,16 @@
 -- Takes an attempt back that was won, as if it had never been; only the token stays.
--- claimed: '1' where it took a slot, and slot, attempts what was there before.
-local owner, released, claimed, slot, attempts = unpack(ARGV)
+-- before: what the record said of slots before, where the attempt took one; else ''.
+local owner, before = ARGV[1], ARGV[2]
 
-if holder() ~= owner then
-  return answer('lost')
+if holder ~= owner then
+  return 'lost'
 end
+local kept = redis.call('GET', KEYS[2]) or '- - - -\n- - ' .. owner
+local token, slots, at = string.match(kept, '^(%S+) ([^\n]+)\n(%S+)')
 redis.call('DEL', KEYS[1])
-local changes = {owner = released, ['until'] = text(now)}
-if claimed ~= '' then
-  changes.slot = slot
-  changes.slot_attempts = attempts
+if before ~= '' then
+  slots = before
 end
-keep(changes)
-return answer('undone')
+kept = token .. ' ' .. slots .. '\n' .. at .. ' ' .. stamp .. ' ' .. owner .. ' unlocked'
+redis.call('SET', KEYS[2], kept)
+return 'undone'

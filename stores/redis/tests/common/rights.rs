@@ -3,8 +3,8 @@
 use redis::{Client, cmd};
 
 /// The line of the crate's page.
-const RIGHTS: &str = "~job-lock:* ~shedlock-rs:* +evalsha +eval +time +get +set +del +pttl \
-                      +pexpireat +hmget +hset +scan +ping +info";
+const RIGHTS: &str = "~job-lock:* ~shedlock-rs:* +evalsha +eval +time +get +set +del \
+                      +append +pttl +pexpireat +scan +ping +info";
 
 /// Makes the user `locks` with the password `pw`.
 pub(crate) async fn allow(client: &Client, more: &str) {
