@@ -41,7 +41,7 @@ impl Room {
         let provider = RedisProvider::builder(client.clone()).environment(environment);
         Self {
             provider: provider.build().unwrap(),
-            admin: client.get_multiplexed_async_connection().await.unwrap(),
+            admin: common::connection(&client).await.unwrap(),
             record: format!("shedlock-rs:{{{lock}}}"),
             lock,
         }

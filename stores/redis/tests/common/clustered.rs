@@ -8,7 +8,7 @@ use shedlock_conformance::BoxError;
 use shedlock_conformance::support::{free_port, program};
 
 use super::own::Own;
-use super::{info, until};
+use super::{connection, info, until};
 
 pub(crate) struct Clustered {
     /// The last one is the replica.
@@ -92,7 +92,7 @@ impl Clustered {
         server: usize,
     ) -> Result<MultiplexedConnection, BoxError> {
         let client = self.servers[server].admin()?;
-        Ok(client.get_multiplexed_async_connection().await?)
+        Ok(connection(&client).await?)
     }
 
     /// As a user would write it.

@@ -16,7 +16,8 @@ pub(crate) mod watched;
 
 use std::time::Duration;
 
-use redis::{Client, cmd};
+use redis::aio::MultiplexedConnection;
+use redis::{AsyncConnectionConfig, Client, RedisResult, cmd};
 use shedlock_conformance::BoxError;
 pub(crate) use shedlock_conformance::support::{server, server_if_any};
 
@@ -34,9 +35,20 @@ pub(crate) async fn until(
     Err(format!("waited in vain: {what}").into())
 }
 
+/// A connection with more patience than the client's own, which is half a second.
+pub(crate) async fn connection(client: &Client) -> RedisResult<MultiplexedConnection> {
+    let patience = Some(Duration::from_secs(10));
+    let config = AsyncConnectionConfig::new()
+        .set_connection_timeout(patience)
+        .set_response_timeout(patience);
+    client
+        .get_multiplexed_async_connection_with_config(&config)
+        .await
+}
+
 /// What a server tells of this.
 pub(crate) async fn info(client: &Client, section: &str) -> Result<String, BoxError> {
-    let mut connection = client.get_multiplexed_async_connection().await?;
+    let mut connection = connection(client).await?;
     Ok(cmd("INFO")
         .arg(section)
         .query_async(&mut connection)

@@ -5,7 +5,7 @@ use shedlock_conformance::BoxError;
 use shedlock_conformance::support::program;
 
 use super::own::Own;
-use super::until;
+use super::{connection, until};
 
 pub(crate) struct Pair {
     pub(crate) primary: Own,
@@ -28,7 +28,7 @@ impl Pair {
     /// Waits until the replica confirms what is written.
     pub(crate) async fn has_caught_up(&self) -> Result<(), BoxError> {
         let client = self.primary.admin()?;
-        let primary = client.get_multiplexed_async_connection().await?;
+        let primary = connection(&client).await?;
         until("the replica has caught up", async || {
             let mut primary = primary.clone();
             let () = cmd("SET")
@@ -55,7 +55,7 @@ impl Pair {
 
     async fn to_replica(&self, words: &[&str]) -> Result<(), BoxError> {
         let client = self.replica.admin()?;
-        let mut replica = client.get_multiplexed_async_connection().await?;
+        let mut replica = connection(&client).await?;
         let mut command = cmd(words[0]);
         Ok(command.arg(&words[1..]).query_async(&mut replica).await?)
     }

@@ -2,13 +2,15 @@
 
 use redis::{Client, cmd};
 
+use super::connection;
+
 /// The line of the crate's page.
 const RIGHTS: &str = "~job-lock:* ~shedlock-rs:* +evalsha +eval +time +get +set +del \
                       +append +pttl +pexpireat +scan +ping +info";
 
 /// Makes the user `locks` with the password `pw`.
 pub(crate) async fn allow(client: &Client, more: &str) {
-    let mut admin = client.get_multiplexed_async_connection().await.unwrap();
+    let mut admin = connection(client).await.unwrap();
     let mut user = cmd("ACL");
     user.arg(&["SETUSER", "locks", "on", ">pw"]);
     user.arg(RIGHTS.split_whitespace().collect::<Vec<_>>());

@@ -21,6 +21,7 @@ use shedlock_conformance::{
 use shedlock_core::{BoxFuture, Clock, LockName, Owner};
 use shedlock_redis::RedisProvider;
 
+use crate::common::connection;
 use crate::common::own::{DURABLE, Own};
 
 /// How providers reach the server.
@@ -46,7 +47,7 @@ pub(crate) async fn race(server: &str) -> Verdict {
     let client = Client::open(server)?;
     let mut clients = Vec::new();
     for _ in 0..CLIENTS {
-        clients.push(client.get_multiplexed_async_connection().await?);
+        clients.push(connection(&client).await?);
     }
     let key = unique("race");
     let script = "if (redis.call('GET', KEYS[1]) or '0') ~= ARGV[1] then return 0 end \
@@ -151,7 +152,7 @@ impl Room {
     }
 
     async fn admin(&self) -> Result<MultiplexedConnection, BoxError> {
-        Ok(self.admin.get_multiplexed_async_connection().await?)
+        Ok(connection(&self.admin).await?)
     }
 
     async fn provider_at(&self, server: &str) -> Result<Provider, BoxError> {
@@ -160,8 +161,9 @@ impl Room {
             Way::Manager => {
                 let config = redis::aio::ConnectionManagerConfig::new()
                     .set_number_of_retries(1)
-                    .set_connection_timeout(Some(Duration::from_secs(1)))
-                    .set_response_timeout(Some(Duration::from_millis(600)));
+                    .set_connection_timeout(Some(Duration::from_secs(5)))
+                    // The client's own limit is short for a busy machine.
+                    .set_response_timeout(Some(Duration::from_secs(5)));
                 let manager = Client::open(server)?.get_connection_manager_lazy(config)?;
                 let provider = RedisProvider::builder(manager).environment(&self.environment);
                 Ok(Arc::new(provider.build()?))
