@@ -8,6 +8,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::harness::BoxError;
+use crate::verdict::chain;
 use crate::wait::{PATIENCE, bounded, now, sleep};
 use crate::{Harness, Provider, Setting, Stop, puppet, worker};
 
@@ -40,7 +41,7 @@ pub fn play_child(harnesses: &[Arc<dyn Harness>]) -> Option<ExitCode> {
     let part = std::env::var(VARIABLE).ok()?;
     Some(match play(harnesses, &part) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) => complain(&format!("child process: {error}")),
+        Err(error) => complain(&format!("child process: {}", chain(&*error))),
     })
 }
 
@@ -54,7 +55,7 @@ fn play(harnesses: &[Arc<dyn Harness>], part: &str) -> Result<(), BoxError> {
         .worker_threads(1)
         .enable_all()
         .build()?;
-    runtime.block_on(async {
+    let played = runtime.block_on(async {
         match part.role {
             Role::Puppet => puppet::play(&open(harness, &part.spec).await?).await,
             Role::Worker(orders) => {
@@ -62,7 +63,10 @@ fn play(harnesses: &[Arc<dyn Harness>], part: &str) -> Result<(), BoxError> {
                 worker::play(provider, orders).await
             }
         }
-    })
+    });
+    // Whoever reads the standard input may go on for ever, and an error has to be told now.
+    runtime.shutdown_background();
+    played
 }
 
 /// How long a worker waits for its connection before it begins anew: one that has fallen silent on

@@ -42,7 +42,7 @@ impl<E: StdError + 'static> From<E> for Stop {
 }
 
 /// An error with all its causes; the messages of ours do not repeat them.
-fn chain(error: &(dyn StdError + 'static)) -> String {
+pub(crate) fn chain(error: &(dyn StdError + 'static)) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(inner) = cause {

@@ -59,7 +59,10 @@ impl Failure {
         let class = match &source {
             sqlx::Error::Configuration(_) | sqlx::Error::Tls(_) => Class::Refused,
             sqlx::Error::Database(error) => match B::classify(&**error) {
-                Class::Busy => Class::NotSent,
+                // Also one that crashes or drops us just then: what we ask for may be right.
+                Class::Busy | Class::ReplyLost | Class::Contention | Class::Waited => {
+                    Class::NotSent
+                }
                 _ => Class::Refused,
             },
             _ => Class::NotSent,
@@ -77,5 +80,72 @@ impl Failure {
             _ => Class::ReplyLost,
         };
         Self { class, source }
+    }
+}
+
+#[cfg(test)]
+#[cfg(feature = "postgres")]
+mod tests {
+    use std::borrow::Cow;
+    use std::error::Error as StdError;
+    use std::fmt;
+
+    use sqlx::error::{DatabaseError, ErrorKind};
+
+    use super::*;
+
+    /// What a server says.
+    #[derive(Debug)]
+    struct Told(&'static str);
+
+    impl fmt::Display for Told {
+        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str(self.0)
+        }
+    }
+
+    impl StdError for Told {}
+
+    impl DatabaseError for Told {
+        fn message(&self) -> &str {
+            self.0
+        }
+
+        fn code(&self) -> Option<Cow<'_, str>> {
+            Some(self.0.into())
+        }
+
+        fn as_error(&self) -> &(dyn StdError + Send + Sync + 'static) {
+            self
+        }
+
+        fn as_error_mut(&mut self) -> &mut (dyn StdError + Send + Sync + 'static) {
+            self
+        }
+
+        fn into_error(self: Box<Self>) -> Box<dyn StdError + Send + Sync + 'static> {
+            self
+        }
+
+        fn kind(&self) -> ErrorKind {
+            ErrorKind::Other
+        }
+    }
+
+    fn connecting(code: &'static str) -> Class {
+        let told = sqlx::Error::Database(Box::new(Told(code)));
+        Failure::connecting::<sqlx::Postgres>(told).class
+    }
+
+    #[test]
+    fn a_server_that_ends_while_it_lets_us_in_is_asked_again() {
+        // Shut down, crashed, dropped while idle, starting, without connections to spare.
+        for code in ["57P01", "57P02", "57P05", "57P03", "53300"] {
+            assert_eq!(connecting(code), Class::NotSent, "{code}");
+        }
+        // No such user, wrong password, no such database.
+        for code in ["28000", "28P01", "3D000"] {
+            assert_eq!(connecting(code), Class::Refused, "{code}");
+        }
     }
 }
