@@ -4,7 +4,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use async_nats::client::RequestErrorKind;
 use async_nats::connection::State;
-use async_nats::{Client, HeaderMap, Request};
+use async_nats::{HeaderMap, Request};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use shedlock_cas::Written;
 use shedlock_core::{Clock as _, Error, ErrorKind, SystemClock};
 
+use crate::line::Line;
 use crate::wire::Message;
 
 /// JetStream's own numbers of what went wrong.
@@ -23,7 +24,7 @@ const WRONG_LAST_SEQUENCE: [u64; 2] = [10_071, 10_164];
 
 #[derive(Clone, Debug)]
 pub(crate) struct Bucket {
-    pub(crate) client: Client,
+    pub(crate) line: Line,
     pub(crate) name: String,
     pub(crate) timeout: Duration,
     pub(crate) domain: Option<String>,
@@ -233,16 +234,20 @@ impl Bucket {
         effect: Effect,
     ) -> Result<Value, Error> {
         // The client would keep it until it is connected again, and send it who knows when.
-        if self.client.connection_state() != State::Connected {
+        if self.line.client.connection_state() != State::Connected {
             return Err(Error::new(
                 ErrorKind::Unavailable,
                 "there is no connection to the server",
             ));
         }
         let request = request.timeout(Some(self.timeout));
-        match self.client.send_request(subject, request).await {
+        let begun = self.line.begin();
+        match self.line.client.send_request(subject, request).await {
             Ok(answer) => serde_json::from_slice(&answer.payload).map_err(unreadable),
             Err(error) => {
+                if error.kind() == RequestErrorKind::TimedOut {
+                    self.line.was_silent(begun).await;
+                }
                 let (kind, message) = match (error.kind(), effect) {
                     (RequestErrorKind::NoResponders, Effect::Writes) => {
                         Box::pin(self.shape()).await?;

@@ -27,7 +27,8 @@ use crate::{NatsProvider, NatsStore};
 /// | `tls_ca` | a file (PEM) of those who may have signed its certificate; the system's unless given |
 /// | `tls_cert`, `tls_key` | files (PEM) of a certificate of ours and its key |
 ///
-/// The client connects again by itself when its connection is lost.
+/// The client connects again by itself when its connection is lost, and when a request had no answer in
+/// time: the connection may be half-open, with nobody left to say so.
 ///
 /// # Errors
 /// `InvalidInput` for a URL that cannot be read, for unknown options and for files that cannot be
@@ -53,6 +54,7 @@ pub async fn connect(url: &str) -> Result<NatsProvider, Error> {
     let options = encrypted(options, &wanted, servers.is_tls)?;
     let client = options.connect(servers.addresses).await.map_err(refused)?;
     let mut store = NatsStore::new(client)
+        .with_own_client()
         .with_bucket(&wanted.bucket)?
         .with_request_timeout(wanted.timeout)
         .with_replicas(wanted.replicas);

@@ -50,6 +50,13 @@
 //! it goes by the clock. [`durable`](shedlock_core::Capabilities::durable) says whether that can happen, once
 //! [`check`](shedlock_core::LockProvider::check) has looked.
 //!
+//! # A connection that falls silent
+//!
+//! From a URL, a request without an answer in time has the connection replaced before the next one. A client
+//! of your own is left alone, since it may serve more than locks: it finds a half-open connection out by its
+//! pings, after two to three `ping_interval`s (a minute each unless set), and until then calls fail as
+//! unavailable or unknown.
+//!
 //! # Clock
 //!
 //! The clients' clocks judge, as ShedLock's do; see `shedlock-cas` for what they may differ by.
@@ -57,6 +64,7 @@
 mod bucket;
 mod connect;
 mod key;
+mod line;
 mod options;
 mod store;
 mod wire;

@@ -11,6 +11,7 @@ use shedlock_core::{Capabilities, Error, ErrorKind, Failover, LockName, Migratio
 
 use crate::bucket::Bucket;
 use crate::key;
+use crate::line::Line;
 use crate::wire::{Beside, message};
 
 /// ShedLock's bucket.
@@ -58,7 +59,7 @@ impl NatsStore {
     pub fn new(client: Client) -> Self {
         Self {
             bucket: Bucket {
-                client,
+                line: Line::of(client),
                 name: DEFAULT_BUCKET.to_owned(),
                 timeout: Duration::from_secs(5),
                 domain: None,
@@ -120,6 +121,12 @@ impl NatsStore {
     #[must_use]
     pub fn in_memory(mut self) -> Self {
         self.in_memory = true;
+        self
+    }
+
+    /// Nobody else uses the client: a connection that has fallen silent is left.
+    pub(crate) fn with_own_client(mut self) -> Self {
+        self.bucket.line = self.bucket.line.owned();
         self
     }
 

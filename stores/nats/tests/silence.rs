@@ -1,0 +1,62 @@
+//! A connection that has fallen silent is left behind at once, not when the client's own pings tell.
+
+#![allow(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
+
+mod common;
+
+use std::error::Error as _;
+
+use common::{give_back, request, until};
+use shedlock_conformance::proxy::{Fault, Proxy};
+use shedlock_conformance::support::{address, server, unique};
+use shedlock_core::{Attempt, Error, LockProvider};
+use tokio::sync::Mutex;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_request_finds_out_that_a_connection_is_half_open() {
+    let server = server("SHEDLOCK_TEST_NATS_URL");
+    let proxy = Proxy::start(address(&server, 4222).unwrap()).await.unwrap();
+    let through = proxy.addr();
+    let url = format!(
+        "nats://{through}?bucket={}&timeout_ms=4000",
+        unique("silence")
+    );
+    let provider = shedlock_nats::connect(&url).await.unwrap();
+    provider.migrate().await.unwrap();
+
+    proxy.set(Fault::Swallow).await.unwrap();
+    let silent = provider.attempt(&request("job")).await.unwrap_err();
+    assert!(
+        silent.is_retryable() && had_no_answer(&silent),
+        "{silent:?}"
+    );
+    proxy.heal().await.unwrap();
+
+    let request = request("job");
+    let told = Mutex::new((0, None));
+    until("the lock is taken", async || {
+        let mut told = told.lock().await;
+        match provider.attempt(&request).await {
+            Ok(Attempt::Acquired(lease)) => {
+                told.1 = Some(lease);
+                true
+            }
+            Ok(other) => panic!("nobody else asks for the lock: {other:?}"),
+            Err(error) => {
+                // One that is refused, since there is no connection yet, costs nothing.
+                told.0 += usize::from(had_no_answer(&error));
+                false
+            }
+        }
+    })
+    .await;
+    let (silent, lease) = told.into_inner();
+    // The client's pings would have taken half a minute, seven calls.
+    assert!(silent <= 2, "{silent} more calls had no answer");
+    give_back(&provider, &lease.unwrap()).await;
+}
+
+fn had_no_answer(error: &Error) -> bool {
+    let source = error.source().map(ToString::to_string);
+    source.is_some_and(|text| text.contains("timed out"))
+}
