@@ -56,7 +56,8 @@ impl Keys {
                 format!("the lock's name is longer than {LONGEST_NAME} bytes: shorten it"),
             ));
         }
-        let lock = format!("{}{name}", self.start);
+        // Made for every call: `format!` takes several times as long.
+        let lock = [&*self.start, name.as_str()].concat();
         let companion = companion(&lock);
         Ok(Pair { lock, companion })
     }
@@ -94,7 +95,7 @@ fn companion(lock: &str) -> String {
     match hash_tag(lock) {
         Some(tag) => format!("{COMPANION}{{{tag}}}{lock}"),
         None if lock.contains('}') => format!("{COMPANION}{{{}}}{lock}", number_for(lock)),
-        None => format!("{COMPANION}{{{lock}}}"),
+        None => [COMPANION, "{", lock, "}"].concat(),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Scripts and commands on their way.
 
-use redis::{Cmd, FromRedisValue, ServerErrorKind, cmd};
+use redis::{Cmd, FromRedisValue, ServerErrorKind};
 use shedlock_core::Error;
 
 use crate::confirm::{Confirmation, Shortfall};
@@ -68,8 +68,11 @@ pub(crate) async fn nodes(connections: &Connections) -> Result<Vec<Node>, Error>
 }
 
 fn call(command: &str, script: &str, pair: &Pair, arguments: &[&str]) -> Cmd {
-    let mut call = cmd(command);
-    call.arg(script)
+    let words = [command, script, &pair.lock, &pair.companion];
+    let length: usize = words.iter().chain(arguments).map(|word| word.len()).sum();
+    let mut call = Cmd::with_capacity(words.len() + 1 + arguments.len(), length + 1);
+    call.arg(command)
+        .arg(script)
         .arg(2)
         .arg(&pair.lock)
         .arg(&pair.companion)
