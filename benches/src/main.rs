@@ -19,6 +19,7 @@ mod memory;
 mod meter;
 mod names;
 mod pairs;
+mod peers;
 mod provider;
 mod report;
 mod rounds;
@@ -62,6 +63,31 @@ enum Role {
     /// One of the processes that contend for a slot.
     #[command(hide = true)]
     Contend,
+    /// Compares with ShedLock and other locks.
+    Peers {
+        /// Only this store; can be repeated. All that others speak, too, if none is named.
+        #[arg(long = "store", value_name = "STORE", value_enum)]
+        stores: Vec<Store>,
+        /// How often each contender is measured.
+        #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
+        rounds: Option<u32>,
+        /// A first impression: a few short rounds.
+        #[arg(long)]
+        quick: bool,
+        /// Also write the outcome to this file.
+        #[arg(long, value_name = "FILE")]
+        json: Option<PathBuf>,
+    },
+    /// One of the contenders that are compared.
+    #[command(hide = true)]
+    Peer {
+        /// Which one.
+        who: String,
+        #[arg(value_enum)]
+        store: Store,
+        /// At most.
+        connections: usize,
+    },
 }
 
 /// How thoroughly is measured.
@@ -105,8 +131,22 @@ fn main() -> ExitCode {
         Ok(runtime) => runtime,
         Err(error) => return fail(&error.into()),
     };
-    let ran = match cli.role {
+    let ran = match &cli.role {
         Some(Role::Contend) => runtime.block_on(contend::obey()),
+        Some(Role::Peers {
+            stores,
+            rounds,
+            quick,
+            json,
+        }) => {
+            let lengths = peers::Lengths::new(*rounds, *quick);
+            runtime.block_on(peers::run(stores, lengths, json.as_deref()))
+        }
+        Some(Role::Peer {
+            who,
+            store,
+            connections,
+        }) => runtime.block_on(peers::serve(who, *store, *connections)),
         None => runtime.block_on(run(&cli)),
     };
     match ran {

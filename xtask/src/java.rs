@@ -1,4 +1,4 @@
-//! The Java side of the interop tests: real ShedLock, built by Maven.
+//! The Java sides of the interop tests and the benchmark: real ShedLock, built by Maven.
 
 use crate::host;
 use crate::servers::RunDir;
@@ -9,36 +9,60 @@ use std::env;
 use std::path::PathBuf;
 use std::process::Command;
 
-/// Where the tests look for it.
+/// Where the tests look for theirs.
 pub(crate) const VARIABLE: &str = "SHEDLOCK_TEST_JAVA";
+
+/// A project of Maven's in this workspace.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Java {
+    /// `interop/java`.
+    Interop,
+    /// `benches/java`.
+    Bench,
+}
 
 const PACKAGES: [&str; 2] = ["maven", "default-jdk-headless"];
 
-/// The folder that it is built in.
-pub(crate) fn folder() -> PathBuf {
-    let target = env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
-    let target = target.unwrap_or_else(|| "target".into());
-    // Where it is relative, cargo takes it from its current folder, which is the workspace's.
-    steps::workspace_root().join(target).join("interop-java")
+impl Java {
+    /// The folder that it is built in.
+    pub(crate) fn folder(self) -> PathBuf {
+        let name = match self {
+            Self::Interop => "interop-java",
+            Self::Bench => "bench-java",
+        };
+        target().join(name)
+    }
+
+    /// Builds it; what it is made of comes from Maven Central the first time.
+    pub(crate) fn build(self, run: &RunDir, no_install: bool) -> anyhow::Result<Outcome> {
+        let is_there =
+            || host::find_program("mvn").is_some() && host::find_program("javac").is_some();
+        if !is_there() && !no_install && debian::can_install() {
+            debian::install(&PACKAGES)?;
+        }
+        if !is_there() {
+            bail!(
+                "Maven and a JDK from version 17 on are needed to build the Java side: on Debian \
+                 `{}`, elsewhere install them so that `mvn` and `javac` are in PATH",
+                debian::by_hand(&PACKAGES)
+            );
+        }
+        let (source, property) = match self {
+            Self::Interop => ("interop/java", "interop.target"),
+            Self::Bench => ("benches/java", "bench.target"),
+        };
+        let mut command = Command::new("mvn");
+        command
+            .args(["--quiet", "--batch-mode", "-Dstyle.color=never", "package"])
+            .arg(format!("-D{property}={}", self.folder().display()))
+            .current_dir(steps::workspace_root().join(source));
+        steps::complete(run, &mut command)
+    }
 }
 
-/// Builds it; what it is made of comes from Maven Central the first time.
-pub(crate) fn build(run: &RunDir, no_install: bool) -> anyhow::Result<Outcome> {
-    let is_there = || host::find_program("mvn").is_some() && host::find_program("javac").is_some();
-    if !is_there() && !no_install && debian::can_install() {
-        debian::install(&PACKAGES)?;
-    }
-    if !is_there() {
-        bail!(
-            "Maven and a JDK from version 17 on are needed to build the Java side: on Debian `{}`, \
-             elsewhere install them so that `mvn` and `javac` are in PATH",
-            debian::by_hand(&PACKAGES)
-        );
-    }
-    let mut command = Command::new("mvn");
-    command
-        .args(["--quiet", "--batch-mode", "-Dstyle.color=never", "package"])
-        .arg(format!("-Dinterop.target={}", folder().display()))
-        .current_dir(steps::workspace_root().join("interop/java"));
-    steps::complete(run, &mut command)
+/// The folder in which everything is built.
+pub(crate) fn target() -> PathBuf {
+    let target = env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
+    // Where it is relative, cargo takes it from its current folder, which is the workspace's.
+    steps::workspace_root().join(target.unwrap_or_else(|| "target".into()))
 }

@@ -4,7 +4,7 @@ use crate::clients;
 use crate::counts::Counts;
 use crate::host;
 use crate::interop;
-use crate::java;
+use crate::java::{self, Java};
 use crate::servers::{self, Kind, Profile, Servers, Store};
 use crate::steps::{self, Outcome, Steps};
 use anyhow::Context as _;
@@ -76,7 +76,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     }
     if interop::is_meant(stores, &args.cargo_args) {
         steps.run("ShedLock in Java", || {
-            java::build(servers.run(), args.no_install)
+            Java::Interop.build(servers.run(), args.no_install)
         });
     }
     let mut counts = Counts::default();
@@ -214,7 +214,7 @@ fn cargo_test(
     command
         .args(&args.cargo_args)
         .env("SHEDLOCK_TEST_STORES", names.join(","))
-        .env(java::VARIABLE, java::folder())
+        .env(java::VARIABLE, Java::Interop.folder())
         .envs(args.variables.iter().map(|(name, value)| (name, value)))
         .envs(servers.exports());
     if env::var_os("CARGO_TERM_COLOR").is_none() && std::io::stdout().is_terminal() {

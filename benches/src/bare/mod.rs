@@ -6,12 +6,17 @@
 //! cheapest conditional write that takes a key, and the cheapest that gives it back only if it is
 //! still the own one. No lock over this client can be faster.
 
+#[cfg(feature = "all-stores")]
 mod consul;
+#[cfg(feature = "all-stores")]
 mod etcd;
+#[cfg(feature = "all-stores")]
 mod mongodb;
+#[cfg(feature = "all-stores")]
 mod nats;
 mod redis;
 mod sql;
+#[cfg(feature = "all-stores")]
 mod zookeeper;
 
 use std::sync::Arc;
@@ -19,11 +24,16 @@ use std::sync::Arc;
 use shedlock_core::BoxFuture;
 use tokio::sync::Mutex;
 
+#[cfg(feature = "all-stores")]
 pub(crate) use consul::Consul;
+#[cfg(feature = "all-stores")]
 pub(crate) use etcd::Etcd;
+#[cfg(feature = "all-stores")]
 pub(crate) use mongodb::MongoDb;
+#[cfg(feature = "all-stores")]
 pub(crate) use nats::Nats;
 pub(crate) use redis::Redis;
+#[cfg(feature = "all-stores")]
 pub(crate) use zookeeper::ZooKeeper;
 
 /// Whether something was written.

@@ -116,6 +116,22 @@ impl Site {
         Ok(Some(site))
     }
 
+    /// A site that is there already: in another process of the same run.
+    pub(crate) fn at(store: Store, url: String) -> Self {
+        Self {
+            store,
+            durability: Durability::AsShipped,
+            url,
+            version: String::new(),
+            _folder: None,
+        }
+    }
+
+    /// Where it is, with the database in which its table is.
+    pub(crate) fn url(&self) -> &str {
+        &self.url
+    }
+
     /// What the server says it is.
     pub(crate) fn version(&self) -> &str {
         &self.version
@@ -153,12 +169,26 @@ impl Site {
             Store::Mariadb | Store::Mysql => Bare::new(self.mysql()?.connect().await?),
             Store::Sqlite | Store::Memory => Bare::new(self.sqlite().connect().await?),
             Store::Redis | Store::Valkey => Bare::new(bare::Redis::connect(server).await?),
+            #[cfg(feature = "all-stores")]
             Store::Nats => Bare::new(bare::Nats::connect(server).await?),
+            #[cfg(feature = "all-stores")]
             Store::Zookeeper => Bare::new(bare::ZooKeeper::connect(server).await?),
+            #[cfg(feature = "all-stores")]
             Store::Consul => Bare::new(bare::Consul::new(server)),
+            #[cfg(feature = "all-stores")]
             Store::Etcd => Bare::new(bare::Etcd::connect(server).await?),
+            #[cfg(feature = "all-stores")]
             Store::Mongodb => Bare::new(bare::MongoDb::connect(server).await?),
+            #[cfg(not(feature = "all-stores"))]
+            other => anyhow::bail!("this was built without {}", other.name()),
         })
+    }
+
+    /// The same, where what others make of our own options is not known.
+    pub(crate) fn url_for_others(&self) -> anyhow::Result<String> {
+        let mut url = Url::parse(&self.url)?;
+        url.set_query(None);
+        Ok(url.into())
     }
 
     /// The URL of the server alone.

@@ -3,6 +3,8 @@
 //! The measuring is done by a program of its own (`benches/`), so that xtask needs no database
 //! client and is built in no time.
 
+mod peers;
+
 use crate::servers::{Durability, Profile, Servers, Store};
 use crate::steps::{self, Outcome};
 use anyhow::{Context as _, bail};
@@ -16,6 +18,10 @@ pub(crate) struct Args {
     /// Only this store; can be repeated. All if none is named.
     #[arg(long = "store", value_name = "STORE", value_enum)]
     stores: Vec<Store>,
+    /// Compare with ShedLock, other locks in Rust and the bare statements, on the stores that they
+    /// speak. With SHEDLOCK_BLESS=1 docs/performance.md tells of it.
+    #[arg(long)]
+    peers: bool,
     /// How often each side of a comparison is measured.
     #[arg(long, value_name = "N")]
     rounds: Option<u32>,
@@ -41,18 +47,32 @@ const POSTGRES_SETTINGS: [&str; 6] = [
     "log_rotation_age=0",
 ];
 
+/// The program, as cargo is told of it.
+fn package(args: &Args) -> Vec<&'static str> {
+    let mut package = vec!["--release", "--package", "shedlock-benches"];
+    if args.peers {
+        package.push("--no-default-features");
+    }
+    package
+}
+
 /// Builds the program, starts the servers and runs it.
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    let package = ["--release", "--package", "shedlock-benches"];
-    let built = steps::cargo().arg("build").args(package).status();
+    let built = steps::cargo().arg("build").args(package(args)).status();
     if !built.context("cargo could not be started")?.success() {
         bail!("the benchmark could not be built");
     }
-    let named = !args.stores.is_empty();
-    let stores = if named {
-        &args.stores[..]
+    // Also where no store has a server: the folder and guard of the run.
+    let host = Servers::start(&[], &Profile::default())?;
+    let peers = if args.peers {
+        Some(peers::build(host.run(), args.no_install)?)
     } else {
-        Store::all()
+        None
+    };
+    let stores = match (&args.stores[..], &peers) {
+        ([], Some(_)) => &peers::STORES[..],
+        ([], None) => Store::all(),
+        (named, _) => named,
     };
     let mut servers = Vec::new();
     let mut variables = Vec::new();
@@ -75,14 +95,16 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
             servers.push(started);
         }
     }
-    // Also where no store has a server: the folder and guard of the run.
-    let host = Servers::start(&[], &Profile::default())?;
     let mut command = steps::cargo();
     command
-        .args(["run", "--quiet"])
-        .args(package)
-        .arg("--")
-        .args(words(&args.stores))
+        .args(["run", "--quiet", "--bin", "shedlock-bench"])
+        .args(package(args))
+        .arg("--");
+    match peers {
+        Some(built) => command.arg("peers").envs(built).args(names(&args.stores)),
+        None => command.args(words(&args.stores)),
+    };
+    command
         .envs(variables)
         .current_dir(env::current_dir().context("the current folder is gone")?);
     if let Some(rounds) = args.rounds {
@@ -101,18 +123,22 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
 }
 
 fn profile(args: &Args, store: Store, durability: Durability) -> Profile {
-    let extra_args = if store == Store::Postgres {
-        POSTGRES_SETTINGS
+    let extra_args = match store {
+        Store::Postgres => POSTGRES_SETTINGS
             .iter()
-            .flat_map(|setting| ["-c".to_owned(), (*setting).to_owned()])
-            .collect()
-    } else {
-        Vec::new()
+            // Users' servers clean up.
+            .filter(|setting| !args.peers || **setting != "autovacuum=off")
+            .copied()
+            .chain(args.peers.then_some(peers::POSTGRES_SETTING))
+            .flat_map(|setting| ["-c".to_owned(), setting.to_owned()])
+            .collect(),
+        Store::Mariadb if args.peers => vec![peers::MARIADB_SETTING.to_owned()],
+        _ => Vec::new(),
     };
     Profile {
         durability,
         extra_args,
-        companions: store == Store::Redis,
+        companions: store == Store::Redis && !args.peers,
         no_install: args.no_install,
         extracts_may_miss: args.stores.is_empty(),
         ..Profile::default()
@@ -132,15 +158,20 @@ fn suffix(durability: Durability) -> &'static str {
     }
 }
 
-/// The program's own words for the stores.
+/// The options that name these stores.
+fn names(stores: &[Store]) -> Vec<String> {
+    let named = stores.iter().map(|store| store.name().to_owned());
+    named
+        .flat_map(|name| ["--store".to_owned(), name])
+        .collect()
+}
+
+/// The same, with what is measured beside them.
 fn words(stores: &[Store]) -> Vec<String> {
-    let mut words = Vec::new();
-    for store in stores {
-        words.extend(["--store".to_owned(), store.name().to_owned()]);
-        // The same provider over another server.
-        if *store == Store::Redis {
-            words.extend(["--store".to_owned(), "valkey".to_owned()]);
-        }
+    let mut words = names(stores);
+    // The same provider over another server.
+    if stores.contains(&Store::Redis) {
+        words.extend(["--store".to_owned(), "valkey".to_owned()]);
     }
     words
 }

@@ -1,0 +1,32 @@
+package shedlock.bench;
+
+import com.zaxxer.hikari.HikariConfig;
+import com.zaxxer.hikari.HikariDataSource;
+import javax.sql.DataSource;
+
+/** HikariCP with its defaults, but for how many connections it may have. */
+final class Pool {
+    private Pool() {}
+
+    static DataSource of(String url, int connections) {
+        HikariConfig pool = new HikariConfig();
+        pool.setJdbcUrl(url);
+        pool.setMaximumPoolSize(connections);
+        return new HikariDataSource(pool);
+    }
+
+    /** The pool and the drivers. */
+    static String drivers() {
+        return String.join(
+                ", ",
+                version(HikariDataSource.class),
+                version(org.postgresql.Driver.class),
+                version(org.mariadb.jdbc.Driver.class));
+    }
+
+    /** The jar that it comes from, whose name has its version. */
+    static String version(Class<?> of) {
+        String jar = of.getProtectionDomain().getCodeSource().getLocation().getPath();
+        return jar.replaceAll(".*/", "").replaceAll("\\.jar$", "");
+    }
+}

@@ -1,0 +1,49 @@
+//! What is kept of a run: `docs/peers.json`, the picture of it, and its tables in `docs/performance.md`.
+
+use std::path::{Path, PathBuf};
+use std::{env, fs};
+
+use anyhow::Context as _;
+
+use super::outcome::Outcome;
+use super::{plot, table};
+
+const BEGIN: &str = "<!-- begin: made by `SHEDLOCK_BLESS=1 cargo xtask bench --peers` -->\n";
+const END: &str = "<!-- end -->\n";
+
+/// Whether the documents are to be written.
+pub(super) fn is_wanted() -> bool {
+    env::var_os("SHEDLOCK_BLESS").is_some()
+}
+
+/// Writes all three.
+pub(super) fn write(outcome: &Outcome) -> anyhow::Result<()> {
+    keep(
+        "performance.md",
+        &with_tables(&kept("performance.md")?, outcome)?,
+    )?;
+    keep("peers.svg", &plot::svg(outcome)?)?;
+    keep("peers.json", &outcome.json()?)
+}
+
+/// The document with these tables between its marks.
+fn with_tables(document: &str, outcome: &Outcome) -> anyhow::Result<String> {
+    let (before, rest) = document.split_once(BEGIN).context("no tables begin")?;
+    let (_, after) = rest.split_once(END).context("the tables do not end")?;
+    let tables = table::markdown(outcome);
+    Ok(format!("{before}{BEGIN}\n{tables}\n{END}{after}"))
+}
+
+fn path(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../docs")
+        .join(name)
+}
+
+fn kept(name: &str) -> anyhow::Result<String> {
+    fs::read_to_string(path(name)).with_context(|| format!("docs/{name} cannot be read"))
+}
+
+fn keep(name: &str, text: &str) -> anyhow::Result<()> {
+    fs::write(path(name), text).with_context(|| format!("docs/{name} cannot be written"))
+}

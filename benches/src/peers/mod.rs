@@ -1,0 +1,113 @@
+//! `cargo xtask bench --peers`: real ShedLock, other locks in Rust, and the bare statements beside ours,
+//! in one run on the same servers.
+//!
+//! Each contender is a process of its own ([`process`]), so that its CPU time is its own, too. They
+//! are measured in turns; what came of it is [`outcome`], and `docs/performance.md` has it as a table.
+
+mod contender;
+mod document;
+mod duel;
+mod machine;
+mod once;
+mod outcome;
+mod own;
+mod plot;
+mod process;
+mod table;
+mod verdict;
+mod wire;
+
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::{Context as _, ensure};
+use machine::Machine;
+use outcome::Outcome;
+
+use crate::site::{Durability, Site};
+use crate::store::Store;
+
+pub(crate) use own::serve;
+
+/// The stores on which there is something to compare with.
+const STORES: [Store; 3] = [Store::Postgres, Store::Mariadb, Store::Redis];
+
+/// How thoroughly is measured.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Lengths {
+    /// Rounds of a comparison.
+    rounds: u32,
+    /// How long one contender is measured in one round.
+    slice: Duration,
+    /// How long a JVM may take to become warm.
+    warm_up: Duration,
+    /// How often a program with one lock is started.
+    starts: u32,
+}
+
+impl Lengths {
+    pub(crate) fn new(rounds: Option<u32>, quick: bool) -> Self {
+        if quick {
+            return Self {
+                rounds: rounds.unwrap_or(5),
+                slice: Duration::from_millis(400),
+                warm_up: Duration::from_secs(6),
+                starts: 3,
+            };
+        }
+        Self {
+            rounds: rounds.unwrap_or(15),
+            slice: Duration::from_secs(1),
+            warm_up: Duration::from_secs(20),
+            starts: 11,
+        }
+    }
+}
+
+/// Measures everybody on these stores, or on all of them.
+pub(crate) async fn run(
+    stores: &[Store],
+    lengths: Lengths,
+    json: Option<&Path>,
+) -> anyhow::Result<()> {
+    let stores = if stores.is_empty() { &STORES } else { stores };
+    let mut outcome = Outcome::new(Machine::look(), lengths.rounds, lengths.slice);
+    for store in stores.iter().copied() {
+        ensure!(
+            STORES.contains(&store),
+            "there is nobody to compare with on {}",
+            store.name()
+        );
+        for durability in [Durability::AsShipped, Durability::Off] {
+            if durability == Durability::Off && !store.is_sql() {
+                continue;
+            }
+            let site = Site::find(store, durability).await?;
+            let site = site.with_context(|| format!("{} is not there", store.name()))?;
+            eprintln!(
+                "bench: peers on {}, {}",
+                site.version(),
+                site.durability_words()
+            );
+            outcome.saw_server(store, site.version());
+            duel::measure(&site, lengths, &mut outcome).context("the contenders' rounds failed")?;
+            if durability == Durability::AsShipped {
+                wire::measure(&site, &mut outcome)
+                    .await
+                    .context("what goes over the wire could not be counted")?;
+                once::measure(&site, lengths, &mut outcome)
+                    .context("the programs with one lock failed")?;
+            }
+        }
+    }
+    println!("{}", table::markdown(&outcome));
+    if let Some(path) = json {
+        fs::write(path, outcome.json()?)
+            .with_context(|| format!("{} could not be written", path.display()))?;
+    }
+    if document::is_wanted() {
+        document::write(&outcome)?;
+    }
+    Ok(())
+}

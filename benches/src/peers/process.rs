@@ -1,0 +1,105 @@
+//! The process of a contender, from outside.
+
+use std::fs;
+use std::io::{BufRead as _, BufReader, Lines, Write as _};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::time::Duration;
+
+use anyhow::Context as _;
+use shedlock_bench_contender::{Answer, Order, Ready};
+
+/// It ends when this does.
+pub(crate) struct Process {
+    child: Child,
+    orders: Option<ChildStdin>,
+    answers: Lines<BufReader<ChildStdout>>,
+    versions: String,
+}
+
+/// What came of a round, and what CPU time the process took for it.
+pub(crate) struct Ran {
+    pub(crate) answer: Answer,
+    pub(crate) cpu: Duration,
+}
+
+impl Process {
+    /// Starts it, and waits until it is connected.
+    pub(crate) fn start(mut command: Command) -> anyhow::Result<Self> {
+        let mut child = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .with_context(|| format!("{:?} could not be started", command.get_program()))?;
+        let answers = child.stdout.take().context("a contender has no output")?;
+        let mut process = Self {
+            orders: child.stdin.take(),
+            child,
+            answers: BufReader::new(answers).lines(),
+            versions: String::new(),
+        };
+        process.versions = process.answer::<Ready>()?.versions;
+        Ok(process)
+    }
+
+    /// What it says that it is made of.
+    pub(crate) fn versions(&self) -> &str {
+        &self.versions
+    }
+
+    /// Has it do a round.
+    pub(crate) fn round(&mut self, order: &Order) -> anyhow::Result<Ran> {
+        let before = self.cpu()?;
+        let orders = self.orders.as_mut();
+        let orders = orders.context("a contender has no input")?;
+        writeln!(orders, "{}", serde_json::to_string(order)?)?;
+        let answer = self.answer()?;
+        let cpu = self.cpu()?.saturating_sub(before);
+        Ok(Ran { answer, cpu })
+    }
+
+    fn answer<T: serde::de::DeserializeOwned>(&mut self) -> anyhow::Result<T> {
+        let line = self.answers.next();
+        let line = line.context("a contender has ended: see its message above")??;
+        serde_json::from_str(&line).with_context(|| format!("a contender said {line:?}"))
+    }
+
+    /// CPU time of all its threads so far, in the system's ticks of mostly 10 ms.
+    fn cpu(&self) -> anyhow::Result<Duration> {
+        let path = format!("/proc/{}/stat", self.child.id());
+        let stat = fs::read_to_string(&path).with_context(|| format!("{path} cannot be read"))?;
+        let ticks = ticks(&stat).with_context(|| format!("{path} is not as expected"))?;
+        #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
+        let seconds = ticks as f64 / rustix::param::clock_ticks_per_second() as f64;
+        Ok(Duration::from_secs_f64(seconds))
+    }
+}
+
+/// User and system time, as `proc_pid_stat(5)` has them. The program's name may have blanks.
+fn ticks(stat: &str) -> Option<u64> {
+    let (_, fields) = stat.rsplit_once(')')?;
+    let mut fields = fields.split_whitespace().skip(11);
+    let user: u64 = fields.next()?.parse().ok()?;
+    let system: u64 = fields.next()?.parse().ok()?;
+    Some(user + system)
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.orders = None;
+        if let Err(error) = self.child.wait() {
+            eprintln!("bench: a contender cannot be waited for: {error}");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cpu_time_is_user_and_system_time() {
+        let stat = "42 (a (b) c) S 1 42 42 0 -1 4194560 100 0 0 0 250 50 0 0 20 0 8 0";
+        assert_eq!(ticks(stat), Some(300));
+        assert_eq!(ticks("nothing"), None);
+    }
+}

@@ -1,0 +1,119 @@
+//! Our numbers held against what we want to reach beside ShedLock and the bare statements.
+
+use std::fmt::Write as _;
+
+use super::contender::Contender;
+use super::outcome::{Cell, Mode, Outcome};
+
+/// What is wanted on databases.
+struct Want {
+    says: &'static str,
+    /// Ours by theirs.
+    ratio: fn(ours: &Cell, theirs: &Cell) -> f64,
+    than: Contender,
+    limit: fn(store: &str) -> Limit,
+}
+
+enum Limit {
+    AtLeast(f64),
+    AtMost(f64),
+}
+
+const WANTS: [Want; 7] = [
+    Want {
+        says: "pairs/s by JdbcTemplate's",
+        ratio: |_, theirs| theirs.ours_by_this,
+        than: Contender::Template,
+        limit: |store| Limit::AtLeast(if store == "postgres" { 1.6 } else { 2.2 }),
+    },
+    Want {
+        says: "pairs/s by plain JDBC's",
+        ratio: |_, theirs| theirs.ours_by_this,
+        than: Contender::Plain,
+        limit: |_| Limit::AtLeast(1.0),
+    },
+    Want {
+        says: "pairs/s by the bare statements'",
+        ratio: |_, theirs| theirs.ours_by_this,
+        than: Contender::Bare,
+        limit: |_| Limit::AtLeast(0.85),
+    },
+    Want {
+        says: "p99 by JdbcTemplate's",
+        ratio: |ours, theirs| ours.p99_micros / theirs.p99_micros,
+        than: Contender::Template,
+        limit: |_| Limit::AtMost(1.0),
+    },
+    Want {
+        says: "p99 by plain JDBC's",
+        ratio: |ours, theirs| ours.p99_micros / theirs.p99_micros,
+        than: Contender::Plain,
+        limit: |_| Limit::AtMost(1.0),
+    },
+    Want {
+        says: "client CPU by JdbcTemplate's",
+        ratio: |ours, theirs| ours.cpu_micros_per_pair / theirs.cpu_micros_per_pair,
+        than: Contender::Template,
+        limit: |_| Limit::AtMost(1.0 / 3.0),
+    },
+    Want {
+        says: "client CPU by plain JDBC's",
+        ratio: |ours, theirs| ours.cpu_micros_per_pair / theirs.cpu_micros_per_pair,
+        than: Contender::Plain,
+        limit: |_| Limit::AtMost(1.0 / 3.0),
+    },
+];
+
+impl Limit {
+    fn text(&self) -> String {
+        match self {
+            Self::AtLeast(least) => format!("at least {least}"),
+            Self::AtMost(most) => format!("at most {most:.2}"),
+        }
+    }
+
+    fn is_kept(&self, ratio: f64) -> bool {
+        match self {
+            Self::AtLeast(least) => ratio >= *least,
+            Self::AtMost(most) => ratio <= *most,
+        }
+    }
+}
+
+/// A row a wish and a database, a column each way in which it was measured; what is missed is bold.
+pub(super) fn table(outcome: &Outcome) -> String {
+    let modes = [Mode::free(1), Mode::free(16)];
+    let mut text = String::from(
+        "| ours | store | wanted | fsync, 1 worker | fsync, 16 | no fsync, 1 | no fsync, 16 |\n\
+         |---|---|--:|--:|--:|--:|--:|\n",
+    );
+    let mut stores: Vec<&str> = outcome
+        .sites()
+        .into_iter()
+        .map(|(store, _)| store)
+        .collect();
+    stores.dedup();
+    for want in &WANTS {
+        for store in stores.iter().filter(|store| **store != "redis") {
+            let limit = (want.limit)(store);
+            let _ = write!(text, "| {} | {store} | {} |", want.says, limit.text());
+            for fsync in [true, false] {
+                for mode in modes {
+                    let site = (*store, fsync);
+                    let ours = outcome.cell(site, Contender::Ours, mode);
+                    let theirs = outcome.cell(site, want.than, mode);
+                    let ratio = ours
+                        .zip(theirs)
+                        .map(|(ours, theirs)| (want.ratio)(ours, theirs));
+                    text += &match ratio {
+                        None => " |".to_owned(),
+                        Some(ratio) if limit.is_kept(ratio) => format!(" {ratio:.2} |"),
+                        Some(ratio) => format!(" **{ratio:.2}** |"),
+                    };
+                }
+            }
+            text.push('\n');
+        }
+    }
+    text
+}
