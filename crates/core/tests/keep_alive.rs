@@ -2,12 +2,13 @@
 
 mod common;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use common::{Bench, Fault, bench, config, secs};
 use shedlock_core::{
-    Acquisition, ErrorKind, ForceUnlockRequest, LockName, LockProvider, LockState, LostReason,
-    Outcome, current_lock,
+    Acquisition, ErrorKind, Executor, ForceUnlockRequest, LockName, LockProvider, LockState,
+    LostReason, Outcome, current_lock,
 };
 use tokio::task::JoinHandle;
 
@@ -49,6 +50,26 @@ async fn a_task_much_longer_than_its_lease_keeps_it_and_gives_it_back() {
         bench.faulty.calls_of("extend"),
         extensions,
         "it ended with the task"
+    );
+}
+
+#[tokio::test]
+async fn where_the_clients_clocks_judge_it_asks_no_more_often_than_it_has_to() {
+    let mut bench = bench();
+    // Of 9 s, nearly 4 are left: a third of the whole lease would be gone from the beginning.
+    bench.faulty.tolerated_skew = Some(secs(5));
+    bench.executor =
+        Executor::new(Arc::new(bench.faulty.clone())).with_clock(Arc::new(bench.clock.clone()));
+    let task = start(&bench, secs(100));
+    bench.settle().await;
+    for _ in 0..101 {
+        bench.pass(secs(1)).await;
+    }
+    assert!(task.await.unwrap().unwrap().is_executed());
+    let extensions = bench.faulty.calls_of("extend");
+    assert!(
+        (70..=100).contains(&extensions),
+        "a third of 3.9 s each time: {extensions}"
     );
 }
 

@@ -40,8 +40,13 @@ impl Context {
     /// the clients' clocks judge, the difference that they may have is taken off too: a client that
     /// is ahead takes the lock over that much earlier.
     pub(crate) fn deadline(&self, sent: Moment, lock_at_most_for: Duration) -> Moment {
+        sent + self.usable(lock_at_most_for)
+    }
+
+    /// How much of a lease of this length there is for us.
+    pub(crate) fn usable(&self, lock_at_most_for: Duration) -> Duration {
         let early = self.margin(lock_at_most_for) + self.tolerated_skew();
-        sent + lock_at_most_for.saturating_sub(early)
+        lock_at_most_for.saturating_sub(early)
     }
 
     /// Refuses a lease that would be over for us as soon as it is granted.

@@ -41,7 +41,8 @@ impl Drop for KeepAlive {
     }
 }
 
-/// Extends by lock_at_most_for each time a third of it is gone.
+/// Extends by lock_at_most_for each time a third of what it leaves us is gone: where the clients' clocks
+/// judge, what they may differ is no part of that.
 ///
 /// A store that fails is asked again and again until the local deadline: the runtime stops the task
 /// then. Each call gets a sixth of the lease, so that a connection which has died in silence is not
@@ -49,15 +50,16 @@ impl Drop for KeepAlive {
 async fn keep(held: &Held) {
     let lock_at_most_for = held.lease().lock_at_most_for();
     let request = ExtendRequest::new(lock_at_most_for);
-    let limit = (lock_at_most_for / 6).min(held.context().store_timeout);
-    let first_pause = (lock_at_most_for / 60).min(Duration::from_secs(1));
-    let longest_pause = (lock_at_most_for / 12).min(Duration::from_secs(30));
+    let usable = held.context().usable(lock_at_most_for);
+    let limit = (usable / 6).min(held.context().store_timeout);
+    let first_pause = (usable / 60).min(Duration::from_secs(1));
+    let longest_pause = (usable / 12).min(Duration::from_secs(30));
     let clock = &held.context().clock;
     let mut pause = first_pause;
     loop {
-        clock.sleep_until(due(held, lock_at_most_for)).await;
+        clock.sleep_until(due(held, usable)).await;
         // A task may have extended further by itself.
-        if due(held, lock_at_most_for) > clock.now() {
+        if due(held, usable) > clock.now() {
             continue;
         }
         if held.is_released() || held.lost().is_some() {
@@ -87,8 +89,8 @@ async fn keep(held: &Held) {
     }
 }
 
-/// When a third of the lease is gone.
-fn due(held: &Held, lock_at_most_for: Duration) -> Moment {
+/// When a third of what the lease leaves us is gone.
+fn due(held: &Held, usable: Duration) -> Moment {
     let deadline = held.deadline().since_origin();
-    Moment::from_origin(deadline.saturating_sub(lock_at_most_for / 3 * 2))
+    Moment::from_origin(deadline.saturating_sub(usable / 3 * 2))
 }
