@@ -17,6 +17,7 @@ mod bench;
 mod clients;
 mod counts;
 mod deny;
+mod faketime;
 mod host;
 mod interop;
 mod interrupt;

@@ -1,6 +1,7 @@
 //! `cargo xtask torture`: processes killed and stopped, a network that cuts, delays and swallows,
 //! over a store that crashes, for as long as it is asked for.
 
+use crate::faketime;
 use crate::servers::Store;
 use crate::test;
 use anyhow::{Context as _, bail};
@@ -80,6 +81,12 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         let file = file.to_string_lossy().into_owned();
         arguments = arguments.with_variable("SHEDLOCK_TORTURE_SUMMARY", file);
     }
+    let clocks = faketime::library(args.no_install).unwrap_or_else(|why| {
+        eprintln!("xtask: NO WRONG CLOCKS: {why}");
+        faketime::UNAVAILABLE.into()
+    });
+    let clocks = clocks.to_string_lossy().into_owned();
+    arguments = arguments.with_variable(faketime::VARIABLE, clocks);
     if let Some(wrong) = &args.wrong {
         arguments = arguments.with_variable("SHEDLOCK_TORTURE_WRONG", wrong.clone());
     }

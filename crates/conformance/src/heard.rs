@@ -53,6 +53,7 @@ impl Heard {
             | What::ReleaseAsked
             | What::Withdrawn
             | What::SlotDone
+            | What::WallClock { .. }
             | What::Stopped
             | What::GoesOn => {}
         }

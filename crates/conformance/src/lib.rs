@@ -198,6 +198,7 @@ mod torture;
 mod troop;
 mod verdict;
 mod wait;
+mod wall_clock;
 mod worker;
 mod wrapped;
 mod wrong;

@@ -12,9 +12,10 @@ use tokio::process::Child;
 use crate::chance::Chance;
 use crate::child::{Role, command};
 use crate::heard::Heard;
-use crate::history::{Event, Findings, Folder, History, Log, Rules, What};
+use crate::history::{Event, Findings, Folder, History, Log, Rules, What, nanos};
 use crate::signal;
 use crate::wait::{bounded, now, sleep};
+use crate::wall_clock::{self, WallClock};
 use crate::worker::{Grid, Job, Orders, Slots};
 use crate::wrong::Wrong;
 use crate::{Setting, Stop, Verdict};
@@ -43,6 +44,8 @@ pub(crate) struct Troop {
     orders: Orders,
     /// Where those reach the store that do not go straight.
     ways: BTreeMap<usize, SocketAddr>,
+    /// The wall clocks of those whose own is not right.
+    clocks: BTreeMap<usize, WallClock>,
     pub(crate) chance: Chance,
     pub(crate) seed: String,
     started: usize,
@@ -55,6 +58,8 @@ struct Worker {
     log: Tail,
     /// How many attempts were answered.
     answers: usize,
+    /// By how many milliseconds its wall clock was ahead of ours when it looked.
+    ahead: Option<i64>,
 }
 
 impl Troop {
@@ -114,6 +119,7 @@ impl Troop {
             log,
             workers: Vec::new(),
             ways: BTreeMap::new(),
+            clocks: BTreeMap::new(),
             seed: chance.to_repeat(),
             chance,
             started: 0,
@@ -135,6 +141,36 @@ impl Troop {
     /// Has this worker, and whoever replaces it, reach the store through this address.
     pub(crate) fn send_through(&mut self, number: usize, addr: SocketAddr) {
         self.ways.insert(number, addr);
+    }
+
+    /// Gives this worker, and whoever replaces it, a wall clock of its own.
+    pub(crate) fn give_clock(&mut self, number: usize, library: PathBuf) -> Verdict {
+        let file = self.folder.path().join(format!("{number}.clock"));
+        self.clocks.insert(number, WallClock::new(library, file)?);
+        Ok(())
+    }
+
+    /// Sets that clock to be ahead by so many milliseconds.
+    pub(crate) fn set_clock(&mut self, number: usize, ahead: i64) -> Verdict {
+        if let Some(clock) = self.clocks.get_mut(&number) {
+            clock.set(ahead)?;
+        }
+        Ok(())
+    }
+
+    /// A complaint about a wall clock that its worker has not yet seen as it was set.
+    pub(crate) fn clock_without_effect(&self) -> Option<String> {
+        self.clocks.iter().find_map(|(number, clock)| {
+            let (is, should_be) = (self.workers[*number].ahead, clock.ahead());
+            let near = i64::try_from(wall_clock::NOTICED.as_millis()).unwrap_or(0) + 1;
+            let is_near = is.is_some_and(|is| is.abs_diff(should_be) <= near.unsigned_abs());
+            (!is_near).then(|| {
+                format!(
+                    "the wall clock of worker {number} should be ahead by {should_be} ms, but it is by {is:?}: \
+                     libfaketime has no effect"
+                )
+            })
+        })
     }
 
     /// Starts this many more.
@@ -267,11 +303,16 @@ impl Troop {
         File::create(&orders.log)?;
         let log = Tail::new(File::open(&orders.log)?);
         let via = self.ways.get(&number).copied();
-        let process = command(&self.setting, Role::Worker(orders), via)?.spawn()?;
+        let mut command = command(&self.setting, Role::Worker(orders), via)?;
+        if let Some(clock) = self.clocks.get(&number) {
+            command.envs(clock.variables());
+        }
+        let process = command.spawn()?;
         Ok(Worker {
             process,
             log,
             answers: 0,
+            ahead: None,
         })
     }
 
@@ -284,6 +325,9 @@ impl Troop {
                 self.heard.hear(&event);
                 let answer = matches!(event.what, What::Acquired { .. } | What::Skipped { .. });
                 worker.answers += usize::from(answer);
+                if let What::WallClock { shows } = event.what {
+                    worker.ahead = Some(ahead_of_ours(event.at, shows));
+                }
             }
         }
         Ok(anything)
@@ -377,4 +421,12 @@ impl Tail {
         }
         Ok(events)
     }
+}
+
+/// By how many milliseconds a clock that showed this at that moment was ahead of ours.
+fn ahead_of_ours(at: u64, shows: u64) -> i64 {
+    let (moment, ours) = wall_clock::read();
+    let since = i128::from(nanos(moment.since_origin())) - i128::from(at);
+    let ahead = i128::from(shows) + since - i128::from(ours);
+    i64::try_from((ahead + 500_000).div_euclid(1_000_000)).unwrap_or(i64::MAX)
 }

@@ -85,6 +85,11 @@ pub enum What {
     ReleaseLost,
     /// An extension or an unlock failed; it may have taken effect.
     CallFailed,
+    /// The process looks at its wall clock, at its start and where it is not as before.
+    WallClock {
+        /// What it shows, in nanoseconds since 1970.
+        shows: u64,
+    },
     /// The process is about to be stopped from outside, as by SIGSTOP.
     Stopped,
     /// The process was let go on.

@@ -17,6 +17,9 @@ pub struct Rules {
     pub flight: Duration,
     /// How far the speed of two clocks and a store that cuts its times may be apart over a lease.
     pub drift: Duration,
+    /// How far the clocks of clients are apart that judge leases: at-least may end that much earlier
+    /// by our clock, and a lock come free that much later.
+    pub skew: Duration,
 }
 
 impl Rules {
@@ -27,6 +30,7 @@ impl Rules {
             fencing,
             flight: Duration::from_secs(2),
             drift: Duration::from_millis(5),
+            skew: Duration::ZERO,
         }
     }
 }

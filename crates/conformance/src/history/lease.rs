@@ -69,7 +69,8 @@ impl Life {
         else {
             return None;
         };
-        let (granularity, flight) = (nanos(rules.granularity), nanos(rules.flight));
+        let granularity = nanos(rules.granularity + rules.skew);
+        let flight = nanos(rules.flight);
         Some(Self {
             process: event.process,
             name: event.name.clone(),
@@ -142,7 +143,7 @@ impl Life {
             }
             What::Released => self.released(at),
             What::ReleaseLost => self.lost(at, "an unlock"),
-            What::CallFailed | What::Stopped | What::GoesOn => {}
+            What::CallFailed | What::WallClock { .. } | What::Stopped | What::GoesOn => {}
         }
     }
 

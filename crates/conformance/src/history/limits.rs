@@ -8,7 +8,7 @@ use super::{Event, Findings, Rules, What, nanos};
 /// After its unlock a lock stays taken until acquisition + at-least: by our clock from the earliest
 /// moment at which it can have been acquired, and by the store's from what it says.
 pub(super) fn at_least(held: &[&Life], rules: &Rules, findings: &mut Findings) {
-    let drift = nanos(rules.drift);
+    let drift = nanos(rules.drift + rules.skew);
     let mut by_answer: Vec<(u64, &Life)> = held
         .iter()
         .filter_map(|life| Some((life.acquired?, *life)))

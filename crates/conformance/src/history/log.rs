@@ -51,13 +51,21 @@ impl Log {
         })
     }
 
-    /// Writes what is done to another process just now.
+    /// Writes what concerns a whole process, this one or another, just now.
     ///
     /// # Errors
     /// Where it cannot be written.
     pub fn write_of(&mut self, process: u32, what: What) -> std::io::Result<()> {
+        self.write_of_at(now(), process, what)
+    }
+
+    /// Writes what concerned a whole process at this moment.
+    ///
+    /// # Errors
+    /// Where it cannot be written.
+    pub fn write_of_at(&mut self, moment: Moment, process: u32, what: What) -> std::io::Result<()> {
         self.append(&Event {
-            at: nanos(now().since_origin()),
+            at: nanos(moment.since_origin()),
             process,
             name: String::new(),
             owner: String::new(),

@@ -38,14 +38,21 @@ impl History {
         Self { events }
     }
 
-    /// From all logs of a folder. A last line that a kill cut short is left out.
+    /// From all logs (`*.jsonl`) of a folder. A last line that a kill cut short is left out.
     ///
     /// # Errors
     /// Where the folder cannot be read, and for a line in the middle that is not an event.
     pub fn load(folder: &Path) -> std::io::Result<Self> {
         let mut events = Vec::new();
         for entry in std::fs::read_dir(folder)? {
-            let text = std::fs::read_to_string(entry?.path())?;
+            let path = entry?.path();
+            if path
+                .extension()
+                .is_none_or(|extension| extension != "jsonl")
+            {
+                continue;
+            }
+            let text = std::fs::read_to_string(path)?;
             for line in text.split_inclusive('\n') {
                 if line.ends_with('\n') {
                     events.push(serde_json::from_str(line)?);

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use super::jobs;
 use super::processes::Processes;
 use super::tally::Tally;
+use super::{clocks, jobs};
 use crate::history::Findings;
 use crate::troop::Troop;
 use crate::wait::{now, sleep};
@@ -24,6 +24,9 @@ pub(crate) async fn find_out(setting: &Setting, wrong: Wrong) -> Verdict {
     wrong.applies(setting.capabilities())?;
     let mut troop = Troop::without_workers(setting, &jobs(setting)).await?;
     troop.go_wrong(wrong);
+    if wrong == Wrong::ClocksApart {
+        clocks::apart(&mut troop, setting)?;
+    }
     troop.add(WORKERS)?;
     let at_most = setting.pace().short();
     let (mut processes, mut tally) = (Processes::default(), Tally::default());

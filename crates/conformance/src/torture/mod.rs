@@ -1,6 +1,7 @@
 //! Everything at once: processes that are killed and stopped, a network that cuts, delays and
 //! swallows, a store that crashes.
 
+mod clocks;
 pub(crate) mod hunt;
 mod liveness;
 mod network;
@@ -17,6 +18,7 @@ use crate::verdict::ensure;
 use crate::wait::{now, sleep};
 use crate::worker::Job;
 use crate::{Setting, Stop, Verdict};
+use clocks::Clocks;
 use network::Network;
 pub(crate) use options::{Options, wrong_protocols};
 use processes::Processes;
@@ -61,6 +63,7 @@ enum Deed {
     Kill,
     Stop,
     Disturb,
+    SetClock,
     Crash,
     Nothing,
 }
@@ -74,6 +77,7 @@ struct Run<'a> {
     troop: Troop,
     processes: Processes,
     network: Network,
+    clocks: Clocks,
     tally: Tally,
 }
 
@@ -103,6 +107,10 @@ impl<'a> Run<'a> {
             let lacks = "no faults of the network (Space::store_addr, Space::child_spec_via)";
             tally.not_done.push(lacks.to_owned());
         }
+        let clocks = Clocks::before(&mut troop, setting, &mut tally)?;
+        if clocks.are_wrong() {
+            deeds.push(Deed::SetClock);
+        }
         if may_crash {
             deeds.push(Deed::Crash);
         } else {
@@ -118,6 +126,7 @@ impl<'a> Run<'a> {
             troop,
             processes: Processes::default(),
             network,
+            clocks,
             tally,
         })
     }
@@ -147,6 +156,7 @@ impl<'a> Run<'a> {
             troop,
             processes,
             network,
+            clocks,
             tally,
             at_most,
             ..
@@ -155,6 +165,7 @@ impl<'a> Run<'a> {
             Deed::Kill => processes.kill(troop, tally).await,
             Deed::Stop => processes.stop(troop, *at_most, tally),
             Deed::Disturb => network.disturb(&mut troop.chance, *at_most, tally).await,
+            Deed::SetClock => clocks.jump(troop, tally),
             Deed::Crash => self.crash().await,
             Deed::Nothing => Ok(()),
         }
@@ -178,6 +189,7 @@ impl<'a> Run<'a> {
     /// A stretch without faults: what comes free is taken again, by whoever asks.
     async fn goes_on(&mut self) -> Verdict {
         self.mend(None).await?;
+        self.clocks.took_effect(&mut self.troop).await?;
         let after = liveness::goes_on(&mut self.troop, &NAMES).await?;
         self.tally.recovered(after);
         Ok(())
@@ -192,6 +204,7 @@ impl<'a> Run<'a> {
         }
         // A request waits with its process, too, and then on its way.
         rules.flight += 2 * self.at_most + Network::longest_delay(self.at_most);
+        rules.skew = self.clocks.apart(self.setting);
         let findings = self.troop.judge(&rules)?;
         self.tally.events = findings.events;
         self.tally.judged_in_millis = millis(now().saturating_since(started));

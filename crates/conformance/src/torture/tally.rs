@@ -24,6 +24,8 @@ pub(super) struct Tally {
     pub(super) heard: Heard,
     /// What was done to processes, network and store, by kind.
     pub(super) faults: BTreeMap<String, usize>,
+    /// By how much wall clocks were wrong at most, in milliseconds.
+    pub(super) clocks_wrong_by_millis: i64,
     /// What could not be done here, and why.
     pub(super) not_done: Vec<String>,
     /// Stretches without faults, in each of which every worker was answered and every lock taken.
@@ -91,6 +93,13 @@ impl fmt::Display for Tally {
         )?;
         for (kind, count) in &self.faults {
             write!(f, " {count} {kind},")?;
+        }
+        if self.clocks_wrong_by_millis > 0 {
+            write!(
+                f,
+                " wall clocks wrong by up to {} ms,",
+                self.clocks_wrong_by_millis
+            )?;
         }
         for reason in &self.not_done {
             write!(f, " {reason},")?;

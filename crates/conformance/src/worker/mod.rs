@@ -14,7 +14,9 @@ use shedlock_core::{
 use tokio::io::AsyncReadExt;
 
 use crate::harness::BoxError;
+use crate::history::{What, nanos};
 use crate::wait::{bounded, sleep};
+use crate::wall_clock;
 use crate::{Provider, chance::Chance};
 
 pub(crate) use orders::{Grid, Job, Orders, Slots};
@@ -41,6 +43,7 @@ pub(crate) async fn play(provider: Provider, orders: Orders) -> Result<(), BoxEr
         executor,
         journal,
         chance: Chance::new(orders.seed),
+        wall_clock: None,
         orders,
     };
     let mut stop = [0];
@@ -57,6 +60,8 @@ struct Worker {
     executor: Executor,
     journal: Journal,
     chance: Chance,
+    /// By how much its wall clock was ahead of the one that histories are judged on, in nanoseconds.
+    wall_clock: Option<u64>,
     orders: Orders,
 }
 
@@ -76,6 +81,7 @@ impl Worker {
     }
 
     async fn turn(&mut self) -> Result<(), BoxError> {
+        self.look_at_the_wall_clock()?;
         let job = self.chance.pick(&self.orders.jobs).clone();
         let slot = match (&self.orders.grid, job.slots) {
             // Now and then one that is late.
@@ -91,6 +97,19 @@ impl Worker {
             self.by_hand(&job, slot).await
         }?;
         sleep(self.chance.up_to(self.orders.rest)).await;
+        Ok(())
+    }
+
+    /// Tells of it where it was set since the last look.
+    fn look_at_the_wall_clock(&mut self) -> Result<(), BoxError> {
+        let (moment, shows) = wall_clock::read();
+        let ahead = shows.saturating_sub(nanos(moment.since_origin()));
+        let is_as_before = |before: u64| before.abs_diff(ahead) < nanos(wall_clock::NOTICED);
+        if !self.wall_clock.is_some_and(is_as_before) {
+            self.wall_clock = Some(ahead);
+            self.journal
+                .write_of_all(moment, What::WallClock { shows })?;
+        }
         Ok(())
     }
 

@@ -37,10 +37,19 @@ impl Journal {
         what: What,
     ) -> Result<(), Error> {
         let mut log = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        log.write_at(moment, name, owner, what).map_err(|error| {
-            Error::new(ErrorKind::Internal, "the log cannot be written").with_source(error)
-        })
+        log.write_at(moment, name, owner, what).map_err(unwritten)
     }
+
+    /// What concerned this whole process at this moment.
+    pub(crate) fn write_of_all(&self, moment: Moment, what: What) -> Result<(), Error> {
+        let mut log = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        log.write_of_at(moment, std::process::id(), what)
+            .map_err(unwritten)
+    }
+}
+
+fn unwritten(error: std::io::Error) -> Error {
+    Error::new(ErrorKind::Internal, "the log cannot be written").with_source(error)
 }
 
 /// Tells of a call that was dropped before its answer came: nobody knows what became of it.

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use shedlock_core::{Capabilities, Clock};
 
 use crate::chance::Chance;
+use crate::wall_clock;
 use crate::{Provider, Stop, Verdict};
 use clock::WrongClock;
 use provider::WrongProvider;
@@ -55,10 +56,12 @@ pub(crate) enum Wrong {
     SlotsAnyOrder,
     /// One client's clock is ahead by half a lease, and the clients' clocks judge.
     ClockAhead,
+    /// The clients' clocks judge, and one really is ahead by more than is tolerated.
+    ClocksApart,
 }
 
 impl Wrong {
-    pub(crate) const ALL: [Self; 18] = [
+    pub(crate) const ALL: [Self; 19] = [
         Self::OwnerIsHost,
         Self::UnlockWithoutOwner,
         Self::UnlockForgotten,
@@ -77,6 +80,7 @@ impl Wrong {
         Self::SlotOfLeaseOnly,
         Self::SlotsAnyOrder,
         Self::ClockAhead,
+        Self::ClocksApart,
     ];
 
     /// As it is asked for.
@@ -100,6 +104,7 @@ impl Wrong {
             Self::SlotOfLeaseOnly => "slot-of-lease-only",
             Self::SlotsAnyOrder => "slots-any-order",
             Self::ClockAhead => "clock-ahead",
+            Self::ClocksApart => "clocks-apart",
         }
     }
 
@@ -107,9 +112,10 @@ impl Wrong {
     pub(crate) fn violates(self) -> &'static [&'static str] {
         match self {
             Self::OwnerIsHost => &["overlap", "token twice", "lost ownership"],
-            Self::UnlockWithoutOwner | Self::ReadThenWrite | Self::ClockAhead => {
-                &["overlap", "lost ownership"]
-            }
+            Self::UnlockWithoutOwner
+            | Self::ReadThenWrite
+            | Self::ClockAhead
+            | Self::ClocksApart => &["overlap", "lost ownership"],
             Self::ExtendWithoutOwner => &["overlap", "revived", "lost ownership"],
             Self::ExtendRevives => &["revived"],
             Self::EndsEarly => &["overlap", "lost ownership"],
@@ -126,6 +132,9 @@ impl Wrong {
 
     /// Not applicable to a provider that does not declare what the mistake is about.
     pub(crate) fn applies(self, capabilities: &Capabilities) -> Verdict {
+        if self == Self::ClocksApart && wall_clock::tolerated(capabilities.clock).is_none() {
+            return Err(Stop::not_applicable("no client's clock judges"));
+        }
         let (is_declared, what) = match self {
             Self::ExtendWithoutOwner | Self::ExtendRevives => (capabilities.extend, "extend"),
             Self::TokensOfProcess | Self::TokensStand => (capabilities.fencing, "fencing"),

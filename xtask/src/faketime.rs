@@ -1,0 +1,52 @@
+//! libfaketime: wrong wall clocks for the processes of the torture.
+
+use crate::servers::debian;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Where the tests look for it.
+pub(crate) const VARIABLE: &str = "SHEDLOCK_TORTURE_FAKETIME";
+
+/// What the tests are told where it is not there.
+pub(crate) const UNAVAILABLE: &str = "unavailable";
+
+const PACKAGES: [&str; 1] = ["libfaketime"];
+const LIBRARY: &str = "faketime/libfaketime.so.1";
+
+/// The library, installed where it is not there and can be; otherwise the command that installs it.
+pub(crate) fn library(no_install: bool) -> Result<PathBuf, String> {
+    let mut found = find();
+    if found.is_none() && !no_install && debian::can_install() {
+        if let Err(error) = debian::install(&PACKAGES) {
+            eprintln!("xtask: {error:#}");
+        }
+        found = find();
+    }
+    found.ok_or_else(|| {
+        format!(
+            "libfaketime is not installed: on Debian `{}`",
+            debian::by_hand(&PACKAGES)
+        )
+    })
+}
+
+/// In the places where distributions put it: `/usr/lib/x86_64-linux-gnu`, `/usr/lib64`.
+fn find() -> Option<PathBuf> {
+    let of_this_machine = fs::read_dir("/usr/lib").ok()?;
+    let folders = of_this_machine
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .chain(["/usr/lib", "/usr/lib64", "/usr/local/lib"].map(PathBuf::from));
+    let mut libraries = folders.map(|folder| folder.join(LIBRARY));
+    libraries.find(|library| is_of_this_machine(library))
+}
+
+/// Of several architectures that are installed side by side, the one that this program is of.
+fn is_of_this_machine(library: &Path) -> bool {
+    let machine = |path: &Path| {
+        let head = fs::read(path).ok()?;
+        // The class of an ELF file, and the machine it is for.
+        Some((*head.get(4)?, [*head.get(18)?, *head.get(19)?]))
+    };
+    let ours = std::env::current_exe().ok().and_then(|us| machine(&us));
+    machine(library).is_some_and(|theirs| Some(theirs) == ours)
+}
