@@ -53,14 +53,12 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         Store::Consul => ("shedlock-consul", "conformance"),
         Store::Memory => bail!("the memory of one process is shared with no other one"),
     };
-    let mut case = match args.wrong {
+    let case = match args.wrong {
         None => "law01_exclusion::killed_and_stopped_processes".to_owned(),
         Some(_) => "wrong_protocols::".to_owned(),
     };
-    // Where there are several kinds of the store, theirs are the first words of the names.
-    if args.store != Store::Consul {
-        case = format!("{}::{case}", args.store.name());
-    }
+    // There are several kinds of each store, whose names begin those of the cases.
+    let case = format!("{}::{case}", args.store.name());
     let mut cargo_args = vec!["-p", package, "--test", target, "--", &case];
     if args.wrong.is_some() {
         // One after the other: how long it takes to find each out is of interest.

@@ -6,8 +6,8 @@ use std::time::{Duration, SystemTime};
 
 use shedlock_core::{BoxFuture, Clock, LockName, LockProvider};
 
-use crate::Sheet;
 use crate::proxy::Matcher;
+use crate::{Sheet, Trouble};
 
 /// Any error, as harnesses give it.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
@@ -179,6 +179,19 @@ pub trait Space: Send + Sync + 'static {
 
     /// Starts the store again, with its data.
     fn start_store(&self) -> Power<'_, ()> {
+        None
+    }
+
+    /// Brings the store into this trouble, which lasts until it is [ended](Self::end_trouble); only
+    /// asked of a space from [`Harness::space_on_own_store`].
+    fn begin_trouble(&self, trouble: Trouble) -> Power<'_, ()> {
+        let _ = trouble;
+        None
+    }
+
+    /// Ends this trouble: from when this is done the store serves as before.
+    fn end_trouble(&self, trouble: Trouble) -> Power<'_, ()> {
+        let _ = trouble;
         None
     }
 

@@ -125,6 +125,8 @@
 //! | [`Space::store_addr`] and [`Space::provider_via`] | lost requests and answers, a store that goes away, the cost of calls |
 //! | [`Harness::space_on_own_store`], [`Space::stop_store`], [`Space::start_store`] | restarts |
 //! | the same, with [`Harness::turns`] | round trips, counted exactly |
+//! | [`Harness::space_on_own_store`], [`Space::begin_trouble`] and [`Space::end_trouble`] | torture by a store without connections, that only reads, or that is full |
+//! | [`Space::child_spec_via`] | torture by a network that cuts, delays and swallows |
 //! | [`Harness::sheet`] | what your documentation says of the store, held against the provider |
 //! | [`Space::provider_with_clock`] | clients with wrong clocks |
 //! | [`Space::write_as_shedlock`], [`Space::read_as_shedlock`] | records shared with ShedLock for Java |
@@ -152,9 +154,12 @@
 //! `SHEDLOCK_CONFORMANCE_ACQUISITIONS=1000` makes that run longer than by default (200);
 //! `SHEDLOCK_CONFORMANCE_SEED=…`, which a failure prints, repeats its choices.
 //!
-//! One case does everything at once: workers are killed and stopped for longer than their leases while a
-//! store of one's own crashes and comes back. `SHEDLOCK_TORTURE_SECONDS=600` makes it longer than by
-//! default, and puts it, without the crashes, to stores that are not one's own.
+//! One case does everything at once: workers are killed and stopped for longer than their leases, the
+//! network between them and the store cuts, delays and swallows, and a store of one's own crashes and comes
+//! back, or is in [troubles](Trouble). `SHEDLOCK_TORTURE_SECONDS=600` makes it longer than by default, and
+//! puts it, without crashes and troubles, to stores that are not one's own;
+//! `SHEDLOCK_TORTURE_REST_MILLIS=50` has workers rest, so that a long history can be judged;
+//! `SHEDLOCK_TORTURE_SUMMARY=file.json` writes the figures down.
 //!
 //! Such a judge is worth what it convicts: `SHEDLOCK_TORTURE_WRONG=all` switches wrong protocols in
 //! between the workers and your provider, each of which has to be found out within a minute
@@ -196,6 +201,7 @@ mod steps;
 pub mod support;
 mod torture;
 mod troop;
+mod trouble;
 mod verdict;
 mod wait;
 mod wall_clock;
@@ -212,5 +218,6 @@ pub use pace::Pace;
 pub use runner::{main, main_after, run_case};
 pub use setting::Setting;
 pub use sheet::Sheet;
+pub use trouble::Trouble;
 pub use verdict::{Stop, Verdict};
 pub use wrapped::{Wrapped, wrapped};

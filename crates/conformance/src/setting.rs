@@ -11,7 +11,7 @@ use shedlock_core::{
 use crate::harness::{BoxError, Power};
 use crate::pace::Pace;
 use crate::steps::take;
-use crate::{Harness, JavaRecord, Provider, Space, Stop};
+use crate::{Harness, JavaRecord, Provider, Space, Stop, Trouble};
 
 /// What one case works with: a space of its own, providers over it, durations that fit the store.
 #[derive(Clone)]
@@ -209,6 +209,16 @@ impl Setting {
             "Space::start_store",
         )
         .await
+    }
+
+    pub(crate) async fn begin_trouble(&self, trouble: Trouble) -> Result<(), Stop> {
+        let power = self.space.begin_trouble(trouble);
+        granted(power, &format!("begin {trouble:?}"), "Space::begin_trouble").await
+    }
+
+    pub(crate) async fn end_trouble(&self, trouble: Trouble) -> Result<(), Stop> {
+        let power = self.space.end_trouble(trouble);
+        granted(power, &format!("end {trouble:?}"), "Space::end_trouble").await
     }
 
     /// Where the harness can tell.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use shedlock_core::{BoxFuture, Clock, Error, LockName};
 
 use crate::proxy::Matcher;
-use crate::{BoxError, Cost, Harness, JavaRecord, Power, Provider, Space, Turns, Work};
+use crate::{BoxError, Cost, Harness, JavaRecord, Power, Provider, Space, Trouble, Turns, Work};
 
 type Wrap = Arc<dyn Fn(Provider) -> Result<Provider, Error> + Send + Sync>;
 type Rename = Arc<dyn Fn(&LockName) -> Result<LockName, Error> + Send + Sync>;
@@ -195,6 +195,14 @@ impl Space for Room {
 
     fn start_store(&self) -> Power<'_, ()> {
         self.inner.start_store()
+    }
+
+    fn begin_trouble(&self, trouble: Trouble) -> Power<'_, ()> {
+        self.inner.begin_trouble(trouble)
+    }
+
+    fn end_trouble(&self, trouble: Trouble) -> Power<'_, ()> {
+        self.inner.end_trouble(trouble)
     }
 
     fn advance(&self, by: Duration) -> Option<()> {

@@ -61,9 +61,9 @@ const REFUSALS: &[(&str, Trouble, ErrorKind, &str)] = &[
     (
         "etcdserver: mvcc: database space exceeded",
         Trouble::Refused,
-        ErrorKind::Configuration,
+        ErrorKind::Unavailable,
         "the store has reached its space quota; nothing was written: compact and defragment it, \
-         disarm its alarm, or give it more",
+         disarm its alarm, or give it more; retry then",
     ),
     (
         "etcdserver: corrupt cluster",

@@ -10,14 +10,15 @@ use std::time::{Duration, SystemTime};
 use common::endpoint;
 use common::own::{Own, QUICK};
 use etcd_client::{
-    Client, Compare, CompareOp, ConnectOptions, DeleteOptions, PutOptions, Txn, TxnOp,
+    AlarmAction, AlarmType, Client, Compare, CompareOp, ConnectOptions, DeleteOptions, PutOptions,
+    Txn, TxnOp,
 };
 use shedlock_conformance::contention::{self, CLIENTS, ROUNDS};
 use shedlock_conformance::proxy::{Matcher, http2_control};
 use shedlock_conformance::support::{address, program, server, unique};
 use shedlock_conformance::{
-    BoxError, Cost, Harness, JavaRecord, Power, Provider, Sheet, Space, Turns, Verdict, power,
-    wrapped,
+    BoxError, Cost, Harness, JavaRecord, Power, Provider, Sheet, Space, Trouble, Turns, Verdict,
+    power, wrapped,
 };
 use shedlock_core::{BoxFuture, Clock, LockName, PrefixProvider, SystemClock};
 use shedlock_etcd::EtcdProvider;
@@ -178,6 +179,12 @@ impl Room {
         Ok(Arc::new(provider.clock(clock).build()?))
     }
 
+    async fn alarm(&self, action: AlarmAction) -> Result<(), BoxError> {
+        let mut admin = self.admin.clone();
+        admin.alarm(action, AlarmType::Nospace, None).await?;
+        Ok(())
+    }
+
     /// All keys of the room.
     async fn wipe(&self) -> Result<(), BoxError> {
         for start in ["", "shedlock-rs:"] {
@@ -297,6 +304,19 @@ impl Space for Room {
 
     fn child_spec_via(&self, addr: SocketAddr) -> Option<String> {
         Some(self.url(&format!("etcd://{addr}")))
+    }
+
+    /// As one does whose quota is used up.
+    fn begin_trouble(&self, trouble: Trouble) -> Power<'_, ()> {
+        self.own.as_ref()?;
+        (trouble == Trouble::Full).then_some(())?;
+        power(self.alarm(AlarmAction::Activate))
+    }
+
+    fn end_trouble(&self, trouble: Trouble) -> Power<'_, ()> {
+        self.own.as_ref()?;
+        (trouble == Trouble::Full).then_some(())?;
+        power(self.alarm(AlarmAction::Deactivate))
     }
 
     fn store_version(&self) -> Power<'_, String> {

@@ -54,15 +54,15 @@ const REFUSALS: &[(&str, ErrorKind, &str)] = &[
     ),
     (
         "MISCONF",
-        ErrorKind::Configuration,
+        ErrorKind::Unavailable,
         "the server takes no writes since it cannot save them to disk; nothing was written: look \
-         at its log",
+         at its log, and retry later",
     ),
     (
         "OOM",
-        ErrorKind::Configuration,
-        "the server has reached its maxmemory; nothing was written: give it more, or keep locks \
-         apart from caches",
+        ErrorKind::Unavailable,
+        "the server has reached its maxmemory; nothing was written: retry later, and give it more, \
+         or keep locks apart from caches",
     ),
     (
         "MOVED",

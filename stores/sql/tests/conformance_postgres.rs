@@ -11,12 +11,14 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use shedlock_conformance::contention::{self, CLIENTS, ROUNDS};
 use shedlock_conformance::support::OwnServer;
 use shedlock_conformance::{
-    BoxError, Harness, JavaRecord, Power, Provider, Sheet, Space, Turns, Verdict, Work, power,
+    BoxError, Harness, JavaRecord, Power, Provider, Sheet, Space, Trouble, Turns, Verdict, Work,
+    power,
 };
 use shedlock_core::{BoxFuture, Clock, LockName};
 use shedlock_sql::{PostgresProvider, TimeMode};
 use sqlx::postgres::PgPoolOptions;
-use sqlx::{AssertSqlSafe, PgPool, Row as _};
+use sqlx::{AssertSqlSafe, PgPool, Postgres as Server, Row as _, Transaction};
+use tokio::sync::Mutex;
 
 fn main() -> ExitCode {
     let server = common::server("SHEDLOCK_TEST_POSTGRES_URL");
@@ -154,6 +156,15 @@ impl Postgres {
         if !self.options.is_empty() {
             url = format!("{url}&{}", self.options);
         }
+        if own.is_some() {
+            // Limits do not hold for those who may do all.
+            run(&admin, format!("CREATE ROLE {schema} LOGIN")).await?;
+            let mut as_user = url::Url::parse(&url)?;
+            as_user
+                .set_username(&schema)
+                .map_err(|()| "no user in the URL")?;
+            url = as_user.into();
+        }
         let space = Schema {
             admin,
             server: server.to_owned(),
@@ -163,8 +174,17 @@ impl Postgres {
             has_zone: self.ddl.contains("TIMESTAMPTZ"),
             client_time: self.options.contains("time=client"),
             own,
+            keeper: Mutex::new(None),
         };
         run(&space.admin, space.create()).await?;
+        if space.own.is_some() {
+            let grant = format!(
+                "GRANT USAGE ON SCHEMA {0} TO {0}; \
+                 GRANT SELECT, INSERT, UPDATE ON ALL TABLES IN SCHEMA {0} TO {0}",
+                space.schema
+            );
+            run(&space.admin, grant).await?;
+        }
         Ok(Arc::new(space) as Arc<dyn Space>)
     }
 }
@@ -179,11 +199,20 @@ struct Schema {
     has_zone: bool,
     client_time: bool,
     own: Option<OwnServer>,
+    /// Whoever keeps the table for himself.
+    keeper: Mutex<Option<Transaction<'static, Server>>>,
 }
 
 impl Schema {
     fn create(&self) -> String {
         format!("CREATE TABLE {}.shedlock ({})", self.schema, self.ddl)
+    }
+
+    /// For all sessions, also for those that are open.
+    async fn only_reads(&self, word: &str) -> Result<(), BoxError> {
+        let set = format!("ALTER SYSTEM SET default_transaction_read_only = {word}");
+        run(&self.admin, set).await?;
+        run(&self.admin, "SELECT pg_reload_conf()".to_owned()).await
     }
 
     /// What a column holds for an instant, and the instant of what it holds.
@@ -314,6 +343,49 @@ impl Space for Schema {
     fn start_store(&self) -> Power<'_, ()> {
         let own = self.own.as_ref()?;
         power(async { own.start_again() })
+    }
+
+    fn begin_trouble(&self, trouble: Trouble) -> Power<'_, ()> {
+        self.own.as_ref()?;
+        let schema = &self.schema;
+        let orders = match trouble {
+            Trouble::FewConnections => format!(
+                "ALTER ROLE {schema} CONNECTION LIMIT 2; \
+                 SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = '{schema}'"
+            ),
+            Trouble::ReadOnly => return power(self.only_reads("on")),
+            Trouble::Busy => {
+                let lock = format!("LOCK TABLE {schema}.shedlock IN ACCESS EXCLUSIVE MODE");
+                return power(async {
+                    let mut keeper = PgPool::connect(&self.server).await?.begin().await?;
+                    sqlx::raw_sql(AssertSqlSafe(lock))
+                        .execute(&mut *keeper)
+                        .await?;
+                    *self.keeper.lock().await = Some(keeper);
+                    Ok(())
+                });
+            }
+            _ => return None,
+        };
+        power(run(&self.admin, orders))
+    }
+
+    fn end_trouble(&self, trouble: Trouble) -> Power<'_, ()> {
+        self.own.as_ref()?;
+        match trouble {
+            Trouble::FewConnections => {
+                let order = format!("ALTER ROLE {} CONNECTION LIMIT -1", self.schema);
+                power(run(&self.admin, order))
+            }
+            Trouble::ReadOnly => power(self.only_reads("off")),
+            Trouble::Busy => power(async {
+                if let Some(keeper) = self.keeper.lock().await.take() {
+                    keeper.rollback().await?;
+                }
+                Ok(())
+            }),
+            _ => None,
+        }
     }
 
     fn child_spec(&self) -> Option<String> {

@@ -1,5 +1,5 @@
 //! Everything at once: processes that are killed and stopped, a network that cuts, delays and
-//! swallows, a store that crashes.
+//! swallows, a store that crashes and gets into troubles.
 
 mod clocks;
 pub(crate) mod hunt;
@@ -8,6 +8,7 @@ mod network;
 mod options;
 mod processes;
 mod tally;
+mod troubles;
 
 use std::time::Duration;
 
@@ -23,6 +24,7 @@ use network::Network;
 pub(crate) use options::{Options, wrong_protocols};
 use processes::Processes;
 use tally::{Tally, millis};
+use troubles::Troubles;
 
 const WORKERS: usize = 6;
 
@@ -65,6 +67,7 @@ enum Deed {
     Disturb,
     SetClock,
     Crash,
+    Trouble,
     Nothing,
 }
 
@@ -78,6 +81,9 @@ struct Run<'a> {
     processes: Processes,
     network: Network,
     clocks: Clocks,
+    troubles: Troubles,
+    /// How long the store was away, at most.
+    longest_down: Duration,
     tally: Tally,
 }
 
@@ -117,6 +123,13 @@ impl<'a> Run<'a> {
             let lacks = "no crashes of the store (not our own, or it forgets)";
             tally.not_done.push(lacks.to_owned());
         }
+        let troubles = Troubles::of(setting);
+        if troubles.are_known() {
+            deeds.extend([Deed::Trouble; 2]);
+        } else {
+            let lacks = "no troubles of the store (Space::begin_trouble)";
+            tally.not_done.push(lacks.to_owned());
+        }
         troop.add(WORKERS)?;
         Ok(Self {
             setting,
@@ -127,6 +140,8 @@ impl<'a> Run<'a> {
             processes: Processes::default(),
             network,
             clocks,
+            troubles,
+            longest_down: Duration::ZERO,
             tally,
         })
     }
@@ -157,8 +172,10 @@ impl<'a> Run<'a> {
             processes,
             network,
             clocks,
+            troubles,
             tally,
             at_most,
+            setting,
             ..
         } = self;
         match *troop.chance.pick(&self.deeds) {
@@ -166,16 +183,25 @@ impl<'a> Run<'a> {
             Deed::Stop => processes.stop(troop, *at_most, tally),
             Deed::Disturb => network.disturb(&mut troop.chance, *at_most, tally).await,
             Deed::SetClock => clocks.jump(troop, tally),
+            Deed::Crash if troubles.is_ongoing() => Ok(()),
             Deed::Crash => self.crash().await,
+            Deed::Trouble => {
+                // Whoever is stopped may hold what it takes to begin one.
+                processes.go_on(troop, None)?;
+                let chance = &mut troop.chance;
+                troubles.begin(setting, chance, *at_most, tally).await
+            }
             Deed::Nothing => Ok(()),
         }
     }
 
     /// The store ends as in a crash, and is there again a little later, with its data.
     async fn crash(&mut self) -> Verdict {
+        let since = now();
         self.setting.stop_store().await?;
         sleep(self.troop.chance.up_to(self.at_most)).await;
         self.setting.start_store().await?;
+        self.longest_down = self.longest_down.max(now().saturating_since(since));
         self.tally.count(CRASHES);
         Ok(())
     }
@@ -183,7 +209,8 @@ impl<'a> Run<'a> {
     /// Ends what is to end by then; everything where no instant is given.
     async fn mend(&mut self, by: Option<Moment>) -> Verdict {
         self.processes.go_on(&mut self.troop, by)?;
-        self.network.mend(by, &mut self.tally).await
+        self.network.mend(by, &mut self.tally).await?;
+        self.troubles.end(self.setting, by).await
     }
 
     /// A stretch without faults: what comes free is taken again, by whoever asks.
@@ -199,11 +226,11 @@ impl<'a> Run<'a> {
         let started = now();
         let mut rules = self.troop.rules();
         if self.tally.of(CRASHES) > 0 {
-            // A store that was down may give each lease its whole length anew.
-            rules.granularity += self.at_most;
+            // A store that was down may give each lease its whole length anew, from when it is up.
+            rules.granularity += self.longest_down + self.at_most;
         }
-        // A request waits with its process, too, and then on its way.
-        rules.flight += 2 * self.at_most + Network::longest_delay(self.at_most);
+        // A request waits with its process, too, then on its way, and in a store that is in trouble.
+        rules.flight += 4 * self.at_most + Network::longest_delay(self.at_most);
         rules.skew = self.clocks.apart(self.setting);
         let findings = self.troop.judge(&rules)?;
         self.tally.events = findings.events;

@@ -16,10 +16,12 @@ use redis::{Client, cmd};
 use shedlock_conformance::contention::{self, CLIENTS, ROUNDS};
 use shedlock_conformance::support::unique;
 use shedlock_conformance::{
-    BoxError, Cost, Harness, JavaRecord, Power, Provider, Sheet, Space, Turns, Verdict, power,
+    BoxError, Cost, Harness, JavaRecord, Power, Provider, Sheet, Space, Trouble, Turns, Verdict,
+    power,
 };
 use shedlock_core::{BoxFuture, Clock, LockName, Owner};
 use shedlock_redis::RedisProvider;
+use tokio::sync::Mutex;
 
 use crate::common::connection;
 use crate::common::own::{DURABLE, Own};
@@ -126,6 +128,8 @@ struct Room {
     way: Way,
     admin: Client,
     own: Option<Own>,
+    /// What ends a trouble: there may be no other connection to be had by then.
+    keeper: Mutex<Option<MultiplexedConnection>>,
 }
 
 impl Room {
@@ -140,6 +144,7 @@ impl Room {
             way,
             admin: Client::open(server)?,
             own,
+            keeper: Mutex::new(None),
         })
     }
 
@@ -169,6 +174,22 @@ impl Room {
                 Ok(Arc::new(provider.build()?))
             }
         }
+    }
+
+    /// Settings that are changed while the server runs, or what it is told to do.
+    async fn tell(&self, orders: &[&[&str]]) -> Result<(), BoxError> {
+        let mut keeper = self.keeper.lock().await;
+        let mut admin = match keeper.take() {
+            Some(admin) => admin,
+            None => self.admin().await?,
+        };
+        for words in orders {
+            let mut order = cmd(words[0]);
+            order.arg(&words[1..]);
+            let _: redis::Value = order.query_async(&mut admin).await?;
+        }
+        *keeper = Some(admin);
+        Ok(())
     }
 
     /// All keys of the room.
@@ -300,6 +321,36 @@ impl Space for Room {
 
     fn start_store(&self) -> Power<'_, ()> {
         let own = self.own.as_ref()?;
-        power(own.begin())
+        power(async {
+            // Its connection went with the server.
+            self.keeper.lock().await.take();
+            own.begin().await
+        })
+    }
+
+    fn begin_trouble(&self, trouble: Trouble) -> Power<'_, ()> {
+        self.own.as_ref()?;
+        let orders: &[&[&str]] = match trouble {
+            Trouble::FewConnections => &[
+                &["CONFIG", "SET", "maxclients", "4"],
+                &["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"],
+            ],
+            // Nobody is there to copy from, so that it keeps what it has.
+            Trouble::ReadOnly => &[&["REPLICAOF", "127.0.0.1", "1"]],
+            Trouble::Full => &[&["CONFIG", "SET", "maxmemory", "1"]],
+            _ => return None,
+        };
+        power(self.tell(orders))
+    }
+
+    fn end_trouble(&self, trouble: Trouble) -> Power<'_, ()> {
+        self.own.as_ref()?;
+        let orders: &[&[&str]] = match trouble {
+            Trouble::FewConnections => &[&["CONFIG", "SET", "maxclients", "10000"]],
+            Trouble::ReadOnly => &[&["REPLICAOF", "NO", "ONE"]],
+            Trouble::Full => &[&["CONFIG", "SET", "maxmemory", "0"]],
+            _ => return None,
+        };
+        power(self.tell(orders))
     }
 }

@@ -7,12 +7,14 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use shedlock_conformance::contention::{self, CLIENTS, ROUNDS};
 use shedlock_conformance::support::OwnServer;
 use shedlock_conformance::{
-    BoxError, Harness, JavaRecord, Power, Provider, Sheet, Space, Turns, Verdict, Work, power,
+    BoxError, Harness, JavaRecord, Power, Provider, Sheet, Space, Trouble, Turns, Verdict, Work,
+    power,
 };
 use shedlock_core::{BoxFuture, Clock, LockName};
 use shedlock_sql::{MySqlProvider, TimeMode};
 use sqlx::mysql::{MySqlConnectOptions, MySqlPoolOptions};
-use sqlx::{AssertSqlSafe, MySqlPool, Row as _};
+use sqlx::{AssertSqlSafe, MySql as Server, MySqlPool, Row as _, Transaction};
+use tokio::sync::Mutex;
 
 use crate::common;
 
@@ -34,6 +36,9 @@ pub(crate) const DATETIMES: &str = "CREATE TABLE shedlock(name VARCHAR(100) NOT 
     locked_by VARCHAR(255) NOT NULL, PRIMARY KEY (name), \
     shedlock_fencing_token BIGINT NULL, shedlock_slot BIGINT NULL,\
     shedlock_slot_done BIGINT NULL, shedlock_slot_attempts BIGINT NULL)";
+
+/// Who the workers on a server of our own are.
+const USER: &str = "worker";
 
 /// One kind of table, reached in one way.
 pub(crate) struct MySql {
@@ -108,6 +113,18 @@ impl MySql {
         if self.java_zone != "+00:00" {
             url = common::with_option(&url, "shared_session_zone", self.java_zone);
         }
+        if own.is_some() {
+            // Limits do not hold for those who may do all.
+            let make = format!("CREATE USER {USER}; GRANT ALL ON {database}.* TO {USER}");
+            let admin = MySqlPool::connect(server).await?;
+            run(&admin, &make).await?;
+            admin.close().await;
+            let mut as_user = url::Url::parse(&url)?;
+            as_user
+                .set_username(USER)
+                .map_err(|()| "no user in the URL")?;
+            url = as_user.into();
+        }
         let space = Base {
             java: MySqlPoolOptions::new()
                 .max_connections(1)
@@ -122,6 +139,7 @@ impl MySql {
             pool_zone: self.pool_zone,
             pooled: self.pooled,
             own,
+            keeper: Mutex::new(None),
         };
         space.create().await?;
         Ok(Arc::new(space) as Arc<dyn Space>)
@@ -234,6 +252,8 @@ struct Base {
     pool_zone: &'static str,
     pooled: bool,
     own: Option<OwnServer>,
+    /// Whoever keeps the table for himself.
+    keeper: Mutex<Option<Transaction<'static, Server>>>,
 }
 
 impl Base {
@@ -242,6 +262,23 @@ impl Base {
             return run(&self.java, ddl).await;
         }
         let _ = connect(self.url.clone()).await?.migrate().await?;
+        Ok(())
+    }
+
+    /// Cuts those that there are, too.
+    async fn few_connections(&self) -> Result<(), BoxError> {
+        let limit = format!("ALTER USER {USER} WITH MAX_USER_CONNECTIONS 2");
+        run(&self.java, &limit).await?;
+        let list = "SELECT CAST(id AS SIGNED) FROM information_schema.processlist \
+                    WHERE user = ?";
+        let ids: Vec<i64> = sqlx::query_scalar(list)
+            .bind(USER)
+            .fetch_all(&self.java)
+            .await?;
+        for id in ids {
+            // It may have ended by itself.
+            let _ = run(&self.java, &format!("KILL {id}")).await;
+        }
         Ok(())
     }
 
@@ -373,6 +410,41 @@ impl Space for Base {
     fn start_store(&self) -> Power<'_, ()> {
         let own = self.own.as_ref()?;
         power(async { own.start_again() })
+    }
+
+    fn begin_trouble(&self, trouble: Trouble) -> Power<'_, ()> {
+        self.own.as_ref()?;
+        match trouble {
+            Trouble::FewConnections => power(self.few_connections()),
+            Trouble::ReadOnly => power(run(&self.java, "SET GLOBAL read_only = 1")),
+            Trouble::Busy => power(async {
+                let mut keeper = MySqlPool::connect(&self.base).await?.begin().await?;
+                sqlx::raw_sql("SELECT name FROM shedlock FOR UPDATE")
+                    .execute(&mut *keeper)
+                    .await?;
+                *self.keeper.lock().await = Some(keeper);
+                Ok(())
+            }),
+            _ => None,
+        }
+    }
+
+    fn end_trouble(&self, trouble: Trouble) -> Power<'_, ()> {
+        self.own.as_ref()?;
+        match trouble {
+            Trouble::FewConnections => power(async {
+                let limit = format!("ALTER USER {USER} WITH MAX_USER_CONNECTIONS 0");
+                run(&self.java, &limit).await
+            }),
+            Trouble::ReadOnly => power(run(&self.java, "SET GLOBAL read_only = 0")),
+            Trouble::Busy => power(async {
+                if let Some(keeper) = self.keeper.lock().await.take() {
+                    keeper.rollback().await?;
+                }
+                Ok(())
+            }),
+            _ => None,
+        }
     }
 
     fn child_spec(&self) -> Option<String> {
