@@ -1,6 +1,7 @@
 //! Stores that both sides share.
 
 use std::fmt;
+use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,31 +10,11 @@ use shedlock::{
     Attempt, AttemptRequest, ErrorKind, ExtendRequest, Extension, Lease, LockName, LockProvider,
     LockRecord, Owner, Unlock, UnlockRequest,
 };
-use sqlx::{AnyConnection, AssertSqlSafe, Connection as _, Executor as _};
+use tokio::sync::{Mutex, MutexGuard, OnceCell};
 use url::Url;
 
-use crate::Java;
-
-/// How a store is shared: which one, and what each side is told.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Fleets {
-    /// PostgreSQL, ShedLock's `usingDbTime`, in JVMs far from UTC.
-    PostgresDbTime,
-    /// PostgreSQL, the clients' clocks, ShedLock told to write UTC.
-    PostgresClientTime,
-    /// PostgreSQL, the clients' clocks, ShedLock left to write the time of the JVM's zone.
-    PostgresZone,
-    /// MariaDB in UTC, `usingDbTime`.
-    MariadbDbTime,
-    /// MariaDB at +05:30, `usingDbTime`; ours told of the zone.
-    MariadbZone,
-    /// MariaDB, the clients' clocks, ShedLock told to write UTC.
-    MariadbClientTime,
-    /// MySQL, `usingDbTime`.
-    MysqlDbTime,
-    /// MongoDB's double, the clients' clocks: ShedLock's provider knows no others.
-    Mongodb,
-}
+use crate::place::Place;
+use crate::{Fleets, Java, Provider};
 
 /// A store with ShedLock's own table, a process of ShedLock's, and a provider of ours.
 pub struct Fleet {
@@ -46,6 +27,9 @@ pub struct Fleet {
     /// What opens it for another process of ours.
     pub url: String,
     arguments: Vec<String>,
+    server: Url,
+    second: Mutex<Option<Java>>,
+    ours_first: OnceCell<OursFirst>,
     saw_the_early_lock: bool,
 }
 
@@ -53,232 +37,76 @@ pub struct Fleet {
 const EARLY: &str = "before-migrate";
 
 impl Fleets {
-    /// All of them.
-    pub const ALL: [Self; 8] = [
-        Self::PostgresDbTime,
-        Self::PostgresClientTime,
-        Self::PostgresZone,
-        Self::MariadbDbTime,
-        Self::MariadbZone,
-        Self::MariadbClientTime,
-        Self::MysqlDbTime,
-        Self::Mongodb,
-    ];
-
-    /// The word for it in the names of tests.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::PostgresDbTime => "postgres_db_time",
-            Self::PostgresClientTime => "postgres_client_time",
-            Self::PostgresZone => "postgres_jvm_zone",
-            Self::MariadbDbTime => "mariadb_db_time",
-            Self::MariadbZone => "mariadb_session_zone",
-            Self::MariadbClientTime => "mariadb_client_time",
-            Self::MysqlDbTime => "mysql_db_time",
-            Self::Mongodb => "mongodb",
-        }
-    }
-
-    /// The store, as `cargo xtask test --store` calls it.
-    pub fn store(self) -> &'static str {
-        match self {
-            Self::PostgresDbTime | Self::PostgresClientTime | Self::PostgresZone => "postgres",
-            Self::MariadbDbTime | Self::MariadbZone | Self::MariadbClientTime => "mariadb",
-            Self::MysqlDbTime => "mysql",
-            Self::Mongodb => "mongodb",
-        }
-    }
-
-    /// What each side was told, for the table: the store, ShedLock's provider and its zone, ours.
-    pub fn told(self) -> [&'static str; 3] {
-        match self {
-            Self::PostgresDbTime => [
-                "PostgreSQL",
-                "`JdbcTemplate`, `usingDbTime()`, JVM in `Asia/Kolkata`",
-                "as it comes",
-            ],
-            Self::PostgresClientTime => [
-                "PostgreSQL",
-                "`JdbcTemplate`, `withTimeZone(UTC)`, JVM in `Asia/Kolkata`",
-                "`?time=client`",
-            ],
-            Self::PostgresZone => [
-                "PostgreSQL",
-                "`JdbcTemplate` as it comes, JVM in `Asia/Kolkata`",
-                "`?time=client`",
-            ],
-            Self::MariadbDbTime => [
-                "MariaDB in UTC",
-                "`JdbcTemplate`, `usingDbTime()`, JVM in `Asia/Kolkata`",
-                "as it comes",
-            ],
-            Self::MariadbZone => [
-                "MariaDB at `+05:30`",
-                "`JdbcTemplate`, `usingDbTime()`, JVM in `UTC`",
-                "`?shared_session_zone=%2B05:30`",
-            ],
-            Self::MariadbClientTime => [
-                "MariaDB in UTC",
-                "`JdbcTemplate`, `withTimeZone(UTC)`, JVM in `UTC`",
-                "`?time=client`",
-            ],
-            Self::MysqlDbTime => [
-                "MySQL",
-                "`JdbcTemplate`, `usingDbTime()`, JVM in `Asia/Kolkata`",
-                "as it comes",
-            ],
-            Self::Mongodb => [
-                "a double of MongoDB",
-                "`MongoLockProvider`, JVM in `Asia/Kolkata`",
-                "`?time=client`",
-            ],
-        }
-    }
-
-    /// Where the server is; `None` where this run is not about it or it cannot be had here, which
-    /// `cargo xtask test` says itself.
-    ///
-    /// # Panics
-    /// Where nobody says so: a test that needs a server does not pass without.
-    pub fn server(self) -> Option<Url> {
-        let variable = match self {
-            Self::PostgresDbTime | Self::PostgresClientTime | Self::PostgresZone => {
-                "SHEDLOCK_TEST_POSTGRES"
-            }
-            Self::MariadbDbTime | Self::MariadbClientTime => "SHEDLOCK_TEST_MARIADB",
-            Self::MariadbZone => "SHEDLOCK_TEST_MARIADB_TZ",
-            Self::MysqlDbTime => "SHEDLOCK_TEST_MYSQL",
-            Self::Mongodb => "SHEDLOCK_TEST_MONGODB",
-        };
-        match std::env::var(format!("{variable}_URL")) {
-            Ok(url) => Some(url.parse().expect("the server's URL can be read")),
-            Err(_) if std::env::var(variable).is_ok_and(|word| word == "unavailable") => None,
-            Err(_) => panic!("{variable}_URL is not set: run `cargo xtask test`"),
-        }
-    }
-
-    fn zone(self) -> &'static str {
-        match self {
-            Self::MariadbZone | Self::MariadbClientTime => "UTC",
-            _ => "Asia/Kolkata",
-        }
-    }
-
-    fn time(self) -> &'static str {
-        match self {
-            Self::PostgresClientTime | Self::MariadbClientTime => "client-utc",
-            Self::PostgresZone => "client",
-            _ => "db",
-        }
-    }
-
-    fn our_option(self) -> Option<(&'static str, &'static str)> {
-        match self {
-            Self::PostgresClientTime
-            | Self::PostgresZone
-            | Self::MariadbClientTime
-            | Self::Mongodb => Some(("time", "client")),
-            Self::MariadbZone => Some(("shared_session_zone", "+05:30")),
-            _ => None,
-        }
-    }
-
-    /// ShedLock's table as its manual makes it.
-    fn table(self) -> &'static str {
-        match self.store() {
-            "postgres" => {
-                "CREATE TABLE shedlock (name VARCHAR(64) NOT NULL, lock_until TIMESTAMP NOT NULL, \
-                 locked_at TIMESTAMP NOT NULL, locked_by VARCHAR(255) NOT NULL, PRIMARY KEY (name))"
-            }
-            _ => {
-                "CREATE TABLE shedlock (name VARCHAR(64) NOT NULL, lock_until TIMESTAMP(3) NOT NULL, \
-                 locked_at TIMESTAMP(3) NOT NULL DEFAULT CURRENT_TIMESTAMP(3), \
-                 locked_by VARCHAR(255) NOT NULL, PRIMARY KEY (name))"
-            }
-        }
-    }
-
-    fn jdbc(self, server: &Url) -> anyhow::Result<String> {
-        let host = server.host_str().context("the server's URL has no host")?;
-        let port = server.port().context("the server's URL has no port")?;
-        let (database, user) = (server.path(), server.username());
-        let password = server.password().unwrap_or_default();
-        let (scheme, more) = match self.store() {
-            "postgres" => ("postgresql", ""),
-            "mariadb" => ("mariadb", ""),
-            _ => ("mysql", "&sslMode=DISABLED&allowPublicKeyRetrieval=true"),
-        };
-        Ok(format!(
-            "jdbc:{scheme}://{host}:{port}{database}?user={user}&password={password}{more}"
-        ))
-    }
-
-    async fn make_table(self, server: &Url, url: &Url, name: &str) -> anyhow::Result<()> {
-        sqlx::any::install_default_drivers();
-        let mut connection = AnyConnection::connect(server.as_str()).await?;
-        let create = format!("CREATE DATABASE {name}");
-        connection.execute(AssertSqlSafe(create)).await?;
-        let mut connection = AnyConnection::connect(url.as_str()).await?;
-        connection.execute(self.table()).await?;
-        Ok(())
-    }
-
     /// Sets it up: ShedLock comes first and holds a lock when ours adds its columns.
     ///
     /// # Errors
     /// Where it cannot be.
     pub async fn open(self, server: &Url) -> anyhow::Result<Fleet> {
-        let owner = Owner::generate();
-        let random = owner.as_str().rsplit('/').next().unwrap_or_default();
-        let name = format!("interop_{}_{random}", self.name());
-        let mut url = server.clone();
-        url.set_path(&name);
-        let arguments = if self == Self::Mongodb {
-            vec!["mongo".to_owned(), server.to_string(), name]
-        } else {
-            self.make_table(server, &url, &name).await?;
-            vec!["jdbc".to_owned(), self.jdbc(&url)?, self.time().to_owned()]
-        };
-        let java = start(self, &arguments).await?;
-        let minute = Duration::from_secs(60);
-        java.lock(EARLY, minute, Duration::ZERO)
+        let place = Place::make(self, server).await?;
+        place.make_table().await?;
+        let java = start(self, &place.arguments).await?;
+        java.lock(EARLY, Duration::from_secs(60))
             .await?
             .context("nobody can hold a lock of a new table")?;
 
-        if let Some((key, value)) = self.our_option() {
-            url.query_pairs_mut().append_pair(key, value);
-        }
-        let rust = shedlock::connect(url.as_str()).await?;
-        match rust.migrate().await {
-            Err(error) if error.kind() != ErrorKind::Unsupported => return Err(error.into()),
-            // Some stores have nothing to migrate.
-            _ => {}
-        }
+        let rust = connect(&place).await?;
         let early = rust.inspect(&LockName::new(EARLY)?).await?;
         Ok(Fleet {
             how: self,
             java,
             rust,
-            url: url.into(),
-            arguments,
+            url: place.url.into(),
+            arguments: place.arguments,
+            server: server.clone(),
+            second: Mutex::new(None),
+            ours_first: OnceCell::new(),
             saw_the_early_lock: early
                 .is_some_and(|record| record.state == shedlock::LockState::Held),
         })
     }
 }
 
+/// A provider of ours, which makes what it needs.
+async fn connect(place: &Place) -> anyhow::Result<Arc<dyn LockProvider>> {
+    let rust = shedlock::connect(place.url.as_str()).await?;
+    match rust.migrate().await {
+        Err(error) if error.kind() != ErrorKind::Unsupported => Err(error.into()),
+        // Some stores have nothing to migrate.
+        _ => Ok(rust),
+    }
+}
+
+async fn attempt(
+    ours: &Arc<dyn LockProvider>,
+    name: &str,
+    at_most: Duration,
+    at_least: Duration,
+) -> anyhow::Result<Attempt> {
+    let request = AttemptRequest::new(LockName::new(name)?, Owner::generate(), at_most)
+        .with_lock_at_least_for(at_least);
+    Ok(ours.attempt(&request).await?)
+}
+
 async fn start(how: Fleets, arguments: &[String]) -> anyhow::Result<Java> {
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    Java::start(how.zone(), &arguments).await
+    Java::start(how.jvm_zone(), &arguments).await
 }
 
 impl Fleet {
-    /// One more process of ShedLock's.
+    /// One more process of ShedLock's, for one case after the other: to start it is dear.
     ///
     /// # Errors
     /// Where it does not start.
-    pub async fn another_java(&self) -> anyhow::Result<Java> {
-        start(self.how, &self.arguments).await
+    pub async fn second_java(&self) -> anyhow::Result<Second<'_>> {
+        let mut second = self.second.lock().await;
+        let java = match second.take() {
+            Some(java) => java,
+            None => start(self.how, &self.arguments).await?,
+        };
+        Ok(Second {
+            place: second,
+            java: Some(java),
+        })
     }
 
     /// Whether ours saw ShedLock's lock when it had added its columns to the table.
@@ -286,19 +114,13 @@ impl Fleet {
         self.saw_the_early_lock
     }
 
-    /// Ours asks for the lock.
+    /// A place of the same store that ours made, and in which ours held a lock when ShedLock came.
     ///
     /// # Errors
-    /// Where the store fails.
-    pub async fn attempt(
-        &self,
-        name: &str,
-        at_most: Duration,
-        at_least: Duration,
-    ) -> anyhow::Result<Attempt> {
-        let request = AttemptRequest::new(LockName::new(name)?, Owner::generate(), at_most)
-            .with_lock_at_least_for(at_least);
-        Ok(self.rust.attempt(&request).await?)
+    /// Where either fails.
+    pub async fn ours_first(&self) -> anyhow::Result<&OursFirst> {
+        let make = || OursFirst::make(self);
+        self.ours_first.get_or_try_init(make).await
     }
 
     /// Ours takes the lock; `None` where it is somebody else's.
@@ -306,10 +128,43 @@ impl Fleet {
     /// # Errors
     /// Where the store fails.
     pub async fn lock(&self, name: &str, at_most: Duration) -> anyhow::Result<Option<Lease>> {
-        Ok(self
-            .attempt(name, at_most, Duration::ZERO)
+        Ok(attempt(&self.rust, name, at_most, Duration::ZERO)
             .await?
             .acquired())
+    }
+
+    /// Ours asks for it.
+    ///
+    /// # Errors
+    /// Where the store fails.
+    pub async fn attempt(&self, name: &str, at_most: Duration) -> anyhow::Result<Attempt> {
+        attempt(&self.rust, name, at_most, Duration::ZERO).await
+    }
+
+    /// Ours asks for it, for at least so long.
+    ///
+    /// # Errors
+    /// Where the store fails.
+    pub async fn attempt_for(
+        &self,
+        name: &str,
+        at_most: Duration,
+        at_least: Duration,
+    ) -> anyhow::Result<Attempt> {
+        attempt(&self.rust, name, at_most, at_least).await
+    }
+
+    /// Another provider of ours asks for it.
+    ///
+    /// # Errors
+    /// Where the store fails.
+    pub async fn attempt_at(
+        &self,
+        ours: &Arc<dyn LockProvider>,
+        name: &str,
+        at_most: Duration,
+    ) -> anyhow::Result<Attempt> {
+        attempt(ours, name, at_most, Duration::ZERO).await
     }
 
     /// Ours gives it back; whether it was still ours.
@@ -338,13 +193,76 @@ impl Fleet {
         )
     }
 
-    /// What the store says of it.
+    /// What the store says of it, if anything.
     ///
     /// # Errors
-    /// Where the store fails, or has no record.
-    pub async fn record(&self, name: &str) -> anyhow::Result<LockRecord> {
-        let record = self.rust.inspect(&LockName::new(name)?).await?;
-        record.with_context(|| format!("there is no record of {name}"))
+    /// Where the store fails.
+    pub async fn record(&self, name: &str) -> anyhow::Result<Option<LockRecord>> {
+        Ok(self.rust.inspect(&LockName::new(name)?).await?)
+    }
+}
+
+/// A place that ours made, before ShedLock came.
+#[derive(Debug)]
+pub struct OursFirst {
+    /// Ours.
+    pub ours: Arc<dyn LockProvider>,
+    /// Theirs.
+    pub theirs: Provider,
+    /// Whether ShedLock was kept out of the lock that ours held before.
+    pub kept_out_the_first: bool,
+}
+
+impl OursFirst {
+    async fn make(fleet: &Fleet) -> anyhow::Result<Self> {
+        let place = Place::make(fleet.how, &fleet.server).await?;
+        let ours = connect(&place).await?;
+        let minute = Duration::from_secs(60);
+        let early = attempt(&ours, EARLY, minute, Duration::ZERO).await?;
+        let _held = early.acquired().context("nobody else is there")?;
+        let theirs = fleet.java.open(&place.arguments).await?;
+        let taken = fleet.java.lock_at(theirs, EARLY, minute).await?;
+        Ok(Self {
+            ours,
+            theirs,
+            kept_out_the_first: taken.is_none(),
+        })
+    }
+}
+
+/// A second process of ShedLock's, lent.
+#[derive(Debug)]
+pub struct Second<'a> {
+    place: MutexGuard<'a, Option<Java>>,
+    java: Option<Java>,
+}
+
+impl Second<'_> {
+    /// Kills it at once (`kill -9`).
+    ///
+    /// # Errors
+    /// Where it cannot be killed.
+    pub async fn kill(mut self) -> anyhow::Result<()> {
+        match self.java.take() {
+            Some(java) => java.kill().await,
+            None => Ok(()),
+        }
+    }
+}
+
+impl Deref for Second<'_> {
+    type Target = Java;
+
+    fn deref(&self) -> &Java {
+        self.java
+            .as_ref()
+            .expect("only `kill`, which ends this, takes it")
+    }
+}
+
+impl Drop for Second<'_> {
+    fn drop(&mut self) {
+        *self.place = self.java.take();
     }
 }
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::Stdio;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context as _, bail};
 use serde_json::{Value, json};
@@ -19,7 +19,7 @@ pub struct Java {
     input: tokio::sync::Mutex<ChildStdin>,
     waiting: Arc<Waiting>,
     next: AtomicU64,
-    process: tokio::sync::Mutex<Child>,
+    process: Child,
 }
 
 type Waiting = Mutex<HashMap<u64, oneshot::Sender<Value>>>;
@@ -27,6 +27,10 @@ type Waiting = Mutex<HashMap<u64, oneshot::Sender<Value>>>;
 /// A lock that it holds, or held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Handle(u64);
+
+/// One of its providers; unless it was opened, the one that the process was started with.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Provider(u64);
 
 /// A method that Spring schedules.
 #[derive(Clone, Copy, Debug)]
@@ -43,6 +47,30 @@ pub struct Scheduled<'a> {
     pub takes: Duration,
     /// How long it is scheduled.
     pub during: Duration,
+    /// Whether the proxy that takes the lock is around the scheduler, not around the method.
+    pub is_around_scheduler: bool,
+}
+
+/// What became of it.
+#[derive(Clone, Debug)]
+pub struct Runs {
+    /// Milliseconds since 1970 at which its runs began.
+    pub begun: Vec<u64>,
+    /// How many of them gave their lock back when at-most was over.
+    pub overruns: u64,
+}
+
+/// A task.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Run {
+    /// The longest lease.
+    pub at_most: Duration,
+    /// How long it takes.
+    pub takes: Duration,
+    /// Whether it first runs another one under the same lock.
+    pub nested: bool,
+    /// The lease that it then extends its own to.
+    pub extend: Option<Duration>,
 }
 
 impl Java {
@@ -85,27 +113,72 @@ impl Java {
             input: tokio::sync::Mutex::new(input),
             waiting,
             next: AtomicU64::new(1),
-            process: tokio::sync::Mutex::new(process),
+            process,
         })
+    }
+
+    /// One more provider of ShedLock's in this process; see `interop/java`.
+    ///
+    /// # Errors
+    /// Whatever ShedLock throws.
+    pub async fn open(&self, arguments: &[String]) -> anyhow::Result<Provider> {
+        let answer = self
+            .ask(json!({ "do": "open", "arguments": arguments }))
+            .await?;
+        let provider = answer["provider"].as_u64();
+        provider.map(Provider).context("no word on the provider")
     }
 
     /// Takes the lock; `None` where it is somebody else's.
     ///
     /// # Errors
     /// Whatever ShedLock throws.
-    pub async fn lock(
+    pub async fn lock(&self, name: &str, at_most: Duration) -> anyhow::Result<Option<Handle>> {
+        self.lock_for(name, at_most, Duration::ZERO).await
+    }
+
+    /// Takes it, for at least so long.
+    ///
+    /// # Errors
+    /// Whatever ShedLock throws.
+    pub async fn lock_for(
         &self,
         name: &str,
         at_most: Duration,
         at_least: Duration,
     ) -> anyhow::Result<Option<Handle>> {
-        let answer = self
-            .ask(json!({
-                "do": "lock", "name": name,
-                "at_most": millis(at_most), "at_least": millis(at_least),
-            }))
-            .await?;
+        let answer = self.ask(lock(name, at_most, at_least)).await?;
         Ok(handle(&answer))
+    }
+
+    /// Takes it by another provider.
+    ///
+    /// # Errors
+    /// Whatever ShedLock throws.
+    pub async fn lock_at(
+        &self,
+        Provider(provider): Provider,
+        name: &str,
+        at_most: Duration,
+    ) -> anyhow::Result<Option<Handle>> {
+        let mut command = lock(name, at_most, Duration::ZERO);
+        command["provider"] = provider.into();
+        Ok(handle(&self.ask(command).await?))
+    }
+
+    /// Takes it and keeps it, by ShedLock's `KeepAliveLockProvider`.
+    ///
+    /// # Errors
+    /// Whatever ShedLock throws.
+    pub async fn lock_kept_alive(
+        &self,
+        name: &str,
+        at_most: Duration,
+        at_least: Duration,
+    ) -> anyhow::Result<Option<Handle>> {
+        let mut command = lock(name, at_most, at_least);
+        command["keep_alive"] = true.into();
+        Ok(handle(&self.ask(command).await?))
     }
 
     /// Gives it back.
@@ -131,48 +204,59 @@ impl Java {
         Ok(handle(&self.ask(command).await?))
     }
 
-    /// Runs a task of that length through ShedLock's executor; whether it ran.
+    /// Runs a task through ShedLock's executor; when it ended, or `None` where it was skipped.
     ///
     /// # Errors
     /// Whatever ShedLock throws.
-    pub async fn run(
-        &self,
-        name: &str,
-        at_most: Duration,
-        takes: Duration,
-    ) -> anyhow::Result<bool> {
-        let answer = self
-            .ask(json!({
-                "do": "run", "name": name, "at_most": millis(at_most), "takes": millis(takes),
-            }))
-            .await?;
-        answer["executed"]
-            .as_bool()
-            .context("no word on whether it ran")
+    pub async fn run(&self, name: &str, run: Run) -> anyhow::Result<Option<SystemTime>> {
+        let mut command = lock(name, run.at_most, Duration::ZERO);
+        command["do"] = "run".into();
+        command["takes"] = millis(run.takes).into();
+        if run.nested {
+            command["nested"] = true.into();
+        }
+        if let Some(extend) = run.extend {
+            command["extend"] = millis(extend).into();
+        }
+        let answer = self.ask(command).await?;
+        let ended = answer["ended"].as_u64();
+        Ok(ended.map(|ended| UNIX_EPOCH + Duration::from_millis(ended)))
     }
 
-    /// Has Spring schedule a method; milliseconds since 1970 at which its runs began.
+    /// Has Spring schedule a method.
     ///
     /// # Errors
     /// Whatever Spring and ShedLock throw.
-    pub async fn schedule(&self, job: Scheduled<'_>) -> anyhow::Result<Vec<u64>> {
-        let answer = self
-            .ask(json!({
-                "do": "schedule", "name": job.name, "cron": job.cron,
-                "at_most": millis(job.at_most), "at_least": millis(job.at_least),
-                "takes": millis(job.takes), "during": millis(job.during),
-            }))
-            .await?;
+    pub async fn schedule(&self, job: Scheduled<'_>) -> anyhow::Result<Runs> {
+        let mut command = lock(job.name, job.at_most, job.at_least);
+        command["do"] = "schedule".into();
+        command["cron"] = job.cron.into();
+        command["takes"] = millis(job.takes).into();
+        command["during"] = millis(job.during).into();
+        if job.is_around_scheduler {
+            command["scheduler_proxy"] = true.into();
+        }
+        let answer = self.ask(command).await?;
         let runs = answer["runs"].as_array().context("no word on its runs")?;
-        Ok(runs.iter().filter_map(Value::as_u64).collect())
+        Ok(Runs {
+            begun: runs.iter().filter_map(Value::as_u64).collect(),
+            overruns: answer["overruns"].as_u64().context("no word on overruns")?,
+        })
+    }
+
+    /// Whether this error of another call says that ShedLock has no such thing on this store.
+    pub fn lacks(error: &anyhow::Error) -> bool {
+        error
+            .to_string()
+            .contains("java.lang.UnsupportedOperationException")
     }
 
     /// Kills it at once (`kill -9`).
     ///
     /// # Errors
     /// Where it cannot be killed.
-    pub async fn kill(&self) -> anyhow::Result<()> {
-        Ok(self.process.lock().await.kill().await?)
+    pub async fn kill(mut self) -> anyhow::Result<()> {
+        Ok(self.process.kill().await?)
     }
 
     async fn ask(&self, mut command: Value) -> anyhow::Result<Value> {
@@ -207,6 +291,12 @@ async fn hand_out(mut lines: tokio::io::Lines<BufReader<ChildStdout>>, waiting: 
         .lock()
         .unwrap_or_else(PoisonError::into_inner)
         .clear();
+}
+
+fn lock(name: &str, at_most: Duration, at_least: Duration) -> Value {
+    json!({
+        "do": "lock", "name": name, "at_most": millis(at_most), "at_least": millis(at_least),
+    })
 }
 
 fn handle(answer: &Value) -> Option<Handle> {

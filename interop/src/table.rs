@@ -11,6 +11,8 @@ pub enum Cell {
     Holds,
     /// It does not, by a fault of ShedLock's: its number in `docs/interop.md`.
     Fault(u8),
+    /// ShedLock has no such thing there, and says so: its number in `docs/interop.md`.
+    Lacks(u8),
     /// It is not tried there: the setting is only there to show a fault.
     NotTried,
 }
@@ -20,6 +22,7 @@ impl Cell {
         match self {
             Self::Holds => "holds".to_owned(),
             Self::Fault(number) => format!("**no** ({number})"),
+            Self::Lacks(number) => format!("– ({number})"),
             Self::NotTried => "–".to_owned(),
         }
     }

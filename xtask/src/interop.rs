@@ -2,6 +2,7 @@
 
 use crate::servers::Store;
 use crate::test;
+use anyhow::bail;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
@@ -19,16 +20,27 @@ pub(crate) struct Args {
 /// The package of the tests.
 const PACKAGE: &str = "shedlock-interop";
 
-/// The stores that ShedLock's artifacts and ours both speak.
-const STORES: [Store; 4] = [
+/// The stores that ShedLock's artifacts and ours both speak: those of the fleets in `interop`.
+const STORES: [Store; 6] = [
     Store::Postgres,
     Store::Mariadb,
     Store::Mysql,
+    Store::Redis,
+    Store::Zookeeper,
     Store::Mongodb,
 ];
 
 /// Builds both sides and runs what is shown with them.
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    if let Some(store) = args.stores.iter().find(|store| !STORES.contains(store)) {
+        let known: Vec<_> = STORES.iter().map(|store| store.name()).collect();
+        bail!(
+            "nothing can be shown on {}: ShedLock's module for it is not to be had, or it has none; \
+             name one of {}",
+            store.name(),
+            known.join(", ")
+        );
+    }
     let stores = if args.stores.is_empty() {
         STORES.to_vec()
     } else {

@@ -4,8 +4,9 @@ use crate::host;
 use crate::servers::RunDir;
 use crate::servers::debian;
 use crate::steps::{self, Outcome};
-use anyhow::bail;
+use anyhow::{Context as _, bail};
 use std::env;
+use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 
@@ -51,6 +52,12 @@ impl Java {
             Self::Interop => ("interop/java", "interop.target"),
             Self::Bench => ("benches/java", "bench.target"),
         };
+        // A library of an older release would stay beside the one that has taken its place.
+        let libraries = self.folder().join("lib");
+        if libraries.exists() {
+            fs::remove_dir_all(&libraries)
+                .with_context(|| format!("{} could not be cleared", libraries.display()))?;
+        }
         let mut command = Command::new("mvn");
         command
             .args(["--quiet", "--batch-mode", "-Dstyle.color=never", "package"])

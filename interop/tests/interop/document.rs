@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use anyhow::{Context as _, bail};
-use shedlock_interop::table;
+use shedlock_interop::{Fleets, table};
 
 use crate::cases::CASES;
 
@@ -13,7 +13,10 @@ const END: &str = "<!-- end -->\n";
 pub(crate) fn check() -> anyhow::Result<()> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/interop.md");
     let document = std::fs::read_to_string(&path).context("docs/interop.md cannot be read")?;
-    let rows: Vec<_> = CASES.iter().map(|case| (case.says, case.cells)).collect();
+    let rows: Vec<_> = CASES
+        .iter()
+        .map(|case| (case.says, Fleets::ALL.map(|fleet| case.cell(fleet))))
+        .collect();
     let wanted = format!("{BEGIN}\n{}\n{END}", table(&rows));
     let (before, rest) = document.split_once(BEGIN).context("no table begins")?;
     let (_, after) = rest.split_once(END).context("the table does not end")?;

@@ -1,32 +1,48 @@
 package shedlock.interop;
 
 import com.google.gson.JsonArray;
+import com.google.gson.JsonElement;
 import com.google.gson.JsonObject;
 import java.time.Duration;
+import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.concurrent.Executors;
+import java.util.concurrent.ScheduledExecutorService;
 import java.util.concurrent.atomic.AtomicLong;
 import net.javacrumbs.shedlock.core.ClockProvider;
 import net.javacrumbs.shedlock.core.DefaultLockingTaskExecutor;
+import net.javacrumbs.shedlock.core.ExtensibleLockProvider;
+import net.javacrumbs.shedlock.core.LockAssert;
 import net.javacrumbs.shedlock.core.LockConfiguration;
+import net.javacrumbs.shedlock.core.LockExtender;
 import net.javacrumbs.shedlock.core.LockProvider;
+import net.javacrumbs.shedlock.core.LockingTaskExecutor;
 import net.javacrumbs.shedlock.core.LockingTaskExecutor.TaskResult;
 import net.javacrumbs.shedlock.core.SimpleLock;
+import net.javacrumbs.shedlock.support.KeepAliveLockProvider;
 
 /** What the process can be told to do. */
 final class Commands {
-    private final LockProvider provider;
+    private final List<LockProvider> providers = new CopyOnWriteArrayList<>();
     private final Map<Long, SimpleLock> held = new ConcurrentHashMap<>();
     private final AtomicLong nextHandle = new AtomicLong();
+    private final ScheduledExecutorService keepingAlive = Executors.newScheduledThreadPool(1, task -> {
+        Thread thread = new Thread(task);
+        thread.setDaemon(true);
+        return thread;
+    });
 
     Commands(LockProvider provider) {
-        this.provider = provider;
+        providers.add(provider);
     }
 
     JsonObject carryOut(JsonObject command) throws Throwable {
         String what = command.get("do").getAsString();
         return switch (what) {
+            case "open" -> open(command);
             case "lock" -> lock(command);
             case "unlock" -> unlock(command);
             case "extend" -> extend(command);
@@ -36,8 +52,26 @@ final class Commands {
         };
     }
 
+    /** One more provider; answers with its number, which other commands name. */
+    private JsonObject open(JsonObject command) {
+        String[] args = command.getAsJsonArray("arguments").asList().stream()
+                .map(JsonElement::getAsString)
+                .toArray(String[]::new);
+        LockProvider provider = Stores.open(args);
+        JsonObject answer = new JsonObject();
+        synchronized (providers) {
+            answer.addProperty("provider", providers.size());
+            providers.add(provider);
+        }
+        return answer;
+    }
+
     /** Answers with a handle if the lock was taken. */
     private JsonObject lock(JsonObject command) {
+        LockProvider provider = provider(command);
+        if (command.has("keep_alive")) {
+            provider = new KeepAliveLockProvider(extensible(provider), keepingAlive);
+        }
         return handle(provider.lock(configuration(command)));
     }
 
@@ -48,39 +82,71 @@ final class Commands {
 
     /** Answers with a new handle if the lock was extended; the old one is used up. */
     private JsonObject extend(JsonObject command) {
-        SimpleLock lock = held.remove(command.get("handle").getAsLong());
-        return handle(lock.extend(millis(command, "at_most"), millis(command, "at_least")));
+        long handle = command.get("handle").getAsLong();
+        Optional<SimpleLock> extended =
+                held.get(handle).extend(millis(command, "at_most"), millis(command, "at_least"));
+        held.remove(handle);
+        return handle(extended);
     }
 
-    /** A task that takes a while, through ShedLock's executor. */
+    /**
+     * A task that takes a while, through ShedLock's executor: told to, it first runs another one
+     * under the same lock, and extends the lock. Answers with when it ended, if it ran.
+     */
     private JsonObject run(JsonObject command) throws Throwable {
         Duration takes = millis(command, "takes");
-        TaskResult<Long> result = new DefaultLockingTaskExecutor(provider).executeWithLock(
+        LockingTaskExecutor executor = new DefaultLockingTaskExecutor(provider(command));
+        LockConfiguration configuration = configuration(command);
+        TaskResult<Long> result = executor.executeWithLock(
                 () -> {
+                    LockAssert.assertLocked();
+                    if (command.has("nested")) {
+                        executor.executeWithLock((Runnable) LockAssert::assertLocked, configuration);
+                    }
+                    if (command.has("extend")) {
+                        LockExtender.extendActiveLock(millis(command, "extend"), Duration.ZERO);
+                    }
                     Thread.sleep(takes.toMillis());
-                    return takes.toMillis();
+                    return System.currentTimeMillis();
                 },
-                configuration(command));
+                configuration);
         JsonObject answer = new JsonObject();
-        answer.addProperty("executed", result.wasExecuted());
+        answer.addProperty("ended", result.getResult());
         return answer;
     }
 
-    /** A method that Spring schedules, for a while; answers with when each of its runs began. */
+    /**
+     * A method that Spring schedules, for a while; answers with when each of its runs began, and how
+     * many of them outlived their lock.
+     */
     private JsonObject schedule(JsonObject command) throws InterruptedException {
         ScheduledJob.Settings settings = new ScheduledJob.Settings(
                 command.get("name").getAsString(),
                 command.get("cron").getAsString(),
                 millis(command, "at_most"),
                 millis(command, "at_least"),
-                millis(command, "takes"));
+                millis(command, "takes"),
+                command.has("scheduler_proxy"));
         JsonArray runs = new JsonArray();
+        Overruns provider = new Overruns(provider(command));
         for (long begun : ScheduledJob.during(millis(command, "during"), provider, settings)) {
             runs.add(begun);
         }
         JsonObject answer = new JsonObject();
         answer.add("runs", runs);
+        answer.addProperty("overruns", provider.count());
         return answer;
+    }
+
+    private LockProvider provider(JsonObject command) {
+        return providers.get(command.has("provider") ? command.get("provider").getAsInt() : 0);
+    }
+
+    private static ExtensibleLockProvider extensible(LockProvider provider) {
+        if (provider instanceof ExtensibleLockProvider extensible) {
+            return extensible;
+        }
+        throw new UnsupportedOperationException("not extensible: " + provider.getClass());
     }
 
     private JsonObject handle(Optional<SimpleLock> lock) {

@@ -16,9 +16,9 @@ import net.javacrumbs.shedlock.core.LockProvider;
  * A process of ShedLock's that does what it is told: one JSON object a line on standard input, one
  * answer a line on standard output under the same {@code id}, in the order in which they are done.
  *
- * <p>Arguments: the store ({@code jdbc} or {@code mongo}), its URL, and for {@code jdbc} the time
- * mode: {@code db}, {@code client} (in the zone of this JVM) or {@code client-utc}. It ends when
- * standard input does.
+ * <p>Arguments: the provider as {@link Stores} calls it, the store's URL, and what is the test's own
+ * in it; for {@code jdbc-template} the time mode instead: {@code db}, {@code client} (in the zone of
+ * this JVM) or {@code client-utc}. It ends when standard input does.
  */
 public final class Main {
     private static final Gson GSON = new Gson();

@@ -6,18 +6,26 @@ import java.util.Map;
 import java.util.concurrent.CopyOnWriteArrayList;
 import net.javacrumbs.shedlock.core.LockProvider;
 import net.javacrumbs.shedlock.spring.annotation.EnableSchedulerLock;
+import net.javacrumbs.shedlock.spring.annotation.EnableSchedulerLock.InterceptMode;
 import net.javacrumbs.shedlock.spring.annotation.SchedulerLock;
 import org.springframework.context.annotation.AnnotationConfigApplicationContext;
+import org.springframework.context.annotation.Configuration;
 import org.springframework.core.env.MapPropertySource;
 import org.springframework.scheduling.annotation.EnableScheduling;
 import org.springframework.scheduling.annotation.Scheduled;
 
-/** A job as users of Spring write it: the proxy around the method takes the lock. */
+/** A job as users of Spring write it: a proxy around the method, or around the scheduler, takes the lock. */
 public class ScheduledJob {
     private final List<Long> runs = new CopyOnWriteArrayList<>();
     private final Duration takes;
 
-    record Settings(String name, String cron, Duration atMost, Duration atLeast, Duration takes) {}
+    record Settings(
+            String name,
+            String cron,
+            Duration atMost,
+            Duration atLeast,
+            Duration takes,
+            boolean schedulerProxy) {}
 
     ScheduledJob(Duration takes) {
         this.takes = takes;
@@ -46,15 +54,21 @@ public class ScheduledJob {
                     "job.atLeast", settings.atLeast().toString())));
             context.registerBean(LockProvider.class, () -> provider);
             context.registerBean(ScheduledJob.class, () -> job);
-            context.register(Configuration.class);
+            context.register(settings.schedulerProxy() ? AroundScheduler.class : AroundMethod.class);
             context.refresh();
             Thread.sleep(while_.toMillis());
         }
         return List.copyOf(job.runs);
     }
 
-    @org.springframework.context.annotation.Configuration
+    @Configuration
     @EnableScheduling
     @EnableSchedulerLock(defaultLockAtMostFor = "PT1M")
-    static class Configuration {}
+    static class AroundMethod {}
+
+    /** As older services have it. */
+    @Configuration
+    @EnableScheduling
+    @EnableSchedulerLock(defaultLockAtMostFor = "PT1M", interceptMode = InterceptMode.PROXY_SCHEDULER)
+    static class AroundScheduler {}
 }

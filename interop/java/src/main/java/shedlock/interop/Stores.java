@@ -3,11 +3,21 @@ package shedlock.interop;
 import com.mongodb.client.MongoClients;
 import com.zaxxer.hikari.HikariConfig;
 import com.zaxxer.hikari.HikariDataSource;
+import java.net.URI;
 import java.util.TimeZone;
 import net.javacrumbs.shedlock.core.LockProvider;
+import net.javacrumbs.shedlock.provider.jdbc.JdbcLockProvider;
 import net.javacrumbs.shedlock.provider.jdbctemplate.JdbcTemplateLockProvider;
 import net.javacrumbs.shedlock.provider.mongo.MongoLockProvider;
+import net.javacrumbs.shedlock.provider.redis.jedis4.JedisLockProvider;
+import net.javacrumbs.shedlock.provider.redis.spring.RedisLockProvider;
+import net.javacrumbs.shedlock.provider.zookeeper.curator.ZookeeperCuratorLockProvider;
+import org.apache.curator.framework.CuratorFramework;
+import org.apache.curator.framework.CuratorFrameworkFactory;
+import org.apache.curator.retry.ExponentialBackoffRetry;
+import org.springframework.data.redis.connection.lettuce.LettuceConnectionFactory;
 import org.springframework.jdbc.core.JdbcTemplate;
+import redis.clients.jedis.JedisPool;
 
 /** ShedLock's providers, as its manual sets them up. */
 final class Stores {
@@ -17,17 +27,19 @@ final class Stores {
         String store = args[0];
         String url = args[1];
         return switch (store) {
-            case "jdbc" -> jdbc(url, args[2]);
+            case "jdbc-template" -> jdbcTemplate(url, args[2]);
+            case "jdbc" -> new JdbcLockProvider(pool(url));
             case "mongo" -> new MongoLockProvider(MongoClients.create(url).getDatabase(args[2]));
+            case "redis-spring" -> redis(url, args[2], false);
+            case "redis-spring-safe" -> redis(url, args[2], true);
+            case "redis-jedis" -> new JedisLockProvider(new JedisPool(URI.create(url)), args[2]);
+            case "zookeeper" -> zookeeper(url, args[2]);
             default -> throw new IllegalArgumentException("no such store: " + store);
         };
     }
 
-    private static LockProvider jdbc(String url, String time) {
-        HikariConfig pool = new HikariConfig();
-        pool.setJdbcUrl(url);
-        pool.setMaximumPoolSize(8);
-        JdbcTemplate template = new JdbcTemplate(new HikariDataSource(pool));
+    private static LockProvider jdbcTemplate(String url, String time) {
+        JdbcTemplate template = new JdbcTemplate(pool(url));
         JdbcTemplateLockProvider.Configuration.Builder configuration =
                 JdbcTemplateLockProvider.Configuration.builder().withJdbcTemplate(template);
         switch (time) {
@@ -37,5 +49,33 @@ final class Stores {
             default -> throw new IllegalArgumentException("no such time mode: " + time);
         }
         return new JdbcTemplateLockProvider(configuration.build());
+    }
+
+    private static HikariDataSource pool(String url) {
+        HikariConfig pool = new HikariConfig();
+        pool.setJdbcUrl(url);
+        pool.setMaximumPoolSize(4);
+        pool.setMinimumIdle(1);
+        // A slow machine may need more than one try.
+        pool.setInitializationFailTimeout(60_000);
+        return new HikariDataSource(pool);
+    }
+
+    private static LockProvider redis(String url, String environment, boolean safe) {
+        LettuceConnectionFactory connections =
+                new LettuceConnectionFactory(LettuceConnectionFactory.createRedisConfiguration(url));
+        connections.afterPropertiesSet();
+        connections.start();
+        return new RedisLockProvider.Builder(connections)
+                .environment(environment)
+                .safeUpdate(safe)
+                .build();
+    }
+
+    private static LockProvider zookeeper(String servers, String path) {
+        CuratorFramework client =
+                CuratorFrameworkFactory.newClient(servers, new ExponentialBackoffRetry(1_000, 3));
+        client.start();
+        return new ZookeeperCuratorLockProvider(client, path);
     }
 }

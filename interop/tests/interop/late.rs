@@ -1,0 +1,98 @@
+//! What outlives its lease.
+
+use anyhow::Context as _;
+use shedlock::{Lease, LockState};
+use shedlock_interop::{Fleet, Java};
+
+use crate::wait::until;
+use crate::{LONG, SHORT};
+
+pub(crate) async fn java_unlocks_late(fleet: &Fleet) -> anyhow::Result<bool> {
+    let name = "java-unlocks-late";
+    let theirs = fleet.java.lock(name, SHORT).await?;
+    let theirs = theirs.context("nobody else knows this lock")?;
+    let ours = until(|| fleet.lock(name, LONG)).await?;
+    fleet.java.unlock(theirs).await?;
+    still_ours(fleet, &ours).await
+}
+
+pub(crate) async fn java_extends_late(fleet: &Fleet) -> anyhow::Result<bool> {
+    let name = "java-extends-late";
+    let theirs = fleet.java.lock(name, SHORT).await?;
+    let theirs = theirs.context("nobody else knows this lock")?;
+    let ours = until(|| fleet.lock(name, LONG)).await?;
+    let extended = fleet.java.extend(theirs, LONG).await?;
+    Ok(extended.is_none() && still_ours(fleet, &ours).await?)
+}
+
+pub(crate) async fn rust_unlocks_late(fleet: &Fleet) -> anyhow::Result<bool> {
+    let name = "rust-unlocks-late";
+    let ours = fleet
+        .lock(name, SHORT)
+        .await?
+        .context("nobody else knows this lock")?;
+    until(|| fleet.java.lock(name, LONG)).await?;
+    let unlocked = fleet.unlock(&ours).await?;
+    Ok(!unlocked && fleet.lock(name, LONG).await?.is_none())
+}
+
+pub(crate) async fn rust_extends_late(fleet: &Fleet) -> anyhow::Result<bool> {
+    let name = "rust-extends-late";
+    let ours = fleet
+        .lock(name, SHORT)
+        .await?
+        .context("nobody else knows this lock")?;
+    let theirs = until(|| fleet.java.lock(name, LONG)).await?;
+    let extended = fleet.extend(&ours, LONG).await?;
+    fleet.java.unlock(theirs).await?;
+    if extended.is_some() {
+        return Ok(false);
+    }
+    let _freed = until(|| fleet.lock(name, LONG)).await?;
+    Ok(true)
+}
+
+/// Whether ours knows, after a late unlock of ShedLock's and after a late extension, if its own lock
+/// is still its own.
+pub(crate) async fn is_told(fleet: &Fleet) -> anyhow::Result<bool> {
+    let theirs = fleet.java.lock("told-of-unlock", SHORT).await?;
+    let ours = until(|| fleet.lock("told-of-unlock", LONG)).await?;
+    fleet
+        .java
+        .unlock(theirs.context("nobody else knows this lock")?)
+        .await?;
+    if !knows(fleet, &ours).await? {
+        return Ok(false);
+    }
+
+    let theirs = fleet.java.lock("told-of-extension", SHORT).await?;
+    let ours = until(|| fleet.lock("told-of-extension", LONG)).await?;
+    let extended = fleet
+        .java
+        .extend(theirs.context("nobody else knows this lock")?, LONG)
+        .await;
+    match extended {
+        Err(error) if !Java::lacks(&error) => return Err(error),
+        _ => {}
+    }
+    knows(fleet, &ours).await
+}
+
+async fn knows(fleet: &Fleet, ours: &Lease) -> anyhow::Result<bool> {
+    let is_ours = names(fleet, ours).await?;
+    let extended = fleet.extend(ours, LONG).await?;
+    let unlocked = fleet.unlock(extended.as_ref().unwrap_or(ours)).await?;
+    Ok(extended.is_some() == is_ours && unlocked == is_ours)
+}
+
+async fn still_ours(fleet: &Fleet, ours: &Lease) -> anyhow::Result<bool> {
+    Ok(names(fleet, ours).await? && fleet.unlock(ours).await?)
+}
+
+/// Whether the store says that this lease of ours runs.
+async fn names(fleet: &Fleet, ours: &Lease) -> anyhow::Result<bool> {
+    let record = fleet.record(ours.name().as_str()).await?;
+    Ok(record.is_some_and(|record| {
+        record.owner.as_deref() == Some(ours.owner().as_str()) && record.state == LockState::Held
+    }))
+}

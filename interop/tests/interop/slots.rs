@@ -1,0 +1,68 @@
+//! What ShedLock does not know: slots and fencing tokens.
+
+use std::time::Duration;
+
+use anyhow::Context as _;
+use shedlock::{Attempt, AttemptRequest, Lease, LockName, Owner, SkipReason, Slot};
+use shedlock_interop::{Fleet, Java};
+
+use crate::LONG;
+use crate::wait::{now, until, wait};
+
+/// A slot before an acquisition of ShedLock's, and one after.
+pub(crate) async fn after_java(fleet: &Fleet) -> anyhow::Result<bool> {
+    let name = "slots";
+    let before = Slot::at(now())?;
+    // Not within the millisecond of ShedLock's acquisition, which cuts its clock to milliseconds.
+    let millisecond = Duration::from_millis(20);
+    wait(millisecond).await;
+    let theirs = fleet.java.lock(name, LONG).await?;
+    fleet
+        .java
+        .unlock(theirs.context("nobody else knows this lock")?)
+        .await?;
+    wait(millisecond).await;
+    let after = Slot::at(now())?;
+    if claim(fleet, name, before).await?.is_some() {
+        return Ok(false);
+    }
+    Ok(claim(fleet, name, after).await?.is_some())
+}
+
+/// Tokens and slots of ours, before and after acquisitions of ShedLock's.
+pub(crate) async fn tokens(fleet: &Fleet) -> anyhow::Result<bool> {
+    let name = "tokens";
+    let used = Slot::at(now())?;
+    let first = claim(fleet, name, used).await?;
+    let first = first.context("nobody else knows this lock")?;
+    fleet.unlock(&first).await?;
+    let theirs = until(|| fleet.java.lock(name, LONG)).await?;
+    let theirs = match fleet.java.extend(theirs, LONG).await {
+        Ok(extended) => extended.context("ShedLock's own lock was lost")?,
+        Err(error) if Java::lacks(&error) => theirs,
+        Err(error) => return Err(error),
+    };
+    fleet.java.unlock(theirs).await?;
+    wait(Duration::from_millis(20)).await;
+    if claim(fleet, name, used).await?.is_some() {
+        return Ok(false);
+    }
+    let second = claim(fleet, name, Slot::at(now())?).await?;
+    let second = second.context("a slot that nobody has used was refused")?;
+    let (first, second) = (first.fencing_token(), second.fencing_token());
+    Ok(first.context("no token")? < second.context("no token")?)
+}
+
+/// Ours takes the lock and the slot when the lock is free; `None` where the slot is used up.
+async fn claim(fleet: &Fleet, name: &str, slot: Slot) -> anyhow::Result<Option<Lease>> {
+    until(|| async {
+        let request = AttemptRequest::new(LockName::new(name)?, Owner::generate(), LONG);
+        Ok(match fleet.rust.attempt(&request.with_slot(slot)).await? {
+            Attempt::Acquired(lease) => Some(Some(lease)),
+            Attempt::Skipped(skip) if skip.reason == SkipReason::SlotTaken => Some(None),
+            // Where clocks may differ, ours waits a little for what ShedLock gave back.
+            _ => None,
+        })
+    })
+    .await
+}
