@@ -18,7 +18,10 @@ pub(crate) struct Process {
 impl Process {
     /// The running process `pid`, or `None` if there is none.
     pub(crate) fn find(pid: u32) -> Option<Self> {
-        let pid = Pid::from_raw(i32::try_from(pid).ok()?)?;
+        Self::at(Pid::from_raw(i32::try_from(pid).ok()?)?)
+    }
+
+    fn at(pid: Pid) -> Option<Self> {
         let started = start_time(pid)?;
         Some(Self { pid, started })
     }
@@ -48,6 +51,23 @@ impl Process {
                 let _ = kill_process(child, signal);
             }
         }
+    }
+
+    /// Kills it and all that it started, and waits until none of them is left; `false` if one is
+    /// after `patience`.
+    ///
+    /// PostgreSQL does not start again while a backend still has the memory that they shared. It is
+    /// held first, so that it starts no other child between the look and the signal.
+    pub(crate) fn kill_tree(&self, patience: Duration) -> bool {
+        self.signal(Signal::STOP);
+        let children: Vec<_> = descendants(self.pid)
+            .into_iter()
+            .filter_map(Self::at)
+            .collect();
+        self.signal_tree(Signal::KILL);
+        wait_until(patience, || {
+            !self.is_running() && !children.iter().any(Self::is_running)
+        })
     }
 
     /// Waits until it has ended; `false` if it has not after `patience`.
@@ -252,5 +272,24 @@ mod tests {
         parent.signal_tree(Signal::KILL);
         shell.wait().unwrap();
         assert!(wait_until(Duration::from_secs(5), || start_time(child).is_none()));
+    }
+
+    #[test]
+    fn nothing_of_a_killed_tree_is_left() {
+        let mut shell = Command::new("sh")
+            .args(["-c", "sleep 60 & sleep 60 & wait"])
+            .spawn()
+            .unwrap();
+        let parent = Process::find(shell.id()).unwrap();
+        let children = || descendants(parent.pid);
+        assert!(wait_until(Duration::from_secs(5), || children().len() == 2));
+        let children = children();
+        assert!(parent.kill_tree(Duration::from_secs(60)));
+        assert!(
+            children
+                .into_iter()
+                .all(|child| start_time(child).is_none())
+        );
+        shell.wait().unwrap();
     }
 }

@@ -53,7 +53,7 @@ const START: Duration = Duration::from_secs(90);
 /// How long it may take to end once its data is of no more use.
 const END: Duration = Duration::from_secs(10);
 
-/// How long it may take to end in order.
+/// How long it may take to end in order, or, killed, to be gone.
 const STOP: Duration = Duration::from_secs(60);
 
 /// How often a server is started anew because somebody else took its port first.
@@ -135,8 +135,10 @@ impl Instance {
 
     /// Ends it as a crash does. Its data stays, as far as it had written it.
     pub(crate) fn kill(&mut self, run: &RunDir) -> anyhow::Result<()> {
-        if let Some(process) = self.process() {
-            process.signal_tree(Signal::KILL);
+        if let Some(process) = self.process()
+            && !process.kill_tree(STOP)
+        {
+            bail!("{} was killed, and did not end", self.name());
         }
         self.reap(run)
     }
