@@ -568,9 +568,9 @@ fn a_task_that_stops_in_time_is_lawful() {
 
 #[test]
 fn a_task_that_outlives_its_lease_is_convicted() {
-    steps(&[2, 310]).must_be_convicted_of("outlived:");
+    steps(&[2, 310, 316]).must_be_convicted_of("outlived:");
     // An extension that shortens the lease counts from when it is asked for.
-    steps(&[250])
+    steps(&[250, 256])
         .event(
             100,
             "a",
@@ -583,7 +583,7 @@ fn a_task_that_outlives_its_lease_is_convicted() {
 
 #[test]
 fn a_task_that_outlives_its_unlock_is_convicted() {
-    steps(&[2, 50])
+    steps(&[2, 50, 56])
         .released(10, "a")
         .must_be_convicted_of("outlived:");
 }
@@ -591,13 +591,36 @@ fn a_task_that_outlives_its_unlock_is_convicted() {
 #[test]
 fn only_the_time_in_which_its_own_process_is_stopped_excuses_a_task() {
     let around = |owner: &str, to: u64| {
-        steps(&[2, 310])
+        steps(&[2, 310, 316])
             .done_to(250, owner, What::Stopped)
             .done_to(to, owner, What::GoesOn)
     };
     around("a", 320).must_be_lawful();
     around("a", 305).must_be_convicted_of("outlived:");
     around("b", 320).must_be_convicted_of("outlived:");
+}
+
+#[test]
+fn one_thing_that_a_task_was_let_do_in_time_may_come_late() {
+    steps(&[2, 310]).must_be_lawful();
+    steps(&[2, 290, 310]).must_be_lawful();
+}
+
+#[test]
+fn tasks_that_do_one_thing_each_time_that_their_process_goes_on_are_convicted() {
+    let stopped = |tasks: u64| {
+        (0..tasks).fold(Forger::default(), |history, task| {
+            let (owner, from) = (&*format!("task{task}"), task * 1_000);
+            history
+                .asked(from, owner)
+                .acquired(from + 1, owner, task + 1)
+                .done_to(from + 250, owner, What::Stopped)
+                .done_to(from + 700, owner, What::GoesOn)
+                .event(from + 701, owner, What::Step)
+        })
+    };
+    stopped(2).must_be_lawful();
+    stopped(3).must_be_convicted_of("outlived:");
 }
 
 #[test]
