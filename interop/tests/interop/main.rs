@@ -34,7 +34,7 @@ const LONG: Duration = Duration::from_secs(600);
 const SHORT: Duration = Duration::from_secs(2);
 
 /// Nearly all of their time they wait.
-const AT_ONCE: usize = 24;
+const AT_ONCE: usize = 48;
 
 /// Processes of ShedLock's that start at once: they need a processor each, and would only make each
 /// other wait, some for too long.
