@@ -52,7 +52,7 @@ impl EtcdProvider {
                 Ok(Changed::Done(now)) => {
                     return Ok(Attempt::Acquired(self.won(request, now)));
                 }
-                Ok(Changed::Raced(now)) => found = now,
+                Ok(Changed::Raced(now) | Changed::Overtaken(now)) => found = now,
                 Ok(Changed::LeaseGone) => {
                     granted = None;
                     found = self.look(&pair).await?;

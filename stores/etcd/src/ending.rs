@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use shedlock_cas::Record;
-use shedlock_core::{Error, ExtendRequest, Extension, Lease, LockName, Owner, Slot, SlotEnd};
+use shedlock_core::{
+    Error, ErrorKind, ExtendRequest, Extension, Lease, LockName, Owner, Slot, SlotEnd,
+};
 
 use crate::EtcdProvider;
 use crate::found::Found;
@@ -81,7 +83,7 @@ impl EtcdProvider {
                     let extended = lease.extended(request).with_locked_until(locked_until);
                     return Ok(Extension::Extended(extended.with_state(Arc::new(state))));
                 }
-                Ok(Changed::Raced(now)) => {
+                Ok(Changed::Raced(now) | Changed::Overtaken(now)) => {
                     self.revoke_behind(new.id);
                     found = now;
                 }
@@ -150,6 +152,17 @@ impl EtcdProvider {
             match answer? {
                 Changed::Done(_) => return Ok(Ended::Now),
                 Changed::Raced(now) => found = now,
+                Changed::Overtaken(now) => {
+                    found = now;
+                    if found.held_by(end.owner).is_none() && !found.is_released_by(end.owner) {
+                        // It may have ended by this call, and somebody else may have taken the lock
+                        // since: the runtime knows whether the lease can have ended by itself.
+                        return Err(Error::new(
+                            ErrorKind::Unknown,
+                            "the answer to an unlock was lost, and the lock has changed since",
+                        ));
+                    }
+                }
                 Changed::LeaseGone => found = self.look(&pair).await?,
             }
         }

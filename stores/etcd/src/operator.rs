@@ -41,7 +41,7 @@ impl EtcdProvider {
             };
             match self.change(&change).await? {
                 Changed::Done(_) => return Ok(ForceUnlock::Freed(shown)),
-                Changed::Raced(now) => found = now,
+                Changed::Raced(now) | Changed::Overtaken(now) => found = now,
                 Changed::LeaseGone => found = self.look(&pair).await?,
             }
         }
@@ -76,7 +76,7 @@ impl EtcdProvider {
             };
             match self.change(&change).await? {
                 Changed::Done(_) => return Ok(SlotReset::reset(shown, to)),
-                Changed::Raced(now) => found = now,
+                Changed::Raced(now) | Changed::Overtaken(now) => found = now,
                 Changed::LeaseGone => found = self.look(&pair).await?,
             }
         }

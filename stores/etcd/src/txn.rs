@@ -44,6 +44,9 @@ pub(crate) enum Changed {
     Done(Found),
     /// Somebody else changed the keys first, and this is there now. Nothing was written.
     Raced(Found),
+    /// The answer was lost, and this is there now: the change was made and somebody else has made
+    /// another one since, or it never will be made.
+    Overtaken(Found),
     /// The lease that the lock's key was to have is over. Nothing was written.
     LeaseGone,
 }
@@ -74,7 +77,7 @@ pub(crate) async fn change(
             }
             return match look(connections, change.pair).await {
                 Ok(found) if change.is_in(&found) => Ok(Changed::Done(found)),
-                Ok(found) if !change.is_met_by(&found) => Ok(Changed::Raced(found)),
+                Ok(found) if !change.is_met_by(&found) => Ok(Changed::Overtaken(found)),
                 _ => Err(error),
             };
         }

@@ -11,7 +11,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use common::own::{Own, QUICK};
 use common::{endpoint, wait};
 use etcd_client::{Client, Compare, CompareOp, KeyValue, PutOptions, Txn, TxnOp};
-use shedlock_conformance::support::{program, server, unique};
+use shedlock_conformance::proxy::{Proxy, Strike, contains};
+use shedlock_conformance::support::{address, program, server, unique};
 use shedlock_core::{
     Attempt, AttemptRequest, Clock, ErrorKind, ExtendRequest, Extension, Lease, ListRequest,
     LockName, LockProvider, LockState, Owner, SkipReason, Slot, SystemClock, Unlock, UnlockRequest,
@@ -406,4 +407,36 @@ async fn granularity_is_what_the_server_keeps() {
     };
     let lasts = lease.locked_until().unwrap().duration_since(asked).unwrap();
     assert!(lasts > Duration::from_millis(1_990), "{lasts:?}");
+}
+
+/// Its answer is lost, and somebody else has the lock by the time that this is found out: nobody can say
+/// that the lease was lost, since it was given back.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_unlock_without_an_answer_is_unknown_once_the_lock_is_taken_again() {
+    let room = Room::new().await;
+    let store = address(&server("SHEDLOCK_TEST_ETCD_URL"), 2379).unwrap();
+    let proxy = Proxy::start(store).await.unwrap();
+    let environment = room.lock.split(':').nth(1).unwrap();
+    let options = format!("environment={environment}&response_timeout=6s");
+    let url = format!("etcd://{}?{options}", proxy.addr());
+    let through = EtcdProvider::connect(&url).await.unwrap();
+    let Ok(Attempt::Acquired(lease)) = through.attempt(&room.request()).await else {
+        panic!("the lock should be free");
+    };
+    let trap = proxy.on_request(contains(&room.lock), 1, Strike::SwallowReply);
+    let unlock = async { through.unlock(&lease, &UnlockRequest::new()).await };
+    let taken = async {
+        loop {
+            match room.provider.attempt(&room.request()).await.unwrap() {
+                Attempt::Acquired(lease) => return lease,
+                _ => wait(Duration::from_millis(20)).await,
+            }
+        }
+    };
+    let (unlocked, taken) = futures_util::future::join(unlock, taken).await;
+    assert!(trap.has_struck());
+    let error = unlocked.unwrap_err();
+    assert!(error.is_unknown(), "{error:?}");
+    let next = room.provider.unlock(&taken, &UnlockRequest::new()).await;
+    assert_eq!(next.unwrap(), Unlock::Unlocked);
 }
