@@ -1,4 +1,4 @@
-//! Project tasks: `cargo xtask test`, `cargo xtask interop`, `cargo xtask torture`,
+//! Project tasks: `cargo xtask test`, `cargo xtask interop`, `cargo xtask torture`, `cargo xtask fuzz`,
 //! `cargo xtask bench`, `cargo xtask servers up`, `cargo xtask table`, `cargo xtask deny`.
 //!
 //! Everything that needs a real database goes through [`servers`]: it finds or installs the
@@ -18,6 +18,7 @@ mod clients;
 mod counts;
 mod deny;
 mod faketime;
+mod fuzz;
 mod host;
 mod interop;
 mod interrupt;
@@ -49,6 +50,8 @@ enum Task {
     /// Kill and stop processes over a network that cuts and a store that crashes, for as long as you
     /// like.
     Torture(torture::Args),
+    /// Try what reads foreign bytes with what chance makes of known cases, for as long as you like.
+    Fuzz(fuzz::Args),
     /// Measure what locks cost on the real databases, next to what the drivers cost.
     Bench(bench::Args),
     /// Throw-away database servers for use by hand and by tests.
@@ -69,6 +72,7 @@ fn main() -> ExitCode {
         Task::Test(args) => test::run(&args),
         Task::Torture(args) => torture::run(&args),
         Task::Interop(args) => interop::run(&args),
+        Task::Fuzz(args) => fuzz::run(&args),
         Task::Bench(args) => bench::run(&args),
         Task::Servers(command) => servers::run(&command),
         Task::Table => table::run(),

@@ -9,6 +9,8 @@ compile_error!(
 mod args;
 mod clock;
 mod exit;
+#[cfg(test)]
+mod fuzz;
 mod inspect;
 mod output;
 mod redact;

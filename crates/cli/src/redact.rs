@@ -7,14 +7,17 @@ use std::borrow::Cow;
 
 const MASK: &str = "***";
 
-/// The text without the passwords of the URLs in it: those between `//user:` and `@`, and the
-/// values of parameters whose name says so.
+/// The text without the passwords of the URLs in it: those between `//user:` and `@`, the tokens of
+/// NATS, and the values of parameters whose name says so.
 pub(crate) fn redact(text: &str) -> Cow<'_, str> {
-    if !text.contains("://") && !text.contains("password") {
+    if !text.contains("://") && !text.to_ascii_lowercase().contains(PARAMETER) {
         return Cow::Borrowed(text);
     }
     Cow::Owned(parameters(&authorities(text)))
 }
+
+/// How the names of such parameters end, in any case.
+const PARAMETER: &str = "password=";
 
 fn authorities(text: &str) -> String {
     let mut clean = String::with_capacity(text.len());
@@ -22,15 +25,19 @@ fn authorities(text: &str) -> String {
     while let Some(at) = rest.find("://") {
         let (head, tail) = rest.split_at(at + 3);
         clean.push_str(head);
-        // A password may hold unescaped '/' or '@' by mistake: up to the last '@' of the word.
-        let word = tail.find(is_end).unwrap_or(tail.len());
+        let has_tokens = ["nats://", "tls://"].iter().any(|it| clean.ends_with(it));
+        // A password may hold unescaped '/', '@' or quotes by mistake: up to the last '@' before a
+        // blank.
+        let word = tail.find(char::is_whitespace).unwrap_or(tail.len());
         match tail[..word].rfind('@') {
             Some(end) => {
                 let user = tail[..end].split(':').next().unwrap_or_default();
-                clean.push_str(user);
                 if user.len() < end {
+                    clean.push_str(user);
                     clean.push(':');
                     clean.push_str(MASK);
+                } else {
+                    clean.push_str(if has_tokens { MASK } else { user });
                 }
                 rest = &tail[end..];
             }
@@ -44,8 +51,8 @@ fn authorities(text: &str) -> String {
 fn parameters(text: &str) -> String {
     let mut clean = String::with_capacity(text.len());
     let mut rest = text;
-    while let Some(at) = rest.find("password=") {
-        let (head, tail) = rest.split_at(at + "password=".len());
+    while let Some(at) = rest.to_ascii_lowercase().find(PARAMETER) {
+        let (head, tail) = rest.split_at(at + PARAMETER.len());
         clean.push_str(head);
         clean.push_str(MASK);
         let end = tail
@@ -75,6 +82,12 @@ mod tests {
                 "postgres://h/d?user=u&password=x&a=b",
                 "postgres://h/d?user=u&password=***&a=b",
             ),
+            (
+                "mongodb://h/d?tlsCertificateKeyFilePassword=x&w=1",
+                "mongodb://h/d?tlsCertificateKeyFilePassword=***&w=1",
+            ),
+            ("'nats://geheim@h'", "'nats://***@h'"),
+            ("postgres://u:a'b\"c@h/d", "postgres://u:***@h/d"),
             ("a://u@h and b://:p@h", "a://u@h and b://:***@h"),
             ("sqlite:///var/lib/x.db", "sqlite:///var/lib/x.db"),
             ("nothing here", "nothing here"),

@@ -94,9 +94,11 @@ impl Skip {
 /// As a sentence goes on after "skipped: ".
 impl fmt::Display for Skip {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let owner = self.owner.as_deref();
+        let owner = self.owner.as_deref().map(text::visible);
         match self.reason {
-            SkipReason::Held => write!(f, "held by {}", owner.unwrap_or("somebody else"))?,
+            SkipReason::Held => {
+                write!(f, "held by {}", owner.as_deref().unwrap_or("somebody else"))?
+            }
             SkipReason::AtLeast => {
                 f.write_str("kept by lock_at_least_for")?;
                 if let Some(owner) = owner {

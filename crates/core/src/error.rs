@@ -123,6 +123,43 @@ impl Error {
         self
     }
 
+    /// This error of a URL, for providers: with nothing of the URL in it where that may be a part of a
+    /// password.
+    ///
+    /// A password with an unescaped `/`, `?` or `#` ends too early, and what follows is taken for a path
+    /// or for options, which errors show. Such a URL has an `@` behind the first of the three.
+    ///
+    /// ```
+    /// use shedlock_core::{Error, ErrorKind};
+    /// let unknown = || Error::new(ErrorKind::InvalidInput, "unknown option \"cret@db\" in the URL");
+    /// let error = unknown().of_url("postgres://app:se?cret@db/app");
+    /// assert!(!error.to_string().contains("cret"));
+    /// assert!(error.to_string().contains("%3F"));
+    /// let error = unknown().of_url("postgres://app:secret@db/app?cret%40db");
+    /// assert_eq!(error.to_string(), unknown().to_string());
+    /// ```
+    #[must_use]
+    pub fn of_url(self, url: &str) -> Self {
+        let is_of_scheme = |byte: u8| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte);
+        let parts = url.split_once("://");
+        let parts = parts.filter(|(scheme, _)| scheme.bytes().all(is_of_scheme));
+        let rest = parts.map_or(url, |(_, rest)| rest);
+        let behind = rest.find(['/', '?', '#']).map_or("", |end| &rest[end..]);
+        if !behind.contains('@') {
+            return self;
+        }
+        let hidden = Self::new(
+            self.kind(),
+            "the store's URL cannot be used, and why might show a password: there is an '@' behind \
+             the first '/', '?' or '#'; write these as %2F, %3F and %23 in user and password, and \
+             an '@' behind the hosts as %40",
+        );
+        match self.0.store {
+            Some(store) => hidden.with_store(store),
+            None => hidden,
+        }
+    }
+
     /// What to do about it.
     pub fn kind(&self) -> ErrorKind {
         self.0.kind

@@ -13,6 +13,9 @@ mod current;
 mod duration;
 mod error;
 mod executor;
+#[cfg(any(test, feature = "fuzzing"))]
+#[doc(hidden)]
+pub mod fuzz;
 mod held_lock;
 mod identity;
 mod lease;

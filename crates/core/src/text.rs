@@ -1,5 +1,6 @@
 //! Instants and durations as people read them.
 
+use std::borrow::Cow;
 use std::time::{Duration, SystemTime};
 
 /// RFC 3339 in UTC with as many fraction digits as are needed; clamped to the years that the
@@ -9,6 +10,19 @@ pub(crate) fn instant(instant: SystemTime) -> String {
         Ok(timestamp) => timestamp.to_string(),
         Err(_) => "a time outside the calendar".to_owned(),
     }
+}
+
+/// A foreign text on one line, for people: with its control characters written out, so that none of
+/// them reaches a terminal.
+pub(crate) fn visible(text: &str) -> Cow<'_, str> {
+    if !text.contains(char::is_control) {
+        return Cow::Borrowed(text);
+    }
+    let visible = text.chars().map(|char| match char {
+        char if char.is_control() => char.escape_default().to_string(),
+        char => char.to_string(),
+    });
+    Cow::Owned(visible.collect())
 }
 
 /// `1h 30m`, `500ms`: the form that [`crate::parse_duration`] reads.

@@ -20,8 +20,13 @@ pub(crate) fn parse(text: &str) -> Result<Duration, String> {
     if signed.is_negative() {
         return Err(refused(text, "it is negative; write it"));
     }
+    if signed.unsigned_abs() > LONGEST {
+        return Err(refused(text, "it is longer than 19,998 years; write it"));
+    }
     Ok(signed.unsigned_abs())
 }
+
+const LONGEST: Duration = Duration::from_secs(7_304_484 * 86_400);
 
 /// The refusal of something that has no unit at all, such as the number `10`.
 pub(crate) fn unreadable(text: &str) -> String {
@@ -68,6 +73,8 @@ mod tests {
             "1y",
             "1mo",
             "9223372036854775808s",
+            "7304484d",
+            "7304484d 1s",
             "1h ago",
             "10m,",
             "m10",

@@ -6,6 +6,8 @@ mod attr;
 mod duration;
 mod expand;
 mod function;
+#[cfg(all(test, feature = "scheduled"))]
+mod fuzz;
 mod name;
 mod return_type;
 #[cfg(feature = "scheduled")]

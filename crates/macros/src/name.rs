@@ -143,6 +143,14 @@ impl Scan<'_> {
                 "write what belongs here: an argument of the function, or a field, like `{tenant.id}`",
             ));
         }
+        if spec.contains('{') {
+            return Err(self.error(
+                end,
+                end + spec.len(),
+                "a width or precision from an argument is not read here; compute such a name \
+                 outside: `name = format!(…)`",
+            ));
+        }
         let span = self.source.span(start, end);
         let expression = LitStr::new(code, span).parse::<Expr>().ok();
         let Some(expression) = expression.filter(is_plain) else {

@@ -65,6 +65,9 @@
 //! ([`Scheduler::with_clock_check`]).
 
 mod driver;
+#[cfg(any(test, feature = "fuzzing"))]
+#[doc(hidden)]
+pub mod fuzz;
 mod handle;
 mod job;
 mod job_run;

@@ -65,7 +65,7 @@ pub async fn connect(url: &str) -> Result<Arc<dyn LockProvider>, Error> {
 }
 
 /// The scheme in lower case, and what stands behind its colon.
-fn split(url: &str) -> Result<(String, &str), Error> {
+pub(crate) fn split(url: &str) -> Result<(String, &str), Error> {
     let split = url
         .split_once(':')
         .map(|(scheme, rest)| (scheme.to_ascii_lowercase(), rest));

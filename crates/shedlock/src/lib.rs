@@ -336,6 +336,12 @@
 #[path = "private.rs"]
 pub mod __private;
 mod connect;
+#[cfg(test)]
+#[expect(
+    hidden_glob_reexports,
+    reason = "the core's module of this name is for its own targets"
+)]
+mod fuzz;
 
 pub use connect::connect;
 /// Locks in Consul: the store itself.

@@ -119,6 +119,9 @@
 
 mod attempt;
 mod ending;
+#[cfg(any(test, feature = "fuzzing"))]
+#[doc(hidden)]
+pub mod fuzz;
 mod operator;
 mod provider;
 mod record;

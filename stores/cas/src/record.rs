@@ -1,6 +1,7 @@
 //! What is kept of a lock, and its text form for stores that have no form of ShedLock's.
 
 use std::fmt::Write;
+use std::str::FromStr;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use shedlock_core::{
@@ -85,42 +86,48 @@ impl Record {
     /// that are not known are passed over.
     ///
     /// # Errors
-    /// `Conflict` for everything else.
+    /// `Conflict` for everything else, also for what would be written in another way: a word that stands
+    /// there twice, a number with a sign or leading zeros, an owner with control characters.
     pub fn from_text(text: &str) -> Result<Self, Error> {
+        Self::read(text).ok_or_else(|| foreign(text))
+    }
+
+    fn read(text: &str) -> Option<Self> {
         let mut record = Self::until(UNIX_EPOCH);
-        let mut lines = text.lines();
-        let mut has_end = false;
+        let mut lines = text.strip_suffix('\n').unwrap_or(text).split('\n');
         if lines.next() != Some("shedlock 1") {
-            return Err(foreign(text));
+            return None;
         }
+        let mut seen = Vec::new();
         for line in lines {
-            let (word, value) = line.split_once(' ').ok_or_else(|| foreign(text))?;
-            let number = || value.parse::<u64>().map_err(|_| foreign(text));
-            let slot = || {
-                let micros = value.parse().map_err(|_| foreign(text))?;
-                Slot::from_micros(micros).map_err(|_| foreign(text))
-            };
-            let instant = || {
-                let since = Duration::from_millis(number()?);
-                UNIX_EPOCH.checked_add(since).ok_or_else(|| foreign(text))
-            };
+            let (word, value) = line.split_once(' ')?;
             match word {
-                "until" => (record.locked_until, has_end) = (instant()?, true),
-                "at" => record.locked_at = Some(instant()?),
-                "token" => record.fencing_token = Some(number()?),
-                "slot" => record.slots.last = Some(slot()?),
-                "done" => record.slots.done = Some(slot()?),
-                "attempts" => {
-                    record.slots.attempts = Some(value.parse().map_err(|_| foreign(text))?);
-                }
+                "until" => record.locked_until = instant(value)?,
+                "at" => record.locked_at = Some(instant(value)?),
+                "token" => record.fencing_token = Some(number(value)?),
+                "slot" => record.slots.last = Some(slot(value)?),
+                "done" => record.slots.done = Some(slot(value)?),
+                "attempts" => record.slots.attempts = Some(number(value)?),
+                "owner" if value.chars().any(char::is_control) => return None,
                 "owner" => record.owner = value.to_owned(),
-                _ => {}
+                _ => continue,
             }
+            if seen.contains(&word) {
+                return None;
+            }
+            seen.push(word);
         }
-        if has_end {
-            Ok(record)
-        } else {
-            Err(foreign(text))
+        seen.contains(&"until").then_some(record)
+    }
+
+    /// The record of bytes as a store keeps them: of [`from_text`](Self::from_text), in UTF-8.
+    ///
+    /// # Errors
+    /// As [`from_text`](Self::from_text), and for bytes that are no text.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, Error> {
+        match std::str::from_utf8(bytes) {
+            Ok(text) => Self::from_text(text),
+            Err(_) => Err(foreign(&String::from_utf8_lossy(bytes))),
         }
     }
 
@@ -166,6 +173,20 @@ impl Record {
         record.read_at = Some(now.told);
         record
     }
+}
+
+/// A number as it is written here: anything else was not.
+fn number<T: FromStr + ToString>(text: &str) -> Option<T> {
+    let number: T = text.parse().ok()?;
+    (number.to_string() == text).then_some(number)
+}
+
+fn instant(text: &str) -> Option<SystemTime> {
+    UNIX_EPOCH.checked_add(Duration::from_millis(number(text)?))
+}
+
+fn slot(text: &str) -> Option<Slot> {
+    Slot::from_micros(number(text)?).ok()
 }
 
 fn foreign(text: &str) -> Error {
@@ -218,6 +239,11 @@ mod tests {
             "shedlock 1\nuntil soon\n",
             "shedlock 1\nuntil 1\nslot -1\n",
             "shedlock 1\nuntil 1\n\n",
+            "shedlock 1\nuntil +1\n",
+            "shedlock 1\nuntil 01\n",
+            "shedlock 1\nuntil 1\nuntil 2\n",
+            "shedlock 1\r\nuntil 1\r\n",
+            "shedlock 1\nuntil 1\nowner a\tb\n",
         ] {
             let error = Record::from_text(text).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Conflict, "{text:?}");

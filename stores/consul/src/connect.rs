@@ -52,16 +52,34 @@ const OPTIONS: [&str; 12] = [
 /// that cannot, and where the agent refuses the token; `Unavailable` where nobody answers. Neither
 /// the URL nor a token is in a message.
 pub async fn connect(url: &str) -> Result<ConsulProvider, Error> {
-    let provider = Address::read(url)?.provider().await?;
+    let provider = read(url)?.provider().await;
+    let provider = provider.map_err(|error| error.of_url(url))?;
     provider.check().await?;
     Ok(provider)
 }
 
-struct Address {
+/// What a URL says. Nobody is asked, and no file is read.
+pub(crate) fn read(url: &str) -> Result<Address, Error> {
+    let checked = Address::read(url).and_then(|address| {
+        address.settings()?;
+        Ok(address)
+    });
+    checked.map_err(|error| error.of_url(url))
+}
+
+/// A URL, read.
+pub(crate) struct Address {
     agent: Url,
     token: Option<String>,
     prefix: String,
     options: Vec<(String, String)>,
+}
+
+struct Settings {
+    skew: Duration,
+    connect: Duration,
+    response: Duration,
+    defaults: LockDefaults,
 }
 
 impl Address {
@@ -130,8 +148,8 @@ impl Address {
         parsed.map_err(|error| invalid(format!("option {key:?} in the URL: {}", error.message())))
     }
 
-    async fn provider(self) -> Result<ConsulProvider, Error> {
-        let skew = self.duration("tolerated_skew", shedlock_cas::DEFAULT_TOLERATED_SKEW)?;
+    /// What the options say that are no files.
+    fn settings(&self) -> Result<Settings, Error> {
         let mut defaults = LockDefaults::new();
         for key in ["lock_at_most_for", "lock_at_least_for"] {
             if self.option(key).is_some() {
@@ -146,12 +164,23 @@ impl Address {
             defaults = defaults.owner_prefix(prefix);
         }
         defaults.validate()?;
-        let store = ConsulStore::new(self.client().await?, self.agent, &self.prefix);
-        let provider = ConsulProvider::new(store).with_tolerated_skew(skew);
-        Ok(provider.with_defaults(defaults))
+        Ok(Settings {
+            skew: self.duration("tolerated_skew", shedlock_cas::DEFAULT_TOLERATED_SKEW)?,
+            connect: self.duration("connect_timeout", Duration::from_secs(2))?,
+            response: self.duration("response_timeout", Duration::from_secs(5))?,
+            defaults,
+        })
     }
 
-    async fn client(&self) -> Result<Client, Error> {
+    async fn provider(self) -> Result<ConsulProvider, Error> {
+        let settings = self.settings()?;
+        let client = self.client(&settings).await?;
+        let store = ConsulStore::new(client, self.agent, &self.prefix);
+        let provider = ConsulProvider::new(store).with_tolerated_skew(settings.skew);
+        Ok(provider.with_defaults(settings.defaults))
+    }
+
+    async fn client(&self, settings: &Settings) -> Result<Client, Error> {
         let token = match (self.option("token_file"), &self.token) {
             (Some(_), Some(_)) => {
                 return Err(invalid(
@@ -172,8 +201,8 @@ impl Address {
             headers.insert("X-Consul-Token", token);
         }
         let client = Client::builder()
-            .connect_timeout(self.duration("connect_timeout", Duration::from_secs(2))?)
-            .timeout(self.duration("response_timeout", Duration::from_secs(5))?)
+            .connect_timeout(settings.connect)
+            .timeout(settings.response)
             .redirect(reqwest::redirect::Policy::none())
             .default_headers(headers);
         let unusable = |error| {

@@ -12,6 +12,9 @@
 
 mod connect;
 mod explain;
+#[cfg(any(test, feature = "fuzzing"))]
+#[doc(hidden)]
+pub mod fuzz;
 
 use ErrorKind::{Configuration, Unavailable, Unknown};
 use base64::{Engine as _, prelude::BASE64_STANDARD as BASE64};
@@ -132,7 +135,7 @@ fn reading(pair: &Value) -> Result<Reading<u64>> {
     let index = index_of(pair, Configuration)?;
     let text = pair["KV"]["Value"].as_str().unwrap_or_default();
     let text = BASE64.decode(text).unwrap_or_default();
-    let record = Record::from_text(&String::from_utf8_lossy(&text))?;
+    let record = Record::from_bytes(&text)?;
     Ok(Reading::found(Found::new(record, index)))
 }
 

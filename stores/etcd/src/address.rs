@@ -38,6 +38,10 @@ const PORT: u16 = 2379;
 /// `InvalidInput`, and `Configuration` for a file that cannot be read; neither ever shows the URL,
 /// which may hold a password.
 pub(crate) fn builder(text: &str) -> Result<Builder, Error> {
+    described(text).map_err(|error| error.of_url(text))
+}
+
+fn described(text: &str) -> Result<Builder, Error> {
     let (scheme, rest) = text
         .split_once("://")
         .ok_or_else(|| unreadable("it has no scheme"))?;
@@ -213,8 +217,13 @@ fn login(user: &str) -> Result<(String, String), Error> {
 /// The address of one server, as the client has it.
 fn server(scheme: &str, host: &str) -> Result<String, Error> {
     let url = Url::parse(&format!("{scheme}://{host}"));
-    let url =
-        url.map_err(|error| unreadable(&format!("{host:?} is no host and port ({error})")))?;
+    let url = url.map_err(|error| {
+        // Behind the colon may be a password whose host was forgotten.
+        let shown = host.split(':').next().unwrap_or_default();
+        unreadable(&format!(
+            "{shown:?} is no host, or has no port behind it ({error})"
+        ))
+    })?;
     let host = url.host_str().unwrap_or_default();
     let port = url.port().unwrap_or(PORT);
     Ok(format!("{scheme}://{host}:{port}"))
@@ -272,7 +281,8 @@ mod tests {
             ),
             ("etcd://u:secret@h/nine", "no path"),
             ("etcd://u:secret@", "no host"),
-            ("etcd://u:secret@a,b:x", "\"b:x\""),
+            ("etcd://u:secret@a,b:x", "\"b\" is no host"),
+            ("etcd://u:secret", "\"u\" is no host"),
             ("etcd://secret@h", "comes with a password"),
             ("etcd://u:secret@h?tls_ca=/a", "options of TLS"),
             ("etcds://u:secret@h?tls_key=/a", "give both"),

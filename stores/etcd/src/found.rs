@@ -179,8 +179,8 @@ impl Kept {
     }
 
     fn read(key: &KeyValue) -> Result<Self, Error> {
-        let text = String::from_utf8_lossy(key.value());
-        Ok(Self::new(Record::from_text(&text)?, key.mod_revision()))
+        let record = Record::from_bytes(key.value())?;
+        Ok(Self::new(record, key.mod_revision()))
     }
 
     /// Whether this is that record, which may have been written without its token.

@@ -83,7 +83,9 @@ impl Keys {
     pub(crate) fn name_of(&self, key: &[u8]) -> Option<LockName> {
         let key = std::str::from_utf8(key).ok()?;
         let lock = key.strip_prefix(COMPANION).unwrap_or(key);
-        LockName::new(lock.strip_prefix(&self.start)?).ok()
+        let name = LockName::new(lock.strip_prefix(&self.start)?).ok()?;
+        // Others may have keys that look like ours, with names that no lock has.
+        self.of(&name).is_ok().then_some(name)
     }
 }
 

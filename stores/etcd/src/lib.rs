@@ -75,6 +75,9 @@ mod connections;
 mod ending;
 mod explain;
 mod found;
+#[cfg(any(test, feature = "fuzzing"))]
+#[doc(hidden)]
+pub mod fuzz;
 mod granted;
 mod key;
 mod list;

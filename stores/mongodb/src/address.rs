@@ -22,9 +22,9 @@ const OURS: &[&str] = &[
 
 /// A URL, read.
 #[derive(Debug)]
-struct Address {
+pub(crate) struct Address {
     /// What is left for the driver: no option of ours.
-    url: String,
+    pub(crate) url: String,
     collection: String,
     time: TimeMode,
     timeout: Duration,
@@ -38,6 +38,10 @@ struct Address {
 /// `InvalidInput`; it never shows the URL, which may hold a password. `Unavailable` where a DNS
 /// seed list cannot be looked up.
 pub(crate) async fn builder(text: &str) -> Result<Builder, Error> {
+    described(text).await.map_err(|error| error.of_url(text))
+}
+
+async fn described(text: &str) -> Result<Builder, Error> {
     let address = Address::parse(text)?;
     let mut options = ClientOptions::parse(&address.url).await.map_err(refused)?;
     let Some(database) = options.default_database.clone() else {
@@ -61,7 +65,7 @@ pub(crate) async fn builder(text: &str) -> Result<Builder, Error> {
 
 impl Address {
     /// By hand, since a URL of MongoDB may name several hosts.
-    fn parse(text: &str) -> Result<Self, Error> {
+    pub(crate) fn parse(text: &str) -> Result<Self, Error> {
         let (scheme, _) = text.split_once("://").unwrap_or_default();
         if !["mongodb", "mongodb+srv"].contains(&scheme) {
             return Err(invalid(
@@ -70,6 +74,16 @@ impl Address {
             ));
         }
         let (place, query) = text.split_once('?').unwrap_or((text, ""));
+        // The driver looks for the two digits by bytes, and panics in the middle of a letter.
+        let is_escape = |rest: &str| {
+            let digits = rest.as_bytes().get(..2);
+            digits.is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit))
+        };
+        if !place.split('%').skip(1).all(is_escape) {
+            return Err(invalid(
+                "the store's URL has a '%' without two hexadecimal digits behind it: write %25",
+            ));
+        }
         let mut address = Self {
             url: place.to_owned(),
             collection: COLLECTION.to_owned(),
@@ -129,7 +143,7 @@ fn duration(key: &str, value: &str) -> Result<Duration, Error> {
 }
 
 /// The driver names the option that it does not know.
-fn refused(error: error::Error) -> Error {
+pub(crate) fn refused(error: error::Error) -> Error {
     match &*error.kind {
         error::ErrorKind::DnsResolve { .. } => Error::new(
             ErrorKind::Unavailable,
@@ -180,6 +194,8 @@ mod tests {
             ("postgres://u:secret@h/d", "no URL of MongoDB"),
             ("mongodb://u:secret@h", "names no database"),
             ("mongodb://u:secret@h/", "names no database"),
+            ("mongodb://u:secret%é@h/d", "write %25"),
+            ("mongodb://u:secret%@h/d", "write %25"),
             ("mongodb://u:secret@h/d?time=sometimes", "store or client"),
             (
                 "mongodb://u:secret@h/d?collection=a&collection=b",

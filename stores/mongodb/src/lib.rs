@@ -70,6 +70,9 @@ mod ending;
 mod explain;
 mod expression;
 mod found;
+#[cfg(any(test, feature = "fuzzing"))]
+#[doc(hidden)]
+pub mod fuzz;
 mod list;
 mod operator;
 mod provider;

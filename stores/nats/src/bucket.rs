@@ -303,7 +303,7 @@ fn failure(answer: &Value) -> Option<ApiError> {
 }
 
 /// Of a block of headers: a first line with the version, then one each.
-fn headers_of(block: &str) -> Vec<(String, String)> {
+pub(crate) fn headers_of(block: &str) -> Vec<(String, String)> {
     let lines = block.split("\r\n").skip(1);
     lines
         .filter_map(|line| line.split_once(':'))

@@ -35,9 +35,7 @@ use crate::{NatsProvider, NatsStore};
 /// read; `Unavailable` where nobody answers; `Configuration` where the server refuses the user, or its
 /// certificate is not trusted. The URL is in no message.
 pub async fn connect(url: &str) -> Result<NatsProvider, Error> {
-    let (servers, options) = url.split_once('?').unwrap_or((url, ""));
-    let wanted = Options::read(options)?;
-    let servers = Servers::read(servers)?;
+    let (servers, wanted) = read(url)?;
     // The server may ask for TLS. Where the program has chosen a crypto library, that stays; where
     // several are there and it has not, the client would panic.
     let _ = rustls::crypto::ring::default_provider().install_default();
@@ -65,6 +63,13 @@ pub async fn connect(url: &str) -> Result<NatsProvider, Error> {
         store = store.with_domain(domain)?;
     }
     Ok(store.provider().with_tolerated_skew(wanted.skew))
+}
+
+/// What a URL says. Nobody is asked, and no file is read.
+pub(crate) fn read(url: &str) -> Result<(Servers, Options), Error> {
+    let (servers, options) = url.split_once('?').unwrap_or((url, ""));
+    let read = || Ok((Servers::read(servers)?, Options::read(options)?));
+    read().map_err(|error: Error| error.of_url(url))
 }
 
 /// Says who we are.

@@ -63,6 +63,9 @@
 
 mod bucket;
 mod connect;
+#[cfg(any(test, feature = "fuzzing"))]
+#[doc(hidden)]
+pub mod fuzz;
 mod key;
 mod line;
 mod options;

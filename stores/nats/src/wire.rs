@@ -43,7 +43,9 @@ impl Message {
         let mut text = format!("shedlock 1\nuntil {until}\n");
         let mut is_ours = false;
         for (name, value) in &self.headers {
-            if let Some(word) = name.strip_prefix(HEADER) {
+            let word = name.strip_prefix(HEADER);
+            let is_word = |word: &&str| word.bytes().all(|byte| byte.is_ascii_alphabetic());
+            if let Some(word) = word.filter(is_word) {
                 is_ours = true;
                 let word = word.to_ascii_lowercase();
                 // The blank before the mark of an unlock does not travel where no owner is.

@@ -37,6 +37,10 @@ const WAIT: Duration = Duration::from_secs(1);
 /// # Errors
 /// `InvalidInput`; it never shows the URL, which may hold a password.
 pub(crate) fn builder(text: &str) -> Result<Builder, Error> {
+    read(text).map_err(|error| error.of_url(text))
+}
+
+fn read(text: &str) -> Result<Builder, Error> {
     let mut servers = Servers::parse(text)?;
     if servers.is_tls {
         // Where the program has chosen another one, that stays.

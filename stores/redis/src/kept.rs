@@ -33,8 +33,8 @@ impl Kept {
         let mut words = lasting.split(' ');
         let token = number(words.next())?;
         let slots = SlotState::new(
-            number(words.next())?.map(Slot::from_micros).transpose()?,
-            number(words.next())?.map(Slot::from_micros).transpose()?,
+            slot(words.next())?,
+            slot(words.next())?,
             number(words.next())?,
         );
         let mut words = last.split(' ');
@@ -72,6 +72,11 @@ fn number<T: FromStr>(word: Option<&str>) -> Result<Option<T>, Error> {
         Some("-") => Ok(None),
         Some(digits) => digits.parse().map(Some).map_err(|_| foreign()),
     }
+}
+
+fn slot(word: Option<&str>) -> Result<Option<Slot>, Error> {
+    let slot = number(word)?.map(Slot::from_micros).transpose();
+    slot.map_err(|error| foreign().with_source(error))
 }
 
 pub(crate) fn foreign() -> Error {

@@ -75,13 +75,16 @@ impl Keys {
         pattern
     }
 
-    /// The lock that a key belongs to, if it is one of ours.
+    /// The lock that a key belongs to, if it is one of the two that its name makes: others may have keys
+    /// that only look like ours.
     pub(crate) fn name_of(&self, key: &str) -> Option<LockName> {
         let lock = match key.strip_prefix(COMPANION) {
             Some(rest) => lock_of(rest)?,
             None => key,
         };
-        LockName::new(lock.strip_prefix(&self.start)?).ok()
+        let name = LockName::new(lock.strip_prefix(&self.start)?).ok()?;
+        let pair = self.of(&name).ok()?;
+        (pair.lock == key || pair.companion == key).then_some(name)
     }
 }
 
@@ -173,7 +176,15 @@ mod tests {
             assert_eq!(keys.name_of(&pair.lock), Some(name.clone()), "{text}");
             assert_eq!(keys.name_of(&pair.companion), Some(name), "{text}");
         }
-        for other in ["job-lock:other:x", "shedlock-rs:", "shedlock-rs:{a", "x"] {
+        let long = format!("job-lock:a*b:{}", "x".repeat(LONGEST_NAME + 1));
+        for other in [
+            "job-lock:other:x",
+            "shedlock-rs:",
+            "shedlock-rs:{a",
+            "shedlock-rs:{}job-lock:a*b:x",
+            "x",
+            &long,
+        ] {
             assert_eq!(keys.name_of(other), None, "{other}");
         }
         assert_eq!(keys.pattern(), r"*job-lock:a\*b:*");

@@ -103,6 +103,9 @@ mod confirm;
 mod connections;
 mod explain;
 mod found;
+#[cfg(any(test, feature = "fuzzing"))]
+#[doc(hidden)]
+pub mod fuzz;
 mod kept;
 mod key;
 mod list;

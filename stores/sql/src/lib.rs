@@ -68,6 +68,9 @@ mod dialect;
 mod driver;
 mod explain;
 mod flow;
+#[cfg(any(test, feature = "fuzzing"))]
+#[doc(hidden)]
+pub mod fuzz;
 mod identifier;
 mod limits;
 mod migrate;

@@ -69,7 +69,12 @@ impl MySqlProvider {
         Ok(provider)
     }
 
-    fn from_url(url: &str) -> Result<Self, Error> {
+    /// No I/O.
+    pub(crate) fn from_url(url: &str) -> Result<Self, Error> {
+        Self::described(url).map_err(|error| error.of_url(url))
+    }
+
+    fn described(url: &str) -> Result<Self, Error> {
         let address = Address::parse(url, &["prepared", "shared_session_zone"], DRIVER_OPTIONS)?;
         let mut settings = address.settings;
         for (key, value) in &address.special {

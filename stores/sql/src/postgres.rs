@@ -77,7 +77,12 @@ impl PostgresProvider {
         Ok(provider)
     }
 
-    fn from_url(url: &str) -> Result<Self, Error> {
+    /// No I/O.
+    pub(crate) fn from_url(url: &str) -> Result<Self, Error> {
+        Self::described(url).map_err(|error| error.of_url(url))
+    }
+
+    fn described(url: &str) -> Result<Self, Error> {
         let address = Address::parse(url, &["prepared", "durable_unlock"], DRIVER_OPTIONS)?;
         let mut settings = address.settings;
         for (key, value) in &address.special {

@@ -7,6 +7,7 @@ use shedlock_core::{
     SkipReason, Slot, SlotState,
 };
 
+use crate::options::{ATTEMPTS_COLUMN, SLOT_COLUMN};
 use crate::shape::Shape;
 use crate::statement::Row;
 
@@ -32,7 +33,7 @@ impl Verdict<'_> {
     /// a lease that runs.
     ///
     /// # Errors
-    /// `Conflict` for a record of another name or without times, `SlotAhead`, `Internal` where the
+    /// `Conflict` for a record of another name, without times or with a slot that is none, `SlotAhead`, `Internal` where the
     /// row lacks the store's time.
     pub(crate) fn state(&self) -> Result<State, Error> {
         let row = self.row;
@@ -50,6 +51,7 @@ impl Verdict<'_> {
         }
         if let Some(slot) = self.request.slot() {
             self.check_ahead(slot, now)?;
+            self.check_slots()?;
             if let Some(reason) = self.refusal(now) {
                 return Ok(State::Answered(Attempt::Skipped(self.refused(reason))));
             }
@@ -64,6 +66,11 @@ impl Verdict<'_> {
                  delete it or give it one",
             )),
             Some(until) if until > now => Ok(State::Answered(Attempt::Skipped(record.as_skip()))),
+            Some(_) if row.token == Some(i64::MAX) => Err(Error::new(
+                ErrorKind::Conflict,
+                "the record's fencing token is the largest there is, which no clock has reached, and \
+                 cannot grow: find out who wrote it, and set it to one that was given out",
+            )),
             Some(_) => Ok(State::Free),
         }
     }
@@ -105,6 +112,24 @@ impl Verdict<'_> {
                  the two clocks is wrong",
                 ahead.as_secs(),
                 tolerance.as_secs()
+            ),
+        ))
+    }
+
+    /// What nobody writes there would keep every slot from being taken, and be taken for no slot.
+    fn check_slots(&self) -> Result<(), Error> {
+        let row = self.row;
+        let is_slot = |micros: i64| Slot::from_micros(micros).is_ok();
+        let (column, value) = match (row.slot, row.slot_attempts) {
+            (Some(slot), _) if !is_slot(slot) => (SLOT_COLUMN, slot),
+            (_, Some(attempts)) if u32::try_from(attempts).is_err() => (ATTEMPTS_COLUMN, attempts),
+            _ => return Ok(()),
+        };
+        Err(Error::new(
+            ErrorKind::Conflict,
+            format!(
+                "the record's column {column} holds {value}, which shedlock does not write: find \
+                 out who did, and set the last slot with `shedlock slot reset --to`"
             ),
         ))
     }

@@ -41,7 +41,11 @@ pub async fn connect(url: &str) -> Result<ZooKeeperProvider, Error> {
 }
 
 /// The provider that a URL describes. Reads files of certificates, and nothing else.
-fn read(url: &str) -> Result<ZooKeeperProvider, Error> {
+pub(crate) fn read(url: &str) -> Result<ZooKeeperProvider, Error> {
+    described(url).map_err(|error| error.of_url(url))
+}
+
+fn described(url: &str) -> Result<ZooKeeperProvider, Error> {
     let (scheme, rest) = url.split_once("://").ok_or_else(unreadable)?;
     let is_encrypted = match scheme.to_ascii_lowercase().as_str() {
         "zookeeper" => false,

@@ -84,6 +84,9 @@
 
 mod address;
 mod explain;
+#[cfg(any(test, feature = "fuzzing"))]
+#[doc(hidden)]
+pub mod fuzz;
 mod path;
 mod requests;
 mod sessions;

@@ -82,8 +82,7 @@ impl Node {
     }
 
     fn kept(&self) -> Result<Record, Error> {
-        let read = || Record::from_text(std::str::from_utf8(&self.data).ok()?).ok();
-        read().ok_or_else(|| {
+        Record::from_bytes(&self.data).map_err(|_| {
             Error::new(
                 ErrorKind::Conflict,
                 format!(
@@ -103,8 +102,11 @@ fn parse(text: &str) -> Option<SystemTime> {
     if !text.ends_with('Z') || !text.bytes().all(is_written_so) {
         return None;
     }
-    if let Some((_, rest)) = text.strip_prefix('+').and_then(|text| text.split_once('-')) {
+    if let Some((year, rest)) = text.strip_prefix('+').and_then(|text| text.split_once('-')) {
         // Beyond the year 9999. It stands for a long while, however it is cut.
+        if year.len() < 5 || !year.bytes().all(|byte| byte.is_ascii_digit()) {
+            return None;
+        }
         let same_day: Timestamp = format!("2000-{rest}").parse().ok()?;
         return (same_day.as_millisecond() > 0).then_some(end_of_time());
     }
@@ -221,6 +223,8 @@ mod tests {
             "2026-11-21T10:00:00",
             "2026-11-21T10:00:00Z\n",
             "+10000-13-01T00:00:00Z",
+            "+2026-11-21T10:00:00Z",
+            "+:-01-01T00:00:00Z",
             "1795255200000",
         ] {
             let error = node(text, 1).until().unwrap_err();

@@ -23,7 +23,7 @@ pub(super) fn locks(locks: &[LockRecord]) -> String {
         table.add_row([
             lock.name.as_str().to_owned(),
             super::state(lock.state).to_owned(),
-            or_nobody(lock.owner.clone()),
+            or_nobody(owner(lock)),
             or_nobody(lock.locked_until.map(super::second)),
             or_nobody(lock.fencing_token.map(|token| token.to_string())),
             or_nobody(slot(lock)),
@@ -47,7 +47,7 @@ pub(super) fn lock(lock: &LockRecord) -> String {
             None => text,
         }
     });
-    let owner = if lock.state == LockState::Held {
+    let whose = if lock.state == LockState::Held {
         "owner"
     } else {
         "last owner"
@@ -55,7 +55,7 @@ pub(super) fn lock(lock: &LockRecord) -> String {
     for (field, value) in [
         ("name", Some(lock.name.as_str().to_owned())),
         ("state", Some(state)),
-        (owner, lock.owner.clone()),
+        (whose, owner(lock)),
         ("locked at", lock.locked_at.map(super::second)),
         ("locked until", until),
         (
@@ -81,7 +81,7 @@ pub(super) fn unlock(lock: Option<&LockRecord>, freed_by: Option<&str>) -> Strin
     format!(
         "{}: freed by {freed_by}; it was held by {} until {}\n",
         lock.name.as_str(),
-        or_nobody(lock.owner.clone()),
+        or_nobody(owner(lock)),
         or_nobody(lock.locked_until.map(super::second)),
     )
 }
@@ -106,6 +106,15 @@ pub(super) fn migration(store: &str, migration: &Migration) -> String {
         .iter()
         .map(|change| format!("{store}: {change}\n"))
         .collect()
+}
+
+/// The owner on one line. Others may have written anything, and a terminal obeys control characters.
+fn owner(lock: &LockRecord) -> Option<String> {
+    let visible = |char: char| match char {
+        char if char.is_control() => char.escape_default().to_string(),
+        char => char.to_string(),
+    };
+    Some(lock.owner.as_ref()?.chars().map(visible).collect())
 }
 
 /// The last slot, and whether it is still to be done.

@@ -15,6 +15,11 @@ mod timer;
 
 use std::ffi::OsStr;
 
+#[cfg(test)]
+pub(crate) use plan::Supervision;
+#[cfg(test)]
+pub(crate) use protocol::{Inbox, Order, Report, frame};
+
 pub(crate) use client::{Guard, News};
 pub(crate) use plan::{Plan, StopReason};
 pub(crate) use processes::Process;

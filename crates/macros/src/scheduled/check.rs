@@ -12,7 +12,7 @@ use jiff::Timestamp;
 use jiff::tz::TimeZoneDatabase;
 
 /// A cron expression that can be read, and that fires some day.
-pub(super) fn cron(expression: &str) -> Result<(), String> {
+pub(crate) fn cron(expression: &str) -> Result<(), String> {
     let parser = CronParser::builder().year(Year::Disallowed).build();
     let parsed = parser.parse(expression).map_err(|error| {
         format!(
@@ -48,7 +48,7 @@ fn ever_fits(parsed: &croner::Cron) -> bool {
 
 /// A zone of the database that was compiled in: a build must not depend on what is installed where
 /// it is made.
-pub(super) fn zone(name: &str) -> Result<(), String> {
+pub(crate) fn zone(name: &str) -> Result<(), String> {
     TimeZoneDatabase::bundled()
         .get(name)
         .map(drop)

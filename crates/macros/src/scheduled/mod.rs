@@ -1,7 +1,7 @@
 //! `#[scheduled]`: from a function with a lock to a job.
 
 mod attr;
-mod check;
+pub(crate) mod check;
 mod completion;
 mod expand;
 mod parameters;

@@ -49,6 +49,9 @@ pub struct SqliteProvider {
 /// How long a statement waits for the file's write lock, unless set.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
+/// The driver panics for what does not fit 32 bits of milliseconds.
+const LONGEST_BUSY_TIMEOUT: Duration = Duration::from_secs(86_400);
+
 /// What is ours alone in a URL of SQLite.
 const SPECIAL: &[&str] = &["busy_timeout", "create", "allow_network_fs"];
 
@@ -100,7 +103,7 @@ impl SqliteProvider {
     /// `locked_by_column`, `time` (`store` or `client`), `lock_at_most_for`, `lock_at_least_for`,
     /// `owner_prefix`, `max_connections` (1: writers of one process then take turns instead of
     /// polling for the file's lock), `acquire_timeout` (10s), `busy_timeout` (5s: how long a
-    /// statement waits while another process writes), `create` (true) and `allow_network_fs`
+    /// statement waits while another process writes; a day at the most), `create` (true) and `allow_network_fs`
     /// (false).
     ///
     /// # Errors
@@ -112,6 +115,14 @@ impl SqliteProvider {
         let address = Address::parse(url, SPECIAL, &[]).map_err(named)?;
         let place = Place::read(url, &address).map_err(named)?;
         Self::at(address, place).await
+    }
+
+    /// As far as [`connect`](Self::connect) goes without a file.
+    #[cfg(any(test, feature = "fuzzing"))]
+    pub(crate) fn check_url(url: &str) -> Result<(), Error> {
+        let address = Address::parse(url, SPECIAL, &[])?;
+        Place::read(url, &address)?;
+        address.settings.check::<Sqlite>().map(drop)
     }
 
     async fn at(address: Address, place: Place) -> Result<Self, Error> {
@@ -174,6 +185,11 @@ impl Place {
                     place.busy_timeout = parse_duration(value).map_err(|error| {
                         invalid(format!("option {key:?} in the URL: {}", error.message()))
                     })?;
+                    if place.busy_timeout > LONGEST_BUSY_TIMEOUT {
+                        return Err(invalid(format!(
+                            "option {key:?} in the URL is {value:?}: a day is the longest"
+                        )));
+                    }
                 }
             }
         }

@@ -22,7 +22,8 @@ fn an_attempt_looks_before_it_writes() {
         look,
         format!(
             "SELECT abs(min(`lock_until`, 0) - 9223372036854775807 - 1) FROM `shedlock` \
-             WHERE `name` = ? AND `name` COLLATE BINARY = ? AND NOT (`lock_until` <= {NOW})"
+             WHERE `name` = ? AND `name` COLLATE BINARY = ? AND NOT (`lock_until` <= {NOW} \
+             AND coalesce(shedlock_fencing_token, 0) < 9223372036854775807)"
         )
     );
     assert_eq!(
@@ -32,6 +33,7 @@ fn an_attempt_looks_before_it_writes() {
              `locked_by` = ?, \
              shedlock_fencing_token = max(coalesce(shedlock_fencing_token, 0) + 1, {NOW} * 1000) \
              WHERE `name` = ? AND `name` COLLATE BINARY = ? AND `lock_until` <= {NOW} \
+             AND coalesce(shedlock_fencing_token, 0) < 9223372036854775807 \
              RETURNING CASE typeof(`locked_at`) WHEN 'integer' THEN `locked_at` * 1000 \
              ELSE `locked_at` END, CASE typeof(`lock_until`) WHEN 'integer' \
              THEN `lock_until` * 1000 ELSE `lock_until` END, shedlock_fencing_token"

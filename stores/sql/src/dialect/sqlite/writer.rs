@@ -65,6 +65,10 @@ impl Writing for Writer<'_> {
                 claimable(claim, by, at),
             );
         }
+        if self.shape.extras.token {
+            // One more than the largest integer is a real to SQLite.
+            free += &format!(" AND coalesce({TOKEN_COLUMN}, 0) < {}", i64::MAX);
+        }
         match claim {
             Claim::OpenSlot => {
                 set += &format!(

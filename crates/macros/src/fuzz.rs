@@ -1,0 +1,113 @@
+//! What reads the text of programs here, as targets of fuzzing: each panics where a promise is broken.
+
+use proc_macro2::TokenStream;
+use quote::quote;
+use shedlock::LockName;
+use shedlock::scheduler::Schedule;
+use syn::{Item, LitStr};
+
+use crate::name::Name;
+use crate::scheduled::check;
+use crate::{duration as durations, expand, scheduled};
+
+/// The compiler has a limit of its own, and so has this thread's stack.
+const DEEPEST: usize = 40;
+
+/// What stands in `#[scheduler_lock(…)]`: the function is always emitted, locked or beside errors.
+fn lock_attribute(data: &[u8]) {
+    let function = quote!(
+        async fn job(tenant: &str, id: u32) -> Result<(), Error> {
+            work(tenant, id).await
+        }
+    );
+    emits(data, |attribute| expand::expand(attribute, function));
+}
+
+/// What stands in `#[scheduled(…)]`.
+fn schedule_attribute(data: &[u8]) {
+    let function = quote!(
+        #[scheduler_lock(name = "job", lock_at_most_for = "10m")]
+        async fn job(pool: Pool) -> Result<(), Error> {
+            work(pool).await
+        }
+    );
+    emits(data, |attribute| scheduled::expand(attribute, function));
+}
+
+fn emits(data: &[u8], expand: impl FnOnce(TokenStream) -> TokenStream) {
+    let text = String::from_utf8_lossy(data);
+    if depth(&text) > DEEPEST {
+        return;
+    }
+    let Ok(attribute) = text.parse::<TokenStream>() else {
+        return;
+    };
+    let expanded = expand(attribute).to_string();
+    let file = syn::parse_str::<syn::File>(&expanded);
+    let file = file.unwrap_or_else(|error| panic!("{error} in {expanded}"));
+    let is_job = |item: &Item| matches!(item, Item::Fn(function) if function.sig.ident == "job");
+    assert!(
+        file.items.iter().any(is_job),
+        "the function is lost: {expanded}"
+    );
+}
+
+fn depth(text: &str) -> usize {
+    // Also what could nest without brackets: `&&&&x`, `!!!!x`, `a::<b<c<…`.
+    text.matches(['(', '[', '{', '<', '&', '!', '-', '*', '|'])
+        .count()
+}
+
+/// The text of a lock's name: what is fixed is a name for the runtime, too.
+fn name(data: &[u8]) {
+    let text = String::from_utf8_lossy(data);
+    if depth(&text) > DEEPEST {
+        return;
+    }
+    let literal = LitStr::new(&text, proc_macro2::Span::call_site());
+    match Name::from_literal(&literal) {
+        Ok(Name::Fixed(fixed)) => {
+            let fixed = fixed.value();
+            assert_eq!(fixed.replace('{', "{{").replace('}', "}}"), text);
+            assert!(LockName::new(&fixed).is_ok(), "{fixed:?}");
+        }
+        Ok(Name::Template { format, arguments }) => {
+            let fixed = format.value().replace("{{", "").replace("}}", "");
+            assert_eq!(fixed.matches('{').count(), arguments.len(), "{fixed}");
+        }
+        Ok(Name::Computed(_)) => panic!("a literal is not computed"),
+        Err(_) => {}
+    }
+}
+
+/// Durations: what is read when a program is compiled is what the runtime reads.
+fn duration(data: &[u8]) {
+    let text = String::from_utf8_lossy(data);
+    match (
+        durations::parse(&text),
+        shedlock_core::parse_duration(&text),
+    ) {
+        (Ok(here), Ok(there)) => assert_eq!(here, there),
+        (Err(here), Err(there)) => assert_eq!(here, there.message()),
+        (here, there) => panic!("{here:?} here, {there:?} there"),
+    }
+}
+
+/// A cron expression and a zone, a line each: what is refused is what the scheduler refuses.
+fn cron(data: &[u8]) {
+    let text = String::from_utf8_lossy(data);
+    let (cron, zone) = text.split_once('\n').unwrap_or((&text, "UTC"));
+    same(check::cron(cron), Schedule::cron(cron));
+    same(check::zone(zone), Schedule::cron_in("0 0 * * *", zone));
+}
+
+fn same(here: Result<(), String>, there: Result<Schedule, shedlock::Error>) {
+    match (here, there) {
+        (Ok(()), Ok(_)) => {}
+        // What the parser says of it is in the runtime's source.
+        (Err(here), Err(there)) => assert!(here.starts_with(there.message()), "{here}, {there}"),
+        (here, there) => panic!("{here:?} here, {there:?} there"),
+    }
+}
+
+shedlock_fuzz::tests!(lock_attribute, schedule_attribute, name, duration, cron);

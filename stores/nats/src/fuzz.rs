@@ -1,0 +1,88 @@
+//! What reads foreign text here, as targets of fuzzing: each panics where a promise is broken.
+
+use std::time::{Duration, UNIX_EPOCH};
+
+use shedlock_core::fuzz::{is_refusal, is_refusal_of_url};
+use shedlock_core::{ErrorKind, LockName, Owner};
+
+use crate::bucket::headers_of;
+use crate::key;
+use crate::wire::{Beside, Message, message};
+
+/// URLs.
+pub fn url(data: &[u8]) {
+    let url = String::from_utf8_lossy(data);
+    if let Err(error) = crate::connect::read(&url) {
+        is_refusal_of_url(&error, &url, &[ErrorKind::InvalidInput]);
+    }
+}
+
+/// A message of a key: its eight bytes, then the block of its headers.
+pub fn record(data: &[u8]) {
+    let (value, headers) = data.split_at(data.len().min(8));
+    let read = Message {
+        sequence: 7,
+        time: UNIX_EPOCH + Duration::from_millis(1_800_000_000_123),
+        headers: headers_of(&String::from_utf8_lossy(headers)),
+        data: value.to_vec(),
+    };
+    let (record, is_ours) = match read.record() {
+        Ok(found) => found,
+        Err(error) => return is_refusal(&error, &[ErrorKind::Conflict]),
+    };
+    if !is_ours {
+        assert!(record.owner.is_empty() || Owner::is_released(&record.owner));
+        return;
+    }
+    // Each of ours says when; headers of a later version alone are not written again.
+    if record.locked_at.is_none() {
+        return;
+    }
+    let (data, headers) = message(&record);
+    let headers = headers.iter().map(|(name, values)| {
+        let value = values[0].to_string().trim().to_owned();
+        (name.to_string(), value)
+    });
+    let written = Message {
+        headers: headers.collect(),
+        data: data.to_vec(),
+        ..read
+    };
+    assert_eq!(written.record().ok(), Some((record, true)));
+}
+
+/// What stands beside a lock.
+pub fn beside(data: &[u8]) {
+    match Beside::from_bytes(data) {
+        Ok(beside) => {
+            let text = beside.to_text();
+            let again = Beside::from_bytes(text.as_bytes()).expect("we have written it");
+            assert_eq!(again.to_text(), text);
+            assert_eq!((again.was, again.taken), (beside.was, beside.taken));
+        }
+        Err(error) => is_refusal(&error, &[ErrorKind::Conflict]),
+    }
+}
+
+/// A key, or a name: names become keys and keys names, of which no two meet.
+pub fn name(data: &[u8]) {
+    let text = String::from_utf8_lossy(data);
+    if let Some(name) = key::name(&text) {
+        assert_eq!(key::key(&name), text);
+    }
+    if let Ok(name) = LockName::new(&*text) {
+        let (own, beside) = (key::key(&name), key::key_beside(&name));
+        assert_eq!(key::name(&own).as_ref(), Some(&name));
+        assert_eq!(key::name(&beside), None);
+        let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-/_=.".contains(&byte);
+        for key in [own, beside] {
+            assert!(key.bytes().all(is_allowed) && !key.contains("..") && !key.ends_with('.'));
+        }
+        if let Err(error) = key::check(&name) {
+            is_refusal(&error, &[ErrorKind::InvalidInput]);
+        }
+    }
+}
+
+#[cfg(test)]
+shedlock_fuzz::tests!(url, record, beside, name);

@@ -1,0 +1,96 @@
+//! What reads foreign text here, as targets of fuzzing: each panics where a promise is broken.
+
+use std::time::Duration;
+
+use redis::Value as Reply;
+use shedlock_core::fuzz::{is_refusal, is_refusal_of_url};
+use shedlock_core::{AttemptRequest, ErrorKind, LockName, LockState, Owner};
+
+use crate::builder::Builder;
+use crate::found::Found;
+use crate::key::Keys;
+use crate::value::Value;
+use crate::verdict::taken;
+
+/// URLs. Files of certificates are left out, which are read.
+pub fn url(data: &[u8]) {
+    let url = String::from_utf8_lossy(data);
+    if url.contains("tls_") {
+        return;
+    }
+    if let Err(error) = crate::address::builder(&url).and_then(Builder::build) {
+        is_refusal_of_url(&error, &url, &[ErrorKind::InvalidInput]);
+    }
+}
+
+/// The value of a lock's own key, ours, ShedLock's and others'.
+pub fn value(data: &[u8]) {
+    let value = Value::parse(data);
+    let text = String::from_utf8_lossy(data);
+    assert!(value.owner.is_empty() || text.contains(&value.owner));
+    assert!(value.shedlock_at().is_none() || !Owner::is_ours(&value.owner));
+    if value.at.is_some() {
+        assert!(text.starts_with("ADDED:"));
+    }
+}
+
+/// What a script answers: what is left of the lock's own key and its value, a line each, and the text.
+pub fn answer(data: &[u8]) {
+    let mut parts = data.splitn(3, |byte| *byte == b'\n').map(<[u8]>::to_vec);
+    let mut part = || parts.next().unwrap_or_default();
+    let (left, raw, text) = (part(), part(), part());
+    let text = Reply::BulkString(text);
+    let reply = match String::from_utf8_lossy(&left).parse() {
+        Ok(left) => Reply::Array(vec![text, Reply::Int(left), Reply::BulkString(raw)]),
+        Err(_) => text,
+    };
+    let name = LockName::new("job").expect("it is a name");
+    let owner = Owner::parse("web-3/1/0123456789abcdef").expect("it is an owner");
+    let request = AttemptRequest::new(name.clone(), owner.clone(), Duration::from_secs(60));
+    let found = match Found::parse(reply) {
+        Ok(found) => found,
+        Err(error) => return is_refusal(&error, &[ErrorKind::Conflict, ErrorKind::Internal]),
+    };
+    let record = found.record(&name);
+    assert_eq!(record.state == LockState::Free, found.raw.is_none());
+    assert_eq!(found.skip(&name).owner, record.owner);
+    let lease = found.lease(&request);
+    assert_eq!(lease.owner(), &owner);
+    if found.raw.is_some()
+        && let Err(error) = taken(&request, &found)
+    {
+        is_refusal(&error, &[ErrorKind::Conflict, ErrorKind::SlotAhead]);
+    }
+}
+
+/// Key prefix, environment and what stands behind them, a line each: names become keys and keys names,
+/// of which no two meet.
+pub fn key(data: &[u8]) {
+    let text = String::from_utf8_lossy(data);
+    let mut lines = text.splitn(3, '\n');
+    let mut line = || lines.next().unwrap_or_default();
+    let keys = match Keys::new(line(), line()) {
+        Ok(keys) => keys,
+        Err(error) => return is_refusal(&error, &[ErrorKind::InvalidInput]),
+    };
+    let last = line();
+    if let Some(name) = keys.name_of(last) {
+        let pair = keys.of(&name).expect("the name of a key has keys");
+        assert!(pair.lock == last || pair.companion == last, "{pair:?}");
+    }
+    let Ok(name) = LockName::new(last) else {
+        return;
+    };
+    match keys.of(&name) {
+        Ok(pair) => {
+            assert_ne!(pair.lock, pair.companion);
+            for key in [&pair.lock, &pair.companion] {
+                assert_eq!(keys.name_of(key).as_ref(), Some(&name), "{key}");
+            }
+        }
+        Err(error) => is_refusal(&error, &[ErrorKind::InvalidInput]),
+    }
+}
+
+#[cfg(test)]
+shedlock_fuzz::tests!(url, value, answer, key);

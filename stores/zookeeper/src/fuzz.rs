@@ -1,0 +1,96 @@
+//! What reads foreign text here, as targets of fuzzing: each panics where a promise is broken.
+
+use std::time::SystemTime;
+
+use shedlock_core::fuzz::{is_refusal, is_refusal_of_url};
+use shedlock_core::{ErrorKind, LockName};
+use zookeeper_client::Stat;
+
+use crate::path::{self, Paths};
+use crate::wire::{Node, end_of_time, record, until};
+
+/// URLs. Files of certificates are left out, which are read.
+pub fn url(data: &[u8]) {
+    let url = String::from_utf8_lossy(data);
+    if url.contains("tls_") {
+        return;
+    }
+    if let Err(error) = crate::address::read(&url) {
+        is_refusal_of_url(&error, &url, &[ErrorKind::InvalidInput]);
+    }
+}
+
+/// The data of a lock's node and, behind the first line, of the one beside it.
+pub fn nodes(data: &[u8]) {
+    let (lock, beside) = match data.iter().position(|byte| *byte == b'\n') {
+        Some(end) => (&data[..end], Some(&data[end + 1..])),
+        None => (data, None),
+    };
+    let lock = node(lock);
+    for zxid in [7, 8] {
+        let beside = beside.map(|data| {
+            let mut beside = node(data);
+            beside.stat.mzxid = zxid;
+            beside
+        });
+        match record(Some(&lock), beside.as_ref()) {
+            Ok(found) => {
+                assert!(found.locked_until >= SystemTime::UNIX_EPOCH);
+                assert!(found.locked_until <= end_of_time());
+                let written = node(until(&found).as_bytes());
+                assert_eq!(written.until().ok(), Some(found.locked_until));
+            }
+            Err(error) => is_refusal(&error, &[ErrorKind::Conflict]),
+        }
+    }
+}
+
+fn node(data: &[u8]) -> Node {
+    let stat = Stat {
+        czxid: 1,
+        mzxid: 7,
+        pzxid: 1,
+        ctime: 0,
+        mtime: 1_700_000_000_123,
+        version: 0,
+        cversion: 0,
+        aversion: 0,
+        ephemeral_owner: 0,
+        data_length: 0,
+        num_children: 0,
+    };
+    Node {
+        path: "/shedlock/job".to_owned(),
+        data: data.to_vec(),
+        stat,
+    }
+}
+
+/// The path of the locks, and behind the first line a node or a name: names become nodes and nodes
+/// names, of which no two meet.
+pub fn name(data: &[u8]) {
+    let text = String::from_utf8_lossy(data);
+    let (locks, text) = text.split_once('\n').unwrap_or(("/shedlock", &text));
+    let paths = match Paths::new(locks) {
+        Ok(paths) => paths,
+        Err(error) => return is_refusal(&error, &[ErrorKind::InvalidInput]),
+    };
+    let of = |name: &LockName| paths.of(name).0.split_off(locks.len() + 1);
+    if let Some(name) = path::name(text) {
+        assert_eq!(of(&name), text);
+    }
+    if let Ok(name) = LockName::new(text) {
+        assert_eq!(path::name(&of(&name)).as_ref(), Some(&name));
+        let (lock, beside) = paths.of(&name);
+        assert_ne!(lock, beside);
+        for (above, _) in paths.above(&name) {
+            assert!(above.starts_with('/') && !above.ends_with('/') && !above.contains("//"));
+        }
+        if let Err(error) = path::check(&name) {
+            is_refusal(&error, &[ErrorKind::InvalidInput]);
+        }
+    }
+}
+
+#[cfg(test)]
+shedlock_fuzz::tests!(url, nodes, name);
