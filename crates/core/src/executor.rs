@@ -96,8 +96,8 @@ impl Executor {
 
     /// How long before its end in the store a lease ends for us, at the least.
     ///
-    /// A hundredth of lock_at_most_for, at most 1 s, unless set: it covers clocks that run at
-    /// different speeds, and leaves time to stop the task. A margin as long as lock_at_most_for
+    /// A hundredth of lock_at_most_for, at most 1 s or a thousandth of it, unless set: it covers
+    /// clocks that run at different speeds, and leaves time to stop the task. A margin as long as lock_at_most_for
     /// leaves no time to run in.
     pub fn with_deadline_margin(mut self, margin: Duration) -> Self {
         self.change().deadline_margin = Some(margin);

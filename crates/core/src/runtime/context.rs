@@ -35,8 +35,8 @@ impl Context {
     /// When a lease ends for us that was asked for at `sent`.
     ///
     /// The store starts to count when it gets the request, so later than `sent`: the lease ends
-    /// there after it has ended here. The margin covers clocks that run at different speeds (a
-    /// hundredth, where NTP may slew by a twentieth of that) and leaves time to stop the task. Where
+    /// there after it has ended here. The margin covers clocks that run at different speeds and leaves
+    /// time to stop the task. Where
     /// the clients' clocks judge, the difference that they may have is taken off too: a client that
     /// is ahead takes the lock over that much earlier.
     pub(crate) fn deadline(&self, sent: Moment, lock_at_most_for: Duration) -> Moment {
@@ -76,7 +76,7 @@ impl Context {
 
     pub(super) fn margin(&self, lock_at_most_for: Duration) -> Duration {
         self.deadline_margin
-            .unwrap_or_else(|| (lock_at_most_for / 100).min(Duration::from_secs(1)))
+            .unwrap_or_else(|| margin(lock_at_most_for))
     }
 
     /// Tells the listener, whose panics harm nobody.
@@ -91,5 +91,34 @@ impl Context {
 
     pub(crate) fn store_failed(&self, name: &LockName, error: &Error) {
         self.emit(|| Event::StoreError { name, error });
+    }
+}
+
+/// A hundredth, and a second is enough; but a thousandth, however much that is: clocks that NTP slews may
+/// go 500 ppm too fast here and too slow there.
+fn margin(lock_at_most_for: Duration) -> Duration {
+    let second = Duration::from_secs(1);
+    (lock_at_most_for / 100)
+        .min(second)
+        .max(lock_at_most_for / 1_000)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_margin_covers_clocks_that_are_slewed_for_as_long_as_the_lease_lasts() {
+        let cases = [
+            (10, 100),
+            (60, 600),
+            (600, 1_000),
+            (3_600, 3_600),
+            (86_400, 86_400),
+        ];
+        for (seconds, millis) in cases {
+            let found = margin(Duration::from_secs(seconds));
+            assert_eq!(found, Duration::from_millis(millis), "{seconds} s");
+        }
     }
 }
