@@ -13,8 +13,7 @@
 //! Beyond that bound slots are left out, and never run twice: a run that goes on into the next slots
 //! is followed by the newest of them, a replica that wakes after the next slot was taken runs
 //! nothing, and the slot of one that died is used up. The observer hears of each of these ticks.
-//! Slots that a clock puts more than 60 s ahead of the store's are refused. The simulation in
-//! `tests/simulation.rs` shows both sides of the bound.
+//! Slots that a clock puts more than 60 s ahead of the store's are refused. `tests/bound.rs` shows both sides of the bound.
 //!
 //! # Jobs that must not be lost
 //!

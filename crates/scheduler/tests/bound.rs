@@ -1,5 +1,6 @@
-//! Thousands of slots on five nodes, whose clocks, timers, tasks, stores and lives are drawn from a
-//! seed. A failure names its seed; `SHEDLOCK_SIMULATION_SEED` runs it again.
+//! Both sides of the bound within which every slot runs: thousands of slots on five nodes, whose clocks,
+//! timers, tasks, stores and lives are drawn from a seed, which a failure names. What else may go wrong,
+//! and in which order, is in the workspace's `simulation`.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -213,13 +214,6 @@ fn in_order(
     })
 }
 
-fn seeds(default: std::ops::Range<u64>) -> Vec<u64> {
-    match std::env::var("SHEDLOCK_SIMULATION_SEED") {
-        Ok(seed) => vec![seed.parse().expect("the seed is a number")],
-        Err(_) => default.collect(),
-    }
-}
-
 #[track_caller]
 fn assert_never_two(seed: u64, seen: &Seen) {
     for (slot, runs) in &seen.runs {
@@ -244,7 +238,7 @@ fn within_the_bound_every_slot_runs_exactly_once() {
         clock_changes: 3,
         must_not_be_lost: None,
     };
-    for seed in seeds(0..5) {
+    for seed in 0..5 {
         let seen = simulate(seed, bounds);
         assert_never_two(seed, &seen);
         for slot in 0..i64::try_from(bounds.slots).unwrap() {
@@ -269,7 +263,7 @@ fn beyond_every_bound_no_slot_runs_twice() {
         clock_changes: 5,
         must_not_be_lost: None,
     };
-    for seed in seeds(100..105) {
+    for seed in 100..105 {
         let seen = simulate(seed, bounds);
         assert_never_two(seed, &seen);
         // It is no proof that nothing ever ran, and each thing that can happen did.
@@ -332,7 +326,7 @@ fn what_must_not_be_lost_is_done_in_order_within_the_bound() {
         clock_changes: 3,
         must_not_be_lost: Some(0),
     };
-    for seed in seeds(200..204) {
+    for seed in 200..204 {
         let seen = simulate(seed, bounds);
         assert_each_done_in_order(seed, bounds, &seen);
         // Nothing failed and nobody died, so nothing is done twice.
@@ -353,7 +347,7 @@ fn what_must_not_be_lost_is_done_in_order_beyond_every_bound() {
         clock_changes: 5,
         must_not_be_lost: Some(4),
     };
-    for seed in seeds(300..306) {
+    for seed in 300..306 {
         let seen = simulate(seed, bounds);
         assert_each_done_in_order(seed, bounds, &seen);
         assert!(

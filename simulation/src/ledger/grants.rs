@@ -1,0 +1,313 @@
+//! What the store gave, extended and ended.
+
+use shedlock_core::{Completion, Slot};
+
+use super::{Book, Ledger, Lock};
+use crate::Law;
+use crate::transition::Transition;
+use crate::world::Instant;
+
+/// A lease as the store has it.
+#[derive(Clone, Debug)]
+pub(crate) struct Grant {
+    pub(crate) owner: String,
+    pub(crate) token: Option<u64>,
+    pub(crate) slot: Option<Slot>,
+    /// By the true clock.
+    pub(crate) at: Instant,
+    /// What at-least counts from, as the record has it.
+    pub(crate) counts_from: Instant,
+    pub(crate) until: Instant,
+    pub(crate) ended: Option<Ending>,
+}
+
+/// How a lease ended before its time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ending {
+    Unlocked { is_done: bool },
+    Withdrawn,
+    Forced,
+}
+
+impl Ledger {
+    /// The store has given a lock away.
+    pub(crate) fn granted(&self, name: &str, grant: Grant) {
+        let now = self.world.now();
+        let mut book = self.lock();
+        book.note(now, || format!("store grants {name} to {grant:?}"));
+        if let Some((law, what)) = book.wrong_grant(name, &grant, now) {
+            book.accuse(now, law, what);
+        }
+        let attempts = book.take(name, &grant, now);
+        let is_taken_over = attempts > 1;
+        let book = &mut *book;
+        let lock = book.locks.entry(name.to_owned()).or_default();
+        let after_expiry = lock
+            .grant
+            .as_ref()
+            .is_some_and(|before| before.ended.is_none());
+        book.counts.add(if after_expiry {
+            Transition::WonAfterExpiry
+        } else {
+            Transition::Won
+        });
+        if grant.slot.is_some() {
+            book.counts.add(Transition::SlotTaken);
+        }
+        if is_taken_over {
+            book.counts.add(Transition::SlotTakenOver);
+        }
+        let has_ended = book
+            .asked
+            .get(&grant.owner)
+            .is_none_or(|asked| asked.has_ended);
+        if has_ended {
+            book.counts.add(Transition::GrantedToNobody);
+        }
+        lock.token = lock.token.max(grant.token);
+        lock.grant = Some(grant);
+        lock.acquisitions += 1;
+        lock.last_acquired = now;
+        lock.last_change = now;
+    }
+
+    /// The store has extended a lease.
+    pub(crate) fn extended(&self, name: &str, owner: &str, until: Instant) {
+        let now = self.world.now();
+        let mut book = self.lock();
+        book.note(now, || format!("store extends {name} of {owner}"));
+        if let Some(what) = book.not_held_by(name, owner, now) {
+            book.accuse(
+                now,
+                Law::Ownership,
+                format!("an extension of {name}: {what}"),
+            );
+        }
+        book.counts.add(Transition::Extended);
+        if let Some(lock) = book.locks.get_mut(name) {
+            lock.last_change = now;
+            if let Some(grant) = &mut lock.grant {
+                grant.until = until;
+            }
+        }
+    }
+
+    /// The store has ended a lease; what is kept by at-least is free then.
+    pub(crate) fn ended(&self, name: &str, owner: &str, ending: Ending, free: Instant) {
+        let now = self.world.now();
+        let mut book = self.lock();
+        book.note(now, || format!("store ends {name} of {owner}: {ending:?}"));
+        if let Some(what) = book.not_held_by(name, owner, now) {
+            book.accuse(now, Law::Ownership, format!("an unlock of {name}: {what}"));
+        }
+        book.counts.add(match ending {
+            Ending::Unlocked { .. } => Transition::Unlocked,
+            Ending::Withdrawn => Transition::Withdrawn,
+            Ending::Forced => Transition::ForcedFree,
+        });
+        if let Some(asked) = book.asked.get_mut(owner) {
+            asked.has_ended = true;
+            asked.is_forced |= ending == Ending::Forced;
+        }
+        let book = &mut *book;
+        let Some(lock) = book.locks.get_mut(name) else {
+            return;
+        };
+        lock.last_change = now;
+        let Some(grant) = &mut lock.grant else { return };
+        grant.ended = Some(ending);
+        grant.until = free;
+        if ending == (Ending::Unlocked { is_done: true }) && grant.slot.is_some() {
+            lock.slots.is_done = true;
+            book.counts.add(Transition::SlotDone);
+        }
+    }
+
+    /// The store has freed a lock for an operator, whoever held it and whatever kept it.
+    pub(crate) fn forced(&self, name: &str) {
+        let now = self.world.now();
+        let mut book = self.lock();
+        book.note(now, || format!("store frees {name} by force"));
+        book.counts.add(Transition::ForcedFree);
+        let book = &mut *book;
+        let Some(lock) = book.locks.get_mut(name) else {
+            return;
+        };
+        lock.last_change = now;
+        let Some(grant) = &mut lock.grant else { return };
+        grant.ended = Some(Ending::Forced);
+        grant.until = now;
+        if let Some(asked) = book.asked.get_mut(&grant.owner) {
+            asked.has_ended = true;
+            asked.is_forced = true;
+        }
+    }
+
+    /// Why a lease ends whose record says no more than that it does.
+    pub(crate) fn ending(&self, owner: &str, is_done: bool) -> Ending {
+        let book = self.lock();
+        match book.asked.get(owner) {
+            Some(asked) if asked.is_unlocked => Ending::Unlocked { is_done },
+            Some(asked) if asked.is_withdrawn => Ending::Withdrawn,
+            _ => Ending::Forced,
+        }
+    }
+
+    /// The last lease, as the store should have it.
+    pub(crate) fn grant_of(&self, name: &str) -> Option<Grant> {
+        let book = self.lock();
+        book.locks.get(name).and_then(|lock| lock.grant.clone())
+    }
+
+    /// Whether this owner had the lock, and its lease has ended.
+    pub(crate) fn is_over(&self, name: &str, owner: &str) -> bool {
+        let book = self.lock();
+        let grant = book.locks.get(name).and_then(|lock| lock.grant.as_ref());
+        grant.is_some_and(|grant| grant.owner == owner && grant.ended.is_some())
+    }
+
+    /// The record says who holds the lock and until when, if anybody does.
+    pub(crate) fn compare(&self, name: &str, held: Option<(&str, Instant)>) {
+        let now = self.world.now();
+        let mut book = self.lock();
+        let Some(grant) = book.locks.get(name).and_then(|lock| lock.grant.clone()) else {
+            return;
+        };
+        let runs = grant.ended.is_none() && grant.until > now;
+        if runs && held != Some((grant.owner.as_str(), grant.until)) {
+            let what = format!("the lease of {} on {name} became {held:?}", grant.owner);
+            book.accuse(now, Law::Ownership, what);
+        }
+    }
+
+    /// A client that asked then was told that the lock is held.
+    pub(crate) fn called_held(&self, name: &str, sent: Instant) {
+        let now = self.world.now();
+        let mut book = self.lock();
+        let slack = book.slack;
+        let Some(lock) = book.locks.get(name) else {
+            return;
+        };
+        let Some(grant) = &lock.grant else { return };
+        let free = grant.until.saturating_add(slack);
+        if lock.last_change < sent && free < sent {
+            let what = format!("{name} was called held, and free since {:?}", grant.until);
+            book.accuse(now, Law::AtMost, what);
+        }
+    }
+
+    /// When a lock was last acquired.
+    pub(crate) fn last_acquired(&self, name: &str) -> Option<Instant> {
+        let book = self.lock();
+        book.locks.get(name).map(|lock| lock.last_acquired)
+    }
+}
+
+impl Book {
+    /// Why this one could not be given.
+    fn wrong_grant(&self, name: &str, grant: &Grant, now: Instant) -> Option<(Law, String)> {
+        let lock = self.locks.get(name)?;
+        let before = lock.grant.as_ref()?;
+        let to = &grant.owner;
+        let says = |law, why: String| Some((law, format!("{name} to {to}: {why}")));
+        let late = now.saturating_add(self.slack);
+        if before.ended.is_none() && late < before.until && before.owner != grant.owner {
+            return says(
+                Law::Exclusion,
+                format!("the lease of {} runs", before.owner),
+            );
+        }
+        if lock.token.is_some() && grant.token <= lock.token {
+            let why = format!("token {:?} after {:?}", grant.token, lock.token);
+            return says(Law::Tokens, why);
+        }
+        let kept = self
+            .asked
+            .get(&before.owner)
+            .map_or(0, |asked| asked.at_least);
+        let honours = matches!(before.ended, None | Some(Ending::Unlocked { .. }));
+        if honours && before.owner != grant.owner && late < before.counts_from.saturating_add(kept)
+        {
+            return says(Law::AtLeast, format!("kept by {} still", before.owner));
+        }
+        self.wrong_slot(name, lock, grant, now)
+            .and_then(|(law, why)| says(law, why))
+    }
+
+    fn wrong_slot(
+        &self,
+        name: &str,
+        lock: &Lock,
+        grant: &Grant,
+        now: Instant,
+    ) -> Option<(Law, String)> {
+        let (slot, last) = (grant.slot?, lock.slots.last?);
+        let grid = self.grids.get(name).copied().unwrap_or(i64::MAX);
+        let is_strict = self.strict_from.is_some_and(|from| from < now);
+        if is_strict && slot.as_micros() - last.as_micros() > grid {
+            return Some((Law::Liveness, format!("{slot} after {last} leaves one out")));
+        }
+        let most = match self.completion(&grant.owner) {
+            Completion::OnSuccess(retries) => Some(retries.most_attempts()),
+            _ => None,
+        };
+        let Some(most) = most else {
+            return (slot <= last).then(|| (Law::OneRunPerSlot, format!("{slot} after {last}")));
+        };
+        let is_over = lock.slots.is_done || lock.slots.attempts >= most;
+        if slot < last || (slot == last && is_over) {
+            return Some((
+                Law::OneRunPerSlot,
+                format!("{slot} after {last}, which is over"),
+            ));
+        }
+        (slot > last && !is_over).then(|| {
+            (
+                Law::SlotsInOrder,
+                format!("{slot} after {last}, which is open"),
+            )
+        })
+    }
+
+    /// Notes the slot, and says how many attempts were made at it where it must not be lost.
+    fn take(&mut self, name: &str, grant: &Grant, now: Instant) -> u32 {
+        let completion = self.completion(&grant.owner);
+        let lock = self.locks.entry(name.to_owned()).or_default();
+        let Some(slot) = grant.slot else { return 0 };
+        let is_same = lock.slots.last == Some(slot);
+        if let Some(retries) = completion.retries()
+            && !is_same
+            && lock.slots.last.is_some()
+            && !lock.slots.is_done
+            && lock.slots.attempts >= retries.most_attempts()
+        {
+            self.counts.add(Transition::SlotGivenUp);
+            self.note(now, || format!("a slot of {name} was given up"));
+        }
+        let lock = self.locks.entry(name.to_owned()).or_default();
+        lock.slots.attempts = if is_same { lock.slots.attempts + 1 } else { 1 };
+        lock.slots.last = Some(slot);
+        lock.slots.is_done = false;
+        lock.slots.attempts
+    }
+
+    fn completion(&self, owner: &str) -> Completion {
+        let asked = self.asked.get(owner);
+        asked.map_or(Completion::WhenTaken, |asked| asked.completion)
+    }
+
+    /// Why this owner cannot change the lock.
+    fn not_held_by(&self, name: &str, owner: &str, now: Instant) -> Option<String> {
+        let Some(grant) = self.locks.get(name).and_then(|lock| lock.grant.as_ref()) else {
+            return Some(format!("{owner} never had it"));
+        };
+        if grant.owner != owner {
+            return Some(format!("{owner} changed what is {}'s", grant.owner));
+        }
+        // What a client has judged in time, and what stands still, may be written late: nobody has had
+        // the lock since.
+        let is_late = !self.writes_late && grant.until <= now;
+        let is_over = grant.ended.is_some() || is_late;
+        is_over.then(|| format!("the lease of {owner} was over"))
+    }
+}

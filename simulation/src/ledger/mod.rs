@@ -1,0 +1,274 @@
+//! What truly happened, and whether it was right.
+
+mod grants;
+mod tasks;
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use shedlock_core::{AttemptRequest, Completion, Slot};
+
+use crate::Law;
+use crate::transition::{Counts, Transition};
+use crate::workload::{Family, Plan};
+use crate::world::{Instant, World, nanos};
+
+pub(crate) use grants::{Ending, Grant};
+pub(crate) use tasks::Running;
+
+/// Knows the true time, and hears from the store and from the clients. Clones are the same one.
+#[derive(Clone)]
+pub(crate) struct Ledger {
+    world: World,
+    book: Arc<Mutex<Book>>,
+}
+
+struct Book {
+    counts: Counts,
+    broken: Option<Broken>,
+    /// What happened, where somebody wants to read it.
+    trace: Option<Vec<String>>,
+    locks: BTreeMap<String, Lock>,
+    asked: HashMap<String, Asked>,
+    /// How much clocks that judge may differ from the true one, taken twice.
+    slack: u64,
+    /// The time from slot to slot, in microseconds, of jobs none of whose slots may be left out from that
+    /// instant on.
+    grids: BTreeMap<String, i64>,
+    strict_from: Option<Instant>,
+    /// The clients judge, and write what they have judged.
+    writes_late: bool,
+}
+
+/// A law that was broken, and how.
+#[derive(Clone, Debug)]
+pub(crate) struct Broken {
+    pub(crate) law: Law,
+    pub(crate) what: String,
+}
+
+/// What is known of a lock.
+#[derive(Default)]
+struct Lock {
+    grant: Option<Grant>,
+    token: Option<u64>,
+    slots: SlotsSeen,
+    /// Whose task did something last.
+    worker: Option<String>,
+    acquisitions: u64,
+    last_acquired: Instant,
+    /// When the store did anything to it.
+    last_change: Instant,
+}
+
+#[derive(Default)]
+struct SlotsSeen {
+    last: Option<Slot>,
+    is_done: bool,
+    attempts: u32,
+}
+
+/// What a client asked for.
+struct Asked {
+    node: usize,
+    name: String,
+    at_most: u64,
+    at_least: u64,
+    completion: Completion,
+    /// When its lease is over at the latest, and whether an attempt before may have won it.
+    over: Instant,
+    may_have_won: bool,
+    has_started: bool,
+    has_ended: bool,
+    is_forced: bool,
+    /// Its client has begun to unlock, or to withdraw what it may have won.
+    is_unlocked: bool,
+    is_withdrawn: bool,
+    /// Another one's task has done something since.
+    is_followed: bool,
+}
+
+impl Ledger {
+    pub(crate) fn new(world: &World, plan: &Plan, is_traced: bool) -> Self {
+        let book = Book {
+            counts: Counts::default(),
+            broken: None,
+            trace: is_traced.then(Vec::new),
+            locks: BTreeMap::new(),
+            asked: HashMap::new(),
+            slack: nanos(plan.slack()),
+            grids: plan.grids(),
+            strict_from: None,
+            writes_late: matches!(plan.family, Family::Versioned(_)),
+        };
+        Self {
+            world: world.clone(),
+            book: Arc::new(Mutex::new(book)),
+        }
+    }
+
+    /// Everything is healed; from that instant on no slot may be left out.
+    pub(crate) fn heals(&self, strict_from: Instant) {
+        self.lock().strict_from = Some(strict_from);
+    }
+
+    pub(crate) fn is_healed(&self) -> bool {
+        self.lock().strict_from.is_some()
+    }
+
+    pub(crate) fn count(&self, transition: Transition) {
+        self.lock().counts.add(transition);
+    }
+
+    pub(crate) fn counts(&self) -> Counts {
+        self.lock().counts.clone()
+    }
+
+    pub(crate) fn acquisitions(&self) -> u64 {
+        self.lock()
+            .locks
+            .values()
+            .map(|lock| lock.acquisitions)
+            .sum()
+    }
+
+    pub(crate) fn broken(&self) -> Option<Broken> {
+        self.lock().broken.clone()
+    }
+
+    pub(crate) fn trace(&self) -> Vec<String> {
+        self.lock().trace.clone().unwrap_or_default()
+    }
+
+    /// Notes what happened, for who reads a replay.
+    pub(crate) fn note(&self, what: impl FnOnce() -> String) {
+        let now = self.world.now();
+        self.lock().note(now, what);
+    }
+
+    /// A law is broken; the first one counts.
+    pub(crate) fn accuse(&self, law: Law, what: impl Into<String>) {
+        let now = self.world.now();
+        self.lock().accuse(now, law, what.into());
+    }
+
+    /// A client asks for a lock, or asks again.
+    pub(crate) fn asks(&self, node: usize, request: &AttemptRequest) {
+        let now = self.world.now();
+        let mut book = self.lock();
+        let at_most = nanos(request.lock_at_most_for());
+        let owner = request.owner().as_str();
+        let is_again = match book.asked.get_mut(owner) {
+            Some(asked) => {
+                if !asked.may_have_won {
+                    asked.over = now.saturating_add(at_most);
+                    asked.may_have_won = true;
+                }
+                true
+            }
+            None => {
+                let asked = Asked {
+                    node,
+                    name: request.name().to_string(),
+                    at_most,
+                    at_least: nanos(request.lock_at_least_for()),
+                    completion: request.completion(),
+                    over: now.saturating_add(at_most),
+                    may_have_won: true,
+                    has_started: false,
+                    has_ended: false,
+                    is_forced: false,
+                    is_unlocked: false,
+                    is_withdrawn: false,
+                    is_followed: false,
+                };
+                book.asked.insert(owner.to_owned(), asked);
+                false
+            }
+        };
+        book.counts.add(if is_again {
+            Transition::AskedAgain
+        } else {
+            Transition::Asked
+        });
+        book.note(now, || {
+            let slot = request.slot();
+            format!(
+                "node {node} asks for {} as {owner} {slot:?}",
+                request.name()
+            )
+        });
+    }
+
+    /// A client that asked then is told that nothing was done; so nothing was won, unless by an attempt
+    /// before.
+    pub(crate) fn was_refused(&self, owner: &str, sent: Instant) {
+        if let Some(asked) = self.lock().asked.get_mut(owner) {
+            asked.may_have_won &= asked.over != sent.saturating_add(asked.at_most);
+        }
+    }
+
+    /// A client was told that its lease goes on, which it had asked for then.
+    pub(crate) fn extends_until(&self, owner: &str, sent: Instant, at_most: Duration) {
+        if let Some(asked) = self.lock().asked.get_mut(owner) {
+            asked.at_most = nanos(at_most);
+            asked.over = sent.saturating_add(asked.at_most);
+        }
+    }
+
+    /// A client is told that it has won.
+    pub(crate) fn wins(&self, owner: &str) {
+        let now = self.world.now();
+        let mut book = self.lock();
+        let is_late = book.asked.get(owner).is_some_and(|asked| asked.over <= now);
+        if is_late {
+            book.counts.add(Transition::CameTooLate);
+        }
+    }
+
+    /// A client asks for the end of its lease.
+    pub(crate) fn unlocks(&self, owner: &str) {
+        if let Some(asked) = self.lock().asked.get_mut(owner) {
+            asked.is_unlocked = true;
+        }
+    }
+
+    /// A client takes back what it may have won.
+    pub(crate) fn withdraws(&self, owner: &str) {
+        let mut book = self.lock();
+        book.counts.add(Transition::GivenUpUnknown);
+        if let Some(asked) = book.asked.get_mut(owner) {
+            asked.is_withdrawn = true;
+        }
+    }
+
+    /// The node that asked as this owner.
+    pub(crate) fn node_of(&self, owner: &str) -> Option<usize> {
+        self.lock().asked.get(owner).map(|asked| asked.node)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Book> {
+        self.book.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Book {
+    fn note(&mut self, now: Instant, what: impl FnOnce() -> String) {
+        if let Some(trace) = &mut self.trace {
+            let at = Duration::from_nanos(now);
+            trace.push(format!("{at:>18.6?}  {}", what()));
+        }
+    }
+
+    fn accuse(&mut self, now: Instant, law: Law, what: String) {
+        self.note(now, || format!("{law:?}: {what}"));
+        self.broken.get_or_insert(Broken { law, what });
+    }
+}
+
+impl std::fmt::Debug for Ledger {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Ledger")
+    }
+}

@@ -1,0 +1,201 @@
+//! A store that evaluates the condition itself, as SQL and Redis do, and its client.
+
+use shedlock_core::{
+    Attempt, AttemptRequest, BoxFuture, Capabilities, Error, ExtendRequest, Extension, ForceUnlock,
+    ForceUnlockRequest, Lease, ListRequest, LockName, LockProvider, LockRecord, ProviderIdentity,
+    SkipReason, SlotEnd, Unlock, UnlockRequest,
+};
+
+use super::{Store, at_once};
+use crate::ledger::{Ending, Grant};
+use crate::transition::Transition;
+use crate::world::{Link, instant_of};
+
+impl Store {
+    pub(super) fn attempt(&self, request: &AttemptRequest) -> Result<Attempt, Error> {
+        let name = request.name();
+        let answer = self.memory_attempt(request);
+        match &answer {
+            Ok(Attempt::Acquired(lease)) => {
+                let now = self.world.now();
+                let at = lease.acquired_at().map_or(now, instant_of);
+                if at == now {
+                    let grant = Grant {
+                        owner: request.owner().to_string(),
+                        token: lease.fencing_token(),
+                        slot: lease.slot(),
+                        at,
+                        counts_from: at,
+                        until: lease.locked_until().map_or(now, instant_of),
+                        ended: None,
+                    };
+                    self.ledger.granted(name.as_str(), grant);
+                } else {
+                    self.ledger.count(Transition::FoundItself);
+                }
+            }
+            Ok(Attempt::Skipped(skip)) => self.ledger.count(skipped(skip.reason)),
+            Err(_) => {}
+            Ok(_) => {}
+        }
+        self.compare(name);
+        answer
+    }
+
+    pub(super) fn withdraw(&self, request: &AttemptRequest) -> Result<bool, Error> {
+        let ended = at_once(self.memory.withdraw(request));
+        if let Ok(true) = ended {
+            let (name, owner) = (request.name().as_str(), request.owner().as_str());
+            let now = self.world.now();
+            self.ledger.ended(name, owner, Ending::Withdrawn, now);
+        }
+        self.compare(request.name());
+        ended
+    }
+
+    pub(super) fn extend(
+        &self,
+        lease: &Lease,
+        request: &ExtendRequest,
+    ) -> Result<Extension, Error> {
+        let answer = self.memory_extend(lease, request);
+        if let Ok(Extension::Extended(extended)) = &answer {
+            let until = extended.locked_until().map_or(0, instant_of);
+            let (name, owner) = (lease.name().as_str(), lease.owner().as_str());
+            self.ledger.extended(name, owner, until);
+        }
+        self.compare(lease.name());
+        answer
+    }
+
+    pub(super) fn unlock(&self, lease: &Lease, request: &UnlockRequest) -> Result<Unlock, Error> {
+        let (name, owner) = (lease.name(), lease.owner().as_str());
+        let answer = self.memory_unlock(lease, request);
+        // Asked again, it says the same.
+        if let Ok(Unlock::Unlocked) = answer
+            && !self.ledger.is_over(name.as_str(), owner)
+        {
+            let is_done = matches!(request.slot_end(), SlotEnd::Done { .. });
+            let record = at_once(self.memory.inspect(name)).ok().flatten();
+            let free = record.and_then(|record| record.locked_until);
+            let ending = Ending::Unlocked { is_done };
+            self.ledger
+                .ended(name.as_str(), owner, ending, free.map_or(0, instant_of));
+        }
+        self.compare(name);
+        answer
+    }
+
+    fn force_unlock(&self, request: &ForceUnlockRequest) -> Result<ForceUnlock, Error> {
+        let answer = at_once(self.memory.force_unlock(request));
+        if let Ok(ForceUnlock::Freed(_)) = &answer {
+            self.ledger.forced(request.name().as_str());
+        }
+        answer
+    }
+}
+
+pub(super) fn skipped(reason: SkipReason) -> Transition {
+    match reason {
+        SkipReason::AtLeast => Transition::SkippedByAtLeast,
+        SkipReason::SlotTaken => Transition::SlotRefused,
+        SkipReason::SlotPending => Transition::SlotPending,
+        SkipReason::BackingOff => Transition::SlotBackingOff,
+        SkipReason::Contended => Transition::LostRace,
+        _ => Transition::SkippedAsHeld,
+    }
+}
+
+/// Sends each call to the store as it is.
+#[derive(Debug)]
+pub(crate) struct Conditional {
+    link: Link,
+    identity: ProviderIdentity,
+    capabilities: Capabilities,
+}
+
+impl Conditional {
+    pub(crate) fn new(link: Link) -> Self {
+        Self {
+            link,
+            identity: ProviderIdentity::unique(),
+            capabilities: shedlock_core::MemoryProvider::new().capabilities(),
+        }
+    }
+}
+
+impl LockProvider for Conditional {
+    fn attempt<'a>(&'a self, request: &'a AttemptRequest) -> BoxFuture<'a, Result<Attempt, Error>> {
+        let request = request.clone();
+        Box::pin(self.link.call(move |store| store.attempt(&request)))
+    }
+
+    fn withdraw<'a>(&'a self, request: &'a AttemptRequest) -> BoxFuture<'a, Result<bool, Error>> {
+        let request = request.clone();
+        Box::pin(self.link.call(move |store| store.withdraw(&request)))
+    }
+
+    fn extend<'a>(
+        &'a self,
+        lease: &'a Lease,
+        request: &'a ExtendRequest,
+    ) -> BoxFuture<'a, Result<Extension, Error>> {
+        let (lease, request) = (lease.clone(), request.clone());
+        Box::pin(self.link.call(move |store| store.extend(&lease, &request)))
+    }
+
+    fn unlock<'a>(
+        &'a self,
+        lease: &'a Lease,
+        request: &'a UnlockRequest,
+    ) -> BoxFuture<'a, Result<Unlock, Error>> {
+        let (lease, request) = (lease.clone(), request.clone());
+        Box::pin(self.link.call(move |store| store.unlock(&lease, &request)))
+    }
+
+    fn inspect<'a>(
+        &'a self,
+        name: &'a LockName,
+    ) -> BoxFuture<'a, Result<Option<LockRecord>, Error>> {
+        let name = name.clone();
+        Box::pin(
+            self.link
+                .call(move |store| at_once(store.memory.inspect(&name))),
+        )
+    }
+
+    fn list<'a>(
+        &'a self,
+        request: &'a ListRequest,
+    ) -> BoxFuture<'a, Result<Vec<LockRecord>, Error>> {
+        let request = request.clone();
+        Box::pin(
+            self.link
+                .call(move |store| at_once(store.memory.list(&request))),
+        )
+    }
+
+    fn force_unlock<'a>(
+        &'a self,
+        request: &'a ForceUnlockRequest,
+    ) -> BoxFuture<'a, Result<ForceUnlock, Error>> {
+        let request = request.clone();
+        Box::pin(self.link.call(move |store| store.force_unlock(&request)))
+    }
+
+    fn check(&self) -> BoxFuture<'_, Result<(), Error>> {
+        Box::pin(self.link.call(|_| Ok(())))
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        self.capabilities.clone()
+    }
+
+    fn identity(&self) -> ProviderIdentity {
+        self.identity.clone()
+    }
+
+    fn store(&self) -> &str {
+        "simulated"
+    }
+}

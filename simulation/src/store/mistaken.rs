@@ -1,0 +1,180 @@
+//! The mistakes that a conditional store can make: those of the model, over the real rules.
+
+use shedlock_core::{
+    Attempt, AttemptRequest, Completion, Error, ExtendRequest, Extension, ForceUnlockRequest,
+    Lease, LockName, LockProvider, LockState, Owner, ResetSlotRequest, Unlock, UnlockRequest,
+};
+
+use super::{Store, at_once};
+use crate::Wrong;
+use crate::ledger::Ending;
+
+impl Store {
+    pub(super) fn memory_attempt(&self, request: &AttemptRequest) -> Result<Attempt, Error> {
+        match self.wrong {
+            Some(Wrong::OwnerIsHost) => {
+                let asked = with_owner(request, self.host_of(request.owner())?);
+                let answer = at_once(self.memory.attempt(&asked))?;
+                Ok(match answer {
+                    Attempt::Acquired(lease) => Attempt::Acquired(passed_on(request, &lease)),
+                    skipped => skipped,
+                })
+            }
+            Some(Wrong::TokenOnExpiryOnly) => {
+                let before = self.ledger.grant_of(request.name().as_str());
+                let answer = at_once(self.memory.attempt(request))?;
+                Ok(match (answer, before) {
+                    (Attempt::Acquired(lease), Some(before))
+                        if matches!(before.ended, Some(Ending::Unlocked { .. })) =>
+                    {
+                        Attempt::Acquired(lease.with_fencing_token(before.token.unwrap_or(0)))
+                    }
+                    (answer, _) => answer,
+                })
+            }
+            Some(Wrong::SlotsAnyOrder) => {
+                self.give_up_open_slot(request)?;
+                at_once(self.memory.attempt(request))
+            }
+            _ => at_once(self.memory.attempt(request)),
+        }
+    }
+
+    pub(super) fn memory_extend(
+        &self,
+        lease: &Lease,
+        request: &ExtendRequest,
+    ) -> Result<Extension, Error> {
+        match self.wrong {
+            Some(Wrong::OwnerIsHost) => {
+                let lease = lease_of(lease, self.host_of(lease.owner())?);
+                at_once(self.memory.extend(&lease, request))
+            }
+            Some(Wrong::ExtendWithoutOwner) => {
+                let owner = self.holder(lease.name()).unwrap_or(lease.owner().clone());
+                let answer = at_once(self.memory.extend(&lease_of(lease, owner), request))?;
+                Ok(match answer {
+                    Extension::Extended(extended) => {
+                        Extension::Extended(lease_of(&extended, lease.owner().clone()))
+                    }
+                    lost => lost,
+                })
+            }
+            _ => at_once(self.memory.extend(lease, request)),
+        }
+    }
+
+    pub(super) fn memory_unlock(
+        &self,
+        lease: &Lease,
+        request: &UnlockRequest,
+    ) -> Result<Unlock, Error> {
+        let name = lease.name();
+        match self.wrong {
+            Some(Wrong::OwnerIsHost) => {
+                let lease = lease_of(lease, self.host_of(lease.owner())?);
+                at_once(self.memory.unlock(&lease, request))
+            }
+            Some(Wrong::UnlockWithoutOwner) => {
+                let answer = at_once(self.memory.unlock(lease, request))?;
+                if answer == Unlock::Unlocked || self.holder(name).is_none() {
+                    return Ok(answer);
+                }
+                let anybody = ForceUnlockRequest::new(name.clone());
+                at_once(self.memory.force_unlock(&anybody))?;
+                Ok(Unlock::Unlocked)
+            }
+            Some(Wrong::AtLeastForgotten) => {
+                let request = request.clone().ignoring_at_least();
+                at_once(self.memory.unlock(lease, &request))
+            }
+            Some(Wrong::AtLeastTooEarly) => {
+                let short = AttemptRequest::new(
+                    name.clone(),
+                    lease.owner().clone(),
+                    lease.lock_at_most_for(),
+                );
+                let short = short.with_lock_at_least_for(lease.lock_at_least_for() / 2);
+                at_once(self.memory.unlock(&Lease::granted(&short), request))
+            }
+            Some(Wrong::SlotOfLeaseOnly) => {
+                let answer = at_once(self.memory.unlock(lease, request))?;
+                if answer == Unlock::Unlocked {
+                    self.memory.remove(name);
+                }
+                Ok(answer)
+            }
+            _ => at_once(self.memory.unlock(lease, request)),
+        }
+    }
+
+    /// Whether records say what the ledger says: not where the owner is the host.
+    pub(super) fn has_true_owners(&self) -> bool {
+        self.wrong != Some(Wrong::OwnerIsHost)
+    }
+
+    fn host_of(&self, owner: &Owner) -> Result<Owner, Error> {
+        let node = self.ledger.node_of(owner.as_str()).unwrap_or(0);
+        Owner::parse(&format!("node-{node}/1/0"))
+    }
+
+    /// Who holds the lock now.
+    fn holder(&self, name: &LockName) -> Option<Owner> {
+        let record = at_once(self.memory.inspect(name)).ok().flatten()?;
+        let owner = record.owner.filter(|_| record.state == LockState::Held)?;
+        Owner::parse(&owner).ok()
+    }
+
+    fn give_up_open_slot(&self, request: &AttemptRequest) -> Result<(), Error> {
+        let name = request.name();
+        let record = at_once(self.memory.inspect(name))?;
+        let open = record
+            .filter(|record| record.state == LockState::Free && record.slot_attempts.is_some())
+            .and_then(|record| record.last_slot);
+        let is_later = open.is_some_and(|open| request.slot() > Some(open));
+        if let Some(open) = open
+            && is_later
+            && request.completion() != Completion::WhenTaken
+        {
+            let reset = ResetSlotRequest::new(name.clone()).to(open);
+            at_once(self.memory.reset_slot(&reset))?;
+        }
+        Ok(())
+    }
+}
+
+fn with_owner(request: &AttemptRequest, owner: Owner) -> AttemptRequest {
+    let at_most = request.lock_at_most_for();
+    let mut other = AttemptRequest::new(request.name().clone(), owner, at_most)
+        .with_lock_at_least_for(request.lock_at_least_for())
+        .with_completion(request.completion());
+    if let Some(slot) = request.slot() {
+        other = other.with_slot(slot);
+    }
+    other
+}
+
+/// The lease of one owner as that of the one who asked.
+fn passed_on(request: &AttemptRequest, lease: &Lease) -> Lease {
+    let mut passed = Lease::granted(request).with_slot_attempt(lease.slot_attempt());
+    if let Some(token) = lease.fencing_token() {
+        passed = passed.with_fencing_token(token);
+    }
+    if let Some(at) = lease.acquired_at() {
+        passed = passed.with_acquired_at(at);
+    }
+    match lease.locked_until() {
+        Some(until) => passed.with_locked_until(until),
+        None => passed,
+    }
+}
+
+fn lease_of(lease: &Lease, owner: Owner) -> Lease {
+    let at_most = lease.lock_at_most_for();
+    let mut request = AttemptRequest::new(lease.name().clone(), owner, at_most)
+        .with_lock_at_least_for(lease.lock_at_least_for());
+    if let Some(slot) = lease.slot() {
+        request = request.with_slot(slot);
+    }
+    passed_on(&request, lease)
+}

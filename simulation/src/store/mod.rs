@@ -1,0 +1,127 @@
+//! The store at the other end of the network.
+
+mod conditional;
+mod mistaken;
+mod versioned;
+mod watched;
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+use std::time::SystemTime;
+
+use shedlock_cas::Record;
+use shedlock_core::{BoxFuture, Clock, LockName, LockProvider, MemoryProvider, Moment, Owner};
+
+pub(crate) use conditional::Conditional;
+pub(crate) use versioned::{Flavour, Versioned};
+pub(crate) use watched::Watched;
+
+use crate::Wrong;
+use crate::ledger::{Grant, Ledger};
+use crate::world::{World, instant_of};
+
+/// What the store does with what arrives.
+pub(crate) struct Store {
+    world: World,
+    ledger: Ledger,
+    /// Evaluates conditions itself, by its own clock: the real rules, in memory.
+    memory: MemoryProvider,
+    /// Replaces records whose version still stands, and knows no rules.
+    texts: Mutex<BTreeMap<LockName, (u64, Record)>>,
+    revision: Mutex<u64>,
+    wrong: Option<Wrong>,
+}
+
+impl Store {
+    pub(crate) fn new(world: &World, ledger: &Ledger, wrong: Option<Wrong>) -> Self {
+        Self {
+            world: world.clone(),
+            ledger: ledger.clone(),
+            memory: MemoryProvider::with_clock(Arc::new(StoreClock(world.clone()))),
+            texts: Mutex::default(),
+            revision: Mutex::default(),
+            wrong,
+        }
+    }
+
+    /// Looks at what became of the record of a conditional store.
+    fn compare(&self, name: &LockName) {
+        if !self.has_true_owners() {
+            return;
+        }
+        let record = at_once(self.memory.inspect(name)).ok().flatten();
+        let held = record.as_ref().and_then(|record| {
+            let until = instant_of(record.locked_until?);
+            Some((record.owner.as_deref()?, until))
+        });
+        self.ledger.compare(name.as_str(), held);
+    }
+
+    /// Tells the ledger what a write of a whole record means.
+    fn tell(&self, name: &LockName, version: u64, before: Option<&Record>, after: &Record) {
+        let owner = Owner::without_mark(&after.owner);
+        let until = instant_of(after.locked_until);
+        let name = name.as_str();
+        if Owner::is_released(&after.owner) {
+            let is_done = after.slots.last.is_some() && after.slots.done == after.slots.last;
+            if before.is_some_and(|before| before.owner == after.owner) {
+                // What at-least kept is freed by force.
+                self.ledger.forced(name);
+                return;
+            }
+            let ending = self.ledger.ending(owner, is_done);
+            self.ledger.ended(name, owner, ending, until);
+            return;
+        }
+        // Each acquisition has a time of its own, and keeps it.
+        let same = before.is_some_and(|before| {
+            before.owner == after.owner && before.locked_at == after.locked_at
+        });
+        if same {
+            self.ledger.extended(name, owner, until);
+            return;
+        }
+        let is_slots = before.is_none_or(|before| before.slots != after.slots);
+        let grant = Grant {
+            owner: owner.to_owned(),
+            token: after.fencing_token.or(Some(version)),
+            slot: after.slots.last.filter(|_| is_slots),
+            at: self.world.now(),
+            counts_from: after.locked_at.map_or(0, instant_of),
+            until,
+            ended: None,
+        };
+        self.ledger.granted(name, grant);
+    }
+
+    fn texts(&self) -> MutexGuard<'_, BTreeMap<LockName, (u64, Record)>> {
+        self.texts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A call that needs no waiting: the store in memory answers at once.
+fn at_once<T>(mut call: BoxFuture<'_, T>) -> T {
+    match call.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(answer) => answer,
+        Poll::Pending => unreachable!("memory does not wait"),
+    }
+}
+
+/// The store's own clock is the true one.
+#[derive(Debug)]
+struct StoreClock(World);
+
+impl Clock for StoreClock {
+    fn now(&self) -> Moment {
+        Moment::from_origin(std::time::Duration::from_nanos(self.0.now()))
+    }
+
+    fn system_time(&self) -> SystemTime {
+        self.0.calendar()
+    }
+
+    fn sleep_until(&self, _: Moment) -> BoxFuture<'static, ()> {
+        Box::pin(std::future::pending())
+    }
+}

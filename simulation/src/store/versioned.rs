@@ -1,0 +1,160 @@
+//! A store that replaces a record if its version still stands, and the real engine over it.
+
+use std::time::Duration;
+
+use shedlock_cas::{Found, Listed, Reading, Record, VersionedStore, Written};
+use shedlock_core::{Error, LockName};
+
+use super::Store;
+use crate::Wrong;
+use crate::transition::Transition;
+use crate::world::Link;
+
+/// What stores of this kind differ in.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Flavour {
+    /// Each answer tells the time, this coarsely; otherwise the clients' clocks judge.
+    pub(crate) time: Option<Duration>,
+    /// Its own numbers are the fencing tokens.
+    pub(crate) has_revisions: bool,
+    /// Versions of a record count from 1.
+    pub(crate) starts_anew: bool,
+}
+
+/// The client of such a store.
+#[derive(Clone, Debug)]
+pub(crate) struct Versioned {
+    link: Link,
+    flavour: Flavour,
+}
+
+impl Versioned {
+    pub(crate) fn new(link: Link, flavour: Flavour) -> Self {
+        Self { link, flavour }
+    }
+
+    async fn write(
+        &self,
+        name: &LockName,
+        before: u64,
+        record: &Record,
+    ) -> Result<Written<u64>, Error> {
+        let (name, record) = (name.clone(), record.clone());
+        let flavour = self.flavour;
+        let call = self
+            .link
+            .call(move |store| Ok(store.write(&name, before, &record, flavour)));
+        let written = call.await?;
+        if written == Written::Raced {
+            self.link.ledger().count(Transition::LostRace);
+        }
+        Ok(written)
+    }
+}
+
+impl Store {
+    /// Replaces the record of this version; 0 where there is none.
+    fn write(
+        &self,
+        name: &LockName,
+        before: u64,
+        record: &Record,
+        flavour: Flavour,
+    ) -> Written<u64> {
+        let mut texts = self.texts();
+        let found = texts.get(name);
+        let stands = found.map_or(0, |(version, _)| *version);
+        if stands != before && self.wrong != Some(Wrong::ReadThenWrite) {
+            return Written::Raced;
+        }
+        let mut revision = self
+            .revision
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        *revision += 1;
+        let version = if flavour.starts_anew {
+            stands + 1
+        } else {
+            *revision
+        };
+        self.tell(name, *revision, found.map(|(_, record)| record), record);
+        texts.insert(name.clone(), (version, record.clone()));
+        Written::Done(version)
+    }
+
+    fn read(&self, name: &LockName, time: Option<Duration>) -> Reading<u64> {
+        let found = self.texts().get(name).cloned();
+        let reading = match found {
+            Some((version, record)) => Reading::found(Found::new(record, version)),
+            None => Reading::nothing(),
+        };
+        match time {
+            Some(resolution) => {
+                let now = self.world.now();
+                let coarse = now - now % crate::world::nanos(resolution).max(1);
+                reading.at(crate::world::calendar_at(coarse))
+            }
+            None => reading,
+        }
+    }
+}
+
+impl VersionedStore for Versioned {
+    type Version = u64;
+
+    fn store(&self) -> &str {
+        "simulated"
+    }
+
+    async fn read(&self, name: &LockName) -> Result<Reading<u64>, Error> {
+        let (name, time) = (name.clone(), self.flavour.time);
+        let read = self.link.call(move |store| Ok(store.read(&name, time)));
+        // Nothing can have been written.
+        read.await.map_err(|error| {
+            let unavailable = shedlock_core::ErrorKind::Unavailable;
+            Error::new(unavailable, error.message().to_owned())
+        })
+    }
+
+    async fn create(&self, name: &LockName, record: &Record) -> Result<Written<u64>, Error> {
+        self.write(name, 0, record).await
+    }
+
+    async fn replace(
+        &self,
+        name: &LockName,
+        version: &u64,
+        record: &Record,
+    ) -> Result<Written<u64>, Error> {
+        self.write(name, *version, record).await
+    }
+
+    async fn list(&self, _: Option<&LockName>) -> Result<Listed<u64>, Error> {
+        let time = self.flavour.time;
+        let list = self.link.call(move |store| {
+            let names: Vec<LockName> = store.texts().keys().cloned().collect();
+            let listed = names.into_iter().map(|name| {
+                let reading = store.read(&name, time);
+                (name, reading)
+            });
+            Ok(listed.collect())
+        });
+        list.await
+    }
+
+    fn store_time(&self) -> Option<Duration> {
+        self.flavour.time
+    }
+
+    fn versions_start_anew(&self) -> bool {
+        self.flavour.starts_anew
+    }
+
+    fn has_revisions(&self) -> bool {
+        self.flavour.has_revisions
+    }
+
+    fn revision(&self, version: &u64) -> Option<u64> {
+        self.flavour.has_revisions.then_some(*version)
+    }
+}

@@ -1,0 +1,152 @@
+//! A client whose calls the ledger hears of.
+
+use std::sync::Arc;
+
+use shedlock_core::{
+    Attempt, AttemptRequest, BoxFuture, Capabilities, Error, ErrorKind, ExtendRequest, Extension,
+    ForceUnlock, ForceUnlockRequest, Lease, ListRequest, LockName, LockProvider, LockRecord,
+    ProviderIdentity, SkipReason, Unlock, UnlockRequest,
+};
+
+use super::conditional::skipped;
+use crate::ledger::Ledger;
+use crate::transition::Transition;
+use crate::world::World;
+
+/// Between the runtime and the client of either kind of store.
+#[derive(Debug)]
+pub(crate) struct Watched {
+    inner: Arc<dyn LockProvider>,
+    world: World,
+    ledger: Ledger,
+    node: usize,
+    /// The store does not count by itself what it is asked.
+    counts: bool,
+}
+
+impl Watched {
+    pub(crate) fn new(
+        inner: Arc<dyn LockProvider>,
+        world: &World,
+        ledger: &Ledger,
+        node: usize,
+        counts: bool,
+    ) -> Self {
+        Self {
+            inner,
+            world: world.clone(),
+            ledger: ledger.clone(),
+            node,
+            counts,
+        }
+    }
+}
+
+impl LockProvider for Watched {
+    fn attempt<'a>(&'a self, request: &'a AttemptRequest) -> BoxFuture<'a, Result<Attempt, Error>> {
+        Box::pin(async move {
+            let sent = self.world.now();
+            self.ledger.asks(self.node, request);
+            let answer = self.inner.attempt(request).await;
+            match &answer {
+                Ok(Attempt::Acquired(_)) => self.ledger.wins(request.owner().as_str()),
+                Ok(Attempt::Skipped(skip)) => {
+                    if matches!(skip.reason, SkipReason::Held | SkipReason::AtLeast) {
+                        self.ledger.called_held(request.name().as_str(), sent);
+                    }
+                    if self.counts {
+                        self.ledger.count(skipped(skip.reason));
+                    }
+                }
+                Err(error) if error.kind() == ErrorKind::SlotAhead => {
+                    self.ledger.count(Transition::SlotAhead);
+                }
+                Err(error) if !error.is_unknown() => {
+                    self.ledger.was_refused(request.owner().as_str(), sent);
+                }
+                _ => {}
+            }
+            answer
+        })
+    }
+
+    fn withdraw<'a>(&'a self, request: &'a AttemptRequest) -> BoxFuture<'a, Result<bool, Error>> {
+        Box::pin(async move {
+            self.ledger.withdraws(request.owner().as_str());
+            self.inner.withdraw(request).await
+        })
+    }
+
+    fn extend<'a>(
+        &'a self,
+        lease: &'a Lease,
+        request: &'a ExtendRequest,
+    ) -> BoxFuture<'a, Result<Extension, Error>> {
+        Box::pin(async move {
+            let sent = self.world.now();
+            let answer = self.inner.extend(lease, request).await;
+            match &answer {
+                Ok(Extension::Extended(_)) => {
+                    let at_most = request.lock_at_most_for();
+                    self.ledger
+                        .extends_until(lease.owner().as_str(), sent, at_most);
+                }
+                Ok(Extension::Lost) => self.ledger.count(Transition::ExtensionRefused),
+                _ => {}
+            }
+            answer
+        })
+    }
+
+    fn unlock<'a>(
+        &'a self,
+        lease: &'a Lease,
+        request: &'a UnlockRequest,
+    ) -> BoxFuture<'a, Result<Unlock, Error>> {
+        Box::pin(async move {
+            self.ledger.unlocks(lease.owner().as_str());
+            let answer = self.inner.unlock(lease, request).await;
+            if let Ok(Unlock::Lost) = answer {
+                self.ledger.count(Transition::UnlockRefused);
+            }
+            answer
+        })
+    }
+
+    fn inspect<'a>(
+        &'a self,
+        name: &'a LockName,
+    ) -> BoxFuture<'a, Result<Option<LockRecord>, Error>> {
+        self.inner.inspect(name)
+    }
+
+    fn list<'a>(
+        &'a self,
+        request: &'a ListRequest,
+    ) -> BoxFuture<'a, Result<Vec<LockRecord>, Error>> {
+        self.inner.list(request)
+    }
+
+    fn force_unlock<'a>(
+        &'a self,
+        request: &'a ForceUnlockRequest,
+    ) -> BoxFuture<'a, Result<ForceUnlock, Error>> {
+        self.inner.force_unlock(request)
+    }
+
+    fn check(&self) -> BoxFuture<'_, Result<(), Error>> {
+        self.inner.check()
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        self.inner.capabilities()
+    }
+
+    fn identity(&self) -> ProviderIdentity {
+        self.inner.identity()
+    }
+
+    fn store(&self) -> &str {
+        self.inner.store()
+    }
+}

@@ -1,0 +1,150 @@
+//! What can happen between clients and a store, to be counted.
+
+use crate::Event;
+
+/// Names them, and lists them.
+macro_rules! transitions {
+    ($($name:ident),* $(,)?) => {
+        /// A transition of the protocol, or a fault. Each of them has to have been seen in a run of many
+        /// seeds.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+        #[repr(usize)]
+        #[expect(missing_docs, reason = "the names say it, and they are what is printed")]
+        pub enum Transition {
+            $($name),*
+        }
+
+        impl Transition {
+            /// All of them.
+            pub const ALL: &[Self] = &[$(Self::$name),*];
+        }
+    };
+}
+
+transitions! {
+    // Attempts.
+    Asked,
+    AskedAgain,
+    Won,
+    WonAfterExpiry,
+    FoundItself,
+    SkippedAsHeld,
+    SkippedByAtLeast,
+    GivenUpUnknown,
+    Withdrawn,
+    GrantedToNobody,
+    CameTooLate,
+    LostRace,
+    // Leases.
+    Extended,
+    ExtensionRefused,
+    Unlocked,
+    UnlockRefused,
+    UnlockFailed,
+    ForcedFree,
+    LostAtDeadline,
+    LostInStore,
+    RanTooLong,
+    // Slots.
+    SlotTaken,
+    SlotRefused,
+    SlotDone,
+    SlotFailed,
+    SlotTakenOver,
+    SlotGivenUp,
+    SlotPending,
+    SlotBackingOff,
+    SlotAhead,
+    // Tasks.
+    TaskFinished,
+    TaskCancelled,
+    TaskPanicked,
+    TaskDropped,
+    TaskWentOn,
+    ShutDown,
+    RunCut,
+    // Messages.
+    Refused,
+    RequestLost,
+    ReplyLost,
+    Cut,
+    Delayed,
+    ArrivedTwice,
+    // The world.
+    Crashed,
+    CrashedHolding,
+    Stopped,
+    StoppedPastDeadline,
+    ClockJumped,
+    Parted,
+    StoreRestarted,
+}
+
+impl Transition {
+    /// What an event of the model is counted as here, by what becomes of it; time itself is not counted.
+    pub fn of(event: &Event) -> &'static [Self] {
+        match event {
+            Event::Tick => &[],
+            Event::Want(..) => &[Self::Asked],
+            Event::AskAgain(_) => &[Self::AskedAgain],
+            Event::Arrive(_) => &[
+                Self::Won,
+                Self::WonAfterExpiry,
+                Self::FoundItself,
+                Self::SkippedAsHeld,
+                Self::SlotRefused,
+                Self::LostRace,
+                Self::Extended,
+                Self::ExtensionRefused,
+                Self::Unlocked,
+                Self::UnlockRefused,
+                Self::CameTooLate,
+                Self::ArrivedTwice,
+                Self::Delayed,
+            ],
+            Event::Lose(_) => &[Self::RequestLost, Self::ReplyLost],
+            Event::AskExtension(_) => &[Self::Extended, Self::ExtensionRefused],
+            Event::Finish(_, true) => &[Self::TaskFinished, Self::SlotDone],
+            Event::Finish(_, false) => &[Self::SlotFailed, Self::SlotTakenOver],
+            Event::End(_) => &[Self::LostAtDeadline, Self::TaskCancelled],
+            Event::Stop(_) => &[Self::Stopped],
+            Event::Wake(_) => &[Self::StoppedPastDeadline],
+            Event::Die(_) => &[Self::Crashed, Self::CrashedHolding],
+        }
+    }
+}
+
+/// How often each transition was seen.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Counts(Vec<u64>);
+
+impl Counts {
+    pub(crate) fn add(&mut self, transition: Transition) {
+        self.0[transition as usize] += 1;
+    }
+
+    /// Adds those of another run.
+    pub fn merge(&mut self, other: &Self) {
+        for (sum, more) in self.0.iter_mut().zip(&other.0) {
+            *sum += more;
+        }
+    }
+
+    /// How often this one was seen.
+    pub fn of(&self, transition: Transition) -> u64 {
+        self.0[transition as usize]
+    }
+}
+
+impl Default for Counts {
+    fn default() -> Self {
+        Self(vec![0; Transition::ALL.len()])
+    }
+}
+
+impl std::fmt::Debug for Counts {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let counted = Transition::ALL.iter().map(|one| (one, self.of(*one)));
+        f.debug_map().entries(counted).finish()
+    }
+}

@@ -1,0 +1,91 @@
+//! What a task does under its lock.
+
+use std::time::Duration;
+
+use shedlock_core::current_lock;
+
+use crate::ledger::{Ledger, Running};
+use crate::transition::Transition;
+use crate::world::NodeClock;
+
+/// A task: works in steps, and may do more.
+#[derive(Clone, Debug)]
+pub(crate) struct Body {
+    pub(crate) ledger: Ledger,
+    pub(crate) clock: NodeClock,
+    /// How long it takes, and in how many steps.
+    pub(crate) takes: Duration,
+    pub(crate) steps: u32,
+    /// It asks for this much more time after each step.
+    pub(crate) extends: Option<Duration>,
+    /// Another task does half of the work.
+    pub(crate) spawns: bool,
+    /// It goes on when its lease is lost, and says so.
+    pub(crate) ignores_loss: bool,
+    pub(crate) ends: Ends,
+}
+
+/// How a task ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ends {
+    Well,
+    InError,
+    InPanic,
+}
+
+/// That a task failed.
+#[derive(Debug)]
+pub(crate) struct Failed;
+
+impl std::fmt::Display for Failed {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("as it was meant to")
+    }
+}
+
+impl std::error::Error for Failed {}
+
+impl Body {
+    pub(crate) async fn run(self) -> Result<(), Failed> {
+        let lock = current_lock().expect("a task runs under its lock");
+        let running = self.ledger.starts(lock.owner().as_str());
+        let helper = self.spawns.then(|| {
+            let (helper, running) = (self.clone(), running.clone());
+            lock.spawn(async move { helper.work(&running).await })
+        });
+        self.work(&running).await;
+        if let Some(Ok(helper)) = helper {
+            // Aborted, where it was not done in time.
+            let _ = helper.await;
+        }
+        match self.ends {
+            Ends::Well => Ok(()),
+            Ends::InError => {
+                self.ledger.count(Transition::SlotFailed);
+                Err(Failed)
+            }
+            // Without the message that a panic prints.
+            Ends::InPanic => std::panic::resume_unwind(Box::new("as it was meant to")),
+        }
+    }
+
+    async fn work(&self, running: &Running) {
+        let step = self.takes / self.steps.max(1);
+        for _ in 0..self.steps {
+            self.clock.sleep(step).await;
+            let lock = current_lock().expect("a task runs under its lock");
+            if self.ignores_loss && lock.is_lost() {
+                running.goes_on();
+                continue;
+            }
+            running.works();
+            if let Some(more) = self.extends {
+                // What it cannot have, it does without.
+                let _ = lock.extend(more).await;
+                if !(self.ignores_loss && lock.is_lost()) {
+                    running.works();
+                }
+            }
+        }
+    }
+}

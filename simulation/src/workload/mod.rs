@@ -1,0 +1,11 @@
+//! What runs in the world, and what goes wrong there.
+
+mod actor;
+mod body;
+mod counting;
+mod naive;
+mod plan;
+mod process;
+
+pub(crate) use plan::{Family, Plan, Struck};
+pub(crate) use process::Process;

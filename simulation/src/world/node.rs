@@ -1,0 +1,76 @@
+//! A node: a process, and the machine that it runs on.
+
+use std::future::Future;
+
+use tokio::runtime::{Builder, Runtime};
+
+use super::NodeClock;
+
+/// One process after the other on one machine. Its tasks run on one thread, in the order in which they
+/// were woken, and only when it is its turn: so a process that is stopped stands still as a whole.
+pub(crate) struct Node {
+    pub(crate) clock: NodeClock,
+    /// None while nothing runs.
+    runtime: Option<Runtime>,
+    pub(crate) is_stopped: bool,
+    /// Told to shut down; to be started again when it has.
+    pub(crate) is_retiring: bool,
+}
+
+impl Node {
+    pub(crate) fn new(clock: NodeClock) -> Self {
+        Self {
+            clock,
+            runtime: None,
+            is_stopped: false,
+            is_retiring: false,
+        }
+    }
+
+    pub(crate) fn is_up(&self) -> bool {
+        self.runtime.is_some()
+    }
+
+    /// Starts a process that begins with this.
+    pub(crate) fn start(&mut self, main: impl Future<Output = ()> + Send + 'static) {
+        let runtime = Builder::new_current_thread()
+            // All that can run does before the world goes on.
+            .event_interval(u32::MAX)
+            .build()
+            .expect("a runtime without drivers needs nothing of the system");
+        runtime.spawn(main);
+        self.runtime = Some(runtime);
+        self.is_retiring = false;
+        self.turn();
+    }
+
+    /// Runs something in it, from outside.
+    pub(crate) fn spawn(&self, future: impl Future<Output = ()> + Send + 'static) {
+        if let Some(runtime) = &self.runtime {
+            runtime.spawn(future);
+        }
+    }
+
+    /// Runs all that can run now.
+    pub(crate) fn turn(&self) {
+        if self.is_stopped {
+            return;
+        }
+        if let Some(runtime) = &self.runtime {
+            runtime.block_on(async {
+                // What a task puts off itself comes in the next round.
+                tokio::task::yield_now().await;
+                tokio::task::yield_now().await;
+            });
+        }
+    }
+
+    /// As kill -9: nothing of it runs on, or gets out, from now on.
+    pub(crate) fn kill(&mut self) {
+        self.clock.kill();
+        self.is_stopped = false;
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
+    }
+}

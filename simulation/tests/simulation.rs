@@ -1,0 +1,136 @@
+//! Many seeds of a simulated world in which the real code runs, and each known mistake in it.
+//!
+//! `SHEDLOCK_SIMULATION_SEED` runs one seed again, with its trace where it fails;
+//! `SHEDLOCK_SIMULATION_RUNS` runs so many, and `SHEDLOCK_SIMULATION_FROM` says from which on.
+#![allow(
+    clippy::print_stdout,
+    reason = "how much was tried is what a reader of the run wants to see"
+)]
+
+use shedlock_simulation::{Counts, Event, Law, Transition, Wrong, simulate};
+
+/// Seeds of a run in the tests: more than a hundred thousand hours.
+const RUNS: u64 = 130;
+
+/// Seeds within which each mistake is found out.
+const FOUND_WITHIN: u64 = 60;
+
+fn variable(name: &str) -> Option<u64> {
+    let value = std::env::var(name).ok()?;
+    Some(
+        value
+            .parse()
+            .unwrap_or_else(|_| panic!("{name} is a number, and was {value:?}")),
+    )
+}
+
+#[test]
+fn every_law_holds_and_every_transition_is_seen() {
+    let one = variable("SHEDLOCK_SIMULATION_SEED");
+    let from = one.or(variable("SHEDLOCK_SIMULATION_FROM")).unwrap_or(0);
+    let runs = one.map_or_else(
+        || variable("SHEDLOCK_SIMULATION_RUNS").unwrap_or(RUNS),
+        |_| 1,
+    );
+    let mut counts = Counts::default();
+    let (mut seconds, mut acquisitions, mut events) = (0, 0, 0);
+    for seed in from..from + runs {
+        let report = match simulate(seed, None) {
+            Ok(report) => report,
+            Err(failure) => panic!("{failure}"),
+        };
+        seconds += report.time.as_secs();
+        acquisitions += report.acquisitions;
+        events += report.events;
+        counts.merge(&report.counts);
+    }
+    println!(
+        "{runs} runs from seed {from} on, {} hours, {acquisitions} acquisitions, {events} events",
+        seconds / 3_600
+    );
+    println!("{counts:#?}");
+    if one.is_some() {
+        return;
+    }
+    for event in events_of_the_model() {
+        let counted = Transition::of(&event).iter();
+        let counted: Vec<String> = counted
+            .map(|one| format!("{one:?} {}", counts.of(*one)))
+            .collect();
+        println!("the model's {event:?}: {}", counted.join(", "));
+    }
+    let unseen: Vec<&Transition> = Transition::ALL
+        .iter()
+        .filter(|transition| counts.of(**transition) == 0)
+        .collect();
+    assert!(unseen.is_empty(), "never seen: {unseen:?}");
+}
+
+#[test]
+fn a_seed_goes_the_same_way_each_time() {
+    for seed in [5, 13] {
+        let once = simulate(seed, None).expect("the laws hold");
+        let again = simulate(seed, None).expect("the laws hold");
+        assert_eq!(once, again, "seed {seed}");
+    }
+}
+
+/// One of each.
+fn events_of_the_model() -> Vec<Event> {
+    vec![
+        Event::Want(0, None),
+        Event::AskAgain(0),
+        Event::Arrive(0),
+        Event::Lose(0),
+        Event::AskExtension(0),
+        Event::Finish(0, true),
+        Event::Finish(0, false),
+        Event::End(0),
+        Event::Stop(0),
+        Event::Wake(0),
+        Event::Die(0),
+    ]
+}
+
+/// The seeds that it took until the mistake broke a law, and which.
+fn found(wrong: Wrong, laws: &[Law]) {
+    for seed in 0..FOUND_WITHIN {
+        let Err(failure) = simulate(seed, Some(wrong)) else {
+            continue;
+        };
+        assert!(laws.contains(&failure.law), "{wrong:?}: {failure}");
+        println!(
+            "{wrong:?} breaks {:?}, seed {seed}: {}",
+            failure.law, failure.what
+        );
+        return;
+    }
+    panic!("{wrong:?} was not found out in {FOUND_WITHIN} seeds");
+}
+
+#[test]
+fn each_mistake_of_a_store_is_found_out() {
+    found(
+        Wrong::OwnerIsHost,
+        &[Law::Ownership, Law::Exclusion, Law::Release],
+    );
+    found(Wrong::UnlockWithoutOwner, &[Law::Ownership]);
+    found(Wrong::ExtendWithoutOwner, &[Law::Ownership]);
+    found(
+        Wrong::ReadThenWrite,
+        &[Law::Exclusion, Law::Ownership, Law::Tokens],
+    );
+    found(Wrong::AtLeastTooEarly, &[Law::AtLeast]);
+    found(Wrong::AtLeastForgotten, &[Law::AtLeast]);
+    found(Wrong::TokenOnExpiryOnly, &[Law::Tokens]);
+    found(Wrong::SlotOfLeaseOnly, &[Law::OneRunPerSlot]);
+    found(Wrong::SlotsAnyOrder, &[Law::SlotsInOrder]);
+}
+
+#[test]
+fn each_mistake_of_a_client_is_found_out() {
+    let outlives = [Law::Exclusion, Law::Deadline];
+    found(Wrong::DeadlineFromReply, &outlives);
+    found(Wrong::DeadlineFromLastAsk, &outlives);
+    found(Wrong::NoLookAfterPause, &outlives);
+}
