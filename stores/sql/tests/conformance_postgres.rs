@@ -16,7 +16,7 @@ use shedlock_conformance::{
 };
 use shedlock_core::{BoxFuture, Clock, LockName};
 use shedlock_sql::{PostgresProvider, TimeMode};
-use sqlx::postgres::PgPoolOptions;
+use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::{AssertSqlSafe, PgPool, Postgres as Server, Row as _, Transaction};
 use tokio::sync::Mutex;
 
@@ -149,7 +149,12 @@ impl Postgres {
     async fn room(&self, server: &str, own: Option<OwnServer>) -> Result<Arc<dyn Space>, BoxError> {
         let schema = common::unique("space");
         let admin = PgPoolOptions::new().max_connections(1);
-        let admin = admin.connect(server).await?;
+        let mut options: PgConnectOptions = server.parse()?;
+        if own.is_some() {
+            // Writes also where a trouble has not ended for every session yet.
+            options = options.options([("default_transaction_read_only", "off")]);
+        }
+        let admin = admin.connect_with(options).await?;
         run(&admin, format!("CREATE SCHEMA {schema}")).await?;
         let reached = self.bouncer.as_deref().unwrap_or(server);
         let mut url = common::with_option(reached, "schema", &schema);
