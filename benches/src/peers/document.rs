@@ -10,6 +10,7 @@ use super::{plot, table};
 
 const BEGIN: &str = "<!-- begin: made by `SHEDLOCK_BLESS=1 cargo xtask bench --peers` -->\n";
 const END: &str = "<!-- end -->\n";
+const PICTURE: &str = "![pairs per second of all contenders](peers.svg)\n";
 
 /// Whether the documents are to be written.
 pub(super) fn is_wanted() -> bool {
@@ -31,7 +32,9 @@ fn with_tables(document: &str, outcome: &Outcome) -> anyhow::Result<String> {
     let (before, rest) = document.split_once(BEGIN).context("no tables begin")?;
     let (_, after) = rest.split_once(END).context("the tables do not end")?;
     let tables = table::markdown(outcome);
-    Ok(format!("{before}{BEGIN}\n{tables}\n{END}{after}"))
+    Ok(format!(
+        "{before}{BEGIN}\n{PICTURE}\n{tables}\n{END}{after}"
+    ))
 }
 
 fn path(name: &str) -> PathBuf {

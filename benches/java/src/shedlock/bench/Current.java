@@ -24,6 +24,6 @@ public final class Current {
         Contender.serve(
                 provider,
                 Pool.version(JdbcTemplateLockProvider.class) + ", " + Pool.version(JdbcTemplate.class) + ", "
-                        + Pool.drivers());
+                        + Pool.versions(args[2]));
     }
 }

@@ -28,8 +28,8 @@ public final class Older {
         }
         String versions = args[1].equals("redis")
                 ? Pool.version(RedisLockProvider.class) + ", " + Pool.version(LettuceConnectionFactory.class) + ", "
-                        + Pool.version(RedisClient.class)
-                : Pool.version(JdbcLockProvider.class) + ", " + Pool.drivers();
+                        + Pool.version(RedisClient.class) + ", " + Pool.java()
+                : Pool.version(JdbcLockProvider.class) + ", " + Pool.versions(args[2]);
         Contender.serve(provider, versions);
     }
 

@@ -15,13 +15,16 @@ final class Pool {
         return new HikariDataSource(pool);
     }
 
-    /** The pool and the drivers. */
-    static String drivers() {
-        return String.join(
-                ", ",
-                version(HikariDataSource.class),
-                version(org.postgresql.Driver.class),
-                version(org.mariadb.jdbc.Driver.class));
+    /** The pool, the driver for that URL, and what runs them. */
+    static String versions(String url) {
+        Class<?> driver = url.startsWith("jdbc:postgresql:")
+                ? org.postgresql.Driver.class
+                : org.mariadb.jdbc.Driver.class;
+        return version(HikariDataSource.class) + ", " + version(driver) + ", " + java();
+    }
+
+    static String java() {
+        return "Java " + Runtime.version();
     }
 
     /** The jar that it comes from, whose name has its version. */
