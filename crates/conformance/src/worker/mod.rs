@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use shedlock_core::{
-    Attempt, AttemptRequest, Error, ErrorKind, Executor, ExtendRequest, Extension, Lease,
-    LockConfig, LockName, Outcome, Owner, Slot, UnlockRequest,
+    Attempt, AttemptRequest, ClockSource, Error, ErrorKind, Executor, ExtendRequest, Extension,
+    Lease, LockConfig, LockName, Outcome, Owner, Slot, UnlockRequest,
 };
 use tokio::io::AsyncReadExt;
 
@@ -38,9 +38,14 @@ pub(crate) async fn play(provider: Provider, orders: Orders) -> Result<(), BoxEr
     if let Some(clock) = clock {
         executor = executor.with_clock(clock);
     }
+    let executes = match provider.capabilities().clock {
+        ClockSource::Clients { tolerated_skew } => orders.at_most > 2 * tolerated_skew,
+        _ => true,
+    };
     let mut worker = Worker {
         provider,
         executor,
+        executes,
         journal,
         chance: Chance::new(orders.seed),
         wall_clock: None,
@@ -58,6 +63,8 @@ struct Worker {
     /// Writes down what is asked of it.
     provider: Provider,
     executor: Executor,
+    /// Whether leases are as long as the executor wants them where clients' clocks judge.
+    executes: bool,
     journal: Journal,
     chance: Chance,
     /// By how much its wall clock was ahead of the one that histories are judged on, in nanoseconds.
@@ -91,7 +98,7 @@ impl Worker {
             }
             _ => None,
         };
-        if self.chance.one_in(3) {
+        if self.executes && self.chance.one_in(3) {
             self.through_the_executor(&job, slot).await
         } else {
             self.by_hand(&job, slot).await
