@@ -3,7 +3,6 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use async_nats::client::RequestErrorKind;
-use async_nats::connection::State;
 use async_nats::{HeaderMap, Request};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -233,20 +232,13 @@ impl Bucket {
         request: Request,
         effect: Effect,
     ) -> Result<Value, Error> {
-        // The client would keep it until it is connected again, and send it who knows when.
-        if self.line.client.connection_state() != State::Connected {
-            return Err(Error::new(
-                ErrorKind::Unavailable,
-                "there is no connection to the server",
-            ));
-        }
+        let connected = self.line.connected().await?;
         let request = request.timeout(Some(self.timeout));
-        let begun = self.line.begin();
-        match self.line.client.send_request(subject, request).await {
+        match connected.client.send_request(subject, request).await {
             Ok(answer) => serde_json::from_slice(&answer.payload).map_err(unreadable),
             Err(error) => {
                 if error.kind() == RequestErrorKind::TimedOut {
-                    self.line.was_silent(begun).await;
+                    self.line.was_silent(connected.nth).await;
                 }
                 let (kind, message) = match (error.kind(), effect) {
                     (RequestErrorKind::NoResponders, Effect::Writes) => {

@@ -99,32 +99,33 @@ impl LockProvider for CabinetProvider {
                 return self.unsupported("slots");
             }
             let (name, owner) = (request.name(), request.owner());
-            if let Some(paper) = self.held(name, owner).await? {
-                // Asked again after the answer was lost.
-                let lease = Lease::granted(request).with_acquired_at(paper.locked_at);
-                return Ok(Attempt::Acquired(
-                    lease.with_locked_until(paper.locked_until),
-                ));
+            for _ in 0..3 {
+                let now = self.clock.system_time();
+                let before = self.cabinet.read(name).await?;
+                if let Some(paper) = before.as_ref().filter(|paper| paper.locked_until > now) {
+                    if paper.owner != owner.as_str() {
+                        return Ok(Attempt::Skipped(self.record(name, paper).as_skip()));
+                    }
+                    // Asked again after the answer was lost.
+                    let lease = Lease::granted(request).with_acquired_at(paper.locked_at);
+                    let lease = lease.with_locked_until(paper.locked_until);
+                    return Ok(Attempt::Acquired(lease));
+                }
+                let paper = Paper {
+                    version: before.map_or(0, |paper| paper.version),
+                    owner: owner.to_string(),
+                    locked_at: now,
+                    locked_until: self.after(now, request.lock_at_most_for())?,
+                };
+                let (version, locked_until) = (paper.version, paper.locked_until);
+                if self.cabinet.replace(name, version, paper).await? {
+                    let lease = Lease::granted(request).with_acquired_at(now);
+                    let lease = lease.with_locked_until(locked_until);
+                    return Ok(Attempt::Acquired(lease));
+                }
+                // Who was faster? It may be this very attempt, asked twice: look again.
             }
-            let now = self.clock.system_time();
-            let before = self.cabinet.read(name).await?;
-            if let Some(paper) = before.as_ref().filter(|paper| paper.locked_until > now) {
-                return Ok(Attempt::Skipped(self.record(name, paper).as_skip()));
-            }
-            let version = before.map_or(0, |paper| paper.version);
-            let locked_until = self.after(now, request.lock_at_most_for())?;
-            let owner = owner.to_string();
-            let paper = Paper {
-                version,
-                owner,
-                locked_at: now,
-                locked_until,
-            };
-            if !self.cabinet.replace(name, version, paper).await? {
-                return Ok(Attempt::Skipped(Skip::new(SkipReason::Contended)));
-            }
-            let lease = Lease::granted(request).with_acquired_at(now);
-            Ok(Attempt::Acquired(lease.with_locked_until(locked_until)))
+            Ok(Attempt::Skipped(Skip::new(SkipReason::Contended)))
         })
     }
 
