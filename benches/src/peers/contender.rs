@@ -24,8 +24,8 @@ const PEERS: &str = "SHEDLOCK_BENCH_PEERS";
 pub(crate) enum Contender {
     /// Our provider, made by `connect(url)`.
     Ours,
-    /// The same, where an unlock is answered before it is on the disk.
-    OursLazy,
+    /// The same, where an unlock is answered when it is on the disk.
+    OursDurable,
     /// The least that a lock over the same client has to do.
     Bare,
     /// ShedLock over Spring's JdbcTemplate, which is what most of its users have.
@@ -46,7 +46,7 @@ impl Contender {
     const ALL: [Self; 9] = [
         Self::Bare,
         Self::Ours,
-        Self::OursLazy,
+        Self::OursDurable,
         Self::Template,
         Self::Plain,
         Self::Lettuce,
@@ -60,7 +60,7 @@ impl Contender {
         let speaks = |contender: &Self| match contender {
             Self::Ours | Self::Bare | Self::Distributed => true,
             Self::Template | Self::Plain => store.is_sql(),
-            Self::OursLazy => store == Store::Postgres,
+            Self::OursDurable => store == Store::Postgres,
             Self::Lettuce | Self::Rslock | Self::DistLock => store == Store::Redis,
         };
         Self::ALL.into_iter().filter(speaks).collect()
@@ -70,7 +70,7 @@ impl Contender {
     pub(crate) fn key(self) -> &'static str {
         match self {
             Self::Ours => "ours",
-            Self::OursLazy => "ours-lazy",
+            Self::OursDurable => "ours-durable",
             Self::Bare => "bare",
             Self::Template => "template",
             Self::Plain => "plain",
@@ -90,7 +90,7 @@ impl Contender {
     pub(crate) fn title(self) -> &'static str {
         match self {
             Self::Ours => "**ours**",
-            Self::OursLazy => "ours, `durable_unlock=false`",
+            Self::OursDurable => "ours, `durable_unlock=true`",
             Self::Bare => "bare statements",
             Self::Template => "ShedLock, JdbcTemplate",
             Self::Plain => "ShedLock, plain JDBC",
@@ -121,7 +121,7 @@ impl Contender {
             Self::Template | Self::Plain | Self::Lettuce => {
                 self.java("serve", site, connections)?
             }
-            Self::Ours | Self::OursLazy | Self::Bare => {
+            Self::Ours | Self::OursDurable | Self::Bare => {
                 let mut command = Command::new(env::current_exe()?);
                 command.args(["peer", self.key(), site.store.name()]);
                 command.arg(connections.to_string()).env(URL, site.url());

@@ -23,11 +23,11 @@ pub(crate) async fn serve(who: &str, store: Store, connections: usize) -> anyhow
             let provider = site.provider(connections).await?;
             shedlock_bench_contender::serve(Ours(provider), client).await
         }
-        Some(Contender::OursLazy) => {
+        Some(Contender::OursDurable) => {
             let connections = connections.to_string();
             let options = [
                 ("max_connections", &*connections),
-                ("durable_unlock", "false"),
+                ("durable_unlock", "true"),
             ];
             let provider = site.provider_with(&options).await?;
             shedlock_bench_contender::serve(Ours(provider), client).await

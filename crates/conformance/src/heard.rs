@@ -55,7 +55,8 @@ impl Heard {
             | What::SlotDone
             | What::WallClock { .. }
             | What::Stopped
-            | What::GoesOn => {}
+            | What::GoesOn
+            | What::StoreKilled => {}
         }
     }
 }

@@ -370,6 +370,11 @@ impl Troop {
         Ok(())
     }
 
+    /// Writes down that the store is about to be killed.
+    pub(crate) fn store_killed(&mut self) -> Verdict {
+        Ok(self.log.write_of(0, What::StoreKilled)?)
+    }
+
     /// What they have done so far.
     pub(crate) fn history(&self) -> Result<History, Stop> {
         let moment = now();

@@ -10,6 +10,11 @@ const AT_MOST: u64 = 300 * MS;
 /// What the store's clock shows at moment 0.
 const STORE: u64 = 1_900_000_000_000_000_000;
 
+const SLOT_TAKEN: What = What::Skipped {
+    locked: false,
+    slot_taken: true,
+};
+
 /// Each owner lives in a process of its own.
 fn process_of(owner: &str) -> u32 {
     owner.bytes().map(u32::from).sum()
@@ -435,14 +440,10 @@ fn an_open_slot_that_is_run_too_often_is_convicted() {
 
 #[test]
 fn a_slot_is_refused_once_somebody_may_have_had_it() {
-    let refused = What::Skipped {
-        locked: false,
-        slot_taken: true,
-    };
     let told_taken = |before: Forger, slot| {
         before
             .asked_for(400, "b", Some(slot))
-            .event(401, "b", refused.clone())
+            .event(401, "b", SLOT_TAKEN)
     };
     let killed_on_its_way = || Forger::default().asked_for(0, "killed", Some(60));
     told_taken(killed_on_its_way(), 60).must_be_lawful();
@@ -564,6 +565,35 @@ fn a_task_that_stops_in_time_is_lawful() {
         .event(201, "a", What::Renewed { locked_until: None })
         .event(490, "a", What::Step)
         .must_be_lawful();
+}
+
+#[test]
+fn an_attempt_that_is_skipped_after_its_lease_would_have_ended_may_have_had_it() {
+    let told = |after: u64| {
+        Forger::default()
+            .asked_for(0, "slow", Some(7))
+            .asked_for(100, "b", Some(7))
+            .event(101, "b", SLOT_TAKEN)
+            .event(after, "slow", SLOT_TAKEN)
+    };
+    told(300).must_be_lawful();
+    told(200).must_be_convicted_of("slot refused:");
+}
+
+#[test]
+fn a_store_that_is_killed_may_lose_the_unlock_of_a_moment_ago_and_no_more() {
+    let skipped = |killed: Option<u64>, at: u64| {
+        let history = Forger::default().lease(0, 10, "a", 1);
+        let history = match killed {
+            Some(killed) => history.done_to(killed, "", What::StoreKilled),
+            None => history,
+        };
+        history.asked(at, "b").skipped(at + 1, "b")
+    };
+    skipped(Some(12), 50).must_be_lawful();
+    skipped(None, 50).must_be_convicted_of("taken for too long:");
+    skipped(Some(12), 400).must_be_convicted_of("taken for too long:");
+    skipped(Some(2_500), 50).must_be_convicted_of("taken for too long:");
 }
 
 #[test]

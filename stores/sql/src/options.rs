@@ -31,7 +31,7 @@ pub(crate) struct Options {
     pub(crate) clock: Arc<dyn Clock>,
     /// Whether statements are prepared on the server.
     pub(crate) prepared: bool,
-    /// Whether an unlock waits until it is on disk.
+    /// Whether an unlock waits until it is on disk, where the server waits for its disk at all.
     pub(crate) durable_unlock: bool,
     /// The time zone of the sessions that share the table, as the server spells it.
     #[cfg(feature = "mysql")]
@@ -115,7 +115,7 @@ impl Default for Settings {
             defaults: LockDefaults::new(),
             clock: Arc::new(SystemClock),
             prepared: true,
-            durable_unlock: true,
+            durable_unlock: false,
             #[cfg(feature = "mysql")]
             session_zone: None,
         }

@@ -64,7 +64,7 @@ impl PostgresProvider {
     /// (`sslmode`, `sslrootcert`, `application_name`, …) the URL takes `table`, `schema`,
     /// `name_column`, `lock_until_column`, `locked_at_column`, `locked_by_column`, `time` (`store`
     /// or `client`), `lock_at_most_for`, `lock_at_least_for`, `owner_prefix`, `max_connections`
-    /// (4), `acquire_timeout` (10s), `prepared` (true) and `durable_unlock` (true); what they do is
+    /// (4), `acquire_timeout` (10s), `prepared` (true) and `durable_unlock` (false); what they do is
     /// said at the methods of [`Builder`].
     ///
     /// # Errors
@@ -126,9 +126,10 @@ impl Builder<Postgres> {
         self
     }
 
-    /// Whether an unlock waits until it is on the server's disk: true unless set. Losing an unlock
-    /// in a crash of the server is safe, since the lease then runs to its end; acquisitions and
-    /// extensions always wait.
+    /// Whether an unlock waits until it is on the server's disk: false unless set. A crash of the
+    /// server may then lose the unlocks of its last moments (three times its `wal_writer_delay`, so
+    /// 0.6 s as shipped), and their leases run to their ends. Acquisitions, extensions, and unlocks
+    /// that end a slot which must not be lost always wait.
     pub fn durable_unlock(mut self, durable: bool) -> Self {
         self.settings.durable_unlock = durable;
         self

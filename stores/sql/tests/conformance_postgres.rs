@@ -38,7 +38,7 @@ fn main() -> ExitCode {
         variant(
             "postgres-unprepared",
             FULL,
-            "prepared=false&durable_unlock=false",
+            "prepared=false&durable_unlock=true",
         ),
     ];
     if let Some(bouncer) = common::server_if_any("SHEDLOCK_TEST_PGBOUNCER") {

@@ -94,6 +94,8 @@ pub enum What {
     Stopped,
     /// The process was let go on.
     GoesOn,
+    /// The store is about to be killed.
+    StoreKilled,
 }
 
 impl What {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::lease::Life;
-use super::{History, exclusion, limits, order};
+use super::{History, What, exclusion, limits, order};
 
 /// What a history is judged by.
 #[derive(Clone, Copy, Debug)]
@@ -116,6 +116,12 @@ impl History {
                 lives.insert(&event.owner, life);
             }
         }
-        lives.into_values().collect()
+        let mut lives: Vec<Life> = lives.into_values().collect();
+        for killed in self.events.iter().filter(|it| it.what == What::StoreKilled) {
+            lives
+                .iter_mut()
+                .for_each(|life| life.store_killed(killed.at));
+        }
+        lives
     }
 }

@@ -2,6 +2,10 @@
 
 use super::{Event, Rules, What, nanos};
 
+/// What a store that is killed may lose, in nanoseconds: PostgreSQL 0.6 s; and as long again until it
+/// is dead.
+const LAST_MOMENTS: u64 = 2_000_000_000;
+
 /// What one attempt came to. Moments in nanoseconds of the local clock.
 #[derive(Clone, Debug)]
 pub(super) struct Life {
@@ -28,6 +32,8 @@ pub(super) struct Life {
     pub(super) possible_until: Option<u64>,
     /// Whether it ended, or may have ended, by an unlock.
     pub(super) release_asked: Option<u64>,
+    /// When its unlock was answered, and when the lease would have ended at the latest without it.
+    pub(super) released: Option<(u64, Option<u64>)>,
     /// Whether nobody waited for it: it may have ended by then, at-least or not.
     pub(super) withdrawn: bool,
     /// What its task did when it should have been stopped: when, and when it should have been.
@@ -38,6 +44,7 @@ pub(super) struct Life {
     flight: u64,
     drift: u64,
     at_most: u64,
+    last_asked: u64,
     renewal: Option<Renewal>,
     /// Until when its task may run.
     runs_until: u64,
@@ -87,6 +94,7 @@ impl Life {
             certain_until: event.at.saturating_add(at_most),
             possible_until: Some(event.at.saturating_add(flight + at_most + granularity)),
             release_asked: None,
+            released: None,
             withdrawn: false,
             late_steps: Vec::new(),
             broken: Vec::new(),
@@ -94,6 +102,7 @@ impl Life {
             flight,
             drift: nanos(rules.drift),
             at_most,
+            last_asked: event.at,
             renewal: None,
             runs_until: event.at.saturating_add(at_most),
             releases: 0,
@@ -108,6 +117,7 @@ impl Life {
         match &event.what {
             What::Asked { at_most, .. } => {
                 // The same attempt again, since an answer was lost.
+                self.last_asked = at;
                 self.possible_until = Some(at + self.flight + at_most + self.granularity);
             }
             What::Acquired {
@@ -122,6 +132,9 @@ impl Life {
                 let until = Some(at + self.at_most + self.granularity);
                 self.possible_until = until.max(self.adrift);
             }
+            // By then it may have been granted, its answer lost, the lease over, and what it was told
+            // in the end what the store said when it looked again.
+            What::Skipped { .. } if at >= self.last_asked.saturating_add(self.at_most) => {}
             What::Skipped { .. } | What::Failed => self.possible_until = self.adrift,
             What::Unknown => self.adrift = self.possible_until,
             What::Withdrawn => {
@@ -143,7 +156,11 @@ impl Life {
             }
             What::Released => self.released(at),
             What::ReleaseLost => self.lost(at, "an unlock"),
-            What::CallFailed | What::WallClock { .. } | What::Stopped | What::GoesOn => {}
+            What::CallFailed
+            | What::WallClock { .. }
+            | What::Stopped
+            | What::GoesOn
+            | What::StoreKilled => {}
         }
     }
 
@@ -152,6 +169,16 @@ impl Life {
         match self.release_asked {
             Some(asked) => asked.min(self.certain_until),
             None => self.certain_until,
+        }
+    }
+
+    /// The store was killed then. It may answer an unlock before its disk has it, and lose what it did
+    /// in its last moments: the lease runs to its end.
+    pub(super) fn store_killed(&mut self, at: u64) {
+        if let Some((released, until)) = self.released
+            && released.abs_diff(at) <= LAST_MOMENTS
+        {
+            self.possible_until = self.possible_until.max(until);
         }
     }
 
@@ -213,6 +240,7 @@ impl Life {
         if let Some((_, answered)) = &mut self.slot_done {
             answered.get_or_insert(at);
         }
+        self.released.get_or_insert((at, self.possible_until));
         let kept = self.acquired.map_or(0, |from| from + self.at_least);
         self.possible_until = Some(at.max(kept + self.granularity)).max(self.adrift);
     }

@@ -198,6 +198,7 @@ impl<'a> Run<'a> {
     /// The store ends as in a crash, and is there again a little later, with its data.
     async fn crash(&mut self) -> Verdict {
         let since = now();
+        self.troop.store_killed()?;
         self.setting.stop_store().await?;
         sleep(self.troop.chance.up_to(self.at_most)).await;
         self.setting.start_store().await?;

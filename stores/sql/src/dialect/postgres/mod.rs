@@ -33,6 +33,9 @@ use crate::statement::{Placeholders, Statement};
 #[derive(Debug)]
 pub(crate) struct Postgres;
 
+/// What the probe says of a server that answers a commit when it is on its disk.
+const WAITS_FOR_DISK: &str = ", waits for its disk";
+
 /// Bytes of an identifier; longer ones are cut by the server.
 const LONGEST_NAME: usize = 63;
 
@@ -55,7 +58,10 @@ impl Dialect for Postgres {
              AND i.indisunique AND i.indisvalid AND i.indimmediate AND i.indpred IS NULL \
              AND i.indnkeyatts = 1 AND i.indkey[0] = a.attnum))::int::bigint, \
              (a.attnotnull AND NOT a.atthasdef AND a.attidentity = '')::int::bigint, \
-             pg_catalog.current_setting('server_version')::text \
+             (pg_catalog.current_setting('server_version') || CASE WHEN \
+             pg_catalog.current_setting('fsync') = 'on' AND \
+             pg_catalog.current_setting('synchronous_commit') <> 'off' \
+             THEN '{WAITS_FOR_DISK}' ELSE '' END)::text \
              FROM pg_catalog.pg_attribute a \
              JOIN pg_catalog.pg_type t ON t.oid = a.atttypid \
              LEFT JOIN pg_catalog.pg_collation c ON c.oid = a.attcollation \

@@ -17,6 +17,12 @@ fn statements(change: impl FnOnce(&mut Shape)) -> Statements {
     Postgres.statements(&options(|_| {}), &shape)
 }
 
+const UNFLUSHED: &str = "set_config('synchronous_commit', 'off', true)";
+
+fn that_waits_for_its_disk(shape: &mut Shape) {
+    shape.server = format!("15.1{WAITS_FOR_DISK}");
+}
+
 fn with_zone(shape: &mut Shape) {
     shape.lock_until.kind = TimeKind::Instant;
     shape.locked_at.kind = TimeKind::Instant;
@@ -226,21 +232,24 @@ fn the_clients_time_is_sent_along() {
 }
 
 #[test]
-fn an_unlock_may_leave_the_disk_to_the_server() {
-    let options = options(|settings| settings.durable_unlock = false);
-    let statements = Postgres.statements(&options, &Postgres.assumed());
-    let flush = "set_config('synchronous_commit', 'off', true)";
-    assert!(
-        statements[Step::Unlock(End::Nothing)]
-            .text()
-            .contains(flush)
-    );
-    assert!(
-        !statements[Step::Attempt(Claim::Nothing)]
-            .text()
-            .contains(flush)
-    );
-    assert!(!statements[Step::Extend].text().contains(flush));
+fn only_an_unlock_is_answered_before_it_is_on_the_disk() {
+    let statements = statements(that_waits_for_its_disk);
+    let waits = |step| !statements[step].text().contains(UNFLUSHED);
+    assert!(!waits(Step::Unlock(End::Nothing)));
+    assert!(waits(Step::Attempt(Claim::Nothing)) && waits(Step::Extend) && waits(Step::Withdraw));
+}
+
+#[test]
+fn an_unlock_that_need_not_hurry_does_not() {
+    let plain = statements(|_| {});
+    let mut shape = Postgres.assumed();
+    that_waits_for_its_disk(&mut shape);
+    let durable = options(|settings| settings.durable_unlock = true);
+    let durable = Postgres.statements(&durable, &shape);
+    for statements in [plain, durable] {
+        let text = statements[Step::Unlock(End::Nothing)].text();
+        assert!(!text.contains(UNFLUSHED), "{text}");
+    }
 }
 
 #[test]
@@ -302,12 +311,8 @@ fn an_open_slot_is_claimed_and_counted_in_the_same_statement() {
 
 #[test]
 fn the_mark_of_a_slot_that_must_not_be_lost_always_waits_for_the_disk() {
-    let options = options(|settings| settings.durable_unlock = false);
-    let statements = Postgres.statements(&options, &Postgres.assumed());
-    let waits = |end| {
-        let text = statements[Step::Unlock(end)].text();
-        !text.contains("synchronous_commit")
-    };
+    let statements = statements(that_waits_for_its_disk);
+    let waits = |end| !statements[Step::Unlock(end)].text().contains(UNFLUSHED);
     assert!(waits(End::Done { durable: true }));
     assert!(!waits(End::Done { durable: false }) && !waits(End::Nothing) && !waits(End::Failed));
 }

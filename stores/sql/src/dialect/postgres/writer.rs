@@ -1,5 +1,6 @@
 //! The statements of PostgreSQL; why they are so is said in the module above.
 
+use super::WAITS_FOR_DISK;
 use super::time::{Now, later, micros, up};
 use crate::dialect::{Claim, End, Writing, granted, open_slot_is_free};
 use crate::options::{ATTEMPTS_COLUMN, DONE_COLUMN, Options, SLOT_COLUMN, TOKEN_COLUMN};
@@ -13,7 +14,8 @@ pub(super) struct Writer<'a> {
     arrival: Now,
     /// What everything else goes by.
     clock: Now,
-    durable_unlock: bool,
+    /// Whether an unlock is to be answered before it is on the disk.
+    hurries_unlock: bool,
     table: String,
     name: String,
     until: String,
@@ -29,7 +31,7 @@ impl<'a> Writer<'a> {
             shape,
             arrival: if client { Now::Client } else { Now::Arrival },
             clock: if client { Now::Client } else { Now::Clock },
-            durable_unlock: options.durable_unlock,
+            hurries_unlock: !options.durable_unlock && shape.server.ends_with(WAITS_FOR_DISK),
             table: options.table.quoted('"'),
             name: names.name.quoted('"'),
             until: names.lock_until.quoted('"'),
@@ -179,10 +181,10 @@ impl Writing for Writer<'_> {
         };
         // Losing an unlock in a crash of the server is safe: the lease then runs to its end. Losing
         // the mark of a slot that must not be lost would run it again.
-        let flush = if self.durable_unlock || end == (End::Done { durable: true }) {
-            ""
-        } else {
+        let flush = if self.hurries_unlock && end != (End::Done { durable: true }) {
             " AND set_config('synchronous_commit', 'off', true) IS NOT NULL"
+        } else {
+            ""
         };
         statement(
             &format!(
