@@ -1,7 +1,6 @@
 //! The other side.
 
 use std::collections::HashMap;
-use std::path::PathBuf;
 use std::process::Stdio;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,6 +8,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context as _, bail};
 use serde_json::{Value, json};
+use shedlock_conformance::support::shedlock_jvm;
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use tokio::sync::oneshot;
@@ -82,20 +82,15 @@ impl Java {
     /// # Panics
     /// Where it was not built: a test that needs it does not pass without.
     pub async fn start(zone: &str, arguments: &[&str]) -> anyhow::Result<Self> {
-        let built = std::env::var_os("SHEDLOCK_TEST_JAVA");
-        let folder =
-            PathBuf::from(built.expect("SHEDLOCK_TEST_JAVA is not set: run `cargo xtask test`"));
-        let path = std::env::join_paths([folder.join("interop.jar"), folder.join("lib/*")])?;
-        let mut process = Command::new("java")
-            .args(["-Xmx128m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"])
-            .arg(format!("-Duser.timezone={zone}"))
-            .arg("-Dorg.slf4j.simpleLogger.defaultLogLevel=warn")
+        let properties = [
+            ("user.timezone", zone),
+            ("org.slf4j.simpleLogger.defaultLogLevel", "warn"),
             // A row that is there already is told as an error there, and is none.
-            .arg("-Dorg.slf4j.simpleLogger.log.org.mariadb=off")
-            .arg("-cp")
-            .arg(path)
-            .arg("shedlock.interop.Main")
-            .args(arguments)
+            ("org.slf4j.simpleLogger.log.org.mariadb", "off"),
+        ];
+        let command = shedlock_jvm(&properties, arguments)
+            .expect("SHEDLOCK_TEST_JAVA is not set: run `cargo xtask test`");
+        let mut process = Command::from(command)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .kill_on_drop(true)

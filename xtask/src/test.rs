@@ -27,6 +27,9 @@ pub(crate) struct Args {
     /// For `cargo test`, instead of the checks of the code.
     #[arg(last = true, value_name = "ARGS")]
     cargo_args: Vec<OsString>,
+    /// Whether real ShedLock is needed, whatever is picked.
+    #[arg(skip)]
+    java: bool,
     #[arg(skip)]
     variables: Vec<(&'static str, String)>,
 }
@@ -38,8 +41,15 @@ impl Args {
             stores,
             no_install,
             cargo_args,
+            java: false,
             variables: Vec::new(),
         }
+    }
+
+    /// The tests need real ShedLock.
+    pub(crate) fn with_java(mut self) -> Self {
+        self.java = true;
+        self
     }
 
     /// Tells the tests something through their environment.
@@ -74,7 +84,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     if !named && args.cargo_args.is_empty() {
         check_code(&mut steps, &servers);
     }
-    if interop::is_meant(stores, &args.cargo_args) {
+    if args.java || interop::is_meant(stores, &args.cargo_args) {
         steps.run("ShedLock in Java", || {
             Java::Interop.build(servers.run(), args.no_install)
         });

@@ -21,6 +21,9 @@ pub(crate) struct Args {
     /// Chooses as an earlier run did, which told its seed.
     #[arg(long)]
     seed: Option<u64>,
+    /// How many processes of real ShedLock are among the tortured, beside ours.
+    #[arg(long, value_name = "PROCESSES", default_value_t = 0, value_parser = clap::value_parser!(u64).range(..=16))]
+    java: u64,
     /// How long, at most, a worker rests between two attempts, in milliseconds; between two faults
     /// there is a pause of up to twenty times that. More makes a long run lighter: the checker reads
     /// the whole history at its end.
@@ -30,13 +33,19 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
     /// Instead of all that, has the processes follow a wrong protocol, each that is known if this is
-    /// `all`, and shows that the checker finds it out.
+    /// `all`, and shows that the checker finds it out. One of them needs `--java 3`.
     #[arg(long, value_name = "PROTOCOL", conflicts_with_all = ["minutes", "rest", "json"])]
     wrong: Option<String>,
     /// Do not install what is missing.
     #[arg(long)]
     no_install: bool,
 }
+
+/// The wrong protocol that is ShedLock's own.
+const OF_ONE_HOST: &str = "shedlocks-of-one-host";
+
+/// The stores on which ShedLock excludes others whatever happens to its processes.
+const SHARED: [Store; 3] = [Store::Postgres, Store::Mariadb, Store::Mysql];
 
 /// Runs the one case of the conformance kit over the store's plainest kind.
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
@@ -53,6 +62,18 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         Store::Consul => ("shedlock-consul", "conformance"),
         Store::Memory => bail!("the memory of one process is shared with no other one"),
     };
+    if args.java > 0 && !SHARED.contains(&args.store) {
+        let shared = SHARED.map(Store::name).join(", ");
+        bail!(
+            "no ShedLock can be tortured beside ours on {}: it has no provider for it, or one whose \
+             unlock frees whoever holds the lock, or whose client hides what it repeats; name one of \
+             {shared}",
+            args.store.name()
+        );
+    }
+    if args.wrong.as_deref() == Some(OF_ONE_HOST) && args.java < 2 {
+        bail!("`{OF_ONE_HOST}` is about several processes of ShedLock: add `--java 3`");
+    }
     let case = match args.wrong {
         None => "law01_exclusion::killed_and_stopped_processes".to_owned(),
         Some(_) => "wrong_protocols::".to_owned(),
@@ -73,6 +94,11 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     arguments = arguments.with_variable("SHEDLOCK_TORTURE_SECONDS", seconds);
     let rest = args.rest.to_string();
     arguments = arguments.with_variable("SHEDLOCK_TORTURE_REST_MILLIS", rest);
+    if args.java > 0 {
+        arguments = arguments
+            .with_java()
+            .with_variable("SHEDLOCK_TORTURE_JAVA", args.java.to_string());
+    }
     if let Some(file) = &args.json {
         // The tests run in a folder of their own.
         let file = std::path::absolute(file).context("no path for the summary")?;

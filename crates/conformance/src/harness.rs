@@ -1,6 +1,7 @@
 //! What the kit needs to know of a store: written once by the author of a provider.
 
 use std::net::SocketAddr;
+use std::process::Command;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -164,6 +165,18 @@ pub trait Space: Send + Sync + 'static {
     /// [fault proxy](crate::proxy::Proxy) stands there.
     fn child_spec_via(&self, addr: SocketAddr) -> Option<String> {
         let _ = addr;
+        None
+    }
+
+    /// A command that starts a process of real ShedLock over this space, which does what it is told on
+    /// its standard input as `interop/java` does in the repository of shedlock. It writes this host as
+    /// its owner, reaches the store through this address where one is given, and gives up connections
+    /// that are silent for four seconds.
+    ///
+    /// Only where ShedLock's unlock asks for an owner: where it frees whoever holds the lock, a process
+    /// that was stopped for too long is lawfully the end of exclusion.
+    fn shedlock(&self, host: &str, through: Option<SocketAddr>) -> Option<Command> {
+        let _ = (host, through);
         None
     }
 

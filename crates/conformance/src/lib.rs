@@ -127,6 +127,7 @@
 //! | the same, with [`Harness::turns`] | round trips, counted exactly |
 //! | [`Harness::space_on_own_store`], [`Space::begin_trouble`] and [`Space::end_trouble`] | torture by a store without connections, that only reads, or that is full |
 //! | [`Space::child_spec_via`] | torture by a network that cuts, delays and swallows |
+//! | [`Space::shedlock`] | torture with real ShedLock among the processes |
 //! | [`Harness::sheet`] | what your documentation says of the store, held against the provider |
 //! | [`Space::provider_with_clock`] | clients with wrong clocks |
 //! | [`Space::write_as_shedlock`], [`Space::read_as_shedlock`] | records shared with ShedLock for Java |
@@ -159,7 +160,8 @@
 //! back, or is in [troubles](Trouble). `SHEDLOCK_TORTURE_SECONDS=600` makes it longer than by default, and
 //! puts it, without crashes and troubles, to stores that are not one's own;
 //! `SHEDLOCK_TORTURE_REST_MILLIS=50` has workers rest, so that a long history can be judged;
-//! `SHEDLOCK_TORTURE_SUMMARY=file.json` writes the figures down.
+//! `SHEDLOCK_TORTURE_JAVA=2` puts two processes of real ShedLock among the workers, where the harness can
+//! start them; `SHEDLOCK_TORTURE_SUMMARY=file.json` writes the figures down.
 //!
 //! Such a judge is worth what it convicts: `SHEDLOCK_TORTURE_WRONG=all` switches wrong protocols in
 //! between the workers and your provider, each of which has to be found out within a minute
@@ -188,6 +190,7 @@ pub mod contention;
 mod harness;
 mod heard;
 pub mod history;
+mod jvm;
 pub mod laws;
 mod line;
 mod pace;

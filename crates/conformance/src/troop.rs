@@ -1,6 +1,6 @@
 //! Many worker processes over one space, of which holders are killed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::Read;
 use std::net::SocketAddr;
@@ -12,7 +12,8 @@ use tokio::process::Child;
 use crate::chance::Chance;
 use crate::child::{Role, command};
 use crate::heard::Heard;
-use crate::history::{Event, Findings, Folder, History, Log, Rules, What, nanos};
+use crate::history::{Event, Findings, Folder, History, Log, Rules, What};
+use crate::jvm::Driver;
 use crate::signal;
 use crate::wait::{bounded, now, sleep};
 use crate::wall_clock::{self, WallClock};
@@ -46,15 +47,21 @@ pub(crate) struct Troop {
     ways: BTreeMap<usize, SocketAddr>,
     /// The wall clocks of those whose own is not right.
     clocks: BTreeMap<usize, WallClock>,
+    /// Those that are ShedLock's.
+    shedlocks: BTreeSet<usize>,
     pub(crate) chance: Chance,
     pub(crate) seed: String,
     started: usize,
     pub(crate) heard: Heard,
+    /// The part of it that was heard of ShedLock's.
+    pub(crate) heard_of_shedlocks: Heard,
     idle: usize,
 }
 
 struct Worker {
     process: Child,
+    /// What tells a process of ShedLock's what to do.
+    driver: Option<Driver>,
     log: Tail,
     /// How many attempts were answered.
     answers: usize,
@@ -120,10 +127,12 @@ impl Troop {
             workers: Vec::new(),
             ways: BTreeMap::new(),
             clocks: BTreeMap::new(),
+            shedlocks: BTreeSet::new(),
             seed: chance.to_repeat(),
             chance,
             started: 0,
             heard: Heard::default(),
+            heard_of_shedlocks: Heard::default(),
             idle: 0,
         })
     }
@@ -182,6 +191,13 @@ impl Troop {
         Ok(())
     }
 
+    /// Starts this many processes of real ShedLock.
+    pub(crate) fn add_shedlocks(&mut self, count: usize) -> Verdict {
+        let first = self.workers.len();
+        self.shedlocks.extend(first..first + count);
+        self.add(count)
+    }
+
     /// Kills holders now and then, and replaces them, until the logs show so many acquisitions, or
     /// until the slots are done.
     pub(crate) async fn kill_holders_until(&mut self, acquisitions: usize) -> Verdict {
@@ -208,7 +224,7 @@ impl Troop {
                     self.seed
                 )));
             }
-            if self.heard.acquisitions >= kill_at && self.kill_a_holder().await? {
+            if self.heard.acquisitions >= kill_at && self.kill_a_holder().await?.is_some() {
                 // About fifteen kills in a run; each costs a lease's length.
                 kill_at = self.heard.acquisitions + (acquisitions / 15).max(1);
             }
@@ -227,6 +243,7 @@ impl Troop {
     pub(crate) async fn stop(&mut self) -> Verdict {
         for worker in &mut self.workers {
             drop(worker.process.stdin.take());
+            drop(worker.driver.take());
         }
         for number in 0..self.workers.len() {
             let process = &mut self.workers[number].process;
@@ -266,10 +283,14 @@ impl Troop {
     }
 
     /// None has ended by itself.
-    pub(crate) fn all_run(&mut self) -> Verdict {
+    pub(crate) async fn all_run(&mut self) -> Verdict {
         for number in 0..self.workers.len() {
-            if self.workers[number].process.try_wait()?.is_some() {
+            let worker = &mut self.workers[number];
+            if worker.process.try_wait()?.is_some() {
                 return Err(self.has_failed());
+            }
+            if let Some(driver) = worker.driver.as_mut().filter(|driver| driver.has_ended()) {
+                driver.last_word().await?;
             }
         }
         Ok(())
@@ -303,6 +324,16 @@ impl Troop {
         File::create(&orders.log)?;
         let log = Tail::new(File::open(&orders.log)?);
         let via = self.ways.get(&number).copied();
+        if self.shedlocks.contains(&number) {
+            let (process, driver) = self.shedlock(orders, via)?;
+            return Ok(Worker {
+                process,
+                driver: Some(driver),
+                log,
+                answers: 0,
+                ahead: None,
+            });
+        }
         let mut command = command(&self.setting, Role::Worker(orders), via)?;
         if let Some(clock) = self.clocks.get(&number) {
             command.envs(clock.variables());
@@ -310,10 +341,27 @@ impl Troop {
         let process = command.spawn()?;
         Ok(Worker {
             process,
+            driver: None,
             log,
             answers: 0,
             ahead: None,
         })
+    }
+
+    /// Each is a host of its own, also the one that takes the place of another; unless that is what is
+    /// wrong.
+    fn shedlock(&self, orders: Orders, via: Option<SocketAddr>) -> Result<(Child, Driver), Stop> {
+        let host = match self.orders.wrong {
+            Some(Wrong::ShedlocksOfOneHost) => "jvm".to_owned(),
+            _ => format!("jvm-{}", self.started),
+        };
+        let command = self.setting.space().shedlock(&host, via).ok_or_else(|| {
+            Stop::failed(
+                "no process of ShedLock can be put among the others: it was not built (`cargo xtask \
+                 torture --java` does), or cannot share this store under faults (Space::shedlock)",
+            )
+        })?;
+        Driver::start(command, host, orders)
     }
 
     /// Reads on in all logs; true if there was something new.
@@ -323,10 +371,13 @@ impl Troop {
             for event in worker.log.read()? {
                 anything = true;
                 self.heard.hear(&event);
+                if worker.driver.is_some() {
+                    self.heard_of_shedlocks.hear(&event);
+                }
                 let answer = matches!(event.what, What::Acquired { .. } | What::Skipped { .. });
                 worker.answers += usize::from(answer);
                 if let What::WallClock { shows } = event.what {
-                    worker.ahead = Some(ahead_of_ours(event.at, shows));
+                    worker.ahead = Some(wall_clock::ahead_of_ours(event.at, shows));
                 }
             }
         }
@@ -343,6 +394,17 @@ impl Troop {
     /// How many attempts of each were answered since it was started.
     pub(crate) fn answers(&self) -> Vec<usize> {
         self.workers.iter().map(|worker| worker.answers).collect()
+    }
+
+    /// Whether it is a process of ShedLock's.
+    pub(crate) fn is_shedlock(&self, number: usize) -> bool {
+        self.shedlocks.contains(&number)
+    }
+
+    /// Whether one of them has begun its work, which takes ShedLock's a while.
+    pub(crate) fn has_begun(&self, number: usize) -> bool {
+        let driver = self.workers[number].driver.as_ref();
+        driver.is_none_or(Driver::is_ready)
     }
 
     /// The process of one of them, if it runs.
@@ -381,18 +443,21 @@ impl Troop {
         Ok(History::load(self.folder.path())?.until(moment))
     }
 
-    /// Kills a process that holds a lock as far as its log tells; false if there is none.
-    pub(crate) async fn kill_a_holder(&mut self) -> Result<bool, Stop> {
+    /// Kills a process that holds a lock as far as its log tells, and says which; none if there is none.
+    pub(crate) async fn kill_a_holder(&mut self) -> Result<Option<usize>, Stop> {
         let holders = self.holders();
         if holders.is_empty() {
-            return Ok(false);
+            return Ok(None);
         }
         let unlucky = *self.chance.pick(&holders);
         self.workers[unlucky].process.kill().await?;
+        if let Some(driver) = &mut self.workers[unlucky].driver {
+            driver.last_word().await?;
+        }
         // What it wrote between the last look and its end counts too.
         self.read_logs()?;
         self.workers[unlucky] = self.worker(unlucky)?;
-        Ok(true)
+        Ok(Some(unlucky))
     }
 }
 
@@ -426,12 +491,4 @@ impl Tail {
         }
         Ok(events)
     }
-}
-
-/// By how many milliseconds a clock that showed this at that moment was ahead of ours.
-fn ahead_of_ours(at: u64, shows: u64) -> i64 {
-    let (moment, ours) = wall_clock::read();
-    let since = i128::from(nanos(moment.since_origin())) - i128::from(at);
-    let ahead = i128::from(shows) + since - i128::from(ours);
-    i64::try_from((ahead + 500_000).div_euclid(1_000_000)).unwrap_or(i64::MAX)
 }

@@ -6,6 +6,7 @@ use std::time::{Duration, UNIX_EPOCH};
 use shedlock_core::{Capabilities, Clock as _, ClockSource, Moment, SystemClock};
 
 use crate::Setting;
+use crate::history::nanos;
 use crate::wait::now;
 
 /// Names the library, or says that it is `unavailable`: `cargo xtask` sets it.
@@ -125,4 +126,12 @@ pub(crate) fn read() -> (Moment, u64) {
         }
     }
     (read.0, read.2)
+}
+
+/// By how many milliseconds a clock that showed this at that moment was ahead of ours.
+pub(crate) fn ahead_of_ours(at: u64, shows: u64) -> i64 {
+    let (moment, ours) = read();
+    let since = i128::from(nanos(moment.since_origin())) - i128::from(at);
+    let ahead = i128::from(shows) + since - i128::from(ours);
+    i64::try_from((ahead + 500_000).div_euclid(1_000_000)).unwrap_or(i64::MAX)
 }

@@ -1,6 +1,9 @@
 //! The judge of histories, on histories that are forged: a judge that cannot convict proves
 //! nothing, and one that convicts the innocent is of no use.
 
+#[path = "history/shedlock.rs"]
+mod shedlock;
+
 use std::time::Duration;
 
 use shedlock_conformance::history::{Event, Findings, History, Rules, What};
@@ -46,6 +49,7 @@ impl Forger {
             at_least: 0,
             slot,
             slot_attempts: None,
+            host: None,
         };
         self.event(at, owner, what)
     }
@@ -56,6 +60,7 @@ impl Forger {
             at_least: at_least * MS,
             slot: None,
             slot_attempts: None,
+            host: None,
         };
         self.event(at, owner, what)
     }
@@ -67,6 +72,7 @@ impl Forger {
             at_least: 0,
             slot: Some(slot),
             slot_attempts: Some(2),
+            host: None,
         };
         self.event(at, owner, what)
     }

@@ -4,7 +4,7 @@
 mod common;
 
 use std::net::SocketAddr;
-use std::process::ExitCode;
+use std::process::{Command, ExitCode};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -402,6 +402,14 @@ impl Space for Schema {
         url.set_ip_host(addr.ip()).ok()?;
         url.set_port(Some(addr.port())).ok()?;
         Some(url.into())
+    }
+
+    fn shedlock(&self, host: &str, through: Option<SocketAddr>) -> Option<Command> {
+        let url = through.map_or(Some(self.url.clone()), |addr| self.child_spec_via(addr))?;
+        let schema = &self.schema;
+        let parameters = format!("currentSchema={schema}&connectTimeout=4&socketTimeout=4");
+        let is_shared = !self.client_time && !self.has_zone;
+        is_shared.then(|| common::shedlock(host, "postgresql", &url, &parameters))?
     }
 
     fn store_version(&self) -> Power<'_, String> {

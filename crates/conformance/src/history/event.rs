@@ -38,6 +38,9 @@ pub enum What {
         slot: Option<i64>,
         /// How often the slot may be run where it stays open until it is done.
         slot_attempts: Option<u32>,
+        /// Where ShedLock for Java asks: the host that it writes as owner.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        host: Option<String>,
     },
     /// The attempt was granted.
     Acquired {
@@ -109,6 +112,7 @@ impl What {
                 .slot()
                 .and(request.completion().retries())
                 .map(shedlock_core::Retries::most_attempts),
+            host: None,
         }
     }
 

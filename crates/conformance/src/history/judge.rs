@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::lease::Life;
-use super::{History, What, exclusion, limits, order};
+use super::{History, What, exclusion, hosts, limits, order};
 
 /// What a history is judged by.
 #[derive(Clone, Copy, Debug)]
@@ -43,6 +43,8 @@ pub struct Findings {
     pub events: usize,
     /// Attempts that were granted.
     pub acquisitions: usize,
+    /// Of these, those to ShedLock for Java.
+    pub shedlocks: usize,
     /// Attempts that were skipped.
     pub skips: usize,
     /// Leases that nobody unlocked: their holders were killed.
@@ -73,6 +75,8 @@ impl History {
     /// | `slot twice`, `slot goes back` | a slot had two runs, or came after a later one |
     /// | `slot passed over`, `slot run too often` | the same of slots that stay open until they are done |
     /// | `outlived` | a task did something past its deadline, or after its unlock, and its process was not stopped |
+    ///
+    /// Leases of ShedLock's [a little less](super#shedlock-for-java-among-them).
     pub fn judge(&self, rules: &Rules) -> Findings {
         let mut findings = Findings {
             events: self.events.len(),
@@ -80,6 +84,7 @@ impl History {
         };
         let mut lives = self.lives(rules);
         lives.sort_by_key(|life| life.asked);
+        hosts::weaken(&mut lives, rules);
         let mut names: BTreeMap<&str, Vec<&Life>> = BTreeMap::new();
         for life in &lives {
             names.entry(&life.name).or_default().push(life);
@@ -94,6 +99,7 @@ impl History {
                 .filter(|life| life.acquired.is_some())
                 .collect();
             findings.acquisitions += held.len();
+            findings.shedlocks += held.iter().filter(|life| life.host.is_some()).count();
             findings.abandoned += held.iter().filter(|l| l.release_asked.is_none()).count();
             exclusion::judge(&held, rules, &mut findings);
             limits::at_least(&held, rules, &mut findings);

@@ -12,6 +12,8 @@ pub(super) struct Life {
     pub(super) process: u32,
     pub(super) name: String,
     pub(super) owner: String,
+    /// The host that ShedLock writes as owner, where it is one of ShedLock's.
+    pub(super) host: Option<String>,
     /// When the attempt was first sent: it holds nothing before.
     pub(super) asked: u64,
     /// When it was known to be granted.
@@ -72,6 +74,7 @@ impl Life {
             at_least,
             slot,
             slot_attempts,
+            ref host,
         } = event.what
         else {
             return None;
@@ -82,6 +85,7 @@ impl Life {
             process: event.process,
             name: event.name.clone(),
             owner: event.owner.clone(),
+            host: host.clone(),
             asked: event.at,
             acquired: None,
             at_least,
@@ -156,11 +160,8 @@ impl Life {
             }
             What::Released => self.released(at),
             What::ReleaseLost => self.lost(at, "an unlock"),
-            What::CallFailed
-            | What::WallClock { .. }
-            | What::Stopped
-            | What::GoesOn
-            | What::StoreKilled => {}
+            What::CallFailed => self.call_failed(),
+            What::WallClock { .. } | What::Stopped | What::GoesOn | What::StoreKilled => {}
         }
     }
 
@@ -187,6 +188,14 @@ impl Life {
         self.acquired.is_some() || self.possible_until.is_some()
     }
 
+    /// Another's request may end it at any time, and at-least with it.
+    pub(super) fn is_at_the_mercy_of_another(&mut self) {
+        self.certain_until = self.certain_until.min(self.asked);
+        self.withdrawn = true;
+        // Whatever it lost, it may have lost to that one.
+        self.broken.clear();
+    }
+
     fn renew(&mut self, asked: u64, at_most: u64) {
         self.renewal = Some(Renewal {
             asked,
@@ -204,6 +213,7 @@ impl Life {
     fn renewed(&mut self, at: u64, locked_until: Option<u64>) {
         if let Some(renewal) = self.renewal.take() {
             if let Some(over) = renewal.over
+                && self.host.is_none()
                 && renewal.asked > over.saturating_add(self.drift)
             {
                 self.broken.push((
@@ -226,6 +236,7 @@ impl Life {
     fn released(&mut self, at: u64) {
         if let (Some(asked), Some(over)) = (self.release_asked, self.over_at_release)
             && self.releases == 1
+            && self.host.is_none()
             && asked > over.saturating_add(self.drift)
         {
             self.broken.push((
@@ -243,6 +254,13 @@ impl Life {
         self.released.get_or_insert((at, self.possible_until));
         let kept = self.acquired.map_or(0, |from| from + self.at_least);
         self.possible_until = Some(at.max(kept + self.granularity)).max(self.adrift);
+    }
+
+    /// ShedLock's extension may come after its unlock and find the record kept.
+    fn call_failed(&mut self) {
+        if self.host.is_some() && self.renewal.take().is_some() {
+            self.adrift = self.adrift.max(self.possible_until);
+        }
     }
 
     fn lost(&mut self, at: u64, call: &'static str) {

@@ -6,9 +6,23 @@
 //! lease is held for certain only from its answer to the earliest instant at which it can have ended,
 //! and may be held from its request to the latest. All moments are of one machine's clock that goes on
 //! during suspend.
+//!
+//! # ShedLock for Java among them
+//!
+//! What ShedLock asks and is told goes into the same logs, with its [`host`](What::Asked), and is judged
+//! with ours: two that hold one lock at once are found out, whoever they are. Only what cannot hold by
+//! ShedLock's own design is not asked of its leases, and of no others:
+//!
+//! | not asked of ShedLock's leases | because |
+//! |---|---|
+//! | fencing tokens, slots, times of the store | it knows none, and tells none |
+//! | that an unlock or an extension after their end is refused | its unlock answers nothing, and both look at the host alone |
+//! | that a lease lasts, by at-most or by at-least, where an earlier unlock of the same host that nobody answered may still be on its way | the host is the owner: it ends whichever lease the host has by then |
+//! | that a lock comes free with the unlock, where an extension that nobody answered may still be on its way | it extends what at-least keeps, which names the host still |
 
 mod event;
 mod exclusion;
+mod hosts;
 mod judge;
 mod lease;
 mod limits;

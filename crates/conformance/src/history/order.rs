@@ -10,6 +10,9 @@ pub(super) fn tokens(held: &[&Life], findings: &mut Findings) {
     let mut seen: BTreeMap<u64, &Life> = BTreeMap::new();
     for life in held {
         let Some(token) = life.token else {
+            if life.host.is_some() {
+                continue;
+            }
             findings.violated(
                 "no token",
                 &format!("{} holds {} without one", life.owner, life.name),

@@ -6,6 +6,7 @@
 //! were asked for, if not all.
 
 mod own_server;
+mod shedlock;
 
 use std::net::{SocketAddr, TcpListener, ToSocketAddrs as _};
 use std::path::PathBuf;
@@ -15,6 +16,7 @@ use shedlock_core::Owner;
 
 use crate::BoxError;
 pub use own_server::OwnServer;
+pub use shedlock::shedlock_jvm;
 
 /// The URL of a throw-away server, from this variable (`SHEDLOCK_TEST_…_URL`).
 ///

@@ -92,7 +92,7 @@ impl Clocks {
             }
             sleep(Duration::from_millis(20)).await;
             troop.read_logs()?;
-            troop.all_run()?;
+            troop.all_run().await?;
         }
         Ok(())
     }

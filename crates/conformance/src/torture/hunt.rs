@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::processes::Processes;
 use super::tally::Tally;
-use super::{clocks, jobs};
+use super::{Options, clocks, jobs};
 use crate::history::Findings;
 use crate::troop::Troop;
 use crate::wait::{now, sleep};
@@ -12,6 +12,9 @@ use crate::wrong::Wrong;
 use crate::{Setting, Stop, Verdict};
 
 const WORKERS: usize = 5;
+
+/// Where ShedLock's processes are what is wrong, so few are ours.
+const WORKERS_BESIDE_SHEDLOCKS: usize = 2;
 
 /// Each mistake has to be found out by then.
 pub(crate) const LIMIT: Duration = Duration::from_secs(60);
@@ -22,12 +25,25 @@ const LOOK: Duration = Duration::from_millis(500);
 /// Has workers make this mistake, while they are killed and stopped, until their history shows it.
 pub(crate) async fn find_out(setting: &Setting, wrong: Wrong) -> Verdict {
     wrong.applies(setting.capabilities())?;
+    let shedlocks = match wrong {
+        Wrong::ShedlocksOfOneHost => Options::from_environment()?.java,
+        _ => 0,
+    };
+    if wrong == Wrong::ShedlocksOfOneHost && shedlocks < 2 {
+        let lacks = "ShedLock was not asked for, or only once (`cargo xtask torture --java 3`)";
+        return Err(Stop::not_applicable(lacks));
+    }
     let mut troop = Troop::without_workers(setting, &jobs(setting)).await?;
     troop.go_wrong(wrong);
     if wrong == Wrong::ClocksApart {
         clocks::apart(&mut troop, setting)?;
     }
-    troop.add(WORKERS)?;
+    if shedlocks > 0 {
+        troop.add_shedlocks(shedlocks)?;
+        troop.add(WORKERS_BESIDE_SHEDLOCKS)?;
+    } else {
+        troop.add(WORKERS)?;
+    }
     let at_most = setting.pace().short();
     let (mut processes, mut tally) = (Processes::default(), Tally::default());
     let started = now();
@@ -35,7 +51,7 @@ pub(crate) async fn find_out(setting: &Setting, wrong: Wrong) -> Verdict {
     let mut seen = Findings::default();
     while now().saturating_since(started) < LIMIT {
         troop.read_logs()?;
-        troop.all_run()?;
+        troop.all_run().await?;
         processes.go_on(&mut troop, Some(now()))?;
         match troop.chance.next() % 6 {
             0 => processes.kill(&mut troop, &mut tally).await?,

@@ -14,6 +14,8 @@ pub(super) async fn goes_on(troop: &mut Troop, names: &[&str]) -> Result<Duratio
     let started = now();
     loop {
         let silent: Vec<usize> = (0..answers.len())
+            // A process of ShedLock's that was just replaced is still starting, with a limit of its own.
+            .filter(|number| troop.has_begun(*number))
             .filter(|number| troop.answers()[*number] == answers[*number])
             .collect();
         let kept: Vec<&str> = names
@@ -36,6 +38,6 @@ pub(super) async fn goes_on(troop: &mut Troop, names: &[&str]) -> Result<Duratio
         }
         sleep(Duration::from_millis(20)).await;
         troop.read_logs()?;
-        troop.all_run()?;
+        troop.all_run().await?;
     }
 }

@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use shedlock_core::Moment;
 
+use crate::jvm::KEEPS_ROWS;
 use crate::troop::Troop;
 use crate::verdict::ensure;
 use crate::wait::{now, sleep};
@@ -51,6 +52,7 @@ pub(crate) async fn torture(setting: &Setting, may_crash: bool) -> Verdict {
     let mut run = Run::begin(setting, &options, may_crash).await?;
     let verdict = run.until_its_end().await;
     run.tally.heard = run.troop.heard.clone();
+    run.tally.heard_of_shedlocks = run.troop.heard_of_shedlocks.clone();
     run.tally.failure = verdict.as_ref().err().map(ToString::to_string);
     run.tally.tell();
     if let Some(path) = &options.summary {
@@ -95,7 +97,8 @@ impl<'a> Run<'a> {
     ) -> Result<Self, Stop> {
         let mut troop = Troop::without_workers(setting, &jobs(setting)).await?;
         troop.rest(options.rest);
-        let network = Network::before(&mut troop, WORKERS, setting).await?;
+        let workers = WORKERS + options.java;
+        let network = Network::before(&mut troop, workers, setting).await?;
         let mut tally = Tally {
             harness: setting.harness().name().to_owned(),
             version: setting.store_version().await?,
@@ -103,6 +106,7 @@ impl<'a> Run<'a> {
             rest_millis: millis(options.rest),
             seed: troop.seed.clone(),
             workers: WORKERS,
+            java: options.java,
             ..Tally::default()
         };
         let mut deeds = [[Deed::Kill; 3], [Deed::Stop; 3]].concat();
@@ -131,6 +135,7 @@ impl<'a> Run<'a> {
             tally.not_done.push(lacks.to_owned());
         }
         troop.add(WORKERS)?;
+        troop.add_shedlocks(options.java)?;
         Ok(Self {
             setting,
             options,
@@ -151,7 +156,7 @@ impl<'a> Run<'a> {
         let mut next_stretch = now() + STRETCH * self.at_most;
         while now() < ends {
             self.troop.read_logs()?;
-            self.troop.all_run()?;
+            self.troop.all_run().await?;
             self.mend(Some(now())).await?;
             if now() >= next_stretch {
                 self.goes_on().await?;
@@ -232,10 +237,17 @@ impl<'a> Run<'a> {
         }
         // A request waits with its process, too, then on its way, and in a store that is in trouble.
         rules.flight += 4 * self.at_most + Network::longest_delay(self.at_most);
+        if self.options.java > 0 {
+            rules.flight += KEEPS_ROWS;
+        }
         rules.skew = self.clocks.apart(self.setting);
         let findings = self.troop.judge(&rules)?;
         self.tally.events = findings.events;
         self.tally.judged_in_millis = millis(now().saturating_since(started));
+        ensure!(
+            self.options.java == 0 || findings.shedlocks > 0,
+            "ShedLock was there and took nothing: {findings:?}"
+        );
         ensure!(
             findings.acquisitions > 0 && findings.skips > 0,
             "the history proves nothing: {findings:?}"

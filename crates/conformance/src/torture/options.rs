@@ -14,6 +14,9 @@ const SECONDS: &str = "SHEDLOCK_TORTURE_SECONDS";
 /// How long workers rest between two attempts, at most, in milliseconds.
 const REST_MILLIS: &str = "SHEDLOCK_TORTURE_REST_MILLIS";
 
+/// How many processes of real ShedLock are among the workers.
+const JAVA: &str = "SHEDLOCK_TORTURE_JAVA";
+
 /// Where the summary goes, as JSON.
 const SUMMARY: &str = "SHEDLOCK_TORTURE_SUMMARY";
 
@@ -31,6 +34,7 @@ pub(crate) struct Options {
     /// The longest that a worker rests between two attempts. Between two faults there is a pause of
     /// up to twenty of them, or of up to a lease's time where that is longer.
     pub(crate) rest: Duration,
+    pub(crate) java: usize,
     pub(crate) summary: Option<PathBuf>,
 }
 
@@ -41,6 +45,7 @@ impl Options {
             length: seconds.map_or(DEFAULT, Duration::from_secs),
             is_asked_for: seconds.is_some(),
             rest: number(REST_MILLIS)?.map_or(REST, Duration::from_millis),
+            java: number(JAVA)?.unwrap_or(0),
             summary: std::env::var_os(SUMMARY).map(PathBuf::from),
         })
     }

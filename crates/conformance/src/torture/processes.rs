@@ -18,8 +18,9 @@ pub(super) struct Processes {
 impl Processes {
     /// Kills a holder, if there is one, and replaces it.
     pub(super) async fn kill(&mut self, troop: &mut Troop, tally: &mut Tally) -> Verdict {
-        if troop.kill_a_holder().await? {
-            tally.count("kills");
+        if let Some(number) = troop.kill_a_holder().await? {
+            let theirs = troop.is_shedlock(number);
+            tally.count(if theirs { "kills of ShedLock" } else { "kills" });
         }
         Ok(())
     }
@@ -41,7 +42,8 @@ impl Processes {
         let number = *troop.chance.pick(&from);
         troop.stop_process(number)?;
         self.stopped.push((number, now() + at_most + at_most / 2));
-        tally.count("stops");
+        let theirs = troop.is_shedlock(number);
+        tally.count(if theirs { "stops of ShedLock" } else { "stops" });
         Ok(())
     }
 

@@ -21,7 +21,11 @@ pub(super) struct Tally {
     /// What repeats its choices.
     pub(super) seed: String,
     pub(super) workers: usize,
+    /// Processes of real ShedLock beside them.
+    pub(super) java: usize,
     pub(super) heard: Heard,
+    /// The part of it that is theirs.
+    pub(super) heard_of_shedlocks: Heard,
     /// What was done to processes, network and store, by kind.
     pub(super) faults: BTreeMap<String, usize>,
     /// By how much wall clocks were wrong at most, in milliseconds.
@@ -91,6 +95,15 @@ impl fmt::Display for Tally {
             heard.failed,
             heard.calls_failed,
         )?;
+        if self.java > 0 {
+            let theirs = &self.heard_of_shedlocks;
+            write!(
+                f,
+                " of these {} acquisitions, {} skips, {} unlocks and {} unknown outcomes of {} \
+                 processes of ShedLock;",
+                theirs.acquisitions, theirs.skips, theirs.unlocks, theirs.unknown, self.java
+            )?;
+        }
         for (kind, count) in &self.faults {
             write!(f, " {count} {kind},")?;
         }

@@ -58,10 +58,12 @@ pub(crate) enum Wrong {
     ClockAhead,
     /// The clients' clocks judge, and one really is ahead by more than is tolerated.
     ClocksApart,
+    /// Processes of real ShedLock are of one host, which is their owner.
+    ShedlocksOfOneHost,
 }
 
 impl Wrong {
-    pub(crate) const ALL: [Self; 19] = [
+    pub(crate) const ALL: [Self; 20] = [
         Self::OwnerIsHost,
         Self::UnlockWithoutOwner,
         Self::UnlockForgotten,
@@ -81,6 +83,7 @@ impl Wrong {
         Self::SlotsAnyOrder,
         Self::ClockAhead,
         Self::ClocksApart,
+        Self::ShedlocksOfOneHost,
     ];
 
     /// As it is asked for.
@@ -105,6 +108,7 @@ impl Wrong {
             Self::SlotsAnyOrder => "slots-any-order",
             Self::ClockAhead => "clock-ahead",
             Self::ClocksApart => "clocks-apart",
+            Self::ShedlocksOfOneHost => "shedlocks-of-one-host",
         }
     }
 
@@ -115,7 +119,8 @@ impl Wrong {
             Self::UnlockWithoutOwner
             | Self::ReadThenWrite
             | Self::ClockAhead
-            | Self::ClocksApart => &["overlap", "lost ownership"],
+            | Self::ClocksApart
+            | Self::ShedlocksOfOneHost => &["overlap", "lost ownership"],
             Self::ExtendWithoutOwner => &["overlap", "revived", "lost ownership"],
             Self::ExtendRevives => &["revived"],
             Self::EndsEarly => &["overlap", "lost ownership"],

@@ -6,8 +6,11 @@
     reason = "each test target uses a part of it"
 )]
 
+mod jdbc;
+
 use std::time::Duration;
 
+pub(crate) use jdbc::shedlock;
 pub(crate) use shedlock_conformance::support::{address, server, server_if_any, unique};
 
 /// The same URL with another database.

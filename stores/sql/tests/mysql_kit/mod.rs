@@ -1,14 +1,15 @@
 //! The laws' harness over MySQL and MariaDB: kinds of tables, kinds of sessions.
 
+mod race;
+
 use std::net::SocketAddr;
+use std::process::Command;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use shedlock_conformance::contention::{self, CLIENTS, ROUNDS};
 use shedlock_conformance::support::OwnServer;
 use shedlock_conformance::{
-    BoxError, Harness, JavaRecord, Power, Provider, Sheet, Space, Trouble, Turns, Verdict, Work,
-    power,
+    BoxError, Harness, JavaRecord, Power, Provider, Sheet, Space, Trouble, Turns, Work, power,
 };
 use shedlock_core::{BoxFuture, Clock, LockName};
 use shedlock_sql::{MySqlProvider, TimeMode};
@@ -17,6 +18,7 @@ use sqlx::{AssertSqlSafe, MySql as Server, MySqlPool, Row as _, Transaction};
 use tokio::sync::Mutex;
 
 use crate::common;
+pub(crate) use race::race;
 
 /// As ShedLock's documentation has it.
 pub(crate) const SHEDLOCKS: &str = "CREATE TABLE shedlock(name VARCHAR(64) NOT NULL, \
@@ -138,6 +140,11 @@ impl MySql {
             java_zone: self.java_zone,
             pool_zone: self.pool_zone,
             pooled: self.pooled,
+            jdbc: if self.name.starts_with("mariadb") {
+                ("mariadb", "")
+            } else {
+                ("mysql", "&sslMode=DISABLED&allowPublicKeyRetrieval=true")
+            },
             own,
             keeper: Mutex::new(None),
         };
@@ -148,32 +155,6 @@ impl MySql {
     fn client_time(&self) -> bool {
         self.options.contains("time=client")
     }
-}
-
-/// Raw clients race for one row, as attempts do.
-pub(crate) async fn race(server: &str) -> Verdict {
-    let database = common::unique("race");
-    let admin = MySqlPool::connect(server).await?;
-    let make = format!(
-        "CREATE DATABASE {database}; \
-         CREATE TABLE {database}.race (id INT PRIMARY KEY, round INT NOT NULL); \
-         INSERT INTO {database}.race VALUES (1, 0)"
-    );
-    sqlx::raw_sql(AssertSqlSafe(make)).execute(&admin).await?;
-    let pool = MySqlPoolOptions::new().max_connections(8);
-    let pool = pool
-        .connect(&common::with_database(server, &database))
-        .await?;
-    let clients = vec![pool.clone(); CLIENTS];
-    let verdict = contention::judge(ROUNDS, &clients, |pool, round| {
-        let update = sqlx::query("UPDATE race SET round = ? WHERE id = 1 AND round = ?");
-        let update = update.bind(round).bind(round - 1);
-        async move { Ok(update.execute(&pool).await?.rows_affected() == 1) }
-    });
-    let verdict = verdict.await;
-    let remove = format!("DROP DATABASE {database}");
-    sqlx::raw_sql(AssertSqlSafe(remove)).execute(&admin).await?;
-    verdict
 }
 
 /// All kinds that both servers are tested with.
@@ -251,6 +232,8 @@ struct Base {
     java_zone: &'static str,
     pool_zone: &'static str,
     pooled: bool,
+    /// The scheme of JDBC's URLs, and what they are to end with.
+    jdbc: (&'static str, &'static str),
     own: Option<OwnServer>,
     /// Whoever keeps the table for himself.
     keeper: Mutex<Option<Transaction<'static, Server>>>,
@@ -456,6 +439,14 @@ impl Space for Base {
         url.set_host(Some(&addr.ip().to_string())).ok()?;
         url.set_port(Some(addr.port())).ok()?;
         Some(url.into())
+    }
+
+    fn shedlock(&self, host: &str, through: Option<SocketAddr>) -> Option<Command> {
+        let url = through.map_or(Some(self.url.clone()), |addr| self.child_spec_via(addr))?;
+        let (scheme, more) = self.jdbc;
+        let parameters = format!("connectTimeout=4000&socketTimeout=4000{more}");
+        let is_shared = !self.client_time && !self.pooled && self.java_zone == "+00:00";
+        is_shared.then(|| common::shedlock(host, scheme, &url, &parameters))?
     }
 
     fn store_version(&self) -> Power<'_, String> {

@@ -39,7 +39,17 @@ final class Commands {
         providers.add(provider);
     }
 
+    /** Its answer is {@code doubtful} where ShedLock hides that the store may have failed. */
     JsonObject carryOut(JsonObject command) throws Throwable {
+        Commits.lookAnew();
+        JsonObject answer = answer(command);
+        if (Commits.areDoubtful()) {
+            answer.addProperty("doubtful", true);
+        }
+        return answer;
+    }
+
+    private JsonObject answer(JsonObject command) throws Throwable {
         String what = command.get("do").getAsString();
         return switch (what) {
             case "open" -> open(command);

@@ -19,6 +19,9 @@ import net.javacrumbs.shedlock.core.LockProvider;
  * <p>Arguments: the provider as {@link Stores} calls it, the store's URL, and what is the test's own
  * in it; for {@code jdbc-template} the time mode instead: {@code db}, {@code client} (in the zone of
  * this JVM) or {@code client-utc}. It ends when standard input does.
+ *
+ * <p>Properties: {@code interop.host} is the host that {@code jdbc-template} writes as owner, instead
+ * of this machine's; {@code interop.patience} is how long it waits for a connection, in milliseconds.
  */
 public final class Main {
     private static final Gson GSON = new Gson();

@@ -39,9 +39,14 @@ final class Stores {
     }
 
     private static LockProvider jdbcTemplate(String url, String time) {
-        JdbcTemplate template = new JdbcTemplate(pool(url));
-        JdbcTemplateLockProvider.Configuration.Builder configuration =
-                JdbcTemplateLockProvider.Configuration.builder().withJdbcTemplate(template);
+        HikariDataSource pool = pool(url);
+        JdbcTemplateLockProvider.Configuration.Builder configuration = JdbcTemplateLockProvider.Configuration.builder()
+                .withJdbcTemplate(new JdbcTemplate(pool))
+                .withTransactionManager(new Commits(pool));
+        String host = System.getProperty("interop.host");
+        if (host != null) {
+            configuration.withLockedByValue(host);
+        }
         switch (time) {
             case "db" -> configuration.usingDbTime();
             case "client" -> {}
@@ -58,6 +63,11 @@ final class Stores {
         pool.setMinimumIdle(1);
         // A slow machine may need more than one try.
         pool.setInitializationFailTimeout(60_000);
+        Long patience = Long.getLong("interop.patience");
+        if (patience != null) {
+            pool.setConnectionTimeout(patience);
+            pool.setValidationTimeout(patience / 2);
+        }
         return new HikariDataSource(pool);
     }
 

@@ -1,0 +1,30 @@
+//! What cannot be asked of ShedLock's leases, since the host is their owner.
+
+use std::collections::BTreeMap;
+
+use super::lease::Life;
+use super::{Rules, nanos};
+
+/// Takes from each of ShedLock's leases, in the order in which they asked, what an earlier unlock of
+/// the same host may end that nobody answered: while that may be on its way, they last by luck alone.
+pub(super) fn weaken(lives: &mut [Life], rules: &Rules) {
+    let flight = nanos(rules.flight);
+    let mut adrift: BTreeMap<(String, String), u64> = BTreeMap::new();
+    for life in lives {
+        let Some(host) = &life.host else { continue };
+        let unlocks = (host.clone(), life.name.clone());
+        let lands_by = adrift.get(&unlocks).copied();
+        if let Some(asked) = life.release_asked
+            && life.released.is_none()
+        {
+            let this_one = asked.saturating_add(flight);
+            adrift.insert(
+                unlocks,
+                lands_by.map_or(this_one, |other| other.max(this_one)),
+            );
+        }
+        if lands_by.is_some_and(|lands_by| life.asked <= lands_by) {
+            life.is_at_the_mercy_of_another();
+        }
+    }
+}
