@@ -22,11 +22,12 @@ pub(crate) fn url(server: &str, options: &str) -> String {
 }
 
 /// A client that gives up soon, and asks the server for itself alone: the one that a proxy stands
-/// before would tell its own address else. It does not watch the server either, since the double
-/// keeps whatever watches it until its next beat, when it is long gone, and has room for 1000.
+/// before would tell its own address else. It polls the server, since the double keeps whatever watches
+/// it until its next beat, when it is long gone, and has room for 1000; and often enough to find out in a
+/// few seconds that the connection it polls over has fallen silent.
 pub(crate) async fn client(server: &str) -> Result<Client, BoxError> {
     let options = "directConnection=true&serverSelectionTimeoutMS=1500&connectTimeoutMS=1500\
-                   &heartbeatFrequencyMS=120000&serverMonitoringMode=poll&retryWrites=false";
+                   &heartbeatFrequencyMS=5000&serverMonitoringMode=poll&retryWrites=false";
     let options = ClientOptions::parse(url(server, options)).await?;
     Ok(Client::with_options(options)?)
 }
