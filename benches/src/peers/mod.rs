@@ -21,7 +21,7 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use anyhow::{Context as _, ensure};
+use anyhow::{Context as _, bail};
 use machine::Machine;
 use outcome::Outcome;
 
@@ -73,12 +73,25 @@ pub(crate) async fn run(
 ) -> anyhow::Result<()> {
     let stores = if stores.is_empty() { &STORES } else { stores };
     let mut outcome = Outcome::new(Machine::look(), lengths.rounds, lengths.slice);
+    if let Some(other) = stores.iter().find(|store| !STORES.contains(store)) {
+        bail!("there is nobody to compare with on {}", other.name());
+    }
+    let measured = measure(stores, lengths, &mut outcome).await;
+    // Also where a later store failed: what was measured took long.
+    println!("{}", table::markdown(&outcome));
+    if let Some(path) = json {
+        fs::write(path, outcome.json()?)
+            .with_context(|| format!("{} could not be written", path.display()))?;
+    }
+    measured?;
+    if document::is_wanted() {
+        document::write(&outcome)?;
+    }
+    Ok(())
+}
+
+async fn measure(stores: &[Store], lengths: Lengths, outcome: &mut Outcome) -> anyhow::Result<()> {
     for store in stores.iter().copied() {
-        ensure!(
-            STORES.contains(&store),
-            "there is nobody to compare with on {}",
-            store.name()
-        );
         for durability in [Durability::AsShipped, Durability::Off] {
             if durability == Durability::Off && !store.is_sql() {
                 continue;
@@ -91,23 +104,15 @@ pub(crate) async fn run(
                 site.durability_words()
             );
             outcome.saw_server(store, site.version());
-            duel::measure(&site, lengths, &mut outcome).context("the contenders' rounds failed")?;
+            duel::measure(&site, lengths, outcome).context("the contenders' rounds failed")?;
             if durability == Durability::AsShipped {
-                wire::measure(&site, &mut outcome)
+                wire::measure(&site, outcome)
                     .await
                     .context("what goes over the wire could not be counted")?;
-                once::measure(&site, lengths, &mut outcome)
+                once::measure(&site, lengths, outcome)
                     .context("the programs with one lock failed")?;
             }
         }
-    }
-    println!("{}", table::markdown(&outcome));
-    if let Some(path) = json {
-        fs::write(path, outcome.json()?)
-            .with_context(|| format!("{} could not be written", path.display()))?;
-    }
-    if document::is_wanted() {
-        document::write(&outcome)?;
     }
     Ok(())
 }

@@ -12,21 +12,21 @@ import org.springframework.data.redis.connection.lettuce.LettuceConnectionFactor
  * ShedLock's providers of the last release that Maven Central has them of: over plain JDBC, which knows
  * no time but the client's, and over Spring Data Redis with Lettuce.
  *
- * <p>Arguments: {@code serve} or {@code once}, {@code plain} or {@code redis}, the URL, and how many
+ * <p>Arguments: {@code serve} or {@code once}, {@code plain} or {@code lettuce}, the URL, and how many
  * connections.
  */
 public final class Older {
     private Older() {}
 
     public static void main(String[] args) throws Exception {
-        LockProvider provider = args[1].equals("redis")
+        LockProvider provider = args[1].equals("lettuce")
                 ? redis(URI.create(args[2]))
                 : new JdbcLockProvider(Pool.of(args[2], Integer.parseInt(args[3])));
         if (args[0].equals("once")) {
             Contender.once(provider);
             System.exit(0);
         }
-        String versions = args[1].equals("redis")
+        String versions = args[1].equals("lettuce")
                 ? Pool.version(RedisLockProvider.class) + ", " + Pool.version(LettuceConnectionFactory.class) + ", "
                         + Pool.version(RedisClient.class) + ", " + Pool.java()
                 : Pool.version(JdbcLockProvider.class) + ", " + Pool.versions(args[2]);
