@@ -47,6 +47,8 @@ pub struct Findings {
     pub shedlocks: usize,
     /// Attempts that were skipped.
     pub skips: usize,
+    /// Runs of slots that stay open until they are done, after the first of each.
+    pub runs_again: usize,
     /// Leases that nobody unlocked: their holders were killed.
     pub abandoned: usize,
     /// Broken laws, each with its evidence: which law, a colon, and what shows it. Empty for a lawful

@@ -76,6 +76,7 @@ impl<'a> Runs<'a> {
             .min_by_key(|(at, _)| *at);
         for (earlier, later) in self.granted.iter().zip(self.granted.iter().skip(1)) {
             let is_open = earlier.slot_attempts.is_some() && later.slot_attempts.is_some();
+            findings.runs_again += usize::from(is_open);
             let was_done = done.is_some_and(|(at, _)| at < later.asked);
             if !is_open || was_done {
                 findings.violated(

@@ -95,7 +95,12 @@ impl<'a> Run<'a> {
         options: &'a Options,
         may_crash: bool,
     ) -> Result<Self, Stop> {
-        let mut troop = Troop::without_workers(setting, &jobs(setting)).await?;
+        let mut jobs = jobs(setting);
+        // In the short run of the tests every lock has to be taken often.
+        if options.is_asked_for && setting.capabilities().slot_completion {
+            jobs.push(Job::with_open_slots("open"));
+        }
+        let mut troop = Troop::without_workers(setting, &jobs).await?;
         troop.rest(options.rest);
         let workers = WORKERS + options.java;
         let network = Network::before(&mut troop, workers, setting).await?;
@@ -243,6 +248,7 @@ impl<'a> Run<'a> {
         rules.skew = self.clocks.apart(self.setting);
         let findings = self.troop.judge(&rules)?;
         self.tally.events = findings.events;
+        self.tally.runs_again = findings.runs_again;
         self.tally.judged_in_millis = millis(now().saturating_since(started));
         ensure!(
             self.options.java == 0 || findings.shedlocks > 0,

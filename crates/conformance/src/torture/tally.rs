@@ -36,6 +36,8 @@ pub(super) struct Tally {
     pub(super) healthy_stretches: usize,
     /// The longest that such a stretch took until then, in milliseconds.
     pub(super) longest_recovery_millis: u64,
+    /// Runs of open slots after the first of each: takeovers, and what was not done at first.
+    pub(super) runs_again: usize,
     /// Lines in the logs, and how long it took to judge them, in milliseconds.
     pub(super) events: usize,
     pub(super) judged_in_millis: u64,
@@ -113,6 +115,9 @@ impl fmt::Display for Tally {
                 " wall clocks wrong by up to {} ms,",
                 self.clocks_wrong_by_millis
             )?;
+        }
+        if self.runs_again > 0 {
+            write!(f, " {} runs of slots that were not done,", self.runs_again)?;
         }
         for reason in &self.not_done {
             write!(f, " {reason},")?;

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use shedlock_core::{
     Attempt, AttemptRequest, ClockSource, Error, ErrorKind, Executor, ExtendRequest, Extension,
-    Lease, LockConfig, LockName, Outcome, Owner, Slot, UnlockRequest,
+    Lease, LockConfig, LockName, Outcome, Owner, Skip, SkipReason, Slot, UnlockRequest,
 };
 use tokio::io::AsyncReadExt;
 
@@ -92,7 +92,7 @@ impl Worker {
         let job = self.chance.pick(&self.orders.jobs).clone();
         let slot = match (&self.orders.grid, job.slots) {
             // Now and then one that is late.
-            (Some(grid), Slots::WhenTaken) => {
+            (Some(grid), Slots::WhenTaken | Slots::UntilDone) => {
                 let before = u64::from(self.chance.one_in(4));
                 Some(grid.slot(before)?)
             }
@@ -121,17 +121,34 @@ impl Worker {
     }
 
     /// Call by call, as a user of the bare contract.
-    async fn by_hand(&mut self, job: &Job, slot: Option<Slot>) -> Result<(), BoxError> {
+    async fn by_hand(&mut self, job: &Job, mut slot: Option<Slot>) -> Result<(), BoxError> {
+        // An open slot is in the way of later ones: whoever is told so runs it.
+        while let Some(answer) = self.attempt(job, slot).await? {
+            match answer {
+                Attempt::Acquired(lease) => return self.hold(job, lease).await,
+                Attempt::Skipped(Skip {
+                    reason: SkipReason::SlotPending,
+                    last_slot: Some(open),
+                    ..
+                }) if slot != Some(open) => slot = Some(open),
+                _ => break,
+            }
+        }
+        Ok(())
+    }
+
+    async fn attempt(
+        &mut self,
+        job: &Job,
+        slot: Option<Slot>,
+    ) -> Result<Option<Attempt>, BoxError> {
         let name = LockName::new(&job.name)?;
         let mut request = AttemptRequest::new(name, Owner::generate(), self.orders.at_most)
             .with_lock_at_least_for(job.at_least);
         if let Some(slot) = slot {
-            request = request.with_slot(slot);
+            request = request.with_slot(slot).with_completion(job.completion());
         }
-        if let Some(Attempt::Acquired(lease)) = self.ask(&request).await? {
-            self.hold(lease).await?;
-        }
-        Ok(())
+        self.ask(&request).await
     }
 
     /// Asks for the lock, and now and then once more where nobody knows what became of it.
@@ -150,7 +167,7 @@ impl Worker {
         }
     }
 
-    async fn hold(&mut self, mut lease: Lease) -> Result<(), BoxError> {
+    async fn hold(&mut self, job: &Job, mut lease: Lease) -> Result<(), BoxError> {
         sleep(self.chance.up_to(self.orders.hold)).await;
         let extends = self.orders.extends;
         if extends && self.chance.one_in(4) {
@@ -171,7 +188,7 @@ impl Worker {
                 sleep(self.chance.up_to(self.orders.hold)).await;
             }
         }
-        let unlock = UnlockRequest::new();
+        let unlock = self.last_word(job);
         loop {
             match self.answer(self.provider.unlock(&lease, &unlock)).await {
                 Ok(_) => return Ok(()),
@@ -183,6 +200,18 @@ impl Worker {
                     sleep(PAUSE).await;
                 }
             }
+        }
+    }
+
+    /// What is said of the slot, where it stays open until it is done: mostly that it is.
+    fn last_word(&mut self, job: &Job) -> UnlockRequest {
+        let unlock = UnlockRequest::new();
+        if job.slots != Slots::UntilDone || self.chance.one_in(6) {
+            unlock
+        } else if self.chance.one_in(4) {
+            unlock.slot_failed(Duration::ZERO)
+        } else {
+            unlock.slot_done(true)
         }
     }
 
@@ -207,7 +236,7 @@ impl Worker {
             .lock_at_most_for(at_most)
             .lock_at_least_for(job.at_least);
         if let Some(slot) = slot {
-            config = config.slot(slot);
+            config = config.slot(slot).slot_completion(job.completion());
         }
         if self.orders.extends && self.chance.one_in(2) {
             config = config.keep_alive();

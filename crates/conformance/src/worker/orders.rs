@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use shedlock_core::Slot;
+use shedlock_core::{Completion, Retries, Slot};
 
 use crate::harness::BoxError;
 use crate::history::nanos;
@@ -51,7 +51,12 @@ pub(crate) enum Slots {
     None,
     /// For one that is used up when it is taken.
     WhenTaken,
+    /// For one that is open until it is done.
+    UntilDone,
 }
+
+/// How often a slot that is open may be run.
+const ATTEMPTS: u32 = 4;
 
 impl Job {
     pub(crate) fn plain(name: &str) -> Self {
@@ -75,6 +80,27 @@ impl Job {
         Self {
             slots: Slots::WhenTaken,
             ..Self::plain(name)
+        }
+    }
+
+    /// One that is run for each slot until it is done.
+    pub(crate) fn with_open_slots(name: &str) -> Self {
+        Self {
+            slots: Slots::UntilDone,
+            ..Self::plain(name)
+        }
+    }
+
+    /// When its slots are used up.
+    pub(crate) fn completion(&self) -> Completion {
+        match self.slots {
+            Slots::None | Slots::WhenTaken => Completion::WhenTaken,
+            // No pause: whoever asks next is to run it.
+            Slots::UntilDone => Completion::OnSuccess(
+                Retries::new()
+                    .max_attempts(ATTEMPTS)
+                    .backoff(Duration::ZERO),
+            ),
         }
     }
 }
