@@ -50,3 +50,28 @@ fn kept(name: &str) -> anyhow::Result<String> {
 fn keep(name: &str, text: &str) -> anyhow::Result<()> {
     fs::write(path(name), text).with_context(|| format!("docs/{name} cannot be written"))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tables_and_picture_are_those_of_the_kept_run() {
+        let outcome: Outcome = serde_json::from_str(&kept("peers.json").unwrap()).unwrap();
+        let document = kept("performance.md").unwrap();
+        if is_wanted() {
+            write(&outcome).unwrap();
+            return;
+        }
+        let advice =
+            "made by hand, or by another version: SHEDLOCK_BLESS=1 cargo test -p shedlock-benches";
+        assert!(
+            document == with_tables(&document, &outcome).unwrap(),
+            "{advice}"
+        );
+        assert!(
+            kept("peers.svg").unwrap() == plot::svg(&outcome).unwrap(),
+            "{advice}"
+        );
+    }
+}
