@@ -22,47 +22,59 @@ enum Limit {
 const WANTS: [Want; 7] = [
     Want {
         says: "pairs/s by JdbcTemplate's",
-        ratio: |_, theirs| theirs.ours_by_this,
+        ratio: pairs,
         than: Contender::Template,
         limit: |store| Limit::AtLeast(if store == "postgres" { 1.6 } else { 2.2 }),
     },
     Want {
         says: "pairs/s by plain JDBC's",
-        ratio: |_, theirs| theirs.ours_by_this,
+        ratio: pairs,
         than: Contender::Plain,
         limit: |_| Limit::AtLeast(1.0),
     },
     Want {
         says: "pairs/s by the bare statements'",
-        ratio: |_, theirs| theirs.ours_by_this,
+        ratio: pairs,
         than: Contender::Bare,
         limit: |_| Limit::AtLeast(0.85),
     },
     Want {
         says: "p99 by JdbcTemplate's",
-        ratio: |ours, theirs| ours.p99_micros / theirs.p99_micros,
+        ratio: p99,
         than: Contender::Template,
         limit: |_| Limit::AtMost(1.0),
     },
     Want {
         says: "p99 by plain JDBC's",
-        ratio: |ours, theirs| ours.p99_micros / theirs.p99_micros,
+        ratio: p99,
         than: Contender::Plain,
         limit: |_| Limit::AtMost(1.0),
     },
     Want {
         says: "client CPU by JdbcTemplate's",
-        ratio: |ours, theirs| ours.cpu_micros_per_pair / theirs.cpu_micros_per_pair,
+        ratio: client_cpu,
         than: Contender::Template,
         limit: |_| Limit::AtMost(1.0 / 3.0),
     },
     Want {
         says: "client CPU by plain JDBC's",
-        ratio: |ours, theirs| ours.cpu_micros_per_pair / theirs.cpu_micros_per_pair,
+        ratio: client_cpu,
         than: Contender::Plain,
         limit: |_| Limit::AtMost(1.0 / 3.0),
     },
 ];
+
+fn pairs(_: &Cell, theirs: &Cell) -> f64 {
+    theirs.ours_by_this
+}
+
+fn p99(ours: &Cell, theirs: &Cell) -> f64 {
+    ours.p99_micros / theirs.p99_micros
+}
+
+fn client_cpu(ours: &Cell, theirs: &Cell) -> f64 {
+    ours.cpu_micros_per_pair / theirs.cpu_micros_per_pair
+}
 
 impl Limit {
     fn text(&self) -> String {

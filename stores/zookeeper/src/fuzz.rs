@@ -26,18 +26,14 @@ pub fn nodes(data: &[u8]) {
         Some(end) => (&data[..end], Some(&data[end + 1..])),
         None => (data, None),
     };
-    let lock = node(lock);
+    let lock = node(lock, 7);
     for zxid in [7, 8] {
-        let beside = beside.map(|data| {
-            let mut beside = node(data);
-            beside.stat.mzxid = zxid;
-            beside
-        });
+        let beside = beside.map(|data| node(data, zxid));
         match record(Some(&lock), beside.as_ref()) {
             Ok(found) => {
                 assert!(found.locked_until >= SystemTime::UNIX_EPOCH);
                 assert!(found.locked_until <= end_of_time());
-                let written = node(until(&found).as_bytes());
+                let written = node(until(&found), 7);
                 assert_eq!(written.until().ok(), Some(found.locked_until));
             }
             Err(error) => is_refusal(&error, &[ErrorKind::Conflict]),
@@ -45,10 +41,11 @@ pub fn nodes(data: &[u8]) {
     }
 }
 
-fn node(data: &[u8]) -> Node {
+/// A node as it is read, last written by this transaction.
+pub(crate) fn node(data: impl AsRef<[u8]>, zxid: i64) -> Node {
     let stat = Stat {
         czxid: 1,
-        mzxid: 7,
+        mzxid: zxid,
         pzxid: 1,
         ctime: 0,
         mtime: 1_700_000_000_123,
@@ -61,7 +58,7 @@ fn node(data: &[u8]) -> Node {
     };
     Node {
         path: "/shedlock/job".to_owned(),
-        data: data.to_vec(),
+        data: data.as_ref().to_vec(),
         stat,
     }
 }

@@ -128,30 +128,10 @@ fn instant(millis: i64) -> SystemTime {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fuzz::node;
 
     const OURS: &str = "shedlock 1\nuntil 1800000000999\nat 1799999999001\n\
         slot 1799999940000001\nattempts 2\nowner web/1/ab\n";
-
-    fn node(data: &str, zxid: i64) -> Node {
-        let stat = Stat {
-            czxid: 1,
-            mzxid: zxid,
-            pzxid: 1,
-            ctime: 0,
-            mtime: 1_700_000_000_123,
-            version: 0,
-            cversion: 0,
-            aversion: 0,
-            ephemeral_owner: 0,
-            data_length: 0,
-            num_children: 0,
-        };
-        Node {
-            path: "/shedlock/job".to_owned(),
-            data: data.as_bytes().to_vec(),
-            stat,
-        }
-    }
 
     #[test]
     fn the_locks_own_node_is_shedlocks() {
