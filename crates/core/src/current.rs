@@ -41,21 +41,17 @@ pub fn current_lock() -> Option<CurrentLock> {
 /// instead of running twice.
 ///
 /// # Errors
-/// `NotLocked` where there is no lock, `Lost` where its lease is over.
+/// `NotLocked` where there is no lock or where it was unlocked, `Lost` where its lease is over.
 ///
 /// ```
 /// let error = shedlock_core::assert_locked().unwrap_err();
 /// assert_eq!(error.to_string(), "no lock is held here: run this inside a locked task");
 /// ```
 pub fn assert_locked() -> Result<(), Error> {
-    let current = current_lock().ok_or_else(not_locked)?;
-    match current.0.held.lost() {
-        Some(reason) => Err(current.0.held.lost_error(reason)),
-        None => Ok(()),
-    }
+    current_lock().ok_or_else(not_locked)?.0.held.check_runs()
 }
 
-/// Makes the innermost lease end this long from now; see [`CurrentLock::extend`].
+/// Makes the innermost lease end this long from now or later; see [`CurrentLock::extend`].
 ///
 /// # Errors
 /// As [`CurrentLock::extend`], and `NotLocked` where there is no lock.
@@ -85,7 +81,7 @@ impl CurrentLock {
     pub(crate) fn find(identity: &ProviderIdentity, name: &str) -> Option<Self> {
         let mut next = current_lock();
         while let Some(lock) = next {
-            if lock.0.held.is_lock(identity, name) && lock.0.held.lost().is_none() {
+            if lock.0.held.is_lock(identity, name) && !lock.is_lost() {
                 return Some(lock);
             }
             next = lock.0.outer.clone();
@@ -201,10 +197,11 @@ impl CurrentLock {
         self.0.held.time_left()
     }
 
-    /// True once the lease ended, or may have ended, before the task. A blocking task cannot be
-    /// stopped from outside and should look at this in its loops.
+    /// True once the lease has ended, or may have ended: it was lost, or the task that took the lock
+    /// has ended and the lock is being unlocked. A blocking task cannot be stopped from outside and
+    /// should look at this in its loops.
     pub fn is_lost(&self) -> bool {
-        self.0.held.lost().is_some()
+        self.0.held.lost().is_some() || self.0.held.is_released()
     }
 
     /// Calls back once when the lease is lost, at once if it is already; never if the task ends
@@ -213,7 +210,8 @@ impl CurrentLock {
         self.0.held.on_lost(Box::new(callback));
     }
 
-    /// Makes the lease end this long from now. At-least keeps counting from the acquisition.
+    /// Makes the lease end this long from now, or later where it ends later already. At-least keeps
+    /// counting from the acquisition.
     ///
     /// Dropped before it is done, the store may or may not have extended; the lease then counts as
     /// not extended.

@@ -102,6 +102,15 @@ impl Error {
         }))
     }
 
+    /// The answer to an attempt that finds its own released mark: its lease has ended, and this copy
+    /// of it comes late. For providers.
+    pub fn attempt_ended() -> Self {
+        Self::new(
+            ErrorKind::Lost,
+            "this attempt's lease was unlocked before: attempt again with a new owner",
+        )
+    }
+
     /// Names the lock; a name that is already there stays.
     #[must_use]
     pub fn with_lock(mut self, name: impl Into<String>) -> Self {

@@ -105,9 +105,26 @@ impl Executor {
     }
 
     /// How long a single call to the store may take; 10 s unless set.
+    ///
+    /// An attempt that reaches the store later than this is refused there
+    /// ([`AttemptRequest::timeout`]), so it also bounds how long [`settled`](Self::settled) takes
+    /// once the store answers.
     pub fn with_store_timeout(mut self, timeout: Duration) -> Self {
         self.change().store_timeout = timeout;
         self
+    }
+
+    /// Waits until no attempt of this executor, or of its clones, can take a lock that no one holds.
+    ///
+    /// An attempt whose outcome was unknown, or whose future was dropped, is withdrawn in the
+    /// background, and once more when no copy of it can reach the store any more: after
+    /// [`with_store_timeout`](Self::with_store_timeout). Await this before the process exits, within
+    /// a time limit of your own: while the store is away it takes up to lock_at_most_for. Where the
+    /// process exits earlier, a lock that such a copy takes is free after lock_at_most_for.
+    ///
+    /// Returns at once if there is nothing to withdraw. Cancellation safe.
+    pub async fn settled(&self) {
+        self.0.withdrawals.done().await;
     }
 
     /// The provider.

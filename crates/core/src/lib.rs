@@ -33,6 +33,7 @@ mod runtime;
 mod scope;
 mod slot;
 mod slot_state;
+mod store_clock;
 pub mod testing;
 mod text;
 mod wrappers;
@@ -72,6 +73,7 @@ pub use scope::{
 };
 pub use slot::Slot;
 pub use slot_state::SlotState;
+pub use store_clock::{BoundedAttempt, StoreClock};
 pub use wrappers::{PrefixProvider, TenantProvider, TenantRouter, TrackingProvider};
 
 /// A future that can be sent between threads: what the methods of [`LockProvider`] return, so that

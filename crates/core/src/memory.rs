@@ -155,6 +155,12 @@ impl MemoryProvider {
         {
             return Ok(Attempt::Skipped(record.as_skip(request.name(), now)));
         }
+        if let Some(record) = before
+            && record.is_released
+            && *record.owner == *request.owner().as_str()
+        {
+            return Err(Error::attempt_ended());
+        }
 
         let stored_token = before.and_then(|record| record.fencing_token);
         let record = Record {
@@ -215,7 +221,8 @@ impl MemoryProvider {
         let now = self.clock.system_time();
         match records.get_mut(lease.name()) {
             Some(record) if record.is_held_by(lease.owner(), now) => {
-                record.locked_until = after(now, request.lock_at_most_for())?;
+                let end = after(now, request.lock_at_most_for())?;
+                record.locked_until = record.locked_until.max(end);
                 let extended = lease
                     .extended(request)
                     .with_locked_until(record.locked_until);

@@ -26,8 +26,10 @@ use crate::{
 pub trait LockProvider: fmt::Debug + Send + Sync + 'static {
     /// Tries once to take the lock, and the slot if the request names one, in one atomic step.
     ///
-    /// Idempotent per (owner, slot): asked again while the lease of this owner runs, it answers
-    /// with that lease.
+    /// Idempotent per (owner, slot): asked again while the lease of this owner runs, it returns that
+    /// lease. Once the lease has ended, no copy of the attempt takes the lock again: not one that
+    /// finds its own released mark, and not one that arrives more than
+    /// [`AttemptRequest::timeout`] after it was sent ([`StoreClock`](crate::StoreClock)).
     fn attempt<'a>(&'a self, request: &'a AttemptRequest) -> BoxFuture<'a, Result<Attempt, Error>>;
 
     /// Ends whatever lease this request's owner may have won, at once and without honouring
@@ -35,10 +37,15 @@ pub trait LockProvider: fmt::Debug + Send + Sync + 'static {
     ///
     /// A slot that the request claimed stays claimed; one that must not be lost stays open, and the
     /// attempt counts.
+    ///
+    /// Called once more after [`AttemptRequest::timeout`], its answer is final: no copy of the
+    /// attempt takes the lock afterwards. A compare-and-swap store, which has no such bound, sees to
+    /// it that the version which a copy would replace does not stand any more.
     fn withdraw<'a>(&'a self, request: &'a AttemptRequest) -> BoxFuture<'a, Result<bool, Error>>;
 
     /// Makes the lease end [`ExtendRequest::lock_at_most_for`] from now, if it is still the
-    /// record's and still runs; otherwise answers lost and changes nothing.
+    /// record's and still runs; otherwise returns lost and changes nothing. A lease that ends later
+    /// than that keeps its end, which the returned lease reports: an extension never shortens.
     fn extend<'a>(
         &'a self,
         lease: &'a Lease,

@@ -20,9 +20,13 @@ pub struct AttemptRequest {
     slot_tolerance: Duration,
     completion: Completion,
     previous_slot: Option<Slot>,
+    timeout: Duration,
 }
 
 impl AttemptRequest {
+    /// How long an attempt may be on its way, unless a request says otherwise.
+    pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(10);
+
     /// An attempt without a slot and without at-least.
     pub fn new(name: LockName, owner: Owner, lock_at_most_for: Duration) -> Self {
         Self {
@@ -34,6 +38,7 @@ impl AttemptRequest {
             slot_tolerance: Slot::DEFAULT_TOLERANCE,
             completion: Completion::WhenTaken,
             previous_slot: None,
+            timeout: Self::DEFAULT_TIMEOUT,
         }
     }
 
@@ -67,6 +72,14 @@ impl AttemptRequest {
     /// slot was ever taken starts with any.
     pub fn with_previous_slot(mut self, slot: Slot) -> Self {
         self.previous_slot = Some(slot);
+        self
+    }
+
+    /// Sets how long the attempt may be on its way: a copy of it that reaches the store later than
+    /// this after it was sent is refused there, so that it takes the lock for no owner that has
+    /// ended (law 6). See [`StoreClock`](crate::StoreClock).
+    pub fn with_timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = timeout;
         self
     }
 
@@ -126,9 +139,18 @@ impl AttemptRequest {
     pub fn previous_slot(&self) -> Option<Slot> {
         self.previous_slot
     }
+
+    /// How long the attempt may be on its way.
+    pub fn timeout(&self) -> Duration {
+        self.timeout
+    }
 }
 
-/// An extension: the lease ends `lock_at_most_for` after the store has seen this request.
+/// An extension: the lease ends `lock_at_most_for` after the store has seen this request, or when it
+/// would have ended before, whichever is later.
+///
+/// An extension never shortens a lease in the store, so one that arrives late cannot cut a later
+/// one short. To give a lock back early, unlock it.
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct ExtendRequest {
@@ -137,7 +159,7 @@ pub struct ExtendRequest {
 }
 
 impl ExtendRequest {
-    /// Extends to this long from now; at-least stays as it was.
+    /// Extends to at least this long from now; at-least stays as it was.
     pub fn new(lock_at_most_for: Duration) -> Self {
         Self {
             lock_at_most_for,
@@ -151,7 +173,7 @@ impl ExtendRequest {
         self
     }
 
-    /// How long the lease runs from now on.
+    /// How long the lease runs from now on, at the least.
     pub fn lock_at_most_for(&self) -> Duration {
         self.lock_at_most_for
     }

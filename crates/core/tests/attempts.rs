@@ -2,8 +2,11 @@
 
 mod common;
 
-use common::{Fault, bench, config, secs};
-use shedlock_core::{ErrorKind, LockState};
+use common::{Bench, Fault, bench, config, secs};
+use shedlock_core::{
+    Acquisition, AttemptRequest, ErrorKind, Lease, LockName, LockProvider, LockState, Owner,
+    Unlock, UnlockRequest,
+};
 
 #[tokio::test]
 async fn an_attempt_whose_answer_was_lost_finds_itself() {
@@ -104,4 +107,100 @@ async fn a_dropped_attempt_is_withdrawn_behind() {
     task.abort();
     bench.settle().await;
     assert_eq!(bench.state("a").await, Some(LockState::Free));
+}
+
+fn request(owner: Owner) -> AttemptRequest {
+    let name = LockName::new("a").expect("a name");
+    AttemptRequest::new(name, owner, secs(3_600))
+}
+
+/// Takes the lock past the executor, as another process, or a late copy of its own attempt, does.
+async fn taken(bench: &Bench, owner: Owner) -> Lease {
+    let attempt = bench.faulty.store.attempt(&request(owner)).await;
+    let lease = attempt.expect("memory answers").acquired();
+    lease.expect("the lock was free")
+}
+
+async fn given_back(bench: &Bench, lease: Lease) {
+    let unlock = UnlockRequest::new();
+    let unlocked = bench.faulty.store.unlock(&lease, &unlock).await;
+    assert_eq!(unlocked.expect("memory answers"), Unlock::Unlocked);
+}
+
+#[tokio::test]
+async fn a_copy_that_arrives_after_its_attempt_was_granted_and_unlocked_keeps_no_lock() {
+    let bench = bench();
+    bench.faulty.next([Fault::RequestLost]);
+    let executor = bench.executor.clone();
+    let config = config("a").lock_at_most_for("1h");
+    let task = tokio::spawn(async move { executor.lock(&config).await });
+    bench.settle().await;
+    bench.pass(secs(1)).await;
+    let Acquisition::Acquired(lock) = task.await.unwrap().unwrap() else {
+        panic!("the lock was free")
+    };
+    let owner = lock.owner().clone();
+    lock.unlock().await;
+    let other = taken(&bench, Owner::generate()).await;
+    given_back(&bench, other).await;
+    let _late = taken(&bench, owner).await;
+    bench.pass(secs(11)).await;
+    assert_eq!(bench.state("a").await, Some(LockState::Free));
+    bench.executor.settled().await;
+}
+
+#[tokio::test]
+async fn a_copy_that_arrives_after_its_attempt_was_skipped_keeps_no_lock() {
+    let bench = bench();
+    bench.faulty.next([Fault::RequestLost]);
+    let executor = bench.executor.clone();
+    let task = tokio::spawn(async move { executor.execute(&config("a"), async {}).await });
+    bench.settle().await;
+    let other = taken(&bench, Owner::generate()).await;
+    bench.pass(secs(1)).await;
+    let outcome = task.await.unwrap().unwrap();
+    assert!(outcome.skip().is_some());
+    given_back(&bench, other).await;
+    let calls = bench.faulty.calls_of("withdraw");
+    assert_eq!(calls, 0, "only past its timeout a withdrawal is final");
+    bench.pass(secs(11)).await;
+    assert_eq!(bench.faulty.calls_of("withdraw"), 1);
+    bench.executor.settled().await;
+}
+
+#[tokio::test]
+async fn an_attempt_that_stays_unknown_is_withdrawn_once_more_when_no_copy_can_arrive() {
+    let bench = bench();
+    bench.faulty.next([Fault::RequestLost; 4]);
+    let executor = bench.executor.clone();
+    let task = tokio::spawn(async move { executor.execute(&config("a"), async {}).await });
+    bench.settle().await;
+    bench.pass(secs(3)).await;
+    assert!(task.await.unwrap().unwrap_err().is_unknown());
+    bench.settle().await;
+    assert_eq!(bench.faulty.calls_of("withdraw"), 1);
+    let executor = bench.executor.clone();
+    let settled = tokio::spawn(async move { executor.settled().await });
+    bench.settle().await;
+    assert!(!settled.is_finished());
+    bench.pass(secs(11)).await;
+    assert_eq!(bench.faulty.calls_of("withdraw"), 2);
+    settled.await.unwrap();
+}
+
+#[tokio::test]
+async fn a_withdrawal_goes_on_while_the_store_is_away() {
+    let bench = bench();
+    bench.faulty.next([Fault::RequestLost; 4]);
+    bench.faulty.next([Fault::Unavailable; 4]);
+    let executor = bench.executor.clone();
+    let task = tokio::spawn(async move { executor.execute(&config("a"), async {}).await });
+    bench.settle().await;
+    bench.pass(secs(3)).await;
+    assert!(task.await.unwrap().unwrap_err().is_unknown());
+    for _ in 0..10 {
+        bench.pass(secs(2)).await;
+    }
+    assert_eq!(bench.faulty.calls_of("withdraw"), 6, "4 failed, 2 answered");
+    bench.executor.settled().await;
 }

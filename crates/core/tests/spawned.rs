@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use common::{Alive, bench, config, secs};
-use shedlock_core::{ErrorKind, LockState, assert_locked, current_lock};
+use shedlock_core::{ErrorKind, LockState, Outcome, assert_locked, current_lock};
 use tokio::sync::Notify;
 
 #[tokio::test]
@@ -126,4 +126,72 @@ async fn what_was_spawned_is_not_polled_again_past_the_deadline() {
     bench.settle().await;
     assert_eq!(polled.load(Ordering::SeqCst), 2);
     assert!(task.await.unwrap().unwrap().is_lost());
+}
+
+#[tokio::test]
+async fn a_lock_that_was_given_back_counts_as_held_by_no_one() {
+    let bench = bench();
+    let ended = Arc::new(Notify::new());
+    let (executor, is_over) = (bench.executor.clone(), ended.clone());
+    let outcome = bench
+        .executor
+        .execute(&config("a"), async move {
+            let lock = current_lock().unwrap();
+            // Not spawned by the lock: nothing stops it.
+            let left_behind = lock.clone().scope(async move {
+                is_over.notified().await;
+                let error = assert_locked().unwrap_err();
+                let again = executor.execute(&config("a"), async {}).await.unwrap();
+                let spawned = lock.spawn(async {}).unwrap_err();
+                (
+                    error.kind(),
+                    lock.is_lost(),
+                    spawned.kind(),
+                    matches!(again, Outcome::Skipped(_)),
+                )
+            });
+            Some(tokio::spawn(left_behind))
+        })
+        .await
+        .unwrap();
+    let left_behind = outcome.value().flatten().unwrap();
+    // Another process has it by now.
+    let other = bench.executor.lock(&config("a")).await.unwrap();
+    ended.notify_one();
+    let (asserted, is_lost, spawned, is_skipped) = left_behind.await.unwrap();
+    assert_eq!(asserted, ErrorKind::NotLocked);
+    assert!(is_lost);
+    assert_eq!(spawned, ErrorKind::NotLocked);
+    assert!(is_skipped, "it ran as if it were inside the lock");
+    drop(other);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_task_that_is_spawned_while_the_lock_is_given_back_never_runs_without_it() {
+    for _ in 0..300 {
+        let bench = bench();
+        let executor = bench.executor.clone();
+        let spawner = executor
+            .execute(&config("a"), async {
+                let lock = current_lock().unwrap();
+                let spawner = async move {
+                    let mut refused = 0;
+                    while refused < 3 {
+                        let spawned = lock.spawn(std::future::ready(assert_locked().is_ok()));
+                        match spawned {
+                            Ok(task) => drop(task.await),
+                            Err(error) => {
+                                assert_eq!(error.kind(), ErrorKind::NotLocked);
+                                refused += 1;
+                            }
+                        }
+                    }
+                };
+                Some(tokio::spawn(spawner))
+            })
+            .await
+            .unwrap();
+        spawner.value().flatten().unwrap().await.unwrap();
+        assert_eq!(bench.state("a").await, Some(LockState::Free));
+    }
 }

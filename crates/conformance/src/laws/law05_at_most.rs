@@ -1,6 +1,6 @@
 //! Law 5: after a crash the lock is free at expiry, not earlier, not much later.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use shedlock_core::{ErrorKind, ExtendRequest, Extension, LockState, SkipReason};
 
@@ -16,7 +16,7 @@ use crate::{Setting, Stop, Verdict};
 cases!("law05_at_most":
     an_abandoned_lock_comes_free_at_its_end,
     an_extended_lock_comes_free_at_its_new_end,
-    an_extension_may_shorten_the_lease,
+    an_extension_never_shortens_the_lease,
     the_record_says_until_when,
     the_record_of_an_expired_lease_says_free,
     the_shortest_lease_ends,
@@ -67,16 +67,30 @@ pub async fn an_extended_lock_comes_free_at_its_new_end(setting: &Setting) -> Ve
     )
 }
 
-/// The new end counts from now, so it may lie before the old one.
-pub async fn an_extension_may_shorten_the_lease(setting: &Setting) -> Verdict {
+/// Asked for an earlier end than it has, the store keeps the later one and returns it: an extension
+/// that arrives late must not cut a later one short.
+pub async fn an_extension_never_shortens_the_lease(setting: &Setting) -> Verdict {
     setting.needs_extend()?;
     let (first, second) = setting.two().await?;
     let job = name("job");
     let short = setting.pace().short();
     let lease = acquire(&first, &setting.request(&job)).await?;
-    let _ = extend(&first, &lease, &ExtendRequest::new(short)).await?;
+    let coarse = setting.capabilities().granularity;
+    let before = record(&first, &job).await?.locked_until;
+    let extended = extend(&first, &lease, &ExtendRequest::new(short)).await?;
+    let after = record(&first, &job).await?.locked_until;
+    let is_earlier = |end: Option<SystemTime>| end.map(|end| end + coarse) < before;
+    ensure!(
+        !is_earlier(after),
+        "an extension by {short:?} moved the end of a longer lease from {before:?} to {after:?}"
+    );
+    ensure!(
+        extended.locked_until().is_none() || !is_earlier(extended.locked_until()),
+        "an extension by {short:?} of a lease until {before:?} returned {extended:?}"
+    );
     setting.pass(setting.pace().past(short)).await;
-    abandon(&second, &setting.request(&job)).await
+    still_holds(&second, &extended).await?;
+    unlock(&first, &extended).await
 }
 
 /// At-most after the acquisition, by the store's clock, up to the granularity.

@@ -1,9 +1,10 @@
-//! Attempts: asked, asked again where the answer was lost, and cleaned up behind.
+//! Attempts: sent, sent again where the answer was lost, and cleaned up in the background.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::bounded::bounded;
+use super::withdrawal::Withdrawal;
 use super::{Context, Held};
 use crate::clock::Moment;
 use crate::{Attempt, AttemptRequest, Error, ErrorKind, Event, Lease, Skip};
@@ -26,18 +27,24 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
 /// Takes the lock or says why not.
 ///
-/// An attempt whose answer was lost is asked again with the same owner: if the first one won, it
+/// An attempt whose answer was lost is sent again with the same owner: if the first one won, it
 /// finds itself. When that fails too, or this future is dropped in between, whatever was won is
-/// withdrawn behind. A store that may come back is asked again until `wait_until`.
+/// withdrawn in the background. A store that may come back is asked again until `wait_until`.
+///
+/// A copy whose answer was lost can still arrive until its timeout is over, also when a later copy
+/// was granted or skipped. So the withdrawal is repeated once past that bound, unless the lease that
+/// was granted is still held then.
 pub(super) async fn attempt(
     context: &Arc<Context>,
     request: AttemptRequest,
     wait_until: Option<Moment>,
 ) -> Result<Answered, Error> {
+    let request = request.with_timeout(context.store_timeout);
     context.emit(|| Event::Attempt { request: &request });
     let mut pending = Pending {
         context,
         request: Some(request),
+        stray_until: None,
     };
     match pending.ask(wait_until).await? {
         (Attempt::Acquired(lease), deadline) => {
@@ -45,11 +52,15 @@ pub(super) async fn attempt(
                 // Dropping `pending` withdraws it.
                 return Err(too_late(context, &lease));
             }
-            let request = pending.request.take();
-            let completion = request
-                .map(|request| request.completion())
-                .unwrap_or_default();
-            let held = Held::new(context.clone(), lease, completion, deadline);
+            let (request, stray_until) = pending.defuse();
+            let stray = stray_until.map(|until| Withdrawal::of_strays(request.clone(), until));
+            let held = Held::new(
+                context.clone(),
+                lease,
+                request.completion(),
+                deadline,
+                stray,
+            );
             held.emit(|lease| Event::Acquired { lease });
             tracing::debug!(
                 lock = held.name().as_str(),
@@ -59,8 +70,10 @@ pub(super) async fn attempt(
             Ok(Answered::Held(Arc::new(held)))
         }
         (Attempt::Skipped(skip), _) => {
-            let request = pending.request.take();
-            let request = request.expect("nobody else takes it while it is pending");
+            let (request, stray_until) = pending.defuse();
+            if let Some(until) = stray_until {
+                Withdrawal::of_strays(request.clone(), until).start(context);
+            }
             Ok(Answered::Skipped(Box::new(request), skip))
         }
     }
@@ -79,13 +92,22 @@ fn too_late(context: &Context, lease: &Lease) -> Error {
     .with_store(context.provider.store())
 }
 
-/// An attempt that may have won without anybody knowing.
+/// An attempt that may have won without anyone knowing.
 struct Pending<'a> {
     context: &'a Arc<Context>,
     request: Option<AttemptRequest>,
+    /// Until when a copy of it may arrive whose answer was lost.
+    stray_until: Option<Moment>,
 }
 
 impl Pending<'_> {
+    /// Ends it: the attempt was answered. Also says until when copies of it may still arrive.
+    fn defuse(&mut self) -> (AttemptRequest, Option<Moment>) {
+        let request = self.request.take();
+        let request = request.expect("no one else takes it while it is pending");
+        (request, self.stray_until.take())
+    }
+
     /// Asks until there is an answer, and says until when a lease of it lasts for us.
     ///
     /// Once an answer was lost, the lease counts from the first request that may have won it, and
@@ -101,9 +123,15 @@ impl Pending<'_> {
         let mut ends_if_won_unseen = None;
         for asked in 1.. {
             let deadline = ends_if_won_unseen.unwrap_or_else(ends_if_sent_now);
+            // Until it is answered it is a stray: this future may be dropped.
+            let answered_before = self.stray_until;
+            self.stray_until = Some(Withdrawal::bound(clock.now(), request));
             let call = context.provider.attempt(request);
             let error = match bounded(clock, context.store_timeout, call).await {
-                Ok(answer) => return Ok((answer, deadline)),
+                Ok(answer) => {
+                    self.stray_until = answered_before;
+                    return Ok((answer, deadline));
+                }
                 Err(error) => error
                     .with_lock(request.name().as_str())
                     .with_store(context.provider.store()),
@@ -111,6 +139,8 @@ impl Pending<'_> {
             context.store_failed(request.name(), &error);
             if error.is_unknown() {
                 ends_if_won_unseen = Some(deadline);
+            } else {
+                self.stray_until = answered_before;
             }
             let unknown = ends_if_won_unseen.is_some();
             let now = clock.now();
@@ -138,48 +168,7 @@ impl Pending<'_> {
 impl Drop for Pending<'_> {
     fn drop(&mut self) {
         if let Some(request) = self.request.take() {
-            withdraw_behind(self.context.clone(), request);
+            Withdrawal::new(request, self.stray_until).start(self.context);
         }
     }
-}
-
-/// Ends in the background what an attempt may have won: again and again until the store has
-/// answered, and once more a little later, since the attempt itself may still be on its way.
-fn withdraw_behind(context: Arc<Context>, request: AttemptRequest) {
-    let Ok(runtime) = tokio::runtime::Handle::try_current() else {
-        tracing::warn!(
-            lock = request.name().as_str(),
-            "an attempt was given up outside a runtime: if it won, the lock is free after \
-             lock_at_most_for"
-        );
-        return;
-    };
-    runtime.spawn(async move {
-        let give_up = context.clock.now() + request.lock_at_most_for();
-        let mut pause = FIRST_PAUSE;
-        let mut quiet_answers = 0;
-        while context.clock.now() < give_up && quiet_answers < 2 {
-            let limit = context.store_timeout;
-            match bounded(&*context.clock, limit, context.provider.withdraw(&request)).await {
-                Ok(true) => {
-                    tracing::info!(
-                        lock = request.name().as_str(),
-                        owner = request.owner().as_str(),
-                        "withdrew a lease that nobody waited for any more"
-                    );
-                    return;
-                }
-                Ok(false) => {
-                    quiet_answers += 1;
-                    pause = Duration::from_secs(1);
-                }
-                Err(error) => {
-                    tracing::warn!(lock = request.name().as_str(), error = %error,
-                        "could not withdraw an attempt yet");
-                    pause = (pause * 2).min(Duration::from_secs(5));
-                }
-            }
-            context.clock.sleep_until(context.clock.now() + pause).await;
-        }
-    });
 }

@@ -5,8 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::LostPolicy;
+use super::withdrawal::Withdrawals;
 use crate::clock::{Clock, Moment, SystemClock};
-use crate::{ClockSource, Error, ErrorKind, Event, Listener, LockDefaults, LockName, LockProvider};
+use crate::{
+    AttemptRequest, ClockSource, Error, ErrorKind, Event, Listener, LockDefaults, LockName,
+    LockProvider,
+};
 
 #[derive(Clone, Debug)]
 pub(crate) struct Context {
@@ -17,6 +21,7 @@ pub(crate) struct Context {
     pub(crate) lost_policy: LostPolicy,
     pub(crate) deadline_margin: Option<Duration>,
     pub(crate) store_timeout: Duration,
+    pub(crate) withdrawals: Arc<Withdrawals>,
 }
 
 impl Context {
@@ -28,7 +33,8 @@ impl Context {
             defaults: LockDefaults::new(),
             lost_policy: LostPolicy::default(),
             deadline_margin: None,
-            store_timeout: Duration::from_secs(10),
+            store_timeout: AttemptRequest::DEFAULT_TIMEOUT,
+            withdrawals: Arc::new(Withdrawals::new()),
         }
     }
 

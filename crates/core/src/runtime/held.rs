@@ -8,6 +8,7 @@ use std::time::{Duration, SystemTime};
 
 use super::bounded::bounded;
 use super::spawned::Spawned;
+use super::withdrawal::Withdrawal;
 use super::{Context, LostReason, Release};
 use crate::clock::Moment;
 use crate::{
@@ -37,6 +38,8 @@ pub(crate) struct Held {
     slot_word: AtomicU8,
     /// One request about this lease at a time: an extension never crosses the unlock.
     asking: tokio::sync::Mutex<()>,
+    /// What may be left of copies of the attempt whose answers were lost.
+    strays: Mutex<Option<Withdrawal>>,
 }
 
 struct Now {
@@ -66,8 +69,10 @@ impl Held {
         lease: Lease,
         completion: Completion,
         deadline: Moment,
+        strays: Option<Withdrawal>,
     ) -> Self {
         Self {
+            strays: Mutex::new(strays),
             identity: context.provider.identity_of(lease.name()),
             context,
             name: lease.name().clone(),
@@ -234,12 +239,21 @@ impl Held {
     }
 
     pub(crate) fn is_released(&self) -> bool {
-        self.released.load(Ordering::Acquire)
+        self.released.load(Ordering::SeqCst)
+    }
+
+    /// Fails unless the lease runs: it is neither lost nor being given back.
+    pub(crate) fn check_runs(&self) -> Result<(), Error> {
+        if self.is_released() {
+            return Err(self.error(ErrorKind::NotLocked, "the lock is already unlocked"));
+        }
+        self.lost()
+            .map_or(Ok(()), |reason| Err(self.lost_error(reason)))
     }
 
     /// Claims the release for the caller: it is done once, and as the first one asked.
     pub(super) fn claim_release(&self, request: &UnlockRequest) -> bool {
-        let is_first = !self.released.swap(true, Ordering::AcqRel);
+        let is_first = !self.released.swap(true, Ordering::SeqCst);
         self.release_request.get_or_init(|| request.clone());
         is_first
     }
@@ -255,6 +269,15 @@ impl Held {
 
     pub(super) fn set_given_back(&self) {
         self.given_back.store(true, Ordering::Release);
+        // While the lease ran, a late copy of its attempt found it and changed nothing.
+        let strays = self
+            .strays
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        if let Some(withdrawal) = strays.filter(|strays| strays.is_needed(&self.context)) {
+            withdrawal.start(&self.context);
+        }
     }
 
     pub(crate) fn mark_lost(&self, reason: LostReason) {
@@ -317,26 +340,18 @@ impl Held {
         limit: Duration,
     ) -> Result<(), Error> {
         let _one_at_a_time = self.one_at_a_time().await;
-        if self.is_released() {
-            return Err(self.error(ErrorKind::NotLocked, "the lock is already unlocked"));
-        }
-        if let Some(reason) = self.lost() {
-            return Err(self.lost_error(reason));
-        }
+        self.check_runs()?;
         self.context
             .check_skew(request.lock_at_most_for())
             .map_err(|error| self.context_of(error))?;
         let lease = self.lease();
         let sent = self.context.clock.now();
         let deadline = self.context.deadline(sent, request.lock_at_most_for());
-        // An extension may shorten. Until the store has answered, and for good if this future is
-        // dropped or the answer lost, the lease is never taken for longer than either way allows.
-        let before = self.deadline();
-        self.move_deadline(deadline.min(before), None);
         let call = self.context.provider.extend(&lease, request);
         match bounded(&*self.context.clock, limit, call).await {
             Ok(Extension::Extended(lease)) => {
-                self.move_deadline(deadline, Some(lease));
+                // The store keeps the later end, and so do we.
+                self.move_deadline(deadline.max(self.deadline()), lease);
                 self.emit(|lease| Event::Extended { lease });
                 Ok(())
             }
@@ -347,9 +362,6 @@ impl Held {
             Err(error) => {
                 let error = self.context_of(error);
                 self.context.store_failed(&self.name, &error);
-                if !error.is_unknown() {
-                    self.move_deadline(before, None);
-                }
                 Err(error)
             }
         }
@@ -363,13 +375,11 @@ impl Held {
         }
     }
 
-    fn move_deadline(&self, deadline: Moment, lease: Option<Lease>) {
+    fn move_deadline(&self, deadline: Moment, lease: Lease) {
         let watcher = {
             let mut now = self.state();
             now.deadline = deadline;
-            if let Some(lease) = lease {
-                now.lease = lease;
-            }
+            now.lease = lease;
             now.watcher.take()
         };
         if let Some(watcher) = watcher {

@@ -10,6 +10,7 @@ mod lost;
 mod release;
 mod spawned;
 mod wait;
+mod withdrawal;
 
 pub(crate) use acquire::Granted;
 pub(crate) use context::Context;

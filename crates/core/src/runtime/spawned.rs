@@ -32,7 +32,7 @@ struct Counted(Arc<Alive>);
 
 impl Counted {
     fn new(alive: &Arc<Alive>) -> Self {
-        alive.count.fetch_add(1, Ordering::AcqRel);
+        alive.count.fetch_add(1, Ordering::SeqCst);
         Self(alive.clone())
     }
 }
@@ -75,7 +75,7 @@ impl Spawned {
 
     fn has_none(&self) -> bool {
         let alive = self.alive.get();
-        alive.is_none_or(|alive| alive.count.load(Ordering::Acquire) == 0)
+        alive.is_none_or(|alive| alive.count.load(Ordering::SeqCst) == 0)
     }
 
     async fn ended(&self) {
@@ -96,12 +96,13 @@ impl Spawned {
 }
 
 /// Looks at the clock before every poll, as is done for the task itself: of a process that slept
-/// past the deadline, whichever task wakes first stops what was spawned.
+/// past the deadline, whichever task wakes first stops what was spawned. Never polls the future once
+/// the lock is being given back.
 pub(crate) async fn while_held<F: Future>(held: Arc<Held>, future: F) -> F::Output {
     let cancels = held.context().lost_policy == LostPolicy::Cancel;
     let mut future = pin!(future);
     poll_fn(|context| {
-        if cancels && held.lost().is_some() {
+        if held.is_released() || (cancels && held.lost().is_some()) {
             held.spawned.abort();
             // Whoever spawned this may not have noted it down yet: then it is aborted next time.
             context.waker().wake_by_ref();
@@ -119,17 +120,18 @@ impl Held {
         F: Future + Send + 'static,
         F::Output: Send + 'static,
     {
-        if self.is_released() {
-            return Err(self.error(ErrorKind::NotLocked, "the lock is already unlocked"));
-        }
-        if let Some(reason) = self.lost() {
-            return Err(self.lost_error(reason));
-        }
+        self.check_runs()?;
         let runtime = Handle::try_current().map_err(|error| {
             self.error(ErrorKind::WrongContext, "spawning needs a tokio runtime")
                 .with_source(error)
         })?;
-        Ok(self.spawned.spawn(&runtime, future))
+        let task = self.spawned.spawn(&runtime, future);
+        // A release that began meanwhile may not have seen the task, and does not wait for it.
+        if let Err(error) = self.check_runs() {
+            task.abort();
+            return Err(error);
+        }
+        Ok(task)
     }
 
     /// Aborts what was spawned and waits until it is gone, but not past the end of the lease in the

@@ -1,0 +1,245 @@
+//! How late an attempt may reach a store that judges it by its own clock (law 6).
+
+use std::fmt;
+use std::future::Future;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, SystemTime};
+
+use crate::clock::{Clock, Moment, SystemClock};
+use crate::{Attempt, AttemptRequest, Error, ErrorKind};
+
+/// What a provider has last seen of its store's clock, and the not-after that an attempt carries.
+/// For providers.
+///
+/// A request that was given up can still reach the store: in a socket's buffer, in a proxy, in a
+/// server that is paused. If it took the lock then, it would take it for an owner that has ended.
+/// So each attempt carries an instant of the store's clock, and the store, with the record in hand,
+/// refuses an attempt that comes after it. The instant is the last store time that was seen, plus
+/// the time that has passed here since, plus [`AttemptRequest::timeout`].
+///
+/// Before the first contact there is no store time. The first attempt then carries an instant in
+/// the past, is refused with the store's time, and is sent again: one round trip more, once per
+/// provider, unless something else has [observed](Self::observe) the clock before.
+///
+/// ```
+/// use shedlock_core::StoreClock;
+/// use std::time::{Duration, SystemTime};
+///
+/// let clock = StoreClock::new();
+/// assert_eq!(clock.not_after(Duration::from_secs(10)), SystemTime::UNIX_EPOCH);
+/// let store_time = SystemTime::UNIX_EPOCH + Duration::from_secs(1_700_000_000);
+/// clock.observe(store_time);
+/// assert!(clock.not_after(Duration::from_secs(10)) >= store_time + Duration::from_secs(10));
+/// ```
+pub struct StoreClock {
+    clock: Arc<dyn Clock>,
+    seen: Mutex<Option<Seen>>,
+}
+
+#[derive(Clone, Copy)]
+struct Seen {
+    store_time: SystemTime,
+    at: Moment,
+}
+
+/// What a store answered to an attempt that carried a not-after. For providers.
+#[derive(Debug)]
+pub enum BoundedAttempt {
+    /// The store judged the attempt.
+    Judged(Attempt),
+    /// The attempt would have been granted, but came after its not-after. Nothing was changed.
+    TooLate {
+        /// The store's time when it refused.
+        store_time: SystemTime,
+    },
+}
+
+/// Two clocks that NTP slews may run apart by a thousandth. The estimate falls behind by at least
+/// that, so that it is never ahead of the store.
+const SLEW: u32 = 1_000;
+
+impl StoreClock {
+    /// Nothing has been seen yet.
+    pub fn new() -> Self {
+        Self::with_clock(Arc::new(SystemClock))
+    }
+
+    /// The same on another local clock: for tests and simulations.
+    pub fn with_clock(clock: Arc<dyn Clock>) -> Self {
+        Self {
+            clock,
+            seen: Mutex::new(None),
+        }
+    }
+
+    /// Takes down a time that the store has just reported. It must be from the reply to a request
+    /// of this provider, and by the clock that judges attempts.
+    pub fn observe(&self, store_time: SystemTime) {
+        let at = self.clock.now();
+        *self.lock() = Some(Seen { store_time, at });
+    }
+
+    /// The last instant, by the store's clock, at which an attempt sent now with this timeout may
+    /// be granted. 1970 while nothing has been seen.
+    ///
+    /// Never later than the timeout after now: the estimate of the store's clock lags behind it.
+    pub fn not_after(&self, timeout: Duration) -> SystemTime {
+        let Some(seen) = *self.lock() else {
+            return SystemTime::UNIX_EPOCH;
+        };
+        let elapsed = self.clock.now().saturating_since(seen.at);
+        let ahead = (elapsed - elapsed / SLEW).saturating_add(timeout);
+        // A timeout beyond the calendar is no bound, and ends with it.
+        seen.store_time
+            .checked_add(ahead)
+            .unwrap_or(SystemTime::UNIX_EPOCH + Duration::from_secs(u32::MAX.into()))
+    }
+
+    /// Sends an attempt with its not-after. Refused as too late while the timeout still runs, the
+    /// attempt is alive and the estimate was wrong: it is sent once more, by the time that the
+    /// store returned.
+    ///
+    /// All copies of the attempt are refused from [`AttemptRequest::timeout`] after this was called.
+    ///
+    /// # Errors
+    /// Those of `send`; `Unavailable` where the store refused the attempt as too late for good.
+    pub async fn attempt<F>(
+        &self,
+        request: &AttemptRequest,
+        mut send: impl FnMut(SystemTime) -> F,
+    ) -> Result<Attempt, Error>
+    where
+        F: Future<Output = Result<BoundedAttempt, Error>>,
+    {
+        let started = self.clock.now();
+        let mut left = request.timeout();
+        for _ in 0..2 {
+            match send(self.not_after(left)).await? {
+                BoundedAttempt::Judged(attempt) => return Ok(attempt),
+                BoundedAttempt::TooLate { store_time } => self.observe(store_time),
+            }
+            let elapsed = self.clock.now().saturating_since(started);
+            left = request.timeout().saturating_sub(elapsed);
+            if left.is_zero() {
+                break;
+            }
+        }
+        Err(Error::new(
+            ErrorKind::Unavailable,
+            format!(
+                "the attempt reached the store more than {} after it was sent and was refused: \
+                 check the network and the load of the store, or whether its clock was set",
+                crate::text::duration(request.timeout())
+            ),
+        ))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Seen>> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Default for StoreClock {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl fmt::Debug for StoreClock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let seen = self.lock().map(|seen| seen.store_time);
+        f.debug_tuple("StoreClock").field(&seen).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{LockName, ManualClock, Owner, Skip, SkipReason};
+    use std::cell::RefCell;
+    use std::future::ready;
+
+    const TIMEOUT: Duration = Duration::from_secs(10);
+
+    fn request() -> AttemptRequest {
+        let name = LockName::new("job").unwrap();
+        AttemptRequest::new(name, Owner::generate(), 6 * TIMEOUT).with_timeout(TIMEOUT)
+    }
+
+    fn judged() -> Result<BoundedAttempt, Error> {
+        let skip = Skip::new(SkipReason::Held);
+        Ok(BoundedAttempt::Judged(Attempt::Skipped(skip)))
+    }
+
+    #[tokio::test]
+    async fn the_first_attempt_learns_the_stores_time() {
+        let store_time = SystemTime::UNIX_EPOCH + Duration::from_secs(1_700_000_000);
+        let clock = StoreClock::with_clock(Arc::new(ManualClock::new()));
+        let sent = RefCell::new(Vec::new());
+        let request = request();
+        let attempt = clock.attempt(&request, |not_after| {
+            sent.borrow_mut().push(not_after);
+            ready(if not_after < store_time {
+                Ok(BoundedAttempt::TooLate { store_time })
+            } else {
+                judged()
+            })
+        });
+        assert!(matches!(attempt.await, Ok(Attempt::Skipped(_))));
+        assert_eq!(
+            *sent.borrow(),
+            [SystemTime::UNIX_EPOCH, store_time + TIMEOUT]
+        );
+    }
+
+    #[tokio::test]
+    async fn an_attempt_is_sent_twice_at_most_and_never_past_its_timeout() {
+        let manual = ManualClock::new();
+        let clock = StoreClock::with_clock(Arc::new(manual.clone()));
+        let store_time = SystemTime::UNIX_EPOCH;
+        for (pass, expected) in [(TIMEOUT / 4, 2), (TIMEOUT, 1)] {
+            let sent = RefCell::new(0);
+            let request = request();
+            let attempt = clock.attempt(&request, |_| {
+                *sent.borrow_mut() += 1;
+                manual.advance(pass);
+                ready(Ok(BoundedAttempt::TooLate { store_time }))
+            });
+            let error = attempt.await.unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Unavailable);
+            assert_eq!(*sent.borrow(), expected, "{pass:?} each");
+        }
+    }
+
+    #[tokio::test]
+    async fn both_copies_are_bounded_by_the_first_ones_timeout() {
+        let manual = ManualClock::new();
+        let clock = StoreClock::with_clock(Arc::new(manual.clone()));
+        let began = manual.system_time();
+        clock.observe(began - TIMEOUT);
+        let sent = RefCell::new(Vec::new());
+        let _ = clock
+            .attempt(&request(), |not_after| {
+                sent.borrow_mut().push(not_after);
+                manual.advance(TIMEOUT / 5);
+                let store_time = manual.system_time();
+                ready(Ok(BoundedAttempt::TooLate { store_time }))
+            })
+            .await;
+        assert_eq!(*sent.borrow(), [began, began + TIMEOUT]);
+    }
+
+    #[test]
+    fn the_estimate_is_never_ahead_of_a_clock_that_is_slewed() {
+        let manual = ManualClock::new();
+        let clock = StoreClock::with_clock(Arc::new(manual.clone()));
+        let store_time = manual.system_time();
+        clock.observe(store_time);
+        let day = Duration::from_secs(86_400);
+        manual.advance(day);
+        let bound = clock.not_after(TIMEOUT);
+        assert!(bound <= store_time + day.mul_f64(0.999) + TIMEOUT);
+        assert!(bound >= store_time + day.mul_f64(0.998));
+        assert!(clock.not_after(Duration::MAX) > store_time + 365 * day);
+    }
+}
