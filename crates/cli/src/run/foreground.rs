@@ -7,7 +7,8 @@
 use std::io;
 use std::os::fd::AsFd;
 
-use rustix::process::{Pid, Signal, getpgrp, getpid, getsid, kill_process, kill_process_group};
+use nix::unistd;
+use rustix::process::{Pid, Signal, getpid, kill_current_process_group, kill_process};
 use rustix::termios::{isatty, tcgetpgrp, tcsetpgrp};
 
 use crate::signals::never_stop_for_terminal;
@@ -37,15 +38,17 @@ impl Foreground {
     /// The command runs, as this group: it gets the terminal, if it is ours to give.
     pub(super) fn lend(&mut self, command: Pid) {
         self.command = Some(command);
-        if self.is_with(getpgrp()) {
+        if own_group().is_some_and(|group| self.is_with(group)) {
             hand_to(command);
         }
     }
 
     /// Takes the terminal back from the command.
     pub(super) fn take_back(&self) {
-        if self.has_lent() {
-            hand_to(getpgrp());
+        if self.has_lent()
+            && let Some(group) = own_group()
+        {
+            hand_to(group);
         }
     }
 
@@ -71,8 +74,8 @@ impl Foreground {
         let _ = if is_asked {
             kill_process(getpid(), Signal::STOP)
         } else {
-            // All of the shell's job, as Ctrl-Z does where nobody lends the terminal.
-            kill_process_group(getpgrp(), Signal::STOP)
+            // All of the shell's job, as Ctrl-Z does where no one lends the terminal.
+            kill_current_process_group(Signal::STOP)
         };
         false
     }
@@ -114,14 +117,25 @@ fn hand_to(group: Pid) {
     let _ = tcsetpgrp(io::stdin().as_fd(), group);
 }
 
+/// This process's group. None where the group has no number in this PID namespace, since it was made
+/// outside: `unshare --fork --pid`, `bwrap` and `nsenter` start a process so. The terminal is then not
+/// ours to lend, because it could not be taken back.
+///
+/// Asked for through `nix`, whose numbers may be zero; for `rustix` a zero there is undefined
+/// behaviour.
+fn own_group() -> Option<Pid> {
+    Pid::from_raw(unistd::getpgrp().as_raw())
+}
+
 /// Whether no shell with job control stands above: then a stop would be for ever, and the kernel
 /// does not stop such groups on Ctrl-Z either.
 fn nobody_would_continue_us() -> bool {
-    let (group, session) = (getpgrp(), getsid(None).ok());
+    let group = own_group();
+    let session = unistd::getsid(None).map_or(0, unistd::Pid::as_raw);
     let mut process = Process::find(getpid());
     while let Some(here) = process {
-        if here.group != Some(group) {
-            return Pid::from_raw(here.session) != session;
+        if here.group != group {
+            return here.session != session;
         }
         process = here.parent.and_then(Process::find);
     }

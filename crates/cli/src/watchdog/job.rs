@@ -11,7 +11,7 @@ use rustix::process::{
 };
 
 use super::protocol::{NotStarted, Start, Status};
-use super::{ORPHANS_ARE_ADOPTED, processes};
+use super::{ORPHANS_ARE_ADOPTED, descendants_are_found, processes};
 
 /// A running command and whatever belongs to it.
 ///
@@ -100,7 +100,7 @@ impl Job {
 
     /// Passes a signal on to the command's process group.
     pub(crate) fn signal(&self, signal: Signal) {
-        if self.status.is_none() || !ORPHANS_ARE_ADOPTED {
+        if self.status.is_none() || !descendants_are_found() {
             // The group may be gone in this instant; that is news for `next_change`.
             let _ = kill_process_group(self.leader, signal);
         }

@@ -33,6 +33,12 @@ pub(crate) const ARGUMENT: &str = "__watchdog";
 /// is known of a job, and a process that leaves it is on its own.
 const ORPHANS_ARE_ADOPTED: bool = cfg!(any(target_os = "linux", target_os = "android"));
 
+/// Whether all that the command has started can be found, wherever it has moved to. Where it cannot,
+/// the command's process group is all that is known of it.
+fn descendants_are_found() -> bool {
+    ORPHANS_ARE_ADOPTED && processes::are_listed()
+}
+
 /// Whether this process was started as a watchdog.
 pub(crate) fn is_wanted(first_argument: Option<&OsStr>) -> bool {
     first_argument == Some(OsStr::new(ARGUMENT))

@@ -5,7 +5,7 @@
 
 use std::{fs, io};
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal, getpid, kill_process};
 
 /// A process as the kernel lists it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,8 +20,15 @@ pub(crate) struct Process {
 }
 
 impl Process {
-    /// The process of this number, if there is one.
+    /// The process of this number, if there is one and it is [listed](are_listed).
     pub(crate) fn find(pid: Pid) -> Option<Self> {
+        if !are_listed() {
+            return None;
+        }
+        Self::look(pid)
+    }
+
+    fn look(pid: Pid) -> Option<Self> {
         let stat = fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_pid())).ok()?;
         Self::parse(&stat)
     }
@@ -52,7 +59,7 @@ impl Process {
         use rustix::process::{PidfdFlags, pidfd_open, pidfd_send_signal};
         match pidfd_open(self.pid, PidfdFlags::empty()) {
             Ok(handle) => {
-                if Self::find(self.pid).is_some_and(|now| now.started == self.started) {
+                if Self::look(self.pid).is_some_and(|now| now.started == self.started) {
                     let _ = pidfd_send_signal(handle, signal);
                 }
             }
@@ -73,10 +80,21 @@ pub(crate) fn below(root: Pid) -> Vec<Process> {
     list().map_or_else(|_| Vec::new(), |all| tree(root, &all))
 }
 
+/// Whether `/proc` shows the processes of this PID namespace. A namespace that was made without a
+/// `/proc` of its own still has its parent's, where the same numbers are other processes.
+pub(crate) fn are_listed() -> bool {
+    let shown = fs::read_link("/proc/self").ok();
+    let shown = shown.and_then(|link| link.to_str()?.parse().ok());
+    shown == Some(getpid().as_raw_pid())
+}
+
 fn list() -> io::Result<Vec<Process>> {
+    if !are_listed() {
+        return Err(io::ErrorKind::NotFound.into());
+    }
     Ok(fs::read_dir("/proc")?
         .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
-        .filter_map(|pid| Process::find(Pid::from_raw(pid)?))
+        .filter_map(|pid| Process::look(Pid::from_raw(pid)?))
         .collect())
 }
 

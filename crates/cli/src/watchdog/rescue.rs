@@ -7,11 +7,11 @@ use rustix::process::{
     Pid, Signal, WaitOptions, getpid, kill_process_group, test_kill_process_group, wait,
 };
 
-use super::ORPHANS_ARE_ADOPTED;
 use super::job::ended_with;
 use super::plan::{Plan, Step, StopReason, Supervision};
 use super::processes::{self, Process};
 use super::protocol::Ended;
+use super::{ORPHANS_ARE_ADOPTED, descendants_are_found};
 use crate::clock;
 
 /// Stops all that the watchdog has started, and comes back when it is gone.
@@ -33,7 +33,7 @@ pub(super) fn stop(leader: Option<Pid>, watchdog: Option<&Process>, plan: Plan) 
         let left = processes::adopted(getpid(), watchdog);
         // Where nothing is adopted, the group is all that is known of the job.
         let group = leader
-            .filter(|_| !ORPHANS_ARE_ADOPTED)
+            .filter(|_| !descendants_are_found())
             .filter(|group| test_kill_process_group(*group).is_ok());
         // And where not even the group is known, only time tells that the job is over for others.
         let is_unknown = !ORPHANS_ARE_ADOPTED && leader.is_none();
