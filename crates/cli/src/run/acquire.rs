@@ -1,12 +1,13 @@
 //! Taking the lock, with an eye on signals.
 
 use std::pin::pin;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use rustix::process::Signal;
 use shedlock::{
-    Acquisition, Clock, Executor, HeldLock, LockConfig, LockDefaults, Moment, Skip, SystemClock,
+    Acquisition, AttemptRequest, Clock, Executor, HeldLock, LockConfig, LockDefaults, Moment, Skip,
+    SystemClock,
 };
 
 use super::events::Events;
@@ -17,7 +18,8 @@ use crate::store::Store;
 use crate::terminal::Terminal;
 
 pub(super) enum Acquired {
-    Lock(HeldLock),
+    /// The lock, and the executor that took it.
+    Lock(HeldLock, Executor),
     Skipped(Skip),
     /// Somebody asked this process to end before it had the lock. The command is not run.
     Interrupted(Signal),
@@ -35,10 +37,11 @@ pub(super) async fn acquire(
     terminal: Terminal,
 ) -> Result<Acquired, Failure> {
     const PATIENCE: Duration = Duration::from_secs(2);
-    let mut asking = pin!(ask(args, lock, events, terminal));
+    let asked = OnceLock::new();
+    let mut asking = Box::pin(ask(args, lock, events, terminal, &asked));
     let interrupted = tokio::select! {
         biased;
-        answer = &mut asking => return Ok(answer?.into()),
+        answer = &mut asking => return answer,
         signal = first_to_end(signals) => signal,
     };
     if events.is_waiting() {
@@ -46,12 +49,20 @@ pub(super) async fn acquire(
     }
     let give_up = SystemClock.sleep_until(SystemClock.now() + PATIENCE);
     let answer = tokio::select! {
-        answer = asking => answer.ok(),
+        answer = &mut asking => answer.ok(),
         () = give_up => None,
     };
-    if let Some(Acquisition::Acquired(held)) = answer {
+    // An attempt that was not answered is withdrawn from here on.
+    drop(asking);
+    if let Some(Acquired::Lock(held, _)) = answer {
         // Failures are logged; the lock is free when lock_at_most_for is over.
         let _ = held.unlock().await;
+    }
+    if let Some(executor) = asked.get() {
+        tokio::select! {
+            () = settle(executor, &args.name, terminal) => {}
+            _ = first_to_end(signals) => {}
+        }
     }
     Ok(Acquired::Interrupted(interrupted))
 }
@@ -71,7 +82,8 @@ async fn ask(
     lock: &LockConfig,
     events: &Arc<Events>,
     terminal: Terminal,
-) -> Result<Acquisition, Failure> {
+    asked: &OnceLock<Executor>,
+) -> Result<Acquired, Failure> {
     let wait_until = SystemClock.now() + lock.longest_wait()?;
     let store = open(args, wait_until, terminal).await?;
     let provider = store.provider();
@@ -85,8 +97,46 @@ async fn ask(
     let executor = Executor::new(provider.clone())
         .with_defaults(args.defaults())
         .with_listener(events.clone());
+    let executor = asked.get_or_init(|| executor).clone();
     let wait = wait_until.saturating_since(SystemClock.now());
-    Ok(executor.lock(&lock.clone().lock_wait(wait)).await?)
+    let answer = executor.lock(&lock.clone().lock_wait(wait)).await;
+    if let Ok(Acquisition::Acquired(held)) = answer {
+        return Ok(Acquired::Lock(held, executor));
+    }
+    settle(&executor, &args.name, terminal).await;
+    match answer? {
+        Acquisition::Skipped(skip) => Ok(Acquired::Skipped(skip)),
+        _ => unreachable!("a lock is acquired or skipped"),
+    }
+}
+
+/// Waits until no copy of an attempt whose answer was lost can take the lock for a process that has
+/// ended by then, but not for a store that stays away.
+pub(super) async fn settle(executor: &Executor, name: &str, terminal: Terminal) {
+    // Copies arrive for as long as a call may take; the store then gets as long again to answer.
+    const LIMIT: Duration = AttemptRequest::DEFAULT_TIMEOUT.saturating_mul(2);
+    let give_up = SystemClock.now() + LIMIT;
+    let mut settled = pin!(executor.settled());
+    let is_settled = tokio::select! {
+        biased;
+        () = &mut settled => true,
+        () = std::future::ready(()) => false,
+    };
+    if is_settled {
+        return;
+    }
+    terminal.notice(&format!(
+        "{name}: the store did not answer an attempt; waiting up to {} s to take back a lock that it \
+         may yet grant",
+        LIMIT.as_secs()
+    ));
+    tokio::select! {
+        () = settled => {}
+        () = SystemClock.sleep_until(give_up) => terminal.error(&format!(
+            "{name}: the store still does not answer; if it grants the lock, the lock is free after \
+             --lock-at-most-for"
+        )),
+    }
 }
 
 /// Connects to the store; again and again where it cannot be reached and the lock is waited for.
@@ -103,15 +153,5 @@ async fn open(args: &RunArgs, wait_until: Moment, terminal: Terminal) -> Result<
         }
         tracing::debug!("connecting again: {}", failure.message());
         SystemClock.sleep_until((now + PAUSE).min(wait_until)).await;
-    }
-}
-
-impl From<Acquisition> for Acquired {
-    fn from(acquisition: Acquisition) -> Self {
-        match acquisition {
-            Acquisition::Acquired(held) => Self::Lock(held),
-            Acquisition::Skipped(skip) => Self::Skipped(skip),
-            _ => unreachable!("a lock is acquired or skipped"),
-        }
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use rustix::process::Signal;
 use shedlock::{Clock, HeldLock, LockConfig, Release, Skip, Slot, SystemClock, UnlockRequest};
 
-use super::acquire::{Acquired, acquire};
+use super::acquire::{Acquired, acquire, settle};
 use super::events::Events;
 use super::job::Job;
 use super::signals::{Signals, asks_to_end};
@@ -75,8 +75,8 @@ impl<'a> Runner<'a> {
         let events = Arc::new(Events::new(self.terminal));
         let lock = lock(self.args, slot, wait);
         let acquired = acquire(self.args, &lock, &events, &mut self.signals, self.terminal);
-        let held = match acquired.await? {
-            Acquired::Lock(held) => held,
+        let (held, executor) = match acquired.await? {
+            Acquired::Lock(held, executor) => (held, executor),
             Acquired::Skipped(skip) => return Ok(Turn::Skipped(skip)),
             Acquired::Interrupted(signal) => return Ok(Turn::Interrupted(signal)),
         };
@@ -86,6 +86,10 @@ impl<'a> Runner<'a> {
         let is_asked_to_end = job.is_asked_to_end();
         let code = ended.as_ref().ok().map(code_of);
         self.release(held, code == Some(0), is_asked_to_end).await;
+        tokio::select! {
+            () = settle(&executor, &self.args.name, self.terminal) => {}
+            () = told_to_end(&mut self.signals) => {}
+        }
         let ended = ended?;
         explain(&ended, self.args, self.terminal);
         Ok(Turn::Ran(Ran {

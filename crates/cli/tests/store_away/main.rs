@@ -17,7 +17,8 @@ use std::time::Duration;
 
 use common::{FAMILY, Sandbox, all_gone, calendar, end, eventually, is_alive, now, pause};
 use libtest_mimic::{Arguments, Trial};
-use shedlock_conformance::proxy::{Fault, Proxy};
+use rustix::process::Signal;
+use shedlock_conformance::proxy::{Fault, Proxy, Strike, contains};
 use tokio::runtime::Runtime;
 use url::Url;
 
@@ -142,6 +143,63 @@ fn the_command_goes_on(direct: String, case: &str, fault: Fault) {
     );
 }
 
+/// Told to end while an attempt is not answered: it does not leave the lock to no one.
+fn an_attempt_without_an_answer_is_withdrawn_before_the_end(direct: &str, case: &str) {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build()
+        .unwrap();
+    let mut url = Url::parse(direct).unwrap();
+    let sandbox = Sandbox::new();
+    let migrated = common::done(&mut sandbox.bare(&["migrate", "--store", direct]));
+    assert_eq!(migrated.code, 0, "{}", migrated.stderr);
+    let store = address(&url);
+    if url.scheme() == "mysql" {
+        // The proxy looks for the lock's name.
+        url.query_pairs_mut().append_pair("ssl-mode", "disabled");
+    }
+    // Whichever of the first requests that name the lock is the one that takes it.
+    for nth in 1..=3 {
+        let proxy = runtime.block_on(Proxy::start(store)).unwrap();
+        url.set_host(Some("127.0.0.1")).unwrap();
+        url.set_port(Some(proxy.addr().port())).unwrap();
+        let name = format!("{case}_{nth}");
+        let trap = proxy.on_request(contains(&name), nth, Strike::SwallowReply);
+        let mut child = sandbox
+            .run_with(&name, "60s", &[], "echo ran")
+            .env("SHEDLOCK_STORE", url.as_str())
+            .spawn()
+            .unwrap();
+        eventually("a request without an answer", || {
+            trap.has_struck() || child.try_wait().unwrap().is_some()
+        });
+        let is_held = || sandbox.lock_in(direct, &name)["state"] == "held";
+        let deadline = now() + Duration::from_secs(2);
+        while !is_held() && now() < deadline {
+            pause(Duration::from_millis(20));
+        }
+        let was_held = is_held();
+        if child.try_wait().unwrap().is_none() {
+            common::signal(child.id(), Signal::TERM);
+        }
+        let ended = end(child);
+        if was_held {
+            assert_eq!(
+                (ended.code, ended.stdout.as_str()),
+                (143, ""),
+                "{}",
+                ended.stderr
+            );
+            let said = "the store did not answer an attempt";
+            assert!(ended.stderr.contains(said), "{}", ended.stderr);
+            assert_eq!(sandbox.lock_in(direct, &name)["state"], "free");
+            return;
+        }
+    }
+    panic!("no attempt took the lock");
+}
+
 fn wait_until(moment: Duration) {
     while now() < moment {
         pause(Duration::from_millis(20));
@@ -157,6 +215,12 @@ fn main() {
         .filter(|store| store.name() != "sqlite")
     {
         let store = std::sync::Arc::new(store);
+        let (case, unanswered) = (format!("withdrawn_{}", store.name()), store.clone());
+        trials.push(Trial::test(case.clone(), move || {
+            let direct = unanswered.url(&std::env::temp_dir())?;
+            an_attempt_without_an_answer_is_withdrawn_before_the_end(&direct, &case);
+            Ok(())
+        }));
         for (how, fault) in [("refused", Fault::Refuse), ("swallowed", Fault::Swallow)] {
             let mut add = |what: &str, test: fn(String, &str, Fault)| {
                 let case = format!("{what}_{how}_{}", store.name());
