@@ -74,11 +74,14 @@ impl TrackingProvider {
     }
 
     fn track(&self, lease: &Lease, asked: Moment, lock_at_most_for: Duration) {
-        let tracked = Tracked {
-            lease: lease.clone(),
-            over: asked + lock_at_most_for,
-        };
-        self.lock().insert(lease.owner().clone(), tracked);
+        let over = asked + lock_at_most_for;
+        let mut held = self.lock();
+        // An extension never shortens a lease.
+        let over = held
+            .get(lease.owner())
+            .map_or(over, |known| known.over.max(over));
+        let lease = lease.clone();
+        held.insert(lease.owner().clone(), Tracked { lease, over });
     }
 
     fn forget(&self, owner: &Owner) {

@@ -111,6 +111,10 @@ impl LockProvider for CabinetProvider {
                     let lease = lease.with_locked_until(paper.locked_until);
                     return Ok(Attempt::Acquired(lease));
                 }
+                if before.as_ref().is_some_and(|paper| paper.owner == owner.released()) {
+                    // A late copy of an attempt whose lease was unlocked.
+                    return Err(Error::attempt_ended());
+                }
                 let paper = Paper {
                     version: before.map_or(0, |paper| paper.version),
                     owner: owner.to_string(),
@@ -131,7 +135,29 @@ impl LockProvider for CabinetProvider {
 
     fn withdraw<'a>(&'a self, request: &'a AttemptRequest) -> BoxFuture<'a, Result<bool, Error>> {
         let now = self.clock.system_time();
-        Box::pin(async move { self.end(request.name(), request.owner(), |_| now).await })
+        Box::pin(async move {
+            let (name, owner) = (request.name(), request.owner());
+            loop {
+                if self.end(name, owner, |_| now).await? {
+                    return Ok(true);
+                }
+                // A copy of the attempt may still be on its way. It replaces a version that was free
+                // when the attempt read it, so a free record gets a new version.
+                let paper = match self.cabinet.read(name).await? {
+                    Some(paper) if paper.locked_until > now => return Ok(false),
+                    Some(paper) => paper,
+                    None => Paper {
+                        version: 0,
+                        owner: owner.released(),
+                        locked_at: now,
+                        locked_until: now,
+                    },
+                };
+                if self.cabinet.replace(name, paper.version, paper).await? {
+                    return Ok(false);
+                }
+            }
+        })
     }
 
     fn extend<'a>(
@@ -143,8 +169,9 @@ impl LockProvider for CabinetProvider {
             request.validate(lease.lock_at_least_for())?;
             while let Some(paper) = self.held(lease.name(), lease.owner()).await? {
                 let now = self.clock.system_time();
-                let locked_until = self.after(now, request.lock_at_most_for())?;
-                let version = paper.version;
+                // Never earlier: an extension that comes late must not cut a later one short.
+                let end = self.after(now, request.lock_at_most_for())?;
+                let (version, locked_until) = (paper.version, end.max(paper.locked_until));
                 let extended = Paper {
                     locked_until,
                     ..paper
