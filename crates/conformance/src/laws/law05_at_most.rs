@@ -52,7 +52,7 @@ pub async fn an_extended_lock_comes_free_at_its_new_end(setting: &Setting) -> Ve
     let (first, second) = setting.two().await?;
     let job = name("job");
     let medium = setting.pace().medium();
-    let taken = take(&first, &setting.request(&job)).await?;
+    let taken = take(&first, &setting.request_for(&job, medium)).await?;
     setting.pass(setting.pace().short()).await;
     let _ = extend(&first, &taken.lease, &ExtendRequest::new(medium)).await?;
     let next = setting
