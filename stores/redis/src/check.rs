@@ -1,9 +1,13 @@
 //! A look at the server: is it one that locks can be kept in.
 
+use std::str::FromStr;
+use std::time::SystemTime;
+
 use redis::cmd;
 use shedlock_core::{Error, ErrorKind};
 
 use crate::connections::{Connections, Node};
+use crate::kept::instant;
 use crate::send::{ask, nodes};
 
 /// What the server says of itself.
@@ -11,6 +15,21 @@ use crate::send::{ask, nodes};
 pub(crate) struct Server {
     /// Whether an answer means that the command is on disk.
     pub(crate) durable: bool,
+    /// How many replicas are connected: of a cluster the most that one of its servers has.
+    pub(crate) replicas: u32,
+    /// Its clock. Of a cluster that of one server.
+    pub(crate) time: Option<SystemTime>,
+}
+
+/// Of replicas that a failover may promote, and that are not waited for.
+pub(crate) fn warn_of_replicas(replicas: u32) {
+    tracing::warn!(
+        replicas,
+        "the server has replicas, and locks are granted without waiting for them: after a failover a \
+         replica may lack the last locks, tokens and slots, and another process takes the same lock \
+         again; set wait_replicas=1 in the URL (Builder::wait_for_replicas), or use a database where \
+         two runs would do harm"
+    );
 }
 
 /// Asks the server, or each of a cluster. Warns where it may evict locks.
@@ -18,9 +37,16 @@ pub(crate) struct Server {
 /// # Errors
 /// `Configuration` for a replica, for a server that is too old, and for one of a cluster.
 pub(crate) async fn check(connections: &Connections) -> Result<Server, Error> {
-    let mut all = Server { durable: true };
+    let mut all = Server {
+        durable: true,
+        replicas: 0,
+        time: None,
+    };
     for node in nodes(connections).await? {
-        all.durable &= look(connections, &node).await?.durable;
+        let server = look(connections, &node).await?;
+        all.durable &= server.durable;
+        all.replicas = all.replicas.max(server.replicas);
+        all.time = server.time;
     }
     Ok(all)
 }
@@ -57,6 +83,8 @@ async fn look(connections: &Connections, node: &Node) -> Result<Server, Error> {
     let appends = info.get("aof_enabled") == Some("1");
     Ok(Server {
         durable: appends && syncs_always(connections, node).await,
+        replicas: info.number("connected_slaves").unwrap_or_default(),
+        time: info.number("server_time_usec").map(instant),
     })
 }
 
@@ -75,6 +103,10 @@ impl<'a> Info<'a> {
     fn get(&self, key: &str) -> Option<&'a str> {
         let mut lines = self.0.lines();
         lines.find_map(|line| line.strip_prefix(key)?.strip_prefix(':'))
+    }
+
+    fn number<T: FromStr>(&self, key: &str) -> Option<T> {
+        self.get(key)?.parse().ok()
     }
 }
 
@@ -107,9 +139,12 @@ mod tests {
 
     #[test]
     fn values_are_found_by_their_whole_key() {
-        let info = Info("# Memory\r\nmaxmemory_policy:noeviction\r\nmaxmemory:0\r\n");
+        let text = "maxmemory_policy:noeviction\r\nmaxmemory:0\r\nconnected_slaves:2\r\n";
+        let info = Info(text);
         assert_eq!(info.get("maxmemory"), Some("0"));
         assert_eq!(info.get("maxmemory_policy"), Some("noeviction"));
         assert_eq!(info.get("role"), None);
+        assert_eq!(info.number("connected_slaves"), Some(2));
+        assert_eq!(info.number::<u32>("maxmemory_policy"), None);
     }
 }

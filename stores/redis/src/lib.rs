@@ -98,6 +98,7 @@
 mod address;
 mod builder;
 mod check;
+mod clocks;
 mod cluster;
 mod confirm;
 mod connections;

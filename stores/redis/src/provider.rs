@@ -1,9 +1,11 @@
 //! The lock contract over the scripts.
 
+mod attempt;
+
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use shedlock_core::{
     Attempt, AttemptRequest, BoxFuture, Capabilities, ClockSource, Error, ErrorKind, ExtendRequest,
@@ -13,14 +15,15 @@ use shedlock_core::{
 };
 
 use crate::builder::Builder;
+use crate::clocks::Clocks;
 use crate::confirm::{Confirmation, Shortfall};
 use crate::connections::Connections;
 use crate::found::Found;
-use crate::key::{Keys, LONGEST_NAME};
+use crate::key::{Keys, LONGEST_NAME, Pair};
 use crate::list::record;
 use crate::script::{self, Script};
 use crate::send::{run, run_confirmed};
-use crate::verdict::{ahead, skip, taken, unexpected};
+use crate::verdict::unexpected;
 use crate::{address, check, list};
 
 /// Locks in Redis or Valkey. Clones are one provider.
@@ -38,8 +41,11 @@ struct Inner {
     defaults: LockDefaults,
     confirmation: Option<Confirmation>,
     identity: ProviderIdentity,
+    clocks: Clocks,
     /// As the last check has found it.
     durable: AtomicBool,
+    /// Whether the replicas that are not waited for were warned of.
+    has_warned: AtomicBool,
 }
 
 /// A hundred years, which numbers in scripts can count in microseconds.
@@ -98,12 +104,14 @@ impl RedisProvider {
     ) -> Self {
         Self {
             inner: Arc::new(Inner {
+                clocks: Clocks::new(connections.is_cluster()),
                 connections,
                 keys,
                 defaults,
                 confirmation,
                 identity: ProviderIdentity::unique(),
                 durable: AtomicBool::new(false),
+                has_warned: AtomicBool::new(false),
             }),
         }
     }
@@ -115,7 +123,9 @@ impl RedisProvider {
         arguments: &[&str],
     ) -> Result<Found, Error> {
         let pair = self.inner.keys.of(name)?;
-        run(&self.inner.connections, script, &pair, arguments).await
+        let found = run(&self.inner.connections, script, &pair, arguments).await?;
+        self.observe(&pair, &found);
+        Ok(found)
     }
 
     /// The same, confirmed by replicas where that is asked for.
@@ -129,66 +139,16 @@ impl RedisProvider {
             return Ok((self.run(script, name, arguments).await?, None));
         };
         let pair = self.inner.keys.of(name)?;
-        run_confirmed(&self.inner.connections, script, &pair, arguments, wanted).await
+        let connections = &self.inner.connections;
+        let answer = run_confirmed(connections, script, &pair, arguments, wanted).await?;
+        self.observe(&pair, &answer.0);
+        Ok(answer)
     }
 
-    /// Takes an attempt back that was won, and that too few replicas have confirmed.
-    async fn undo(&self, request: &AttemptRequest, won: &Found) -> Result<(), Error> {
-        let before = won.before.as_deref().unwrap_or_default();
-        let arguments = [request.owner().as_str(), before];
-        let undone = self.run(&script::UNDO, request.name(), &arguments).await;
-        undone.map(drop).map_err(|error| {
-            Error::new(
-                ErrorKind::Unknown,
-                "too few replicas confirmed the lock, and giving it back failed: ask again with \
-                 the same owner",
-            )
-            .with_source(error)
-        })
-    }
-
-    async fn try_attempt(&self, request: &AttemptRequest) -> Result<Attempt, Error> {
-        request.validate()?;
-        let at_most = micros(request.lock_at_most_for(), "lock_at_most_for")?;
-        let slot = request.slot().map(Slot::as_micros);
-        let previous = request.previous_slot().map(Slot::as_micros);
-        let most = request.completion().retries();
-        let tolerance = slot.map(|_| request.slot_tolerance().min(LONGEST).as_micros());
-        let arguments = [
-            request.owner().as_str(),
-            &at_most,
-            &shown(slot),
-            &shown(tolerance),
-            &shown(most.map(shedlock_core::Retries::most_attempts)),
-            &shown(previous),
-            self.confirms(),
-        ];
-        let is_plain = slot.is_none() && self.inner.confirmation.is_none();
-        let arguments = if is_plain {
-            &arguments[..2]
-        } else {
-            &arguments[..]
-        };
-        let (found, shortfall) = self
-            .run_confirmed(&script::ATTEMPT, request.name(), arguments)
-            .await?;
-        match (&*found.word, shortfall) {
-            ("won", None) => Ok(Attempt::Acquired(found.lease(request))),
-            ("won", Some(shortfall)) => {
-                self.undo(request, &found).await?;
-                Err(shortfall.taken_back())
-            }
-            ("taken", Some(shortfall)) if found.is_held_by(request.owner()) => {
-                Err(shortfall.in_doubt())
-            }
-            ("taken", _) => taken(request, &found),
-            ("ahead", _) => Err(ahead(request, &found)),
-            ("refused", _) => {
-                let reason = found.slots().refusal(request, None, false);
-                let reason = reason.ok_or_else(|| unexpected(&found))?;
-                Ok(Attempt::Skipped(skip(request, &found, reason)))
-            }
-            _ => Err(unexpected(&found)),
+    /// Takes down the server's time, where a reply reports it.
+    fn observe(&self, pair: &Pair, found: &Found) {
+        if found.now > UNIX_EPOCH {
+            self.inner.clocks.of(&pair.lock).observe(found.now);
         }
     }
 
@@ -433,6 +393,13 @@ impl LockProvider for RedisProvider {
                 .await
                 .map_err(|error| error.with_store(STORE))?;
             self.inner.durable.store(server.durable, Ordering::Relaxed);
+            self.inner.clocks.observe_only(server.time);
+            if server.replicas > 0
+                && self.inner.confirmation.is_none()
+                && !self.inner.has_warned.swap(true, Ordering::Relaxed)
+            {
+                check::warn_of_replicas(server.replicas);
+            }
             Ok(())
         })
     }

@@ -4,7 +4,8 @@
 
 mod common;
 
-use std::sync::Arc;
+use std::io;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use common::pair::Pair;
@@ -29,6 +30,21 @@ async fn take(provider: &RedisProvider, request: &AttemptRequest) -> Lease {
 async fn at(server: &common::own::Own, options: &str) -> RedisProvider {
     let url = format!("{}?{options}", server.url());
     RedisProvider::connect(&url).await.unwrap()
+}
+
+/// What is logged, kept.
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<u8>>>);
+
+impl io::Write for Log {
+    fn write(&mut self, text: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap().extend(text);
+        Ok(text.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 /// A slot of the server's now.
@@ -57,6 +73,22 @@ async fn without_waiting_a_failover_forgets_a_lease_and_a_slot() {
     let second = take(&after, &request("job").with_slot(slot)).await;
     // Two holders, and one slot run twice. What tells them apart, where the servers' clocks agree:
     assert!(second.fencing_token() > first.fencing_token());
+}
+
+#[tokio::test]
+async fn replicas_that_are_not_waited_for_are_warned_of_once() {
+    let pair = Pair::start().await.unwrap();
+    for (options, warnings) in [("", 1), ("wait_replicas=1", 0)] {
+        let log = Log::default();
+        let writer = log.clone();
+        let logger = tracing_subscriber::fmt().with_writer(move || writer.clone());
+        let _logger = tracing::subscriber::set_default(logger.finish());
+        let provider = at(&pair.primary, options).await;
+        provider.check().await.unwrap();
+        let logged = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
+        let said = logged.matches("set wait_replicas=1 in the URL").count();
+        assert_eq!(said, warnings, "{logged}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,8 +1,9 @@
 -- Takes the lock, and the slot, if both are to be had.
+-- not_after (ARGV[3]): when a copy of this attempt may be granted at the latest.
 -- most: how many attempts a slot that must not be lost may have; '' for other slots.
--- confirm: '1' where replicas will be waited for. What follows at_most is missing where neither is asked
--- for.
-local owner, slot, confirm = ARGV[1], ARGV[3] or '', ARGV[7] or ''
+-- confirm: '1' where replicas will be waited for. What follows not_after is missing where neither is
+-- asked for.
+local owner, slot, confirm = ARGV[1], ARGV[4] or '', ARGV[8] or ''
 
 if value then
   if confirm ~= '' and holder == owner then
@@ -23,7 +24,7 @@ end
 local before = slots
 
 if slot ~= '' then
-  local tolerance, most, previous = ARGV[4], ARGV[5], ARGV[6]
+  local tolerance, most, previous = ARGV[5], ARGV[6], ARGV[7]
   local last, done, made, more = string.match(slots, '^(%S+) (%S+) (%S+)(.*)$')
   made = tonumber(made)
 
@@ -54,6 +55,15 @@ if slot ~= '' then
   made = last == slot and made or 0
   made = most ~= '' and string.format('%d', made + 1) or '-'
   slots = slot .. ' ' .. done .. ' ' .. made .. more
+end
+
+-- This attempt's own lease was given back: this is a copy of it that comes late. What undo.lua has taken
+-- back may be asked for again; its record has no beginning.
+if kept and string.find(kept, ' ' .. owner .. ' unlocked', 1, true) and not string.find(kept, '\n- ', 1, true) then
+  return 'over'
+end
+if now - ARGV[3] > 0 then
+  return 'late ' .. stamp
 end
 
 -- An instant as ShedLock writes it, cut to milliseconds. The calendar counts its years from March,

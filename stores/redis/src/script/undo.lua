@@ -1,4 +1,5 @@
--- Takes an attempt back that was won, as if it had never been; only the token stays.
+-- Takes an attempt back that was won, as if it had never been; only the token stays. The record names
+-- no beginning, so that the same owner may ask again.
 -- before: what the record said of slots before, where the attempt took one; else ''.
 local owner, before = ARGV[1], ARGV[2]
 
@@ -6,11 +7,11 @@ if holder ~= owner then
   return 'lost'
 end
 local kept = redis.call('GET', KEYS[2]) or '- - - -\n- - ' .. owner
-local token, slots, at = string.match(kept, '^(%S+) ([^\n]+)\n(%S+)')
+local token, slots = string.match(kept, '^(%S+) ([^\n]+)\n')
 redis.call('DEL', KEYS[1])
 if before ~= '' then
   slots = before
 end
-kept = token .. ' ' .. slots .. '\n' .. at .. ' ' .. stamp .. ' ' .. owner .. ' unlocked'
+kept = token .. ' ' .. slots .. '\n- ' .. stamp .. ' ' .. owner .. ' unlocked'
 redis.call('SET', KEYS[2], kept)
 return 'undone'

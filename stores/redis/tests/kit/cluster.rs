@@ -47,11 +47,11 @@ impl Harness for OnCluster {
         power(open(spec.to_owned()))
     }
 
-    /// Each call is one script.
+    /// Each call is one script. A server whose time is not known yet is asked a second time.
     fn cost(&self) -> Cost {
         Cost {
             won: 1,
-            first: 1,
+            first: 2,
             lost: 1,
             extend: 1,
             unlock: 1,
