@@ -1,6 +1,9 @@
 //! Taking a lock.
 
-use shedlock_core::{Attempt, AttemptRequest, Error, ErrorKind, LockName, Skip, SkipReason, Slot};
+use shedlock_core::{
+    Attempt, AttemptRequest, BoundedAttempt, Error, ErrorKind, LockName, Moment, Skip, SkipReason,
+    Slot,
+};
 
 use mongodb::bson::{Document, doc};
 use std::time::SystemTime;
@@ -9,47 +12,81 @@ use crate::claim::Claim;
 use crate::found::{Found, Seen};
 use crate::provider::MongoProvider;
 use crate::send::Written;
-use crate::time::LONGEST;
+use crate::time::{LONGEST, TimeMode, date};
 
 /// How often a lock that was found free is tried for, before the attempt gives way.
 pub(crate) const ROUNDS: usize = 3;
 
 impl MongoProvider {
-    /// Lets the server decide; whoever won a race that was lost holds the lock, as a rule, and the
-    /// next round says so.
     pub(crate) async fn try_attempt(&self, request: &AttemptRequest) -> Result<Attempt, Error> {
         request.validate()?;
+        check_name(request.name())?;
+        let commands = self.commands();
+        if commands.time() == TimeMode::Store {
+            let send = |not_after| self.judge(request, Some(not_after));
+            return commands.server().store().attempt(request, send).await;
+        }
+        match self.judge(request, None).await? {
+            BoundedAttempt::Judged(attempt) => Ok(attempt),
+            BoundedAttempt::TooLate { .. } => Err(Error::new(
+                ErrorKind::Internal,
+                "an attempt without a not-after was refused as late",
+            )),
+        }
+    }
+
+    /// Lets the server decide; whoever won a race that was lost holds the lock, as a rule, and the
+    /// next round says so.
+    async fn judge(
+        &self,
+        request: &AttemptRequest,
+        not_after: Option<SystemTime>,
+    ) -> Result<BoundedAttempt, Error> {
         let name = request.name();
-        check_name(name)?;
         let commands = self.commands();
         let mut is_elsewhere = 0;
-        for _ in 0..ROUNDS {
-            let claim = Claim::new(request, commands.now())?;
+        // One round more, for that which makes the document.
+        for _ in 0..=ROUNDS {
+            let claim = Claim::new(request, commands.now(), not_after.map(date))?;
             let query = doc! { "_id": name.as_str() };
-            let mut written = commands.update(query, claim.update()).await?;
-            if let Written::Nothing = written {
-                if let Some(slot) = request.slot() {
-                    check_ahead(request, slot, commands.time_now().await?)?;
+            let sent = commands.sent();
+            if let Written::Document(document) = commands.update(query, claim.update()).await? {
+                if let Some(answer) = self.answer(request, &document, not_after, sent).await? {
+                    return Ok(answer);
                 }
-                let claim = Claim::new(request, commands.now())?;
-                written = commands.create(name, claim.creation()).await?;
-                is_elsewhere += usize::from(matches!(written, Written::Exists));
-            }
-            let Written::Document(document) = written else {
                 continue;
-            };
-            if let Some(answer) = self.answer(request, &document).await? {
-                return Ok(answer);
+            }
+            if let Some(slot) = request.slot() {
+                check_ahead(request, slot, self.judging_time().await?)?;
+            }
+            match commands.create(name).await? {
+                Written::Document(_) => {}
+                Written::Exists => is_elsewhere += 1,
+                Written::Nothing => continue,
+            }
+            if let (Some(store_time), Some(last)) = (commands.server().now(), not_after)
+                && store_time > last
+            {
+                return Ok(BoundedAttempt::TooLate { store_time });
             }
         }
-        if is_elsewhere == ROUNDS {
+        if is_elsewhere > ROUNDS {
             return Err(Error::new(
                 ErrorKind::Conflict,
                 "the collection takes this name for the same as that of another document, by its \
                  collation: rename one of the locks, or use a collection without one",
             ));
         }
-        Ok(Attempt::Skipped(Skip::new(SkipReason::Contended)))
+        let skip = Skip::new(SkipReason::Contended);
+        Ok(BoundedAttempt::Judged(Attempt::Skipped(skip)))
+    }
+
+    /// The clock that judges, or a little earlier.
+    async fn judging_time(&self) -> Result<SystemTime, Error> {
+        match self.commands().server().now() {
+            Some(now) => Ok(now),
+            None => self.commands().time_now().await,
+        }
     }
 
     /// What a document means that was written, or left as it is; `None` where the lock has come
@@ -58,25 +95,40 @@ impl MongoProvider {
         &self,
         request: &AttemptRequest,
         document: &Document,
-    ) -> Result<Option<Attempt>, Error> {
+        not_after: Option<SystemTime>,
+        sent: Moment,
+    ) -> Result<Option<BoundedAttempt>, Error> {
         let found = Found::parse(document)?;
         if found.is_of(request.owner()) {
-            return Ok(Some(Attempt::Acquired(found.lease(request))));
+            let lease = found.lease(request);
+            if let Some(at) = lease.acquired_at() {
+                self.commands().observe(at, sent);
+            }
+            return Ok(Some(BoundedAttempt::Judged(Attempt::Acquired(lease))));
         }
-        if let Some(skip) = self.refused_by(request, &found) {
-            return Ok(Some(Attempt::Skipped(skip)));
+        if let Some(skip) = self.refused_by(request, &found, not_after) {
+            return Ok(Some(BoundedAttempt::Judged(Attempt::Skipped(skip))));
         }
         match self.commands().read(request.name()).await? {
-            Some(seen) => verdict(request, &seen),
+            Some(seen) => verdict(request, &seen, not_after),
             None => Ok(None),
         }
     }
 
     /// Why the document refused this attempt, where that does not depend on the server's clock.
-    fn refused_by(&self, request: &AttemptRequest, found: &Found) -> Option<Skip> {
+    fn refused_by(
+        &self,
+        request: &AttemptRequest,
+        found: &Found,
+        not_after: Option<SystemTime>,
+    ) -> Option<Skip> {
         let record = found.record(request.name(), true);
         let Some(slot) = request.slot() else {
-            return Some(record.as_skip());
+            // A free lock refuses an attempt that was released before, or that comes late.
+            let server = self.commands().server();
+            let is_held = !found.is_released_by(request.owner())
+                && not_after.is_none_or(|last| server.must_be_held(found.until, last));
+            return is_held.then(|| record.as_skip());
         };
         let refusal = |is_locked| found.slots.refusal(request, found.shedlock_at(), is_locked);
         // One that lies ahead is refused for that; the client's clock is good for a hint.
@@ -89,11 +141,16 @@ impl MongoProvider {
 }
 
 /// Judges, in the order in which reasons count: our own lease, a slot that cannot be claimed, a
-/// lease that runs.
-fn verdict(request: &AttemptRequest, seen: &Seen) -> Result<Option<Attempt>, Error> {
+/// lease that runs, one of ours that was released, an attempt that comes late.
+fn verdict(
+    request: &AttemptRequest,
+    seen: &Seen,
+    not_after: Option<SystemTime>,
+) -> Result<Option<BoundedAttempt>, Error> {
     let found = &seen.found;
     if found.is_of(request.owner()) && seen.is_locked() {
-        return Ok(Some(Attempt::Acquired(found.lease(request))));
+        let attempt = Attempt::Acquired(found.lease(request));
+        return Ok(Some(BoundedAttempt::Judged(attempt)));
     }
     if let Some(slot) = request.slot() {
         check_ahead(request, slot, seen.now)?;
@@ -102,13 +159,18 @@ fn verdict(request: &AttemptRequest, seen: &Seen) -> Result<Option<Attempt>, Err
         .slots
         .refusal(request, found.shedlock_at(), seen.is_locked());
     if reason.is_none() && !seen.is_locked() {
-        return Ok(None);
+        if found.is_released_by(request.owner()) {
+            return Err(Error::attempt_ended());
+        }
+        let store_time = seen.now;
+        let is_late = not_after.is_some_and(|last| store_time > last);
+        return Ok(is_late.then_some(BoundedAttempt::TooLate { store_time }));
     }
     let mut skip = seen.record(request.name()).as_skip();
     if let Some(reason) = reason {
         skip.reason = reason;
     }
-    Ok(Some(Attempt::Skipped(skip)))
+    Ok(Some(BoundedAttempt::Judged(Attempt::Skipped(skip))))
 }
 
 /// Refuses a slot that lies too far ahead.

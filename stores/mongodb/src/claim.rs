@@ -1,7 +1,9 @@
 //! The pipelines of an attempt: whether the lock, and the slot, are to be had, and what is written
 //! then. The rules for slots are those of [`SlotState`](shedlock_core::SlotState).
 
-use mongodb::bson::{Bson, Document, doc};
+use std::time::Duration;
+
+use mongodb::bson::{Bson, DateTime, Document, doc};
 use shedlock_core::{AttemptRequest, Error, Retries, Slot};
 
 use crate::expression::{
@@ -16,38 +18,56 @@ pub(crate) struct Claim<'a> {
     request: &'a AttemptRequest,
     at_most: i64,
     now: Now,
+    /// The last instant by the server's clock, where that judges, at which it may be granted.
+    not_after: Option<DateTime>,
 }
 
 impl<'a> Claim<'a> {
     /// # Errors
     /// `InvalidInput` for an at-most that no date can show.
-    pub(crate) fn new(request: &'a AttemptRequest, now: Now) -> Result<Self, Error> {
+    pub(crate) fn new(
+        request: &'a AttemptRequest,
+        now: Now,
+        not_after: Option<DateTime>,
+    ) -> Result<Self, Error> {
         Ok(Self {
             request,
             at_most: millis(request.lock_at_most_for(), "lock_at_most_for")?,
             now,
+            not_after,
         })
     }
 
     /// Takes the lock of a document that is there, if it is to be had.
     ///
-    /// Where it is not, the document stays as it is, and so does one that no lock looks like. Of a
-    /// lease of this very owner that is over, whose slot cannot be taken again, it says that it is
-    /// over, so that the owner in the answer is this attempt's only if it has the lease.
+    /// Where it is not, the document stays as it is, and so does one that no lock looks like. A lock
+    /// that is free stays free where this owner has released it before, and where the attempt comes
+    /// late. Of a lease of this very owner that is over, whose slot cannot be taken again, it says
+    /// that it is over, so that the owner in the answer is this attempt's only if it has the lease.
     pub(crate) fn update(self) -> Vec<Document> {
         let whole = || Bson::from("$$ROOT");
         let is_free = doc! { "$lte": [millis_of(UNTIL), self.now.millis()] };
         let is_own = doc! { "$eq": [value(BY), literal(self.request.owner().as_str())] };
-        let ended = doc! { BY: literal(&self.request.owner().released()) };
-        let over = doc! { "$cond": [is_own, merged(ended), whole()] };
-        let free = doc! { "$cond": [self.may_take_slot(), merged(self.taken()), over] };
+        let released = literal(&self.request.owner().released());
+        let is_released = doc! { "$eq": [value(BY), released.clone()] };
+        let over = doc! { "$cond": [is_own, merged(doc! { BY: released }), whole()] };
+        let may_take = doc! { "$and": [
+            self.may_take_slot(),
+            { "$not": [is_released] },
+            self.is_in_time(),
+        ] };
+        let free = doc! { "$cond": [may_take, merged(self.taken()), over] };
         let lock = doc! { "$cond": [is_free, free, whole()] };
         vec![doc! { "$replaceWith": { "$cond": [is_a_lock(), lock, whole()] } }]
     }
 
-    /// Makes the document, taken.
-    pub(crate) fn creation(self) -> Vec<Document> {
-        vec![doc! { "$replaceWith": merged(self.taken()) }]
+    /// Whether it has not come late. An instant of the client's own is judged as it is: whatever has
+    /// happened to the lock since is later than that.
+    fn is_in_time(self) -> Bson {
+        match self.not_after {
+            Some(last) => doc! { "$lte": [self.now.millis(), last.timestamp_millis()] }.into(),
+            None => true.into(),
+        }
     }
 
     /// What is written. The token is the larger of the last one + 1 and now in microseconds.
@@ -117,6 +137,13 @@ impl<'a> Claim<'a> {
             { "$and": [is_same, is_open] },
         ] }
     }
+}
+
+/// Makes the document of a lock that has been free for this long, so that whoever judges by an instant
+/// a little earlier can take it too. A copy that comes late does no harm.
+pub(crate) fn creation(now: Now, free_for: Duration) -> Vec<Document> {
+    let millis = i64::try_from(free_for.as_millis()).unwrap_or(i64::MAX);
+    vec![doc! { "$replaceWith": merged(doc! { UNTIL: now.later(-millis) }) }]
 }
 
 /// The document with these fields in it.

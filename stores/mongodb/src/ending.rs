@@ -21,7 +21,9 @@ impl MongoProvider {
         request.validate(lease.lock_at_least_for())?;
         let at_most = millis(request.lock_at_most_for(), "lock_at_most_for")?;
         let now = self.commands().now();
-        let update = doc! { "$set": { UNTIL: now.later(at_most) } };
+        // The later end stays: an extension that arrives late must not shorten the lease.
+        let ends = doc! { "$max": [millis_of(UNTIL), { "$add": [now.millis(), at_most] }] };
+        let update = doc! { "$set": { UNTIL: { "$toDate": ends } } };
         let query = running(lease.name(), lease.owner(), now);
         match self.commands().update(query, vec![update]).await? {
             Written::Document(document) => {
@@ -74,7 +76,15 @@ impl MongoProvider {
     }
 
     /// Ends what this request's owner may have won.
+    ///
+    /// Before that, the end of a lock that is free is moved up to now. A copy of the attempt that waits
+    /// in the server, or that carries this client's time, judges by an earlier instant, and so
+    /// finds the lock taken.
     pub(crate) async fn try_withdraw(&self, request: &AttemptRequest) -> Result<bool, Error> {
+        let now = self.commands().now();
+        let free = doc! { "_id": request.name().as_str(), "$expr": now.is_past_end() };
+        let bar = doc! { "$set": { UNTIL: now.date() } };
+        self.commands().update(free, vec![bar]).await?;
         let now = self.commands().now();
         let query = running(request.name(), request.owner(), now);
         let ended = ended(request.owner(), now.later(0), doc! {});

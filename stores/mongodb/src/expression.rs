@@ -59,6 +59,12 @@ impl Now {
         let runs = doc! { "$gt": [millis_of(UNTIL), self.millis()] };
         doc! { "$cond": [has_type(UNTIL, &["date"]), runs, false] }
     }
+
+    /// Whether the lock has been free for a while; false where its end is no date.
+    pub(crate) fn is_past_end(self) -> Document {
+        let is_over = doc! { "$lt": [millis_of(UNTIL), self.millis()] };
+        doc! { "$cond": [has_type(UNTIL, &["date"]), is_over, false] }
+    }
 }
 
 /// The value of a field.

@@ -61,6 +61,11 @@ impl Found {
         self.owner.as_deref() == Some(owner.as_str())
     }
 
+    /// Whether this owner has given it back, and no other has taken it since.
+    pub(crate) fn is_released_by(&self, owner: &Owner) -> bool {
+        self.owner.as_deref() == Some(&owner.released())
+    }
+
     /// When ShedLock acquired it, if it was the last to do so.
     pub(crate) fn shedlock_at(&self) -> Option<SystemTime> {
         let is_ours = self.owner.as_deref().is_some_and(Owner::is_ours);

@@ -77,6 +77,7 @@ mod list;
 mod operator;
 mod provider;
 mod send;
+mod server_clock;
 mod time;
 
 pub use builder::Builder;

@@ -11,12 +11,17 @@ use mongodb::options::{
     Acknowledgment, Collation, ReadPreference, SelectionCriteria, WriteConcern,
 };
 use mongodb::{Collection, Database};
-use shedlock_core::{Clock, Error, ErrorKind, LockName};
+use shedlock_core::{Clock, Error, ErrorKind, LockName, Moment};
 
+use crate::claim::creation;
 use crate::explain::{Failure, explain, unacknowledged};
-use crate::expression::Now;
+use crate::expression::{Now, UNTIL};
 use crate::found::{Found, Seen};
-use crate::time::{TimeMode, date, instant};
+use crate::server_clock::ServerClock;
+use crate::time::{LONGEST, TimeMode, date, instant};
+
+/// How long a lock has been free whose document was just made, at the least.
+const FREE_FOR: Duration = Duration::from_secs(1);
 
 /// The collection, and how it is spoken to.
 #[derive(Clone)]
@@ -27,6 +32,7 @@ pub(crate) struct Commands {
     concern: Option<Document>,
     clock: Arc<dyn Clock>,
     time: TimeMode,
+    server: Arc<ServerClock>,
     /// How long an answer is waited for.
     limit: Duration,
 }
@@ -57,6 +63,7 @@ impl Commands {
             database,
             concern,
             collection,
+            server: Arc::new(ServerClock::new(Arc::clone(&clock))),
             clock,
             time,
             limit,
@@ -69,6 +76,24 @@ impl Commands {
 
     pub(crate) fn time(&self) -> TimeMode {
         self.time
+    }
+
+    /// What is known of the server's clock.
+    pub(crate) fn server(&self) -> &ServerClock {
+        &self.server
+    }
+
+    /// Takes down the server's time, from the answer to a command that was sent then. Where the
+    /// clients' clocks judge it is of no use.
+    pub(crate) fn observe(&self, time: SystemTime, sent: Moment) {
+        if self.time == TimeMode::Store {
+            self.server.observe(time, sent);
+        }
+    }
+
+    /// Now, for [`observe`](Self::observe).
+    pub(crate) fn sent(&self) -> Moment {
+        self.clock.now()
     }
 
     /// The client's clock, which judges only where it is told to.
@@ -93,17 +118,25 @@ impl Commands {
         self.find_and_modify(query, update, false).await
     }
 
-    /// Makes the document of this name; never changes one that is there.
-    pub(crate) async fn create(
-        &self,
-        name: &LockName,
-        update: Vec<Document>,
-    ) -> Result<Written, Error> {
+    /// Makes the document of this name, free; never changes one that is there.
+    pub(crate) async fn create(&self, name: &LockName) -> Result<Written, Error> {
         // No end is both, so that no document matches: it is made, or the name is taken.
         let epoch = mongodb::bson::DateTime::from_millis(0);
         let never = doc! { "$lt": epoch, "$gt": epoch };
-        let query = doc! { "_id": name.as_str(), crate::expression::UNTIL: never };
-        self.find_and_modify(query, update, true).await
+        let query = doc! { "_id": name.as_str(), UNTIL: never };
+        let free_for = match self.time {
+            TimeMode::Store => FREE_FOR,
+            TimeMode::Client { tolerated_skew } => tolerated_skew.clamp(FREE_FOR, LONGEST),
+        };
+        let update = creation(self.now(), free_for);
+        let sent = self.sent();
+        let written = self.find_and_modify(query, update, true).await?;
+        if let Written::Document(made) = &written
+            && let Ok(until) = made.get_datetime(UNTIL)
+        {
+            self.observe(instant(*until) + free_for, sent);
+        }
+        Ok(written)
     }
 
     /// By the bare command, which the driver does not send twice. Names are compared byte for byte,
@@ -167,9 +200,13 @@ impl Commands {
             };
             cursor.try_collect().await
         };
-        self.bounded(Box::pin(asked))
-            .await
-            .map_err(|failure| explain(failure, false))
+        let sent = self.sent();
+        let answers = self.bounded(Box::pin(asked)).await;
+        let answers: Vec<Document> = answers.map_err(|failure| explain(failure, false))?;
+        if let Some(Ok(now)) = answers.first().map(|first| first.get_datetime("now")) {
+            self.observe(instant(*now), sent);
+        }
+        Ok(answers)
     }
 
     /// The judging clock, where no document tells it.
@@ -177,16 +214,16 @@ impl Commands {
         if let TimeMode::Client { .. } = self.time {
             return Ok(self.clients_time());
         }
+        let sent = self.sent();
         let hello = self.run(doc! { "hello": 1 }).await?;
-        hello.get_datetime("localTime").map_or_else(
-            |_| {
-                Err(Error::new(
-                    ErrorKind::Internal,
-                    "the server does not tell its time",
-                ))
-            },
-            |now| Ok(instant(*now)),
-        )
+        let Ok(now) = hello.get_datetime("localTime") else {
+            return Err(Error::new(
+                ErrorKind::Internal,
+                "the server reports no time",
+            ));
+        };
+        self.observe(instant(*now), sent);
+        Ok(instant(*now))
     }
 
     /// A command that changes nothing.

@@ -86,11 +86,11 @@ impl Harness for Mongo {
         })
     }
 
-    /// The document is made by a command of its own.
+    /// The document is made by a command of its own, free, and then taken.
     fn cost(&self) -> Cost {
         Cost {
             won: 1,
-            first: 2,
+            first: 3,
             lost: 1,
             extend: 1,
             unlock: 1,
@@ -99,7 +99,7 @@ impl Harness for Mongo {
 
     fn turns(&self) -> Option<Turns> {
         Some(Turns {
-            first: 2,
+            first: 3,
             ..Turns::ONE
         })
     }

@@ -1,0 +1,275 @@
+//! Requests that were given up and reach the server later: an attempt takes the lock for no owner that
+//! has ended, and an extension shortens no lease.
+
+#![allow(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
+
+mod common;
+
+use std::time::Duration;
+
+use common::{DATABASE, client, server, url};
+use mongodb::bson::{Document, doc};
+use mongodb::{Client, Collection};
+use shedlock_conformance::proxy::{Proxy, Strike, contains};
+use shedlock_conformance::support::{address, unique};
+use shedlock_core::{
+    Attempt, AttemptRequest, ErrorKind, ExtendRequest, Extension, Lease, LockName, LockProvider,
+    LockState, Owner, Slot, Unlock, UnlockRequest,
+};
+use shedlock_mongodb::{MongoProvider, TimeMode};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
+
+const MINUTE: Duration = Duration::from_secs(60);
+
+/// How long an attempt may be on its way, when its copy is given up, and when that arrives.
+const TIMEOUT: Duration = Duration::from_millis(1_000);
+const GIVEN_UP: Duration = Duration::from_millis(200);
+const LATE: Duration = Duration::from_millis(2_500);
+
+/// Which findAndModify makes a document: the flag `upsert` is true.
+const CREATES: &[u8] = b"upsert\0\x01";
+
+/// One provider behind a proxy, and one before it, in a collection of their own.
+struct Line {
+    proxy: Proxy,
+    through: MongoProvider,
+    direct: MongoProvider,
+    collection: Collection<Document>,
+}
+
+impl Line {
+    /// With a document that was locked before, so that the server's time is known.
+    async fn new(time: TimeMode) -> Self {
+        let line = Self::without_document(time).await;
+        let lease = take(&line.through, &request()).await;
+        give_back(&line.through, &lease).await;
+        line
+    }
+
+    async fn without_document(time: TimeMode) -> Self {
+        let store = address(&server(), 27017).unwrap();
+        let proxy = Proxy::start(store).await.unwrap();
+        let name = unique("late");
+        let open = |client: &Client| {
+            let builder = MongoProvider::builder(&client.database(DATABASE)).collection(&name);
+            builder.time(time).timeout(MINUTE / 3).build().unwrap()
+        };
+        let proxied = url(&format!("mongodb://{}", proxy.addr()), "");
+        let proxied = client(&proxied).await.unwrap();
+        let straight = client(&server()).await.unwrap();
+        let line = Self {
+            through: open(&proxied),
+            direct: open(&straight),
+            collection: straight.database(DATABASE).collection(&name),
+            proxy,
+        };
+        // Connected, so that a call is on its way at once.
+        line.through.inspect(&job()).await.unwrap();
+        line
+    }
+
+    /// Sends a call whose request is held up, and gives it up. Says when it will have arrived.
+    async fn held_up<T>(&self, bytes: &[u8], call: impl Future<Output = T>) -> Instant {
+        let arrives = Instant::now() + LATE + Duration::from_millis(500);
+        let delay = Strike::DelayRequest(LATE);
+        let trap = self.proxy.on_request(contains(bytes), 1, delay);
+        assert!(timeout(GIVEN_UP, call).await.is_err(), "it was answered");
+        assert!(trap.has_struck());
+        arrives
+    }
+
+    async fn lost_attempt(&self, request: &AttemptRequest) -> Instant {
+        let call = self.through.attempt(request);
+        self.held_up(request.owner().as_str().as_bytes(), call)
+            .await
+    }
+
+    async fn is_free(&self) {
+        let record = self.direct.inspect(&job()).await.unwrap().unwrap();
+        assert_eq!(record.state, LockState::Free, "{record:?}");
+    }
+
+    async fn close(self) {
+        self.collection.drop().await.unwrap();
+    }
+}
+
+const MODES: [TimeMode; 2] = [TimeMode::Store, TimeMode::client()];
+
+fn job() -> LockName {
+    LockName::new("job").unwrap()
+}
+
+fn request() -> AttemptRequest {
+    AttemptRequest::new(job(), Owner::generate(), MINUTE).with_timeout(TIMEOUT)
+}
+
+async fn take(provider: &MongoProvider, request: &AttemptRequest) -> Lease {
+    let attempt = provider.attempt(request).await.unwrap();
+    attempt.acquired().expect("the lock should be free")
+}
+
+async fn give_back(provider: &MongoProvider, lease: &Lease) {
+    let unlocked = provider.unlock(lease, &UnlockRequest::new()).await;
+    assert_eq!(unlocked.unwrap(), Unlock::Unlocked);
+}
+
+#[tokio::test]
+async fn a_copy_that_arrives_after_its_retry_was_unlocked_takes_nothing() {
+    for time in MODES {
+        let line = Line::new(time).await;
+        let request = request();
+        let arrived = line.lost_attempt(&request).await;
+        let lease = take(&line.through, &request).await;
+        give_back(&line.through, &lease).await;
+        sleep_until(arrived).await;
+        line.is_free().await;
+        line.close().await;
+    }
+}
+
+/// The document names the other owner by then, so that only its lateness gives the copy away.
+#[tokio::test]
+async fn a_copy_that_arrives_after_another_owner_came_and_went_takes_nothing() {
+    for time in MODES {
+        let line = Line::new(time).await;
+        let request = request();
+        let arrived = line.lost_attempt(&request).await;
+        let lease = take(&line.through, &request).await;
+        give_back(&line.through, &lease).await;
+        let other = take(&line.direct, &self::request()).await;
+        give_back(&line.direct, &other).await;
+        sleep_until(arrived).await;
+        line.is_free().await;
+        let next = take(&line.direct, &self::request()).await;
+        assert!(next.fencing_token() > other.fencing_token());
+        line.close().await;
+    }
+}
+
+/// Its slot is not used up either: no run would ever have been made for it.
+#[tokio::test]
+async fn a_copy_that_arrives_after_its_retry_was_skipped_takes_neither_lock_nor_slot() {
+    for time in MODES {
+        let line = Line::new(time).await;
+        let other = take(&line.direct, &request()).await;
+        let slot = Slot::at(other.acquired_at().unwrap()).unwrap();
+        let request = request().with_slot(slot);
+        let arrived = line.lost_attempt(&request).await;
+        let retry = line.through.attempt(&request).await.unwrap();
+        assert!(matches!(retry, Attempt::Skipped(_)), "{retry:?}");
+        give_back(&line.direct, &other).await;
+        sleep_until(arrived).await;
+        line.is_free().await;
+        let lease = take(&line.direct, &self::request().with_slot(slot)).await;
+        give_back(&line.direct, &lease).await;
+        line.close().await;
+    }
+}
+
+/// By the clients' clocks the copy is judged by the instant that it carries, at which the lock was free:
+/// the withdrawal has moved its end since.
+#[tokio::test]
+async fn a_copy_that_arrives_after_the_final_withdrawal_takes_nothing() {
+    for time in MODES {
+        let line = Line::new(time).await;
+        let before = line.direct.inspect(&job()).await.unwrap().unwrap();
+        let request = request();
+        let arrived = line.lost_attempt(&request).await;
+        sleep(TIMEOUT).await;
+        assert!(!line.direct.withdraw(&request).await.unwrap());
+        sleep_until(arrived).await;
+        line.is_free().await;
+        // Whoever had it before is still named.
+        let after = line.direct.inspect(&job()).await.unwrap().unwrap();
+        assert_eq!(
+            (after.owner, after.locked_at),
+            (before.owner, before.locked_at)
+        );
+        line.close().await;
+    }
+}
+
+/// A name without a document: what arrives late makes one that is free, for ShedLock too.
+#[tokio::test]
+async fn a_document_that_is_made_late_is_free() {
+    for time in MODES {
+        let line = Line::without_document(time).await;
+        let request = request();
+        let call = line.through.attempt(&request);
+        let arrived = line.held_up(CREATES, call).await;
+        assert!(!line.direct.withdraw(&request).await.unwrap());
+        assert_eq!(line.direct.inspect(&job()).await.unwrap(), None);
+        sleep_until(arrived).await;
+        line.is_free().await;
+        let shedlocks =
+            doc! { "_id": "job", "lockUntil": { "$lte": mongodb::bson::DateTime::now() } };
+        let found = line.collection.find_one(shedlocks).await.unwrap().unwrap();
+        assert_eq!(found.keys().collect::<Vec<_>>(), ["_id", "lockUntil"]);
+        let lease = take(&line.through, &self::request()).await;
+        give_back(&line.through, &lease).await;
+        line.close().await;
+    }
+}
+
+/// Also while it is in time.
+#[tokio::test]
+async fn an_attempt_that_was_unlocked_is_not_granted_again() {
+    for time in MODES {
+        let line = Line::new(time).await;
+        let request = request().with_timeout(MINUTE);
+        let lease = take(&line.through, &request).await;
+        give_back(&line.through, &lease).await;
+        let error = line.through.attempt(&request).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Lost, "{error:?}");
+        line.is_free().await;
+        let withdrawn = self::request();
+        let _ = take(&line.through, &withdrawn).await;
+        assert!(line.direct.withdraw(&withdrawn).await.unwrap());
+        let error = line.through.attempt(&withdrawn).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Lost, "{error:?}");
+        line.close().await;
+    }
+}
+
+/// A held lock is skipped as ever, and no attempt of a provider that has seen no time yet is lost.
+#[tokio::test]
+async fn the_first_attempt_of_a_provider_is_judged_by_the_servers_time() {
+    let line = Line::new(TimeMode::Store).await;
+    let open = || {
+        MongoProvider::of_collection(&line.collection)
+            .build()
+            .unwrap()
+    };
+    let lease = take(&open(), &request()).await;
+    let skipped = open().attempt(&request()).await.unwrap();
+    assert!(matches!(skipped, Attempt::Skipped(_)), "{skipped:?}");
+    give_back(&open(), &lease).await;
+    line.close().await;
+}
+
+#[tokio::test]
+async fn an_extension_that_arrives_late_does_not_shorten_a_later_one() {
+    for time in MODES {
+        let line = Line::new(time).await;
+        let lease = take(&line.through, &request()).await;
+        let short = ExtendRequest::new(Duration::from_secs(1));
+        let call = line.through.extend(&lease, &short);
+        let owner = lease.owner().as_str().as_bytes();
+        let arrived = line.held_up(owner, call).await;
+        let long = ExtendRequest::new(10 * MINUTE);
+        let long = line.direct.extend(&lease, &long).await.unwrap();
+        let Extension::Extended(long) = long else {
+            panic!("the lease runs: {long:?}");
+        };
+        sleep_until(arrived).await;
+        let record = line.direct.inspect(&job()).await.unwrap().unwrap();
+        assert_eq!(record.locked_until, long.locked_until());
+        let again = line.direct.extend(&lease, &short).await.unwrap();
+        let Extension::Extended(again) = again else {
+            panic!("the lease runs: {again:?}");
+        };
+        assert_eq!(again.locked_until(), long.locked_until());
+        line.close().await;
+    }
+}
