@@ -26,6 +26,9 @@ impl<S: VersionedStore> CasProvider<S> {
                 if let Some(skip) = refusal(request, &found.record, now)? {
                     return Ok(Attempt::Skipped(skip));
                 }
+                if found.record.owner == request.owner().released() {
+                    return Err(Error::attempt_ended());
+                }
             } else {
                 check_slot(request, now)?;
             }

@@ -37,7 +37,9 @@ impl<S: VersionedStore> CasProvider<S> {
                 }
                 continue;
             };
-            let locked_until = now.end_of(request.lock_at_most_for())?;
+            // The version that is replaced still stands, so its end is the one to keep.
+            let end = now.end_of(request.lock_at_most_for())?;
+            let locked_until = before.record.locked_until.max(end);
             let record = Record {
                 locked_until,
                 ..before.record

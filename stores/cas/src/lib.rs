@@ -106,6 +106,29 @@
 //! once. Where each answer of the store carries its time, the store says so
 //! ([`store_time`](VersionedStore::store_time)), and that clock judges instead.
 //!
+//! # Requests that arrive late
+//!
+//! A write that was given up can still reach the store: in a socket's buffer, in a proxy, in a server
+//! that was paused. Here **versions** keep it from doing harm, not times: every write names the version
+//! that its own call read or that its lease carries, or that there is none, and the store refuses it once
+//! that version is gone. So an attempt carries no not-after
+//! ([`AttemptRequest::timeout`](shedlock_core::AttemptRequest::timeout) has no effect here), and no
+//! clock takes part:
+//!
+//! - once a copy of an attempt has won, no other copy can: they name the same version, or an older one;
+//! - a late extension cannot cut a later one short, since the later one replaced its version. An
+//!   extension never shortens a lease either: the record keeps the later end, which the returned lease
+//!   has;
+//! - a **withdrawal** makes sure that the version which a copy names no longer stands. It ends a lease
+//!   that the attempt has won. Otherwise it replaces a free record by the same one, whose end moves by a
+//!   millisecond because some stores keep the version of a record that does not change. Where there is no
+//!   record, it creates a released one, which is free for everyone, ShedLock included. A record that
+//!   another owner holds is left alone: it replaced whatever a copy can name.
+//!
+//! What remains: until it is withdrawn, a copy can take the lock, for at-most from when it was sent. And
+//! if someone deletes the record by hand after the withdrawal, a copy that is still on its way and was
+//! sent when there was none finds none again.
+//!
 //! # What it costs
 //!
 //! | call | requests |
@@ -113,6 +136,7 @@
 //! | attempt that loses | 1: a read |
 //! | attempt that wins | 2: a read, a conditional write |
 //! | extend, unlock | 1: a conditional write against the version that the lease carries; with a read before it where the store's time is needed or versions start anew |
+//! | withdrawal | 2: a read, a conditional write; 1 where another owner holds the lock |
 //!
 //! and two more for each race that is lost on the way. Races are bounded: an attempt that lost
 //! four is skipped as contended, and nothing here waits for a lock.
@@ -127,6 +151,7 @@ mod provider;
 mod record;
 mod store;
 mod time;
+mod withdrawal;
 
 pub use provider::{CasProvider, DEFAULT_TOLERATED_SKEW};
 pub use record::Record;

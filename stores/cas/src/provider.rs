@@ -102,7 +102,10 @@ impl<S: VersionedStore> CasProvider<S> {
         };
         let found = reading.found.map(|mut found| {
             // Where the token is the number of the write that acquired, that write could not know it.
-            if found.record.fencing_token.is_none() && Owner::is_ours(&found.record.owner) {
+            // A released record without a token is a withdrawal's.
+            let owner = &found.record.owner;
+            let is_acquired = Owner::is_ours(owner) && !Owner::is_released(owner);
+            if found.record.fencing_token.is_none() && is_acquired {
                 found.record.fencing_token = self.store.revision(&found.version);
             }
             found
@@ -195,10 +198,8 @@ impl<S: VersionedStore> LockProvider for CasProvider<S> {
 
     fn withdraw<'a>(&'a self, request: &'a AttemptRequest) -> BoxFuture<'a, Result<bool, Error>> {
         Box::pin(async move {
-            let name = request.name();
-            let ended = self.end(name, request.owner(), None, Duration::ZERO, None);
-            let ended = ended.await.map_err(|error| self.context(name, error))?;
-            Ok(matches!(ended, Ended::Now))
+            let withdrawn = self.try_withdraw(request).await;
+            withdrawn.map_err(|error| self.context(request.name(), error))
         })
     }
 

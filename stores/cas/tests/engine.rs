@@ -92,8 +92,8 @@ async fn a_write_whose_answer_was_lost_is_found_by_reading_back() {
 #[tokio::test]
 async fn a_write_that_may_yet_arrive_stays_unknown_and_is_one_lease_with_the_next() {
     let room = Room::new();
-    let request = room.request();
     for before in ["nothing", "a free record"] {
+        let request = room.request();
         room.texts.plan([Fault::Delayed]);
         let error = room.provider.attempt(&request).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Unknown, "{before}");

@@ -27,6 +27,8 @@ pub enum Fault {
     RequestLost,
     /// It is done only when [`Texts::deliver`] is called, and nobody knows.
     Delayed,
+    /// Delayed writes arrive just before it.
+    Overtaken,
 }
 
 #[derive(Clone, Debug)]
@@ -57,6 +59,7 @@ pub struct Texts {
     time: Option<(Arc<dyn Clock>, Duration)>,
     has_revisions: bool,
     starts_anew: bool,
+    keeps_equal: bool,
 }
 
 impl Texts {
@@ -66,6 +69,7 @@ impl Texts {
             time: None,
             has_revisions: false,
             starts_anew: false,
+            keeps_equal: false,
         }
     }
 
@@ -83,6 +87,12 @@ impl Texts {
     /// Versions count from 1 for each new key.
     pub fn starting_anew(mut self) -> Self {
         self.starts_anew = true;
+        self
+    }
+
+    /// A write of the text that stands already keeps its version, as in Consul.
+    pub fn keeping_equal(mut self) -> Self {
+        self.keeps_equal = true;
         self
     }
 
@@ -137,9 +147,13 @@ impl Texts {
     /// Replaces the text of this version (0: none is there).
     fn put(&self, name: &LockName, before: u64, text: String) -> Option<u64> {
         let mut inner = self.lock();
-        let found = inner.texts.get(name).map_or(0, |text| text.version);
-        if found != before {
+        let found = inner.texts.get(name);
+        let version = found.map_or(0, |text| text.version);
+        if version != before {
             return None;
+        }
+        if self.keeps_equal && found.is_some_and(|found| found.text == text) {
+            return Some(version);
         }
         inner.revision += 1;
         let version = if self.starts_anew {
@@ -190,6 +204,7 @@ impl Texts {
                 self.lock().delayed.push((name.clone(), before, text));
                 return Err(lost());
             }
+            Fault::Overtaken => self.deliver(),
             Fault::None => {}
         }
         Ok(match self.put(name, before, text) {

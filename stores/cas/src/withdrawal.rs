@@ -1,0 +1,74 @@
+//! Withdrawing an attempt.
+
+use std::time::{Duration, UNIX_EPOCH};
+
+use shedlock_core::{AttemptRequest, Error, Owner};
+
+use crate::ending::Ended;
+use crate::provider::ROUNDS;
+use crate::{CasProvider, Record, VersionedStore};
+
+/// The unit of ends in records.
+const TICK: Duration = Duration::from_millis(1);
+
+impl<S: VersionedStore> CasProvider<S> {
+    /// Ends the lease that the attempt has won, if it has; true if there was one.
+    ///
+    /// Otherwise a copy of the attempt may still be on its way. It names the version of a free record
+    /// that was read before it was sent, or that there was none. So what is free now is replaced, and
+    /// what is absent is created: then the copy is refused whenever it arrives. A race that is lost here
+    /// may have been won by the copy, so the record is judged again.
+    pub(crate) async fn try_withdraw(&self, request: &AttemptRequest) -> Result<bool, Error> {
+        let (name, owner) = (request.name(), request.owner());
+        self.store.check_name(name)?;
+        for _ in 0..ROUNDS {
+            let (found, now) = self.look(name).await?;
+            let Some(before) = found else {
+                if self.write(name, None, withdrawn(owner)).await?.is_some() {
+                    return Ok(false);
+                }
+                continue;
+            };
+            if before.record.is_held_by(owner, now) {
+                let known = Some((Some(before), now));
+                match self.end(name, owner, known, Duration::ZERO, None).await? {
+                    Ended::Now => return Ok(true),
+                    Ended::Before => return Ok(false),
+                    // It ended by itself meanwhile.
+                    Ended::Lost => continue,
+                }
+            }
+            let record = &before.record;
+            let is_anothers = record.is_locked(now) && record.owner != owner.as_str();
+            if is_anothers || record.owner == owner.released() {
+                return Ok(false);
+            }
+            let replaced = replaced(before.record);
+            let written = self.write(name, Some(&before.version), replaced);
+            if written.await?.is_some() {
+                return Ok(false);
+            }
+        }
+        Err(self.contended())
+    }
+}
+
+/// The record of a lock that no one has acquired: free at once, whatever clock it is judged by.
+fn withdrawn(owner: &Owner) -> Record {
+    let mut record = Record::until(UNIX_EPOCH);
+    record.owner = owner.released();
+    record
+}
+
+/// The same free record, but not equal to it, so that no store keeps its version. Its end moves back:
+/// moved forward, it could lie in the future of a clock that is late.
+fn replaced(before: Record) -> Record {
+    let earlier = before.locked_until.checked_sub(TICK);
+    let locked_until = earlier
+        .filter(|end| *end >= UNIX_EPOCH)
+        .unwrap_or(UNIX_EPOCH + TICK);
+    Record {
+        locked_until,
+        ..before
+    }
+}
