@@ -25,8 +25,11 @@ impl EtcdProvider {
         let mut granted = None;
         for round in 0.. {
             let now = self.clock().system_time();
-            if let Some(answer) = self.judged(request, &found, now)? {
-                self.give_back(granted);
+            let answer = self.judged(request, &found, granted, now);
+            if !matches!(answer, Ok(None)) {
+                self.give_back(granted, &found);
+            }
+            if let Some(answer) = answer? {
                 return Ok(answer);
             }
             if round == ROUNDS {
@@ -50,7 +53,7 @@ impl EtcdProvider {
             };
             match self.change(&change).await {
                 Ok(Changed::Done(now)) => {
-                    return Ok(Attempt::Acquired(self.won(request, now)));
+                    return Ok(Attempt::Acquired(self.won(request, now, Some(lease))));
                 }
                 Ok(Changed::Raced(now) | Changed::Overtaken(now)) => found = now,
                 Ok(Changed::LeaseGone) => {
@@ -60,13 +63,13 @@ impl EtcdProvider {
                 Err(error) => {
                     // What may yet arrive needs its lease.
                     if !error.is_unknown() {
-                        self.give_back(granted);
+                        self.give_back(granted, &found);
                     }
                     return Err(error);
                 }
             }
         }
-        self.give_back(granted);
+        self.give_back(granted, &found);
         Ok(Attempt::Skipped(Skip::new(SkipReason::Contended)))
     }
 
@@ -75,11 +78,13 @@ impl EtcdProvider {
         &self,
         request: &AttemptRequest,
         found: &Found,
+        granted: Option<Granted>,
         now: SystemTime,
     ) -> Result<Option<Attempt>, Error> {
         // Asked again: the answer was lost.
         if found.held_by(request.owner()).is_some() {
-            return Ok(Some(Attempt::Acquired(self.won(request, found.clone()))));
+            let lease = self.won(request, found.clone(), granted);
+            return Ok(Some(Attempt::Acquired(lease)));
         }
         if found.is_endless() {
             return Err(Error::new(
@@ -93,6 +98,9 @@ impl EtcdProvider {
         let slots = found.record().slots;
         let refused = slots.refusal(request, found.value().shedlock_at(), is_locked);
         if refused.is_none() && !is_locked {
+            if found.is_released_by(request.owner()) {
+                return Err(Error::attempt_ended());
+            }
             return Ok(None);
         }
         let mut skip = found.skip(request.name(), now);
@@ -102,16 +110,19 @@ impl EtcdProvider {
         Ok(Some(Attempt::Skipped(skip)))
     }
 
-    fn won(&self, request: &AttemptRequest, found: Found) -> Lease {
+    fn won(&self, request: &AttemptRequest, found: Found, granted: Option<Granted>) -> Lease {
         let lease = found.lease(request);
+        let ends = granted.filter(|granted| found.ends_with(granted.id));
         lease.with_state(Arc::new(Held {
             found,
             since: self.clock().now(),
+            ends: ends.map(|granted| granted.ends),
         }))
     }
 
-    fn give_back(&self, granted: Option<Granted>) {
-        if let Some(granted) = granted {
+    /// Gives back a lease of the store, unless the lock that was found ends with it after all.
+    pub(crate) fn give_back(&self, granted: Option<Granted>, found: &Found) {
+        if let Some(granted) = granted.filter(|granted| !found.ends_with(granted.id)) {
             self.revoke_behind(granted.id);
         }
     }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use shedlock_core::{Error, LockName};
+use shedlock_core::{Error, LockName, SystemClock};
 
 use crate::connections::Connections;
 use crate::granted::{grant, revoke_behind};
@@ -23,7 +23,7 @@ pub(crate) struct Store {
 pub(crate) async fn check(connections: &Connections, keys: &Keys) -> Result<Store, Error> {
     let pair = keys.of(&LockName::new("check")?)?;
     look(connections, &pair).await?;
-    let granted = grant(connections, 1).await?;
+    let granted = grant(connections, &SystemClock, 1).await?;
     revoke_behind(connections, granted.id);
     Ok(Store {
         shortest: granted.lasts,

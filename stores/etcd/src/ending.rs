@@ -10,7 +10,7 @@ use shedlock_core::{
 
 use crate::EtcdProvider;
 use crate::found::Found;
-use crate::granted::seconds;
+use crate::granted::{Left, seconds};
 use crate::provider::{Held, ROUNDS};
 use crate::txn::{Change, Changed, Own, contended};
 use crate::value::{released, whole_millis};
@@ -36,9 +36,11 @@ pub(crate) struct End<'a> {
 }
 
 impl EtcdProvider {
-    /// Moves the lock's own key to a new lease of the store, always. To keep the old one alive would
-    /// be one write less, but that is not agreed on by the cluster: a leader that was paused ends
-    /// leases by what it knew, also those that were kept alive elsewhere meanwhile.
+    /// Moves the lock's own key to a new lease of the store. To keep the old one alive would be one
+    /// write less, but that is not agreed on by the cluster: a leader that was paused ends leases by
+    /// what it knew, also those that were kept alive elsewhere meanwhile.
+    ///
+    /// Where the old one lasts longer than is asked for, the lock keeps it: nothing is written.
     pub(crate) async fn try_extend(
         &self,
         lease: &Lease,
@@ -48,6 +50,7 @@ impl EtcdProvider {
         seconds(request.lock_at_most_for(), "lock_at_most_for")?;
         let pair = self.keys().of(lease.name())?;
         let held = lease.state::<Held>();
+        let since = held.map_or_else(|| self.clock().now(), |held| held.since);
         // What is known from before may be out of date: then the change is not made, and the answer
         // says what is there.
         let mut found = match held {
@@ -58,9 +61,27 @@ impl EtcdProvider {
             let Some(lock) = found.held_by(lease.owner()) else {
                 return Ok(Extension::Lost);
             };
+            let old = lock.lease;
+            let left = self.left_of_lock(held, old).await?;
+            if self.clock().now() + request.lock_at_most_for() <= left.ends {
+                found = self.look(&pair).await?;
+                if found.held_by(lease.owner()).is_some() && found.ends_with(old) {
+                    let until = found.end_of(lease);
+                    let state = Held {
+                        found,
+                        since,
+                        ends: Some(left.ends),
+                    };
+                    return Ok(Extension::Extended(extended(lease, request, until, state)));
+                }
+                continue;
+            }
             let now = self.clock().system_time();
-            let new = self.grant(request.lock_at_most_for()).await?;
-            let locked_until = whole_millis(now) + new.lasts;
+            let new = request.lock_at_most_for().max(left.at_most);
+            let new = self.grant(new).await?;
+            let until = whole_millis(now) + new.lasts;
+            // By the wall clock, which may have been set since.
+            let locked_until = found.end_of(lease).map_or(until, |end| end.max(until));
             let mut record = found.record();
             record.owner = lease.owner().to_string();
             record.locked_until = locked_until;
@@ -74,17 +95,19 @@ impl EtcdProvider {
                 },
                 record: Some(record),
             };
-            let old = lock.lease;
             match self.change(&change).await {
-                Ok(Changed::Done(now)) => {
+                Ok(Changed::Done(found)) => {
                     self.revoke_behind(old);
-                    let since = held.map_or_else(|| self.clock().now(), |held| held.since);
-                    let state = Held { found: now, since };
-                    let extended = lease.extended(request).with_locked_until(locked_until);
-                    return Ok(Extension::Extended(extended.with_state(Arc::new(state))));
+                    let state = Held {
+                        found,
+                        since,
+                        ends: Some(new.ends),
+                    };
+                    let extended = extended(lease, request, Some(locked_until), state);
+                    return Ok(Extension::Extended(extended));
                 }
                 Ok(Changed::Raced(now) | Changed::Overtaken(now)) => {
-                    self.revoke_behind(new.id);
+                    self.give_back(Some(new), &now);
                     found = now;
                 }
                 Ok(Changed::LeaseGone) => found = self.look(&pair).await?,
@@ -141,13 +164,10 @@ impl EtcdProvider {
             let answer = self.change(&change).await;
             match &answer {
                 Ok(Changed::Done(_)) => self.revoke_behind(old),
+                Ok(Changed::Raced(now) | Changed::Overtaken(now)) => self.give_back(granted, now),
                 // What may yet arrive needs its lease.
                 Err(error) if error.is_unknown() => {}
-                _ => {
-                    if let Some(granted) = granted {
-                        self.revoke_behind(granted.id);
-                    }
-                }
+                _ => self.give_back(granted, &found),
             }
             match answer? {
                 Changed::Done(_) => return Ok(Ended::Now),
@@ -169,6 +189,19 @@ impl EtcdProvider {
         Err(contended())
     }
 
+    /// What is left of the lease that the lock's own key ends with: where this lease's own call was
+    /// granted it, from then; otherwise as the store tells.
+    async fn left_of_lock(&self, held: Option<&Held>, lease: i64) -> Result<Left, Error> {
+        let known = held.filter(|held| held.found.ends_with(lease));
+        match known.and_then(|held| held.ends) {
+            Some(ends) => Ok(Left {
+                ends,
+                at_most: Duration::ZERO,
+            }),
+            None => self.left(lease).await,
+        }
+    }
+
     /// How much longer the lock is kept after its unlock.
     fn left_of(&self, end: &End<'_>, found: &Found, now: SystemTime) -> Duration {
         let held_for = match end.held {
@@ -186,6 +219,20 @@ impl EtcdProvider {
             Some((_, SlotEnd::Failed { retry_after })) => at_least.max(retry_after),
             _ => at_least,
         }
+    }
+}
+
+/// The lease once it was extended.
+fn extended(
+    lease: &Lease,
+    request: &ExtendRequest,
+    until: Option<SystemTime>,
+    state: Held,
+) -> Lease {
+    let extended = lease.extended(request).with_state(Arc::new(state));
+    match until {
+        Some(until) => extended.with_locked_until(until),
+        None => extended,
     }
 }
 

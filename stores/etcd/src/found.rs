@@ -108,6 +108,24 @@ impl Found {
         is_kept && (self.lock.is_none() || self.value().owner == released)
     }
 
+    /// Whether a copy of an attempt, sent while the lock was free, can still win, now or later.
+    ///
+    /// It needs the record beside the lock as it was then. Each acquisition of ours has replaced that;
+    /// ShedLock's leave it, so that a copy can win after them.
+    pub(crate) fn admits_copies(&self) -> bool {
+        let owner = self.value().owner;
+        let is_shedlocks = || {
+            let kept = self.kept.as_ref();
+            kept.is_none_or(|kept| kept.record.owner != owner)
+        };
+        self.lock.is_none() || is_shedlocks()
+    }
+
+    /// Whether the lock's own key ends with this lease of the store.
+    pub(crate) fn ends_with(&self, lease: i64) -> bool {
+        self.lock.as_ref().is_some_and(|lock| lock.lease == lease)
+    }
+
     /// Whether the lock's own key never ends, which no lock does.
     pub(crate) fn is_endless(&self) -> bool {
         self.lock.as_ref().is_some_and(|lock| lock.lease == 0)
@@ -119,6 +137,14 @@ impl Found {
             || Record::until(SystemTime::UNIX_EPOCH),
             |kept| kept.record.clone(),
         )
+    }
+
+    /// When a running lease ends, as it is told; none where the record is gone.
+    pub(crate) fn end_of(&self, lease: &Lease) -> Option<SystemTime> {
+        let kept = self.kept.as_ref().map(|kept| &kept.record);
+        let own = kept.filter(|record| record.owner == lease.owner().as_str());
+        own.map(|record| record.locked_until)
+            .or(lease.locked_until())
     }
 
     /// The lease that this request has won, now or before; its state is the caller's.
@@ -171,8 +197,9 @@ impl Kept {
     /// This record, written at this revision.
     pub(crate) fn new(mut record: Record, revision: i64) -> Self {
         // The token is the revision at which the lock was taken, which the write that took it could
-        // not know; later ones do.
-        if record.fencing_token.is_none() && Owner::is_ours(&record.owner) {
+        // not know; later ones do. A released record without a token is a withdrawal's.
+        let is_acquired = Owner::is_ours(&record.owner) && !Owner::is_released(&record.owner);
+        if record.fencing_token.is_none() && is_acquired {
             record.fencing_token = Some(revision.unsigned_abs());
         }
         Self { record, revision }

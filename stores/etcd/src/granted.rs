@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use shedlock_core::{Error, ErrorKind};
+use shedlock_core::{Clock, Error, ErrorKind, Moment};
 use tokio::runtime::Handle;
 
 use crate::connections::{Clients, Connections, Effect};
@@ -17,6 +17,17 @@ pub(crate) struct Granted {
     pub(crate) id: i64,
     /// How long it lasts: no less than was asked for.
     pub(crate) lasts: Duration,
+    /// It ends no earlier than this by the local clock.
+    pub(crate) ends: Moment,
+}
+
+/// What is left of a lease.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Left {
+    /// It ends no earlier than this by the local clock.
+    pub(crate) ends: Moment,
+    /// What may be left of it beyond that, since the store tells whole seconds.
+    pub(crate) at_most: Duration,
 }
 
 /// Whole seconds, which is what leases last; rounded up.
@@ -37,15 +48,22 @@ pub(crate) fn seconds(duration: Duration, what: &str) -> Result<i64, Error> {
 /// Asks for a lease of this many seconds. The server makes it longer where it keeps none so short.
 ///
 /// Where the answer is lost, a lease may be left that holds no key, and ends by itself.
-pub(crate) async fn grant(connections: &Connections, seconds: i64) -> Result<Granted, Error> {
+pub(crate) async fn grant(
+    connections: &Connections,
+    clock: &dyn Clock,
+    seconds: i64,
+) -> Result<Granted, Error> {
+    let asked = clock.now();
     let ask = |it: Arc<Clients>| async move { it.leases.clone().grant(seconds, None).await };
     let answer = connections
         .ask(Effect::None, ask)
         .await
         .map_err(|failure| failure.explain(Effect::None))?;
+    let lasts = Duration::from_secs(answer.ttl().max(seconds).unsigned_abs());
     Ok(Granted {
         id: answer.id(),
-        lasts: Duration::from_secs(answer.ttl().max(seconds).unsigned_abs()),
+        lasts,
+        ends: asked + lasts,
     })
 }
 

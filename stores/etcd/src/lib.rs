@@ -85,6 +85,7 @@ mod operator;
 mod provider;
 mod txn;
 mod value;
+mod withdrawal;
 
 pub use builder::Builder;
 pub use connections::Connections;

@@ -16,7 +16,7 @@ use crate::builder::Builder;
 use crate::connections::Connections;
 use crate::ending::{End, Ended};
 use crate::found::Found;
-use crate::granted::{self, Granted, LONGEST, left, seconds};
+use crate::granted::{self, Granted, LONGEST, Left, left, seconds};
 use crate::key::{Keys, LONGEST_NAME, Pair};
 use crate::txn::{self, Change, Changed};
 use crate::{address, check, list};
@@ -50,6 +50,8 @@ pub(crate) struct Held {
     pub(crate) found: Found,
     /// When it was known to be won: at-least is counted from here.
     pub(crate) since: Moment,
+    /// Until when the store's lease lasts at least; none where another call asked for it.
+    pub(crate) ends: Option<Moment>,
 }
 
 /// The shortest lease of a server that is set up as it ships.
@@ -132,7 +134,19 @@ impl EtcdProvider {
     }
 
     pub(crate) async fn grant(&self, duration: Duration) -> Result<Granted, Error> {
-        granted::grant(&self.inner.connections, seconds(duration, "a lease")?).await
+        let seconds = seconds(duration, "a lease")?;
+        granted::grant(&self.inner.connections, self.clock(), seconds).await
+    }
+
+    /// What is left of a lease of the store, as it tells.
+    pub(crate) async fn left(&self, lease: i64) -> Result<Left, Error> {
+        let asked = self.clock().now();
+        let left = left(&self.inner.connections, lease).await?;
+        let at_most = left.unwrap_or_default();
+        Ok(Left {
+            ends: asked + at_most.saturating_sub(Duration::from_secs(1)),
+            at_most,
+        })
     }
 
     pub(crate) fn revoke_behind(&self, lease: i64) {
@@ -174,14 +188,9 @@ impl LockProvider for EtcdProvider {
 
     fn withdraw<'a>(&'a self, request: &'a AttemptRequest) -> BoxFuture<'a, Result<bool, Error>> {
         Box::pin(async move {
-            let end = End {
-                name: request.name(),
-                owner: request.owner(),
-                held: None,
-                at_least: Duration::ZERO,
-                slot: None,
-            };
-            Ok(matches!(self.finish(end).await?, Ended::Now))
+            self.try_withdraw(request)
+                .await
+                .map_err(|error| context(error, request.name()))
         })
     }
 

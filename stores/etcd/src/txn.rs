@@ -60,9 +60,9 @@ pub(crate) async fn look(connections: &Connections, pair: &Pair) -> Result<Found
 
 /// Makes a change, if nobody made another one since.
 ///
-/// Where the answer is lost, the keys tell: they are as this change would have them, or as another
-/// one has them, or still as before. Only then the outcome stays unknown, since the change may yet
-/// arrive.
+/// Where the answer is lost, the keys tell: they are still as before, or as this change would have
+/// them, or as another one has them. Only in the first case the outcome stays unknown, since the change
+/// may yet arrive.
 pub(crate) async fn change(
     connections: &Connections,
     change: &Change<'_>,
@@ -76,9 +76,11 @@ pub(crate) async fn change(
                 return Err(error);
             }
             return match look(connections, change.pair).await {
+                // First, since a record can be replaced by itself.
+                Ok(found) if change.is_met_by(&found) => Err(error),
                 Ok(found) if change.is_in(&found) => Ok(Changed::Done(found)),
-                Ok(found) if !change.is_met_by(&found) => Ok(Changed::Overtaken(found)),
-                _ => Err(error),
+                Ok(found) => Ok(Changed::Overtaken(found)),
+                Err(_) => Err(error),
             };
         }
     };

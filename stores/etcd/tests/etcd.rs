@@ -9,106 +9,16 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use common::own::{Own, QUICK};
-use common::{endpoint, wait};
-use etcd_client::{Client, Compare, CompareOp, KeyValue, PutOptions, Txn, TxnOp};
+use common::room::{MINUTE, Room};
+use common::wait;
+use etcd_client::PutOptions;
 use shedlock_conformance::proxy::{Proxy, Strike, contains};
-use shedlock_conformance::support::{address, program, server, unique};
+use shedlock_conformance::support::{address, program, server};
 use shedlock_core::{
-    Attempt, AttemptRequest, Clock, ErrorKind, ExtendRequest, Extension, Lease, ListRequest,
-    LockName, LockProvider, LockState, Owner, SkipReason, Slot, SystemClock, Unlock, UnlockRequest,
+    Attempt, AttemptRequest, Clock, ErrorKind, ExtendRequest, Extension, ListRequest, LockName,
+    LockProvider, LockState, Owner, SkipReason, Slot, SystemClock, Unlock, UnlockRequest,
 };
 use shedlock_etcd::EtcdProvider;
-
-const MINUTE: Duration = Duration::from_secs(60);
-
-/// A provider and the keys of a lock in an environment of its own.
-struct Room {
-    provider: EtcdProvider,
-    admin: Client,
-    lock: String,
-    kept: String,
-}
-
-impl Room {
-    /// On the common server.
-    async fn new() -> Self {
-        Self::at(&server("SHEDLOCK_TEST_ETCD_URL")).await
-    }
-
-    async fn at(server: &str) -> Self {
-        let environment = unique("room");
-        let client = Client::connect([endpoint(server)], None).await.unwrap();
-        let provider = EtcdProvider::builder(client.clone()).environment(&*environment);
-        let lock = format!("shedlock:{environment}:job");
-        Self {
-            provider: provider.build().unwrap(),
-            admin: client,
-            kept: format!("shedlock-rs:{lock}"),
-            lock,
-        }
-    }
-
-    fn request(&self) -> AttemptRequest {
-        AttemptRequest::new(LockName::new("job").unwrap(), Owner::generate(), MINUTE)
-    }
-
-    async fn take(&self) -> Lease {
-        match self.provider.attempt(&self.request()).await.unwrap() {
-            Attempt::Acquired(lease) => lease,
-            other => panic!("the lock should be free: {other:?}"),
-        }
-    }
-
-    async fn skipped(&self) -> shedlock_core::Skip {
-        match self.provider.attempt(&self.request()).await.unwrap() {
-            Attempt::Skipped(skip) => skip,
-            other => panic!("the lock should be taken: {other:?}"),
-        }
-    }
-
-    async fn key(&self, key: &str) -> Option<KeyValue> {
-        let found = self.admin.clone().get(key, None).await.unwrap();
-        found.kvs().first().cloned()
-    }
-
-    async fn value(&self, key: &str) -> Option<String> {
-        let found = self.key(key).await?;
-        Some(found.value_str().unwrap().to_owned())
-    }
-
-    /// The lease that the lock's own key ends with, and for how many seconds it was granted.
-    async fn lease(&self) -> (i64, i64) {
-        let id = self.key(&self.lock).await.unwrap().lease();
-        let found = self.admin.clone().lease_time_to_live(id, None).await;
-        (id, found.unwrap().granted_ttl())
-    }
-
-    /// What ShedLock does to take a lock: a lease, a key that must not be there, a look otherwise.
-    async fn shedlock_takes(&self, seconds: i64) -> Option<i64> {
-        let mut java = self.admin.clone();
-        let lease = java.lease_grant(seconds, None).await.unwrap().id();
-        let options = PutOptions::new().with_lease(lease);
-        let value = "ADDED:2026-01-01T00:00:00.000Z@java-host";
-        let txn = Txn::new()
-            .when([Compare::version(&*self.lock, CompareOp::Equal, 0)])
-            .and_then([TxnOp::put(&*self.lock, value, Some(options))])
-            .or_else([TxnOp::get(&*self.lock, None)]);
-        if java.txn(txn).await.unwrap().succeeded() {
-            return Some(lease);
-        }
-        java.lease_revoke(lease).await.unwrap();
-        None
-    }
-
-    /// What it does to keep one for its at-least, whoever has it by then.
-    async fn shedlock_keeps(&self, seconds: i64) {
-        let mut java = self.admin.clone();
-        let lease = java.lease_grant(seconds, None).await.unwrap().id();
-        let options = PutOptions::new().with_lease(lease);
-        let value = "ADDED:2026-01-01T00:00:09.000Z@java-host";
-        java.put(&*self.lock, value, Some(options)).await.unwrap();
-    }
-}
 
 /// A server for one test.
 async fn own(settings: &[&str]) -> Own {

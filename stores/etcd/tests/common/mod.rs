@@ -1,9 +1,14 @@
 //! What the tests over real servers share.
 
-#![allow(dead_code, reason = "each test target uses a part of it")]
+#![allow(
+    dead_code,
+    clippy::unwrap_used,
+    reason = "each test target uses a part of it, and helpers of tests fail as tests do"
+)]
 
 pub(crate) mod certificates;
 pub(crate) mod own;
+pub(crate) mod room;
 
 use std::time::Duration;
 

@@ -1,0 +1,101 @@
+//! A provider, the keys of a lock, and ShedLock's own steps on them.
+
+use std::time::Duration;
+
+use etcd_client::{Client, Compare, CompareOp, KeyValue, PutOptions, Txn, TxnOp};
+use shedlock_conformance::support::{server, unique};
+use shedlock_core::{Attempt, AttemptRequest, Lease, LockName, LockProvider, Owner, Skip};
+use shedlock_etcd::EtcdProvider;
+
+use super::endpoint;
+
+pub(crate) const MINUTE: Duration = Duration::from_secs(60);
+
+/// A provider and the keys of a lock in an environment of its own.
+pub(crate) struct Room {
+    pub(crate) provider: EtcdProvider,
+    pub(crate) admin: Client,
+    pub(crate) lock: String,
+    pub(crate) kept: String,
+}
+
+impl Room {
+    /// On the common server.
+    pub(crate) async fn new() -> Self {
+        Self::at(&server("SHEDLOCK_TEST_ETCD_URL")).await
+    }
+
+    pub(crate) async fn at(server: &str) -> Self {
+        let environment = unique("room");
+        let client = Client::connect([endpoint(server)], None).await.unwrap();
+        let provider = EtcdProvider::builder(client.clone()).environment(&*environment);
+        let lock = format!("shedlock:{environment}:job");
+        Self {
+            provider: provider.build().unwrap(),
+            admin: client,
+            kept: format!("shedlock-rs:{lock}"),
+            lock,
+        }
+    }
+
+    pub(crate) fn request(&self) -> AttemptRequest {
+        AttemptRequest::new(LockName::new("job").unwrap(), Owner::generate(), MINUTE)
+    }
+
+    pub(crate) async fn take(&self) -> Lease {
+        match self.provider.attempt(&self.request()).await.unwrap() {
+            Attempt::Acquired(lease) => lease,
+            other => panic!("the lock should be free: {other:?}"),
+        }
+    }
+
+    pub(crate) async fn skipped(&self) -> Skip {
+        match self.provider.attempt(&self.request()).await.unwrap() {
+            Attempt::Skipped(skip) => skip,
+            other => panic!("the lock should be taken: {other:?}"),
+        }
+    }
+
+    pub(crate) async fn key(&self, key: &str) -> Option<KeyValue> {
+        let found = self.admin.clone().get(key, None).await.unwrap();
+        found.kvs().first().cloned()
+    }
+
+    pub(crate) async fn value(&self, key: &str) -> Option<String> {
+        let found = self.key(key).await?;
+        Some(found.value_str().unwrap().to_owned())
+    }
+
+    /// The lease that the lock's own key ends with, and for how many seconds it was granted.
+    pub(crate) async fn lease(&self) -> (i64, i64) {
+        let id = self.key(&self.lock).await.unwrap().lease();
+        let found = self.admin.clone().lease_time_to_live(id, None).await;
+        (id, found.unwrap().granted_ttl())
+    }
+
+    /// What ShedLock does to take a lock: a lease, a key that must not be there, a look otherwise.
+    pub(crate) async fn shedlock_takes(&self, seconds: i64) -> Option<i64> {
+        let mut java = self.admin.clone();
+        let lease = java.lease_grant(seconds, None).await.unwrap().id();
+        let options = PutOptions::new().with_lease(lease);
+        let value = "ADDED:2026-01-01T00:00:00.000Z@java-host";
+        let txn = Txn::new()
+            .when([Compare::version(&*self.lock, CompareOp::Equal, 0)])
+            .and_then([TxnOp::put(&*self.lock, value, Some(options))])
+            .or_else([TxnOp::get(&*self.lock, None)]);
+        if java.txn(txn).await.unwrap().succeeded() {
+            return Some(lease);
+        }
+        java.lease_revoke(lease).await.unwrap();
+        None
+    }
+
+    /// What it does to keep one for its at-least, whoever has it by then.
+    pub(crate) async fn shedlock_keeps(&self, seconds: i64) {
+        let mut java = self.admin.clone();
+        let lease = java.lease_grant(seconds, None).await.unwrap().id();
+        let options = PutOptions::new().with_lease(lease);
+        let value = "ADDED:2026-01-01T00:00:09.000Z@java-host";
+        java.put(&*self.lock, value, Some(options)).await.unwrap();
+    }
+}
