@@ -4,23 +4,21 @@ use std::fmt;
 use std::time::Duration;
 
 use shedlock_core::{
-    Attempt, AttemptRequest, Capabilities, Completion, Error, ErrorKind, ExtendRequest, Extension,
-    ForceUnlock, ForceUnlockRequest, Lease, ListRequest, LockName, LockRecord, LockState,
-    ProviderIdentity, ResetSlotRequest, Skip, SkipReason, Slot, SlotEnd, SlotReset, Unlock,
-    UnlockRequest,
+    Capabilities, Error, ErrorKind, ExtendRequest, Extension, ForceUnlock, ForceUnlockRequest,
+    Lease, ListRequest, LockName, LockRecord, LockState, ProviderIdentity, ResetSlotRequest, Slot,
+    SlotEnd, SlotReset, Unlock, UnlockRequest,
 };
 
-use crate::dialect::{Claim, End, Step};
-use crate::driver::{Backend, Class, Connections, Failure};
+use crate::dialect::{End, Step};
+use crate::driver::{Backend, Connections};
 use crate::explain::explain;
-use crate::limits::{check_length, floor_micros, longest_name};
+use crate::limits::longest_name;
 use crate::options::Options;
 use crate::plan::{Plans, probe};
-use crate::send::Stop;
-use crate::statement::{Reply, Values};
-use crate::verdict::{State, Verdict, instant, lease, mark, record};
+use crate::statement::Values;
+use crate::verdict::{instant, mark, record};
 
-/// How often a lock that was found free is tried for, before the attempt gives way.
+/// How often a record that has changed since it was read is looked at again.
 const ROUNDS: usize = 3;
 
 /// One provider: its connections, what it was told, what it found.
@@ -47,8 +45,8 @@ impl<B: Backend> Flow<B> {
     pub(crate) fn new(connections: Connections<B>, options: Options) -> Self {
         Self {
             connections,
+            plans: Plans::new(&options),
             options,
-            plans: Plans::default(),
             identity: ProviderIdentity::unique(),
         }
     }
@@ -86,114 +84,9 @@ impl<B: Backend> Flow<B> {
         capabilities
     }
 
-    /// Tries once for the lock.
-    pub(crate) async fn attempt(&self, request: &AttemptRequest) -> Result<Attempt, Error> {
-        self.attempted(request)
-            .await
-            .map_err(|error| self.name(error, request.name()))
-    }
-
-    async fn attempted(&self, request: &AttemptRequest) -> Result<Attempt, Error> {
-        request.validate()?;
-        let claim = match (request.slot(), request.completion()) {
-            (None, _) => Claim::Nothing,
-            (Some(_), Completion::OnSuccess(_)) => Claim::OpenSlot,
-            (Some(_), _) => Claim::Slot,
-        };
-        let plan = self.plan_for(Step::Attempt(claim)).await?;
-        let mut values = self.values(request.name());
-        values.owner = request.owner().as_str();
-        values.at_most =
-            self.micros("lock_at_most_for", request.lock_at_most_for(), &plan.shape)?;
-        values.slot = request.slot().map_or(0, Slot::as_micros);
-        values.previous = request.previous_slot().map_or(0, Slot::as_micros);
-        let retries = request.completion().retries();
-        values.most_attempts = retries.map_or(0, |retries| retries.most_attempts().into());
-        values.tolerance = floor_micros(request.slot_tolerance());
-        check_length(request.name(), &plan.shape)?;
-
-        let mut state = State::Free;
-        let mut exists = None;
-        let mut may_be_ours = false;
-        for _ in 0..ROUNDS {
-            let won = match state {
-                State::Answered(answer) => return Ok(answer),
-                State::Free => self.write(Step::Attempt(claim), &values).await?,
-                State::Absent => self.write(Step::Insert(claim), &values).await?,
-            };
-            match won {
-                // The reply holds no token where the server told the number of another column.
-                Written::Taken(reply) if plan.shape.extras.token && reply.token().is_none() => {
-                    may_be_ours = true;
-                }
-                // MySQL's has no room for the attempts at a slot: the record tells.
-                Written::Taken(reply) if claim == Claim::OpenSlot && reply.row().is_none() => {
-                    let row = self.read(&values).await.map_err(unread)?;
-                    let is_ours = row.owner.as_deref() == Some(values.owner);
-                    return Ok(Attempt::Acquired(if is_ours {
-                        lease(request, &row)
-                    } else {
-                        // It is over already, and somebody else's by now.
-                        granted(request, &reply)
-                    }));
-                }
-                Written::Taken(reply) => {
-                    return Ok(Attempt::Acquired(granted(request, &reply)));
-                }
-                // A first try whose reply was lost may have taken the lock.
-                Written::Nothing { repeated } => may_be_ours |= repeated,
-                Written::Exists(failure) => exists = Some(failure),
-            }
-            let row = self.read(&values).await;
-            let row = if may_be_ours {
-                row.map_err(unread)
-            } else {
-                row
-            }?;
-            state = Verdict { request, row: &row }.state()?;
-        }
-        match (state, exists) {
-            (State::Answered(answer), _) => Ok(answer),
-            // The record is not there and cannot be made: another unique key is in the way.
-            (State::Absent, Some(failure)) => {
-                Err(self.error(Stop::Failure(failure), Step::Insert(claim)))
-            }
-            // Free each time we looked and taken each time we tried.
-            _ => Ok(Attempt::Skipped(Skip::new(SkipReason::Contended))),
-        }
-    }
-
-    /// Sends an attempt or an insert.
-    async fn write(&self, step: Step, values: &Values<'_>) -> Result<Written, Error> {
-        match self.run(step, values).await {
-            Ok(reply) if reply.affected > 0 => Ok(Written::Taken(reply)),
-            Ok(reply) => Ok(Written::Nothing {
-                repeated: reply.repeated,
-            }),
-            Err(Stop::Failure(failure)) if failure.class == Class::Held => {
-                Ok(Written::Nothing { repeated: false })
-            }
-            Err(Stop::Failure(failure)) if failure.class == Class::Duplicate => {
-                Ok(Written::Exists(failure))
-            }
-            Err(stop) => Err(self.error(stop, step)),
-        }
-    }
-
-    /// Ends what this request's owner may have won.
-    pub(crate) async fn withdraw(&self, request: &AttemptRequest) -> Result<bool, Error> {
-        let released = request.owner().released();
-        let mut values = self.values(request.name());
-        values.owner = request.owner().as_str();
-        values.released = &released;
-        self.ended(&values)
-            .await
-            .map_err(|error| self.name(error, request.name()))
-    }
-
     /// Ends the lease of these values' owner at once; true also where a first try, whose reply was
     /// lost, had done so.
-    async fn ended(&self, values: &Values<'_>) -> Result<bool, Error> {
+    pub(crate) async fn ended(&self, values: &Values<'_>) -> Result<bool, Error> {
         let reply = self
             .run(Step::Withdraw, values)
             .await
@@ -439,32 +332,4 @@ impl<B: Backend> Flow<B> {
             .await
             .map(drop)
     }
-}
-
-/// What an attempt or insert did.
-enum Written {
-    /// The lock is taken.
-    Taken(Reply),
-    /// The record stood in the way; or, where the statement was repeated, it may be ours.
-    Nothing { repeated: bool },
-    /// A unique key stood in the way.
-    Exists(Failure),
-}
-
-/// A lock that may have been taken is not to be left to itself: whoever asked asks again, or withdraws.
-fn unread(error: Error) -> Error {
-    let message = "the lock may have been taken, but its record could not be read: ask again";
-    Error::new(ErrorKind::Unknown, message).with_source(error)
-}
-
-/// The lease that a won attempt or insert grants.
-fn granted(request: &AttemptRequest, reply: &Reply) -> Lease {
-    let mut lease = match reply.row() {
-        Some(row) => lease(request, row),
-        None => Lease::granted(request),
-    };
-    if let Some(token) = reply.token() {
-        lease = lease.with_fencing_token(token);
-    }
-    lease
 }

@@ -111,6 +111,7 @@ pub fn row(data: &[u8]) {
                 &[
                     ErrorKind::Conflict,
                     ErrorKind::SlotAhead,
+                    ErrorKind::Lost,
                     ErrorKind::Internal,
                 ],
             ),

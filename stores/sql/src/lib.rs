@@ -63,6 +63,7 @@
 )]
 
 mod address;
+mod attempt;
 mod builder;
 mod dialect;
 mod driver;

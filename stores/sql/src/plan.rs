@@ -3,13 +3,14 @@
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
-use shedlock_core::{Error, ErrorKind, Moment};
+use shedlock_core::{Error, ErrorKind, Moment, StoreClock};
 
 use crate::dialect::{Dialect, Statements};
 use crate::driver::{Backend, Class, Connections, Failure};
 use crate::explain::explain;
 use crate::options::Options;
 use crate::shape::{Column, Shape};
+use crate::verdict::instant;
 
 /// A shape with its statements.
 #[derive(Debug)]
@@ -20,17 +21,32 @@ pub(crate) struct Plan {
 }
 
 /// The plan that is in use. It describes the table, never its rows (law 7).
-#[derive(Debug, Default)]
-pub(crate) struct Plans(RwLock<Option<Arc<Plan>>>);
+#[derive(Debug)]
+pub(crate) struct Plans {
+    plan: RwLock<Option<Arc<Plan>>>,
+    clock: StoreClock,
+}
 
 /// A table that lacks columns of ours is looked at again after this long, so that a `migrate` by
 /// another process takes effect here without a restart.
 const LOOK_AGAIN: Duration = Duration::from_secs(60);
 
 impl Plans {
+    pub(crate) fn new(options: &Options) -> Self {
+        Self {
+            plan: RwLock::new(None),
+            clock: StoreClock::with_clock(Arc::clone(&options.clock)),
+        }
+    }
+
+    /// The server's clock, as it was last seen.
+    pub(crate) fn clock(&self) -> &StoreClock {
+        &self.clock
+    }
+
     /// The plan in use, if there was any contact.
     pub(crate) fn known(&self) -> Option<Arc<Plan>> {
-        self.0
+        self.plan
             .read()
             .unwrap_or_else(PoisonError::into_inner)
             .clone()
@@ -59,10 +75,11 @@ impl Plans {
             .await
             .map_err(|failure| explain::<B>(failure, options, false))?;
         let dialect = B::dialect();
-        if columns.is_empty() {
+        let Some(first) = columns.first() else {
             self.forget();
             return Err(missing::<B>(options));
-        }
+        };
+        self.clock.observe(instant(first.server_time));
         let shape = dialect
             .shape(options, &columns)
             .map_err(|error| error.with_store(B::STORE))?;
@@ -84,12 +101,12 @@ impl Plans {
             shape,
             found_at: options.clock.now(),
         });
-        *self.0.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&plan));
+        *self.plan.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&plan));
         plan
     }
 
     fn forget(&self) {
-        *self.0.write().unwrap_or_else(PoisonError::into_inner) = None;
+        *self.plan.write().unwrap_or_else(PoisonError::into_inner) = None;
     }
 }
 

@@ -10,6 +10,7 @@ use crate::explain::explain;
 use crate::flow::Flow;
 use crate::plan::Plan;
 use crate::statement::{Reply, Row, Values};
+use crate::verdict::instant;
 
 /// How often a statement is sent again because another transaction was in the way. Nothing waits
 /// in between: whoever was in the way has committed by then.
@@ -50,12 +51,16 @@ impl<B: Backend> Flow<B> {
             .run(Step::Read, values)
             .await
             .map_err(|stop| self.error(stop, Step::Read))?;
-        reply.rows.into_iter().next().ok_or_else(|| {
+        let row = reply.rows.into_iter().next().ok_or_else(|| {
             Error::new(
                 ErrorKind::Internal,
                 "the statement that always gives a row gave none",
             )
-        })
+        })?;
+        if let Some(server_time) = row.server_time() {
+            self.plans().clock().observe(instant(server_time));
+        }
+        Ok(row)
     }
 
     /// Sends a statement: again at once where another transaction was in the way, once more on a

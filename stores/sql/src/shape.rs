@@ -117,6 +117,8 @@ pub(crate) struct Column {
     pub(crate) required: bool,
     /// What the dialect wants to know of the server beside the table; the same in every row.
     pub(crate) server: String,
+    /// The server's time in microseconds since 1970 (UTC); the same in every row.
+    pub(crate) server_time: i64,
 }
 
 impl TimeColumn {

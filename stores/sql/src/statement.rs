@@ -40,6 +40,9 @@ pub(crate) enum Bind {
     Previous,
     /// The client's time in microseconds since 1970 (UTC); only where the client's clock rules.
     Now,
+    /// The last instant of the server's clock at which an attempt may be granted, in microseconds
+    /// since 1970 (UTC).
+    NotAfter,
     /// The name that a page starts behind: text, empty for the first page.
     After,
     /// The page size.
@@ -59,6 +62,8 @@ pub(crate) enum Field {
     SlotDone,
     SlotAttempts,
     Now,
+    /// The server's time, where [`Now`](Self::Now) is the client's.
+    ServerTime,
 }
 
 /// The columns that tell everything of a record, in the order in which all dialects select them.
@@ -72,6 +77,21 @@ pub(crate) const RECORD: [Field; 9] = [
     Field::SlotDone,
     Field::SlotAttempts,
     Field::Now,
+];
+
+/// The same where the clients' clocks rule, with the time of the server's beside it, which judges
+/// how late an attempt comes.
+pub(crate) const RECORD_AND_SERVER_TIME: [Field; 10] = [
+    Field::Name,
+    Field::Owner,
+    Field::LockedAt,
+    Field::LockUntil,
+    Field::Token,
+    Field::Slot,
+    Field::SlotDone,
+    Field::SlotAttempts,
+    Field::Now,
+    Field::ServerTime,
 ];
 
 /// How a dialect writes placeholders.
@@ -90,7 +110,7 @@ enum Part {
 }
 
 impl Bind {
-    const ALL: [(&'static str, Self); 12] = [
+    const ALL: [(&'static str, Self); 13] = [
         ("name", Self::Name),
         ("owner", Self::Owner),
         ("released", Self::Released),
@@ -101,6 +121,7 @@ impl Bind {
         ("most_attempts", Self::MostAttempts),
         ("previous", Self::Previous),
         ("now", Self::Now),
+        ("not_after", Self::NotAfter),
         ("after", Self::After),
         ("limit", Self::Limit),
     ];
@@ -223,6 +244,7 @@ pub(crate) struct Values<'a> {
     pub(crate) most_attempts: i64,
     pub(crate) previous: i64,
     pub(crate) now: i64,
+    pub(crate) not_after: i64,
     pub(crate) after: &'a str,
     pub(crate) limit: i64,
 }
@@ -248,6 +270,7 @@ impl<'a> Values<'a> {
             Bind::MostAttempts => Value::Integer(self.most_attempts),
             Bind::Previous => Value::Integer(self.previous),
             Bind::Now => Value::Integer(self.now),
+            Bind::NotAfter => Value::Integer(self.not_after),
             Bind::After => Value::Text(self.after),
             Bind::Limit => Value::Integer(self.limit),
         }
@@ -294,6 +317,14 @@ pub(crate) struct Row {
     pub(crate) slot_done: Option<i64>,
     pub(crate) slot_attempts: Option<i64>,
     pub(crate) now: Option<i64>,
+    pub(crate) server_time: Option<i64>,
+}
+
+impl Row {
+    /// The time of the server's clock, whoever's clock rules.
+    pub(crate) fn server_time(&self) -> Option<i64> {
+        self.server_time.or(self.now)
+    }
 }
 
 #[cfg(test)]

@@ -33,8 +33,8 @@ impl Verdict<'_> {
     /// a lease that runs.
     ///
     /// # Errors
-    /// `Conflict` for a record of another name, without times or with a slot that is none, `SlotAhead`, `Internal` where the
-    /// row lacks the store's time.
+    /// `Conflict` for a record of another name, without times or with a slot that is none, `SlotAhead`,
+    /// `Lost` where this attempt has ended before, `Internal` where the row lacks the store's time.
     pub(crate) fn state(&self) -> Result<State, Error> {
         let row = self.row;
         let Some(now) = row.now else {
@@ -66,6 +66,7 @@ impl Verdict<'_> {
                  delete it or give it one",
             )),
             Some(until) if until > now => Ok(State::Answered(Attempt::Skipped(record.as_skip()))),
+            Some(_) if self.has_ended() => Err(Error::attempt_ended()),
             Some(_) if row.token == Some(i64::MAX) => Err(Error::new(
                 ErrorKind::Conflict,
                 "the record's fencing token is the largest there is, which no clock has reached, and \
@@ -93,6 +94,11 @@ impl Verdict<'_> {
     fn is_own(&self, now: i64) -> bool {
         self.row.owner.as_deref() == Some(self.request.owner().as_str())
             && self.row.lock_until.is_some_and(|until| until > now)
+    }
+
+    /// The record is as an unlock of this very owner has left it.
+    fn has_ended(&self) -> bool {
+        self.row.owner.as_deref() == Some(&self.request.owner().released())
     }
 
     fn check_ahead(&self, slot: Slot, now: i64) -> Result<(), Error> {

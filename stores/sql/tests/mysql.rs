@@ -13,6 +13,8 @@ mod common;
 mod failures;
 #[path = "mysql/java.rs"]
 mod java;
+#[path = "mysql/late.rs"]
+mod late;
 #[path = "mysql/records.rs"]
 mod records;
 #[path = "mysql/room.rs"]
@@ -70,4 +72,8 @@ on_all_servers! {
         an_extension_that_had_to_wait_revives_nothing, a_dropped_column_is_noticed,
         a_claim_that_cannot_be_read_is_unknown,
         a_server_that_is_not_there_is_unavailable, urls_of_both_schemes_are_read;
+    late: a_late_copy_of_an_attempt_takes_no_lock, a_late_copy_takes_no_lock_where_clients_clocks_rule,
+        a_late_copy_takes_no_lock_in_a_zone_of_javas, a_withdrawal_waits_for_an_insert_under_way,
+        a_late_extension_does_not_cut_a_later_one_short,
+        an_extension_that_changes_nothing_is_not_lost, an_attempt_that_has_ended_takes_no_lock;
 }

@@ -10,6 +10,8 @@ mod common;
 mod failures;
 #[path = "postgres/java.rs"]
 mod java;
+#[path = "postgres/late.rs"]
+mod late;
 #[path = "postgres/room.rs"]
 mod room;
 #[path = "postgres/tables.rs"]

@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use shedlock_core::{
-    Attempt, AttemptRequest, Error, ErrorKind, Lease, LockName, LockProvider, Owner, SkipReason,
-    Unlock, UnlockRequest,
+    Attempt, AttemptRequest, Error, ErrorKind, ExtendRequest, Extension, Lease, LockName,
+    LockProvider, LockState, Owner, SkipReason, Unlock, UnlockRequest,
 };
 use shedlock_sql::SqliteProvider;
 use sqlx::sqlite::SqliteConnectOptions;
@@ -311,4 +311,63 @@ async fn a_column_that_was_renamed_is_missed() {
     )
     .await;
     free(&provider, &take(&provider, "job").await).await;
+}
+
+/// An attempt that waits for another writer is given up, and let on only after its timeout.
+async fn takes_no_lock(options: &str) {
+    let (_folder, path) = folder();
+    let provider = connect(&path, options).await.unwrap();
+    free(&provider, &take(&provider, "job").await).await;
+    let mut writer = open(&path).await;
+    run(&mut writer, "BEGIN IMMEDIATE").await;
+    let timeout = Duration::from_millis(300);
+    let attempt = request("job").with_timeout(timeout);
+    tokio::select! {
+        answer = provider.attempt(&attempt) => panic!("the file is locked: {answer:?}"),
+        () = common::wait(timeout + timeout / 2) => {}
+    }
+    run(&mut writer, "ROLLBACK").await;
+    // The one that waits looks again every tenth of a second.
+    common::wait(3 * timeout).await;
+    let record = provider.inspect(attempt.name()).await.unwrap().unwrap();
+    assert_eq!(record.state, LockState::Free, "{options}: {attempt:?}");
+    free(&provider, &take(&provider, "job").await).await;
+}
+
+#[tokio::test]
+async fn a_late_copy_of_an_attempt_takes_no_lock() {
+    takes_no_lock("").await;
+    takes_no_lock("time=client").await;
+}
+
+#[tokio::test]
+async fn an_attempt_that_has_ended_takes_no_lock() {
+    let (_folder, path) = folder();
+    let provider = SqliteProvider::open(&path).await.unwrap();
+    let attempt = request("job");
+    let lease = provider.attempt(&attempt).await.unwrap();
+    free(&provider, &lease.acquired().unwrap()).await;
+    let error = provider.attempt(&attempt).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Lost, "{error}");
+    free(&provider, &take(&provider, "job").await).await;
+}
+
+#[tokio::test]
+async fn a_late_extension_does_not_cut_a_later_one_short() {
+    let (_folder, path) = folder();
+    let provider = SqliteProvider::open(&path).await.unwrap();
+    let lease = take(&provider, "job").await;
+    let mut end = None;
+    for seconds in [600, 90] {
+        let request = ExtendRequest::new(Duration::from_secs(seconds));
+        let Extension::Extended(lease) = provider.extend(&lease, &request).await.unwrap() else {
+            panic!("the lease is ours");
+        };
+        assert_eq!(
+            lease.locked_until(),
+            *end.get_or_insert(lease.locked_until())
+        );
+    }
+    let record = provider.inspect(lease.name()).await.unwrap().unwrap();
+    assert_eq!(Some(record.locked_until), end);
 }

@@ -27,7 +27,8 @@ pub(crate) trait Dialect: fmt::Debug + Send + Sync + 'static {
 
     /// Selects one row for each column of the table, none where there is no table, in the order
     /// of the fields of [`Column`]: name text, type text, digits bigint null, length bigint null,
-    /// collation text null, unique bigint 0 or 1, required bigint 0 or 1, server text.
+    /// collation text null, unique bigint 0 or 1, required bigint 0 or 1, server text, the server's
+    /// time bigint.
     fn probe(&self, options: &Options) -> Statement;
 
     /// Reads the probe's rows (at least one).
@@ -84,17 +85,20 @@ pub(crate) struct Statements(Vec<(Step, Statement)>);
 /// A statement by what it is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// Takes the lock, and the slot, if its record is free and its slots allow it. Changes one row,
-    /// or none, or fails with the class [`Held`](crate::driver::Class::Held). Tells, in its row or
-    /// (MySQL) as last insert id, the fencing token.
+    /// Takes the lock, and the slot, if its record is free, was not released by this owner and its
+    /// slots allow it, and if the server's clock has not passed the not-after when the record is in
+    /// hand. Changes one row, or none, or fails with the class [`Held`](crate::driver::Class::Held).
+    /// Tells, in its row or (MySQL) as last insert id, the fencing token.
     Attempt(Claim),
-    /// Makes the record, taken, if the slot is not ahead of now + tolerance. Where it exists:
-    /// changes nothing, or fails with the class [`Duplicate`](crate::driver::Class::Duplicate).
+    /// Makes the record, taken, if the slot is not ahead of now + tolerance, and not past the
+    /// not-after either. Where it exists: changes nothing, or fails with the class
+    /// [`Duplicate`](crate::driver::Class::Duplicate).
     Insert(Claim),
     /// Exactly one row of [`RECORD`](crate::statement::RECORD): the record's, or one with only
     /// `now` in it.
     Read,
-    /// Sets the end to now + at-most, if the owner holds a running lease.
+    /// Sets the end to the later of the end there is and now + at-most, if the owner holds a running
+    /// lease.
     Extend,
     /// Sets the end to the later of now and acquisition + at-least and the owner to the released
     /// text, if the owner holds a running lease; and what is said of the slot.
@@ -102,6 +106,10 @@ pub(crate) enum Step {
     /// Sets the end to now and the owner to the released text, if the owner (any text, not only
     /// ours) holds a running lease.
     Withdraw,
+    /// Waits for a write of the record that is under way, and changes one row if the record is
+    /// absent (it is made, released) or free (its end is set to now) after that; for servers whose
+    /// [`Withdraw`](Self::Withdraw) does not wait.
+    Settle,
     /// A page of [`RECORD`](crate::statement::RECORD)s in the byte order of their names.
     List { held_only: bool },
     /// Sets the last slot, of which no attempt is open then, if it is the previous one.
@@ -133,7 +141,7 @@ pub(crate) enum End {
 }
 
 impl Step {
-    const ALL: [Self; 16] = [
+    const ALL: [Self; 17] = [
         Self::Attempt(Claim::Nothing),
         Self::Attempt(Claim::Slot),
         Self::Attempt(Claim::OpenSlot),
@@ -147,6 +155,7 @@ impl Step {
         Self::Unlock(End::Done { durable: true }),
         Self::Unlock(End::Failed),
         Self::Withdraw,
+        Self::Settle,
         Self::List { held_only: false },
         Self::List { held_only: true },
         Self::ResetSlot,
@@ -166,6 +175,7 @@ impl Step {
             Self::Extend => "extend",
             Self::Unlock(_) => "unlock",
             Self::Withdraw => "withdraw",
+            Self::Settle => "settle",
             Self::List { .. } => "list",
             Self::ResetSlot => "reset slot",
         }
@@ -192,6 +202,10 @@ pub(crate) trait Writing {
     fn extend(&self) -> Statement;
     fn unlock(&self, end: End) -> Statement;
     fn withdraw(&self) -> Statement;
+    /// None where a withdrawal waits by itself.
+    fn settle(&self) -> Option<Statement> {
+        None
+    }
     fn list(&self, held_only: bool) -> Statement;
     fn reset_slot(&self) -> Statement;
 }
@@ -228,23 +242,31 @@ pub(crate) fn granted(claim: Claim) -> &'static [Field] {
 impl Statements {
     /// All that a table with these columns can be asked.
     pub(crate) fn write(extras: Extras, writer: &impl Writing) -> Self {
-        let write = |step| match step {
-            Step::Attempt(claim) => writer.attempt(claim),
-            Step::Insert(claim) => writer.insert(claim),
-            Step::Read => writer.read(),
-            Step::Extend => writer.extend(),
-            Step::Unlock(end) => writer.unlock(end),
-            Step::Withdraw => writer.withdraw(),
-            Step::List { held_only } => writer.list(held_only),
-            Step::ResetSlot => writer.reset_slot(),
+        let write = |step| {
+            Some(match step {
+                Step::Attempt(claim) => writer.attempt(claim),
+                Step::Insert(claim) => writer.insert(claim),
+                Step::Read => writer.read(),
+                Step::Extend => writer.extend(),
+                Step::Unlock(end) => writer.unlock(end),
+                Step::Withdraw => writer.withdraw(),
+                Step::Settle => writer.settle()?,
+                Step::List { held_only } => writer.list(held_only),
+                Step::ResetSlot => writer.reset_slot(),
+            })
         };
         let possible = Step::ALL
             .into_iter()
             .filter(|step| step.is_possible(extras));
-        Self(possible.map(|step| (step, write(step))).collect())
+        Self(
+            possible
+                .filter_map(|step| Some((step, write(step)?)))
+                .collect(),
+        )
     }
 
-    /// The statement for this step; `None` where the table lacks a column for it.
+    /// The statement for this step; `None` where the table lacks a column for it, or the server needs
+    /// none.
     pub(crate) fn get(&self, step: Step) -> Option<&Statement> {
         let found = self.0.iter().find(|(known, _)| *known == step);
         found.map(|(_, statement)| statement)

@@ -41,7 +41,7 @@ pub(crate) enum Class {
     Alphabet,
     /// The session is not in the state that a statement needs, and the statement saw to it.
     Session,
-    /// The statement stopped before it wrote, since the lock cannot be had.
+    /// The statement stopped before it wrote, or was undone, since the lock cannot be had.
     Held,
     /// The unique key refused the insert: the record exists.
     Duplicate,

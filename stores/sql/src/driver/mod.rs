@@ -140,6 +140,7 @@ macro_rules! execution {
                         unique: row.try_get::<i64, _>(5)? != 0,
                         required: row.try_get::<i64, _>(6)? != 0,
                         server: row.try_get(7)?,
+                        server_time: row.try_get(8)?,
                     })
                 })
                 .collect()
@@ -192,6 +193,7 @@ macro_rules! values {
                     Field::SlotDone => decoded.slot_done = row.try_get(index)?,
                     Field::SlotAttempts => decoded.slot_attempts = row.try_get(index)?,
                     Field::Now => decoded.now = row.try_get(index)?,
+                    Field::ServerTime => decoded.server_time = row.try_get(index)?,
                 }
             }
             Ok(decoded)

@@ -5,6 +5,7 @@ use sqlx::error::DatabaseError;
 use sqlx::postgres::PgQueryResult;
 
 use super::{Backend, Class};
+use crate::dialect::postgres::TOO_LATE;
 use crate::dialect::{self, Dialect};
 
 impl Backend for Postgres {
@@ -29,6 +30,7 @@ impl Backend for Postgres {
             "53300" | "57P03" | "53400" => Class::Busy,
             // The server shut down or dropped us: how far the statement came is not known.
             "57P01" | "57P02" | "57P05" => Class::ReplyLost,
+            "22P02" if error.message().contains(TOO_LATE) => Class::Held,
             "22001" => Class::TooLong,
             "22008" => Class::OutOfRange,
             "42P07" | "42701" | "42710" => Class::Exists,

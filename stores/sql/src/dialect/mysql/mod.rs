@@ -27,6 +27,9 @@
 //!   needs a running lease looks at `SYSDATE`, the time it has become, so that an extension that had
 //!   to wait revives no lease that ran out meanwhile; where a statement does not run in UTC there is
 //!   no such clock, and such an extension succeeds as long as nobody else has taken the lock.
+//! - **Too late.** How late an attempt comes is judged by `SYSDATE` as well, with the row in hand. The
+//!   condition of an insert is judged before it waits for another insert of the same name; but where
+//!   that one is rolled back, a withdrawal waits in the same queue behind it.
 
 mod writer;
 
@@ -34,7 +37,7 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use shedlock_core::Error;
 
-use self::writer::Writer;
+use self::writer::{SERVER_MICROS, Writer};
 use super::{Dialect, Statements};
 use crate::identifier::Fold;
 use crate::options::{ATTEMPTS_COLUMN, DONE_COLUMN, Options, SLOT_COLUMN, TOKEN_COLUMN};
@@ -90,7 +93,7 @@ impl Dialect for MySql {
              AND LOWER(c.EXTRA) NOT LIKE '%auto_increment%' \
              AND LOWER(c.EXTRA) NOT LIKE '%generated%' AS SIGNED), \
              CONCAT(VERSION(), ', sessions start with time_zone ', @@global.time_zone, \
-             IF({} AND {}, '', ', {NOT_UTC}')) \
+             IF({} AND {}, '', ', {NOT_UTC}')), {SERVER_MICROS} \
              FROM information_schema.COLUMNS c \
              LEFT JOIN (SELECT DISTINCT MIN(s.COLUMN_NAME) AS alone \
              FROM information_schema.STATISTICS s \

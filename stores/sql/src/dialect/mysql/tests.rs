@@ -42,10 +42,19 @@ fn an_attempt_is_one_conditional_update() {
              shedlock_fencing_token = LAST_INSERT_ID(GREATEST(\
              COALESCE(shedlock_fencing_token, 0) + 1, \
              TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)))) \
-             WHERE `name` = ? AND `lock_until` <= UTC_TIMESTAMP(6) AND {GUARD}"
+             WHERE `name` = ? AND `lock_until` <= UTC_TIMESTAMP(6) \
+             AND COALESCE(NOT (`locked_by` = ?), 1) \
+             AND TIMESTAMPDIFF(MICROSECOND, '1970-01-01', SYSDATE(6)) <= ? AND {GUARD}"
         )
     );
-    assert_eq!(statement.binds(), [Bind::AtMost, Bind::Owner, Bind::Name]);
+    let binds = [
+        Bind::AtMost,
+        Bind::Owner,
+        Bind::Name,
+        Bind::Released,
+        Bind::NotAfter,
+    ];
+    assert_eq!(statement.binds(), binds);
 }
 
 #[test]
@@ -68,9 +77,10 @@ fn a_slot_is_claimed_in_the_same_statement() {
     );
     let insert = statements(|_| {})[Step::Insert(Claim::Slot)].clone();
     assert!(
-        insert
-            .text()
-            .ends_with(&format!(" OR n.differs) > 0 AND ? <= {now} + ?")),
+        insert.text().ends_with(&format!(
+            " OR n.differs) > 0 \
+                 AND TIMESTAMPDIFF(MICROSECOND, '1970-01-01', SYSDATE(6)) <= ? AND ? <= {now} + ?"
+        )),
         "{}",
         insert.text()
     );
@@ -211,11 +221,15 @@ fn coarse_columns_are_rounded_to_the_safe_side() {
         digits(shape, 6);
         datetimes(shape);
     });
-    assert!(
-        micros[Step::Extend]
-            .text()
-            .contains("SET `lock_until` = UTC_TIMESTAMP(6) + INTERVAL ? MICROSECOND, ")
-    );
+    assert!(micros[Step::Extend].text().contains(
+        "SET `lock_until` = GREATEST(`lock_until`, \
+                 UTC_TIMESTAMP(6) + INTERVAL ? MICROSECOND), "
+    ));
+    // Outside UTC a wait is measured, since there is no clock that goes on during one.
+    assert!(micros[Step::Attempt(Claim::Nothing)].text().contains(
+        " AND TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) \
+         + TIMESTAMPDIFF(MICROSECOND, NOW(6), SYSDATE(6)) <= ? AND "
+    ));
 }
 
 #[test]
@@ -230,6 +244,7 @@ fn the_clients_time_is_sent_along_but_tokens_are_the_servers() {
         "{text}"
     );
     assert_eq!(text.matches("UTC_TIMESTAMP").count(), 1, "{text}");
+    assert_eq!(text.matches("SYSDATE").count(), 1, "{text}");
 }
 
 #[test]

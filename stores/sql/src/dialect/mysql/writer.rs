@@ -4,7 +4,7 @@ use super::{LARGEST, has_instants};
 use crate::dialect::{Claim, End, Writing, open_slot_is_free};
 use crate::options::{ATTEMPTS_COLUMN, DONE_COLUMN, Options, SLOT_COLUMN, TOKEN_COLUMN};
 use crate::shape::{Shape, TimeColumn, TimeKind};
-use crate::statement::{Placeholders, RECORD, Statement};
+use crate::statement::{Field, Placeholders, RECORD, RECORD_AND_SERVER_TIME, Statement};
 
 /// The last second of `TIMESTAMP` less a day, as the module above has it.
 const TIMESTAMP_LIMIT: &str = "TIMESTAMP'2038-01-18 03:14:07'";
@@ -69,7 +69,13 @@ impl Writing for Writer<'_> {
                  LAST_INSERT_ID(GREATEST(COALESCE({TOKEN_COLUMN}, 0) + 1, {SERVER_MICROS}))"
             );
         }
-        let mut condition = format!("{} AND {until} <= {}", self.named(), self.now());
+        let mut condition = format!(
+            "{} AND {until} <= {} AND COALESCE(NOT ({}), 1) AND {}",
+            self.named(),
+            self.now(),
+            self.is_owner("released"),
+            self.in_time(),
+        );
         match claim {
             Claim::OpenSlot => {
                 set += &format!(
@@ -121,7 +127,7 @@ impl Writing for Writer<'_> {
         // character set.
         let name_differs = "(SELECT CAST(CONVERT(:name USING utf8mb4) AS BINARY) \
                             <> CAST(:name AS BINARY) AS differs) AS n";
-        let mut condition = format!("{} OR n.differs) > 0", self.guard);
+        let mut condition = format!("{} OR n.differs) > 0 AND {}", self.guard, self.in_time());
         if claim == Claim::OpenSlot {
             columns += &format!(", {ATTEMPTS_COLUMN}");
             values += ", 1";
@@ -138,10 +144,15 @@ impl Writing for Writer<'_> {
     }
 
     fn read(&self) -> Statement {
+        let (server_time, fields): (_, &[Field]) = if self.client_time {
+            (format!(", {SERVER_MICROS}"), &RECORD_AND_SERVER_TIME)
+        } else {
+            (String::new(), &RECORD)
+        };
         Statement::new(
             Placeholders::Positional,
             &format!(
-                "{}SELECT{} {} FROM (SELECT 1 AS one) AS n LEFT JOIN {} ON {} = :name WHERE {}",
+                "{}SELECT{} {}{server_time} FROM (SELECT 1 AS one) AS n LEFT JOIN {} ON {} = :name WHERE {}",
                 self.prefix,
                 self.hint,
                 self.record(),
@@ -149,13 +160,14 @@ impl Writing for Writer<'_> {
                 self.name,
                 self.guarded(),
             ),
-            &RECORD,
+            fields,
         )
     }
 
     fn extend(&self) -> Statement {
         let Self { until, at, .. } = self;
-        let set = format!("{until} = {}, {at} = {at}", self.end("at_most"));
+        let end = self.end("at_most");
+        let set = format!("{until} = GREATEST({until}, {end}), {at} = {at}");
         self.update(&set, &self.held())
     }
 
@@ -251,17 +263,34 @@ impl Writer<'_> {
 
     /// The record of exactly this name, while this owner's lease runs.
     fn held(&self) -> String {
-        let owner = if self.shape.locked_by.exact {
-            format!("{} = :owner", self.by)
-        } else {
-            format!("{} = CAST(:owner AS BINARY)", bytes(&self.by))
-        };
         format!(
-            "{} AND {owner} AND {} > {}",
+            "{} AND {} AND {} > {}",
             self.named(),
+            self.is_owner("owner"),
             self.until,
             self.now_by_then()
         )
+    }
+
+    /// The record names exactly this value as its owner.
+    fn is_owner(&self, value: &str) -> String {
+        if self.shape.locked_by.exact {
+            format!("{} = :{value}", self.by)
+        } else {
+            format!("{} = CAST(:{value} AS BINARY)", bytes(&self.by))
+        }
+    }
+
+    /// The attempt does not come too late, whoever's clock rules: by the server's, read when the row
+    /// is in hand.
+    fn in_time(&self) -> String {
+        if self.in_utc {
+            return format!("{} <= :not_after", micros("SYSDATE(6)"));
+        }
+        // There is no such clock in UTC, but how long the statement has waited is the same in every
+        // zone.
+        let waited = "TIMESTAMPDIFF(MICROSECOND, NOW(6), SYSDATE(6))";
+        format!("{SERVER_MICROS} + {waited} <= :not_after")
     }
 
     /// All of a record and the time at which it is read.
@@ -337,7 +366,7 @@ impl Writer<'_> {
 }
 
 /// The server's time, whoever's clock rules: what fencing tokens start from.
-const SERVER_MICROS: &str = "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))";
+pub(super) const SERVER_MICROS: &str = "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))";
 
 const EPOCH: &str = "TIMESTAMP'1970-01-01 00:00:00'";
 

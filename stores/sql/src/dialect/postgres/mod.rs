@@ -5,6 +5,13 @@
 //! - An attempt goes by `CURRENT_TIMESTAMP`, the time at which it arrived: one instant for all
 //!   columns. Where it had to wait for somebody else's row lock that instant is past, which can
 //!   only refuse a lock that has just come free, or shorten a lease; it never grants one early.
+//! - How late an attempt comes is judged by `clock_timestamp()`: in its condition, which is checked
+//!   again where another transaction has changed the record meanwhile, and in what it returns, since
+//!   after a wait for a transaction that only locked the record, or that was rolled back, nothing is
+//!   checked again. There an attempt that comes too late fails, which undoes it.
+//! - A withdrawal must not overlook an attempt whose commit is under way (on a disk that stalls),
+//!   and an `UPDATE` does: it goes by the last record that was committed, sees that this is not its
+//!   owner's, and does not wait. `ON CONFLICT DO UPDATE` does wait.
 //! - Whatever needs a running lease goes by `clock_timestamp()`. An extension that had to wait
 //!   checks its condition again, and must then judge by the time it has become, or it could revive
 //!   a lease that ran out meanwhile.
@@ -22,12 +29,15 @@ use std::time::Duration;
 
 use shedlock_core::Error;
 
+use self::time::Now;
 use self::writer::Writer;
 use super::{CENTURY, Dialect, Statements};
 use crate::identifier::Fold;
 use crate::options::{ATTEMPTS_COLUMN, DONE_COLUMN, Options, SLOT_COLUMN, TOKEN_COLUMN};
 use crate::shape::{Column, Columns, Extras, Shape, TextColumn, TimeColumn, TimeKind};
 use crate::statement::{Placeholders, Statement};
+
+pub(crate) use self::writer::TOO_LATE;
 
 /// PostgreSQL's statements.
 #[derive(Debug)]
@@ -61,12 +71,13 @@ impl Dialect for Postgres {
              (pg_catalog.current_setting('server_version') || CASE WHEN \
              pg_catalog.current_setting('fsync') = 'on' AND \
              pg_catalog.current_setting('synchronous_commit') <> 'off' \
-             THEN '{WAITS_FOR_DISK}' ELSE '' END)::text \
+             THEN '{WAITS_FOR_DISK}' ELSE '' END)::text, {} \
              FROM pg_catalog.pg_attribute a \
              JOIN pg_catalog.pg_type t ON t.oid = a.atttypid \
              LEFT JOIN pg_catalog.pg_collation c ON c.oid = a.attcollation \
              WHERE a.attrelid = pg_catalog.to_regclass('{table}') \
-             AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum"
+             AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum",
+            Now::Clock.micros(),
         );
         Statement::new(Placeholders::Numbered, &template, &[])
     }

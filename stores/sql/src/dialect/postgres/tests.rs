@@ -49,10 +49,21 @@ fn an_attempt_is_one_conditional_update() {
          shedlock_fencing_token = GREATEST(COALESCE(shedlock_fencing_token, 0) + 1, \
          (extract(epoch FROM CURRENT_TIMESTAMP) * 1000000)::bigint) \
          WHERE \"name\" = $3 AND \"lock_until\" <= timezone('utc', CURRENT_TIMESTAMP) \
-         RETURNING (extract(epoch FROM \"locked_at\") * 1000000)::bigint, \
+         AND \"locked_by\" IS DISTINCT FROM $4 \
+         AND (extract(epoch FROM clock_timestamp()) * 1000000)::bigint <= $5 \
+         RETURNING CASE WHEN (extract(epoch FROM clock_timestamp()) * 1000000)::bigint <= $5 \
+         THEN (extract(epoch FROM \"locked_at\") * 1000000)::bigint \
+         ELSE ('the attempt came after its not-after: ' || \"name\")::bigint END, \
          (extract(epoch FROM \"lock_until\") * 1000000)::bigint, shedlock_fencing_token"
     );
-    assert_eq!(statement.binds(), [Bind::AtMost, Bind::Owner, Bind::Name]);
+    let binds = [
+        Bind::AtMost,
+        Bind::Owner,
+        Bind::Name,
+        Bind::Released,
+        Bind::NotAfter,
+    ];
+    assert_eq!(statement.binds(), binds);
 }
 
 #[test]
@@ -66,7 +77,7 @@ fn a_slot_is_claimed_in_the_same_statement() {
     assert!(
         text.contains(
             "AND COALESCE(shedlock_slot < $3, true) \
-             AND $3 <= (extract(epoch FROM CURRENT_TIMESTAMP) * 1000000)::bigint + $5 \
+             AND $3 <= (extract(epoch FROM CURRENT_TIMESTAMP) * 1000000)::bigint + $7 \
              AND ((extract(epoch FROM \"locked_at\") * 1000000)::bigint < $3 \
              OR \"locked_by\" LIKE '%/%/%') RETURNING"
         ),
@@ -75,7 +86,8 @@ fn a_slot_is_claimed_in_the_same_statement() {
     let insert = statements(|_| {})[Step::Insert(Claim::Slot)].clone();
     assert!(
         insert.text().contains(
-            " $4 WHERE $4 <= (extract(epoch FROM CURRENT_TIMESTAMP) * 1000000)::bigint + $5 \
+            " $4 WHERE (extract(epoch FROM clock_timestamp()) * 1000000)::bigint <= $5 \
+             AND $4 <= (extract(epoch FROM CURRENT_TIMESTAMP) * 1000000)::bigint + $6 \
              ON CONFLICT (\"name\") DO NOTHING"
         ),
         "{}",
@@ -89,7 +101,8 @@ fn what_needs_a_running_lease_goes_by_the_time_it_has_become() {
     assert_eq!(
         statements[Step::Extend].text(),
         "UPDATE \"shedlock\" SET \
-         \"lock_until\" = timezone('utc', clock_timestamp()) + $1 * interval '1 microsecond' \
+         \"lock_until\" = GREATEST(\"lock_until\", \
+         timezone('utc', clock_timestamp()) + $1 * interval '1 microsecond') \
          WHERE \"name\" = $2 AND \"locked_by\" = $3 \
          AND \"lock_until\" > timezone('utc', clock_timestamp()) \
          RETURNING (extract(epoch FROM \"lock_until\") * 1000000)::bigint"
@@ -107,6 +120,14 @@ fn what_needs_a_running_lease_goes_by_the_time_it_has_become() {
         "UPDATE \"shedlock\" SET \"lock_until\" = timezone('utc', clock_timestamp()), \
          \"locked_by\" = $1 WHERE \"name\" = $2 AND \"locked_by\" = $3 \
          AND \"lock_until\" > timezone('utc', clock_timestamp())"
+    );
+    assert_eq!(
+        statements[Step::Settle].text(),
+        "INSERT INTO \"shedlock\" AS found \
+         (\"name\", \"lock_until\", \"locked_at\", \"locked_by\") \
+         VALUES ($1, timezone('utc', clock_timestamp()), timezone('utc', clock_timestamp()), $2) \
+         ON CONFLICT (\"name\") DO UPDATE SET \"lock_until\" = timezone('utc', clock_timestamp()) \
+         WHERE found.\"lock_until\" <= timezone('utc', clock_timestamp())"
     );
 }
 
@@ -218,6 +239,7 @@ fn the_clients_time_is_sent_along() {
         &statements[Step::Extend],
         &statements[Step::Unlock(End::Nothing)],
         &statements[Step::Withdraw],
+        &statements[Step::Settle],
         &statements[Step::List { held_only: false }],
     ];
     for statement in all {
@@ -227,7 +249,19 @@ fn the_clients_time_is_sent_along() {
             statement.text()
         );
         assert!(!statement.text().contains("CURRENT_TIMESTAMP"));
-        assert!(!statement.text().contains("clock_timestamp"));
+    }
+    // How late an attempt comes is for the server's clock.
+    let servers = |step| statements[step].text().matches("clock_timestamp").count();
+    assert_eq!(servers(Step::Attempt(Claim::Nothing)), 2);
+    assert_eq!(servers(Step::Insert(Claim::Nothing)), 2);
+    assert_eq!(servers(Step::Read), 1);
+    for step in [
+        Step::Extend,
+        Step::Unlock(End::Nothing),
+        Step::Withdraw,
+        Step::Settle,
+    ] {
+        assert_eq!(servers(step), 0, "{step:?}");
     }
 }
 

@@ -5,7 +5,10 @@ use super::time::{Now, later, micros, up};
 use crate::dialect::{Claim, End, Writing, granted, open_slot_is_free};
 use crate::options::{ATTEMPTS_COLUMN, DONE_COLUMN, Options, SLOT_COLUMN, TOKEN_COLUMN};
 use crate::shape::Shape;
-use crate::statement::{Field, Placeholders, RECORD, Statement};
+use crate::statement::{Field, Placeholders, RECORD, RECORD_AND_SERVER_TIME, Statement};
+
+/// How the error begins with which an attempt fails that comes too late.
+pub(crate) const TOO_LATE: &str = "the attempt came after its not-after: ";
 
 /// Writes the statements for one table.
 pub(super) struct Writer<'a> {
@@ -65,9 +68,10 @@ impl Writing for Writer<'_> {
             );
         }
         let mut condition = format!(
-            "{} AND {until} <= {}",
+            "{} AND {until} <= {} AND {by} IS DISTINCT FROM :released AND {}",
             self.named(),
-            now.of(shape.lock_until)
+            now.of(shape.lock_until),
+            in_time(),
         );
         if claim != Claim::Nothing {
             set += &format!(", {SLOT_COLUMN} = :slot");
@@ -119,11 +123,11 @@ impl Writing for Writer<'_> {
             columns += &format!(", {TOKEN_COLUMN}");
             values += &format!(", {}", now.micros());
         }
-        let mut condition = String::new();
+        let mut condition = in_time();
         if claim != Claim::Nothing {
             columns += &format!(", {SLOT_COLUMN}");
             values += ", :slot";
-            condition = format!(" WHERE :slot <= {} + :tolerance", now.micros());
+            condition += &format!(" AND :slot <= {} + :tolerance", now.micros());
         }
         if claim == Claim::OpenSlot {
             columns += &format!(", {ATTEMPTS_COLUMN}");
@@ -131,7 +135,7 @@ impl Writing for Writer<'_> {
         }
         statement(
             &format!(
-                "INSERT INTO {table} ({columns}) SELECT {values}{condition} \
+                "INSERT INTO {table} ({columns}) SELECT {values} WHERE {condition} \
                  ON CONFLICT ({name}) DO NOTHING RETURNING {}",
                 self.granted(claim)
             ),
@@ -142,15 +146,22 @@ impl Writing for Writer<'_> {
     /// By the column's own collation, so that a record of a name that it takes for the same is
     /// found, and reported.
     fn read(&self) -> Statement {
+        let (server_time, fields): (_, &[Field]) = match self.clock {
+            Now::Client => (
+                format!(", {}", Now::Clock.micros()),
+                &RECORD_AND_SERVER_TIME,
+            ),
+            _ => (String::new(), &RECORD),
+        };
         statement(
             &format!(
-                "SELECT {}, n.now FROM (SELECT {} AS now) n LEFT JOIN {} ON {} = :name",
+                "SELECT {}, n.now{server_time} FROM (SELECT {} AS now) n LEFT JOIN {} ON {} = :name",
                 self.record(),
                 self.clock.micros(),
                 self.table,
                 self.name,
             ),
-            &RECORD,
+            fields,
         )
     }
 
@@ -158,7 +169,7 @@ impl Writing for Writer<'_> {
         let until = &self.until;
         statement(
             &format!(
-                "UPDATE {} SET {until} = {} WHERE {} RETURNING {}",
+                "UPDATE {} SET {until} = GREATEST({until}, {}) WHERE {} RETURNING {}",
                 self.table,
                 self.clock.after(self.shape.lock_until, ":at_most"),
                 self.held(),
@@ -224,6 +235,33 @@ impl Writing for Writer<'_> {
         )
     }
 
+    fn settle(&self) -> Option<Statement> {
+        let Self {
+            shape,
+            clock: now,
+            table,
+            name,
+            until,
+            at,
+            by,
+            ..
+        } = self;
+        let end = now.down(shape.lock_until);
+        let mut condition = format!("found.{until} <= {}", now.of(shape.lock_until));
+        if !shape.name.exact {
+            condition += &format!(" AND found.{name}::text COLLATE \"C\" = :name");
+        }
+        Some(statement(
+            &format!(
+                "INSERT INTO {table} AS found ({name}, {until}, {at}, {by}) \
+                 VALUES (:name, {end}, {}, :released) \
+                 ON CONFLICT ({name}) DO UPDATE SET {until} = {end} WHERE {condition}",
+                now.down(shape.locked_at),
+            ),
+            &[],
+        ))
+    }
+
     fn list(&self, held_only: bool) -> Statement {
         let name = format!("{} COLLATE \"C\"", self.name);
         let held = if held_only {
@@ -245,6 +283,11 @@ impl Writing for Writer<'_> {
             &RECORD,
         )
     }
+}
+
+/// The attempt does not come too late, whoever's clock rules: by the server's, read at this place.
+fn in_time() -> String {
+    format!("{} <= :not_after", Now::Clock.micros())
 }
 
 fn or_null(there: bool, column: &'static str) -> &'static str {
@@ -309,7 +352,14 @@ impl Writer<'_> {
 
     fn granted(&self, claim: Claim) -> String {
         let token = or_null(self.shape.extras.token, TOKEN_COLUMN);
-        let mut columns = format!("{}, {}, {token}", micros(&self.at), micros(&self.until));
+        // It names a column, or it would be computed, and fail, when the statement is planned.
+        let fail = format!("('{TOO_LATE}' || {})::bigint", self.name);
+        let at = format!(
+            "CASE WHEN {} THEN {} ELSE {fail} END",
+            in_time(),
+            micros(&self.at)
+        );
+        let mut columns = format!("{at}, {}, {token}", micros(&self.until));
         if claim == Claim::OpenSlot {
             columns += &format!(", {ATTEMPTS_COLUMN}");
         }

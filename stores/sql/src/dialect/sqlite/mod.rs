@@ -12,7 +12,8 @@
 //!   here is not the statement but the way to the connection's thread and back; the first fails
 //!   where the second must not run, which is SQLite's only way to stop between two statements.
 //! - `'now'` is the machine's clock, and the same throughout a statement. It is first looked at
-//!   when the statement has the write lock, so that waiting for it makes no lease longer.
+//!   when the statement has the write lock, so that waiting for it makes no lease longer, and an
+//!   attempt that waited too long is refused.
 
 mod writer;
 
@@ -20,7 +21,7 @@ use std::time::Duration;
 
 use shedlock_core::{Error, ErrorKind};
 
-use self::writer::Writer;
+use self::writer::{CLOCK, Writer};
 use super::{CENTURY, Dialect, Statements};
 use crate::driver::Class;
 use crate::identifier::Fold;
@@ -65,7 +66,7 @@ impl Dialect for Sqlite {
              AND (SELECT count(*) FROM pragma_index_info(l.name{schema})) = 1 \
              AND (SELECT i.name FROM pragma_index_info(l.name{schema}) i) = c.name), \
              c.\"notnull\" = 1 AND c.dflt_value IS NULL AND c.pk = 0, \
-             sqlite_version() \
+             sqlite_version(), {CLOCK} * 1000 \
              FROM pragma_table_info({table}) c ORDER BY c.cid"
         );
         Statement::new(Placeholders::Positional, &template, &[])

@@ -23,6 +23,7 @@ fn an_attempt_looks_before_it_writes() {
         format!(
             "SELECT abs(min(`lock_until`, 0) - 9223372036854775807 - 1) FROM `shedlock` \
              WHERE `name` = ? AND `name` COLLATE BINARY = ? AND NOT (`lock_until` <= {NOW} \
+             AND `locked_by` IS NOT ? AND {NOW} * 1000 <= ? \
              AND coalesce(shedlock_fencing_token, 0) < 9223372036854775807)"
         )
     );
@@ -33,6 +34,7 @@ fn an_attempt_looks_before_it_writes() {
              `locked_by` = ?, \
              shedlock_fencing_token = max(coalesce(shedlock_fencing_token, 0) + 1, {NOW} * 1000) \
              WHERE `name` = ? AND `name` COLLATE BINARY = ? AND `lock_until` <= {NOW} \
+             AND `locked_by` IS NOT ? AND {NOW} * 1000 <= ? \
              AND coalesce(shedlock_fencing_token, 0) < 9223372036854775807 \
              RETURNING CASE typeof(`locked_at`) WHEN 'integer' THEN `locked_at` * 1000 \
              ELSE `locked_at` END, CASE typeof(`lock_until`) WHEN 'integer' \
@@ -44,10 +46,14 @@ fn an_attempt_looks_before_it_writes() {
         [
             Bind::Name,
             Bind::Name,
+            Bind::Released,
+            Bind::NotAfter,
             Bind::AtMost,
             Bind::Owner,
             Bind::Name,
-            Bind::Name
+            Bind::Name,
+            Bind::Released,
+            Bind::NotAfter,
         ]
     );
 }
@@ -56,7 +62,8 @@ fn an_attempt_looks_before_it_writes() {
 fn a_slot_is_a_condition_of_both() {
     let statement = statements(|_| {})[Step::Attempt(Claim::Slot)].clone();
     let condition = format!(
-        "`lock_until` <= {NOW} AND coalesce(shedlock_slot < ?, 1) \
+        "`lock_until` <= {NOW} AND `locked_by` IS NOT ? AND {NOW} * 1000 <= ? \
+         AND coalesce(shedlock_slot < ?, 1) \
          AND ? <= {NOW} * 1000 + ? AND (`locked_at` * 1000 < ? OR `locked_by` LIKE '%/%/%')"
     );
     assert_eq!(statement.text().matches(&condition).count(), 2);
@@ -105,8 +112,13 @@ fn the_clients_time_is_sent_along() {
         &statements[Step::Unlock(End::Nothing)],
     ] {
         assert!(statement.binds().contains(&Bind::Now));
-        assert!(!statement.text().contains("julianday"));
     }
+    // How late an attempt comes is for the machine's clock.
+    let machines = |step| statements[step].text().matches("julianday").count();
+    assert_eq!(machines(Step::Attempt(Claim::Nothing)), 2);
+    assert_eq!(machines(Step::Insert(Claim::Nothing)), 1);
+    assert_eq!(machines(Step::Read), 1);
+    assert_eq!(machines(Step::Unlock(End::Nothing)), 0);
 }
 
 #[test]

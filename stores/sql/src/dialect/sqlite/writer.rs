@@ -4,11 +4,16 @@ use super::QUOTE;
 use crate::dialect::{Claim, End, Writing, granted, open_slot_is_free};
 use crate::options::{ATTEMPTS_COLUMN, DONE_COLUMN, Options, SLOT_COLUMN, TOKEN_COLUMN};
 use crate::shape::Shape;
-use crate::statement::{Field, Placeholders, RECORD, Statement};
+use crate::statement::{Field, Placeholders, RECORD, RECORD_AND_SERVER_TIME, Statement};
+
+/// The machine's clock in milliseconds. The fraction of `unixepoch('subsec')` is unknown to releases
+/// before 3.42.
+pub(super) const CLOCK: &str = "CAST(round((julianday('now') - 2440587.5) * 86400000) AS INTEGER)";
 
 /// Writes the statements for one table.
 pub(super) struct Writer<'a> {
     shape: &'a Shape,
+    client_time: bool,
     table: String,
     name: String,
     until: String,
@@ -23,6 +28,7 @@ impl<'a> Writer<'a> {
         let names = &options.columns;
         Self {
             shape,
+            client_time: options.time.is_client(),
             table: options.table.quoted(QUOTE),
             name: names.name.quoted(QUOTE),
             until: names.lock_until.quoted(QUOTE),
@@ -31,8 +37,7 @@ impl<'a> Writer<'a> {
             now: if options.time.is_client() {
                 "(:now / 1000)"
             } else {
-                // The fraction of `unixepoch('subsec')` is unknown to releases before 3.42.
-                "CAST(round((julianday('now') - 2440587.5) * 86400000) AS INTEGER)"
+                CLOCK
             },
         }
     }
@@ -56,7 +61,10 @@ impl Writing for Writer<'_> {
             set +=
                 &format!(", {TOKEN_COLUMN} = max(coalesce({TOKEN_COLUMN}, 0) + 1, {now} * 1000)");
         }
-        let mut free = format!("{until} <= {now}");
+        let mut free = format!(
+            "{until} <= {now} AND {by} IS NOT :released AND {}",
+            in_time()
+        );
         if claim != Claim::Nothing {
             set += &format!(", {SLOT_COLUMN} = :slot");
             free += &format!(
@@ -110,12 +118,12 @@ impl Writing for Writer<'_> {
             columns += &format!(", {TOKEN_COLUMN}");
             values += &format!(", {now} * 1000");
         }
-        // Without any condition the grammar takes the conflict clause for a join's.
-        let mut condition = "true".to_owned();
+        // Without any condition the grammar would take the conflict clause for a join's.
+        let mut condition = in_time();
         if claim != Claim::Nothing {
             columns += &format!(", {SLOT_COLUMN}");
             values += ", :slot";
-            condition = format!(":slot <= {now} * 1000 + :tolerance");
+            condition += &format!(" AND :slot <= {now} * 1000 + :tolerance");
         }
         if claim == Claim::OpenSlot {
             columns += &format!(", {ATTEMPTS_COLUMN}");
@@ -134,15 +142,21 @@ impl Writing for Writer<'_> {
     /// By the column's own collation, so that a record of a name that it takes for the same is
     /// found, and reported.
     fn read(&self) -> Statement {
+        let (server_time, fields): (_, &[Field]) = if self.client_time {
+            (format!(", {CLOCK} * 1000"), &RECORD_AND_SERVER_TIME)
+        } else {
+            (String::new(), &RECORD)
+        };
         statement(
             &format!(
-                "SELECT {}, n.now * 1000 FROM (SELECT {} AS now) n LEFT JOIN {} ON {} = :name",
+                "SELECT {}, n.now * 1000{server_time} FROM (SELECT {} AS now) n \
+                 LEFT JOIN {} ON {} = :name",
                 self.record(),
                 self.now,
                 self.table,
                 self.name,
             ),
-            &RECORD,
+            fields,
         )
     }
 
@@ -150,7 +164,7 @@ impl Writing for Writer<'_> {
         let (until, now) = (&self.until, self.now);
         statement(
             &format!(
-                "UPDATE {} SET {until} = {now} + :at_most / 1000 WHERE {} RETURNING {}",
+                "UPDATE {} SET {until} = max({until}, {now} + :at_most / 1000) WHERE {} RETURNING {}",
                 self.table,
                 self.held(),
                 micros(until),
@@ -264,6 +278,11 @@ impl Writer<'_> {
             self.shape.extras.or_null("NULL"),
         )
     }
+}
+
+/// The attempt does not come too late, whoever's clock rules: by the machine's.
+fn in_time() -> String {
+    format!("{CLOCK} * 1000 <= :not_after")
 }
 
 fn or_null(there: bool, column: &'static str) -> &'static str {

@@ -1,0 +1,230 @@
+//! Attempts and their withdrawals: which statement when, and what its answer means.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use shedlock_core::{
+    Attempt, AttemptRequest, BoundedAttempt, Completion, Error, ErrorKind, Lease, Skip, SkipReason,
+    Slot,
+};
+
+use crate::dialect::{Claim, Step};
+use crate::driver::{Backend, Class, Failure};
+use crate::flow::Flow;
+use crate::limits::{check_length, floor_micros};
+use crate::plan::Plan;
+use crate::send::Stop;
+use crate::statement::{Reply, Values};
+use crate::verdict::{State, Verdict, instant, lease};
+
+/// How often a lock that was found free is tried for, before the attempt gives way.
+const ROUNDS: usize = 3;
+
+/// A column that is coarser, in microseconds, is no clock: its instants are cut by too much.
+const COARSE: i64 = 1_000;
+
+impl<B: Backend> Flow<B> {
+    /// Tries once for the lock.
+    pub(crate) async fn attempt(&self, request: &AttemptRequest) -> Result<Attempt, Error> {
+        self.attempted(request)
+            .await
+            .map_err(|error| self.name(error, request.name()))
+    }
+
+    async fn attempted(&self, request: &AttemptRequest) -> Result<Attempt, Error> {
+        request.validate()?;
+        let claim = match (request.slot(), request.completion()) {
+            (None, _) => Claim::Nothing,
+            (Some(_), Completion::OnSuccess(_)) => Claim::OpenSlot,
+            (Some(_), _) => Claim::Slot,
+        };
+        let plan = self.plan_for(Step::Attempt(claim)).await?;
+        let released = request.owner().released();
+        let mut values = self.values(request.name());
+        values.owner = request.owner().as_str();
+        values.released = &released;
+        values.at_most =
+            self.micros("lock_at_most_for", request.lock_at_most_for(), &plan.shape)?;
+        values.slot = request.slot().map_or(0, Slot::as_micros);
+        values.previous = request.previous_slot().map_or(0, Slot::as_micros);
+        let retries = request.completion().retries();
+        values.most_attempts = retries.map_or(0, |retries| retries.most_attempts().into());
+        values.tolerance = floor_micros(request.slot_tolerance());
+        check_length(request.name(), &plan.shape)?;
+
+        let (clock, plan) = (self.plans().clock(), &*plan);
+        let send = |not_after| {
+            let values = Values {
+                now: self.now(),
+                not_after: micros(not_after),
+                ..values
+            };
+            async move { self.tried(request, claim, plan, &values).await }
+        };
+        clock.attempt(request, send).await
+    }
+
+    /// Tries until the attempt is answered, or too late.
+    async fn tried(
+        &self,
+        request: &AttemptRequest,
+        claim: Claim,
+        plan: &Plan,
+        values: &Values<'_>,
+    ) -> Result<BoundedAttempt, Error> {
+        let mut state = State::Free;
+        let mut exists = None;
+        let mut may_be_ours = false;
+        for _ in 0..ROUNDS {
+            let won = match state {
+                State::Answered(answer) => return Ok(BoundedAttempt::Judged(answer)),
+                State::Free => self.write(Step::Attempt(claim), values).await?,
+                State::Absent => self.write(Step::Insert(claim), values).await?,
+            };
+            match won {
+                // The reply holds no token where the server told the number of another column.
+                Written::Taken(reply) if plan.shape.extras.token && reply.token().is_none() => {
+                    may_be_ours = true;
+                }
+                // MySQL's has no room for the attempts at a slot: the record tells.
+                Written::Taken(reply) if claim == Claim::OpenSlot && reply.row().is_none() => {
+                    let row = self.read(values).await.map_err(unread)?;
+                    let is_ours = row.owner.as_deref() == Some(values.owner);
+                    return Ok(acquired(if is_ours {
+                        lease(request, &row)
+                    } else {
+                        // It is over already, and somebody else's by now.
+                        granted(request, &reply)
+                    }));
+                }
+                Written::Taken(reply) => {
+                    self.observe(plan, &reply);
+                    return Ok(acquired(granted(request, &reply)));
+                }
+                // A first try whose reply was lost may have taken the lock.
+                Written::Nothing { repeated } => may_be_ours |= repeated,
+                Written::Exists(failure) => exists = Some(failure),
+            }
+            let row = self.read(values).await;
+            let row = if may_be_ours {
+                row.map_err(unread)
+            } else {
+                row
+            }?;
+            state = Verdict { request, row: &row }.state()?;
+            let server_time = row.server_time();
+            let is_too_late = server_time.filter(|now| *now > values.not_after);
+            if let (State::Free | State::Absent, Some(now)) = (&state, is_too_late) {
+                let store_time = instant(now);
+                return Ok(BoundedAttempt::TooLate { store_time });
+            }
+        }
+        match (state, exists) {
+            (State::Answered(answer), _) => Ok(BoundedAttempt::Judged(answer)),
+            // The record is not there and cannot be made: another unique key is in the way.
+            (State::Absent, Some(failure)) => {
+                Err(self.error(Stop::Failure(failure), Step::Insert(claim)))
+            }
+            // Free each time we looked and taken each time we tried.
+            _ => {
+                let skip = Skip::new(SkipReason::Contended);
+                Ok(BoundedAttempt::Judged(Attempt::Skipped(skip)))
+            }
+        }
+    }
+
+    /// Sends an attempt or an insert.
+    async fn write(&self, step: Step, values: &Values<'_>) -> Result<Written, Error> {
+        match self.run(step, values).await {
+            Ok(reply) if reply.affected > 0 => Ok(Written::Taken(reply)),
+            Ok(reply) => Ok(Written::Nothing {
+                repeated: reply.repeated,
+            }),
+            Err(Stop::Failure(failure)) if failure.class == Class::Held => {
+                Ok(Written::Nothing { repeated: false })
+            }
+            Err(Stop::Failure(failure)) if failure.class == Class::Duplicate => {
+                Ok(Written::Exists(failure))
+            }
+            Err(stop) => Err(self.error(stop, step)),
+        }
+    }
+
+    /// The instant of a lease that was granted is the server's time, unless the clients' clocks rule.
+    fn observe(&self, plan: &Plan, reply: &Reply) {
+        let is_clock = !self.options().time.is_client() && plan.shape.locked_at.unit() <= COARSE;
+        let granted_at = reply.row().and_then(|row| row.locked_at);
+        if let Some(now) = granted_at.filter(|_| is_clock) {
+            self.plans().clock().observe(instant(now));
+        }
+    }
+
+    /// Ends what this request's owner may have won.
+    pub(crate) async fn withdraw(&self, request: &AttemptRequest) -> Result<bool, Error> {
+        self.withdrawn(request)
+            .await
+            .map_err(|error| self.name(error, request.name()))
+    }
+
+    async fn withdrawn(&self, request: &AttemptRequest) -> Result<bool, Error> {
+        let released = request.owner().released();
+        let mut values = self.values(request.name());
+        values.owner = request.owner().as_str();
+        values.released = &released;
+        if self.ended(&values).await? {
+            return Ok(true);
+        }
+        let plan = self.plan().await?;
+        if plan.statements.get(Step::Settle).is_none()
+            || check_length(request.name(), &plan.shape).is_err()
+        {
+            return Ok(false);
+        }
+        let reply = self
+            .run(Step::Settle, &values)
+            .await
+            .map_err(|stop| self.error(stop, Step::Settle))?;
+        if reply.affected > 0 {
+            return Ok(false);
+        }
+        // It is held; by us, where a copy of the attempt was just being committed.
+        self.ended(&values).await
+    }
+}
+
+/// What an attempt or insert did.
+enum Written {
+    /// The lock is taken.
+    Taken(Reply),
+    /// The record stood in the way, or it was too late; where the statement was repeated, the record
+    /// may be ours.
+    Nothing { repeated: bool },
+    /// A unique key stood in the way.
+    Exists(Failure),
+}
+
+/// A lock that may have been taken is not to be left to itself: whoever asked asks again, or withdraws.
+fn unread(error: Error) -> Error {
+    let message = "the lock may have been taken, but its record could not be read: ask again";
+    Error::new(ErrorKind::Unknown, message).with_source(error)
+}
+
+fn acquired(lease: Lease) -> BoundedAttempt {
+    BoundedAttempt::Judged(Attempt::Acquired(lease))
+}
+
+/// The lease that a won attempt or insert grants.
+fn granted(request: &AttemptRequest, reply: &Reply) -> Lease {
+    let mut lease = match reply.row() {
+        Some(row) => lease(request, row),
+        None => Lease::granted(request),
+    };
+    if let Some(token) = reply.token() {
+        lease = lease.with_fencing_token(token);
+    }
+    lease
+}
+
+/// An instant in microseconds since 1970 (UTC), as servers count; never later than it.
+fn micros(instant: SystemTime) -> i64 {
+    instant.duration_since(UNIX_EPOCH).map_or(0, floor_micros)
+}

@@ -1,0 +1,204 @@
+//! Requests that reach the record long after they were sent.
+
+use std::time::Duration;
+
+use shedlock_conformance::proxy::{Fault, Proxy};
+use shedlock_core::{
+    AttemptRequest, ErrorKind, ExtendRequest, Extension, Lease, LockName, LockProvider as _,
+    LockState,
+};
+use shedlock_sql::MySqlProvider;
+use sqlx::{Executor as _, MySql, Transaction};
+
+use crate::common::{address, wait, with_option};
+use crate::room::{Room, SHEDLOCKS, free, record, request, take};
+
+/// How long the attempts of these tests may be on their way.
+const TIMEOUT: Duration = Duration::from_millis(800);
+
+impl Room {
+    async fn keep(&self, text: &'static str) -> Transaction<'static, MySql> {
+        let mut transaction = self.admin.begin().await.unwrap();
+        transaction.execute(text).await.unwrap();
+        transaction
+    }
+
+    /// Waits until so many statements are under way: those that wait for a transaction.
+    async fn waiting(&self, statements: i64) {
+        let database = self.url.rsplit('/').next().unwrap();
+        let count = format!(
+            "SELECT COUNT(*) FROM information_schema.processlist \
+             WHERE db = '{database}' AND command <> 'Sleep' AND id <> CONNECTION_ID()"
+        );
+        for _ in 0..100 {
+            if self.number(&count).await == statements {
+                return;
+            }
+            wait(Duration::from_millis(50)).await;
+        }
+        panic!("{statements} statements should wait");
+    }
+
+    async fn through(&self, proxy: &Proxy) -> MySqlProvider {
+        let mut url = url::Url::parse(&self.url).unwrap();
+        url.set_host(Some(&proxy.addr().ip().to_string())).unwrap();
+        url.set_port(Some(proxy.addr().port())).unwrap();
+        let url = with_option(url.as_str(), "max_connections", "1");
+        let url = with_option(&url, "ssl-mode", "disabled");
+        MySqlProvider::connect(&url).await.unwrap()
+    }
+}
+
+const LOCK: &str = "SELECT * FROM shedlock FOR UPDATE";
+const WRITE: &str = "UPDATE shedlock SET locked_by = CONCAT(locked_by, '.')";
+const MAKE: &str = "INSERT INTO shedlock (name, lock_until, locked_at, locked_by) \
+                    VALUES ('job', '2001-01-01', '2001-01-01', 'x')";
+
+/// Sends the attempt, and gives it up when it waits on the server.
+async fn abandon(room: &Room, provider: &MySqlProvider, attempt: &AttemptRequest) {
+    tokio::select! {
+        answer = provider.attempt(attempt) => panic!("the record is locked: {answer:?}"),
+        () = room.waiting(1) => {}
+    }
+}
+
+/// An attempt that a transaction lets on only after its timeout, when its sender has given up.
+async fn takes_no_lock(server: &str, table: Option<&str>, option: (&str, &str)) {
+    for (text, commits) in [(LOCK, false), (WRITE, true), (WRITE, false)] {
+        let room = match table {
+            Some(table) => {
+                let room = Room::empty(server).await;
+                room.run(table).await;
+                room
+            }
+            None => Room::migrated(server).await,
+        };
+        let url = with_option(&room.url, option.0, option.1);
+        let provider = MySqlProvider::connect(&url).await.unwrap();
+        free(&provider, &take(&provider, "job").await).await;
+        let transaction = room.keep(text).await;
+        let attempt = request("job").with_timeout(TIMEOUT);
+        abandon(&room, &provider, &attempt).await;
+        wait(TIMEOUT).await;
+        if commits {
+            transaction.commit().await.unwrap();
+        } else {
+            transaction.rollback().await.unwrap();
+        }
+        room.waiting(0).await;
+        wait(Duration::from_millis(200)).await;
+        let found = record(&provider, "job").await;
+        assert_eq!(found.state, LockState::Free, "{text}: {attempt:?}");
+        free(&provider, &take(&provider, "job").await).await;
+    }
+}
+
+pub(crate) async fn a_late_copy_of_an_attempt_takes_no_lock(server: &str) {
+    takes_no_lock(server, None, ("max_connections", "4")).await;
+    let datetimes = SHEDLOCKS.replace("TIMESTAMP(3)", "DATETIME(6)");
+    let datetimes = datetimes.replace("CURRENT_DATETIME(6)", "CURRENT_TIMESTAMP(6)");
+    let datetimes = datetimes.replace("CURRENT_TIMESTAMP(3)", "CURRENT_TIMESTAMP(6)");
+    takes_no_lock(server, Some(&datetimes), ("prepared", "false")).await;
+}
+
+pub(crate) async fn a_late_copy_takes_no_lock_where_clients_clocks_rule(server: &str) {
+    takes_no_lock(server, None, ("time", "client")).await;
+}
+
+pub(crate) async fn a_late_copy_takes_no_lock_in_a_zone_of_javas(server: &str) {
+    takes_no_lock(server, None, ("shared_session_zone", "+05:30")).await;
+}
+
+/// An insert judges how late it is before it waits for another one; the withdrawal waits after it.
+pub(crate) async fn a_withdrawal_waits_for_an_insert_under_way(server: &str) {
+    let room = Room::migrated(server).await;
+    let provider = room.provider().await;
+    let transaction = room.keep(MAKE).await;
+    let attempt = request("job").with_timeout(TIMEOUT);
+    abandon(&room, &provider, &attempt).await;
+    wait(TIMEOUT).await;
+    let (withdrawn, ()) = futures_util::join!(provider.withdraw(&attempt), async {
+        room.waiting(2).await;
+        transaction.rollback().await.unwrap();
+    });
+    assert!(withdrawn.is_ok(), "{withdrawn:?}");
+    room.waiting(0).await;
+    wait(Duration::from_millis(200)).await;
+    let name = LockName::new("job").unwrap();
+    let found = provider.inspect(&name).await.unwrap();
+    let is_free = found
+        .as_ref()
+        .is_none_or(|found| found.state == LockState::Free);
+    assert!(is_free, "{withdrawn:?}: {found:?}");
+}
+
+pub(crate) async fn an_attempt_that_has_ended_takes_no_lock(server: &str) {
+    let room = Room::migrated(server).await;
+    let provider = room.provider().await;
+    let attempt = request("job");
+    let lease = provider.attempt(&attempt).await.unwrap();
+    free(&provider, &lease.acquired().unwrap()).await;
+    let error = provider.attempt(&attempt).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Lost, "{error}");
+    assert_eq!(record(&provider, "job").await.state, LockState::Free);
+    free(&provider, &take(&provider, "job").await).await;
+}
+
+async fn extended(provider: &MySqlProvider, lease: &Lease, seconds: u64) -> Lease {
+    let request = ExtendRequest::new(Duration::from_secs(seconds));
+    match provider.extend(lease, &request).await.unwrap() {
+        Extension::Extended(lease) => lease,
+        other => panic!("the lease is ours: {other:?}"),
+    }
+}
+
+pub(crate) async fn a_late_extension_does_not_cut_a_later_one_short(server: &str) {
+    for columns in ["TIMESTAMP(3)", "TIMESTAMP(6)", "DATETIME(6)", "DATETIME"] {
+        let room = Room::empty(server).await;
+        let table = SHEDLOCKS.replace(" DEFAULT CURRENT_TIMESTAMP(3)", "");
+        let table = table.replacen(
+            "TIMESTAMP(3) NOT NULL",
+            "X NOT NULL DEFAULT '2001-01-01'",
+            2,
+        );
+        room.run(&table.replace('X', columns)).await;
+        let proxy = Proxy::start(address(&room.url, 3306).unwrap())
+            .await
+            .unwrap();
+        let (slow, direct) = (room.through(&proxy).await, room.provider().await);
+        let lease = take(&slow, "job").await;
+        let delay = Fault::Delay {
+            to_store: Duration::from_millis(300),
+            to_client: Duration::ZERO,
+        };
+        proxy.set(delay).await.unwrap();
+        let longer = async {
+            let _ = extended(&direct, &lease, 8_000).await;
+            record(&direct, "job").await.locked_until
+        };
+        let (_, end) = futures_util::join!(extended(&slow, &lease, 5_000), longer);
+        let found = record(&direct, "job").await;
+        assert_eq!(found.locked_until, end, "{columns}");
+        let left = end.unwrap().duration_since(found.read_at.unwrap()).unwrap();
+        assert!(left > Duration::from_secs(7_900), "{columns}: {found:?}");
+    }
+}
+
+/// A server counts rows that a statement leaves as they were as not affected, unless it is asked
+/// for those that it found.
+pub(crate) async fn an_extension_that_changes_nothing_is_not_lost(server: &str) {
+    let room = Room::migrated(server).await;
+    let pool = room.pool("+00:00", "").await;
+    let pooled = MySqlProvider::builder(pool).build().unwrap();
+    let own = room.provider().await;
+    let lease = take(&own, "job").await;
+    let before = record(&own, "job").await;
+    for provider in [&own, &pooled] {
+        let _ = extended(provider, &lease, 90).await;
+        let after = record(provider, "job").await;
+        assert_eq!(after.locked_until, before.locked_until);
+    }
+    // And one that takes the later end of its own.
+    let _ = extended(&own, &lease, 9_000).await;
+    assert!(record(&own, "job").await.locked_until > before.locked_until);
+}

@@ -1,0 +1,250 @@
+//! Requests that reach the record long after they were sent.
+
+use std::time::Duration;
+
+use shedlock_conformance::proxy::{Fault, Proxy};
+use shedlock_core::{
+    AttemptRequest, ErrorKind, ExtendRequest, Extension, Lease, LockProvider as _, LockState,
+};
+use shedlock_sql::PostgresProvider;
+use sqlx::{Postgres, Transaction};
+
+use crate::common::{address, wait, with_option};
+use crate::room::{Room, free, name, request, take};
+
+/// How long the attempts of these tests may be on their way.
+const TIMEOUT: Duration = Duration::from_millis(800);
+
+/// What the transaction does that an attempt had to wait for.
+#[derive(Clone, Copy, Debug)]
+enum InTheWay {
+    /// It only locks the record.
+    Locks,
+    /// It changes the record, and commits.
+    Writes,
+    /// It changes the record, and takes that back.
+    TakesBack,
+    /// It makes the record, and takes that back.
+    Makes,
+}
+
+impl Room {
+    /// The record of this lock, or its name, is in the hands of a transaction.
+    async fn keep(&self, way: InTheWay) -> Transaction<'static, Postgres> {
+        let mut transaction = self.admin.begin().await.unwrap();
+        let text = match way {
+            InTheWay::Locks => "SELECT * FROM shedlock FOR UPDATE",
+            InTheWay::Writes | InTheWay::TakesBack => "UPDATE shedlock SET locked_by = locked_by",
+            InTheWay::Makes => {
+                "INSERT INTO shedlock VALUES ('job', 'epoch'::timestamp, 'epoch'::timestamp, 'x')"
+            }
+        };
+        sqlx::raw_sql(text)
+            .execute(&mut *transaction)
+            .await
+            .unwrap();
+        transaction
+    }
+
+    /// Waits until so many sessions wait for a transaction.
+    async fn waiting(&self, sessions: i64) {
+        let count = format!(
+            "SELECT count(*) FROM pg_stat_activity \
+             WHERE wait_event_type = 'Lock' AND query LIKE '%{}%'",
+            self.schema
+        );
+        for _ in 0..500 {
+            if self.number(&count).await == sessions {
+                return;
+            }
+            wait(Duration::from_millis(10)).await;
+        }
+        panic!("{sessions} sessions should wait");
+    }
+
+    async fn state(&self) -> Option<LockState> {
+        let record = self.provider().await.inspect(&name("job")).await.unwrap();
+        record.map(|record| record.state)
+    }
+}
+
+/// An attempt whose sender gives up while it waits on the server for a transaction, which then lets
+/// it on after its timeout.
+async fn abandoned(room: &Room, options: &str, way: InTheWay) -> AttemptRequest {
+    let url = format!("{}&{options}", room.url);
+    let provider = PostgresProvider::connect(&url).await.unwrap();
+    if !matches!(way, InTheWay::Makes) {
+        free(&provider, &take(&provider, "job").await).await;
+    }
+    let transaction = room.keep(way).await;
+    let attempt = request("job").with_timeout(TIMEOUT);
+    tokio::select! {
+        answer = provider.attempt(&attempt) => panic!("the record is locked: {answer:?}"),
+        () = room.waiting(1) => {}
+    }
+    wait(TIMEOUT).await;
+    match way {
+        InTheWay::Writes => transaction.commit().await.unwrap(),
+        _ => transaction.rollback().await.unwrap(),
+    }
+    room.waiting(0).await;
+    attempt
+}
+
+async fn takes_no_lock(options: &str) {
+    use InTheWay::{Locks, Makes, TakesBack, Writes};
+    for way in [Locks, Writes, TakesBack, Makes] {
+        let room = Room::migrated().await;
+        let attempt = abandoned(&room, options, way).await;
+        let state = room.state().await;
+        let is_free = state.is_none_or(|state| state == LockState::Free);
+        assert!(is_free, "{way:?}: {attempt:?} took the lock: {state:?}");
+        free(
+            &room.provider().await,
+            &take(&room.provider().await, "job").await,
+        )
+        .await;
+    }
+}
+
+#[tokio::test]
+async fn a_late_copy_of_an_attempt_takes_no_lock() {
+    takes_no_lock("").await;
+}
+
+#[tokio::test]
+async fn a_late_copy_takes_no_lock_where_clients_clocks_rule() {
+    takes_no_lock("time=client").await;
+}
+
+#[tokio::test]
+async fn a_late_copy_takes_no_lock_without_prepared_statements() {
+    takes_no_lock("prepared=false").await;
+}
+
+/// The first contact brings the server's time along, and an attempt that waits is answered.
+#[tokio::test]
+async fn an_attempt_that_waits_less_than_its_timeout_takes_the_lock() {
+    let room = Room::migrated().await;
+    let provider = room.provider().await;
+    free(&provider, &take(&provider, "job").await).await;
+    let transaction = room.keep(InTheWay::Locks).await;
+    let attempt = request("job");
+    let (answer, ()) = futures_util::join!(provider.attempt(&attempt), async {
+        room.waiting(1).await;
+        transaction.rollback().await.unwrap();
+    });
+    let lease = answer.unwrap().acquired().unwrap();
+    free(&provider, &lease).await;
+}
+
+/// The commit of an attempt takes long (here by a trigger, otherwise on a disk that stalls or for
+/// want of a standby): the attempt is in nobody's sight, and not to be overlooked.
+async fn outlasts(room: &Room) {
+    room.run(
+        "CREATE FUNCTION stall() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN \
+         IF NEW.lock_until > timezone('utc', clock_timestamp()) THEN PERFORM pg_sleep(2); END IF; \
+         RETURN NULL; END $$; \
+         CREATE CONSTRAINT TRIGGER stall AFTER INSERT OR UPDATE ON shedlock \
+         DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION stall()",
+    )
+    .await;
+    let provider = room.provider().await;
+    let attempt = request("job").with_timeout(TIMEOUT);
+    tokio::select! {
+        answer = provider.attempt(&attempt) => panic!("the commit should stall: {answer:?}"),
+        () = wait(TIMEOUT + Duration::from_millis(100)) => {}
+    }
+    let withdrawn = provider.withdraw(&attempt).await.unwrap();
+    wait(Duration::from_secs(2)).await;
+    assert_eq!(room.state().await, Some(LockState::Free), "{withdrawn}");
+    assert!(withdrawn);
+    assert!(!provider.withdraw(&attempt).await.unwrap());
+    let error = provider.attempt(&attempt).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Lost, "{error}");
+}
+
+#[tokio::test]
+async fn a_withdrawal_outlasts_a_commit_that_stalls() {
+    let room = Room::migrated().await;
+    let provider = room.provider().await;
+    free(&provider, &take(&provider, "job").await).await;
+    outlasts(&room).await;
+}
+
+#[tokio::test]
+async fn a_withdrawal_outlasts_an_insert_whose_commit_stalls() {
+    outlasts(&Room::migrated().await).await;
+}
+
+#[tokio::test]
+async fn a_withdrawal_of_nothing_leaves_the_record_of_another_name_alone() {
+    let room = Room::empty().await;
+    room.run(
+        "CREATE COLLATION anycase (provider = icu, locale = 'und-u-ks-level2', \
+         deterministic = false)",
+    )
+    .await;
+    room.run(&format!(
+        "CREATE TABLE shedlock ({})",
+        crate::room::SHEDLOCKS.replace("VARCHAR(64)", "VARCHAR(64) COLLATE anycase")
+    ))
+    .await;
+    let provider = room.provider().await;
+    free(&provider, &take(&provider, "Job").await).await;
+    let before = provider.inspect(&name("Job")).await.unwrap().unwrap();
+    assert!(!provider.withdraw(&request("job")).await.unwrap());
+    assert!(!provider.withdraw(&request(&"n".repeat(65))).await.unwrap());
+    let after = provider.inspect(&name("Job")).await.unwrap().unwrap();
+    assert_eq!(after.locked_until, before.locked_until);
+    assert_eq!(room.number("SELECT count(*) FROM shedlock").await, 1);
+}
+
+#[tokio::test]
+async fn an_attempt_that_has_ended_takes_no_lock() {
+    let room = Room::migrated().await;
+    let provider = room.provider().await;
+    let attempt = request("job");
+    let lease = provider.attempt(&attempt).await.unwrap();
+    free(&provider, &lease.acquired().unwrap()).await;
+    let error = provider.attempt(&attempt).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Lost, "{error}");
+    assert_eq!(room.state().await, Some(LockState::Free));
+    free(&provider, &take(&provider, "job").await).await;
+}
+
+async fn extended(provider: &PostgresProvider, lease: &Lease, seconds: u64) -> Lease {
+    let request = ExtendRequest::new(Duration::from_secs(seconds));
+    match provider.extend(lease, &request).await.unwrap() {
+        Extension::Extended(lease) => lease,
+        other => panic!("the lease is ours: {other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn a_late_extension_does_not_cut_a_later_one_short() {
+    for columns in ["TIMESTAMP", "TIMESTAMPTZ", "TIMESTAMP(0)"] {
+        let room = Room::with(&crate::room::SHEDLOCKS.replace("TIMESTAMP", columns)).await;
+        let proxy = Proxy::start(address(&room.url, 5432).unwrap())
+            .await
+            .unwrap();
+        let mut url = url::Url::parse(&room.url).unwrap();
+        url.set_ip_host(proxy.addr().ip()).unwrap();
+        url.set_port(Some(proxy.addr().port())).unwrap();
+        let url = with_option(url.as_str(), "max_connections", "1");
+        let slow = PostgresProvider::connect(&url).await.unwrap();
+        let direct = room.provider().await;
+        let lease = take(&slow, "job").await;
+        let delay = Fault::Delay {
+            to_store: Duration::from_millis(300),
+            to_client: Duration::ZERO,
+        };
+        proxy.set(delay).await.unwrap();
+        let (late, longer) =
+            futures_util::join!(extended(&slow, &lease, 90), extended(&direct, &lease, 600));
+        let end = longer.locked_until().unwrap();
+        let record = direct.inspect(&name("job")).await.unwrap().unwrap();
+        assert_eq!(record.locked_until, Some(end), "{columns}");
+        assert_eq!(late.locked_until(), Some(end), "{columns}");
+    }
+}
