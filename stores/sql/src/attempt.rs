@@ -132,7 +132,7 @@ impl<B: Backend> Flow<B> {
         }
     }
 
-    /// Sends an attempt or an insert.
+    /// Sends an attempt, an insert, or what makes sure that none is under way.
     async fn write(&self, step: Step, values: &Values<'_>) -> Result<Written, Error> {
         match self.run(step, values).await {
             Ok(reply) if reply.affected > 0 => Ok(Written::Taken(reply)),
@@ -179,21 +179,17 @@ impl<B: Backend> Flow<B> {
         {
             return Ok(false);
         }
-        let reply = self
-            .run(Step::Settle, &values)
-            .await
-            .map_err(|stop| self.error(stop, Step::Settle))?;
-        if reply.affected > 0 {
-            return Ok(false);
+        match self.write(Step::Settle, &values).await? {
+            Written::Taken(_) => Ok(false),
+            // The record is there, and ours if a copy of the attempt was under way.
+            Written::Nothing { .. } | Written::Exists(_) => self.ended(&values).await,
         }
-        // It is held; by us, where a copy of the attempt was just being committed.
-        self.ended(&values).await
     }
 }
 
-/// What an attempt or insert did.
+/// What a statement did that takes or makes the record.
 enum Written {
-    /// The lock is taken.
+    /// It took, or made, the record.
     Taken(Reply),
     /// The record stood in the way, or it was too late; where the statement was repeated, the record
     /// may be ours.

@@ -106,9 +106,10 @@ pub(crate) enum Step {
     /// Sets the end to now and the owner to the released text, if the owner (any text, not only
     /// ours) holds a running lease.
     Withdraw,
-    /// Waits for a write of the record that is under way, and changes one row if the record is
-    /// absent (it is made, released) or free (its end is set to now) after that; for servers whose
-    /// [`Withdraw`](Self::Withdraw) does not wait.
+    /// Waits for a write of the record that is under way. Changes one row if the record is absent
+    /// after that (it is made, released) or, on PostgreSQL, free (its end is set to now); otherwise
+    /// none, or fails with the class [`Duplicate`](crate::driver::Class::Duplicate). For servers whose
+    /// [`Withdraw`](Self::Withdraw) does not wait for every write.
     Settle,
     /// A page of [`RECORD`](crate::statement::RECORD)s in the byte order of their names.
     List { held_only: bool },
@@ -202,7 +203,7 @@ pub(crate) trait Writing {
     fn extend(&self) -> Statement;
     fn unlock(&self, end: End) -> Statement;
     fn withdraw(&self) -> Statement;
-    /// None where a withdrawal waits by itself.
+    /// None where a withdrawal waits for every write.
     fn settle(&self) -> Option<Statement> {
         None
     }

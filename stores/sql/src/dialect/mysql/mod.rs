@@ -28,8 +28,9 @@
 //!   to wait revives no lease that ran out meanwhile; where a statement does not run in UTC there is
 //!   no such clock, and such an extension succeeds as long as nobody else has taken the lock.
 //! - **Too late.** How late an attempt comes is judged by `SYSDATE` as well, with the row in hand. The
-//!   condition of an insert is judged before it waits for another insert of the same name; but where
-//!   that one is rolled back, a withdrawal waits in the same queue behind it.
+//!   condition of an insert is judged before it waits for another insert of the same name that is
+//!   rolled back at last; so a withdrawal that finds nothing makes the record itself, released, or
+//!   meets that insert.
 
 mod writer;
 

@@ -101,6 +101,21 @@ fn an_insert_is_plain_so_that_no_error_is_hidden() {
 }
 
 #[test]
+fn a_withdrawal_that_finds_nothing_makes_the_record_released() {
+    let statement = statements(|_| {})[Step::Settle].clone();
+    let text = statement.text();
+    assert!(
+        text.contains(
+            "(`name`, `lock_until`, `locked_at`, `locked_by`) \
+             SELECT ?, CAST(LEFT(UTC_TIMESTAMP(6), 23) AS DATETIME(3)), \
+             CAST(LEFT(UTC_TIMESTAMP(6), 23) AS DATETIME(3)), ? FROM "
+        ),
+        "{text}"
+    );
+    assert_eq!(statement.binds()[..2], [Bind::Name, Bind::Released]);
+}
+
+#[test]
 fn every_statement_runs_in_its_zone_or_not_at_all() {
     for statement in all(&statements(|_| {})) {
         let text = statement.text();

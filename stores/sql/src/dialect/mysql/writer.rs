@@ -102,17 +102,7 @@ impl Writing for Writer<'_> {
     }
 
     fn insert(&self, claim: Claim) -> Statement {
-        let Self {
-            prefix,
-            hint,
-            table,
-            name,
-            until,
-            at,
-            by,
-            ..
-        } = self;
-        let mut columns = format!("{name}, {until}, {at}, {by}");
+        let mut columns = self.columns();
         let mut values = format!(
             ":name, {}, {}, :owner",
             self.end("at_most"),
@@ -122,12 +112,7 @@ impl Writing for Writer<'_> {
             columns += &format!(", {TOKEN_COLUMN}");
             values += &format!(", LAST_INSERT_ID({SERVER_MICROS})");
         }
-        // A session of another character set would store another name than it was given. The
-        // comparison stands aside, so that an error of the guard does not quote the name in that
-        // character set.
-        let name_differs = "(SELECT CAST(CONVERT(:name USING utf8mb4) AS BINARY) \
-                            <> CAST(:name AS BINARY) AS differs) AS n";
-        let mut condition = format!("{} OR n.differs) > 0 AND {}", self.guard, self.in_time());
+        let mut condition = format!(" AND {}", self.in_time());
         if claim == Claim::OpenSlot {
             columns += &format!(", {ATTEMPTS_COLUMN}");
             values += ", 1";
@@ -137,10 +122,7 @@ impl Writing for Writer<'_> {
             values += ", :slot";
             condition += &format!(" AND :slot <= {} + :tolerance", self.now_micros());
         }
-        statement(&format!(
-            "{prefix}INSERT{hint} INTO {table} ({columns}) SELECT {values} FROM {name_differs} \
-             WHERE {condition}"
-        ))
+        self.make(&columns, &values, &condition)
     }
 
     fn read(&self) -> Statement {
@@ -208,6 +190,15 @@ impl Writing for Writer<'_> {
         self.update(&set, &self.held())
     }
 
+    fn settle(&self) -> Option<Statement> {
+        let values = format!(
+            ":name, {}, {}, :released",
+            self.now_down(),
+            cut(&self.now(), self.shape.locked_at)
+        );
+        Some(self.make(&self.columns(), &values, ""))
+    }
+
     fn list(&self, held_only: bool) -> Statement {
         let held = if held_only {
             format!(" AND {} > {}", self.until, self.now())
@@ -244,6 +235,31 @@ impl Writer<'_> {
             self.hint,
             self.table,
             self.guarded(),
+        ))
+    }
+
+    /// The columns of every table.
+    fn columns(&self) -> String {
+        format!("{}, {}, {}, {}", self.name, self.until, self.at, self.by)
+    }
+
+    /// Inserts a record.
+    fn make(&self, columns: &str, values: &str, condition: &str) -> Statement {
+        let Self {
+            prefix,
+            hint,
+            guard,
+            table,
+            ..
+        } = self;
+        // A session of another character set would store another name than it was given. The
+        // comparison stands aside, so that an error of the guard does not quote the name in that
+        // character set.
+        let name_differs = "(SELECT CAST(CONVERT(:name USING utf8mb4) AS BINARY) \
+                            <> CAST(:name AS BINARY) AS differs) AS n";
+        statement(&format!(
+            "{prefix}INSERT{hint} INTO {table} ({columns}) SELECT {values} FROM {name_differs} \
+             WHERE {guard} OR n.differs) > 0{condition}"
         ))
     }
 
