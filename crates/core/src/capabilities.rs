@@ -11,6 +11,11 @@ use std::time::Duration;
 pub struct Capabilities {
     /// Which clock judges leases.
     pub clock: ClockSource,
+    /// How far apart the clocks may be of servers that judge leases of this store, one after another
+    /// (failover) or side by side (several writers). A server that is ahead of the one that granted a
+    /// lease ends it that much earlier, so the runtime stops counting on a lease that much before its
+    /// end. Zero unless the provider is configured otherwise: one server judges, or the clocks agree.
+    pub server_skew: Duration,
     /// Which clock a slot must not lie too far ahead of (law 9): the one that judges leases, but for
     /// stores that end leases and tell nobody the time.
     pub slot_clock: ClockSource,
@@ -81,6 +86,7 @@ impl Capabilities {
     pub fn new(clock: ClockSource) -> Self {
         Self {
             clock,
+            server_skew: Duration::ZERO,
             slot_clock: clock,
             fencing: true,
             slots: true,

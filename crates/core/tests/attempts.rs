@@ -2,6 +2,8 @@
 
 mod common;
 
+use std::sync::Arc;
+
 use common::{Bench, Fault, bench, config, secs};
 use shedlock_core::{
     Acquisition, AttemptRequest, ErrorKind, Lease, LockName, LockProvider, LockState, Owner,
@@ -186,6 +188,28 @@ async fn an_attempt_that_stays_unknown_is_withdrawn_once_more_when_no_copy_can_a
     bench.pass(secs(11)).await;
     assert_eq!(bench.faulty.calls_of("withdraw"), 2);
     settled.await.unwrap();
+}
+
+/// The one that refuses a copy as too late may be a server whose clock is slow.
+#[tokio::test]
+async fn a_withdrawal_is_not_final_while_a_slow_server_may_grant_a_copy() {
+    let mut bench = bench();
+    bench.faulty.server_skew = secs(3);
+    bench.executor = shedlock_core::Executor::new(Arc::new(bench.faulty.clone()))
+        .with_clock(Arc::new(bench.clock.clone()));
+    bench.faulty.next([Fault::RequestLost; 4]);
+    let executor = bench.executor.clone();
+    let task = tokio::spawn(async move { executor.execute(&config("a"), async {}).await });
+    bench.settle().await;
+    bench.pass(secs(3)).await;
+    assert!(task.await.unwrap().unwrap_err().is_unknown());
+    bench.settle().await;
+    assert_eq!(bench.faulty.calls_of("withdraw"), 1);
+    bench.pass(secs(11)).await;
+    assert_eq!(bench.faulty.calls_of("withdraw"), 1);
+    bench.pass(secs(3)).await;
+    assert_eq!(bench.faulty.calls_of("withdraw"), 2);
+    bench.executor.settled().await;
 }
 
 #[tokio::test]

@@ -112,6 +112,33 @@ async fn where_clients_judge_their_difference_is_taken_off_the_holders_side() {
     );
 }
 
+/// Another server, whose clock is ahead, ends the lease that much earlier.
+#[tokio::test]
+async fn a_server_that_is_ahead_of_the_one_that_granted_a_lease_finds_its_holder_gone() {
+    let bench = bench();
+    let mut provider = bench.faulty.clone();
+    provider.server_skew = secs(3);
+    let executor = Executor::new(Arc::new(provider.clone()));
+    let executor = executor.with_clock(Arc::new(bench.clock.clone()));
+    let Acquisition::Acquired(lock) = executor.lock(&config("a")).await.unwrap() else {
+        panic!("free")
+    };
+    assert_eq!(lock.time_left(), Duration::from_millis(6_900));
+    let error = executor
+        .lock(&config("b").lock_at_most_for("3s"))
+        .await
+        .unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidInput, "{error}");
+    // Beside clients whose clocks judge, both differences count.
+    provider.tolerated_skew = Some(secs(2));
+    let executor = Executor::new(Arc::new(provider));
+    let executor = executor.with_clock(Arc::new(bench.clock.clone()));
+    let Acquisition::Acquired(lock) = executor.lock(&config("c")).await.unwrap() else {
+        panic!("free")
+    };
+    assert_eq!(lock.time_left(), Duration::from_millis(4_900));
+}
+
 #[tokio::test]
 async fn a_value_that_came_too_late_is_kept_and_called_lost() {
     let bench = bench();

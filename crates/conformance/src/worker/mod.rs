@@ -38,10 +38,12 @@ pub(crate) async fn play(provider: Provider, orders: Orders) -> Result<(), BoxEr
     if let Some(clock) = clock {
         executor = executor.with_clock(clock);
     }
-    let executes = match provider.capabilities().clock {
-        ClockSource::Clients { tolerated_skew } => orders.at_most > 2 * tolerated_skew,
-        _ => true,
+    let capabilities = provider.capabilities();
+    let clients_skew = match capabilities.clock {
+        ClockSource::Clients { tolerated_skew } => tolerated_skew,
+        _ => Duration::ZERO,
     };
+    let executes = orders.at_most > 2 * (clients_skew + capabilities.server_skew);
     let mut worker = Worker {
         provider,
         executor,

@@ -125,7 +125,7 @@ impl Pending<'_> {
             let deadline = ends_if_won_unseen.unwrap_or_else(ends_if_sent_now);
             // Until it is answered it is a stray: this future may be dropped.
             let answered_before = self.stray_until;
-            self.stray_until = Some(Withdrawal::bound(clock.now(), request));
+            self.stray_until = Some(Withdrawal::bound(context, clock.now(), request));
             let call = context.provider.attempt(request);
             let error = match bounded(clock, context.store_timeout, call).await {
                 Ok(answer) => {

@@ -44,33 +44,43 @@ impl Context {
     /// there after it has ended here. The margin covers clocks that run at different speeds and leaves
     /// time to stop the task. Where
     /// the clients' clocks judge, the difference that they may have is taken off too: a client that
-    /// is ahead takes the lock over that much earlier.
+    /// is ahead takes the lock over that much earlier. So is the difference between the clocks of
+    /// servers that judge in turn.
     pub(crate) fn deadline(&self, sent: Moment, lock_at_most_for: Duration) -> Moment {
         sent + self.usable(lock_at_most_for)
     }
 
     /// How much of a lease of this length there is for us.
     pub(crate) fn usable(&self, lock_at_most_for: Duration) -> Duration {
-        let early = self.margin(lock_at_most_for) + self.tolerated_skew();
+        let early = self.margin(lock_at_most_for) + self.skew();
         lock_at_most_for.saturating_sub(early)
     }
 
     /// Refuses a lease that would be over for us as soon as it is granted.
     pub(crate) fn check_skew(&self, lock_at_most_for: Duration) -> Result<(), Error> {
-        let skew = self.tolerated_skew();
+        let skew = self.skew();
         if skew.is_zero() || lock_at_most_for > skew + self.margin(lock_at_most_for) {
             return Ok(());
         }
         Err(Error::new(
             ErrorKind::InvalidInput,
             format!(
-                "lock_at_most_for ({}) must be longer than the clocks of the clients may differ \
-                 ({}): raise it, or use a provider that is judged by the store's clock",
+                "lock_at_most_for ({}) must be longer than the clocks that judge leases may differ \
+                 ({}; {} between clients, {} between servers): raise it, keep the clocks closer, or \
+                 use a provider that is judged by one server's clock",
                 crate::text::duration(lock_at_most_for),
                 crate::text::duration(skew),
+                crate::text::duration(self.tolerated_skew()),
+                crate::text::duration(self.provider.capabilities().server_skew),
             ),
         )
         .with_store(self.provider.store()))
+    }
+
+    /// How far apart any two clocks may be that judge a lease.
+    fn skew(&self) -> Duration {
+        let between_servers = self.provider.capabilities().server_skew;
+        self.tolerated_skew().saturating_add(between_servers)
     }
 
     fn tolerated_skew(&self) -> Duration {

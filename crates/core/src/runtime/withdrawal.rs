@@ -28,9 +28,11 @@ pub(crate) struct Withdrawal {
 }
 
 impl Withdrawal {
-    /// When a copy that is sent now is refused by the store, at the latest.
-    pub(super) fn bound(sent: Moment, request: &AttemptRequest) -> Moment {
-        sent + request.timeout() + SLACK
+    /// When a copy that is sent now is refused by the store, at the latest; also by a server whose
+    /// clock is slow.
+    pub(super) fn bound(context: &Context, sent: Moment, request: &AttemptRequest) -> Moment {
+        let server_skew = context.provider.capabilities().server_skew;
+        sent + request.timeout() + SLACK + server_skew
     }
 
     /// Of an attempt that may have won.

@@ -43,6 +43,7 @@ pub struct Faulty {
     faults: Arc<Mutex<VecDeque<Fault>>>,
     pub calls: Arc<Mutex<Vec<&'static str>>>,
     pub tolerated_skew: Option<Duration>,
+    pub server_skew: Duration,
 }
 
 impl Faulty {
@@ -53,6 +54,7 @@ impl Faulty {
             faults: Arc::default(),
             calls: Arc::default(),
             tolerated_skew: None,
+            server_skew: Duration::ZERO,
         }
     }
 
@@ -141,6 +143,7 @@ impl LockProvider for Faulty {
     }
     fn capabilities(&self) -> Capabilities {
         let mut capabilities = self.store.capabilities();
+        capabilities.server_skew = self.server_skew;
         if let Some(tolerated_skew) = self.tolerated_skew {
             capabilities.clock = ClockSource::Clients { tolerated_skew };
         }
