@@ -137,7 +137,8 @@ fn time(value: &str) -> Result<TimeMode, Error> {
     }
 }
 
-fn duration(key: &str, value: &str) -> Result<Duration, Error> {
+/// A duration of an option.
+pub(crate) fn duration(key: &str, value: &str) -> Result<Duration, Error> {
     parse_duration(value)
         .map_err(|error| invalid(format!("option {key:?} in the URL: {}", error.message())))
 }

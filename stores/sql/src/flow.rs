@@ -81,6 +81,10 @@ impl<B: Backend> Flow<B> {
         capabilities.granularity = Duration::from_micros(shape.unit().unsigned_abs());
         capabilities.longest_lock_at_most_for = dialect.longest_lease(&self.options, shape);
         capabilities.longest_name = longest_name(shape);
+        capabilities.durable = dialect.is_durable(shape);
+        if !self.options.time.is_client() {
+            capabilities.server_skew = self.options.server_skew;
+        }
         capabilities
     }
 

@@ -1,12 +1,13 @@
 //! The provider over MySQL and MariaDB.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use shedlock_core::{Error, ErrorKind};
 use sqlx::mysql::MySqlConnectOptions;
 use sqlx::{ConnectOptions as _, MySql, MySqlPool};
 
-use crate::address::{Address, MAX_CONNECTIONS, flag};
+use crate::address::{Address, MAX_CONNECTIONS, duration, flag};
 use crate::builder::Builder;
 use crate::driver::{Backend as _, Connections};
 use crate::flow::Flow;
@@ -56,8 +57,8 @@ impl MySqlProvider {
     /// options (`ssl-mode`, `ssl-ca`, `charset`, `socket`, …) the URL takes `table`, `schema`,
     /// `name_column`, `lock_until_column`, `locked_at_column`, `locked_by_column`, `time` (`store`
     /// or `client`), `lock_at_most_for`, `lock_at_least_for`, `owner_prefix`, `max_connections`
-    /// (4), `acquire_timeout` (10s), `prepared` (true) and `shared_session_zone`; what they do is
-    /// said at the methods of [`Builder`].
+    /// (4), `acquire_timeout` (10s), `prepared` (true), `shared_session_zone` and `server_skew` (0s);
+    /// what they do is said at the methods of [`Builder`].
     ///
     /// # Errors
     /// `InvalidInput` for a URL that cannot be read and for unknown options; `Unavailable` and
@@ -75,11 +76,13 @@ impl MySqlProvider {
     }
 
     fn described(url: &str) -> Result<Self, Error> {
-        let address = Address::parse(url, &["prepared", "shared_session_zone"], DRIVER_OPTIONS)?;
+        let special = &["prepared", "shared_session_zone", "server_skew"];
+        let address = Address::parse(url, special, DRIVER_OPTIONS)?;
         let mut settings = address.settings;
         for (key, value) in &address.special {
             match key.as_str() {
                 "prepared" => settings.prepared = flag(key, value)?,
+                "server_skew" => settings.server_skew = duration(key, value)?,
                 // In a URL a plus sign stands for a blank.
                 _ => settings.session_zone = Some(value.replace(' ', "+")),
             }
@@ -135,6 +138,14 @@ impl Builder<MySql> {
     /// written into the statements as literals: for proxies that cannot keep prepared statements.
     pub fn prepared(mut self, prepared: bool) -> Self {
         self.settings.prepared = prepared;
+        self
+    }
+
+    /// How far apart the clocks may be of servers that judge leases of this table, one after another
+    /// or, in a cluster with several writers, side by side: zero unless set. See the documentation of
+    /// the crate on [failover](crate#failover-and-several-writers).
+    pub fn server_skew(mut self, skew: Duration) -> Self {
+        self.settings.server_skew = skew;
         self
     }
 

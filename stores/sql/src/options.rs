@@ -33,6 +33,8 @@ pub(crate) struct Options {
     pub(crate) prepared: bool,
     /// Whether an unlock waits until it is on disk, where the server waits for its disk at all.
     pub(crate) durable_unlock: bool,
+    /// How far apart the clocks may be of servers that judge leases in turn.
+    pub(crate) server_skew: Duration,
     /// The time zone of the sessions that share the table, as the server spells it.
     #[cfg(feature = "mysql")]
     pub(crate) session_zone: Option<String>,
@@ -98,6 +100,7 @@ pub(crate) struct Settings {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) prepared: bool,
     pub(crate) durable_unlock: bool,
+    pub(crate) server_skew: Duration,
     #[cfg(feature = "mysql")]
     pub(crate) session_zone: Option<String>,
 }
@@ -116,6 +119,7 @@ impl Default for Settings {
             clock: Arc::new(SystemClock),
             prepared: true,
             durable_unlock: false,
+            server_skew: Duration::ZERO,
             #[cfg(feature = "mysql")]
             session_zone: None,
         }
@@ -147,6 +151,7 @@ impl Settings {
             clock: Arc::clone(&self.clock),
             prepared: self.prepared,
             durable_unlock: self.durable_unlock,
+            server_skew: self.server_skew,
             #[cfg(feature = "mysql")]
             session_zone: self.session_zone.as_deref().map(zone::parse).transpose()?,
         })

@@ -89,8 +89,14 @@ impl Plans {
     fn keep(&self, dialect: &dyn Dialect, options: &Options, shape: Shape) -> Arc<Plan> {
         let known = self.known();
         let is_new = known.as_ref().is_none_or(|plan| plan.shape != shape);
-        if let Some(warning) = dialect.warning(options, &shape).filter(|_| is_new) {
-            tracing::warn!(table = %options.table, "{warning}");
+        if is_new {
+            let known = known.as_ref();
+            let said = known.map_or_else(Vec::new, |plan| dialect.warnings(options, &plan.shape));
+            for warning in dialect.warnings(options, &shape) {
+                if !said.contains(&warning) {
+                    tracing::warn!(table = %options.table, "{warning}");
+                }
+            }
         }
         let statements = match known {
             Some(plan) if !is_new => plan.statements.clone(),

@@ -1,12 +1,13 @@
 //! The provider over PostgreSQL.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use shedlock_core::{Error, ErrorKind};
 use sqlx::postgres::PgConnectOptions;
 use sqlx::{ConnectOptions as _, PgPool, Postgres};
 
-use crate::address::{Address, MAX_CONNECTIONS, flag};
+use crate::address::{Address, MAX_CONNECTIONS, duration, flag};
 use crate::builder::Builder;
 use crate::driver::{Backend as _, Connections};
 use crate::flow::Flow;
@@ -64,8 +65,8 @@ impl PostgresProvider {
     /// (`sslmode`, `sslrootcert`, `application_name`, …) the URL takes `table`, `schema`,
     /// `name_column`, `lock_until_column`, `locked_at_column`, `locked_by_column`, `time` (`store`
     /// or `client`), `lock_at_most_for`, `lock_at_least_for`, `owner_prefix`, `max_connections`
-    /// (4), `acquire_timeout` (10s), `prepared` (true) and `durable_unlock` (false); what they do is
-    /// said at the methods of [`Builder`].
+    /// (4), `acquire_timeout` (10s), `prepared` (true), `durable_unlock` (false) and `server_skew`
+    /// (0s); what they do is said at the methods of [`Builder`].
     ///
     /// # Errors
     /// `InvalidInput` for a URL that cannot be read and for unknown options; `Unavailable` and
@@ -83,13 +84,14 @@ impl PostgresProvider {
     }
 
     fn described(url: &str) -> Result<Self, Error> {
-        let address = Address::parse(url, &["prepared", "durable_unlock"], DRIVER_OPTIONS)?;
+        let special = &["prepared", "durable_unlock", "server_skew"];
+        let address = Address::parse(url, special, DRIVER_OPTIONS)?;
         let mut settings = address.settings;
         for (key, value) in &address.special {
-            let value = flag(key, value)?;
             match key.as_str() {
-                "prepared" => settings.prepared = value,
-                _ => settings.durable_unlock = value,
+                "prepared" => settings.prepared = flag(key, value)?,
+                "server_skew" => settings.server_skew = duration(key, value)?,
+                _ => settings.durable_unlock = flag(key, value)?,
             }
         }
         let mut connect = PgConnectOptions::from_url(&address.url).map_err(|error| {
@@ -129,9 +131,18 @@ impl Builder<Postgres> {
     /// Whether an unlock waits until it is on the server's disk: false unless set. A crash of the
     /// server may then lose the unlocks of its last moments (three times its `wal_writer_delay`, so
     /// 0.6 s as shipped), and their leases run to their ends. Acquisitions, extensions, and unlocks
-    /// that end a slot which must not be lost always wait.
+    /// that end a slot which must not be lost always wait, also in sessions whose
+    /// `synchronous_commit` is off.
     pub fn durable_unlock(mut self, durable: bool) -> Self {
         self.settings.durable_unlock = durable;
+        self
+    }
+
+    /// How far apart the clocks may be of servers that judge leases of this table, one after another:
+    /// zero unless set. See the documentation of the crate on
+    /// [failover](crate#failover-and-several-writers).
+    pub fn server_skew(mut self, skew: Duration) -> Self {
+        self.settings.server_skew = skew;
         self
     }
 

@@ -13,7 +13,8 @@ pub(crate) struct Shape {
     pub(crate) locked_at: TimeColumn,
     /// Which of our columns are there.
     pub(crate) extras: Extras,
-    /// What the dialect's probe said of the server (a version), for dialects that serve several.
+    /// What the dialect's probe said of the server: its version, then what in its settings matters, in
+    /// the dialect's own words.
     pub(crate) server: String,
 }
 

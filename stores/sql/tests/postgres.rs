@@ -6,6 +6,8 @@
 #[path = "postgres/bouncer.rs"]
 mod bouncer;
 mod common;
+#[path = "postgres/crashes.rs"]
+mod crashes;
 #[path = "postgres/failures.rs"]
 mod failures;
 #[path = "postgres/java.rs"]

@@ -16,6 +16,8 @@ const PROGRAM: &str = "SHEDLOCK_TEST_XTASK";
 pub struct OwnServer {
     store: String,
     url: String,
+    /// What stands beside it: the names of the stores as the variables have them, and the URLs.
+    companions: Vec<(String, String)>,
     xtask: Mutex<Xtask>,
 }
 
@@ -39,10 +41,24 @@ impl OwnServer {
     /// # Errors
     /// Where it cannot be started.
     pub fn start(store: &str, arguments: &[&str]) -> Result<Self, BoxError> {
+        Self::start_as(store, &["--bare"], arguments)
+    }
+
+    /// The same with what stands beside the store in the full test, where the machine has it: for
+    /// PostgreSQL, PgBouncer in front of it.
+    ///
+    /// # Errors
+    /// Where it cannot be started.
+    pub fn start_with_companions(store: &str, arguments: &[&str]) -> Result<Self, BoxError> {
+        Self::start_as(store, &[], arguments)
+    }
+
+    fn start_as(store: &str, options: &[&str], arguments: &[&str]) -> Result<Self, BoxError> {
         let program = std::env::var_os(PROGRAM);
         let program = program.ok_or_else(|| format!("{PROGRAM} is not set"))?;
         let mut process = Command::new(program)
-            .args(["servers", "up", "--bare", "--no-install", "--store", store])
+            .args(["servers", "up", "--no-install", "--store", store])
+            .args(options)
             .args(arguments.iter().map(|word| format!("--extra-arg={word}")))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -51,19 +67,25 @@ impl OwnServer {
         let orders = process.stdin.take();
         let stdout = process.stdout.take().ok_or("no standard output")?;
         let mut answers = BufReader::new(stdout).lines();
-        let variable = format!("export SHEDLOCK_TEST_{}_URL='", store.to_uppercase());
-        let mut url = None;
+        let mut urls = Vec::new();
         for line in answers.by_ref() {
             let line = line?;
             if line == "# ready" {
                 break;
             }
-            let named = line.strip_prefix(&variable);
-            url = url.or(named.map(|url| url.trim_end_matches('\'').to_owned()));
+            let named = line.strip_prefix("export SHEDLOCK_TEST_");
+            if let Some((name, url)) = named.and_then(|rest| rest.split_once("_URL='")) {
+                urls.push((name.to_lowercase(), url.trim_end_matches('\'').to_owned()));
+            }
         }
+        let its_own = urls.iter().position(|(name, _)| name == store);
+        let its_own =
+            its_own.ok_or_else(|| format!("xtask could not start a server of {store}"))?;
+        let (_, url) = urls.swap_remove(its_own);
         Ok(Self {
             store: store.to_owned(),
-            url: url.ok_or_else(|| format!("xtask could not start a server of {store}"))?,
+            url,
+            companions: urls,
             xtask: Mutex::new(Xtask {
                 process,
                 orders,
@@ -75,6 +97,12 @@ impl OwnServer {
     /// Where it listens; the same after it was started again.
     pub fn url(&self) -> &str {
         &self.url
+    }
+
+    /// Where this companion listens (`pgbouncer`), if it runs.
+    pub fn companion(&self, name: &str) -> Option<&str> {
+        let found = self.companions.iter().find(|(known, _)| known == name);
+        found.map(|(_, url)| url.as_str())
     }
 
     /// Ends it as a crash does.

@@ -64,11 +64,17 @@ pub(crate) trait Dialect: fmt::Debug + Send + Sync + 'static {
         None
     }
 
-    /// A warning about a table that works, but not as its users may think; logged once for each
-    /// new shape.
-    fn warning(&self, options: &Options, shape: &Shape) -> Option<String> {
+    /// Whether what this server answers outlives a crash of it, as far as its settings tell.
+    fn is_durable(&self, shape: &Shape) -> bool {
+        let _ = shape;
+        true
+    }
+
+    /// Warnings about a table or a server that works, but not as its users may think; each is logged
+    /// once.
+    fn warnings(&self, options: &Options, shape: &Shape) -> Vec<String> {
         let _ = (options, shape);
-        None
+        Vec::new()
     }
 }
 
@@ -142,7 +148,7 @@ pub(crate) enum End {
 }
 
 impl Step {
-    const ALL: [Self; 17] = [
+    pub(crate) const ALL: [Self; 17] = [
         Self::Attempt(Claim::Nothing),
         Self::Attempt(Claim::Slot),
         Self::Attempt(Claim::OpenSlot),

@@ -31,6 +31,17 @@
 //!   condition of an insert is judged before it waits for another insert of the same name that is
 //!   rolled back at last; so a withdrawal that finds nothing makes the record itself, released, or
 //!   meets that insert.
+//! - **Replicas.** Where the binary log holds statements, a replica runs them again, later, with the
+//!   logged time for `UTC_TIMESTAMP` and its own for `SYSDATE`: there a lease that was extended in
+//!   time looks over, and the extension or the mark of a slot changes nothing. So on such a server
+//!   every statement goes by `UTC_TIMESTAMP`. That is safe, since a statement begins after its
+//!   request was sent, which is where the runtime counts a lease from: after a wait for the row, an
+//!   attempt's lease ends earlier than it might, yet not before the runtime has stopped counting on
+//!   it, and an extension that waited past the end of its lease revives a lease that no other owner
+//!   has taken (the condition names the owner), whose holder has been stopped by its own deadline.
+//!   Inside triggers and after `SET timestamp`, `UTC_TIMESTAMP` is the time of the outer statement, or
+//!   the one that was set; no lock is taken in the one, and sessions of a pool must not do the other,
+//!   which would mislead attempts in every format.
 
 mod writer;
 
@@ -63,6 +74,50 @@ const DATETIME_ENDS: Duration = Duration::from_secs(253_370_764_800);
 /// What the probe says of a server whose sessions do not start in UTC.
 const NOT_UTC: &str = "which is not UTC";
 
+/// What it says of a server that answers a commit before its log is on the disk.
+const UNFLUSHED_LOG: &str = "innodb_flush_log_at_trx_commit is not 1";
+
+/// What it says of one whose binary log decides after a crash what was committed, and may be behind.
+const UNFLUSHED_BINLOG: &str = "sync_binlog is not 1";
+
+/// What it says of a server whose replicas run the statements again.
+const LOGS_STATEMENTS: &str = "binlog_format is STATEMENT";
+
+/// What it says of a node of Galera.
+const GALERA: &str = "wsrep_on is ON";
+
+/// What it says of a member of a replication group.
+const GROUP: &str = "group_replication_group_name is set";
+
+/// The settings that the probe looks at, in one row. Not as `@@name`: a server that lacks a setting
+/// would refuse the statement. MariaDB reads the first comment, MySQL the second; both have what is
+/// global in the session's list too.
+const SETTINGS: &str = "SELECT \
+     MAX(IF(LOWER(VARIABLE_NAME) = 'innodb_flush_log_at_trx_commit', VARIABLE_VALUE, NULL)) AS flush, \
+     MAX(IF(LOWER(VARIABLE_NAME) = 'sync_binlog', VARIABLE_VALUE, NULL)) AS flush_binlog, \
+     MAX(IF(LOWER(VARIABLE_NAME) = 'log_bin', VARIABLE_VALUE, NULL)) AS log_bin, \
+     MAX(IF(LOWER(VARIABLE_NAME) = 'binlog_format', VARIABLE_VALUE, NULL)) AS format, \
+     MAX(IF(LOWER(VARIABLE_NAME) = 'wsrep_on', VARIABLE_VALUE, NULL)) AS wsrep, \
+     MAX(IF(LOWER(VARIABLE_NAME) = 'wsrep_provider', VARIABLE_VALUE, NULL)) AS provider, \
+     MAX(IF(LOWER(VARIABLE_NAME) = 'group_replication_group_name', VARIABLE_VALUE, NULL)) AS team \
+     FROM /*M! information_schema.SESSION_VARIABLES */ \
+     /*!50700 performance_schema.session_variables */";
+
+/// The conditions under which the probe says something of the server, with what it says.
+const FACTS: [(&str, &str); 5] = [
+    ("v.flush NOT IN ('1', '3')", UNFLUSHED_LOG),
+    (
+        "v.log_bin = 'ON' AND v.flush_binlog <> '1'",
+        UNFLUSHED_BINLOG,
+    ),
+    (
+        "v.log_bin = 'ON' AND v.format = 'STATEMENT'",
+        LOGS_STATEMENTS,
+    ),
+    ("v.wsrep = 'ON' AND v.provider NOT IN ('', 'none')", GALERA),
+    ("v.team <> ''", GROUP),
+];
+
 impl Dialect for MySql {
     fn identifiers(&self) -> (Fold, usize) {
         (Fold::Keep, LONGEST_NAME)
@@ -86,6 +141,10 @@ impl Dialect for MySql {
                  OR CAST({of}.TABLE_NAME AS BINARY) = CAST('{table}' AS BINARY))"
             )
         };
+        let facts: String = FACTS
+            .iter()
+            .map(|(condition, fact)| format!(", IF({condition}, ', {fact}', '')"))
+            .collect();
         let template = format!(
             "SELECT CAST(c.COLUMN_NAME AS CHAR), LOWER(CAST(c.DATA_TYPE AS CHAR)), \
              CAST(c.DATETIME_PRECISION AS SIGNED), CAST(c.CHARACTER_MAXIMUM_LENGTH AS SIGNED), \
@@ -94,8 +153,8 @@ impl Dialect for MySql {
              AND LOWER(c.EXTRA) NOT LIKE '%auto_increment%' \
              AND LOWER(c.EXTRA) NOT LIKE '%generated%' AS SIGNED), \
              CONCAT(VERSION(), ', sessions start with time_zone ', @@global.time_zone, \
-             IF({} AND {}, '', ', {NOT_UTC}')), {SERVER_MICROS} \
-             FROM information_schema.COLUMNS c \
+             IF({} AND {}, '', ', {NOT_UTC}'){facts}), {SERVER_MICROS} \
+             FROM information_schema.COLUMNS c CROSS JOIN ({SETTINGS}) v \
              LEFT JOIN (SELECT DISTINCT MIN(s.COLUMN_NAME) AS alone \
              FROM information_schema.STATISTICS s \
              WHERE {} GROUP BY s.INDEX_NAME \
@@ -218,20 +277,62 @@ impl Dialect for MySql {
         Duration::from_secs(left.as_secs() / 86_400 * 86_400)
     }
 
-    fn warning(&self, options: &Options, shape: &Shape) -> Option<String> {
-        let matters = has_instants(shape) && shape.server.ends_with(NOT_UTC);
-        if !matters || options.session_zone.is_some() {
-            return None;
-        }
-        Some(format!(
-            "TIMESTAMP columns on a server ({}): Rust services agree among themselves, but a Java \
+    fn is_durable(&self, shape: &Shape) -> bool {
+        ![UNFLUSHED_LOG, UNFLUSHED_BINLOG]
+            .iter()
+            .any(|fact| shape.server.contains(fact))
+    }
+
+    fn warnings(&self, options: &Options, shape: &Shape) -> Vec<String> {
+        let zone =
+            has_instants(shape) && shape.server.contains(NOT_UTC) && options.session_zone.is_none();
+        let is_one_of_several = [GALERA, GROUP]
+            .iter()
+            .any(|fact| shape.server.contains(fact));
+        let skew = is_one_of_several && options.server_skew.is_zero() && !options.time.is_client();
+        let said = |fact: &str, text: &str| shape.server.contains(fact).then(|| text.to_owned());
+        [
+            zone.then(|| other_zone(shape)),
+            said(
+                UNFLUSHED_LOG,
+                "the server answers a commit before its log is on the disk: a crash forgets who \
+                 holds a lock and which slots are done; set innodb_flush_log_at_trx_commit=1",
+            ),
+            said(
+                UNFLUSHED_BINLOG,
+                "the server has a binary log and does not write it to the disk at each commit: a \
+                 crash of its machine undoes commits that the log lacks, and so forgets who holds a \
+                 lock and which slots are done; set sync_binlog=1",
+            ),
+            said(
+                LOGS_STATEMENTS,
+                "the server logs statements for its replicas (binlog_format=STATEMENT): leases are \
+                 judged by the time at which a statement began, so that replicas come to the same \
+                 result; set binlog_format=ROW",
+            ),
+            skew.then(|| {
+                "several servers judge leases of this table (Galera or group replication), each by \
+                 its own clock: two of them that differ by more than the runtime's margin can grant \
+                 one lock twice; keep their clocks close, and set server_skew to how far apart they \
+                 may be"
+                    .to_owned()
+            }),
+        ]
+        .into_iter()
+        .flatten()
+        .collect()
+    }
+}
+
+fn other_zone(shape: &Shape) -> String {
+    format!(
+        "TIMESTAMP columns on a server ({}): Rust services agree among themselves, but a Java \
              ShedLock on this table writes instants shifted by the offset of its sessions, and \
              neither side would keep the other out; if Java uses the table, name the zone of its \
              sessions with shared_session_zone, if not, set it to +00:00 and this is not said \
              again",
-            shape.server
-        ))
-    }
+        shape.server
+    )
 }
 
 fn text(column: &Column) -> TextColumn {

@@ -286,17 +286,47 @@ fn names_are_quoted_and_may_name_a_database() {
 fn servers_that_start_sessions_elsewhere_bring_a_warning_until_the_zone_is_named() {
     let mut shape = MySql.assumed();
     shape.server = format!("10.11, sessions start with time_zone +05:30, {NOT_UTC}");
-    let warning = MySql.warning(&options(|_| {}), &shape).expect("it matters");
+    let warnings = MySql.warnings(&options(|_| {}), &shape);
+    let [warning] = &warnings[..] else {
+        panic!("one thing matters: {warnings:?}");
+    };
     assert!(
         warning.contains("+05:30") && warning.contains("shared_session_zone"),
         "{warning}"
     );
     for zone in ["+05:30", "+00:00"] {
         let named = options(|settings| settings.session_zone = Some(zone.to_owned()));
-        assert_eq!(MySql.warning(&named, &shape), None);
+        assert!(MySql.warnings(&named, &shape).is_empty());
     }
     datetimes(&mut shape);
-    assert_eq!(MySql.warning(&options(|_| {}), &shape), None);
+    assert!(MySql.warnings(&options(|_| {}), &shape).is_empty());
+}
+
+#[test]
+fn a_replica_that_runs_statements_again_reads_no_clock_of_its_own() {
+    let mut shape = MySql.assumed();
+    let reads_the_clock = |shape: &Shape| {
+        all(&MySql.statements(&options(|_| {}), shape))
+            .iter()
+            .any(|statement| statement.text().contains("SYSDATE"))
+    };
+    assert!(reads_the_clock(&shape));
+    shape.server = format!("10.11, {LOGS_STATEMENTS}");
+    assert!(!reads_the_clock(&shape));
+}
+
+#[test]
+fn writers_side_by_side_bring_a_warning_until_their_skew_is_set() {
+    let mut shape = MySql.assumed();
+    for fact in [GALERA, GROUP] {
+        shape.server = format!("10.11, {fact}");
+        let warnings = MySql.warnings(&options(|_| {}), &shape);
+        assert!(warnings[0].contains("server_skew"), "{warnings:?}");
+        let set = options(|settings| settings.server_skew = Duration::from_secs(1));
+        assert!(MySql.warnings(&set, &shape).is_empty());
+        let by_clients = options(|settings| settings.time = TimeMode::client());
+        assert!(MySql.warnings(&by_clients, &shape).is_empty());
+    }
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! The statements of MySQL and MariaDB; why they are so is said in the module above.
 
-use super::{LARGEST, has_instants};
+use super::{LARGEST, LOGS_STATEMENTS, has_instants};
 use crate::dialect::{Claim, End, Writing, open_slot_is_free};
 use crate::options::{ATTEMPTS_COLUMN, DONE_COLUMN, Options, SLOT_COLUMN, TOKEN_COLUMN};
 use crate::shape::{Shape, TimeColumn, TimeKind};
@@ -15,6 +15,8 @@ pub(super) struct Writer<'a> {
     client_time: bool,
     /// The statements run in UTC.
     in_utc: bool,
+    /// Replicas run the statements again, later.
+    is_replayed: bool,
     /// Before the statement and behind its verb: what sets the zone, for MariaDB and for MySQL.
     prefix: String,
     hint: String,
@@ -43,6 +45,7 @@ impl<'a> Writer<'a> {
             shape,
             client_time: options.time.is_client(),
             in_utc: has_instants(shape) && zone == "+00:00",
+            is_replayed: shape.server.contains(LOGS_STATEMENTS),
             prefix,
             hint,
             guard: format!("{LARGEST} + ({zone_differs}@@autocommit = 0"),
@@ -331,9 +334,10 @@ impl Writer<'_> {
         }
     }
 
-    /// Now, read when the row is in hand, where the server has such a clock in UTC.
+    /// Now, read when the row is in hand, where the server has such a clock in UTC, and no replica
+    /// reads its own later.
     fn now_by_then(&self) -> String {
-        if self.in_utc && !self.client_time {
+        if self.in_utc && !self.is_replayed && !self.client_time {
             "SYSDATE(6)".to_owned()
         } else {
             self.now()

@@ -19,6 +19,10 @@
 //!   `ON CONFLICT … DO UPDATE … WHERE` does both.
 //! - `timestamp` columns hold UTC wall time, as ShedLock's db-time does; `timestamptz` columns hold
 //!   instants. Neither depends on the session's zone.
+//! - What promises something to the one who asked (an acquisition, an extension, the mark of a slot
+//!   that must not be lost) waits for the server's disk, also in a session whose
+//!   `synchronous_commit` is off. The statement itself looks and raises it to `local`, for its own
+//!   transaction. What waits for standbys stays as it is.
 //! - Parameters need no casts: they are sent with their types, and as literals their types are
 //!   plain too.
 
@@ -46,6 +50,12 @@ pub(crate) struct Postgres;
 /// What the probe says of a server that answers a commit when it is on its disk.
 const WAITS_FOR_DISK: &str = ", waits for its disk";
 
+/// What it says of one that never waits, whatever a session asks.
+const FSYNC_OFF: &str = ", fsync is off";
+
+/// What it says of a table that a crash empties.
+const UNLOGGED: &str = ", the table is unlogged";
+
 /// Bytes of an identifier; longer ones are cut by the server.
 const LONGEST_NAME: usize = 63;
 
@@ -68,10 +78,12 @@ impl Dialect for Postgres {
              AND i.indisunique AND i.indisvalid AND i.indimmediate AND i.indpred IS NULL \
              AND i.indnkeyatts = 1 AND i.indkey[0] = a.attnum))::int::bigint, \
              (a.attnotnull AND NOT a.atthasdef AND a.attidentity = '')::int::bigint, \
-             (pg_catalog.current_setting('server_version') || CASE WHEN \
-             pg_catalog.current_setting('fsync') = 'on' AND \
-             pg_catalog.current_setting('synchronous_commit') <> 'off' \
-             THEN '{WAITS_FOR_DISK}' ELSE '' END)::text, {} \
+             (pg_catalog.current_setting('server_version') || CASE \
+             WHEN pg_catalog.current_setting('fsync') <> 'on' THEN '{FSYNC_OFF}' \
+             WHEN pg_catalog.current_setting('synchronous_commit') <> 'off' \
+             THEN '{WAITS_FOR_DISK}' ELSE '' END || CASE WHEN EXISTS (SELECT 1 \
+             FROM pg_catalog.pg_class r WHERE r.oid = a.attrelid AND r.relpersistence <> 'p') \
+             THEN '{UNLOGGED}' ELSE '' END)::text, {} \
              FROM pg_catalog.pg_attribute a \
              JOIN pg_catalog.pg_type t ON t.oid = a.atttypid \
              LEFT JOIN pg_catalog.pg_collation c ON c.oid = a.attcollation \
@@ -180,6 +192,31 @@ impl Dialect for Postgres {
     fn longest_lease(&self, _: &Options, _: &Shape) -> Duration {
         // `bigint * interval` is computed in floating point: exact up to 285 years.
         CENTURY
+    }
+
+    fn is_durable(&self, shape: &Shape) -> bool {
+        ![FSYNC_OFF, UNLOGGED]
+            .iter()
+            .any(|fact| shape.server.contains(fact))
+    }
+
+    fn warnings(&self, _: &Options, shape: &Shape) -> Vec<String> {
+        let mut warnings = Vec::new();
+        if shape.server.contains(FSYNC_OFF) {
+            warnings.push(
+                "the server runs with fsync=off: a crash of its machine forgets who holds a lock \
+                 and which slots are done, and can damage the database; set fsync=on"
+                    .to_owned(),
+            );
+        }
+        if shape.server.contains(UNLOGGED) {
+            warnings.push(
+                "the table is unlogged: a crash of the server empties it, so that every lock is \
+                 free and every slot can run again; run ALTER TABLE … SET LOGGED"
+                    .to_owned(),
+            );
+        }
+        warnings
     }
 }
 

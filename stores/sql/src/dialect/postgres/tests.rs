@@ -17,7 +17,7 @@ fn statements(change: impl FnOnce(&mut Shape)) -> Statements {
     Postgres.statements(&options(|_| {}), &shape)
 }
 
-const UNFLUSHED: &str = "set_config('synchronous_commit', 'off', true)";
+use super::writer::{FLUSHED, UNFLUSHED};
 
 fn that_waits_for_its_disk(shape: &mut Shape) {
     shape.server = format!("15.1{WAITS_FOR_DISK}");
@@ -51,6 +51,8 @@ fn an_attempt_is_one_conditional_update() {
          WHERE \"name\" = $3 AND \"lock_until\" <= timezone('utc', CURRENT_TIMESTAMP) \
          AND \"locked_by\" IS DISTINCT FROM $4 \
          AND (extract(epoch FROM clock_timestamp()) * 1000000)::bigint <= $5 \
+         AND CASE current_setting('synchronous_commit') WHEN 'off' \
+         THEN set_config('synchronous_commit', 'local', true) IS NOT NULL ELSE true END \
          RETURNING CASE WHEN (extract(epoch FROM clock_timestamp()) * 1000000)::bigint <= $5 \
          THEN (extract(epoch FROM \"locked_at\") * 1000000)::bigint \
          ELSE ('the attempt came after its not-after: ' || \"name\")::bigint END, \
@@ -79,7 +81,7 @@ fn a_slot_is_claimed_in_the_same_statement() {
             "AND COALESCE(shedlock_slot < $3, true) \
              AND $3 <= (extract(epoch FROM CURRENT_TIMESTAMP) * 1000000)::bigint + $7 \
              AND ((extract(epoch FROM \"locked_at\") * 1000000)::bigint < $3 \
-             OR \"locked_by\" LIKE '%/%/%') RETURNING"
+             OR \"locked_by\" LIKE '%/%/%') AND CASE"
         ),
         "{text}"
     );
@@ -87,6 +89,8 @@ fn a_slot_is_claimed_in_the_same_statement() {
     assert!(
         insert.text().contains(
             " $4 WHERE (extract(epoch FROM clock_timestamp()) * 1000000)::bigint <= $5 \
+             AND CASE current_setting('synchronous_commit') WHEN 'off' \
+             THEN set_config('synchronous_commit', 'local', true) IS NOT NULL ELSE true END \
              AND $4 <= (extract(epoch FROM CURRENT_TIMESTAMP) * 1000000)::bigint + $6 \
              ON CONFLICT (\"name\") DO NOTHING"
         ),
@@ -105,6 +109,8 @@ fn what_needs_a_running_lease_goes_by_the_time_it_has_become() {
          timezone('utc', clock_timestamp()) + $1 * interval '1 microsecond') \
          WHERE \"name\" = $2 AND \"locked_by\" = $3 \
          AND \"lock_until\" > timezone('utc', clock_timestamp()) \
+         AND CASE current_setting('synchronous_commit') WHEN 'off' \
+         THEN set_config('synchronous_commit', 'local', true) IS NOT NULL ELSE true END \
          RETURNING (extract(epoch FROM \"lock_until\") * 1000000)::bigint"
     );
     assert_eq!(
@@ -349,6 +355,41 @@ fn the_mark_of_a_slot_that_must_not_be_lost_always_waits_for_the_disk() {
     let waits = |end| !statements[Step::Unlock(end)].text().contains(UNFLUSHED);
     assert!(waits(End::Done { durable: true }));
     assert!(!waits(End::Done { durable: false }) && !waits(End::Nothing) && !waits(End::Failed));
+}
+
+#[test]
+fn what_promises_something_waits_for_the_disk_whatever_the_session_is_set_to() {
+    let insists = |statements: &Statements, step| statements[step].text().contains(FLUSHED);
+    for shape in [that_waits_for_its_disk, |_: &mut Shape| {}] {
+        let statements = statements(shape);
+        for step in Step::ALL {
+            let expected = matches!(
+                step,
+                Step::Attempt(_)
+                    | Step::Insert(_)
+                    | Step::Extend
+                    | Step::Unlock(End::Done { durable: true })
+                    | Step::ResetSlot
+            );
+            assert_eq!(insists(&statements, step), expected, "{step:?}");
+        }
+    }
+    let durable = options(|settings| settings.durable_unlock = true);
+    let durable = Postgres.statements(&durable, &Postgres.assumed());
+    assert!(insists(&durable, Step::Unlock(End::Nothing)));
+    assert!(insists(&durable, Step::Unlock(End::Failed)));
+}
+
+#[test]
+fn what_a_crash_forgets_is_not_called_durable() {
+    let mut shape = Postgres.assumed();
+    that_waits_for_its_disk(&mut shape);
+    assert!(Postgres.is_durable(&shape) && Postgres.warnings(&options(|_| {}), &shape).is_empty());
+    for fact in [FSYNC_OFF, UNLOGGED] {
+        shape.server = format!("15.1{fact}");
+        assert!(!Postgres.is_durable(&shape), "{fact}");
+        assert_eq!(Postgres.warnings(&options(|_| {}), &shape).len(), 1);
+    }
 }
 
 #[test]

@@ -19,12 +19,27 @@ pub(super) struct Writer<'a> {
     clock: Now,
     /// Whether an unlock is to be answered before it is on the disk.
     hurries_unlock: bool,
+    /// Whether every unlock is to wait for the disk.
+    durable_unlock: bool,
     table: String,
     name: String,
     until: String,
     at: String,
     by: String,
 }
+
+/// A condition that is always true. Where the session would be answered before the commit is on the
+/// server's disk, this one waits for it: `local`, since `on` would wait for standbys that nobody asked
+/// for. What waits for more stays as it is.
+///
+/// In the statement, since nothing else says what is so in the session that runs it: a pool's sessions
+/// may differ, behind PgBouncer each transaction may meet another one, and a server that reads its
+/// settings again changes the sessions that are open.
+pub(super) const FLUSHED: &str = "CASE current_setting('synchronous_commit') WHEN 'off' \
+     THEN set_config('synchronous_commit', 'local', true) IS NOT NULL ELSE true END";
+
+/// A condition that is always true, by which the commit is answered before it is on the disk.
+pub(super) const UNFLUSHED: &str = "set_config('synchronous_commit', 'off', true) IS NOT NULL";
 
 impl<'a> Writer<'a> {
     pub(super) fn new(options: &Options, shape: &'a Shape) -> Self {
@@ -34,7 +49,8 @@ impl<'a> Writer<'a> {
             shape,
             arrival: if client { Now::Client } else { Now::Arrival },
             clock: if client { Now::Client } else { Now::Clock },
-            hurries_unlock: !options.durable_unlock && shape.server.ends_with(WAITS_FOR_DISK),
+            hurries_unlock: !options.durable_unlock && shape.server.contains(WAITS_FOR_DISK),
+            durable_unlock: options.durable_unlock,
             table: options.table.quoted('"'),
             name: names.name.quoted('"'),
             until: names.lock_until.quoted('"'),
@@ -73,6 +89,7 @@ impl Writing for Writer<'_> {
             now.of(shape.lock_until),
             in_time(),
         );
+        let flushed = format!(" AND {FLUSHED}");
         if claim != Claim::Nothing {
             set += &format!(", {SLOT_COLUMN} = :slot");
             condition += &format!(
@@ -95,7 +112,7 @@ impl Writing for Writer<'_> {
         }
         statement(
             &format!(
-                "UPDATE {table} SET {set} WHERE {condition} RETURNING {}",
+                "UPDATE {table} SET {set} WHERE {condition}{flushed} RETURNING {}",
                 self.granted(claim)
             ),
             granted(claim),
@@ -123,7 +140,7 @@ impl Writing for Writer<'_> {
             columns += &format!(", {TOKEN_COLUMN}");
             values += &format!(", {}", now.micros());
         }
-        let mut condition = in_time();
+        let mut condition = format!("{} AND {FLUSHED}", in_time());
         if claim != Claim::Nothing {
             columns += &format!(", {SLOT_COLUMN}");
             values += ", :slot";
@@ -169,7 +186,7 @@ impl Writing for Writer<'_> {
         let until = &self.until;
         statement(
             &format!(
-                "UPDATE {} SET {until} = GREATEST({until}, {}) WHERE {} RETURNING {}",
+                "UPDATE {} SET {until} = GREATEST({until}, {}) WHERE {} AND {FLUSHED} RETURNING {}",
                 self.table,
                 self.clock.after(self.shape.lock_until, ":at_most"),
                 self.held(),
@@ -192,10 +209,12 @@ impl Writing for Writer<'_> {
         };
         // Losing an unlock in a crash of the server is safe: the lease then runs to its end. Losing
         // the mark of a slot that must not be lost would run it again.
-        let flush = if self.hurries_unlock && end != (End::Done { durable: true }) {
-            " AND set_config('synchronous_commit', 'off', true) IS NOT NULL"
+        let flush = if end == (End::Done { durable: true }) || self.durable_unlock {
+            format!(" AND {FLUSHED}")
+        } else if self.hurries_unlock {
+            format!(" AND {UNFLUSHED}")
         } else {
-            ""
+            String::new()
         };
         statement(
             &format!(
@@ -213,7 +232,7 @@ impl Writing for Writer<'_> {
         statement(
             &format!(
                 "UPDATE {} SET {SLOT_COLUMN} = :slot, {ATTEMPTS_COLUMN} = NULL \
-                 WHERE {} AND {SLOT_COLUMN} = :previous",
+                 WHERE {} AND {SLOT_COLUMN} = :previous AND {FLUSHED}",
                 self.table,
                 self.named(),
             ),

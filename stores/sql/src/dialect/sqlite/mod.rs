@@ -37,6 +37,12 @@ pub(crate) struct Sqlite;
 /// that was renamed would never be missed.
 const QUOTE: char = '`';
 
+/// What the probe says of a file that a crash can leave without what was committed, or damaged.
+const FORGETS: &str = "synchronous or journal_mode is off or in memory";
+
+/// What it says of a file from which a crash of the machine can take the last commits.
+const LAGS: &str = "synchronous is NORMAL in WAL mode";
+
 const TIME: TimeColumn = TimeColumn {
     kind: TimeKind::EpochMillis,
     digits: 3,
@@ -49,12 +55,13 @@ impl Dialect for Sqlite {
 
     fn probe(&self, options: &Options) -> Statement {
         let table = options.table.name.as_str();
-        let (table, schema) = match &options.table.schema {
+        let (table, schema, here) = match &options.table.schema {
             Some(schema) => (
                 format!("'{table}', '{}'", schema.as_str()),
                 format!(", '{}'", schema.as_str()),
+                format!(" WHERE schema = '{}'", schema.as_str()),
             ),
-            None => (format!("'{table}'"), String::new()),
+            None => (format!("'{table}'"), String::new(), String::new()),
         };
         let template = format!(
             "SELECT c.name, \
@@ -66,7 +73,13 @@ impl Dialect for Sqlite {
              AND (SELECT count(*) FROM pragma_index_info(l.name{schema})) = 1 \
              AND (SELECT i.name FROM pragma_index_info(l.name{schema}) i) = c.name), \
              c.\"notnull\" = 1 AND c.dflt_value IS NULL AND c.pk = 0, \
-             sqlite_version(), {CLOCK} * 1000 \
+             sqlite_version() || CASE \
+             WHEN (SELECT synchronous FROM pragma_synchronous{here}) = 0 \
+             OR (SELECT journal_mode FROM pragma_journal_mode{here}) IN ('off', 'memory') \
+             THEN ', {FORGETS}' \
+             WHEN (SELECT synchronous FROM pragma_synchronous{here}) = 1 \
+             AND (SELECT journal_mode FROM pragma_journal_mode{here}) = 'wal' \
+             THEN ', {LAGS}' ELSE '' END, {CLOCK} * 1000 \
              FROM pragma_table_info({table}) c ORDER BY c.cid"
         );
         Statement::new(Placeholders::Positional, &template, &[])
@@ -147,6 +160,33 @@ impl Dialect for Sqlite {
 
     fn longest_lease(&self, _: &Options, _: &Shape) -> Duration {
         CENTURY
+    }
+
+    fn is_durable(&self, shape: &Shape) -> bool {
+        ![FORGETS, LAGS]
+            .iter()
+            .any(|fact| shape.server.contains(fact))
+    }
+
+    fn warnings(&self, _: &Options, shape: &Shape) -> Vec<String> {
+        let mut warnings = Vec::new();
+        if shape.server.contains(FORGETS) {
+            warnings.push(
+                "the file has synchronous=OFF, or its journal is off or in memory: a crash can damage \
+                 it, and forgets who holds a lock and which slots are done; set synchronous=FULL and \
+                 journal_mode=WAL for the pool's connections"
+                    .to_owned(),
+            );
+        }
+        if shape.server.contains(LAGS) {
+            warnings.push(
+                "the file is in WAL mode with synchronous=NORMAL: a crash of the machine can take \
+                 the last commits, and with them the marks of slots that are done; set \
+                 synchronous=FULL for the pool's connections"
+                    .to_owned(),
+            );
+        }
+        warnings
     }
 
     fn explain(&self, class: &Class, writes: bool) -> Option<(ErrorKind, &'static str)> {
