@@ -21,6 +21,8 @@ mod records;
 mod room;
 #[path = "mysql/sessions.rs"]
 mod sessions;
+#[path = "mysql/settings.rs"]
+mod settings;
 
 /// Each test on each server.
 macro_rules! on_all_servers {

@@ -66,8 +66,12 @@ fn classify(number: u16, message: &str) -> Class {
         // Unknown table, column or database; prepared for a table that has changed since.
         1146 | 1054 | 1049 | 1109 | 1412 | 1615 => Class::Shape,
         1050 | 1060 => Class::Exists,
-        // Deadlock (Galera also: lost against another node), changed since the snapshot.
-        1213 | 1020 => Class::Contention,
+        // Deadlock (Galera also: lost against another node), changed since the snapshot, lost against
+        // another member of the group. All were rolled back.
+        1213 | 1020 | 3101 => Class::Contention,
+        // The commit failed while the cluster or the binary log had it, or the group's hook did: the
+        // others may have it nevertheless.
+        1180 | 3100 => Class::ReplyLost,
         1205 => Class::Waited,
         1062 | 1022 | 1169 | 1586 => Class::Duplicate,
         // Column without a value, foreign keys, checks (MySQL and MariaDB).
@@ -111,6 +115,20 @@ mod tests {
         assert_eq!(classify(1690, guard), Class::Session);
         let token = "BIGINT value is out of range in '(`shedlock_fencing_token` + 1)'";
         assert_eq!(classify(1690, token), Class::Foreign);
+    }
+
+    #[test]
+    fn a_commit_that_lost_against_another_server_wrote_nothing_and_one_that_failed_may_have() {
+        for lost in [1213, 3101] {
+            assert_eq!(classify(lost, ""), Class::Contention, "{lost}");
+        }
+        for failed in [1180, 3100] {
+            assert_eq!(classify(failed, ""), Class::ReplyLost, "{failed}");
+        }
+        assert_eq!(
+            classify(1047, "WSREP has not yet prepared node"),
+            Class::Busy
+        );
     }
 
     #[test]

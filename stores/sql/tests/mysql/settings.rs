@@ -1,0 +1,258 @@
+//! What the settings of a server mean for locks: on servers of its own, each with others.
+
+use std::time::{Duration, Instant, SystemTime};
+
+use shedlock_conformance::support::OwnServer;
+use shedlock_core::{
+    Attempt, AttemptRequest, Completion, ExtendRequest, Extension, LockProvider as _, Owner, Slot,
+    Unlock, UnlockRequest,
+};
+use shedlock_sql::MySqlProvider;
+use sqlx::mysql::{MySqlPoolOptions, MySqlRow};
+use sqlx::{AssertSqlSafe, MySqlPool, Row as _};
+
+use crate::common::{wait, with_option};
+use crate::room::{HOUR, Room, request, run, skip, take};
+
+/// Where statements are logged, a replica runs them again when it comes to them, perhaps long after
+/// the lease would have ended that was extended in time.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_replica_that_lags_loses_no_extension_and_no_done_mark() {
+    if !OwnServer::can_start() {
+        return;
+    }
+    for format in ["STATEMENT", "MIXED", "ROW"] {
+        let format = format!("--binlog-format={format}");
+        let logs = ["--log-bin", &format, "--server-id=1"];
+        let primary = OwnServer::start("mariadb", &logs).unwrap();
+        let replica = OwnServer::start("mariadb", &["--server-id=2"]).unwrap();
+        let of_replica = MySqlPool::connect(replica.url()).await.unwrap();
+        let of_primary = MySqlPool::connect(primary.url()).await.unwrap();
+        follow(&of_replica, &primary).await;
+        let provider = MySqlProvider::connect(primary.url()).await.unwrap();
+        let _ = provider.migrate().await.unwrap();
+        catch_up(&of_primary, &of_replica).await;
+
+        run(&of_replica, "STOP SLAVE SQL_THREAD").await;
+        let short = Duration::from_secs(2);
+        let name = |text: &str| request(text).name().clone();
+        let brief = AttemptRequest::new(name("extended"), Owner::generate(), short);
+        let Attempt::Acquired(lease) = provider.attempt(&brief).await.unwrap() else {
+            panic!("the lock is free");
+        };
+        let longer = ExtendRequest::new(HOUR);
+        let extended = provider.extend(&lease, &longer).await.unwrap();
+        assert!(matches!(extended, Extension::Extended(_)));
+        let brief = AttemptRequest::new(name("done"), Owner::generate(), short)
+            .with_slot(Slot::at(SystemTime::now()).unwrap())
+            .with_completion(Completion::on_success());
+        let Attempt::Acquired(lease) = provider.attempt(&brief).await.unwrap() else {
+            panic!("the lock is free");
+        };
+        let done = UnlockRequest::new().slot_done(true);
+        let unlocked = provider.unlock(&lease, &done).await.unwrap();
+        assert_eq!(unlocked, Unlock::Unlocked);
+        wait(short + Duration::from_secs(1)).await;
+        run(&of_replica, "START SLAVE SQL_THREAD").await;
+        catch_up(&of_primary, &of_replica).await;
+
+        let there = records(&of_replica).await;
+        assert_eq!(there, records(&of_primary).await, "{format}");
+        assert_eq!(there.len(), 2, "{there:?}");
+        // It takes over.
+        let promoted = MySqlProvider::connect(replica.url()).await.unwrap();
+        skip(&promoted, "extended").await;
+    }
+}
+
+async fn follow(replica: &MySqlPool, primary: &OwnServer) {
+    let port = url::Url::parse(primary.url()).unwrap().port().unwrap();
+    let follow = format!(
+        "CHANGE MASTER TO MASTER_HOST='127.0.0.1', MASTER_PORT={port}, MASTER_USER='root', \
+         MASTER_USE_GTID=slave_pos"
+    );
+    run(replica, &follow).await;
+    run(replica, "START SLAVE").await;
+}
+
+async fn catch_up(primary: &MySqlPool, replica: &MySqlPool) {
+    let row = sqlx::raw_sql("SELECT CAST(@@gtid_binlog_pos AS CHAR)").fetch_one(primary);
+    let position: String = row.await.unwrap().get(0);
+    let text = format!("SELECT MASTER_GTID_WAIT('{position}', 30)");
+    let row = sqlx::raw_sql(AssertSqlSafe(text)).fetch_one(replica);
+    assert_eq!(row.await.unwrap().get::<i32, _>(0), 0, "the replica runs");
+}
+
+/// Everything, as text.
+async fn records(pool: &MySqlPool) -> Vec<String> {
+    let text = "SELECT CAST(CONCAT_WS(', ', name, lock_until, locked_at, locked_by, \
+                shedlock_fencing_token, shedlock_slot, shedlock_slot_done, \
+                shedlock_slot_attempts) AS CHAR) FROM shedlock ORDER BY name";
+    let rows = sqlx::raw_sql(text).fetch_all(pool).await.unwrap();
+    rows.iter().map(|row: &MySqlRow| row.get(0)).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_answers_before_its_disk_does_is_not_called_durable() {
+    if !OwnServer::can_start() {
+        return;
+    }
+    let server = OwnServer::start("mariadb", &["--log-bin", "--sync-binlog=1"]).unwrap();
+    let pool = MySqlPool::connect(server.url()).await.unwrap();
+    let provider = MySqlProvider::connect(server.url()).await.unwrap();
+    let _ = provider.migrate().await.unwrap();
+    for (setting, is_durable) in [
+        ("innodb_flush_log_at_trx_commit = 0", false),
+        ("innodb_flush_log_at_trx_commit = 2", false),
+        ("innodb_flush_log_at_trx_commit = 3", true),
+        ("innodb_flush_log_at_trx_commit = 1", true),
+        ("sync_binlog = 0", false),
+        ("sync_binlog = 1", true),
+    ] {
+        run(&pool, &format!("SET GLOBAL {setting}")).await;
+        provider.check().await.unwrap();
+        assert_eq!(provider.capabilities().durable, is_durable, "{setting}");
+        // Nothing else depends on it.
+        let lease = take(&provider, "job").await;
+        crate::room::free(&provider, &lease).await;
+    }
+}
+
+#[tokio::test]
+async fn a_url_sets_how_far_apart_the_clocks_of_servers_may_be() {
+    let room = Room::migrated(&crate::common::server("SHEDLOCK_TEST_MARIADB_URL")).await;
+    assert_eq!(
+        room.provider().await.capabilities().server_skew,
+        Duration::ZERO
+    );
+    let url = with_option(&room.url, "server_skew", "2s");
+    let provider = MySqlProvider::connect(&url).await.unwrap();
+    assert_eq!(provider.capabilities().server_skew, Duration::from_secs(2));
+    // The clocks of clients are declared on their own.
+    let url = with_option(&url, "time", "client");
+    let provider = MySqlProvider::connect(&url).await.unwrap();
+    assert_eq!(provider.capabilities().server_skew, Duration::ZERO);
+}
+
+/// Two nodes that write side by side. What loses against the other node when it commits is tried
+/// again, and is no error and no second winner.
+#[tokio::test(flavor = "multi_thread")]
+async fn two_nodes_of_galera_grant_no_lock_twice() {
+    let library = "/usr/lib/galera/libgalera_smm.so";
+    if !OwnServer::can_start() || !std::path::Path::new(library).exists() {
+        return;
+    }
+    let ports = [free_port(), free_port()];
+    let start = |at: usize, others: String| {
+        let provider = format!("--wsrep-provider={library}");
+        let options = format!(
+            "--wsrep-provider-options=gmcast.listen_addr=tcp://127.0.0.1:{0};\
+             ist.recv_addr=127.0.0.1:{1};gcache.size=8M",
+            ports[at],
+            free_port()
+        );
+        let receiver = format!("--wsrep-sst-receive-address=127.0.0.1:{}", free_port());
+        let address = format!("--wsrep-cluster-address=gcomm://{others}");
+        let arguments = [
+            "--wsrep-on=ON",
+            &provider,
+            &options,
+            &address,
+            "--wsrep-node-address=127.0.0.1",
+            "--wsrep-sst-method=rsync",
+            &receiver,
+            "--binlog-format=ROW",
+            "--innodb-autoinc-lock-mode=2",
+        ];
+        OwnServer::start("mariadb", &arguments).unwrap()
+    };
+    let first = start(0, String::new());
+    let second = start(1, format!("127.0.0.1:{}", ports[0]));
+    let pools = [pool(&first).await, pool(&second).await];
+    for pool in &pools {
+        until_synced(pool).await;
+    }
+    let providers = [&first, &second]
+        .map(|server| async { MySqlProvider::connect(server.url()).await.unwrap() });
+    let [one, other] = providers;
+    let (one, other) = (one.await, other.await);
+    let _ = one.migrate().await.unwrap();
+    until_there(&pools[1]).await;
+
+    assert!(format!("{one:?}").contains("wsrep_on is ON"), "{one:?}");
+    let mut wins = [0, 0];
+    for _ in 0..200 {
+        let (mine, theirs) = (request("job"), request("job"));
+        let answers = tokio::join!(one.attempt(&mine), other.attempt(&theirs));
+        let leases = [(&one, answers.0), (&other, answers.1)];
+        let mut winners = 0;
+        for (at, (provider, answer)) in leases.into_iter().enumerate() {
+            if let Attempt::Acquired(lease) = answer.unwrap() {
+                winners += 1;
+                wins[at] += 1;
+                crate::room::free(provider, &lease).await;
+            }
+        }
+        assert!(winners < 2, "both nodes granted the lock");
+    }
+    assert!(wins[0] > 0 && wins[1] > 0, "{wins:?}");
+}
+
+/// Each member may become the one that judges.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_member_of_group_replication_is_seen_as_one() {
+    if !OwnServer::can_start() || crate::common::server_if_any("SHEDLOCK_TEST_MYSQL").is_none() {
+        return;
+    }
+    let member = [
+        "--loose-plugin-load-add=group_replication.so",
+        "--loose-group-replication-group-name=1f0e5b0a-6a1d-4b6e-9d59-3d6f0c7a2b11",
+        "--loose-group-replication-start-on-boot=OFF",
+    ];
+    let member = OwnServer::start("mysql", &member).unwrap();
+    let alone = Room::migrated(&crate::common::server("SHEDLOCK_TEST_MYSQL_URL")).await;
+    let seen = "group_replication_group_name is set";
+    let provider = Room::migrated(member.url()).await.provider().await;
+    assert!(format!("{provider:?}").contains(seen), "{provider:?}");
+    let provider = alone.provider().await;
+    assert!(!format!("{provider:?}").contains(seen), "{provider:?}");
+}
+
+fn free_port() -> u16 {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.local_addr().unwrap().port()
+}
+
+async fn pool(server: &OwnServer) -> MySqlPool {
+    let pool = MySqlPoolOptions::new().max_connections(1);
+    pool.connect(server.url()).await.unwrap()
+}
+
+async fn until_synced(pool: &MySqlPool) {
+    let state = "SELECT VARIABLE_VALUE FROM information_schema.GLOBAL_STATUS \
+                 WHERE VARIABLE_NAME = 'wsrep_local_state_comment'";
+    until(pool, state, "Synced").await;
+}
+
+async fn until_there(pool: &MySqlPool) {
+    let tables = "SELECT CAST(COUNT(*) AS CHAR) FROM information_schema.TABLES \
+                  WHERE TABLE_NAME = 'shedlock'";
+    until(pool, tables, "1").await;
+}
+
+async fn until(pool: &MySqlPool, question: &'static str, answer: &str) {
+    let began = Instant::now();
+    let mut last = String::new();
+    while began.elapsed() < Duration::from_secs(30) {
+        last = sqlx::raw_sql(question)
+            .fetch_one(pool)
+            .await
+            .unwrap()
+            .get(0);
+        if last == answer {
+            return;
+        }
+        wait(Duration::from_millis(50)).await;
+    }
+    panic!("{question} should be {answer} and is {last}");
+}
