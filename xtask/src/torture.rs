@@ -55,7 +55,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         Store::Mysql => ("shedlock-sql", "conformance_mysql"),
         Store::Sqlite => ("shedlock-sql", "conformance_sqlite"),
         Store::Redis => ("shedlock-redis", "conformance_redis"),
-        Store::Nats => ("shedlock-nats", "conformance"),
+        Store::Nats | Store::Nats210 | Store::Nats212 => ("shedlock-nats", "conformance"),
         Store::Zookeeper => ("shedlock-zookeeper", "conformance"),
         Store::Etcd => ("shedlock-etcd", "conformance"),
         Store::Mongodb => ("shedlock-mongodb", "conformance"),

@@ -13,8 +13,12 @@ pub(crate) enum Store {
     Mysql,
     /// Redis and Valkey.
     Redis,
-    /// NATS JetStream.
+    /// NATS JetStream: each version that is tested.
     Nats,
+    /// NATS 2.10 alone.
+    Nats210,
+    /// NATS 2.12 alone.
+    Nats212,
     /// ZooKeeper.
     Zookeeper,
     /// etcd.
@@ -46,8 +50,12 @@ pub(crate) enum Kind {
     Redis,
     /// Valkey, beside it.
     Valkey,
-    /// NATS with JetStream.
+    /// NATS with JetStream, as Debian has it.
     Nats,
+    /// NATS 2.10 beside it, which begins buckets with a sequence of choice.
+    Nats210,
+    /// NATS 2.12 beside it, which writes several messages or none.
+    Nats212,
     /// ZooKeeper.
     ZooKeeper,
     /// etcd.
@@ -59,9 +67,21 @@ pub(crate) enum Kind {
 }
 
 impl Store {
-    /// All of them, in the order in which they stand above.
+    /// All of them, in the order in which they stand above; not those that are one version of another.
     pub(crate) fn all() -> &'static [Self] {
-        Self::value_variants()
+        &[
+            Self::Postgres,
+            Self::Mariadb,
+            Self::Mysql,
+            Self::Redis,
+            Self::Nats,
+            Self::Zookeeper,
+            Self::Etcd,
+            Self::Mongodb,
+            Self::Consul,
+            Self::Sqlite,
+            Self::Memory,
+        ]
     }
 
     /// The word for it on the command line and in `SHEDLOCK_TEST_STORES`.
@@ -72,6 +92,8 @@ impl Store {
             Self::Mysql => "mysql",
             Self::Redis => "redis",
             Self::Nats => "nats",
+            Self::Nats210 => "nats210",
+            Self::Nats212 => "nats212",
             Self::Zookeeper => "zookeeper",
             Self::Etcd => "etcd",
             Self::Mongodb => "mongodb",
@@ -89,6 +111,8 @@ impl Store {
             Self::Mysql => Some(Kind::Mysql),
             Self::Redis => Some(Kind::Redis),
             Self::Nats => Some(Kind::Nats),
+            Self::Nats210 => Some(Kind::Nats210),
+            Self::Nats212 => Some(Kind::Nats212),
             Self::Zookeeper => Some(Kind::ZooKeeper),
             Self::Etcd => Some(Kind::Etcd),
             Self::Mongodb => Some(Kind::Mongodb),
@@ -98,19 +122,23 @@ impl Store {
     }
 
     pub(crate) fn kinds(self, companions: bool) -> Vec<Kind> {
-        let companion = match self {
-            Self::Postgres if companions => Some(Kind::PgBouncer),
-            Self::Mariadb if companions => Some(Kind::MariadbTz),
-            Self::Redis if companions => Some(Kind::Valkey),
-            _ => None,
+        let beside: &[Kind] = match self {
+            Self::Postgres if companions => &[Kind::PgBouncer],
+            Self::Mariadb if companions => &[Kind::MariadbTz],
+            Self::Redis if companions => &[Kind::Valkey],
+            Self::Nats if companions => &[Kind::Nats210, Kind::Nats212],
+            _ => &[],
         };
-        self.kind().into_iter().chain(companion).collect()
+        self.kind()
+            .into_iter()
+            .chain(beside.iter().copied())
+            .collect()
     }
 }
 
 impl Kind {
     /// All of them.
-    pub(crate) const ALL: [Self; 12] = [
+    pub(crate) const ALL: [Self; 14] = [
         Self::Postgres,
         Self::PgBouncer,
         Self::Mariadb,
@@ -119,6 +147,8 @@ impl Kind {
         Self::Redis,
         Self::Valkey,
         Self::Nats,
+        Self::Nats210,
+        Self::Nats212,
         Self::ZooKeeper,
         Self::Etcd,
         Self::Mongodb,
@@ -136,6 +166,8 @@ impl Kind {
             Self::Redis => "Redis",
             Self::Valkey => "Valkey",
             Self::Nats => "NATS",
+            Self::Nats210 => "NATS 2.10",
+            Self::Nats212 => "NATS 2.12",
             Self::ZooKeeper => "ZooKeeper",
             Self::Etcd => "etcd",
             Self::Mongodb => "MongoDB",
@@ -154,6 +186,8 @@ impl Kind {
             Self::Redis => "REDIS",
             Self::Valkey => "VALKEY",
             Self::Nats => "NATS",
+            Self::Nats210 => "NATS210",
+            Self::Nats212 => "NATS212",
             Self::ZooKeeper => "ZOOKEEPER",
             Self::Etcd => "ETCD",
             Self::Mongodb => "MONGODB",
@@ -181,12 +215,17 @@ mod tests {
         );
         assert_eq!(Store::Mariadb.kinds(true), [Kind::Mariadb, Kind::MariadbTz]);
         assert_eq!(Store::Redis.kinds(true), [Kind::Redis, Kind::Valkey]);
+        assert_eq!(Store::Nats.kinds(false), [Kind::Nats]);
+        assert_eq!(
+            Store::Nats.kinds(true),
+            [Kind::Nats, Kind::Nats210, Kind::Nats212]
+        );
         assert!(Store::Sqlite.kinds(true).is_empty());
     }
 
     #[test]
     fn names_on_the_command_line_are_those_in_the_environment() {
-        for store in Store::all() {
+        for store in Store::value_variants() {
             let value = store.to_possible_value().unwrap();
             assert_eq!(value.get_name(), store.name());
         }

@@ -47,10 +47,15 @@ impl Plan {
     /// looked for. One that the registries may lack (MySQL, Valkey, Consul), and what only stands
     /// beside a store, may miss.
     pub(crate) fn make(stores: &[Store], profile: &Profile) -> anyhow::Result<Self> {
-        let kinds: Vec<Kind> = stores
+        let mut kinds: Vec<Kind> = Vec::new();
+        for kind in stores
             .iter()
             .flat_map(|store| store.kinds(profile.companions))
-            .collect();
+        {
+            if !kinds.contains(&kind) {
+                kinds.push(kind);
+            }
+        }
         if !profile.no_install {
             install_missing(&kinds, profile)?;
         }
@@ -79,6 +84,7 @@ impl Plan {
 fn install_missing(kinds: &[Kind], profile: &Profile) -> anyhow::Result<()> {
     let mut packages = Vec::new();
     let mut extracts = Vec::new();
+    let mut builds = Vec::new();
     if profile.build_tools && !protoc::works() {
         packages.extend(protoc::PACKAGES);
     }
@@ -102,6 +108,12 @@ fn install_missing(kinds: &[Kind], profile: &Profile) -> anyhow::Result<()> {
             Kind::Valkey if Redis::find_valkey(profile)?.is_none() => extracts.push(sid::VALKEY),
             Kind::Consul if Consul::find(profile)?.is_none() => extracts.push(sid::CONSUL),
             Kind::Nats if Nats::find(profile).is_none() => packages.push(nats::PACKAGE),
+            Kind::Nats210 if Nats::find_built(&nats::V2_10, profile)?.is_none() => {
+                builds.push(&nats::V2_10);
+            }
+            Kind::Nats212 if Nats::find_built(&nats::V2_12, profile)?.is_none() => {
+                builds.push(&nats::V2_12);
+            }
             Kind::ZooKeeper if ZooKeeper::find(profile).is_none() => {
                 packages.extend(zookeeper::PACKAGES);
             }
@@ -118,12 +130,35 @@ fn install_missing(kinds: &[Kind], profile: &Profile) -> anyhow::Result<()> {
             | Kind::Redis
             | Kind::Valkey
             | Kind::Nats
+            | Kind::Nats210
+            | Kind::Nats212
             | Kind::ZooKeeper
             | Kind::Etcd
             | Kind::Mongodb
             | Kind::Consul => {}
         }
     }
+    if !builds.is_empty() && debian::can_install() && nats::go().is_none() {
+        packages.push(nats::GO_PACKAGE);
+    }
+    install(packages, &extracts, needs_mongodb)?;
+    for version in builds {
+        if let Err(error) = version.build() {
+            eprintln!(
+                "xtask: NATS {} could not be built: {error:#}",
+                version.version
+            );
+        }
+    }
+    Ok(())
+}
+
+/// Installs packages, and what comes into folders of ours, where that is possible here.
+fn install(
+    mut packages: Vec<&'static str>,
+    extracts: &[sid::Extract],
+    needs_mongodb: bool,
+) -> anyhow::Result<()> {
     if !debian::can_install() {
         return Ok(());
     }
@@ -176,6 +211,8 @@ fn offer(kind: Kind, profile: &Profile) -> anyhow::Result<Offer> {
         Kind::Redis => Redis::find(profile).map(boxed),
         Kind::Valkey => Redis::find_valkey(profile)?.map(boxed),
         Kind::Nats => Nats::find(profile).map(boxed),
+        Kind::Nats210 => Nats::find_built(&nats::V2_10, profile)?.map(boxed),
+        Kind::Nats212 => Nats::find_built(&nats::V2_12, profile)?.map(boxed),
         Kind::ZooKeeper => ZooKeeper::find(profile).map(boxed),
         Kind::Etcd => Etcd::find(profile).map(boxed),
         Kind::Mongodb => Mongodb::find(profile)?.map(boxed),
@@ -197,6 +234,8 @@ fn what_to_do(kind: Kind) -> String {
         Kind::Postgres => &[postgres::PACKAGE],
         Kind::Mariadb | Kind::MariadbTz => &[mariadb::PACKAGE],
         Kind::Nats => &[nats::PACKAGE],
+        Kind::Nats210 => return nats::V2_10.what_to_do(&variable),
+        Kind::Nats212 => return nats::V2_12.what_to_do(&variable),
         Kind::ZooKeeper => &zookeeper::PACKAGES,
         Kind::Etcd => &[etcd::PACKAGE],
         Kind::PgBouncer => {
@@ -271,7 +310,9 @@ fn version_at(kind: Kind, url: &str) -> anyhow::Result<String> {
             return Ok(version);
         }
         Kind::Consul => return probe::consul(host, url.port().unwrap_or(8500)),
-        Kind::Nats => return probe::nats(host, url.port().unwrap_or(4222)),
+        Kind::Nats | Kind::Nats210 | Kind::Nats212 => {
+            return probe::nats(host, url.port().unwrap_or(4222));
+        }
         Kind::ZooKeeper => return probe::zookeeper(host, url.port().unwrap_or(2181)),
         Kind::Etcd => return probe::etcd(host, url.port().unwrap_or(2379)),
         Kind::Mongodb => return probe::mongodb(host, url.port().unwrap_or(27017)),

@@ -11,7 +11,7 @@ pub(crate) struct Profile {
     /// own words.
     pub(crate) extra_args: Vec<String>,
     /// Also what stands beside a store in the full test: PgBouncer, a MariaDB in another zone,
-    /// Valkey.
+    /// Valkey, newer versions of NATS.
     pub(crate) companions: bool,
     /// Take servers that the environment names, where it names one.
     pub(crate) given: bool,
@@ -31,6 +31,8 @@ impl Profile {
             | Kind::Mariadb
             | Kind::Redis
             | Kind::Nats
+            | Kind::Nats210
+            | Kind::Nats212
             | Kind::ZooKeeper
             | Kind::Etcd
             | Kind::Mongodb => false,

@@ -3,8 +3,8 @@
 //! Standard output starts with one `export NAME='value'` line a variable and then the line
 //! `# ready`, so that a shell can read all of it. From then on each line of standard input is an
 //! order, `VERB NAME`, that is answered by one line: `ok …` or `error …`. NAME is `postgres`,
-//! `pgbouncer`, `mariadb`, `mariadb-tz`, `mysql`, `nats`, `zookeeper`, `etcd`, `mongodb`
-//! or `consul`; VERB is
+//! `pgbouncer`, `mariadb`, `mariadb-tz`, `mysql`, `nats`, `nats210`, `nats212`, `zookeeper`,
+//! `etcd`, `mongodb` or `consul`; VERB is
 //!
 //! - `stop`: end it in order; its data stays
 //! - `kill`: end it as a crash does
@@ -29,7 +29,7 @@ pub(crate) struct Args {
     /// repeated. Name one store with it, since each has its own words.
     #[arg(long, value_name = "ARG", allow_hyphen_values = true)]
     extra_arg: Vec<String>,
-    /// Without PgBouncer and without the second MariaDB.
+    /// Without what stands beside a store: PgBouncer, the second MariaDB, Valkey, newer versions of NATS.
     #[arg(long)]
     bare: bool,
     /// Do not install what is missing.
