@@ -10,9 +10,10 @@ use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use shedlock_cas::Written;
-use shedlock_core::{Clock as _, Error, ErrorKind, SystemClock};
+use shedlock_core::{Clock as _, Error, ErrorKind, Owner, SystemClock};
 
 use crate::line::Line;
+use crate::shape::Shape;
 use crate::wire::Message;
 
 /// JetStream's own numbers of what went wrong.
@@ -20,6 +21,11 @@ const STREAM_NAME_IN_USE: u64 = 10_058;
 const STREAM_NOT_FOUND: u64 = 10_059;
 const NO_MESSAGE: u64 = 10_037;
 const WRONG_LAST_SEQUENCE: [u64; 2] = [10_071, 10_164];
+/// Several messages in one step: not allowed, wrong, too many at a time. None of them is stored.
+const NO_BATCH: [u64; 7] = [10_174, 10_175, 10_176, 10_177, 10_179, 10_199, 10_200];
+
+/// The first NATS that stores several messages or none.
+const ATOMIC_SINCE: (u32, u32) = (2, 12);
 
 #[derive(Clone, Debug)]
 pub(crate) struct Bucket {
@@ -29,13 +35,12 @@ pub(crate) struct Bucket {
     pub(crate) domain: Option<String>,
 }
 
-/// What JetStream tells of the bucket's stream.
-pub(crate) struct Shape {
-    pub(crate) is_in_memory: bool,
-    /// Messages older than this are dropped; zero: never.
-    pub(crate) max_age: Duration,
-    /// How many servers keep it.
-    pub(crate) replicas: usize,
+/// A message to be written.
+pub(crate) struct Put {
+    pub(crate) key: String,
+    /// The sequence of the last message of its key; 0: there is none.
+    pub(crate) before: u64,
+    pub(crate) content: (Bytes, HeaderMap),
 }
 
 /// Whether a request may change something, and so what a lost answer means.
@@ -112,19 +117,68 @@ impl Bucket {
         }))
     }
 
-    /// Writes a message if the last one of its key has this sequence (0: there is none).
-    pub(crate) async fn put(
+    /// Writes a message if the last one of its key has the sequence that it names.
+    pub(crate) async fn put(&self, put: Put) -> Result<Written<u64>, Error> {
+        let (subject, request) = self.request_of(put);
+        let answer = self.send(subject, request, Effect::Writes).await?;
+        self.written(&answer)
+    }
+
+    /// Writes both messages if the last ones of their keys have the sequences that they name, or
+    /// none of them; `None` where the server does not take both at once now, and has written none.
+    ///
+    /// The sequence is that of the last one; the first has the one before it.
+    pub(crate) async fn put_both(
         &self,
-        key: &str,
-        before: u64,
-        (data, mut headers): (Bytes, HeaderMap),
-    ) -> Result<Written<u64>, Error> {
-        headers.insert("Nats-Expected-Last-Subject-Sequence", before.to_string());
-        let request = Request::new().payload(data).headers(headers);
-        let answer = self
-            .send(self.put_subject(key), request, Effect::Writes)
-            .await?;
-        match failure(&answer) {
+        first: Put,
+        last: Put,
+    ) -> Result<Option<Written<u64>>, Error> {
+        let connected = self.line.connected().await?;
+        let random = Owner::generate();
+        let batch = random.as_str().rsplit('/').next().unwrap_or_default();
+        let of_batch = |put: Put, nth: &str| {
+            let mut put = put;
+            put.content.1.insert("Nats-Batch-Id", batch);
+            put.content.1.insert("Nats-Batch-Sequence", nth);
+            put
+        };
+        let first = of_batch(first, "1");
+        let mut last = of_batch(last, "2");
+        last.content.1.insert("Nats-Batch-Commit", "1");
+        // The first needs no answer: without it the server refuses the last.
+        let subject = self.put_subject(&first.key);
+        let (data, headers) = conditional(first);
+        let sent = connected
+            .client
+            .publish_with_headers(subject, headers, data);
+        sent.await.map_err(|error| {
+            Error::new(ErrorKind::Unavailable, "the client has ended").with_source(error)
+        })?;
+        let (subject, request) = self.request_of(last);
+        let answer = self.send(subject, request, Effect::Writes).await?;
+        if failure(&answer).is_some_and(|error| NO_BATCH.contains(&error.err_code)) {
+            return Ok(None);
+        }
+        let written = self.written(&answer)?;
+        if matches!(written, Written::Done(_)) && answer["count"] != 2 {
+            return Err(Error::new(
+                ErrorKind::Unknown,
+                "the server took two messages of one step for one each: ask again with the same \
+                 owner",
+            ));
+        }
+        Ok(Some(written))
+    }
+
+    fn request_of(&self, put: Put) -> (String, Request) {
+        let subject = self.put_subject(&put.key);
+        let (data, headers) = conditional(put);
+        (subject, Request::new().payload(data).headers(headers))
+    }
+
+    /// What the answer to a write says.
+    fn written(&self, answer: &Value) -> Result<Written<u64>, Error> {
+        match failure(answer) {
             Some(error) if WRONG_LAST_SEQUENCE.contains(&error.err_code) => Ok(Written::Raced),
             Some(error) => Err(self.told(&error)),
             None => match answer.get("seq").and_then(Value::as_u64) {
@@ -137,19 +191,43 @@ impl Bucket {
         }
     }
 
-    pub(crate) async fn shape(&self) -> Result<Shape, Error> {
+    /// The settings of its stream; none where there is no such bucket.
+    pub(crate) async fn shape(&self) -> Result<Option<Shape>, Error> {
         let subject = self.api("INFO");
-        let answer = self.ask(subject, &Value::Null, Effect::Reads).await?;
-        if let Some(error) = failure(&answer) {
-            return Err(self.told(&error));
+        let mut answer = self.ask(subject, &Value::Null, Effect::Reads).await?;
+        match failure(&answer) {
+            Some(error) if error.err_code == STREAM_NOT_FOUND => Ok(None),
+            Some(error) => Err(self.told(&error)),
+            None => Ok(Some(Shape(answer["config"].take()))),
         }
-        let config = &answer["config"];
-        let max_age = config["max_age"].as_u64().unwrap_or_default();
-        Ok(Shape {
-            is_in_memory: config["storage"] == "memory",
-            max_age: Duration::from_nanos(max_age),
-            replicas: config["num_replicas"].as_u64().unwrap_or(1) as usize,
-        })
+    }
+
+    /// There is no such bucket.
+    pub(crate) fn missing(&self) -> Error {
+        Error::new(
+            ErrorKind::Configuration,
+            format!(
+                "the bucket {:?} does not exist: make it with `shedlock migrate`",
+                self.name
+            ),
+        )
+    }
+
+    /// Whether the server can store several messages or none.
+    pub(crate) fn can_be_atomic(&self) -> bool {
+        let version = self.line.server_version();
+        let mut numbers = version.split('.').map_while(|part| part.parse().ok());
+        numbers.next().zip(numbers.next()) >= Some(ATOMIC_SINCE)
+    }
+
+    /// Has the bucket take several messages in one step.
+    pub(crate) async fn make_atomic(&self, shape: &Shape) -> Result<(), Error> {
+        let mut config = shape.0.clone();
+        config["allow_atomic"] = true.into();
+        let answer = self
+            .ask(self.api("UPDATE"), &config, Effect::Writes)
+            .await?;
+        failure(&answer).map_or(Ok(()), |error| Err(self.told(&error)))
     }
 
     /// Makes the bucket; nothing if there is one.
@@ -177,6 +255,8 @@ impl Bucket {
             "deny_delete": true,
             "allow_rollup_hdrs": true,
             "allow_direct": true,
+            // From NATS 2.12 on; servers before pass it over.
+            "allow_atomic": true,
         });
         let subject = self.api("CREATE");
         let answer = self.ask(subject, &config, Effect::Writes).await?;
@@ -242,7 +322,9 @@ impl Bucket {
                 }
                 let (kind, message) = match (error.kind(), effect) {
                     (RequestErrorKind::NoResponders, Effect::Writes) => {
-                        Box::pin(self.shape()).await?;
+                        if Box::pin(self.shape()).await?.is_none() {
+                            return Err(self.missing());
+                        }
                         (
                             ErrorKind::Unavailable,
                             "the bucket has no leader: ask again",
@@ -270,13 +352,7 @@ impl Bucket {
             code, description, ..
         } = error;
         if error.err_code == STREAM_NOT_FOUND {
-            return Error::new(
-                ErrorKind::Configuration,
-                format!(
-                    "the bucket {:?} does not exist: make it with `shedlock migrate`",
-                    self.name
-                ),
-            );
+            return self.missing();
         }
         let kind = match code {
             503 => ErrorKind::Unavailable,
@@ -287,6 +363,16 @@ impl Bucket {
             format!("jetstream refused with {code} {description:?}"),
         )
     }
+}
+
+/// Its content, with the sequence that it replaces.
+fn conditional(put: Put) -> (Bytes, HeaderMap) {
+    let (data, mut headers) = put.content;
+    headers.insert(
+        "Nats-Expected-Last-Subject-Sequence",
+        put.before.to_string(),
+    );
+    (data, headers)
 }
 
 fn failure(answer: &Value) -> Option<ApiError> {

@@ -18,6 +18,7 @@ use crate::{NatsProvider, NatsStore};
 /// | `bucket` | the bucket; `shedlock-locks` unless given |
 /// | `replicas` | how many servers keep the bucket, where `migrate` makes it; 1 unless given |
 /// | `storage` | `file` or `memory`, where `migrate` makes it; `file` unless given |
+/// | `sync_always` | `true`: you assert that each server that keeps the bucket is set up with `sync_interval: always`, see the crate's documentation; `false` unless given |
 /// | `domain` | the JetStream domain, where it is not the server's own |
 /// | `tolerated_skew_ms` | how much the clients' clocks may differ; 1000 unless given |
 /// | `timeout_ms` | how long an answer is waited for; 5000 unless given |
@@ -32,8 +33,9 @@ use crate::{NatsProvider, NatsStore};
 ///
 /// # Errors
 /// `InvalidInput` for a URL that cannot be read, for unknown options and for files that cannot be
-/// read; `Unavailable` where nobody answers; `Configuration` where the server refuses the user, or its
-/// certificate is not trusted. The URL is in no message.
+/// read; `Unavailable` where nobody answers; `Configuration` where the server refuses the user, its
+/// certificate is not trusted, or the bucket is there with settings that lose locks. The URL is in no
+/// message.
 pub async fn connect(url: &str) -> Result<NatsProvider, Error> {
     let (servers, wanted) = read(url)?;
     // The server may ask for TLS. Where the program has chosen a crypto library, that stays; where
@@ -55,13 +57,15 @@ pub async fn connect(url: &str) -> Result<NatsProvider, Error> {
         .with_own_client()
         .with_bucket(&wanted.bucket)?
         .with_request_timeout(wanted.timeout)
-        .with_replicas(wanted.replicas);
+        .with_replicas(wanted.replicas)
+        .with_sync_always(wanted.sync_always);
     if wanted.in_memory {
         store = store.in_memory();
     }
     if let Some(domain) = &wanted.domain {
         store = store.with_domain(domain)?;
     }
+    store.look_ahead().await?;
     Ok(store.provider().with_tolerated_skew(wanted.skew))
 }
 

@@ -69,6 +69,7 @@ pub mod fuzz;
 mod key;
 mod line;
 mod options;
+mod shape;
 mod store;
 mod wire;
 

@@ -91,12 +91,17 @@ impl Line {
         }
     }
 
+    /// The version of the server that it is connected to.
+    pub(crate) fn server_version(&self) -> String {
+        self.client.server_info().version
+    }
+
     fn is_connected(&self) -> bool {
         self.client.connection_state() == State::Connected
     }
 
     /// How many connections the client has had.
-    fn nth(&self) -> u64 {
+    pub(crate) fn nth(&self) -> u64 {
         self.client.statistics().connects.load(Ordering::Relaxed)
     }
 }

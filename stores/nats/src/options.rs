@@ -13,6 +13,7 @@ pub(crate) struct Options {
     pub(crate) bucket: String,
     pub(crate) replicas: usize,
     pub(crate) in_memory: bool,
+    pub(crate) sync_always: bool,
     pub(crate) domain: Option<String>,
     pub(crate) skew: Duration,
     pub(crate) timeout: Duration,
@@ -46,6 +47,7 @@ impl Options {
             bucket: crate::store::DEFAULT_BUCKET.to_owned(),
             replicas: 1,
             in_memory: false,
+            sync_always: false,
             domain: None,
             skew: shedlock_cas::DEFAULT_TOLERATED_SKEW,
             timeout: Duration::from_secs(5),
@@ -84,6 +86,11 @@ impl Options {
             "storage" => {
                 return Err(invalid("the option \"storage\" must be file or memory"));
             }
+            "sync_always" if value == "true" => self.sync_always = true,
+            "sync_always" if value == "false" => self.sync_always = false,
+            "sync_always" => {
+                return Err(invalid("the option \"sync_always\" must be true or false"));
+            }
             "domain" => self.domain = text(),
             "tolerated_skew_ms" => self.skew = Duration::from_millis(number()?.into()),
             "timeout_ms" => self.timeout = Duration::from_millis(number()?.max(1).into()),
@@ -98,7 +105,7 @@ impl Options {
             _ => {
                 return Err(invalid(format!(
                     "the URL has the unknown option {name:?}: use bucket, replicas, storage, \
-                     domain, tolerated_skew_ms, timeout_ms, credentials, nkey, tls, tls_ca, \
+                     sync_always, domain, tolerated_skew_ms, timeout_ms, credentials, nkey, tls, tls_ca, \
                      tls_cert, tls_key"
                 )));
             }
@@ -173,6 +180,7 @@ mod tests {
         for wrong in [
             "colour=blue",
             "storage=tape",
+            "sync_always=often",
             "replicas=many",
             "timeout_ms",
             "tls=perhaps",

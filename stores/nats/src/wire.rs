@@ -1,11 +1,12 @@
 //! What the messages of a bucket hold.
 
+use std::cmp::Ordering::{Equal, Greater, Less};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use async_nats::HeaderMap;
 use bytes::Bytes;
 use shedlock_cas::Record;
-use shedlock_core::{Error, ErrorKind, Owner};
+use shedlock_core::{Error, ErrorKind, Owner, SlotState};
 
 /// Before the names of our headers.
 const HEADER: &str = "Shedlock-";
@@ -104,7 +105,52 @@ pub(crate) struct Beside {
     pub(crate) taken: Record,
 }
 
+/// A taking that was announced beside a lock and may still come: whoever writes there next must not
+/// lose what it would bring.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Pending {
+    based_on: u64,
+    token: Option<u64>,
+    slots: SlotState,
+}
+
+/// What is kept beside a lock.
+pub(crate) fn kept(token: Option<u64>, slots: SlotState) -> Record {
+    let mut record = Record::until(UNIX_EPOCH);
+    record.fencing_token = token;
+    record.slots = slots;
+    record
+}
+
 impl Beside {
+    /// What may still come of it, where the lock's message has this sequence: once that is larger,
+    /// the lock was taken or cannot be any more.
+    pub(crate) fn pending(&self, sequence: u64) -> Option<Pending> {
+        let is_deleted = sequence == 0 && self.based_on > 0;
+        (self.based_on >= sequence && !is_deleted).then_some(Pending {
+            based_on: self.based_on,
+            token: self.taken.fencing_token,
+            slots: self.taken.slots,
+        })
+    }
+
+    /// The same, if a taking that it replaces is yet to come: that one may win, so the larger slot
+    /// and token stand here in any case.
+    pub(crate) fn carrying(mut self, pending: Pending) -> Self {
+        self.based_on = self.based_on.max(pending.based_on);
+        let token = self.taken.fencing_token.max(pending.token);
+        let (own, other) = (self.taken.slots, pending.slots);
+        let attempts = match own.last.cmp(&other.last) {
+            Less => other.attempts,
+            Greater => own.attempts,
+            // Used up, if it is for one of them.
+            Equal => own.attempts.zip(other.attempts).map(|(a, b)| a.max(b)),
+        };
+        let slots = SlotState::new(own.last.max(other.last), own.done.max(other.done), attempts);
+        self.taken = kept(token, slots);
+        self
+    }
+
     pub(crate) fn to_text(&self) -> String {
         let (was, taken) = (self.was.to_text(), self.taken.to_text());
         format!("{BESIDE}{}\n{was}\n{taken}", self.based_on)

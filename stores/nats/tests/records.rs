@@ -10,9 +10,9 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use async_nats::{Client, HeaderMap};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use common::{MINUTE, give_back, pause, request, take};
+use common::{MINUTE, give_back, pause, request, servers, take};
 use serde_json::{Value, json};
-use shedlock_conformance::support::{server, unique};
+use shedlock_conformance::support::unique;
 use shedlock_core::{
     Attempt, Clock as _, ErrorKind, Executor, ExtendRequest, Extension, LockConfig, LockProvider,
     Outcome, Slot, SystemClock, Unlock, UnlockRequest,
@@ -35,8 +35,16 @@ struct Stored {
 }
 
 impl Room {
-    async fn new() -> Self {
-        let server = server("SHEDLOCK_TEST_NATS_URL");
+    /// One on each server.
+    async fn each() -> Vec<Self> {
+        let mut rooms = Vec::new();
+        for server in servers() {
+            rooms.push(Self::on(server).await);
+        }
+        rooms
+    }
+
+    async fn on(server: String) -> Self {
         let bucket = unique("room");
         let url = format!("{server}?bucket={bucket}&tolerated_skew_ms=0");
         let provider = shedlock_nats::connect(&url).await.unwrap();
@@ -57,8 +65,10 @@ impl Room {
         let bytes = |field: &str| STANDARD.decode(message[field].as_str().unwrap_or_default());
         let headers = String::from_utf8(bytes("hdrs").unwrap()).unwrap();
         let lines = headers.lines().skip(1).filter(|line| {
-            // The server's own condition, which it keeps.
-            !line.is_empty() && !line.starts_with("Nats-Expected")
+            // What was said to the server itself, which it keeps.
+            !line.is_empty()
+                && !line.starts_with("Nats-Expected")
+                && !line.starts_with("Nats-Batch")
         });
         let mut headers: Vec<_> = lines.map(str::to_owned).collect();
         headers.sort();
@@ -97,95 +107,98 @@ fn now() -> SystemTime {
 
 #[tokio::test]
 async fn a_record_is_as_documented() {
-    let room = Room::new().await;
-    let slot = Slot::at(now() - MINUTE).unwrap();
-    let asked = request("job")
-        .with_slot(slot)
-        .with_lock_at_least_for(MINUTE);
-    let attempt = room.provider.attempt(&asked).await.unwrap();
-    let lease = attempt.acquired().expect("the lock should be free");
-    let taken = room.stored("job").await.unwrap();
-    // All that ShedLock reads.
-    let until = millis(lease.locked_until().unwrap());
-    assert_eq!(taken.data, until.to_be_bytes());
-    let at = millis(lease.acquired_at().unwrap());
-    let (token, owner) = (lease.fencing_token().unwrap(), lease.owner());
-    let micros = slot.as_micros();
-    let headers = [
-        format!("Shedlock-At: {at}"),
-        format!("Shedlock-Owner: {owner}"),
-        format!("Shedlock-Slot: {micros}"),
-        format!("Shedlock-Token: {token}"),
-    ];
-    assert_eq!(taken.headers, headers);
-    let beside = room.stored("=s.job").await.unwrap();
-    let text = format!(
-        "shedlock-nats 1 before 0\nshedlock 1\nuntil 0\n\nshedlock 1\nuntil 0\ntoken {token}\n\
+    for room in Room::each().await {
+        let slot = Slot::at(now() - MINUTE).unwrap();
+        let asked = request("job")
+            .with_slot(slot)
+            .with_lock_at_least_for(MINUTE);
+        let attempt = room.provider.attempt(&asked).await.unwrap();
+        let lease = attempt.acquired().expect("the lock should be free");
+        let taken = room.stored("job").await.unwrap();
+        // All that ShedLock reads.
+        let until = millis(lease.locked_until().unwrap());
+        assert_eq!(taken.data, until.to_be_bytes());
+        let at = millis(lease.acquired_at().unwrap());
+        let (token, owner) = (lease.fencing_token().unwrap(), lease.owner());
+        let micros = slot.as_micros();
+        let headers = [
+            format!("Shedlock-At: {at}"),
+            format!("Shedlock-Owner: {owner}"),
+            format!("Shedlock-Slot: {micros}"),
+            format!("Shedlock-Token: {token}"),
+        ];
+        assert_eq!(taken.headers, headers);
+        let beside = room.stored("=s.job").await.unwrap();
+        let text = format!(
+            "shedlock-nats 1 before 0\nshedlock 1\nuntil 0\n\nshedlock 1\nuntil 0\ntoken {token}\n\
          slot {micros}\n"
-    );
-    assert_eq!(String::from_utf8(beside.data).unwrap(), text);
+        );
+        assert_eq!(String::from_utf8(beside.data).unwrap(), text);
 
-    let done = UnlockRequest::new().slot_done(true);
-    let unlocked = room.provider.unlock(&lease, &done).await.unwrap();
-    assert_eq!(unlocked, Unlock::Unlocked);
-    let ended = room.stored("job").await.unwrap();
-    assert_eq!(ended.data, (at + 60_000).to_be_bytes());
-    let headers = [
-        format!("Shedlock-At: {at}"),
-        format!("Shedlock-Done: {micros}"),
-        format!("Shedlock-Owner: {owner} unlocked"),
-        format!("Shedlock-Slot: {micros}"),
-        format!("Shedlock-Token: {token}"),
-    ];
-    assert_eq!(ended.headers, headers);
+        let done = UnlockRequest::new().slot_done(true);
+        let unlocked = room.provider.unlock(&lease, &done).await.unwrap();
+        assert_eq!(unlocked, Unlock::Unlocked);
+        let ended = room.stored("job").await.unwrap();
+        assert_eq!(ended.data, (at + 60_000).to_be_bytes());
+        let headers = [
+            format!("Shedlock-At: {at}"),
+            format!("Shedlock-Done: {micros}"),
+            format!("Shedlock-Owner: {owner} unlocked"),
+            format!("Shedlock-Slot: {micros}"),
+            format!("Shedlock-Token: {token}"),
+        ];
+        assert_eq!(ended.headers, headers);
+    }
 }
 
 #[tokio::test]
 async fn a_record_of_shedlock_excludes_us_and_expires_for_us() {
-    let room = Room::new().await;
-    let until = now() + Duration::from_secs(3);
-    room.put_until(until).await;
-    let attempt = room.provider.attempt(&request("job")).await.unwrap();
-    let Attempt::Skipped(skip) = attempt else {
-        panic!("ShedLock holds the lock: {attempt:?}");
-    };
-    assert_eq!(skip.until.map(millis), Some(millis(until)));
-    let left = until.duration_since(now()).unwrap_or_default();
-    pause(left + Duration::from_millis(20)).await;
-    let lease = take(&*room.provider, "job").await;
-    give_back(&*room.provider, &lease).await;
-    // Its unlock leaves a marker.
-    room.put_until(now() + MINUTE).await;
-    room.put(&[("KV-Operation", "DEL")], Vec::new()).await;
-    let next = take(&*room.provider, "job").await;
-    assert!(next.fencing_token() > lease.fencing_token());
+    for room in Room::each().await {
+        let until = now() + Duration::from_secs(3);
+        room.put_until(until).await;
+        let attempt = room.provider.attempt(&request("job")).await.unwrap();
+        let Attempt::Skipped(skip) = attempt else {
+            panic!("ShedLock holds the lock: {attempt:?}");
+        };
+        assert_eq!(skip.until.map(millis), Some(millis(until)));
+        let left = until.duration_since(now()).unwrap_or_default();
+        pause(left + Duration::from_millis(20)).await;
+        let lease = take(&*room.provider, "job").await;
+        give_back(&*room.provider, &lease).await;
+        // Its unlock leaves a marker.
+        room.put_until(now() + MINUTE).await;
+        room.put(&[("KV-Operation", "DEL")], Vec::new()).await;
+        let next = take(&*room.provider, "job").await;
+        assert!(next.fencing_token() > lease.fencing_token());
+    }
 }
 
 /// An unlock or an extension that is not the holder's.
 #[tokio::test]
 async fn a_late_holder_changes_nothing_of_whoever_came_after() {
-    let room = Room::new().await;
-    let at = now() + MINUTE;
-    for by_shedlock in [true, false] {
-        let late = take(&*room.provider, "job").await;
-        // Its time is over, and somebody else came, maybe of this very process.
-        room.put(&[("KV-Operation", "DEL")], Vec::new()).await;
-        let next = if by_shedlock {
-            room.put_until(at).await;
-            None
-        } else {
-            Some(take(&*room.provider, "job").await)
-        };
-        let before = room.stored("job").await;
-        let longer = ExtendRequest::new(2 * MINUTE);
-        let extended = room.provider.extend(&late, &longer).await.unwrap();
-        assert!(matches!(extended, Extension::Lost), "{extended:?}");
-        let unlocked = room.provider.unlock(&late, &UnlockRequest::new()).await;
-        assert_eq!(unlocked.unwrap(), Unlock::Lost);
-        assert_eq!(room.stored("job").await, before);
-        match next {
-            Some(next) => give_back(&*room.provider, &next).await,
-            None => room.put(&[("KV-Operation", "DEL")], Vec::new()).await,
+    for room in Room::each().await {
+        let at = now() + MINUTE;
+        for by_shedlock in [true, false] {
+            let late = take(&*room.provider, "job").await;
+            // Its time is over, and somebody else came, maybe of this very process.
+            room.put(&[("KV-Operation", "DEL")], Vec::new()).await;
+            let next = if by_shedlock {
+                room.put_until(at).await;
+                None
+            } else {
+                Some(take(&*room.provider, "job").await)
+            };
+            let before = room.stored("job").await;
+            let longer = ExtendRequest::new(2 * MINUTE);
+            let extended = room.provider.extend(&late, &longer).await.unwrap();
+            assert!(matches!(extended, Extension::Lost), "{extended:?}");
+            let unlocked = room.provider.unlock(&late, &UnlockRequest::new()).await;
+            assert_eq!(unlocked.unwrap(), Unlock::Lost);
+            assert_eq!(room.stored("job").await, before);
+            match next {
+                Some(next) => give_back(&*room.provider, &next).await,
+                None => room.put(&[("KV-Operation", "DEL")], Vec::new()).await,
+            }
         }
     }
 }
@@ -193,57 +206,61 @@ async fn a_late_holder_changes_nothing_of_whoever_came_after() {
 /// Whoever comes between a read and a write. Each write names what it replaces.
 #[tokio::test]
 async fn an_unlock_never_deletes_and_never_writes_over_what_it_has_not_read() {
-    let room = Room::new().await;
-    let lease = take(&*room.provider, "job").await;
-    let taken = room.stored("job").await.unwrap();
-    give_back(&*room.provider, &lease).await;
-    let ended = room.stored("job").await.unwrap();
-    assert!(ended.sequence > taken.sequence);
-    assert_eq!(ended.data.len(), 8);
-    assert!(!ended.headers.iter().any(|it| it.contains("KV-Operation")));
+    for room in Room::each().await {
+        let lease = take(&*room.provider, "job").await;
+        let taken = room.stored("job").await.unwrap();
+        give_back(&*room.provider, &lease).await;
+        let ended = room.stored("job").await.unwrap();
+        assert!(ended.sequence > taken.sequence);
+        assert_eq!(ended.data.len(), 8);
+        assert!(!ended.headers.iter().any(|it| it.contains("KV-Operation")));
+    }
 }
 
 /// What cannot be understood is an error, and is left alone.
 #[tokio::test]
 async fn what_is_no_lock_is_an_error_and_is_left_alone() {
-    let room = Room::new().await;
-    room.put(&[], b"mine".to_vec()).await;
-    let error = room.provider.attempt(&request("job")).await.unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::Conflict, "{error:?}");
-    assert_eq!(room.stored("job").await.unwrap().data, b"mine");
+    for room in Room::each().await {
+        room.put(&[], b"mine".to_vec()).await;
+        let error = room.provider.attempt(&request("job")).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Conflict, "{error:?}");
+        assert_eq!(room.stored("job").await.unwrap().data, b"mine");
+    }
 }
 
 /// The task's result is not lost with the lock.
 #[tokio::test]
 async fn what_a_task_returned_is_kept_when_its_lock_was_lost() {
-    let room = Room::new().await;
-    let executor = Executor::new(room.provider.clone());
-    let config = LockConfig::new("job").lock_at_most_for("1m");
-    let until = now() + MINUTE;
-    let outcome = executor.execute(&config, async {
-        room.put_until(until).await;
-        42
-    });
-    let outcome = outcome.await.unwrap();
-    // ShedLock wrote while the task ran, so that it is told, too.
-    assert!(matches!(outcome, Outcome::Lost { .. }), "{outcome:?}");
-    assert_eq!(outcome.value(), Some(42));
-    assert_eq!(
-        room.stored("job").await.unwrap().data,
-        millis(until).to_be_bytes()
-    );
+    for room in Room::each().await {
+        let executor = Executor::new(room.provider.clone());
+        let config = LockConfig::new("job").lock_at_most_for("1m");
+        let until = now() + MINUTE;
+        let outcome = executor.execute(&config, async {
+            room.put_until(until).await;
+            42
+        });
+        let outcome = outcome.await.unwrap();
+        // ShedLock wrote while the task ran, so that it is told, too.
+        assert!(matches!(outcome, Outcome::Lost { .. }), "{outcome:?}");
+        assert_eq!(outcome.value(), Some(42));
+        assert_eq!(
+            room.stored("job").await.unwrap().data,
+            millis(until).to_be_bytes()
+        );
+    }
 }
 
 /// Tokens grow, also over what ShedLock and people delete.
 #[tokio::test]
 async fn tokens_grow_over_deletions_and_shedlocks_writes() {
-    let room = Room::new().await;
-    let mut last = None;
-    for _ in 0..3 {
-        let lease = take(&*room.provider, "job").await;
-        assert!(lease.fencing_token() > last, "{lease:?}");
-        last = lease.fencing_token();
-        room.put(&[("KV-Operation", "DEL")], Vec::new()).await;
-        room.put_until(now() - Duration::from_secs(1)).await;
+    for room in Room::each().await {
+        let mut last = None;
+        for _ in 0..3 {
+            let lease = take(&*room.provider, "job").await;
+            assert!(lease.fencing_token() > last, "{lease:?}");
+            last = lease.fencing_token();
+            room.put(&[("KV-Operation", "DEL")], Vec::new()).await;
+            room.put_until(now() - Duration::from_secs(1)).await;
+        }
     }
 }

@@ -11,12 +11,24 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use shedlock_conformance::support::{self, free_port, needs_store};
+use shedlock_conformance::support::{self, free_port, needs_store, server_if_any};
 use shedlock_core::{
     Attempt, AttemptRequest, Lease, LockName, LockProvider, Owner, Unlock, UnlockRequest,
 };
 
 pub(crate) const MINUTE: Duration = Duration::from_secs(60);
+
+/// The URLs of the servers that there are: 2.9, 2.10, 2.12.
+pub(crate) fn servers() -> Vec<String> {
+    let found: Vec<_> = ["", "210", "212"]
+        .iter()
+        .filter_map(|version| server_if_any(&format!("SHEDLOCK_TEST_NATS{version}")))
+        .collect();
+    if found.is_empty() {
+        needs_store("nats");
+    }
+    found
+}
 
 /// A server that nobody else uses.
 pub(crate) struct Own {

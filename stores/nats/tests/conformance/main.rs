@@ -1,15 +1,15 @@
-//! The laws over a real NATS server.
+//! The laws over real NATS servers: 2.9, 2.10, which begins a bucket with the clock, and 2.12, which
+//! writes both keys of a lock in one step.
 
 use std::net::SocketAddr;
 use std::process::ExitCode;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use async_nats::{Client, HeaderMap};
 use serde_json::{Value, json};
 use shedlock_conformance::contention::{self, CLIENTS, ROUNDS};
-use shedlock_conformance::support::{OwnServer, address, server, unique};
+use shedlock_conformance::support::{OwnServer, address, needs_store, server_if_any, unique};
 use shedlock_conformance::{
     BoxError, Cost, Harness, JavaRecord, Power, Provider, Sheet, Space, Stop, Turns, Verdict,
     power, wrapped,
@@ -20,30 +20,60 @@ use shedlock_nats::NatsStore;
 /// What the clients' clocks may differ by here: less than by default, since cases wait for it.
 const SKEW: Duration = Duration::from_millis(100);
 
+/// The words of the stores, with the variables of their servers.
+const SERVERS: [(&str, &str); 3] = [
+    ("nats", "SHEDLOCK_TEST_NATS"),
+    ("nats210", "SHEDLOCK_TEST_NATS210"),
+    ("nats212", "SHEDLOCK_TEST_NATS212"),
+];
+
 fn main() -> ExitCode {
-    let server = server("SHEDLOCK_TEST_NATS_URL");
-    let race = race(server.clone());
-    let straight = Arc::new(Nats { server }) as Arc<dyn Harness>;
-    let prefixed = wrapped(Arc::clone(&straight), "nats-prefixed", |provider| {
-        Ok(Arc::new(PrefixProvider::new(provider, "team:")?))
-    })
-    .with_names(|name| LockName::new(format!("team:{name}")));
-    shedlock_conformance::main_after(race, [straight, Arc::new(prefixed)])
+    let found: Vec<_> = SERVERS
+        .into_iter()
+        .filter_map(|(name, variable)| {
+            Some(Arc::new(Nats {
+                name,
+                server: server_if_any(variable)?,
+                version: OnceLock::new(),
+            }))
+        })
+        .collect();
+    if found.is_empty() {
+        needs_store("nats");
+    }
+    let races = found.clone();
+    let race = async move {
+        for nats in &races {
+            race(nats).await?;
+        }
+        Ok(())
+    };
+    let mut harnesses: Vec<Arc<dyn Harness>> = Vec::new();
+    for nats in found {
+        let is_plainest = nats.name == "nats";
+        harnesses.push(nats);
+        if is_plainest {
+            let straight = Arc::clone(&harnesses[0]);
+            let prefixed = wrapped(straight, "nats-prefixed", |provider| {
+                Ok(Arc::new(PrefixProvider::new(provider, "team:")?))
+            });
+            let prefixed = prefixed.with_names(|name| LockName::new(format!("team:{name}")));
+            harnesses.push(Arc::new(prefixed));
+        }
+    }
+    shedlock_conformance::main_after(race, harnesses)
 }
 
-/// Whether this server can begin a bucket with a clock: it is of 2.10 or later.
-static IS_CLOCKED: AtomicBool = AtomicBool::new(false);
-
 /// Raw clients race for one subject, whose last sequence each names, as attempts do.
-async fn race(server: String) -> Verdict {
+async fn race(nats: &Nats) -> Verdict {
     let mut clients = Vec::new();
     for _ in 0..CLIENTS {
-        clients.push(async_nats::connect(&server).await?);
+        clients.push(async_nats::connect(&nats.server).await?);
     }
     let version = clients[0].server_info().version;
-    let is_old =
-        version.starts_with("2.") && version.split('.').nth(1).is_some_and(|it| it.len() < 2);
-    IS_CLOCKED.store(!is_old, Ordering::Relaxed);
+    let mut numbers = version.split('.').map_while(|part| part.parse().ok());
+    let version = numbers.next().zip(numbers.next());
+    let _ = nats.version.set(version.unwrap_or_default());
     let stream = unique("race");
     let settings = json!({ "name": stream, "subjects": [stream], "storage": "file" });
     let create = format!("$JS.API.STREAM.CREATE.{stream}");
@@ -70,12 +100,22 @@ async fn race(server: String) -> Verdict {
 }
 
 struct Nats {
+    name: &'static str,
     server: String,
+    /// The first two numbers.
+    version: OnceLock<(u32, u32)>,
+}
+
+impl Nats {
+    /// Whether it writes both keys of a lock in one step.
+    fn is_atomic(&self) -> bool {
+        self.version.get() >= Some(&(2, 12))
+    }
 }
 
 impl Harness for Nats {
     fn name(&self) -> &str {
-        "nats"
+        self.name
     }
 
     fn space(&self) -> BoxFuture<'_, Result<Arc<dyn Space>, BoxError>> {
@@ -91,7 +131,7 @@ impl Harness for Nats {
             return None;
         }
         power(async move {
-            let own = OwnServer::start("nats", &[])?;
+            let own = OwnServer::start(self.name, &[])?;
             let url = own.url().to_owned();
             Ok(Arc::new(Bucket::make(&url, Some(own)).await?) as Arc<dyn Space>)
         })
@@ -99,6 +139,10 @@ impl Harness for Nats {
 
     /// Of clients whose clocks may differ by as much as they may by default.
     fn sheet(&self) -> Power<'_, Sheet> {
+        // One for all of them.
+        if self.name != "nats" {
+            return None;
+        }
         power(async {
             let bucket = Bucket::make(&self.server, None).await?;
             let store = NatsStore::new(bucket.admin.clone()).with_bucket(&bucket.name)?;
@@ -106,24 +150,23 @@ impl Harness for Nats {
             Ok(Sheet::new("NATS", "../../docs/stores/nats.json")
                 .of_provider(provider)
                 .shares_records()
-                .note("durable", "where the bucket is on disk")
-                .says("law13", "3 3 1 2 2 (from 2.10 on 3 3 1 1 1)")
-                .says("tested_on", "2.9; by hand 2.15"))
+                .says("durable", "only with `sync_interval: always`")
+                .says("law13", "3 3 1 2 2 (from 2.12 on 2 2 1 2 2)")
+                .says("tested_on", "2.9, 2.10, 2.12; by hand 2.15"))
         })
     }
 
-    /// Read both, write beside the lock, write the lock. An unlock knows what it replaces where the
-    /// bucket's sequences cannot have come again; else it reads first.
+    /// Read both, write beside the lock, write the lock; the last two in one step where the server
+    /// can. An extension and an unlock read what they replace: its sequence can come again.
     fn turns(&self) -> Option<Turns> {
-        let mut turns = Turns {
-            won: 3,
-            first: 3,
-            ..Turns::ONE
-        };
-        if !IS_CLOCKED.load(Ordering::Relaxed) {
-            (turns.extend, turns.unlock) = (2, 2);
-        }
-        Some(turns)
+        let won = if self.is_atomic() { 2 } else { 3 };
+        Some(Turns {
+            won,
+            first: won,
+            lost: 1,
+            extend: 2,
+            unlock: 2,
+        })
     }
 
     /// The lock and what stands beside it are read together, and written one after the other when
@@ -153,7 +196,11 @@ impl Bucket {
         let random = owner.as_str().rsplit('/').next().unwrap_or_default();
         let name = format!("space-{random}");
         let admin = async_nats::connect(server).await?;
-        let options = format!("tolerated_skew_ms={}&timeout_ms=1500", SKEW.as_millis());
+        let mut options = format!("tolerated_skew_ms={}&timeout_ms=1500", SKEW.as_millis());
+        if own.is_some() {
+            // It is killed, not cut from its power: all that it wrote stays.
+            options.push_str("&sync_always=true");
+        }
         let url = format!("{server}?bucket={name}&{options}");
         open(url.clone()).await?.migrate().await?;
         Ok(Self {

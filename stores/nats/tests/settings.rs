@@ -1,0 +1,179 @@
+//! Buckets whose settings lose locks: refused by whatever is called first.
+
+#![allow(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
+
+mod common;
+
+use std::time::Duration;
+
+use async_nats::Client;
+use common::{Own, request, servers, take, until};
+use serde_json::{Value, json};
+use shedlock_conformance::support::unique;
+use shedlock_core::{Attempt, ErrorKind, LockProvider, UnlockRequest};
+use shedlock_nats::NatsStore;
+
+/// Makes a bucket as others do, with these settings besides.
+async fn make(raw: &Client, bucket: &str, settings: Value) {
+    let mut config = json!({
+        "name": format!("KV_{bucket}"),
+        "subjects": [format!("$KV.{bucket}.>")],
+        "max_msgs_per_subject": 1,
+        "discard": "new",
+        "allow_rollup_hdrs": true,
+    });
+    for (name, value) in settings.as_object().unwrap() {
+        config[name] = value.clone();
+    }
+    api(raw, "CREATE", bucket, config).await;
+}
+
+async fn api(raw: &Client, call: &str, bucket: &str, config: Value) {
+    let subject = format!("$JS.API.STREAM.{call}.KV_{bucket}");
+    let answer = raw.request(subject, config.to_string().into());
+    let answer: Value = serde_json::from_slice(&answer.await.unwrap().payload).unwrap();
+    assert!(answer.get("error").is_none(), "{answer}");
+}
+
+fn seconds(count: u64) -> Value {
+    json!(Duration::from_secs(count).as_nanos() as u64)
+}
+
+/// Two would hold the lock once the first one's message is gone.
+#[tokio::test]
+async fn a_bucket_with_an_age_grants_no_lock_also_where_nothing_was_checked() {
+    for server in servers() {
+        let raw = async_nats::connect(&server).await.unwrap();
+        let bucket = unique("aged");
+        make(&raw, &bucket, json!({ "max_age": seconds(1) })).await;
+        let store = NatsStore::new(raw.clone()).with_bucket(&bucket).unwrap();
+        let first = store.provider().attempt(&request("job")).await;
+        common::pause(Duration::from_millis(1500)).await;
+        let store = NatsStore::new(raw).with_bucket(&bucket).unwrap();
+        let second = store.provider().attempt(&request("job")).await;
+        let both = [&first, &second].map(|it| matches!(it, Ok(Attempt::Acquired(_))));
+        assert_ne!(
+            both,
+            [true, true],
+            "two live holders: {first:?}, {second:?}"
+        );
+        let error = first.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Configuration, "{error:?}");
+        let said = error.message();
+        assert!(
+            said.contains("max_age") && said.contains("nats stream edit"),
+            "{said}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn connect_refuses_settings_that_lose_locks() {
+    for server in servers() {
+        let raw = async_nats::connect(&server).await.unwrap();
+        for (settings, name) in [
+            (json!({ "max_age": seconds(3600) }), "max_age"),
+            (json!({ "discard": "old", "max_msgs": 100 }), "max_msgs"),
+            (
+                json!({ "discard": "old", "max_bytes": 1_000_000 }),
+                "max_bytes",
+            ),
+            (
+                json!({ "max_msgs_per_subject": -1 }),
+                "max_msgs_per_subject",
+            ),
+            (
+                json!({ "discard_new_per_subject": true }),
+                "discard_new_per_subject",
+            ),
+            (json!({ "max_msg_size": 64 }), "max_msg_size"),
+            (json!({ "retention": "interest" }), "retention"),
+            (json!({ "no_ack": true }), "no_ack"),
+        ] {
+            let bucket = unique("wrong");
+            make(&raw, &bucket, settings).await;
+            let refused = shedlock_nats::connect(&format!("{server}?bucket={bucket}")).await;
+            let error = refused.unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Configuration, "{error:?}");
+            assert!(error.message().contains(name), "{error}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_sealed_bucket_is_refused() {
+    for server in servers() {
+        let raw = async_nats::connect(&server).await.unwrap();
+        let bucket = unique("sealed");
+        make(&raw, &bucket, json!({})).await;
+        let config = json!({
+            "name": format!("KV_{bucket}"),
+            "subjects": [format!("$KV.{bucket}.>")],
+            "max_msgs_per_subject": 1,
+            "discard": "new",
+            "allow_rollup_hdrs": true,
+            "sealed": true,
+        });
+        api(&raw, "UPDATE", &bucket, config).await;
+        let refused = shedlock_nats::connect(&format!("{server}?bucket={bucket}")).await;
+        let error = refused.unwrap_err();
+        assert!(error.message().contains("sealed"), "{error}");
+    }
+}
+
+/// Hosted NATS asks for a limit: a full bucket grants no lock, and forgets none.
+#[tokio::test]
+async fn a_bucket_with_a_limit_that_discards_the_new_is_taken() {
+    for server in servers() {
+        let raw = async_nats::connect(&server).await.unwrap();
+        let bucket = unique("limited");
+        make(&raw, &bucket, json!({ "max_bytes": 1_000_000 })).await;
+        let url = format!("{server}?bucket={bucket}");
+        let provider = shedlock_nats::connect(&url).await.unwrap();
+        let lease = take(&provider, "job").await;
+        common::give_back(&provider, &lease).await;
+    }
+}
+
+/// What was in order need not be after the server was away.
+#[tokio::test(flavor = "multi_thread")]
+async fn settings_are_looked_at_again_over_a_new_connection() {
+    let server = Own::start("jetstream { store_dir: \"$DIR\" }").await;
+    let url = format!("nats://{}?timeout_ms=1000", server.address());
+    let provider = shedlock_nats::connect(&url).await.unwrap();
+    provider.migrate().await.unwrap();
+    let held = take(&provider, "held").await;
+    let raw = async_nats::connect(server.address()).await.unwrap();
+    let bucket = "shedlock-locks";
+    let config = json!({
+        "name": format!("KV_{bucket}"),
+        "subjects": [format!("$KV.{bucket}.>")],
+        "max_msgs_per_subject": 1,
+        "discard": "new",
+        "deny_delete": true,
+        "allow_rollup_hdrs": true,
+        "allow_direct": true,
+        "max_age": seconds(3600),
+        "duplicate_window": seconds(120),
+    });
+    api(&raw, "UPDATE", bucket, config).await;
+    server.stop();
+    server.begin().await;
+    until("the attempt is refused", async || {
+        match provider.attempt(&request("job")).await {
+            Err(error) if error.kind() == ErrorKind::Configuration => {
+                assert!(error.message().contains("max_age"), "{error}");
+                true
+            }
+            Err(error) => {
+                assert!(error.is_retryable(), "{error:?}");
+                false
+            }
+            Ok(attempt) => panic!("the bucket forgets its locks: {attempt:?}"),
+        }
+    })
+    .await;
+    // Who holds a lock already can give it back.
+    let unlocked = provider.unlock(&held, &UnlockRequest::new()).await;
+    assert!(unlocked.is_ok(), "{unlocked:?}");
+}
