@@ -156,6 +156,14 @@ pub trait Space: Send + Sync + 'static {
         None
     }
 
+    /// Why the requests of this kind of call cannot be told apart on the wire: none carries the
+    /// lock's name or owner in the clear. The cases that would strike at one of them are then
+    /// reported as not applicable. `None`: they can, and a case that meets none of them fails.
+    fn hides(&self, call: Call) -> Option<String> {
+        let _ = call;
+        None
+    }
+
     /// What [`Harness::open_child`] needs to open this space from another process.
     fn child_spec(&self) -> Option<String> {
         None
@@ -221,6 +229,20 @@ pub trait Space: Send + Sync + 'static {
         let _ = work;
         None
     }
+}
+
+/// A kind of call whose requests a [fault proxy](crate::proxy::Proxy) strikes at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Call {
+    /// [`LockProvider::attempt`].
+    Attempt,
+    /// [`LockProvider::extend`].
+    Extend,
+    /// [`LockProvider::unlock`].
+    Unlock,
+    /// [`LockProvider::withdraw`].
+    Withdraw,
 }
 
 /// What a case does with a provider while a transaction of the user's is open.

@@ -215,7 +215,7 @@ mod wrong;
 pub use case::Case;
 pub use child::play_child;
 pub use harness::{
-    BoxError, Cost, Harness, JavaRecord, Power, Provider, Space, Turns, Work, power,
+    BoxError, Call, Cost, Harness, JavaRecord, Power, Provider, Space, Turns, Work, power,
 };
 pub use pace::Pace;
 pub use runner::{main, main_after, run_case};

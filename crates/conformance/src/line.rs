@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
-use shedlock_core::{Attempt, AttemptRequest, Lease, Slot};
+use shedlock_core::{Attempt, AttemptRequest, ExtendRequest, Lease, Slot};
 
-use crate::proxy::{Counter, Proxy, Strike, Trap, contains_any};
+use crate::proxy::{Counter, Matcher, Proxy, Strike, Trap, contains_any};
 use crate::setting::{granted, name};
-use crate::steps::acquire;
+use crate::steps::{abandon, acquire, extend, unlock};
+use crate::verdict::ensure;
 use crate::wait::{PATIENCE, bounded, now, sleep};
-use crate::{Provider, Setting, Stop};
+use crate::{Call, Provider, Setting, Stop};
 
 /// The way to the store through a proxy.
 pub(crate) struct Line {
@@ -19,14 +20,18 @@ pub(crate) struct Line {
     pub(crate) direct: Provider,
     /// A slot of the last hour.
     pub(crate) slot: Slot,
+    /// The calls whose requests the proxy cannot tell apart, and why.
+    hidden: Vec<(Call, String)>,
 }
 
 impl Line {
     /// More statements than any attempt has: where a fault at each of them is tried.
     pub(crate) const STATEMENTS: usize = 8;
 
-    /// Not applicable where the store cannot be reached through a proxy, or where the proxy
-    /// cannot see which request is meant.
+    /// Not applicable where the store cannot be reached through a proxy.
+    ///
+    /// Fails where the proxy does not see which requests belong to a call and the space does not
+    /// declare so: its traps would strike nothing.
     pub(crate) async fn new(setting: &Setting) -> Result<Self, Stop> {
         let store = setting.space().store_addr().ok_or_else(|| {
             Stop::not_applicable("the store has no plain TCP address (Space::store_addr)")
@@ -37,22 +42,62 @@ impl Line {
         let slot = setting
             .slot_before_now(&direct, Duration::from_secs(600))
             .await?;
-        let line = Self {
+        let mut line = Self {
             proxy,
             through,
             direct,
             slot,
+            hidden: Vec::new(),
         };
-        let probe = setting.request(&name("probe"));
-        let counter = line.count(&probe);
-        let _ = acquire(&line.through, &probe).await?;
-        if counter.seen() == 0 {
-            return Err(Stop::not_applicable(
-                "names and owners do not travel in the clear, so the proxy cannot tell requests \
-                 apart",
-            ));
-        }
+        line.hidden = line.probe(setting).await?;
         Ok(line)
+    }
+
+    /// Makes each kind of call once and looks at what the proxy sees of it. Its connections are
+    /// warm then.
+    async fn probe(&self, setting: &Setting) -> Result<Vec<(Call, String)>, Stop> {
+        let request = setting.request(&name("probe"));
+        let mut seen = Vec::new();
+        let mut counter = self.sees(&request);
+        let mut lease = acquire(&self.through, &request).await?;
+        seen.push((Call::Attempt, counter.seen()));
+        if setting.capabilities().extend {
+            counter = self.sees(&request);
+            let longer = ExtendRequest::new(2 * setting.pace().long());
+            lease = extend(&self.through, &lease, &longer).await?;
+            seen.push((Call::Extend, counter.seen()));
+        }
+        counter = self.sees(&request);
+        unlock(&self.through, &lease).await?;
+        seen.push((Call::Unlock, counter.seen()));
+        let request = setting.request(&name("probe"));
+        abandon(&self.through, &request).await?;
+        counter = self.sees(&request);
+        self.through.withdraw(&request).await?;
+        seen.push((Call::Withdraw, counter.seen()));
+
+        let mut hidden = Vec::new();
+        for (call, seen) in seen {
+            match setting.space().hides(call) {
+                Some(reason) if seen == 0 => hidden.push((call, reason)),
+                None if seen > 0 => {}
+                Some(reason) => {
+                    return Err(Stop::failed(format!(
+                        "the harness declares that the requests of {call:?} cannot be told apart \
+                         (Space::hides: {reason}), but the proxy sees the lock's name or owner in \
+                         {seen} of them"
+                    )));
+                }
+                None => {
+                    return Err(Stop::failed(format!(
+                        "the proxy sees neither the lock's name nor its owner in any request of \
+                         {call:?}, so that no fault can strike one: reach the store without \
+                         encryption, or declare it (Space::hides)"
+                    )));
+                }
+            }
+        }
+        Ok(hidden)
     }
 
     /// Another provider through the proxy, without any connection yet.
@@ -60,16 +105,48 @@ impl Line {
         via(setting, &self.proxy).await
     }
 
-    /// Strikes at the nth request that carries the lock's name or owner.
-    pub(crate) fn trap(&self, request: &AttemptRequest, nth: usize, strike: Strike) -> Trap {
-        let meant = contains_any([request.name().as_str(), request.owner().as_str()]);
-        self.proxy.on_request(meant, nth, strike)
+    /// Strikes at the nth request of this call, known by the lock's name or owner. Not applicable
+    /// where the proxy cannot tell such requests apart.
+    pub(crate) fn trap(
+        &self,
+        call: Call,
+        request: &AttemptRequest,
+        nth: usize,
+        strike: Strike,
+    ) -> Result<Trap, Stop> {
+        self.tells_apart(call)?;
+        Ok(self.proxy.on_request(meant(request), nth, strike))
     }
 
-    /// Counts the requests that carry the lock's name or owner.
-    pub(crate) fn count(&self, request: &AttemptRequest) -> Counter {
-        let meant = contains_any([request.name().as_str(), request.owner().as_str()]);
-        self.proxy.count(meant)
+    /// Whether the trap struck. A call may have fewer than `nth` statements, but it has one: that
+    /// the trap missed it is a failure.
+    pub(crate) fn has_struck(&self, trap: &Trap, nth: usize) -> Result<bool, Stop> {
+        ensure!(
+            nth > 1 || trap.has_struck(),
+            "the fault met no request, so nothing was tested: the proxy sees neither the lock's name \
+             nor its owner in the requests of this call"
+        );
+        Ok(trap.has_struck())
+    }
+
+    /// Counts the requests of this call, known by the lock's name or owner. Not applicable where
+    /// the proxy cannot tell such requests apart.
+    pub(crate) fn count(&self, call: Call, request: &AttemptRequest) -> Result<Counter, Stop> {
+        self.tells_apart(call)?;
+        Ok(self.sees(request))
+    }
+
+    fn sees(&self, request: &AttemptRequest) -> Counter {
+        self.proxy.count(meant(request))
+    }
+
+    fn tells_apart(&self, call: Call) -> Result<(), Stop> {
+        match self.hidden.iter().find(|(hidden, _)| *hidden == call) {
+            None => Ok(()),
+            Some((_, reason)) => Err(Stop::not_applicable(format!(
+                "the proxy cannot tell the requests of {call:?} apart: {reason} (Space::hides)"
+            ))),
+        }
     }
 
     /// How many round trips a call through the proxy takes, with what it answers.
@@ -124,6 +201,10 @@ impl Line {
             }
         }
     }
+}
+
+fn meant(request: &AttemptRequest) -> Matcher {
+    contains_any([request.name().as_str(), request.owner().as_str()])
 }
 
 async fn via(setting: &Setting, proxy: &Proxy) -> Result<Provider, Stop> {

@@ -7,7 +7,9 @@ use std::time::Duration;
 use shedlock_core::{BoxFuture, Clock, Error, LockName};
 
 use crate::proxy::Matcher;
-use crate::{BoxError, Cost, Harness, JavaRecord, Power, Provider, Space, Trouble, Turns, Work};
+use crate::{
+    BoxError, Call, Cost, Harness, JavaRecord, Power, Provider, Space, Trouble, Turns, Work,
+};
 
 type Wrap = Arc<dyn Fn(Provider) -> Result<Provider, Error> + Send + Sync>;
 type Rename = Arc<dyn Fn(&LockName) -> Result<LockName, Error> + Send + Sync>;
@@ -175,6 +177,10 @@ impl Space for Room {
 
     fn provider_via(&self, addr: SocketAddr) -> Power<'_, Provider> {
         wrapping(&self.wrap, self.inner.provider_via(addr))
+    }
+
+    fn hides(&self, call: Call) -> Option<String> {
+        self.inner.hides(call)
     }
 
     fn child_spec(&self) -> Option<String> {

@@ -2,47 +2,75 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use shedlock_conformance::proxy::{Fault, Proxy, Strike, Traffic, contains};
+use shedlock_conformance::proxy::{Delivery, Fault, Proxy, Strike, Traffic, contains};
 use shedlock_core::{Clock, SystemClock};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
 
 /// Answers each request with "re: " before it, and counts.
 struct Echo {
     addr: SocketAddr,
-    seen: Arc<AtomicUsize>,
+    seen: Arc<Mutex<Vec<String>>>,
+    closing: watch::Sender<()>,
 }
 
 impl Echo {
     async fn start() -> io::Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let addr = listener.local_addr()?;
-        let seen = Arc::new(AtomicUsize::new(0));
-        let counter = Arc::clone(&seen);
+        let seen = Arc::new(Mutex::default());
+        let closing = watch::Sender::new(());
+        let (requests, close) = (Arc::clone(&seen), closing.clone());
         tokio::spawn(async move {
-            while let Ok((mut stream, _)) = listener.accept().await {
-                let counter = Arc::clone(&counter);
+            while let Ok((stream, _)) = listener.accept().await {
+                let (requests, mut close) = (Arc::clone(&requests), close.subscribe());
                 tokio::spawn(async move {
-                    let mut packet = [0; 1024];
-                    while let Ok(length @ 1..) = stream.read(&mut packet).await {
-                        counter.fetch_add(1, Ordering::SeqCst);
-                        let reply = [b"re: ", &packet[..length]].concat();
-                        if stream.write_all(&reply).await.is_err() {
-                            return;
-                        }
+                    tokio::select! {
+                        () = reply(stream, &requests) => {}
+                        _ = close.changed() => {}
                     }
                 });
             }
         });
-        Ok(Self { addr, seen })
+        Ok(Self {
+            addr,
+            seen,
+            closing,
+        })
     }
 
     fn seen(&self) -> usize {
-        self.seen.load(Ordering::SeqCst)
+        self.requests().len()
+    }
+
+    fn last(&self) -> String {
+        self.requests().last().cloned().unwrap_or_default()
+    }
+
+    fn close_connections(&self) {
+        self.closing.send_replace(());
+    }
+
+    fn requests(&self) -> MutexGuard<'_, Vec<String>> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+async fn reply(mut stream: TcpStream, seen: &Mutex<Vec<String>>) {
+    let mut packet = [0; 1024];
+    while let Ok(length @ 1..) = stream.read(&mut packet).await {
+        let request = String::from_utf8_lossy(&packet[..length]).into_owned();
+        let reply = format!("re: {request}");
+        seen.lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(request);
+        if stream.write_all(reply.as_bytes()).await.is_err() {
+            return;
+        }
     }
 }
 
@@ -173,6 +201,50 @@ async fn a_swallowed_reply_was_given() -> io::Result<()> {
     let mut client = TcpStream::connect(proxy.addr()).await?;
     assert!(ask_briefly(&mut client, "one").await.is_none());
     assert_eq!(echo.seen(), 1);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_withheld_request_arrives_when_it_is_delivered() -> io::Result<()> {
+    let (echo, proxy) = setup().await?;
+    let trap = proxy.on_request(contains("two"), 1, Strike::WithholdRequest);
+    assert_eq!(trap.deliver().await, Delivery::Nothing);
+    let mut client = TcpStream::connect(proxy.addr()).await?;
+    assert_eq!(ask(&mut client, "one").await?, "re: one");
+    assert!(ask_briefly(&mut client, "two").await.is_none());
+    assert!(trap.has_struck());
+    // Silent also for what the client sends afterwards, and when the proxy is healed.
+    proxy.heal().await?;
+    assert!(ask_briefly(&mut client, "three").await.is_none());
+    assert_eq!(echo.seen(), 1);
+    // The client is gone, and other connections go on.
+    drop(client);
+    let mut other = TcpStream::connect(proxy.addr()).await?;
+    assert_eq!(ask(&mut other, "two").await?, "re: two");
+    assert_eq!(echo.last(), "two");
+    assert_eq!(ask(&mut other, "four").await?, "re: four");
+    assert_eq!(trap.deliver().await, Delivery::Answered);
+    assert_eq!((echo.seen(), echo.last()), (4, "two".to_owned()));
+    assert_eq!(trap.deliver().await, Delivery::Nothing);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_withheld_request_does_not_arrive_over_a_connection_that_was_cut() -> io::Result<()> {
+    let (echo, proxy) = setup().await?;
+    for is_cut_by_store in [false, true] {
+        let trap = proxy.on_request(contains("one"), 1, Strike::WithholdRequest);
+        let mut client = TcpStream::connect(proxy.addr()).await?;
+        assert!(ask_briefly(&mut client, "one").await.is_none());
+        if is_cut_by_store {
+            echo.close_connections();
+            wait(Duration::from_millis(50)).await;
+        } else {
+            proxy.cut_all();
+        }
+        assert_eq!(trap.deliver().await, Delivery::Closed);
+    }
+    assert_eq!(echo.seen(), 0);
     Ok(())
 }
 

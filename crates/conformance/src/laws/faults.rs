@@ -1,23 +1,24 @@
-//! Law 6 under faults: requests and answers lost on the way, a store that is gone and comes back.
+//! Law 6 under faults: requests and answers that are lost or late on the way.
 //!
 //! The provider reaches its store through a [fault proxy](crate::proxy); a second one, straight
-//! to the store, shows what is true there.
+//! to the store, shows what is true there. A fault is tried at each statement of a call in turn. The
+//! first one has to have met its request: a case whose fault struck nothing has proved nothing.
 
 use std::time::Duration;
 
 use shedlock_core::{
-    Attempt, AttemptRequest, Error, ErrorKind, ExtendRequest, Extension, Lease, ListRequest,
-    LockState, Unlock, UnlockRequest,
+    Attempt, AttemptRequest, Error, ErrorKind, ExtendRequest, Extension, Lease, LockState, Unlock,
+    UnlockRequest,
 };
 
 use crate::case::cases;
 use crate::line::Line;
-use crate::proxy::{Fault, Strike};
+use crate::proxy::Strike;
 use crate::setting::name;
 use crate::steps::{abandon, acquire, extend_is_lost, is_free, record, still_holds, unlock};
 use crate::verdict::ensure;
 use crate::wait::{PATIENCE, bounded, sleep};
-use crate::{Provider, Setting, Stop, Verdict};
+use crate::{Call, Setting, Stop, Verdict};
 
 cases!("law06_held_is_not_broken":
     an_attempt_whose_answer_was_lost_is_found_again,
@@ -30,10 +31,7 @@ cases!("law06_held_is_not_broken":
     a_withdrawal_whose_answer_was_lost_is_asked_again,
     an_extension_that_arrives_after_the_unlock_is_lost,
     an_answer_that_comes_after_the_lease_is_of_no_use,
-    a_provider_that_cannot_reach_its_store_says_so_and_recovers,
-    a_store_that_goes_away_is_an_error_of_every_call_and_recovers,
     a_connection_that_falls_silent_is_left_behind,
-    a_store_that_restarts_is_used_again,
 );
 
 /// Whichever of the attempt's statements lost its answer: the error says that the outcome is
@@ -53,7 +51,7 @@ async fn lose_attempts(setting: &Setting, strike: Strike) -> Verdict {
     // Where there is no record yet; on one that was unlocked; on one that expired.
     for before in ["nothing", "unlocked", "expired"] {
         for nth in 1..=Line::STATEMENTS {
-            let job = name(&format!("{before} {nth}"));
+            let job = name(&format!("{before}-{nth}"));
             match before {
                 "unlocked" => {
                     let lease = acquire(&line.direct, &setting.request(&job)).await?;
@@ -70,10 +68,10 @@ async fn lose_attempts(setting: &Setting, strike: Strike) -> Verdict {
             if setting.capabilities().slots {
                 request = request.with_slot(line.slot);
             }
-            let trap = line.trap(&request, nth, strike);
+            let trap = line.trap(Call::Attempt, &request, nth, strike)?;
             let answer = line.through.attempt(&request).await;
             line.proxy.heal().await?;
-            if !trap.has_struck() {
+            if !line.has_struck(&trap, nth)? {
                 granted(&request, answer)?;
                 break;
             }
@@ -99,14 +97,15 @@ pub async fn an_attempt_whose_answer_was_lost_can_be_withdrawn(setting: &Setting
         let request = setting
             .request(&job)
             .with_lock_at_least_for(setting.pace().long());
-        let trap = line.trap(&request, nth, Strike::CutBeforeReply);
+        let trap = line.trap(Call::Attempt, &request, nth, Strike::CutBeforeReply)?;
         // Whatever it is told, it withdraws.
         let _ = line.through.attempt(&request).await;
         line.proxy.heal().await?;
+        let has_struck = line.has_struck(&trap, nth)?;
         line.through.withdraw(&request).await?;
         is_free(&line.direct, &job).await?;
         abandon(&line.direct, &setting.request(&job)).await?;
-        if !trap.has_struck() {
+        if !has_struck {
             break;
         }
     }
@@ -127,13 +126,13 @@ async fn lose_unlocks(setting: &Setting, strike: Strike) -> Verdict {
     let line = Line::new(setting).await?;
     for at_least in [Duration::ZERO, setting.pace().long()] {
         for nth in 1..=Line::STATEMENTS {
-            let job = name(&format!("{} {nth}", at_least.as_secs()));
+            let job = name(&format!("{}-{nth}", at_least.as_secs()));
             let request = setting.request(&job).with_lock_at_least_for(at_least);
             let lease = acquire(&line.through, &request).await?;
-            let trap = line.trap(&request, nth, strike);
+            let trap = line.trap(Call::Unlock, &request, nth, strike)?;
             let answer = line.through.unlock(&lease, &UnlockRequest::new()).await;
             line.proxy.heal().await?;
-            if !trap.has_struck() {
+            if !line.has_struck(&trap, nth)? {
                 unlocked(answer)?;
                 break;
             }
@@ -174,10 +173,10 @@ async fn lose_extensions(setting: &Setting, strike: Strike) -> Verdict {
     for nth in 1..=Line::STATEMENTS {
         let request = setting.request(&name(&format!("job-{nth}")));
         let lease = acquire(&line.through, &request).await?;
-        let trap = line.trap(&request, nth, strike);
+        let trap = line.trap(Call::Extend, &request, nth, strike)?;
         let answer = line.through.extend(&lease, &longer).await;
         line.proxy.heal().await?;
-        if !trap.has_struck() {
+        if !line.has_struck(&trap, nth)? {
             let _ = extended(answer)?;
             break;
         }
@@ -199,15 +198,16 @@ pub async fn a_withdrawal_whose_answer_was_lost_is_asked_again(setting: &Setting
     for nth in 1..=Line::STATEMENTS {
         let request = setting.request(&name(&format!("job-{nth}")));
         abandon(&line.through, &request).await?;
-        let trap = line.trap(&request, nth, Strike::CutBeforeReply);
+        let trap = line.trap(Call::Withdraw, &request, nth, Strike::CutBeforeReply)?;
         let answer = line.through.withdraw(&request).await;
         line.proxy.heal().await?;
+        let has_struck = line.has_struck(&trap, nth)?;
         if let Err(error) = answer {
             is_retryable("a withdrawal", &error)?;
             line.through.withdraw(&request).await?;
         }
         is_free(&line.direct, request.name()).await?;
-        if !trap.has_struck() {
+        if !has_struck {
             break;
         }
     }
@@ -221,12 +221,16 @@ pub async fn an_extension_that_arrives_after_the_unlock_is_lost(setting: &Settin
     let line = Line::new(setting).await?;
     let long = setting.pace().long();
     for at_least in [Duration::ZERO, long] {
-        let job = name(&format!("at least {}", at_least.as_secs()));
+        let job = name(&format!("at-least-{}", at_least.as_secs()));
         let request = setting.request(&job).with_lock_at_least_for(at_least);
         let lease = acquire(&line.through, &request).await?;
         let delay = Strike::DelayRequest(Duration::from_millis(400));
-        let trap = line.trap(&request, 1, delay);
-        let late = extend_is_lost(&line.through, &lease, long);
+        let trap = line.trap(Call::Extend, &request, 1, delay)?;
+        let late = async {
+            let lost = extend_is_lost(&line.through, &lease, long).await;
+            let _ = line.has_struck(&trap, 1)?;
+            lost
+        };
         let unlocked = async {
             // The extension is at the proxy by then.
             while !trap.has_struck() {
@@ -256,9 +260,9 @@ pub async fn an_answer_that_comes_after_the_lease_is_of_no_use(setting: &Setting
     let job = name("job");
     let request = setting.request_for(&job, short);
     let late = Strike::DelayReply(setting.pace().past(short));
-    let trap = line.trap(&request, 1, late);
+    let trap = line.trap(Call::Attempt, &request, 1, late)?;
     let answer = line.through.attempt(&request).await;
-    ensure!(trap.has_struck(), "the proxy did not see the attempt");
+    let _ = line.has_struck(&trap, 1)?;
     line.proxy.heal().await?;
     match answer {
         Ok(Attempt::Acquired(lease)) if lease_is_over(&line, &lease).await? => {
@@ -284,92 +288,15 @@ async fn lease_is_over(line: &Line, lease: &Lease) -> Result<bool, Stop> {
     Ok(found.is_none_or(|record| record.state == LockState::Free))
 }
 
-/// Connections are refused: once those that it had are used up, its error says that nothing can
-/// have been written; and it works when the store is there.
-pub async fn a_provider_that_cannot_reach_its_store_says_so_and_recovers(
-    setting: &Setting,
-) -> Verdict {
-    let line = Line::new(setting).await?;
-    let fresh = line.another_through(setting).await?;
-    line.proxy.set(Fault::Refuse).await?;
-    let mut error = None;
-    for i in 0..5 {
-        // A connection from before may be found broken only by using it: unknown is right then.
-        let request = setting.request(&name(&format!("job-{i}")));
-        let refused = failed("an attempt", fresh.attempt(&request).await)?;
-        let is_certain = refused.kind() == ErrorKind::Unavailable;
-        error = Some(refused);
-        if is_certain {
-            break;
-        }
-    }
-    ensure!(
-        error
-            .as_ref()
-            .is_some_and(|error| error.kind() == ErrorKind::Unavailable),
-        "nothing can have been written by an attempt without a connection, so its error should \
-         be of kind Unavailable, but is {error:?}"
-    );
-    let request = setting.request(&name("job"));
-    line.proxy.heal().await?;
-    let lease = line.recovers(&fresh, &request).await?;
-    still_holds(&line.direct, &lease).await?;
-    unlock(&fresh, &lease).await
-}
-
-/// Attempt, extend, unlock, withdraw, inspect, list, forced unlock: none of them says that
-/// somebody else holds the lock or that the lease is lost. When the store is back, the provider
-/// and its lease go on.
-pub async fn a_store_that_goes_away_is_an_error_of_every_call_and_recovers(
-    setting: &Setting,
-) -> Verdict {
-    let line = Line::new(setting).await?;
-    let request = setting.request(&name("held"));
-    let lease = acquire(&line.through, &request).await?;
-    line.proxy.set(Fault::Refuse).await?;
-    every_call_fails(setting, &line.through, &lease).await?;
-    line.proxy.heal().await?;
-    let again = line.recovers(&line.through, &request).await?;
-    ensure!(
-        again.fencing_token() == lease.fencing_token(),
-        "after the store came back the lease {lease:?} became {again:?}"
-    );
-    if setting.capabilities().extend {
-        let longer = ExtendRequest::new(setting.pace().long());
-        let _ = extended(line.through.extend(&lease, &longer).await)?;
-    }
-    unlock(&line.through, &lease).await?;
-    is_free(&line.direct, lease.name()).await
-}
-
-async fn every_call_fails(setting: &Setting, provider: &Provider, lease: &Lease) -> Verdict {
-    let another = setting.request(&name("another"));
-    failed("an attempt", provider.attempt(&another).await)?;
-    if setting.capabilities().extend {
-        let longer = ExtendRequest::new(setting.pace().long());
-        failed("an extension", provider.extend(lease, &longer).await)?;
-    }
-    let request = UnlockRequest::new();
-    failed("an unlock", provider.unlock(lease, &request).await)?;
-    failed("a withdrawal", provider.withdraw(&another).await)?;
-    failed("an inspection", provider.inspect(lease.name()).await)?;
-    if setting.capabilities().list {
-        failed("a list", provider.list(&ListRequest::new()).await)?;
-    }
-    let force = shedlock_core::ForceUnlockRequest::new(lease.name().clone());
-    failed("a forced unlock", provider.force_unlock(&force).await)?;
-    failed("a check", provider.check().await).map(drop)
-}
-
 /// Half-open: nothing comes back, and nobody says so. The call is dropped, as the runtime does
 /// after its own time limit, and asked again on a new connection.
 pub async fn a_connection_that_falls_silent_is_left_behind(setting: &Setting) -> Verdict {
     let line = Line::new(setting).await?;
     for strike in [Strike::SwallowReply, Strike::SwallowRequest] {
         let request = setting.request(&name(&format!("{strike:?}")));
-        let trap = line.trap(&request, 1, strike);
+        let trap = line.trap(Call::Attempt, &request, 1, strike)?;
         let silent = bounded(Duration::from_millis(700), line.through.attempt(&request)).await;
-        ensure!(trap.has_struck(), "the proxy did not see the attempt");
+        let _ = line.has_struck(&trap, 1)?;
         match silent {
             None => {}
             Some(Err(error)) => is_retryable("a silent attempt", &error)?,
@@ -379,33 +306,6 @@ pub async fn a_connection_that_falls_silent_is_left_behind(setting: &Setting) ->
         let lease = line.recovers(&line.through, &request).await?;
         still_holds(&line.direct, &lease).await?;
         unlock(&line.through, &lease).await?;
-    }
-    Ok(())
-}
-
-/// Stopped and started: calls fail meanwhile, and work afterwards by the same provider. Leases
-/// outlive it exactly where the provider declares so.
-pub async fn a_store_that_restarts_is_used_again(setting: &Setting) -> Verdict {
-    let own = setting.on_own_store().await?;
-    let verdict = restart(&own).await;
-    let closed = own.space().close().await;
-    verdict?;
-    closed.map_err(|error| Stop::harness("remove the store", &*error))
-}
-
-async fn restart(setting: &Setting) -> Verdict {
-    let provider = setting.provider().await?;
-    let held = setting.request(&name("held"));
-    let lease = acquire(&provider, &held).await?;
-    setting.stop_store().await?;
-    every_call_fails(setting, &provider, &lease).await?;
-    setting.start_store().await?;
-    let next = setting.request(&name("next"));
-    let after = Line::ask_until_answered(&provider, &next).await?;
-    unlock(&provider, &after).await?;
-    if setting.capabilities().durable {
-        still_holds(&provider, &lease).await?;
-        unlock(&provider, &lease).await?;
     }
     Ok(())
 }
@@ -429,24 +329,12 @@ async fn told_truly(line: &Line, request: &AttemptRequest, error: &Error) -> Ver
     Ok(())
 }
 
-fn is_retryable(what: &str, error: &Error) -> Verdict {
+pub(super) fn is_retryable(what: &str, error: &Error) -> Verdict {
     ensure!(
         error.is_retryable(),
         "{what} whose connection was lost should fail as Unknown or Unavailable, but got {error:?}"
     );
     Ok(())
-}
-
-fn failed<T: std::fmt::Debug>(what: &str, answer: Result<T, Error>) -> Result<Error, Stop> {
-    match answer {
-        Err(error) => {
-            is_retryable(what, &error)?;
-            Ok(error)
-        }
-        Ok(answer) => Err(Stop::failed(format!(
-            "{what} without a store should be an error, but was answered {answer:?}"
-        ))),
-    }
 }
 
 fn granted(request: &AttemptRequest, answer: Result<Attempt, Error>) -> Verdict {
@@ -469,7 +357,7 @@ fn unlocked(answer: Result<Unlock, Error>) -> Verdict {
     Ok(())
 }
 
-fn extended(answer: Result<Extension, Error>) -> Result<Lease, Stop> {
+pub(super) fn extended(answer: Result<Extension, Error>) -> Result<Lease, Stop> {
     match answer? {
         Extension::Extended(lease) => Ok(lease),
         answer => Err(Stop::failed(format!(

@@ -17,7 +17,7 @@ use crate::proxy::Fault;
 use crate::setting::name;
 use crate::steps::{acquire, extend, skipped, unlock};
 use crate::verdict::ensure;
-use crate::{Setting, Stop, Turns, Verdict};
+use crate::{Call, Setting, Stop, Turns, Verdict};
 
 cases!("law13_cost":
     a_won_attempt_costs_what_is_declared,
@@ -37,7 +37,7 @@ pub async fn a_won_attempt_costs_what_is_declared(setting: &Setting) -> Verdict 
         unlock(&line.through, &lease).await?;
     }
     let request = setting.request(&job);
-    let counter = line.count(&request);
+    let counter = line.count(Call::Attempt, &request)?;
     let _ = acquire(&line.through, &request).await?;
     costs(
         "a won attempt",
@@ -50,7 +50,7 @@ pub async fn a_won_attempt_costs_what_is_declared(setting: &Setting) -> Verdict 
 pub async fn a_first_attempt_costs_what_is_declared(setting: &Setting) -> Verdict {
     let line = warm(setting).await?;
     let request = setting.request(&name("cost-of-a-first-attempt"));
-    let counter = line.count(&request);
+    let counter = line.count(Call::Attempt, &request)?;
     let _ = acquire(&line.through, &request).await?;
     costs(
         "a first attempt",
@@ -66,7 +66,7 @@ pub async fn a_lost_attempt_costs_what_is_declared(setting: &Setting) -> Verdict
     let _ = acquire(&line.direct, &setting.request(&job)).await?;
     skipped(&line.through, &setting.request(&job)).await?;
     let request = setting.request(&job);
-    let counter = line.count(&request);
+    let counter = line.count(Call::Attempt, &request)?;
     skipped(&line.through, &request).await?;
     costs(
         "a lost attempt",
@@ -82,7 +82,7 @@ pub async fn an_extension_costs_what_is_declared(setting: &Setting) -> Verdict {
     let (request, lease) = held(setting, &line, "cost-of-an-extension").await?;
     let longer = ExtendRequest::new(setting.pace().long());
     let lease = extend(&line.through, &lease, &longer).await?;
-    let counter = line.count(&request);
+    let counter = line.count(Call::Extend, &request)?;
     let _ = extend(&line.through, &lease, &longer).await?;
     costs(
         "an extension",
@@ -95,7 +95,7 @@ pub async fn an_extension_costs_what_is_declared(setting: &Setting) -> Verdict {
 pub async fn an_unlock_costs_what_is_declared(setting: &Setting) -> Verdict {
     let line = warm(setting).await?;
     let (request, lease) = held(setting, &line, "cost-of-an-unlock").await?;
-    let counter = line.count(&request);
+    let counter = line.count(Call::Unlock, &request)?;
     unlock(&line.through, &lease).await?;
     costs("an unlock", counter.seen(), setting.harness().cost().unlock)
 }

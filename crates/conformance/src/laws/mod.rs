@@ -21,6 +21,7 @@ pub mod law11_own_connection;
 pub mod law12_record;
 pub mod law13_cost;
 pub mod operators;
+pub mod outages;
 pub mod processes;
 mod slots;
 
@@ -49,6 +50,7 @@ pub fn cases() -> Vec<Case> {
         clocks::cases(),
         processes::cases(),
         faults::cases(),
+        outages::cases(),
     ]
     .concat()
 }

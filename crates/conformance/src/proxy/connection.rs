@@ -5,10 +5,11 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
-use tokio::sync::watch;
+use tokio::sync::{oneshot, watch};
 
-use super::Fault;
-use super::rules::{Line, Rules, Strike};
+use super::rules::{Line, Rules, Strike, http2_control};
+use super::trap::Order;
+use super::{Delivery, Fault};
 use crate::wait::sleep;
 
 const PACKET: usize = 64 * 1024;
@@ -24,34 +25,49 @@ pub(super) async fn run(
     // Small packets must not wait for each other here; where it fails they are merely slower.
     let _ = client.set_nodelay(true);
     let _ = store.set_nodelay(true);
-    let (from_client, to_client) = client.into_split();
-    let (from_store, to_store) = store.into_split();
+    let (mut from_client, mut to_client) = client.into_split();
+    let (mut from_store, mut to_store) = store.into_split();
     let mut cut = line.subscribe();
-    tokio::select! {
-        () = requests(from_client, to_store, rules, id, &line) => {}
-        () = replies(from_store, to_client, rules, id, &line) => {}
-        _ = cut.wait_for(|line| *line == Line::Cut) => {}
+    let withheld = tokio::select! {
+        withheld = requests(&mut from_client, &mut to_store, rules, id, &line) => withheld,
+        () = replies(&mut from_store, &mut to_client, rules, id, &line) => None,
+        _ = cut.wait_for(|line| *line == Line::Cut) => None,
+    };
+    if let Some(withheld) = withheld {
+        // Nothing is read from the client any more, so whether it is still there shows nowhere.
+        tokio::select! {
+            biased;
+            _ = cut.wait_for(|line| *line == Line::Cut) => {}
+            () = withheld.deliver(&mut from_store, &mut to_store) => {}
+        }
     }
     line.send_replace(Line::Cut);
 }
 
-/// From the client to the store. Ends when either is gone.
+/// From the client to the store. Ends when either is gone, and when a request is withheld.
 async fn requests(
-    mut client: OwnedReadHalf,
-    mut store: OwnedWriteHalf,
+    client: &mut OwnedReadHalf,
+    store: &mut OwnedWriteHalf,
     rules: &Rules,
     id: u64,
     line: &watch::Sender<Line>,
-) {
+) -> Option<Withheld> {
     let mut packet = vec![0; PACKET];
-    while let Some(length) = read(&mut client, &mut packet).await {
+    while let Some(length) = read(client, &mut packet).await {
         if *line.borrow() == Line::Dead {
             continue;
         }
         let request = &packet[..length];
-        let strike = rules.see(id, request);
-        match strike {
-            Some(Strike::CutBeforeRequest) => return,
+        let met = rules.see(id, request);
+        match met.as_ref().map(|met| met.strike) {
+            Some(Strike::CutBeforeRequest) => return None,
+            Some(Strike::WithholdRequest) => {
+                let request = request.to_vec();
+                return met.map(|met| Withheld {
+                    request,
+                    order: met.order,
+                });
+            }
             Some(Strike::SwallowRequest) => {
                 line.send_replace(Line::Dead);
                 continue;
@@ -71,21 +87,22 @@ async fn requests(
             continue;
         }
         if store.write_all(request).await.is_err() {
-            return;
+            return None;
         }
     }
+    None
 }
 
 /// From the store to the client. Ends when either is gone, or when a reply is to be cut off.
 async fn replies(
-    mut store: OwnedReadHalf,
-    mut client: OwnedWriteHalf,
+    store: &mut OwnedReadHalf,
+    client: &mut OwnedWriteHalf,
     rules: &Rules,
     id: u64,
     line: &watch::Sender<Line>,
 ) {
     let mut packet = vec![0; PACKET];
-    while let Some(length) = read(&mut store, &mut packet).await {
+    while let Some(length) = read(store, &mut packet).await {
         let now = *line.borrow();
         let delay = match now {
             Line::Open => delay_to_client(rules),
@@ -105,6 +122,50 @@ async fn replies(
         if client.write_all(&packet[..length]).await.is_err() {
             return;
         }
+    }
+}
+
+/// A request that the store has not got yet.
+struct Withheld {
+    request: Vec<u8>,
+    order: oneshot::Receiver<Order>,
+}
+
+impl Withheld {
+    /// Waits for the order, sends the request, and waits for the store's reply.
+    async fn deliver(mut self, from_store: &mut OwnedReadHalf, to_store: &mut OwnedWriteHalf) {
+        let mut packet = vec![0; PACKET];
+        let done = loop {
+            // What the store still sends is no reply to this request: it is read first.
+            tokio::select! {
+                biased;
+                length = read(from_store, &mut packet) => {
+                    if length.is_none() {
+                        if let Ok(done) = self.order.await {
+                            let _ = done.send(Delivery::Closed);
+                        }
+                        return;
+                    }
+                }
+                order = &mut self.order => match order {
+                    Ok(done) => break done,
+                    // No one is left who could give it.
+                    Err(_) => return,
+                },
+            }
+        };
+        let mut delivery = Delivery::Closed;
+        if to_store.write_all(&self.request).await.is_ok() {
+            let is_control = http2_control();
+            while let Some(length) = read(from_store, &mut packet).await {
+                if !is_control(&packet[..length]) {
+                    delivery = Delivery::Answered;
+                    break;
+                }
+            }
+        }
+        // Whoever gave the order may have given up.
+        let _ = done.send(delivery);
     }
 }
 

@@ -39,6 +39,7 @@
 mod connection;
 mod meter;
 mod rules;
+mod trap;
 
 use std::io;
 use std::net::SocketAddr;
@@ -51,7 +52,8 @@ use tokio::task::JoinHandle;
 
 pub use meter::{Meter, Traffic};
 use rules::Rules;
-pub use rules::{Counter, Matcher, Strike, Trap, contains, contains_any, http2_control};
+pub use rules::{Counter, Matcher, Strike, contains, contains_any, http2_control};
+pub use trap::{Delivery, Trap};
 
 /// What holds for all connections until it is changed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -1,12 +1,13 @@
 //! What the proxy does with what it sees.
 
 use std::fmt;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::watch;
 
+use super::trap::{Met, Trap};
 use super::{Fault, Meter};
 
 /// Tells which requests are meant.
@@ -61,36 +62,9 @@ pub enum Strike {
     DelayRequest(Duration),
     /// The reply reaches the client this much later.
     DelayReply(Duration),
-}
-
-/// A strike that waits for its request. It stays armed when this is dropped.
-#[derive(Clone)]
-pub struct Trap(Arc<Waiting>);
-
-struct Waiting {
-    matcher: Matcher,
-    strike: Strike,
-    /// How many more requests have to match until it strikes.
-    left: AtomicUsize,
-    struck: AtomicBool,
-}
-
-impl Trap {
-    /// Whether the request came.
-    pub fn has_struck(&self) -> bool {
-        self.0.struck.load(Ordering::SeqCst)
-    }
-}
-
-impl fmt::Debug for Trap {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "Trap({:?}, struck: {})",
-            self.0.strike,
-            self.has_struck()
-        )
-    }
+    /// The request is kept until [`Trap::deliver`]. The connection stays open and is silent for the
+    /// client; the store's side stays open even when the client closes its own.
+    WithholdRequest,
 }
 
 /// Counts requests.
@@ -170,12 +144,7 @@ impl Rules {
     }
 
     pub(super) fn arm(&self, matcher: Matcher, nth: usize, strike: Strike) -> Trap {
-        let trap = Trap(Arc::new(Waiting {
-            matcher,
-            strike,
-            left: AtomicUsize::new(nth.max(1)),
-            struck: AtomicBool::new(false),
-        }));
+        let trap = Trap::new(matcher, nth, strike);
         self.lock().traps.push(trap.clone());
         trap
     }
@@ -221,8 +190,8 @@ impl Rules {
         }
     }
 
-    /// Counts the request; the strike that it meets.
-    pub(super) fn see(&self, connection: u64, request: &[u8]) -> Option<Strike> {
+    /// Counts the request; what it meets.
+    pub(super) fn see(&self, connection: u64, request: &[u8]) -> Option<Met> {
         let mut state = self.lock();
         for meter in &state.meters {
             meter.request(connection, request);
@@ -232,12 +201,8 @@ impl Rules {
                 counting.seen.fetch_add(1, Ordering::SeqCst);
             }
         }
-        let met = state.traps.iter().position(|Trap(waiting)| {
-            (waiting.matcher)(request) && waiting.left.fetch_sub(1, Ordering::SeqCst) == 1
-        })?;
-        let Trap(waiting) = state.traps.remove(met);
-        waiting.struck.store(true, Ordering::SeqCst);
-        Some(waiting.strike)
+        let met = state.traps.iter().position(|trap| trap.is_met(request))?;
+        Some(state.traps.remove(met).strike())
     }
 
     /// Counts the reply.

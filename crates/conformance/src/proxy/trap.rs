@@ -1,0 +1,106 @@
+//! A strike that waits for its request.
+
+use std::fmt;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tokio::sync::oneshot;
+
+use super::{Matcher, Strike};
+
+/// A strike that waits for its request. It stays armed when this is dropped; a request that it
+/// withholds is dropped with it.
+#[derive(Clone)]
+pub struct Trap(Arc<Waiting>);
+
+struct Waiting {
+    matcher: Matcher,
+    strike: Strike,
+    /// How many more requests have to match until it strikes.
+    left: AtomicUsize,
+    struck: AtomicBool,
+    /// Has the connection that withholds the request deliver it.
+    order: Mutex<Option<oneshot::Sender<Order>>>,
+}
+
+/// What became of a request that was [withheld](Strike::WithholdRequest) and then delivered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Delivery {
+    /// The store got it and replied.
+    Answered,
+    /// The connection was closed before a reply came. The store may have got the request.
+    Closed,
+    /// There is no request to deliver: none was withheld, or it was delivered before.
+    Nothing,
+}
+
+/// Delivers a withheld request; what became of it is sent here.
+pub(super) type Order = oneshot::Sender<Delivery>;
+
+/// What a request met.
+pub(super) struct Met {
+    pub(super) strike: Strike,
+    /// The order to deliver the request, for [`Strike::WithholdRequest`].
+    pub(super) order: oneshot::Receiver<Order>,
+}
+
+impl Trap {
+    pub(super) fn new(matcher: Matcher, nth: usize, strike: Strike) -> Self {
+        Self(Arc::new(Waiting {
+            matcher,
+            strike,
+            left: AtomicUsize::new(nth.max(1)),
+            struck: AtomicBool::new(false),
+            order: Mutex::new(None),
+        }))
+    }
+
+    /// Whether the request came.
+    pub fn has_struck(&self) -> bool {
+        self.0.struck.load(Ordering::SeqCst)
+    }
+
+    /// Sends the request that [`Strike::WithholdRequest`] kept to the store, and waits until the
+    /// store has replied or closed the connection. The connection is closed then.
+    pub async fn deliver(&self) -> Delivery {
+        let order = self.order().take();
+        let Some(order) = order else {
+            return Delivery::Nothing;
+        };
+        let (done, outcome) = oneshot::channel();
+        // A connection that was cut meanwhile waits for no order and answers none.
+        let _ = order.send(done);
+        outcome.await.unwrap_or(Delivery::Closed)
+    }
+
+    /// Counts the request if it matches; whether it is the one to strike at.
+    pub(super) fn is_met(&self, request: &[u8]) -> bool {
+        (self.0.matcher)(request) && self.0.left.fetch_sub(1, Ordering::SeqCst) == 1
+    }
+
+    pub(super) fn strike(&self) -> Met {
+        let (sender, order) = oneshot::channel();
+        *self.order() = (self.0.strike == Strike::WithholdRequest).then_some(sender);
+        self.0.struck.store(true, Ordering::SeqCst);
+        Met {
+            strike: self.0.strike,
+            order,
+        }
+    }
+
+    fn order(&self) -> std::sync::MutexGuard<'_, Option<oneshot::Sender<Order>>> {
+        self.0.order.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for Trap {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "Trap({:?}, struck: {})",
+            self.0.strike,
+            self.has_struck()
+        )
+    }
+}
