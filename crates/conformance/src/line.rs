@@ -1,5 +1,6 @@
 //! A provider behind a fault proxy, beside one that reaches the store straight.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use shedlock_core::{Attempt, AttemptRequest, ExtendRequest, Lease, Slot};
@@ -22,6 +23,8 @@ pub(crate) struct Line {
     pub(crate) slot: Slot,
     /// The calls whose requests the proxy cannot tell apart, and why.
     hidden: Vec<(Call, String)>,
+    /// How many providers have been warmed up.
+    warmed: AtomicUsize,
 }
 
 impl Line {
@@ -48,6 +51,7 @@ impl Line {
             direct,
             slot,
             hidden: Vec::new(),
+            warmed: AtomicUsize::new(0),
         };
         line.hidden = line.probe(setting).await?;
         Ok(line)
@@ -103,6 +107,16 @@ impl Line {
     /// Another provider through the proxy, without any connection yet.
     pub(crate) async fn another_through(&self, setting: &Setting) -> Result<Provider, Stop> {
         via(setting, &self.proxy).await
+    }
+
+    /// The same, with warm connections and a view of the store's clock.
+    pub(crate) async fn warm_through(&self, setting: &Setting) -> Result<Provider, Stop> {
+        let provider = self.another_through(setting).await?;
+        let nth = self.warmed.fetch_add(1, Ordering::Relaxed);
+        let request = setting.request(&name(&format!("warm-{nth}")));
+        let lease = acquire(&provider, &request).await?;
+        unlock(&provider, &lease).await?;
+        Ok(provider)
     }
 
     /// Strikes at the nth request of this call, known by the lock's name or owner. Not applicable
@@ -203,8 +217,15 @@ impl Line {
     }
 }
 
+/// The requests that carry the lock's name or owner: as they are, or as hexadecimal digits, which
+/// is how literals of SQL may be written.
 fn meant(request: &AttemptRequest) -> Matcher {
-    contains_any([request.name().as_str(), request.owner().as_str()])
+    let texts = [request.name().as_str(), request.owner().as_str()];
+    let spelled = texts.map(|text| {
+        let hex: String = text.bytes().map(|byte| format!("{byte:02x}")).collect();
+        [text.to_owned(), hex.to_uppercase(), hex]
+    });
+    contains_any(spelled.concat())
 }
 
 async fn via(setting: &Setting, proxy: &Proxy) -> Result<Provider, Stop> {

@@ -5,6 +5,7 @@
 pub mod clocks;
 pub mod declared;
 pub mod faults;
+pub mod late;
 pub mod law01_exclusion;
 pub mod law02_no_waiting;
 pub mod law03_ownership;
@@ -50,6 +51,7 @@ pub fn cases() -> Vec<Case> {
         clocks::cases(),
         processes::cases(),
         faults::cases(),
+        late::cases(),
         outages::cases(),
     ]
     .concat()

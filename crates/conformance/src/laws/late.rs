@@ -1,0 +1,287 @@
+//! Law 6 and law 5 for requests that arrive late: after the client gave them up.
+//!
+//! A [fault proxy](crate::proxy) withholds a request and delivers it when the case has gone on. What
+//! it does to the store then, no one is there to undo: an attempt must not take the lock for an
+//! owner that has ended, an extension must not cut a later one short.
+
+use std::time::Duration;
+
+use futures_util::future::{Either, select, try_join_all};
+use shedlock_core::{Attempt, AttemptRequest, Error, ExtendRequest, LockName, Moment, Slot};
+
+use crate::case::cases;
+use crate::line::Line;
+use crate::proxy::{Delivery, Strike, Trap};
+use crate::setting::name;
+use crate::steps::{acquire, extend, is_free, skipped, still_holds, try_take, unlock};
+use crate::verdict::ensure;
+use crate::wait::{PATIENCE, bounded, now, sleep};
+use crate::{Call, Provider, Setting, Stop, Verdict};
+
+cases!(
+    "law06_held_is_not_broken":
+        a_copy_that_arrives_after_the_unlock_takes_nothing,
+        a_copy_that_arrives_after_other_owners_takes_nothing,
+        a_copy_that_arrives_after_the_withdrawal_takes_nothing,
+        a_copy_that_arrives_after_a_skip_takes_nothing;
+    "law05_at_most":
+        an_extension_that_arrives_late_does_not_shorten_the_lease;
+);
+
+/// How long attempts may be on their way here.
+const TIMEOUT: Duration = Duration::from_secs(1);
+
+/// How much later than that a copy may still be granted: what the runtime allows for, too.
+const SLACK: Duration = Duration::from_millis(100);
+
+/// What goes on while the copy is on its way.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Course {
+    /// Asked again, the attempt is granted and its lease given back. The copy arrives at once.
+    Unlocked,
+    /// The same, and another owner takes the lock and gives it back. The copy arrives past its
+    /// timeout.
+    OtherOwners,
+    /// The attempt is withdrawn, and once more past its timeout. The copy arrives then.
+    Withdrawn,
+    /// Another owner has the lock when the attempt is asked again, and gives it back after the
+    /// attempt was withdrawn for good. The copy arrives then.
+    Skipped,
+}
+
+/// It finds the mark that its own owner left, also while its timeout still runs.
+pub async fn a_copy_that_arrives_after_the_unlock_takes_nothing(setting: &Setting) -> Verdict {
+    late_copies(setting, Course::Unlocked).await
+}
+
+/// Nothing in the record shows any more that its owner has ended; its timeout is over.
+pub async fn a_copy_that_arrives_after_other_owners_takes_nothing(setting: &Setting) -> Verdict {
+    late_copies(setting, Course::OtherOwners).await
+}
+
+/// The withdrawal that came past its timeout was final. Its slot can still be taken.
+pub async fn a_copy_that_arrives_after_the_withdrawal_takes_nothing(setting: &Setting) -> Verdict {
+    late_copies(setting, Course::Withdrawn).await
+}
+
+/// The attempt was answered, so only the withdrawal past its timeout ends its copies.
+pub async fn a_copy_that_arrives_after_a_skip_takes_nothing(setting: &Setting) -> Verdict {
+    late_copies(setting, Course::Skipped).await
+}
+
+/// Where there was no record when it was sent, and on one that was unlocked; plain and with a slot.
+async fn late_copies(setting: &Setting, course: Course) -> Verdict {
+    let line = Line::new(setting).await?;
+    let slots: &[Option<Slot>] = if setting.capabilities().slots {
+        &[None, Some(line.slot)]
+    } else {
+        &[None]
+    };
+    let mut copies = Vec::new();
+    for is_there in [false, true] {
+        for slot in slots {
+            copies.push(each_statement(setting, &line, course, is_there, *slot));
+        }
+    }
+    try_join_all(copies).await.map(drop)
+}
+
+async fn each_statement(
+    setting: &Setting,
+    line: &Line,
+    course: Course,
+    is_there: bool,
+    slot: Option<Slot>,
+) -> Verdict {
+    let kind = match (is_there, slot.is_some()) {
+        (false, false) => "first",
+        (false, true) => "first-slot",
+        (true, false) => "next",
+        (true, true) => "next-slot",
+    };
+    for nth in 1..=Line::STATEMENTS {
+        let job = name(&format!("{nth}-{kind}-job"));
+        if is_there {
+            let lease = acquire(&line.direct, &setting.request(&job)).await?;
+            unlock(&line.direct, &lease).await?;
+        }
+        let mut request = setting.request(&job).with_timeout(TIMEOUT);
+        if let Some(slot) = slot {
+            request = request.with_slot(slot);
+        }
+        let through = line.warm_through(setting).await?;
+        let trap = line.trap(Call::Attempt, &request, nth, Strike::WithholdRequest)?;
+        let sent = now();
+        let answer = until_struck(&trap, through.attempt(&request)).await;
+        if !line.has_struck(&trap, nth)? {
+            return granted(&request, answer);
+        }
+        Copy {
+            setting,
+            direct: &line.direct,
+            request,
+            trap,
+            sent,
+        }
+        .arrives_after(course)
+        .await?;
+    }
+    Ok(())
+}
+
+/// An attempt whose client has given it up, and which has not reached the store yet.
+struct Copy<'a> {
+    setting: &'a Setting,
+    direct: &'a Provider,
+    request: AttemptRequest,
+    trap: Trap,
+    sent: Moment,
+}
+
+impl Copy<'_> {
+    async fn arrives_after(&self, course: Course) -> Verdict {
+        let (direct, request, job) = (self.direct, &self.request, self.request.name());
+        match course {
+            Course::Unlocked => self.run_and_unlock().await?,
+            Course::OtherOwners => {
+                sleep(TIMEOUT.saturating_sub(now().saturating_since(self.sent))).await;
+                self.run_and_unlock().await?;
+                let lease = acquire(direct, &self.setting.request(job)).await?;
+                unlock(direct, &lease).await?;
+                self.timeout_passes().await;
+            }
+            Course::Withdrawn => self.withdraw_twice().await?,
+            Course::Skipped => match try_take(direct, &self.setting.request(job)).await? {
+                Ok(other) => {
+                    skipped(direct, request).await?;
+                    self.timeout_passes().await;
+                    direct.withdraw(request).await?;
+                    unlock(direct, &other.lease).await?;
+                }
+                // A statement before this one has taken the lock already.
+                Err(_) => self.withdraw_twice().await?,
+            },
+        }
+        self.takes_nothing().await
+    }
+
+    /// Asked again on another connection, as the runtime does, it is granted.
+    async fn run_and_unlock(&self) -> Verdict {
+        let lease = acquire(self.direct, &self.request).await?;
+        unlock(self.direct, &lease).await
+    }
+
+    async fn withdraw_twice(&self) -> Verdict {
+        self.direct.withdraw(&self.request).await?;
+        self.timeout_passes().await;
+        self.direct.withdraw(&self.request).await?;
+        Ok(())
+    }
+
+    async fn timeout_passes(&self) {
+        let waited = now().saturating_since(self.sent);
+        let over = self.setting.pace().past(TIMEOUT + SLACK);
+        sleep(over.saturating_sub(waited)).await;
+    }
+
+    async fn takes_nothing(&self) -> Verdict {
+        let (direct, job) = (self.direct, self.request.name());
+        let before = self.last_slot(job).await?;
+        deliver(&self.trap).await?;
+        is_free(direct, job).await.map_err(|stop| match stop {
+            Stop::Failed(found) => Stop::failed(format!(
+                "a copy of an attempt arrived {:?} after it was sent, when its owner had ended: \
+                 {found}",
+                now().saturating_since(self.sent)
+            )),
+            stop => stop,
+        })?;
+        let after = self.last_slot(job).await?;
+        ensure!(
+            before == after,
+            "the last slot of {job} was {before:?}; a copy of an attempt that arrived when its \
+             owner had ended made it {after:?}"
+        );
+        let mut next = self.setting.request(job);
+        if let Some(slot) = self.request.slot()
+            && before < Some(slot)
+        {
+            next = next.with_slot(slot);
+        }
+        let lease = acquire(direct, &next).await?;
+        unlock(direct, &lease).await
+    }
+
+    async fn last_slot(&self, job: &LockName) -> Result<Option<Slot>, Stop> {
+        let found = self.direct.inspect(job).await?;
+        Ok(found.and_then(|record| record.last_slot))
+    }
+}
+
+/// The client gives the first extension up, extends for longer on another connection, and relies on
+/// that: the first one, which asked for less, must not end the lease earlier when it arrives.
+pub async fn an_extension_that_arrives_late_does_not_shorten_the_lease(
+    setting: &Setting,
+) -> Verdict {
+    setting.needs_extend()?;
+    let line = Line::new(setting).await?;
+    let (short, long) = (setting.pace().short(), setting.pace().long());
+    for nth in 1..=Line::STATEMENTS {
+        let request = setting.request_for(&name(&format!("{nth}-job")), long / 5);
+        let lease = acquire(&line.direct, &request).await?;
+        let through = line.warm_through(setting).await?;
+        let trap = line.trap(Call::Extend, &request, nth, Strike::WithholdRequest)?;
+        let shorter = ExtendRequest::new(short);
+        let _ = until_struck(&trap, through.extend(&lease, &shorter)).await;
+        if !line.has_struck(&trap, nth)? {
+            break;
+        }
+        let extended = extend(&line.direct, &lease, &ExtendRequest::new(long)).await?;
+        deliver(&trap).await?;
+        still_holds(&line.direct, &extended).await?;
+        setting.pass(setting.pace().past(short)).await;
+        still_holds(&line.direct, &extended).await?;
+        skipped(&line.direct, &setting.request(request.name())).await?;
+        unlock(&line.direct, &extended).await?;
+    }
+    Ok(())
+}
+
+/// The answer, or `None` where the call was given up, a moment after the trap struck.
+async fn until_struck<T>(
+    trap: &Trap,
+    call: impl Future<Output = Result<T, Error>>,
+) -> Option<Result<T, Error>> {
+    let given_up = async {
+        while !trap.has_struck() {
+            sleep(Duration::from_millis(5)).await;
+        }
+        sleep(Duration::from_millis(50)).await;
+    };
+    let (call, given_up) = (std::pin::pin!(call), std::pin::pin!(given_up));
+    match bounded(PATIENCE, select(call, given_up)).await {
+        Some(Either::Left((answer, _))) => Some(answer),
+        _ => None,
+    }
+}
+
+/// The store has seen the request when this is done, or never will.
+async fn deliver(trap: &Trap) -> Verdict {
+    let delivery = bounded(PATIENCE, trap.deliver()).await;
+    ensure!(
+        matches!(delivery, Some(Delivery::Answered | Delivery::Closed)),
+        "the store gave no reply to a request that arrived late: {delivery:?}"
+    );
+    Ok(())
+}
+
+fn granted(request: &AttemptRequest, answer: Option<Result<Attempt, Error>>) -> Verdict {
+    match answer.transpose()? {
+        Some(Attempt::Acquired(lease)) if lease.owner() == request.owner() => Ok(()),
+        answer => Err(Stop::failed(format!(
+            "no other owner asks for {}, but the attempt of {} was answered {answer:?}",
+            request.name(),
+            request.owner()
+        ))),
+    }
+}
