@@ -52,11 +52,18 @@ impl Heard {
             | What::RenewAsked { .. }
             | What::ReleaseAsked
             | What::Withdrawn
+            | What::Withdrew
             | What::SlotDone
             | What::WallClock { .. }
             | What::Stopped
             | What::GoesOn
-            | What::StoreKilled => {}
+            | What::IsOld
+            | What::WayDisturbed { .. }
+            | What::WayRestored
+            | What::StoreTroubled
+            | What::StoreRecovered
+            | What::StoreKilled
+            | What::StoreStarted => {}
         }
     }
 }

@@ -163,6 +163,8 @@ impl Hand {
             slot: None,
             slot_attempts: None,
             host: Some(self.host.clone()),
+            // Nothing bounds it.
+            timeout: u64::MAX,
         };
         let command = self.lock(&attempt.job, json!({ "do": "lock" }));
         let Some(answer) = self.call(&attempt, asked, command, Answer::to_lock).await? else {

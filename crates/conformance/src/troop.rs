@@ -7,12 +7,13 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use shedlock_core::ClockSource;
 use tokio::process::Child;
 
 use crate::chance::Chance;
 use crate::child::{Role, command};
 use crate::heard::Heard;
-use crate::history::{Event, Findings, Folder, History, Log, Rules, What};
+use crate::history::{Event, Findings, Folder, History, Log, Rules, What, nanos};
 use crate::jvm::Driver;
 use crate::signal;
 use crate::wait::{bounded, now, sleep};
@@ -45,6 +46,8 @@ pub(crate) struct Troop {
     orders: Orders,
     /// Where those reach the store that do not go straight.
     ways: BTreeMap<usize, SocketAddr>,
+    /// Those whose way is disturbed, and for how long that holds a request up, in nanoseconds.
+    disturbed: BTreeMap<usize, u64>,
     /// The wall clocks of those whose own is not right.
     clocks: BTreeMap<usize, WallClock>,
     /// Those that are ShedLock's.
@@ -126,6 +129,7 @@ impl Troop {
             log,
             workers: Vec::new(),
             ways: BTreeMap::new(),
+            disturbed: BTreeMap::new(),
             clocks: BTreeMap::new(),
             shedlocks: BTreeSet::new(),
             seed: chance.to_repeat(),
@@ -263,7 +267,12 @@ impl Troop {
     /// What the provider declares.
     pub(crate) fn rules(&self) -> Rules {
         let capabilities = self.setting.capabilities();
-        Rules::new(capabilities.granularity, capabilities.fencing)
+        let mut rules = Rules::new(capabilities.granularity, capabilities.fencing);
+        // Others have versions, or leases of the store's: what is withdrawn stays withdrawn, but
+        // nothing is refused for its time.
+        rules.refuses_late = capabilities.clock == ClockSource::Store
+            && capabilities.slot_clock == ClockSource::Store;
+        rules
     }
 
     /// Judges what they did until they were stopped.
@@ -432,9 +441,30 @@ impl Troop {
         Ok(())
     }
 
-    /// Writes down that the store is about to be killed.
-    pub(crate) fn store_killed(&mut self) -> Verdict {
-        Ok(self.log.write_of(0, What::StoreKilled)?)
+    /// Writes down what is done to the store.
+    pub(crate) fn note_of_store(&mut self, what: What) -> Verdict {
+        Ok(self.log.write_of(0, what)?)
+    }
+
+    /// Writes down that the way of this worker, and of whoever replaces it, is about to be disturbed,
+    /// and for how long a request may be held up once it is restored.
+    pub(crate) fn way_disturbed(&mut self, number: usize, delay: Duration) -> Verdict {
+        let delay = nanos(delay);
+        self.disturbed.insert(number, delay);
+        self.note_of(number, What::WayDisturbed { delay })
+    }
+
+    /// Writes down that it is restored.
+    pub(crate) fn way_restored(&mut self, number: usize) -> Verdict {
+        self.disturbed.remove(&number);
+        self.note_of(number, What::WayRestored)
+    }
+
+    fn note_of(&mut self, number: usize, what: What) -> Verdict {
+        if let Some(process) = self.process(number) {
+            self.log.write_of(process, what)?;
+        }
+        Ok(())
     }
 
     /// What they have done so far.
@@ -450,6 +480,7 @@ impl Troop {
             return Ok(None);
         }
         let unlucky = *self.chance.pick(&holders);
+        let killed = self.process(unlucky);
         self.workers[unlucky].process.kill().await?;
         if let Some(driver) = &mut self.workers[unlucky].driver {
             driver.last_word().await?;
@@ -457,6 +488,13 @@ impl Troop {
         // What it wrote between the last look and its end counts too.
         self.read_logs()?;
         self.workers[unlucky] = self.worker(unlucky)?;
+        if let Some(delay) = self.disturbed.get(&unlucky).copied() {
+            // The way stays as it is, and the dead one sends nothing more on it.
+            if let Some(killed) = killed {
+                self.log.write_of(killed, What::WayRestored)?;
+            }
+            self.note_of(unlucky, What::WayDisturbed { delay })?;
+        }
         Ok(Some(unlucky))
     }
 }

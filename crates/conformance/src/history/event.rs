@@ -41,6 +41,9 @@ pub enum What {
         /// Where ShedLock for Java asks: the host that it writes as owner.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         host: Option<String>,
+        /// How long the attempt may be on its way.
+        #[serde(default = "default_timeout")]
+        timeout: u64,
     },
     /// The attempt was granted.
     Acquired {
@@ -57,6 +60,12 @@ pub enum What {
         locked: bool,
         /// Because the slot, or a later one, was taken.
         slot_taken: bool,
+        /// The owner whose lease runs, as the record names it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        holder: Option<String>,
+        /// Until when that lease runs, by the store's clock.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        until: Option<u64>,
     },
     /// The attempt failed and may have taken effect.
     Unknown,
@@ -64,6 +73,8 @@ pub enum What {
     Failed,
     /// The attempt is about to be withdrawn: nobody waits for what it may have won.
     Withdrawn,
+    /// The withdrawal was answered: whatever the attempt had won by then is free.
+    Withdrew,
     /// An extension is about to be sent.
     RenewAsked {
         /// How long the lease would run from then.
@@ -97,8 +108,27 @@ pub enum What {
     Stopped,
     /// The process was let go on.
     GoesOn,
+    /// The process runs an earlier version, whose attempts are not bounded by a timeout.
+    IsOld,
+    /// The way of the process to the store is about to be disturbed.
+    WayDisturbed {
+        /// How long a request may be held up after the way is restored.
+        delay: u64,
+    },
+    /// The way of the process to the store was restored.
+    WayRestored,
+    /// The store is about to get into trouble: requests may wait in it.
+    StoreTroubled,
+    /// The store's trouble is over.
+    StoreRecovered,
     /// The store is about to be killed.
     StoreKilled,
+    /// The store was started again, and answers.
+    StoreStarted,
+}
+
+fn default_timeout() -> u64 {
+    nanos(AttemptRequest::DEFAULT_TIMEOUT)
 }
 
 impl What {
@@ -113,6 +143,7 @@ impl What {
                 .and(request.completion().retries())
                 .map(shedlock_core::Retries::most_attempts),
             host: None,
+            timeout: nanos(request.timeout()),
         }
     }
 
@@ -134,9 +165,12 @@ impl What {
 
     /// A skipped attempt.
     pub fn skipped(skip: &Skip) -> Self {
+        let is_held = skip.reason == SkipReason::Held;
         Self::Skipped {
-            locked: matches!(skip.reason, SkipReason::Held | SkipReason::AtLeast),
+            locked: is_held || skip.reason == SkipReason::AtLeast,
             slot_taken: skip.reason == SkipReason::SlotTaken,
+            holder: skip.owner.clone().filter(|_| is_held),
+            until: skip.until.map(since_1970).filter(|_| is_held),
         }
     }
 }

@@ -47,13 +47,10 @@ fn in_the_store(held: &[&Life], findings: &mut Findings) {
         .filter_map(|life| Some((life.store_from?, *life)))
         .collect();
     held.sort_by_key(|(from, life)| (*from, life.token));
-    for pair in held.windows(2) {
-        let [(_, before), (from, life)] = pair else {
-            continue;
-        };
-        if before.release_asked.is_none()
-            && let Some(until) = before.store_until
-            && *from < until
+    let mut longest: Option<(u64, &Life)> = None;
+    for (from, life) in held {
+        if let Some((until, before)) = longest
+            && from < until
         {
             findings.violated(
                 "overlap in the store",
@@ -62,6 +59,12 @@ fn in_the_store(held: &[&Life], findings: &mut Findings) {
                     before.owner, life.name, life.owner
                 ),
             );
+        }
+        if life.release_asked.is_none()
+            && let Some(until) = life.store_until
+            && longest.is_none_or(|(longest, _)| longest < until)
+        {
+            longest = Some((until, life));
         }
     }
 }

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use super::faults::Faults;
 use super::lease::Life;
 use super::{Rules, nanos};
 
 /// Takes from each of ShedLock's leases, in the order in which they asked, what an earlier unlock of
 /// the same host may end that nobody answered: while that may be on its way, they last by luck alone.
-pub(super) fn weaken(lives: &mut [Life], rules: &Rules) {
+pub(super) fn weaken(lives: &mut [Life], rules: &Rules, faults: &Faults) {
     let flight = nanos(rules.flight);
     let mut adrift: BTreeMap<(String, String), u64> = BTreeMap::new();
     for life in lives {
@@ -17,7 +18,7 @@ pub(super) fn weaken(lives: &mut [Life], rules: &Rules) {
         if let Some(asked) = life.release_asked
             && life.released.is_none()
         {
-            let this_one = asked.saturating_add(flight);
+            let this_one = faults.landing(life.process, asked, flight);
             adrift.insert(
                 unlocks,
                 lands_by.map_or(this_one, |other| other.max(this_one)),

@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use super::faults::Faults;
 use super::lease::Life;
-use super::{History, What, exclusion, hosts, limits, order};
+use super::{History, exclusion, hosts, limits, order, skips};
 
 /// What a history is judged by.
 #[derive(Clone, Copy, Debug)]
@@ -13,8 +14,11 @@ pub struct Rules {
     pub granularity: Duration,
     /// Whether acquisitions carry fencing tokens.
     pub fencing: bool,
-    /// How long a request may still be on its way after its sender was killed.
+    /// How long a request may be on its way while nothing holds it up: what does is in the history.
     pub flight: Duration,
+    /// Whether the store refuses an attempt that comes after its timeout by the store's clock, so
+    /// that no copy of it has to be reckoned with after that, though nobody withdraws it.
+    pub refuses_late: bool,
     /// How far the speed of two clocks and a store that cuts its times may be apart over a lease.
     pub drift: Duration,
     /// How far the clocks of clients are apart that judge leases: at-least may end that much earlier
@@ -29,6 +33,7 @@ impl Rules {
             granularity,
             fencing,
             flight: Duration::from_secs(2),
+            refuses_late: true,
             drift: Duration::from_millis(5),
             skew: Duration::ZERO,
         }
@@ -71,7 +76,10 @@ impl History {
     /// | `lost ownership` | an unlock or extension was refused while its lease ran for certain |
     /// | `revived`, `unlocked too late` | one worked though its lease was over |
     /// | `at-least` | a lock that was to be kept was granted |
-    /// | `taken for too long` | a skip as locked though every lease had ended |
+    /// | `shortened` | an extension moved the end of a lease to an earlier instant, or a skip reports such an end |
+    /// | `taken for too long` | a skip as locked though every lease had ended, or that of the holder which it names |
+    /// | `owner returns` | an owner holds a lock again that it had given back, when no copy of its attempt may come any more |
+    /// | `unknown owner` | a skip names a holder that never asked for the lock |
     /// | `slot refused` | a skip as taken though nobody can have had the slot or a later one |
     /// | `token twice`, `token goes back`, `no token` | fencing tokens do not grow |
     /// | `slot twice`, `slot goes back` | a slot had two runs, or came after a later one |
@@ -84,9 +92,10 @@ impl History {
             events: self.events.len(),
             ..Findings::default()
         };
-        let mut lives = self.lives(rules);
+        let faults = Faults::of(&self.events);
+        let mut lives = self.lives(rules, &faults);
         lives.sort_by_key(|life| life.asked);
-        hosts::weaken(&mut lives, rules);
+        hosts::weaken(&mut lives, rules, &faults);
         let mut names: BTreeMap<&str, Vec<&Life>> = BTreeMap::new();
         for life in &lives {
             names.entry(&life.name).or_default().push(life);
@@ -110,25 +119,26 @@ impl History {
             }
             order::slots(lives, &held, &mut findings);
         }
-        limits::skips(&self.events, &names, rules, &mut findings);
-        limits::tasks(&self.events, &lives, rules, &mut findings);
+        skips::judge(&self.events, &names, rules, &mut findings);
+        limits::tasks(&faults, &lives, rules, &mut findings);
         findings
     }
 
-    fn lives(&self, rules: &Rules) -> Vec<Life> {
+    fn lives(&self, rules: &Rules, faults: &Faults) -> Vec<Life> {
         let mut lives: BTreeMap<&str, Life> = BTreeMap::new();
         for event in &self.events {
             if let Some(life) = lives.get_mut(event.owner.as_str()) {
-                life.see(event);
-            } else if let Some(life) = Life::new(event, rules) {
+                life.see(event, faults);
+            } else if let Some(life) = Life::new(event, rules, faults) {
                 lives.insert(&event.owner, life);
             }
         }
         let mut lives: Vec<Life> = lives.into_values().collect();
-        for killed in self.events.iter().filter(|it| it.what == What::StoreKilled) {
-            lives
-                .iter_mut()
-                .for_each(|life| life.store_killed(killed.at));
+        for life in &mut lives {
+            life.end(faults);
+            for crash in faults.crashes() {
+                life.store_crashed(*crash);
+            }
         }
         lives
     }

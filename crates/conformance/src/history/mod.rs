@@ -22,12 +22,14 @@
 
 mod event;
 mod exclusion;
+mod faults;
 mod hosts;
 mod judge;
 mod lease;
 mod limits;
 mod log;
 mod order;
+mod skips;
 
 use std::path::Path;
 use std::time::Duration;

@@ -55,6 +55,8 @@ impl Answer {
             None => What::Skipped {
                 locked: true,
                 slot_taken: false,
+                holder: None,
+                until: None,
             },
         }
     }
@@ -108,6 +110,8 @@ mod tests {
         let locked = What::Skipped {
             locked: true,
             slot_taken: false,
+            holder: None,
+            until: None,
         };
         assert_eq!(answer.to_lock(), locked);
         assert_eq!(answer.to_extend(), What::RenewLost);

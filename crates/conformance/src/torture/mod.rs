@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use shedlock_core::Moment;
 
+use crate::history::What;
 use crate::jvm::KEEPS_ROWS;
 use crate::troop::Troop;
 use crate::verdict::ensure;
@@ -41,6 +42,9 @@ pub(crate) fn jobs(setting: &Setting) -> Vec<Job> {
     }
     jobs
 }
+
+/// How long a request is on its way on a busy machine that no fault holds up.
+const FLIGHT: Duration = Duration::from_secs(1);
 
 /// After so many leases' time of faults there is a stretch without any.
 const STRETCH: u32 = 20;
@@ -84,8 +88,6 @@ struct Run<'a> {
     network: Network,
     clocks: Clocks,
     troubles: Troubles,
-    /// How long the store was away, at most.
-    longest_down: Duration,
     tally: Tally,
 }
 
@@ -151,7 +153,6 @@ impl<'a> Run<'a> {
             network,
             clocks,
             troubles,
-            longest_down: Duration::ZERO,
             tally,
         })
     }
@@ -191,15 +192,14 @@ impl<'a> Run<'a> {
         match *troop.chance.pick(&self.deeds) {
             Deed::Kill => processes.kill(troop, tally).await,
             Deed::Stop => processes.stop(troop, *at_most, tally),
-            Deed::Disturb => network.disturb(&mut troop.chance, *at_most, tally).await,
+            Deed::Disturb => network.disturb(troop, *at_most, tally).await,
             Deed::SetClock => clocks.jump(troop, tally),
             Deed::Crash if troubles.is_ongoing() => Ok(()),
             Deed::Crash => self.crash().await,
             Deed::Trouble => {
                 // Whoever is stopped may hold what it takes to begin one.
                 processes.go_on(troop, None)?;
-                let chance = &mut troop.chance;
-                troubles.begin(setting, chance, *at_most, tally).await
+                troubles.begin(setting, troop, *at_most, tally).await
             }
             Deed::Nothing => Ok(()),
         }
@@ -207,21 +207,28 @@ impl<'a> Run<'a> {
 
     /// The store ends as in a crash, and is there again a little later, with its data.
     async fn crash(&mut self) -> Verdict {
-        let since = now();
-        self.troop.store_killed()?;
+        self.troop.note_of_store(What::StoreKilled)?;
         self.setting.stop_store().await?;
         sleep(self.troop.chance.up_to(self.at_most)).await;
         self.setting.start_store().await?;
-        self.longest_down = self.longest_down.max(now().saturating_since(since));
-        self.tally.count(CRASHES);
+        self.troop.note_of_store(What::StoreStarted)?;
+        self.tally.count("crashes of the store");
         Ok(())
     }
 
     /// Ends what is to end by then; everything where no instant is given.
     async fn mend(&mut self, by: Option<Moment>) -> Verdict {
         self.processes.go_on(&mut self.troop, by)?;
-        self.network.mend(by, &mut self.tally).await?;
-        self.troubles.end(self.setting, by).await
+        let Self {
+            troop,
+            network,
+            troubles,
+            tally,
+            setting,
+            ..
+        } = self;
+        network.mend(by, troop, tally).await?;
+        troubles.end(setting, by, troop).await
     }
 
     /// A stretch without faults: what comes free is taken again, by whoever asks.
@@ -236,12 +243,7 @@ impl<'a> Run<'a> {
     fn judge(&mut self) -> Verdict {
         let started = now();
         let mut rules = self.troop.rules();
-        if self.tally.of(CRASHES) > 0 {
-            // A store that was down may give each lease its whole length anew, from when it is up.
-            rules.granularity += self.longest_down + self.at_most;
-        }
-        // A request waits with its process, too, then on its way, and in a store that is in trouble.
-        rules.flight += 4 * self.at_most + Network::longest_delay(self.at_most);
+        rules.flight = FLIGHT;
         if self.options.java > 0 {
             rules.flight += KEEPS_ROWS;
         }
@@ -261,5 +263,3 @@ impl<'a> Run<'a> {
         Ok(())
     }
 }
-
-const CRASHES: &str = "crashes of the store";

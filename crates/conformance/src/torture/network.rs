@@ -6,7 +6,6 @@ use std::time::Duration;
 use shedlock_core::Moment;
 
 use super::tally::Tally;
-use crate::chance::Chance;
 use crate::proxy::{Fault, Matcher, Proxy, Strike, Trap};
 use crate::troop::Troop;
 use crate::wait::now;
@@ -19,6 +18,8 @@ pub(super) struct Network {
 
 /// One worker's way.
 struct Way {
+    /// The worker's number.
+    of: usize,
     proxy: Proxy,
     fault: Option<Ongoing>,
 }
@@ -78,7 +79,11 @@ impl Network {
                     break;
                 }
                 troop.send_through(number, proxy.addr());
-                ways.push(Way { proxy, fault: None });
+                ways.push(Way {
+                    of: number,
+                    proxy,
+                    fault: None,
+                });
             }
         }
         Ok(Self { ways })
@@ -89,15 +94,10 @@ impl Network {
         !self.ways.is_empty()
     }
 
-    /// How long a request may be on its way here, at most.
-    pub(super) fn longest_delay(at_most: Duration) -> Duration {
-        3 * at_most
-    }
-
     /// Something goes wrong on a way on which all is well, if there is one.
     pub(super) async fn disturb(
         &mut self,
-        chance: &mut Chance,
+        troop: &mut Troop,
         at_most: Duration,
         tally: &mut Tally,
     ) -> Result<(), Stop> {
@@ -107,6 +107,7 @@ impl Network {
         if well.is_empty() {
             return Ok(());
         }
+        let chance = &mut troop.chance;
         let way = &mut self.ways[*chance.pick(&well)];
         let kind = *chance.pick(&KINDS);
         let nth = usize::try_from(1 + chance.next() % LATEST).unwrap_or(1);
@@ -116,6 +117,8 @@ impl Network {
         } else {
             chance.up_to(at_most)
         };
+        let until = now() + chance.up_to(at_most + at_most / 2);
+        troop.way_disturbed(way.of, delay)?;
         let trap = match kind.strike(delay) {
             Some(strike) => Some((way.proxy.on_request(any(), nth, strike), kind.word())),
             None => {
@@ -124,20 +127,25 @@ impl Network {
                 None
             }
         };
-        let until = now() + chance.up_to(at_most + at_most / 2);
         way.fault = Some(Ongoing { until, trap });
         Ok(())
     }
 
     /// Mends the ways whose time has come; all of them where no instant is given. A connection that
     /// was cut or has fallen silent stays so.
-    pub(super) async fn mend(&mut self, by: Option<Moment>, tally: &mut Tally) -> Result<(), Stop> {
+    pub(super) async fn mend(
+        &mut self,
+        by: Option<Moment>,
+        troop: &mut Troop,
+        tally: &mut Tally,
+    ) -> Result<(), Stop> {
         for way in &mut self.ways {
             let due = way
                 .fault
                 .take_if(|fault| by.is_none_or(|by| fault.until <= by));
             let Some(fault) = due else { continue };
             way.proxy.heal().await?;
+            troop.way_restored(way.of)?;
             if let Some((_, word)) = fault.trap.filter(|(trap, _)| trap.has_struck()) {
                 tally.count(word);
             }

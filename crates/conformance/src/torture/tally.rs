@@ -51,11 +51,6 @@ impl Tally {
         *self.faults.entry(kind.to_owned()).or_default() += 1;
     }
 
-    /// How many of this kind.
-    pub(super) fn of(&self, kind: &str) -> usize {
-        self.faults.get(kind).copied().unwrap_or_default()
-    }
-
     /// A healthy stretch, and how long it took until all went on.
     pub(super) fn recovered(&mut self, after: Duration) {
         self.healthy_stretches += 1;

@@ -5,9 +5,10 @@ use std::time::Duration;
 use shedlock_core::Moment;
 
 use super::tally::Tally;
-use crate::chance::Chance;
+use crate::history::What;
+use crate::troop::Troop;
 use crate::wait::now;
-use crate::{Setting, Stop, Trouble, Verdict};
+use crate::{Setting, Trouble, Verdict};
 
 /// Those that this store can be in, of which it is in one at a time.
 pub(super) struct Troubles {
@@ -40,29 +41,36 @@ impl Troubles {
     pub(super) async fn begin(
         &mut self,
         setting: &Setting,
-        chance: &mut Chance,
+        troop: &mut Troop,
         at_most: Duration,
         tally: &mut Tally,
     ) -> Verdict {
         if self.is_ongoing() {
             return Ok(());
         }
-        let trouble = *chance.pick(&self.known);
+        let trouble = *troop.chance.pick(&self.known);
+        troop.note_of_store(What::StoreTroubled)?;
         setting.begin_trouble(trouble).await?;
         // Also for longer than a lease.
-        self.ongoing = Some((trouble, now() + chance.up_to(2 * at_most)));
+        self.ongoing = Some((trouble, now() + troop.chance.up_to(2 * at_most)));
         tally.count(trouble.word());
         Ok(())
     }
 
     /// Ends it once its time has come; at once where no instant is given.
-    pub(super) async fn end(&mut self, setting: &Setting, by: Option<Moment>) -> Result<(), Stop> {
+    pub(super) async fn end(
+        &mut self,
+        setting: &Setting,
+        by: Option<Moment>,
+        troop: &mut Troop,
+    ) -> Verdict {
         let due = self
             .ongoing
             .take_if(|(_, until)| by.is_none_or(|by| *until <= by));
-        match due {
-            Some((trouble, _)) => setting.end_trouble(trouble).await,
-            None => Ok(()),
+        if let Some((trouble, _)) = due {
+            setting.end_trouble(trouble).await?;
+            troop.note_of_store(What::StoreRecovered)?;
         }
+        Ok(())
     }
 }

@@ -130,9 +130,14 @@ impl LockProvider for Recorded {
 
     fn withdraw<'a>(&'a self, request: &'a AttemptRequest) -> BoxFuture<'a, Result<bool, Error>> {
         Box::pin(async move {
-            self.journal
-                .write(request.name(), request.owner(), What::Withdrawn)?;
-            self.inner.withdraw(request).await
+            let (name, owner) = (request.name(), request.owner());
+            let call = self.call(name, owner, What::Withdrawn, What::CallFailed)?;
+            let answer = self.inner.withdraw(request).await;
+            call.answered(match &answer {
+                Ok(_) => What::Withdrew,
+                Err(_) => What::CallFailed,
+            })?;
+            answer
         })
     }
 

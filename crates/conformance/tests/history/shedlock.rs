@@ -20,6 +20,7 @@ impl Forger {
             slot: None,
             slot_attempts: None,
             host: Some(host.to_owned()),
+            timeout: u64::MAX,
         };
         self.event(at, owner, what)
     }

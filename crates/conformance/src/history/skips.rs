@@ -1,0 +1,188 @@
+//! Whether those were skipped that had to be.
+
+use std::collections::BTreeMap;
+
+use super::lease::Life;
+use super::{Event, Findings, Rules, What, nanos};
+
+/// A skip says "locked": then the holder that it names, or where it names none somebody, may have held
+/// the lock between question and answer. It says that the slot is taken: then somebody may have won
+/// that slot, or a later one.
+pub(super) fn judge(
+    events: &[Event],
+    names: &BTreeMap<&str, Vec<&Life>>,
+    rules: &Rules,
+    findings: &mut Findings,
+) {
+    let locks: BTreeMap<&str, Lock<'_>> = names
+        .iter()
+        .map(|(name, lives)| (*name, Lock::of(lives, rules)))
+        .collect();
+    let mut asked: BTreeMap<&str, (u64, Option<i64>)> = BTreeMap::new();
+    for event in events {
+        let (locked, slot_taken) = match event.what {
+            What::Asked { slot, .. } => {
+                asked.insert(&event.owner, (event.at, slot));
+                continue;
+            }
+            What::Skipped {
+                locked, slot_taken, ..
+            } => (locked, slot_taken),
+            _ => continue,
+        };
+        findings.skips += 1;
+        let Some((from, slot)) = asked.get(event.owner.as_str()) else {
+            continue;
+        };
+        let Some(lock) = locks.get(event.name.as_str()) else {
+            continue;
+        };
+        if locked {
+            let broken = lock.wrongly_held(event, *from);
+            if let Some((law, evidence)) = broken {
+                findings.violated(law, &evidence);
+            }
+        }
+        if let Some(slot) = slot
+            && slot_taken
+            && lock
+                .slots
+                .highest_by(event.at)
+                .is_none_or(|last| last < i128::from(*slot))
+        {
+            findings.violated(
+                "slot refused",
+                &format!(
+                    "{} was told that slot {slot} of {} is taken, but nobody can have had it or a \
+                     later one",
+                    event.owner, event.name
+                ),
+            );
+        }
+    }
+}
+
+/// All that is known of one lock.
+struct Lock<'a> {
+    /// Until when it may have been held, by anybody and by each.
+    leases: Tide,
+    by_holder: BTreeMap<&'a str, Holder<'a>>,
+    slots: Tide,
+    drift: u64,
+    /// By how much a store may cut the end of a lease.
+    granularity: u64,
+}
+
+/// What records call a holder: one of our owners, or a host of ShedLock's with all of its leases.
+struct Holder<'a> {
+    leases: Tide,
+    first: &'a Life,
+}
+
+impl<'a> Lock<'a> {
+    fn of(lives: &[&'a Life], rules: &Rules) -> Self {
+        let mut holders: BTreeMap<&str, Vec<&Life>> = BTreeMap::new();
+        for life in lives {
+            let holder = life.host.as_ref().unwrap_or(&life.owner);
+            holders.entry(holder).or_default().push(life);
+        }
+        let by_holder = holders.into_iter().map(|(holder, lives)| {
+            let leases = Tide::of_leases(&lives);
+            let first = lives[0];
+            (holder, Holder { leases, first })
+        });
+        Self {
+            leases: Tide::of_leases(lives),
+            by_holder: by_holder.collect(),
+            slots: Tide::of_slots(lives),
+            drift: nanos(rules.drift),
+            granularity: nanos(rules.granularity + rules.skew),
+        }
+    }
+
+    /// What is wrong with a skip as locked: the law, and the evidence.
+    fn wrongly_held(&self, skip: &Event, asked: u64) -> Option<(&'static str, String)> {
+        let What::Skipped { holder, until, .. } = &skip.what else {
+            return None;
+        };
+        let skipped = format!(
+            "{} was skipped at {} as locked at {} ns",
+            skip.owner, skip.name, skip.at
+        );
+        let Some(named) = holder else {
+            let is_over = self.is_over(&self.leases, skip.at, asked);
+            return is_over.then(|| {
+                let evidence = format!("{skipped}, but every lease had ended by then");
+                ("taken for too long", evidence)
+            });
+        };
+        let Some(holder) = self.by_holder.get(named.as_str()) else {
+            let evidence = format!("{skipped} by {named}, which never asked for it");
+            return Some(("unknown owner", evidence));
+        };
+        if self.is_over(&holder.leases, skip.at, asked) {
+            let life = holder.first;
+            if life.may_return() {
+                return None;
+            }
+            if life.host.is_none() && life.was_given_back() {
+                let evidence = format!(
+                    "{skipped} by {named}, which had given the lock back, and no copy of its attempt \
+                     may come any more"
+                );
+                return Some(("owner returns", evidence));
+            }
+            let evidence = format!("{skipped} by {named}, whose lease had ended by then");
+            return Some(("taken for too long", evidence));
+        }
+        let told = holder.first.end_known_by(asked, skip.at)?;
+        let until = (*until)?;
+        let is_shorter = until.saturating_add(self.granularity + self.drift) < told;
+        is_shorter.then(|| {
+            let evidence = format!(
+                "{skipped} by {named} until {until}, which holds it until {told} (nanoseconds since \
+                 1970)"
+            );
+            ("shortened", evidence)
+        })
+    }
+
+    /// Whether all of these leases had ended when the skip was asked for.
+    fn is_over(&self, leases: &Tide, answered: u64, asked: u64) -> bool {
+        let asked = i128::from(asked) - i128::from(self.drift);
+        let until = leases.highest_by(answered);
+        until.is_none_or(|until| until < asked)
+    }
+}
+
+/// The highest of what those brought who had asked by then: looked up for each skip, so that the
+/// history of hours can be judged.
+struct Tide(Vec<(u64, i128)>);
+
+impl Tide {
+    /// Until when a lock may have been held, from its lives in the order in which they asked.
+    fn of_leases(lives: &[&Life]) -> Self {
+        Self::of(lives, |life| life.possible_until.map(i128::from))
+    }
+
+    /// Which slot of it may have been taken.
+    fn of_slots(lives: &[&Life]) -> Self {
+        Self::of(lives, |life| {
+            life.slot.filter(|_| life.may_have_won()).map(i128::from)
+        })
+    }
+
+    fn of(lives: &[&Life], value: impl Fn(&Life) -> Option<i128>) -> Self {
+        let mut high = None;
+        let marks = lives.iter().filter_map(|life| {
+            high = high.max(value(life));
+            Some((life.asked, high?))
+        });
+        Self(marks.collect())
+    }
+
+    fn highest_by(&self, moment: u64) -> Option<i128> {
+        let asked = self.0.partition_point(|(asked, _)| *asked <= moment);
+        Some(self.0[..asked].last()?.1)
+    }
+}
