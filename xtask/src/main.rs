@@ -17,6 +17,7 @@ mod bench;
 mod clients;
 mod counts;
 mod deny;
+mod earlier;
 mod faketime;
 mod fuzz;
 mod host;

@@ -1,6 +1,7 @@
 //! `cargo xtask torture`: processes killed and stopped, a network that cuts, delays and swallows,
 //! over a store that crashes, for as long as it is asked for.
 
+use crate::earlier::Earlier;
 use crate::faketime;
 use crate::servers::Store;
 use crate::test;
@@ -24,6 +25,10 @@ pub(crate) struct Args {
     /// How many processes of real ShedLock are among the tortured, beside ours.
     #[arg(long, value_name = "PROCESSES", default_value_t = 0, value_parser = clap::value_parser!(u64).range(..=16))]
     java: u64,
+    /// Put workers of an earlier version beside ours, as in a rolling upgrade: three of them, built
+    /// from this revision of the repository, such as a tag.
+    #[arg(long, value_name = "REVISION", conflicts_with = "wrong")]
+    old: Option<String>,
     /// How long, at most, a worker rests between two attempts, in milliseconds; between two faults
     /// there is a pause of up to twenty times that. More makes a long run lighter: the checker reads
     /// the whole history at its end.
@@ -98,6 +103,11 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         arguments = arguments
             .with_java()
             .with_variable("SHEDLOCK_TORTURE_JAVA", args.java.to_string());
+    }
+    if let Some(old) = &args.old {
+        let executable = Earlier::of(old)?.test_target(package, target)?;
+        let executable = executable.to_string_lossy().into_owned();
+        arguments = arguments.with_variable("SHEDLOCK_TORTURE_OLD", executable);
     }
     if let Some(file) = &args.json {
         // The tests run in a folder of their own.

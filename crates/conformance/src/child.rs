@@ -1,6 +1,7 @@
 //! The test target started once more, as another process over the same space.
 
 use std::net::SocketAddr;
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -99,12 +100,13 @@ async fn open(harness: &Arc<dyn Harness>, spec: &str) -> Result<Provider, BoxErr
         .await
 }
 
-/// A command that starts this executable again in this role, over the setting's space; through this
-/// address, where one is given.
+/// A command that starts this executable again in this role, over the setting's space: through this
+/// address, where one is given, and that other executable, which is of an earlier version, likewise.
 pub(crate) fn command(
     setting: &Setting,
     role: Role,
     via: Option<SocketAddr>,
+    old: Option<&Path>,
 ) -> Result<tokio::process::Command, Stop> {
     let space = setting.space();
     let spec = match via {
@@ -123,7 +125,11 @@ pub(crate) fn command(
         spec,
         role,
     };
-    let mut command = tokio::process::Command::new(std::env::current_exe()?);
+    let executable = match old {
+        Some(old) => old.to_owned(),
+        None => std::env::current_exe()?,
+    };
+    let mut command = tokio::process::Command::new(executable);
     command
         .env(VARIABLE, serde_json::to_string(&part)?)
         .stdin(std::process::Stdio::piped())

@@ -58,7 +58,7 @@ pub(crate) struct Puppet {
 impl Puppet {
     /// Starts it over the setting's space and waits until it has its provider.
     pub(crate) async fn start(setting: &Setting) -> Result<Self, Stop> {
-        let mut process = command(setting, Role::Puppet, None)?.spawn()?;
+        let mut process = command(setting, Role::Puppet, None, None)?.spawn()?;
         let (Some(orders), Some(answers)) = (process.stdin.take(), process.stdout.take()) else {
             return Err(Stop::failed("a child process without pipes"));
         };

@@ -1,8 +1,10 @@
 //! Many worker processes over one space, of which holders are killed.
 
+mod faults;
+mod tail;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
-use std::io::Read;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -13,14 +15,14 @@ use tokio::process::Child;
 use crate::chance::Chance;
 use crate::child::{Role, command};
 use crate::heard::Heard;
-use crate::history::{Event, Findings, Folder, History, Log, Rules, What, nanos};
+use crate::history::{Findings, Folder, History, Log, Rules, What};
 use crate::jvm::Driver;
-use crate::signal;
 use crate::wait::{bounded, now, sleep};
 use crate::wall_clock::{self, WallClock};
 use crate::worker::{Grid, Job, Orders, Slots};
 use crate::wrong::Wrong;
 use crate::{Setting, Stop, Verdict};
+use tail::Tail;
 
 /// How many acquisitions the history of killed processes must have.
 const VARIABLE: &str = "SHEDLOCK_CONFORMANCE_ACQUISITIONS";
@@ -36,6 +38,12 @@ const SLOTS_AGO: Duration = Duration::from_secs(2);
 /// The longest rest between two attempts of a worker, where nobody asks for another one.
 pub(crate) const REST: Duration = Duration::from_millis(8);
 
+/// How long a worker waits for an answer: so short that requests come late now and then, and longer
+/// than answers take that come after the lease.
+pub(crate) fn patience(at_most: Duration) -> Duration {
+    (2 * at_most).max(Duration::from_secs(1))
+}
+
 /// The worker processes.
 pub(crate) struct Troop {
     setting: Setting,
@@ -50,6 +58,8 @@ pub(crate) struct Troop {
     disturbed: BTreeMap<usize, u64>,
     /// The wall clocks of those whose own is not right.
     clocks: BTreeMap<usize, WallClock>,
+    /// The executables of those that are of an earlier version.
+    olds: BTreeMap<usize, PathBuf>,
     /// Those that are ShedLock's.
     shedlocks: BTreeSet<usize>,
     pub(crate) chance: Chance,
@@ -58,6 +68,8 @@ pub(crate) struct Troop {
     pub(crate) heard: Heard,
     /// The part of it that was heard of ShedLock's.
     pub(crate) heard_of_shedlocks: Heard,
+    /// The part of it that was heard of those of an earlier version.
+    pub(crate) heard_of_olds: Heard,
     idle: usize,
 }
 
@@ -65,6 +77,8 @@ struct Worker {
     process: Child,
     /// What tells a process of ShedLock's what to do.
     driver: Option<Driver>,
+    /// Whether it is of an earlier version.
+    is_old: bool,
     log: Tail,
     /// How many attempts were answered.
     answers: usize,
@@ -119,8 +133,7 @@ impl Troop {
                 at_most,
                 hold: Duration::from_millis(4),
                 rest: REST,
-                // Longer than answers that come after the lease take.
-                patience: 2 * at_most + Duration::from_secs(2),
+                patience: patience(at_most),
                 extends: setting.capabilities().extend,
                 wrong: None,
                 seed: 0,
@@ -131,12 +144,14 @@ impl Troop {
             ways: BTreeMap::new(),
             disturbed: BTreeMap::new(),
             clocks: BTreeMap::new(),
+            olds: BTreeMap::new(),
             shedlocks: BTreeSet::new(),
             seed: chance.to_repeat(),
             chance,
             started: 0,
             heard: Heard::default(),
             heard_of_shedlocks: Heard::default(),
+            heard_of_olds: Heard::default(),
             idle: 0,
         })
     }
@@ -193,6 +208,14 @@ impl Troop {
             self.workers.push(worker);
         }
         Ok(())
+    }
+
+    /// Starts this many of an earlier version, whose test target was built there.
+    pub(crate) fn add_old(&mut self, count: usize, executable: &Path) -> Verdict {
+        let first = self.workers.len();
+        let olds = (first..first + count).map(|number| (number, executable.to_owned()));
+        self.olds.extend(olds);
+        self.add(count)
     }
 
     /// Starts this many processes of real ShedLock.
@@ -338,19 +361,25 @@ impl Troop {
             return Ok(Worker {
                 process,
                 driver: Some(driver),
+                is_old: false,
                 log,
                 answers: 0,
                 ahead: None,
             });
         }
-        let mut command = command(&self.setting, Role::Worker(orders), via)?;
+        let old = self.olds.get(&number).map(PathBuf::as_path);
+        let mut command = command(&self.setting, Role::Worker(orders), via, old)?;
         if let Some(clock) = self.clocks.get(&number) {
             command.envs(clock.variables());
         }
         let process = command.spawn()?;
+        if let Some(process) = process.id().filter(|_| old.is_some()) {
+            self.log.write_of(process, What::IsOld)?;
+        }
         Ok(Worker {
             process,
             driver: None,
+            is_old: old.is_some(),
             log,
             answers: 0,
             ahead: None,
@@ -382,6 +411,9 @@ impl Troop {
                 self.heard.hear(&event);
                 if worker.driver.is_some() {
                     self.heard_of_shedlocks.hear(&event);
+                }
+                if worker.is_old {
+                    self.heard_of_olds.hear(&event);
                 }
                 let answer = matches!(event.what, What::Acquired { .. } | What::Skipped { .. });
                 worker.answers += usize::from(answer);
@@ -421,52 +453,6 @@ impl Troop {
         self.workers[number].process.id()
     }
 
-    /// Stops one of them (SIGSTOP).
-    pub(crate) fn stop_process(&mut self, number: usize) -> Verdict {
-        let process = self.process(number);
-        // Before it is: nothing that it does later is judged as if it ran.
-        if let Some(process) = process {
-            self.log.write_of(process, What::Stopped)?;
-        }
-        signal::stop(process)
-    }
-
-    /// Lets it go on (SIGCONT).
-    pub(crate) fn let_go_on(&mut self, number: usize) -> Verdict {
-        let process = self.process(number);
-        signal::go_on(process)?;
-        if let Some(process) = process {
-            self.log.write_of(process, What::GoesOn)?;
-        }
-        Ok(())
-    }
-
-    /// Writes down what is done to the store.
-    pub(crate) fn note_of_store(&mut self, what: What) -> Verdict {
-        Ok(self.log.write_of(0, what)?)
-    }
-
-    /// Writes down that the way of this worker, and of whoever replaces it, is about to be disturbed,
-    /// and for how long a request may be held up once it is restored.
-    pub(crate) fn way_disturbed(&mut self, number: usize, delay: Duration) -> Verdict {
-        let delay = nanos(delay);
-        self.disturbed.insert(number, delay);
-        self.note_of(number, What::WayDisturbed { delay })
-    }
-
-    /// Writes down that it is restored.
-    pub(crate) fn way_restored(&mut self, number: usize) -> Verdict {
-        self.disturbed.remove(&number);
-        self.note_of(number, What::WayRestored)
-    }
-
-    fn note_of(&mut self, number: usize, what: What) -> Verdict {
-        if let Some(process) = self.process(number) {
-            self.log.write_of(process, what)?;
-        }
-        Ok(())
-    }
-
     /// What they have done so far.
     pub(crate) fn history(&self) -> Result<History, Stop> {
         let moment = now();
@@ -496,37 +482,5 @@ impl Troop {
             self.note_of(unlucky, What::WayDisturbed { delay })?;
         }
         Ok(Some(unlucky))
-    }
-}
-
-/// A log that is still being written.
-struct Tail {
-    file: File,
-    rest: Vec<u8>,
-    holds: bool,
-}
-
-impl Tail {
-    fn new(file: File) -> Self {
-        Self {
-            file,
-            rest: Vec::new(),
-            holds: false,
-        }
-    }
-
-    fn read(&mut self) -> Result<Vec<Event>, Stop> {
-        self.file.read_to_end(&mut self.rest)?;
-        let mut events = Vec::new();
-        while let Some(end) = self.rest.iter().position(|byte| *byte == b'\n') {
-            let line: Vec<u8> = self.rest.drain(..=end).collect();
-            let event: Event = serde_json::from_slice(&line)?;
-            self.holds = matches!(
-                event.what,
-                What::Acquired { .. } | What::Renewed { .. } | What::RenewAsked { .. } | What::Step
-            );
-            events.push(event);
-        }
-        Ok(events)
     }
 }

@@ -57,6 +57,7 @@ pub(crate) async fn torture(setting: &Setting, may_crash: bool) -> Verdict {
     let verdict = run.until_its_end().await;
     run.tally.heard = run.troop.heard.clone();
     run.tally.heard_of_shedlocks = run.troop.heard_of_shedlocks.clone();
+    run.tally.heard_of_olds = run.troop.heard_of_olds.clone();
     run.tally.failure = verdict.as_ref().err().map(ToString::to_string);
     run.tally.tell();
     if let Some(path) = &options.summary {
@@ -104,7 +105,8 @@ impl<'a> Run<'a> {
         }
         let mut troop = Troop::without_workers(setting, &jobs).await?;
         troop.rest(options.rest);
-        let workers = WORKERS + options.java;
+        let olds = options.old.as_ref().map_or(0, |(_, count)| *count);
+        let workers = WORKERS + olds + options.java;
         let network = Network::before(&mut troop, workers, setting).await?;
         let mut tally = Tally {
             harness: setting.harness().name().to_owned(),
@@ -114,6 +116,7 @@ impl<'a> Run<'a> {
             seed: troop.seed.clone(),
             workers: WORKERS,
             java: options.java,
+            old: olds,
             ..Tally::default()
         };
         let mut deeds = [[Deed::Kill; 3], [Deed::Stop; 3]].concat();
@@ -142,6 +145,9 @@ impl<'a> Run<'a> {
             tally.not_done.push(lacks.to_owned());
         }
         troop.add(WORKERS)?;
+        if let Some((executable, count)) = &options.old {
+            troop.add_old(*count, executable)?;
+        }
         troop.add_shedlocks(options.java)?;
         Ok(Self {
             setting,
@@ -255,6 +261,10 @@ impl<'a> Run<'a> {
         ensure!(
             self.options.java == 0 || findings.shedlocks > 0,
             "ShedLock was there and took nothing: {findings:?}"
+        );
+        ensure!(
+            self.options.old.is_none() || self.troop.heard_of_olds.acquisitions > 0,
+            "the earlier version was there and took nothing: {findings:?}"
         );
         ensure!(
             findings.acquisitions > 0 && findings.skips > 0,

@@ -7,7 +7,7 @@ use shedlock_core::Moment;
 
 use super::tally::Tally;
 use crate::proxy::{Fault, Matcher, Proxy, Strike, Trap};
-use crate::troop::Troop;
+use crate::troop::{Troop, patience};
 use crate::wait::now;
 use crate::{Setting, Stop};
 
@@ -111,7 +111,11 @@ impl Network {
         let way = &mut self.ways[*chance.pick(&well)];
         let kind = *chance.pick(&KINDS);
         let nth = usize::try_from(1 + chance.next() % LATEST).unwrap_or(1);
-        let delay = if chance.one_in(3) {
+        let delay = if matches!(kind, Kind::LateRequest) && chance.one_in(2) {
+            // Nobody waits for an answer any more, nor does the store take it, when it arrives.
+            let patience = patience(at_most);
+            patience + chance.up_to(patience / 2)
+        } else if chance.one_in(3) {
             // The lease is over when it arrives.
             at_most + chance.up_to(at_most / 2)
         } else {

@@ -17,6 +17,14 @@ const REST_MILLIS: &str = "SHEDLOCK_TORTURE_REST_MILLIS";
 /// How many processes of real ShedLock are among the workers.
 const JAVA: &str = "SHEDLOCK_TORTURE_JAVA";
 
+/// The test target of an earlier version, built.
+const OLD: &str = "SHEDLOCK_TORTURE_OLD";
+
+/// How many workers of that version are among the others.
+const OLD_WORKERS: &str = "SHEDLOCK_TORTURE_OLD_WORKERS";
+
+const DEFAULT_OLD_WORKERS: usize = 3;
+
 /// Where the summary goes, as JSON.
 const SUMMARY: &str = "SHEDLOCK_TORTURE_SUMMARY";
 
@@ -35,6 +43,8 @@ pub(crate) struct Options {
     /// up to twenty of them, or of up to a lease's time where that is longer.
     pub(crate) rest: Duration,
     pub(crate) java: usize,
+    /// The executable of workers of an earlier version, and how many there are.
+    pub(crate) old: Option<(PathBuf, usize)>,
     pub(crate) summary: Option<PathBuf>,
 }
 
@@ -46,6 +56,10 @@ impl Options {
             is_asked_for: seconds.is_some(),
             rest: number(REST_MILLIS)?.map_or(REST, Duration::from_millis),
             java: number(JAVA)?.unwrap_or(0),
+            old: match std::env::var_os(OLD).map(PathBuf::from) {
+                Some(old) => Some((old, number(OLD_WORKERS)?.unwrap_or(DEFAULT_OLD_WORKERS))),
+                None => None,
+            },
             summary: std::env::var_os(SUMMARY).map(PathBuf::from),
         })
     }

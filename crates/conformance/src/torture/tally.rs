@@ -23,9 +23,13 @@ pub(super) struct Tally {
     pub(super) workers: usize,
     /// Processes of real ShedLock beside them.
     pub(super) java: usize,
+    /// Workers of an earlier version beside them.
+    pub(super) old: usize,
     pub(super) heard: Heard,
     /// The part of it that is theirs.
     pub(super) heard_of_shedlocks: Heard,
+    /// The part of it that is the earlier version's.
+    pub(super) heard_of_olds: Heard,
     /// What was done to processes, network and store, by kind.
     pub(super) faults: BTreeMap<String, usize>,
     /// By how much wall clocks were wrong at most, in milliseconds.
@@ -99,6 +103,15 @@ impl fmt::Display for Tally {
                 " of these {} acquisitions, {} skips, {} unlocks and {} unknown outcomes of {} \
                  processes of ShedLock;",
                 theirs.acquisitions, theirs.skips, theirs.unlocks, theirs.unknown, self.java
+            )?;
+        }
+        if self.old > 0 {
+            let theirs = &self.heard_of_olds;
+            write!(
+                f,
+                " of these {} acquisitions, {} skips, {} unlocks and {} unknown outcomes of {} \
+                 workers of an earlier version;",
+                theirs.acquisitions, theirs.skips, theirs.unlocks, theirs.unknown, self.old
             )?;
         }
         for (kind, count) in &self.faults {

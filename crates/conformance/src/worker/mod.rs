@@ -2,6 +2,7 @@
 
 mod orders;
 mod recorded;
+mod strays;
 mod task;
 
 use std::sync::Arc;
@@ -21,6 +22,7 @@ use crate::{Provider, chance::Chance};
 
 pub(crate) use orders::{Grid, Job, Orders, Slots};
 use recorded::{Journal, Recorded};
+use strays::Strays;
 use task::Task;
 
 /// After a call that failed.
@@ -125,15 +127,25 @@ impl Worker {
     /// Call by call, as a user of the bare contract.
     async fn by_hand(&mut self, job: &Job, mut slot: Option<Slot>) -> Result<(), BoxError> {
         // An open slot is in the way of later ones: whoever is told so runs it.
-        while let Some(answer) = self.attempt(job, slot).await? {
+        while let Some((answer, strays)) = self.attempt(job, slot).await? {
             match answer {
-                Attempt::Acquired(lease) => return self.hold(job, lease).await,
+                Attempt::Acquired(lease) => {
+                    let held = self.hold(job, lease).await;
+                    strays.withdraw();
+                    return held;
+                }
                 Attempt::Skipped(Skip {
                     reason: SkipReason::SlotPending,
                     last_slot: Some(open),
                     ..
-                }) if slot != Some(open) => slot = Some(open),
-                _ => break,
+                }) if slot != Some(open) => {
+                    slot = Some(open);
+                    strays.withdraw();
+                }
+                _ => {
+                    strays.withdraw();
+                    break;
+                }
             }
         }
         Ok(())
@@ -143,25 +155,35 @@ impl Worker {
         &mut self,
         job: &Job,
         slot: Option<Slot>,
-    ) -> Result<Option<Attempt>, BoxError> {
+    ) -> Result<Option<(Attempt, Strays)>, BoxError> {
         let name = LockName::new(&job.name)?;
         let mut request = AttemptRequest::new(name, Owner::generate(), self.orders.at_most)
-            .with_lock_at_least_for(job.at_least);
+            .with_lock_at_least_for(job.at_least)
+            .with_timeout(self.orders.patience);
         if let Some(slot) = slot {
             request = request.with_slot(slot).with_completion(job.completion());
         }
         self.ask(&request).await
     }
 
-    /// Asks for the lock, and now and then once more where nobody knows what became of it.
-    async fn ask(&mut self, request: &AttemptRequest) -> Result<Option<Attempt>, BoxError> {
+    /// Asks for the lock, and now and then once more where nobody knows what became of it. What is
+    /// given up is withdrawn, as the runtime does.
+    async fn ask(
+        &mut self,
+        request: &AttemptRequest,
+    ) -> Result<Option<(Attempt, Strays)>, BoxError> {
+        let mut strays = Strays::none(&self.provider, request);
         loop {
             match self.answer(self.provider.attempt(request)).await {
-                Ok(answer) => return Ok(Some(answer)),
+                Ok(answer) => return Ok(Some((answer, strays))),
                 Err(error) if !error.is_retryable() => return Err(error.into()),
                 Err(error) => {
+                    if error.is_unknown() {
+                        strays.one_more();
+                    }
                     sleep(PAUSE).await;
                     if !error.is_unknown() || self.chance.one_in(2) {
+                        strays.give_up();
                         return Ok(None);
                     }
                 }

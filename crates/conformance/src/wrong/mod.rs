@@ -4,6 +4,7 @@
 //! between a worker and a right provider, whatever the store, or into the clock of its executor.
 
 mod clock;
+mod late;
 mod provider;
 
 use std::sync::Arc;
@@ -58,12 +59,18 @@ pub(crate) enum Wrong {
     ClockAhead,
     /// The clients' clocks judge, and one really is ahead by more than is tolerated.
     ClocksApart,
+    /// A copy of an attempt that has no answer is granted long after its timeout.
+    LateAttempt,
+    /// A shorter extension, sent before, comes late and moves the end of the lease back.
+    LateExtension,
+    /// An attempt that finds the lock given back by its own owner takes it again.
+    OwnerReturns,
     /// Processes of real ShedLock are of one host, which is their owner.
     ShedlocksOfOneHost,
 }
 
 impl Wrong {
-    pub(crate) const ALL: [Self; 20] = [
+    pub(crate) const ALL: [Self; 23] = [
         Self::OwnerIsHost,
         Self::UnlockWithoutOwner,
         Self::UnlockForgotten,
@@ -83,6 +90,9 @@ impl Wrong {
         Self::SlotsAnyOrder,
         Self::ClockAhead,
         Self::ClocksApart,
+        Self::LateAttempt,
+        Self::LateExtension,
+        Self::OwnerReturns,
         Self::ShedlocksOfOneHost,
     ];
 
@@ -108,6 +118,9 @@ impl Wrong {
             Self::SlotsAnyOrder => "slots-any-order",
             Self::ClockAhead => "clock-ahead",
             Self::ClocksApart => "clocks-apart",
+            Self::LateAttempt => "late-attempt",
+            Self::LateExtension => "late-extension",
+            Self::OwnerReturns => "owner-returns",
             Self::ShedlocksOfOneHost => "shedlocks-of-one-host",
         }
     }
@@ -124,7 +137,11 @@ impl Wrong {
             Self::ExtendWithoutOwner => &["overlap", "revived", "lost ownership"],
             Self::ExtendRevives => &["revived"],
             Self::EndsEarly => &["overlap", "lost ownership"],
-            Self::UnlockForgotten | Self::EndsLate => &["taken for too long", "unlocked too late"],
+            Self::UnlockForgotten => &["owner returns", "unlocked too late"],
+            Self::EndsLate => &["taken for too long", "unlocked too late"],
+            Self::LateAttempt => &["owner returns", "taken for too long"],
+            Self::LateExtension => &["shortened", "overlap", "overlap in the store"],
+            Self::OwnerReturns => &["owner returns"],
             Self::AtLeastTooEarly | Self::AtLeastForgotten => &["at-least"],
             Self::DeadlineFromReply | Self::DeadlineFromLastAsk | Self::NoLookAfterPause => {
                 &["outlived"]
@@ -141,7 +158,9 @@ impl Wrong {
             return Err(Stop::not_applicable("no client's clock judges"));
         }
         let (is_declared, what) = match self {
-            Self::ExtendWithoutOwner | Self::ExtendRevives => (capabilities.extend, "extend"),
+            Self::ExtendWithoutOwner | Self::ExtendRevives | Self::LateExtension => {
+                (capabilities.extend, "extend")
+            }
             Self::TokensOfProcess | Self::TokensStand => (capabilities.fencing, "fencing"),
             Self::SlotOfLeaseOnly | Self::SlotsAnyOrder => (capabilities.slots, "slots"),
             _ => (true, ""),

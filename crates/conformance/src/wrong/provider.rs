@@ -12,8 +12,8 @@ use shedlock_core::{
     UnlockRequest,
 };
 
-use super::Wrong;
 use super::clock::WrongClock;
+use super::{Wrong, late};
 use crate::Provider;
 use crate::chance::Chance;
 use crate::wait::{now, sleep};
@@ -90,6 +90,10 @@ impl WrongProvider {
             }
             Wrong::SlotsAnyOrder => self.any_other_slot(request).await,
             Wrong::ClockAhead => self.ahead(request).await,
+            Wrong::LateAttempt if self.one_in(4) => {
+                late::attempt(Arc::clone(&self.inner), request.clone());
+                Err(Error::new(ErrorKind::Unknown, "it is still on its way"))
+            }
             _ => self.inner.attempt(request).await,
         }
     }
@@ -201,6 +205,9 @@ impl WrongProvider {
 
     async fn try_extend(&self, lease: &Lease, request: &ExtendRequest) -> Result<Extension, Error> {
         let extended = self.inner.extend(&self.stored(lease)?, request).await?;
+        if self.wrong == Wrong::LateExtension && matches!(extended, Extension::Extended(_)) {
+            late::take_again(&*self.inner, lease, request.lock_at_most_for() / 4).await?;
+        }
         let holder = match (&extended, self.wrong) {
             (Extension::Lost, Wrong::ExtendWithoutOwner) => {
                 let record = self.inner.inspect(lease.name()).await?;
@@ -236,6 +243,14 @@ impl WrongProvider {
             Wrong::AtLeastForgotten => {
                 let request = request.ignoring_at_least();
                 self.inner.unlock(lease, &request).await
+            }
+            Wrong::OwnerReturns => {
+                let unlock = self.inner.unlock(lease, &request).await?;
+                let is_free = lease.lock_at_least_for().is_zero();
+                if unlock == Unlock::Unlocked && is_free && self.one_in(3) {
+                    late::take_again(&*self.inner, lease, lease.lock_at_most_for()).await?;
+                }
+                Ok(unlock)
             }
             _ => self.inner.unlock(&self.stored(lease)?, &request).await,
         }
