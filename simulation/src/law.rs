@@ -12,6 +12,10 @@ pub enum Law {
     AtLeast,
     /// 5: a lock whose lease was over was still called held.
     AtMost,
+    /// 5: a lease ends earlier than its holder was told.
+    CutShort,
+    /// 6: a lock was given to an owner that has ended, past the declared bound, or stayed held by one.
+    HeldByNoOne,
     /// 8: a later acquisition has a token that is not larger.
     Tokens,
     /// 9: a slot was given to two, or again after it was done.

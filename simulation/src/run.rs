@@ -198,6 +198,7 @@ impl Run {
             std::mem::take(&mut *retired)
         };
         for node in retired {
+            self.ledger.disturbs(node);
             self.nodes[node].kill();
             let pause = self.chance.up_to(self.plan.longest_outage);
             self.world
@@ -244,6 +245,7 @@ impl Run {
                 if self.ledger.holds(node) {
                     self.ledger.count(Transition::CrashedHolding);
                 }
+                self.ledger.disturbs(node);
                 self.nodes[node].kill();
                 self.processes[node] = None;
                 self.after(outage, Strike::Restart(node));
@@ -254,6 +256,7 @@ impl Run {
                     return;
                 }
                 self.ledger.count(Transition::Stopped);
+                self.ledger.disturbs(node);
                 self.nodes[node].is_stopped = true;
                 self.stopped_at[node] = self.world.now();
                 let shortest = Duration::from_millis(1);
@@ -327,6 +330,7 @@ impl Run {
         if self.ledger.ran_out(number, self.stopped_at[number]) {
             self.ledger.count(Transition::StoppedPastDeadline);
         }
+        self.ledger.disturbs(number);
         self.nodes[number].is_stopped = false;
         self.nodes[number].turn();
     }
@@ -378,6 +382,7 @@ impl Run {
 
     /// Since everything was healed, each lock was taken.
     fn judge_end(&mut self) {
+        self.ledger.judge_end();
         if self.plan.wrong.is_some() {
             // What is wrong on purpose owes nobody anything.
             return;

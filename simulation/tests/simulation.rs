@@ -128,6 +128,14 @@ fn each_mistake_of_a_store_is_found_out() {
 }
 
 #[test]
+fn each_mistake_about_what_arrives_late_is_found_out() {
+    found(Wrong::LateAttempt, &[Law::HeldByNoOne]);
+    found(Wrong::OwnerReturns, &[Law::HeldByNoOne]);
+    found(Wrong::ExtensionShortens, &[Law::CutShort]);
+    found(Wrong::WithdrawOnce, &[Law::HeldByNoOne]);
+}
+
+#[test]
 fn each_mistake_of_a_client_is_found_out() {
     let outlives = [Law::Exclusion, Law::Deadline];
     found(Wrong::DeadlineFromReply, &outlives);

@@ -19,6 +19,8 @@ pub(crate) struct Grant {
     pub(crate) counts_from: Instant,
     pub(crate) until: Instant,
     pub(crate) ended: Option<Ending>,
+    /// A copy of the request won it that the network had made: no client knows of one.
+    pub(crate) is_double: bool,
 }
 
 /// How a lease ended before its time.
@@ -35,7 +37,11 @@ impl Ledger {
         let now = self.world.now();
         let mut book = self.lock();
         book.note(now, || format!("store grants {name} to {grant:?}"));
-        if let Some((law, what)) = book.wrong_grant(name, &grant, now) {
+        let wrong = book
+            .wrong_grant(name, &grant, now)
+            .or_else(|| book.granted_to_no_one(name, &grant, now))
+            .or_else(|| book.was_held_by_no_one(name, now));
+        if let Some((law, what)) = wrong {
             book.accuse(now, law, what);
         }
         let attempts = book.take(name, &grant, now);
@@ -60,10 +66,14 @@ impl Ledger {
         let has_ended = book
             .asked
             .get(&grant.owner)
-            .is_none_or(|asked| asked.has_ended);
+            .is_none_or(|asked| asked.has_ended || asked.is_withdrawn || asked.is_unlocked);
         if has_ended {
             book.counts.add(Transition::GrantedToNobody);
         }
+        let grant = Grant {
+            is_double: book.is_double,
+            ..grant
+        };
         lock.token = lock.token.max(grant.token);
         lock.grant = Some(grant);
         lock.acquisitions += 1;
@@ -83,10 +93,19 @@ impl Ledger {
                 format!("an extension of {name}: {what}"),
             );
         }
+        let told = book.asked.get(owner).map_or(0, |asked| asked.told_until);
+        if until < told {
+            let what = format!("{name} of {owner} ends at {until}, and was told to end at {told}");
+            book.accuse(now, Law::CutShort, what);
+        }
         book.counts.add(Transition::Extended);
+        let book = &mut *book;
         if let Some(lock) = book.locks.get_mut(name) {
             lock.last_change = now;
             if let Some(grant) = &mut lock.grant {
+                if until == grant.until {
+                    book.counts.add(Transition::ExtendedByLess);
+                }
                 grant.until = until;
             }
         }

@@ -1,6 +1,7 @@
 //! What truly happened, and whether it was right.
 
 mod grants;
+mod nobody;
 mod tasks;
 
 use std::collections::{BTreeMap, HashMap};
@@ -9,10 +10,10 @@ use std::time::Duration;
 
 use shedlock_core::{AttemptRequest, Completion, Slot};
 
-use crate::Law;
 use crate::transition::{Counts, Transition};
 use crate::workload::{Family, Plan};
 use crate::world::{Instant, World, nanos};
+use crate::{Law, Wrong};
 
 pub(crate) use grants::{Ending, Grant};
 pub(crate) use tasks::Running;
@@ -39,6 +40,14 @@ struct Book {
     strict_from: Option<Instant>,
     /// The clients judge, and write what they have judged.
     writes_late: bool,
+    /// When each node last stood still, or its process ended.
+    disturbed: BTreeMap<usize, Instant>,
+    /// How long the last withdrawal may take to be sent, past its bound.
+    withdrawal: u64,
+    /// What arrives at the store is a copy that the network made.
+    is_double: bool,
+    /// The clients withdraw what they may have won.
+    withdraws: bool,
 }
 
 /// A law that was broken, and how.
@@ -60,6 +69,8 @@ struct Lock {
     last_acquired: Instant,
     /// When the store did anything to it.
     last_change: Instant,
+    /// When its record was last deleted, or went back to an earlier one.
+    disturbed: Instant,
 }
 
 #[derive(Default)]
@@ -78,6 +89,8 @@ struct Asked {
     completion: Completion,
     /// When its lease is over at the latest, and whether an attempt before may have won it.
     over: Instant,
+    /// When the store's lease ends at the earliest, as the holder was told.
+    told_until: Instant,
     may_have_won: bool,
     has_started: bool,
     has_ended: bool,
@@ -85,6 +98,17 @@ struct Asked {
     /// Its client has begun to unlock, or to withdraw what it may have won.
     is_unlocked: bool,
     is_withdrawn: bool,
+    /// When it was asked for first, and last, and how long a request may be on its way.
+    first_sent: Instant,
+    last_sent: Instant,
+    timeout: u64,
+    has_won: bool,
+    unlocked_at: Instant,
+    /// A withdrawal past the bound has been sent, and has been answered.
+    is_last_withdrawal_sent: bool,
+    is_settled: bool,
+    /// A copy that the network made of its write was refused, since the write itself was done.
+    raced_itself: bool,
     /// Another one's task has done something since.
     is_followed: bool,
 }
@@ -101,6 +125,10 @@ impl Ledger {
             grids: plan.grids(),
             strict_from: None,
             writes_late: matches!(plan.family, Family::Versioned(_)),
+            disturbed: BTreeMap::new(),
+            withdrawal: nanos(plan.withdrawal()),
+            is_double: false,
+            withdraws: !plan.wrong.is_some_and(Wrong::is_of_client),
         };
         Self {
             world: world.clone(),
@@ -161,6 +189,7 @@ impl Ledger {
         let owner = request.owner().as_str();
         let is_again = match book.asked.get_mut(owner) {
             Some(asked) => {
+                asked.last_sent = now;
                 if !asked.may_have_won {
                     asked.over = now.saturating_add(at_most);
                     asked.may_have_won = true;
@@ -175,12 +204,21 @@ impl Ledger {
                     at_least: nanos(request.lock_at_least_for()),
                     completion: request.completion(),
                     over: now.saturating_add(at_most),
+                    told_until: 0,
                     may_have_won: true,
                     has_started: false,
                     has_ended: false,
                     is_forced: false,
                     is_unlocked: false,
                     is_withdrawn: false,
+                    first_sent: now,
+                    last_sent: now,
+                    timeout: nanos(request.timeout()),
+                    has_won: false,
+                    unlocked_at: 0,
+                    is_last_withdrawal_sent: false,
+                    is_settled: false,
+                    raced_itself: false,
                     is_followed: false,
                 };
                 book.asked.insert(owner.to_owned(), asked);
@@ -210,36 +248,42 @@ impl Ledger {
     }
 
     /// A client was told that its lease goes on, which it had asked for then.
-    pub(crate) fn extends_until(&self, owner: &str, sent: Instant, at_most: Duration) {
+    pub(crate) fn extends_until(
+        &self,
+        owner: &str,
+        sent: Instant,
+        at_most: Duration,
+        until: Instant,
+    ) {
         if let Some(asked) = self.lock().asked.get_mut(owner) {
             asked.at_most = nanos(at_most);
-            asked.over = sent.saturating_add(asked.at_most);
+            // The store keeps the later end.
+            asked.over = asked.over.max(sent.saturating_add(asked.at_most));
+            asked.told_until = asked.told_until.max(until);
         }
     }
 
     /// A client is told that it has won.
-    pub(crate) fn wins(&self, owner: &str) {
+    pub(crate) fn wins(&self, owner: &str, until: Instant) {
         let now = self.world.now();
         let mut book = self.lock();
-        let is_late = book.asked.get(owner).is_some_and(|asked| asked.over <= now);
-        if is_late {
+        let book = &mut *book;
+        let Some(asked) = book.asked.get_mut(owner) else {
+            return;
+        };
+        asked.has_won = true;
+        asked.told_until = asked.told_until.max(until);
+        if asked.over <= now {
             book.counts.add(Transition::CameTooLate);
         }
     }
 
     /// A client asks for the end of its lease.
     pub(crate) fn unlocks(&self, owner: &str) {
+        let now = self.world.now();
         if let Some(asked) = self.lock().asked.get_mut(owner) {
             asked.is_unlocked = true;
-        }
-    }
-
-    /// A client takes back what it may have won.
-    pub(crate) fn withdraws(&self, owner: &str) {
-        let mut book = self.lock();
-        book.counts.add(Transition::GivenUpUnknown);
-        if let Some(asked) = book.asked.get_mut(owner) {
-            asked.is_withdrawn = true;
+            asked.unlocked_at = now;
         }
     }
 

@@ -48,6 +48,24 @@ pub enum Wrong {
     SlotOfLeaseOnly,
     /// An open slot may be left out for a later one.
     SlotsAnyOrder,
+    /// An attempt is granted however late it arrives.
+    LateAttempt,
+    /// An attempt that finds its own released mark is granted.
+    OwnerReturns,
+    /// The lease ends as the extension says that arrived last.
+    ExtensionShortens,
+    /// What may have been won is withdrawn at once, and not again past the bound.
+    WithdrawOnce,
+}
+
+impl Wrong {
+    /// Whether a client makes it that has nothing of the runtime.
+    pub(crate) fn is_of_client(self) -> bool {
+        matches!(
+            self,
+            Self::DeadlineFromReply | Self::DeadlineFromLastAsk | Self::NoLookAfterPause
+        )
+    }
 }
 
 /// What slots the locks have.

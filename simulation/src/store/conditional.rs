@@ -1,18 +1,48 @@
 //! A store that evaluates the condition itself, as SQL and Redis do, and its client.
 
+use std::sync::Arc;
+use std::time::SystemTime;
+
 use shedlock_core::{
-    Attempt, AttemptRequest, BoxFuture, Capabilities, Error, ExtendRequest, Extension, ForceUnlock,
-    ForceUnlockRequest, Lease, ListRequest, LockName, LockProvider, LockRecord, ProviderIdentity,
-    SkipReason, SlotEnd, Unlock, UnlockRequest,
+    Attempt, AttemptRequest, BoundedAttempt, BoxFuture, Capabilities, Error, ErrorKind,
+    ExtendRequest, Extension, ForceUnlock, ForceUnlockRequest, Lease, ListRequest, LockName,
+    LockProvider, LockRecord, ProviderIdentity, SkipReason, SlotEnd, StoreClock, Unlock,
+    UnlockRequest,
 };
 
 use super::{Store, at_once};
+use crate::Wrong;
 use crate::ledger::{Ending, Grant};
 use crate::transition::Transition;
-use crate::world::{Link, instant_of};
+use crate::world::{Link, NodeClock, instant_of};
 
 impl Store {
-    pub(super) fn attempt(&self, request: &AttemptRequest) -> Result<Attempt, Error> {
+    /// Judges an attempt with the record in hand, and by the store's own clock.
+    pub(super) fn attempt(
+        &self,
+        request: &AttemptRequest,
+        not_after: SystemTime,
+    ) -> Result<BoundedAttempt, Error> {
+        let store_time = self.world.calendar();
+        let is_late = store_time > not_after && self.wrong != Some(Wrong::LateAttempt);
+        if is_late && self.is_free(request.name()) {
+            if not_after > SystemTime::UNIX_EPOCH {
+                self.ledger.count(Transition::RefusedAsLate);
+            }
+            return Ok(BoundedAttempt::TooLate { store_time });
+        }
+        self.attempt_in_time(request).map(BoundedAttempt::Judged)
+    }
+
+    /// Whether an attempt could be granted. One for a slot that is used up is refused as late here, and
+    /// not as taken: what matters is that it is not granted.
+    fn is_free(&self, name: &LockName) -> bool {
+        let record = at_once(self.memory.inspect(name)).ok().flatten();
+        let until = record.and_then(|record| record.locked_until);
+        until.is_none_or(|until| until <= self.world.calendar())
+    }
+
+    fn attempt_in_time(&self, request: &AttemptRequest) -> Result<Attempt, Error> {
         let name = request.name();
         let answer = self.memory_attempt(request);
         match &answer {
@@ -28,6 +58,7 @@ impl Store {
                         counts_from: at,
                         until: lease.locked_until().map_or(now, instant_of),
                         ended: None,
+                        is_double: false,
                     };
                     self.ledger.granted(name.as_str(), grant);
                 } else {
@@ -35,6 +66,9 @@ impl Store {
                 }
             }
             Ok(Attempt::Skipped(skip)) => self.ledger.count(skipped(skip.reason)),
+            Err(error) if error.kind() == ErrorKind::Lost => {
+                self.ledger.count(Transition::RefusedAsEnded);
+            }
             Err(_) => {}
             Ok(_) => {}
         }
@@ -110,14 +144,16 @@ pub(super) fn skipped(reason: SkipReason) -> Transition {
 #[derive(Debug)]
 pub(crate) struct Conditional {
     link: Link,
+    clock: StoreClock,
     identity: ProviderIdentity,
     capabilities: Capabilities,
 }
 
 impl Conditional {
-    pub(crate) fn new(link: Link) -> Self {
+    pub(crate) fn new(link: Link, clock: &NodeClock) -> Self {
         Self {
             link,
+            clock: StoreClock::with_clock(Arc::new(clock.clone())),
             identity: ProviderIdentity::unique(),
             capabilities: shedlock_core::MemoryProvider::new().capabilities(),
         }
@@ -126,8 +162,18 @@ impl Conditional {
 
 impl LockProvider for Conditional {
     fn attempt<'a>(&'a self, request: &'a AttemptRequest) -> BoxFuture<'a, Result<Attempt, Error>> {
-        let request = request.clone();
-        Box::pin(self.link.call(move |store| store.attempt(&request)))
+        Box::pin(self.clock.attempt(request, move |not_after| {
+            let request = request.clone();
+            let call = self.link.call(move |store| {
+                let answer = store.attempt(&request, not_after)?;
+                Ok((answer, store.world.calendar()))
+            });
+            async {
+                let (answer, store_time) = call.await?;
+                self.clock.observe(store_time);
+                Ok(answer)
+            }
+        }))
     }
 
     fn withdraw<'a>(&'a self, request: &'a AttemptRequest) -> BoxFuture<'a, Result<bool, Error>> {

@@ -1,8 +1,11 @@
 //! The mistakes that a conditional store can make: those of the model, over the real rules.
 
+use std::time::SystemTime;
+
 use shedlock_core::{
-    Attempt, AttemptRequest, Completion, Error, ExtendRequest, Extension, ForceUnlockRequest,
-    Lease, LockName, LockProvider, LockState, Owner, ResetSlotRequest, Unlock, UnlockRequest,
+    Attempt, AttemptRequest, Completion, Error, ErrorKind, ExtendRequest, Extension,
+    ForceUnlockRequest, Lease, LockName, LockProvider, LockState, Owner, ResetSlotRequest, Unlock,
+    UnlockRequest,
 };
 
 use super::{Store, at_once};
@@ -32,6 +35,21 @@ impl Store {
                     (answer, _) => answer,
                 })
             }
+            Some(Wrong::OwnerReturns) => {
+                let answer = at_once(self.memory.attempt(request));
+                if !answer
+                    .as_ref()
+                    .is_err_and(|error| error.kind() == ErrorKind::Lost)
+                {
+                    return answer;
+                }
+                // Its mark is another one's now.
+                let name = request.name();
+                let long_ago = SystemTime::UNIX_EPOCH;
+                self.memory
+                    .write_as_shedlock(name, "another", long_ago, long_ago);
+                at_once(self.memory.attempt(request))
+            }
             Some(Wrong::SlotsAnyOrder) => {
                 self.give_up_open_slot(request)?;
                 at_once(self.memory.attempt(request))
@@ -59,6 +77,21 @@ impl Store {
                     }
                     lost => lost,
                 })
+            }
+            Some(Wrong::ExtensionShortens) => {
+                let answer = at_once(self.memory.extend(lease, request))?;
+                let now = self.world.calendar();
+                let until = now + request.lock_at_most_for();
+                match answer {
+                    Extension::Extended(extended) if extended.locked_until() > Some(until) => {
+                        let at = extended.acquired_at().unwrap_or(now);
+                        let owner = lease.owner().as_str();
+                        self.memory
+                            .write_as_shedlock(lease.name(), owner, at, until);
+                        Ok(Extension::Extended(extended.with_locked_until(until)))
+                    }
+                    answer => Ok(answer),
+                }
             }
             _ => at_once(self.memory.extend(lease, request)),
         }

@@ -38,7 +38,7 @@ impl Store {
         Self {
             world: world.clone(),
             ledger: ledger.clone(),
-            memory: MemoryProvider::with_clock(Arc::new(StoreClock(world.clone()))),
+            memory: MemoryProvider::with_clock(Arc::new(TrueClock(world.clone()))),
             texts: Mutex::default(),
             revision: Mutex::default(),
             wrong,
@@ -60,6 +60,15 @@ impl Store {
 
     /// Tells the ledger what a write of a whole record means.
     fn tell(&self, name: &LockName, version: u64, before: Option<&Record>, after: &Record) {
+        let is_rewritten = match before {
+            Some(before) => before == after,
+            // A withdrawal puts something in the way of what may still arrive.
+            None => Owner::is_released(&after.owner),
+        };
+        if is_rewritten {
+            self.ledger.bars(name.as_str());
+            return;
+        }
         let owner = Owner::without_mark(&after.owner);
         let until = instant_of(after.locked_until);
         let name = name.as_str();
@@ -91,6 +100,7 @@ impl Store {
             counts_from: after.locked_at.map_or(0, instant_of),
             until,
             ended: None,
+            is_double: false,
         };
         self.ledger.granted(name, grant);
     }
@@ -110,9 +120,9 @@ fn at_once<T>(mut call: BoxFuture<'_, T>) -> T {
 
 /// The store's own clock is the true one.
 #[derive(Debug)]
-struct StoreClock(World);
+struct TrueClock(World);
 
-impl Clock for StoreClock {
+impl Clock for TrueClock {
     fn now(&self) -> Moment {
         Moment::from_origin(std::time::Duration::from_nanos(self.0.now()))
     }

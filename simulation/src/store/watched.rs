@@ -9,9 +9,10 @@ use shedlock_core::{
 };
 
 use super::conditional::skipped;
+use crate::Wrong;
 use crate::ledger::Ledger;
 use crate::transition::Transition;
-use crate::world::World;
+use crate::world::{World, instant_of};
 
 /// Between the runtime and the client of either kind of store.
 #[derive(Debug)]
@@ -20,6 +21,7 @@ pub(crate) struct Watched {
     world: World,
     ledger: Ledger,
     node: usize,
+    wrong: Option<Wrong>,
     /// The store does not count by itself what it is asked.
     counts: bool,
 }
@@ -30,6 +32,7 @@ impl Watched {
         world: &World,
         ledger: &Ledger,
         node: usize,
+        wrong: Option<Wrong>,
         counts: bool,
     ) -> Self {
         Self {
@@ -37,6 +40,7 @@ impl Watched {
             world: world.clone(),
             ledger: ledger.clone(),
             node,
+            wrong,
             counts,
         }
     }
@@ -48,8 +52,16 @@ impl LockProvider for Watched {
             let sent = self.world.now();
             self.ledger.asks(self.node, request);
             let answer = self.inner.attempt(request).await;
+            if let Err(error) = &answer {
+                let owner = request.owner();
+                self.ledger
+                    .note(|| format!("the attempt of {owner} fails: {error}"));
+            }
             match &answer {
-                Ok(Attempt::Acquired(_)) => self.ledger.wins(request.owner().as_str()),
+                Ok(Attempt::Acquired(lease)) => {
+                    let until = lease.locked_until().map_or(0, instant_of);
+                    self.ledger.wins(request.owner().as_str(), until);
+                }
                 Ok(Attempt::Skipped(skip)) => {
                     if matches!(skip.reason, SkipReason::Held | SkipReason::AtLeast) {
                         self.ledger.called_held(request.name().as_str(), sent);
@@ -72,8 +84,17 @@ impl LockProvider for Watched {
 
     fn withdraw<'a>(&'a self, request: &'a AttemptRequest) -> BoxFuture<'a, Result<bool, Error>> {
         Box::pin(async move {
-            self.ledger.withdraws(request.owner().as_str());
-            self.inner.withdraw(request).await
+            let sent = self.world.now();
+            let is_first = self.ledger.withdraws(request, sent);
+            let answer = if is_first || self.wrong != Some(Wrong::WithdrawOnce) {
+                self.inner.withdraw(request).await
+            } else {
+                Ok(false)
+            };
+            if answer.is_ok() {
+                self.ledger.withdrawn(request, sent);
+            }
+            answer
         })
     }
 
@@ -86,10 +107,11 @@ impl LockProvider for Watched {
             let sent = self.world.now();
             let answer = self.inner.extend(lease, request).await;
             match &answer {
-                Ok(Extension::Extended(_)) => {
+                Ok(Extension::Extended(extended)) => {
+                    let until = extended.locked_until().map_or(0, instant_of);
                     let at_most = request.lock_at_most_for();
                     self.ledger
-                        .extends_until(lease.owner().as_str(), sent, at_most);
+                        .extends_until(lease.owner().as_str(), sent, at_most, until);
                 }
                 Ok(Extension::Lost) => self.ledger.count(Transition::ExtensionRefused),
                 _ => {}

@@ -172,7 +172,15 @@ impl Actor {
             clock: self.clock.clone(),
             takes,
             steps: u32::try_from(1 + chance.below(4)).unwrap_or(1),
-            extends: (way == Way::Extend).then(|| at_most.max(lock.at_least)),
+            extends: (way == Way::Extend).then(|| {
+                let less = if chance.flip() { at_most } else { at_most / 4 };
+                let mut lengths =
+                    [at_most, less.max(Duration::from_secs(5))].map(|more| more.max(lock.at_least));
+                if chance.flip() {
+                    lengths.reverse();
+                }
+                lengths
+            }),
             spawns: way == Way::Spawn,
             ignores_loss: way == Way::GoOn,
             ends: match chance.below(12) {

@@ -16,8 +16,8 @@ pub(crate) struct Body {
     /// How long it takes, and in how many steps.
     pub(crate) takes: Duration,
     pub(crate) steps: u32,
-    /// It asks for this much more time after each step.
-    pub(crate) extends: Option<Duration>,
+    /// It asks for this much more time after one step, and for that much after the next.
+    pub(crate) extends: Option<[Duration; 2]>,
     /// Another task does half of the work.
     pub(crate) spawns: bool,
     /// It goes on when its lease is lost, and says so.
@@ -71,7 +71,7 @@ impl Body {
 
     async fn work(&self, running: &Running) {
         let step = self.takes / self.steps.max(1);
-        for _ in 0..self.steps {
+        for number in 0..self.steps {
             self.clock.sleep(step).await;
             let lock = current_lock().expect("a task runs under its lock");
             if self.ignores_loss && lock.is_lost() {
@@ -79,8 +79,9 @@ impl Body {
                 continue;
             }
             running.works();
-            if let Some(more) = self.extends {
+            if let Some([more, less]) = self.extends {
                 // What it cannot have, it does without.
+                let more = if number % 2 == 0 { more } else { less };
                 let _ = lock.extend(more).await;
                 if !(self.ignores_loss && lock.is_lost()) {
                     running.works();

@@ -189,6 +189,12 @@ impl Plan {
         }
     }
 
+    /// How long after its bound the last withdrawal is sent at the latest: one that is under way may time
+    /// out first, and pauses, and timers are late.
+    pub(crate) fn withdrawal(&self) -> Duration {
+        self.store_timeout + 10 * SECOND + 4 * self.late_timers.1 + self.store_timeout / 100
+    }
+
     /// The jobs whose slots are all to be run once nothing goes wrong any more. Not where running clocks
     /// are wrong: the calendars are off by more and more then.
     pub(crate) fn grids(&self) -> BTreeMap<String, i64> {

@@ -13,12 +13,12 @@ use super::body::{Body, Ends};
 use super::counting::Counting;
 use super::naive::Naive;
 use super::plan::{Family, JobPlan, Plan};
+use crate::Law;
 use crate::chance::Chance;
 use crate::ledger::Ledger;
 use crate::store::{Conditional, Versioned, Watched};
 use crate::transition::Transition;
 use crate::world::{Network, NodeClock, World};
-use crate::{Law, Wrong};
 
 /// One life of a node.
 #[derive(Clone)]
@@ -51,7 +51,7 @@ impl Process {
     ) -> Self {
         let link = network.link(node, plan.time_limit);
         let (client, counts): (Arc<dyn LockProvider>, bool) = match plan.family {
-            Family::Conditional => (Arc::new(Conditional::new(link)), false),
+            Family::Conditional => (Arc::new(Conditional::new(link, clock)), false),
             Family::Versioned(flavour) => {
                 let provider = CasProvider::new(Versioned::new(link, flavour))
                     .with_tolerated_skew(plan.tolerated_skew)
@@ -59,7 +59,7 @@ impl Process {
                 (Arc::new(provider), true)
             }
         };
-        let watched = Watched::new(client, world, ledger, node, counts);
+        let watched = Watched::new(client, world, ledger, node, plan.wrong, counts);
         let mut provider: Arc<dyn LockProvider> = Arc::new(watched);
         if plan.has_prefix {
             let tracking = TrackingProvider::with_clock(provider, Arc::new(clock.clone()));
@@ -84,12 +84,7 @@ impl Process {
             .with_store_timeout(self.plan.store_timeout)
             .with_listener(Arc::new(Counting(self.ledger.clone())));
         self.schedule(&executor);
-        if let Some(
-            wrong @ (Wrong::DeadlineFromReply
-            | Wrong::DeadlineFromLastAsk
-            | Wrong::NoLookAfterPause),
-        ) = self.plan.wrong
-        {
+        if let Some(wrong) = self.plan.wrong.filter(|wrong| wrong.is_of_client()) {
             let naive = Naive {
                 plan: self.plan.clone(),
                 provider: self.provider.clone(),

@@ -129,6 +129,8 @@ pub(crate) struct Link {
 struct Waiting<T> {
     answer: Option<oneshot::Sender<Result<T, Error>>>,
     time_limit: Option<Place>,
+    /// A copy of the request has arrived.
+    has_arrived: bool,
 }
 
 /// What the store is to do.
@@ -166,6 +168,7 @@ impl Link {
         let caller: Caller<T> = Arc::new(Mutex::new(Waiting {
             answer: Some(sender),
             time_limit: None,
+            has_arrived: false,
         }));
         let mut state = self.network.lock();
         if !state.reaches(self.node) {
@@ -231,6 +234,11 @@ impl Link {
             if !is_first {
                 network.ledger.count(Transition::ArrivedTwice);
             }
+            let is_double = {
+                let mut waiting = caller.lock().unwrap_or_else(PoisonError::into_inner);
+                std::mem::replace(&mut waiting.has_arrived, true)
+            };
+            network.ledger.carries_double(is_double);
             let answer = act(&network.store);
             if is_lost {
                 network.ledger.count(Transition::ReplyLost);

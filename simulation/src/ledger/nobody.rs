@@ -1,0 +1,164 @@
+//! Locks that are held by owners which have ended.
+
+use shedlock_core::AttemptRequest;
+
+use super::{Asked, Book, Grant, Ledger};
+use crate::Law;
+use crate::transition::Transition;
+use crate::world::Instant;
+
+/// How much later than its timeout a copy may be granted, as the runtime allows it.
+const SLACK: u64 = 100_000_000;
+
+impl Ledger {
+    /// A client takes back what it may have won. True for the first time.
+    pub(crate) fn withdraws(&self, request: &AttemptRequest, sent: Instant) -> bool {
+        let mut book = self.lock();
+        book.counts.add(Transition::GivenUpUnknown);
+        let Some(asked) = book.asked.get_mut(request.owner().as_str()) else {
+            return true;
+        };
+        asked.is_last_withdrawal_sent |= sent >= asked.bound();
+        !std::mem::replace(&mut asked.is_withdrawn, true)
+    }
+
+    /// A withdrawal that was sent then was answered. Past the bound, the answer is final.
+    pub(crate) fn withdrawn(&self, request: &AttemptRequest, sent: Instant) {
+        let now = self.world.now();
+        let mut book = self.lock();
+        let owner = request.owner().as_str();
+        let Some(asked) = book.asked.get_mut(owner) else {
+            return;
+        };
+        if sent < asked.bound() {
+            return;
+        }
+        asked.is_settled = true;
+        book.note(now, || {
+            format!("the attempt of {owner} is withdrawn for good")
+        });
+        book.counts.add(Transition::WithdrawnForGood);
+        let name = request.name().as_str();
+        let Some(grant) = book.grant_that_runs(name, now) else {
+            return;
+        };
+        if grant.owner == owner && !book.is_excused(name, owner) {
+            let what = format!("{name} is held by {owner}, which was withdrawn for good");
+            book.accuse(now, Law::HeldByNoOne, what);
+        }
+    }
+
+    /// A withdrawal has replaced the version of a free record, or written one where there was none.
+    pub(crate) fn bars(&self, name: &str) {
+        let now = self.world.now();
+        let mut book = self.lock();
+        book.note(now, || format!("store bars what may still come for {name}"));
+        book.counts.add(Transition::Barred);
+    }
+
+    /// A node stands still, goes on, or its process ends: it withdraws nothing meanwhile.
+    pub(crate) fn disturbs(&self, node: usize) {
+        let now = self.world.now();
+        self.lock().disturbed.insert(node, now);
+    }
+
+    /// What arrives now is a copy that the network made, or is not.
+    pub(crate) fn carries_double(&self, is_double: bool) {
+        self.lock().is_double = is_double;
+    }
+
+    /// A copy that the network made of a write finds that the write was done, and is refused: where the
+    /// client sees that answer first, and can read nothing afterwards, it takes the attempt for refused.
+    pub(crate) fn races_itself(&self, owner: &str) {
+        if let Some(asked) = self.lock().asked.get_mut(owner) {
+            asked.raced_itself = true;
+        }
+    }
+
+    /// Looks at the locks that are held at the end.
+    pub(crate) fn judge_end(&self) {
+        let now = self.world.now();
+        let mut book = self.lock();
+        let names: Vec<String> = book.locks.keys().cloned().collect();
+        for name in names {
+            if let Some((law, what)) = book.was_held_by_no_one(&name, now) {
+                book.accuse(now, law, what);
+            }
+        }
+    }
+}
+
+impl Asked {
+    /// From when on a withdrawal is final.
+    fn bound(&self) -> Instant {
+        self.last_sent.saturating_add(self.timeout)
+    }
+}
+
+impl Book {
+    fn grant_that_runs(&self, name: &str, now: Instant) -> Option<&Grant> {
+        let grant = self.locks.get(name)?.grant.as_ref()?;
+        (grant.ended.is_none() && grant.until > now).then_some(grant)
+    }
+
+    /// The record of the lock was deleted, or went back, since this owner asked: then its versions are
+    /// those of before, and what was withdrawn is not any more.
+    fn is_excused(&self, name: &str, owner: &str) -> bool {
+        let disturbed = self.locks.get(name).map_or(0, |lock| lock.disturbed);
+        let asked = self.asked.get(owner);
+        asked.is_none_or(|asked| disturbed > 0 && disturbed >= asked.first_sent)
+    }
+
+    /// Why this grant is one to an owner that has ended past all bounds.
+    pub(super) fn granted_to_no_one(
+        &self,
+        name: &str,
+        grant: &Grant,
+        now: Instant,
+    ) -> Option<(Law, String)> {
+        let owner = &grant.owner;
+        let asked = self.asked.get(owner)?;
+        let before = self.locks.get(name).and_then(|lock| lock.grant.as_ref());
+        let finds_its_mark =
+            before.is_some_and(|before| before.owner == *owner && before.ended.is_some());
+        let is_excused = self.is_excused(name, owner);
+        let why = if finds_its_mark && !is_excused {
+            "finds its own released mark"
+        } else if asked.is_settled && !is_excused {
+            "was withdrawn for good"
+        } else if !self.writes_late && now > asked.bound().saturating_add(SLACK) {
+            "was sent longer ago than its timeout"
+        } else {
+            return None;
+        };
+        let what = format!("{name} to {owner}, whose attempt {why}");
+        Some((Law::HeldByNoOne, what))
+    }
+
+    /// Why the last lease was held for too long by an owner that had ended: no last withdrawal was even
+    /// sent, although its process was there all the time.
+    pub(super) fn was_held_by_no_one(&self, name: &str, now: Instant) -> Option<(Law, String)> {
+        let grant = self.locks.get(name)?.grant.as_ref()?;
+        let asked = self.asked.get(&grant.owner)?;
+        // What was unlocked, and was won again by a copy of the attempt.
+        let came_back = asked.is_unlocked && grant.at > asked.unlocked_at;
+        let is_nobodys = self.withdraws && (!asked.has_won || came_back);
+        let disturbed = self.disturbed.get(&asked.node).copied().unwrap_or(0);
+        let is_excused = grant.ended.is_some()
+            || grant.is_double
+            || asked.raced_itself
+            || asked.is_last_withdrawal_sent
+            || disturbed >= asked.first_sent
+            || self.is_excused(name, &grant.owner);
+        if !is_nobodys || is_excused {
+            return None;
+        }
+        let held = grant.until.min(now);
+        let bound = asked.bound().saturating_add(SLACK + self.withdrawal);
+        (held > bound).then(|| {
+            let over = std::time::Duration::from_nanos(held - bound);
+            let what = format!("{name} by {}, {over:?} past its bound", grant.owner);
+            (Law::HeldByNoOne, what)
+        })
+    }
+}
