@@ -59,7 +59,8 @@ pub enum TimeMode {
     /// Each client's own, as ShedLock does unless told otherwise: for tables that are shared with
     /// Java services in that mode. Exclusion holds only as long as all clocks, Java's included,
     /// differ by less than the tolerated skew, which is the user's to ensure; it is declared in
-    /// the provider's capabilities.
+    /// the provider's capabilities. How late an attempt reaches the database is judged by the
+    /// database's clock all the same.
     Client {
         /// The difference between clocks that is declared as tolerated.
         tolerated_skew: Duration,

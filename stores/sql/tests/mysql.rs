@@ -77,5 +77,6 @@ on_all_servers! {
     late: a_late_copy_of_an_attempt_takes_no_lock, a_late_copy_takes_no_lock_where_clients_clocks_rule,
         a_late_copy_takes_no_lock_in_a_zone_of_javas, a_withdrawal_waits_for_an_insert_under_way,
         a_late_extension_does_not_cut_a_later_one_short,
-        an_extension_that_changes_nothing_is_not_lost, an_attempt_that_has_ended_takes_no_lock;
+        an_extension_that_changes_nothing_is_not_lost, an_attempt_that_has_ended_takes_no_lock,
+        a_first_attempt_is_sent_once;
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use shedlock_conformance::proxy::{Fault, Proxy};
+use shedlock_conformance::proxy::{Fault, Proxy, contains};
 use shedlock_core::{
     AttemptRequest, ErrorKind, ExtendRequest, Extension, Lease, LockProvider as _, LockState,
 };
@@ -136,6 +136,22 @@ pub(crate) async fn a_withdrawal_waits_for_an_insert_under_way(server: &str) {
     // Whichever comes first: either the copy is withdrawn, or it finds the record made.
     assert_eq!(withdrawn, written.is_ok(), "{written:?}");
     assert_eq!(record(&provider, "job").await.state, LockState::Free);
+}
+
+/// The server's time came along with the first look at the table.
+pub(crate) async fn a_first_attempt_is_sent_once(server: &str) {
+    let room = Room::migrated(server).await;
+    let provider = room.provider().await;
+    free(&provider, &take(&provider, "job").await).await;
+    let proxy = Proxy::start(address(&room.url, 3306).unwrap())
+        .await
+        .unwrap();
+    let provider = room.through(&proxy).await;
+    let attempt = request("job");
+    let sent = proxy.count(contains(attempt.owner().as_str()));
+    let lease = provider.attempt(&attempt).await.unwrap();
+    assert_eq!(sent.seen(), 1);
+    free(&provider, &lease.acquired().unwrap()).await;
 }
 
 pub(crate) async fn an_attempt_that_has_ended_takes_no_lock(server: &str) {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use shedlock_conformance::proxy::{Fault, Proxy};
+use shedlock_conformance::proxy::{Fault, Proxy, contains};
 use shedlock_core::{
     AttemptRequest, ErrorKind, ExtendRequest, Extension, Lease, LockProvider as _, LockState,
 };
@@ -60,6 +60,16 @@ impl Room {
             wait(Duration::from_millis(10)).await;
         }
         panic!("{sessions} sessions should wait");
+    }
+
+    async fn through_proxy(&self) -> (PostgresProvider, Proxy) {
+        let store = address(&self.url, 5432).unwrap();
+        let proxy = Proxy::start(store).await.unwrap();
+        let mut url = url::Url::parse(&self.url).unwrap();
+        url.set_ip_host(proxy.addr().ip()).unwrap();
+        url.set_port(Some(proxy.addr().port())).unwrap();
+        let url = with_option(url.as_str(), "max_connections", "1");
+        (PostgresProvider::connect(&url).await.unwrap(), proxy)
     }
 
     async fn state(&self) -> Option<LockState> {
@@ -122,7 +132,20 @@ async fn a_late_copy_takes_no_lock_without_prepared_statements() {
     takes_no_lock("prepared=false").await;
 }
 
-/// The first contact brings the server's time along, and an attempt that waits is answered.
+/// The server's time came along with the first look at the table.
+#[tokio::test]
+async fn a_first_attempt_is_sent_once() {
+    let room = Room::migrated().await;
+    let provider = room.provider().await;
+    free(&provider, &take(&provider, "job").await).await;
+    let (provider, proxy) = room.through_proxy().await;
+    let attempt = request("job");
+    let sent = proxy.count(contains(attempt.owner().as_str()));
+    let lease = provider.attempt(&attempt).await.unwrap();
+    assert_eq!(sent.seen(), 1);
+    free(&provider, &lease.acquired().unwrap()).await;
+}
+
 #[tokio::test]
 async fn an_attempt_that_waits_less_than_its_timeout_takes_the_lock() {
     let room = Room::migrated().await;
@@ -225,14 +248,7 @@ async fn extended(provider: &PostgresProvider, lease: &Lease, seconds: u64) -> L
 async fn a_late_extension_does_not_cut_a_later_one_short() {
     for columns in ["TIMESTAMP", "TIMESTAMPTZ", "TIMESTAMP(0)"] {
         let room = Room::with(&crate::room::SHEDLOCKS.replace("TIMESTAMP", columns)).await;
-        let proxy = Proxy::start(address(&room.url, 5432).unwrap())
-            .await
-            .unwrap();
-        let mut url = url::Url::parse(&room.url).unwrap();
-        url.set_ip_host(proxy.addr().ip()).unwrap();
-        url.set_port(Some(proxy.addr().port())).unwrap();
-        let url = with_option(url.as_str(), "max_connections", "1");
-        let slow = PostgresProvider::connect(&url).await.unwrap();
+        let (slow, proxy) = room.through_proxy().await;
         let direct = room.provider().await;
         let lease = take(&slow, "job").await;
         let delay = Fault::Delay {

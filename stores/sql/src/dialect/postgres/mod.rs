@@ -12,9 +12,9 @@
 //! - A withdrawal must not overlook an attempt whose commit is under way (on a disk that stalls),
 //!   and an `UPDATE` does: it goes by the last record that was committed, sees that this is not its
 //!   owner's, and does not wait. `ON CONFLICT DO UPDATE` does wait.
-//! - Whatever needs a running lease goes by `clock_timestamp()`. An extension that had to wait
-//!   checks its condition again, and must then judge by the time it has become, or it could revive
-//!   a lease that ran out meanwhile.
+//! - Whatever needs a running lease goes by `clock_timestamp()`. An extension that had to wait for a
+//!   change checks its condition again, and must then judge by the time it has become, or it could
+//!   revive a lease that ran out meanwhile.
 //! - A losing attempt is an `UPDATE` that matches no row: it takes no row lock and writes no WAL.
 //!   `ON CONFLICT … DO UPDATE … WHERE` does both.
 //! - `timestamp` columns hold UTC wall time, as ShedLock's db-time does; `timestamptz` columns hold
