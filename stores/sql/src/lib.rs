@@ -49,6 +49,41 @@
 //! keeps a few connections of its own, which is faster: a pool of sqlx asks the server after each
 //! use whether the connection still lives.
 //!
+//! # What the server's settings mean
+//!
+//! A lock is as durable as a commit of its server. Each provider looks at the settings together with
+//! the table, declares what it finds ([`Capabilities`](shedlock_core::Capabilities)) and warns once.
+//! [`check`](shedlock_core::LockProvider::check) looks again.
+//!
+//! | setting | without care | what the provider does |
+//! |---|---|---|
+//! | PostgreSQL `synchronous_commit=off` on a role, database or server | a crash forgets the last acquisitions, extensions and marks of slots | nothing is forgotten: the statements that promise something raise `off` to `local` for themselves; unlocks are as before ([`durable_unlock`](Builder::durable_unlock)) |
+//! | PostgreSQL `fsync=off`, an unlogged table | a crash of the machine (of the server: an unlogged table) forgets them | warns; `durable` is false |
+//! | MySQL, MariaDB `innodb_flush_log_at_trx_commit` 0 or 2; with a binary log, `sync_binlog` other than 1 | a crash of the machine (0: of the server) forgets them | warns; `durable` is false |
+//! | SQLite on a pool of yours: `synchronous=OFF`, `NORMAL` in WAL mode, or `journal_mode` `OFF` or `MEMORY` | a crash of the machine forgets them; all but `NORMAL` can damage the file | warns; `durable` is false; [`connect`](SqliteProvider::connect) sets `FULL` |
+//! | MySQL, MariaDB `binlog_format=STATEMENT` | a replica that lags drops extensions and marks of slots | warns, and sends statements that come to the same result on replicas; set `ROW` |
+//! | Galera, group replication | several servers judge, each by its own clock | warns until `server_skew` is set |
+//!
+//! # Failover and several writers
+//!
+//! The server's clock judges leases, so what counts is one server. Another one takes over in a
+//! *failover*, and in Galera or group replication with several primaries they judge *side by side*.
+//! For both:
+//!
+//! - **Their clocks differ.** A server that is ahead of the one that granted a lease ends it that much
+//!   earlier. Keep all of them on NTP, and set `server_skew` (on the builder and in the URL of
+//!   PostgreSQL and of MySQL and MariaDB, zero unless set) to how far apart they may be: the runtime
+//!   stops counting on a lease that much before its end. Without it the runtime's margin covers a
+//!   hundredth of the lease, at most a second or a thousandth. An at-least may be kept shorter by
+//!   the difference. SQLite has one machine's clock.
+//! - **The new one may lack the last writes.** With asynchronous replication it has never seen the
+//!   last leases, and can grant them again;
+//!   [`Capabilities::failover`](shedlock_core::Capabilities::failover) is `Unspecified`, since it is for
+//!   the cluster's settings to say. PostgreSQL: `synchronous_standby_names` with `synchronous_commit`
+//!   on or `remote_apply`, which no statement here lowers, but for unlocks that may be lost. MySQL:
+//!   semi-synchronous replication or group replication. Galera: writes are certified by all nodes; one
+//!   that loses against another node is rolled back and tried again.
+//!
 //! The database user needs `SELECT`, `INSERT` and `UPDATE` on the table; nothing is ever deleted.
 
 // What one dialect alone uses is dead without it.

@@ -37,6 +37,11 @@ use crate::flow::Flow;
 /// An attempt that meets a record which another transaction keeps locked waits for it, at most as
 /// long as `lock_timeout` lets it: connections of its own set that to 5 s unless something else is
 /// set; for a pool it is the user's to set.
+///
+/// An acquisition, an extension and the mark of a slot that must not be lost are answered when they
+/// are on the server's disk, also in sessions whose `synchronous_commit` is off: the statement raises
+/// it to `local` for its own transaction, and leaves the session as it was. What the session waits for
+/// beyond that (standbys) it waits for.
 #[derive(Clone, Debug)]
 pub struct PostgresProvider {
     flow: Arc<Flow<Postgres>>,

@@ -131,6 +131,7 @@ impl Harness for Postgres {
         }
         let sheet = Sheet::new("PostgreSQL", "../../docs/stores/postgres.json")
             .shares_records()
+            .note("durable", "with `fsync` on")
             .note("law08", "after `migrate`")
             .note("law09", "after `migrate`")
             .note("law09_open", "after `migrate`")

@@ -6,6 +6,8 @@ mod common;
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use shedlock_core::{
@@ -13,7 +15,7 @@ use shedlock_core::{
     LockProvider, LockState, Owner, SkipReason, Unlock, UnlockRequest,
 };
 use shedlock_sql::SqliteProvider;
-use sqlx::sqlite::SqliteConnectOptions;
+use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
 use sqlx::{AssertSqlSafe, ConnectOptions as _, Row as _, SqliteConnection};
 use tempfile::TempDir;
 
@@ -370,4 +372,77 @@ async fn a_late_extension_does_not_cut_a_later_one_short() {
     }
     let record = provider.inspect(lease.name()).await.unwrap().unwrap();
     assert_eq!(Some(record.locked_until), end);
+}
+
+/// A pool of the user's over this file, whose connections are set so.
+async fn over(path: &Path, journal: SqliteJournalMode, sync: SqliteSynchronous) -> SqliteProvider {
+    let options = SqliteConnectOptions::new()
+        .filename(path)
+        .create_if_missing(true)
+        .journal_mode(journal)
+        .synchronous(sync);
+    let pool = SqlitePoolOptions::new().max_connections(1);
+    let pool = pool.connect_with(options).await.unwrap();
+    let provider = SqliteProvider::new(pool);
+    let _ = provider.migrate().await.unwrap();
+    provider
+}
+
+#[tokio::test]
+async fn a_pool_that_does_not_wait_for_the_disk_is_not_called_durable_and_said_once() {
+    use SqliteJournalMode as Journal;
+    use SqliteSynchronous as Sync;
+    let said = Said::default();
+    let _listening = tracing::subscriber::set_default(said.clone());
+    for (journal, sync, is_durable) in [
+        (Journal::Wal, Sync::Full, true),
+        (Journal::Wal, Sync::Extra, true),
+        (Journal::Wal, Sync::Normal, false),
+        (Journal::Wal, Sync::Off, false),
+        (Journal::Delete, Sync::Full, true),
+        (Journal::Delete, Sync::Normal, true),
+        (Journal::Delete, Sync::Off, false),
+        (Journal::Memory, Sync::Full, false),
+        (Journal::Off, Sync::Full, false),
+    ] {
+        let (_folder, path) = folder();
+        said.0.store(0, Ordering::SeqCst);
+        let provider = over(&path, journal, sync).await;
+        provider.check().await.unwrap();
+        provider.check().await.unwrap();
+        free(&provider, &take(&provider, "job").await).await;
+        let set = format!("{journal:?} {sync:?}");
+        assert_eq!(provider.capabilities().durable, is_durable, "{set}");
+        let warnings = said.0.load(Ordering::SeqCst);
+        assert_eq!(warnings, usize::from(!is_durable), "{set}");
+    }
+    let (_folder, path) = folder();
+    let own = connect(&path, "").await.unwrap();
+    assert!(own.capabilities().durable);
+}
+
+/// Counts warnings about what the store is set to.
+#[derive(Clone, Default)]
+struct Said(Arc<AtomicUsize>);
+
+impl tracing::Subscriber for Said {
+    fn enabled(&self, metadata: &tracing::Metadata<'_>) -> bool {
+        *metadata.level() == tracing::Level::WARN && metadata.target().starts_with("shedlock_sql")
+    }
+
+    fn new_span(&self, _: &tracing::span::Attributes<'_>) -> tracing::span::Id {
+        tracing::span::Id::from_u64(1)
+    }
+
+    fn record(&self, _: &tracing::span::Id, _: &tracing::span::Record<'_>) {}
+
+    fn record_follows_from(&self, _: &tracing::span::Id, _: &tracing::span::Id) {}
+
+    fn event(&self, _: &tracing::Event<'_>) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+    }
+
+    fn enter(&self, _: &tracing::span::Id) {}
+
+    fn exit(&self, _: &tracing::span::Id) {}
 }

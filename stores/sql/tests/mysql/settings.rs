@@ -1,11 +1,11 @@
 //! What the settings of a server mean for locks: on servers of its own, each with others.
 
-use std::time::{Duration, Instant, SystemTime};
+use std::time::Duration;
 
 use shedlock_conformance::support::OwnServer;
 use shedlock_core::{
-    Attempt, AttemptRequest, Completion, ExtendRequest, Extension, LockProvider as _, Owner, Slot,
-    Unlock, UnlockRequest,
+    Attempt, AttemptRequest, Clock as _, Completion, ExtendRequest, Extension, LockProvider as _,
+    Owner, Slot, SystemClock, Unlock, UnlockRequest,
 };
 use shedlock_sql::MySqlProvider;
 use sqlx::mysql::{MySqlPoolOptions, MySqlRow};
@@ -44,7 +44,7 @@ async fn a_replica_that_lags_loses_no_extension_and_no_done_mark() {
         let extended = provider.extend(&lease, &longer).await.unwrap();
         assert!(matches!(extended, Extension::Extended(_)));
         let brief = AttemptRequest::new(name("done"), Owner::generate(), short)
-            .with_slot(Slot::at(SystemTime::now()).unwrap())
+            .with_slot(Slot::at(SystemClock.system_time()).unwrap())
             .with_completion(Completion::on_success());
         let Attempt::Acquired(lease) = provider.attempt(&brief).await.unwrap() else {
             panic!("the lock is free");
@@ -241,9 +241,9 @@ async fn until_there(pool: &MySqlPool) {
 }
 
 async fn until(pool: &MySqlPool, question: &'static str, answer: &str) {
-    let began = Instant::now();
+    let end = SystemClock.now() + Duration::from_secs(30);
     let mut last = String::new();
-    while began.elapsed() < Duration::from_secs(30) {
+    while SystemClock.now() < end {
         last = sqlx::raw_sql(question)
             .fetch_one(pool)
             .await

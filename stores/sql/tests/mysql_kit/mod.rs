@@ -205,6 +205,10 @@ impl Harness for MySql {
         }
         let sheet = Sheet::new("MySQL, MariaDB", "../../docs/stores/mysql.json")
             .shares_records()
+            .note(
+                "durable",
+                "with `innodb_flush_log_at_trx_commit=1` and `sync_binlog=1`",
+            )
             .note("law08", "after `migrate`")
             .note("law09", "after `migrate`")
             .note("law09_open", "after `migrate`")

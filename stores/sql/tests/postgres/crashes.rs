@@ -1,13 +1,13 @@
 //! What a crash of the server may forget, and what it may not.
 
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use crate::common::with_option;
 use crate::room::{name, request, take};
 use shedlock_conformance::support::OwnServer;
 use shedlock_core::{
-    Attempt, Completion, ExtendRequest, Extension, Lease, LockProvider, LockRecord, Slot, Unlock,
-    UnlockRequest,
+    Attempt, Clock as _, Completion, ExtendRequest, Extension, Lease, LockProvider, LockRecord,
+    Slot, SystemClock, Unlock, UnlockRequest,
 };
 use shedlock_sql::PostgresProvider;
 use sqlx::{PgPool, Row as _};
@@ -109,6 +109,42 @@ async fn a_statement_leaves_the_session_as_it_was() {
     }
 }
 
+#[tokio::test]
+async fn an_unlogged_table_is_not_called_durable() {
+    let room = crate::room::Room::migrated().await;
+    assert!(room.provider().await.capabilities().durable);
+    room.run("ALTER TABLE shedlock SET UNLOGGED").await;
+    assert!(!room.provider().await.capabilities().durable);
+    room.run("ALTER TABLE shedlock SET LOGGED").await;
+    assert!(room.provider().await.capabilities().durable);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_never_waits_for_its_disk_is_not_called_durable() {
+    if !OwnServer::can_start() {
+        return;
+    }
+    let server = OwnServer::start("postgres", &["-cfsync=off"]).unwrap();
+    let provider = PostgresProvider::connect(server.url()).await.unwrap();
+    let _ = provider.migrate().await.unwrap();
+    provider.check().await.unwrap();
+    assert!(!provider.capabilities().durable);
+    let _ = take(&provider, "job").await;
+}
+
+#[tokio::test]
+async fn a_url_sets_how_far_apart_the_clocks_of_servers_may_be() {
+    let room = crate::room::Room::migrated().await;
+    let skew = |provider: PostgresProvider| provider.capabilities().server_skew;
+    assert_eq!(skew(room.provider().await), Duration::ZERO);
+    let url = with_option(&room.url, "server_skew", "2s");
+    let provider = PostgresProvider::connect(&url).await.unwrap();
+    assert_eq!(skew(provider), Duration::from_secs(2));
+    let url = with_option(&room.url, "server_skew", "2");
+    let error = PostgresProvider::connect(&url).await.unwrap_err();
+    assert!(error.to_string().contains("server_skew"), "{error}");
+}
+
 async fn reach(server: &OwnServer, way: Way) -> Option<Box<dyn LockProvider>> {
     Some(Box::new(match way {
         Way::OwnConnections => PostgresProvider::connect(server.url()).await.unwrap(),
@@ -143,7 +179,7 @@ impl Promise {
             }
             Self::DoneMark => {
                 let request = request(lock)
-                    .with_slot(Slot::at(SystemTime::now()).unwrap())
+                    .with_slot(Slot::at(SystemClock.system_time()).unwrap())
                     .with_completion(Completion::on_success());
                 let Attempt::Acquired(lease) = provider.attempt(&request).await.unwrap() else {
                     panic!("{lock} should be free");
