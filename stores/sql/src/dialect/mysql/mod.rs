@@ -295,8 +295,9 @@ impl Dialect for MySql {
             zone.then(|| other_zone(shape)),
             said(
                 UNFLUSHED_LOG,
-                "the server answers a commit before its log is on the disk: a crash forgets who \
-                 holds a lock and which slots are done; set innodb_flush_log_at_trx_commit=1",
+                "the server answers a commit before its log is on the disk: a crash (in a cluster, of \
+                 all nodes at once) forgets who holds a lock and which slots are done; set \
+                 innodb_flush_log_at_trx_commit=1",
             ),
             said(
                 UNFLUSHED_BINLOG,
