@@ -66,7 +66,8 @@ impl Builder {
         self
     }
 
-    /// Whose clock judges: the server's unless set.
+    /// Whose clock judges: the server's unless set. That is the primary's: keep the clocks of all
+    /// members synchronized, since a new primary judges leases by its own.
     pub fn time(mut self, time: TimeMode) -> Self {
         self.time = time;
         self

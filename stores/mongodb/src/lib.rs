@@ -30,14 +30,28 @@
 //! An attempt is one `findAndModify` by the document's `_id` whose update is an aggregation
 //! pipeline: it decides on the server, by the server's clock (`$$NOW`), whether the lock and the
 //! slot are to be had, and leaves the document as it is where they are not, which MongoDB does not
-//! write. So a won and a lost attempt are one round trip each. A first one, which has to make the
-//! document, is two, and with a slot three; a lost one with a slot is two where the document alone
-//! does not tell why. Extend and unlock are one, under the condition that the lease is this owner's
-//! and runs.
+//! write. So a won and a lost attempt are one round trip each. A first one makes the document, free,
+//! and then takes it: three round trips. A lost one is two where the document alone does not show
+//! why: for some slots, and where the server has not reported its time for a while. Extend and unlock
+//! are one, under the condition that the lease is this owner's and runs.
 //!
 //! Writes are acknowledged by a majority that has them in its journal, unless a collection of your
 //! own says something else. They are not retried by the driver: an attempt that is asked again
 //! finds its own owner.
+//!
+//! # Late requests
+//!
+//! A request that was given up can still reach the server: from a socket's buffer, a proxy, a server that
+//! was paused. An attempt carries an instant of the server's clock after which it is refused, and one
+//! whose own lease was given back is refused too, so neither takes the lock, or its slot, for an owner
+//! that has ended. The instant comes from an earlier reply: the first attempt of a provider on a document
+//! that is there may take two round trips more. A document that is made late is free. An extension
+//! keeps the later of two ends, so one that arrives late shortens no lease.
+//!
+//! A command that waits inside the server is judged by the instant at which it began, and with
+//! [`TimeMode::Client`] by the client's instant that it carries. It finds the lock taken if another
+//! process has unlocked it since, and a withdrawal moves the end of a lock that is free up to now, so
+//! that it finds it taken then too.
 //!
 //! # What was tested
 //!
@@ -51,14 +65,18 @@
 //! # Clocks
 //!
 //! The server's clock is the primary's. A new primary judges by its own, so that leases are as
-//! exact as the clocks of the nodes agree. `$$NOW` is cut to milliseconds and is the instant at
+//! exact as the clocks of the nodes agree: where its clock is ahead, leases end earlier than their
+//! holders believe, and where it is behind, they end later and late attempts are refused later, both by
+//! the difference. Synchronize the clocks of all members (NTP, chrony) to well within the margin that
+//! your leases leave. `$$NOW` is cut to milliseconds and is the instant at
 //! which the server began with a command: a command that had to wait there judges by a past one,
 //! which can only refuse a lock that has just come free, or shorten a lease.
 //!
 //! # Beside ShedLock for Java
 //!
 //! ShedLock judges by its own clock, and unlocks whoever holds the lock: a Java task that outlived
-//! its lock frees ours. We then answer "lost", and never do the like to it.
+//! its lock frees ours. We then answer "lost", and never do the like to it. An attempt of Java's that
+//! arrives late is bounded only by the instant that it carries.
 //! [`TimeMode::Client`] judges by the clients' clocks as ShedLock does.
 
 mod address;

@@ -58,6 +58,9 @@ impl Builder {
     /// is given back, and the attempt is an error of the kind unavailable; an extension or an unlock
     /// that is not confirmed is an error of the kind unknown.
     ///
+    /// A replica that takes over judges leases by its own clock: keep the clocks of all servers
+    /// synchronized.
+    ///
     /// Calls share a connection, and each waits behind those before it: keep the time well below that
     /// for an answer.
     pub fn wait_for_replicas(mut self, replicas: u32, timeout: Duration) -> Self {

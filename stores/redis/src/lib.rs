@@ -34,6 +34,17 @@
 //! server that does not have the script yet is sent it in a second one. Scripts need Redis 6.2 or
 //! later, or Valkey.
 //!
+//! # Late requests
+//!
+//! A request that was given up can still reach the server: from a socket's buffer, a proxy, a server that
+//! was paused. An attempt carries an instant of the server's clock after which it is refused, and one
+//! whose own lease was given back is refused too, so neither takes the lock, or its slot, for an owner
+//! that has ended. The instant comes from the last reply: an attempt before any reply takes two round
+//! trips instead of one. [`connect`](RedisProvider::connect) and
+//! [`check`](shedlock_core::LockProvider::check) have had one, but not in a cluster, where each server
+//! has its own clock and the first attempt in each hash slot takes two. An extension keeps the later of
+//! two ends, so one that arrives late shortens no lease.
+//!
 //! # Rights
 //!
 //! A user for locks alone needs
@@ -67,7 +78,8 @@
 //! that is promoted may not know the last locks, tokens and slots. Then somebody else can take the same
 //! lock, and run the same slot, while the first holder runs; an unlock that is forgotten keeps its lock
 //! taken until its end. A primary that is cut off and goes on for a while grants locks that are forgotten
-//! later. [`Capabilities::failover`](shedlock_core::Capabilities::failover) says `MayForget`.
+//! later. [`Capabilities::failover`](shedlock_core::Capabilities::failover) says `MayForget`, and
+//! [`check`](shedlock_core::LockProvider::check) warns once where replicas are connected.
 //!
 //! With [`wait_for_replicas`](Builder::wait_for_replicas) (`wait_replicas=1` in a URL) a lock is granted and
 //! extended, and a slot called done, only when so many replicas have confirmed it (`WAIT`); the
@@ -77,6 +89,11 @@
 //! confirm, where there are more than were waited for (Sentinel prefers the one that knows most), and
 //! replicas that confirm from memory and fail with the primary. `min-replicas-to-write` on the server
 //! bounds how long a primary that is cut off goes on.
+//!
+//! *To another clock:* ends of leases are stored as instants of the primary's clock. A promoted replica
+//! judges them by its own: where that is ahead, leases end earlier than their holders believe, and where
+//! it is behind, they end later and late attempts are refused later, both by the difference. Synchronize
+//! the clocks of all servers (NTP, chrony) to well within the margin that your leases leave.
 //!
 //! *To a restart:* a server that does not write each command to disk forgets locks when its machine fails.
 //! [`durable`](shedlock_core::Capabilities::durable) is declared only with an append-only file that is
@@ -92,7 +109,7 @@
 //!
 //! ShedLock's default mode ends locks without looking at their owner: a Java task that outlived its
 //! lock frees ours. We then answer "lost", and never do the like to it; its `safe` mode does not do
-//! so either. A lock that Java gave back has left no trace, so that a slot is known to be Java's
+//! so either. An attempt of Java's that arrives late has no bound. A lock that Java gave back has left no trace, so that a slot is known to be Java's
 //! only while the lock is taken: give such jobs a lock_at_least_for above the worst lateness.
 
 mod address;
