@@ -16,7 +16,7 @@ use shedlock_conformance::support::{server, unique};
 use shedlock_consul::{ConsulProvider, ConsulStore};
 use shedlock_core::{
     Attempt, AttemptRequest, ErrorKind, ExtendRequest, Extension, ListRequest, LockName,
-    LockProvider as _, Owner,
+    LockProvider as _, LockState, Owner, Unlock, UnlockRequest,
 };
 
 /// The keys behind a prefix of their own.
@@ -49,8 +49,9 @@ impl Keys {
     async fn ask(&self, operation: Value) -> Value {
         let url = self.http.join("/v1/txn").unwrap();
         let question = self.client.put(url).json(&json!([{ "KV": operation }]));
-        let mut answer: Value = question.send().await.unwrap().json().await.unwrap();
-        answer["Results"][0]["KV"].take()
+        let answer: Value = question.send().await.unwrap().json().await.unwrap();
+        // Null where it was refused.
+        answer["Results"][0]["KV"].clone()
     }
 
     /// By hand.
@@ -58,6 +59,25 @@ impl Keys {
         let (key, text) = (format!("{}{key}", self.prefix), BASE64.encode(text));
         let put = json!({ "Verb": "set", "Key": key, "Value": text });
         assert!(!self.ask(put).await.is_null());
+    }
+
+    /// The index of the key; 0 where there is none.
+    async fn index(&self, key: &str) -> u64 {
+        let get = json!({ "Verb": "get", "Key": format!("{}{key}", self.prefix) });
+        let found = self.ask(get).await;
+        found["ModifyIndex"].as_u64().unwrap_or_default()
+    }
+
+    /// The write of an attempt that was sent when the key stood at this index: whether it wins.
+    async fn arrives(&self, request: &AttemptRequest, index: u64) -> bool {
+        let text = format!(
+            "shedlock 1\nuntil 4000000000000\nowner {}\n",
+            request.owner()
+        );
+        let key = format!("{}{}", self.prefix, request.name());
+        let value = BASE64.encode(text);
+        let write = json!({ "Verb": "cas", "Key": key, "Value": value, "Index": index });
+        !self.ask(write).await.is_null()
     }
 
     async fn text(&self, key: &str) -> String {
@@ -155,4 +175,46 @@ async fn a_folder_is_no_lock() {
     keys.put("", "").await;
     keys.put("a\tb", "").await;
     assert!(provider.list(&ListRequest::new()).await.unwrap().is_empty());
+}
+
+/// A key that is written with the value that it has keeps its index.
+#[tokio::test]
+async fn a_late_copy_of_an_attempt_takes_no_lock_after_it_was_withdrawn() {
+    let keys = Keys::new();
+    let provider = keys.provider();
+    for before in ["nothing", "a withdrawn attempt", "a lock that was unlocked"] {
+        if before == "a lock that was unlocked" {
+            let lease = provider.attempt(&request("job")).await.unwrap().acquired();
+            let unlock = UnlockRequest::new();
+            let unlocked = provider.unlock(&lease.unwrap(), &unlock).await.unwrap();
+            assert_eq!(unlocked, Unlock::Unlocked);
+        }
+        let request = request("job");
+        let index = keys.index("job").await;
+        assert!(!provider.withdraw(&request).await.unwrap(), "{before}");
+        assert!(!keys.arrives(&request, index).await, "{before}");
+        let record = provider.inspect(request.name()).await.unwrap().unwrap();
+        assert_eq!(record.state, LockState::Free, "{before}");
+        // One that arrives before its withdrawal is ended by it.
+        let index = keys.index("job").await;
+        assert!(keys.arrives(&request, index).await, "{before}");
+        assert!(provider.withdraw(&request).await.unwrap(), "{before}");
+    }
+}
+
+#[tokio::test]
+async fn a_record_that_a_withdrawal_makes_has_no_token() {
+    let keys = Keys::new();
+    let provider = keys.provider();
+    let withdrawn = request("job");
+    assert!(!provider.withdraw(&withdrawn).await.unwrap());
+    let owner = withdrawn.owner();
+    assert_eq!(
+        keys.text("job").await,
+        format!("shedlock 1\nuntil 0\nowner {owner} unlocked\n")
+    );
+    let record = provider.inspect(withdrawn.name()).await.unwrap().unwrap();
+    assert_eq!(record.fencing_token, None);
+    let lease = provider.attempt(&request("job")).await.unwrap().acquired();
+    assert!(lease.unwrap().fencing_token().is_some());
 }

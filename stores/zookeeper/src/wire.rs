@@ -44,8 +44,10 @@ pub(crate) fn record(lock: Option<&Node>, beside: Option<&Node>) -> Result<Recor
         }
         Some((kept, of)) => {
             record.slots = kept.slots;
-            // An acquisition cannot write its own number.
-            let own = Owner::is_ours(&kept.owner).then(|| u64::try_from(of).ok());
+            // An acquisition cannot write its own number. A released record without a token is a
+            // withdrawal's.
+            let is_acquired = Owner::is_ours(&kept.owner) && !Owner::is_released(&kept.owner);
+            let own = is_acquired.then(|| u64::try_from(of).ok());
             record.fencing_token = kept.fencing_token.or(own.flatten());
         }
         None => {}
@@ -168,6 +170,9 @@ mod tests {
             (deleted.until_millis(), deleted.fencing_token),
             (0, Some(7))
         );
+        let withdrawn = "shedlock 1\nuntil 0\nowner web/1/ab unlocked\n";
+        let theirs = record(Some(&lock), Some(&node(withdrawn, 7))).unwrap();
+        assert_eq!(theirs.fencing_token, None);
         let alone = record(Some(&lock), Some(&node("", 7))).unwrap();
         assert_eq!((alone.owner.as_str(), alone.fencing_token), ("", None));
     }

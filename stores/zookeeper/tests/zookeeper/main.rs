@@ -6,6 +6,7 @@
 mod access;
 #[path = "../common/mod.rs"]
 mod common;
+mod late;
 mod names;
 mod records;
 mod room;

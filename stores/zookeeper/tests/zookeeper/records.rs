@@ -9,10 +9,7 @@ use shedlock_core::{
 };
 
 use crate::common::delete_all;
-use crate::room::{MINUTE, Room, common_server, extend, name, request, shedlocks, take};
-
-/// So long a lock that ShedLock gave back may still be held, for all that its record tells.
-const TOLERATED: Duration = Duration::from_millis(1_100);
+use crate::room::{MINUTE, Room, TOLERATED, common_server, extend, name, request, shedlocks, take};
 
 fn millis(instant: SystemTime) -> u128 {
     instant.duration_since(UNIX_EPOCH).unwrap().as_millis()

@@ -15,6 +15,9 @@ use crate::common::{OPEN, client};
 
 pub(crate) const MINUTE: Duration = Duration::from_secs(60);
 
+/// So long a lock that ShedLock gave back may still be held, for all that its record tells.
+pub(crate) const TOLERATED: Duration = Duration::from_millis(1_100);
+
 pub(crate) struct Room {
     pub(crate) url: String,
     pub(crate) admin: Client,
