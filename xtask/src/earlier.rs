@@ -31,7 +31,12 @@ impl Earlier {
         eprintln!("xtask: building {package} of {}", self.revision);
         let mut command = steps::cargo();
         command
-            .args(["test", "--no-run", "--all-features", "--message-format=json"])
+            .args([
+                "test",
+                "--no-run",
+                "--all-features",
+                "--message-format=json",
+            ])
             .args(["-p", package, "--test", target])
             .current_dir(&source)
             .env("CARGO_TARGET_DIR", self.folder.join("target"))
@@ -57,7 +62,12 @@ impl Earlier {
         // Under another name until it is whole.
         let torn = tempfile::tempdir_in(&self.folder).with_context(cannot)?;
         let archive = self.folder.join("source.tar");
-        host::output(git().args(["archive", "--output"]).args([&archive]).arg(&self.revision))?;
+        host::output(
+            git()
+                .args(["archive", "--output"])
+                .args([&archive])
+                .arg(&self.revision),
+        )?;
         unpack(&archive, torn.path())?;
         fs::remove_file(&archive).with_context(cannot)?;
         fs::rename(torn.path(), &source).with_context(cannot)?;

@@ -18,6 +18,7 @@ const OURS: &[&str] = &[
     "lock_at_most_for",
     "lock_at_least_for",
     "owner_prefix",
+    "server_skew",
 ];
 
 /// A URL, read.
@@ -29,6 +30,7 @@ pub(crate) struct Address {
     time: TimeMode,
     timeout: Duration,
     defaults: LockDefaults,
+    server_skew: Duration,
 }
 
 /// The builder that a URL describes. Of I/O only what the driver needs to resolve
@@ -60,7 +62,8 @@ async fn described(text: &str) -> Result<Builder, Error> {
         .collection(address.collection)
         .time(address.time)
         .timeout(address.timeout)
-        .defaults(address.defaults))
+        .defaults(address.defaults)
+        .server_skew(address.server_skew))
 }
 
 impl Address {
@@ -90,6 +93,7 @@ impl Address {
             time: TimeMode::Store,
             timeout: TIMEOUT,
             defaults: LockDefaults::new(),
+            server_skew: Duration::ZERO,
         };
         let mut theirs = Vec::new();
         let mut seen = Vec::new();
@@ -124,6 +128,7 @@ impl Address {
         match (key, value) {
             ("collection", _) => value.clone_into(&mut self.collection),
             ("timeout", _) => self.timeout = duration(key, value)?,
+            ("server_skew", _) => self.server_skew = duration(key, value)?,
             ("time", "store") => self.time = TimeMode::Store,
             ("time", "client") => self.time = TimeMode::client(),
             ("time", _) => {
@@ -176,7 +181,7 @@ mod tests {
     fn our_options_are_taken_out_and_theirs_are_left_as_they_are() {
         let address = Address::parse(
             "mongodb://u:p%40ss@a:1,b:2/ops?replicaSet=rs0&collection=locks&time=client\
-             &tlsCAFile=%2Fca.pem&timeout=2s&lock_at_most_for=10m&owner_prefix=blue",
+             &tlsCAFile=%2Fca.pem&timeout=2s&server_skew=3s&lock_at_most_for=10m&owner_prefix=blue",
         )
         .unwrap();
         assert_eq!(
@@ -186,6 +191,7 @@ mod tests {
         assert_eq!(address.collection, "locks");
         assert_eq!(address.time, TimeMode::client());
         assert_eq!(address.timeout, Duration::from_secs(2));
+        assert_eq!(address.server_skew, Duration::from_secs(3));
     }
 
     #[tokio::test]

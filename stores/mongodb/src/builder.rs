@@ -27,6 +27,7 @@ pub struct Builder {
     timeout: Duration,
     defaults: LockDefaults,
     clock: Arc<dyn Clock>,
+    server_skew: Duration,
 }
 
 enum Place {
@@ -50,6 +51,7 @@ impl Builder {
             timeout: TIMEOUT,
             defaults: LockDefaults::new(),
             clock: Arc::new(SystemClock),
+            server_skew: Duration::ZERO,
         }
     }
 
@@ -67,7 +69,8 @@ impl Builder {
     }
 
     /// Whose clock judges: the server's unless set. That is the primary's: keep the clocks of all
-    /// members synchronized, since a new primary judges leases by its own.
+    /// members synchronized, since a new primary judges leases by its own, and set
+    /// [`server_skew`](Self::server_skew) to what is left.
     pub fn time(mut self, time: TimeMode) -> Self {
         self.time = time;
         self
@@ -93,6 +96,14 @@ impl Builder {
         self
     }
 
+    /// How far apart the clocks may be of servers that judge leases in turn: zero unless set. A server that
+    /// takes over judges by its own clock, so the runtime stops counting on a lease this much before its
+    /// end, and lock_at_most_for must be longer. Has no effect with [`TimeMode::Client`].
+    pub fn server_skew(mut self, skew: Duration) -> Self {
+        self.server_skew = skew;
+        self
+    }
+
     /// Checks the settings; no I/O.
     ///
     /// # Errors
@@ -115,7 +126,11 @@ impl Builder {
             }
         };
         let commands = Commands::new(collection, self.clock, self.time, self.timeout);
-        Ok(MongoProvider::from_parts(commands, self.defaults))
+        Ok(MongoProvider::from_parts(
+            commands,
+            self.defaults,
+            self.server_skew,
+        ))
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use mongodb::bson::Document;
 use mongodb::{Collection, Database};
@@ -14,7 +15,7 @@ use shedlock_core::{
 use crate::attempt::{LONGEST_NAME, check_name};
 use crate::builder::Builder;
 use crate::send::{Commands, is_durable, is_weak};
-use crate::time::{LONGEST, RESOLUTION};
+use crate::time::{LONGEST, RESOLUTION, TimeMode};
 use crate::{address, check};
 
 /// Locks in MongoDB. Clones are one provider.
@@ -30,6 +31,7 @@ pub struct MongoProvider {
 struct Inner {
     commands: Commands,
     defaults: LockDefaults,
+    server_skew: Duration,
     identity: ProviderIdentity,
 }
 
@@ -76,6 +78,7 @@ impl MongoProvider {
     /// | `time` | whose clock judges: `store` or `client` | `store` |
     /// | `timeout` | how long an answer is waited for | `5s` |
     /// | `lock_at_most_for`, `lock_at_least_for`, `owner_prefix` | for locks that set none | – |
+    /// | `server_skew` | see [`Builder::server_skew`] | zero |
     ///
     /// Every other option is the driver's: TLS, credentials, `replicaSet`, `directConnection` and so
     /// on. Concerns in the URL are not used: writes are acknowledged by a majority. A connection and
@@ -91,11 +94,16 @@ impl MongoProvider {
         Ok(provider)
     }
 
-    pub(crate) fn from_parts(commands: Commands, defaults: LockDefaults) -> Self {
+    pub(crate) fn from_parts(
+        commands: Commands,
+        defaults: LockDefaults,
+        server_skew: Duration,
+    ) -> Self {
         Self {
             inner: Arc::new(Inner {
                 commands,
                 defaults,
+                server_skew,
                 identity: ProviderIdentity::unique(),
             }),
         }
@@ -203,6 +211,9 @@ impl LockProvider for MongoProvider {
     fn capabilities(&self) -> Capabilities {
         let mut capabilities = Capabilities::new(self.commands().time().source());
         capabilities.granularity = RESOLUTION;
+        if self.commands().time() == TimeMode::Store {
+            capabilities.server_skew = self.inner.server_skew;
+        }
         capabilities.longest_lock_at_most_for = LONGEST;
         capabilities.longest_name = LONGEST_NAME;
         let concern = self.commands().collection().write_concern();

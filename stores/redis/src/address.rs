@@ -21,6 +21,7 @@ const OPTIONS: &[&str] = &[
     "response_timeout",
     "wait_replicas",
     "wait_timeout",
+    "server_skew",
     "protocol",
     "tls_ca",
     "tls_cert",
@@ -52,6 +53,7 @@ fn read(text: &str) -> Result<Builder, Error> {
     let mut defaults = LockDefaults::new();
     let mut files = Files::default();
     let (mut replicas, mut wait) = (None, None);
+    let mut server_skew = Duration::ZERO;
     let mut ways = Ways {
         connect: TIMEOUT,
         response: TIMEOUT,
@@ -74,6 +76,7 @@ fn read(text: &str) -> Result<Builder, Error> {
             "response_timeout" => ways.response = duration(key, value)?,
             "wait_replicas" => replicas = Some(number(key, value)?),
             "wait_timeout" => wait = Some(duration(key, value)?),
+            "server_skew" => server_skew = duration(key, value)?,
             "protocol" => ways.protocol = Some(protocol(value)?),
             "tls_ca" | "tls_cert" | "tls_key" if !servers.is_tls => {
                 return Err(invalid(format!(
@@ -108,7 +111,9 @@ fn read(text: &str) -> Result<Builder, Error> {
         };
         servers.url.query_pairs_mut().append_pair("protocol", word);
     }
-    let mut builder = Builder::new(servers.connections(ways)?).defaults(defaults);
+    let mut builder = Builder::new(servers.connections(ways)?)
+        .defaults(defaults)
+        .server_skew(server_skew);
     if let Some(environment) = environment {
         builder = builder.environment(environment);
     }
@@ -173,7 +178,7 @@ mod tests {
             "redis-sentinel://s1/mymaster?sentinel_username=watch&sentinel_password=geheim",
             "rediss-sentinel://s1,s2,s3/mymaster?protocol=resp3",
             "redis://host?wait_replicas=1",
-            "redis://host?wait_replicas=2&wait_timeout=500ms",
+            "redis://host?wait_replicas=2&wait_timeout=500ms&server_skew=2s",
             "redis-cluster://user:p%40ss@h1:7000,[::1]:7001,h3?environment=prod",
             "rediss-cluster://h1?protocol=resp3&connect_timeout=1s",
         ] {

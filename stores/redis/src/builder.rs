@@ -21,6 +21,7 @@ pub struct Builder {
     environment: String,
     defaults: LockDefaults,
     confirmation: Option<Confirmation>,
+    server_skew: Duration,
 }
 
 impl Builder {
@@ -31,6 +32,7 @@ impl Builder {
             environment: "default".to_owned(),
             defaults: LockDefaults::new(),
             confirmation: None,
+            server_skew: Duration::ZERO,
         }
     }
 
@@ -59,12 +61,20 @@ impl Builder {
     /// that is not confirmed is an error of the kind unknown.
     ///
     /// A replica that takes over judges leases by its own clock: keep the clocks of all servers
-    /// synchronized.
+    /// synchronized, and set [`server_skew`](Self::server_skew) to what is left.
     ///
     /// Calls share a connection, and each waits behind those before it: keep the time well below that
     /// for an answer.
     pub fn wait_for_replicas(mut self, replicas: u32, timeout: Duration) -> Self {
         self.confirmation = Some(Confirmation { replicas, timeout });
+        self
+    }
+
+    /// How far apart the clocks may be of servers that judge leases in turn: zero unless set. A server that
+    /// takes over judges by its own clock, so the runtime stops counting on a lease this much before its
+    /// end, and lock_at_most_for must be longer.
+    pub fn server_skew(mut self, skew: Duration) -> Self {
+        self.server_skew = skew;
         self
     }
 
@@ -93,6 +103,7 @@ impl Builder {
             keys,
             self.defaults,
             self.confirmation,
+            self.server_skew,
         ))
     }
 }

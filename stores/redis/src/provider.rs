@@ -40,6 +40,7 @@ struct Inner {
     keys: Keys,
     defaults: LockDefaults,
     confirmation: Option<Confirmation>,
+    server_skew: Duration,
     identity: ProviderIdentity,
     clocks: Clocks,
     /// As the last check has found it.
@@ -58,7 +59,13 @@ impl RedisProvider {
     /// Never: ShedLock's own prefix and environment are accepted.
     pub fn new(connections: impl Into<Connections>) -> Self {
         let keys = Keys::new("job-lock", "default").expect("ShedLock's own words are accepted");
-        Self::from_parts(connections.into(), keys, LockDefaults::new(), None)
+        Self::from_parts(
+            connections.into(),
+            keys,
+            LockDefaults::new(),
+            None,
+            Duration::ZERO,
+        )
     }
 
     /// With settings of one's own.
@@ -85,6 +92,7 @@ impl RedisProvider {
     /// | `tls_cert`, `tls_key` | files (PEM) of a certificate of ours and its key | – |
     /// | `sentinel_username`, `sentinel_password` | what the sentinels themselves ask for | – |
     /// | `wait_replicas`, `wait_timeout` | see [`Builder::wait_for_replicas`] | no replicas; `1s` |
+    /// | `server_skew` | see [`Builder::server_skew`] | zero |
     /// | `protocol` | the client's own: `resp2` or `resp3` | `resp2` |
     ///
     /// # Errors
@@ -101,6 +109,7 @@ impl RedisProvider {
         keys: Keys,
         defaults: LockDefaults,
         confirmation: Option<Confirmation>,
+        server_skew: Duration,
     ) -> Self {
         Self {
             inner: Arc::new(Inner {
@@ -109,6 +118,7 @@ impl RedisProvider {
                 keys,
                 defaults,
                 confirmation,
+                server_skew,
                 identity: ProviderIdentity::unique(),
                 durable: AtomicBool::new(false),
                 has_warned: AtomicBool::new(false),
@@ -407,6 +417,7 @@ impl LockProvider for RedisProvider {
     fn capabilities(&self) -> Capabilities {
         let mut capabilities = Capabilities::new(ClockSource::Store);
         capabilities.granularity = Duration::from_millis(1);
+        capabilities.server_skew = self.inner.server_skew;
         capabilities.longest_lock_at_most_for = LONGEST;
         capabilities.longest_name = LONGEST_NAME;
         capabilities.durable = self.inner.durable.load(Ordering::Relaxed);
