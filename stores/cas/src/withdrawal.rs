@@ -43,7 +43,7 @@ impl<S: VersionedStore> CasProvider<S> {
             if is_anothers || record.owner == owner.released() {
                 return Ok(false);
             }
-            let replaced = replaced(before.record);
+            let replaced = replaced(before.record, owner);
             let written = self.write(name, Some(&before.version), replaced);
             if written.await?.is_some() {
                 return Ok(false);
@@ -62,13 +62,22 @@ fn withdrawn(owner: &Owner) -> Record {
 
 /// The same free record, but not equal to it, so that no store keeps its version. Its end moves back:
 /// moved forward, it could lie in the future of a clock that is late.
-fn replaced(before: Record) -> Record {
+///
+/// A record of which neither owner nor beginning is left was deleted by hand. It is marked as one of
+/// ours: a store may take what says nothing for a new acquisition of ShedLock's.
+fn replaced(before: Record, owner: &Owner) -> Record {
+    let is_deleted = before.owner.is_empty() && before.locked_at.is_none();
     let earlier = before.locked_until.checked_sub(TICK);
     let locked_until = earlier
         .filter(|end| *end >= UNIX_EPOCH)
         .unwrap_or(UNIX_EPOCH + TICK);
     Record {
         locked_until,
+        owner: if is_deleted {
+            owner.released()
+        } else {
+            before.owner
+        },
         ..before
     }
 }

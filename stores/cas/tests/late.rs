@@ -227,6 +227,23 @@ async fn a_record_that_a_withdrawal_makes_is_free_at_once_for_every_clock() {
     }
 }
 
+/// NATS would take a message without any of our words for an acquisition of ShedLock's.
+#[tokio::test]
+async fn a_withdrawal_marks_a_record_that_says_nothing() {
+    let room = Room::over(Texts::new());
+    let request = room.request();
+    for until in [0, 7] {
+        let text = format!("shedlock 1\nuntil {until}\ntoken 3\n");
+        room.texts.overwrite(&room.job, text);
+        assert!(!room.withdraw(&request).await);
+        let (until, owner) = (if until == 0 { 1 } else { until - 1 }, request.owner());
+        assert_eq!(
+            room.texts.text(&room.job).unwrap(),
+            format!("shedlock 1\nuntil {until}\ntoken 3\nowner {owner} unlocked\n")
+        );
+    }
+}
+
 #[tokio::test]
 async fn a_withdrawal_leaves_a_lock_that_another_owner_holds() {
     for room in Room::each() {

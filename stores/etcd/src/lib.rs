@@ -39,8 +39,9 @@
 //! |---|---|
 //! | attempt that loses | 1: a read of both keys |
 //! | attempt that wins | 3: the read, a lease, the transaction |
-//! | extension | 2: a lease, the transaction |
+//! | extension | 2: a lease, the transaction; 1 where the lock lasts longer than is asked for: a read |
 //! | unlock | 1: the transaction; 2 where at-least keeps the lock, which takes a lease |
+//! | withdrawal | 2: the read, a transaction; 1 where another owner of ours holds the lock |
 //!
 //! An extension and an unlock are followed by one more that nobody waits for: it gives back the lease
 //! that the lock had before.
@@ -59,6 +60,20 @@
 //! etcd tells nobody the time. Whether a slot lies too far ahead is judged by this host's clock, as
 //! is declared ([`slot_clock`](shedlock_core::Capabilities::slot_clock)), and times that are told are
 //! by the clock of the host that wrote them.
+//!
+//! # Requests that arrive late
+//!
+//! A transaction that was given up can still reach the store. Revisions keep it from doing harm, so that
+//! an attempt carries no not-after: the transaction of an attempt needs the record beside the lock to be
+//! as it was read, and every acquisition, extension and unlock of ours replaces that record. ShedLock does
+//! not, so a withdrawal does: it puts the record again, also while ShedLock holds the lock, or puts a
+//! released one where there is none. In any case a late attempt wins nothing once the store's lease that
+//! it asked for is over. An extension never shortens: where the lock's lease lasts longer than is asked
+//! for, the lock keeps it. So a late extension moves the lock to a lease that ends no earlier.
+//!
+//! What remains: until it is withdrawn, a copy of an attempt can take the lock, for at-most from when it
+//! was sent; and if someone deletes the record by hand after the withdrawal, a copy that is still on its
+//! way and was sent when there was none finds none again.
 //!
 //! # Beside ShedLock for Java
 //!

@@ -8,11 +8,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use common::room::{MINUTE, Room};
+use common::wait;
 use etcd_client::{Compare, CompareOp, PutOptions, Txn, TxnOp};
+use shedlock_conformance::proxy::{Proxy, Strike, contains};
+use shedlock_conformance::support::{address, server};
 use shedlock_core::{
     Attempt, AttemptRequest, ErrorKind, ExtendRequest, Extension, Lease, LockProvider, LockState,
     SkipReason, Unlock, UnlockRequest,
 };
+use shedlock_etcd::EtcdProvider;
 
 /// An attempt's transaction, as it was sent by what stood then, and its lease of the store.
 struct Late {
@@ -259,4 +263,33 @@ async fn a_late_extension_cuts_no_later_one_short() {
     assert!(!room.admin.clone().txn(txn).await.unwrap().succeeded());
     assert_eq!(room.lease().await.1, 120);
     assert_eq!(room.unlock(&extended).await, Unlock::Unlocked);
+}
+
+/// Its answer is lost, and the record is gone when the attempt looks at what came of it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lock_whose_record_is_deleted_before_its_answer_is_found_keeps_its_lease() {
+    let room = Room::new().await;
+    let store = address(&server("SHEDLOCK_TEST_ETCD_URL"), 2379).unwrap();
+    let proxy = Proxy::start(store).await.unwrap();
+    let environment = room.lock.split(':').nth(1).unwrap();
+    let options = format!("environment={environment}&response_timeout=3s");
+    let url = format!("etcd://{}?{options}", proxy.addr());
+    let through = EtcdProvider::connect(&url).await.unwrap();
+    // The first one reads.
+    let trap = proxy.on_request(contains(&room.lock), 2, Strike::SwallowReply);
+    let request = room.request();
+    let deleted = async {
+        while room.key(&room.lock).await.is_none() {
+            wait(Duration::from_millis(20)).await;
+        }
+        room.admin.clone().delete(&*room.kept, None).await.unwrap();
+    };
+    let attempt = through.attempt(&request);
+    let (attempt, ()) = futures_util::future::join(attempt, deleted).await;
+    assert!(trap.has_struck());
+    let lease = attempt.unwrap().acquired().expect("the first copy won");
+    // What is given back is given back in the background.
+    wait(Duration::from_millis(500)).await;
+    assert_eq!(room.state().await, LockState::Held);
+    assert_eq!(room.unlock(&lease).await, Unlock::Unlocked);
 }
