@@ -13,7 +13,7 @@ use shedlock_cas::Written;
 use shedlock_core::{Clock as _, Error, ErrorKind, Owner, SystemClock};
 
 use crate::line::Line;
-use crate::shape::Shape;
+use crate::shape::{Shape, Version, version};
 use crate::wire::Message;
 
 /// JetStream's own numbers of what went wrong.
@@ -25,7 +25,7 @@ const WRONG_LAST_SEQUENCE: [u64; 2] = [10_071, 10_164];
 const NO_BATCH: [u64; 7] = [10_174, 10_175, 10_176, 10_177, 10_179, 10_199, 10_200];
 
 /// The first NATS that stores several messages or none.
-const ATOMIC_SINCE: (u32, u32) = (2, 12);
+const ATOMIC_SINCE: Version = (2, 12, 0);
 
 #[derive(Clone, Debug)]
 pub(crate) struct Bucket {
@@ -198,7 +198,11 @@ impl Bucket {
         match failure(&answer) {
             Some(error) if error.err_code == STREAM_NOT_FOUND => Ok(None),
             Some(error) => Err(self.told(&error)),
-            None => Ok(Some(Shape(answer["config"].take()))),
+            None => Ok(Some(Shape {
+                first_sequence: answer["state"]["first_seq"].as_u64().unwrap_or_default(),
+                config: answer["config"].take(),
+                server: version(&self.line.server_version()),
+            })),
         }
     }
 
@@ -215,14 +219,12 @@ impl Bucket {
 
     /// Whether the server can store several messages or none.
     pub(crate) fn can_be_atomic(&self) -> bool {
-        let version = self.line.server_version();
-        let mut numbers = version.split('.').map_while(|part| part.parse().ok());
-        numbers.next().zip(numbers.next()) >= Some(ATOMIC_SINCE)
+        version(&self.line.server_version()) >= ATOMIC_SINCE
     }
 
     /// Has the bucket take several messages in one step.
     pub(crate) async fn make_atomic(&self, shape: &Shape) -> Result<(), Error> {
-        let mut config = shape.0.clone();
+        let mut config = shape.config.clone();
         config["allow_atomic"] = true.into();
         let answer = self
             .ask(self.api("UPDATE"), &config, Effect::Writes)
@@ -232,15 +234,14 @@ impl Bucket {
 
     /// Makes the bucket; nothing if there is one.
     ///
-    /// Its sequences begin with the clock's microseconds (from NATS 2.10 on; servers before do not know
-    /// how), so that a bucket of the same name that was deleted has had none of them: a lease from
-    /// then fits no lock of now.
+    /// From NATS 2.12 on its sequences begin with the clock's microseconds, so that a bucket of the same
+    /// name that was deleted has had none of them: a lease from then fits no lock of now. Servers from
+    /// 2.10 on can do that too, but early ones then empty the bucket when they start.
     pub(crate) async fn create(&self, replicas: usize, is_in_memory: bool) -> Result<(), Error> {
         let since = SystemClock.system_time().duration_since(UNIX_EPOCH);
         let micros = u64::try_from(since.unwrap_or_default().as_micros()).unwrap_or_default();
-        let config = json!({
+        let mut config = json!({
             "name": format!("KV_{}", self.name),
-            "first_seq": micros,
             "subjects": [format!("$KV.{}.>", self.name)],
             "retention": "limits",
             "max_consumers": -1,
@@ -255,9 +256,11 @@ impl Bucket {
             "deny_delete": true,
             "allow_rollup_hdrs": true,
             "allow_direct": true,
-            // From NATS 2.12 on; servers before pass it over.
-            "allow_atomic": true,
         });
+        if self.can_be_atomic() {
+            config["first_seq"] = micros.into();
+            config["allow_atomic"] = true.into();
+        }
         let subject = self.api("CREATE");
         let answer = self.ask(subject, &config, Effect::Writes).await?;
         match failure(&answer) {

@@ -66,6 +66,8 @@ mod connect;
 #[cfg(any(test, feature = "fuzzing"))]
 #[doc(hidden)]
 pub mod fuzz;
+#[cfg(test)]
+mod interleavings;
 mod key;
 mod line;
 mod options;

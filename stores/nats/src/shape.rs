@@ -14,7 +14,30 @@ const LONGEST_HISTORY: i64 = 64;
 
 /// The settings of the bucket's stream, as JetStream returns them.
 #[derive(Clone, Debug)]
-pub(crate) struct Shape(pub(crate) Value);
+pub(crate) struct Shape {
+    pub(crate) config: Value,
+    /// The sequence of the oldest message, or of the next one where there is none.
+    pub(crate) first_sequence: u64,
+    /// The version of the server that answers clients.
+    pub(crate) server: Version,
+}
+
+/// A version of NATS.
+pub(crate) type Version = (u32, u32, u32);
+
+/// Reads one; what follows a number, like `-RC.1`, is passed over.
+pub(crate) fn version(text: &str) -> Version {
+    let mut numbers = text.split('.').map(|part| {
+        let digits = part.split(|letter: char| !letter.is_ascii_digit()).next();
+        digits.and_then(|it| it.parse().ok()).unwrap_or(0)
+    });
+    let mut next = || numbers.next().unwrap_or(0);
+    (next(), next(), next())
+}
+
+/// Servers before this one that can begin a bucket with a sequence of choice empty it when they start,
+/// while its first message still stands (nats-server, pull request 6753).
+const KEEPS_FIRST_SINCE: Version = (2, 11, 4);
 
 /// What the last look at the settings found.
 #[derive(Debug, Default)]
@@ -49,6 +72,11 @@ impl Shape {
                  migrate`"
                     .to_owned()
             }
+            Remedy::Upgrade => {
+                "a defect of NATS before 2.11.4: upgrade the servers, or use another \
+                                bucket, made with `shedlock migrate`"
+                    .to_owned()
+            }
         };
         Err(Error::new(
             ErrorKind::Configuration,
@@ -57,20 +85,20 @@ impl Shape {
     }
 
     fn fault(&self) -> Option<(String, Remedy)> {
-        use Remedy::{Another, Edit};
-        let age = Duration::from_nanos(self.0["max_age"].as_u64().unwrap_or_default());
+        use Remedy::{Another, Edit, Upgrade};
+        let age = Duration::from_nanos(self.config["max_age"].as_u64().unwrap_or_default());
         let (messages, bytes) = (self.number("max_msgs"), self.number("max_bytes"));
         let history = self.number("max_msgs_per_subject");
         let largest = self.number("max_msg_size");
         let is_full = messages > 0 || bytes > 0;
-        let retention = self.0["retention"].as_str().unwrap_or("limits");
+        let retention = self.config["retention"].as_str().unwrap_or("limits");
         let said = |text: &str| text.to_owned();
         Some(if !age.is_zero() {
             (
                 format!("forgets its keys after {age:?}, held locks included (max_age, the TTL)"),
                 Edit("--max-age=0"),
             )
-        } else if is_full && self.0["discard"] == "old" {
+        } else if is_full && self.config["discard"] == "old" {
             (
                 format!(
                     "drops its oldest keys where it is full, held locks included (discard is old, \
@@ -96,6 +124,11 @@ impl Shape {
                 ),
                 Edit("--max-msg-size=-1"),
             )
+        } else if self.is_emptied() {
+            (
+                said("is emptied when its server starts, held locks included (first_seq)"),
+                Upgrade,
+            )
         } else if self.is_set("no_ack") {
             (said("confirms no message (no_ack)"), Edit("--ack"))
         } else if self.is_set("sealed") {
@@ -120,22 +153,31 @@ impl Shape {
         })
     }
 
+    /// Whether the server drops all messages when it starts.
+    fn is_emptied(&self) -> bool {
+        let begins_with = self.config["first_seq"].as_u64().unwrap_or_default();
+        begins_with > 0
+            && !self.is_in_memory()
+            && self.first_sequence <= begins_with
+            && self.server < KEEPS_FIRST_SINCE
+    }
+
     fn is_in_memory(&self) -> bool {
-        self.0["storage"] == "memory"
+        self.config["storage"] == "memory"
     }
 
     fn is_set(&self, name: &str) -> bool {
-        self.0[name] == true
+        self.config[name] == true
     }
 
     fn has(&self, name: &str) -> bool {
-        let value = &self.0[name];
+        let value = &self.config[name];
         !value.is_null() && value.as_array().is_none_or(|list| !list.is_empty())
     }
 
     /// A limit; none is -1.
     fn number(&self, name: &str) -> i64 {
-        self.0[name].as_i64().unwrap_or(-1)
+        self.config[name].as_i64().unwrap_or(-1)
     }
 }
 
@@ -145,6 +187,8 @@ enum Remedy {
     Edit(&'static str),
     /// Only another bucket will do.
     Another,
+    /// The server has to change.
+    Upgrade,
 }
 
 impl Seen {
@@ -154,11 +198,11 @@ impl Seen {
     /// As [`Shape::check`].
     pub(crate) fn learn(&self, shape: &Shape, bucket: &str, nth: u64) -> Result<(), Error> {
         let relaxed = Ordering::Relaxed;
-        let replicas = shape.0["num_replicas"].as_u64().unwrap_or(1);
+        let replicas = shape.config["num_replicas"].as_u64().unwrap_or(1);
         let replicas = usize::try_from(replicas).unwrap_or(usize::MAX);
         self.kept_by.store(replicas, relaxed);
         self.is_atomic.store(shape.is_atomic(), relaxed);
-        let is_late = shape.0["persist_mode"] == "async";
+        let is_late = shape.config["persist_mode"] == "async";
         let is_fleeting = shape.is_in_memory() || is_late;
         if !self.is_fleeting.swap(is_fleeting, relaxed) && is_fleeting {
             if is_late {
@@ -229,7 +273,32 @@ mod tests {
         for (name, value) in changes.as_object().unwrap() {
             config[name] = value.clone();
         }
-        Shape(config)
+        Shape {
+            first_sequence: config["first_seq"].as_u64().unwrap_or(1),
+            config,
+            server: (2, 11, 4),
+        }
+    }
+
+    #[test]
+    fn a_bucket_that_is_emptied_when_its_server_starts_is_refused() {
+        let at = |server: &str, first_sequence| Shape {
+            server: version(server),
+            first_sequence,
+            ..shape(json!({ "first_seq": 1_u64 << 50 }))
+        };
+        for server in ["2.10.27", "2.11.0-preview.2", "2.11.3"] {
+            let said = at(server, 1 << 50).check("b").unwrap_err().to_string();
+            assert!(
+                said.contains("first_seq") && said.contains("upgrade"),
+                "{said}"
+            );
+            // Once its first message is replaced, nothing is lost any more.
+            at(server, (1 << 50) + 1).check("b").unwrap();
+        }
+        for server in ["2.11.4", "2.12.5-RC.2", "3.0"] {
+            at(server, 1 << 50).check("b").unwrap();
+        }
     }
 
     #[test]
@@ -241,7 +310,7 @@ mod tests {
             json!({ "max_bytes": 1 << 20, "max_msgs": 1000 }),
             json!({ "discard": "old" }),
             json!({ "storage": "memory", "sources": [], "mirror": null, "sealed": false }),
-            json!({ "allow_msg_ttl": true, "deny_purge": true, "allow_atomic": true }),
+            json!({ "first_seq": 7, "allow_msg_ttl": true, "deny_purge": true, "allow_atomic": true }),
         ] {
             shape(harmless).check("b").unwrap();
         }

@@ -100,6 +100,22 @@ async fn connect_refuses_settings_that_lose_locks() {
     }
 }
 
+/// NATS before 2.11.4 empties it when it starts, unless its first message was replaced.
+#[tokio::test]
+async fn a_bucket_that_its_server_empties_is_refused() {
+    for server in servers() {
+        let raw = async_nats::connect(&server).await.unwrap();
+        let is_emptied = raw.server_info().version.starts_with("2.10.");
+        let bucket = unique("first");
+        make(&raw, &bucket, json!({ "first_seq": 1_u64 << 50 })).await;
+        let connected = shedlock_nats::connect(&format!("{server}?bucket={bucket}")).await;
+        assert_eq!(connected.is_err(), is_emptied, "{connected:?}");
+        if let Err(error) = connected {
+            assert!(error.message().contains("first_seq"), "{error}");
+        }
+    }
+}
+
 #[tokio::test]
 async fn a_sealed_bucket_is_refused() {
     for server in servers() {
