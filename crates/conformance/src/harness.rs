@@ -119,6 +119,17 @@ pub trait Space: Send + Sync + 'static {
         None
     }
 
+    /// Gives the container settings under which the store breaks promises of the provider, such as a
+    /// NATS bucket whose records vanish by their age. A provider that is made afterwards must not be
+    /// had, or must refuse its first call, whichever that is and without a
+    /// [`check`](shedlock_core::LockProvider::check) before it.
+    ///
+    /// `None` where the container has no such settings, or where every provider keeps its promises
+    /// under all of them.
+    fn weaken_container(&self) -> Power<'_, ()> {
+        None
+    }
+
     /// Writes a record exactly as ShedLock for Java would leave it after an acquisition, whether
     /// there was one or not. In a store where records vanish when they end, one that has ended is
     /// none.

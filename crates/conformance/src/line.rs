@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use shedlock_core::{Attempt, AttemptRequest, ExtendRequest, Lease, Slot};
+use shedlock_core::{Attempt, AttemptRequest, Error, ExtendRequest, Lease, Slot};
 
 use crate::proxy::{Counter, Matcher, Proxy, Strike, Trap, contains_any};
 use crate::setting::{granted, name};
@@ -191,28 +191,33 @@ impl Line {
         provider: &Provider,
         request: &AttemptRequest,
     ) -> Result<Lease, Stop> {
-        let started = now();
-        loop {
-            let attempt = provider.attempt(request);
-            let answer = bounded(PATIENCE, attempt).await.ok_or_else(|| {
-                Stop::failed(format!("an attempt gave no answer for {PATIENCE:?}"))
-            })?;
-            match answer {
-                Ok(Attempt::Acquired(lease)) => return Ok(lease),
-                Err(error)
-                    if error.is_retryable() && now().saturating_since(started) < PATIENCE =>
-                {
-                    sleep(Duration::from_millis(50)).await;
-                }
-                Err(error) => return Err(error.into()),
-                Ok(answer) => {
-                    return Err(Stop::failed(format!(
-                        "once the store was back, the attempt of {} should be granted, but was \
-                         answered {answer:?}",
-                        request.owner()
-                    )));
-                }
+        match until_answered(|| provider.attempt(request)).await? {
+            Attempt::Acquired(lease) => Ok(lease),
+            answer => Err(Stop::failed(format!(
+                "the lock should be granted to {} when it is asked for again, but the attempt was \
+                 answered {answer:?}",
+                request.owner()
+            ))),
+        }
+    }
+}
+
+/// Makes the call again for as long as its error can be retried: a client whose connection was lost
+/// may need a moment to connect.
+pub(crate) async fn until_answered<T, F>(mut call: impl FnMut() -> F) -> Result<T, Stop>
+where
+    F: Future<Output = Result<T, Error>>,
+{
+    let started = now();
+    loop {
+        let answer = bounded(PATIENCE, call())
+            .await
+            .ok_or_else(|| Stop::failed(format!("a call gave no answer for {PATIENCE:?}")))?;
+        match answer {
+            Err(error) if error.is_retryable() && now().saturating_since(started) < PATIENCE => {
+                sleep(Duration::from_millis(50)).await;
             }
+            answer => return Ok(answer?),
         }
     }
 }

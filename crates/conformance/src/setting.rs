@@ -176,6 +176,11 @@ impl Setting {
         granted(power, "restore the container", "Space::restore_container").await
     }
 
+    pub(crate) async fn weaken_container(&self) -> Result<(), Stop> {
+        let power = self.space.weaken_container();
+        granted(power, "weaken the container", "Space::weaken_container").await
+    }
+
     pub(crate) async fn write_as_shedlock(
         &self,
         name: &LockName,

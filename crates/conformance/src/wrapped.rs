@@ -141,6 +141,10 @@ impl Space for Room {
         self.inner.restore_container()
     }
 
+    fn weaken_container(&self) -> Power<'_, ()> {
+        self.inner.weaken_container()
+    }
+
     fn write_as_shedlock<'a>(
         &'a self,
         name: &'a LockName,

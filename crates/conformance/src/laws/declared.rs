@@ -1,12 +1,12 @@
 //! What a provider declares is what it does, as far as the cases of the laws do not see to it.
 
-use shedlock_core::{ErrorKind, ExtendRequest};
+use shedlock_core::{ErrorKind, ExtendRequest, UnlockRequest};
 
 use crate::case::cases;
 use crate::setting::{granted, name};
 use crate::steps::{acquire, still_holds, unlock};
 use crate::verdict::ensure;
-use crate::{Setting, Verdict};
+use crate::{Call, Setting, Verdict};
 
 cases!("declared":
     extend_is_refused_where_it_is_lacking,
@@ -14,6 +14,7 @@ cases!("declared":
     what_was_declared_at_first_contact_holds,
     providers_have_identities_of_their_own,
     a_check_changes_nothing,
+    a_container_that_breaks_promises_is_refused_at_the_first_call,
     what_is_published_holds,
 );
 
@@ -100,4 +101,51 @@ pub async fn what_is_published_holds(setting: &Setting) -> Verdict {
     let sheet = granted(harness.sheet(), "tell what is published", "Harness::sheet").await?;
     let declared = setting.capabilities();
     sheet.hold(&**harness, setting.space(), declared).await
+}
+
+/// Nothing is granted under settings with which the store cannot keep its promises. The first call
+/// finds out, whichever it is: a program need not check its provider.
+pub async fn a_container_that_breaks_promises_is_refused_at_the_first_call(
+    setting: &Setting,
+) -> Verdict {
+    let provider = setting.provider().await?;
+    let held = setting.request(&name("held"));
+    let lease = acquire(&provider, &held).await?;
+    drop(provider);
+    setting.weaken_container().await?;
+    let calls = [Call::Attempt, Call::Extend, Call::Unlock, Call::Withdraw];
+    for call in calls {
+        if call == Call::Extend && !setting.capabilities().extend {
+            continue;
+        }
+        // That it cannot be made is a refusal, too.
+        let Ok(provider) = setting.space().provider().await else {
+            continue;
+        };
+        let answer = match call {
+            Call::Attempt => {
+                let request = setting.request(&name("job"));
+                provider.attempt(&request).await.map(debug)
+            }
+            Call::Extend => {
+                let longer = ExtendRequest::new(2 * setting.pace().long());
+                provider.extend(&lease, &longer).await.map(debug)
+            }
+            Call::Unlock => {
+                let request = UnlockRequest::new();
+                provider.unlock(&lease, &request).await.map(debug)
+            }
+            Call::Withdraw => provider.withdraw(&held).await.map(debug),
+        };
+        ensure!(
+            answer.as_ref().is_err_and(|error| !error.is_retryable()),
+            "the container has settings that break promises, so the first call of a provider, \
+             {call:?}, should be refused for good, but was answered {answer:?}"
+        );
+    }
+    Ok(())
+}
+
+fn debug(answer: impl std::fmt::Debug) -> String {
+    format!("{answer:?}")
 }

@@ -12,7 +12,7 @@ use shedlock_core::{
 };
 
 use crate::case::cases;
-use crate::line::Line;
+use crate::line::{Line, until_answered};
 use crate::proxy::Strike;
 use crate::setting::name;
 use crate::steps::{abandon, acquire, extend_is_lost, is_free, record, still_holds, unlock};
@@ -80,7 +80,7 @@ async fn lose_attempts(setting: &Setting, strike: Strike) -> Verdict {
             } else {
                 granted(&request, answer)?;
             }
-            let lease = acquire(&line.through, &request).await?;
+            let lease = line.recovers(&line.through, &request).await?;
             still_holds(&line.direct, &lease).await?;
             unlock(&line.through, &lease).await?;
             is_free(&line.direct, &job).await?;
@@ -102,7 +102,7 @@ pub async fn an_attempt_whose_answer_was_lost_can_be_withdrawn(setting: &Setting
         let _ = line.through.attempt(&request).await;
         line.proxy.heal().await?;
         let has_struck = line.has_struck(&trap, nth)?;
-        line.through.withdraw(&request).await?;
+        until_answered(|| line.through.withdraw(&request)).await?;
         is_free(&line.direct, &job).await?;
         abandon(&line.direct, &setting.request(&job)).await?;
         if !has_struck {
@@ -133,15 +133,16 @@ async fn lose_unlocks(setting: &Setting, strike: Strike) -> Verdict {
             let answer = line.through.unlock(&lease, &UnlockRequest::new()).await;
             line.proxy.heal().await?;
             if !line.has_struck(&trap, nth)? {
-                unlocked(answer)?;
+                unlocked(answer?)?;
                 break;
             }
             if let Err(error) = answer {
                 is_retryable("an unlock", &error)?;
             } else {
-                unlocked(answer)?;
+                unlocked(answer?)?;
             }
-            unlock(&line.through, &lease).await?;
+            let again = UnlockRequest::new();
+            unlocked(until_answered(|| line.through.unlock(&lease, &again)).await?)?;
             if at_least.is_zero() {
                 is_free(&line.direct, &job).await?;
             } else {
@@ -177,15 +178,15 @@ async fn lose_extensions(setting: &Setting, strike: Strike) -> Verdict {
         let answer = line.through.extend(&lease, &longer).await;
         line.proxy.heal().await?;
         if !line.has_struck(&trap, nth)? {
-            let _ = extended(answer)?;
+            let _ = extended(answer?)?;
             break;
         }
         if let Err(error) = answer {
             is_retryable("an extension", &error)?;
         } else {
-            let _ = extended(answer)?;
+            let _ = extended(answer?)?;
         }
-        let lease = extended(line.through.extend(&lease, &longer).await)?;
+        let lease = extended(until_answered(|| line.through.extend(&lease, &longer)).await?)?;
         still_holds(&line.direct, &lease).await?;
         unlock(&line.through, &lease).await?;
     }
@@ -204,7 +205,7 @@ pub async fn a_withdrawal_whose_answer_was_lost_is_asked_again(setting: &Setting
         let has_struck = line.has_struck(&trap, nth)?;
         if let Err(error) = answer {
             is_retryable("a withdrawal", &error)?;
-            line.through.withdraw(&request).await?;
+            until_answered(|| line.through.withdraw(&request)).await?;
         }
         is_free(&line.direct, request.name()).await?;
         if !has_struck {
@@ -224,8 +225,7 @@ pub async fn an_extension_that_arrives_after_the_unlock_is_lost(setting: &Settin
         let job = name(&format!("at-least-{}", at_least.as_secs()));
         let request = setting.request(&job).with_lock_at_least_for(at_least);
         let lease = acquire(&line.through, &request).await?;
-        let delay = Strike::DelayRequest(Duration::from_millis(400));
-        let trap = line.trap(Call::Extend, &request, 1, delay)?;
+        let trap = line.trap(Call::Extend, &request, 1, Strike::WithholdRequest)?;
         let late = async {
             let lost = extend_is_lost(&line.through, &lease, long).await;
             let _ = line.has_struck(&trap, 1)?;
@@ -236,7 +236,9 @@ pub async fn an_extension_that_arrives_after_the_unlock_is_lost(setting: &Settin
             while !trap.has_struck() {
                 sleep(Duration::from_millis(5)).await;
             }
-            unlock(&line.direct, &lease).await
+            unlock(&line.direct, &lease).await?;
+            trap.deliver().await;
+            Ok(())
         };
         let both = bounded(PATIENCE, futures_util::future::try_join(late, unlocked)).await;
         both.ok_or_else(|| Stop::failed("a delayed extension never ended"))??;
@@ -348,8 +350,7 @@ fn granted(request: &AttemptRequest, answer: Result<Attempt, Error>) -> Verdict 
     }
 }
 
-fn unlocked(answer: Result<Unlock, Error>) -> Verdict {
-    let answer = answer?;
+fn unlocked(answer: Unlock) -> Verdict {
     ensure!(
         answer == Unlock::Unlocked,
         "an unlock of a running lease was answered {answer:?}"
@@ -357,8 +358,8 @@ fn unlocked(answer: Result<Unlock, Error>) -> Verdict {
     Ok(())
 }
 
-pub(super) fn extended(answer: Result<Extension, Error>) -> Result<Lease, Stop> {
-    match answer? {
+pub(super) fn extended(answer: Extension) -> Result<Lease, Stop> {
+    match answer {
         Extension::Extended(lease) => Ok(lease),
         answer => Err(Stop::failed(format!(
             "an extension of a running lease was answered {answer:?}"

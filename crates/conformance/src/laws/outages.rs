@@ -70,7 +70,7 @@ pub async fn a_store_that_goes_away_is_an_error_of_every_call_and_recovers(
     );
     if setting.capabilities().extend {
         let longer = ExtendRequest::new(setting.pace().long());
-        let _ = extended(line.through.extend(&lease, &longer).await)?;
+        let _ = extended(line.through.extend(&lease, &longer).await?)?;
     }
     unlock(&line.through, &lease).await?;
     is_free(&line.direct, lease.name()).await

@@ -28,17 +28,21 @@ pub(super) async fn run(
     let (mut from_client, mut to_client) = client.into_split();
     let (mut from_store, mut to_store) = store.into_split();
     let mut cut = line.subscribe();
-    let withheld = tokio::select! {
-        withheld = requests(&mut from_client, &mut to_store, rules, id, &line) => withheld,
-        () = replies(&mut from_store, &mut to_client, rules, id, &line) => None,
-        _ = cut.wait_for(|line| *line == Line::Cut) => None,
-    };
-    if let Some(withheld) = withheld {
-        // Nothing is read from the client any more, so whether it is still there shows nowhere.
-        tokio::select! {
+    loop {
+        let withheld = tokio::select! {
+            withheld = requests(&mut from_client, &mut to_store, rules, id, &line) => withheld,
+            () = replies(&mut from_store, &mut to_client, rules, id, &line) => None,
+            _ = cut.wait_for(|line| *line == Line::Cut) => None,
+        };
+        let Some(withheld) = withheld else { break };
+        // Nothing is read from the client meanwhile, so whether it is still there shows nowhere.
+        let goes_on = tokio::select! {
             biased;
-            _ = cut.wait_for(|line| *line == Line::Cut) => {}
-            () = withheld.deliver(&mut from_store, &mut to_store) => {}
+            _ = cut.wait_for(|line| *line == Line::Cut) => false,
+            goes_on = withheld.deliver(&mut from_store, &mut to_store, &mut to_client) => goes_on,
+        };
+        if !goes_on {
+            break;
         }
     }
     line.send_replace(Line::Cut);
@@ -132,25 +136,33 @@ struct Withheld {
 }
 
 impl Withheld {
-    /// Waits for the order, sends the request, and waits for the store's reply.
-    async fn deliver(mut self, from_store: &mut OwnedReadHalf, to_store: &mut OwnedWriteHalf) {
+    /// Waits for the order, sends the request, and waits for the store's reply. Whether the
+    /// connection goes on.
+    async fn deliver(
+        mut self,
+        from_store: &mut OwnedReadHalf,
+        to_store: &mut OwnedWriteHalf,
+        to_client: &mut OwnedWriteHalf,
+    ) -> bool {
         let mut packet = vec![0; PACKET];
+        // What the store sends before that is no reply to this request. It comes late, too.
+        let mut late = Vec::new();
         let done = loop {
-            // What the store still sends is no reply to this request: it is read first.
             tokio::select! {
                 biased;
                 length = read(from_store, &mut packet) => {
-                    if length.is_none() {
+                    let Some(length) = length else {
                         if let Ok(done) = self.order.await {
                             let _ = done.send(Delivery::Closed);
                         }
-                        return;
-                    }
+                        return false;
+                    };
+                    late.extend_from_slice(&packet[..length]);
                 }
                 order = &mut self.order => match order {
                     Ok(done) => break done,
                     // No one is left who could give it.
-                    Err(_) => return,
+                    Err(_) => return false,
                 },
             }
         };
@@ -158,14 +170,17 @@ impl Withheld {
         if to_store.write_all(&self.request).await.is_ok() {
             let is_control = http2_control();
             while let Some(length) = read(from_store, &mut packet).await {
+                late.extend_from_slice(&packet[..length]);
                 if !is_control(&packet[..length]) {
                     delivery = Delivery::Answered;
                     break;
                 }
             }
         }
-        // Whoever gave the order may have given up.
+        // The client may be gone, and so may be whoever gave the order.
+        let _ = to_client.write_all(&late).await;
         let _ = done.send(delivery);
+        delivery == Delivery::Answered
     }
 }
 

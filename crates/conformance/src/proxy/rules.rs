@@ -62,8 +62,8 @@ pub enum Strike {
     DelayRequest(Duration),
     /// The reply reaches the client this much later.
     DelayReply(Duration),
-    /// The request is kept until [`Trap::deliver`]. The connection stays open and is silent for the
-    /// client; the store's side stays open even when the client closes its own.
+    /// The request is kept until [`Trap::deliver`]. Until then the connection stays open and is
+    /// silent; the store's side stays open even when the client closes its own.
     WithholdRequest,
 }
 

@@ -62,7 +62,8 @@ impl Trap {
     }
 
     /// Sends the request that [`Strike::WithholdRequest`] kept to the store, and waits until the
-    /// store has replied or closed the connection. The connection is closed then.
+    /// store has replied or closed the connection. The connection goes on then, if the client is
+    /// still there.
     pub async fn deliver(&self) -> Delivery {
         let order = self.order().take();
         let Some(order) = order else {

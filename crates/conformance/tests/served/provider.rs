@@ -4,20 +4,23 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use shedlock_core::{
-    Attempt, AttemptRequest, BoxFuture, Capabilities, ClockSource, Error, ErrorKind, ExtendRequest,
-    Extension, ForceUnlock, ForceUnlockRequest, Lease, ListRequest, LockName, LockProvider,
-    LockRecord, ProviderIdentity, Unlock, UnlockRequest,
+    Attempt, AttemptRequest, BoundedAttempt, BoxFuture, Capabilities, ClockSource, Error,
+    ErrorKind, ExtendRequest, Extension, ForceUnlock, ForceUnlockRequest, Lease, ListRequest,
+    LockName, LockProvider, LockRecord, ProviderIdentity, StoreClock, Unlock, UnlockRequest,
 };
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufStream};
 use tokio::net::TcpStream;
 use tokio::sync::Mutex;
 
-use super::wire::{Call, Reply};
+use super::wire::{Call, Reply, Timed, obscure};
 
 /// One connection at a time, made when it is needed.
 #[derive(Debug)]
 pub(crate) struct ServedProvider {
     addr: SocketAddr,
+    /// What the store's clock says, as of its last reply.
+    clock: StoreClock,
+    obscures_unlocks: bool,
     connection: Mutex<Option<BufStream<TcpStream>>>,
     identity: ProviderIdentity,
 }
@@ -26,13 +29,24 @@ impl ServedProvider {
     pub(crate) fn new(addr: SocketAddr) -> Self {
         Self {
             addr,
+            clock: StoreClock::new(),
+            obscures_unlocks: false,
             connection: Mutex::new(None),
             identity: ProviderIdentity::unique(),
         }
     }
 
+    /// Unlocks travel so that nothing in them can be told apart.
+    pub(crate) fn obscuring_unlocks(mut self) -> Self {
+        self.obscures_unlocks = true;
+        self
+    }
+
     async fn call(&self, call: Call) -> Result<Reply, Error> {
         let mut line = serde_json::to_vec(&call).expect("calls are plain data");
+        if self.obscures_unlocks && matches!(call, Call::Unlock { .. }) {
+            line = obscure(&line);
+        }
         line.push(b'\n');
         // Taken out, and put back after a whole reply: a call that was dropped midway leaves no
         // connection on which its reply would be taken for the next one's.
@@ -46,7 +60,11 @@ impl ServedProvider {
         })?;
         *slot = Some(connection);
         drop(slot);
-        reply.or_error().map_err(|error| error.with_store("served"))
+        self.clock.observe(reply.store_time);
+        reply
+            .reply
+            .or_error()
+            .map_err(|error| error.with_store("served"))
     }
 
     async fn connect(&self) -> Result<TcpStream, Error> {
@@ -58,7 +76,7 @@ impl ServedProvider {
     }
 }
 
-async fn exchange(connection: &mut BufStream<TcpStream>, line: &[u8]) -> std::io::Result<Reply> {
+async fn exchange(connection: &mut BufStream<TcpStream>, line: &[u8]) -> std::io::Result<Timed> {
     connection.write_all(line).await?;
     connection.flush().await?;
     let mut reply = String::new();
@@ -83,13 +101,20 @@ impl LockProvider for ServedProvider {
                     "slots cannot be kept open here",
                 ));
             }
-            match self.call(Call::Attempt(request.into())).await? {
-                Reply::Acquired(granted) => {
-                    Ok(Attempt::Acquired(granted.onto(Lease::granted(request))))
-                }
-                Reply::Skipped(refused) => Ok(Attempt::Skipped(refused.skip()?)),
-                reply => Err(unexpected(&reply)),
-            }
+            let send = |not_after| async move {
+                let attempt = match self.call(Call::attempt(request, not_after)).await? {
+                    Reply::Acquired(granted) => {
+                        Attempt::Acquired(granted.onto(Lease::granted(request)))
+                    }
+                    Reply::Skipped(refused) => Attempt::Skipped(refused.skip()?),
+                    Reply::TooLate(store_time) => {
+                        return Ok(BoundedAttempt::TooLate { store_time });
+                    }
+                    reply => return Err(unexpected(&reply)),
+                };
+                Ok(BoundedAttempt::Judged(attempt))
+            };
+            self.clock.attempt(request, send).await
         })
     }
 

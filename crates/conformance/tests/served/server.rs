@@ -3,33 +3,57 @@
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::SystemTime;
 
 use shedlock_conformance::BoxError;
 use shedlock_core::{
-    Attempt, Error, ErrorKind, ExtendRequest, Extension, ForceUnlock, ForceUnlockRequest,
-    ListRequest, LockName, LockProvider, MemoryProvider, Unlock, UnlockRequest,
+    Attempt, AttemptRequest, Clock, Error, ErrorKind, ExtendRequest, Extension, ForceUnlock,
+    ForceUnlockRequest, Lease, ListRequest, LockName, LockProvider, LockState, MemoryProvider,
+    SystemClock, Unlock, UnlockRequest,
 };
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::task::{JoinHandle, JoinSet};
 
-use super::wire::{Call, Reply};
+use super::wire::{Call, Reply, Timed, clear};
+
+/// How the store is wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wrong {
+    /// In nothing.
+    Never,
+    /// An attempt is granted however late it comes.
+    IgnoresNotAfter,
+    /// An attempt that comes too late is refused, but its slot is taken.
+    TakesSlotOfLateAttempt,
+    /// An unlock leaves no record, and so nothing that shows whose lease has ended.
+    ForgetsWhoUnlocked,
+    /// An extension sets the end, whatever it was.
+    ShortensLeases,
+    /// Calls are answered under settings that break promises.
+    AcceptsWeakContainer,
+}
 
 /// A store that can be stopped and started again, with its data.
 pub(crate) struct Server {
     pub(crate) addr: SocketAddr,
     pub(crate) store: MemoryProvider,
     pub(crate) has_container: Arc<AtomicBool>,
+    /// Its container has settings that break promises.
+    pub(crate) is_weak: Arc<AtomicBool>,
+    wrong: Wrong,
     running: Mutex<Option<JoinHandle<()>>>,
 }
 
 impl Server {
-    pub(crate) async fn start() -> Result<Self, BoxError> {
+    pub(crate) async fn start(wrong: Wrong) -> Result<Self, BoxError> {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let server = Self {
             addr: listener.local_addr()?,
             store: MemoryProvider::new(),
             has_container: Arc::new(AtomicBool::new(true)),
+            is_weak: Arc::default(),
+            wrong,
             running: Mutex::new(None),
         };
         server.run(listener);
@@ -54,12 +78,18 @@ impl Server {
     }
 
     fn run(&self, listener: TcpListener) {
-        let (store, has_container) = (self.store.clone(), Arc::clone(&self.has_container));
+        let has_container = Arc::clone(&self.has_container);
+        let desk = Desk {
+            store: self.store.clone(),
+            is_weak: Arc::clone(&self.is_weak),
+            wrong: self.wrong,
+            turn: Arc::default(),
+        };
         let running = tokio::spawn(async move {
             let mut connections = JoinSet::new();
             while let Ok((stream, _)) = listener.accept().await {
                 let _ = stream.set_nodelay(true);
-                connections.spawn(serve(stream, store.clone(), Arc::clone(&has_container)));
+                connections.spawn(serve(stream, desk.clone(), Arc::clone(&has_container)));
             }
         });
         *self.running.lock().expect("nobody panics with it") = Some(running);
@@ -76,14 +106,14 @@ impl Drop for Server {
 
 async fn serve(
     mut stream: TcpStream,
-    store: MemoryProvider,
+    desk: Desk,
     has_container: Arc<AtomicBool>,
 ) -> Result<(), BoxError> {
     let (reading, mut writing) = stream.split();
     let mut lines = BufReader::new(reading).lines();
     while let Some(line) = lines.next_line().await? {
         let reply = if has_container.load(Ordering::SeqCst) {
-            answer(&store, serde_json::from_str(&line)?)
+            desk.answer(serde_json::from_str(&clear(&line)?)?)
                 .await
                 .unwrap_or_else(|error| Reply::failed(&error))
         } else {
@@ -92,83 +122,156 @@ async fn serve(
                 "there is no container: restore it",
             ))
         };
-        let mut line = serde_json::to_vec(&reply)?;
+        let store_time = SystemClock.system_time();
+        let mut line = serde_json::to_vec(&Timed { store_time, reply })?;
         line.push(b'\n');
         writing.write_all(&line).await?;
     }
     Ok(())
 }
 
-async fn answer(store: &MemoryProvider, call: Call) -> Result<Reply, Error> {
-    Ok(match call {
-        Call::Attempt(request) => match store.attempt(&request.attempt()?).await? {
-            Attempt::Acquired(lease) => Reply::Acquired((&lease).into()),
-            Attempt::Skipped(skip) => Reply::Skipped(skip.into()),
-            _ => return Err(unknown_answer()),
-        },
-        Call::Withdraw(request) => Reply::Withdrawn(store.withdraw(&request.attempt()?).await?),
-        Call::Extend {
-            lease,
-            at_most,
-            at_least,
-        } => {
-            let mut request = ExtendRequest::new(at_most);
-            if let Some(at_least) = at_least {
-                request = request.with_lock_at_least_for(at_least);
-            }
-            match store.extend(&lease.lease()?, &request).await? {
-                Extension::Extended(lease) => Reply::Extended((&lease).into()),
-                _ => Reply::Lost,
-            }
+/// Judges the calls of all connections.
+#[derive(Clone)]
+struct Desk {
+    store: MemoryProvider,
+    is_weak: Arc<AtomicBool>,
+    wrong: Wrong,
+    turn: Arc<tokio::sync::Mutex<()>>,
+}
+
+impl Desk {
+    async fn answer(&self, call: Call) -> Result<Reply, Error> {
+        // Calls of two statements are one step.
+        let _turn = self.turn.lock().await;
+        if self.is_weak.load(Ordering::SeqCst) && self.wrong != Wrong::AcceptsWeakContainer {
+            return Err(Error::new(
+                ErrorKind::Configuration,
+                "the container has settings that break promises: change them",
+            ));
         }
-        Call::Unlock {
-            lease,
-            ignores_at_least,
-        } => {
-            let mut request = UnlockRequest::new();
-            if ignores_at_least {
-                request = request.ignoring_at_least();
+        let store = &self.store;
+        Ok(match call {
+            Call::Attempt { request, not_after } => {
+                self.attempt(&request.attempt()?, not_after).await?
             }
-            match store.unlock(&lease.lease()?, &request).await? {
-                Unlock::Unlocked => Reply::Unlocked,
-                _ => Reply::Lost,
+            Call::Withdraw(request) => Reply::Withdrawn(store.withdraw(&request.attempt()?).await?),
+            Call::Extend {
+                lease,
+                at_most,
+                at_least,
+            } => {
+                let mut request = ExtendRequest::new(at_most);
+                if let Some(at_least) = at_least {
+                    request = request.with_lock_at_least_for(at_least);
+                }
+                match self.extend(&lease.lease()?, &request).await? {
+                    Extension::Extended(lease) => Reply::Extended((&lease).into()),
+                    _ => Reply::Lost,
+                }
             }
+            Call::Unlock {
+                lease,
+                ignores_at_least,
+            } => {
+                let mut request = UnlockRequest::new();
+                if ignores_at_least {
+                    request = request.ignoring_at_least();
+                }
+                let lease = lease.lease()?;
+                match store.unlock(&lease, &request).await? {
+                    Unlock::Unlocked => {
+                        if self.wrong == Wrong::ForgetsWhoUnlocked {
+                            store.remove(lease.name());
+                        }
+                        Reply::Unlocked
+                    }
+                    _ => Reply::Lost,
+                }
+            }
+            Call::Inspect(name) => {
+                let found = store.inspect(&LockName::new(name)?).await?;
+                Reply::Found(found.map(Into::into))
+            }
+            Call::List {
+                after,
+                limit,
+                held_only,
+            } => {
+                let mut request = ListRequest::new().limit(limit);
+                if let Some(after) = after {
+                    request = request.after(LockName::new(after)?);
+                }
+                if held_only {
+                    request = request.held_only();
+                }
+                let page = store.list(&request).await?;
+                Reply::Listed(page.into_iter().map(Into::into).collect())
+            }
+            Call::ForceUnlock {
+                name,
+                expected_owner,
+            } => {
+                let mut request = ForceUnlockRequest::new(LockName::new(name)?);
+                if let Some(owner) = expected_owner {
+                    request = request.expecting_owner(owner);
+                }
+                match store.force_unlock(&request).await? {
+                    ForceUnlock::Freed(record) => Reply::Freed(record.into()),
+                    ForceUnlock::NotHeld => Reply::NotHeld,
+                    ForceUnlock::OwnerDiffers(record) => Reply::OwnerDiffers(record.into()),
+                    _ => return Err(unknown_answer()),
+                }
+            }
+        })
+    }
+
+    async fn attempt(
+        &self,
+        request: &AttemptRequest,
+        not_after: SystemTime,
+    ) -> Result<Reply, Error> {
+        let store_time = SystemClock.system_time();
+        let is_late = store_time > not_after && self.wrong != Wrong::IgnoresNotAfter;
+        if is_late && self.grants(request).await? {
+            if self.wrong == Wrong::TakesSlotOfLateAttempt {
+                self.store.attempt(request).await?;
+                self.store.withdraw(request).await?;
+            }
+            return Ok(Reply::TooLate(store_time));
         }
-        Call::Inspect(name) => {
-            let found = store.inspect(&LockName::new(name)?).await?;
-            Reply::Found(found.map(Into::into))
+        match self.store.attempt(request).await? {
+            Attempt::Acquired(lease) => Ok(Reply::Acquired((&lease).into())),
+            Attempt::Skipped(skip) => Ok(Reply::Skipped(skip.into())),
+            _ => Err(unknown_answer()),
         }
-        Call::List {
-            after,
-            limit,
-            held_only,
-        } => {
-            let mut request = ListRequest::new().limit(limit);
-            if let Some(after) = after {
-                request = request.after(LockName::new(after)?);
-            }
-            if held_only {
-                request = request.held_only();
-            }
-            let page = store.list(&request).await?;
-            Reply::Listed(page.into_iter().map(Into::into).collect())
+    }
+
+    /// Whether the lock and the slot are free: not where the lease of this owner runs already.
+    async fn grants(&self, request: &AttemptRequest) -> Result<bool, Error> {
+        let Some(record) = self.store.inspect(request.name()).await? else {
+            return Ok(true);
+        };
+        let has_slot = request
+            .slot()
+            .is_none_or(|slot| record.last_slot < Some(slot));
+        Ok(record.state == LockState::Free && has_slot)
+    }
+
+    async fn extend(&self, lease: &Lease, request: &ExtendRequest) -> Result<Extension, Error> {
+        let answer = self.store.extend(lease, request).await?;
+        let Extension::Extended(extended) = answer else {
+            return Ok(answer);
+        };
+        if self.wrong != Wrong::ShortensLeases {
+            return Ok(Extension::Extended(extended));
         }
-        Call::ForceUnlock {
-            name,
-            expected_owner,
-        } => {
-            let mut request = ForceUnlockRequest::new(LockName::new(name)?);
-            if let Some(owner) = expected_owner {
-                request = request.expecting_owner(owner);
-            }
-            match store.force_unlock(&request).await? {
-                ForceUnlock::Freed(record) => Reply::Freed(record.into()),
-                ForceUnlock::NotHeld => Reply::NotHeld,
-                ForceUnlock::OwnerDiffers(record) => Reply::OwnerDiffers(record.into()),
-                _ => return Err(unknown_answer()),
-            }
-        }
-    })
+        let now = SystemClock.system_time();
+        let until = now + request.lock_at_most_for();
+        let owner = lease.owner().as_str();
+        self.store
+            .write_as_shedlock(lease.name(), owner, now, until);
+        Ok(Extension::Extended(extended.with_locked_until(until)))
+    }
 }
 
 fn unknown_answer() -> Error {

@@ -10,7 +10,11 @@ use shedlock_core::{
 
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Call {
-    Attempt(Request),
+    Attempt {
+        request: Request,
+        /// The last instant at which it may be granted.
+        not_after: SystemTime,
+    },
     Withdraw(Request),
     Extend {
         lease: Request,
@@ -33,8 +37,16 @@ pub(crate) enum Call {
     },
 }
 
+/// Each reply carries the store's time.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Timed {
+    pub(crate) store_time: SystemTime,
+    pub(crate) reply: Reply,
+}
+
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Reply {
+    TooLate(SystemTime),
     Acquired(Granted),
     Skipped(Refused),
     Extended(Granted),
@@ -215,7 +227,8 @@ impl Record {
     }
 }
 
-const KINDS: [ErrorKind; 4] = [
+const KINDS: [ErrorKind; 5] = [
+    ErrorKind::Lost,
     ErrorKind::InvalidInput,
     ErrorKind::Configuration,
     ErrorKind::SlotAhead,
@@ -244,6 +257,13 @@ fn find<T: Copy + std::fmt::Debug>(all: &[T], name: &str) -> Result<T, Error> {
 }
 
 impl Call {
+    pub(crate) fn attempt(request: &AttemptRequest, not_after: SystemTime) -> Self {
+        Self::Attempt {
+            request: request.into(),
+            not_after,
+        }
+    }
+
     pub(crate) fn extend(lease: &Lease, request: &ExtendRequest) -> Self {
         Self::Extend {
             lease: lease.into(),
@@ -274,4 +294,22 @@ impl Call {
             expected_owner: request.expected_owner().map(ToOwned::to_owned),
         }
     }
+}
+
+/// A line as hexadecimal digits: nothing in it can be told apart.
+pub(crate) fn obscure(line: &[u8]) -> Vec<u8> {
+    line.iter()
+        .flat_map(|byte| format!("{:02x}", byte ^ 0x55).into_bytes())
+        .collect()
+}
+
+/// A line that may have been [obscured](obscure).
+pub(crate) fn clear(line: &str) -> Result<String, std::num::ParseIntError> {
+    if line.starts_with(['{', '"']) {
+        return Ok(line.to_owned());
+    }
+    let bytes: Result<Vec<u8>, _> = (0..line.len() / 2)
+        .map(|i| u8::from_str_radix(&line[2 * i..2 * i + 2], 16).map(|byte| byte ^ 0x55))
+        .collect();
+    Ok(String::from_utf8_lossy(&bytes?).into_owned())
 }

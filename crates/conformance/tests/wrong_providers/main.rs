@@ -4,6 +4,8 @@
 mod fault;
 mod harness;
 mod provider;
+#[path = "../served/harness.rs"]
+mod served;
 
 use std::sync::Arc;
 
@@ -11,6 +13,7 @@ use shedlock_conformance::{Harness, Stop, Verdict, laws, run_case};
 
 use fault::Fault;
 use harness::WrongHarness;
+use served::{Served, Wrong};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_frame_itself_is_right() {
@@ -81,11 +84,80 @@ caught! {
         by "law07_no_memory::a_record_deleted_after_unlock_heals";
 }
 
+/// Wrong in what becomes of requests that are late or lost: each over a socket.
+macro_rules! caught_on_the_way {
+    ($($test:ident: $wrong:ident by $($case:literal),+;)*) => {$(
+        #[tokio::test(flavor = "multi_thread")]
+        async fn $test() {
+            let served = Served { wrong: Wrong::$wrong, ..Served::RIGHT };
+            for case in [$($case),+] {
+                match judge(Arc::new(Served::RIGHT), case).await {
+                    Ok(()) => {}
+                    verdict => panic!("{case} does not pass where nothing is wrong: {verdict:?}"),
+                }
+                match judge(Arc::new(served), case).await {
+                    Err(Stop::Failed(_)) => {}
+                    verdict => panic!("{served:?} is not caught by {case}: {verdict:?}"),
+                }
+            }
+        }
+    )*};
+}
+
+caught_on_the_way! {
+    attempt_that_is_granted_however_late: IgnoresNotAfter
+        by "law06_held_is_not_broken::a_copy_that_arrives_after_other_owners_takes_nothing",
+        "law06_held_is_not_broken::a_copy_that_arrives_after_the_withdrawal_takes_nothing",
+        "law06_held_is_not_broken::a_copy_that_arrives_after_a_skip_takes_nothing";
+    late_attempt_that_takes_its_slot: TakesSlotOfLateAttempt
+        by "law06_held_is_not_broken::a_copy_that_arrives_after_the_withdrawal_takes_nothing",
+        "law06_held_is_not_broken::a_copy_that_arrives_after_a_skip_takes_nothing";
+    unlock_that_leaves_no_trace: ForgetsWhoUnlocked
+        by "law06_held_is_not_broken::a_copy_that_arrives_after_the_unlock_takes_nothing";
+    extension_that_shortens: ShortensLeases
+        by "law05_at_most::an_extension_never_shortens_the_lease",
+        "law05_at_most::an_extension_that_arrives_late_does_not_shorten_the_lease";
+    container_that_breaks_promises: AcceptsWeakContainer
+        by "declared::a_container_that_breaks_promises_is_refused_at_the_first_call";
+}
+
+/// Faults that strike nothing are a failure, and what is declared to be hidden is reported.
+#[tokio::test(flavor = "multi_thread")]
+async fn requests_that_cannot_be_told_apart_do_not_pass_in_silence() {
+    let obscured = Served {
+        obscures_unlocks: true,
+        ..Served::RIGHT
+    };
+    let admitted = Served {
+        admits_it: true,
+        ..obscured
+    };
+    let lies = Served {
+        admits_it: true,
+        ..Served::RIGHT
+    };
+    let case = "law06_held_is_not_broken::an_unlock_whose_answer_was_lost_is_not_lost";
+    for failing in [obscured, lies] {
+        match judge(Arc::new(failing), case).await {
+            Err(Stop::Failed(_)) => {}
+            verdict => panic!("{failing:?} passes {case}: {verdict:?}"),
+        }
+    }
+    match judge(Arc::new(admitted), case).await {
+        Err(Stop::NotApplicable(reason)) => assert!(reason.contains("unlocks are obscured")),
+        verdict => panic!("{admitted:?} should be not applicable to {case}: {verdict:?}"),
+    }
+}
+
 /// What the kit says of a provider that is wrong in this way.
 async fn verdict(fault: Fault, name: &str) -> Verdict {
+    judge(Arc::new(WrongHarness(fault)), name).await
+}
+
+async fn judge(harness: Arc<dyn Harness>, name: &str) -> Verdict {
     let case = laws::cases()
         .into_iter()
         .find(|case| case.name() == name)
         .unwrap_or_else(|| panic!("there is no case {name}"));
-    run_case(Arc::new(WrongHarness(fault)), case).await
+    run_case(harness, case).await
 }

@@ -1,0 +1,193 @@
+//! A harness over the store behind a socket, and over ways in which it can be wrong.
+
+mod provider;
+mod server;
+mod wire;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use shedlock_conformance::{
+    BoxError, Call, Harness, JavaRecord, Power, Provider, Space, Turns, power,
+};
+use shedlock_core::{BoxFuture, Clock, LockName, LockProvider};
+
+use provider::ServedProvider;
+use server::Server;
+pub(crate) use server::Wrong;
+
+/// A harness over it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Served {
+    /// How the store is wrong.
+    pub(crate) wrong: Wrong,
+    /// Whether nothing in an unlock can be told apart.
+    pub(crate) obscures_unlocks: bool,
+    /// Whether the harness says so.
+    pub(crate) admits_it: bool,
+}
+
+impl Served {
+    /// One that is right.
+    pub(crate) const RIGHT: Self = Self {
+        wrong: Wrong::Never,
+        obscures_unlocks: false,
+        admits_it: false,
+    };
+}
+
+impl Harness for Served {
+    fn name(&self) -> &str {
+        "served"
+    }
+
+    fn space(&self) -> BoxFuture<'_, Result<Arc<dyn Space>, BoxError>> {
+        Box::pin(async {
+            let server = Server::start(self.wrong).await?;
+            let harness = *self;
+            Ok(Arc::new(Own { server, harness }) as Arc<dyn Space>)
+        })
+    }
+
+    fn space_on_own_store(&self) -> Power<'_, Arc<dyn Space>> {
+        Some(self.space())
+    }
+
+    fn finds_wrong_protocols_out(&self) -> bool {
+        true
+    }
+
+    fn open_child<'a>(&'a self, spec: &'a str) -> Power<'a, Provider> {
+        power(async { Ok(provider(spec.parse()?)) })
+    }
+
+    fn turns(&self) -> Option<Turns> {
+        Some(Turns::ONE)
+    }
+}
+
+/// A server for each case.
+struct Own {
+    server: Server,
+    harness: Served,
+}
+
+fn provider(addr: SocketAddr) -> Provider {
+    Arc::new(ServedProvider::new(addr))
+}
+
+impl Own {
+    fn provider_at(&self, addr: SocketAddr) -> Provider {
+        if self.harness.obscures_unlocks {
+            return Arc::new(ServedProvider::new(addr).obscuring_unlocks());
+        }
+        provider(addr)
+    }
+}
+
+impl Space for Own {
+    fn provider(&self) -> BoxFuture<'_, Result<Provider, BoxError>> {
+        Box::pin(async { Ok(self.provider_at(self.server.addr)) })
+    }
+
+    fn close(&self) -> BoxFuture<'_, Result<(), BoxError>> {
+        Box::pin(async {
+            self.server.stop().await;
+            Ok(())
+        })
+    }
+
+    fn delete_record<'a>(&'a self, name: &'a LockName) -> Power<'a, ()> {
+        power(async {
+            self.server.store.remove(name);
+            Ok(())
+        })
+    }
+
+    fn drop_container(&self) -> Power<'_, ()> {
+        power(async {
+            self.server.store.clear();
+            self.server.has_container.store(false, Ordering::SeqCst);
+            Ok(())
+        })
+    }
+
+    fn restore_container(&self) -> Power<'_, ()> {
+        power(async {
+            self.server.has_container.store(true, Ordering::SeqCst);
+            Ok(())
+        })
+    }
+
+    fn weaken_container(&self) -> Power<'_, ()> {
+        power(async {
+            self.server.is_weak.store(true, Ordering::SeqCst);
+            Ok(())
+        })
+    }
+
+    fn write_as_shedlock<'a>(
+        &'a self,
+        name: &'a LockName,
+        record: &'a JavaRecord,
+    ) -> Power<'a, ()> {
+        power(async {
+            let host = &record.locked_by;
+            self.server
+                .store
+                .write_as_shedlock(name, host, record.locked_at, record.lock_until);
+            Ok(())
+        })
+    }
+
+    fn read_as_shedlock<'a>(&'a self, name: &'a LockName) -> Power<'a, Option<JavaRecord>> {
+        power(async {
+            let record = self.server.store.inspect(name).await?;
+            Ok(record.and_then(|record| {
+                Some(JavaRecord {
+                    locked_by: record.owner?,
+                    locked_at: record.locked_at?,
+                    lock_until: record.locked_until?,
+                })
+            }))
+        })
+    }
+
+    /// The client has no clock that it could be wrong by.
+    fn provider_with_clock(&self, _clock: Arc<dyn Clock>) -> Power<'_, Provider> {
+        Some(self.provider())
+    }
+
+    fn store_addr(&self) -> Option<SocketAddr> {
+        Some(self.server.addr)
+    }
+
+    fn hides(&self, call: Call) -> Option<String> {
+        let hidden = self.harness.admits_it && call == Call::Unlock;
+        hidden.then(|| "unlocks are obscured".to_owned())
+    }
+
+    fn provider_via(&self, addr: SocketAddr) -> Power<'_, Provider> {
+        power(async move { Ok(self.provider_at(addr)) })
+    }
+
+    fn child_spec(&self) -> Option<String> {
+        Some(self.server.addr.to_string())
+    }
+
+    fn child_spec_via(&self, addr: SocketAddr) -> Option<String> {
+        Some(addr.to_string())
+    }
+
+    fn stop_store(&self) -> Power<'_, ()> {
+        power(async {
+            self.server.stop().await;
+            Ok(())
+        })
+    }
+
+    fn start_store(&self) -> Power<'_, ()> {
+        power(async { self.server.start_again() })
+    }
+}
