@@ -192,6 +192,9 @@ pub trait Space: Send + Sync + 'static {
     /// its owner, reaches the store through this address where one is given, and gives up connections
     /// that are silent for four seconds.
     ///
+    /// Where each lease of ShedLock's has a value of its own, the record may name another host. The
+    /// client must not send again what it has no answer to.
+    ///
     /// Only where ShedLock's unlock asks for an owner: where it frees whoever holds the lock, a process
     /// that was stopped for too long is lawfully the end of exclusion.
     fn shedlock(&self, host: &str, through: Option<SocketAddr>) -> Option<Command> {

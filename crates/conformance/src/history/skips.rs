@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use shedlock_core::Owner;
+
 use super::lease::Life;
 use super::{Event, Findings, Rules, What, nanos};
 
@@ -67,6 +69,8 @@ struct Lock<'a> {
     /// Until when it may have been held, by anybody and by each.
     leases: Tide,
     by_holder: BTreeMap<&'a str, Holder<'a>>,
+    /// Until when one of ShedLock's may have held it, whose record may name a host of another name.
+    shedlocks: Tide,
     slots: Tide,
     drift: u64,
     /// By how much a store may cut the end of a lease.
@@ -91,8 +95,10 @@ impl<'a> Lock<'a> {
             let first = lives[0];
             (holder, Holder { leases, first })
         });
+        let shedlocks = lives.iter().copied().filter(|life| life.host.is_some());
         Self {
             leases: Tide::of_leases(lives),
+            shedlocks: Tide::of_leases(&shedlocks.collect::<Vec<_>>()),
             by_holder: by_holder.collect(),
             slots: Tide::of_slots(lives),
             drift: nanos(rules.drift),
@@ -117,6 +123,9 @@ impl<'a> Lock<'a> {
             });
         };
         let Some(holder) = self.by_holder.get(named.as_str()) else {
+            if !Owner::is_ours(named) && !self.is_over(&self.shedlocks, skip.at, asked) {
+                return None;
+            }
             let evidence = format!("{skipped} by {named}, which never asked for it");
             return Some(("unknown owner", evidence));
         };

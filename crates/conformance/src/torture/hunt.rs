@@ -53,9 +53,15 @@ pub(crate) async fn find_out(setting: &Setting, wrong: Wrong) -> Verdict {
         troop.read_logs()?;
         troop.all_run().await?;
         processes.go_on(&mut troop, Some(now()))?;
+        // What shows only after a pause needs more of them.
+        let stops = if wrong == Wrong::NoLookAfterPause {
+            5
+        } else {
+            2
+        };
         match troop.chance.next() % 6 {
             0 => processes.kill(&mut troop, &mut tally).await?,
-            1 | 2 => processes.stop(&mut troop, at_most, &mut tally)?,
+            deed if deed <= stops => processes.stop(&mut troop, at_most, &mut tally)?,
             _ => {}
         }
         sleep(troop.chance.up_to(at_most / 2)).await;

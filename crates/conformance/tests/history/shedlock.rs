@@ -193,3 +193,16 @@ fn an_extension_that_is_refused_to_shedlock_while_its_lease_runs_is_convicted() 
         .event(101, "java1", What::RenewLost)
         .must_be_convicted_of("lost ownership:");
 }
+
+#[test]
+fn a_record_of_shedlocks_may_name_the_machine_while_a_lease_of_its_runs() {
+    let skipped = |at: u64, holder: &str| {
+        Forger::default()
+            .shedlock_holds(0, "java1")
+            .asked(at, "b")
+            .skipped_for(at + 1, "b", holder)
+    };
+    skipped(100, "machine").must_be_lawful();
+    skipped(400, "machine").must_be_convicted_of("unknown owner: ");
+    skipped(100, "machine/7/0123456789abcdef").must_be_convicted_of("unknown owner: ");
+}

@@ -7,6 +7,7 @@ mod record;
 
 use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::path::PathBuf;
+use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -14,7 +15,7 @@ use std::time::Duration;
 use redis::aio::MultiplexedConnection;
 use redis::{Client, cmd};
 use shedlock_conformance::contention::{self, CLIENTS, ROUNDS};
-use shedlock_conformance::support::unique;
+use shedlock_conformance::support::{shedlock_jvm, unique};
 use shedlock_conformance::{
     BoxError, Cost, Harness, JavaRecord, Power, Provider, Sheet, Space, Trouble, Turns, Verdict,
     power,
@@ -301,6 +302,23 @@ impl Space for Room {
 
     fn child_spec_via(&self, addr: SocketAddr) -> Option<String> {
         Some(format!("redis://{addr}?environment={}", self.environment))
+    }
+
+    /// With `safeUpdate`: without it an unlock of ShedLock's frees whoever holds the lock. Each of its
+    /// leases has a value of its own, which names this machine.
+    fn shedlock(&self, _host: &str, through: Option<SocketAddr>) -> Option<Command> {
+        let server = match (self.way, through) {
+            (Way::Url, None) => self.server.clone(),
+            (Way::Url, Some(addr)) => format!("redis://{addr}"),
+            (Way::Manager, _) => return None,
+        };
+        let properties = [
+            ("interop.patience", "4000"),
+            // Faults are what it is there for.
+            ("org.slf4j.simpleLogger.defaultLogLevel", "off"),
+        ];
+        let arguments = ["redis-spring-safe", &server, &self.environment];
+        shedlock_jvm(&properties, &arguments)
     }
 
     fn store_version(&self) -> Power<'_, String> {

@@ -21,7 +21,8 @@ import net.javacrumbs.shedlock.core.LockProvider;
  * this JVM) or {@code client-utc}. It ends when standard input does.
  *
  * <p>Properties: {@code interop.host} is the host that {@code jdbc-template} writes as owner, instead
- * of this machine's; {@code interop.patience} is how long it waits for a connection, in milliseconds.
+ * of this machine's; {@code interop.patience} is how long it waits for a connection, in milliseconds,
+ * or with Redis for an answer, after which nothing is sent again.
  */
 public final class Main {
     private static final Gson GSON = new Gson();

@@ -3,7 +3,9 @@ package shedlock.interop;
 import com.mongodb.client.MongoClients;
 import com.zaxxer.hikari.HikariConfig;
 import com.zaxxer.hikari.HikariDataSource;
+import io.lettuce.core.ClientOptions;
 import java.net.URI;
+import java.time.Duration;
 import java.util.TimeZone;
 import net.javacrumbs.shedlock.core.LockProvider;
 import net.javacrumbs.shedlock.provider.jdbc.JdbcLockProvider;
@@ -15,6 +17,7 @@ import net.javacrumbs.shedlock.provider.zookeeper.curator.ZookeeperCuratorLockPr
 import org.apache.curator.framework.CuratorFramework;
 import org.apache.curator.framework.CuratorFrameworkFactory;
 import org.apache.curator.retry.ExponentialBackoffRetry;
+import org.springframework.data.redis.connection.lettuce.LettuceClientConfiguration;
 import org.springframework.data.redis.connection.lettuce.LettuceConnectionFactory;
 import org.springframework.jdbc.core.JdbcTemplate;
 import redis.clients.jedis.JedisPool;
@@ -72,8 +75,18 @@ final class Stores {
     }
 
     private static LockProvider redis(String url, String environment, boolean safe) {
-        LettuceConnectionFactory connections =
-                new LettuceConnectionFactory(LettuceConnectionFactory.createRedisConfiguration(url));
+        LettuceClientConfiguration.LettuceClientConfigurationBuilder client = LettuceClientConfiguration.builder();
+        Long patience = Long.getLong("interop.patience");
+        if (patience != null) {
+            // At most once: otherwise the client sends a command again that was cut off, and a "no"
+            // may mean that the first one was granted.
+            ClientOptions once = ClientOptions.builder().autoReconnect(false).build();
+            client.commandTimeout(Duration.ofMillis(patience)).clientOptions(once);
+        }
+        LettuceConnectionFactory connections = new LettuceConnectionFactory(
+                LettuceConnectionFactory.createRedisConfiguration(url), client.build());
+        // A connection that was cut is replaced by the next call.
+        connections.setValidateConnection(patience != null);
         connections.afterPropertiesSet();
         connections.start();
         return new RedisLockProvider.Builder(connections)
