@@ -21,9 +21,11 @@
 //! key beside the lock keeps token and slots across them. ShedLock's records name no owner.
 //!
 //! Every write names the revision that it replaces; nothing is deleted. A deletion marker, which
-//! ShedLock leaves when it unlocks, is a free lock. Revisions of a bucket that was deleted come again in the
-//! next one, unless [`migrate`](shedlock_core::LockProvider::migrate) made it on NATS 2.10 or later; where
-//! they can, extending and unlocking read first, in two round trips.
+//! ShedLock leaves when it unlocks, is a free lock. From NATS 2.12 on both keys are written in one step, where
+//! the bucket allows it (`allow_atomic`: [`migrate`](shedlock_core::LockProvider::migrate) sees to that, also for a
+//! bucket that is there already). Before, they are written one after the other, and a slot whose taker dies
+//! between the two is lost where ShedLock takes the lock next; none is granted twice. Extending and unlocking
+//! read first, in two round trips: revisions come again, see below.
 //!
 //! # Names
 //!
@@ -35,8 +37,24 @@
 //!
 //! It is made by [`migrate`](shedlock_core::LockProvider::migrate), on disk and on one server unless
 //! you choose otherwise. ShedLock makes it itself, **in memory**: all locks are gone with the server.
-//! This crate warns of such a bucket and uses it; make the bucket first, and ShedLock takes yours. A
-//! bucket that forgets its keys after a time is refused.
+//! This crate warns of such a bucket and uses it; make the bucket first, and ShedLock takes yours.
+//!
+//! Settings with which a held lock is forgotten, or none can be taken, are refused by name: an age (`max_age`, the
+//! TTL), `discard` old with a limit, a sealed bucket and others. [`connect`] looks at them, and so do the first
+//! call of a [`NatsStore`] over your own client, the next taking over each new connection, and
+//! [`check`](shedlock_core::LockProvider::check). A user with restricted rights needs
+//! `$JS.API.STREAM.INFO.KV_<bucket>` for it, and for `migrate` `CREATE` and `UPDATE` as well.
+//!
+//! # What a server forgets
+//!
+//! NATS writes to disk every two minutes unless its `sync_interval` says otherwise. A server that loses its power
+//! forgets what came since: locks, tokens and slots, so that another process is granted the lock of a holder that
+//! still runs. Its next writes get the revisions of those that are gone; since extending and unlocking read
+//! first, a holder from before does not touch the lock of another. No client can read `sync_interval`: set
+//! `sync_interval: always` on all servers that keep the bucket (NATS 2.10 or later), and say so with
+//! [`with_sync_always`](NatsStore::with_sync_always) or `sync_always=true` in the URL. Only then is
+//! [`durable`](shedlock_core::Capabilities::durable) declared, and on NATS 2.12 or later extending and unlocking
+//! are one round trip each.
 //!
 //! # Several servers
 //!
@@ -47,8 +65,7 @@
 //!
 //! A bucket in memory on one server forgets everything when that restarts: locks, tokens and slots. Somebody
 //! else is then granted the lock of a holder that still runs; its fencing token is larger all the same, since
-//! it goes by the clock. [`durable`](shedlock_core::Capabilities::durable) says whether that can happen, once
-//! [`check`](shedlock_core::LockProvider::check) has looked.
+//! it goes by the clock.
 //!
 //! # A connection that falls silent
 //!

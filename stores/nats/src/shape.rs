@@ -258,7 +258,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn shape(changes: Value) -> Shape {
+    fn shape(changes: &Value) -> Shape {
         let mut config = json!({
             "retention": "limits",
             "max_msgs": -1,
@@ -285,7 +285,7 @@ mod tests {
         let at = |server: &str, first_sequence| Shape {
             server: version(server),
             first_sequence,
-            ..shape(json!({ "first_seq": 1_u64 << 50 }))
+            ..shape(&json!({ "first_seq": 1_u64 << 50 }))
         };
         for server in ["2.10.27", "2.11.0-preview.2", "2.11.3"] {
             let said = at(server, 1 << 50).check("b").unwrap_err().to_string();
@@ -312,7 +312,7 @@ mod tests {
             json!({ "storage": "memory", "sources": [], "mirror": null, "sealed": false }),
             json!({ "first_seq": 7, "allow_msg_ttl": true, "deny_purge": true, "allow_atomic": true }),
         ] {
-            shape(harmless).check("b").unwrap();
+            shape(&harmless).check("b").unwrap();
         }
     }
 
@@ -344,7 +344,7 @@ mod tests {
                 "subject_transform",
             ),
         ] {
-            let error = shape(harmful).check("b").unwrap_err();
+            let error = shape(&harmful).check("b").unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Configuration);
             let said = error.message();
             let has_remedy = said.contains("KV_b") || said.contains("another bucket");

@@ -267,4 +267,47 @@ mod tests {
         }
         assert!(Beside::from_bytes(b"mine").is_err());
     }
+
+    #[test]
+    fn an_announced_taking_is_carried_over_while_it_may_come() {
+        let beside = |based_on, taken: &str| Beside {
+            based_on,
+            was: Record::from_text("shedlock 1\nuntil 0\ntoken 7\nslot 100\n").unwrap(),
+            taken: Record::from_text(&format!("shedlock 1\nuntil 0\n{taken}")).unwrap(),
+        };
+        let announced = beside(5, "token 9\nslot 200\nattempts 1\n");
+        // The lock has moved on, or was deleted by hand.
+        assert!(announced.pending(6).is_none() && announced.pending(0).is_none());
+        assert!(beside(0, "slot 200\n").pending(0).is_some());
+        for (sequence, own, taken, based_on) in [
+            (
+                5,
+                "token 8\nslot 150\n",
+                "token 9\nslot 200\nattempts 1\n",
+                5,
+            ),
+            (5, "token 10\nslot 250\n", "token 10\nslot 250\n", 5),
+            (5, "token 8\n", "token 9\nslot 200\nattempts 1\n", 5),
+            // Used up for one of the two.
+            (5, "token 8\nslot 200\n", "token 9\nslot 200\n", 5),
+            (
+                5,
+                "slot 200\nattempts 2\n",
+                "token 9\nslot 200\nattempts 2\n",
+                5,
+            ),
+            // A lock that was read before it became what the other goes by.
+            (
+                3,
+                "token 8\nslot 150\n",
+                "token 9\nslot 200\nattempts 1\n",
+                5,
+            ),
+        ] {
+            let pending = announced.pending(sequence).unwrap();
+            let next = beside(sequence, own).carrying(pending);
+            assert_eq!(next.taken, beside(0, taken).taken, "{own}");
+            assert_eq!(next.based_on, based_on, "{own}");
+        }
+    }
 }
