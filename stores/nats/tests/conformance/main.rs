@@ -50,11 +50,10 @@ fn main() -> ExitCode {
     };
     let mut harnesses: Vec<Arc<dyn Harness>> = Vec::new();
     for nats in found {
-        let is_plainest = nats.name == "nats";
         harnesses.push(nats);
-        if is_plainest {
-            let straight = Arc::clone(&harnesses[0]);
-            let prefixed = wrapped(straight, "nats-prefixed", |provider| {
+        // One of them also behind a prefix.
+        if let [straight] = &harnesses[..] {
+            let prefixed = wrapped(Arc::clone(straight), "nats-prefixed", |provider| {
                 Ok(Arc::new(PrefixProvider::new(provider, "team:")?))
             });
             let prefixed = prefixed.with_names(|name| LockName::new(format!("team:{name}")));
