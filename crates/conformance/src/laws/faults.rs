@@ -225,6 +225,8 @@ pub async fn an_extension_that_arrives_after_the_unlock_is_lost(setting: &Settin
         let job = name(&format!("at-least-{}", at_least.as_secs()));
         let request = setting.request(&job).with_lock_at_least_for(at_least);
         let lease = acquire(&line.through, &request).await?;
+        // A lease may go the way by which it came, so the other client has one of its own.
+        let same = acquire(&line.direct, &request).await?;
         let trap = line.trap(Call::Extend, &request, 1, Strike::WithholdRequest)?;
         let late = async {
             let lost = extend_is_lost(&line.through, &lease, long).await;
@@ -236,7 +238,7 @@ pub async fn an_extension_that_arrives_after_the_unlock_is_lost(setting: &Settin
             while !trap.has_struck() {
                 sleep(Duration::from_millis(5)).await;
             }
-            unlock(&line.direct, &lease).await?;
+            unlock(&line.direct, &same).await?;
             trap.deliver().await;
             Ok(())
         };

@@ -230,9 +230,11 @@ pub async fn an_extension_that_arrives_late_does_not_shorten_the_lease(
         let request = setting.request_for(&name(&format!("{nth}-job")), long / 5);
         let lease = acquire(&line.direct, &request).await?;
         let through = line.warm_through(setting).await?;
+        // A lease may go the way by which it came, so each client has one of its own.
+        let same = acquire(&through, &request).await?;
         let trap = line.trap(Call::Extend, &request, nth, Strike::WithholdRequest)?;
         let shorter = ExtendRequest::new(short);
-        let _ = until_struck(&trap, through.extend(&lease, &shorter)).await;
+        let _ = until_struck(&trap, through.extend(&same, &shorter)).await;
         if !line.has_struck(&trap, nth)? {
             break;
         }
