@@ -1,10 +1,10 @@
 //! The laws of shedlock as test cases that the author of any store provider can run.
 //!
 //! A provider implements [`LockProvider`](shedlock_core::LockProvider) over a store. Whether it
-//! keeps what that promises (no two holders, no lock freed by a late one, nothing lost with a lost
-//! answer) is not seen by looking at it. This kit finds out: about 150 cases, run against the real
-//! store, by several clients, by several processes of which some are killed, through a proxy that
-//! loses answers.
+//! keeps what that promises (no two holders, no lock freed by a late one or taken for one, nothing
+//! lost with a lost answer) is not seen by looking at it. This kit finds out: about 150 cases, run
+//! against the real store, by several clients, by several processes of which some are killed, through
+//! a proxy that loses answers and delivers requests late.
 //!
 //! # How to run it
 //!
@@ -122,7 +122,8 @@
 //! | [`Space::provider`] | exclusion, ownership, durations, idempotence, fencing, slots, names, operators' calls |
 //! | [`Space::delete_record`], [`drop_container`](Space::drop_container), [`restore_container`](Space::restore_container) | law 7: what is deleted by hand heals |
 //! | [`Space::child_spec`] and [`Harness::open_child`] | the laws between processes, killed (SIGKILL) and stopped (SIGSTOP) ones included |
-//! | [`Space::store_addr`] and [`Space::provider_via`] | lost requests and answers, a store that goes away, the cost of calls |
+//! | [`Space::store_addr`] and [`Space::provider_via`] | lost, late and withheld requests and answers, a store that goes away, the cost of calls |
+//! | [`Space::weaken_container`] | settings of the container under which nothing may be granted |
 //! | [`Harness::space_on_own_store`], [`Space::stop_store`], [`Space::start_store`] | restarts |
 //! | the same, with [`Harness::turns`] | round trips, counted exactly |
 //! | [`Harness::space_on_own_store`], [`Space::begin_trouble`] and [`Space::end_trouble`] | torture by a store without connections, that only reads, or that is full |
@@ -139,6 +140,9 @@
 //! does not declare in its [`Capabilities`](shedlock_core::Capabilities). For what is not declared
 //! there are cases too: an attempt with a slot, say, must be refused as unsupported. Declared is
 //! what it does, no more and no less.
+//!
+//! Faults strike at requests that carry the lock's name or owner in the clear, and a case whose fault
+//! met no request fails. Where a kind of call has no such request, declare it with [`Space::hides`].
 //!
 //! Give providers short time limits (a second or two) for connecting where the store's client has
 //! any: cases that take the store away wait for them.
