@@ -9,19 +9,20 @@
 
 mod common;
 
+use std::pin::pin;
 use std::time::Duration;
 
 use common::{DATABASE, client, server, url};
+use futures_util::future::{Either, select};
 use mongodb::bson::{Document, doc};
 use mongodb::{Client, Collection};
 use shedlock_conformance::proxy::{Proxy, Strike, contains};
 use shedlock_conformance::support::{address, unique};
 use shedlock_core::{
-    Attempt, AttemptRequest, ErrorKind, ExtendRequest, Extension, Lease, LockName, LockProvider,
-    LockState, Owner, Slot, Unlock, UnlockRequest,
+    Attempt, AttemptRequest, Clock as _, ErrorKind, ExtendRequest, Extension, Lease, LockName,
+    LockProvider, LockState, Moment, Owner, Slot, SystemClock, Unlock, UnlockRequest,
 };
 use shedlock_mongodb::{MongoProvider, TimeMode};
-use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 const MINUTE: Duration = Duration::from_secs(60);
 
@@ -73,16 +74,19 @@ impl Line {
     }
 
     /// Sends a call whose request is held up, and gives it up. Says when it will have arrived.
-    async fn held_up<T>(&self, bytes: &[u8], call: impl Future<Output = T>) -> Instant {
-        let arrives = Instant::now() + LATE + Duration::from_millis(500);
+    async fn held_up<T>(&self, bytes: &[u8], call: impl Future<Output = T>) -> Moment {
+        let arrives = SystemClock.now() + LATE + Duration::from_millis(500);
         let delay = Strike::DelayRequest(LATE);
         let trap = self.proxy.on_request(contains(bytes), 1, delay);
-        assert!(timeout(GIVEN_UP, call).await.is_err(), "it was answered");
+        let given_up = SystemClock.sleep_until(SystemClock.now() + GIVEN_UP);
+        let mut call = pin!(call);
+        let answered = select(call.as_mut(), given_up).await;
+        assert!(matches!(answered, Either::Right(_)), "it was answered");
         assert!(trap.has_struck());
         arrives
     }
 
-    async fn lost_attempt(&self, request: &AttemptRequest) -> Instant {
+    async fn lost_attempt(&self, request: &AttemptRequest) -> Moment {
         let call = self.through.attempt(request);
         self.held_up(request.owner().as_str().as_bytes(), call)
             .await
@@ -126,7 +130,7 @@ async fn a_copy_that_arrives_after_its_retry_was_unlocked_takes_nothing() {
         let arrived = line.lost_attempt(&request).await;
         let lease = take(&line.through, &request).await;
         give_back(&line.through, &lease).await;
-        sleep_until(arrived).await;
+        SystemClock.sleep_until(arrived).await;
         line.is_free().await;
         line.close().await;
     }
@@ -143,7 +147,7 @@ async fn a_copy_that_arrives_after_another_owner_came_and_went_takes_nothing() {
         give_back(&line.through, &lease).await;
         let other = take(&line.direct, &self::request()).await;
         give_back(&line.direct, &other).await;
-        sleep_until(arrived).await;
+        SystemClock.sleep_until(arrived).await;
         line.is_free().await;
         let next = take(&line.direct, &self::request()).await;
         assert!(next.fencing_token() > other.fencing_token());
@@ -163,7 +167,7 @@ async fn a_copy_that_arrives_after_its_retry_was_skipped_takes_neither_lock_nor_
         let retry = line.through.attempt(&request).await.unwrap();
         assert!(matches!(retry, Attempt::Skipped(_)), "{retry:?}");
         give_back(&line.direct, &other).await;
-        sleep_until(arrived).await;
+        SystemClock.sleep_until(arrived).await;
         line.is_free().await;
         let lease = take(&line.direct, &self::request().with_slot(slot)).await;
         give_back(&line.direct, &lease).await;
@@ -180,9 +184,9 @@ async fn a_copy_that_arrives_after_the_final_withdrawal_takes_nothing() {
         let before = line.direct.inspect(&job()).await.unwrap().unwrap();
         let request = request();
         let arrived = line.lost_attempt(&request).await;
-        sleep(TIMEOUT).await;
+        SystemClock.sleep_until(SystemClock.now() + TIMEOUT).await;
         assert!(!line.direct.withdraw(&request).await.unwrap());
-        sleep_until(arrived).await;
+        SystemClock.sleep_until(arrived).await;
         line.is_free().await;
         // Whoever had it before is still named.
         let after = line.direct.inspect(&job()).await.unwrap().unwrap();
@@ -204,7 +208,7 @@ async fn a_document_that_is_made_late_is_free() {
         let arrived = line.held_up(CREATES, call).await;
         assert!(!line.direct.withdraw(&request).await.unwrap());
         assert_eq!(line.direct.inspect(&job()).await.unwrap(), None);
-        sleep_until(arrived).await;
+        SystemClock.sleep_until(arrived).await;
         line.is_free().await;
         let shedlocks =
             doc! { "_id": "job", "lockUntil": { "$lte": mongodb::bson::DateTime::now() } };
@@ -266,7 +270,7 @@ async fn an_extension_that_arrives_late_does_not_shorten_a_later_one() {
         let Extension::Extended(long) = long else {
             panic!("the lease runs: {long:?}");
         };
-        sleep_until(arrived).await;
+        SystemClock.sleep_until(arrived).await;
         let record = line.direct.inspect(&job()).await.unwrap().unwrap();
         assert_eq!(record.locked_until, long.locked_until());
         let again = line.direct.extend(&lease, &short).await.unwrap();

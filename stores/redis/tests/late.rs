@@ -5,19 +5,20 @@
 
 mod common;
 
+use std::pin::pin;
 use std::time::Duration;
 
 use common::own::wait;
+use futures_util::future::{Either, select};
 use redis::Client;
 use redis::aio::MultiplexedConnection;
 use shedlock_conformance::proxy::{Proxy, Strike, contains};
 use shedlock_conformance::support::{address, unique};
 use shedlock_core::{
-    Attempt, AttemptRequest, ErrorKind, ExtendRequest, Extension, Lease, LockName, LockProvider,
-    LockState, Owner, Slot, Unlock, UnlockRequest,
+    Attempt, AttemptRequest, Clock as _, ErrorKind, ExtendRequest, Extension, Lease, LockName,
+    LockProvider, LockState, Moment, Owner, Slot, SystemClock, Unlock, UnlockRequest,
 };
 use shedlock_redis::RedisProvider;
-use tokio::time::{Instant, sleep_until, timeout};
 
 const MINUTE: Duration = Duration::from_secs(60);
 
@@ -54,16 +55,19 @@ impl Line {
     }
 
     /// Sends a call whose request is held up, and gives it up. Says when it will have arrived.
-    async fn held_up<T>(&self, owner: &Owner, call: impl Future<Output = T>) -> Instant {
-        let arrives = Instant::now() + LATE + Duration::from_millis(300);
+    async fn held_up<T>(&self, owner: &Owner, call: impl Future<Output = T>) -> Moment {
+        let arrives = SystemClock.now() + LATE + Duration::from_millis(300);
         let owner = contains(owner.as_str().as_bytes());
         let trap = self.proxy.on_request(owner, 1, Strike::DelayRequest(LATE));
-        assert!(timeout(GIVEN_UP, call).await.is_err(), "it was answered");
+        let given_up = SystemClock.sleep_until(SystemClock.now() + GIVEN_UP);
+        let mut call = pin!(call);
+        let answered = select(call.as_mut(), given_up).await;
+        assert!(matches!(answered, Either::Right(_)), "it was answered");
         assert!(trap.has_struck());
         arrives
     }
 
-    async fn lost_attempt(&self, request: &AttemptRequest) -> Instant {
+    async fn lost_attempt(&self, request: &AttemptRequest) -> Moment {
         let call = self.through.attempt(request);
         self.held_up(request.owner(), call).await
     }
@@ -100,7 +104,7 @@ async fn a_copy_that_arrives_after_its_retry_was_unlocked_takes_nothing() {
     let arrived = line.lost_attempt(&request).await;
     let lease = take(&line.through, &request).await;
     give_back(&line.through, &lease).await;
-    sleep_until(arrived).await;
+    SystemClock.sleep_until(arrived).await;
     line.is_free().await;
 }
 
@@ -114,7 +118,7 @@ async fn a_copy_that_arrives_after_another_owner_came_and_went_takes_nothing() {
     give_back(&line.through, &lease).await;
     let other = take(&line.direct, &self::request()).await;
     give_back(&line.direct, &other).await;
-    sleep_until(arrived).await;
+    SystemClock.sleep_until(arrived).await;
     line.is_free().await;
     let next = take(&line.direct, &self::request()).await;
     assert!(next.fencing_token() > other.fencing_token());
@@ -131,7 +135,7 @@ async fn a_copy_that_arrives_after_its_retry_was_skipped_takes_neither_lock_nor_
     let retry = line.through.attempt(&request).await.unwrap();
     assert!(matches!(retry, Attempt::Skipped(_)), "{retry:?}");
     give_back(&line.direct, &other).await;
-    sleep_until(arrived).await;
+    SystemClock.sleep_until(arrived).await;
     line.is_free().await;
     let lease = take(&line.direct, &self::request().with_slot(slot)).await;
     give_back(&line.direct, &lease).await;
@@ -146,7 +150,7 @@ async fn a_copy_that_arrives_after_the_final_withdrawal_takes_nothing() {
     let arrived = line.lost_attempt(&request).await;
     wait(TIMEOUT).await;
     assert!(!line.direct.withdraw(&request).await.unwrap());
-    sleep_until(arrived).await;
+    SystemClock.sleep_until(arrived).await;
     line.is_free().await;
 }
 
@@ -193,7 +197,7 @@ async fn an_extension_that_arrives_late_does_not_shorten_a_later_one() {
     let Extension::Extended(long) = long.unwrap() else {
         panic!("the lease runs");
     };
-    sleep_until(arrived).await;
+    SystemClock.sleep_until(arrived).await;
     let record = line.direct.inspect(&job()).await.unwrap().unwrap();
     assert_eq!(record.locked_until, long.locked_until());
     wait(Duration::from_secs(1)).await;
