@@ -155,7 +155,7 @@
 //!
 //! Workers write what they do into logs, and [`history`] judges them all together: overlapping
 //! leases, tokens and slots out of order, locks that come free too early or too late, leases lost
-//! before their end, tasks that outlive their leases.
+//! before their end, owners that return by a late copy of their attempt, tasks that outlive their leases.
 //! `SHEDLOCK_CONFORMANCE_ACQUISITIONS=1000` makes that run longer than by default (200);
 //! `SHEDLOCK_CONFORMANCE_SEED=…`, which a failure prints, repeats its choices.
 //!
@@ -165,7 +165,9 @@
 //! puts it, without crashes and troubles, to stores that are not one's own;
 //! `SHEDLOCK_TORTURE_REST_MILLIS=50` has workers rest, so that a long history can be judged;
 //! `SHEDLOCK_TORTURE_JAVA=2` puts two processes of real ShedLock among the workers, where the harness can
-//! start them; `SHEDLOCK_TORTURE_SUMMARY=file.json` writes the figures down.
+//! start them; `SHEDLOCK_TORTURE_OLD=path` puts three workers of an earlier version beside them, where the
+//! path leads to this test target as it was built then (`SHEDLOCK_TORTURE_OLD_WORKERS=5` for five);
+//! `SHEDLOCK_TORTURE_SUMMARY=file.json` writes the figures down.
 //!
 //! Such a judge is worth what it convicts: `SHEDLOCK_TORTURE_WRONG=all` switches wrong protocols in
 //! between the workers and your provider, each of which has to be found out within a minute
