@@ -83,6 +83,7 @@ transitions! {
     ClockJumped,
     Parted,
     StoreRestarted,
+    TailLost,
 }
 
 impl Transition {
@@ -108,13 +109,16 @@ impl Transition {
                 Self::Delayed,
             ],
             Event::Lose(_) => &[Self::RequestLost, Self::ReplyLost],
-            Event::AskExtension(_) => &[Self::Extended, Self::ExtensionRefused],
+            Event::GiveUp(_) => &[Self::GivenUpUnknown, Self::Withdrawn],
+            Event::WithdrawForGood(_) => &[Self::WithdrawnForGood],
+            Event::AskExtension(..) => &[Self::Extended, Self::ExtensionRefused],
             Event::Finish(_, true) => &[Self::TaskFinished, Self::SlotDone],
             Event::Finish(_, false) => &[Self::SlotFailed, Self::SlotTakenOver],
             Event::End(_) => &[Self::LostAtDeadline, Self::TaskCancelled],
             Event::Stop(_) => &[Self::Stopped],
             Event::Wake(_) => &[Self::StoppedPastDeadline],
             Event::Die(_) => &[Self::Crashed, Self::CrashedHolding],
+            Event::LoseTail => &[Self::TailLost],
         }
     }
 }

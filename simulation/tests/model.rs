@@ -44,7 +44,7 @@ fn holds(judged_by: JudgedBy, bounds: &Bounds) {
         ..bounds.clone()
     };
     let (law, states, events) = check(judged_by, None, bounds.clone());
-    assert_eq!(law, None, "{events:#?}");
+    assert_eq!(law, None, "{events:?}");
     println!("{states} states, every law holds: {judged_by:?}, {bounds:?}");
 }
 
@@ -63,7 +63,7 @@ fn breaks(judged_by: JudgedBy, wrong: Wrong, law: Law, bounds: Bounds) {
 
 fn extending() -> Bounds {
     Bounds {
-        extensions: true,
+        extensions: 1,
         pauses: false,
         losses: false,
         time: 5,
@@ -124,7 +124,7 @@ fn compare_and_swap_holds() {
         skews: vec![0, 2],
         at_most: 3,
         pauses: false,
-        time: 4,
+        time: 3,
         ..Bounds::small()
     };
     holds(clients, &bounds);
@@ -170,6 +170,119 @@ fn each_known_mistake_is_found_out() {
         Wrong::SlotsAnyOrder,
         Law::SlotsInOrder,
         slots(Slots::OnSuccess { attempts: 2 }),
+    );
+}
+
+/// Unlocks that are answered and asked again, and attempts that are withdrawn.
+fn answered() -> Bounds {
+    Bounds {
+        answers: true,
+        timeout: 0,
+        pauses: false,
+        losses: false,
+        time: 1,
+        ..Bounds::small()
+    }
+}
+
+/// Replaces records by the clients' clocks, which are right.
+const SWAP: JudgedBy = JudgedBy::Clients { tolerated_skew: 0 };
+
+/// Extensions by one instant and by a whole lease, which may pass each other.
+fn extending_by_less() -> Bounds {
+    Bounds {
+        extensions: 2,
+        time: 4,
+        ..extending()
+    }
+}
+
+/// A store that loses its last write.
+fn losing_tail() -> Bounds {
+    Bounds {
+        tails: true,
+        pauses: false,
+        losses: false,
+        time: 3,
+        ..Bounds::small()
+    }
+}
+
+/// Two of ours, one of them behind and so with an earlier slot, and a ShedLock.
+fn two_keys() -> Bounds {
+    Bounds {
+        two_keys: true,
+        slots: Slots::WhenTaken,
+        skews: vec![0, -2, 0],
+        shedlocks: vec![2],
+        at_most: 3,
+        acquisitions: 2,
+        pauses: false,
+        losses: false,
+        time: 1,
+        ..Bounds::small()
+    }
+}
+
+const BESIDE_SHEDLOCK: JudgedBy = JudgedBy::Clients { tolerated_skew: 2 };
+
+#[test]
+fn no_lock_is_held_by_an_owner_that_has_ended() {
+    let alone = Bounds {
+        skews: vec![0],
+        acquisitions: 2,
+        timeout: 1,
+        time: 4,
+        ..answered()
+    };
+    for judged_by in [STORE, SWAP] {
+        holds(judged_by, &alone);
+        holds(judged_by, &answered());
+    }
+}
+
+#[test]
+fn extensions_that_pass_each_other_shorten_nothing() {
+    holds(STORE, &extending_by_less());
+    holds(
+        SWAP,
+        &Bounds {
+            time: 2,
+            ..extending_by_less()
+        },
+    );
+}
+
+#[test]
+fn a_lost_tail_hands_no_lease_to_another_owner() {
+    holds(SWAP, &losing_tail());
+}
+
+#[test]
+fn two_keys_keep_the_slot_beside_shedlock() {
+    holds(BESIDE_SHEDLOCK, &two_keys());
+}
+
+#[test]
+fn each_mistake_about_what_arrives_late_is_found_out() {
+    let no_one = Law::HeldByNoOne;
+    breaks(STORE, Wrong::LateAttempt, no_one, answered());
+    breaks(STORE, Wrong::OwnerReturns, no_one, answered());
+    breaks(STORE, Wrong::WithdrawOnce, no_one, answered());
+    breaks(STORE, Wrong::StraysForgotten, no_one, answered());
+    breaks(SWAP, Wrong::WithdrawLeavesVersion, no_one, answered());
+    breaks(
+        STORE,
+        Wrong::ExtensionShortens,
+        Law::CutShort,
+        extending_by_less(),
+    );
+    breaks(SWAP, Wrong::VersionsReused, Law::Ownership, losing_tail());
+    breaks(
+        BESIDE_SHEDLOCK,
+        Wrong::KeysApart,
+        Law::OneRunPerSlot,
+        two_keys(),
     );
 }
 

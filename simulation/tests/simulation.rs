@@ -82,13 +82,16 @@ fn events_of_the_model() -> Vec<Event> {
         Event::AskAgain(0),
         Event::Arrive(0),
         Event::Lose(0),
-        Event::AskExtension(0),
+        Event::GiveUp(0),
+        Event::WithdrawForGood(0),
+        Event::AskExtension(0, 1),
         Event::Finish(0, true),
         Event::Finish(0, false),
         Event::End(0),
         Event::Stop(0),
         Event::Wake(0),
         Event::Die(0),
+        Event::LoseTail,
     ]
 }
 

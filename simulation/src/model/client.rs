@@ -1,5 +1,8 @@
 //! What a process knows.
 
+use crate::model::message::Call;
+use crate::model::record::Record;
+
 /// A process that wants the lock.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Client {
@@ -9,6 +12,12 @@ pub(crate) struct Client {
     /// How many acquisitions it has begun.
     pub(crate) begun: u8,
     pub(crate) phase: Phase,
+    /// The record as it last wrote it, where it replaces records.
+    pub(crate) known: Option<Record>,
+    /// The latest end of its lease that the store returned.
+    pub(crate) told: i8,
+    /// Its acquisitions that have ended for good, a bit for each.
+    pub(crate) settled: u8,
 }
 
 /// What it is doing.
@@ -23,8 +32,21 @@ pub(crate) enum Phase {
         last_asked: i8,
         asked: u8,
     },
-    /// Its task runs, until this instant by its own steady clock at the latest.
-    Running { ends: i8, is_extended: bool },
+    /// Its task runs, until this instant by its own steady clock at the latest. A copy of its attempt
+    /// whose answer was lost may arrive until the other one.
+    Running {
+        ends: i8,
+        extended: u8,
+        strays: Option<i8>,
+    },
+    /// Its task is over, and it has asked for the unlock.
+    Unlocking {
+        is_done: bool,
+        strays: Option<i8>,
+        asked: u8,
+    },
+    /// It withdraws what it may have won, and once more past the bound.
+    Withdrawing { bound: i8, asked: u8 },
 }
 
 impl Client {
@@ -35,7 +57,40 @@ impl Client {
             is_stopped: false,
             begun: 0,
             phase: Phase::Idle,
+            known: None,
+            told: i8::MIN,
+            settled: 0,
         }
+    }
+
+    /// Begins another acquisition.
+    pub(crate) fn begin(&mut self, slot: Option<i8>, now: i8) {
+        self.begun += 1;
+        self.known = None;
+        self.told = i8::MIN;
+        self.phase = Phase::Asking {
+            slot,
+            first_asked: now,
+            last_asked: now,
+            asked: 1,
+        };
+    }
+
+    /// Its acquisition has ended, and nothing of it may hold the lock any more.
+    pub(crate) fn settle(&mut self) {
+        self.settled |= 1 << self.begun;
+        self.forget();
+    }
+
+    /// It goes on without knowing what becomes of its acquisition.
+    pub(crate) fn forget(&mut self) {
+        self.phase = Phase::Idle;
+        self.known = None;
+        self.told = i8::MIN;
+    }
+
+    pub(crate) fn is_settled(&self, acquisition: u8) -> bool {
+        self.settled & (1 << acquisition) != 0
     }
 
     /// Whether its task does something at this instant.
@@ -46,5 +101,28 @@ impl Client {
     /// Whether its task has to end before any more time passes.
     pub(crate) fn must_end_at(&self, now: i8) -> bool {
         !self.is_stopped && matches!(self.phase, Phase::Running { ends, .. } if now >= ends)
+    }
+}
+
+impl Phase {
+    /// Sends what was not answered once more.
+    pub(crate) fn ask_again(&mut self, now: i8, answers: bool) -> Option<Call> {
+        match self {
+            Self::Asking {
+                slot,
+                last_asked,
+                asked,
+                ..
+            } => {
+                (*last_asked, *asked) = (now, *asked + 1);
+                let copy = if answers { *asked } else { 0 };
+                Some(Call::Attempt { slot: *slot, copy })
+            }
+            Self::Unlocking { is_done, asked, .. } => {
+                *asked += 1;
+                Some(Call::Unlock { is_done: *is_done })
+            }
+            _ => None,
+        }
     }
 }

@@ -2,39 +2,77 @@
 
 use crate::model::record::{Owner, Record};
 
-/// What is on its way.
+/// What a client wants of the store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) enum Call {
+    /// The copy counts where unlocks are answered: a client waits for the answer to the last one.
+    Attempt {
+        slot: Option<i8>,
+        copy: u8,
+    },
+    /// For so long, asked at that instant.
+    Extend {
+        by: i8,
+        asked: i8,
+    },
+    Unlock {
+        is_done: bool,
+    },
+    /// At once, or past the bound.
+    Withdraw {
+        is_last: bool,
+    },
+}
+
+/// What is on its way. It stays there until it arrives, also when its sender has given up.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Message {
-    /// To the store: look and take it.
-    Attempt { owner: Owner, slot: Option<i8> },
-    /// To the store: what is on record?
-    Read { owner: Owner, slot: Option<i8> },
+    /// To a store that looks and writes in one step. An attempt is refused after the instant.
+    Ask {
+        owner: Owner,
+        call: Call,
+        not_after: Option<i8>,
+    },
+    /// To a store that replaces what still stands: what is on record?
+    Read { owner: Owner, call: Call },
     /// To a client: this is.
     Found {
         owner: Owner,
-        slot: Option<i8>,
+        call: Call,
         record: Option<Record>,
+    },
+    /// To the store: this beside the lock, and then the write.
+    WriteBeside {
+        owner: Owner,
+        call: Call,
+        version: u8,
+        record: Record,
     },
     /// To the store: this instead of what had that version.
     Write {
         owner: Owner,
+        call: Call,
         version: u8,
         record: Record,
     },
-    /// To a client: whether it has the lock.
-    Answered { owner: Owner, is_granted: bool },
-    /// To the store. The instant is the client's, where clients judge.
-    Extend {
+    /// To a client: another write came before.
+    Raced { owner: Owner, call: Call },
+    /// To a client: done, and the record as it is now; or not.
+    Answered {
         owner: Owner,
-        judged: Option<i8>,
-        asked: i8,
+        call: Call,
+        done: Option<Record>,
     },
-    /// To a client: it is extended as of the instant of the question.
-    Extended { owner: Owner, asked: i8 },
-    /// To the store.
-    Unlock {
-        owner: Owner,
-        judged: Option<i8>,
-        is_done: bool,
-    },
+}
+
+impl Message {
+    /// The client that it is for, where it is for one.
+    pub(crate) fn recipient(&self) -> Option<Owner> {
+        match self {
+            Self::Found { owner, .. }
+            | Self::Raced { owner, .. }
+            | Self::Answered { owner, .. } => Some(*owner),
+            _ => None,
+        }
+    }
 }

@@ -1,9 +1,12 @@
 //! The protocol as a model: all that can happen, in any order.
 
+mod answers;
 mod client;
+mod engine;
 mod message;
 mod protocol;
 mod record;
+mod store;
 
 use std::collections::BTreeSet;
 
@@ -11,9 +14,9 @@ use stateright::{Model, Property};
 
 use crate::Law;
 use client::{Client, Phase};
-use message::Message;
+use message::{Call, Message};
 pub use protocol::{Bounds, JudgedBy, Protocol, Slots, Wrong};
-use record::{Answer, Attempt, Owner, Record};
+use record::{Attempt, Owner, Record};
 
 /// A protocol within bounds: what [`stateright`] checks.
 #[derive(Clone, Debug)]
@@ -31,6 +34,13 @@ pub struct State {
     now: i8,
     clients: Vec<Client>,
     record: Option<Record>,
+    /// The slot that is kept in a second key.
+    beside: Option<i8>,
+    /// The number of the last write.
+    versions: u8,
+    /// The record before the last write, while that one may be lost; and whether one was.
+    tail: Option<Option<Record>>,
+    has_lost: bool,
     network: BTreeSet<Message>,
     /// The law that was broken, if any: nothing happens after that.
     pub broken: Option<Law>,
@@ -49,8 +59,12 @@ pub enum Event {
     Arrive(usize),
     /// A message is lost.
     Lose(usize),
-    /// A holder asks for more time.
-    AskExtension(usize),
+    /// A client that knows of no answer gives up, and withdraws what it may have won.
+    GiveUp(usize),
+    /// It withdraws once more, past the bound.
+    WithdrawForGood(usize),
+    /// A holder asks for so much time from now on.
+    AskExtension(usize, i8),
     /// A task ends, well or not, and the lock is given back.
     Finish(usize, bool),
     /// A task is ended because its lease is about to be over.
@@ -61,6 +75,8 @@ pub enum Event {
     Wake(usize),
     /// It dies, and begins anew knowing nothing.
     Die(usize),
+    /// The store loses the last write.
+    LoseTail,
 }
 
 impl Protocols {
@@ -75,10 +91,12 @@ impl Protocols {
         }
     }
 
-    /// The instant that a client judges by, where clients do.
-    fn judged(&self, state: &State, client: &Client) -> Option<i8> {
-        matches!(self.protocol.judged_by, JudgedBy::Clients { .. })
-            .then_some(state.now + client.skew)
+    /// The judging clock.
+    fn judged(&self, state: &State, owner: Owner) -> i8 {
+        match self.protocol.judged_by {
+            JudgedBy::Store => state.now,
+            JudgedBy::Clients { .. } => state.now + state.clients[usize::from(owner.client)].skew,
+        }
     }
 
     fn ends(&self, client: &Client, first_asked: i8, last_asked: i8, replied: i8) -> i8 {
@@ -90,191 +108,21 @@ impl Protocols {
         from + self.bounds.at_most - self.tolerance(client)
     }
 
-    fn request(&self, owner: Owner, slot: Option<i8>) -> Message {
-        match self.protocol.judged_by {
-            JudgedBy::Store => Message::Attempt { owner, slot },
-            JudgedBy::Clients { .. } => Message::Read { owner, slot },
-        }
-    }
-
     fn attempt(&self, state: &State, owner: Owner, slot: Option<i8>) -> Attempt {
         let client = &state.clients[usize::from(owner.client)];
         Attempt {
             owner,
             slot,
-            now: self.judged(state, client).unwrap_or(state.now),
+            now: self.judged(state, owner),
             tolerance: self.tolerance(client),
             at_most: self.bounds.at_most,
         }
     }
 
-    /// Puts a record in the place of the one before, and looks whether that was right.
-    fn put(&self, state: &mut State, record: Record) {
-        let is_taken = state
-            .record
-            .as_ref()
-            .is_none_or(|before| before.owner != record.owner || before.token != record.token);
-        if let Some(before) = &state.record
-            && is_taken
-        {
-            let (slots, at_least) = (self.bounds.slots, self.bounds.at_least);
-            let law = before.broken_by(&record, slots, at_least);
-            state.broken = state.broken.or(law);
-        }
-        state.record = Some(record);
-    }
-
-    fn arrive(&self, state: &mut State, message: Message) {
-        match message {
-            Message::Attempt { owner, slot } => {
-                let attempt = self.attempt(state, owner, slot);
-                let answer = Record::answer(
-                    state.record.as_ref(),
-                    attempt,
-                    self.bounds.slots,
-                    self.wrong(),
-                );
-                let is_granted = answer != Answer::Refused;
-                if let Answer::Taken(record) = answer {
-                    self.put(state, record);
-                }
-                state
-                    .network
-                    .insert(Message::Answered { owner, is_granted });
-            }
-            Message::Read { owner, slot } => {
-                let record = state.record.clone();
-                state.network.insert(Message::Found {
-                    owner,
-                    slot,
-                    record,
-                });
-            }
-            Message::Found {
-                owner,
-                slot,
-                record,
-            } => self.found(state, owner, slot, record),
-            Message::Write {
-                owner,
-                version,
-                record,
-            } => {
-                let stands = state.record.as_ref().map_or(0, |record| record.version);
-                let asks_nobody = self.wrong() == Some(Wrong::ReadThenWrite);
-                let is_granted = stands == version || asks_nobody;
-                if is_granted {
-                    self.put(state, record);
-                }
-                state
-                    .network
-                    .insert(Message::Answered { owner, is_granted });
-            }
-            Message::Answered { owner, is_granted } => self.answered(state, owner, is_granted),
-            Message::Extend {
-                owner,
-                judged,
-                asked,
-            } => {
-                let now = judged.unwrap_or(state.now);
-                let extended = state.record.as_ref().and_then(|record| {
-                    record.extended(owner, now, self.bounds.at_most, self.wrong())
-                });
-                if let Some(extended) = extended {
-                    self.changed_by(state, owner);
-                    state.record = Some(extended);
-                    state.network.insert(Message::Extended { owner, asked });
-                }
-            }
-            Message::Extended { owner, asked } => {
-                let client = state.clients[usize::from(owner.client)].clone();
-                let is_meant = client.begun == owner.acquisition;
-                if let Phase::Running { is_extended, .. } = client.phase
-                    && is_meant
-                {
-                    let ends = asked + self.bounds.at_most - self.tolerance(&client);
-                    state.clients[usize::from(owner.client)].phase =
-                        Phase::Running { ends, is_extended };
-                }
-            }
-            Message::Unlock {
-                owner,
-                judged,
-                is_done,
-            } => {
-                let now = judged.unwrap_or(state.now);
-                let unlocked = state.record.as_ref().and_then(|record| {
-                    record.unlocked(owner, is_done, now, self.bounds.at_least, self.wrong())
-                });
-                if let Some(unlocked) = unlocked {
-                    self.changed_by(state, owner);
-                    state.record = Some(unlocked);
-                }
-            }
-        }
-    }
-
-    /// An unlock or an extension of this owner's is about to change the record.
-    fn changed_by(&self, state: &mut State, owner: Owner) {
-        if state
-            .record
-            .as_ref()
-            .is_some_and(|record| record.owner != owner)
-        {
-            state.broken = state.broken.or(Some(Law::Ownership));
-        }
-    }
-
-    fn found(&self, state: &mut State, owner: Owner, slot: Option<i8>, found: Option<Record>) {
-        let client = &state.clients[usize::from(owner.client)];
-        let is_meant =
-            client.begun == owner.acquisition && matches!(client.phase, Phase::Asking { .. });
-        if !is_meant {
-            return;
-        }
-        let attempt = self.attempt(state, owner, slot);
-        match Record::answer(found.as_ref(), attempt, self.bounds.slots, self.wrong()) {
-            Answer::Again => self.answered(state, owner, true),
-            Answer::Refused => self.answered(state, owner, false),
-            Answer::Taken(record) => {
-                let version = found.map_or(0, |record| record.version);
-                state.network.insert(Message::Write {
-                    owner,
-                    version,
-                    record,
-                });
-            }
-        }
-    }
-
-    fn answered(&self, state: &mut State, owner: Owner, is_granted: bool) {
-        let now = state.now;
-        let client = &mut state.clients[usize::from(owner.client)];
-        let Phase::Asking {
-            first_asked,
-            last_asked,
-            ..
-        } = client.phase
-        else {
-            return;
-        };
-        if client.begun != owner.acquisition {
-            return;
-        }
-        let ends = self.ends(client, first_asked, last_asked, now);
-        client.phase = if is_granted && now < ends {
-            Phase::Running {
-                ends,
-                is_extended: false,
-            }
-        } else {
-            Phase::Idle
-        };
-    }
-
     fn slots_of(&self, state: &State, client: &Client) -> Vec<Option<i8>> {
         let current = (state.now + client.skew).div_euclid(2);
         match self.bounds.slots {
+            _ if client.is_shedlock => vec![None],
             Slots::Unused => vec![None],
             Slots::WhenTaken => vec![Some(current)],
             Slots::OnSuccess { .. } => (current - 1..=current).map(Some).collect(),
@@ -294,6 +142,10 @@ impl Model for Protocols {
             now: 0,
             clients: self.bounds.skews.iter().enumerate().map(client).collect(),
             record: None,
+            beside: None,
+            versions: 0,
+            tail: None,
+            has_lost: false,
             network: BTreeSet::new(),
             broken: None,
         }]
@@ -318,6 +170,9 @@ impl Model for Protocols {
                 events.push(Event::Lose(number));
             }
         }
+        if state.tail.is_some() {
+            events.push(Event::LoseTail);
+        }
         for (number, client) in state.clients.iter().enumerate() {
             if client.is_stopped {
                 events.push(Event::Wake(number));
@@ -332,21 +187,37 @@ impl Model for Protocols {
                     continue;
                 }
                 Phase::Asking { asked, .. } => {
-                    if asked < 2 && self.bounds.losses {
+                    if asked < 2 && (self.bounds.losses || self.bounds.answers) {
                         events.push(Event::AskAgain(number));
+                    }
+                    if self.bounds.answers {
+                        events.push(Event::GiveUp(number));
+                    }
+                }
+                Phase::Unlocking { asked, .. } => {
+                    if asked < 2 {
+                        events.push(Event::AskAgain(number));
+                    }
+                }
+                Phase::Withdrawing { bound, asked } => {
+                    if asked < 2 && state.now > bound {
+                        events.push(Event::WithdrawForGood(number));
                     }
                 }
                 Phase::Running { .. } if client.must_end_at(state.now) => {
                     events.push(Event::End(number));
                     continue;
                 }
-                Phase::Running { is_extended, .. } => {
+                Phase::Running { extended, .. } => {
                     events.push(Event::Finish(number, true));
                     if matches!(self.bounds.slots, Slots::OnSuccess { .. }) {
                         events.push(Event::Finish(number, false));
                     }
-                    if self.bounds.extensions && !is_extended {
-                        events.push(Event::AskExtension(number));
+                    if extended < self.bounds.extensions {
+                        events.push(Event::AskExtension(number, self.bounds.at_most));
+                        if self.bounds.extensions > 1 {
+                            events.push(Event::AskExtension(number, 1));
+                        }
                     }
                 }
             }
@@ -365,31 +236,35 @@ impl Model for Protocols {
         match event {
             Event::Tick => state.now += 1,
             Event::Want(number, slot) => {
-                let client = &mut state.clients[number];
-                client.begun += 1;
-                client.phase = Phase::Asking {
-                    slot,
-                    first_asked: now,
-                    last_asked: now,
-                    asked: 1,
-                };
-                let request = self.request(owner_of(number, client), slot);
-                state.network.insert(request);
+                state.clients[number].begin(slot, now);
+                self.send(
+                    &mut state,
+                    owner_of(before, number, 1),
+                    Call::Attempt {
+                        slot,
+                        copy: u8::from(self.bounds.answers),
+                    },
+                );
             }
             Event::AskAgain(number) => {
-                let client = &mut state.clients[number];
-                if let Phase::Asking {
-                    slot,
-                    last_asked,
-                    asked,
-                    ..
-                } = &mut client.phase
-                {
-                    (*last_asked, *asked) = (now, *asked + 1);
-                    let slot = *slot;
-                    let request = self.request(owner_of(number, client), slot);
-                    state.network.insert(request);
+                let call = state.clients[number]
+                    .phase
+                    .ask_again(now, self.bounds.answers)?;
+                self.send(&mut state, owner_of(before, number, 0), call);
+            }
+            Event::GiveUp(number) => {
+                let Phase::Asking { last_asked, .. } = state.clients[number].phase else {
+                    return None;
+                };
+                let bound = last_asked + self.bounds.timeout;
+                self.give_up(&mut state, owner_of(before, number, 0), bound);
+            }
+            Event::WithdrawForGood(number) => {
+                if let Phase::Withdrawing { asked, .. } = &mut state.clients[number].phase {
+                    *asked += 1;
                 }
+                let call = Call::Withdraw { is_last: true };
+                self.send(&mut state, owner_of(before, number, 0), call);
             }
             Event::Arrive(number) => {
                 let message = state.network.iter().nth(number)?.clone();
@@ -400,31 +275,31 @@ impl Model for Protocols {
                 let message = state.network.iter().nth(number)?.clone();
                 state.network.remove(&message);
             }
-            Event::AskExtension(number) => {
-                let judged = self.judged(&state, &state.clients[number]);
-                let client = &mut state.clients[number];
-                if let Phase::Running { is_extended, .. } = &mut client.phase {
-                    *is_extended = true;
+            Event::AskExtension(number, by) => {
+                if let Phase::Running { extended, .. } = &mut state.clients[number].phase {
+                    *extended += 1;
                 }
-                let owner = owner_of(number, client);
-                state.network.insert(Message::Extend {
-                    owner,
-                    judged,
-                    asked: now,
-                });
+                let call = Call::Extend { by, asked: now };
+                self.send(&mut state, owner_of(before, number, 0), call);
             }
             Event::Finish(number, is_done) => {
-                let judged = self.judged(&state, &state.clients[number]);
-                let client = &mut state.clients[number];
-                client.phase = Phase::Idle;
-                let owner = owner_of(number, client);
-                state.network.insert(Message::Unlock {
-                    owner,
-                    judged,
+                let owner = owner_of(before, number, 0);
+                let Phase::Running { strays, .. } = state.clients[number].phase else {
+                    return None;
+                };
+                // While the lease runs, a copy that arrives finds it and changes nothing.
+                state.clients[number].phase = Phase::Unlocking {
                     is_done,
-                });
+                    strays: strays.filter(|bound| now <= *bound),
+                    asked: 1,
+                };
+                self.send(&mut state, owner, Call::Unlock { is_done });
+                if !self.bounds.answers {
+                    state.clients[number].forget();
+                }
             }
-            Event::End(number) => state.clients[number].phase = Phase::Idle,
+            Event::LoseTail => self.lose_tail(&mut state),
+            Event::End(number) => state.clients[number].forget(),
             Event::Stop(number) => state.clients[number].is_stopped = true,
             Event::Wake(number) => {
                 let client = &mut state.clients[number];
@@ -433,18 +308,18 @@ impl Model for Protocols {
                 match &mut client.phase {
                     // It does one more thing before it looks at the clock.
                     Phase::Running { ends, .. } if now >= *ends && runs_on => *ends = now + 1,
-                    Phase::Running { ends, .. } if now >= *ends => client.phase = Phase::Idle,
+                    Phase::Running { ends, .. } if now >= *ends => client.forget(),
                     _ => {}
                 }
             }
-            Event::Die(number) => state.clients[number].phase = Phase::Idle,
+            Event::Die(number) => state.clients[number].forget(),
         }
         let running = state
             .clients
             .iter()
             .filter(|client| client.runs_at(state.now));
         if running.count() > 1 {
-            state.broken = state.broken.or(Some(Law::Exclusion));
+            state.breaks(Law::Exclusion);
         }
         Some(state)
     }
@@ -464,18 +339,23 @@ impl Model for Protocols {
 impl State {
     /// An answer to a process that is stopped stays where it is.
     fn waits_for_its_client(&self, message: &Message) -> bool {
-        match message {
-            Message::Found { owner, .. }
-            | Message::Answered { owner, .. }
-            | Message::Extended { owner, .. } => self.clients[usize::from(owner.client)].is_stopped,
-            _ => false,
+        message
+            .recipient()
+            .is_some_and(|owner| self.clients[usize::from(owner.client)].is_stopped)
+    }
+
+    /// A law is broken; the first one counts. Of a store that has lost a write only this is asked: that
+    /// no client takes the lease of another one for its own.
+    fn breaks(&mut self, law: Law) {
+        if !self.has_lost || law == Law::Ownership {
+            self.broken = self.broken.or(Some(law));
         }
     }
 }
 
-fn owner_of(number: usize, client: &Client) -> Owner {
+fn owner_of(state: &State, number: usize, more: u8) -> Owner {
     Owner {
         client: u8::try_from(number).unwrap_or(u8::MAX),
-        acquisition: client.begun,
+        acquisition: state.clients[number].begun + more,
     }
 }

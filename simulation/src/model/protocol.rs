@@ -56,6 +56,15 @@ pub enum Wrong {
     ExtensionShortens,
     /// What may have been won is withdrawn at once, and not again past the bound.
     WithdrawOnce,
+    /// Whether copies of an attempt may still arrive is judged when its unlock is answered, and not when it
+    /// is sent.
+    StraysForgotten,
+    /// A withdrawal leaves the version that a late write would replace.
+    WithdrawLeavesVersion,
+    /// A store that has lost its last writes numbers the next ones as it did those.
+    VersionsReused,
+    /// What is kept beside the lock is overwritten, whatever stands there.
+    KeysApart,
 }
 
 impl Wrong {
@@ -97,14 +106,22 @@ pub struct Bounds {
     pub at_most: i8,
     /// Length of the shortest.
     pub at_least: i8,
-    /// Whether holders may extend, once each.
-    pub extensions: bool,
+    /// How often holders may extend. More than once: by a whole lease, or by one instant.
+    pub extensions: u8,
     /// Whether processes may be stopped and go on later.
     pub pauses: bool,
     /// Whether processes may die.
     pub deaths: bool,
     /// Whether messages may be lost, and requests be asked again.
     pub losses: bool,
+    /// Whether unlocks are answered, and asked again, and what may have been won is withdrawn.
+    pub answers: bool,
+    /// How long an attempt may be on its way, where unlocks are answered.
+    pub timeout: i8,
+    /// Whether the store may lose its last write, once.
+    pub tails: bool,
+    /// Whether slots are kept in a second key, since ShedLock overwrites the first.
+    pub two_keys: bool,
     /// What slots there are: instants divided by two.
     pub slots: Slots,
 }
@@ -119,10 +136,14 @@ impl Bounds {
             acquisitions: 1,
             at_most: 2,
             at_least: 0,
-            extensions: false,
+            extensions: 0,
             pauses: true,
             deaths: false,
             losses: true,
+            answers: false,
+            timeout: 1,
+            tails: false,
+            two_keys: false,
             slots: Slots::Unused,
         }
     }

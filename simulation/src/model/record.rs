@@ -66,6 +66,10 @@ impl Record {
             if is_own && !record.is_released && record.until > attempt.now {
                 return Answer::Again;
             }
+            // This owner has ended: a copy of its attempt came late.
+            if is_own && record.is_released && wrong != Some(Wrong::OwnerReturns) {
+                return Answer::Refused;
+            }
             let tolerance = if record.is_released {
                 0
             } else {
@@ -130,6 +134,41 @@ impl Record {
             last_is_done: false,
             last_attempts: attempts + 1,
         }
+    }
+
+    /// What stands in the way of a write that may still come, where there was no record.
+    pub(crate) fn barring(owner: Owner, now: i8) -> Self {
+        Self {
+            owner,
+            is_released: true,
+            until: now,
+            at: now,
+            token: 0,
+            version: 0,
+            slot: None,
+            is_done: false,
+            attempts: 0,
+            truly_at: i8::MIN,
+            last_slot: None,
+            last_is_done: false,
+            last_attempts: 0,
+        }
+    }
+
+    /// The record after a client of ShedLock's has taken the lock: it drops what it does not know.
+    pub(crate) fn by_shedlock(mut self, before: Option<&Self>) -> Self {
+        self.token = before.map_or(1, |record| record.token + 1);
+        if let Some(before) = before {
+            self.last_slot = before.last_slot;
+            self.last_is_done = before.last_is_done;
+            self.last_attempts = before.last_attempts;
+        }
+        self
+    }
+
+    /// Whether this owner's lease runs.
+    pub(crate) fn is_lease_of(&self, owner: Owner, now: i8) -> bool {
+        self.owner == owner && !self.is_released && self.until > now
     }
 
     /// Which law is broken where this record is followed by that one.
@@ -197,14 +236,18 @@ impl Record {
         &self,
         owner: Owner,
         now: i8,
-        at_most: i8,
+        by: i8,
         wrong: Option<Wrong>,
     ) -> Option<Self> {
         let asks_nobody = wrong == Some(Wrong::ExtendWithoutOwner) && !self.is_released;
         let is_held = (self.is_of(owner, wrong) || asks_nobody) && self.until > now;
         is_held.then(|| {
             let mut record = self.clone();
-            record.until = now + at_most;
+            let kept = match wrong {
+                Some(Wrong::ExtensionShortens) => now,
+                _ => record.until,
+            };
+            record.until = kept.max(now + by);
             record.version += 1;
             record
         })
