@@ -30,6 +30,8 @@ pub(crate) struct Held {
     released: AtomicBool,
     /// How, for whoever has to go on with it.
     release_request: OnceLock<UnlockRequest>,
+    /// When the store was first asked to: from then on the lease may be over there.
+    unlock_sent: OnceLock<Moment>,
     /// The store has answered to that, or was given up.
     given_back: AtomicBool,
     pub(super) spawned: Spawned,
@@ -89,6 +91,7 @@ impl Held {
             lost: OnceLock::new(),
             released: AtomicBool::new(false),
             release_request: OnceLock::new(),
+            unlock_sent: OnceLock::new(),
             given_back: AtomicBool::new(false),
             spawned: Spawned::default(),
             completion,
@@ -269,13 +272,16 @@ impl Held {
 
     pub(super) fn set_given_back(&self) {
         self.given_back.store(true, Ordering::Release);
-        // While the lease ran, a late copy of its attempt found it and changed nothing.
+        // While the lease ran, a late copy of its attempt found it and changed nothing. It was over
+        // when the unlock arrived, however late the answer came.
+        let sent = self.unlock_sent.get().copied();
+        let ended = sent.unwrap_or_else(|| self.context.clock.now());
         let strays = self
             .strays
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .take();
-        if let Some(withdrawal) = strays.filter(|strays| strays.is_needed(&self.context)) {
+        if let Some(withdrawal) = strays.filter(|strays| strays.is_needed(ended)) {
             withdrawal.start(&self.context);
         }
     }
@@ -393,6 +399,7 @@ impl Held {
         let _one_at_a_time = self.one_at_a_time().await;
         let clock = &*self.context.clock;
         let (lease, deadline) = (self.lease(), self.deadline());
+        self.unlock_sent.get_or_init(|| clock.now());
         let mut pause = Duration::from_millis(50);
         let mut unknown = false;
         loop {

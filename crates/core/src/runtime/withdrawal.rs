@@ -53,10 +53,9 @@ impl Withdrawal {
         }
     }
 
-    /// Whether copies may still arrive.
-    pub(super) fn is_needed(&self, context: &Context) -> bool {
-        self.stray_until
-            .is_some_and(|until| context.clock.now() < until)
+    /// Whether copies could still arrive then.
+    pub(super) fn is_needed(&self, at: Moment) -> bool {
+        self.stray_until.is_some_and(|until| at < until)
     }
 
     /// Begins it on the current runtime.
