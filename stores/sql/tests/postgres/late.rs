@@ -162,7 +162,7 @@ async fn an_attempt_that_waits_less_than_its_timeout_takes_the_lock() {
 }
 
 /// The commit of an attempt takes long (here by a trigger, otherwise on a disk that stalls or for
-/// want of a standby): the attempt is in nobody's sight, and not to be overlooked.
+/// want of a standby): no other session sees the attempt yet.
 async fn outlasts(room: &Room) {
     room.run(
         "CREATE FUNCTION stall() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN \
