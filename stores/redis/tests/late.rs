@@ -2,10 +2,6 @@
 //! has ended, and an extension shortens no lease.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
-#![expect(
-    clippy::disallowed_methods,
-    reason = "a real server judges by its own clock, so these tests wait in real time"
-)]
 
 mod common;
 
