@@ -3,11 +3,13 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use shedlock_core::LockName;
+
 use crate::chance::Chance;
 use crate::ledger::Ledger;
 use crate::store::Store;
 use crate::transition::{Counts, Transition};
-use crate::workload::{Plan, Process, Struck};
+use crate::workload::{Family, Plan, Process, Struck};
 use crate::world::{Event, Network, Node, NodeClock, Strike, World, nanos};
 use crate::{Law, Wrong};
 
@@ -94,6 +96,7 @@ struct Run {
     world: World,
     ledger: Ledger,
     network: Network,
+    store: Arc<Store>,
     nodes: Vec<Node>,
     processes: Vec<Option<Process>>,
     chance: Chance,
@@ -115,7 +118,7 @@ impl Run {
         let network = Network::new(
             &world,
             &ledger,
-            store,
+            store.clone(),
             chance.fork(),
             plan.faults,
             plan.nodes,
@@ -135,6 +138,7 @@ impl Run {
             world,
             ledger,
             network,
+            store,
             nodes,
             chance,
             retired: Arc::default(),
@@ -221,6 +225,7 @@ impl Run {
             Struck::Part => Strike::Part(node),
             Struck::Store => Strike::StoreDown,
             Struck::Force => Strike::Force,
+            Struck::Delete => Strike::Delete,
         };
         self.world.after(pause, Event::Strike(strike));
     }
@@ -286,7 +291,21 @@ impl Run {
                 self.plan_next(Struck::Store);
                 self.ledger.count(Transition::StoreRestarted);
                 self.network.set_store_down(true);
+                let length = self
+                    .chance
+                    .heavy(Duration::from_millis(1), Duration::from_secs(5));
+                if matches!(self.plan.family, Family::Versioned(flavour) if flavour.loses_tail) {
+                    self.store.lose_tail(length);
+                }
                 self.after(outage, Strike::StoreUp);
+            }
+            Strike::Delete => {
+                self.plan_next(Struck::Delete);
+                let number = self.chance.below(self.plan.locks.len() as u64);
+                let lock = &self.plan.locks[usize::try_from(number).unwrap_or(0)];
+                if let Ok(name) = LockName::new(self.plan.named(&lock.name)) {
+                    self.store.delete(&name);
+                }
             }
             Strike::Force => {
                 self.plan_next(Struck::Force);

@@ -136,6 +136,10 @@ fn each_mistake_about_what_arrives_late_is_found_out() {
     found(Wrong::OwnerReturns, &[Law::HeldByNoOne]);
     found(Wrong::ExtensionShortens, &[Law::CutShort]);
     found(Wrong::WithdrawOnce, &[Law::HeldByNoOne]);
+    found(
+        Wrong::VersionsReused,
+        &[Law::Ownership, Law::Exclusion, Law::CutShort],
+    );
 }
 
 #[test]

@@ -1,11 +1,12 @@
 //! Locks that are held by owners which have ended.
 
-use shedlock_core::AttemptRequest;
+use shedlock_cas::Record;
+use shedlock_core::{AttemptRequest, Owner};
 
-use super::{Asked, Book, Grant, Ledger};
+use super::{Asked, Book, Ending, Grant, Ledger, SlotsSeen};
 use crate::Law;
 use crate::transition::Transition;
-use crate::world::Instant;
+use crate::world::{Instant, instant_of};
 
 /// How much later than its timeout a copy may be granted, as the runtime allows it.
 const SLACK: u64 = 100_000_000;
@@ -54,6 +55,54 @@ impl Ledger {
         let mut book = self.lock();
         book.note(now, || format!("store bars what may still come for {name}"));
         book.counts.add(Transition::Barred);
+    }
+
+    /// A record is deleted, or goes back to an earlier one. Who had the lock has it no more, whatever it
+    /// was answered; who has it by the record of then has it again.
+    pub(crate) fn reverts(&self, name: &str, to: Option<&Record>) {
+        let now = self.world.now();
+        let mut book = self.lock();
+        book.note(now, || format!("the record of {name} goes back to {to:?}"));
+        let book = &mut *book;
+        let lock = book.locks.entry(name.to_owned()).or_default();
+        let to_owner = to.map(|record| Owner::without_mark(&record.owner).to_owned());
+        let before = lock.grant.as_ref().map(|grant| grant.owner.clone());
+        for owner in before.iter().chain(&to_owner) {
+            if let Some(asked) = book.asked.get_mut(owner) {
+                asked.is_forced = true;
+                asked.has_ended = true;
+                asked.told_until = 0;
+            }
+        }
+        lock.disturbed = now;
+        lock.last_change = now;
+        // By the clocks of clients, the next token may be one of before.
+        if book.slack > 0 {
+            lock.token = None;
+        }
+        lock.slots = to.map_or_else(SlotsSeen::default, |record| SlotsSeen {
+            last: record.slots.last,
+            is_done: record.slots.last.is_some() && record.slots.done == record.slots.last,
+            attempts: record.slots.attempts.unwrap_or(1),
+        });
+        let reverted = to.zip(to_owner).map(|(record, owner)| Grant {
+            owner,
+            token: record.fencing_token,
+            slot: None,
+            at: now,
+            counts_from: record.locked_at.map_or(0, instant_of),
+            until: instant_of(record.locked_until),
+            ended: Owner::is_released(&record.owner).then_some(Ending::Forced),
+            is_double: false,
+        });
+        match (reverted, &mut lock.grant) {
+            (Some(reverted), grant) => *grant = Some(reverted),
+            (None, Some(grant)) => {
+                grant.ended = Some(Ending::Forced);
+                grant.until = now;
+            }
+            (None, None) => {}
+        }
     }
 
     /// A node stands still, goes on, or its process ends: it withdraws nothing meanwhile.

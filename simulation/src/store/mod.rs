@@ -2,10 +2,11 @@
 
 mod conditional;
 mod mistaken;
+mod trouble;
 mod versioned;
 mod watched;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::SystemTime;
@@ -19,7 +20,7 @@ pub(crate) use watched::Watched;
 
 use crate::Wrong;
 use crate::ledger::{Grant, Ledger};
-use crate::world::{World, instant_of};
+use crate::world::{Instant, World, instant_of};
 
 /// What the store does with what arrives.
 pub(crate) struct Store {
@@ -30,6 +31,10 @@ pub(crate) struct Store {
     /// Replaces records whose version still stands, and knows no rules.
     texts: Mutex<BTreeMap<LockName, (u64, Record)>>,
     revision: Mutex<u64>,
+    /// What the last writes replaced.
+    tail: Mutex<VecDeque<trouble::Written>>,
+    /// When the record of a lock was last deleted.
+    deleted: Mutex<BTreeMap<LockName, Instant>>,
     wrong: Option<Wrong>,
 }
 
@@ -41,6 +46,8 @@ impl Store {
             memory: MemoryProvider::with_clock(Arc::new(TrueClock(world.clone()))),
             texts: Mutex::default(),
             revision: Mutex::default(),
+            tail: Mutex::default(),
+            deleted: Mutex::default(),
             wrong,
         }
     }
@@ -103,6 +110,10 @@ impl Store {
             is_double: false,
         };
         self.ledger.granted(name, grant);
+    }
+
+    fn deleted(&self) -> MutexGuard<'_, BTreeMap<LockName, Instant>> {
+        self.deleted.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn texts(&self) -> MutexGuard<'_, BTreeMap<LockName, (u64, Record)>> {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use shedlock_cas::{Found, Listed, Reading, Record, VersionedStore, Written};
-use shedlock_core::{Error, LockName};
+use shedlock_core::{Error, ErrorKind, LockName};
 
 use super::Store;
 use crate::Wrong;
@@ -17,8 +17,12 @@ pub(crate) struct Flavour {
     pub(crate) time: Option<Duration>,
     /// Its own numbers are the fencing tokens.
     pub(crate) has_revisions: bool,
-    /// Versions of a record count from 1.
+    /// Versions of a record count from 1, and so come again.
     pub(crate) starts_anew: bool,
+    /// And its client does not declare that.
+    pub(crate) conceals: bool,
+    /// A crash loses its last writes.
+    pub(crate) loses_tail: bool,
 }
 
 /// The client of such a store.
@@ -41,9 +45,13 @@ impl Versioned {
     ) -> Result<Written<u64>, Error> {
         let (name, record) = (name.clone(), record.clone());
         let flavour = self.flavour;
-        let call = self
-            .link
-            .call(move |store| Ok(store.write(&name, before, &record, flavour)));
+        let sent = self.link.now();
+        let call = self.link.call(move |store| {
+            if flavour.starts_anew && store.is_of_deleted(&name, sent) {
+                return Err(Error::new(ErrorKind::Unknown, "the connection was cut"));
+            }
+            Ok(store.write(&name, before, &record, flavour))
+        });
         let written = call.await?;
         if written == Written::Raced {
             self.link.ledger().count(Transition::LostRace);
@@ -81,7 +89,8 @@ impl Store {
             *revision
         };
         self.tell(name, *revision, found.map(|(_, record)| record), record);
-        texts.insert(name.clone(), (version, record.clone()));
+        let before = texts.insert(name.clone(), (version, record.clone()));
+        self.keep(name, before);
         Written::Done(version)
     }
 
@@ -150,7 +159,7 @@ impl VersionedStore for Versioned {
     }
 
     fn versions_start_anew(&self) -> bool {
-        self.flavour.starts_anew
+        self.flavour.starts_anew && !self.flavour.conceals
     }
 
     fn has_revisions(&self) -> bool {

@@ -55,6 +55,7 @@ pub(crate) enum Struck {
     Part,
     Store,
     Force,
+    Delete,
 }
 
 /// A lock that executors ask for.
@@ -94,6 +95,12 @@ impl Plan {
         let family = match chance.below(3) {
             _ if wrong.is_some_and(is_of_conditional) => Family::Conditional,
             0 if wrong.is_none() => Family::Conditional,
+            _ if wrong == Some(Wrong::VersionsReused) => Family::Versioned(Flavour {
+                starts_anew: true,
+                conceals: true,
+                loses_tail: true,
+                ..Flavour::default()
+            }),
             _ if wrong == Some(Wrong::ReadThenWrite) => Family::Versioned(Flavour::default()),
             1 if wrong.is_none() => Family::Versioned(flavour(chance)),
             _ => Family::Conditional,
@@ -125,6 +132,7 @@ impl Plan {
             Struck::Part,
             Struck::Store,
             Struck::Force,
+            Struck::Delete,
         ];
         let struck = kinds
             .into_iter()
@@ -228,16 +236,20 @@ impl Plan {
 }
 
 fn is_of_conditional(wrong: Wrong) -> bool {
-    wrong != Wrong::ReadThenWrite
+    !matches!(wrong, Wrong::ReadThenWrite | Wrong::VersionsReused)
 }
 
 fn flavour(chance: &mut Chance) -> Flavour {
+    let starts_anew = chance.one_in(4);
     Flavour {
         time: chance
             .one_in(3)
             .then(|| chance.pick(&[Duration::from_millis(1), SECOND])),
-        has_revisions: chance.flip(),
-        starts_anew: chance.one_in(4),
+        // Revisions of its own are those that never come again.
+        has_revisions: chance.flip() && !starts_anew,
+        starts_anew,
+        conceals: false,
+        loses_tail: chance.one_in(3),
     }
 }
 

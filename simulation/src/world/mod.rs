@@ -54,6 +54,8 @@ pub(crate) enum Strike {
     StoreUp,
     /// An operator frees a lock by force.
     Force,
+    /// An operator deletes a record.
+    Delete,
     /// Nothing goes wrong any more.
     Heal,
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use shedlock_core::{Error, ErrorKind};
 use tokio::sync::oneshot;
 
-use super::{Event, Place, World, nanos};
+use super::{Event, Instant, Place, World, nanos};
 use crate::chance::Chance;
 use crate::ledger::Ledger;
 use crate::store::Store;
@@ -139,6 +139,11 @@ type Act<T> = dyn Fn(&Store) -> Result<T, Error> + Send + Sync;
 type Caller<T> = Arc<Mutex<Waiting<T>>>;
 
 impl Link {
+    /// The true time.
+    pub(crate) fn now(&self) -> Instant {
+        self.network.world.now()
+    }
+
     pub(crate) fn ledger(&self) -> &Ledger {
         &self.network.ledger
     }

@@ -1,0 +1,81 @@
+//! What happens to records without any client: they are deleted, or go back to what they were.
+
+use std::sync::PoisonError;
+use std::time::Duration;
+
+use shedlock_cas::Record;
+use shedlock_core::LockName;
+
+use super::Store;
+use crate::transition::Transition;
+use crate::world::{Instant, nanos};
+
+/// A write that a crash may still undo.
+pub(super) struct Written {
+    at: Instant,
+    name: LockName,
+    before: Option<(u64, Record)>,
+}
+
+/// How far back a crash may reach.
+const LONGEST_TAIL: Duration = Duration::from_secs(5);
+
+impl Store {
+    /// An operator deletes a record, held or not.
+    pub(crate) fn delete(&self, name: &LockName) {
+        let was_there = self.memory.remove(name) | self.texts().remove(name).is_some();
+        if was_there {
+            let now = self.world.now();
+            self.deleted().insert(name.clone(), now);
+            self.ledger.count(Transition::Deleted);
+            self.ledger.reverts(name.as_str(), None);
+        }
+    }
+
+    /// Whether a write that was sent then may meet the versions of another record than it was for. A store
+    /// whose versions begin again cannot refuse it; nor does the world let it arrive.
+    pub(super) fn is_of_deleted(&self, name: &LockName, sent: Instant) -> bool {
+        self.deleted().get(name).is_some_and(|at| *at >= sent)
+    }
+
+    /// Keeps what was there before a write, for as long as a crash may bring it back.
+    pub(super) fn keep(&self, name: &LockName, before: Option<(u64, Record)>) {
+        let now = self.world.now();
+        let mut tail = self.tail.lock().unwrap_or_else(PoisonError::into_inner);
+        let oldest = now.saturating_sub(nanos(LONGEST_TAIL));
+        while tail.front().is_some_and(|written| written.at < oldest) {
+            tail.pop_front();
+        }
+        tail.push_back(Written {
+            at: now,
+            name: name.clone(),
+            before,
+        });
+    }
+
+    /// A crash undoes the writes of the last moments. Their revisions are not given out again; versions
+    /// that count by record are.
+    pub(crate) fn lose_tail(&self, length: Duration) {
+        let from = self.world.now().saturating_sub(nanos(length));
+        let mut tail = self.tail.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut texts = self.texts();
+        let mut reverted = Vec::new();
+        while tail.back().is_some_and(|written| written.at >= from) {
+            let Some(written) = tail.pop_back() else {
+                break;
+            };
+            match written.before {
+                Some(before) => texts.insert(written.name.clone(), before),
+                None => texts.remove(&written.name),
+            };
+            if !reverted.contains(&written.name) {
+                reverted.push(written.name);
+            }
+        }
+        for name in reverted {
+            self.ledger.count(Transition::TailLost);
+            let record = texts.get(&name).map(|(_, record)| record);
+            self.ledger.reverts(name.as_str(), record);
+        }
+    }
+}
