@@ -228,3 +228,23 @@ async fn a_withdrawal_goes_on_while_the_store_is_away() {
     assert_eq!(bench.faulty.calls_of("withdraw"), 6, "4 failed, 2 answered");
     bench.executor.settled().await;
 }
+
+#[tokio::test]
+async fn a_withdrawal_is_final_only_past_the_timeout_of_a_request_that_was_sent_late() {
+    let bench = bench();
+    bench.faulty.next([Fault::StoppedThenLost]);
+    let other = taken(&bench, Owner::generate()).await;
+    let executor = bench.executor.clone();
+    let config = config("a").lock_at_most_for("1h");
+    let task = tokio::spawn(async move { executor.execute(&config, async {}).await });
+    bench.settle().await;
+    bench.pass(secs(1)).await;
+    assert!(task.await.unwrap().unwrap().skip().is_some());
+    given_back(&bench, other).await;
+    // The request left 8 s after the call began, and may arrive for 10 s from then.
+    bench.pass(secs(8)).await;
+    assert_eq!(bench.faulty.calls_of("withdraw"), 0);
+    bench.pass(secs(2)).await;
+    assert_eq!(bench.faulty.calls_of("withdraw"), 1);
+    bench.executor.settled().await;
+}

@@ -44,6 +44,7 @@ pub(super) async fn attempt(
     let mut pending = Pending {
         context,
         request: Some(request),
+        is_unanswered: false,
         stray_until: None,
     };
     match pending.ask(wait_until).await? {
@@ -96,6 +97,8 @@ fn too_late(context: &Context, lease: &Lease) -> Error {
 struct Pending<'a> {
     context: &'a Arc<Context>,
     request: Option<AttemptRequest>,
+    /// A copy of it is on its way.
+    is_unanswered: bool,
     /// Until when a copy of it may arrive whose answer was lost.
     stray_until: Option<Moment>,
 }
@@ -123,15 +126,12 @@ impl Pending<'_> {
         let mut ends_if_won_unseen = None;
         for asked in 1.. {
             let deadline = ends_if_won_unseen.unwrap_or_else(ends_if_sent_now);
-            // Until it is answered it is a stray: this future may be dropped.
-            let answered_before = self.stray_until;
-            self.stray_until = Some(Withdrawal::bound(context, clock.now(), request));
+            self.is_unanswered = true;
             let call = context.provider.attempt(request);
-            let error = match bounded(clock, context.store_timeout, call).await {
-                Ok(answer) => {
-                    self.stray_until = answered_before;
-                    return Ok((answer, deadline));
-                }
+            let answer = bounded(clock, context.store_timeout, call).await;
+            self.is_unanswered = false;
+            let error = match answer {
+                Ok(answer) => return Ok((answer, deadline)),
                 Err(error) => error
                     .with_lock(request.name().as_str())
                     .with_store(context.provider.store()),
@@ -139,8 +139,7 @@ impl Pending<'_> {
             context.store_failed(request.name(), &error);
             if error.is_unknown() {
                 ends_if_won_unseen = Some(deadline);
-            } else {
-                self.stray_until = answered_before;
+                self.stray_until = Some(Withdrawal::bound(context, request));
             }
             let unknown = ends_if_won_unseen.is_some();
             let now = clock.now();
@@ -168,6 +167,9 @@ impl Pending<'_> {
 impl Drop for Pending<'_> {
     fn drop(&mut self) {
         if let Some(request) = self.request.take() {
+            if self.is_unanswered {
+                self.stray_until = Some(Withdrawal::bound(self.context, &request));
+            }
             Withdrawal::new(request, self.stray_until).start(self.context);
         }
     }

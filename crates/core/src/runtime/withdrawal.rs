@@ -28,11 +28,14 @@ pub(crate) struct Withdrawal {
 }
 
 impl Withdrawal {
-    /// When a copy that is sent now is refused by the store, at the latest; also by a server whose
-    /// clock is slow.
-    pub(super) fn bound(context: &Context, sent: Moment, request: &AttemptRequest) -> Moment {
+    /// When every copy that was sent by now is refused by the store; also by a server whose clock is
+    /// slow.
+    ///
+    /// Counted from the end of the call, not from its beginning: the provider works out the not-after
+    /// when it sends, and the process may have been stopped between the two.
+    pub(super) fn bound(context: &Context, request: &AttemptRequest) -> Moment {
         let server_skew = context.provider.capabilities().server_skew;
-        sent + request.timeout() + SLACK + server_skew
+        context.clock.now() + request.timeout() + SLACK + server_skew
     }
 
     /// Of an attempt that may have won.

@@ -34,6 +34,8 @@ pub enum Fault {
     Hang,
     /// The store acts; its answer takes 11 s.
     Late,
+    /// The process is stopped for 8 s before it sends; then the request is lost.
+    StoppedThenLost,
 }
 
 #[derive(Clone, Debug)]
@@ -82,6 +84,10 @@ impl Faulty {
             None => call.await,
             Some(Fault::Unavailable) => Err(Error::new(ErrorKind::Unavailable, "refused")),
             Some(Fault::RequestLost) => Err(Error::new(ErrorKind::Unknown, "cut")),
+            Some(Fault::StoppedThenLost) => {
+                self.clock.advance(secs(8));
+                Err(Error::new(ErrorKind::Unknown, "cut"))
+            }
             Some(Fault::ReplyLost) => {
                 let _ = call.await;
                 Err(Error::new(ErrorKind::Unknown, "cut"))
