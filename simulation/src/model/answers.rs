@@ -61,7 +61,7 @@ impl Protocols {
                 call,
                 version,
                 record,
-            } => self.write(state, owner, call, version, record),
+            } => self.write(state, owner, call, version, &record),
             Message::Raced { owner, call } => self.raced(state, owner, call),
             Message::Answered { owner, call, done } => self.answered(state, owner, call, done),
         }

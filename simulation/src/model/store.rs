@@ -45,7 +45,7 @@ impl Protocols {
                 .and_then(|record| record.unlocked(owner, false, state.now, 0, self.wrong())),
         };
         if let Some(record) = &after {
-            self.put(state, owner, call, record.clone());
+            self.put(state, owner, call, record);
         }
         self.answer(state, owner, call, after);
     }
@@ -99,7 +99,7 @@ impl Protocols {
         owner: Owner,
         call: Call,
         version: u8,
-        record: Record,
+        record: &Record,
     ) {
         let stands = state.record.as_ref().map_or(0, |record| record.version);
         if stands != version && self.wrong() != Some(Wrong::ReadThenWrite) {
@@ -108,13 +108,16 @@ impl Protocols {
         }
         state.versions += 1;
         let version = state.versions;
-        let record = Record { version, ..record };
-        self.put(state, owner, call, record.clone());
+        let record = Record {
+            version,
+            ..record.clone()
+        };
+        self.put(state, owner, call, &record);
         self.answer(state, owner, call, Some(record));
     }
 
     /// Puts a record in the place of the one before, and looks whether that was right.
-    fn put(&self, state: &mut State, owner: Owner, call: Call, record: Record) {
+    fn put(&self, state: &mut State, owner: Owner, call: Call, record: &Record) {
         let before = state.record.replace(record.clone());
         if self.bounds.tails && !state.has_lost {
             state.tail = Some(before.clone());
@@ -132,7 +135,7 @@ impl Protocols {
             }
             if is_taken {
                 let (slots, at_least) = (self.bounds.slots, self.bounds.at_least);
-                if let Some(law) = before.broken_by(&record, slots, at_least) {
+                if let Some(law) = before.broken_by(record, slots, at_least) {
                     state.breaks(law);
                 }
             }
