@@ -107,8 +107,6 @@ struct Asked {
     /// A withdrawal past the bound has been sent, and has been answered.
     is_last_withdrawal_sent: bool,
     is_settled: bool,
-    /// A copy that the network made of its write was refused, since the write itself was done.
-    raced_itself: bool,
     /// Another one's task has done something since.
     is_followed: bool,
 }
@@ -218,7 +216,6 @@ impl Ledger {
                     unlocked_at: 0,
                     is_last_withdrawal_sent: false,
                     is_settled: false,
-                    raced_itself: false,
                     is_followed: false,
                 };
                 book.asked.insert(owner.to_owned(), asked);

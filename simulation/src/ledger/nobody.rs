@@ -116,14 +116,6 @@ impl Ledger {
         self.lock().is_double = is_double;
     }
 
-    /// A copy that the network made of a write finds that the write was done, and is refused: where the
-    /// client sees that answer first, and can read nothing afterwards, it takes the attempt for refused.
-    pub(crate) fn races_itself(&self, owner: &str) {
-        if let Some(asked) = self.lock().asked.get_mut(owner) {
-            asked.raced_itself = true;
-        }
-    }
-
     /// Looks at the locks that are held at the end.
     pub(crate) fn judge_end(&self) {
         let now = self.world.now();
@@ -195,7 +187,6 @@ impl Book {
         let disturbed = self.disturbed.get(&asked.node).copied().unwrap_or(0);
         let is_excused = grant.ended.is_some()
             || grant.is_double
-            || asked.raced_itself
             || asked.is_last_withdrawal_sent
             || disturbed >= asked.first_sent
             || self.is_excused(name, &grant.owner);

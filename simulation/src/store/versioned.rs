@@ -73,9 +73,6 @@ impl Store {
         let found = texts.get(name);
         let stands = found.map_or(0, |(version, _)| *version);
         if stands != before && self.wrong != Some(Wrong::ReadThenWrite) {
-            if found.is_some_and(|(_, stands)| stands == record) {
-                self.ledger.races_itself(&record.owner);
-            }
             return Written::Raced;
         }
         let mut revision = self

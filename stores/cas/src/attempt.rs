@@ -16,8 +16,14 @@ impl<S: VersionedStore> CasProvider<S> {
         check_longest(request.lock_at_most_for())?;
         let name = request.name();
         self.store.check_name(name)?;
+        let mut has_written = false;
         for _ in 0..ROUNDS {
-            let (before, now) = self.look(name).await?;
+            let look = self.look(name).await;
+            let (before, now) = if has_written {
+                look.map_err(unread)?
+            } else {
+                look?
+            };
             if let Some(found) = &before {
                 // Asked again: the answer was lost.
                 if found.record.is_held_by(request.owner(), now) {
@@ -37,6 +43,7 @@ impl<S: VersionedStore> CasProvider<S> {
             if let Some(found) = self.write(name, version, record).await? {
                 return Ok(Attempt::Acquired(self.granted(request, found)));
             }
+            has_written = true;
         }
         Ok(Attempt::Skipped(Skip::new(SkipReason::Contended)))
     }
@@ -74,6 +81,13 @@ impl<S: VersionedStore> CasProvider<S> {
         }
         found.record.as_lease(request).with_state(Arc::new(found))
     }
+}
+
+/// A write that lost its race may have lost it to a copy of itself, which a client or the network sent
+/// again.
+fn unread(error: Error) -> Error {
+    let message = "the lock may have been taken, but its record could not be read: ask again";
+    Error::new(ErrorKind::Unknown, message).with_source(error)
 }
 
 /// Why this record stands in the way, if it does.

@@ -149,9 +149,10 @@ impl<S: VersionedStore> CasProvider<S> {
                     return Err(error);
                 };
                 let found = reading.found;
+                // The version first: a record may be written over by one that is equal to it.
                 match found {
-                    Some(found) if found.record == record => Ok(Some(found)),
                     found if found.as_ref().map(|found| &found.version) == before => Err(error),
+                    Some(found) if found.record == record => Ok(Some(found)),
                     _ => Ok(None),
                 }
             }

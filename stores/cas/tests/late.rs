@@ -342,3 +342,18 @@ async fn a_late_extension_cuts_no_later_one_short() {
         assert_eq!(room.unlock(&extended).await, Unlock::Unlocked);
     }
 }
+
+#[tokio::test]
+async fn an_attempt_that_may_have_lost_its_race_to_itself_is_unknown() {
+    let room = Room::over(Texts::new());
+    room.texts.plan([Fault::SentTwice]);
+    let request = AttemptRequest::new(room.job.clone(), Owner::generate(), AT_MOST);
+    let error = room.provider.attempt(&request).await.unwrap_err();
+    assert_eq!(
+        error.kind(),
+        ErrorKind::Unknown,
+        "it holds the lock: {error}"
+    );
+    let again = room.provider.attempt(&request).await.unwrap();
+    assert!(again.acquired().is_some());
+}

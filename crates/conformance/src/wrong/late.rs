@@ -46,9 +46,9 @@ pub(super) async fn take_again(
     provider.attempt(&again).await.map(drop)
 }
 
-/// Has somebody else take the lock and give it back, so that nothing in the record is of the owner
-/// before.
-async fn another_lease(
+/// Has another owner take the lock and give it back, so that the record names the owner before no
+/// longer.
+pub(super) async fn another_lease(
     provider: &dyn LockProvider,
     name: &LockName,
     at_most: Duration,

@@ -59,7 +59,7 @@ impl WrongProvider {
     async fn try_attempt(&self, request: &AttemptRequest) -> Result<Attempt, Error> {
         let at_most = request.lock_at_most_for();
         match self.wrong {
-            Wrong::OwnerIsHost => self.inner.attempt(&again(request, &host()?, at_most)).await,
+            Wrong::OwnerIsHost => self.as_host(request).await,
             Wrong::ReadThenWrite => self.read_then_write(request).await,
             Wrong::EndsEarly => {
                 let shorter = again(request, request.owner(), at_most * 2 / 3);
@@ -95,6 +95,20 @@ impl WrongProvider {
                 Err(Error::new(ErrorKind::Unknown, "it is still on its way"))
             }
             _ => self.inner.attempt(request).await,
+        }
+    }
+
+    /// As the one owner that all have. The store refuses one that it finds released, so that mark is
+    /// wiped off.
+    async fn as_host(&self, request: &AttemptRequest) -> Result<Attempt, Error> {
+        let at_most = request.lock_at_most_for();
+        let attempt = again(request, &host()?, at_most);
+        match self.inner.attempt(&attempt).await {
+            Err(error) if error.kind() == ErrorKind::Lost => {
+                late::another_lease(&*self.inner, request.name(), at_most).await?;
+                self.inner.attempt(&attempt).await
+            }
+            answer => answer,
         }
     }
 

@@ -29,6 +29,8 @@ pub enum Fault {
     Delayed,
     /// Delayed writes arrive just before it.
     Overtaken,
+    /// The client sends it twice and hears of the second one; then the next read fails.
+    SentTwice,
 }
 
 #[derive(Clone, Debug)]
@@ -49,6 +51,7 @@ struct Inner {
     delayed: Vec<(LockName, u64, String)>,
     reads: usize,
     writes: usize,
+    next_read_fails: bool,
 }
 
 /// Clones share the texts.
@@ -200,6 +203,11 @@ impl Texts {
                 return Err(lost());
             }
             Fault::RequestLost => return Err(lost()),
+            Fault::SentTwice => {
+                let _ = self.put(name, before, text);
+                self.lock().next_read_fails = true;
+                return Ok(Written::Raced);
+            }
             Fault::Delayed => {
                 self.lock().delayed.push((name.clone(), before, text));
                 return Err(lost());
@@ -250,6 +258,9 @@ impl VersionedStore for Texts {
 
     async fn read(&self, name: &LockName) -> Result<Reading<u64>, Error> {
         self.lock().reads += 1;
+        if std::mem::take(&mut self.lock().next_read_fails) {
+            return Err(Error::new(ErrorKind::Unavailable, "no connection"));
+        }
         let text = self.lock().texts.get(name).cloned();
         // Others come in between reading and writing.
         tokio::task::yield_now().await;
