@@ -96,9 +96,12 @@
 //! - **An error**: the store failed, or the call was wrong; the task did not run. [`Error::kind`] says
 //!   what to do. A store that fails is never taken for a held lock.
 //!
-//! An attempt whose answer was lost on the network is asked again with the same owner, so a lock is
-//! not left behind by a broken connection. If the store stays away, the worst case is
-//! `lock_at_most_for`.
+//! An attempt whose answer was lost on the network is sent again with the same owner, so a broken
+//! connection does not leave a lock taken. Copies of it that are still on their way are refused once
+//! [`Executor::with_store_timeout`] (10 s) has passed, and the attempt is then withdrawn for good.
+//! Until then such a copy can take the lock, or its slot, for no one: for two timeouts at most while the
+//! store answers. If the store stays away, or the process dies, the worst case is `lock_at_most_for`.
+//! Before a short-lived program ends, let it await [`Executor::settled`]; `shedlock run` does.
 //!
 //! The lock is given back when the task ends, fails, panics or is dropped. On a bare drop that is done
 //! in the background, on the runtime that dropped it.
