@@ -144,7 +144,7 @@ fn each_known_mistake_is_found_out() {
     breaks(
         JudgedBy::Clients { tolerated_skew: 0 },
         Wrong::ReadThenWrite,
-        Law::Tokens,
+        Law::CutShort,
         small(),
     );
     let at_least = || Bounds {

@@ -115,7 +115,12 @@ fn found(wrong: Wrong, laws: &[Law]) {
 fn each_mistake_of_a_store_is_found_out() {
     found(
         Wrong::OwnerIsHost,
-        &[Law::Ownership, Law::Exclusion, Law::Release],
+        &[
+            Law::Ownership,
+            Law::Exclusion,
+            Law::Release,
+            Law::HeldByNoOne,
+        ],
     );
     found(Wrong::UnlockWithoutOwner, &[Law::Ownership]);
     found(Wrong::ExtendWithoutOwner, &[Law::Ownership]);

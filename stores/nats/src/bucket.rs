@@ -315,9 +315,17 @@ impl Bucket {
         request: Request,
         effect: Effect,
     ) -> Result<Value, Error> {
-        let connected = self.line.connected().await?;
+        let connected = self.line.to_send(self.timeout).await?;
         let request = request.timeout(Some(self.timeout));
-        match connected.client.send_request(subject, request).await {
+        let answer = connected.client.send_request(subject, request).await;
+        let is_answered = match &answer {
+            Ok(_) => true,
+            Err(error) => error.kind() == RequestErrorKind::NoResponders,
+        };
+        if is_answered {
+            self.line.was_answered();
+        }
+        match answer {
             Ok(answer) => serde_json::from_slice(&answer.payload).map_err(unreadable),
             Err(error) => {
                 if error.kind() == RequestErrorKind::TimedOut {

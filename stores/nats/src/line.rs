@@ -1,12 +1,12 @@
 //! The connection, and leaving it once it has fallen silent.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_nats::Client;
 use async_nats::connection::State;
-use shedlock_core::{Clock as _, Error, ErrorKind, SystemClock};
+use shedlock_core::{Clock as _, Error, ErrorKind, Moment, SystemClock};
 
 /// For so long a request waits for the connection that replaces a silent one.
 const NEW_CONNECTION: Duration = Duration::from_secs(1);
@@ -18,9 +18,25 @@ const LOOK: Duration = Duration::from_millis(5);
 #[derive(Clone, Debug)]
 pub(crate) struct Line {
     client: Client,
-    /// Which of its connections was left and is not replaced yet; 0: none. None where the client is
-    /// the user's, who may do more with it than ask for locks.
-    left: Option<Arc<AtomicU64>>,
+    /// None where the client is the user's, who may do more with it than ask for locks.
+    own: Option<Arc<Own>>,
+}
+
+/// What is known of the connections of a client of ours.
+#[derive(Debug, Default)]
+struct Own {
+    /// Which of them was left and is not replaced yet; 0: none.
+    left: AtomicU64,
+    /// Which of them has answered nothing since a request was sent, and when that was.
+    unanswered: Mutex<Option<(u64, Moment)>>,
+}
+
+impl Own {
+    fn unanswered(&self) -> MutexGuard<'_, Option<(u64, Moment)>> {
+        self.unanswered
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// A client that is connected.
@@ -33,12 +49,12 @@ pub(crate) struct Connected<'a> {
 impl Line {
     /// Over a client of the user's.
     pub(crate) fn of(client: Client) -> Self {
-        Self { client, left: None }
+        Self { client, own: None }
     }
 
     /// The client is ours alone.
     pub(crate) fn owned(mut self) -> Self {
-        self.left = Some(Arc::default());
+        self.own = Some(Arc::default());
         self
     }
 
@@ -48,7 +64,7 @@ impl Line {
     /// `Unavailable`: the client would keep a request until it is connected again, and send it who
     /// knows when.
     pub(crate) async fn connected(&self) -> Result<Connected<'_>, Error> {
-        if let Some(left) = &self.left {
+        if let Some(Own { left, .. }) = self.own.as_deref() {
             let relaxed = Ordering::Relaxed;
             let until = SystemClock.now() + NEW_CONNECTION;
             loop {
@@ -80,7 +96,9 @@ impl Line {
     /// was to be extended. So the next request goes over a new one; of several that waited on the
     /// same connection one has it replaced.
     pub(crate) async fn was_silent(&self, nth: u64) {
-        let Some(left) = &self.left else { return };
+        let Some(Own { left, .. }) = self.own.as_deref() else {
+            return;
+        };
         let relaxed = Ordering::Relaxed;
         if nth == self.nth() && left.fetch_max(nth, relaxed) < nth {
             tracing::warn!(
@@ -88,6 +106,40 @@ impl Line {
             );
             // Fails only where the client has ended, and then so does the next request.
             let _ = self.client.force_reconnect().await;
+        }
+    }
+
+    /// The client for a request that may take this long. A connection that has answered nothing for
+    /// that time is left first: whoever drops a request sooner never finds out that it was silent.
+    ///
+    /// # Errors
+    /// As [`connected`](Self::connected).
+    pub(crate) async fn to_send(&self, timeout: Duration) -> Result<Connected<'_>, Error> {
+        let connected = self.connected().await?;
+        let Some(own) = self.own.as_deref() else {
+            return Ok(connected);
+        };
+        let now = SystemClock.now();
+        let silent = {
+            let mut unanswered = own.unanswered();
+            let known = unanswered.filter(|(nth, _)| *nth == connected.nth);
+            let since = known.map_or(now, |(_, since)| since);
+            *unanswered = Some((connected.nth, since));
+            now.saturating_since(since) >= timeout
+        };
+        if !silent {
+            return Ok(connected);
+        }
+        self.was_silent(connected.nth).await;
+        let connected = self.connected().await?;
+        *own.unanswered() = Some((connected.nth, SystemClock.now()));
+        Ok(connected)
+    }
+
+    /// The server has answered.
+    pub(crate) fn was_answered(&self) {
+        if let Some(own) = self.own.as_deref() {
+            *own.unanswered() = None;
         }
     }
 

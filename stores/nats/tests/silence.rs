@@ -5,8 +5,11 @@
 mod common;
 
 use std::error::Error as _;
+use std::pin::pin;
+use std::time::Duration;
 
-use common::{give_back, request, until};
+use common::{give_back, pause, request, until};
+use futures_util::future::{Either, select};
 use shedlock_conformance::proxy::{Fault, Proxy};
 use shedlock_conformance::support::{address, server, unique};
 use shedlock_core::{Attempt, Error, LockProvider};
@@ -54,6 +57,45 @@ async fn one_request_finds_out_that_a_connection_is_half_open() {
     // The client's pings would have taken half a minute, seven calls.
     assert!(silent <= 2, "{silent} more calls had no answer");
     give_back(&provider, &lease.unwrap()).await;
+}
+
+/// As an executor does whose store timeout is shorter than the provider's own.
+#[tokio::test(flavor = "multi_thread")]
+async fn requests_that_are_dropped_find_out_that_a_connection_is_half_open() {
+    let server = server("SHEDLOCK_TEST_NATS_URL");
+    let proxy = Proxy::start(address(&server, 4222).unwrap()).await.unwrap();
+    let through = proxy.addr();
+    let url = format!(
+        "nats://{through}?bucket={}&timeout_ms=1000",
+        unique("dropped")
+    );
+    let provider = shedlock_nats::connect(&url).await.unwrap();
+    provider.migrate().await.unwrap();
+
+    proxy.set(Fault::Swallow).await.unwrap();
+    let request = request("job");
+    let dropped = Duration::from_millis(600);
+    {
+        let wait = pin!(pause(dropped));
+        let silent = select(provider.attempt(&request), wait).await;
+        assert!(matches!(silent, Either::Right(_)), "it was answered");
+    }
+    proxy.heal().await.unwrap();
+
+    // The client's pings would take half a minute, fifty calls.
+    for _ in 0..6 {
+        let wait = pin!(pause(dropped));
+        match select(provider.attempt(&request), wait).await {
+            Either::Left((Ok(Attempt::Acquired(lease)), _)) => {
+                give_back(&provider, &lease).await;
+                return;
+            }
+            Either::Left((Ok(other), _)) => panic!("no one else asks for the lock: {other:?}"),
+            Either::Left((Err(_), _)) => pause(dropped).await,
+            Either::Right(_) => {}
+        }
+    }
+    panic!("the connection is still the silent one");
 }
 
 fn had_no_answer(error: &Error) -> bool {
