@@ -20,10 +20,8 @@ use std::sync::{Arc, OnceLock, mpsc};
 
 use tokio::runtime::{Builder, Handle, Runtime};
 
-use crate::executor::{
-    Running, as_ended, conclude, judged, look_after, run_blocking, watch_deadline,
-};
-use crate::runtime::Granted;
+use crate::executor::{Running, as_ended, conclude, judged, look_after, run_blocking};
+use crate::runtime::{Granted, watch_deadline};
 use crate::{Error, ErrorKind, LockConfig, LockProvider, Outcome, Release};
 
 /// Runs closures under locks on the calling thread; see the [module](self).

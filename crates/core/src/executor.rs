@@ -8,7 +8,9 @@ use std::time::Duration;
 
 use crate::clock::Clock;
 use crate::current::CurrentLock;
-use crate::runtime::{Context, Ended, Granted, Held, KeepAlive, ReleaseOnDrop, acquire, guard};
+use crate::runtime::{
+    Context, Ended, Granted, Held, KeepAlive, ReleaseOnDrop, acquire, guard, watch_deadline,
+};
 use crate::scope::current_executor;
 use crate::{
     Acquisition, AttemptRequest, Error, ErrorKind, Event, HeldLock, Listener, LockConfig,
@@ -486,14 +488,6 @@ pub(crate) fn as_ended<T>(ran: Result<T, Box<dyn Any + Send>>) -> Ended<T> {
     match ran {
         Ok(value) => Ended::Finished(value),
         Err(panic) => Ended::Panicked(panic),
-    }
-}
-
-/// Marks the lease lost when its deadline passes, for tasks that are not polled.
-pub(crate) async fn watch_deadline(held: &Held) {
-    while held.lost().is_none() && !held.is_released() {
-        let clock = &held.context().clock;
-        clock.sleep_until(held.stop_at()).await;
     }
 }
 

@@ -89,3 +89,11 @@ impl Timer {
         }
     }
 }
+
+/// Marks the lease lost when its deadline passes, for tasks that are not polled.
+pub(crate) async fn watch_deadline(held: &Held) {
+    while held.lost().is_none() && !held.is_released() {
+        let clock = &held.context().clock;
+        clock.sleep_until(held.stop_at()).await;
+    }
+}

@@ -14,7 +14,7 @@ mod withdrawal;
 
 pub(crate) use acquire::Granted;
 pub(crate) use context::Context;
-pub(crate) use guard::{Ended, guard};
+pub(crate) use guard::{Ended, guard, watch_deadline};
 pub(crate) use held::{Held, SlotWord};
 pub(crate) use keep_alive::KeepAlive;
 pub use lost::{LostPolicy, LostReason};
