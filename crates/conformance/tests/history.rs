@@ -373,6 +373,20 @@ fn a_lock_that_stays_taken_after_unlock_is_convicted() {
 }
 
 #[test]
+fn a_client_whose_clock_is_late_may_find_an_unlocked_lock_taken_for_that_long() {
+    let mut rules = Forger::rules();
+    rules.skew = Duration::from_millis(60);
+    let asked_at = |at| {
+        Forger::default()
+            .lease(0, 10, "a", 1)
+            .asked(at, "b")
+            .skipped(at + 1, "b")
+    };
+    asked_at(50).must_be_lawful_by(&rules);
+    asked_at(90).must_be_convicted_by(&rules, "taken for too long:");
+}
+
+#[test]
 fn a_lease_that_was_lost_while_it_ran_is_convicted() {
     for (asked, lost) in [
         (What::ReleaseAsked, What::ReleaseLost),

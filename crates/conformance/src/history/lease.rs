@@ -51,6 +51,9 @@ pub(super) struct Life {
     /// What is wrong with this life by itself: the law, and the evidence.
     pub(super) broken: Vec<(&'static str, String)>,
     granularity: u64,
+    /// How far apart the clocks of clients are that judge leases: whoever's is late takes a lock for
+    /// held for that much longer than its unlock.
+    skew: u64,
     flight: u64,
     drift: u64,
     at_most: u64,
@@ -131,6 +134,7 @@ impl Life {
             late_steps: Vec::new(),
             broken: Vec::new(),
             granularity: nanos(rules.granularity + rules.skew),
+            skew: nanos(rules.skew),
             flight: nanos(rules.flight),
             drift: nanos(rules.drift),
             at_most,
@@ -432,7 +436,7 @@ impl Life {
             // A copy that cannot be granted any more found the lease, if any.
             self.stray = self.stray.filter(|stray| stray.by >= asked);
         }
-        self.over_by(at, at.max(self.kept()));
+        self.over_by(at, at.saturating_add(self.skew).max(self.kept()));
     }
 
     /// When what at-least keeps is over at the latest.
@@ -454,7 +458,7 @@ impl Life {
         if self.open.is_none() {
             // At-least may keep what was unlocked before.
             let kept = if self.releases > 0 { self.kept() } else { 0 };
-            self.over_by(at, at.max(kept));
+            self.over_by(at, at.saturating_add(self.skew).max(kept));
         }
     }
 

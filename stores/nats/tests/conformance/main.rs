@@ -98,6 +98,9 @@ async fn race(nats: &Nats) -> Verdict {
     verdict
 }
 
+/// That its server keeps what it has confirmed.
+const SYNC_ALWAYS: &str = "&sync_always=true";
+
 struct Nats {
     name: &'static str,
     server: String,
@@ -198,7 +201,7 @@ impl Bucket {
         let mut options = format!("tolerated_skew_ms={}&timeout_ms=1500", SKEW.as_millis());
         if own.is_some() {
             // It is killed, not cut from its power: all that it wrote stays.
-            options.push_str("&sync_always=true");
+            options.push_str(SYNC_ALWAYS);
         }
         let url = format!("{server}?bucket={name}&{options}");
         open(url.clone()).await?.migrate().await?;
@@ -350,12 +353,14 @@ impl Space for Bucket {
         power(open(url))
     }
 
+    /// Without what is only declared: a worker of an earlier version may not know the option.
     fn child_spec(&self) -> Option<String> {
-        Some(self.url.clone())
+        Some(self.url.replace(SYNC_ALWAYS, ""))
     }
 
     fn child_spec_via(&self, addr: SocketAddr) -> Option<String> {
-        let options = self.url.split('?').nth(1).unwrap_or_default();
+        let spec = self.child_spec()?;
+        let options = spec.split('?').nth(1).unwrap_or_default();
         Some(format!("nats://{addr}?{options}"))
     }
 
