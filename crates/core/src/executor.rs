@@ -108,9 +108,8 @@ impl Executor {
 
     /// How long a single call to the store may take; 10 s unless set.
     ///
-    /// An attempt that reaches the store later than this is refused there
-    /// ([`AttemptRequest::timeout`]), so it also bounds how long [`settled`](Self::settled) takes
-    /// once the store answers.
+    /// An attempt that reaches the store later is refused there ([`AttemptRequest::timeout`]), so this
+    /// also bounds how long [`settled`](Self::settled) takes once the store answers.
     pub fn with_store_timeout(mut self, timeout: Duration) -> Self {
         self.change().store_timeout = timeout;
         self

@@ -48,7 +48,7 @@ impl Faults {
                 }
                 What::StoreTroubled => begin(&mut faults.troubles, *at),
                 What::StoreRecovered => end(&mut faults.troubles, *at),
-                // Over at once, where nobody writes down that it was started again.
+                // Over at once, where no event says that it was started again.
                 What::StoreKilled => faults.crashes.push(Span { from: *at, to: *at }),
                 What::StoreStarted => {
                     if let Some(crash) = faults.crashes.last_mut() {

@@ -17,7 +17,7 @@ pub struct Rules {
     /// How long a request may be on its way while nothing holds it up: what does is in the history.
     pub flight: Duration,
     /// Whether the store refuses an attempt that comes after its timeout by the store's clock, so
-    /// that no copy of it has to be reckoned with after that, though nobody withdraws it.
+    /// that no copy of it can be granted after that, even if no one withdraws it.
     pub refuses_late: bool,
     /// How far the speed of two clocks and a store that cuts its times may be apart over a lease.
     pub drift: Duration,

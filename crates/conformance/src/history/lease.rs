@@ -70,18 +70,18 @@ pub(super) struct Life {
     over_at_release: Option<u64>,
     /// The copy that has no answer yet: when it was sent, and its timeout.
     open: Option<(u64, u64)>,
-    /// The copies that nobody has an answer to, whatever the same attempt is told when it is asked
-    /// again: they may come late.
+    /// The copies without an answer, whatever the same attempt is answered when it is sent again:
+    /// they may come late.
     stray: Option<Stray>,
     /// When the withdrawal was asked that is not answered yet.
     withdrawing: Option<u64>,
     /// The last unlock that was asked.
     releasing: Option<u64>,
-    /// Until when an extension of ShedLock's may keep the lock that nobody has an answer to.
+    /// Until when an extension of ShedLock's without an answer may keep the lock.
     adrift: Option<u64>,
 }
 
-/// When copies of an attempt may come that nobody has an answer to.
+/// When copies of an attempt without an answer may come.
 #[derive(Clone, Copy, Debug)]
 struct Stray {
     /// A withdrawal that is asked from then on is final.

@@ -7,9 +7,9 @@ use shedlock_core::Owner;
 use super::lease::Life;
 use super::{Event, Findings, Rules, What, nanos};
 
-/// A skip says "locked": then the holder that it names, or where it names none somebody, may have held
-/// the lock between question and answer. It says that the slot is taken: then somebody may have won
-/// that slot, or a later one.
+/// A skip says "locked": then the holder that it names, or any holder where it names none, may have
+/// held the lock between question and answer. It says that the slot is taken: then that slot, or a
+/// later one, may have been won.
 pub(super) fn judge(
     events: &[Event],
     names: &BTreeMap<&str, Vec<&Life>>,

@@ -112,7 +112,7 @@ impl Network {
         let kind = *chance.pick(&KINDS);
         let nth = usize::try_from(1 + chance.next() % LATEST).unwrap_or(1);
         let delay = if matches!(kind, Kind::LateRequest) && chance.one_in(2) {
-            // Nobody waits for an answer any more, nor does the store take it, when it arrives.
+            // When it arrives, no one waits for an answer any more, and the store refuses it.
             let patience = patience(at_most);
             patience + chance.up_to(patience / 2)
         } else if chance.one_in(3) {

@@ -1,4 +1,4 @@
-//! Copies of an attempt that nobody has an answer to.
+//! Copies of an attempt that were not answered.
 
 use std::sync::Arc;
 use std::time::Duration;

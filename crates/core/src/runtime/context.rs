@@ -58,7 +58,8 @@ impl Context {
 
     /// Refuses a lease that would be over for us as soon as it is granted.
     pub(crate) fn check_skew(&self, lock_at_most_for: Duration) -> Result<(), Error> {
-        let skew = self.skew();
+        let (clients, servers) = self.skews();
+        let skew = clients.saturating_add(servers);
         if skew.is_zero() || lock_at_most_for > skew + self.margin(lock_at_most_for) {
             return Ok(());
         }
@@ -70,8 +71,8 @@ impl Context {
                  use a provider that is judged by one server's clock",
                 crate::text::duration(lock_at_most_for),
                 crate::text::duration(skew),
-                crate::text::duration(self.tolerated_skew()),
-                crate::text::duration(self.provider.capabilities().server_skew),
+                crate::text::duration(clients),
+                crate::text::duration(servers),
             ),
         )
         .with_store(self.provider.store()))
@@ -79,15 +80,18 @@ impl Context {
 
     /// How far apart any two clocks may be that judge a lease.
     fn skew(&self) -> Duration {
-        let between_servers = self.provider.capabilities().server_skew;
-        self.tolerated_skew().saturating_add(between_servers)
+        let (clients, servers) = self.skews();
+        clients.saturating_add(servers)
     }
 
-    fn tolerated_skew(&self) -> Duration {
-        match self.provider.capabilities().clock {
+    /// How far apart the clocks may be of clients that judge leases, and of servers.
+    fn skews(&self) -> (Duration, Duration) {
+        let capabilities = self.provider.capabilities();
+        let clients = match capabilities.clock {
             ClockSource::Clients { tolerated_skew } => tolerated_skew,
             ClockSource::Store => Duration::ZERO,
-        }
+        };
+        (clients, capabilities.server_skew)
     }
 
     pub(super) fn margin(&self, lock_at_most_for: Duration) -> Duration {
