@@ -92,10 +92,7 @@ impl Space for Own {
     }
 
     fn close(&self) -> BoxFuture<'_, Result<(), BoxError>> {
-        Box::pin(async {
-            self.server.stop().await;
-            Ok(())
-        })
+        Box::pin(self.server.stop())
     }
 
     fn delete_record<'a>(&'a self, name: &'a LockName) -> Power<'a, ()> {
@@ -181,10 +178,7 @@ impl Space for Own {
     }
 
     fn stop_store(&self) -> Power<'_, ()> {
-        power(async {
-            self.server.stop().await;
-            Ok(())
-        })
+        power(self.server.stop())
     }
 
     fn start_store(&self) -> Power<'_, ()> {

@@ -13,6 +13,7 @@ use shedlock_core::{
 };
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
+use tokio::sync::oneshot;
 use tokio::task::{JoinHandle, JoinSet};
 
 use super::wire::{Call, Reply, Timed, clear};
@@ -42,42 +43,63 @@ pub(crate) struct Server {
     /// Its container has settings that break promises.
     pub(crate) is_weak: Arc<AtomicBool>,
     wrong: Wrong,
-    running: Mutex<Option<JoinHandle<()>>>,
+    running: Mutex<Running>,
+}
+
+enum Running {
+    /// Serves until the sender is dropped.
+    Up(oneshot::Sender<()>, JoinHandle<()>),
+    /// The address is kept: no other server of this process may get it meanwhile.
+    Down(TcpSocket),
+    Ended,
 }
 
 impl Server {
     pub(crate) async fn start(wrong: Wrong) -> Result<Self, BoxError> {
-        let listener = TcpListener::bind("127.0.0.1:0").await?;
+        let socket = bound(([127, 0, 0, 1], 0).into())?;
         let server = Self {
-            addr: listener.local_addr()?,
+            addr: socket.local_addr()?,
             store: MemoryProvider::new(),
             has_container: Arc::new(AtomicBool::new(true)),
             is_weak: Arc::default(),
             wrong,
-            running: Mutex::new(None),
+            running: Mutex::new(Running::Down(socket)),
         };
-        server.run(listener);
+        server.start_again()?;
         Ok(server)
     }
 
     /// Ends it with all of its connections.
-    pub(crate) async fn stop(&self) {
-        let running = self.running.lock().expect("nobody panics with it").take();
-        if let Some(running) = running {
-            running.abort();
-            let _ = running.await;
+    pub(crate) async fn stop(&self) -> Result<(), BoxError> {
+        if let Running::Up(stop, running) = self.becomes(Running::Ended) {
+            drop(stop);
+            running.await?;
+            self.becomes(Running::Down(bound(self.addr)?));
         }
-    }
-
-    pub(crate) fn start_again(&self) -> Result<(), BoxError> {
-        let socket = TcpSocket::new_v4()?;
-        socket.set_reuseaddr(true)?;
-        socket.bind(self.addr)?;
-        self.run(socket.listen(64)?);
         Ok(())
     }
 
-    fn run(&self, listener: TcpListener) {
+    pub(crate) fn start_again(&self) -> Result<(), BoxError> {
+        if let Running::Down(socket) = self.becomes(Running::Ended) {
+            let (stop, stopped) = oneshot::channel();
+            let running = tokio::spawn(self.serving(socket.listen(64)?, stopped));
+            self.becomes(Running::Up(stop, running));
+        }
+        Ok(())
+    }
+
+    fn becomes(&self, next: Running) -> Running {
+        std::mem::replace(
+            &mut *self.running.lock().expect("nobody panics with it"),
+            next,
+        )
+    }
+
+    fn serving(
+        &self,
+        listener: TcpListener,
+        mut stopped: oneshot::Receiver<()>,
+    ) -> impl Future<Output = ()> + use<> {
         let has_container = Arc::clone(&self.has_container);
         let desk = Desk {
             store: self.store.clone(),
@@ -85,23 +107,28 @@ impl Server {
             wrong: self.wrong,
             turn: Arc::default(),
         };
-        let running = tokio::spawn(async move {
+        async move {
             let mut connections = JoinSet::new();
-            while let Ok((stream, _)) = listener.accept().await {
+            loop {
+                let accepted = tokio::select! {
+                    accepted = listener.accept() => accepted,
+                    _ = &mut stopped => break,
+                };
+                let Ok((stream, _)) = accepted else { break };
                 let _ = stream.set_nodelay(true);
                 connections.spawn(serve(stream, desk.clone(), Arc::clone(&has_container)));
             }
-        });
-        *self.running.lock().expect("nobody panics with it") = Some(running);
+            drop(listener);
+            connections.shutdown().await;
+        }
     }
 }
 
-impl Drop for Server {
-    fn drop(&mut self) {
-        if let Some(running) = self.running.lock().expect("nobody panics with it").take() {
-            running.abort();
-        }
-    }
+fn bound(addr: SocketAddr) -> std::io::Result<TcpSocket> {
+    let socket = TcpSocket::new_v4()?;
+    socket.set_reuseaddr(true)?;
+    socket.bind(addr)?;
+    Ok(socket)
 }
 
 async fn serve(

@@ -298,6 +298,8 @@ impl Space for Bucket {
         power(async {
             let mut settings = self.api("INFO", Value::Null).await?["config"].take();
             settings["max_age"] = json!(3_000_000_000_u64);
+            // The server allows none that is longer than that.
+            settings["duplicate_window"] = json!(3_000_000_000_u64);
             let answer = self.api("UPDATE", settings).await?;
             if answer.get("error").is_some() {
                 return Err(answer.to_string().into());
