@@ -151,9 +151,22 @@ pub(crate) async fn unlock(provider: &Provider, lease: &Lease) -> Verdict {
     Ok(())
 }
 
+/// Unlocks a lease that may be over. Where the answer is lost, the provider cannot know whether it
+/// was ended by this call, so that it is asked again, as the runtime does.
+pub(crate) async fn unlock_stale(
+    provider: &Provider,
+    lease: &Lease,
+    request: &UnlockRequest,
+) -> Result<Unlock, Error> {
+    match provider.unlock(lease, request).await {
+        Err(error) if error.is_unknown() => provider.unlock(lease, request).await,
+        answer => answer,
+    }
+}
+
 /// Unlocks; the lease must be lost.
 pub(crate) async fn unlock_is_lost(provider: &Provider, lease: &Lease) -> Verdict {
-    let answer = provider.unlock(lease, &UnlockRequest::new()).await?;
+    let answer = unlock_stale(provider, lease, &UnlockRequest::new()).await?;
     ensure!(
         answer == Unlock::Lost,
         "unlocking the stale {lease:?} should be answered with lost, but was with {answer:?}"

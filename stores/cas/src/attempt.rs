@@ -40,7 +40,7 @@ impl<S: VersionedStore> CasProvider<S> {
             }
             let record = self.taken(request, before.as_ref(), now)?;
             let version = before.as_ref().map(|found| &found.version);
-            if let Some(found) = self.write(name, version, record).await? {
+            if let Some(found) = self.write(name, version, record).await?.done() {
                 return Ok(Attempt::Acquired(self.granted(request, found)));
             }
             has_written = true;

@@ -3,9 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use shedlock_core::{Error, ExtendRequest, Extension, Lease, LockName, Owner, Slot, SlotEnd};
+use shedlock_core::{
+    Error, ErrorKind, ExtendRequest, Extension, Lease, LockName, Owner, Slot, SlotEnd,
+};
 
-use crate::provider::{Look, ROUNDS};
+use crate::provider::{Look, ROUNDS, Wrote};
 use crate::time::{Now, check_longest};
 use crate::{CasProvider, Found, Record, VersionedStore};
 
@@ -45,7 +47,7 @@ impl<S: VersionedStore> CasProvider<S> {
                 ..before.record
             };
             let written = self.write(lease.name(), Some(&before.version), record);
-            if let Some(found) = written.await? {
+            if let Some(found) = written.await?.done() {
                 let extended = lease.extended(request).with_locked_until(locked_until);
                 return Ok(Extension::Extended(extended.with_state(Arc::new(found))));
             }
@@ -63,24 +65,28 @@ impl<S: VersionedStore> CasProvider<S> {
         slot: Option<(Slot, SlotEnd)>,
     ) -> Result<Ended, Error> {
         self.store.check_name(name)?;
+        let mut was_overtaken = false;
         for _ in 0..ROUNDS {
             let (found, now, is_fresh) = self.look_unless(&mut known, name).await?;
-            let Some(before) = found else {
-                return Ok(Ended::Lost);
-            };
-            if before.record.owner == owner.released() {
+            let is_ended = |found: &Found<_>| found.record.owner == owner.released();
+            if found.as_ref().is_some_and(is_ended) {
                 return Ok(Ended::Before);
             }
-            if !before.record.is_held_by(owner, now) {
-                if is_fresh {
-                    return Ok(Ended::Lost);
+            let held = found.filter(|found| found.record.is_held_by(owner, now));
+            let Some(before) = held else {
+                if !is_fresh {
+                    continue;
                 }
-                continue;
-            }
+                if was_overtaken {
+                    return Err(overtaken());
+                }
+                return Ok(Ended::Lost);
+            };
             let record = ended(before.record, owner, now, at_least, slot)?;
-            let written = self.write(name, Some(&before.version), record);
-            if written.await?.is_some() {
-                return Ok(Ended::Now);
+            match self.write(name, Some(&before.version), record).await? {
+                Wrote::Done(_) => return Ok(Ended::Now),
+                Wrote::Raced => {}
+                Wrote::Overtaken => was_overtaken = true,
             }
         }
         Err(self.contended())
@@ -98,6 +104,15 @@ impl<S: VersionedStore> CasProvider<S> {
         let (found, now) = self.look(name).await?;
         Ok((found, now, true))
     }
+}
+
+/// The lease may have ended by this call, and the lock may be another's since. The runtime knows
+/// whether it can have ended by itself.
+fn overtaken() -> Error {
+    Error::new(
+        ErrorKind::Unknown,
+        "the answer to an unlock was lost, and the lock has changed since: ask again",
+    )
 }
 
 fn ended(

@@ -1,10 +1,10 @@
 //! What an operator does by hand.
 
 use shedlock_core::{
-    Error, ForceUnlock, ForceUnlockRequest, Owner, ResetSlotRequest, Slot, SlotReset,
+    Error, ErrorKind, ForceUnlock, ForceUnlockRequest, Owner, ResetSlotRequest, Slot, SlotReset,
 };
 
-use crate::provider::ROUNDS;
+use crate::provider::{ROUNDS, Wrote};
 use crate::{CasProvider, Record, VersionedStore};
 
 impl<S: VersionedStore> CasProvider<S> {
@@ -30,12 +30,17 @@ impl<S: VersionedStore> CasProvider<S> {
                 locked_until: now.stamp(),
                 ..before.record
             };
-            if self
-                .write(name, Some(&before.version), freed)
-                .await?
-                .is_some()
-            {
-                return Ok(ForceUnlock::Freed(shown));
+            match self.write(name, Some(&before.version), freed).await? {
+                Wrote::Done(_) => return Ok(ForceUnlock::Freed(shown)),
+                Wrote::Raced => {}
+                // Whoever holds the lock by now must not be forced out by the same request.
+                Wrote::Overtaken => {
+                    return Err(Error::new(
+                        ErrorKind::Unknown,
+                        "the answer to a forced unlock was lost, and the lock has changed since: \
+                         look at it before asking again",
+                    ));
+                }
             }
         }
         Err(self.contended())
@@ -65,11 +70,8 @@ impl<S: VersionedStore> CasProvider<S> {
                 slots: before.record.slots.reset(to),
                 ..before.record
             };
-            if self
-                .write(name, Some(&before.version), reset)
-                .await?
-                .is_some()
-            {
+            let written = self.write(name, Some(&before.version), reset);
+            if written.await?.done().is_some() {
                 return Ok(SlotReset::reset(shown, to));
             }
         }

@@ -28,6 +28,26 @@ pub(crate) const ROUNDS: usize = 4;
 /// A record, if there is one, and the instant of its reading.
 pub(crate) type Look<V> = (Option<Found<V>>, Now);
 
+/// What became of a write.
+pub(crate) enum Wrote<V> {
+    /// It stands.
+    Done(Found<V>),
+    /// Another write came before it, so that it changed nothing.
+    Raced,
+    /// Its answer was lost, and another write stands now. It may have been in effect until then.
+    Overtaken,
+}
+
+impl<V> Wrote<V> {
+    /// What stands, for calls that judge a record again whatever else became of the write.
+    pub(crate) fn done(self) -> Option<Found<V>> {
+        match self {
+            Self::Done(found) => Some(found),
+            Self::Raced | Self::Overtaken => None,
+        }
+    }
+}
+
 /// The lock contract over a [`VersionedStore`].
 #[derive(Debug)]
 pub struct CasProvider<S> {
@@ -127,23 +147,22 @@ impl<S: VersionedStore> CasProvider<S> {
         Some((Some(found.clone()), self.client_now()))
     }
 
-    /// Writes; `None` where another write came before it.
-    ///
-    /// Where the answer is lost, the record tells: it is this one, or another one, or still the one
-    /// before. Only then the outcome stays unknown, since the write may yet arrive.
+    /// Writes, and reads back where the answer is lost: the record is then this one, another one or
+    /// still the one before. Only in the last case is the outcome an error, since the write may yet
+    /// arrive.
     pub(crate) async fn write(
         &self,
         name: &LockName,
         before: Option<&S::Version>,
         record: Record,
-    ) -> Result<Option<Found<S::Version>>, Error> {
+    ) -> Result<Wrote<S::Version>, Error> {
         let written = match before {
             None => self.store.create(name, &record).await,
             Some(version) => self.store.replace(name, version, &record).await,
         };
         match written {
-            Ok(Written::Done(version)) => Ok(Some(Found { record, version })),
-            Ok(Written::Raced) => Ok(None),
+            Ok(Written::Done(version)) => Ok(Wrote::Done(Found { record, version })),
+            Ok(Written::Raced) => Ok(Wrote::Raced),
             Err(error) if error.is_unknown() => {
                 let Ok(reading) = self.store.read(name).await else {
                     return Err(error);
@@ -152,8 +171,8 @@ impl<S: VersionedStore> CasProvider<S> {
                 // The version first: a record may be written over by one that is equal to it.
                 match found {
                     found if found.as_ref().map(|found| &found.version) == before => Err(error),
-                    Some(found) if found.record == record => Ok(Some(found)),
-                    _ => Ok(None),
+                    Some(found) if found.record == record => Ok(Wrote::Done(found)),
+                    _ => Ok(Wrote::Overtaken),
                 }
             }
             Err(error) => Err(error),

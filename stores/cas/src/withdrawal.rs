@@ -24,7 +24,8 @@ impl<S: VersionedStore> CasProvider<S> {
         for _ in 0..ROUNDS {
             let (found, now) = self.look(name).await?;
             let Some(before) = found else {
-                if self.write(name, None, withdrawn(owner)).await?.is_some() {
+                let written = self.write(name, None, withdrawn(owner)).await?;
+                if written.done().is_some() {
                     return Ok(false);
                 }
                 continue;
@@ -45,7 +46,7 @@ impl<S: VersionedStore> CasProvider<S> {
             }
             let replaced = replaced(before.record, owner);
             let written = self.write(name, Some(&before.version), replaced);
-            if written.await?.is_some() {
+            if written.await?.done().is_some() {
                 return Ok(false);
             }
         }

@@ -13,8 +13,9 @@ use std::time::Duration;
 use common::{Fault, Texts};
 use shedlock_cas::{CasProvider, DEFAULT_TOLERATED_SKEW, Record};
 use shedlock_core::{
-    Attempt, AttemptRequest, Clock, ClockSource, ErrorKind, ExtendRequest, Extension, Lease,
-    LockName, LockProvider, LockState, ManualClock, Owner, SkipReason, Unlock, UnlockRequest,
+    Attempt, AttemptRequest, Clock, ClockSource, ErrorKind, ExtendRequest, Extension,
+    ForceUnlockRequest, Lease, LockName, LockProvider, LockState, ManualClock, Owner, SkipReason,
+    Unlock, UnlockRequest,
 };
 
 const AT_MOST: Duration = Duration::from_secs(60);
@@ -134,6 +135,29 @@ async fn a_lost_write_that_somebody_else_passed_is_told_as_what_stands() {
         panic!("the lock is held");
     };
     assert_eq!(skip.owner.as_deref(), Some(theirs.owner().as_str()));
+}
+
+#[tokio::test]
+async fn an_unlock_whose_answer_was_lost_is_unknown_once_the_lock_is_anothers() {
+    let room = Room::new();
+    let lease = room.acquire().await;
+    room.texts.plan([Fault::ReplyLostThenTaken]);
+    let request = UnlockRequest::new();
+    let error = room.provider.unlock(&lease, &request).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unknown);
+    assert_eq!(room.unlock(&lease).await, Unlock::Lost);
+    assert_eq!(room.state().await, LockState::Held);
+}
+
+#[tokio::test]
+async fn a_forced_unlock_whose_answer_was_lost_forces_nobody_else_out() {
+    let room = Room::new();
+    let _lease = room.acquire().await;
+    room.texts.plan([Fault::ReplyLostThenTaken]);
+    let request = ForceUnlockRequest::new(room.job.clone());
+    let error = room.provider.force_unlock(&request).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unknown);
+    assert_eq!(room.state().await, LockState::Held);
 }
 
 #[tokio::test]

@@ -1,7 +1,7 @@
 //! What an operator does by hand.
 
 use shedlock_core::{
-    Error, ForceUnlock, ForceUnlockRequest, Owner, ResetSlotRequest, Slot, SlotReset,
+    Error, ErrorKind, ForceUnlock, ForceUnlockRequest, Owner, ResetSlotRequest, Slot, SlotReset,
 };
 
 use crate::EtcdProvider;
@@ -41,7 +41,15 @@ impl EtcdProvider {
             };
             match self.change(&change).await? {
                 Changed::Done(_) => return Ok(ForceUnlock::Freed(shown)),
-                Changed::Raced(now) | Changed::Overtaken(now) => found = now,
+                Changed::Raced(now) => found = now,
+                // Whoever holds the lock by now must not be forced out by the same request.
+                Changed::Overtaken(_) => {
+                    return Err(Error::new(
+                        ErrorKind::Unknown,
+                        "the answer to a forced unlock was lost, and the lock has changed since: \
+                         look at it before asking again",
+                    ));
+                }
                 Changed::LeaseGone => found = self.look(&pair).await?,
             }
         }

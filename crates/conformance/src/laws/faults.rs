@@ -4,8 +4,10 @@
 //! to the store, shows what is true there. A fault is tried at each statement of a call in turn. The
 //! first one has to have met its request: a case whose fault struck nothing has proved nothing.
 
+use std::pin::pin;
 use std::time::Duration;
 
+use futures_util::future::{Either, select};
 use shedlock_core::{
     Attempt, AttemptRequest, Error, ErrorKind, ExtendRequest, Extension, Lease, LockState, Unlock,
     UnlockRequest,
@@ -13,7 +15,7 @@ use shedlock_core::{
 
 use crate::case::cases;
 use crate::line::{Line, until_answered};
-use crate::proxy::Strike;
+use crate::proxy::{Strike, Trap};
 use crate::setting::name;
 use crate::steps::{abandon, acquire, extend_is_lost, is_free, record, still_holds, unlock};
 use crate::verdict::ensure;
@@ -25,6 +27,7 @@ cases!("law06_held_is_not_broken":
     an_attempt_that_was_lost_on_the_way_is_asked_again,
     an_attempt_whose_answer_was_lost_can_be_withdrawn,
     an_unlock_whose_answer_was_lost_is_not_lost,
+    an_unlock_whose_answer_was_lost_is_not_lost_once_another_has_the_lock,
     an_unlock_that_was_lost_on_the_way_is_asked_again,
     an_extension_whose_answer_was_lost_is_asked_again,
     an_extension_that_was_lost_on_the_way_is_asked_again,
@@ -115,6 +118,71 @@ pub async fn an_attempt_whose_answer_was_lost_can_be_withdrawn(setting: &Setting
 /// The lock is free, or kept by at-least; the second call is told so.
 pub async fn an_unlock_whose_answer_was_lost_is_not_lost(setting: &Setting) -> Verdict {
     lose_unlocks(setting, Strike::CutBeforeReply).await
+}
+
+/// The unlock frees the lock, and another owner takes it while the answer is lost. Whatever the
+/// provider reads then, it does not show that the lease was lost.
+pub async fn an_unlock_whose_answer_was_lost_is_not_lost_once_another_has_the_lock(
+    setting: &Setting,
+) -> Verdict {
+    let line = Line::new(setting).await?;
+    for nth in 1..=Line::STATEMENTS {
+        let job = name(&format!("job-{nth}"));
+        let request = setting.request(&job);
+        let lease = acquire(&line.through, &request).await?;
+        let trap = line.trap(Call::Unlock, &request, nth, Strike::SwallowReply)?;
+        let at_once = UnlockRequest::new();
+        let unlocking = pin!(line.through.unlock(&lease, &at_once));
+        let next = setting.request(&job);
+        let taking = pin!(take_once_freed(&line, &trap, &next));
+        let (answer, taken) = match select(unlocking, taking).await {
+            Either::Left((answer, _)) => (answer, None),
+            Either::Right((taken, unlocking)) => {
+                line.proxy.cut_all();
+                let answer = bounded(PATIENCE, unlocking).await;
+                let answer = answer.ok_or_else(|| Stop::failed("an unlock never ended"))?;
+                (answer, taken?)
+            }
+        };
+        line.proxy.heal().await?;
+        let has_struck = line.has_struck(&trap, nth)?;
+        match answer {
+            Ok(answer) => unlocked(answer)?,
+            Err(error) => {
+                is_retryable("an unlock", &error)?;
+                if taken.is_none() {
+                    let again = || line.through.unlock(&lease, &at_once);
+                    unlocked(until_answered(again).await?)?;
+                }
+            }
+        }
+        if let Some(taken) = taken {
+            still_holds(&line.direct, &taken).await?;
+            unlock(&line.direct, &taken).await?;
+        }
+        if !has_struck {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// Takes the lock past the proxy, if the statement whose answer is lost has freed it.
+async fn take_once_freed(
+    line: &Line,
+    trap: &Trap,
+    request: &AttemptRequest,
+) -> Result<Option<Lease>, Stop> {
+    while !trap.has_struck() {
+        sleep(Duration::from_millis(5)).await;
+    }
+    for _ in 0..10 {
+        if let Attempt::Acquired(lease) = line.direct.attempt(request).await? {
+            return Ok(Some(lease));
+        }
+        sleep(Duration::from_millis(30)).await;
+    }
+    Ok(None)
 }
 
 /// The lock is still held; the second call frees it.

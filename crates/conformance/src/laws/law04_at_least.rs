@@ -7,7 +7,8 @@ use shedlock_core::{ExtendRequest, SkipReason, Unlock, UnlockRequest};
 use crate::case::cases;
 use crate::setting::name;
 use crate::steps::{
-    abandon, acquire, extend, not_earlier, not_later, record, skipped_as, still_holds, take, unlock,
+    abandon, acquire, extend, not_earlier, not_later, record, skipped_as, still_holds, take,
+    unlock, unlock_stale,
 };
 use crate::verdict::ensure;
 use crate::wait::now;
@@ -162,7 +163,7 @@ pub async fn an_unlock_may_ignore_at_least(setting: &Setting) -> Verdict {
     }
     let next = acquire(&second, &setting.request(&job)).await?;
     ensure!(
-        first.unlock(&lease, &at_once).await? == Unlock::Lost,
+        unlock_stale(&first, &lease, &at_once).await? == Unlock::Lost,
         "an unlock that ignores at-least was not lost although somebody else holds the lock"
     );
     still_holds(&second, &next).await

@@ -11,6 +11,7 @@ use crate::case::cases;
 use crate::setting::name;
 use crate::steps::{
     abandon, acquire, extend_is_lost, is_free, record, skipped_as, still_holds, unlock,
+    unlock_is_lost, unlock_stale,
 };
 use crate::verdict::ensure;
 use crate::{JavaRecord, Provider, Setting, Stop, Verdict};
@@ -305,13 +306,13 @@ pub async fn a_forced_out_holder_cannot_come_back(setting: &Setting) -> Verdict 
         extend_is_lost(&first, &lease, setting.pace().long()).await?;
     }
     // Whether its unlock is told "lost" or "unlocked" is not promised; that the lock stays free is.
-    first.unlock(&lease, &UnlockRequest::new()).await?;
+    unlock_stale(&first, &lease, &UnlockRequest::new()).await?;
     is_free(&first, &job).await?;
     let next = acquire(&second, &setting.request(&job)).await?;
     if setting.capabilities().extend {
         extend_is_lost(&first, &lease, setting.pace().long()).await?;
     }
-    crate::steps::unlock_is_lost(&first, &lease).await?;
+    unlock_is_lost(&first, &lease).await?;
     still_holds(&second, &next).await?;
     unlock(&second, &next).await
 }

@@ -79,10 +79,14 @@ fn provider(addr: SocketAddr) -> Provider {
 
 impl Own {
     fn provider_at(&self, addr: SocketAddr) -> Provider {
+        let mut provider = ServedProvider::new(addr);
         if self.harness.obscures_unlocks {
-            return Arc::new(ServedProvider::new(addr).obscuring_unlocks());
+            provider = provider.obscuring_unlocks();
         }
-        provider(addr)
+        if self.harness.wrong == Wrong::ReadsUnlocksBack {
+            provider = provider.reading_unlocks_back();
+        }
+        Arc::new(provider)
     }
 }
 

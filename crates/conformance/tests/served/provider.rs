@@ -21,6 +21,7 @@ pub(crate) struct ServedProvider {
     /// What the store's clock says, as of its last reply.
     clock: StoreClock,
     obscures_unlocks: bool,
+    reads_unlocks_back: bool,
     connection: Mutex<Option<BufStream<TcpStream>>>,
     identity: ProviderIdentity,
 }
@@ -31,6 +32,7 @@ impl ServedProvider {
             addr,
             clock: StoreClock::new(),
             obscures_unlocks: false,
+            reads_unlocks_back: false,
             connection: Mutex::new(None),
             identity: ProviderIdentity::unique(),
         }
@@ -40,6 +42,20 @@ impl ServedProvider {
     pub(crate) fn obscuring_unlocks(mut self) -> Self {
         self.obscures_unlocks = true;
         self
+    }
+
+    /// An unlock whose answer is lost is judged by what the record is afterwards.
+    pub(crate) fn reading_unlocks_back(mut self) -> Self {
+        self.reads_unlocks_back = true;
+        self
+    }
+
+    async fn read_back(&self, lease: &Lease, error: Error) -> Result<Unlock, Error> {
+        let found = self.inspect(lease.name()).await?;
+        match found.and_then(|record| record.owner) {
+            Some(owner) if owner != lease.owner().as_str() => Ok(Unlock::Lost),
+            _ => Err(error),
+        }
     }
 
     async fn call(&self, call: Call) -> Result<Reply, Error> {
@@ -155,10 +171,14 @@ impl LockProvider for ServedProvider {
         request: &'a UnlockRequest,
     ) -> BoxFuture<'a, Result<Unlock, Error>> {
         Box::pin(async move {
-            match self.call(Call::unlock(lease, request)).await? {
-                Reply::Unlocked => Ok(Unlock::Unlocked),
-                Reply::Lost => Ok(Unlock::Lost),
-                reply => Err(unexpected(&reply)),
+            match self.call(Call::unlock(lease, request)).await {
+                Ok(Reply::Unlocked) => Ok(Unlock::Unlocked),
+                Ok(Reply::Lost) => Ok(Unlock::Lost),
+                Ok(reply) => Err(unexpected(&reply)),
+                Err(error) if error.is_unknown() && self.reads_unlocks_back => {
+                    self.read_back(lease, error).await
+                }
+                Err(error) => Err(error),
             }
         })
     }

@@ -31,6 +31,8 @@ pub(crate) enum Wrong {
     ForgetsWhoUnlocked,
     /// An extension sets the end, whatever it was.
     ShortensLeases,
+    /// The client takes another owner's record for a lost lease, where an unlock's answer was lost.
+    ReadsUnlocksBack,
     /// Calls are answered under settings that break promises.
     AcceptsWeakContainer,
 }

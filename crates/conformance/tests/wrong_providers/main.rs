@@ -117,6 +117,8 @@ caught_on_the_way! {
     extension_that_shortens: ShortensLeases
         by "law05_at_most::an_extension_never_shortens_the_lease",
         "law05_at_most::an_extension_that_arrives_late_does_not_shorten_the_lease";
+    unlock_that_is_judged_by_what_stands_later: ReadsUnlocksBack
+        by "law06_held_is_not_broken::an_unlock_whose_answer_was_lost_is_not_lost_once_another_has_the_lock";
     container_that_breaks_promises: AcceptsWeakContainer
         by "declared::a_container_that_breaks_promises_is_refused_at_the_first_call";
 }

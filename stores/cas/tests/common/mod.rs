@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, SystemTime};
 
 use shedlock_cas::{Found, Listed, Reading, Record, VersionedStore, Written};
-use shedlock_core::{Clock, Error, ErrorKind, LockName};
+use shedlock_core::{Clock, Error, ErrorKind, LockName, Owner};
 
 /// What happens to a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,6 +23,8 @@ pub enum Fault {
     Raced,
     /// It is done, and its answer lost.
     ReplyLost,
+    /// The same, and another owner takes the lock before the record is read back.
+    ReplyLostThenTaken,
     /// It never arrives, and nobody knows.
     RequestLost,
     /// It is done only when [`Texts::deliver`] is called, and nobody knows.
@@ -200,6 +202,13 @@ impl Texts {
             Fault::Raced => return Ok(Written::Raced),
             Fault::ReplyLost => {
                 let _ = self.put(name, before, text);
+                return Err(lost());
+            }
+            Fault::ReplyLostThenTaken => {
+                assert!(self.put(name, before, text).is_some());
+                let mut taken = Record::until(record.locked_until + Duration::from_hours(1));
+                taken.owner = Owner::generate().to_string();
+                self.overwrite(name, taken.to_text());
                 return Err(lost());
             }
             Fault::RequestLost => return Err(lost()),
