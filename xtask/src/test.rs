@@ -7,7 +7,7 @@ use crate::interop;
 use crate::java::{self, Java};
 use crate::servers::{self, Kind, Profile, Servers, Store};
 use crate::steps::{self, Outcome, Steps};
-use anyhow::Context as _;
+use anyhow::{Context as _, bail};
 use std::env;
 use std::ffi::OsString;
 use std::io::IsTerminal as _;
@@ -106,6 +106,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         "{} passed, {} failed, {} skipped",
         counts.passed, counts.failed, counts.ignored
     );
+    if counts.passed + counts.failed == 0 {
+        bail!("no test ran: does the filter match one that applies to this store?");
+    }
     Ok(if steps.all_passed() {
         ExitCode::SUCCESS
     } else {

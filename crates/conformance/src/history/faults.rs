@@ -62,6 +62,16 @@ impl Faults {
         faults
     }
 
+    /// When a lease of this length that would be over then is over at the latest, by what is known at
+    /// `by`: one that runs in a crash may have its whole length once more, from when the store is up.
+    pub(super) fn over_after_crashes(&self, over: u64, length: u64, by: u64) -> u64 {
+        let crashes = self.crashes.iter().filter(|crash| crash.to <= by);
+        crashes.fold(over, |over, crash| match crash.from <= over {
+            true => over.max(crash.to.saturating_add(length)),
+            false => over,
+        })
+    }
+
     /// The crashes of the store.
     pub(super) fn crashes(&self) -> &[Span] {
         &self.crashes

@@ -65,7 +65,7 @@ pub(super) struct Life {
     renewal: Option<Renewal>,
     /// Until when its task may run.
     runs_until: u64,
-    /// How often an unlock was asked for, and when the lease was over at the latest as the first was.
+    /// How often an unlock was asked for, and when the lease was over as the first was.
     releases: u32,
     over_at_release: Option<u64>,
     /// The copy that has no answer yet: when it was sent, and its timeout.
@@ -168,8 +168,7 @@ impl Life {
                 acquired_at,
                 locked_until,
             } => self.acquired(at, *token, *acquired_at, *locked_until),
-            // By then it may have been granted, its answer lost, the lease over, and what it was told
-            // in the end what the store said when it looked again.
+            // It may have been granted, its answer lost, and the lease over, before it looked again.
             What::Skipped { .. } if at >= self.last_asked.saturating_add(self.at_most) => {
                 self.goes_astray(at, faults);
             }
@@ -183,7 +182,7 @@ impl Life {
             }
             What::Withdrew => self.withdrew(at),
             What::RenewAsked { at_most } => self.renew(at, *at_most),
-            What::Renewed { locked_until } => self.renewed(at, *locked_until),
+            What::Renewed { locked_until } => self.renewed(at, *locked_until, faults),
             What::RenewLost => {
                 self.renewal = None;
                 self.lost(at, "an extension");
@@ -199,7 +198,7 @@ impl Life {
                     self.over_at_release = self.possible_until;
                 }
             }
-            What::Released => self.released(at),
+            What::Released => self.released(at, faults),
             What::ReleaseLost => self.lost(at, "an unlock"),
             What::CallFailed => {
                 self.withdrawing = None;
@@ -356,9 +355,11 @@ impl Life {
         }
     }
 
-    fn renewed(&mut self, at: u64, locked_until: Option<u64>) {
+    fn renewed(&mut self, at: u64, locked_until: Option<u64>, faults: &Faults) {
         if let Some(renewal) = self.renewal.take() {
-            if let Some(over) = self.possible_until
+            let over = self.possible_until;
+            let over = over.map(|over| faults.over_after_crashes(over, self.lease_from(0), at));
+            if let Some(over) = over
                 && self.host.is_none()
                 && renewal.asked > over.saturating_add(self.drift)
             {
@@ -414,8 +415,10 @@ impl Life {
         }
     }
 
-    fn released(&mut self, at: u64) {
-        if let (Some(asked), Some(over)) = (self.release_asked, self.over_at_release)
+    fn released(&mut self, at: u64, faults: &Faults) {
+        let over = self.over_at_release;
+        let over = over.map(|over| faults.over_after_crashes(over, self.lease_from(0), at));
+        if let (Some(asked), Some(over)) = (self.release_asked, over)
             && self.releases == 1
             && self.host.is_none()
             && asked > over.saturating_add(self.drift)

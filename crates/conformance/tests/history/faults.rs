@@ -2,7 +2,7 @@
 
 use shedlock_conformance::history::{Rules, What};
 
-use super::{Forger, MS};
+use super::{AT_MOST, Forger, MS};
 
 /// The process of the owner is killed on its way to a store that compares versions.
 fn by_version() -> Rules {
@@ -31,6 +31,24 @@ fn a_crash_of_the_store_gives_the_leases_that_run_their_whole_length_once_more()
     };
     skipped_at(790).must_be_lawful();
     skipped_at(820).must_be_convicted_of("taken for too long: ");
+}
+
+#[test]
+fn a_lease_that_a_crash_has_prolonged_is_unlocked_and_extended_in_time() {
+    let crashed = |killed| {
+        let history = Forger::default().asked(0, "a").acquired(1, "a", 1);
+        history.crash(killed, 350)
+    };
+    let extended = |history: Forger| {
+        let asked = history.event(400, "a", What::RenewAsked { at_most: AT_MOST });
+        asked.event(401, "a", What::Renewed { locked_until: None })
+    };
+    crashed(50).released(400, "a").must_be_lawful();
+    extended(crashed(50)).must_be_lawful();
+    // It was over before the crash.
+    let late = crashed(340).released(400, "a");
+    late.must_be_convicted_of("unlocked too late:");
+    extended(crashed(340)).must_be_convicted_of("revived:");
 }
 
 #[test]
