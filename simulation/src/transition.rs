@@ -84,6 +84,7 @@ transitions! {
     Parted,
     StoreRestarted,
     TailLost,
+    ReadStale,
     Deleted,
 }
 

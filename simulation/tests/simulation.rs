@@ -145,6 +145,7 @@ fn each_mistake_about_what_arrives_late_is_found_out() {
         Wrong::VersionsReused,
         &[Law::Ownership, Law::Exclusion, Law::CutShort],
     );
+    found(Wrong::ReadsGoBack, &[Law::HeldByNoOne]);
 }
 
 #[test]

@@ -203,7 +203,7 @@ impl Ledger {
     pub(crate) fn called_held(&self, name: &str, sent: Instant) {
         let now = self.world.now();
         let mut book = self.lock();
-        let slack = book.slack;
+        let (slack, sent) = (book.slack, sent.saturating_sub(book.lag));
         let Some(lock) = book.locks.get(name) else {
             return;
         };

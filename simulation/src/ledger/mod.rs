@@ -34,6 +34,8 @@ struct Book {
     asked: HashMap<String, Asked>,
     /// How much clocks that judge may differ from the true one, taken twice.
     slack: u64,
+    /// For how long a client may be shown a state that is over.
+    lag: u64,
     /// The time from slot to slot, in microseconds, of jobs none of whose slots may be left out from that
     /// instant on.
     grids: BTreeMap<String, i64>,
@@ -120,6 +122,7 @@ impl Ledger {
             locks: BTreeMap::new(),
             asked: HashMap::new(),
             slack: nanos(plan.slack()),
+            lag: nanos(plan.lag()),
             grids: plan.grids(),
             strict_from: None,
             writes_late: matches!(plan.family, Family::Versioned(_)),

@@ -63,6 +63,8 @@ pub enum Wrong {
     WithdrawLeavesVersion,
     /// A store that has lost its last writes numbers the next ones as it did those.
     VersionsReused,
+    /// A client is shown an older state of a record than it has seen.
+    ReadsGoBack,
     /// What is kept beside the lock is overwritten, whatever stands there.
     KeysApart,
 }

@@ -2,6 +2,7 @@
 
 mod conditional;
 mod mistaken;
+mod replica;
 mod trouble;
 mod versioned;
 mod watched;
@@ -15,6 +16,7 @@ use shedlock_cas::Record;
 use shedlock_core::{BoxFuture, Clock, LockName, LockProvider, MemoryProvider, Moment, Owner};
 
 pub(crate) use conditional::Conditional;
+pub(crate) use replica::LONGEST_LAG;
 pub(crate) use versioned::{Flavour, Versioned};
 pub(crate) use watched::Watched;
 
@@ -31,6 +33,8 @@ pub(crate) struct Store {
     /// Replaces records whose version still stands, and knows no rules.
     texts: Mutex<BTreeMap<LockName, (u64, Record)>>,
     revision: Mutex<u64>,
+    /// What replicas may still show.
+    past: Mutex<replica::Past>,
     /// What the last writes replaced.
     tail: Mutex<VecDeque<trouble::Written>>,
     /// When the record of a lock was last deleted.
@@ -46,6 +50,7 @@ impl Store {
             memory: MemoryProvider::with_clock(Arc::new(TrueClock(world.clone()))),
             texts: Mutex::default(),
             revision: Mutex::default(),
+            past: Mutex::default(),
             tail: Mutex::default(),
             deleted: Mutex::default(),
             wrong,
@@ -135,6 +140,12 @@ impl Store {
 
     fn deleted(&self) -> MutexGuard<'_, BTreeMap<LockName, Instant>> {
         self.deleted.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn next_revision(&self) -> u64 {
+        let mut revision = self.revision.lock().unwrap_or_else(PoisonError::into_inner);
+        *revision += 1;
+        *revision
     }
 
     fn texts(&self) -> MutexGuard<'_, BTreeMap<LockName, (u64, Record)>> {

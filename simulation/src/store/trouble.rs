@@ -27,6 +27,7 @@ impl Store {
         if was_there {
             let now = self.world.now();
             self.deleted().insert(name.clone(), now);
+            self.shows(name, self.next_revision(), None);
             self.ledger.count(Transition::Deleted);
             self.ledger.reverts(name.as_str(), None);
         }
@@ -72,6 +73,7 @@ impl Store {
                 reverted.push(written.name);
             }
         }
+        self.forgets_since(from);
         for name in reverted {
             self.ledger.count(Transition::TailLost);
             let record = texts.get(&name).map(|(_, record)| record);

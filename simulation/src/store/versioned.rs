@@ -1,5 +1,7 @@
 //! A store that replaces a record if its version still stands, and the real engine over it.
 
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use shedlock_cas::{Found, Listed, Reading, Record, VersionedStore, Written};
@@ -23,6 +25,9 @@ pub(crate) struct Flavour {
     pub(crate) conceals: bool,
     /// A crash loses its last writes.
     pub(crate) loses_tail: bool,
+    /// Replicas answer reads, and lag by as much as this. None shows a client an older state than it has
+    /// seen.
+    pub(crate) lag: Option<Duration>,
 }
 
 /// The client of such a store.
@@ -30,11 +35,23 @@ pub(crate) struct Flavour {
 pub(crate) struct Versioned {
     link: Link,
     flavour: Flavour,
+    /// The revision of the last state that this client has seen of each record.
+    seen: Arc<Mutex<BTreeMap<LockName, u64>>>,
 }
 
 impl Versioned {
     pub(crate) fn new(link: Link, flavour: Flavour) -> Self {
-        Self { link, flavour }
+        Self {
+            link,
+            flavour,
+            seen: Arc::default(),
+        }
+    }
+
+    fn has_seen(&self, name: &LockName, revision: u64) {
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let last = seen.entry(name.clone()).or_default();
+        *last = revision.max(*last);
     }
 
     async fn write(
@@ -43,7 +60,8 @@ impl Versioned {
         before: u64,
         record: &Record,
     ) -> Result<Written<u64>, Error> {
-        let (name, record) = (name.clone(), record.clone());
+        let (of, record) = (name, record.clone());
+        let name = name.clone();
         let flavour = self.flavour;
         let sent = self.link.now();
         let call = self.link.call(move |store| {
@@ -52,47 +70,53 @@ impl Versioned {
             }
             Ok(store.write(&name, before, &record, flavour))
         });
-        let written = call.await?;
+        let (written, revision) = call.await?;
         if written == Written::Raced {
             self.link.ledger().count(Transition::LostRace);
         }
+        self.has_seen(of, revision);
         Ok(written)
     }
 }
 
 impl Store {
-    /// Replaces the record of this version; 0 where there is none.
+    /// Replaces the record of this version; 0 where there is none. With the revision that the client has
+    /// seen by that: of its own write, or of the one that came before.
     fn write(
         &self,
         name: &LockName,
         before: u64,
         record: &Record,
         flavour: Flavour,
-    ) -> Written<u64> {
+    ) -> (Written<u64>, u64) {
         let mut texts = self.texts();
         let found = texts.get(name);
         let stands = found.map_or(0, |(version, _)| *version);
         if stands != before && self.wrong != Some(Wrong::ReadThenWrite) {
-            return Written::Raced;
+            let revision = self.revision.lock();
+            return (
+                Written::Raced,
+                *revision.unwrap_or_else(PoisonError::into_inner),
+            );
         }
-        let mut revision = self
-            .revision
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner);
-        *revision += 1;
+        let revision = self.next_revision();
         let version = if flavour.starts_anew {
             stands + 1
         } else {
-            *revision
+            revision
         };
-        self.tell(name, *revision, found.map(|(_, record)| record), record);
+        self.tell(name, revision, found.map(|(_, record)| record), record);
         let before = texts.insert(name.clone(), (version, record.clone()));
         self.keep(name, before);
-        Written::Done(version)
+        self.shows(name, revision, Some((version, record.clone())));
+        (Written::Done(version), revision)
     }
 
     fn read(&self, name: &LockName, time: Option<Duration>) -> Reading<u64> {
-        let found = self.texts().get(name).cloned();
+        self.reading(self.texts().get(name).cloned(), time)
+    }
+
+    fn reading(&self, found: Option<(u64, Record)>, time: Option<Duration>) -> Reading<u64> {
         let reading = match found {
             Some((version, record)) => Reading::found(Found::new(record, version)),
             None => Reading::nothing(),
@@ -116,13 +140,30 @@ impl VersionedStore for Versioned {
     }
 
     async fn read(&self, name: &LockName) -> Result<Reading<u64>, Error> {
-        let (name, time) = (name.clone(), self.flavour.time);
-        let read = self.link.call(move |store| Ok(store.read(&name, time)));
+        let Flavour { time, lag, .. } = self.flavour;
+        let seen = {
+            let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+            seen.get(name).copied().unwrap_or_default()
+        };
+        let of = name.clone();
+        let read = self.link.call(move |store| {
+            let Some(lag) = lag else {
+                return Ok((store.read(&of, time), 0));
+            };
+            let seen = match store.wrong {
+                Some(Wrong::ReadsGoBack) => 0,
+                _ => seen,
+            };
+            let (found, revision) = store.shown(&of, lag, seen);
+            Ok((store.reading(found, time), revision))
+        });
         // Nothing can have been written.
-        read.await.map_err(|error| {
+        let (reading, revision) = read.await.map_err(|error| {
             let unavailable = shedlock_core::ErrorKind::Unavailable;
             Error::new(unavailable, error.message().to_owned())
-        })
+        })?;
+        self.has_seen(name, revision);
+        Ok(reading)
     }
 
     async fn create(&self, name: &LockName, record: &Record) -> Result<Written<u64>, Error> {

@@ -7,7 +7,7 @@ use shedlock_core::{Completion, Retries};
 
 use crate::Wrong;
 use crate::chance::Chance;
-use crate::store::Flavour;
+use crate::store::{Flavour, LONGEST_LAG};
 use crate::world::Faults;
 
 /// All that is drawn before a run begins.
@@ -99,6 +99,10 @@ impl Plan {
                 starts_anew: true,
                 conceals: true,
                 loses_tail: true,
+                ..Flavour::default()
+            }),
+            _ if wrong == Some(Wrong::ReadsGoBack) => Family::Versioned(Flavour {
+                lag: Some(LONGEST_LAG),
                 ..Flavour::default()
             }),
             _ if wrong == Some(Wrong::ReadThenWrite) => Family::Versioned(Flavour::default()),
@@ -197,6 +201,14 @@ impl Plan {
         }
     }
 
+    /// For how long a client may be shown a state that is over.
+    pub(crate) fn lag(&self) -> Duration {
+        match self.family {
+            Family::Versioned(Flavour { lag: Some(lag), .. }) => lag,
+            _ => Duration::ZERO,
+        }
+    }
+
     /// How long after its bound the last withdrawal is sent at the latest: one that is under way may time
     /// out first, and pauses, and timers are late.
     pub(crate) fn withdrawal(&self) -> Duration {
@@ -236,7 +248,10 @@ impl Plan {
 }
 
 fn is_of_conditional(wrong: Wrong) -> bool {
-    !matches!(wrong, Wrong::ReadThenWrite | Wrong::VersionsReused)
+    !matches!(
+        wrong,
+        Wrong::ReadThenWrite | Wrong::VersionsReused | Wrong::ReadsGoBack
+    )
 }
 
 fn flavour(chance: &mut Chance) -> Flavour {
@@ -250,6 +265,9 @@ fn flavour(chance: &mut Chance) -> Flavour {
         starts_anew,
         conceals: false,
         loses_tail: chance.one_in(3),
+        lag: chance
+            .one_in(3)
+            .then(|| chance.pick(&[SECOND, LONGEST_LAG])),
     }
 }
 

@@ -14,11 +14,11 @@ use crate::Record;
 /// - **A version names one write.** No two writes to a key have the same one, also by other
 ///   programs; else say so by [`versions_start_anew`](Self::versions_start_anew). A write of what
 ///   stands already may keep the version: no two leases have equal records.
-/// - **Reads do not go back in time.** A client is never told a state of a record that is older than
-///   one it has read, or than one that it has written. After a lost answer the engine takes any other
-///   version than the one before for a newer one, after which its own write can no longer take
-///   effect. Where the store has several modes of reading, take one that asks its leader or a quorum,
-///   not the nearest replica.
+/// - **Reads do not go back in time.** A client never reads a state of a record that is older than one
+///   it has read or written, or than one to which it has lost a race. After a lost answer the engine
+///   takes any other version than the one before for a newer one, after which its own write can no
+///   longer take effect. Where the store has several modes of reading, take one that asks its leader
+///   or a quorum, not the nearest replica.
 /// - **`create` and `replace` are one atomic step** at the store: the whole record, or nothing.
 ///   A store that keeps a record in two places makes them agree before it answers.
 /// - **A lost race is no error**: [`Written::Raced`]. The engine reads again.

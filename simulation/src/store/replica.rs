@@ -1,0 +1,77 @@
+//! A replica that answers reads, and lags.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::PoisonError;
+use std::time::Duration;
+
+use shedlock_cas::Record;
+use shedlock_core::LockName;
+
+use super::Store;
+use crate::transition::Transition;
+use crate::world::{Instant, nanos};
+
+/// The states of all records, for as long as a replica may show them.
+pub(super) type Past = BTreeMap<LockName, VecDeque<State>>;
+
+/// What a record was from then on.
+pub(super) struct State {
+    revision: u64,
+    at: Instant,
+    record: Option<(u64, Record)>,
+}
+
+/// How far a replica lags at most.
+pub(crate) const LONGEST_LAG: Duration = Duration::from_secs(20);
+
+impl Store {
+    /// Keeps the state that this revision has made of a record.
+    pub(super) fn shows(&self, name: &LockName, revision: u64, record: Option<(u64, Record)>) {
+        let mut past = self.past.lock().unwrap_or_else(PoisonError::into_inner);
+        let states = past.entry(name.clone()).or_default();
+        let at = self.world.now();
+        states.push_back(State {
+            revision,
+            at,
+            record,
+        });
+        let oldest = at.saturating_sub(nanos(LONGEST_LAG));
+        while states.get(1).is_some_and(|second| second.at < oldest) {
+            states.pop_front();
+        }
+    }
+
+    /// A crash has undone what came after that instant.
+    pub(super) fn forgets_since(&self, from: Instant) {
+        let mut past = self.past.lock().unwrap_or_else(PoisonError::into_inner);
+        for states in past.values_mut() {
+            states.retain(|state| state.at < from);
+        }
+    }
+
+    /// What a replica shows a client that has seen this revision: no older state, though maybe not the
+    /// latest. With the revision of what it shows.
+    pub(super) fn shown(
+        &self,
+        name: &LockName,
+        lag: Duration,
+        seen: u64,
+    ) -> (Option<(u64, Record)>, u64) {
+        let past = self.past.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = self.world.now();
+        // It lags by more or less, as the instant has it.
+        let lag = nanos(lag.min(LONGEST_LAG)) / 1_000 * (now % 1_000);
+        let has = |state: &State| state.at <= now.saturating_sub(lag) || state.revision <= seen;
+        let Some(states) = past.get(name) else {
+            return (None, seen);
+        };
+        let Some(place) = states.iter().rposition(has) else {
+            return (None, seen);
+        };
+        if place + 1 < states.len() {
+            self.ledger.count(Transition::ReadStale);
+        }
+        let state = &states[place];
+        (state.record.clone(), state.revision)
+    }
+}
