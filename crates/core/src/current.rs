@@ -205,7 +205,7 @@ impl CurrentLock {
     }
 
     /// Calls back once when the lease is lost, at once if it is already; never if the task ends
-    /// before.
+    /// before. A panic in it is caught and logged, and the other callbacks are called all the same.
     pub fn on_lost(&self, callback: impl FnOnce() + Send + 'static) {
         self.0.held.on_lost(Box::new(callback));
     }

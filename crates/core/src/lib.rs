@@ -34,6 +34,7 @@ mod scope;
 mod slot;
 mod slot_state;
 mod store_clock;
+mod sync;
 pub mod testing;
 mod text;
 mod wrappers;

@@ -5,11 +5,10 @@ use std::future::{Future, poll_fn};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
 use std::sync::Arc;
-use std::task::{Context as TaskContext, Poll};
+use std::task::{Poll, ready};
 
-use super::{Held, LostPolicy, LostReason};
+use super::{Held, LostPolicy, LostReason, Watcher};
 use crate::current::CurrentLock;
-use crate::{BoxFuture, Moment};
 
 /// How a guarded task ended.
 pub(crate) enum Ended<T> {
@@ -28,7 +27,7 @@ pub(crate) async fn guard<F: Future>(held: &Arc<Held>, task: F) -> Ended<F::Outp
     let span = held.span();
     let cancels = held.context().lost_policy == LostPolicy::Cancel;
     let mut task = pin!(Some(task));
-    let mut timer = Timer::default();
+    let mut watcher = Watcher::default();
     poll_fn(|context| {
         loop {
             if let Some(reason) = held.lost()
@@ -60,40 +59,16 @@ pub(crate) async fn guard<F: Future>(held: &Arc<Held>, task: F) -> Ended<F::Outp
                 }
                 return Poll::Pending;
             }
-            held.watch(context.waker());
-            if timer.poll(held, context).is_pending() {
-                return Poll::Pending;
-            }
+            ready!(watcher.poll(held.state(), &*held.context().clock, context));
         }
     })
     .await
 }
 
-/// The timer for the deadline, which moves with extensions.
-#[derive(Default)]
-struct Timer(Option<(Moment, BoxFuture<'static, ()>)>);
-
-impl Timer {
-    fn poll(&mut self, held: &Held, context: &mut TaskContext<'_>) -> Poll<()> {
-        let stop_at = held.stop_at();
-        if self
-            .0
-            .as_ref()
-            .is_none_or(|(set_for, _)| *set_for != stop_at)
-        {
-            self.0 = Some((stop_at, held.context().clock.sleep_until(stop_at)));
-        }
-        match &mut self.0 {
-            Some((_, sleep)) => sleep.as_mut().poll(context),
-            None => Poll::Pending,
-        }
-    }
-}
-
 /// Marks the lease lost when its deadline passes, for tasks that are not polled.
 pub(crate) async fn watch_deadline(held: &Held) {
+    let mut watcher = Watcher::default();
     while held.lost().is_none() && !held.is_released() {
-        let clock = &held.context().clock;
-        clock.sleep_until(held.stop_at()).await;
+        poll_fn(|context| watcher.poll(held.state(), &*held.context().clock, context)).await;
     }
 }

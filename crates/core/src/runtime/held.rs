@@ -2,14 +2,12 @@
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::task::Waker;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use super::bounded::bounded;
-use super::spawned::Spawned;
 use super::withdrawal::Withdrawal;
-use super::{Context, LostReason, Release};
+use super::{Context, LeaseState, LostReason, Release};
 use crate::clock::Moment;
 use crate::{
     Completion, Error, ErrorKind, Event, ExtendRequest, Extension, Lease, LockName, Owner,
@@ -24,17 +22,13 @@ pub(crate) struct Held {
     owner: Owner,
     slot: Option<Slot>,
     fencing_token: Option<u64>,
-    now: Mutex<Now>,
-    lost: OnceLock<LostReason>,
-    /// Somebody has begun to give the lock back: the lease is over for the task.
-    released: AtomicBool,
-    /// How, for whoever has to go on with it.
+    state: LeaseState,
+    /// How the lock is to be given back, for whoever has to go on with it.
     release_request: OnceLock<UnlockRequest>,
     /// When the store was first asked to: from then on the lease may be over there.
     unlock_sent: OnceLock<Moment>,
     /// The store has answered to that, or was given up.
     given_back: AtomicBool,
-    pub(super) spawned: Spawned,
     completion: Completion,
     /// What the task itself says of its slot: a [`SlotWord`].
     slot_word: AtomicU8,
@@ -42,16 +36,6 @@ pub(crate) struct Held {
     asking: tokio::sync::Mutex<()>,
     /// What may be left of copies of the attempt whose answers were lost.
     strays: Mutex<Option<Withdrawal>>,
-}
-
-struct Now {
-    lease: Lease,
-    deadline: Moment,
-    /// The end of the longest run that is allowed, whatever the lease.
-    run_until: Option<Moment>,
-    /// Whoever waits for the deadline and has to hear of its changes.
-    watcher: Option<Waker>,
-    on_lost: Vec<Box<dyn FnOnce() + Send>>,
 }
 
 /// What a task says of its slot, where it says anything.
@@ -81,19 +65,10 @@ impl Held {
             owner: lease.owner().clone(),
             slot: lease.slot(),
             fencing_token: lease.fencing_token(),
-            now: Mutex::new(Now {
-                lease,
-                deadline,
-                run_until: None,
-                watcher: None,
-                on_lost: Vec::new(),
-            }),
-            lost: OnceLock::new(),
-            released: AtomicBool::new(false),
+            state: LeaseState::new(lease, deadline),
             release_request: OnceLock::new(),
             unlock_sent: OnceLock::new(),
             given_back: AtomicBool::new(false),
-            spawned: Spawned::default(),
             completion,
             slot_word: AtomicU8::new(SlotWord::Nothing as u8),
             asking: tokio::sync::Mutex::new(()),
@@ -117,7 +92,7 @@ impl Held {
     }
 
     pub(crate) fn slot_attempt(&self) -> Option<u32> {
-        self.state().lease.slot_attempt()
+        self.state.of_lease(Lease::slot_attempt)
     }
 
     pub(crate) fn say_of_slot(&self, word: SlotWord) {
@@ -178,12 +153,17 @@ impl Held {
         self.identity == *identity && self.name.as_str() == name
     }
 
+    /// Until when it is held, and who waits for its end.
+    pub(crate) fn state(&self) -> &LeaseState {
+        &self.state
+    }
+
     pub(crate) fn lease(&self) -> Lease {
-        self.state().lease.clone()
+        self.state.lease()
     }
 
     pub(crate) fn locked_until(&self) -> Option<SystemTime> {
-        self.state().lease.locked_until()
+        self.state.of_lease(Lease::locked_until)
     }
 
     /// The span that a task runs in.
@@ -197,52 +177,48 @@ impl Held {
         )
     }
 
-    /// When the lease ends for us.
-    pub(crate) fn deadline(&self) -> Moment {
-        self.state().deadline
-    }
-
-    /// When the task is stopped: with its lease, or after its longest run.
-    pub(crate) fn stop_at(&self) -> Moment {
-        let now = self.state();
-        now.run_until
-            .map_or(now.deadline, |run_until| run_until.min(now.deadline))
-    }
-
     /// Bounds the run, counted from now.
     pub(crate) fn bound_run(&self, max_run_time: Duration) {
-        self.state().run_until = Some(self.context.clock.now() + max_run_time);
+        let until = self.context.clock.now() + max_run_time;
+        self.state.run_until(until);
     }
 
     pub(crate) fn time_left(&self) -> Duration {
-        if self.lost.get().is_some() || self.is_released() {
+        if self.state.found_lost().is_some() || self.is_released() {
             return Duration::ZERO;
         }
-        self.stop_at().saturating_since(self.context.clock.now())
+        let stop_at = self.state.stop_at();
+        stop_at.saturating_since(self.context.clock.now())
     }
 
     /// Why the lease is lost, if it is; looks at the clock. A released lease is not lost.
     pub(crate) fn lost(&self) -> Option<LostReason> {
-        if let Some(reason) = self.lost.get() {
-            return Some(*reason);
-        }
-        if !self.is_released() {
-            let now = self.context.clock.now();
-            let (deadline, run_until) = {
-                let state = self.state();
-                (state.deadline, state.run_until)
-            };
-            if now >= deadline {
-                self.mark_lost(LostReason::DeadlinePassed);
-            } else if run_until.is_some_and(|run_until| now >= run_until) {
-                self.mark_lost(LostReason::RanTooLong);
-            }
-        }
-        self.lost.get().copied()
+        let now = self.context.clock.now();
+        self.state.lost(now, |reason| self.announce_lost(reason))
+    }
+
+    pub(crate) fn mark_lost(&self, reason: LostReason) {
+        self.state.lose(reason, |reason| self.announce_lost(reason));
+    }
+
+    fn announce_lost(&self, reason: LostReason) {
+        tracing::warn!(
+            lock = self.name.as_str(),
+            owner = self.owner.as_str(),
+            "the lease is lost: {reason}"
+        );
+        self.emit(|lease| Event::Lost { lease, reason });
+    }
+
+    /// Calls back once when the lease is lost; at once if it is already.
+    pub(crate) fn on_lost(&self, callback: Box<dyn FnOnce() + Send>) {
+        // So that a deadline which has passed is found.
+        self.lost();
+        self.state.on_lost(callback);
     }
 
     pub(crate) fn is_released(&self) -> bool {
-        self.released.load(Ordering::SeqCst)
+        self.state.is_released()
     }
 
     /// Fails unless the lease runs: it is neither lost nor being given back.
@@ -256,7 +232,7 @@ impl Held {
 
     /// Claims the release for the caller: it is done once, and as the first one asked.
     pub(super) fn claim_release(&self, request: &UnlockRequest) -> bool {
-        let is_first = !self.released.swap(true, Ordering::SeqCst);
+        let is_first = self.state.release();
         self.release_request.get_or_init(|| request.clone());
         is_first
     }
@@ -283,46 +259,6 @@ impl Held {
             .take();
         if let Some(withdrawal) = strays.filter(|strays| strays.is_needed(ended)) {
             withdrawal.start(&self.context);
-        }
-    }
-
-    pub(crate) fn mark_lost(&self, reason: LostReason) {
-        if self.lost.set(reason).is_err() {
-            return;
-        }
-        let (watcher, callbacks) = {
-            let mut now = self.state();
-            (now.watcher.take(), std::mem::take(&mut now.on_lost))
-        };
-        tracing::warn!(
-            lock = self.name.as_str(),
-            owner = self.owner.as_str(),
-            "the lease is lost: {reason}"
-        );
-        self.emit(|lease| Event::Lost { lease, reason });
-        for callback in callbacks {
-            callback();
-        }
-        if let Some(watcher) = watcher {
-            watcher.wake();
-        }
-    }
-
-    /// Calls back once when the lease is lost; at once if it is already.
-    pub(crate) fn on_lost(&self, callback: Box<dyn FnOnce() + Send>) {
-        if self.lost().is_some() {
-            callback();
-            return;
-        }
-        self.state().on_lost.push(callback);
-    }
-
-    /// Wakes this waker when the lease is lost or its deadline moves.
-    pub(crate) fn watch(&self, waker: &Waker) {
-        let mut now = self.state();
-        match &mut now.watcher {
-            Some(known) => known.clone_from(waker),
-            None => now.watcher = Some(waker.clone()),
         }
     }
 
@@ -356,8 +292,7 @@ impl Held {
         let call = self.context.provider.extend(&lease, request);
         match bounded(&*self.context.clock, limit, call).await {
             Ok(Extension::Extended(lease)) => {
-                // The store keeps the later end, and so do we.
-                self.move_deadline(deadline.max(self.deadline()), lease);
+                self.state.extend(lease, deadline);
                 self.emit(|lease| Event::Extended { lease });
                 Ok(())
             }
@@ -381,24 +316,12 @@ impl Held {
         }
     }
 
-    fn move_deadline(&self, deadline: Moment, lease: Lease) {
-        let watcher = {
-            let mut now = self.state();
-            now.deadline = deadline;
-            now.lease = lease;
-            now.watcher.take()
-        };
-        if let Some(watcher) = watcher {
-            watcher.wake();
-        }
-    }
-
     /// Unlocks in the store, asking again while the store fails and the lease still runs.
     pub(crate) async fn unlock(&self, request: &UnlockRequest) -> Release {
         const LONGEST_PAUSE: Duration = Duration::from_secs(1);
         let _one_at_a_time = self.one_at_a_time().await;
         let clock = &*self.context.clock;
-        let (lease, deadline) = (self.lease(), self.deadline());
+        let (lease, deadline) = (self.lease(), self.state.deadline());
         self.unlock_sent.get_or_init(|| clock.now());
         let mut pause = Duration::from_millis(50);
         let mut unknown = false;
@@ -435,10 +358,6 @@ impl Held {
     pub(crate) fn lost_error(&self, reason: LostReason) -> Error {
         self.error(ErrorKind::Lost, &format!("the lease is lost: {reason}"))
     }
-
-    fn state(&self) -> MutexGuard<'_, Now> {
-        self.now.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl fmt::Debug for Held {
@@ -446,7 +365,7 @@ impl fmt::Debug for Held {
         f.debug_struct("Held")
             .field("name", &self.name)
             .field("owner", &self.owner)
-            .field("lost", &self.lost.get())
+            .field("lost", &self.state.found_lost())
             .field("released", &self.is_released())
             .finish_non_exhaustive()
     }

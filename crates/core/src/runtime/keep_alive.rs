@@ -91,6 +91,6 @@ async fn keep(held: &Held) {
 
 /// When a third of what the lease leaves us is gone.
 fn due(held: &Held, usable: Duration) -> Moment {
-    let deadline = held.deadline().since_origin();
+    let deadline = held.state().deadline().since_origin();
     Moment::from_origin(deadline.saturating_sub(usable / 3 * 2))
 }

@@ -1,0 +1,277 @@
+//! When a held lock ends, and who has to be notified of it.
+
+use std::mem;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::task::{Context, Poll, Waker};
+
+use crate::sync::{AbortHandle, Mutex, MutexGuard, PoisonError};
+use crate::{Lease, LostReason, Moment};
+
+type Callback = Box<dyn FnOnce() + Send>;
+
+/// Everything that the task, its extensions, its spawned tasks and its release decide by, under one
+/// mutex: whoever registers for an end either finds that it came already or is notified of it.
+///
+/// `tests/interleavings.rs` compiles this file over a scheduler of its own and tries the orders in
+/// which threads can get here.
+pub(crate) struct LeaseState(Mutex<State>);
+
+struct State {
+    lease: Lease,
+    deadline: Moment,
+    /// The end of the longest run that is allowed, whatever the lease.
+    run_until: Option<Moment>,
+    lost: Option<LostReason>,
+    /// The release has begun: the lease is over for the task.
+    is_released: bool,
+    /// Wakes whoever waits for the end.
+    watcher: Option<Waker>,
+    on_lost: Vec<Callback>,
+    /// The spawned tasks whose futures still exist, and what aborts them.
+    alive: usize,
+    handles: Vec<AbortHandle>,
+    /// The spawned tasks were aborted, and so is each that is added now.
+    is_stopped: bool,
+    /// Wakes the release when no spawned task is left.
+    idle: Option<Waker>,
+}
+
+impl LeaseState {
+    pub(crate) fn new(lease: Lease, deadline: Moment) -> Self {
+        Self(Mutex::new(State {
+            lease,
+            deadline,
+            run_until: None,
+            lost: None,
+            is_released: false,
+            watcher: None,
+            on_lost: Vec::new(),
+            alive: 0,
+            handles: Vec::new(),
+            is_stopped: false,
+            idle: None,
+        }))
+    }
+
+    /// The lease as it is now.
+    pub(crate) fn lease(&self) -> Lease {
+        self.lock().lease.clone()
+    }
+
+    /// Reads the lease without a copy of it.
+    pub(crate) fn of_lease<T>(&self, read: impl FnOnce(&Lease) -> T) -> T {
+        read(&self.lock().lease)
+    }
+
+    /// When the lease ends for us.
+    pub(crate) fn deadline(&self) -> Moment {
+        self.lock().deadline
+    }
+
+    /// When the task is stopped: with its lease, or after its longest run.
+    pub(crate) fn stop_at(&self) -> Moment {
+        self.lock().stop_at()
+    }
+
+    /// Replaces the lease after an extension. The deadline never comes closer: the store keeps the
+    /// later end.
+    pub(crate) fn extend(&self, lease: Lease, deadline: Moment) {
+        let old = self.change(|state| {
+            state.deadline = state.deadline.max(deadline);
+            mem::replace(&mut state.lease, lease)
+        });
+        // Outside the mutex, as everything that runs code of others.
+        drop(old);
+    }
+
+    /// Bounds the run.
+    pub(crate) fn run_until(&self, moment: Moment) {
+        self.change(|state| state.run_until = Some(moment));
+    }
+
+    /// Begins the release. True for the first caller.
+    pub(crate) fn release(&self) -> bool {
+        self.change(|state| !mem::replace(&mut state.is_released, true))
+    }
+
+    pub(crate) fn is_released(&self) -> bool {
+        self.lock().is_released
+    }
+
+    /// Why the lease was found lost, without another look at the clock.
+    pub(crate) fn found_lost(&self) -> Option<LostReason> {
+        self.lock().lost
+    }
+
+    /// Why the lease is lost at this moment, if it is. A released lease is not lost by its deadline.
+    pub(crate) fn lost(
+        &self,
+        now: Moment,
+        announce: impl FnOnce(LostReason),
+    ) -> Option<LostReason> {
+        let state = self.lock();
+        let found = match state.lost {
+            None if state.is_released => None,
+            None => state.is_over(now),
+            known => return known,
+        };
+        if let Some(reason) = found {
+            lose(state, reason, announce);
+        }
+        found
+    }
+
+    /// Loses the lease, unless it is lost already; `announce` is called by the first to find out.
+    pub(crate) fn lose(&self, reason: LostReason, announce: impl FnOnce(LostReason)) {
+        let state = self.lock();
+        if state.lost.is_none() {
+            lose(state, reason, announce);
+        }
+    }
+
+    /// Calls back once when the lease is lost; at once if it is already.
+    pub(crate) fn on_lost(&self, callback: Callback) {
+        let mut state = self.lock();
+        if state.lost.is_none() {
+            state.on_lost.push(callback);
+            return;
+        }
+        drop(state);
+        call(callback);
+    }
+
+    /// When the task is to be stopped as things stand; none where the lease is over already. The
+    /// waker is woken once when that changes.
+    pub(crate) fn watch(&self, waker: &Waker) -> Option<Moment> {
+        let mut state = self.lock();
+        if state.lost.is_some() || state.is_released {
+            return None;
+        }
+        let stop_at = state.stop_at();
+        let known = state.watcher.as_ref();
+        if !known.is_some_and(|known| known.will_wake(waker)) {
+            let old = state.watcher.replace(waker.clone());
+            drop(state);
+            drop(old);
+        }
+        Some(stop_at)
+    }
+
+    /// Counts a task that is about to be spawned. False where the lock is over: it must not be.
+    pub(crate) fn begin_spawned(&self) -> bool {
+        let mut state = self.lock();
+        let runs = state.lost.is_none() && !state.is_released;
+        if runs {
+            state.alive += 1;
+        }
+        runs
+    }
+
+    /// Adds what aborts a task that was spawned, and aborts it at once where the others were.
+    pub(crate) fn add_spawned(&self, handle: AbortHandle) {
+        let mut state = self.lock();
+        if !state.is_stopped {
+            state.handles.retain(|handle| !handle.is_finished());
+            state.handles.push(handle);
+            return;
+        }
+        drop(state);
+        handle.abort();
+    }
+
+    /// Uncounts a spawned task whose future is gone.
+    pub(crate) fn end_spawned(&self) {
+        let mut state = self.lock();
+        state.alive -= 1;
+        let idle = if state.alive == 0 {
+            state.idle.take()
+        } else {
+            None
+        };
+        drop(state);
+        if let Some(idle) = idle {
+            idle.wake();
+        }
+    }
+
+    /// Aborts every task that was spawned, and each that is still to be added.
+    pub(crate) fn abort_spawned(&self) {
+        let mut state = self.lock();
+        state.is_stopped = true;
+        let handles = mem::take(&mut state.handles);
+        drop(state);
+        for handle in handles {
+            handle.abort();
+        }
+    }
+
+    /// True where no spawned task is left.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.lock().alive == 0
+    }
+
+    /// Ready when no spawned task is left.
+    pub(crate) fn poll_idle(&self, context: &mut Context<'_>) -> Poll<()> {
+        let mut state = self.lock();
+        if state.alive == 0 {
+            return Poll::Ready(());
+        }
+        let old = state.idle.replace(context.waker().clone());
+        drop(state);
+        drop(old);
+        Poll::Pending
+    }
+
+    /// Changes what the watcher waits for, and wakes it.
+    fn change<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
+        let mut state = self.lock();
+        let changed = change(&mut state);
+        let watcher = state.watcher.take();
+        drop(state);
+        if let Some(watcher) = watcher {
+            watcher.wake();
+        }
+        changed
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn stop_at(&self) -> Moment {
+        self.run_until
+            .map_or(self.deadline, |run_until| run_until.min(self.deadline))
+    }
+
+    fn is_over(&self, now: Moment) -> Option<LostReason> {
+        if now >= self.deadline {
+            Some(LostReason::DeadlinePassed)
+        } else if now >= self.stop_at() {
+            Some(LostReason::RanTooLong)
+        } else {
+            None
+        }
+    }
+}
+
+/// The task is woken before anything else runs: what the callbacks do must not keep it going.
+fn lose(mut state: MutexGuard<'_, State>, reason: LostReason, announce: impl FnOnce(LostReason)) {
+    state.lost = Some(reason);
+    let watcher = state.watcher.take();
+    let callbacks = mem::take(&mut state.on_lost);
+    drop(state);
+    if let Some(watcher) = watcher {
+        watcher.wake();
+    }
+    announce(reason);
+    callbacks.into_iter().for_each(call);
+}
+
+/// A callback that panics keeps no other from being called.
+fn call(callback: Callback) {
+    if catch_unwind(AssertUnwindSafe(callback)).is_err() {
+        tracing::error!("a callback for a lost lease panicked");
+    }
+}

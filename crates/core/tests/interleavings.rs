@@ -1,0 +1,281 @@
+//! The state of a held lock, in the orders in which threads can get there.
+//!
+//! The files of the runtime that decide when a lock ends are compiled here a second time, over the
+//! mutexes and tasks of [`shuttle`], which switches threads wherever it likes. A failing test prints the
+//! schedule that failed; `shuttle::replay` runs it again.
+
+#![allow(dead_code, unreachable_pub, reason = "the runtime uses the rest")]
+
+#[path = "../src/runtime/lease_state.rs"]
+mod lease_state;
+#[path = "../src/runtime/watcher.rs"]
+mod watcher;
+
+/// What `src/sync.rs` is to the runtime.
+mod sync {
+    pub(crate) use std::sync::PoisonError;
+
+    pub(crate) use shuttle::future::AbortHandle;
+    pub(crate) use shuttle::sync::{Mutex, MutexGuard};
+}
+
+use std::future::{pending, poll_fn};
+use std::panic::resume_unwind;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use lease_state::LeaseState;
+use shedlock_core::{
+    AttemptRequest, BoxFuture, Clock, Lease, LockName, LostReason, ManualClock, Moment, Owner,
+};
+use shuttle::{check_pct, check_random, future, thread};
+use watcher::Watcher;
+
+const RUNS: usize = 2_000;
+
+/// Tries random orders, and such as are random but for a few changes of priority.
+fn check(test: fn()) {
+    check_random(test, RUNS);
+    check_pct(test, RUNS, 3);
+}
+
+/// A lease that ends after 10 s, on a clock that only the test moves.
+#[derive(Clone)]
+struct Bench {
+    state: Arc<LeaseState>,
+    clock: ManualClock,
+    announced: Arc<AtomicUsize>,
+}
+
+impl Bench {
+    fn new() -> Self {
+        let clock = ManualClock::new();
+        let deadline = clock.now() + secs(10);
+        Self {
+            state: Arc::new(LeaseState::new(lease(), deadline)),
+            clock,
+            announced: Arc::default(),
+        }
+    }
+
+    fn lost(&self) -> Option<LostReason> {
+        self.state.lost(self.clock.now(), |_| self.announce())
+    }
+
+    fn lose(&self) {
+        let reason = LostReason::NotHeldInStore;
+        self.state.lose(reason, |_| self.announce());
+    }
+
+    fn extend(&self, by: Duration) {
+        self.state.extend(lease(), self.clock.now() + by);
+    }
+
+    fn announce(&self) {
+        self.announced.fetch_add(1, Ordering::SeqCst);
+    }
+
+    /// Registers a callback and counts how often it is called.
+    fn on_lost(&self, panics: bool) -> Arc<AtomicUsize> {
+        let called = Arc::new(AtomicUsize::new(0));
+        let count = called.clone();
+        self.state.on_lost(Box::new(move || {
+            count.fetch_add(1, Ordering::SeqCst);
+            if panics {
+                // Not `panic!`: the hook would report a failed test.
+                resume_unwind(Box::new("on purpose"));
+            }
+        }));
+        called
+    }
+
+    /// Runs until the lease is lost or released, as `guard` does for a task that waits.
+    fn run(&self) -> Option<LostReason> {
+        let mut watcher = Watcher::default();
+        loop {
+            if let Some(reason) = self.lost() {
+                return Some(reason);
+            }
+            if self.state.is_released() {
+                return None;
+            }
+            future::block_on(poll_fn(|context| {
+                watcher.poll(&self.state, &self.clock, context)
+            }));
+        }
+    }
+
+    /// Spawns a task that never ends by itself, as `Held::spawn` does.
+    fn spawn(&self, given_back: &Arc<AtomicBool>) -> bool {
+        if !self.state.begin_spawned() {
+            return false;
+        }
+        let counted = Counted(self.clone(), given_back.clone());
+        let task = future::spawn(async move {
+            let _counted = counted;
+            pending::<()>().await;
+        });
+        self.state.add_spawned(task.abort_handle());
+        true
+    }
+
+    /// As `Held::release` does.
+    fn release(&self, given_back: &AtomicBool) {
+        if self.state.release() {
+            self.state.abort_spawned();
+            future::block_on(poll_fn(|context| self.state.poll_idle(context)));
+            given_back.store(true, Ordering::SeqCst);
+        }
+    }
+}
+
+struct Counted(Bench, Arc<AtomicBool>);
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        assert!(!self.1.load(Ordering::SeqCst), "it outlived the lock");
+        self.0.state.end_spawned();
+    }
+}
+
+fn lease() -> Lease {
+    let owner = Owner::generate();
+    let name = LockName::new("a").expect("a name");
+    Lease::granted(&AttemptRequest::new(name, owner, secs(10)))
+}
+
+const fn secs(seconds: u64) -> Duration {
+    Duration::from_secs(seconds)
+}
+
+#[test]
+fn a_callback_is_not_lost_when_it_is_registered_while_the_lease_is_lost() {
+    check(|| {
+        let bench = Bench::new();
+        let here = bench.clone();
+        let losing = thread::spawn(move || here.lose());
+        let here = bench.clone();
+        let passing = thread::spawn(move || {
+            here.clock.advance(secs(10));
+            here.lost();
+        });
+        let first = bench.on_lost(false);
+        let second = bench.on_lost(true);
+        let third = bench.on_lost(false);
+        losing.join().unwrap();
+        passing.join().unwrap();
+        for called in [first, second, third] {
+            assert_eq!(called.load(Ordering::SeqCst), 1);
+        }
+        assert_eq!(bench.announced.load(Ordering::SeqCst), 1);
+    });
+}
+
+#[test]
+fn a_callback_that_panics_keeps_neither_the_others_nor_the_task_waiting() {
+    check(|| {
+        let bench = Bench::new();
+        let here = bench.clone();
+        let task = thread::spawn(move || here.run());
+        let called = [true, false, true, false].map(|panics| bench.on_lost(panics));
+        bench.lose();
+        assert_eq!(task.join().unwrap(), Some(LostReason::NotHeldInStore));
+        assert!(
+            called
+                .iter()
+                .all(|called| called.load(Ordering::SeqCst) == 1)
+        );
+    });
+}
+
+/// A task that is not woken waits for ever, which is reported as a deadlock.
+#[test]
+fn a_lease_that_is_lost_between_two_looks_at_it_stops_its_task() {
+    check(|| {
+        let bench = Bench::new();
+        let here = bench.clone();
+        let task = thread::spawn(move || here.run());
+        let here = bench.clone();
+        let extending = thread::spawn(move || here.extend(secs(20)));
+        bench.lose();
+        extending.join().unwrap();
+        assert!(task.join().unwrap().is_some());
+    });
+}
+
+#[test]
+fn a_deadline_that_moves_closer_or_away_stops_the_task_when_it_passes() {
+    check(|| {
+        let bench = Bench::new();
+        let here = bench.clone();
+        let task = thread::spawn(move || here.run());
+        let here = bench.clone();
+        let extending = thread::spawn(move || here.extend(secs(20)));
+        // Before and behind the deadline that was there first.
+        bench.state.run_until(bench.clock.now() + secs(15));
+        bench.state.run_until(bench.clock.now() + secs(3));
+        extending.join().unwrap();
+        bench.clock.advance(secs(2));
+        bench.clock.advance(secs(1));
+        assert_eq!(task.join().unwrap(), Some(LostReason::RanTooLong));
+    });
+}
+
+#[test]
+fn no_spawned_task_outlives_the_lock_or_keeps_it_from_being_given_back() {
+    check(|| {
+        let bench = Bench::new();
+        let given_back = Arc::new(AtomicBool::new(false));
+        let spawning: Vec<_> = (0..2)
+            .map(|_| {
+                let (here, given_back) = (bench.clone(), given_back.clone());
+                thread::spawn(move || (here.spawn(&given_back), here.spawn(&given_back)))
+            })
+            .collect();
+        let here = bench.clone();
+        let losing = thread::spawn(move || here.lose());
+        bench.release(&given_back);
+        assert!(!bench.spawn(&given_back), "the lock is over");
+        for spawning in spawning {
+            spawning.join().unwrap();
+        }
+        losing.join().unwrap();
+        assert!(given_back.load(Ordering::SeqCst) && bench.state.is_idle());
+    });
+}
+
+#[test]
+fn all_that_can_happen_to_a_lock_at_once_ends_it_once() {
+    check(|| {
+        let bench = Bench::new();
+        let given_back = Arc::new(AtomicBool::new(false));
+        let (here, back) = (bench.clone(), given_back.clone());
+        let task = thread::spawn(move || {
+            let ended = here.run();
+            here.release(&back);
+            ended
+        });
+        let registering: Vec<_> = [false, true]
+            .into_iter()
+            .map(|panics| {
+                let here = bench.clone();
+                thread::spawn(move || here.on_lost(panics))
+            })
+            .collect();
+        let (here, back) = (bench.clone(), given_back.clone());
+        let spawning = thread::spawn(move || {
+            here.spawn(&back);
+            here.extend(secs(12));
+        });
+        bench.state.run_until(bench.clock.now() + secs(5));
+        bench.clock.advance(secs(30));
+        spawning.join().unwrap();
+        assert!(task.join().unwrap().is_some());
+        for called in registering {
+            assert_eq!(called.join().unwrap().load(Ordering::SeqCst), 1);
+        }
+        assert_eq!(bench.announced.load(Ordering::SeqCst), 1);
+        assert!(given_back.load(Ordering::SeqCst));
+    });
+}
