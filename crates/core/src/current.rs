@@ -127,15 +127,17 @@ impl CurrentLock {
         F: Future + Send + 'static,
         F::Output: Send + 'static,
     {
-        let guarded = while_held(self.0.held.clone(), self.clone().scope(future));
+        // Boxed first, as by `Executor::execute`.
+        let scoped = self.clone().scope(Box::pin(future));
+        let guarded = while_held(self.0.held.clone(), scoped);
         self.0.held.spawn(guarded)
     }
 
     /// Runs this future with the lock as its current one, wherever it is polled. Unlike what
     /// [`spawn`](Self::spawn) starts, it is not stopped with the lock; it can ask whether it
     /// [is lost](Self::is_lost).
-    pub async fn scope<F: Future>(self, future: F) -> F::Output {
-        CURRENT.scope(self, future).await
+    pub fn scope<F: Future>(self, future: F) -> impl Future<Output = F::Output> {
+        CURRENT.scope(self, future)
     }
 
     /// The lock.

@@ -3,6 +3,7 @@
 use std::any::Any;
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -147,10 +148,20 @@ impl Executor {
     /// `InvalidInput` before any I/O; whatever the store failed with while locking. The task has not
     /// run then. A store that fails while unlocking is no error: [`Release::Failed`] rides along
     /// with the value.
-    pub async fn execute<F: Future>(
+    pub fn execute<F: Future>(
         &self,
         config: &LockConfig,
         task: F,
+    ) -> impl Future<Output = Result<Outcome<F::Output>, Error>> {
+        // Boxed before any future of ours holds it: each would have room for it twice, and each lock
+        // inside another four times.
+        self.run(config, Box::pin(task))
+    }
+
+    async fn run<F: Future>(
+        &self,
+        config: &LockConfig,
+        task: Pin<Box<F>>,
     ) -> Result<Outcome<F::Output>, Error> {
         if let Some(outer) = self.reentered(config)? {
             let running = Running::start(&self.0, outer.name());
@@ -202,19 +213,22 @@ impl Executor {
     /// assert!(outcome.skip().unwrap().to_string().starts_with("a slot failed"));
     /// # Ok::<(), shedlock_core::Error>(()) }).unwrap();
     /// ```
-    pub async fn try_execute<T, E, F>(
+    pub fn try_execute<T, E, F>(
         &self,
         config: &LockConfig,
         task: F,
-    ) -> Result<Outcome<Result<T, E>>, Error>
+    ) -> impl Future<Output = Result<Outcome<Result<T, E>>, Error>>
     where
         F: Future<Output = Result<T, E>>,
     {
-        if self.reentered(config)?.is_some() {
-            // The slot is the outer task's, and so is the word on it.
-            return self.execute(config, task).await;
+        let task = Box::pin(task);
+        async move {
+            if self.reentered(config)?.is_some() {
+                // The slot is the outer task's, and so is the word on it.
+                return self.run(config, task).await;
+            }
+            self.execute(config, async { judged(task.await) }).await
         }
-        self.execute(config, async { judged(task.await) }).await
     }
 
     /// The same for a closure: as [`execute_blocking`](Self::execute_blocking), and an `Err` says

@@ -48,13 +48,16 @@ pub fn set_global_executor(executor: Executor) -> Result<(), Error> {
 /// assert!(outcome.await?.is_executed());
 /// # Ok::<(), shedlock_core::Error>(()) }).unwrap();
 /// ```
-pub async fn with_provider<F: Future>(provider: Arc<dyn LockProvider>, future: F) -> F::Output {
-    with_executor(Executor::new(provider), future).await
+pub fn with_provider<F: Future>(
+    provider: Arc<dyn LockProvider>,
+    future: F,
+) -> impl Future<Output = F::Output> {
+    with_executor(Executor::new(provider), future)
 }
 
 /// Runs the future with this executor in place of the process's.
-pub async fn with_executor<F: Future>(executor: Executor, future: F) -> F::Output {
-    SCOPED.scope(executor, future).await
+pub fn with_executor<F: Future>(executor: Executor, future: F) -> impl Future<Output = F::Output> {
+    SCOPED.scope(executor, future)
 }
 
 /// Runs the closure on this thread with this provider in place of the process's.

@@ -67,12 +67,16 @@ impl Call {
 }
 
 /// Runs an async body.
-pub async fn run<F: Future>(mut call: Call, task: F) -> Ended<F::Output> {
-    let outcome = match call.executor() {
-        Ok(executor) => executor.execute(&call.place.config, task).await,
-        Err(error) => Err(error),
-    };
-    call.ended(outcome)
+pub fn run<F: Future>(mut call: Call, task: F) -> impl Future<Output = Ended<F::Output>> {
+    // Here, where no future of ours holds it yet: the caller's own has no room for it then.
+    let task = Box::pin(task);
+    async move {
+        let outcome = match call.executor() {
+            Ok(executor) => executor.execute(&call.place.config, task).await,
+            Err(error) => Err(error),
+        };
+        call.ended(outcome)
+    }
 }
 
 /// Runs a blocking body on the calling thread.

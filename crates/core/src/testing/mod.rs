@@ -42,8 +42,8 @@ use crate::{
 use provider::Granting;
 
 /// Runs the future under a lock, without a store; as [`TestLock::hold`].
-pub async fn locked<F: Future>(future: F) -> F::Output {
-    TestLock::new("test").hold(future).await
+pub fn locked<F: Future>(future: F) -> impl Future<Output = F::Output> {
+    TestLock::new("test").hold(future)
 }
 
 /// Runs the closure under a lock, without a store; as [`TestLock::hold_blocking`].
@@ -140,20 +140,24 @@ impl TestLock {
     /// # Panics
     /// Where the lease ends before the future, which is dropped then ([`execute`](Self::execute) says
     /// so instead); where the name or the length of the lease is none.
-    pub async fn hold<F: Future>(self, future: F) -> F::Output {
-        value(self.execute(future).await)
+    pub fn hold<F: Future>(self, future: F) -> impl Future<Output = F::Output> {
+        let executed = self.execute(future);
+        async { value(executed.await) }
     }
 
     /// Runs the future under the lock, and says what became of both.
     ///
     /// # Panics
     /// Where the name or the length of the lease is none.
-    pub async fn execute<F: Future>(self, future: F) -> Outcome<F::Output> {
-        let task = async {
-            self.lose();
-            future.await
-        };
-        granted(self.executor().execute(&self.config, task).await)
+    pub fn execute<F: Future>(self, future: F) -> impl Future<Output = Outcome<F::Output>> {
+        let future = Box::pin(future);
+        async move {
+            let task = async {
+                self.lose();
+                future.await
+            };
+            granted(self.executor().execute(&self.config, task).await)
+        }
     }
 
     /// Runs the closure on this thread under the lock; inside an async runtime as well.
