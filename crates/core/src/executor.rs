@@ -412,7 +412,8 @@ pub(crate) fn look_after(
     }
 }
 
-/// A task between its start and its end, for the listener.
+/// A task between its start and its end, for the listener; it ends where this is dropped, also when it
+/// panics or is cancelled.
 pub(crate) struct Running<'a> {
     context: &'a Context,
     name: &'a LockName,
@@ -431,6 +432,12 @@ impl<'a> Running<'a> {
     }
 
     pub(crate) fn finished(self) {
+        drop(self);
+    }
+}
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
         let Some(started) = self.started else { return };
         self.context.emit(|| Event::TaskFinished {
             name: self.name,

@@ -34,6 +34,45 @@ async fn a_dropped_task_gives_its_lock_back_behind_with_at_least_honoured() {
 }
 
 #[tokio::test]
+async fn a_task_that_is_cancelled_or_panics_is_reported_as_finished() {
+    let bench = bench();
+    let executor = bench.executor.clone();
+    let task = tokio::spawn(async move {
+        let task = std::future::pending::<()>();
+        executor.execute(&config("a"), task).await
+    });
+    bench.settle().await;
+    task.abort();
+    bench.settle().await;
+    let heard = bench.heard.take();
+    assert_eq!(heard[2..], ["started a", "finished a", "unlocked a"]);
+
+    let executor = bench.executor.clone();
+    let task = tokio::spawn(async move {
+        let inside = executor.clone();
+        let task = async move {
+            let config = config("a");
+            let again = inside.execute(&config, async { panic!("boom") });
+            again.await.map(|_: Outcome<()>| ())
+        };
+        executor.execute(&config("a"), task).await.map(|_| ())
+    });
+    assert!(task.await.unwrap_err().is_panic());
+    let heard = bench.heard.take();
+    let tasks: Vec<_> = heard[2..].iter().map(String::as_str).collect();
+    assert_eq!(
+        tasks,
+        [
+            "started a",
+            "started a",
+            "finished a",
+            "finished a",
+            "unlocked a"
+        ]
+    );
+}
+
+#[tokio::test]
 async fn a_panic_goes_on_after_the_lock_was_given_back() {
     let bench = bench();
     let executor = bench.executor.clone();
