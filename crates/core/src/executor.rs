@@ -101,7 +101,7 @@ impl Executor {
     ///
     /// A hundredth of lock_at_most_for, at most 1 s or a thousandth of it, unless set: it covers
     /// clocks that run at different speeds, and leaves time to stop the task. A margin as long as lock_at_most_for
-    /// leaves no time to run in.
+    /// leaves no time to run in: such a lock is refused.
     pub fn with_deadline_margin(mut self, margin: Duration) -> Self {
         self.change().deadline_margin = Some(margin);
         self
@@ -349,7 +349,7 @@ impl Executor {
         let request =
             config.resolve_with(&[&self.0.defaults, &provider], || self.0.clock.random())?;
         self.0
-            .check_skew(request.lock_at_most_for())
+            .check_usable(request.lock_at_most_for())
             .map_err(|error| error.with_lock(config.name()))?;
         if config.keeps_alive() {
             self.check_extends()

@@ -112,6 +112,23 @@ async fn where_clients_judge_their_difference_is_taken_off_the_holders_side() {
     );
 }
 
+#[tokio::test]
+async fn a_lock_that_the_deadline_margin_leaves_no_time_for_is_refused() {
+    let bench = bench();
+    for margin in [secs(10), secs(60), Duration::MAX] {
+        let executor = bench.executor.clone().with_deadline_margin(margin);
+        let error = executor.lock(&config("a")).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidInput, "{error}");
+        assert!(error.message().contains("deadline margin"), "{error}");
+    }
+    assert_eq!(bench.faulty.calls_of("attempt"), 0);
+    let executor = bench.executor.clone().with_deadline_margin(secs(9));
+    let Acquisition::Acquired(lock) = executor.lock(&config("a")).await.unwrap() else {
+        panic!("free")
+    };
+    assert_eq!(lock.time_left(), secs(1));
+}
+
 /// Another server, whose clock is ahead, ends the lease that much earlier.
 #[tokio::test]
 async fn a_server_that_is_ahead_of_the_one_that_granted_a_lease_finds_its_holder_gone() {

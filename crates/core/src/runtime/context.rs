@@ -52,36 +52,37 @@ impl Context {
 
     /// How much of a lease of this length there is for us.
     pub(crate) fn usable(&self, lock_at_most_for: Duration) -> Duration {
-        let early = self.margin(lock_at_most_for) + self.skew();
+        let (clients, servers) = self.skews();
+        let skew = clients.saturating_add(servers);
+        let early = self.margin(lock_at_most_for).saturating_add(skew);
         lock_at_most_for.saturating_sub(early)
     }
 
     /// Refuses a lease that would be over for us as soon as it is granted.
-    pub(crate) fn check_skew(&self, lock_at_most_for: Duration) -> Result<(), Error> {
-        let (clients, servers) = self.skews();
-        let skew = clients.saturating_add(servers);
-        if skew.is_zero() || lock_at_most_for > skew + self.margin(lock_at_most_for) {
+    pub(crate) fn check_usable(&self, lock_at_most_for: Duration) -> Result<(), Error> {
+        if !self.usable(lock_at_most_for).is_zero() {
             return Ok(());
         }
-        Err(Error::new(
-            ErrorKind::InvalidInput,
+        let (clients, servers) = self.skews();
+        let skew = clients.saturating_add(servers);
+        let at_most = crate::text::duration(lock_at_most_for);
+        let message = if skew.is_zero() {
             format!(
-                "lock_at_most_for ({}) must be longer than the clocks that judge leases may differ \
+                "lock_at_most_for ({at_most}) must be longer than the deadline margin ({}), or the lease is \
+                 over for its holder before it begins: raise it, or lower the margin",
+                crate::text::duration(self.margin(lock_at_most_for)),
+            )
+        } else {
+            format!(
+                "lock_at_most_for ({at_most}) must be longer than the clocks that judge leases may differ \
                  ({}; {} between clients, {} between servers): raise it, keep the clocks closer, or \
                  use a provider that is judged by one server's clock",
-                crate::text::duration(lock_at_most_for),
                 crate::text::duration(skew),
                 crate::text::duration(clients),
                 crate::text::duration(servers),
-            ),
-        )
-        .with_store(self.provider.store()))
-    }
-
-    /// How far apart any two clocks may be that judge a lease.
-    fn skew(&self) -> Duration {
-        let (clients, servers) = self.skews();
-        clients.saturating_add(servers)
+            )
+        };
+        Err(Error::new(ErrorKind::InvalidInput, message).with_store(self.provider.store()))
     }
 
     /// How far apart the clocks may be of clients that judge leases, and of servers.

@@ -284,7 +284,7 @@ impl Held {
         let _one_at_a_time = self.one_at_a_time().await;
         self.check_runs()?;
         self.context
-            .check_skew(request.lock_at_most_for())
+            .check_usable(request.lock_at_most_for())
             .map_err(|error| self.context_of(error))?;
         let lease = self.lease();
         let sent = self.context.clock.now();
