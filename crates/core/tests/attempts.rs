@@ -111,6 +111,33 @@ async fn a_dropped_attempt_is_withdrawn_behind() {
     assert_eq!(bench.state("a").await, Some(LockState::Free));
 }
 
+/// A store that is never reached, through a pool whose connections all wait.
+#[tokio::test]
+async fn withdrawals_of_one_name_do_not_pile_up_in_the_clients_pool() {
+    let bench = bench();
+    *bench.faulty.withdrawals.lock().unwrap() = Some(Fault::Hang);
+    let idle = Arc::strong_count(&bench.faulty.hanging);
+    let hour = config("a").lock_at_most_for("1h");
+    for _ in 0..10 {
+        bench.faulty.next([Fault::RequestLost; 4]);
+        let (executor, hour) = (bench.executor.clone(), hour.clone());
+        let task = tokio::spawn(async move { executor.execute(&hour, async {}).await });
+        bench.settle().await;
+        bench.pass(secs(3)).await;
+        assert!(task.await.unwrap().unwrap_err().is_unknown());
+    }
+    bench.settle().await;
+    let waiting = Arc::strong_count(&bench.faulty.hanging) - idle;
+    assert_eq!(waiting, 1, "calls that wait for a connection");
+    // When the store is back, each is withdrawn.
+    *bench.faulty.withdrawals.lock().unwrap() = None;
+    bench.pass(secs(60)).await;
+    let executor = bench.executor.clone();
+    let settled = tokio::spawn(async move { executor.settled().await });
+    bench.settle().await;
+    assert!(settled.is_finished());
+}
+
 fn request(owner: Owner) -> AttemptRequest {
     let name = LockName::new("a").expect("a name");
     AttemptRequest::new(name, owner, secs(3_600))

@@ -1,14 +1,15 @@
 //! Attempts that no one waits for any more, taken back in the background.
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::watch;
 
 use super::Context;
 use super::bounded::bounded;
-use crate::AttemptRequest;
 use crate::clock::Moment;
+use crate::{AttemptRequest, LockName};
 
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
@@ -72,35 +73,39 @@ impl Withdrawal {
             return;
         };
         let context = context.clone();
-        let under_way = context.withdrawals.begin();
+        let under_way = UnderWay::begin(&context.withdrawals, self.request.name());
         runtime.spawn(async move {
-            self.run(&context).await;
+            self.run(&context, &under_way.turn).await;
             drop(under_way);
         });
     }
 
-    async fn run(self, context: &Context) {
+    async fn run(self, context: &Context, turn: &Turn) {
         let clock = &*context.clock;
         let last = self.stray_until.unwrap_or_else(|| clock.now());
         // A lease that was won by then has ended by itself.
         let give_up = last + self.request.lock_at_most_for();
         if self.at_once {
-            self.until_answered(context, give_up).await;
+            self.until_answered(context, turn, give_up).await;
         }
         if let Some(until) = self.stray_until {
             clock.sleep_until(until).await;
-            self.until_answered(context, give_up).await;
+            self.until_answered(context, turn, give_up).await;
         }
     }
 
-    /// Asks until the store answers, for as long as there can be anything to withdraw.
-    async fn until_answered(&self, context: &Context, give_up: Moment) {
+    /// Asks until the store answers, for as long as there can be anything to withdraw; one call at a time
+    /// for each name.
+    async fn until_answered(&self, context: &Context, turn: &Turn, give_up: Moment) {
         let clock = &*context.clock;
         let (lock, owner) = (self.request.name().as_str(), self.request.owner().as_str());
         let mut pause = FIRST_PAUSE;
         loop {
+            let my_turn = turn.lock().await;
             let call = context.provider.withdraw(&self.request);
-            match bounded(clock, context.store_timeout, call).await {
+            let answer = bounded(clock, context.store_timeout, call).await;
+            drop(my_turn);
+            match answer {
                 Ok(true) => {
                     tracing::info!(lock, owner, "withdrew an attempt whose answer was lost");
                     return;
@@ -122,31 +127,58 @@ impl Withdrawal {
     }
 }
 
-/// How many withdrawals are under way.
+/// To be asked about one name. Without turns, the withdrawals of a job whose store is away pile up: one
+/// for each attempt, for as long as its lease could last, each with a call that waits in a pool.
+type Turn = Arc<tokio::sync::Mutex<()>>;
+
+/// The withdrawals that are under way.
 #[derive(Debug)]
-pub(crate) struct Withdrawals(watch::Sender<usize>);
+pub(crate) struct Withdrawals {
+    count: watch::Sender<usize>,
+    turns: Mutex<HashMap<LockName, Turn>>,
+}
 
 impl Withdrawals {
     pub(super) fn new() -> Self {
-        Self(watch::Sender::new(0))
-    }
-
-    fn begin(&self) -> UnderWay {
-        self.0.send_modify(|count| *count += 1);
-        UnderWay(self.0.clone())
+        Self {
+            count: watch::Sender::new(0),
+            turns: Mutex::default(),
+        }
     }
 
     /// Ends when none is under way.
     pub(crate) async fn done(&self) {
         // The sender is ours, so there is one.
-        let _ = self.0.subscribe().wait_for(|count| *count == 0).await;
+        let _ = self.count.subscribe().wait_for(|count| *count == 0).await;
+    }
+
+    fn turns(&self) -> MutexGuard<'_, HashMap<LockName, Turn>> {
+        self.turns.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-struct UnderWay(watch::Sender<usize>);
+struct UnderWay {
+    all: Arc<Withdrawals>,
+    turn: Turn,
+}
+
+impl UnderWay {
+    fn begin(all: &Arc<Withdrawals>, name: &LockName) -> Self {
+        all.count.send_modify(|count| *count += 1);
+        let turn = all.turns().entry(name.clone()).or_default().clone();
+        Self {
+            all: all.clone(),
+            turn,
+        }
+    }
+}
 
 impl Drop for UnderWay {
     fn drop(&mut self) {
-        self.0.send_modify(|count| *count -= 1);
+        let mut turns = self.all.turns();
+        drop(std::mem::take(&mut self.turn));
+        turns.retain(|_, turn| Arc::strong_count(turn) > 1);
+        drop(turns);
+        self.all.count.send_modify(|count| *count -= 1);
     }
 }

@@ -44,6 +44,10 @@ pub struct Faulty {
     clock: ManualClock,
     faults: Arc<Mutex<VecDeque<Fault>>>,
     pub calls: Arc<Mutex<Vec<&'static str>>>,
+    /// How every withdrawal fails.
+    pub withdrawals: Arc<Mutex<Option<Fault>>>,
+    /// One reference more for each call that hangs.
+    pub hanging: Arc<()>,
     pub tolerated_skew: Option<Duration>,
     pub server_skew: Duration,
 }
@@ -55,6 +59,8 @@ impl Faulty {
             clock,
             faults: Arc::default(),
             calls: Arc::default(),
+            withdrawals: Arc::default(),
+            hanging: Arc::default(),
             tolerated_skew: None,
             server_skew: Duration::ZERO,
         }
@@ -79,7 +85,11 @@ impl Faulty {
         call: impl Future<Output = Result<T, Error>>,
     ) -> Result<T, Error> {
         self.calls.lock().unwrap().push(method);
-        let fault = self.faults.lock().unwrap().pop_front();
+        let lasting = match method {
+            "withdraw" => *self.withdrawals.lock().unwrap(),
+            _ => None,
+        };
+        let fault = lasting.or_else(|| self.faults.lock().unwrap().pop_front());
         match fault {
             None => call.await,
             Some(Fault::Unavailable) => Err(Error::new(ErrorKind::Unavailable, "refused")),
@@ -94,6 +104,7 @@ impl Faulty {
             }
             Some(Fault::Hang) => {
                 let _ = call.await;
+                let _hanging = self.hanging.clone();
                 std::future::pending().await
             }
             Some(Fault::Late) => {
