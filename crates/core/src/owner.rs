@@ -89,6 +89,11 @@ impl Owner {
         Ok(Self(text.into()))
     }
 
+    /// Whether there is another clone of it.
+    pub(crate) fn is_shared(&self) -> bool {
+        Arc::strong_count(&self.0) > 1
+    }
+
     /// The text that a store keeps while the lease runs.
     pub fn as_str(&self) -> &str {
         &self.0

@@ -34,14 +34,15 @@ pub trait TenantRouter: fmt::Debug + Send + Sync + 'static {
 /// Routes each lock to the provider of its tenant.
 ///
 /// A lease remembers its tenant: unlock and extension go to the provider that granted it, whatever
-/// the router says by then. The same name of two tenants is two locks, for reentrancy too. Listing
+/// the router says by then. An attempt that is asked again or withdrawn goes where it went first. The same name of two tenants is two locks, for reentrancy too. Listing
 /// is per tenant: ask its provider.
 #[derive(Clone, Debug)]
 pub struct TenantProvider {
     router: Arc<dyn TenantRouter>,
     tenants: Arc<Mutex<HashMap<String, Made>>>,
-    /// Where attempts went that are not answered yet: asked again, they go there again.
-    under_way: Arc<Mutex<HashMap<Owner, String>>>,
+    /// Where attempts went: asked again or withdrawn, they go there again, for as long as anyone else
+    /// keeps their owners.
+    routes: Arc<Mutex<HashMap<Owner, String>>>,
     identity: ProviderIdentity,
 }
 
@@ -59,7 +60,7 @@ impl TenantProvider {
         Self {
             router,
             tenants: Arc::default(),
-            under_way: Arc::default(),
+            routes: Arc::default(),
             identity: ProviderIdentity::unique(),
         }
     }
@@ -83,20 +84,19 @@ impl TenantProvider {
     }
 
     async fn of_attempt(&self, request: &AttemptRequest) -> Result<Arc<dyn LockProvider>, Error> {
-        let known = lock(&self.under_way).get(request.owner()).cloned();
+        let known = lock(&self.routes).get(request.owner()).cloned();
         let tenant = match known {
             Some(tenant) => tenant,
             None => {
                 let tenant = self.router.tenant(request.name())?;
-                lock(&self.under_way).insert(request.owner().clone(), tenant.clone());
+                let mut routes = lock(&self.routes);
+                // No one can ask about these any more.
+                routes.retain(|owner, _| owner.is_shared());
+                routes.insert(request.owner().clone(), tenant.clone());
                 tenant
             }
         };
         self.tenant(&tenant).await
-    }
-
-    fn forget(&self, owner: &Owner) {
-        lock(&self.under_way).remove(owner);
     }
 }
 
@@ -127,18 +127,8 @@ fn unrouted(lease: &Lease) -> Result<(Arc<dyn LockProvider>, Lease), Error> {
 impl LockProvider for TenantProvider {
     fn attempt<'a>(&'a self, request: &'a AttemptRequest) -> BoxFuture<'a, Result<Attempt, Error>> {
         Box::pin(async move {
-            let provider = match self.of_attempt(request).await {
-                Ok(provider) => provider,
-                Err(error) => {
-                    self.forget(request.owner());
-                    return Err(error);
-                }
-            };
-            let answer = provider.attempt(request).await;
-            if !matches!(&answer, Err(error) if error.is_unknown()) {
-                self.forget(request.owner());
-            }
-            Ok(match answer? {
+            let provider = self.of_attempt(request).await?;
+            Ok(match provider.attempt(request).await? {
                 Attempt::Acquired(lease) => Attempt::Acquired(routed(lease, provider)),
                 Attempt::Skipped(skip) => Attempt::Skipped(skip),
             })
@@ -147,9 +137,8 @@ impl LockProvider for TenantProvider {
 
     fn withdraw<'a>(&'a self, request: &'a AttemptRequest) -> BoxFuture<'a, Result<bool, Error>> {
         Box::pin(async move {
-            let ended = self.of_attempt(request).await?.withdraw(request).await?;
-            self.forget(request.owner());
-            Ok(ended)
+            let provider = self.of_attempt(request).await?;
+            provider.withdraw(request).await
         })
     }
 
