@@ -79,7 +79,8 @@ impl Executor {
         self
     }
 
-    /// Replaces the clock that bounds leases from the inside.
+    /// Replaces the clock that bounds leases from the inside: [`SystemClock`](crate::SystemClock), together
+    /// with what only the wall clock shows of pauses of the machine.
     pub fn with_clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.change().clock = clock;
         self

@@ -2,6 +2,7 @@
 //!
 //! Nothing else in this crate asks the machine for the time; a lint sees to it.
 
+mod lease;
 mod manual;
 mod system;
 
@@ -9,6 +10,7 @@ use std::fmt;
 use std::ops::Add;
 use std::time::{Duration, SystemTime};
 
+pub(crate) use lease::LeaseClock;
 pub use manual::ManualClock;
 pub use system::SystemClock;
 
@@ -59,7 +61,7 @@ pub trait Clock: fmt::Debug + Send + Sync + 'static {
     fn now(&self) -> Moment;
 
     /// Now, on the calendar. Used for what people read, and by stores that have no clock of their
-    /// own; never to decide whether our own lease still runs.
+    /// own. It never lengthens our own lease.
     fn system_time(&self) -> SystemTime;
 
     /// Ends when [`now`](Self::now) has reached `moment`. Cancellation safe.

@@ -7,8 +7,14 @@ use std::time::{Duration, SystemTime};
 use super::{Clock, Moment};
 use crate::BoxFuture;
 
-/// The machine's clocks: `CLOCK_BOOTTIME` where there is one (Linux, Android), so that a lease goes
-/// on running out while the machine sleeps; elsewhere the monotonic clock of the standard library.
+/// The machine's clocks, for leases that go on running out while the machine sleeps: `CLOCK_BOOTTIME` on
+/// Linux, Android and OpenBSD, `CLOCK_MONOTONIC` on Apple's systems, where it counts sleep. Elsewhere it is
+/// [`Instant`](std::time::Instant), which counts sleep on Windows.
+///
+/// None of them runs on while a hypervisor pauses the machine or restores it from a snapshot. An executor
+/// that was given no other clock counts a jump of the wall clock forward by more than 100 ms as time that
+/// passed, so that a lease which ended meanwhile is lost within a second of the correction. Before that, and
+/// where the wall clock is never corrected, only [fencing](crate::CurrentLock::fencing_token) protects.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SystemClock;
 
@@ -39,15 +45,32 @@ impl Clock for SystemClock {
     }
 }
 
-#[cfg(any(target_os = "linux", target_os = "android"))]
+#[cfg(any(target_os = "linux", target_os = "android", target_os = "openbsd"))]
+const SLEEPS_COUNT: rustix::time::ClockId = rustix::time::ClockId::Boottime;
+
+/// What the standard library uses there (`CLOCK_UPTIME_RAW`) stands still in sleep.
+#[cfg(target_vendor = "apple")]
+const SLEEPS_COUNT: rustix::time::ClockId = rustix::time::ClockId::Monotonic;
+
+#[cfg(any(
+    target_os = "linux",
+    target_os = "android",
+    target_os = "openbsd",
+    target_vendor = "apple"
+))]
 fn since_boot() -> Duration {
-    let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+    let now = rustix::time::clock_gettime(SLEEPS_COUNT);
     let seconds = u64::try_from(now.tv_sec).unwrap_or(0);
     let nanos = u32::try_from(now.tv_nsec).unwrap_or(0);
     Duration::new(seconds, nanos)
 }
 
-#[cfg(not(any(target_os = "linux", target_os = "android")))]
+#[cfg(not(any(
+    target_os = "linux",
+    target_os = "android",
+    target_os = "openbsd",
+    target_vendor = "apple"
+)))]
 fn since_boot() -> Duration {
     use std::sync::OnceLock;
     use std::time::Instant;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::LostPolicy;
 use super::withdrawal::Withdrawals;
-use crate::clock::{Clock, Moment, SystemClock};
+use crate::clock::{Clock, LeaseClock, Moment, SystemClock};
 use crate::{
     AttemptRequest, ClockSource, Error, ErrorKind, Event, Listener, LockDefaults, LockName,
     LockProvider,
@@ -28,7 +28,7 @@ impl Context {
     pub(crate) fn new(provider: Arc<dyn LockProvider>) -> Self {
         Self {
             provider,
-            clock: Arc::new(SystemClock),
+            clock: Arc::new(LeaseClock::new(SystemClock)),
             listener: None,
             defaults: LockDefaults::new(),
             lost_policy: LostPolicy::default(),
