@@ -13,6 +13,7 @@ use crate::runtime::{
     Context, Ended, Granted, Held, KeepAlive, ReleaseOnDrop, acquire, guard, watch_deadline,
 };
 use crate::scope::current_executor;
+use crate::thread::{Thread, joined, run_on};
 use crate::{
     Acquisition, AttemptRequest, Error, ErrorKind, Event, HeldLock, Listener, LockConfig,
     LockDefaults, LockName, LockProvider, LostPolicy, Outcome, Release,
@@ -284,21 +285,24 @@ impl Executor {
                 release: Release::Reentrant,
             });
         }
+        // A pool without a free thread costs neither lease nor slot.
+        let reserved = Thread::reserve_if(config.longest_wait()?.is_zero(), &runtime).await;
         let held = match self.acquire(config).await? {
             Granted::Held(held) => held,
             Granted::Skipped(skip) => return Ok(Outcome::Skipped(skip)),
         };
         let release = ReleaseOnDrop::new(held.clone());
         let keep_alive = look_after(&held, config)?;
+        let pool = runtime.clone();
         // In a task of its own, so that the lock outlives the closure whatever becomes of us.
         let concluded = runtime.spawn(async move {
             let watched = held.clone();
             let watch = tokio::spawn(async move { watch_deadline(&watched).await });
             let inside = held.clone();
-            let ran = tokio::task::spawn_blocking(move || run_blocking(&inside, task)).await;
+            let ran = run_on(reserved, &pool, move || run_blocking(&inside, task)).await;
             watch.abort();
             drop(keep_alive);
-            let concluded = conclude(&held, as_ended(joined(ran))).await;
+            let concluded = conclude(&held, as_ended(ran)).await;
             release.defuse();
             concluded
         });
@@ -509,14 +513,5 @@ pub(crate) fn as_ended<T>(ran: Result<T, Box<dyn Any + Send>>) -> Ended<T> {
     match ran {
         Ok(value) => Ended::Finished(value),
         Err(panic) => Ended::Panicked(panic),
-    }
-}
-
-fn joined<T>(
-    ran: Result<Result<T, Box<dyn Any + Send>>, tokio::task::JoinError>,
-) -> Result<T, Box<dyn Any + Send>> {
-    match ran {
-        Ok(ran) => ran,
-        Err(error) => Err(Box::new(error)),
     }
 }

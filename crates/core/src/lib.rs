@@ -37,6 +37,7 @@ mod store_clock;
 mod sync;
 pub mod testing;
 mod text;
+mod thread;
 mod wrappers;
 
 use std::future::Future;

@@ -1,0 +1,59 @@
+//! Threads for blocking work, taken before there is any.
+
+use std::any::Any;
+
+use tokio::runtime::Handle;
+use tokio::sync::oneshot;
+use tokio::task::{JoinError, JoinHandle};
+
+type Ran<T> = Result<T, Box<dyn Any + Send>>;
+type Work<T> = Box<dyn FnOnce() -> Ran<T> + Send>;
+
+/// A thread of the runtime's pool for blocking work. Dropped, it goes back to the pool.
+pub(crate) struct Thread<T> {
+    work: oneshot::Sender<Work<T>>,
+    ran: JoinHandle<Ran<T>>,
+}
+
+impl<T: Send + 'static> Thread<T> {
+    /// Waits until the pool has one to spare; or does nothing yet.
+    pub(crate) async fn reserve_if(wanted: bool, runtime: &Handle) -> Option<Self> {
+        if !wanted {
+            return None;
+        }
+        let (ready, is_ready) = oneshot::channel();
+        let (work, given) = oneshot::channel::<Work<T>>();
+        let ran = runtime.spawn_blocking(move || {
+            let _ = ready.send(());
+            match given.blocking_recv() {
+                Ok(work) => work(),
+                Err(dropped) => Err(Box::new(dropped) as _),
+            }
+        });
+        // Where the runtime shuts down there is none, which shows when it should work.
+        let _ = is_ready.await;
+        Some(Self { work, ran })
+    }
+
+    async fn run(self, work: Work<T>) -> Ran<T> {
+        // A thread that is gone has an end to report.
+        let _ = self.work.send(work);
+        joined(self.ran.await)
+    }
+}
+
+/// Runs this on the thread that was reserved, or else on one that the pool has.
+pub(crate) async fn run_on<T: Send + 'static>(
+    reserved: Option<Thread<T>>,
+    runtime: &Handle,
+    work: impl FnOnce() -> Ran<T> + Send + 'static,
+) -> Ran<T> {
+    match reserved {
+        Some(thread) => thread.run(Box::new(work)).await,
+        None => joined(runtime.spawn_blocking(work).await),
+    }
+}
+
+pub(crate) fn joined<T>(ran: Result<Ran<T>, JoinError>) -> Ran<T> {
+    ran.unwrap_or_else(|error| Err(Box::new(error)))
+}
