@@ -17,15 +17,26 @@ use crate::{JobStatus, ShutdownReport};
 #[derive(Clone)]
 pub struct Handle {
     commands: mpsc::UnboundedSender<Command>,
-    report: Arc<OnceLock<ShutdownReport>>,
+    fate: Arc<Fate>,
+}
+
+/// How a scheduler ended.
+#[derive(Debug, Default)]
+pub(crate) struct Fate {
+    pub(crate) report: OnceLock<ShutdownReport>,
+    /// The last words of one that panicked again and again.
+    panic: OnceLock<String>,
+}
+
+impl Fate {
+    pub(crate) fn panicked(&self, message: &str) {
+        let _ = self.panic.set(message.to_owned());
+    }
 }
 
 impl Handle {
-    pub(crate) fn new(
-        commands: mpsc::UnboundedSender<Command>,
-        report: Arc<OnceLock<ShutdownReport>>,
-    ) -> Self {
-        Self { commands, report }
+    pub(crate) fn new(commands: mpsc::UnboundedSender<Command>, fate: Arc<Fate>) -> Self {
+        Self { commands, fate }
     }
 
     /// Stops firing, lets the runs that are going on finish within the grace time, then stops them
@@ -39,10 +50,11 @@ impl Handle {
     /// Asked again, the shorter grace counts, and both get the report.
     ///
     /// # Errors
-    /// `WrongContext` where the runtime has shut down under the scheduler.
+    /// `WrongContext` where the runtime has shut down under the scheduler; `Internal` where the
+    /// scheduler itself has panicked again and again, and stopped.
     pub async fn shutdown(&self, grace: Duration) -> Result<ShutdownReport, Error> {
         let asked = self.ask(|reply| Command::Shutdown { grace, reply }).await;
-        match (asked, self.report.get()) {
+        match (asked, self.fate.report.get()) {
             (Ok(report), _) => Ok(report),
             (Err(_), Some(report)) => Ok(report.clone()),
             (Err(error), None) => Err(error),
@@ -50,10 +62,14 @@ impl Handle {
     }
 
     /// Fires no more ticks of this job on this node, until it is resumed. A run that is going on
-    /// goes on. Other replicas are not told.
+    /// goes on, and is the last one also where a job that must not be lost makes up for several
+    /// slots. Other replicas are not told.
+    ///
+    /// A job whose initial delay ends while it is paused begins when it is resumed.
     ///
     /// # Errors
-    /// `InvalidInput` for an unknown job; `WrongContext` after a shutdown.
+    /// `InvalidInput` for an unknown job; `WrongContext` after a shutdown; `Internal` where the
+    /// scheduler itself has panicked again and again, and stopped.
     pub async fn pause(&self, job: &str) -> Result<(), Error> {
         let job = job.to_owned();
         self.ask(|reply| Command::Pause { job, reply }).await?
@@ -70,7 +86,8 @@ impl Handle {
 
     /// Runs this job as soon as its lock is free of runs on this node, paused or not; returns at
     /// once. The run belongs to no slot, so the schedule goes on as it would have; it is skipped
-    /// where another replica holds the lock.
+    /// where another replica holds the lock. A job that makes up for several slots runs it between
+    /// two of them.
     ///
     /// # Errors
     /// As [`pause`](Self::pause).
@@ -94,11 +111,18 @@ impl Handle {
         let (reply, answer) = oneshot::channel();
         // A command that is not taken drops its reply, which is what is looked at.
         let _ = self.commands.send(command(reply));
-        answer.await.map_err(|_| {
-            Error::new(
+        answer.await.map_err(|_| match self.fate.panic.get() {
+            Some(panic) => Error::new(
+                ErrorKind::Internal,
+                format!(
+                    "the scheduler panicked again and again and has stopped ({panic}): no job runs \
+                     here any more; restart the process"
+                ),
+            ),
+            None => Error::new(
                 ErrorKind::WrongContext,
                 "the scheduler has shut down, or is shutting down",
-            )
+            ),
         })
     }
 }
@@ -106,7 +130,7 @@ impl Handle {
 impl fmt::Debug for Handle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Handle")
-            .field("report", &self.report.get())
+            .field("fate", &self.fate)
             .finish_non_exhaustive()
     }
 }

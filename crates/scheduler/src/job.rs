@@ -124,7 +124,11 @@ impl Job {
     }
 
     /// Starts each run up to this much after its slot, by chance, so that many jobs do not start at
-    /// once. The slot stays the same. Shorter than the time between two slots.
+    /// once. The slot stays the same.
+    ///
+    /// A jitter that is not shorter than [`Schedule::shortest_gap`] is refused when the scheduler
+    /// starts. No run is put off into the last tenth of the time to its next slot, however long the
+    /// jitter is.
     pub fn jitter(mut self, up_to: impl Into<LockDuration>) -> Self {
         self.jitter = Some(up_to.into());
         self
@@ -184,7 +188,16 @@ impl Job {
     /// `InvalidInput`, with the job's name.
     pub(crate) fn validate(&mut self) -> Result<(), Error> {
         self.check()
-            .map_err(|error| error.with_lock(self.name().to_owned()))
+            .map_err(|error| error.with_lock(self.name().to_owned()))?;
+        if self.schedule.takes_either_day() {
+            tracing::warn!(
+                job = self.name(),
+                "{} fires on days that fit either of its day fields, as in crond; Spring fires on days \
+                 that fit both: for that, write + before the day of the week",
+                self.schedule
+            );
+        }
+        Ok(())
     }
 
     fn check(&mut self) -> Result<(), Error> {
@@ -204,8 +217,8 @@ impl Job {
         let jitter = self.jitter_or_zero();
         if self
             .schedule
-            .period()
-            .is_some_and(|period| jitter >= period)
+            .shortest_gap()
+            .is_some_and(|gap| jitter >= gap)
         {
             return Err(Error::new(
                 ErrorKind::InvalidInput,

@@ -12,8 +12,9 @@ use crate::{MissedReason, Observer, Tick, TickEnd};
 /// |---|---|---|
 /// | `shedlock.scheduler.ticks` | counter | ticks that came to their end on this node, by `outcome` |
 /// | `shedlock.scheduler.lateness` | histogram, seconds | from when a run was due to its start, for runs that came to their end, by this node's calendar |
+/// | `shedlock.scheduler.panics` | counter | panics of the scheduler itself, or of what it called; never of a task |
 ///
-/// Both carry the job in the label `job.name`. The `outcome` is one of
+/// The first two carry the job in the label `job.name`. The `outcome` is one of
 /// - `ran`, `failed` (with an error), `lost` (its lease), `panicked`, `cut` (by a shutdown): it started
 ///   here;
 /// - `taken` (another replica has the slot): as it should be, on all replicas but one;
@@ -46,6 +47,11 @@ impl MetricsObserver {
             Unit::Seconds,
             "From when a run was due to its start"
         );
+        describe_counter!(
+            "shedlock.scheduler.panics",
+            Unit::Count,
+            "Panics of the scheduler itself"
+        );
     }
 }
 
@@ -58,6 +64,10 @@ impl Observer for MetricsObserver {
         }
         let outcome = outcome(tick.end);
         counter!("shedlock.scheduler.ticks", "job.name" => job, "outcome" => outcome).increment(1);
+    }
+
+    fn on_panic(&self, _: Option<&str>, _: &str) {
+        counter!("shedlock.scheduler.panics").increment(1);
     }
 }
 

@@ -2,13 +2,14 @@
 
 use std::collections::BTreeSet;
 use std::hash::{BuildHasher, RandomState};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use shedlock_core::{Clock, Error, ErrorKind, Executor, SystemClock};
 use tokio::sync::mpsc;
 
 use crate::driver::{Driver, Shared};
+use crate::handle::Fate;
 use crate::{Handle, Job, Observer};
 
 /// Collects jobs and starts them. Its example is at the top of this crate.
@@ -95,7 +96,7 @@ impl Scheduler {
                 .with_source(error)
         })?;
         let (sender, commands) = mpsc::unbounded_channel();
-        let report = Arc::new(OnceLock::new());
+        let fate = Arc::new(Fate::default());
         let shared = Shared {
             executor: self.executor,
             clock: self.clock,
@@ -103,9 +104,9 @@ impl Scheduler {
             observer: self.observer,
             seed: self.seed,
         };
-        let driver = Driver::new(shared, self.jobs, commands, report.clone())?;
+        let driver = Driver::new(shared, self.jobs, commands, fate.clone())?;
         runtime.spawn(driver.run());
-        Ok(Handle::new(sender, report))
+        Ok(Handle::new(sender, fate))
     }
 
     fn check(&mut self) -> Result<(), Error> {

@@ -27,6 +27,14 @@ use crate::Trigger;
 pub trait Observer: fmt::Debug + Send + Sync + 'static {
     /// A tick has come to its end on this node.
     fn on_tick(&self, tick: &Tick<'_>);
+
+    /// The scheduler panicked, or what it called did: a clock, an observer, an error's `Display`.
+    ///
+    /// It is logged as an error, and the scheduler goes on: with this job after a minute, where it
+    /// was planning one. A task that panics is [`TickEnd::Panicked`] and does not come here.
+    fn on_panic(&self, job: Option<&str>, message: &str) {
+        let _ = (job, message);
+    }
 }
 
 /// A tick that has come to its end on this node.

@@ -7,7 +7,7 @@ mod common;
 use std::sync::mpsc as blocking_channel;
 use std::sync::{Arc, Mutex};
 
-use common::{alone, block_on, every, lock, secs, settle};
+use common::{Node, alone, block_on, every, lock, seconds, secs, settle};
 use shedlock_core::{
     ErrorKind, Executor, LockConfig, LockName, LockProvider, LockState, blocking, current_lock,
 };
@@ -122,5 +122,33 @@ fn a_panic_of_a_blocking_job_gives_its_lock_back() {
         let name = LockName::new("job").unwrap();
         let record = world.store.inspect(&name).await.unwrap().unwrap();
         assert_eq!(record.state, LockState::Free);
+    });
+}
+
+#[test]
+fn a_blocking_job_takes_no_lock_before_it_has_a_thread() {
+    let runtime = tokio::runtime::Builder::new_current_thread();
+    let runtime = { runtime }.max_blocking_threads(1).build().unwrap();
+    runtime.block_on(async {
+        let (world, log, node) = alone();
+        let (done, mut runs) = mpsc::unbounded_channel();
+        let job = Job::blocking(lock("10m"), every(60), move |run| done.send(run.slot()));
+        let handle = node.start([job]);
+        let (go_on, wait) = blocking_channel::channel::<()>();
+        let occupied = tokio::task::spawn_blocking(move || wait.recv().is_ok());
+        world.run_until(secs(1)).await;
+        let name = LockName::new("job").unwrap();
+        let record = world.store.inspect(&name).await.unwrap();
+        assert!(record.is_none(), "{record:?}");
+        // Another replica, which has a thread, runs the slot meanwhile.
+        let other = Node::new(&world, 1, &log);
+        let _other = other.start([other.job(lock("10m"), every(60), secs(1)).run_at_start()]);
+        world.run_until(secs(30)).await;
+        assert_eq!(log.slots(), [0]);
+        go_on.send(()).unwrap();
+        assert!(occupied.await.unwrap());
+        world.run_until(secs(61)).await;
+        drop(handle.shutdown(secs(100)).await.unwrap());
+        assert_ne!(runs.recv().await.flatten().map(seconds), Some(0));
     });
 }

@@ -136,3 +136,39 @@ fn jobs_that_cannot_run_are_refused_before_anything_starts() {
     assert!(Schedule::fixed_delay("0s").is_err());
     assert!(Schedule::every("0s").is_err());
 }
+
+#[test]
+fn a_pause_during_the_initial_delay_does_not_forget_it() {
+    block_on(async {
+        let (world, log, node) = alone();
+        let name = |name: &str| LockConfig::new(name).lock_at_most_for("10m");
+        let slots = node.job(name("slots"), every(10), secs(1));
+        let delay = Schedule::fixed_delay("1h").unwrap();
+        let delay = node.job(name("delay"), delay, secs(1));
+        let long = node.job(name("long"), every(10), secs(1));
+        let jobs = [slots.initial_delay("1m"), delay.initial_delay("1m")];
+        let long = long.initial_delay("10m").run_at_start();
+        let handle = node.start(jobs.into_iter().chain([long]));
+        settle().await;
+        for job in ["slots", "delay", "long"] {
+            handle.pause(job).await.unwrap();
+        }
+        world.run_for(secs(5)).await;
+        handle.resume("slots").await.unwrap();
+        world.run_for(secs(54)).await;
+        // Not before its minute is over.
+        assert!(log.runs().is_empty(), "{:?}", log.runs());
+        world.run_for(secs(12)).await;
+        assert_eq!(log.slots(), [30, 40]);
+        // What ended while it was paused has ended.
+        handle.resume("delay").await.unwrap();
+        handle.resume("long").await.unwrap();
+        world.run_for(secs(1)).await;
+        assert_eq!(log.runs().len(), 3);
+        handle.pause("slots").await.unwrap();
+        world.run_until(secs(569)).await;
+        assert_eq!(log.runs().len(), 3);
+        world.run_until(secs(571)).await;
+        assert_eq!(log.slots(), [30, 40, 570]);
+    });
+}

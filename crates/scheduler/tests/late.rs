@@ -7,7 +7,7 @@ mod common;
 use std::sync::atomic::Ordering;
 
 use common::{Fault, Log, Node, World, alone, block_on, cron, every, lock, millis, secs};
-use shedlock_core::{AttemptRequest, Clock, LockName, LockProvider, Owner, Slot};
+use shedlock_core::{AttemptRequest, Clock, LockConfig, LockName, LockProvider, Owner, Slot};
 use shedlock_scheduler::LatePolicy;
 
 /// A slot that some replica has taken.
@@ -178,5 +178,29 @@ fn what_was_missed_runs_after_a_run_that_was_asked_for() {
         world.run_until(secs(39)).await;
         assert_eq!(log.starts(), [secs(25), secs(28)]);
         assert_eq!(log.slots(), [20]);
+    });
+}
+
+#[test]
+fn records_that_cannot_be_read_keep_no_other_job_from_its_missed_slot() {
+    block_on(async {
+        let (world, log, node) = alone();
+        take_slot(&node, -3_600).await;
+        world.run_until(secs(25)).await;
+        let unreadable = (0..40).map(|number| {
+            let name = format!("unreadable-{number}");
+            let lock = LockConfig::new(name).lock_at_most_for("10m");
+            node.job(lock, every(3_600), secs(1))
+        });
+        let job = node.job(lock("10m"), every(3_600), secs(1));
+        let handle = node.start(unreadable.chain([job]));
+        world.run_until(secs(35)).await;
+        assert_eq!(log.slots(), [0]);
+        // They are asked about again and again, but not without a pause.
+        let before = node.clock.sleeps();
+        world.run_until(secs(1_000)).await;
+        let sleeps = node.clock.sleeps() - before;
+        assert!(sleeps < 10_000, "{sleeps}");
+        drop(handle.shutdown(secs(1)).await.unwrap());
     });
 }

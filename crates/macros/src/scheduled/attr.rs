@@ -160,10 +160,15 @@ impl Arguments {
         }
         let has_slots = !has("fixed_delay") || has("cron") || has("every");
         self.completion.check(has_slots, errors);
-        if let Some(Trigger::Every(Period::Known(every, _))) = &self.trigger {
+        let gap = match &self.trigger {
+            Some(Trigger::Every(Period::Known(every, _))) => Some(*every),
+            Some(Trigger::Cron(Text::Known(cron))) => check::shortest_gap(&cron.value()),
+            _ => None,
+        };
+        if let Some(gap) = gap {
             for setting in &self.settings {
                 if let Setting::Duration("jitter", Period::Known(jitter, span)) = setting
-                    && jitter >= every
+                    && *jitter >= gap
                 {
                     let message =
                         format!("the jitter ({jitter:?}) reaches the next slot: make it shorter");

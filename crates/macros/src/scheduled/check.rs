@@ -5,21 +5,15 @@
 
 use std::time::Duration;
 
-use croner::Weekday;
 use croner::parser::{CronParser, Year};
 use croner::time::days_in_month;
+use croner::{Cron, Weekday};
 use jiff::Timestamp;
 use jiff::tz::TimeZoneDatabase;
 
 /// A cron expression that can be read, and that fires some day.
 pub(crate) fn cron(expression: &str) -> Result<(), String> {
-    let parser = CronParser::builder().year(Year::Disallowed).build();
-    let parsed = parser.parse(expression).map_err(|error| {
-        format!(
-            "cannot read {expression:?} as a cron expression: write five fields (minute, hour, day \
-             of month, month, day of week), or six with seconds first ({error})"
-        )
-    })?;
+    let parsed = parsed(expression)?;
     if !ever_fits(&parsed) {
         return Err(format!(
             "the cron expression {expression:?} never fires: no date fits"
@@ -28,8 +22,65 @@ pub(crate) fn cron(expression: &str) -> Result<(), String> {
     Ok(())
 }
 
+fn parsed(expression: &str) -> Result<Cron, String> {
+    let fields: Vec<&str> = expression.split_whitespace().rev().collect();
+    let is_bare = |part: &str| part.trim_start_matches('+').eq_ignore_ascii_case("L");
+    if fields.len() > 4 && fields[0].split(',').any(is_bare) {
+        return Err(format!(
+            "cannot read {expression:?} as a cron expression: `L` alone names no day of the week; \
+             write `5L` for the last Friday of the month, or `L` as the day of month for its last day"
+        ));
+    }
+    // A day fits both day fields where one of them begins with a star.
+    let is_starred = |field: &&str| field.starts_with(['*', '?']);
+    let both_days = [fields.first(), fields.get(2)];
+    let parser = CronParser::builder()
+        .year(Year::Disallowed)
+        .dom_and_dow(both_days.into_iter().flatten().any(is_starred))
+        .build();
+    parser.parse(expression).map_err(|error| {
+        format!(
+            "cannot read {expression:?} as a cron expression: write five fields (minute, hour, day \
+             of month, month, day of week), or six with seconds first ({error})"
+        )
+    })
+}
+
+/// The shortest time between two slots of an expression, where its fields tell.
+pub(super) fn shortest_gap(expression: &str) -> Option<Duration> {
+    let pattern = parsed(expression).ok()?.pattern;
+    let (seconds, minutes, hours) = (
+        pattern.seconds.values(),
+        pattern.minutes.values(),
+        pattern.hours.values(),
+    );
+    let in_minute = span(&seconds);
+    let in_hour = in_minute + 60 * span(&minutes);
+    let in_day = in_hour + 3_600 * span(&hours);
+    let is_daily = pattern.is_dom_wildcard()
+        && pattern.is_dow_wildcard()
+        && pattern.months.values().len() == 12;
+    let gaps = [
+        nearest(&seconds),
+        nearest(&minutes).map(|apart| 60 * apart - in_minute),
+        nearest(&hours).map(|apart| 3_600 * apart - in_hour),
+        is_daily.then(|| 86_400 - in_day),
+    ];
+    gaps.into_iter().flatten().min().map(Duration::from_secs)
+}
+
+fn span(values: &[u16]) -> u64 {
+    let ends = values.first().zip(values.last());
+    ends.map_or(0, |(first, last)| u64::from(last - first))
+}
+
+fn nearest(values: &[u16]) -> Option<u64> {
+    let gaps = values.windows(2).map(|pair| u64::from(pair[1] - pair[0]));
+    gaps.min()
+}
+
 /// The calendar repeats itself after 28 years, until the year 2100.
-fn ever_fits(parsed: &croner::Cron) -> bool {
+fn ever_fits(parsed: &Cron) -> bool {
     let mut weekday = Weekday::Saturday;
     for year in 2000..2028 {
         for month in 1..=12 {
@@ -60,10 +111,13 @@ pub(crate) fn zone(name: &str) -> Result<(), String> {
         })
 }
 
+/// The longest period or delay.
+const LONGEST: Duration = Duration::from_secs(100 * 366 * 86_400);
+
 pub(super) fn every(period: Duration) -> Result<(), String> {
     let why = if period < Duration::from_millis(1) {
         "the shortest period is 1ms"
-    } else if period > Duration::from_secs(100 * 366 * 86_400) {
+    } else if period > LONGEST {
         "the longest period is 100 years"
     } else if !period.subsec_nanos().is_multiple_of(1_000) {
         "slots are kept in whole microseconds"
@@ -76,6 +130,10 @@ pub(super) fn every(period: Duration) -> Result<(), String> {
 pub(super) fn fixed_delay(delay: Duration) -> Result<(), String> {
     if delay.is_zero() {
         return Err("the delay is zero: the job would run without a pause".to_owned());
+    }
+    if delay > LONGEST {
+        let long = "the delay is longer than 100 years: the job would never run again";
+        return Err(long.to_owned());
     }
     Ok(())
 }
@@ -144,8 +202,25 @@ mod tests {
             "5-1 * * * *",
             "*/0 * * * *",
             "0 0 * * 8",
+            "0 0 * * L",
+            "0 0 0 * * 1,L",
+            "0 0 */2 * MON",
+            "0 0 30 2 */2",
+            "0 0 31 4 */3",
+            "0 0 30 2 1,3",
+            "*/7 1-3 5,22 * * *",
+            "0 0,23 * * *",
+            "0 0,23 1 * *",
         ] {
             same(text, super::cron(text), Schedule::cron(text));
+            let gap = Schedule::cron(text)
+                .ok()
+                .and_then(|cron| cron.shortest_gap());
+            assert_eq!(
+                super::shortest_gap(text).filter(|_| gap.is_some()),
+                gap,
+                "{text}"
+            );
         }
         for zone in [
             "UTC",
@@ -174,6 +249,8 @@ mod tests {
         let century = Duration::from_secs(100 * 366 * 86_400);
         for period in [century, century + Duration::from_secs(1), Duration::MAX] {
             same("every", super::every(period), Schedule::every(period));
+            let delay = Schedule::fixed_delay(period);
+            same("delay", super::fixed_delay(period), delay);
         }
     }
 

@@ -65,7 +65,7 @@ impl Driver {
             return Err(Error::new(ErrorKind::InvalidInput, unknown).with_lock(name));
         };
         let id = self.by_name[index];
-        act(self, id);
+        self.isolated(id, |driver| act(driver, id));
         Ok(())
     }
 
@@ -73,7 +73,9 @@ impl Driver {
         let shared = self.shared.clone();
         let entry = self.entry(id);
         entry.paused = true;
-        entry.plan = Plan::Nothing;
+        if !matches!(entry.plan, Plan::Begin(_)) {
+            entry.plan = Plan::Nothing;
+        }
         entry.give_up(MissedReason::Paused);
         let job = entry.job.clone();
         if let Some(pending) = entry
@@ -87,15 +89,15 @@ impl Driver {
     }
 
     fn resume(&mut self, id: JobId) {
-        let now = self.shared.clock.system_time();
         let entry = self.entry(id);
         if !std::mem::take(&mut entry.paused) {
             return;
         }
-        if entry.job.schedule.delay().is_none() {
-            self.plan_slot(id, now);
-        } else if entry.active.is_none() {
-            self.plan_delay(id);
+        if let Plan::Begin(at) = entry.plan {
+            // Its timer may have come up meanwhile.
+            self.timers.set_running(at, id);
+        } else {
+            self.plan_again(id);
         }
     }
 }

@@ -44,7 +44,7 @@ impl Driver {
             "shut down"
         );
         // Set before anybody is answered: who asks later gets the same.
-        let report = self.report.get_or_init(|| report);
+        let report = self.fate.report.get_or_init(|| report);
         for reply in replies {
             let _ = reply.send(report.clone());
         }
@@ -97,12 +97,14 @@ impl Driver {
 
     fn note(
         &mut self,
-        ended: Result<(tokio::task::Id, TickEnd), tokio::task::JoinError>,
+        ended: Result<(tokio::task::Id, Option<TickEnd>), tokio::task::JoinError>,
         report: &mut ShutdownReport,
     ) {
-        let Some((id, active, end)) = self.conclude(ended) else {
+        let Some((id, active, end)) = self.taken_off(ended) else {
             return;
         };
+        let end = end.unwrap_or(TickEnd::Missed(MissedReason::Shutdown));
+        self.conclude(id, &active, &end);
         let unlocked = match &end {
             TickEnd::Ran { unlock_error, .. } => unlock_error.is_none(),
             TickEnd::Cut { unlocked } => *unlocked,

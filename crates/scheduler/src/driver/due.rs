@@ -47,6 +47,9 @@ impl Due {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
     Go,
+    /// Between two slots of a job that runs in order, it ends and is to go on later: a run was asked
+    /// for.
+    MakeRoom,
     /// If it still waits for its lock, it ends.
     GiveUp(MissedReason),
     /// It ends, wherever it is.

@@ -22,8 +22,10 @@ pub(super) struct Entry {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Plan {
     Nothing,
-    /// The end of the initial delay.
+    /// The end of the initial delay. It stays while the job is paused.
     Begin(Moment),
+    /// Planning it panicked: it is planned again then.
+    Again(Moment),
     Slot {
         slot: Slot,
         at: SystemTime,
@@ -70,7 +72,7 @@ impl Entry {
     pub(super) fn give_up(&self, reason: MissedReason) {
         if let Some(active) = &self.active {
             active.phase.send_if_modified(|phase| {
-                let goes = *phase == Phase::Go;
+                let goes = matches!(phase, Phase::Go | Phase::MakeRoom);
                 if goes {
                     *phase = Phase::GiveUp(reason);
                 }
@@ -88,7 +90,7 @@ impl Entry {
             next: match self.plan {
                 Plan::Slot { at, .. } => Some(at),
                 Plan::Delay { calendar, .. } => Some(calendar),
-                Plan::Nothing | Plan::Begin(_) => None,
+                Plan::Nothing | Plan::Begin(_) | Plan::Again(_) => None,
             },
             last_slot: self.decided,
         }

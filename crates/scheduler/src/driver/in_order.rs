@@ -1,27 +1,31 @@
 //! The slots of a job that must not be lost: each of them, in order, until it is done.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
-use shedlock_core::{SkipReason, Slot};
+use shedlock_core::{LockName, Owner, SkipReason, Slot};
 use tokio::sync::watch;
 
 use super::Shared;
 use super::due::{Due, Phase};
 use super::panics::caught;
-use super::run::{Attempted, Pauses, attempt, told_to_end};
+use super::run::{Attempted, FIRST_PAUSE, Pauses, attempt, end_by};
 use crate::{Job, MissedReason, TickEnd};
+
+/// Attempts in a row that run nothing: then there is a pause, whatever the store answers.
+const MOST_IN_A_ROW: u32 = 8;
 
 /// Works towards the slot of this tick: runs the slots before it that nobody has run, takes over
 /// one whose runner failed or died, and tries again until all are done, here or elsewhere.
 ///
-/// Each slot but the last is told of as its own tick; the answer is the end of the last one.
+/// Each slot but the last is told of as its own tick; the answer is the end of the last one. There
+/// is none where it made room, between two slots, for a run that was asked for.
 pub(super) async fn run(
     shared: Arc<Shared>,
     job: Arc<Job>,
     due: Due,
     mut phase: watch::Receiver<Phase>,
-) -> TickEnd {
+) -> Option<TickEnd> {
     let Some(target) = due.slot else {
         unreachable!("only ticks with slots run in order")
     };
@@ -31,61 +35,82 @@ pub(super) async fn run(
         over: None,
     };
     let mut pauses = Pauses::of(&job, due.slot);
+    let mut in_a_row = 0;
     loop {
+        // Where store and task answer at once, this is all that lets others run.
+        tokio::task::yield_now().await;
+        let told = *phase.borrow();
+        if told != Phase::Go {
+            return end_by(told);
+        }
         next.skip_what_is_too_late(&shared, &job, target);
         let now_due = due.at(next.slot);
-        let end = match attempt_once(&shared, &job, &next, &now_due, &phase).await {
-            Attempted::End(TickEnd::Taken) => {
-                if next.slot >= target {
-                    return TickEnd::Taken;
-                }
-                next.over = next.over.max(Some(next.slot));
-                if next.follows {
-                    // Somebody else goes on here; how far, the last one's answer tells.
-                    next.slot = target;
-                } else {
-                    next.go_on_behind(next.slot, &job);
+        let step = match attempt_once(&shared, &job, &next, &now_due, &phase).await {
+            Attempted::Taken { .. } if next.slot >= target => return Some(TickEnd::Taken),
+            Attempted::Taken { last } => {
+                next.was_taken(last, target, &shared, &job).await;
+                if next.slot > target {
+                    return Some(TickEnd::Taken);
                 }
                 pauses.reset();
-                continue;
+                Step::Looked
             }
             Attempted::End(end) if is_over(&end) => {
                 if next.slot >= target {
-                    return end;
+                    return Some(end);
                 }
                 shared.tell(&job, &now_due, &end);
                 next.go_on_behind(next.slot, &job);
                 pauses.reset();
-                continue;
+                Step::Ran
             }
-            Attempted::End(end) if is_final(&end) => return end,
+            Attempted::End(end) if is_final(&end) => return Some(end),
             // The slot is open: it is to be tried again, here or elsewhere.
             Attempted::End(end) | Attempted::Open(end) => {
                 shared.tell(&job, &now_due, &end);
                 if !shared.allows(&job, &due) {
-                    return TickEnd::Missed(MissedReason::TooLate);
+                    return Some(TickEnd::Missed(MissedReason::TooLate));
                 }
-                end
+                Step::Wait(end)
             }
             Attempted::NotYet(end) => {
                 let first = last_slot_to_run_first(&end).filter(|last| *last < next.slot);
                 if first.is_some_and(|last| next.turn_to(last, &job)) {
-                    continue;
+                    Step::Looked
+                } else if shared.allows(&job, &due) {
+                    Step::Wait(end)
+                } else {
+                    return Some(end);
                 }
-                if !shared.allows(&job, &due) {
-                    return end;
-                }
-                end
             }
         };
-        next.over = None;
-        let wake = pauses.next(&shared, &end);
+        let is_run = matches!(step, Step::Ran);
+        in_a_row = if is_run { 0 } else { in_a_row + 1 };
+        let wake = match step {
+            Step::Wait(end) => {
+                next.over = None;
+                pauses.next(&shared, &end)
+            }
+            Step::Looked if in_a_row >= MOST_IN_A_ROW => shared.clock.now() + FIRST_PAUSE,
+            Step::Ran | Step::Looked => continue,
+        };
+        in_a_row = 0;
         tokio::select! {
             biased;
-            told = told_to_end(&mut phase) => return told,
+            _ = phase.wait_for(|phase| *phase != Phase::Go) => {}
             () = shared.clock.sleep_until(wake) => {}
         }
     }
+}
+
+/// What an attempt came to, where it was not the last one.
+enum Step {
+    /// It ran the slot, or gave it up.
+    Ran,
+    /// It showed where to go on.
+    Looked,
+    /// Only waiting helps.
+    Wait(TickEnd),
 }
 
 /// The slot to ask for.
@@ -98,6 +123,23 @@ struct Next {
 }
 
 impl Next {
+    /// The store called this slot taken, and `last` the last one that it has seen taken.
+    async fn was_taken(&mut self, last: Option<Slot>, target: Slot, shared: &Shared, job: &Job) {
+        self.over = self.over.max(Some(self.slot));
+        let left_no_slot = last.is_none_or(|last| last < self.slot);
+        if left_no_slot && let Some(until) = shedlock_ran_at(shared, job).await {
+            // What lies before that run is over with it, and the gap is to be borne.
+            self.over = self.over.max(job.schedule.slot_at(until, Duration::ZERO));
+            self.go_on_behind(self.over.unwrap_or(self.slot), job);
+            self.follows = false;
+        } else if self.follows {
+            // Another replica goes on here; how far, the last one's answer shows.
+            self.slot = target;
+        } else {
+            self.go_on_behind(self.slot, job);
+        }
+    }
+
     /// The last slot that was taken, which has to be run before this one, or is the one before a
     /// gap. False where that leads nowhere, and only waiting helps.
     fn turn_to(&mut self, last: Slot, job: &Job) -> bool {
@@ -168,6 +210,14 @@ async fn attempt_once(
     caught(attempted)
         .await
         .unwrap_or(Attempted::End(TickEnd::Panicked))
+}
+
+/// When ShedLock took the lock last, if nobody has since: slots up to then count as taken.
+async fn shedlock_ran_at(shared: &Shared, job: &Job) -> Option<SystemTime> {
+    let name = LockName::new(job.name()).ok()?;
+    let record = shared.executor.provider().inspect(&name).await.ok()??;
+    let owner = record.owner.filter(|owner| !Owner::is_ours(owner));
+    owner.and(record.locked_at)
 }
 
 /// The slot is done, or given up.

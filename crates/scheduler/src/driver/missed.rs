@@ -4,18 +4,29 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use shedlock_core::{Error, ErrorKind, LockName, Slot};
+use shedlock_core::{BoxFuture, Error, ErrorKind, LockName, Slot};
 use tokio::task::JoinSet;
 
 use super::Shared;
 use super::timers::JobId;
 use crate::Job;
 
-/// Asks the store for the last slots of jobs, a few at a time.
-#[derive(Default)]
+/// Asks the store for the last slots of jobs, a few at a time, in turns: one that fails goes to the
+/// end of the queue, and only where all fail there is a pause.
 pub(super) struct Questions {
-    waiting: VecDeque<(JobId, Arc<Job>)>,
-    asked: JoinSet<(JobId, Option<LastSlot>)>,
+    waiting: VecDeque<Question>,
+    asked: JoinSet<(Question, Result<Option<LastSlot>, Error>)>,
+    /// Since the last answer, or the last pause.
+    failures: usize,
+    pause: Duration,
+    rest: Option<BoxFuture<'static, ()>>,
+}
+
+struct Question {
+    id: JobId,
+    job: Arc<Job>,
+    /// When the next slot is due, and what was missed before is over anyway.
+    until: Option<SystemTime>,
 }
 
 /// What the store knows of a job.
@@ -32,22 +43,58 @@ const TIME_LIMIT: Duration = Duration::from_secs(10);
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
+impl Default for Questions {
+    fn default() -> Self {
+        Self {
+            waiting: VecDeque::new(),
+            asked: JoinSet::new(),
+            failures: 0,
+            pause: FIRST_PAUSE,
+            rest: None,
+        }
+    }
+}
+
 impl Questions {
     pub(super) fn add(&mut self, shared: &Arc<Shared>, id: JobId, job: Arc<Job>) {
-        self.waiting.push_back((id, job));
+        let now = shared.clock.system_time();
+        let until = job.schedule.next_after(now).map(Slot::instant);
+        self.waiting.push_back(Question { id, job, until });
         self.ask(shared);
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.asked.is_empty()
+        self.asked.is_empty() && self.waiting.is_empty()
     }
 
-    /// The next answer: the last slot that was taken, where the job ever ran.
+    /// The next answer: the last slot that was taken, where the job ever ran. There may be none yet
+    /// when this ends. Cancellation safe.
     pub(super) async fn next(&mut self, shared: &Arc<Shared>) -> Option<(JobId, Option<LastSlot>)> {
-        let answer = self.asked.join_next().await;
+        let rest = async {
+            match &mut self.rest {
+                Some(rest) => rest.await,
+                None => std::future::pending().await,
+            }
+        };
+        let answer = tokio::select! {
+            biased;
+            Some(asked) = self.asked.join_next() => match asked {
+                Ok((question, answer)) => self.heard(shared, question, answer),
+                // It panicked, in a provider, and has no answer.
+                Err(error) => {
+                    if let Ok(panic) = error.try_into_panic() {
+                        shared.panicked(None, &*panic);
+                    }
+                    None
+                }
+            },
+            () = rest => {
+                self.rest = None;
+                None
+            }
+        };
         self.ask(shared);
-        // A question that panicked, in a provider, has no answer.
-        answer?.ok()
+        answer
     }
 
     pub(super) fn stop(&mut self) {
@@ -56,39 +103,50 @@ impl Questions {
     }
 
     fn ask(&mut self, shared: &Arc<Shared>) {
-        while self.asked.len() < AT_ONCE
-            && let Some((id, job)) = self.waiting.pop_front()
+        while self.rest.is_none()
+            && self.asked.len() < AT_ONCE
+            && let Some(question) = self.waiting.pop_front()
         {
             let shared = shared.clone();
-            self.asked
-                .spawn(async move { (id, last_slot(&shared, &job).await) });
+            self.asked.spawn(async move {
+                let answer = ask(&shared, question.job.name()).await;
+                (question, answer)
+            });
         }
     }
-}
 
-/// Asked again while the store fails, until the next slot is due and this one is over anyway.
-async fn last_slot(shared: &Shared, job: &Job) -> Option<LastSlot> {
-    let clock = &shared.clock;
-    let until: Option<SystemTime> = job
-        .schedule
-        .next_after(clock.system_time())
-        .map(Slot::instant);
-    let mut pause = FIRST_PAUSE;
-    loop {
-        let error = match ask(shared, job.name()).await {
-            Ok(slot) => return slot,
+    fn heard(
+        &mut self,
+        shared: &Shared,
+        question: Question,
+        answer: Result<Option<LastSlot>, Error>,
+    ) -> Option<(JobId, Option<LastSlot>)> {
+        let clock = &shared.clock;
+        let job = question.job.name();
+        let error = match answer {
+            Ok(last) => {
+                self.failures = 0;
+                self.pause = FIRST_PAUSE;
+                return Some((question.id, last));
+            }
             Err(error) => error,
         };
-        let in_time = until.is_some_and(|until| clock.system_time() < until);
+        let in_time = question
+            .until
+            .is_some_and(|until| clock.system_time() < until);
         if !error.is_retryable() || !in_time {
-            tracing::error!(job = job.name(), error = %error,
-                "could not find out whether a slot was missed");
-            return None;
+            tracing::error!(job, error = %error, "could not find out whether a slot was missed");
+            return Some((question.id, None));
         }
-        tracing::warn!(job = job.name(), error = %error,
-            "could not find out yet whether a slot was missed");
-        clock.sleep_until(clock.now() + pause).await;
-        pause = (pause * 2).min(LONGEST_PAUSE);
+        tracing::warn!(job, error = %error, "could not find out yet whether a slot was missed");
+        self.waiting.push_back(question);
+        self.failures += 1;
+        if self.failures >= AT_ONCE.min(self.waiting.len() + self.asked.len()) {
+            self.failures = 0;
+            self.rest = Some(clock.sleep_until(clock.now() + self.pause));
+            self.pause = (self.pause * 2).min(LONGEST_PAUSE);
+        }
+        None
     }
 }
 

@@ -1,10 +1,13 @@
 //! The one task that holds all jobs and fires what is due.
 
+mod clocks;
 mod command;
 mod drain;
 mod due;
+mod ended;
 mod entry;
 mod in_order;
+mod isolation;
 mod missed;
 mod panics;
 mod run;
@@ -12,12 +15,12 @@ mod shared;
 mod timers;
 
 use std::collections::HashMap;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use shedlock_core::{BoxFuture, Error, ErrorKind, Moment, Slot};
-use tokio::sync::{mpsc, watch};
-use tokio::task::{self, JoinError, JoinSet};
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::task::{self, JoinSet};
 
 pub(crate) use command::Command;
 use due::{Due, Phase};
@@ -26,7 +29,8 @@ use missed::{LastSlot, Questions};
 pub(crate) use shared::Shared;
 use timers::{JobId, Timers};
 
-use crate::{Job, MissedReason, Overlap, ShutdownReport, TickEnd, Trigger};
+use crate::handle::Fate;
+use crate::{Job, MissedReason, ShutdownReport, TickEnd, Trigger};
 
 pub(crate) struct Driver {
     shared: Arc<Shared>,
@@ -35,25 +39,35 @@ pub(crate) struct Driver {
     by_name: Box<[JobId]>,
     timers: Timers,
     sleep: Option<(Moment, BoxFuture<'static, ()>)>,
-    runs: JoinSet<TickEnd>,
+    /// Without an end where it made room for a run that was asked for, and is to go on after it.
+    runs: JoinSet<Option<TickEnd>>,
     jobs_of_runs: HashMap<task::Id, JobId>,
     questions: Questions,
     commands: mpsc::UnboundedReceiver<Command>,
-    report: Arc<OnceLock<ShutdownReport>>,
+    has_handles: bool,
+    fate: Arc<Fate>,
     /// What both clocks showed when they were last looked at.
     seen: (Moment, SystemTime),
+    unstarted: std::ops::Range<JobId>,
+    panics_in_a_row: u32,
 }
 
-/// A calendar that falls behind the running clock by more than this, between two looks, was set
-/// back. Falling behind more slowly is what time servers do to clocks that run fast.
-const SET_BACK: Duration = Duration::from_millis(100);
+/// How many timers of each kind are looked at in one round: what comes after it (a command, a run
+/// that has ended) waits no longer than that, however much is due.
+const ROUND: usize = 128;
+
+/// How many slots that a newer one puts an end to are ticks of their own, after a long sleep.
+const MOST_SUPERSEDED: usize = 100;
+
+/// The microsecond that slots are kept in.
+const MICRO: Duration = Duration::from_micros(1);
 
 impl Driver {
     pub(crate) fn new(
         shared: Shared,
         jobs: Vec<Job>,
         commands: mpsc::UnboundedReceiver<Command>,
-        report: Arc<OnceLock<ShutdownReport>>,
+        fate: Arc<Fate>,
     ) -> Result<Self, Error> {
         let count = JobId::try_from(jobs.len()).map_err(|_| {
             let many = "there are more jobs than this scheduler can count";
@@ -73,37 +87,40 @@ impl Driver {
             jobs_of_runs: HashMap::new(),
             questions: Questions::default(),
             commands,
-            report,
+            has_handles: true,
+            fate,
             seen,
+            unstarted: 0..count,
+            panics_in_a_row: 0,
         })
     }
 
-    pub(crate) async fn run(mut self) {
-        for id in 0..self.entries.len() {
-            self.start(JobId::try_from(id).unwrap_or(JobId::MAX));
+    /// Drives the jobs until a shutdown is asked for.
+    async fn drive(&mut self) -> (Duration, oneshot::Sender<ShutdownReport>) {
+        while let Some(id) = self.unstarted.next() {
+            self.isolated(id, |driver| driver.start(id));
         }
-        let mut has_handles = true;
         loop {
             self.look_at_clocks();
-            self.fire();
+            let is_more_due = self.fire();
             self.set_sleep();
+            self.panics_in_a_row = 0;
             let sleep = self.sleep.as_mut().map(|(_, sleep)| sleep);
             tokio::select! {
                 biased;
-                command = self.commands.recv(), if has_handles => match command {
-                    Some(Command::Shutdown { grace, reply }) => {
-                        return self.drain(grace, reply).await;
-                    }
+                command = self.commands.recv(), if self.has_handles => match command {
+                    Some(Command::Shutdown { grace, reply }) => return (grace, reply),
                     Some(command) => self.obey(command),
-                    None => has_handles = false,
+                    None => self.has_handles = false,
                 },
                 Some(ended) = self.runs.join_next_with_id() => self.ended(ended),
                 answer = self.questions.next(&self.shared), if !self.questions.is_empty() => {
                     if let Some((id, last)) = answer {
-                        self.answered(id, last);
+                        self.isolated(id, |driver| driver.answered(id, last));
                     }
                 }
-                () = sleep_or_never(sleep) => self.sleep = None,
+                () = tokio::task::yield_now(), if is_more_due => {}
+                () = sleep_or_never(sleep), if !is_more_due => self.sleep = None,
             }
         }
     }
@@ -139,7 +156,7 @@ impl Driver {
             return;
         }
         // A slot of this very instant is not in the past.
-        self.plan_slot(id, now - Duration::from_micros(1));
+        self.plan_slot(id, earlier(now, MICRO));
         let Some(newest) = job.schedule.slot_at(now, Duration::ZERO) else {
             return;
         };
@@ -156,7 +173,7 @@ impl Driver {
         let entry = self.entry(id);
         let used_up = last.filter(|last| {
             // A slot far ahead is a wrong clock's, which somebody will reset in the store.
-            let is_ahead = last.slot.instant() > now + Slot::DEFAULT_TOLERANCE;
+            let is_ahead = last.slot.instant() > later(now, Slot::DEFAULT_TOLERANCE);
             let is_open = last.is_open && entry.job.runs_in_order();
             !is_ahead && !is_open
         });
@@ -175,101 +192,91 @@ impl Driver {
         }
     }
 
-    /// Notices a calendar that was set back, and plans the slots that come again.
-    ///
-    /// They may have run already: then their slots are taken, and known to be. Or the store refused
-    /// them as too far ahead: then this is their time. A calendar that was set forward needs
-    /// nothing: what has passed is due.
-    fn look_at_clocks(&mut self) {
-        let clock = &self.shared.clock;
-        let (now, calendar) = (clock.now(), clock.system_time());
-        let (then, calendar_then) = self.seen;
-        self.seen = (now, calendar);
-        let expected = calendar_then + now.saturating_since(then);
-        if calendar + SET_BACK >= expected {
-            return;
-        }
-        tracing::warn!("the system's calendar was set back: planning anew");
-        for id in 0..self.entries.len() {
-            let id = JobId::try_from(id).unwrap_or(JobId::MAX);
-            self.drop_future_ticks(id, calendar);
-            let entry = self.entry(id);
-            let Plan::Slot { slot: planned, .. } = entry.plan else {
-                continue;
-            };
-            let from = entry
-                .decided
-                .map_or(calendar, |slot| slot.instant().max(calendar));
-            let next = entry.job.schedule.next_after(from);
-            if next.is_some_and(|next| next < planned) {
-                self.plan_slot(id, from);
+    /// Fires what is due by the clocks as they were last looked at; true where there may be more.
+    fn fire(&mut self) -> bool {
+        let (now, calendar) = self.seen;
+        for _ in 0..ROUND {
+            let running = self.timers.pop_running(now);
+            let by_calendar = self.timers.pop_calendar(calendar);
+            if running.is_none() && by_calendar.is_none() {
+                return false;
+            }
+            if let Some((at, id)) = running {
+                self.isolated(id, |driver| driver.moment_has_come(id, at));
+            }
+            if let Some((at, id)) = by_calendar {
+                self.isolated(id, |driver| match driver.entry(id).plan {
+                    Plan::Slot { slot, at: planned } if planned == at => {
+                        driver.slot_is_due(id, slot);
+                    }
+                    _ => {}
+                });
             }
         }
+        true
     }
 
-    /// Gives up ticks that still wait, and whose time is now to come again.
-    fn drop_future_ticks(&mut self, id: JobId, calendar: SystemTime) {
-        let shared = self.shared.clone();
+    fn moment_has_come(&mut self, id: JobId, at: Moment) {
         let entry = self.entry(id);
-        let is_future = |due: &Due| due.slot.is_some_and(|slot| slot.instant() > calendar);
-        let Some(active) = &mut entry.active else {
-            return;
-        };
-        if let Some(pending) = active.pending.take_if(|due| is_future(due)) {
-            let set_back = TickEnd::Missed(MissedReason::SetBack);
-            shared.tell(&entry.job, &pending, &set_back);
-        }
-        if is_future(&active.due) {
-            entry.give_up(MissedReason::SetBack);
-        }
-    }
-
-    /// Fires all that is due.
-    fn fire(&mut self) {
-        while let Some((at, id)) = self.timers.pop_running(self.shared.clock.now()) {
-            let entry = self.entry(id);
-            match entry.plan {
-                Plan::Begin(planned) if planned == at => {
-                    entry.plan = Plan::Nothing;
-                    self.begin(id, true);
-                }
-                Plan::Delay {
-                    at: planned,
-                    calendar,
-                } if planned == at => {
-                    entry.plan = Plan::Nothing;
-                    self.tick(id, Due::without_slot(calendar, Trigger::Schedule));
-                }
-                _ => {}
+        match entry.plan {
+            // It begins when it is resumed.
+            Plan::Begin(_) if entry.paused => {}
+            Plan::Begin(planned) if planned == at => {
+                entry.plan = Plan::Nothing;
+                self.begin(id, true);
             }
-        }
-        while let Some((at, id)) = self.timers.pop_calendar(self.shared.clock.system_time()) {
-            match self.entry(id).plan {
-                Plan::Slot { slot, at: planned } if planned == at => self.slot_is_due(id, slot),
-                _ => {}
+            Plan::Again(planned) if planned == at => {
+                entry.plan = Plan::Nothing;
+                self.plan_again(id);
             }
+            Plan::Delay {
+                at: planned,
+                calendar,
+            } if planned == at => {
+                entry.plan = Plan::Nothing;
+                self.tick(id, Due::without_slot(calendar, Trigger::Schedule));
+            }
+            _ => {}
         }
     }
 
     fn slot_is_due(&mut self, id: JobId, slot: Slot) {
-        let now = self.shared.clock.system_time();
+        let (_, now) = self.seen;
         let job = self.entry(id).job.clone();
-        let due = Due::of_slot(slot, Trigger::Schedule);
         match job.schedule.slot_at(now, Duration::ZERO) {
             Some(newest) if newest > slot => {
                 // This node slept over a slot, or more: the newest one counts, and where none may be
                 // lost, it begins with the oldest.
                 if !job.runs_in_order() {
-                    let missed = TickEnd::Missed(MissedReason::Superseded);
-                    self.shared.tell(&job, &due, &missed);
+                    self.tell_superseded(&job, slot, newest);
                 }
-                self.plan_slot(id, newest.instant() - Duration::from_micros(1));
+                self.plan_slot(id, earlier(newest.instant(), MICRO));
             }
             _ => {
                 self.plan_slot(id, slot.instant());
-                self.tick(id, due);
+                self.tick(id, Due::of_slot(slot, Trigger::Schedule));
             }
         }
+    }
+
+    /// Each slot from this one to the newest that is due, but no more than an observer can take.
+    fn tell_superseded(&self, job: &Job, first: Slot, newest: Slot) {
+        let mut slot = first;
+        for _ in 0..MOST_SUPERSEDED {
+            let due = Due::of_slot(slot, Trigger::Schedule);
+            let missed = TickEnd::Missed(MissedReason::Superseded);
+            self.shared.tell(job, &due, &missed);
+            match job.schedule.next_after(slot.instant()) {
+                Some(next) if next < newest => slot = next,
+                _ => return,
+            }
+        }
+        tracing::warn!(
+            job = job.name(),
+            after = tracing::field::display(slot),
+            until = tracing::field::display(newest),
+            "left out more slots, for the newest one"
+        );
     }
 
     /// A tick has come: it is run, or waits for the run that is going on.
@@ -324,65 +331,26 @@ impl Driver {
         let handle = if job.runs_in_order() && due.slot.is_some() {
             self.runs.spawn(in_order::run(shared, job, due, heard))
         } else {
-            self.runs.spawn(run::run(shared, job, due, heard))
+            let run = run::run(shared, job, due, heard);
+            self.runs.spawn(async move { Some(run.await) })
         };
         self.jobs_of_runs.insert(handle.id(), id);
-    }
-
-    /// A run is over: its pending tick follows.
-    fn ended(&mut self, ended: Result<(task::Id, TickEnd), JoinError>) {
-        let Some((id, active, end)) = self.conclude(ended) else {
-            return;
-        };
-        let entry = self.entry(id);
-        let job = entry.job.clone();
-        let paused = entry.paused;
-        if job.schedule.delay().is_some() && !paused {
-            self.plan_delay(id);
-        }
-        if active.run_now {
-            self.run_now(id);
-        }
-        let Some(pending) = active.pending else {
-            return;
-        };
-        let entry = self.entry(id);
-        let is_over = pending.slot.is_some_and(|slot| entry.is_decided(slot));
-        let skips = job.overlap == Overlap::Skip && !job.runs_in_order();
-        if end.has_started() && skips && !is_over {
-            let missed = TickEnd::Missed(MissedReason::Overlap);
-            self.shared.tell(&job, &pending, &missed);
-        } else {
-            self.tick(id, pending);
-        }
-    }
-
-    /// Takes a run that is over off the table, and tells what became of it.
-    fn conclude(
-        &mut self,
-        ended: Result<(task::Id, TickEnd), JoinError>,
-    ) -> Option<(JobId, Active, TickEnd)> {
-        let (task, end) = match ended {
-            Ok((task, end)) => (task, end),
-            Err(error) if error.is_panic() => (error.id(), TickEnd::Panicked),
-            Err(error) => (error.id(), TickEnd::Cut { unlocked: false }),
-        };
-        let id = self.jobs_of_runs.remove(&task)?;
-        let shared = self.shared.clone();
-        let entry = self.entry(id);
-        let active = *entry.active.take()?;
-        if end.is_decided() {
-            entry.decide(active.due.slot);
-        }
-        shared.tell(&entry.job, &active.due, &end);
-        Some((id, active, end))
     }
 
     /// Runs a job outside its schedule.
     fn run_now(&mut self, id: JobId) {
         let now = self.shared.clock.system_time();
         match &mut self.entry(id).active {
-            Some(active) => active.run_now = true,
+            Some(active) => {
+                active.run_now = true;
+                active.phase.send_if_modified(|phase| {
+                    let goes = *phase == Phase::Go;
+                    if goes {
+                        *phase = Phase::MakeRoom;
+                    }
+                    goes
+                });
+            }
             None => self.launch(id, Due::without_slot(now, Trigger::Now)),
         }
     }
@@ -409,10 +377,21 @@ impl Driver {
         let at = clock.now() + delay;
         entry.plan = Plan::Delay {
             at,
-            calendar: clock.system_time() + delay,
+            calendar: later(clock.system_time(), delay),
         };
         self.timers.set_running(at, id);
         self.forget_stale_timers();
+    }
+
+    /// Plans a job that has begun: from now on.
+    fn plan_again(&mut self, id: JobId) {
+        let now = self.shared.clock.system_time();
+        let entry = self.entry(id);
+        if entry.job.schedule.delay().is_none() {
+            self.plan_slot(id, now);
+        } else if entry.active.is_none() {
+            self.plan_delay(id);
+        }
     }
 
     /// Rebuilds the timers when most of them are stale, which only planning anew by hand, again and
@@ -425,7 +404,9 @@ impl Driver {
         for (id, entry) in (0..).zip(&self.entries) {
             match entry.plan {
                 Plan::Nothing => {}
-                Plan::Begin(at) | Plan::Delay { at, .. } => self.timers.set_running(at, id),
+                Plan::Begin(at) | Plan::Again(at) | Plan::Delay { at, .. } => {
+                    self.timers.set_running(at, id);
+                }
                 Plan::Slot { at, .. } => self.timers.set_calendar(at, id),
             }
         }
@@ -465,4 +446,14 @@ async fn sleep_or_never(sleep: Option<&mut BoxFuture<'static, ()>>) {
         Some(sleep) => sleep.await,
         None => std::future::pending().await,
     }
+}
+
+/// So much later, or no later where the calendar ends before.
+fn later(instant: SystemTime, by: Duration) -> SystemTime {
+    instant.checked_add(by).unwrap_or(instant)
+}
+
+/// So much earlier, or no earlier where the calendar begins after.
+fn earlier(instant: SystemTime, by: Duration) -> SystemTime {
+    instant.checked_sub(by).unwrap_or(instant)
 }

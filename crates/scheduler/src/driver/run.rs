@@ -1,6 +1,7 @@
 //! One tick from its first attempt to its end.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
 
 use shedlock_core::{
@@ -15,8 +16,9 @@ use crate::job::{BoxError, Task};
 use crate::{Job, JobRun, MissedReason, TickEnd};
 
 /// Between attempts of one tick: from the first to the longest pause, and never more than this share
-/// of the time between two slots.
-const FIRST_PAUSE: Duration = Duration::from_millis(50);
+/// of the time between two slots, but no less than the shortest pause.
+const SHORTEST_PAUSE: Duration = Duration::from_millis(10);
+pub(super) const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 const PAUSES_PER_PERIOD: u32 = 20;
 
@@ -35,6 +37,7 @@ pub(super) async fn run(
     loop {
         let unsuccessful = match attempt(&shared, &job, &config, &due, &phase).await {
             Attempted::End(end) | Attempted::Open(end) => return end,
+            Attempted::Taken { .. } => return TickEnd::Taken,
             Attempted::NotYet(end) => end,
         };
         tracing::debug!(job = job.name(), "{unsuccessful}; to be tried again");
@@ -85,7 +88,7 @@ fn longest_pause(job: &Job, slot: Option<Slot>) -> Duration {
         next.instant().duration_since(slot.instant()).ok()
     });
     to_next.map_or(LONGEST_PAUSE, |to_next| {
-        LONGEST_PAUSE.min(to_next / PAUSES_PER_PERIOD)
+        (to_next / PAUSES_PER_PERIOD).clamp(SHORTEST_PAUSE, LONGEST_PAUSE)
     })
 }
 
@@ -102,19 +105,28 @@ fn time_until_free(unsuccessful: &TickEnd, now: SystemTime) -> Duration {
     }
 }
 
-pub(super) async fn told_to_end(phase: &mut watch::Receiver<Phase>) -> TickEnd {
-    let told = phase.wait_for(|phase| *phase != Phase::Go).await;
-    let told = told.map(|phase| *phase);
-    match told {
-        Ok(Phase::GiveUp(reason)) => TickEnd::Missed(reason),
-        Ok(Phase::Go | Phase::Cut) => TickEnd::Missed(MissedReason::Shutdown),
-        // The driver is gone, and this task with it in a moment.
-        Err(_) => std::future::pending().await,
+/// What a tick is to end as, where it was told to end.
+pub(super) fn end_by(phase: Phase) -> Option<TickEnd> {
+    match phase {
+        Phase::Go | Phase::MakeRoom => None,
+        Phase::GiveUp(reason) => Some(TickEnd::Missed(reason)),
+        Phase::Cut => Some(TickEnd::Missed(MissedReason::Shutdown)),
     }
+}
+
+async fn told_to_end(phase: &mut watch::Receiver<Phase>) -> TickEnd {
+    let told = phase.wait_for(|phase| end_by(*phase).is_some()).await;
+    // Without a driver there is nothing more to wait for.
+    let told = told.map_or(Phase::Cut, |phase| *phase);
+    end_by(told).unwrap_or(TickEnd::Missed(MissedReason::Shutdown))
 }
 
 pub(super) enum Attempted {
     End(TickEnd),
+    /// Another replica has taken the slot; and the last one that the store has seen taken.
+    Taken {
+        last: Option<Slot>,
+    },
     /// The task has returned, and said that its slot is not done.
     Open(TickEnd),
     NotYet(TickEnd),
@@ -136,12 +148,17 @@ pub(super) async fn attempt(
             executor.execute(config, body).await
         }
         Task::Blocking(_) => {
-            let body = blocking_body(shared.clone(), job.clone(), *due);
+            let has_started = Arc::new(AtomicBool::new(false));
+            let body = blocking_body(shared.clone(), job.clone(), *due, has_started.clone());
             tokio::select! {
                 biased;
-                // It goes on without us, and keeps its lock until it ends.
                 () = cut(phase.clone()) => {
-                    return Attempted::End(TickEnd::Cut { unlocked: false });
+                    return Attempted::End(if has_started.load(Ordering::Acquire) {
+                        // It goes on without us, and keeps its lock until it ends.
+                        TickEnd::Cut { unlocked: false }
+                    } else {
+                        TickEnd::Missed(MissedReason::Shutdown)
+                    });
                 }
                 outcome = executor.execute_blocking(config, body) => outcome,
             }
@@ -156,7 +173,11 @@ pub(super) async fn attempt(
             reason,
             result: value.and_then(Body::result),
         },
-        Ok(Outcome::Skipped(skip)) if is_taken(job, &skip, due.slot) => TickEnd::Taken,
+        Ok(Outcome::Skipped(skip)) if is_taken(job, &skip, due.slot) => {
+            return Attempted::Taken {
+                last: skip.last_slot,
+            };
+        }
         Ok(Outcome::Skipped(skip)) if due.slot.is_some() => {
             return Attempted::NotYet(TickEnd::Busy(skip));
         }
@@ -262,8 +283,14 @@ async fn future_body(
 }
 
 /// The same on a thread of its own, where nothing can cut it.
-fn blocking_body(shared: Arc<Shared>, job: Arc<Job>, due: Due) -> impl FnOnce() -> Body + Send {
+fn blocking_body(
+    shared: Arc<Shared>,
+    job: Arc<Job>,
+    due: Due,
+    has_started: Arc<AtomicBool>,
+) -> impl FnOnce() -> Body + Send {
     move || {
+        has_started.store(true, Ordering::Release);
         let started_at = shared.clock.system_time();
         if is_too_late(&shared, &job, &due) {
             return Body::TooLate;

@@ -1,5 +1,6 @@
 //! What the driver and its runs share.
 
+use std::any::Any;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -8,6 +9,8 @@ use std::time::{Duration, SystemTime};
 use shedlock_core::{Clock, Executor, Slot};
 
 use super::due::Due;
+use super::later;
+use super::panics::message_of;
 use crate::{Job, Observer, Tick, TickEnd};
 
 pub(crate) struct Shared {
@@ -19,16 +22,21 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    /// When this slot's run starts: up to its jitter later, the same however often it is asked.
+    /// When this slot's run starts: up to its jitter later, the same however often it is asked, and
+    /// before the last tenth of the time to the next slot, which would end it unrun.
     pub(super) fn start_of(&self, job: &Job, slot: Slot) -> SystemTime {
-        let jitter = u64::try_from(job.jitter_or_zero().as_micros()).unwrap_or(u64::MAX);
-        if jitter == 0 {
+        let jitter = job.jitter_or_zero();
+        if jitter.is_zero() {
             return slot.instant();
         }
+        let next = job.schedule.next_after(slot.instant());
+        let gap = next.and_then(|next| next.instant().duration_since(slot.instant()).ok());
+        let jitter = gap.map_or(jitter, |gap| jitter.min(gap - gap / 10));
+        let jitter = u64::try_from(jitter.as_micros()).unwrap_or(u64::MAX);
         let mut hasher = DefaultHasher::new();
         (self.seed, job.name(), slot).hash(&mut hasher);
-        let later = hasher.finish() % jitter.saturating_add(1);
-        slot.instant() + Duration::from_micros(later)
+        let drawn = hasher.finish() % jitter.saturating_add(1);
+        later(slot.instant(), Duration::from_micros(drawn))
     }
 
     /// True where the late policy lets this slot start now.
@@ -48,34 +56,58 @@ impl Shared {
         due.is_asked_for() || due.slot.is_none_or(|slot| self.in_time(job, slot))
     }
 
-    /// Logs what became of a tick, and tells the observer.
+    /// Logs what became of a tick, and notifies the observer.
     pub(super) fn tell(&self, job: &Job, due: &Due, end: &TickEnd) {
-        let name = job.name();
-        let slot = due.slot.map(tracing::field::display);
-        let trigger = tracing::field::display(due.trigger);
-        match end {
-            TickEnd::Ran { result: Ok(()), .. } | TickEnd::Taken | TickEnd::Busy(_) => {
-                tracing::debug!(job = name, slot, trigger, "{end}");
-            }
-            TickEnd::Missed(_) => tracing::info!(job = name, slot, trigger, "{end}"),
-            TickEnd::Cut { .. } | TickEnd::Lost { .. } => {
-                tracing::warn!(job = name, slot, trigger, "{end}");
-            }
-            TickEnd::Ran { .. } | TickEnd::Panicked | TickEnd::Failed(_) => {
-                tracing::error!(job = name, slot, trigger, "{end}");
-            }
-        }
+        // The end may be an error of the user's, and what shows it the user's, too.
+        self.unharmed(job.name(), || log(job, due, end));
         let Some(observer) = &self.observer else {
             return;
         };
         let tick = Tick {
-            job: name,
+            job: job.name(),
             slot: due.slot,
             trigger: due.trigger,
             end,
         };
-        if catch_unwind(AssertUnwindSafe(|| observer.on_tick(&tick))).is_err() {
-            tracing::error!(job = name, "the observer of ticks panicked");
+        self.unharmed(job.name(), || observer.on_tick(&tick));
+    }
+
+    fn unharmed(&self, job: &str, act: impl FnOnce()) {
+        if let Err(panic) = catch_unwind(AssertUnwindSafe(act)) {
+            self.panicked(Some(job), &*panic);
+        }
+    }
+
+    /// Reports a panic, in the driver or in what it called.
+    pub(super) fn panicked(&self, job: Option<&str>, panic: &(dyn Any + Send)) {
+        let message = message_of(panic);
+        let told = catch_unwind(AssertUnwindSafe(|| {
+            tracing::error!(job, "the scheduler goes on after a panic: {message}");
+        }));
+        let observed = catch_unwind(AssertUnwindSafe(|| {
+            if let Some(observer) = &self.observer {
+                observer.on_panic(job, message);
+            }
+        }));
+        // There is no one left to report to where these panic, too.
+        drop((told, observed));
+    }
+}
+
+fn log(job: &Job, due: &Due, end: &TickEnd) {
+    let name = job.name();
+    let slot = due.slot.map(tracing::field::display);
+    let trigger = tracing::field::display(due.trigger);
+    match end {
+        TickEnd::Ran { result: Ok(()), .. } | TickEnd::Taken | TickEnd::Busy(_) => {
+            tracing::debug!(job = name, slot, trigger, "{end}");
+        }
+        TickEnd::Missed(_) => tracing::info!(job = name, slot, trigger, "{end}"),
+        TickEnd::Cut { .. } | TickEnd::Lost { .. } => {
+            tracing::warn!(job = name, slot, trigger, "{end}");
+        }
+        TickEnd::Ran { .. } | TickEnd::Panicked | TickEnd::Failed(_) => {
+            tracing::error!(job = name, slot, trigger, "{end}");
         }
     }
 }

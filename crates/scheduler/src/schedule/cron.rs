@@ -1,6 +1,7 @@
 //! Cron: from local times to instants, across changes of the clock.
 
 use std::fmt;
+use std::time::Duration;
 
 use croner::parser::{CronParser, Year};
 use shedlock_core::{Error, ErrorKind};
@@ -25,7 +26,13 @@ impl Cron {
     }
 
     fn parse_in(expression: &str, zone: Zone) -> Result<Self, Error> {
-        let parser = CronParser::builder().year(Year::Disallowed).build();
+        if let Some(message) = unclear(expression) {
+            return Err(Error::new(ErrorKind::InvalidInput, message));
+        }
+        let parser = CronParser::builder()
+            .year(Year::Disallowed)
+            .dom_and_dow(has_starred_day(expression))
+            .build();
         let parsed = parser.parse(expression).map_err(|error| {
             let message = format!(
                 "cannot read {expression:?} as a cron expression: write five fields (minute, hour, \
@@ -76,6 +83,16 @@ impl Cron {
         }
     }
 
+    /// The shortest time between two slots, where the fields tell.
+    pub(super) fn shortest_gap(&self) -> Option<Duration> {
+        self.fields.shortest_gap().map(Duration::from_secs)
+    }
+
+    /// True where a day may fit either of the day fields, which Spring and Quartz do not have.
+    pub(super) fn takes_either_day(&self) -> bool {
+        self.fields.takes_either_day()
+    }
+
     /// The first local time that can fire in this stretch.
     ///
     /// What runs through fires at what the clock shows. What runs at times of day fires when the
@@ -95,6 +112,25 @@ fn instant(stretch: &Stretch, local: i64) -> Option<i64> {
     (local - stretch.offset)
         .max(stretch.start)
         .checked_mul(MICROS)
+}
+
+/// True where one of the day fields begins with `*`: then a day has to fit both, as in Vixie cron.
+fn has_starred_day(expression: &str) -> bool {
+    let fields: Vec<&str> = expression.split_whitespace().rev().collect();
+    let is_starred = |field: &&str| field.starts_with(['*', '?']);
+    fields.first().is_some_and(is_starred) || fields.get(2).is_some_and(is_starred)
+}
+
+/// What the parser takes, and nobody can mean.
+fn unclear(expression: &str) -> Option<String> {
+    let weekday = expression.split_whitespace().skip(4).last()?;
+    let is_bare = |part: &str| part.trim_start_matches('+').eq_ignore_ascii_case("L");
+    weekday.split(',').any(is_bare).then(|| {
+        format!(
+            "cannot read {expression:?} as a cron expression: `L` alone names no day of the week; \
+             write `5L` for the last Friday of the month, or `L` as the day of month for its last day"
+        )
+    })
 }
 
 /// True where the field of seconds, minutes or hours begins with `*`.

@@ -138,6 +138,28 @@ impl Fields {
         join(date(2000, 1, 1), 0).is_some_and(|start| self.first_from(start).is_some())
     }
 
+    /// The shortest time in seconds between two times of one day, or also between those of two days
+    /// in a row where each day fits. `None` for one time on some days.
+    pub(super) fn shortest_gap(&self) -> Option<u64> {
+        const MONTHS: u16 = 0b1_1111_1111_1110;
+        let in_minute = span(self.seconds);
+        let in_hour = in_minute + 60 * span(self.minutes);
+        let in_day = in_hour + 3_600 * span(self.hours);
+        let is_daily = self.any_day && self.any_weekday && self.months == MONTHS;
+        let gaps = [
+            nearest(self.seconds),
+            nearest(self.minutes).map(|apart| 60 * apart - in_minute),
+            nearest(self.hours).map(|apart| 3_600 * apart - in_hour),
+            is_daily.then(|| DAY.unsigned_abs() - in_day),
+        ];
+        gaps.into_iter().flatten().min()
+    }
+
+    /// True where a day may fit either of the day fields.
+    pub(super) fn takes_either_day(&self) -> bool {
+        !self.any_day && !self.any_weekday && !self.both_days
+    }
+
     fn time_from(&self, second: i64) -> Option<i64> {
         let (hour, minute, second) = clock(second);
         if has(self.hours, hour) {
@@ -243,6 +265,17 @@ fn last_working_day(date: Date) -> i8 {
 
 fn bits(values: &[u16]) -> u64 {
     values.iter().fold(0, |bits, value| bits | 1 << value)
+}
+
+/// From the lowest bit to the highest.
+fn span(bits: u64) -> u64 {
+    bits.checked_ilog2()
+        .map_or(0, |highest| u64::from(highest - bits.trailing_zeros()))
+}
+
+/// How near two bits are at the nearest.
+fn nearest(bits: u64) -> Option<u64> {
+    (1..64).find(|apart| bits & bits >> apart != 0)
 }
 
 fn has(bits: u64, value: u32) -> bool {

@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use shedlock_core::{Error, ErrorKind};
 
+use super::LONGEST;
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Grid {
     /// Microseconds, both.
@@ -12,7 +14,6 @@ pub(super) struct Grid {
 }
 
 const SHORTEST: Duration = Duration::from_millis(1);
-const LONGEST: Duration = Duration::from_secs(100 * 366 * 86_400);
 
 impl Grid {
     pub(super) fn new(period: Duration) -> Result<Self, Error> {

@@ -40,6 +40,9 @@ enum Kind {
     FixedDelay(Duration),
 }
 
+/// The longest period or delay.
+const LONGEST: Duration = Duration::from_secs(100 * 366 * 86_400);
+
 impl Schedule {
     /// A cron expression in UTC; [`cron_in`](Self::cron_in) says what is read.
     ///
@@ -54,8 +57,17 @@ impl Schedule {
     /// Five fields (minute, hour, day of month, month, day of week) or six, with seconds first.
     /// Lists, ranges, steps, names (`MON`, `jan`), `L` (last day of the month; `5L`: last Friday),
     /// `W` (nearest working day: `15W`, `LW`), `#` (`MON#2`: second Monday), `?`, `@hourly` to
-    /// `@yearly`. Where both day fields are something else than `*`, a day that fits either fires;
-    /// `+` before the day of week (`0 0 1-7 * +MON`) asks for both.
+    /// `@yearly`.
+    ///
+    /// # Two day fields
+    ///
+    /// As in Vixie cron: where one of them begins with `*` (or `?`), a day has to fit both, so
+    /// `0 0 */2 * MON` fires on odd days that are Mondays. Otherwise a day that fits either fires:
+    /// `0 0 1 * MON` on the first of the month and on Mondays. `+` before the day of week
+    /// (`0 0 1-7 * +MON`) asks for both.
+    ///
+    /// Spring always asks for both, and Quartz takes no such expression. A
+    /// [`Scheduler`](crate::Scheduler) logs a warning where the readings differ.
     ///
     /// # Changes of the clock
     ///
@@ -116,12 +128,16 @@ impl Schedule {
     /// one after the other, never at once, and each counts for itself.
     ///
     /// # Errors
-    /// `InvalidInput`: unreadable or zero.
+    /// `InvalidInput`: unreadable, zero, or longer than 100 years.
     pub fn fixed_delay(delay: impl Into<LockDuration>) -> Result<Self, Error> {
         let delay = delay.into().get()?;
         if delay.is_zero() {
             let zero = "the delay is zero: the job would run without a pause";
             return Err(Error::new(ErrorKind::InvalidInput, zero));
+        }
+        if delay > LONGEST {
+            let long = "the delay is longer than 100 years: the job would never run again";
+            return Err(Error::new(ErrorKind::InvalidInput, long));
         }
         Ok(Self(Kind::FixedDelay(delay)))
     }
@@ -232,7 +248,7 @@ impl Schedule {
 
     /// What stands in the place of a schedule that could not be read.
     pub(crate) fn never() -> Self {
-        Self(Kind::FixedDelay(Duration::MAX))
+        Self(Kind::FixedDelay(LONGEST))
     }
 
     /// The delay, if this is a fixed delay.
@@ -243,12 +259,29 @@ impl Schedule {
         }
     }
 
-    /// The period, if it is always the same.
-    pub(crate) fn period(&self) -> Option<Duration> {
+    /// The shortest time between two slots, changes of the clock left aside: the period, or what a
+    /// cron expression has between two times of one day, or of two days in a row if it fires daily.
+    ///
+    /// `None` for cron that fires once on some days, and for [`fixed_delay`](Self::fixed_delay).
+    ///
+    /// ```
+    /// use shedlock_scheduler::Schedule;
+    /// use std::time::Duration;
+    /// let schedule = Schedule::cron("0,50 9-17 * * MON-FRI")?;
+    /// assert_eq!(schedule.shortest_gap(), Some(Duration::from_secs(600)));
+    /// # Ok::<(), shedlock_core::Error>(())
+    /// ```
+    pub fn shortest_gap(&self) -> Option<Duration> {
         match &self.0 {
             Kind::Grid(grid) => Some(grid.period()),
-            Kind::Cron(_) | Kind::FixedDelay(_) => None,
+            Kind::Cron(cron) => cron.shortest_gap(),
+            Kind::FixedDelay(_) => None,
         }
+    }
+
+    /// True where a day may fit either of two day fields; Spring asks for both.
+    pub(crate) fn takes_either_day(&self) -> bool {
+        matches!(&self.0, Kind::Cron(cron) if cron.takes_either_day())
     }
 
     fn newest_at(&self, now: i64) -> Option<i64> {

@@ -99,6 +99,10 @@ impl LockProvider for Flaky {
         &'a self,
         name: &'a LockName,
     ) -> BoxFuture<'a, Result<Option<LockRecord>, Error>> {
+        if name.as_str().starts_with("unreadable") {
+            let error = Error::new(ErrorKind::Unavailable, "unreadable");
+            return Box::pin(std::future::ready(Err(error)));
+        }
         Box::pin(self.answer(self.store.inspect(name)))
     }
     fn list<'a>(

@@ -227,6 +227,7 @@ impl Clock for NodeClock {
 pub struct Log {
     runs: Arc<Mutex<Vec<RunSeen>>>,
     ticks: Arc<Mutex<Vec<TickSeen>>>,
+    panics: Arc<Mutex<Vec<String>>>,
 }
 
 type TickSeen = (Option<Slot>, String);
@@ -263,6 +264,21 @@ impl Log {
             .collect()
     }
 
+    /// The slots whose ticks have ended, in milliseconds since midnight.
+    pub fn slots_told(&self) -> std::collections::BTreeSet<i64> {
+        let ticks = self.ticks.lock().unwrap();
+        let slots = ticks.iter().filter_map(|tick| tick.0);
+        let midnight = i64::try_from(MIDNIGHT * 1_000).unwrap();
+        slots
+            .map(|slot| slot.as_micros() / 1_000 - midnight)
+            .collect()
+    }
+
+    /// What panicked in the schedulers.
+    pub fn panics(&self) -> Vec<String> {
+        self.panics.lock().unwrap().clone()
+    }
+
     /// What became of the ticks, with their slots in seconds since midnight.
     pub fn ticks(&self) -> Vec<(Option<i64>, String)> {
         let ticks = self.ticks.lock().unwrap().clone();
@@ -287,6 +303,10 @@ impl Observer for Log {
     fn on_tick(&self, tick: &Tick<'_>) {
         let end = tick.end.to_string();
         self.ticks.lock().unwrap().push((tick.slot, end));
+    }
+
+    fn on_panic(&self, _: Option<&str>, message: &str) {
+        self.panics.lock().unwrap().push(message.to_owned());
     }
 }
 

@@ -291,3 +291,44 @@ proptest! {
         prop_assert_eq!(cron.newest_at(now + share), Some(newest));
     }
 }
+
+/// 2027 begins on a Friday.
+#[test]
+fn a_day_fits_both_day_fields_where_one_begins_with_a_star() {
+    let days = |expression: &str| {
+        let cron = cron(expression, "UTC");
+        let all = slots(
+            &cron,
+            micros("2027-01-01T00:00:00Z"),
+            micros("2027-02-01T00:00:00Z"),
+        );
+        let day = |slot| {
+            Timestamp::from_microsecond(slot)
+                .unwrap()
+                .strftime("%-d")
+                .to_string()
+        };
+        all.into_iter()
+            .map(|slot| day(slot).parse().unwrap())
+            .collect::<Vec<u8>>()
+    };
+    // Every other day that is a Monday, and so on.
+    assert_eq!(days("0 0 */2 * 1"), [11, 25]);
+    assert_eq!(days("0 0 0 */2 * MON"), [11, 25]);
+    assert_eq!(days("0 0 1-9 * */3"), [2, 3, 6, 9]);
+    assert_eq!(days("0 0 ?/2 * 1"), [11, 25]);
+    // Neither begins with a star: either will do, as ever.
+    assert_eq!(days("0 0 1,2 * 1"), [1, 2, 4, 11, 18, 25]);
+    assert_eq!(days("0 0 1-31/2 * +1"), [11, 25]);
+    assert_eq!(days("0 0 * * 1"), [4, 11, 18, 25]);
+    assert_eq!(days("0 0 5 * *"), [5]);
+}
+
+#[test]
+fn a_last_day_without_a_weekday_is_refused_in_plain_words() {
+    for expression in ["0 0 * * L", "0 0 0 * * l", "0 0 * * 1,L"] {
+        let error = Cron::parse(expression, "UTC").unwrap_err();
+        assert!(error.message().contains("`5L`"), "{error}");
+    }
+    assert!(Cron::parse("0 0 L * *", "UTC").is_ok());
+}
