@@ -20,6 +20,9 @@ pub enum Law {
     Tokens,
     /// 9: a slot was given to two, or again after it was done.
     OneRunPerSlot,
+    /// 9: a slot was used up, or an attempt at it counted, by a lease that was given back and whose task
+    /// never began.
+    UnusedSlot,
     /// 9: a slot was given out before an earlier one was done or given up.
     SlotsInOrder,
     /// A task did something after the end of its lease, or after its lock was given back.

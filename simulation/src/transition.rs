@@ -57,6 +57,7 @@ transitions! {
     SlotFailed,
     SlotTakenOver,
     SlotGivenUp,
+    SlotGivenBack,
     SlotPending,
     SlotBackingOff,
     SlotAhead,

@@ -133,6 +133,7 @@ fn each_mistake_of_a_store_is_found_out() {
     found(Wrong::TokenOnExpiryOnly, &[Law::Tokens]);
     found(Wrong::SlotOfLeaseOnly, &[Law::OneRunPerSlot]);
     found(Wrong::SlotsAnyOrder, &[Law::SlotsInOrder]);
+    found(Wrong::UnusedSlotKept, &[Law::UnusedSlot]);
 }
 
 #[test]

@@ -16,6 +16,9 @@ pub(crate) const INTERNAL: u8 = 70;
 /// The lease was about to end before the command did, or was lost, or the longest run was over; the
 /// command was stopped.
 pub(crate) const LOST: u8 = 75;
+/// No host runs the slot any more, unless an operator resets the last slot: all attempts at it were made,
+/// or the last slot lies ahead of the clock.
+pub(crate) const GIVEN_UP: u8 = 76;
 /// The command is there and cannot be run.
 pub(crate) const NOT_EXECUTABLE: u8 = 126;
 /// The command is not there.

@@ -54,6 +54,7 @@ impl Heard {
             | What::Withdrawn
             | What::Withdrew
             | What::SlotDone
+            | What::SlotGivenBack { .. }
             | What::WallClock { .. }
             | What::Stopped
             | What::GoesOn

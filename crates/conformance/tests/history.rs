@@ -5,6 +5,8 @@
 mod extended;
 #[path = "history/faults.rs"]
 mod faults;
+#[path = "history/given_back.rs"]
+mod given_back;
 #[path = "history/late.rs"]
 mod late;
 #[path = "history/shedlock.rs"]

@@ -49,9 +49,14 @@ pub enum SkipReason {
     Held,
     /// The last lease was unlocked, and its lock_at_least_for still runs.
     AtLeast,
-    /// This slot, or a later one, was taken before; also where it was given up after its last
-    /// attempt.
+    /// This slot, or a later one, was taken before.
     SlotTaken,
+    /// This slot must not be lost, and all attempts at it were made without success: it is given up.
+    SlotGivenUp,
+    /// A later slot was taken that lies ahead of this host's clock: until the clock reaches it, or an
+    /// operator resets it, no slot of this lock runs. The runtime finds it; providers report
+    /// [`SlotTaken`](Self::SlotTaken).
+    LastSlotAhead,
     /// Slots of this lock run in order, and an earlier one has to be run before: the one behind
     /// [`Skip::last_slot`], or that one itself where it is not done.
     SlotPending,
@@ -112,6 +117,22 @@ impl fmt::Display for Skip {
                 }
                 return Ok(());
             }
+            SkipReason::SlotGivenUp => {
+                return f.write_str(
+                    "the slot is given up: all attempts at it were made without success; to try it \
+                     again, set the last slot before it with `shedlock slot reset --to`",
+                );
+            }
+            SkipReason::LastSlotAhead => {
+                f.write_str("no slot runs: the last slot taken")?;
+                if let Some(slot) = self.last_slot {
+                    write!(f, ", {slot},")?;
+                }
+                return f.write_str(
+                    " lies ahead of the clock; check this host's clock, then bring the last slot \
+                     back with `shedlock slot reset`",
+                );
+            }
             SkipReason::SlotPending => {
                 f.write_str("an earlier slot has to be run first")?;
                 if let Some(slot) = self.last_slot {
@@ -120,12 +141,12 @@ impl fmt::Display for Skip {
                 return Ok(());
             }
             SkipReason::BackingOff => {
-                f.write_str("a slot failed and is to be tried again")?;
+                f.write_str("a slot failed, and the pause after it still runs")?;
                 if let Some(slot) = self.last_slot {
                     write!(f, " (slot {slot})")?;
                 }
                 if let Some(until) = self.until {
-                    write!(f, " after {}", text::instant(until))?;
+                    write!(f, " until {}", text::instant(until))?;
                 }
                 return Ok(());
             }

@@ -176,14 +176,20 @@ impl CurrentLock {
     }
 
     /// Says that the slot is neither done nor failed: a slot that must not be lost can be taken over
-    /// as soon as the lock is free, as after a death. For tasks that stop half-way because their
-    /// process shuts down.
+    /// as soon as the lock is free, and this run does not count as an attempt. For tasks that stop
+    /// half-way because their process shuts down.
     pub fn leave_slot_open(&self) {
-        self.0.held.say_of_slot(SlotWord::Open);
+        self.0.held.say_of_slot(SlotWord::Cut);
     }
 
-    /// True once the task has said that its slot is not done, by [`fail_slot`](Self::fail_slot) or
-    /// [`leave_slot_open`](Self::leave_slot_open).
+    /// Says that the task did nothing for its slot: the slot can be taken again as if it had never
+    /// been taken here, at once, also one that is used up when it is taken.
+    pub fn give_slot_back(&self) {
+        self.0.held.say_of_slot(SlotWord::NotStarted);
+    }
+
+    /// True once the task has said that its slot is not done, by [`fail_slot`](Self::fail_slot),
+    /// [`leave_slot_open`](Self::leave_slot_open) or [`give_slot_back`](Self::give_slot_back).
     pub fn leaves_slot_open(&self) -> bool {
         self.0.held.leaves_slot_open()
     }

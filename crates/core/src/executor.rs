@@ -329,6 +329,7 @@ impl Executor {
             Granted::Held(held) => {
                 let mut lock = HeldLock::new(held.clone());
                 lock.keep_alive = look_after(&held, config)?;
+                held.set_started();
                 Acquisition::Acquired(lock)
             }
             Granted::Skipped(skip) => Acquisition::Skipped(skip),
@@ -500,6 +501,7 @@ pub(crate) fn run_blocking<T>(
     held: &Arc<Held>,
     task: impl FnOnce() -> T,
 ) -> Result<T, Box<dyn Any + Send>> {
+    held.set_started();
     let running = Running::start(held.context(), held.name());
     let current = CurrentLock::of(held.clone());
     let ran = held
@@ -510,8 +512,5 @@ pub(crate) fn run_blocking<T>(
 }
 
 pub(crate) fn as_ended<T>(ran: Result<T, Box<dyn Any + Send>>) -> Ended<T> {
-    match ran {
-        Ok(value) => Ended::Finished(value),
-        Err(panic) => Ended::Panicked(panic),
-    }
+    ran.map_or_else(Ended::Panicked, Ended::Finished)
 }

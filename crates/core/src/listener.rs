@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use crate::{AttemptRequest, Error, Lease, LockName, LostReason, Skip};
+use crate::{AttemptRequest, Error, Lease, LockName, LostReason, Skip, Slot};
 
 /// Hears of everything that happens to the locks of an executor.
 ///
@@ -60,6 +60,15 @@ pub enum Event<'a> {
         /// Why not.
         skip: &'a Skip,
     },
+    /// A slot that must not be lost is given up: the last attempt at it failed here, or an attempt
+    /// found that all were made. No one runs it any more, unless an operator resets the last slot.
+    #[non_exhaustive]
+    SlotGivenUp {
+        /// The lock.
+        name: &'a LockName,
+        /// The slot.
+        slot: Slot,
+    },
     /// A task starts under a lock; also where it is reentrant.
     #[non_exhaustive]
     TaskStarted {
@@ -115,7 +124,8 @@ impl Event<'_> {
             | Self::Extended { lease }
             | Self::Lost { lease, .. }
             | Self::Unlocked { lease } => lease.name(),
-            Self::TaskStarted { name }
+            Self::SlotGivenUp { name, .. }
+            | Self::TaskStarted { name }
             | Self::TaskFinished { name, .. }
             | Self::StoreError { name, .. } => name,
         }

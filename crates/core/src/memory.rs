@@ -139,15 +139,12 @@ impl MemoryProvider {
             if slot.instant() > after(now, request.slot_tolerance())? {
                 return Err(slot_ahead(slot, now));
             }
-            if let Some(record) = before
-                && let Some(reason) =
-                    record
-                        .slots
-                        .refusal(request, record.shedlock_at(), record.locked_until > now)
-            {
-                let mut skip = record.as_skip(request.name(), now);
-                skip.reason = reason;
-                return Ok(Attempt::Skipped(skip));
+            if let Some(record) = before {
+                let seen = record.as_record(request.name(), now);
+                let slots = record.slots;
+                if let Some(reason) = slots.refusal(request, record.shedlock_at(), seen.state) {
+                    return Ok(Attempt::Skipped(seen.as_skip_for(reason)));
+                }
             }
         }
         if let Some(record) = before
@@ -203,11 +200,11 @@ impl MemoryProvider {
         record.locked_until = after(record.locked_at, at_least)?.max(now);
         record.is_released = true;
         match slot {
-            Some((slot, SlotEnd::Done { .. })) => record.slots = record.slots.done(slot),
             Some((_, SlotEnd::Failed { retry_after })) => {
                 record.locked_until = record.locked_until.max(after(now, retry_after)?);
             }
-            _ => {}
+            Some((slot, end)) => record.slots = record.slots.ended(slot, end),
+            None => {}
         }
         Ok(Ended::Now)
     }
@@ -399,7 +396,8 @@ impl LockProvider for MemoryProvider {
 
     fn withdraw<'a>(&'a self, request: &'a AttemptRequest) -> BoxFuture<'a, Result<bool, Error>> {
         Box::pin(async move {
-            let ended = self.end(request.name(), request.owner(), Duration::ZERO, None)?;
+            let slot = request.slot().map(|slot| (slot, SlotEnd::NotStarted));
+            let ended = self.end(request.name(), request.owner(), Duration::ZERO, slot)?;
             Ok(matches!(ended, Ended::Now))
         })
     }

@@ -18,6 +18,8 @@ use crate::{Event, Listener, SkipReason};
 /// | `shedlock.execution.duration` | histogram, seconds | each task that ended, however |
 /// | `shedlock.execution.active` | gauge | tasks that run |
 /// | `shedlock.lock.slot.skipped` | counter | skips because the slot was taken |
+/// | `shedlock.slot.given.up` | counter | slots that must not be lost whose last attempt failed here, and skips because all attempts at the slot were made |
+/// | `shedlock.slot.blocked` | counter | skips because the last slot taken lies ahead of the clock |
 /// | `shedlock.lock.lost` | counter | leases that ended before their task |
 /// | `shedlock.store.errors` | counter | calls to the store that failed; one attempt may count several |
 /// | `shedlock.slot.lateness` | histogram, seconds | from the slot's instant to the acquisition, by the store's clock |
@@ -42,6 +44,14 @@ impl MetricsListener {
             (
                 "shedlock.lock.slot.skipped",
                 "Skips because the slot was taken",
+            ),
+            (
+                "shedlock.slot.given.up",
+                "Slots that no one runs any more, though they must not be lost",
+            ),
+            (
+                "shedlock.slot.blocked",
+                "Skips because the last slot taken lies ahead of the clock",
             ),
             (
                 "shedlock.lock.lost",
@@ -89,10 +99,13 @@ impl Listener for MetricsListener {
             }
             Event::Skipped { skip, .. } => {
                 count("shedlock.lock.not.acquired");
-                if skip.reason == SkipReason::SlotTaken {
-                    count("shedlock.lock.slot.skipped");
+                match skip.reason {
+                    SkipReason::SlotTaken => count("shedlock.lock.slot.skipped"),
+                    SkipReason::LastSlotAhead => count("shedlock.slot.blocked"),
+                    _ => {}
                 }
             }
+            Event::SlotGivenUp { .. } => count("shedlock.slot.given.up"),
             // One attempt of several: each counts as one.
             Event::Waiting { .. } => count("shedlock.lock.not.acquired"),
             Event::TaskStarted { .. } => {

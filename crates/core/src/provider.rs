@@ -35,8 +35,9 @@ pub trait LockProvider: fmt::Debug + Send + Sync + 'static {
     /// Ends whatever lease this request's owner may have won, at once and without honouring
     /// at-least, since its task never ran. True if there was one.
     ///
-    /// A slot that the request claimed stays claimed; one that must not be lost stays open, and the
-    /// attempt counts.
+    /// A slot that the request claimed is given back with it, as
+    /// [`SlotEnd::NotStarted`](crate::SlotEnd::NotStarted) gives it back. The runtime withdraws a
+    /// request without its slot where the task may have run.
     ///
     /// Called once more after [`AttemptRequest::timeout`], its answer is final: no copy of the
     /// attempt takes the lock afterwards. A compare-and-swap store, which has no such bound, sees to

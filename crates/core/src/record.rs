@@ -24,13 +24,14 @@ pub struct LockRecord {
     pub locked_until: Option<SystemTime>,
     /// The fencing token of the last acquisition of ours.
     pub fencing_token: Option<u64>,
-    /// The last slot that was taken.
+    /// The last slot that was taken; the instant just before a slot that was given back, since its
+    /// task never started.
     pub last_slot: Option<Slot>,
     /// The last slot whose run said that it was done. Behind [`last_slot`](Self::last_slot), the
     /// run of that one goes on, failed, or died.
     pub last_slot_done: Option<Slot>,
     /// How many attempts were made at [`last_slot`](Self::last_slot), where it must not be lost and
-    /// is not done yet.
+    /// is not done yet. Runs that never started or that a shutdown cut do not count.
     pub slot_attempts: Option<u32>,
     /// The provider's clock when the record was read.
     pub read_at: Option<SystemTime>,
@@ -101,5 +102,13 @@ impl LockRecord {
         skip.until = self.locked_until;
         skip.last_slot = self.last_slot;
         skip
+    }
+
+    /// The same for this reason ([`SlotState::refusal`]). For providers.
+    pub fn as_skip_for(&self, reason: SkipReason) -> Skip {
+        Skip {
+            reason,
+            ..self.as_skip()
+        }
     }
 }

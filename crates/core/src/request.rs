@@ -83,6 +83,13 @@ impl AttemptRequest {
         self
     }
 
+    /// The same attempt without its slot: to withdraw copies of one that was granted, whose slot was
+    /// run and must not be given back.
+    pub fn without_slot(mut self) -> Self {
+        self.slot = None;
+        self
+    }
+
     /// The same attempt under another name; wrappers that map names use it.
     pub fn with_name(mut self, name: LockName) -> Self {
         self.name = name;
@@ -228,6 +235,12 @@ pub enum SlotEnd {
         /// The pause.
         retry_after: Duration,
     },
+    /// Its task never started: the slot is as it was before this lease took it, and at-least does
+    /// not hold. See [`SlotState::ended`](crate::SlotState::ended).
+    NotStarted,
+    /// A shutdown cut its run: a slot that must not be lost is open, and the run does not count as an
+    /// attempt. Another slot stays used up, since its task did run.
+    Cut,
 }
 
 impl UnlockRequest {
@@ -255,6 +268,19 @@ impl UnlockRequest {
         self
     }
 
+    /// The task never started, so that the slot can be taken again; free at once, whatever at-least
+    /// says.
+    pub fn slot_not_started(mut self) -> Self {
+        self.slot_end = SlotEnd::NotStarted;
+        self
+    }
+
+    /// A shutdown cut the run of the slot: it does not count as an attempt.
+    pub fn slot_cut(mut self) -> Self {
+        self.slot_end = SlotEnd::Cut;
+        self
+    }
+
     /// What became of the slot of the lease; without meaning for a lease without one.
     pub fn slot_end(&self) -> SlotEnd {
         self.slot_end
@@ -262,7 +288,7 @@ impl UnlockRequest {
 
     /// The at-least to honour for a lease that has `lock_at_least_for`.
     pub fn at_least_of(&self, lock_at_least_for: Duration) -> Duration {
-        if self.ignores_at_least {
+        if self.ignores_at_least || self.slot_end == SlotEnd::NotStarted {
             Duration::ZERO
         } else {
             lock_at_least_for

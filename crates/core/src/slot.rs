@@ -56,6 +56,14 @@ impl Slot {
         self.0
     }
 
+    /// The last instant before this slot, as a slot: a lock whose last slot is this one can be taken
+    /// for `self` and for no earlier slot that a schedule has. The first slot there is has none
+    /// before it, and is its own.
+    #[must_use]
+    pub fn just_before(self) -> Self {
+        Self((self.0 - 1).max(0))
+    }
+
     /// The instant.
     pub fn instant(self) -> SystemTime {
         UNIX_EPOCH + Duration::from_micros(self.0.unsigned_abs())

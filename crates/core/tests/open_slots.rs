@@ -139,7 +139,7 @@ async fn pauses_grow_until_the_slot_is_given_up() {
     let record = record(&bench).await;
     assert_eq!(record.slot_attempts, Some(3));
     assert_eq!(record.last_slot_done, None);
-    assert_eq!(refused(&bench).await, SkipReason::SlotTaken);
+    assert_eq!(refused(&bench).await, SkipReason::SlotGivenUp);
 }
 
 #[tokio::test]
@@ -221,6 +221,17 @@ async fn a_lock_in_the_hand_says_it_as_it_is_given_back() {
     is_open(&bench, 2).await;
 
     let bench = common::bench();
+    let lock = held(&bench.executor).await;
+    lock.unlock_with(&UnlockRequest::new().slot_cut()).await;
+    is_open(&bench, 1).await;
+
+    let bench = common::bench();
+    let lock = held(&bench.executor).await;
+    lock.unlock_with(&UnlockRequest::new().slot_not_started())
+        .await;
+    is_open(&bench, 1).await;
+
+    let bench = common::bench();
     held(&bench.executor).await.unlock().await;
     is_done(&bench).await;
 }
@@ -242,7 +253,7 @@ async fn a_task_can_say_it_itself() {
     let task = async { current_lock().unwrap().leave_slot_open() };
     let outcome = bench.executor.execute(&config(), task).await;
     assert!(outcome.unwrap().is_executed());
-    is_open(&bench, 2).await;
+    is_open(&bench, 1).await;
 }
 
 /// The slot is the outer task's, and so is the word on it.

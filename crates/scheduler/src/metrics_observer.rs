@@ -18,6 +18,8 @@ use crate::{MissedReason, Observer, Tick, TickEnd};
 /// - `ran`, `failed` (with an error), `lost` (its lease), `panicked`, `cut` (by a shutdown): it started
 ///   here;
 /// - `taken` (another replica has the slot): as it should be, on all replicas but one;
+/// - `given_up` (all attempts at the slot were made, or the last slot taken lies ahead of the clock: an
+///   operator has to act);
 /// - `busy` (the lock stayed taken), `store_failed`;
 /// - `too_late`, `superseded`, `overlap`, `set_back`, `paused`, `shutdown`: the [`MissedReason`].
 ///
@@ -79,6 +81,7 @@ fn outcome(end: &TickEnd) -> &'static str {
         TickEnd::Panicked => "panicked",
         TickEnd::Cut { .. } => "cut",
         TickEnd::Taken => "taken",
+        TickEnd::GivenUp(_) => "given_up",
         TickEnd::Busy(_) => "busy",
         TickEnd::Failed(_) => "store_failed",
         TickEnd::Missed(MissedReason::TooLate) => "too_late",

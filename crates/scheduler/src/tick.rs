@@ -83,6 +83,9 @@ pub enum TickEnd {
     },
     /// Another replica has taken this slot.
     Taken,
+    /// No replica runs this slot any more: all attempts at it were made without success, or the last
+    /// slot taken lies ahead of the clock. An operator has to reset the last slot.
+    GivenUp(Skip),
     /// The lock was somebody else's, and stayed so for as long as the tick could wait.
     Busy(Skip),
     /// The store could not be asked, or refused; for as long as the tick could wait.
@@ -96,13 +99,15 @@ impl TickEnd {
     pub fn has_started(&self) -> bool {
         match self {
             Self::Ran { .. } | Self::Lost { .. } | Self::Panicked | Self::Cut { .. } => true,
-            Self::Taken | Self::Busy(_) | Self::Failed(_) | Self::Missed(_) => false,
+            Self::Taken | Self::GivenUp(_) | Self::Busy(_) | Self::Failed(_) | Self::Missed(_) => {
+                false
+            }
         }
     }
 
     /// True where the slot is used up, here or elsewhere.
     pub(crate) fn is_decided(&self) -> bool {
-        self.has_started() || matches!(self, Self::Taken)
+        self.has_started() || matches!(self, Self::Taken | Self::GivenUp(_))
     }
 }
 
@@ -123,6 +128,7 @@ impl fmt::Display for TickEnd {
                 "was stopped by the shutdown, and its lock is free when lock_at_most_for is over",
             ),
             Self::Taken => f.write_str("taken by another replica"),
+            Self::GivenUp(skip) => write!(f, "skipped: {skip}"),
             Self::Busy(skip) => write!(f, "skipped: {skip}"),
             Self::Failed(error) => write!(f, "could not be tried: {error}"),
             Self::Missed(reason) => write!(f, "missed: {reason}"),

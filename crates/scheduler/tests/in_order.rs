@@ -7,8 +7,11 @@ mod common;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use common::{Log, Node, World, alone, block_on, every, lock, millis, seconds, secs};
-use shedlock_core::{Clock, Completion, LockConfig, LockName, LockProvider, Retries, current_lock};
+use common::{Fault, Log, Node, World, alone, block_on, every, lock, millis, seconds, secs};
+use shedlock_core::{
+    AttemptRequest, Clock, Completion, LockConfig, LockName, LockProvider, Owner, Retries, Slot,
+    Unlock, UnlockRequest, current_lock,
+};
 use shedlock_scheduler::{Job, JobRun, LatePolicy, Overlap, Schedule};
 
 const TEN: u64 = 10;
@@ -241,7 +244,111 @@ fn a_shutdown_leaves_the_slot_to_others_at_once() {
         let stopping = tokio::spawn(async move { handle.shutdown(Duration::ZERO).await });
         world.run_until(secs(20)).await;
         assert_eq!(stopping.await.unwrap().unwrap().cut.len(), 1);
-        assert_eq!(of(&done), [(0, 2, true)]);
+        assert_eq!(of(&done), [(0, 1, true)], "what was cut does not count");
+    });
+}
+
+#[test]
+fn any_number_of_shutdowns_does_not_give_a_slot_up() {
+    block_on(async {
+        let world = World::before_midnight(secs(5));
+        let log = Log::default();
+        let done = Done::default();
+        let config = || must_not_be_lost("10m", Retries::new().max_attempts(2));
+        for number in 0..5 {
+            let node = Node::new(&world, number, &log);
+            let slow = job(&node, config(), every(600), &done, |_| Ok(secs(30)));
+            let handle = node.start([slow]);
+            world.run_until(secs(2 + 2 * number as u64)).await;
+            let stopping = tokio::spawn(async move { handle.shutdown(Duration::ZERO).await });
+            world.run_for(secs(1)).await;
+            assert_eq!(stopping.await.unwrap().unwrap().cut.len(), 1);
+        }
+        let node = Node::new(&world, 5, &log);
+        let quick = job(&node, config(), every(600), &done, |_| Ok(secs(1)));
+        let _handle = node.start([quick]);
+        world.run_for(secs(20)).await;
+        assert_eq!(of(&done), [(0, 1, true)]);
+    });
+}
+
+/// It comes after the lock was granted, and before the job's future is polled.
+#[test]
+fn a_shutdown_before_the_task_begins_leaves_a_slot_that_is_taken_at_most_once_to_others() {
+    block_on(async {
+        let world = World::before_midnight(secs(5));
+        let log = Log::default();
+        let node = Node::with_faults(&world, 0, &log, || Fault::SlowReply);
+        let begun = Arc::new(Mutex::new(0));
+        let seen = begun.clone();
+        let plain = Job::new(lock("1m"), every(600), move |_: JobRun| {
+            *seen.lock().unwrap() += 1;
+            async { Ok::<_, String>(()) }
+        });
+        let handle = node.start([plain]);
+        world.run_until(secs(1)).await;
+        let stopping = tokio::spawn(async move { handle.shutdown(Duration::ZERO).await });
+        world.run_for(secs(30)).await;
+        drop(stopping.await);
+        assert_eq!(*begun.lock().unwrap(), 0);
+        let other = Node::new(&world, 1, &log);
+        let _handle = other.start([other.job(lock("1m"), every(600), secs(1))]);
+        world.run_for(secs(30)).await;
+        assert_eq!(log.slots(), [0]);
+    });
+}
+
+#[test]
+fn a_slot_that_is_given_up_is_not_another_replicas_run() {
+    block_on(async {
+        let (world, log, node) = alone();
+        let done = Done::default();
+        let config = || must_not_be_lost("1m", Retries::new().max_attempts(1));
+        let fails = job(&node, config(), every(600), &done, |_| Err(millis(100)));
+        let _handle = node.start([fails]);
+        world.run_until(secs(1)).await;
+        let late = Node::new(&world, 1, &log);
+        let quick = job(&late, config(), every(600), &done, |_| Ok(secs(1)));
+        let _late = late.start([quick]);
+        world.run_until(secs(30)).await;
+        let ticks = log.ticks();
+        let is_told = |(_, end): &(_, String)| end.contains("the slot is given up");
+        assert!(ticks.iter().any(is_told), "{ticks:?}");
+        assert_eq!(of(&done), [(0, 1, false)]);
+    });
+}
+
+#[test]
+fn a_last_slot_in_the_future_is_not_another_replicas_run() {
+    block_on(async {
+        let (world, log, node) = alone();
+        let far = Slot::at(node.clock.system_time() + secs(86_400)).unwrap();
+        let poison =
+            AttemptRequest::new(LockName::new("job").unwrap(), Owner::generate(), secs(10));
+        let poison = poison.with_slot(far).with_slot_tolerance(secs(100_000));
+        let lease = world
+            .store
+            .attempt(&poison)
+            .await
+            .unwrap()
+            .acquired()
+            .unwrap();
+        let unlocked = world.store.unlock(&lease, &UnlockRequest::new()).await;
+        assert_eq!(unlocked.unwrap(), Unlock::Unlocked);
+        let done = Done::default();
+        let config = must_not_be_lost("1m", Retries::new());
+        let other = lock("1m");
+        let blocked = job(&node, config, every(10), &done, |_| Ok(secs(1)));
+        let _handle = node.start([blocked]);
+        let plain = Node::new(&world, 1, &log);
+        let _plain = plain.start([Job::new(other, every(10), |_: JobRun| async {
+            Ok::<_, String>(())
+        })]);
+        world.run_until(secs(15)).await;
+        let ticks = log.ticks();
+        let is_told = |(_, end): &&(_, String)| end.contains("lies ahead of the clock");
+        assert!(ticks.iter().filter(is_told).count() >= 4, "{ticks:?}");
+        assert!(ticks.iter().all(|tick| is_told(&tick)), "{ticks:?}");
     });
 }
 

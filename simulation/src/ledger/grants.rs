@@ -1,6 +1,6 @@
 //! What the store gave, extended and ended.
 
-use shedlock_core::{Completion, Slot};
+use shedlock_core::{Completion, Slot, SlotState};
 
 use super::{Book, Ledger, Lock};
 use crate::Law;
@@ -142,6 +142,46 @@ impl Ledger {
         }
     }
 
+    /// What the record keeps of the slots once a lease has ended: a task that never began has used up
+    /// nothing, and one that did has not left its slot to others.
+    pub(crate) fn left_slots(&self, name: &str, owner: &str, after: SlotState) {
+        let now = self.world.now();
+        let mut book = self.lock();
+        let completion = book.completion(owner);
+        let book = &mut *book;
+        let Some(lock) = book.locks.get_mut(name) else {
+            return;
+        };
+        let grant = lock.grant.as_ref().filter(|grant| grant.owner == owner);
+        let (Some(grant), Some(asked)) = (grant, book.asked.get(owner)) else {
+            return;
+        };
+        let Some(slot) = grant.slot else { return };
+        let is_open = completion.retries().is_some();
+        let is_given_back = if is_open {
+            after
+                .attempts
+                .is_some_and(|left| left < lock.slots.attempts)
+        } else {
+            after.last < Some(slot)
+        };
+        let is_forced = grant.ended == Some(Ending::Forced);
+        lock.slots.last = after.last;
+        lock.slots.attempts = after.attempts.unwrap_or(lock.slots.attempts);
+        let has_started = asked.has_started;
+        if is_given_back {
+            book.counts.add(Transition::SlotGivenBack);
+        }
+        if is_given_back && has_started && !is_open {
+            let what = format!("{slot} of {name} was given back by {owner}, which ran");
+            book.accuse(now, Law::OneRunPerSlot, what);
+        }
+        if !(is_given_back || has_started || is_forced) {
+            let what = format!("{slot} of {name} was used up by {owner}, which never ran");
+            book.accuse(now, Law::UnusedSlot, what);
+        }
+    }
+
     /// The store has freed a lock for an operator, whoever held it and whatever kept it.
     pub(crate) fn forced(&self, name: &str) {
         let now = self.world.now();
@@ -263,7 +303,8 @@ impl Book {
         let (slot, last) = (grant.slot?, lock.slots.last?);
         let grid = self.grids.get(name).copied().unwrap_or(i64::MAX);
         let is_strict = self.strict_from.is_some_and(|from| from < now);
-        if is_strict && slot.as_micros() - last.as_micros() > grid {
+        // The last one may lie just before one that was given back.
+        if is_strict && slot.as_micros() - last.as_micros() > grid.saturating_add(1) {
             return Some((Law::Liveness, format!("{slot} after {last} leaves one out")));
         }
         let most = match self.completion(&grant.owner) {

@@ -278,12 +278,13 @@ impl Ledger {
         }
     }
 
-    /// A client asks for the end of its lease.
-    pub(crate) fn unlocks(&self, owner: &str) {
+    /// A client asks for the end of its lease, and for the lock to be kept this long.
+    pub(crate) fn unlocks(&self, owner: &str, at_least: Duration) {
         let now = self.world.now();
         if let Some(asked) = self.lock().asked.get_mut(owner) {
             asked.is_unlocked = true;
             asked.unlocked_at = now;
+            asked.at_least = nanos(at_least);
         }
     }
 

@@ -48,6 +48,8 @@ pub enum Wrong {
     SlotOfLeaseOnly,
     /// An open slot may be left out for a later one.
     SlotsAnyOrder,
+    /// A slot stays used up where the task never began.
+    UnusedSlotKept,
     /// An attempt is granted however late it arrives.
     LateAttempt,
     /// An attempt that finds its own released mark is granted.

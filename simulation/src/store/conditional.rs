@@ -6,7 +6,7 @@ use std::time::SystemTime;
 use shedlock_core::{
     Attempt, AttemptRequest, BoundedAttempt, BoxFuture, Capabilities, Error, ErrorKind,
     ExtendRequest, Extension, ForceUnlock, ForceUnlockRequest, Lease, ListRequest, LockName,
-    LockProvider, LockRecord, ProviderIdentity, SkipReason, SlotEnd, StoreClock, Unlock,
+    LockProvider, LockRecord, ProviderIdentity, SkipReason, SlotEnd, SlotState, StoreClock, Unlock,
     UnlockRequest,
 };
 
@@ -77,11 +77,12 @@ impl Store {
     }
 
     pub(super) fn withdraw(&self, request: &AttemptRequest) -> Result<bool, Error> {
-        let ended = at_once(self.memory.withdraw(request));
+        let ended = self.memory_withdraw(request);
         if let Ok(true) = ended {
             let (name, owner) = (request.name().as_str(), request.owner().as_str());
             let now = self.world.now();
             self.ledger.ended(name, owner, Ending::Withdrawn, now);
+            self.tell_of_slots(request.name(), owner);
         }
         self.compare(request.name());
         ended
@@ -115,9 +116,19 @@ impl Store {
             let ending = Ending::Unlocked { is_done };
             self.ledger
                 .ended(name.as_str(), owner, ending, free.map_or(0, instant_of));
+            self.tell_of_slots(name, owner);
         }
         self.compare(name);
         answer
+    }
+
+    fn tell_of_slots(&self, name: &LockName, owner: &str) {
+        let Some(record) = at_once(self.memory.inspect(name)).ok().flatten() else {
+            return;
+        };
+        let (last, done) = (record.last_slot, record.last_slot_done);
+        let after = SlotState::new(last, done, record.slot_attempts);
+        self.ledger.left_slots(name.as_str(), owner, after);
     }
 
     fn force_unlock(&self, request: &ForceUnlockRequest) -> Result<ForceUnlock, Error> {
@@ -132,7 +143,7 @@ impl Store {
 pub(super) fn skipped(reason: SkipReason) -> Transition {
     match reason {
         SkipReason::AtLeast => Transition::SkippedByAtLeast,
-        SkipReason::SlotTaken => Transition::SlotRefused,
+        SkipReason::SlotTaken | SkipReason::SlotGivenUp => Transition::SlotRefused,
         SkipReason::SlotPending => Transition::SlotPending,
         SkipReason::BackingOff => Transition::SlotBackingOff,
         SkipReason::Contended => Transition::LostRace,

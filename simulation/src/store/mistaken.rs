@@ -4,8 +4,8 @@ use std::time::SystemTime;
 
 use shedlock_core::{
     Attempt, AttemptRequest, Completion, Error, ErrorKind, ExtendRequest, Extension,
-    ForceUnlockRequest, Lease, LockName, LockProvider, LockState, Owner, ResetSlotRequest, Unlock,
-    UnlockRequest,
+    ForceUnlockRequest, Lease, LockName, LockProvider, LockState, Owner, ResetSlotRequest, SlotEnd,
+    Unlock, UnlockRequest,
 };
 
 use super::{Store, at_once};
@@ -55,6 +55,15 @@ impl Store {
                 at_once(self.memory.attempt(request))
             }
             _ => at_once(self.memory.attempt(request)),
+        }
+    }
+
+    pub(super) fn memory_withdraw(&self, request: &AttemptRequest) -> Result<bool, Error> {
+        match self.wrong {
+            Some(Wrong::UnusedSlotKept) => {
+                at_once(self.memory.withdraw(&request.clone().without_slot()))
+            }
+            _ => at_once(self.memory.withdraw(request)),
         }
     }
 
@@ -136,6 +145,10 @@ impl Store {
                     self.memory.remove(name);
                 }
                 Ok(answer)
+            }
+            Some(Wrong::UnusedSlotKept) if request.slot_end() == SlotEnd::NotStarted => {
+                let request = UnlockRequest::new().ignoring_at_least();
+                at_once(self.memory.unlock(lease, &request))
             }
             _ => at_once(self.memory.unlock(lease, request)),
         }

@@ -114,6 +114,7 @@ impl Store {
             }
             let ending = self.ledger.ending(owner, is_done);
             self.ledger.ended(name, owner, ending, until);
+            self.ledger.left_slots(name, owner, after.slots);
             return;
         }
         // Each acquisition has a time of its own, and keeps it.

@@ -126,7 +126,8 @@ impl LockProvider for Watched {
         request: &'a UnlockRequest,
     ) -> BoxFuture<'a, Result<Unlock, Error>> {
         Box::pin(async move {
-            self.ledger.unlocks(lease.owner().as_str());
+            let at_least = request.at_least_of(lease.lock_at_least_for());
+            self.ledger.unlocks(lease.owner().as_str(), at_least);
             let answer = self.inner.unlock(lease, request).await;
             if let Ok(Unlock::Lost) = answer {
                 self.ledger.count(Transition::UnlockRefused);

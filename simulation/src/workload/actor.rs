@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use shedlock_core::{
     Acquisition, Clock, Completion, Error, Executor, LockConfig, LostPolicy, Outcome, Release,
-    SkipReason, Slot,
+    SkipReason, Slot, UnlockRequest,
 };
 use shedlock_scheduler::Schedule;
 
@@ -187,6 +187,8 @@ impl Actor {
                 0 => Ends::InPanic,
                 1 | 2 => Ends::InError,
                 3 if is_slot => Ends::InError,
+                4 => Ends::BeforeItBegins,
+                5 => Ends::Cut,
                 _ => Ends::Well,
             },
         };
@@ -198,6 +200,12 @@ impl Actor {
         let Ok(Acquisition::Acquired(lock)) = self.executor.lock(config).await else {
             return;
         };
+        if body.ends == Ends::BeforeItBegins {
+            let _ = lock
+                .unlock_with(&UnlockRequest::new().slot_not_started())
+                .await;
+            return;
+        }
         let running = self.ledger.starts(lock.owner().as_str());
         for _ in 0..body.steps {
             self.clock.sleep(body.takes / body.steps).await;
@@ -209,6 +217,9 @@ impl Actor {
         match self.chance.below(4) {
             0 => drop(lock),
             1 => drop(lock.fail().await),
+            _ if body.ends == Ends::Cut => {
+                drop(lock.unlock_with(&UnlockRequest::new().slot_cut()).await);
+            }
             _ => drop(lock.unlock().await),
         }
     }

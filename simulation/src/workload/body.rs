@@ -31,6 +31,10 @@ pub(crate) enum Ends {
     Well,
     InError,
     InPanic,
+    /// It does nothing for its slot.
+    BeforeItBegins,
+    /// By a shutdown, as it says itself.
+    Cut,
 }
 
 /// That a task failed.
@@ -48,6 +52,10 @@ impl std::error::Error for Failed {}
 impl Body {
     pub(crate) async fn run(self) -> Result<(), Failed> {
         let lock = current_lock().expect("a task runs under its lock");
+        if self.ends == Ends::BeforeItBegins {
+            lock.give_slot_back();
+            return Ok(());
+        }
         let running = self.ledger.starts(lock.owner().as_str());
         let helper = self.spawns.then(|| {
             let (helper, running) = (self.clone(), running.clone());
@@ -59,7 +67,11 @@ impl Body {
             let _ = helper.await;
         }
         match self.ends {
-            Ends::Well => Ok(()),
+            Ends::Well | Ends::BeforeItBegins => Ok(()),
+            Ends::Cut => {
+                lock.leave_slot_open();
+                Ok(())
+            }
             Ends::InError => {
                 self.ledger.count(Transition::SlotFailed);
                 Err(Failed)

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use shedlock_core::{Attempt, AttemptRequest, Error, ErrorKind, Lease, Skip, SkipReason, Slot};
+use shedlock_core::{
+    Attempt, AttemptRequest, Error, ErrorKind, Lease, LockState, Skip, SkipReason, Slot,
+};
 
 use crate::provider::ROUNDS;
 use crate::time::{Now, after, check_longest};
@@ -93,19 +95,19 @@ fn unread(error: Error) -> Error {
 /// Why this record stands in the way, if it does.
 fn refusal(request: &AttemptRequest, record: &Record, now: Now) -> Result<Option<Skip>, Error> {
     check_slot(request, now)?;
+    let mut seen = record.as_lock_record(request.name(), now);
     // The own lease of this owner that is over stands in nobody's way.
-    let is_locked = record.is_locked(now) && record.owner != request.owner().as_str();
+    if record.owner == request.owner().as_str() {
+        seen.state = LockState::Free;
+    }
     let slots = record
         .slots
-        .refusal(request, record.shedlock_at(), is_locked);
-    if slots.is_none() && !is_locked {
-        return Ok(None);
-    }
-    let mut skip = record.as_lock_record(request.name(), now).as_skip();
-    if let Some(reason) = slots {
-        skip.reason = reason;
-    }
-    Ok(Some(skip))
+        .refusal(request, record.shedlock_at(), seen.state);
+    Ok(match slots {
+        Some(reason) => Some(seen.as_skip_for(reason)),
+        None if seen.state == LockState::Free => None,
+        None => Some(seen.as_skip()),
+    })
 }
 
 /// Refuses a slot that lies too far ahead.

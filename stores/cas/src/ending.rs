@@ -131,11 +131,11 @@ fn ended(
         record.locked_until = record.locked_until.max(kept);
     }
     match slot {
-        Some((slot, SlotEnd::Done { .. })) => record.slots = record.slots.done(slot),
         Some((_, SlotEnd::Failed { retry_after })) if !retry_after.is_zero() => {
             record.locked_until = record.locked_until.max(now.end_of(retry_after)?);
         }
-        _ => {}
+        Some((slot, end)) => record.slots = record.slots.ended(slot, end),
+        None => {}
     }
     Ok(record)
 }

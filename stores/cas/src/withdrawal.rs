@@ -2,7 +2,7 @@
 
 use std::time::{Duration, UNIX_EPOCH};
 
-use shedlock_core::{AttemptRequest, Error, Owner};
+use shedlock_core::{AttemptRequest, Error, Owner, SlotEnd};
 
 use crate::ending::Ended;
 use crate::provider::ROUNDS;
@@ -32,7 +32,8 @@ impl<S: VersionedStore> CasProvider<S> {
             };
             if before.record.is_held_by(owner, now) {
                 let known = Some((Some(before), now));
-                match self.end(name, owner, known, Duration::ZERO, None).await? {
+                let slot = request.slot().map(|slot| (slot, SlotEnd::NotStarted));
+                match self.end(name, owner, known, Duration::ZERO, slot).await? {
                     Ended::Now => return Ok(true),
                     Ended::Before => return Ok(false),
                     // It ended by itself meanwhile.

@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use shedlock_cas::Record;
-use shedlock_core::{Attempt, AttemptRequest, Error, ErrorKind, Lease, Skip, SkipReason, Slot};
+use shedlock_core::{
+    Attempt, AttemptRequest, Error, ErrorKind, Lease, LockState, Skip, SkipReason, Slot,
+};
 
 use crate::EtcdProvider;
 use crate::found::Found;
@@ -94,20 +96,15 @@ impl EtcdProvider {
             ));
         }
         check_slot(request, now)?;
-        let is_locked = found.lock.is_some();
+        let seen = found.told(request.name(), now);
         let slots = found.record().slots;
-        let refused = slots.refusal(request, found.value().shedlock_at(), is_locked);
-        if refused.is_none() && !is_locked {
-            if found.is_released_by(request.owner()) {
-                return Err(Error::attempt_ended());
-            }
-            return Ok(None);
-        }
-        let mut skip = found.skip(request.name(), now);
-        if let Some(reason) = refused {
-            skip.reason = reason;
-        }
-        Ok(Some(Attempt::Skipped(skip)))
+        let refused = slots.refusal(request, found.value().shedlock_at(), seen.state);
+        Ok(Some(Attempt::Skipped(match refused {
+            Some(reason) => seen.as_skip_for(reason),
+            None if seen.state != LockState::Free => seen.as_skip(),
+            None if found.is_released_by(request.owner()) => return Err(Error::attempt_ended()),
+            None => return Ok(None),
+        })))
     }
 
     fn won(&self, request: &AttemptRequest, found: Found, granted: Option<Granted>) -> Lease {

@@ -246,8 +246,8 @@ fn ended(end: &End<'_>, before: &Found, until: SystemTime) -> Record {
         record.fencing_token = Some(lock.created.unsigned_abs());
         record.locked_at = record.locked_at.or(before.value().at);
     }
-    if let Some((slot, SlotEnd::Done { .. })) = end.slot {
-        record.slots = record.slots.done(slot);
+    if let Some((slot, end)) = end.slot {
+        record.slots = record.slots.ended(slot, end);
     }
     record
 }

@@ -4,7 +4,7 @@ use std::time::SystemTime;
 
 use etcd_client::{KeyValue, TxnOpResponse};
 use shedlock_cas::Record;
-use shedlock_core::{AttemptRequest, Error, ErrorKind, Lease, LockName, LockRecord, Owner, Skip};
+use shedlock_core::{AttemptRequest, Error, ErrorKind, Lease, LockName, LockRecord, Owner};
 
 use crate::value::Value;
 
@@ -185,11 +185,6 @@ impl Found {
             record.locked_until = Some(if is_locked { until } else { until.min(now) });
         }
         record
-    }
-
-    /// The skip of an attempt that the lock stands in the way of.
-    pub(crate) fn skip(&self, name: &LockName, now: SystemTime) -> Skip {
-        self.told(name, now).as_skip()
     }
 }
 

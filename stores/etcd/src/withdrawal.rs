@@ -3,7 +3,7 @@
 use std::time::{Duration, UNIX_EPOCH};
 
 use shedlock_cas::Record;
-use shedlock_core::{AttemptRequest, Error, Owner};
+use shedlock_core::{AttemptRequest, Error, Owner, SlotEnd};
 
 use crate::EtcdProvider;
 use crate::ending::{End, Ended};
@@ -63,7 +63,7 @@ impl EtcdProvider {
             owner: request.owner(),
             held: Some(&held),
             at_least: Duration::ZERO,
-            slot: None,
+            slot: request.slot().map(|slot| (slot, SlotEnd::NotStarted)),
         };
         self.end(&end).await
     }

@@ -1,8 +1,8 @@
 //! Taking a lock.
 
 use shedlock_core::{
-    Attempt, AttemptRequest, BoundedAttempt, Error, ErrorKind, LockName, Moment, Skip, SkipReason,
-    Slot,
+    Attempt, AttemptRequest, BoundedAttempt, Error, ErrorKind, LockName, LockState, Moment, Skip,
+    SkipReason, Slot,
 };
 
 use mongodb::bson::{Document, doc};
@@ -130,13 +130,14 @@ impl MongoProvider {
                 && not_after.is_none_or(|last| server.must_be_held(found.until, last));
             return is_held.then(|| record.as_skip());
         };
-        let refusal = |is_locked| found.slots.refusal(request, found.shedlock_at(), is_locked);
+        let refusal = |lock| found.slots.refusal(request, found.shedlock_at(), lock);
         // One that lies ahead is refused for that; the client's clock is good for a hint.
         let is_past = slot.instant() <= self.commands().clients_time();
-        let reason = refusal(true).filter(|_| is_past && refusal(true) == refusal(false))?;
-        let mut skip = record.as_skip();
-        skip.reason = reason;
-        Some(skip)
+        let is_same = |reason: &_| refusal(LockState::Free).as_ref() == Some(reason);
+        let reason = refusal(LockState::Held)
+            .filter(is_same)
+            .filter(|_| is_past)?;
+        Some(record.as_skip_for(reason))
     }
 }
 
@@ -155,9 +156,10 @@ fn verdict(
     if let Some(slot) = request.slot() {
         check_ahead(request, slot, seen.now)?;
     }
+    let record = seen.record(request.name());
     let reason = found
         .slots
-        .refusal(request, found.shedlock_at(), seen.is_locked());
+        .refusal(request, found.shedlock_at(), record.state);
     if reason.is_none() && !seen.is_locked() {
         if found.is_released_by(request.owner()) {
             return Err(Error::attempt_ended());
@@ -166,10 +168,7 @@ fn verdict(
         let is_late = not_after.is_some_and(|last| store_time > last);
         return Ok(is_late.then_some(BoundedAttempt::TooLate { store_time }));
     }
-    let mut skip = seen.record(request.name()).as_skip();
-    if let Some(reason) = reason {
-        skip.reason = reason;
-    }
+    let skip = reason.map_or_else(|| record.as_skip(), |reason| record.as_skip_for(reason));
     Ok(Some(BoundedAttempt::Judged(Attempt::Skipped(skip))))
 }
 

@@ -2,11 +2,13 @@
 
 use mongodb::bson::{Bson, Document, doc};
 use shedlock_core::{
-    AttemptRequest, Error, ExtendRequest, Extension, Lease, LockName, Owner, SlotEnd, Unlock,
+    AttemptRequest, Error, ExtendRequest, Extension, Lease, LockName, Owner, Slot, SlotEnd, Unlock,
     UnlockRequest,
 };
 
-use crate::expression::{AT, ATTEMPTS, BY, DONE, Now, UNTIL, literal, millis_of};
+use crate::expression::{
+    AT, ATTEMPTS, BY, DONE, Now, SLOT, UNTIL, is_set, literal, millis_of, value,
+};
 use crate::found::Found;
 use crate::provider::MongoProvider;
 use crate::send::Written;
@@ -47,20 +49,16 @@ impl MongoProvider {
             Bson::from(now.millis()),
             doc! { "$add": [millis_of(AT), at_least] }.into(),
         ];
-        let mut slot = doc! {};
-        match (lease.slot(), request.slot_end()) {
-            (Some(of), SlotEnd::Done { .. }) => {
-                slot = doc! { DONE: of.as_micros(), ATTEMPTS: Bson::Null };
-            }
-            (Some(_), SlotEnd::Failed { retry_after, .. }) => {
-                let pause = millis(retry_after, "the pause of a failed slot")?;
-                ends.push(doc! { "$add": [now.millis(), pause] }.into());
-            }
-            _ => {}
+        if let (Some(_), SlotEnd::Failed { retry_after, .. }) = (lease.slot(), request.slot_end()) {
+            let pause = millis(retry_after, "the pause of a failed slot")?;
+            ends.push(doc! { "$add": [now.millis(), pause] }.into());
         }
+        let slot = lease
+            .slot()
+            .map(|slot| slot_after(slot, request.slot_end()));
         let until = doc! { "$toDate": { "$max": ends } };
         let query = running(lease.name(), lease.owner(), now);
-        let ended = ended(lease.owner(), until, slot);
+        let ended = ended(lease.owner(), until, slot.unwrap_or_default());
         if let Written::Document(_) = self.commands().update(query, ended).await? {
             return Ok(Unlock::Unlocked);
         }
@@ -87,7 +85,10 @@ impl MongoProvider {
         self.commands().update(free, vec![bar]).await?;
         let now = self.commands().now();
         let query = running(request.name(), request.owner(), now);
-        let ended = ended(request.owner(), now.later(0), doc! {});
+        let slot = request
+            .slot()
+            .map(|slot| slot_after(slot, SlotEnd::NotStarted));
+        let ended = ended(request.owner(), now.later(0), slot.unwrap_or_default());
         let written = self.commands().update(query, ended).await?;
         Ok(matches!(written, Written::Document(_)))
     }
@@ -103,4 +104,29 @@ fn ended(owner: &Owner, until: Document, slot: Document) -> Vec<Document> {
     let mut set = doc! { UNTIL: until, BY: literal(&owner.released()) };
     set.extend(slot);
     vec![doc! { "$set": set }]
+}
+
+/// What becomes of the fields of the slot, by the rules of `SlotState::ended`.
+fn slot_after(slot: Slot, end: SlotEnd) -> Document {
+    let of = slot.as_micros();
+    let is_last = doc! { "$eq": [value(SLOT), of] };
+    let is_counted = doc! { "$and": [
+        is_last.clone(),
+        is_set(ATTEMPTS),
+        { "$gt": [value(ATTEMPTS), 0_i64] },
+    ] };
+    let fewer = doc! { "$toLong": { "$add": [value(ATTEMPTS), -1_i64] } };
+    let attempts = doc! { "$cond": [is_counted, fewer, value(ATTEMPTS)] };
+    let is_unused = doc! { "$and": [
+        is_last,
+        { "$not": [is_set(ATTEMPTS)] },
+        { "$ne": [value(DONE), of] },
+    ] };
+    let last = doc! { "$cond": [is_unused, slot.just_before().as_micros(), value(SLOT)] };
+    match end {
+        SlotEnd::Done { .. } => doc! { DONE: of, ATTEMPTS: Bson::Null },
+        SlotEnd::NotStarted => doc! { SLOT: last, ATTEMPTS: attempts },
+        SlotEnd::Cut => doc! { ATTEMPTS: attempts },
+        _ => doc! {},
+    }
 }

@@ -4,7 +4,7 @@ use std::time::{Duration, SystemTime};
 
 use redis::Value as Reply;
 use shedlock_core::{
-    AttemptRequest, Error, ErrorKind, Lease, LockName, LockRecord, Owner, Skip, SlotState,
+    AttemptRequest, Error, ErrorKind, Lease, LockName, LockRecord, Owner, SlotState,
 };
 
 use crate::kept::{Kept, foreign, instant};
@@ -143,11 +143,6 @@ impl Found {
         record.fencing_token = self.kept.token;
         record.read_at = Some(self.now);
         record
-    }
-
-    /// The skip of an attempt that the record stands in the way of.
-    pub(crate) fn skip(&self, name: &LockName) -> Skip {
-        self.record(name).as_skip()
     }
 
     /// When the lock's own key ends.

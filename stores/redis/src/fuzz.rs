@@ -53,7 +53,7 @@ pub fn answer(data: &[u8]) {
     };
     let record = found.record(&name);
     assert_eq!(record.state == LockState::Free, found.raw.is_none());
-    assert_eq!(found.skip(&name).owner, record.owner);
+    assert_eq!(record.as_skip().owner, record.owner);
     let lease = found.lease(&request);
     assert_eq!(lease.owner(), &owner);
     if found.raw.is_some()

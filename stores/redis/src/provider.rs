@@ -180,16 +180,21 @@ impl RedisProvider {
         slot: Option<(Slot, SlotEnd)>,
     ) -> Result<Ended, Error> {
         let acquired = acquired.and_then(|at| Slot::at(at).ok());
-        let (done, pause) = match slot {
-            Some((slot, SlotEnd::Done { .. })) => (Some(slot.as_micros()), None),
-            Some((_, SlotEnd::Failed { retry_after })) => (
-                None,
-                Some(micros(retry_after, "the pause of a failed slot")?),
-            ),
-            _ => (None, None),
-        };
+        let (mut done, mut pause, mut given, mut before) = (None, None, None, None);
+        match slot {
+            Some((slot, SlotEnd::Done { .. })) => done = Some(slot.as_micros()),
+            Some((_, SlotEnd::Failed { retry_after })) => {
+                pause = Some(micros(retry_after, "the pause of a failed slot")?);
+            }
+            Some((slot, SlotEnd::NotStarted)) => {
+                given = Some(slot.as_micros());
+                before = Some(slot.just_before().as_micros());
+            }
+            Some((slot, SlotEnd::Cut)) => given = Some(slot.as_micros()),
+            _ => {}
+        }
         let kept_for = micros(at_least, "lock_at_least_for")?;
-        let is_plain = at_least.is_zero() && done.is_none() && pause.is_none();
+        let is_plain = at_least.is_zero() && done.or(given).is_none() && pause.is_none();
         let arguments = [
             owner.as_str(),
             &shown(acquired.map(Slot::as_micros)),
@@ -197,6 +202,8 @@ impl RedisProvider {
             &shown(done),
             &pause.unwrap_or_default(),
             if done.is_some() { self.confirms() } else { "" },
+            &shown(given),
+            &shown(before),
         ];
         let arguments = if is_plain {
             &arguments[..1]
@@ -311,7 +318,8 @@ impl LockProvider for RedisProvider {
     fn withdraw<'a>(&'a self, request: &'a AttemptRequest) -> BoxFuture<'a, Result<bool, Error>> {
         Box::pin(async move {
             let (name, owner) = (request.name(), request.owner());
-            self.finish(name, owner, Duration::ZERO, None, None)
+            let slot = request.slot().map(|slot| (slot, SlotEnd::NotStarted));
+            self.finish(name, owner, Duration::ZERO, None, slot)
                 .await
                 .map(|ended| matches!(ended, Ended::Now))
                 .map_err(|error| context(error, name))

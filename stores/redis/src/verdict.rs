@@ -1,6 +1,6 @@
 //! What the answer of a script means to whoever asked.
 
-use shedlock_core::{Attempt, AttemptRequest, Error, ErrorKind, Skip, SkipReason, Slot};
+use shedlock_core::{Attempt, AttemptRequest, Error, ErrorKind, Slot};
 
 use crate::found::Found;
 use crate::provider::LONGEST;
@@ -23,19 +23,14 @@ pub(crate) fn taken(request: &AttemptRequest, found: &Found) -> Result<Attempt, 
             return Err(ahead(request, found));
         }
     }
+    let seen = found.record(request.name());
     let reason = found
         .slots()
-        .refusal(request, found.value().shedlock_at(), true);
-    Ok(Attempt::Skipped(match reason {
-        Some(reason) => skip(request, found, reason),
-        None => found.skip(request.name()),
-    }))
-}
-
-pub(crate) fn skip(request: &AttemptRequest, found: &Found, reason: SkipReason) -> Skip {
-    let mut skip = found.skip(request.name());
-    skip.reason = reason;
-    skip
+        .refusal(request, found.value().shedlock_at(), seen.state);
+    Ok(Attempt::Skipped(reason.map_or_else(
+        || seen.as_skip(),
+        |reason| seen.as_skip_for(reason),
+    )))
 }
 
 pub(crate) fn ahead(request: &AttemptRequest, found: &Found) -> Error {

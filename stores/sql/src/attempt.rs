@@ -7,7 +7,7 @@ use shedlock_core::{
     Slot,
 };
 
-use crate::dialect::{Claim, Step};
+use crate::dialect::{Claim, End, Step};
 use crate::driver::{Backend, Class, Failure};
 use crate::flow::Flow;
 use crate::limits::{check_length, floor_micros};
@@ -170,10 +170,14 @@ impl<B: Backend> Flow<B> {
         let mut values = self.values(request.name());
         values.owner = request.owner().as_str();
         values.released = &released;
-        if self.ended(&values).await? {
+        values.end_of(request.slot());
+        let plan = self.plan().await?;
+        let gives_back = Some(Step::Unlock(End::NotStarted))
+            .filter(|step| request.slot().is_some() && step.is_possible(plan.shape.extras));
+        let withdraw = gives_back.unwrap_or(Step::Withdraw);
+        if self.ended(withdraw, &values).await? {
             return Ok(true);
         }
-        let plan = self.plan().await?;
         if plan.statements.get(Step::Settle).is_none()
             || check_length(request.name(), &plan.shape).is_err()
         {
@@ -182,7 +186,7 @@ impl<B: Backend> Flow<B> {
         match self.write(Step::Settle, &values).await? {
             Written::Taken(_) => Ok(false),
             // The record is there, and ours if a copy of the attempt was under way.
-            Written::Nothing { .. } | Written::Exists(_) => self.ended(&values).await,
+            Written::Nothing { .. } | Written::Exists(_) => self.ended(withdraw, &values).await,
         }
     }
 }

@@ -88,13 +88,13 @@ impl<B: Backend> Flow<B> {
         capabilities
     }
 
-    /// Ends the lease of these values' owner at once; true also where a first try, whose reply was
+    /// Ends the lease of these values' owner at once, by this step; true also where a first try, whose reply was
     /// lost, had done so.
-    pub(crate) async fn ended(&self, values: &Values<'_>) -> Result<bool, Error> {
+    pub(crate) async fn ended(&self, step: Step, values: &Values<'_>) -> Result<bool, Error> {
         let reply = self
-            .run(Step::Withdraw, values)
+            .run(step, values)
             .await
-            .map_err(|stop| self.error(stop, Step::Withdraw))?;
+            .map_err(|stop| self.error(stop, step))?;
         if reply.affected > 0 || !reply.repeated {
             return Ok(reply.affected > 0);
         }
@@ -154,6 +154,8 @@ impl<B: Backend> Flow<B> {
             (Some(_), SlotEnd::Done { durable, .. }) => End::Done { durable },
             // Without a pause nothing is kept, and nothing is to be rounded up.
             (Some(_), SlotEnd::Failed { retry_after, .. }) if !retry_after.is_zero() => End::Failed,
+            (Some(_), SlotEnd::NotStarted) => End::NotStarted,
+            (Some(_), SlotEnd::Cut) => End::Cut,
             _ => End::Nothing,
         };
         // Only a slot that is used up by now can have been taken from a table without the columns.
@@ -167,7 +169,7 @@ impl<B: Backend> Flow<B> {
             request.at_least_of(lease.lock_at_least_for()),
             &plan.shape,
         )?;
-        values.slot = lease.slot().map_or(0, Slot::as_micros);
+        values.end_of(lease.slot());
         if let SlotEnd::Failed { retry_after, .. } = request.slot_end() {
             values.at_most = self.micros("the pause before a retry", retry_after, &plan.shape)?;
         }
@@ -266,7 +268,7 @@ impl<B: Backend> Flow<B> {
             let released = mark(&stored, &plan.shape);
             values.owner = &stored;
             values.released = &released;
-            if self.ended(&values).await? {
+            if self.ended(Step::Withdraw, &values).await? {
                 return Ok(ForceUnlock::Freed(found));
             }
         }

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
+use shedlock_core::Slot;
 use sqlx::{AssertSqlSafe, SqlSafeStr as _, SqlStr};
 
 /// A statement that can be read, compared and tested without a database.
@@ -257,6 +258,12 @@ pub(crate) enum Value<'a> {
 }
 
 impl<'a> Values<'a> {
+    /// Adds the slot of a lease that ends, with what the last slot is where it is given back.
+    pub(crate) fn end_of(&mut self, slot: Option<Slot>) {
+        self.slot = slot.map_or(0, Slot::as_micros);
+        self.previous = slot.map_or(0, |slot| slot.just_before().as_micros());
+    }
+
     /// The value for this placeholder.
     pub(crate) fn get(&self, bind: Bind) -> Value<'a> {
         match bind {

@@ -3,7 +3,7 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use shedlock_core::{
-    Attempt, AttemptRequest, Error, ErrorKind, Lease, LockName, LockRecord, Owner, Skip,
+    Attempt, AttemptRequest, Error, ErrorKind, Lease, LockName, LockRecord, LockState, Owner, Skip,
     SkipReason, Slot, SlotState,
 };
 
@@ -145,15 +145,15 @@ impl Verdict<'_> {
         row.name.as_ref()?;
         let is_ours = row.owner.as_deref().is_some_and(Owner::is_ours);
         let shedlock_at = row.locked_at.filter(|_| !is_ours).map(instant);
-        let is_locked = row.lock_until.is_some_and(|until| until > now);
-        slots(row).refusal(self.request, shedlock_at, is_locked)
+        let lock = match row.lock_until {
+            Some(until) if until > now => record(row).map_or(LockState::Held, |found| found.state),
+            _ => LockState::Free,
+        };
+        slots(row).refusal(self.request, shedlock_at, lock)
     }
 
     fn refused(&self, reason: SkipReason) -> Skip {
-        let record = record(self.row);
-        let mut skip = record.map_or_else(|| Skip::new(reason), |record| record.as_skip());
-        skip.reason = reason;
-        skip
+        record(self.row).map_or_else(|| Skip::new(reason), |record| record.as_skip_for(reason))
     }
 }
 

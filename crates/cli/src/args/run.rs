@@ -34,6 +34,8 @@ Exit codes:
   69   the store could not do its part; the command was not started
   70   the watchdog was killed, or shedlock failed; the command was stopped
   75   the lease was about to end, or lost, or --max-run-time was over; the command was stopped
+  76   no host runs the slot: all attempts at it were made without success, or the last slot taken lies
+       ahead of the clock; see `shedlock slot reset`
   126  the command cannot be run
   127  the command was not found
 
@@ -139,7 +141,8 @@ pub(crate) struct RunArgs {
     /// Without it, a slot is used up when it is taken, whatever becomes of its command. With it, a slot
     /// whose command fails is tried again after a pause (--retry-backoff), up to --max-attempts times.
     /// If this host dies, the next start on any host runs the open slot before its own; one that waits
-    /// with --lock-wait does so as soon as the lease has ended. Slots run in order. A command can be run
+    /// with --lock-wait does so as soon as the lease has ended. A run that a signal to this program cut
+    /// (SIGTERM, ctrl-C) does not count as an attempt. Slots run in order. A command can be run
     /// again that had succeeded, if its host died before it could say so: it has to bear that.
     #[arg(long, help_heading = SCHEDULE, requires = "by")]
     pub(crate) must_not_be_lost: bool,

@@ -7,7 +7,7 @@ use std::time::Duration;
 use rustix::process::Signal;
 use shedlock::{
     Acquisition, AttemptRequest, Clock, Executor, HeldLock, LockConfig, LockDefaults, Moment, Skip,
-    SystemClock,
+    SystemClock, UnlockRequest,
 };
 
 use super::events::Events;
@@ -56,7 +56,9 @@ pub(super) async fn acquire(
     drop(asking);
     if let Some(Acquired::Lock(held, _)) = answer {
         // Failures are logged; the lock is free when lock_at_most_for is over.
-        let _ = held.unlock().await;
+        let _ = held
+            .unlock_with(&UnlockRequest::new().slot_not_started())
+            .await;
     }
     if let Some(executor) = asked.get() {
         tokio::select! {

@@ -13,7 +13,7 @@ mod until_done;
 
 use std::process::ExitCode;
 
-use shedlock::{Skip, Slot};
+use shedlock::{Skip, SkipReason, Slot};
 
 use crate::args::RunArgs;
 use crate::exit::{self, Failure};
@@ -42,6 +42,13 @@ pub(crate) async fn run(args: &RunArgs, terminal: Terminal) -> Result<ExitCode, 
 
 /// Says that the command is not run, and why.
 fn skipped(args: &RunArgs, slot: Option<Slot>, skip: &Skip, terminal: Terminal) -> u8 {
+    if matches!(
+        skip.reason,
+        SkipReason::SlotGivenUp | SkipReason::LastSlotAhead
+    ) {
+        // No one runs it, and the log says so.
+        return exit::GIVEN_UP;
+    }
     terminal.notice(&slot::skipped(&args.name, slot, skip));
     args.skip_exit_code
 }

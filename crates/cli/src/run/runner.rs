@@ -16,6 +16,7 @@ use crate::args::RunArgs;
 use crate::exit::{self, Failure, with_causes};
 use crate::output;
 use crate::terminal::Terminal;
+use crate::watchdog::Ended;
 
 /// What every turn of one `run` has in common.
 pub(super) struct Runner<'a> {
@@ -84,8 +85,7 @@ impl<'a> Runner<'a> {
         let mut job = Job::new(self.args, &self.program, &events, &mut self.signals);
         let ended = job.run(&held).await;
         let is_asked_to_end = job.is_asked_to_end();
-        let code = ended.as_ref().ok().map(code_of);
-        self.release(held, code == Some(0), is_asked_to_end).await;
+        self.release(held, &ended, is_asked_to_end).await;
         tokio::select! {
             () = settle(&executor, &self.args.name, self.terminal) => {}
             () = told_to_end(&mut self.signals) => {}
@@ -102,8 +102,14 @@ impl<'a> Runner<'a> {
     /// Gives the lock back. Whatever comes of it, the command has run, and its exit code counts.
     ///
     /// A slot that must not be lost is done where the command succeeded; where it failed, it waits
-    /// for a while; where it was told to end, others may have it at once.
-    async fn release(&mut self, held: HeldLock, has_succeeded: bool, was_told_to_end: bool) {
+    /// for a while; where it was told to end, others may have it at once, and the run does not count.
+    /// Any slot is given back where the command never ran.
+    async fn release(
+        &mut self,
+        held: HeldLock,
+        ended: &Result<Ended, Failure>,
+        was_told_to_end: bool,
+    ) {
         // A store that is away is asked again and again; a caller waits for its command, not for that.
         const PATIENCE: Duration = Duration::from_secs(30);
         let name = held.name().clone();
@@ -113,10 +119,16 @@ impl<'a> Runner<'a> {
             .unwrap_or_else(|| "lock_at_most_for is over".to_owned());
         let give_up = SystemClock.now() + PATIENCE;
         let unlock = async {
-            match (has_succeeded, was_told_to_end) {
-                (true, _) => held.unlock().await,
-                (false, true) => held.unlock_with(&UnlockRequest::new()).await,
-                (false, false) => held.fail().await,
+            match ended.as_ref().map(code_of) {
+                Err(_) => {
+                    held.unlock_with(&UnlockRequest::new().slot_not_started())
+                        .await
+                }
+                Ok(0) => held.unlock().await,
+                Ok(_) if was_told_to_end => {
+                    held.unlock_with(&UnlockRequest::new().slot_cut()).await
+                }
+                Ok(_) => held.fail().await,
             }
         };
         let released = tokio::select! {

@@ -32,12 +32,13 @@ pub(super) async fn until_done(runner: &mut Runner<'_>, wanted: Slot) -> Result<
                     (slot, wait) = (open, Duration::ZERO);
                 }
                 // Done, or given up, elsewhere.
-                (SkipReason::SlotTaken, _) if slot != wanted => {
+                (SkipReason::SlotTaken | SkipReason::SlotGivenUp, _) if slot != wanted => {
                     (slot, wait) = (wanted, Duration::ZERO);
                 }
-                (SkipReason::SlotTaken, _) => {
-                    return Ok(skipped(args, Some(slot), &skip, terminal));
-                }
+                (
+                    SkipReason::SlotTaken | SkipReason::SlotGivenUp | SkipReason::LastSlotAhead,
+                    _,
+                ) => return Ok(skipped(args, Some(slot), &skip, terminal)),
                 _ if wait >= patience => return Ok(skipped(args, Some(slot), &skip, terminal)),
                 // The first look did not wait, to see an open slot at once.
                 _ => wait = patience,

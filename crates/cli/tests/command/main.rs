@@ -18,4 +18,5 @@ mod signals;
 mod slots;
 mod store;
 mod terminal;
+mod unused_slots;
 mod waiting;

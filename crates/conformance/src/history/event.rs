@@ -91,6 +91,12 @@ pub enum What {
     Step,
     /// The unlock that follows will say that the slot is done.
     SlotDone,
+    /// The unlock or the withdrawal that follows will say that nothing ran, or that a shutdown cut the
+    /// run: the attempt at the slot does not count.
+    SlotGivenBack {
+        /// Whether nothing ran: then a slot that is used up when it is taken is given back too.
+        unused: bool,
+    },
     /// An unlock is about to be sent.
     ReleaseAsked,
     /// The unlock worked.
@@ -168,7 +174,7 @@ impl What {
         let is_held = skip.reason == SkipReason::Held;
         Self::Skipped {
             locked: is_held || skip.reason == SkipReason::AtLeast,
-            slot_taken: skip.reason == SkipReason::SlotTaken,
+            slot_taken: matches!(skip.reason, SkipReason::SlotTaken | SkipReason::SlotGivenUp),
             holder: skip.owner.clone().filter(|_| is_held),
             until: skip.until.map(since_1970).filter(|_| is_held),
         }

@@ -1,6 +1,7 @@
 //! The life of one owner, as its log tells it.
 
 use super::faults::{Faults, Span};
+use super::pending::{Renewal, Stray};
 use super::{Event, Rules, What, nanos};
 
 /// What a store that is killed may lose, in nanoseconds: PostgreSQL 0.6 s; and as long again until it
@@ -29,6 +30,8 @@ pub(super) struct Life {
     pub(super) slot_attempts: Option<u32>,
     /// When the unlock was asked, and when it was answered, that says that the slot is done.
     pub(super) slot_done: Option<(u64, Option<u64>)>,
+    /// When it was first asked to give its attempt at the slot back, and whether the slot is unused.
+    pub(super) slot_given_back: Option<(u64, bool)>,
     pub(super) token: Option<u64>,
     /// The store's times: the earliest end that the owner can count on.
     pub(super) store_from: Option<u64>,
@@ -81,22 +84,6 @@ pub(super) struct Life {
     adrift: Option<u64>,
 }
 
-/// When copies of an attempt without an answer may come.
-#[derive(Clone, Copy, Debug)]
-struct Stray {
-    /// A withdrawal that is asked from then on is final.
-    timeout: u64,
-    /// The last moment at which one may be granted.
-    by: u64,
-}
-
-/// An extension that was asked for.
-#[derive(Clone, Copy, Debug)]
-struct Renewal {
-    asked: u64,
-    at_most: u64,
-}
-
 impl Life {
     pub(super) fn new(event: &Event, rules: &Rules, faults: &Faults) -> Option<Self> {
         let What::Asked {
@@ -122,6 +109,7 @@ impl Life {
             slot,
             slot_attempts,
             slot_done: None,
+            slot_given_back: None,
             token: None,
             store_from: None,
             store_until: None,
@@ -189,6 +177,11 @@ impl Life {
             }
             What::Step => self.step(at),
             What::SlotDone => self.slot_done = Some((at, None)),
+            What::SlotGivenBack { unused } => {
+                // At-least does not hold for what never ran.
+                self.withdrawn |= *unused;
+                self.slot_given_back.get_or_insert((at, *unused));
+            }
             What::ReleaseAsked => {
                 self.release_asked.get_or_insert(at);
                 self.releasing = Some(at);

@@ -29,6 +29,7 @@ mod lease;
 mod limits;
 mod log;
 mod order;
+mod pending;
 mod skips;
 
 use std::path::Path;

@@ -32,7 +32,7 @@ pub(super) fn tokens(held: &[&Life], findings: &mut Findings) {
     ordered(held, |life| life.token, "token goes back", findings);
 }
 
-/// Once each, and no older one for whoever asked after another had its answer. One that stays open
+/// Once each, unless it was given back unused, and no older one for whoever asked after another had its answer. One that stays open
 /// until it is done: as often as was said, not after it was done, and before any later one.
 pub(super) fn slots(lives: &[&Life], held: &[&Life], findings: &mut Findings) {
     let mut slots: BTreeMap<i64, Runs<'_>> = BTreeMap::new();
@@ -41,7 +41,8 @@ pub(super) fn slots(lives: &[&Life], held: &[&Life], findings: &mut Findings) {
             slots.entry(slot).or_default().add(life);
         }
     }
-    for (slot, runs) in &slots {
+    for (slot, runs) in &mut slots {
+        runs.granted.sort_by_key(|life| life.acquired);
         runs.judge(*slot, findings);
     }
     slots.retain(|_, runs| !runs.granted.is_empty());
@@ -51,7 +52,7 @@ pub(super) fn slots(lives: &[&Life], held: &[&Life], findings: &mut Findings) {
     ordered(held, |life| life.slot, "slot goes back", findings);
 }
 
-/// All that had one slot of one lock, in the order in which they asked.
+/// All that had one slot of one lock, in the order in which they were granted it.
 #[derive(Default)]
 struct Runs<'a> {
     granted: Vec<&'a Life>,
@@ -78,7 +79,11 @@ impl<'a> Runs<'a> {
             let is_open = earlier.slot_attempts.is_some() && later.slot_attempts.is_some();
             findings.runs_again += usize::from(is_open);
             let was_done = done.is_some_and(|(at, _)| at < later.asked);
-            if !is_open || was_done {
+            // By whoever held it last: who gives it back twice, or late, gives back another's.
+            let was_unused = earlier
+                .slot_given_back
+                .is_some_and(|(at, unused)| unused && Some(at) < later.acquired);
+            if was_done || !(is_open || was_unused) {
                 findings.violated(
                     "slot twice",
                     &format!(
@@ -88,16 +93,18 @@ impl<'a> Runs<'a> {
                 );
             }
         }
+        let uncounted = |life: &&&Life| life.slot_given_back.is_some();
+        let counted = self.granted.len() - self.granted.iter().filter(uncounted).count();
         if let Some(last) = self.granted.last()
             && let Some(attempts) = last.slot_attempts
-            && self.granted.len() > usize::try_from(attempts).unwrap_or(usize::MAX)
+            && counted > usize::try_from(attempts).unwrap_or(usize::MAX)
         {
             findings.violated(
                 "slot run too often",
                 &format!(
-                    "{slot} of {} was given out {} times, {attempts} were allowed",
+                    "{slot} of {} was given out {counted} times, those that gave it back not \
+                     counted; {attempts} were allowed",
                     last.name,
-                    self.granted.len()
                 ),
             );
         }

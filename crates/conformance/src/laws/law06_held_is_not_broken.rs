@@ -22,7 +22,7 @@ cases!("law06_held_is_not_broken":
     a_withdrawn_attempt_frees_at_once,
     a_withdrawal_frees_only_its_own,
     a_withdrawal_of_nothing_is_false,
-    a_withdrawn_attempt_keeps_its_slot,
+    a_withdrawn_attempt_gives_its_slot_back,
     an_attempt_dropped_midway_holds_no_longer_than_at_most,
 );
 
@@ -160,8 +160,8 @@ pub async fn a_withdrawal_of_nothing_is_false(setting: &Setting) -> Verdict {
     Ok(())
 }
 
-/// At most once: whether the task ran cannot be known from the store.
-pub async fn a_withdrawn_attempt_keeps_its_slot(setting: &Setting) -> Verdict {
+/// The runtime withdraws what never ran, and a slot is not to be used up by that.
+pub async fn a_withdrawn_attempt_gives_its_slot_back(setting: &Setting) -> Verdict {
     setting.needs_slots()?;
     let provider = setting.provider().await?;
     let job = name("job");
@@ -171,8 +171,15 @@ pub async fn a_withdrawn_attempt_keeps_its_slot(setting: &Setting) -> Verdict {
     let request = setting.request(&job).with_slot(slot);
     abandon(&provider, &request).await?;
     withdraw(&provider, &request, true).await?;
-    let another = setting.request(&job).with_slot(slot);
-    skipped_as(&provider, &another, SkipReason::SlotTaken).await?;
+    // By this very attempt it is not: a copy of it that arrives late runs nothing.
+    withdraw(&provider, &request, false).await?;
+    let another = || setting.request(&job).with_slot(slot);
+    let lease = acquire(&provider, &another()).await?;
+    // Withdrawn without its slot: its task may have run.
+    let (owner, at_most) = (lease.owner().clone(), lease.lock_at_most_for());
+    let ran = AttemptRequest::new(job.clone(), owner, at_most);
+    withdraw(&provider, &ran, true).await?;
+    skipped_as(&provider, &another(), SkipReason::SlotTaken).await?;
     abandon(&provider, &setting.request(&job)).await
 }
 

@@ -222,7 +222,7 @@ pub async fn attempts_are_bounded(setting: &Setting) -> Verdict {
         failed(&case.first, &lease, Duration::ZERO).await?;
     }
     let given_up = open(case.request(0)?, 2);
-    skipped_as(&case.second, &given_up, SkipReason::SlotTaken).await?;
+    skipped_as(&case.second, &given_up, SkipReason::SlotGivenUp).await?;
     state_is(&case, 0, None, Some(2)).await?;
     let lease = acquire(&case.second, &open(case.request(1)?, 2)).await?;
     attempt_is(&lease, 1)?;
@@ -275,7 +275,7 @@ pub async fn contenders_for_an_open_slot_make_as_many_attempts_as_it_has(
                         made.extend(lease.slot_attempt());
                         failed(&provider, &lease, Duration::ZERO).await?;
                     }
-                    Attempt::Skipped(skip) if skip.reason == SkipReason::SlotTaken => {
+                    Attempt::Skipped(skip) if skip.reason == SkipReason::SlotGivenUp => {
                         return Ok::<_, Stop>(made);
                     }
                     _ => tokio::task::yield_now().await,
@@ -403,7 +403,7 @@ pub(super) fn open(request: AttemptRequest, attempts: u32) -> AttemptRequest {
     request.with_completion(Completion::OnSuccess(Retries::new().max_attempts(attempts)))
 }
 
-fn attempt_is(lease: &Lease, expected: u32) -> Verdict {
+pub(super) fn attempt_is(lease: &Lease, expected: u32) -> Verdict {
     ensure!(
         lease.slot_attempt() == Some(expected),
         "this should be attempt {expected}, the lease says {lease:?}"
@@ -411,7 +411,11 @@ fn attempt_is(lease: &Lease, expected: u32) -> Verdict {
     Ok(())
 }
 
-async fn unlock_with(provider: &Provider, lease: &Lease, request: &UnlockRequest) -> Verdict {
+pub(super) async fn unlock_with(
+    provider: &Provider,
+    lease: &Lease,
+    request: &UnlockRequest,
+) -> Verdict {
     let answer = provider.unlock(lease, request).await?;
     ensure!(
         answer == Unlock::Unlocked,
@@ -420,11 +424,11 @@ async fn unlock_with(provider: &Provider, lease: &Lease, request: &UnlockRequest
     Ok(())
 }
 
-async fn done(provider: &Provider, lease: &Lease) -> Verdict {
+pub(super) async fn done(provider: &Provider, lease: &Lease) -> Verdict {
     unlock_with(provider, lease, &UnlockRequest::new().slot_done(true)).await
 }
 
-async fn failed(provider: &Provider, lease: &Lease, pause: Duration) -> Verdict {
+pub(super) async fn failed(provider: &Provider, lease: &Lease, pause: Duration) -> Verdict {
     unlock_with(provider, lease, &UnlockRequest::new().slot_failed(pause)).await
 }
 

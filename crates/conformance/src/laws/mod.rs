@@ -17,6 +17,7 @@ pub mod law08_fencing;
 pub mod law09_open_slots;
 pub mod law09_resets;
 pub mod law09_slots;
+pub mod law09_unused_slots;
 pub mod law10_names;
 pub mod law11_own_connection;
 pub mod law12_record;
@@ -42,6 +43,7 @@ pub fn cases() -> Vec<Case> {
         law09_slots::cases(),
         law09_open_slots::cases(),
         law09_resets::cases(),
+        law09_unused_slots::cases(),
         law10_names::cases(),
         law11_own_connection::cases(),
         law12_record::cases(),

@@ -131,7 +131,7 @@ impl Worker {
             match answer {
                 Attempt::Acquired(lease) => {
                     let held = self.hold(job, lease).await;
-                    strays.withdraw();
+                    strays.that_ran().withdraw();
                     return held;
                 }
                 Attempt::Skipped(Skip {
@@ -227,10 +227,15 @@ impl Worker {
         }
     }
 
-    /// What is said of the slot, where it stays open until it is done: mostly that it is.
+    /// What is said of the slot: now and then that nothing ran or that a shutdown cut the run; where
+    /// it stays open until it is done, mostly that it is.
     fn last_word(&mut self, job: &Job) -> UnlockRequest {
         let unlock = UnlockRequest::new();
-        if job.slots != Slots::UntilDone || self.chance.one_in(6) {
+        if self.chance.one_in(8) {
+            unlock.slot_not_started()
+        } else if self.chance.one_in(8) {
+            unlock.slot_cut()
+        } else if job.slots != Slots::UntilDone || self.chance.one_in(6) {
             unlock
         } else if self.chance.one_in(4) {
             unlock.slot_failed(Duration::ZERO)

@@ -131,6 +131,11 @@ impl LockProvider for Recorded {
     fn withdraw<'a>(&'a self, request: &'a AttemptRequest) -> BoxFuture<'a, Result<bool, Error>> {
         Box::pin(async move {
             let (name, owner) = (request.name(), request.owner());
+            if request.slot().is_some() {
+                let unused = true;
+                self.journal
+                    .write(name, owner, What::SlotGivenBack { unused })?;
+            }
             let call = self.call(name, owner, What::Withdrawn, What::CallFailed)?;
             let answer = self.inner.withdraw(request).await;
             call.answered(match &answer {
@@ -168,8 +173,15 @@ impl LockProvider for Recorded {
     ) -> BoxFuture<'a, Result<Unlock, Error>> {
         Box::pin(async move {
             let (name, owner) = (lease.name(), lease.owner());
-            if matches!(request.slot_end(), SlotEnd::Done { .. }) {
-                self.journal.write(name, owner, What::SlotDone)?;
+            let said = match request.slot_end() {
+                _ if lease.slot().is_none() => None,
+                SlotEnd::Done { .. } => Some(What::SlotDone),
+                SlotEnd::NotStarted => Some(What::SlotGivenBack { unused: true }),
+                SlotEnd::Cut => Some(What::SlotGivenBack { unused: false }),
+                _ => None,
+            };
+            if let Some(said) = said {
+                self.journal.write(name, owner, said)?;
             }
             let call = self.call(name, owner, What::ReleaseAsked, What::CallFailed)?;
             let answer = self.inner.unlock(lease, request).await;

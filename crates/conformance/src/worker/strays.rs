@@ -41,6 +41,12 @@ impl Strays {
         self.until = Some(now() + self.request.timeout() + SLACK);
     }
 
+    /// Of an attempt that was granted: what they may win is not to give its slot back.
+    pub(super) fn that_ran(mut self) -> Self {
+        self.request = self.request.without_slot();
+        self
+    }
+
     /// What they may win is withdrawn at once and once more when none may come, in the background.
     pub(super) fn give_up(self) {
         if self.until.is_some() {

@@ -45,6 +45,7 @@ pub(crate) async fn guard<F: Future>(held: &Arc<Held>, task: F) -> Ended<F::Outp
             let Some(running) = task.as_mut().as_pin_mut() else {
                 unreachable!("polled after its end")
             };
+            held.set_started();
             let polled = catch_unwind(AssertUnwindSafe(|| {
                 span.in_scope(|| current.enter(|| running.poll(context)))
             }));

@@ -30,6 +30,8 @@ pub(crate) struct Held {
     /// The store has answered to that, or was given up.
     given_back: AtomicBool,
     completion: Completion,
+    /// The task was started: its slot cannot be given back as if nothing had run.
+    started: AtomicBool,
     /// What the task itself says of its slot: a [`SlotWord`].
     slot_word: AtomicU8,
     /// One request about this lease at a time: an extension never crosses the unlock.
@@ -45,8 +47,10 @@ pub(crate) enum SlotWord {
     Nothing = 0,
     /// It failed.
     Failed = 1,
-    /// It neither failed nor is it done.
-    Open = 2,
+    /// It neither failed nor is it done: a shutdown cut it.
+    Cut = 2,
+    /// It was not begun.
+    NotStarted = 3,
 }
 
 impl Held {
@@ -70,6 +74,7 @@ impl Held {
             unlock_sent: OnceLock::new(),
             given_back: AtomicBool::new(false),
             completion,
+            started: AtomicBool::new(false),
             slot_word: AtomicU8::new(SlotWord::Nothing as u8),
             asking: tokio::sync::Mutex::new(()),
         }
@@ -95,6 +100,11 @@ impl Held {
         self.state.of_lease(Lease::slot_attempt)
     }
 
+    /// From here on the task runs.
+    pub(crate) fn set_started(&self) {
+        self.started.store(true, Ordering::Release);
+    }
+
     pub(crate) fn say_of_slot(&self, word: SlotWord) {
         self.slot_word.store(word as u8, Ordering::Release);
     }
@@ -103,16 +113,33 @@ impl Held {
         self.slot_word.load(Ordering::Acquire) != SlotWord::Nothing as u8
     }
 
+    fn slot_word(&self) -> u8 {
+        if self.started.load(Ordering::Acquire) {
+            self.slot_word.load(Ordering::Acquire)
+        } else {
+            SlotWord::NotStarted as u8
+        }
+    }
+
+    /// How the lock is to be given back where no one says more of the task than whether it started.
+    pub(super) fn drop_request(&self) -> UnlockRequest {
+        if self.slot_word() == SlotWord::NotStarted as u8 {
+            UnlockRequest::new().slot_not_started()
+        } else {
+            UnlockRequest::new()
+        }
+    }
+
     /// How the lock is to be given back by a task that ended by itself (`finished`) or did not.
     pub(crate) fn unlock_request(&self, finished: bool) -> UnlockRequest {
-        let request = UnlockRequest::new();
-        if self.slot.is_none() {
+        let request = self.drop_request();
+        let word = self.slot_word();
+        if self.slot.is_none() || word == SlotWord::NotStarted as u8 {
             return request;
         }
-        let word = self.slot_word.load(Ordering::Acquire);
         let failed = !finished || word == SlotWord::Failed as u8;
         match self.completion.retries() {
-            _ if word == SlotWord::Open as u8 => request,
+            _ if word == SlotWord::Cut as u8 => request.slot_cut(),
             Some(retries) if failed => {
                 let attempt = self.slot_attempt().unwrap_or(1);
                 self.tell_of_failure(attempt, retries);
@@ -142,6 +169,10 @@ impl Held {
                 of,
                 "the last attempt at a slot failed: it is given up"
             );
+            if let Some(slot) = self.slot {
+                let name = &self.name;
+                self.context.emit(|| Event::SlotGivenUp { name, slot });
+            }
         }
     }
 
@@ -258,7 +289,8 @@ impl Held {
             .unwrap_or_else(PoisonError::into_inner)
             .take();
         if let Some(withdrawal) = strays.filter(|strays| strays.is_needed(ended)) {
-            withdrawal.start(&self.context);
+            let has_run = self.slot_word() != SlotWord::NotStarted as u8;
+            withdrawal.keeping_slot(has_run).start(&self.context);
         }
     }
 

@@ -75,7 +75,7 @@ impl Drop for ReleaseOnDrop {
                 tracing::debug!(lock = held.name().as_str(), "dropped: unlocking behind");
                 // Also where a release was begun and dropped: an unlock may be asked for twice, and
                 // says the same of the slot.
-                held.claim_release(&UnlockRequest::new());
+                held.claim_release(&held.drop_request());
                 let request = held.release_request();
                 let behind = Behind(held);
                 runtime.spawn(async move {

@@ -1,12 +1,12 @@
 //! Waiting for a lock, for those who ask for it.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use super::acquire::{Answered, attempt};
 use super::{Context, Granted};
 use crate::clock::Clock;
-use crate::{AttemptRequest, Error, Event, Skip, SkipReason};
+use crate::{AttemptRequest, Error, Event, Skip, SkipReason, Slot};
 
 /// Takes the lock or says why not, asking again until `wait` is over; at once where it is zero.
 ///
@@ -21,18 +21,22 @@ pub(crate) async fn acquire(
     let until = (!wait.is_zero()).then(|| context.clock.now() + wait);
     let mut pauses = Pauses::of(wait);
     loop {
-        let (request, skip) = match attempt(context, request()?, until).await? {
+        let (request, mut skip) = match attempt(context, request()?, until).await? {
             Answered::Held(held) => return Ok(Granted::Held(held)),
             Answered::Skipped(request, skip) => (request, skip),
         };
+        look_ahead(&mut skip, &request, context.clock.system_time());
         // What was taken stays taken, however long one waits.
-        let taken = skip.reason == SkipReason::SlotTaken;
-        let left = until.filter(|_| !taken).and_then(|until| {
+        let is_final = matches!(
+            skip.reason,
+            SkipReason::SlotTaken | SkipReason::SlotGivenUp | SkipReason::LastSlotAhead
+        );
+        let left = until.filter(|_| !is_final).and_then(|until| {
             let now = context.clock.now();
             (now < until).then_some((now, until))
         });
         let Some((now, until)) = left else {
-            tracing::debug!(lock = request.name().as_str(), "skipped: {skip}");
+            report(context, &request, &skip);
             context.emit(|| Event::Skipped {
                 request: &request,
                 skip: &skip,
@@ -46,6 +50,33 @@ pub(crate) async fn acquire(
         });
         let pause = pauses.next(&skip, &*context.clock);
         context.clock.sleep_until((now + pause).min(until)).await;
+    }
+}
+
+/// A slot that is refused for a later one which the clock has not reached is not late: it is blocked,
+/// as are all up to that one.
+fn look_ahead(skip: &mut Skip, request: &AttemptRequest, now: SystemTime) {
+    let ahead = |last: Slot| last.instant().duration_since(now).unwrap_or_default();
+    if skip.reason == SkipReason::SlotTaken
+        && skip.last_slot > request.slot()
+        && skip.last_slot.map(ahead) > Some(request.slot_tolerance())
+    {
+        skip.reason = SkipReason::LastSlotAhead;
+    }
+}
+
+/// Skips are as they should be, except those that only an operator can end.
+fn report(context: &Context, request: &AttemptRequest, skip: &Skip) {
+    let lock = request.name().as_str();
+    let slot = request.slot().map(tracing::field::display);
+    match (skip.reason, request.slot()) {
+        (SkipReason::SlotGivenUp, Some(given_up)) => {
+            tracing::error!(lock, slot, "skipped: {skip}");
+            let (name, slot) = (request.name(), given_up);
+            context.emit(|| Event::SlotGivenUp { name, slot });
+        }
+        (SkipReason::LastSlotAhead, _) => tracing::error!(lock, slot, "skipped: {skip}"),
+        _ => tracing::debug!(lock, "skipped: {skip}"),
     }
 }
 

@@ -57,6 +57,16 @@ impl Withdrawal {
         }
     }
 
+    /// Where the task has run for its slot, the slot is not given back with what the copies won.
+    pub(super) fn keeping_slot(self, keeps: bool) -> Self {
+        let request = if keeps {
+            self.request.without_slot()
+        } else {
+            self.request
+        };
+        Self { request, ..self }
+    }
+
     /// Whether copies could still arrive then.
     pub(super) fn is_needed(&self, at: Moment) -> bool {
         self.stray_until.is_some_and(|until| at < until)

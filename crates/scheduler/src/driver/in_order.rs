@@ -225,14 +225,14 @@ fn is_over(end: &TickEnd) -> bool {
     matches!(
         end,
         TickEnd::Ran { result: Ok(()), .. } | TickEnd::Missed(MissedReason::TooLate)
-    )
+    ) || matches!(end, TickEnd::GivenUp(skip) if skip.reason == SkipReason::SlotGivenUp)
 }
 
 /// There is nothing more to do here.
 fn is_final(end: &TickEnd) -> bool {
     matches!(
         end,
-        TickEnd::Cut { .. } | TickEnd::Missed(_) | TickEnd::Failed(_)
+        TickEnd::Cut { .. } | TickEnd::GivenUp(_) | TickEnd::Missed(_) | TickEnd::Failed(_)
     )
 }
 

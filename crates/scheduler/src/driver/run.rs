@@ -149,11 +149,12 @@ pub(super) async fn attempt(
         }
         Task::Blocking(_) => {
             let has_started = Arc::new(AtomicBool::new(false));
-            let body = blocking_body(shared.clone(), job.clone(), *due, has_started.clone());
+            let started = has_started.clone();
+            let body = blocking_body(shared.clone(), job.clone(), *due, phase.clone(), started);
             tokio::select! {
                 biased;
                 () = cut(phase.clone()) => {
-                    return Attempted::End(if has_started.load(Ordering::Acquire) {
+                    return Attempted::End(if has_started.load(Ordering::SeqCst) {
                         // It goes on without us, and keeps its lock until it ends.
                         TickEnd::Cut { unlocked: false }
                     } else {
@@ -173,6 +174,7 @@ pub(super) async fn attempt(
             reason,
             result: value.and_then(Body::result),
         },
+        Ok(Outcome::Skipped(skip)) if needs_an_operator(&skip) => TickEnd::GivenUp(skip),
         Ok(Outcome::Skipped(skip)) if is_taken(job, &skip, due.slot) => {
             return Attempted::Taken {
                 last: skip.last_slot,
@@ -191,6 +193,14 @@ pub(super) async fn attempt(
             "the executor ended in a way that this scheduler does not know",
         )),
     })
+}
+
+/// No replica runs this slot, however often it asks.
+fn needs_an_operator(skip: &Skip) -> bool {
+    matches!(
+        skip.reason,
+        SkipReason::SlotGivenUp | SkipReason::LastSlotAhead
+    )
 }
 
 /// A later slot that was taken decides over this one; the same one may be open.
@@ -268,29 +278,44 @@ async fn future_body(
     }
     let lateness = lateness(due, started_at);
     let executor = shared.executor.clone();
+    let has_started = AtomicBool::new(false);
+    let task = with_executor(executor, async {
+        has_started.store(true, Ordering::Relaxed);
+        task(started_at).await
+    });
     tokio::select! {
         biased;
         () = cut(phase) => {
-            if let Some(lock) = current_lock() {
-                lock.leave_slot_open();
+            match current_lock() {
+                Some(lock) if has_started.load(Ordering::Relaxed) => lock.leave_slot_open(),
+                Some(lock) => lock.give_slot_back(),
+                None => {}
             }
             Body::Cut
         }
-        result = with_executor(executor, async { task(started_at).await }) => {
+        result = task => {
             Body::ended(lateness, result)
         }
     }
 }
 
-/// The same on a thread of its own, where nothing can cut it.
+/// The same on a thread of its own, where nothing can cut it once it has started.
 fn blocking_body(
     shared: Arc<Shared>,
     job: Arc<Job>,
     due: Due,
+    phase: watch::Receiver<Phase>,
     has_started: Arc<AtomicBool>,
 ) -> impl FnOnce() -> Body + Send {
     move || {
-        has_started.store(true, Ordering::Release);
+        // In this order: whoever cuts it and finds that it has not started is right.
+        has_started.store(true, Ordering::SeqCst);
+        if *phase.borrow() == Phase::Cut {
+            if let Some(lock) = current_lock() {
+                lock.give_slot_back();
+            }
+            return Body::Cut;
+        }
         let started_at = shared.clock.system_time();
         if is_too_late(&shared, &job, &due) {
             return Body::TooLate;

@@ -106,7 +106,7 @@ fn log(job: &Job, due: &Due, end: &TickEnd) {
         TickEnd::Cut { .. } | TickEnd::Lost { .. } => {
             tracing::warn!(job = name, slot, trigger, "{end}");
         }
-        TickEnd::Ran { .. } | TickEnd::Panicked | TickEnd::Failed(_) => {
+        TickEnd::Ran { .. } | TickEnd::Panicked | TickEnd::GivenUp(_) | TickEnd::Failed(_) => {
             tracing::error!(job = name, slot, trigger, "{end}");
         }
     }

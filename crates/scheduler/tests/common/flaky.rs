@@ -22,6 +22,8 @@ pub enum Fault {
     Slow,
     /// The store acts, and its answer is lost.
     ReplyLost,
+    /// The store acts, and its answer takes 3 s.
+    SlowReply,
 }
 
 /// Goes wrong as it is told, and is silent when its node is dead.
@@ -64,6 +66,11 @@ impl Flaky {
             Fault::Slow => {
                 self.clock.sleep(Duration::from_secs(9)).await;
                 Err(Error::new(ErrorKind::Unavailable, "no route"))
+            }
+            Fault::SlowReply => {
+                let answer = call.await;
+                self.clock.sleep(Duration::from_secs(3)).await;
+                answer
             }
             Fault::ReplyLost => {
                 let _ = call.await;

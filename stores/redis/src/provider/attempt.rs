@@ -2,12 +2,12 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use shedlock_core::{Attempt, AttemptRequest, BoundedAttempt, Error, ErrorKind, Slot};
+use shedlock_core::{Attempt, AttemptRequest, BoundedAttempt, Error, ErrorKind, LockState, Slot};
 
 use super::{LONGEST, RedisProvider, micros, shown};
 use crate::found::Found;
 use crate::script;
-use crate::verdict::{ahead, skip, taken, unexpected};
+use crate::verdict::{ahead, taken, unexpected};
 
 impl RedisProvider {
     /// Takes an attempt back that was won, and that too few replicas have confirmed.
@@ -76,9 +76,9 @@ impl RedisProvider {
             ("taken", _) => taken(request, &found)?,
             ("ahead", _) => return Err(ahead(request, &found)),
             ("refused", _) => {
-                let reason = found.slots().refusal(request, None, false);
+                let reason = found.slots().refusal(request, None, LockState::Free);
                 let reason = reason.ok_or_else(|| unexpected(&found))?;
-                Attempt::Skipped(skip(request, &found, reason))
+                Attempt::Skipped(found.record(request.name()).as_skip_for(reason))
             }
             ("over", _) => return Err(Error::attempt_ended()),
             ("late", _) => {

@@ -1,9 +1,11 @@
 -- Ends a lease that still runs.
 -- acquired: when it began, at_least: how long the lock stays taken from then on; done: the slot that is
 -- done; pause: how long until a slot that failed may be tried again; confirm: '1' where replicas will
--- be waited for. '' where there is none; what follows the owner is missing where all of it would be.
+-- be waited for; given: the slot whose attempt is given back; before: the last slot where the slot itself
+-- is given back. '' where there is none; what follows the owner is missing where all of it would be.
 local owner, acquired, at_least, done, pause, confirm =
   ARGV[1], ARGV[2] or '', ARGV[3], ARGV[4] or '', ARGV[5] or '', ARGV[6] or ''
+local given, before = ARGV[7] or '', ARGV[8] or ''
 local mark = owner .. ' unlocked'
 
 if holder ~= owner then
@@ -32,6 +34,20 @@ if free > now then
   ended = till .. '000'
 else
   redis.call('DEL', KEYS[1])
+end
+
+-- The rules of `SlotState::ended`.
+if given ~= '' then
+  local kept = redis.call('GET', KEYS[2]) or ''
+  local token, slot, was_done, made, more = string.match(kept, '^(%S+) (%S+) (%S+) (%S+)(.*)$')
+  if slot == given then
+    if tonumber(made) then
+      made = string.format('%d', math.max(made - 1, 0))
+    elseif before ~= '' and was_done ~= given then
+      slot = before
+    end
+    redis.call('SET', KEYS[2], token .. ' ' .. slot .. ' ' .. was_done .. ' ' .. made .. more)
+  end
 end
 
 if done == '' and redis.call('APPEND', KEYS[2], ' unlocked ' .. ended) > #ended + 10 then

@@ -14,7 +14,7 @@ use shedlock_core::{Error, ErrorKind};
 
 use crate::driver::Class;
 use crate::identifier::Fold;
-use crate::options::{ATTEMPTS_COLUMN, Options, SLOT_COLUMN};
+use crate::options::{ATTEMPTS_COLUMN, DONE_COLUMN, Options, SLOT_COLUMN};
 use crate::shape::{Column, Extras, Shape};
 #[cfg(any(feature = "postgres", feature = "sqlite"))]
 use crate::statement::Field;
@@ -145,10 +145,15 @@ pub(crate) enum End {
     },
     /// It failed: the lock is kept until now + at-most, at the least.
     Failed,
+    /// Its task never started: the attempt is given back, or the slot; the last one is then the
+    /// previous one.
+    NotStarted,
+    /// A shutdown cut its run: the attempt is given back.
+    Cut,
 }
 
 impl Step {
-    pub(crate) const ALL: [Self; 17] = [
+    pub(crate) const ALL: [Self; 19] = [
         Self::Attempt(Claim::Nothing),
         Self::Attempt(Claim::Slot),
         Self::Attempt(Claim::OpenSlot),
@@ -161,6 +166,8 @@ impl Step {
         Self::Unlock(End::Done { durable: false }),
         Self::Unlock(End::Done { durable: true }),
         Self::Unlock(End::Failed),
+        Self::Unlock(End::NotStarted),
+        Self::Unlock(End::Cut),
         Self::Withdraw,
         Self::Settle,
         Self::List { held_only: false },
@@ -191,10 +198,12 @@ impl Step {
     /// Whether the table has the columns for it.
     pub(crate) fn is_possible(self, extras: Extras) -> bool {
         match self {
-            Self::Attempt(Claim::Slot) | Self::Insert(Claim::Slot) => extras.slot,
+            Self::Attempt(Claim::Slot)
+            | Self::Insert(Claim::Slot)
+            | Self::Unlock(End::NotStarted) => extras.slot,
             Self::Attempt(Claim::OpenSlot)
             | Self::Insert(Claim::OpenSlot)
-            | Self::Unlock(End::Done { .. } | End::Failed)
+            | Self::Unlock(End::Done { .. } | End::Failed | End::Cut)
             | Self::ResetSlot => extras.completion(),
             _ => true,
         }
@@ -228,6 +237,30 @@ pub(crate) fn open_slot_is_free(by: &str, at_micros: &str) -> String {
          AND (COALESCE({ATTEMPTS_COLUMN}, :most_attempts) >= :most_attempts \
          OR (COALESCE({by}, '') NOT LIKE '%/%/%' AND {at_micros} >= {SLOT_COLUMN}))))"
     )
+}
+
+/// What an unlock sets of the slot's columns, in words that all dialects know. The slot comes first:
+/// MySQL sets one after the other, and a slot that is given back has no attempts.
+pub(crate) fn slot_after(end: End, extras: Extras) -> String {
+    let back = format!("CASE WHEN {SLOT_COLUMN} = :slot");
+    let last = |unless: &str| {
+        format!(", {SLOT_COLUMN} = {back}{unless} THEN :previous ELSE {SLOT_COLUMN} END")
+    };
+    let attempts = format!(
+        ", {ATTEMPTS_COLUMN} = {back} AND {ATTEMPTS_COLUMN} > 0 \
+         THEN {ATTEMPTS_COLUMN} - 1 ELSE {ATTEMPTS_COLUMN} END"
+    );
+    match end {
+        End::Done { .. } => format!(", {DONE_COLUMN} = :slot, {ATTEMPTS_COLUMN} = NULL"),
+        End::NotStarted if !extras.completion() => last(""),
+        End::NotStarted => {
+            let unless =
+                format!(" AND {ATTEMPTS_COLUMN} IS NULL AND COALESCE({DONE_COLUMN}, -1) <> :slot");
+            last(&unless) + &attempts
+        }
+        End::Cut => attempts,
+        End::Nothing | End::Failed => String::new(),
+    }
 }
 
 /// What an attempt or insert that took the lock returns, in dialects that can return rows.

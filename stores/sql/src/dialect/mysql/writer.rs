@@ -1,8 +1,8 @@
 //! The statements of MySQL and MariaDB; why they are so is said in the module above.
 
 use super::{LARGEST, LOGS_STATEMENTS, has_instants};
-use crate::dialect::{Claim, End, Writing, open_slot_is_free};
-use crate::options::{ATTEMPTS_COLUMN, DONE_COLUMN, Options, SLOT_COLUMN, TOKEN_COLUMN};
+use crate::dialect::{Claim, End, Writing, open_slot_is_free, slot_after};
+use crate::options::{ATTEMPTS_COLUMN, Options, SLOT_COLUMN, TOKEN_COLUMN};
 use crate::shape::{Shape, TimeColumn, TimeKind};
 use crate::statement::{Field, Placeholders, RECORD, RECORD_AND_SERVER_TIME, Statement};
 
@@ -161,14 +161,10 @@ impl Writing for Writer<'_> {
         let now = self.now_down();
         let kept = self.kept();
         let mut end_of_lease = format!("IF(:at_least = 0, {now}, GREATEST({now}, {kept}))");
-        let slot = match end {
-            End::Done { .. } => format!(", {DONE_COLUMN} = :slot, {ATTEMPTS_COLUMN} = NULL"),
-            End::Failed => {
-                end_of_lease = format!("GREATEST({end_of_lease}, {})", self.end("at_most"));
-                String::new()
-            }
-            End::Nothing => String::new(),
-        };
+        if end == End::Failed {
+            end_of_lease = format!("GREATEST({end_of_lease}, {})", self.end("at_most"));
+        }
+        let slot = slot_after(end, self.shape.extras);
         let set = format!("{until} = {end_of_lease}, {at} = {at}, {by} = :released{slot}");
         self.update(&set, &self.held())
     }

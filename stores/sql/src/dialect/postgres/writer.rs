@@ -2,8 +2,8 @@
 
 use super::WAITS_FOR_DISK;
 use super::time::{Now, later, micros, up};
-use crate::dialect::{Claim, End, Writing, granted, open_slot_is_free};
-use crate::options::{ATTEMPTS_COLUMN, DONE_COLUMN, Options, SLOT_COLUMN, TOKEN_COLUMN};
+use crate::dialect::{Claim, End, Writing, granted, open_slot_is_free, slot_after};
+use crate::options::{ATTEMPTS_COLUMN, Options, SLOT_COLUMN, TOKEN_COLUMN};
 use crate::shape::Shape;
 use crate::statement::{Field, Placeholders, RECORD, RECORD_AND_SERVER_TIME, Statement};
 
@@ -199,14 +199,10 @@ impl Writing for Writer<'_> {
     fn unlock(&self, end: End) -> Statement {
         let column = self.shape.lock_until;
         let mut until = format!("{}, {}", self.clock.down(column), self.kept());
-        let slot = match end {
-            End::Done { .. } => format!(", {DONE_COLUMN} = :slot, {ATTEMPTS_COLUMN} = NULL"),
-            End::Failed => {
-                until += &format!(", {}", self.clock.after(column, ":at_most"));
-                String::new()
-            }
-            End::Nothing => String::new(),
-        };
+        if end == End::Failed {
+            until += &format!(", {}", self.clock.after(column, ":at_most"));
+        }
+        let slot = slot_after(end, self.shape.extras);
         // Losing an unlock in a crash of the server is safe: the lease then runs to its end. Losing
         // the mark of a slot that must not be lost would run it again.
         let flush = if end == (End::Done { durable: true }) || self.durable_unlock {

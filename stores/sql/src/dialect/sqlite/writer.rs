@@ -1,8 +1,8 @@
 //! The statements of SQLite; why they are so is said in the module above.
 
 use super::QUOTE;
-use crate::dialect::{Claim, End, Writing, granted, open_slot_is_free};
-use crate::options::{ATTEMPTS_COLUMN, DONE_COLUMN, Options, SLOT_COLUMN, TOKEN_COLUMN};
+use crate::dialect::{Claim, End, Writing, granted, open_slot_is_free, slot_after};
+use crate::options::{ATTEMPTS_COLUMN, Options, SLOT_COLUMN, TOKEN_COLUMN};
 use crate::shape::Shape;
 use crate::statement::{Field, Placeholders, RECORD, RECORD_AND_SERVER_TIME, Statement};
 
@@ -176,14 +176,10 @@ impl Writing for Writer<'_> {
     fn unlock(&self, end: End) -> Statement {
         let (until, at, by, now) = (&self.until, &self.at, &self.by, self.now);
         let mut ends = format!("{now}, {at} + :at_least / 1000");
-        let slot = match end {
-            End::Done { .. } => format!(", {DONE_COLUMN} = :slot, {ATTEMPTS_COLUMN} = NULL"),
-            End::Failed => {
-                ends += &format!(", {now} + :at_most / 1000");
-                String::new()
-            }
-            End::Nothing => String::new(),
-        };
+        if end == End::Failed {
+            ends += &format!(", {now} + :at_most / 1000");
+        }
+        let slot = slot_after(end, self.shape.extras);
         statement(
             &format!(
                 "UPDATE {} SET {until} = max({ends}), {by} = :released{slot} WHERE {}",

@@ -1,0 +1,248 @@
+//! Law 9: nothing uses up a slot where nothing ran, and a slot that is given up says so.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use shedlock_core::{
+    Attempt, AttemptRequest, Lease, Owner, ResetSlotRequest, SkipReason, Unlock, UnlockRequest,
+};
+use tokio::task::JoinSet;
+
+use super::law09_open_slots::{attempt_is, done, failed, new, open, state_is, unlock_with};
+use super::slots::Slots;
+use crate::case::cases;
+use crate::steps::{acquire, record, skipped_as, unlock};
+use crate::verdict::ensure;
+use crate::{Provider, Setting, Stop, Verdict};
+
+cases!("law09_unused_slots":
+    a_task_that_never_started_gives_its_slot_back,
+    a_slot_is_given_back_once,
+    a_stale_lease_gives_nothing_back,
+    a_slot_that_is_done_or_was_reset_is_not_given_back,
+    an_attempt_that_never_started_does_not_count,
+    a_run_that_a_shutdown_cut_does_not_count,
+    a_cut_run_uses_up_a_slot_that_is_taken_at_most_once,
+    a_slot_whose_attempts_are_used_up_is_given_up,
+    contenders_run_a_slot_once_however_often_it_is_given_back,
+);
+
+/// At once, whatever at-least says; the slots before it stay taken.
+pub async fn a_task_that_never_started_gives_its_slot_back(setting: &Setting) -> Verdict {
+    let case = Slots::new(setting).await?;
+    let at_least = setting.pace().long();
+    for provider in [&case.first, &case.second, &case.first] {
+        let request = case.request(1)?.with_lock_at_least_for(at_least);
+        let lease = acquire(provider, &request).await?;
+        unlock_with(provider, &lease, &not_started()).await?;
+        given_back(&case, 1).await?;
+        skipped_as(&case.second, &case.request(0)?, SkipReason::SlotTaken).await?;
+    }
+    let lease = acquire(&case.second, &case.request(1)?).await?;
+    unlock(&case.second, &lease).await?;
+    skipped_as(&case.first, &case.request(1)?, SkipReason::SlotTaken).await
+}
+
+/// The unlock is asked again, since its answer was lost, and then once more when another replica has
+/// run the slot.
+pub async fn a_slot_is_given_back_once(setting: &Setting) -> Verdict {
+    let case = Slots::new(setting).await?;
+    let first = acquire(&case.first, &case.request(1)?).await?;
+    for _ in 0..2 {
+        unlock_with(&case.first, &first, &not_started()).await?;
+        given_back(&case, 1).await?;
+    }
+    let second = acquire(&case.second, &case.request(1)?).await?;
+    for _ in 0..2 {
+        is_lost(&case.first, &first, &not_started()).await?;
+        last_is(&case, 1).await?;
+    }
+    unlock(&case.second, &second).await?;
+    is_lost(&case.first, &first, &not_started()).await?;
+    skipped_as(&case.first, &case.request(1)?, SkipReason::SlotTaken).await
+}
+
+/// Another one runs by now.
+pub async fn a_stale_lease_gives_nothing_back(setting: &Setting) -> Verdict {
+    let case = new(setting).await?;
+    let short = setting.pace().short();
+    let dying = |slot: u32| {
+        let request = setting.request_for(&case.job, short);
+        Ok::<_, Stop>(request.with_slot(case.slot(slot)?))
+    };
+    let stale = acquire(&case.first, &open(dying(0)?, 9)).await?;
+    setting.pass(setting.pace().past(short)).await;
+    let lease = acquire(&case.second, &open(case.request(0)?, 9)).await?;
+    for request in [not_started(), UnlockRequest::new().slot_cut()] {
+        is_lost(&case.first, &stale, &request).await?;
+        state_is(&case, 0, None, Some(2)).await?;
+    }
+    done(&case.second, &lease).await?;
+
+    let stale = acquire(&case.first, &dying(1)?).await?;
+    setting.pass(setting.pace().past(short)).await;
+    // Its lease is over, so it may not give back what a process that died has used up.
+    is_lost(&case.first, &stale, &not_started()).await?;
+    let lease = acquire(&case.second, &case.request(2)?).await?;
+    is_lost(&case.first, &stale, &not_started()).await?;
+    state_is(&case, 2, Some(0), None).await?;
+    unlock(&case.second, &lease).await
+}
+
+/// By an operator, while the lease ran or before.
+pub async fn a_slot_that_is_done_or_was_reset_is_not_given_back(setting: &Setting) -> Verdict {
+    let case = new(setting).await?;
+    let reset = |slot: u32| {
+        let request = ResetSlotRequest::new(case.job.clone());
+        Ok::<_, Stop>(request.to(case.slot(slot)?))
+    };
+    let lease = acquire(&case.first, &case.request(1)?).await?;
+    done(&case.first, &lease).await?;
+    case.second.reset_slot(&reset(0)?).await?;
+    let lease = acquire(&case.first, &case.request(1)?).await?;
+    unlock_with(&case.first, &lease, &not_started()).await?;
+    state_is(&case, 1, Some(1), None).await?;
+
+    for request in [case.request(2)?, open(case.request(2)?, 3)] {
+        case.second.reset_slot(&reset(1)?).await?;
+        let lease = acquire(&case.first, &request).await?;
+        case.second.reset_slot(&reset(3)?).await?;
+        unlock_with(&case.first, &lease, &not_started()).await?;
+        state_is(&case, 3, Some(1), None).await?;
+    }
+    Ok(())
+}
+
+/// However often: the one attempt that it has is still to be made.
+pub async fn an_attempt_that_never_started_does_not_count(setting: &Setting) -> Verdict {
+    does_not_count(setting, not_started()).await
+}
+
+/// However many polite shutdowns there are.
+pub async fn a_run_that_a_shutdown_cut_does_not_count(setting: &Setting) -> Verdict {
+    does_not_count(setting, UnlockRequest::new().slot_cut()).await
+}
+
+async fn does_not_count(setting: &Setting, end: UnlockRequest) -> Verdict {
+    let case = new(setting).await?;
+    for provider in [&case.first, &case.second, &case.first] {
+        let lease = acquire(provider, &open(case.request(0)?, 1)).await?;
+        attempt_is(&lease, 1)?;
+        unlock_with(provider, &lease, &end).await?;
+        state_is(&case, 0, None, Some(0)).await?;
+        // It is open: the one behind it waits.
+        let later = open(case.request(1)?, 1);
+        skipped_as(&case.second, &later, SkipReason::SlotPending).await?;
+    }
+    // What counted before still does.
+    let lease = acquire(&case.first, &open(case.request(0)?, 2)).await?;
+    failed(&case.first, &lease, Duration::ZERO).await?;
+    let lease = acquire(&case.second, &open(case.request(0)?, 2)).await?;
+    attempt_is(&lease, 2)?;
+    unlock_with(&case.second, &lease, &end).await?;
+    state_is(&case, 0, None, Some(1)).await?;
+    let lease = acquire(&case.second, &open(case.request(0)?, 2)).await?;
+    done(&case.second, &lease).await?;
+    state_is(&case, 0, Some(0), None).await
+}
+
+/// Its task did run.
+pub async fn a_cut_run_uses_up_a_slot_that_is_taken_at_most_once(setting: &Setting) -> Verdict {
+    let case = new(setting).await?;
+    let lease = acquire(&case.first, &case.request(0)?).await?;
+    unlock_with(&case.first, &lease, &UnlockRequest::new().slot_cut()).await?;
+    state_is(&case, 0, None, None).await?;
+    skipped_as(&case.second, &case.request(0)?, SkipReason::SlotTaken).await
+}
+
+/// Not while the last attempt runs, but from then on, also while an at-least or a pause keeps the
+/// lock; by no other name.
+pub async fn a_slot_whose_attempts_are_used_up_is_given_up(setting: &Setting) -> Verdict {
+    let case = new(setting).await?;
+    let request = || Ok::<_, Stop>(open(case.request(0)?, 1));
+    let lease = acquire(&case.first, &request()?).await?;
+    skipped_as(&case.second, &request()?, SkipReason::Held).await?;
+    failed(&case.first, &lease, setting.pace().long()).await?;
+    skipped_as(&case.second, &request()?, SkipReason::SlotGivenUp).await?;
+    // By those who try longer it is not given up: they wait for the pause.
+    let patient = open(case.request(0)?, 2);
+    skipped_as(&case.second, &patient, SkipReason::BackingOff).await?;
+    skipped_as(&case.second, &case.request(0)?, SkipReason::SlotTaken).await
+}
+
+/// Most of those who win it do nothing.
+pub async fn contenders_run_a_slot_once_however_often_it_is_given_back(
+    setting: &Setting,
+) -> Verdict {
+    let case = Slots::new(setting).await?;
+    let providers = setting.providers(4).await?;
+    let mut contenders = JoinSet::new();
+    for i in 0..16 {
+        let provider = Arc::clone(&providers[i % providers.len()]);
+        let (job, slot) = (case.job.clone(), case.slot(1)?);
+        let at_most = case.request(1)?.lock_at_most_for();
+        contenders.spawn(async move {
+            let mut wins = i;
+            loop {
+                let owner = Owner::generate();
+                let request = AttemptRequest::new(job.clone(), owner, at_most).with_slot(slot);
+                match provider.attempt(&request).await? {
+                    Attempt::Acquired(lease) if wins.is_multiple_of(3) => {
+                        unlock(&provider, &lease).await?;
+                        return Ok::<_, Stop>(1);
+                    }
+                    Attempt::Acquired(lease) => {
+                        wins += 1;
+                        unlock_with(&provider, &lease, &not_started()).await?;
+                    }
+                    Attempt::Skipped(skip) if skip.reason == SkipReason::SlotTaken => return Ok(0),
+                    _ => tokio::task::yield_now().await,
+                }
+            }
+        });
+    }
+    let mut ran = 0;
+    while let Some(joined) = contenders.join_next().await {
+        ran += joined??;
+    }
+    ensure!(
+        ran == 1,
+        "a slot that was given back again and again was run {ran} times"
+    );
+    last_is(&case, 1).await
+}
+
+fn not_started() -> UnlockRequest {
+    UnlockRequest::new().slot_not_started()
+}
+
+/// The slot can be taken again; the lock is free.
+async fn given_back(case: &Slots<'_>, slot: u32) -> Verdict {
+    let found = record(&case.first, &case.job).await?;
+    let before = case.slot(slot)?.just_before();
+    ensure!(
+        found.last_slot == Some(before),
+        "slot {} was given back, so the last slot should be {before}, the record says {found:?}",
+        case.slot(slot)?
+    );
+    Ok(())
+}
+
+async fn last_is(case: &Slots<'_>, slot: u32) -> Verdict {
+    let found = record(&case.first, &case.job).await?;
+    ensure!(
+        found.last_slot == Some(case.slot(slot)?),
+        "the last slot should be {}, the record says {found:?}",
+        case.slot(slot)?
+    );
+    Ok(())
+}
+
+async fn is_lost(provider: &Provider, lease: &Lease, request: &UnlockRequest) -> Verdict {
+    let answer = provider.unlock(lease, request).await?;
+    ensure!(
+        answer == Unlock::Lost,
+        "{request:?} of a lease that is over should be answered with lost, but was with {answer:?}"
+    );
+    Ok(())
+}
