@@ -9,7 +9,7 @@ use std::time::Duration;
 use common::{Alive, Fault, bench, config, secs};
 use shedlock_core::{
     Acquisition, ErrorKind, Executor, ForceUnlockRequest, LockName, LockProvider, LockState,
-    LostPolicy, LostReason, Outcome, assert_locked, extend_current,
+    LostPolicy, LostReason, Outcome, assert_locked, current_lock, extend_current,
 };
 
 #[tokio::test]
@@ -154,6 +154,21 @@ async fn a_server_that_is_ahead_of_the_one_that_granted_a_lease_finds_its_holder
         panic!("free")
     };
     assert_eq!(lock.time_left(), Duration::from_millis(4_900));
+}
+
+#[tokio::test]
+async fn a_callback_that_holds_its_own_lock_does_not_outlive_it() {
+    let bench = bench();
+    let kept = Arc::new(());
+    let held = kept.clone();
+    let task = async move {
+        let lock = current_lock().unwrap();
+        let inside = lock.clone();
+        lock.on_lost(move || drop((inside, held)));
+    };
+    let outcome = bench.executor.execute(&config("a"), task).await;
+    assert!(outcome.unwrap().is_executed());
+    assert_eq!(Arc::strong_count(&kept), 1, "the callback is still there");
 }
 
 #[tokio::test]

@@ -279,6 +279,7 @@ impl Held {
 
     pub(super) fn set_given_back(&self) {
         self.given_back.store(true, Ordering::Release);
+        self.state.forget_callbacks();
         // While the lease ran, a late copy of its attempt found it and changed nothing. It was over
         // when the unlock arrived, however late the answer came.
         let sent = self.unlock_sent.get().copied();

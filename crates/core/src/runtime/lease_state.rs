@@ -140,6 +140,12 @@ impl LeaseState {
         call(callback);
     }
 
+    /// Drops the callbacks: they may hold the lock that holds them.
+    pub(crate) fn forget_callbacks(&self) {
+        let callbacks = mem::take(&mut self.lock().on_lost);
+        drop(callbacks);
+    }
+
     /// When the task is to be stopped as things stand; none where the lease is over already. The
     /// waker is woken once when that changes.
     pub(crate) fn watch(&self, waker: &Waker) -> Option<Moment> {
