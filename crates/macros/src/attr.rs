@@ -105,6 +105,29 @@ impl Arguments {
             .unwrap_or_else(|| parse_quote!(::shedlock))
     }
 
+    /// The values that may move an argument of the function: all but references, calls of macros like
+    /// `format!`, and what stands between the braces of a name.
+    pub(crate) fn moving(&self) -> TokenStream {
+        let name = match &self.name {
+            Some(Name::Computed(name)) => Some(&**name),
+            _ => None,
+        };
+        let periods = [
+            &self.lock_at_most_for,
+            &self.lock_at_least_for,
+            &self.max_run_time,
+            &self.lock_wait,
+        ];
+        let periods = periods.into_iter().filter_map(|period| match period {
+            Some(Period::Computed(period)) => Some(&**period),
+            _ => None,
+        });
+        let values = name.into_iter().chain(periods);
+        let values = values.chain(&self.keep_alive).chain(&self.provider);
+        let values = values.filter(|value| !matches!(value, Expr::Reference(_) | Expr::Macro(_)));
+        quote!(#(#values)*)
+    }
+
     fn take(&mut self, key: &Ident, value: Value, errors: &mut Errors) {
         let value = match value {
             Value::Facade(path) => {

@@ -8,6 +8,7 @@ use syn::{Ident, Path, Type, parse_quote};
 use crate::attr::{Arguments, Errors};
 use crate::function::{Function, TrailingFuture};
 use crate::return_type::Returned;
+use crate::taken::Taken;
 
 /// What the compiler gets in place of the annotated function; the same function, unlocked, where
 /// the attribute stands in a wrong place.
@@ -59,10 +60,16 @@ fn locked(function: &Function, arguments: &Arguments) -> syn::Result<TokenStream
     let parts = Parts::new(arguments);
     let prepare = parts.prepare(function);
     let run = match Returned::of(signature)? {
-        Returned::Value(returned) if signature.asyncness.is_some() => {
-            parts.run_async(&returned, &function.body)
+        Returned::Value(returned) => {
+            let mut function = function.clone();
+            let taken = Taken::from(&mut function, &prepare, &arguments.moving());
+            let run = if function.signature.asyncness.is_some() {
+                parts.run_async(&returned, &taken, &function.body)
+            } else {
+                parts.run_blocking(&returned, &taken, &function.body)
+            };
+            return Ok(function.with_body(&quote!(#prepare #run)));
         }
-        Returned::Value(returned) => parts.run_blocking(&returned, &function.body),
         Returned::FutureOf(returned) => {
             let tail = function.trailing_future().ok_or_else(|| {
                 syn::Error::new_spanned(
@@ -134,8 +141,10 @@ impl<'a> Parts<'a> {
         }
     }
 
-    fn run_async(&self, returned: &Type, body: &TokenStream) -> TokenStream {
+    fn run_async(&self, returned: &Type, taken: &Taken, body: &TokenStream) -> TokenStream {
         let Self { facade, call, .. } = self;
+        let mentioned = &taken.mentioned;
+        let body = self.body(returned, taken, body);
         let body_type = self.returns("Body", returned);
         let span = Span::mixed_site();
         // The compiler does not tell an async block what it is to resolve to; a `return` that is
@@ -155,20 +164,40 @@ impl<'a> Parts<'a> {
                     let output: #body_type = loop {};
                     return output;
                 }
-                { #body }
+                #mentioned
+                #body
             })
             .await
         };
         self.answer(returned, &run)
     }
 
-    fn run_blocking(&self, returned: &Type, body: &TokenStream) -> TokenStream {
+    fn run_blocking(&self, returned: &Type, taken: &Taken, body: &TokenStream) -> TokenStream {
         let Self { facade, call, .. } = self;
+        let mentioned = &taken.mentioned;
+        let body = self.body(returned, taken, body);
         let body_type = self.returns("Body", returned);
         let run = quote! {
-            #facade::__private::run_blocking(#call, move || -> #body_type { #body })
+            #facade::__private::run_blocking(#call, move || -> #body_type { #mentioned #body })
         };
         self.answer(returned, &run)
+    }
+
+    /// The user's body, with the arguments that it sees only in parts.
+    fn body(&self, returned: &Type, taken: &Taken, body: &TokenStream) -> TokenStream {
+        let patterns = &taken.patterns;
+        if patterns.is_empty() {
+            return quote!({ #body });
+        }
+        let body_type = self.returns("Body", returned);
+        // What the last expression borrows from them ends before they do.
+        quote_spanned! {Span::mixed_site()=>
+            #patterns
+            #[allow(unreachable_code, clippy::let_unit_value, clippy::type_complexity)]
+            let output: #body_type = { #body };
+            #[allow(unreachable_code, clippy::needless_return)]
+            return output;
+        }
     }
 
     /// Turns what became of the call into what the function returns.
@@ -184,7 +213,7 @@ impl<'a> Parts<'a> {
     fn run_future(&self, returned: &Type, mut tail: TrailingFuture) -> TokenStream {
         let body_type = self.returns("Body", returned);
         tail.evaluate_to(&parse_quote!(#body_type));
-        tail.body(&self.run_async(returned, &tail.inside()))
+        tail.body(&self.run_async(returned, &Taken::default(), &tail.inside()))
     }
 
     /// A part of the facade's trait for this return type; where it is not implemented, the compiler

@@ -12,6 +12,7 @@ mod name;
 mod return_type;
 #[cfg(feature = "scheduled")]
 mod scheduled;
+mod taken;
 
 /// Runs the function under a lock: on one of many replicas, and not at all where somebody else
 /// holds it.
@@ -139,6 +140,13 @@ mod scheduled;
 /// arguments as they were passed, not what a pattern makes of them. Of two attributes that rewrite the
 /// body the lower one goes around it: above `#[tracing::instrument]`, the span covers the attempt too;
 /// below it, only the run.
+///
+/// # Arguments of the function
+///
+/// The body owns all of them, also those that it does not mention, and drops them before the lock is
+/// given back. There are two exceptions: an argument that a value of the attribute may have moved
+/// (`provider = executor`), and the rest of a value whose pattern leaves something out (`_`, `..`), where
+/// the name uses a variable of that pattern.
 #[proc_macro_attribute]
 pub fn scheduler_lock(
     arguments: proc_macro::TokenStream,

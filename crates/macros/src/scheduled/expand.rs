@@ -1,6 +1,6 @@
 //! The function, and its job beside it.
 
-use proc_macro2::{Span, TokenStream, TokenTree};
+use proc_macro2::{Span, TokenStream};
 use quote::{quote, quote_spanned};
 use syn::spanned::Spanned;
 use syn::{Attribute, Ident, Meta, Path, Safety, Signature, Type, parse_quote};
@@ -11,6 +11,7 @@ use crate::attr::{Arguments as LockArguments, Errors};
 use crate::expand::lock_config;
 use crate::function::Function;
 use crate::return_type::Returned;
+use crate::taken::mentions;
 
 /// What the compiler gets: the function with its lock, as before, and an empty type of the same name
 /// that has the function's job.
@@ -168,7 +169,7 @@ fn task(function: &Function, parameters: &[Parameter], lock: &Lock) -> TokenStre
     inner.outer.insert(0, owned);
     // What the lock's name uses is used, also where the body does without.
     let of_lock = lock_config(&lock.arguments, &TokenStream::new());
-    let names_of_lock = names.clone().filter(|name| mentions(of_lock.clone(), name));
+    let names_of_lock = names.clone().filter(|name| mentions(&of_lock, name));
     let body = &function.body;
     let inner = inner.with_body(&quote!(#(let _ = &#names_of_lock;)* #body));
     quote! {
@@ -177,16 +178,6 @@ fn task(function: &Function, parameters: &[Parameter], lock: &Lock) -> TokenStre
             #ident(#(#names),*) #wait
         }
     }
-}
-
-/// Also within the braces of a format string.
-fn mentions(tokens: TokenStream, name: &Ident) -> bool {
-    tokens.into_iter().any(|token| match token {
-        TokenTree::Ident(ident) => ident == *name,
-        TokenTree::Group(group) => mentions(group.stream(), name),
-        TokenTree::Literal(literal) => literal.to_string().contains(&format!("{{{name}")),
-        TokenTree::Punct(_) => false,
-    })
 }
 
 /// `fn job(…) -> Job`, which takes what the function takes, except for the `JobRun`.

@@ -120,10 +120,44 @@ impl Job for Jobs<u8> {
     async fn run(&self) {}
 }
 
+struct Parts {
+    text: String,
+    more: Vec<u8>,
+}
+
+#[scheduler_lock(name = "a", lock_at_most_for = "1m")]
+async fn arguments_in_parts(
+    _: String,
+    (mut first, _): (String, u8),
+    Parts { text, .. }: Parts,
+    [.., last]: [String; 2],
+    _unused: Vec<u8>,
+    #[allow(unused_variables)] ignored: u8,
+    #[cfg(any())] absent: u8,
+) -> Outcome<usize> {
+    first.push('a');
+    // Borrowed until the end of the body.
+    first.lines().count() + text.lines().count() + last.lines().count()
+}
+
+#[scheduler_lock(name = "a-{text}", lock_at_most_for = "1m")]
+fn arguments_in_the_name(Parts { text, .. }: Parts, ref more: Parts, mut kept: Parts) -> Outcome<usize> {
+    kept.more.clear();
+    text.lines().chain(more.text.lines()).count() + kept.more.len()
+}
+
+#[scheduler_lock(name = name, lock_at_most_for = "1m", provider = executor)]
+async fn arguments_that_are_moved(name: String, executor: shedlock::Executor) {}
+
 fn is_send<T: Send>(_: T) {}
 
 fn main() {
     is_send(documented());
+    let parts = || Parts { text: String::new(), more: Vec::new() };
+    let text = String::new;
+    is_send(arguments_in_parts(text(), (text(), 1), parts(), [text(), text()], Vec::new(), 1));
+    let _ = arguments_in_the_name(parts(), parts(), parts());
+    let _ = arguments_that_are_moved;
     is_send(Jobs(1_u8).run());
     Jobs(1_u8).provided();
     is_send(Jobs(1_u8).by_reference());

@@ -1,0 +1,164 @@
+//! What the function takes, moved into the locked body: it is dropped while the lock is held, as it
+//! is dropped before a function returns.
+
+use proc_macro2::{Span, TokenStream, TokenTree};
+use quote::{format_ident, quote};
+use syn::visit::{self, Visit};
+use syn::{
+    Attribute, FnArg, Ident, Pat, PatIdent, PatRest, PatType, PatWild, ReceiverKind, Type,
+    parse_quote,
+};
+
+use crate::function::Function;
+
+/// The statements that the locked body begins with.
+///
+/// A closure and an async block take only what they mention, and of that only the fields that they
+/// mention. All else would live until the lock is given back, and longer.
+#[derive(Default)]
+pub(crate) struct Taken {
+    /// Mentions each argument as a whole.
+    pub(crate) mentioned: TokenStream,
+    /// Takes arguments apart whose patterns leave something out.
+    pub(crate) patterns: TokenStream,
+}
+
+impl Taken {
+    /// Takes what the function takes, except what `moved` may have moved by then. Arguments that have
+    /// no name, or whose patterns leave something out, get one that the user's code does not see.
+    pub(crate) fn from(function: &mut Function, config: &TokenStream, moved: &TokenStream) -> Self {
+        let mut taken = Self::default();
+        // What it records are the arguments by their names.
+        let is_instrumented = function.outer.iter().any(|attribute| {
+            let last = attribute.path().segments.last();
+            last.is_some_and(|last| last.ident == "instrument")
+        });
+        let used = [config.clone(), function.body.clone()];
+        for (index, input) in function.signature.inputs.iter_mut().enumerate() {
+            match input {
+                FnArg::Receiver(receiver) => {
+                    let this = Ident::from(receiver.self_token);
+                    let is_owned = match &receiver.kind {
+                        ReceiverKind::Value => true,
+                        ReceiverKind::Typed(_, ty) => !is_reference(ty),
+                        _ => false,
+                    };
+                    if is_owned && !mentions(moved, &this) {
+                        taken.mentioned.extend(quote!(let _ = &#this;));
+                    }
+                }
+                FnArg::Typed(argument) if is_reference(&argument.ty) => {}
+                FnArg::Typed(argument) => {
+                    let bound = Bound::by(&argument.pat);
+                    let is_named = bound.names.iter().any(|name| mentions(config, name));
+                    if !bound.is_partial || is_named || is_instrumented {
+                        let names = bound.names.iter();
+                        let names = names.filter(|name| !mentions(moved, name));
+                        taken.names(&argument.attrs, names, &used);
+                    } else {
+                        taken.partial(argument, index);
+                    }
+                }
+            }
+        }
+        taken
+    }
+
+    fn names<'a>(
+        &mut self,
+        attributes: &[Attribute],
+        names: impl Iterator<Item = &'a Ident>,
+        used: &[TokenStream],
+    ) {
+        let conditions = conditions(attributes);
+        let allowed = attributes.iter().filter(|attribute| is_lint(attribute));
+        let allowed: Vec<_> = allowed.collect();
+        for name in names {
+            self.mentioned
+                .extend(if used.iter().any(|used| mentions(used, name)) {
+                    quote!(#(#conditions)* let _ = &#name;)
+                } else {
+                    // So that the compiler still tells of an argument that nothing uses.
+                    quote! {
+                        #(#conditions)* #(#allowed)*
+                        #[allow(clippy::redundant_locals, clippy::used_underscore_binding)]
+                        let #name = #name;
+                    }
+                });
+        }
+    }
+
+    fn partial(&mut self, argument: &mut PatType, index: usize) {
+        let conditions = conditions(&argument.attrs);
+        let name = format_ident!("argument_{index}", span = Span::mixed_site());
+        let pattern = std::mem::replace(&mut *argument.pat, parse_quote!(#name));
+        let mention = quote!(#(#conditions)* let _ = &#name;);
+        self.mentioned.extend(mention);
+        if !matches!(pattern, Pat::Wild(_)) {
+            let lints = argument.attrs.iter().filter(|attribute| is_lint(attribute));
+            let taken_apart = quote!(#(#conditions)* #(#lints)* let #pattern = #name;);
+            self.patterns.extend(taken_apart);
+        }
+    }
+}
+
+fn is_reference(ty: &Type) -> bool {
+    match ty {
+        Type::Group(group) => is_reference(&group.elem),
+        Type::Paren(paren) => is_reference(&paren.elem),
+        Type::Reference(_) => true,
+        _ => false,
+    }
+}
+
+fn conditions(attributes: &[Attribute]) -> Vec<Attribute> {
+    let is_condition = |attribute: &&Attribute| attribute.path().is_ident("cfg");
+    attributes.iter().filter(is_condition).cloned().collect()
+}
+
+fn is_lint(attribute: &Attribute) -> bool {
+    let lints = ["allow", "warn", "deny", "forbid"];
+    lints.iter().any(|lint| attribute.path().is_ident(lint))
+}
+
+/// What a pattern binds.
+#[derive(Default)]
+struct Bound {
+    names: Vec<Ident>,
+    /// A part of the value is bound to no name, or only borrowed.
+    is_partial: bool,
+}
+
+impl Bound {
+    fn by(pattern: &Pat) -> Self {
+        let mut bound = Self::default();
+        bound.visit_pat(pattern);
+        bound
+    }
+}
+
+impl<'ast> Visit<'ast> for Bound {
+    fn visit_pat_ident(&mut self, pattern: &'ast PatIdent) {
+        self.names.push(pattern.ident.clone());
+        self.is_partial |= pattern.by_ref.is_some();
+        visit::visit_pat_ident(self, pattern);
+    }
+
+    fn visit_pat_rest(&mut self, _: &'ast PatRest) {
+        self.is_partial = true;
+    }
+
+    fn visit_pat_wild(&mut self, _: &'ast PatWild) {
+        self.is_partial = true;
+    }
+}
+
+/// Also within the braces of a format string.
+pub(crate) fn mentions(tokens: &TokenStream, name: &Ident) -> bool {
+    tokens.clone().into_iter().any(|token| match token {
+        TokenTree::Ident(ident) => ident == *name,
+        TokenTree::Group(group) => mentions(&group.stream(), name),
+        TokenTree::Literal(literal) => literal.to_string().contains(&format!("{{{name}")),
+        TokenTree::Punct(_) => false,
+    })
+}
