@@ -57,6 +57,13 @@ fn locked(function: &Function, arguments: &Arguments) -> syn::Result<TokenStream
             "a `const fn` cannot take a lock: `#[scheduler_lock]` needs the function to run",
         ));
     }
+    if function.starts_runtime() {
+        return Err(syn::Error::new(
+            Span::call_site(),
+            "an attribute above, like `#[tokio::main]`, has made this a blocking function, which nothing \
+             stops when its lease is lost: put it below `#[scheduler_lock]`",
+        ));
+    }
     let parts = Parts::new(arguments);
     let prepare = parts.prepare(function);
     let run = match Returned::of(signature)? {

@@ -1,12 +1,14 @@
 //! The annotated function, with its body as it was written.
 
-use proc_macro2::TokenStream;
+use proc_macro2::{Span, TokenStream};
 use quote::{ToTokens, TokenStreamExt};
 use syn::parse::{ParseStream, Parser};
 use syn::token::Brace;
 use syn::{
-    Attribute, Block, Expr, ExprAsync, Pat, Signature, Stmt, Token, Type, Visibility, braced,
+    Attribute, Block, Expr, ExprAsync, Ident, Pat, Signature, Stmt, Token, Type, Visibility, braced,
 };
+
+use crate::taken::mentions;
 
 /// A function whose body is kept as tokens: what is wrong in there is the compiler's to tell, and
 /// must not keep the function from being emitted.
@@ -58,6 +60,20 @@ impl Function {
         })
     }
 
+    /// True for what `#[tokio::main]` and the like make of an async function: a blocking one that runs
+    /// the body on a runtime of its own.
+    pub(crate) fn starts_runtime(&self) -> bool {
+        let is_test = |attribute: &Attribute| {
+            let last = attribute.path().segments.last();
+            last.is_some_and(|last| last.ident == "test")
+        };
+        let is_called = |name: &str| mentions(&self.body, &Ident::new(name, Span::call_site()));
+        self.signature.asyncness.is_none()
+            && !self.outer.iter().any(is_test)
+            && is_called("block_on")
+            && (self.signature.ident == "main" || is_by_tokio(&self.body))
+    }
+
     /// The same function with another body.
     pub(crate) fn with_body(&self, body: &TokenStream) -> TokenStream {
         let mut tokens = TokenStream::new();
@@ -87,6 +103,11 @@ impl Function {
             whole: last,
         })
     }
+}
+
+/// By the message of its `expect`.
+fn is_by_tokio(body: &TokenStream) -> bool {
+    body.to_string().contains("\"Failed building the Runtime\"")
 }
 
 /// A body that ends in `async move { … }`, in a `Box::pin(…)` of one, or in `.boxed()`.

@@ -141,6 +141,10 @@ mod taken;
 /// body the lower one goes around it: above `#[tracing::instrument]`, the span covers the attempt too;
 /// below it, only the run.
 ///
+/// Put `#[tokio::main]` and `#[tokio::test]` below: above, they make a blocking function, which nothing
+/// stops when its lease is lost. `#[tokio::main]` above is refused; a test is then locked as a blocking
+/// function.
+///
 /// # Arguments of the function
 ///
 /// The body owns all of them, also those that it does not mention, and drops them before the lock is

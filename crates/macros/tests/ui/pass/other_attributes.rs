@@ -72,12 +72,21 @@ fn instrumented_blocking(id: u8) {}
 #[tokio::main(flavor = "current_thread")]
 async fn runtime_inside() {}
 
-#[tokio::main(flavor = "current_thread")]
+#[tokio::test]
 #[scheduler_lock(name = "main", lock_at_most_for = "1m")]
-async fn runtime_outside() {}
+async fn test_outside() {}
+
+#[scheduler_lock(name = "main", lock_at_most_for = "1m")]
+#[tokio::test]
+async fn test_inside() {}
+
+#[scheduler_lock(name = "main", lock_at_most_for = "1m")]
+fn blocking_on_a_runtime(runtime: &tokio::runtime::Runtime) {
+    runtime.block_on(async {});
+}
 
 fn main() {
     let _ = (instrumented_outside, instrumented_inside, instrumented_blocking);
-    let _ = (runtime_inside, runtime_outside);
+    let _ = (runtime_inside, blocking_on_a_runtime);
     let _ = (Mails::nothing, <Mails as Local>::run, <Mails as Job>::provided);
 }
