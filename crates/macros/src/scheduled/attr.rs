@@ -13,7 +13,7 @@ use crate::attr::{Errors, Period, Value, period, read_pairs, unknown_key};
 
 const KEYS: &str = "`cron`, `zone`, `every`, `anchor`, `fixed_delay`, `jitter`, `initial_delay`, \
                     `run_at_start`, `late`, `overlap`, `must_not_be_lost`, `max_attempts`, \
-                    `backoff`, `longest_backoff` and `crate`";
+                    `backoff`, `longest_backoff`, `job` and `crate`";
 const FLAGS: &[&str] = &["run_at_start", "must_not_be_lost"];
 const TRIGGERS: &str = "write `cron = \"0 2 * * *\"`, `every = \"10m\"` or `fixed_delay = \"10s\"`";
 
@@ -25,6 +25,8 @@ pub(super) struct Arguments {
     anchor: Option<Expr>,
     settings: Vec<Setting>,
     pub(super) completion: Completion,
+    /// The name beside the function's, where that is taken.
+    pub(super) job: Option<Ident>,
     pub(super) facade: Option<Path>,
 }
 
@@ -127,6 +129,7 @@ impl Arguments {
                 let overlap = errors.keep(overlap(value)).map(Setting::Overlap);
                 self.set(overlap);
             }
+            "job" => self.job = errors.keep(job(&value)),
             _ if self.completion.take(key, &value, errors) => {}
             _ => errors.push(unknown_key(key, KEYS)),
         }
@@ -259,6 +262,19 @@ impl Text {
             Self::Computed(text) => quote!(#private::AsRef::<str>::as_ref(&(#text))),
         }
     }
+}
+
+fn job(value: &Expr) -> syn::Result<Ident> {
+    let name = match value {
+        Expr::Path(path) => path.path.get_ident(),
+        _ => None,
+    };
+    name.cloned().ok_or_else(|| {
+        syn::Error::new_spanned(
+            value,
+            "`job` is a name, like `job = clean_job`: the job is then `clean_job::job(…)`",
+        )
+    })
 }
 
 fn text(value: Expr, check: fn(&str) -> Result<(), String>) -> syn::Result<Text> {

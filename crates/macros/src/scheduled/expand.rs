@@ -90,12 +90,13 @@ fn job(function: &Function, arguments: &Arguments, lock: &Lock) -> syn::Result<T
             "under `#[scheduled]` make this an `async fn`",
         ));
     }
-    let name = &signature.ident;
+    let function_name = &signature.ident;
+    let name = arguments.job.as_ref().unwrap_or(function_name);
     let visibility = &function.visibility;
-    let outer = locked_function(function, &parameters);
+    let outer = locked_function(function, name, &parameters);
     let task = task(function, &parameters, lock);
     let job = job_function(signature, &parameters, arguments, lock);
-    let about = format!("The job of the function `{name}`, for a scheduler.");
+    let about = format!("The job of the function `{function_name}`, for a scheduler.");
     let about_job = "The job: when it is due, its lock, and the function that it runs.";
     Ok(quote! {
         #outer
@@ -128,16 +129,16 @@ fn check_qualifiers(signature: &Signature) -> syn::Result<()> {
 /// The function that users call by hand: with its lock, and the body in the task.
 ///
 /// Made of the user's own tokens, so that the compiler tells of a function that nobody uses.
-fn locked_function(function: &Function, parameters: &[Parameter]) -> TokenStream {
+fn locked_function(function: &Function, job: &Ident, parameters: &[Parameter]) -> TokenStream {
     let mut outer = function.clone();
     outer.outer.retain(is_outer);
     outer.inner.clear();
     outer.signature.inputs = parameters.iter().map(Parameter::declared).collect();
-    let name = &outer.signature.ident;
     let names = parameters.iter().map(|parameter| &parameter.name);
     let task = task_name();
     let wait = outer.signature.asyncness.map(|_| quote!(.await));
-    outer.with_body(&quote!(#name::#task(#(#names),*) #wait))
+    // As a type: a module of this name is then what the compiler reports, not what it lacks.
+    outer.with_body(&quote!(<#job>::#task(#(#names),*) #wait))
 }
 
 /// Attributes for those who call the function; all others are for its body.
@@ -213,7 +214,7 @@ fn job_function(
     let into_result = quote_spanned! {returned.span()=>
         <#returned as #private::job::Return>::into_result
     };
-    let call = quote!(#name::#task(#(#names),*));
+    let call = quote!(Self::#task(#(#names),*));
     let (make, body) = match signature.asyncness {
         Some(_) => (
             quote!(#private::job::of_future),

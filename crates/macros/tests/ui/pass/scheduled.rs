@@ -130,6 +130,16 @@ mod shadow {
     }
 }
 
+mod tidy {
+    pub(crate) fn everything() {}
+}
+
+#[scheduled(every = "1h", job = tidy_job)]
+#[scheduler_lock(name = "tidy", lock_at_most_for = "50m")]
+fn tidy() {
+    tidy::everything();
+}
+
 fn main() {
     #[scheduled(every = "1h")]
     #[scheduler_lock(name = "local", lock_at_most_for = "9m")]
@@ -150,13 +160,14 @@ fn main() {
         kept::job(),
         kept_blocking::job(),
         kept_once::job(),
+        tidy_job::job(),
     ];
     let names: Vec<&str> = jobs.iter().map(Job::name).collect();
     assert_eq!(
         names,
         [
             "plain", "swapped", "blocking", "mails-acme-007", "only-acme", "only-3", "computed-1", "job", "raw", "shadow",
-            "local", "kept", "kept-blocking", "kept-once"
+            "local", "kept", "kept-blocking", "kept-once", "tidy"
         ]
     );
     let shown = format!("{:?}", jobs[1]);
