@@ -174,7 +174,6 @@ impl LockProvider for Recorded {
         Box::pin(async move {
             let (name, owner) = (lease.name(), lease.owner());
             let said = match request.slot_end() {
-                _ if lease.slot().is_none() => None,
                 SlotEnd::Done { .. } => Some(What::SlotDone),
                 SlotEnd::NotStarted => Some(What::SlotGivenBack { unused: true }),
                 SlotEnd::Cut => Some(What::SlotGivenBack { unused: false }),

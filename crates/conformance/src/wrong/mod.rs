@@ -55,6 +55,8 @@ pub(crate) enum Wrong {
     SlotOfLeaseOnly,
     /// A slot is compared with the last one for being another, not for being later.
     SlotsAnyOrder,
+    /// A slot is given back once more, whoever has it by then.
+    SlotGivenBackTwice,
     /// One client's clock is ahead by half a lease, and the clients' clocks judge.
     ClockAhead,
     /// The clients' clocks judge, and one really is ahead by more than is tolerated.
@@ -70,7 +72,7 @@ pub(crate) enum Wrong {
 }
 
 impl Wrong {
-    pub(crate) const ALL: [Self; 23] = [
+    pub(crate) const ALL: [Self; 24] = [
         Self::OwnerIsHost,
         Self::UnlockWithoutOwner,
         Self::UnlockForgotten,
@@ -88,6 +90,7 @@ impl Wrong {
         Self::TokensStand,
         Self::SlotOfLeaseOnly,
         Self::SlotsAnyOrder,
+        Self::SlotGivenBackTwice,
         Self::ClockAhead,
         Self::ClocksApart,
         Self::LateAttempt,
@@ -116,6 +119,7 @@ impl Wrong {
             Self::TokensStand => "tokens-stand",
             Self::SlotOfLeaseOnly => "slot-of-lease-only",
             Self::SlotsAnyOrder => "slots-any-order",
+            Self::SlotGivenBackTwice => "slot-given-back-twice",
             Self::ClockAhead => "clock-ahead",
             Self::ClocksApart => "clocks-apart",
             Self::LateAttempt => "late-attempt",
@@ -149,6 +153,7 @@ impl Wrong {
             Self::TokensOfProcess | Self::TokensStand => &["token twice", "token goes back"],
             Self::SlotOfLeaseOnly => &["slot twice", "slot goes back"],
             Self::SlotsAnyOrder => &["slot goes back", "slot twice"],
+            Self::SlotGivenBackTwice => &["slot twice"],
         }
     }
 
@@ -163,6 +168,8 @@ impl Wrong {
             }
             Self::TokensOfProcess | Self::TokensStand => (capabilities.fencing, "fencing"),
             Self::SlotOfLeaseOnly | Self::SlotsAnyOrder => (capabilities.slots, "slots"),
+            // Stores whose last slot can be set.
+            Self::SlotGivenBackTwice => (capabilities.slot_completion, "slot_completion"),
             _ => (true, ""),
         };
         if is_declared {

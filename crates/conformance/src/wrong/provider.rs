@@ -8,8 +8,8 @@ use std::time::{Duration, UNIX_EPOCH};
 use shedlock_core::{
     Attempt, AttemptRequest, BoxFuture, Capabilities, Clock as _, Error, ErrorKind, ExtendRequest,
     Extension, ForceUnlock, ForceUnlockRequest, Lease, ListRequest, LockName, LockProvider,
-    LockRecord, LockState, Moment, Owner, ProviderIdentity, SkipReason, SystemClock, Unlock,
-    UnlockRequest,
+    LockRecord, LockState, Moment, Owner, ProviderIdentity, ResetSlotRequest, SkipReason, SlotEnd,
+    SystemClock, Unlock, UnlockRequest,
 };
 
 use super::clock::WrongClock;
@@ -266,8 +266,28 @@ impl WrongProvider {
                 }
                 Ok(unlock)
             }
+            Wrong::SlotGivenBackTwice if request.slot_end() == SlotEnd::NotStarted => {
+                let unlock = self.inner.unlock(lease, &request).await?;
+                sleep(lease.lock_at_most_for() / 8).await;
+                self.give_back(lease).await?;
+                Ok(unlock)
+            }
             _ => self.inner.unlock(&self.stored(lease)?, &request).await,
         }
+    }
+
+    /// The slot of this lease, where it is the last one; in two steps, and whoever has it.
+    async fn give_back(&self, lease: &Lease) -> Result<(), Error> {
+        let Some(record) = self.inner.inspect(lease.name()).await? else {
+            return Ok(());
+        };
+        if let Some(slot) = lease.slot()
+            && record.last_slot == Some(slot)
+        {
+            let request = ResetSlotRequest::new(lease.name().clone()).to(slot.just_before());
+            self.inner.reset_slot(&request).await?;
+        }
+        Ok(())
     }
 }
 

@@ -201,10 +201,14 @@ impl Desk {
             Call::Unlock {
                 lease,
                 ignores_at_least,
+                never_started,
             } => {
                 let mut request = UnlockRequest::new();
                 if ignores_at_least {
                     request = request.ignoring_at_least();
+                }
+                if never_started {
+                    request = request.slot_not_started();
                 }
                 let lease = lease.lease()?;
                 match store.unlock(&lease, &request).await? {

@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 use serde::{Deserialize, Serialize};
 use shedlock_core::{
     AttemptRequest, Error, ErrorKind, ExtendRequest, ForceUnlockRequest, Lease, ListRequest,
-    LockName, LockRecord, LockState, Owner, Skip, SkipReason, Slot, UnlockRequest,
+    LockName, LockRecord, LockState, Owner, Skip, SkipReason, Slot, SlotEnd, UnlockRequest,
 };
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -24,6 +24,7 @@ pub(crate) enum Call {
     Unlock {
         lease: Request,
         ignores_at_least: bool,
+        never_started: bool,
     },
     Inspect(String),
     List {
@@ -277,6 +278,7 @@ impl Call {
         Self::Unlock {
             lease: lease.into(),
             ignores_at_least: request.at_least_of(probe) != probe,
+            never_started: request.slot_end() == SlotEnd::NotStarted,
         }
     }
 
