@@ -9,8 +9,12 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use common::{Log, Node, World, alone, block_on, every, lock, millis, seconds, secs, settle};
-use shedlock_core::{Clock, Completion, LockName, Retries};
-use shedlock_scheduler::{Handle, Job, JobRun};
+use proptest::prelude::*;
+use shedlock_core::{
+    Attempt, AttemptRequest, Clock, Completion, Error, ErrorKind, LockName, Retries, Skip,
+    SkipReason, Slot,
+};
+use shedlock_scheduler::{Handle, Job, JobRun, Schedule};
 
 fn must_not_be_lost() -> shedlock_core::LockConfig {
     lock("1m").slot_completion(Completion::OnSuccess(Retries::new()))
@@ -150,4 +154,73 @@ fn slots_that_a_run_of_shedlock_covered_cost_no_attempt_each() {
         );
         settle().await;
     });
+}
+
+/// Draws an answer that a store, or a wrong one, can give.
+fn contrary(state: &mut u64, request: &AttemptRequest) -> Result<Attempt, Error> {
+    let mut draw = |below: u64| {
+        *state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        (*state >> 33) % below
+    };
+    let slot = request.slot().unwrap();
+    let by = i64::try_from(draw(5) * 1_000_000).unwrap();
+    let other = Slot::from_micros(slot.as_micros() + by - 2_000_000).unwrap();
+    let reason = match draw(8) {
+        0 => return Err(Error::new(ErrorKind::Unavailable, "away")),
+        1 => return Err(Error::new(ErrorKind::SlotAhead, "ahead")),
+        2 => SkipReason::Held,
+        3 => SkipReason::Contended,
+        4 => SkipReason::BackingOff,
+        5 => SkipReason::SlotTaken,
+        _ => SkipReason::SlotPending,
+    };
+    let skip = match draw(3) {
+        0 => Skip::new(reason),
+        _ => Skip::new(reason).with_last_slot(other),
+    };
+    let until = slot.instant() + millis(draw(3_000));
+    Ok(Attempt::Skipped(match draw(2) {
+        0 => skip,
+        _ => skip.with_until(until),
+    }))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    /// `docs/decisions/0035-bounds-of-the-scheduler.md`: no more than a thousand a second, besides the
+    /// first one for each slot.
+    #[test]
+    fn attempts_are_bounded_whatever_the_store_answers(
+        period in prop_oneof![Just(1_u64), 2_u64..100, 100_u64..10_000],
+        in_order in any::<bool>(),
+        seed in any::<u64>(),
+        only in prop_oneof![Just(None), (0_u8..2).prop_map(Some)],
+    ) {
+        const SECONDS: u64 = 3;
+        block_on(async {
+            let (world, _, mut node) = alone();
+            let mut state = seed;
+            node.store.answer_by(move |request| match only {
+                None => contrary(&mut state, request),
+                Some(0) => Ok(Attempt::Skipped(Skip::new(SkipReason::SlotTaken))),
+                Some(_) => {
+                    let last = Slot::from_micros(request.slot().unwrap().as_micros() - 1).unwrap();
+                    let pending = Skip::new(SkipReason::SlotPending);
+                    Ok(Attempt::Skipped(pending.with_last_slot(last)))
+                }
+            });
+            let config = if in_order { must_not_be_lost() } else { lock("1m") };
+            let schedule = Schedule::every(millis(period)).unwrap();
+            let job = Job::new(config, schedule, |_| async { Ok::<_, String>(()) });
+            let handle = node.start([job]);
+            world.run_for(secs(SECONDS)).await;
+            drop(handle.shutdown(secs(1)).await.unwrap());
+            let attempts = node.store.attempts.load(Ordering::Relaxed);
+            let most = SECONDS * (1_000 + 1_000 / period) + 10;
+            assert!(attempts <= most, "{attempts} attempts, and {most} at most");
+        });
+    }
 }

@@ -33,7 +33,11 @@ pub struct Flaky {
     clock: NodeClock,
     fault: Arc<Mutex<dyn FnMut() -> Fault + Send>>,
     pub attempts: Arc<AtomicU64>,
+    contrary: Option<Contrary>,
 }
+
+/// Answers attempts in place of the store.
+pub type Contrary = Arc<Mutex<dyn FnMut(&AttemptRequest) -> Result<Attempt, Error> + Send>>;
 
 impl std::fmt::Debug for Flaky {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -52,7 +56,16 @@ impl Flaky {
             clock: clock.clone(),
             fault: Arc::new(Mutex::new(fault)),
             attempts: Arc::default(),
+            contrary: None,
         }
+    }
+
+    /// Has all attempts answered by this.
+    pub fn answer_by(
+        &mut self,
+        answer: impl FnMut(&AttemptRequest) -> Result<Attempt, Error> + Send + 'static,
+    ) {
+        self.contrary = Some(Arc::new(Mutex::new(answer)));
     }
 
     async fn answer<T>(&self, call: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
@@ -83,6 +96,10 @@ impl Flaky {
 impl LockProvider for Flaky {
     fn attempt<'a>(&'a self, request: &'a AttemptRequest) -> BoxFuture<'a, Result<Attempt, Error>> {
         self.attempts.fetch_add(1, Ordering::Relaxed);
+        if let Some(contrary) = &self.contrary {
+            let answer = (contrary.lock().unwrap())(request);
+            return Box::pin(std::future::ready(answer));
+        }
         Box::pin(self.answer(self.store.attempt(request)))
     }
     fn withdraw<'a>(&'a self, request: &'a AttemptRequest) -> BoxFuture<'a, Result<bool, Error>> {
