@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use mongodb::bson::Document;
-use mongodb::error::{ErrorKind as Kind, SYSTEM_OVERLOADED_ERROR};
+use mongodb::error::{
+    ErrorKind as Kind, NO_WRITES_PERFORMED, RETRYABLE_WRITE_ERROR, SYSTEM_OVERLOADED_ERROR,
+};
 use shedlock_core::{Error, ErrorKind};
 
 /// A command that was not answered as it should be.
@@ -30,7 +32,7 @@ const REFUSALS: &[(&[i32], ErrorKind, &str)] = &[
          election, or name the whole replica set in the URL",
     ),
     (
-        &[112, 24, 202, 290],
+        &[112, 24, 290],
         ErrorKind::Unavailable,
         "other commands were in the way; nothing was written: retry",
     ),
@@ -55,8 +57,11 @@ const REFUSALS: &[(&[i32], ErrorKind, &str)] = &[
     ),
 ];
 
-/// Refusals in the middle of a write: it may have taken effect.
-const INTERRUPTIONS: &[i32] = &[11_600, 11_601, 11_602, 91, 189, 50, 262];
+/// Failures in the middle of a write, which may have taken effect: the server or the primary's term
+/// ends, a time limit passes, or a router does not hear from the primary.
+const INTERRUPTIONS: &[i32] = &[
+    11_600, 11_601, 11_602, 91, 189, 50, 262, 6, 7, 89, 202, 9_001, 133, 134,
+];
 
 impl Failure {
     /// Whether a document was to be made that is there.
@@ -76,7 +81,7 @@ pub(crate) fn explain(failure: Failure, writes: bool) -> Error {
             Error::new(kind, format!("no answer came within {limit:?}: {message}"))
         }
         Failure::Driver(error) => {
-            let (kind, message) = sort(&error, writes);
+            let (kind, message) = sort(&error.kind, |label| error.contains_label(label), writes);
             Error::new(kind, message).with_source(error)
         }
     }
@@ -96,19 +101,25 @@ pub(crate) fn unacknowledged(why: &Document) -> Error {
     )
 }
 
-fn sort(error: &mongodb::error::Error, writes: bool) -> (ErrorKind, &'static str) {
-    match &*error.kind {
-        Kind::Command(refusal) if INTERRUPTIONS.contains(&refusal.code) => no_answer(writes),
-        Kind::Command(refusal) => REFUSALS
-            .iter()
-            .find(|(codes, ..)| codes.contains(&refusal.code))
-            .map_or(
-                (
+fn sort(kind: &Kind, has_label: impl Fn(&str) -> bool, writes: bool) -> (ErrorKind, &'static str) {
+    match kind {
+        Kind::Command(refusal) if INTERRUPTIONS.contains(&refusal.code) => {
+            no_answer(writes && !has_label(NO_WRITES_PERFORMED))
+        }
+        Kind::Command(refusal) => {
+            let known = REFUSALS
+                .iter()
+                .find(|(codes, ..)| codes.contains(&refusal.code));
+            match known {
+                Some((_, kind, message)) => (*kind, *message),
+                None if has_label(NO_WRITES_PERFORMED) => no_answer(false),
+                None if has_label(RETRYABLE_WRITE_ERROR) => no_answer(writes),
+                None => (
                     ErrorKind::Configuration,
                     "the server refused; its reason is the source",
                 ),
-                |(_, kind, message)| (*kind, *message),
-            ),
+            }
+        }
         Kind::Authentication { .. } => (
             ErrorKind::Configuration,
             "the server does not let us in: check user, password, authSource and authMechanism",
@@ -118,7 +129,12 @@ fn sort(error: &mongodb::error::Error, writes: bool) -> (ErrorKind, &'static str
             "no primary could be reached; nothing was written: check that the servers are up and \
              that the URL names them, then retry",
         ),
-        Kind::Io(_) if error.contains_label(SYSTEM_OVERLOADED_ERROR) => (
+        Kind::ConnectionPoolCleared { .. } => (
+            ErrorKind::Unavailable,
+            "the connections to the server were given up before the call was sent; nothing was \
+             written: retry",
+        ),
+        Kind::Io(_) if has_label(SYSTEM_OVERLOADED_ERROR) => (
             ErrorKind::Unavailable,
             "no connection could be made; nothing was written: check that the server is up, then \
              retry",
@@ -180,6 +196,40 @@ mod tests {
         let undone = unacknowledged(&doc! { "code": 64, "errmsg": "waiting timed out" });
         assert_eq!(undone.kind(), ErrorKind::Unknown);
         assert!(undone.message().contains("64: waiting"), "{undone}");
+    }
+
+    fn refused(code: i32) -> Kind {
+        let refusal = doc! { "code": code, "codeName": "", "errmsg": "" };
+        Kind::Command(mongodb::bson::deserialize_from_document(refusal).unwrap())
+    }
+
+    /// What servers and routers report while another member becomes primary. Keep-alive gives up on
+    /// any kind of error but these two.
+    #[test]
+    fn a_failover_ends_no_keep_alive() {
+        for code in [6, 7, 89, 202, 9_001, 133, 11_600, 11_602, 189, 91] {
+            assert_eq!(said(refused(code), true), ErrorKind::Unknown, "{code}");
+            assert_eq!(said(refused(code), false), ErrorKind::Unavailable, "{code}");
+        }
+        for code in [10_107, 13_435] {
+            assert_eq!(said(refused(code), true), ErrorKind::Unavailable, "{code}");
+        }
+        assert_eq!(said(refused(13), true), ErrorKind::Configuration);
+    }
+
+    /// Of a code that this version does not know.
+    #[test]
+    fn the_drivers_labels_tell_whether_a_write_may_stand() {
+        let sorted =
+            |code, labels: &[&str]| sort(&refused(code), |it| labels.contains(&it), true).0;
+        let retryable = "RetryableWriteError";
+        let unwritten = "NoWritesPerformed";
+        assert_eq!(sorted(4_711, &[]), ErrorKind::Configuration);
+        assert_eq!(sorted(4_711, &[retryable]), ErrorKind::Unknown);
+        let both = [retryable, unwritten];
+        assert_eq!(sorted(4_711, &both), ErrorKind::Unavailable);
+        assert_eq!(sorted(91, &both), ErrorKind::Unavailable);
+        assert_eq!(sorted(91, &[retryable]), ErrorKind::Unknown);
     }
 
     #[test]
