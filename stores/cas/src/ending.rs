@@ -124,7 +124,7 @@ fn ended(
 ) -> Result<Record, Error> {
     let mut record = before;
     record.owner = owner.released();
-    record.locked_until = now.stamp();
+    record.locked_until = now.past();
     if !at_least.is_zero() {
         let acquired_at = record.locked_at.unwrap_or(now.told);
         let kept = now.end_from(acquired_at, at_least)?;

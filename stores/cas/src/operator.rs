@@ -27,7 +27,7 @@ impl<S: VersionedStore> CasProvider<S> {
             let owner = Owner::without_mark(&before.record.owner);
             let freed = Record {
                 owner: Owner::released_text(owner),
-                locked_until: now.stamp(),
+                locked_until: now.past(),
                 ..before.record
             };
             match self.write(name, Some(&before.version), freed).await? {

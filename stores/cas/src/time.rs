@@ -53,19 +53,25 @@ impl Now {
         after(self.latest, duration).and_then(ceil)
     }
 
-    /// The end of what lasts this long from an instant that this clock told: never too early.
+    /// The end of what lasts this long from an instant that this clock told: never too early, by
+    /// whatever clock it is judged.
     pub(crate) fn end_from(
         self,
         start: SystemTime,
         duration: Duration,
     ) -> Result<SystemTime, Error> {
-        let uncertain = self.latest.duration_since(self.told).unwrap_or_default();
+        let uncertain = self.latest.duration_since(self.sure).unwrap_or_default();
         after(start, duration.saturating_add(uncertain)).and_then(ceil)
     }
 
     /// This instant as records keep it: not ahead of what the clock says.
     pub(crate) fn stamp(self) -> SystemTime {
         floor(self.told)
+    }
+
+    /// The end of what is over by now, by whatever clock it is judged.
+    pub(crate) fn past(self) -> SystemTime {
+        floor(self.sure)
     }
 
     /// Microseconds since 1970, for tokens.

@@ -1,0 +1,106 @@
+//! Hosts whose clocks differ by what is tolerated.
+
+#![allow(
+    clippy::unwrap_used,
+    reason = "the lint knows test functions, but not the helpers of test targets"
+)]
+
+mod common;
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use common::Texts;
+use shedlock_cas::{CasProvider, DEFAULT_TOLERATED_SKEW as SKEW};
+use shedlock_core::{
+    Attempt, AttemptRequest, BoxFuture, Clock, ForceUnlock, ForceUnlockRequest, Lease, LockName,
+    LockProvider, ManualClock, Moment, Owner, Unlock, UnlockRequest,
+};
+
+const MINUTE: Duration = Duration::from_secs(60);
+const BLINK: Duration = Duration::from_millis(2);
+
+/// The same clock, on a host that is ahead.
+#[derive(Debug)]
+struct Ahead(ManualClock, Duration);
+
+impl Clock for Ahead {
+    fn now(&self) -> Moment {
+        self.0.now()
+    }
+
+    fn system_time(&self) -> SystemTime {
+        self.0.system_time() + self.1
+    }
+
+    fn sleep_until(&self, moment: Moment) -> BoxFuture<'static, ()> {
+        self.0.sleep_until(moment)
+    }
+}
+
+/// Two hosts, of which one is ahead of the other by what is tolerated.
+fn hosts(clock: &ManualClock) -> [CasProvider<Texts>; 2] {
+    let texts = Texts::new();
+    [Duration::ZERO, SKEW].map(|ahead| {
+        let clock = Ahead(clock.clone(), ahead);
+        CasProvider::new(texts.clone()).with_clock(Arc::new(clock))
+    })
+}
+
+fn request() -> AttemptRequest {
+    AttemptRequest::new(LockName::new("job").unwrap(), Owner::generate(), MINUTE)
+}
+
+async fn attempt(host: &CasProvider<Texts>) -> Option<Lease> {
+    match host.attempt(&request()).await.unwrap() {
+        Attempt::Acquired(lease) => Some(lease),
+        _ => None,
+    }
+}
+
+async fn unlock(host: &CasProvider<Texts>, lease: &Lease) {
+    let unlocked = host.unlock(lease, &UnlockRequest::new()).await.unwrap();
+    assert_eq!(unlocked, Unlock::Unlocked);
+}
+
+#[tokio::test]
+async fn at_least_is_not_cut_short_for_a_host_that_is_ahead() {
+    let clock = ManualClock::new();
+    let [behind, ahead] = hosts(&clock);
+    let request = request().with_lock_at_least_for(MINUTE / 2);
+    let lease = behind.attempt(&request).await.unwrap().acquired().unwrap();
+    clock.advance(BLINK);
+    unlock(&behind, &lease).await;
+    clock.advance(MINUTE / 2 - 2 * BLINK);
+    assert!(attempt(&ahead).await.is_none(), "at-least is not over");
+    assert!(attempt(&behind).await.is_none(), "at-least is not over");
+    clock.advance(SKEW + 2 * BLINK);
+    assert!(
+        attempt(&behind).await.is_some(),
+        "later by what is tolerated"
+    );
+}
+
+#[tokio::test]
+async fn an_unlocked_lock_is_free_at_once_for_a_host_that_is_behind() {
+    let clock = ManualClock::new();
+    let [behind, ahead] = hosts(&clock);
+    for _ in 0..2 {
+        let lease = attempt(&ahead).await.expect("the lock is free");
+        clock.advance(BLINK);
+        unlock(&ahead, &lease).await;
+        let lease = attempt(&behind).await.expect("the lock was unlocked");
+        unlock(&behind, &lease).await;
+    }
+}
+
+#[tokio::test]
+async fn a_forced_out_lock_is_free_at_once_for_a_host_that_is_behind() {
+    let clock = ManualClock::new();
+    let [behind, ahead] = hosts(&clock);
+    let lease = attempt(&behind).await.expect("the lock is free");
+    let force = ForceUnlockRequest::new(lease.name().clone());
+    let freed = ahead.force_unlock(&force).await.unwrap();
+    assert!(matches!(freed, ForceUnlock::Freed(_)), "{freed:?}");
+    assert!(attempt(&behind).await.is_some(), "the lock was freed");
+}
