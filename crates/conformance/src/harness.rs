@@ -109,6 +109,13 @@ pub trait Space: Send + Sync + 'static {
         None
     }
 
+    /// Writes what is no lock where the record of this lock would be, in the store's own way: these bytes,
+    /// or a record whose fields have other types.
+    fn write_foreign<'a>(&'a self, name: &'a LockName, data: &'a [u8]) -> Power<'a, ()> {
+        let _ = (name, data);
+        None
+    }
+
     /// Deletes the container of the records (table, collection, bucket) with all that is in it.
     fn drop_container(&self) -> Power<'_, ()> {
         None

@@ -214,6 +214,7 @@ mod trouble;
 mod verdict;
 mod wait;
 mod wall_clock;
+mod warnings;
 mod worker;
 mod wrapped;
 mod wrong;

@@ -166,6 +166,11 @@ impl Setting {
         granted(power, "delete a record", "Space::delete_record").await
     }
 
+    pub(crate) async fn write_foreign(&self, name: &LockName, data: &[u8]) -> Result<(), Stop> {
+        let power = self.space.write_foreign(name, data);
+        granted(power, "write what is no lock", "Space::write_foreign").await
+    }
+
     pub(crate) async fn drop_container(&self) -> Result<(), Stop> {
         let power = self.space.drop_container();
         granted(power, "drop the container", "Space::drop_container").await

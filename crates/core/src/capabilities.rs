@@ -36,6 +36,10 @@ pub struct Capabilities {
     pub granularity: Duration,
     /// The longest at-most that the store can express.
     pub longest_lock_at_most_for: Duration,
+    /// After this long each call of the provider has returned, also where a server accepts its
+    /// connection and never answers, and where many calls wait for one connection. The provider's
+    /// own time limits ensure it, whether the runtime makes the call or not.
+    pub longest_call: Duration,
     /// The longest name in bytes that is certainly accepted.
     pub longest_name: usize,
     /// Whether leases outlive a restart of the store.
@@ -81,8 +85,8 @@ pub enum Failover {
 }
 
 impl Capabilities {
-    /// All of the contract, with this clock, exact to the nanosecond and without limits; a
-    /// provider takes away what it lacks.
+    /// All of the contract, with this clock, exact to the nanosecond and without limits, but for calls,
+    /// which have returned after 10 s, as long as the runtime waits; a provider takes away what it lacks.
     pub fn new(clock: ClockSource) -> Self {
         Self {
             clock,
@@ -96,6 +100,7 @@ impl Capabilities {
             list: true,
             granularity: Duration::ZERO,
             longest_lock_at_most_for: Duration::MAX,
+            longest_call: Duration::from_secs(10),
             longest_name: usize::MAX,
             durable: true,
             failover: Failover::Unspecified,

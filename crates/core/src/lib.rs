@@ -38,6 +38,8 @@ mod sync;
 pub mod testing;
 mod text;
 mod thread;
+mod unverified;
+mod within;
 mod wrappers;
 
 use std::future::Future;
@@ -63,7 +65,7 @@ pub use name::LockName;
 pub use outcome::Outcome;
 pub use owner::Owner;
 pub use provider::LockProvider;
-pub use record::{LockRecord, LockState};
+pub use record::{LockRecord, LockState, listed};
 pub use request::{
     AttemptRequest, ExtendRequest, ForceUnlockRequest, ListRequest, ResetSlotRequest, SlotEnd,
     UnlockRequest,
@@ -76,6 +78,8 @@ pub use scope::{
 pub use slot::Slot;
 pub use slot_state::SlotState;
 pub use store_clock::{BoundedAttempt, StoreClock};
+pub use unverified::warn_unverified;
+pub use within::{answered_within, within};
 pub use wrappers::{PrefixProvider, TenantProvider, TenantRouter, TrackingProvider};
 
 /// A future that can be sent between threads: what the methods of [`LockProvider`] return, so that

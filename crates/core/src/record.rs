@@ -2,7 +2,7 @@
 
 use std::time::SystemTime;
 
-use crate::{LockName, Owner, Skip, SkipReason, Slot, SlotState};
+use crate::{Error, ErrorKind, LockName, Owner, Skip, SkipReason, Slot, SlotState};
 
 /// A lock as its record shows it: ours and ShedLock's alike.
 ///
@@ -35,6 +35,23 @@ pub struct LockRecord {
     pub slot_attempts: Option<u32>,
     /// The provider's clock when the record was read.
     pub read_at: Option<SystemTime>,
+}
+
+/// The record of a list, for providers; `None` for one that no lock of ours or of ShedLock's looks like
+/// (`Conflict`, `InvalidInput`), so that it does not hide all others: a warning names it, and
+/// [`inspect`](crate::LockProvider::inspect) returns its error.
+///
+/// # Errors
+/// All others: the store could not be read.
+pub fn listed<T>(store: &str, name: &str, found: Result<T, Error>) -> Result<Option<T>, Error> {
+    match found {
+        Ok(found) => Ok(Some(found)),
+        Err(error) if matches!(error.kind(), ErrorKind::Conflict | ErrorKind::InvalidInput) => {
+            tracing::warn!(store, lock = name, %error, "left out of the list: this is no lock");
+            Ok(None)
+        }
+        Err(error) => Err(error),
+    }
 }
 
 /// What a record says of its lock.

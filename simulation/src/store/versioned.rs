@@ -179,13 +179,13 @@ impl VersionedStore for Versioned {
         self.write(name, *version, record).await
     }
 
-    async fn list(&self, _: Option<&LockName>) -> Result<Listed<u64>, Error> {
+    async fn list(&self, _: Option<&LockName>, _: usize) -> Result<Listed<u64>, Error> {
         let time = self.flavour.time;
         let list = self.link.call(move |store| {
             let names: Vec<LockName> = store.texts().keys().cloned().collect();
             let listed = names.into_iter().map(|name| {
                 let reading = store.read(&name, time);
-                (name, reading)
+                (name, Ok(reading))
             });
             Ok(listed.collect())
         });

@@ -56,13 +56,14 @@
 //!         }
 //!     }
 //!
-//!     async fn list(&self, _: Option<&LockName>) -> Result<Listed<u64>, Error> {
+//!     async fn list(&self, _: Option<&LockName>, _: usize) -> Result<Listed<u64>, Error> {
 //!         let texts = self.0.lock().unwrap();
 //!         texts
 //!             .iter()
 //!             .map(|(name, (version, text))| {
-//!                 let found = Found::new(Record::from_text(text)?, *version);
-//!                 Ok((LockName::new(name)?, Reading::found(found)))
+//!                 let record = Record::from_text(text);
+//!                 let found = record.map(|record| Reading::found(Found::new(record, *version)));
+//!                 Ok((LockName::new(name)?, found))
 //!             })
 //!             .collect()
 //!     }
@@ -101,10 +102,13 @@
 //! - a lease of somebody else counts as over that much after its end, so a node of ours that is
 //!   ahead takes over none of ShedLock's that still runs.
 //!
+//! An unlocked record is judged by its end alone, by ours and by ShedLock's nodes. So an unlock writes an
+//! end that much before now, or that much after the end of at-least: the lock is free at once for a node
+//! that is behind, and at-least is kept for one that is ahead.
+//!
 //! So a lock whose holder crashed comes free that much later, which the provider declares as its
-//! granularity; at-most has to be longer than the tolerance. A lock that was unlocked is free at
-//! once. Where each answer of the store carries its time, the store says so
-//! ([`store_time`](VersionedStore::store_time)), and that clock judges instead.
+//! granularity; at-most has to be longer than the tolerance. Where each answer of the store carries its
+//! time, the store says so ([`store_time`](VersionedStore::store_time)), and that clock judges instead.
 //!
 //! # Requests that arrive late
 //!

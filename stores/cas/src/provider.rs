@@ -3,11 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use ErrorKind::{Unavailable, Unknown};
 use shedlock_core::{
     Attempt, AttemptRequest, BoxFuture, Capabilities, Clock, ClockSource, Error, ErrorKind,
     ExtendRequest, Extension, ForceUnlock, ForceUnlockRequest, Lease, ListRequest, LockDefaults,
     LockName, LockProvider, LockRecord, Migration, Owner, ProviderIdentity, ResetSlotRequest,
-    SlotReset, SystemClock, Unlock, UnlockRequest,
+    SlotReset, SystemClock, Unlock, UnlockRequest, answered_within, listed,
 };
 
 use crate::ending::Ended;
@@ -24,6 +25,9 @@ pub const DEFAULT_TOLERATED_SKEW: Duration = Duration::from_secs(1);
 /// Rounds of an attempt before it is skipped as contended, and of another call before it is an
 /// error: each is lost only where somebody else won one.
 pub(crate) const ROUNDS: usize = 4;
+
+/// As many locks are listed at a time, at the least.
+const FEWEST: usize = 100;
 
 /// A record, if there is one, and the instant of its reading.
 pub(crate) type Look<V> = (Option<Found<V>>, Now);
@@ -181,9 +185,21 @@ impl<S: VersionedStore> CasProvider<S> {
 
     pub(crate) fn contended(&self) -> Error {
         Error::new(
-            ErrorKind::Unavailable,
+            Unavailable,
             "the record was changed by somebody else each time before it could be written: ask again",
         )
+    }
+
+    /// A call may make several requests, each with a time limit of its own; `unanswered` is its kind
+    /// where all of them together take too long. A list may have any number of pages to read: the first
+    /// that is not answered ends it.
+    async fn in_time<T>(
+        &self,
+        unanswered: ErrorKind,
+        call: impl Future<Output = Result<T, Error>> + Send,
+    ) -> Result<T, Error> {
+        let limit = self.capabilities().longest_call;
+        answered_within(&*self.clock, limit, unanswered, call).await
     }
 
     fn context(&self, name: &LockName, error: Error) -> Error {
@@ -191,34 +207,46 @@ impl<S: VersionedStore> CasProvider<S> {
     }
 
     async fn page(&self, request: &ListRequest) -> Result<Vec<LockRecord>, Error> {
-        let after = request.after_name();
+        let size = request.page_size();
+        // Of free locks that are not wanted there may be many.
+        let limit = size.max(FEWEST);
+        let mut after = request.after_name().cloned();
         let mut records = Vec::new();
-        for (name, reading) in self.store.list(after).await? {
-            let (Some(found), now) = self.judged(reading)? else {
-                continue;
-            };
-            let is_wanted = !request.is_held_only() || found.record.is_locked(now);
-            if is_wanted && after.is_none_or(|after| name > *after) {
-                records.push(found.record.as_lock_record(&name, now));
+        loop {
+            let mut some = self.store.list(after.as_ref(), limit).await?;
+            some.retain(|(name, _)| after.as_ref().is_none_or(|after| name > after));
+            some.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
+            let are_all = some.len() < limit;
+            for (name, reading) in some {
+                let found = reading.and_then(|reading| self.judged(reading));
+                if let Some((Some(found), now)) = listed(self.store(), name.as_str(), found)?
+                    && (!request.is_held_only() || found.record.is_locked(now))
+                {
+                    records.push(found.record.as_lock_record(&name, now));
+                    if records.len() == size {
+                        return Ok(records);
+                    }
+                }
+                after = Some(name);
+            }
+            if are_all {
+                return Ok(records);
             }
         }
-        records.sort_unstable_by(|one, other| one.name.cmp(&other.name));
-        records.truncate(request.page_size());
-        Ok(records)
     }
 }
 
 impl<S: VersionedStore> LockProvider for CasProvider<S> {
     fn attempt<'a>(&'a self, request: &'a AttemptRequest) -> BoxFuture<'a, Result<Attempt, Error>> {
         Box::pin(async move {
-            let attempt = self.try_attempt(request).await;
+            let attempt = self.in_time(Unknown, self.try_attempt(request)).await;
             attempt.map_err(|error| self.context(request.name(), error))
         })
     }
 
     fn withdraw<'a>(&'a self, request: &'a AttemptRequest) -> BoxFuture<'a, Result<bool, Error>> {
         Box::pin(async move {
-            let withdrawn = self.try_withdraw(request).await;
+            let withdrawn = self.in_time(Unknown, self.try_withdraw(request)).await;
             withdrawn.map_err(|error| self.context(request.name(), error))
         })
     }
@@ -229,7 +257,7 @@ impl<S: VersionedStore> LockProvider for CasProvider<S> {
         request: &'a ExtendRequest,
     ) -> BoxFuture<'a, Result<Extension, Error>> {
         Box::pin(async move {
-            let extension = self.try_extend(lease, request).await;
+            let extension = self.in_time(Unknown, self.try_extend(lease, request)).await;
             extension.map_err(|error| self.context(lease.name(), error))
         })
     }
@@ -244,12 +272,11 @@ impl<S: VersionedStore> LockProvider for CasProvider<S> {
             let at_least = request.at_least_of(lease.lock_at_least_for());
             let slot = lease.slot().map(|slot| (slot, request.slot_end()));
             let ended = self.end(name, lease.owner(), self.known(lease), at_least, slot);
-            Ok(
-                match ended.await.map_err(|error| self.context(name, error))? {
-                    Ended::Now | Ended::Before => Unlock::Unlocked,
-                    Ended::Lost => Unlock::Lost,
-                },
-            )
+            let ended = self.in_time(Unknown, ended).await;
+            Ok(match ended.map_err(|error| self.context(name, error))? {
+                Ended::Now | Ended::Before => Unlock::Unlocked,
+                Ended::Lost => Unlock::Lost,
+            })
         })
     }
 
@@ -260,7 +287,8 @@ impl<S: VersionedStore> LockProvider for CasProvider<S> {
         Box::pin(async move {
             let context = |error| self.context(name, error);
             self.store.check_name(name).map_err(context)?;
-            let (found, now) = self.look(name).await.map_err(context)?;
+            let look = self.in_time(Unavailable, self.look(name)).await;
+            let (found, now) = look.map_err(context)?;
             Ok(found.map(|found| found.record.as_lock_record(name, now)))
         })
     }
@@ -280,7 +308,7 @@ impl<S: VersionedStore> LockProvider for CasProvider<S> {
         request: &'a ForceUnlockRequest,
     ) -> BoxFuture<'a, Result<ForceUnlock, Error>> {
         Box::pin(async move {
-            let answer = self.try_force_unlock(request).await;
+            let answer = self.in_time(Unknown, self.try_force_unlock(request)).await;
             answer.map_err(|error| self.context(request.name(), error))
         })
     }
@@ -290,14 +318,14 @@ impl<S: VersionedStore> LockProvider for CasProvider<S> {
         request: &'a ResetSlotRequest,
     ) -> BoxFuture<'a, Result<SlotReset, Error>> {
         Box::pin(async move {
-            let answer = self.try_reset_slot(request).await;
+            let answer = self.in_time(Unknown, self.try_reset_slot(request)).await;
             answer.map_err(|error| self.context(request.name(), error))
         })
     }
 
     fn check(&self) -> BoxFuture<'_, Result<(), Error>> {
         Box::pin(async move {
-            let checked = self.store.check().await;
+            let checked = self.in_time(Unavailable, self.store.check()).await;
             checked.map_err(|error| error.with_store(self.store()))
         })
     }
@@ -332,7 +360,7 @@ impl<S: VersionedStore> LockProvider for CasProvider<S> {
 
     fn migrate(&self) -> BoxFuture<'_, Result<Migration, Error>> {
         Box::pin(async move {
-            let migration = self.store.migrate().await;
+            let migration = self.in_time(Unknown, self.store.migrate()).await;
             migration.map_err(|error| error.with_store(self.store()))
         })
     }

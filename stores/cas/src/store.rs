@@ -27,12 +27,12 @@ use crate::Record;
 ///   store, and above all where its client gave up waiting. After an unknown write the engine reads
 ///   back whose record stands. A container that is missing, and a right that is, are `Configuration`.
 ///   The engine adds the names of the store and of the lock.
-/// - **Data of others** under the name of a lock is a `Conflict`, and stays as it is. In `list` the
-///   error names the lock itself ([`with_lock`](shedlock_core::Error::with_lock)); what cannot be
-///   the name of a lock is left out.
+/// - **Data of others** under the name of a lock is a `Conflict`, and stays as it is. In `list` it
+///   stands beside the lock's name, and does not keep the other locks from being listed; what cannot
+///   be the name of a lock is left out.
 /// - **No memory**, no waiting, no retries. A time limit for a request is the client's own: the
-///   runtime gives up on a call by itself, but only the client can tell in time for the engine to
-///   read back.
+///   engine ends each call but a list after [`Capabilities::longest_call`], and the runtime gives up on
+///   it by itself, but only the client can tell in time for the engine to read back.
 /// - **Cancellation.** Any future may be dropped at any point.
 ///
 /// Write the methods as `async fn`.
@@ -73,13 +73,15 @@ pub trait VersionedStore: fmt::Debug + Send + Sync + 'static {
         record: &Record,
     ) -> impl Future<Output = Result<Written<Self::Version>, Error>> + Send;
 
-    /// All locks, in any order; those up to `after` (in byte order) may be left out.
+    /// The first `limit` locks behind `after` in the byte order of their names, or more of them, in any
+    /// order: fewer only where no more follow. Those up to `after` may be among them.
     ///
     /// # Errors
     /// As the rules say.
     fn list(
         &self,
         after: Option<&LockName>,
+        limit: usize,
     ) -> impl Future<Output = Result<Listed<Self::Version>, Error>> + Send;
 
     /// Refuses names that the store cannot hold, before any I/O.
@@ -162,8 +164,8 @@ pub struct Reading<V> {
     pub(crate) time: Option<SystemTime>,
 }
 
-/// Names with their records.
-pub type Listed<V> = Vec<(LockName, Reading<V>)>;
+/// Names with their records, or why a record cannot be read.
+pub type Listed<V> = Vec<(LockName, Result<Reading<V>, Error>)>;
 
 /// A record with its version.
 #[derive(Clone, Debug)]

@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use reqwest::Client;
 use reqwest::header::{HeaderMap, HeaderValue};
-use shedlock_core::{Error, ErrorKind, LockDefaults, LockProvider as _, parse_duration};
+use shedlock_core::{
+    Error, ErrorKind, LockDefaults, LockProvider as _, parse_duration, warn_unverified,
+};
 use url::Url;
 
 use crate::{ConsulProvider, ConsulStore};
@@ -167,7 +169,7 @@ impl Address {
         Ok(Settings {
             skew: self.duration("tolerated_skew", shedlock_cas::DEFAULT_TOLERATED_SKEW)?,
             connect: self.duration("connect_timeout", Duration::from_secs(2))?,
-            response: self.duration("response_timeout", Duration::from_secs(5))?,
+            response: self.duration("response_timeout", crate::RESPONSE)?,
             defaults,
         })
     }
@@ -175,7 +177,11 @@ impl Address {
     async fn provider(self) -> Result<ConsulProvider, Error> {
         let settings = self.settings()?;
         let client = self.client(&settings).await?;
-        let store = ConsulStore::new(client, self.agent, &self.prefix);
+        if self.agent.scheme() == "http" {
+            warn_unverified("consul", self.agent.host_str(), "write consuls://");
+        }
+        let store = ConsulStore::new(client, self.agent, &self.prefix)
+            .with_response_timeout(settings.response);
         let provider = ConsulProvider::new(store).with_tolerated_skew(settings.skew);
         Ok(provider.with_defaults(settings.defaults))
     }
@@ -202,7 +208,6 @@ impl Address {
         }
         let client = Client::builder()
             .connect_timeout(settings.connect)
-            .timeout(settings.response)
             .redirect(reqwest::redirect::Policy::none())
             .default_headers(headers);
         let unusable = |error| {

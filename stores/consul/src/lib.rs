@@ -8,6 +8,12 @@
 //! - **Reads are `consistent`.** A write names the index that was read, so exclusion does not need
 //!   it. But what is read back after a lost answer must not be older than what was read before, or
 //!   a lock that was won is taken for somebody else's.
+//! - **A list** is one request a page, each of which brings all keys: Consul has no way to begin behind one.
+//! - **TLS** is what `consuls://` asks for: the agent's certificate is verified, its host name included, against the
+//!   system's authorities or `tls_ca`. `consul://` sends all in the clear, the token too, and [`connect`] warns of it
+//!   unless the agent is on this host. The client takes the crypto provider that the process has installed in rustls;
+//!   where there is none, [`connect`] (with the feature `tls`) installs `ring` for the whole process. A program that
+//!   wants another one calls `CryptoProvider::install_default` first.
 //! - **Clocks** are the clients': the `Date` of an answer is that of whichever agent was asked.
 
 mod connect;
@@ -16,12 +22,14 @@ mod explain;
 #[doc(hidden)]
 pub mod fuzz;
 
+use std::time::Duration;
+
 use ErrorKind::{Configuration, Unavailable, Unknown};
 use base64::{Engine as _, prelude::BASE64_STANDARD as BASE64};
 pub use connect::connect;
 use serde_json::{Value, json};
 use shedlock_cas::{CasProvider, Found, Listed, Reading, Record, VersionedStore, Written};
-use shedlock_core::{Error, ErrorKind, LockName};
+use shedlock_core::{Capabilities, Error, ErrorKind, LockName};
 
 type Result<T> = std::result::Result<T, Error>;
 
@@ -34,10 +42,14 @@ pub struct ConsulStore {
     client: reqwest::Client,
     url: reqwest::Url,
     prefix: String,
+    response: Duration,
 }
 
+/// How long an answer is waited for, unless set.
+const RESPONSE: Duration = Duration::from_secs(5);
+
 impl ConsulStore {
-    /// The agent at this URL (`http://127.0.0.1:8500`), asked by a client that brings time limits,
+    /// The agent at this URL (`http://127.0.0.1:8500`), asked by a client that brings
     /// certificates and the header `X-Consul-Token`; the keys of the locks begin with `prefix`.
     pub fn new(client: reqwest::Client, mut url: reqwest::Url, prefix: &str) -> Self {
         url.set_path(&format!("{}/v1/txn", url.path().trim_end_matches('/')));
@@ -46,7 +58,15 @@ impl ConsulStore {
             client,
             url,
             prefix: prefix.to_owned(),
+            response: RESPONSE,
         }
+    }
+
+    /// Sets how long an answer is waited for, the connection included; 5 s unless set.
+    #[must_use]
+    pub fn with_response_timeout(mut self, timeout: Duration) -> Self {
+        self.response = timeout;
+        self
     }
 
     /// Writes if the key stands at this index; at 0, if there is none.
@@ -64,7 +84,8 @@ impl ConsulStore {
     async fn ask(&self, what: Value, no: &str, lost: ErrorKind) -> Result<Option<Value>> {
         let failed = |error| explain::unanswered(error, lost);
         let body = json!([{ "KV": what }]);
-        let question = self.client.put(self.url.clone()).json(&body);
+        let question = self.client.put(self.url.clone()).timeout(self.response);
+        let question = question.json(&body);
         let answered = question.send().await.map_err(failed)?;
         let status = answered.status().as_u16();
         let said = answered.text().await.map_err(failed)?;
@@ -98,16 +119,19 @@ impl VersionedStore for ConsulStore {
         self.write(name, *index, new).await
     }
 
-    async fn list(&self, _: Option<&LockName>) -> Result<Listed<u64>> {
+    /// Each time all of them: Consul has no way to begin behind a key.
+    async fn list(&self, after: Option<&LockName>, _: usize) -> Result<Listed<u64>> {
         let tree = json!({"Verb": "get-tree", "Key": self.prefix});
         let found = self.ask(tree, "doesn't exist", Unavailable).await?;
         let mut locks = Vec::new();
         for pair in found.iter().filter_map(Value::as_array).flatten() {
             let key = pair["KV"]["Key"].as_str().unwrap_or_default();
             // A folder that was made by hand is a key with no name behind the prefix.
-            if let Ok(name) = LockName::new(key.strip_prefix(&self.prefix).unwrap_or_default()) {
-                let found = reading(pair).map_err(|err| err.with_lock(name.as_str()))?;
-                locks.push((name, found));
+            let name = LockName::new(key.strip_prefix(&self.prefix).unwrap_or_default());
+            if let Ok(name) = name
+                && after.is_none_or(|after| name > *after)
+            {
+                locks.push((name, reading(pair)));
             }
         }
         Ok(locks)
@@ -120,6 +144,12 @@ impl VersionedStore for ConsulStore {
         self.ask(write, "index is stale", Unavailable)
             .await
             .map(drop)
+    }
+
+    fn capabilities(&self, engine: Capabilities) -> Capabilities {
+        let mut capabilities = engine;
+        capabilities.longest_call = 2 * self.response;
+        capabilities
     }
 
     fn has_revisions(&self) -> bool {

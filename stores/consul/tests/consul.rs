@@ -12,11 +12,12 @@ use base64::prelude::BASE64_STANDARD as BASE64;
 use reqwest::{Client, Url};
 use serde_json::{Value, json};
 use shedlock_cas::{Record, VersionedStore as _, Written};
-use shedlock_conformance::support::{server, unique};
+use shedlock_conformance::proxy::Proxy;
+use shedlock_conformance::support::{address, server, unique};
 use shedlock_consul::{ConsulProvider, ConsulStore};
 use shedlock_core::{
     Attempt, AttemptRequest, ErrorKind, ExtendRequest, Extension, ListRequest, LockName,
-    LockProvider as _, LockState, Owner, Unlock, UnlockRequest,
+    LockProvider as _, LockState, Owner, SystemClock, Unlock, UnlockRequest,
 };
 
 /// The keys behind a prefix of their own.
@@ -161,7 +162,8 @@ async fn data_of_others_is_told_and_stays() {
         keys.put("theirs", text).await;
         let error = provider.attempt(&request("theirs")).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Conflict, "{error}");
-        let error = provider.list(&ListRequest::new()).await.unwrap_err();
+        let name = LockName::new("theirs").unwrap();
+        let error = provider.inspect(&name).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Conflict, "{error}");
         assert_eq!(error.lock(), Some("theirs"), "{error}");
         assert_eq!(keys.text("theirs").await, text);
@@ -217,4 +219,50 @@ async fn a_record_that_a_withdrawal_makes_has_no_token() {
     assert_eq!(record.fencing_token, None);
     let lease = provider.attempt(&request("job")).await.unwrap().acquired();
     assert!(lease.unwrap().fencing_token().is_some());
+}
+
+#[tokio::test]
+async fn a_client_without_time_limits_does_not_wait_for_a_silent_agent() {
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", silent.local_addr().unwrap());
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let limit = Duration::from_millis(200);
+    let store = ConsulStore::new(Client::new(), url.parse().unwrap(), "locks/");
+    let provider = ConsulProvider::new(store.with_response_timeout(limit));
+    let patience = Duration::from_secs(20);
+    let request = request("job");
+    let answer = shedlock_core::within(&SystemClock, patience, provider.attempt(&request)).await;
+    let error = answer.expect("the attempt ends by itself").unwrap_err();
+    assert!(error.is_retryable(), "{error}");
+}
+
+#[tokio::test]
+async fn a_page_of_a_list_is_one_request() {
+    let keys = Keys::new();
+    for i in 0..250 {
+        let text = "shedlock 1\nuntil 4000000000000\nowner by/hand/1\n";
+        keys.put(&format!("job-{i:03}"), text).await;
+    }
+    let server = address(keys.http.as_str(), 8500).unwrap();
+    let proxy = Proxy::start(server).await.unwrap();
+    let through = format!("http://{}", proxy.addr()).parse().unwrap();
+    let store = ConsulStore::new(keys.client.clone(), through, &keys.prefix);
+    let provider = ConsulProvider::new(store);
+    for (size, requests) in [(1_000, 1), (100, 3)] {
+        let meter = proxy.measure(None);
+        let mut names = Vec::new();
+        let mut request = ListRequest::new().limit(size);
+        loop {
+            let page = provider.list(&request).await.unwrap();
+            let is_last = page.len() < size;
+            names.extend(page.into_iter().map(|record| record.name));
+            if is_last {
+                break;
+            }
+            let after = names.last().unwrap().clone();
+            request = ListRequest::new().limit(size).after(after);
+        }
+        assert_eq!(names.len(), 250);
+        assert_eq!(meter.settled().await.turns, requests);
+    }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use etcd_client::{Certificate, ConnectOptions, Identity, TlsOptions};
 use percent_encoding::percent_decode_str;
-use shedlock_core::{Error, ErrorKind, LockDefaults, parse_duration};
+use shedlock_core::{Error, ErrorKind, LockDefaults, parse_duration, warn_unverified};
 use url::{Url, form_urlencoded};
 
 use crate::builder::Builder;
@@ -89,7 +89,16 @@ fn described(text: &str) -> Result<Builder, Error> {
         .split(',')
         .map(|host| server(scheme, host))
         .collect::<Result<Vec<_>, _>>()?;
-    let connections = Connections::own(servers, options, wanted.response);
+    if !is_tls {
+        let named = servers.iter().filter_map(|server| Url::parse(server).ok());
+        let named: Vec<Url> = named.collect();
+        warn_unverified(
+            "etcd",
+            named.iter().filter_map(Url::host_str),
+            "write etcds://",
+        );
+    }
+    let connections = Connections::own(servers, options, wanted.connect, wanted.response);
     let mut builder = Builder::new(connections).defaults(wanted.defaults);
     if let Some(environment) = wanted.environment {
         builder = builder.environment(environment);

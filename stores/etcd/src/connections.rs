@@ -1,12 +1,12 @@
 //! How the store is reached: by the user's own client, or by connections that we keep.
 
 use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use etcd_client::{Client, ConnectOptions, KvClient, LeaseClient};
-use futures_util::future::{Either, select};
-use shedlock_core::{Clock, SystemClock};
+use shedlock_core::{SystemClock, within};
 
 use crate::explain::{Failure, Trouble};
 
@@ -29,6 +29,8 @@ const TRIES: usize = 5;
 pub struct Connections {
     kind: Kind,
     response: Duration,
+    /// After this long a call is given up.
+    pub(crate) longest_call: Duration,
 }
 
 #[derive(Clone)]
@@ -47,6 +49,8 @@ pub(crate) struct Clients {
 struct Own {
     servers: Vec<String>,
     options: ConnectOptions,
+    /// How long a client may take to be made.
+    connect: Duration,
     current: Mutex<Current>,
     /// Held while a client is made, so that one is.
     connecting: tokio::sync::Mutex<()>,
@@ -71,13 +75,19 @@ pub(crate) enum Effect {
 
 impl Connections {
     /// Connections of our own to these servers, at least one, with these limits of time.
-    pub(crate) fn own(servers: Vec<String>, options: ConnectOptions, response: Duration) -> Self {
+    pub(crate) fn own(
+        servers: Vec<String>,
+        options: ConnectOptions,
+        connect: Duration,
+        response: Duration,
+    ) -> Self {
         // Processes begin with different servers.
         let server = std::process::id() as usize % servers.len().max(1);
         Self {
             kind: Kind::Own(Arc::new(Own {
                 servers,
                 options,
+                connect,
                 current: Mutex::new(Current {
                     client: None,
                     server,
@@ -86,6 +96,7 @@ impl Connections {
                 connecting: tokio::sync::Mutex::default(),
             })),
             response,
+            longest_call: connect.saturating_add(response),
         }
     }
 
@@ -93,6 +104,26 @@ impl Connections {
     /// same as a lost answer; a client of our own is then left behind, since its connection may have
     /// fallen silent.
     pub(crate) async fn ask<T, F>(
+        &self,
+        effect: Effect,
+        question: impl Fn(Arc<Clients>) -> F + Send + Sync,
+    ) -> Result<T, Failure>
+    where
+        F: Future<Output = Result<T, etcd_client::Error>> + Send,
+    {
+        let is_sent = AtomicBool::new(false);
+        let asked = self.ask_again(effect, |clients| {
+            is_sent.store(true, Ordering::Relaxed);
+            question(clients)
+        });
+        match within(&SystemClock, self.longest_call, asked).await {
+            Some(answer) => answer,
+            None if is_sent.load(Ordering::Relaxed) => Err(Failure::Silent),
+            None => Err(Failure::Connecting(None)),
+        }
+    }
+
+    async fn ask_again<T, F>(
         &self,
         effect: Effect,
         question: impl Fn(Arc<Clients>) -> F + Send + Sync,
@@ -135,7 +166,7 @@ impl Connections {
         match &self.kind {
             Kind::Client(client) => self.bounded(question(Arc::clone(client))).await,
             Kind::Own(own) => {
-                let (client, generation) = own.client(self).await?;
+                let (client, generation) = own.client().await?;
                 let mut doubt = Doubt {
                     own,
                     generation,
@@ -156,20 +187,24 @@ impl Connections {
         &self,
         answer: impl Future<Output = Result<T, etcd_client::Error>> + Send,
     ) -> Result<T, Failure> {
-        let answer = std::pin::pin!(answer);
-        let end = SystemClock.sleep_until(SystemClock.now() + self.response);
-        match select(answer, end).await {
-            Either::Left((answer, _)) => answer.map_err(Failure::Client),
-            Either::Right(_) => Err(Failure::Silent),
+        match within(&SystemClock, self.response, answer).await {
+            Some(answer) => answer.map_err(Failure::Client),
+            None => Err(Failure::Silent),
         }
     }
 }
 
 impl Own {
-    async fn client(&self, connections: &Connections) -> Result<(Arc<Clients>, u64), Failure> {
+    /// What waits for another caller's client waits no longer than for one of its own.
+    async fn client(&self) -> Result<(Arc<Clients>, u64), Failure> {
         if let Some(found) = self.lock().found() {
             return Ok(found);
         }
+        let connected = within(&SystemClock, self.connect, self.connected());
+        connected.await.unwrap_or(Err(Failure::Connecting(None)))
+    }
+
+    async fn connected(&self) -> Result<(Arc<Clients>, u64), Failure> {
         let _only_one = self.connecting.lock().await;
         let generation = {
             let mut current = self.lock();
@@ -189,10 +224,9 @@ impl Own {
         // Without a user this asks nobody: the connection is made with the first question.
         let options = Some(self.options.clone());
         let connecting = Client::connect([server], options);
-        let client = connections
-            .bounded(connecting)
+        let client = connecting
             .await
-            .map_err(Failure::before_connected)?;
+            .map_err(|error| Failure::Client(error).before_connected())?;
         doubt.is_over = true;
         let client = Arc::new(Clients::from(&client));
         self.lock().client = Some(Arc::clone(&client));
@@ -245,6 +279,7 @@ impl From<Client> for Connections {
         Self {
             kind: Kind::Client(Arc::new(Clients::from(&client))),
             response: TIMEOUT,
+            longest_call: 2 * TIMEOUT,
         }
     }
 }
@@ -256,5 +291,34 @@ impl fmt::Debug for Connections {
             Kind::Client(_) => "Connections(client)",
             Kind::Own(_) => "Connections(own)",
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use futures_util::future::join_all;
+
+    /// With a user, a client is made by logging in.
+    #[tokio::test]
+    async fn callers_do_not_wait_for_the_connecting_of_all_before_them() {
+        let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let server = format!("http://{}", silent.local_addr().unwrap());
+        let limit = Duration::from_millis(300);
+        let options = ConnectOptions::new().with_user("user", "password");
+        let connections = Connections::own(vec![server], options, limit, limit);
+        let ask = || {
+            let answer = connections.ask(Effect::Writes, async |clients: Arc<Clients>| {
+                clients.kv.clone().get("key", None).await
+            });
+            async { answer.await.expect_err("the server never answers") }
+        };
+        // One after the other they would take three times as long.
+        let patience = Duration::from_secs(5);
+        let failures = within(&SystemClock, patience, join_all((0..50).map(|_| ask()))).await;
+        for failure in failures.expect("callers wait for all before them") {
+            let error = failure.explain(Effect::Writes);
+            assert_eq!(error.kind(), shedlock_core::ErrorKind::Unavailable);
+        }
     }
 }

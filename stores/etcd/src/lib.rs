@@ -61,6 +61,12 @@
 //! is declared ([`slot_clock`](shedlock_core::Capabilities::slot_clock)), and times that are told are
 //! by the clock of the host that wrote them.
 //!
+//! # Encrypted connections
+//!
+//! `etcds://` verifies the servers' certificates, their host names included (or `tls_domain`), against the public
+//! authorities or `tls_ca`. `etcd://` sends all in the clear, the password too:
+//! [`connect`](EtcdProvider::connect) warns of hosts that are not this one.
+//!
 //! # Requests that arrive late
 //!
 //! A transaction that was given up can still reach the store. Revisions keep it from doing harm, so that

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::SystemTime;
 
 use etcd_client::{GetOptions, GetResponse, KeyValue, Txn, TxnOp, TxnOpResponse};
-use shedlock_core::{Error, ErrorKind, ListRequest, LockName, LockRecord, LockState};
+use shedlock_core::{Error, ErrorKind, ListRequest, LockName, LockRecord, LockState, listed};
 
 use crate::connections::{Connections, Effect};
 use crate::found::Found;
@@ -82,14 +82,13 @@ async fn read(
             }
         }
     }
-    let found = pairs.into_iter().map(|(name, [lock, kept])| {
-        let found = Found::of(lock, kept).map_err(|error| error.with_lock(name.as_str()))?;
-        Ok((name, found))
-    });
-    Ok(Part {
-        locks: found.collect::<Result<_, Error>>()?,
-        until,
-    })
+    let mut locks = BTreeMap::new();
+    for (name, [lock, kept]) in pairs {
+        if let Some(found) = listed("etcd", name.as_str(), Found::of(lock, kept))? {
+            locks.insert(name, found);
+        }
+    }
+    Ok(Part { locks, until })
 }
 
 /// The name of the last key of a range that did not come whole.

@@ -291,6 +291,7 @@ impl LockProvider for EtcdProvider {
         // Either for a lease that the server makes longer, or for one that is rounded up.
         capabilities.granularity = shortest.saturating_add(LATE);
         capabilities.longest_lock_at_most_for = LONGEST;
+        capabilities.longest_call = self.inner.connections.longest_call;
         capabilities.longest_name = LONGEST_NAME;
         capabilities.failover = Failover::Majority;
         capabilities

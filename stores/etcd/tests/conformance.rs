@@ -236,6 +236,15 @@ impl Space for Room {
         power(async { Ok(()) })
     }
 
+    /// In the key beside the lock's: whatever stands in that one holds the lock.
+    fn write_foreign<'a>(&'a self, name: &'a LockName, data: &'a [u8]) -> Power<'a, ()> {
+        power(async move {
+            let key = format!("shedlock-rs:{}", self.key(name));
+            self.admin.clone().put(key, data, None).await?;
+            Ok(())
+        })
+    }
+
     fn write_as_shedlock<'a>(
         &'a self,
         name: &'a LockName,

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use mongodb::options::ClientOptions;
+use mongodb::options::{ClientOptions, ServerAddress, Tls};
 use mongodb::{Client, error};
-use shedlock_core::{Error, ErrorKind, LockDefaults, parse_duration};
+use shedlock_core::{Error, ErrorKind, LockDefaults, parse_duration, warn_unverified};
 use url::form_urlencoded;
 
 use crate::builder::{Builder, COLLECTION, TIMEOUT};
@@ -57,6 +57,19 @@ async fn described(text: &str) -> Result<Builder, Error> {
     options
         .app_name
         .get_or_insert_with(|| "shedlock".to_owned());
+    let is_verified = match &options.tls {
+        Some(Tls::Enabled(tls)) => tls.allow_invalid_certificates != Some(true),
+        _ => false,
+    };
+    if !is_verified {
+        let hosts = options.hosts.iter().map(|address| match address {
+            ServerAddress::Tcp { host, .. } => &**host,
+            // A socket of this host.
+            _ => "",
+        });
+        let remedy = "set tls=true in the URL, without tlsInsecure and tlsAllowInvalidCertificates";
+        warn_unverified("mongodb", hosts, remedy);
+    }
     let client = Client::with_options(options).map_err(refused)?;
     Ok(Builder::of_database(client.database(&database))
         .collection(address.collection)

@@ -72,12 +72,19 @@
 //! which the server began with a command: a command that had to wait there judges by a past one,
 //! which can only refuse a lock that has just come free, or shorten a lease.
 //!
+//! # Encrypted connections
+//!
+//! `mongodb://` sends all in the clear unless `tls=true` is in the URL; `mongodb+srv://` uses TLS. The driver then verifies
+//! the servers' certificates, their host names included, unless `tlsInsecure` or `tlsAllowInvalidCertificates` is set.
+//! [`connect`](MongoProvider::connect) warns of hosts that are not this one and not verified.
+//!
 //! # Beside ShedLock for Java
 //!
 //! ShedLock judges by its own clock, and unlocks whoever holds the lock: a Java task that outlived
 //! its lock frees ours. We then answer "lost", and never do the like to it. An attempt of Java's that
 //! arrives late is bounded only by the instant that it carries.
-//! [`TimeMode::Client`] judges by the clients' clocks as ShedLock does.
+//! [`TimeMode::Client`] judges by the clients' clocks as ShedLock does, and excludes ShedLock exactly as long
+//! as no clock of ours is ahead of Java's: the tolerated skew that is declared holds among clients of ours.
 
 mod address;
 mod attempt;

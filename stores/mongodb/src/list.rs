@@ -1,7 +1,7 @@
 //! All locks, page by page.
 
 use mongodb::bson::{Document, doc};
-use shedlock_core::{Error, ErrorKind, ListRequest, LockName, LockRecord};
+use shedlock_core::{Error, ListRequest, LockName, LockRecord, listed};
 
 use crate::provider::MongoProvider;
 use crate::send::seen;
@@ -28,7 +28,9 @@ impl MongoProvider {
                 pipeline.insert(1, doc! { "$match": { "$expr": is_held } });
             }
             let answers = self.commands().ask(pipeline, None).await?;
-            page.extend(answers.iter().filter_map(record));
+            for answer in &answers {
+                page.extend(record(answer)?);
+            }
             match answers.last().and_then(name) {
                 Some(last) if answers.len() == want => last.clone_into(&mut after),
                 _ => break,
@@ -42,15 +44,10 @@ fn name(answer: &Document) -> Option<&str> {
     answer.get_document("record").ok()?.get_str("_id").ok()
 }
 
-fn record(answer: &Document) -> Option<LockRecord> {
-    let id = name(answer)?;
+fn record(answer: &Document) -> Result<Option<LockRecord>, Error> {
+    let Some(id) = name(answer) else {
+        return Ok(None);
+    };
     let found = LockName::new(id).and_then(|name| Ok(seen(answer)?.record(&name)));
-    match found {
-        Ok(record) => Some(record),
-        Err(error) => {
-            let is_foreign = error.kind() == ErrorKind::Conflict;
-            tracing::warn!(id, is_foreign, "left out of the list: this is no lock");
-            None
-        }
-    }
+    listed("mongodb", id, found)
 }

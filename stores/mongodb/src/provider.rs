@@ -215,6 +215,7 @@ impl LockProvider for MongoProvider {
             capabilities.server_skew = self.inner.server_skew;
         }
         capabilities.longest_lock_at_most_for = LONGEST;
+        capabilities.longest_call = self.commands().longest_call();
         capabilities.longest_name = LONGEST_NAME;
         let concern = self.commands().collection().write_concern();
         capabilities.durable = is_durable(concern);

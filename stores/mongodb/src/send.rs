@@ -5,13 +5,12 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use futures_util::TryStreamExt as _;
-use futures_util::future::{Either, select};
 use mongodb::bson::{Bson, Document, doc, serialize_to_document};
 use mongodb::options::{
     Acknowledgment, Collation, ReadPreference, SelectionCriteria, WriteConcern,
 };
 use mongodb::{Collection, Database};
-use shedlock_core::{Clock, Error, ErrorKind, LockName, Moment};
+use shedlock_core::{Clock, Error, ErrorKind, LockName, Moment, within};
 
 use crate::claim::creation;
 use crate::explain::{Failure, explain, unacknowledged};
@@ -76,6 +75,11 @@ impl Commands {
 
     pub(crate) fn time(&self) -> TimeMode {
         self.time
+    }
+
+    /// After this long a call is given up: one whose answer did not come, and what is asked then.
+    pub(crate) fn longest_call(&self) -> Duration {
+        self.limit.saturating_mul(2)
     }
 
     /// What is known of the server's clock.
@@ -251,12 +255,11 @@ impl Commands {
     /// Dropping the call leaves its connection behind, which may have fallen silent.
     async fn bounded<T>(
         &self,
-        call: impl Future<Output = mongodb::error::Result<T>> + Unpin,
+        call: impl Future<Output = mongodb::error::Result<T>>,
     ) -> Result<T, Failure> {
-        let timer = self.clock.sleep_until(self.clock.now() + self.limit);
-        match select(call, timer).await {
-            Either::Left((answer, _)) => answer.map_err(Failure::Driver),
-            Either::Right(_) => Err(Failure::Silence(self.limit)),
+        match within(&*self.clock, self.limit, call).await {
+            Some(answer) => answer.map_err(Failure::Driver),
+            None => Err(Failure::Silence(self.limit)),
         }
     }
 }

@@ -12,9 +12,14 @@ pub enum TimeMode {
     /// The server's: clients may be wrong by any amount.
     #[default]
     Store,
-    /// Each client's own, as ShedLock has it. Exclusion holds only as long as all clocks, Java's
-    /// included, differ by less than the tolerated skew, which is the user's to ensure; it is
-    /// declared in the provider's capabilities.
+    /// Each client's own, as ShedLock has it. Among clients of ours exclusion holds as long as their
+    /// clocks differ by less than the tolerated skew, which is the user's to ensure; it is declared in
+    /// the provider's capabilities, and the runtime stops counting on a lease that much before its end.
+    ///
+    /// Beside ShedLock for Java no difference is tolerated: ShedLock counts on its lease until its very
+    /// end, and a client of ours that is ahead takes the lock earlier, by as much as the clocks differ.
+    /// ShedLock takes over no lease of ours earlier than the tolerated skew allows for. At-least is kept,
+    /// and an unlocked lock free at once, only as far as the clocks agree.
     Client {
         /// The difference between clocks that is declared as tolerated.
         tolerated_skew: Duration,

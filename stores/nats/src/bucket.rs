@@ -12,7 +12,8 @@ use serde_json::{Value, json};
 use shedlock_cas::Written;
 use shedlock_core::{Clock as _, Error, ErrorKind, Owner, SystemClock};
 
-use crate::line::Line;
+use crate::line::{Line, NEW_CONNECTION};
+use crate::refusal::{ApiError, Effect, failure, refused};
 use crate::shape::{Shape, Version, version};
 use crate::wire::Message;
 
@@ -43,22 +44,6 @@ pub(crate) struct Put {
     pub(crate) content: (Bytes, HeaderMap),
 }
 
-/// Whether a request may change something, and so what a lost answer means.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Effect {
-    Reads,
-    Writes,
-}
-
-#[derive(Deserialize)]
-struct ApiError {
-    code: u64,
-    #[serde(default)]
-    err_code: u64,
-    #[serde(default)]
-    description: String,
-}
-
 #[derive(Deserialize)]
 struct Stored {
     seq: u64,
@@ -70,6 +55,13 @@ struct Stored {
 }
 
 impl Bucket {
+    /// After this long a call has ended: one whose answer was lost, and what is asked then, which may
+    /// wait for a new connection.
+    pub(crate) fn longest_call(&self) -> Duration {
+        let once_more = self.timeout.max(2 * NEW_CONNECTION);
+        self.timeout.saturating_add(once_more)
+    }
+
     /// Under which the stream keeps a key.
     fn subject(&self, key: &str) -> String {
         format!("$KV.{}.{key}", self.name)
@@ -102,7 +94,7 @@ impl Bucket {
         let answer = self.ask(subject, &question, Effect::Reads).await?;
         match failure(&answer) {
             Some(error) if error.err_code == NO_MESSAGE => return Ok(None),
-            Some(error) => return Err(self.told(&error)),
+            Some(error) => return Err(self.told(&error, Effect::Reads)),
             None => {}
         }
         let stored = answer.get("message").cloned().unwrap_or_default();
@@ -180,7 +172,7 @@ impl Bucket {
     fn written(&self, answer: &Value) -> Result<Written<u64>, Error> {
         match failure(answer) {
             Some(error) if WRONG_LAST_SEQUENCE.contains(&error.err_code) => Ok(Written::Raced),
-            Some(error) => Err(self.told(&error)),
+            Some(error) => Err(self.told(&error, Effect::Writes)),
             None => match answer.get("seq").and_then(Value::as_u64) {
                 Some(sequence) => Ok(Written::Done(sequence)),
                 None => Err(Error::new(
@@ -197,7 +189,7 @@ impl Bucket {
         let mut answer = self.ask(subject, &Value::Null, Effect::Reads).await?;
         match failure(&answer) {
             Some(error) if error.err_code == STREAM_NOT_FOUND => Ok(None),
-            Some(error) => Err(self.told(&error)),
+            Some(error) => Err(self.told(&error, Effect::Reads)),
             None => Ok(Some(Shape {
                 first_sequence: answer["state"]["first_seq"].as_u64().unwrap_or_default(),
                 config: answer["config"].take(),
@@ -229,7 +221,7 @@ impl Bucket {
         let answer = self
             .ask(self.api("UPDATE"), &config, Effect::Writes)
             .await?;
-        failure(&answer).map_or(Ok(()), |error| Err(self.told(&error)))
+        failure(&answer).map_or(Ok(()), |error| Err(self.told(&error, Effect::Writes)))
     }
 
     /// Makes the bucket; nothing if there is one.
@@ -266,7 +258,7 @@ impl Bucket {
         match failure(&answer) {
             // Somebody else was faster, with another clock.
             Some(error) if error.err_code == STREAM_NAME_IN_USE => Ok(()),
-            Some(error) => Err(self.told(&error)),
+            Some(error) => Err(self.told(&error, Effect::Writes)),
             None => Ok(()),
         }
     }
@@ -283,7 +275,7 @@ impl Bucket {
             });
             let answer = self.ask(subject, &question, Effect::Reads).await?;
             if let Some(error) = failure(&answer) {
-                return Err(self.told(&error));
+                return Err(self.told(&error, Effect::Reads));
             }
             let page = answer["state"]["subjects"].as_object();
             let before = keys.len();
@@ -317,7 +309,9 @@ impl Bucket {
     ) -> Result<Value, Error> {
         let connected = self.line.to_send(self.timeout).await?;
         let request = request.timeout(Some(self.timeout));
+        let waiting = self.line.waiting(connected.nth);
         let answer = connected.client.send_request(subject, request).await;
+        waiting.settle();
         let is_answered = match &answer {
             Ok(_) => true,
             Err(error) => error.kind() == RequestErrorKind::NoResponders,
@@ -358,21 +352,11 @@ impl Bucket {
     }
 
     /// What JetStream said, as an error that says what to do.
-    fn told(&self, error: &ApiError) -> Error {
-        let ApiError {
-            code, description, ..
-        } = error;
+    fn told(&self, error: &ApiError, effect: Effect) -> Error {
         if error.err_code == STREAM_NOT_FOUND {
             return self.missing();
         }
-        let kind = match code {
-            503 => ErrorKind::Unavailable,
-            _ => ErrorKind::Configuration,
-        };
-        Error::new(
-            kind,
-            format!("jetstream refused with {code} {description:?}"),
-        )
+        refused(error, effect)
     }
 }
 
@@ -384,11 +368,6 @@ fn conditional(put: Put) -> (Bytes, HeaderMap) {
         put.before.to_string(),
     );
     (data, headers)
-}
-
-fn failure(answer: &Value) -> Option<ApiError> {
-    let error = answer.get("error")?;
-    serde_json::from_value(error.clone()).ok()
 }
 
 /// Of a block of headers: a first line with the version, then one each.

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use async_nats::{ConnectErrorKind, ConnectOptions, rustls};
-use shedlock_core::{Error, ErrorKind};
+use async_nats::{ConnectErrorKind, ConnectOptions, ServerAddr, rustls};
+use shedlock_core::{Error, ErrorKind, warn_unverified};
 
 use crate::options::{Options, Servers, User, invalid};
 use crate::{NatsProvider, NatsStore};
@@ -52,6 +52,10 @@ pub async fn connect(url: &str) -> Result<NatsProvider, Error> {
         });
     let options = introduced(options, servers.user, &wanted).await?;
     let options = encrypted(options, &wanted, servers.is_tls)?;
+    if !wanted.needs_tls(servers.is_tls) {
+        let hosts = servers.addresses.iter().map(ServerAddr::host);
+        warn_unverified("nats", hosts, "set tls=true in the URL");
+    }
     let client = options.connect(servers.addresses).await.map_err(refused)?;
     let mut store = NatsStore::new(client)
         .with_own_client()
@@ -134,8 +138,7 @@ fn encrypted(
             ));
         }
     };
-    let needs_it = wanted.authority.is_some() || wanted.certificate.is_some();
-    Ok(options.require_tls(is_asked || wanted.tls || needs_it))
+    Ok(options.require_tls(wanted.needs_tls(is_asked)))
 }
 
 fn refused(error: async_nats::ConnectError) -> Error {

@@ -74,6 +74,14 @@
 //! pings, after two to three `ping_interval`s (a minute each unless set), and until then calls fail as
 //! unavailable or unknown.
 //!
+//! # Encrypted connections
+//!
+//! Without TLS options in the URL the server decides whether it speaks TLS, and so does whoever answers in its place:
+//! [`connect`] warns of hosts that are not this one. With `tls=true`, or with certificates in the URL, the server's
+//! certificate is verified, its host name included, against the system's authorities or `tls_ca`. The client takes the
+//! crypto provider that the process has installed in rustls; where there is none, [`connect`] installs `ring` for the
+//! whole process. A program that wants another one calls `CryptoProvider::install_default` first.
+//!
 //! # Clock
 //!
 //! The clients' clocks judge, as ShedLock's do; see `shedlock-cas` for what they may differ by.
@@ -88,6 +96,7 @@ mod interleavings;
 mod key;
 mod line;
 mod options;
+mod refusal;
 mod shape;
 mod store;
 mod wire;

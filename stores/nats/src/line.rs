@@ -9,7 +9,11 @@ use async_nats::connection::State;
 use shedlock_core::{Clock as _, Error, ErrorKind, Moment, SystemClock};
 
 /// For so long a request waits for the connection that replaces a silent one.
-const NEW_CONNECTION: Duration = Duration::from_secs(1);
+pub(crate) const NEW_CONNECTION: Duration = Duration::from_secs(1);
+
+/// As long as this a connection may be silent whose request was given up: one that is cancelled at once
+/// proves nothing.
+const GIVEN_UP: Duration = Duration::from_millis(250);
 
 /// How often it looks.
 const LOOK: Duration = Duration::from_millis(5);
@@ -27,12 +31,52 @@ pub(crate) struct Line {
 struct Own {
     /// Which of them was left and is not replaced yet; 0: none.
     left: AtomicU64,
-    /// Which of them has answered nothing since a request was sent, and when that was.
-    unanswered: Mutex<Option<(u64, Moment)>>,
+    /// Which of them has answered nothing since a request was sent.
+    unanswered: Mutex<Option<Unanswered>>,
+}
+
+/// A connection that has answered nothing.
+#[derive(Clone, Copy, Debug)]
+struct Unanswered {
+    /// Which it is.
+    nth: u64,
+    /// When the first request was sent.
+    since: Moment,
+    /// A request was given up by whoever waited for its answer, as by a keep-alive, which has less time
+    /// than an answer may take.
+    is_given_up: bool,
+}
+
+/// A request that waits for its answer.
+pub(crate) struct Waiting<'a> {
+    line: &'a Line,
+    nth: u64,
+    is_over: bool,
+}
+
+impl Waiting<'_> {
+    /// The answer is there, or has not come in time.
+    pub(crate) fn settle(mut self) {
+        self.is_over = true;
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        if self.is_over {
+            return;
+        }
+        if let Some(own) = self.line.own.as_deref()
+            && let Some(unanswered) = &mut *own.unanswered()
+            && unanswered.nth == self.nth
+        {
+            unanswered.is_given_up = true;
+        }
+    }
 }
 
 impl Own {
-    fn unanswered(&self) -> MutexGuard<'_, Option<(u64, Moment)>> {
+    fn unanswered(&self) -> MutexGuard<'_, Option<Unanswered>> {
         self.unanswered
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
@@ -122,18 +166,36 @@ impl Line {
         let now = SystemClock.now();
         let silent = {
             let mut unanswered = own.unanswered();
-            let known = unanswered.filter(|(nth, _)| *nth == connected.nth);
-            let since = known.map_or(now, |(_, since)| since);
-            *unanswered = Some((connected.nth, since));
-            now.saturating_since(since) >= timeout
+            let known = unanswered.filter(|known| known.nth == connected.nth);
+            let known = known.unwrap_or(Unanswered {
+                nth: connected.nth,
+                since: now,
+                is_given_up: false,
+            });
+            *unanswered = Some(known);
+            let silent = now.saturating_since(known.since);
+            silent >= timeout || known.is_given_up && silent >= GIVEN_UP
         };
         if !silent {
             return Ok(connected);
         }
         self.was_silent(connected.nth).await;
         let connected = self.connected().await?;
-        *own.unanswered() = Some((connected.nth, SystemClock.now()));
+        *own.unanswered() = Some(Unanswered {
+            nth: connected.nth,
+            since: SystemClock.now(),
+            is_given_up: false,
+        });
         Ok(connected)
+    }
+
+    /// A request is on its way over this connection; dropped, it was given up.
+    pub(crate) fn waiting(&self, nth: u64) -> Waiting<'_> {
+        Waiting {
+            line: self,
+            nth,
+            is_over: false,
+        }
     }
 
     /// The server has answered.

@@ -71,6 +71,12 @@ impl Options {
         Ok(wanted)
     }
 
+    /// Whether the server must speak TLS, which its scheme may ask for.
+    pub(crate) fn needs_tls(&self, is_asked: bool) -> bool {
+        let needs_it = self.authority.is_some() || self.certificate.is_some();
+        is_asked || self.tls || needs_it
+    }
+
     fn set(&mut self, name: &str, value: &str) -> Result<(), Error> {
         let number = || {
             value

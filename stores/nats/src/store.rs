@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 
 use async_nats::Client;
-use futures_util::{StreamExt as _, TryStreamExt as _, future, stream};
+use futures_util::{StreamExt as _, future, stream};
 use shedlock_cas::{CasProvider, Found, Listed, Reading, Record, VersionedStore, Written};
 use shedlock_core::{Capabilities, Error, ErrorKind, Failover, LockName, Migration, SlotState};
 
@@ -377,19 +377,18 @@ impl VersionedStore for NatsStore {
         self.write(name, version, record).await
     }
 
-    async fn list(&self, after: Option<&LockName>) -> Result<Listed<Version>, Error> {
+    /// All keys, and the messages of those that are wanted.
+    async fn list(&self, after: Option<&LockName>, limit: usize) -> Result<Listed<Version>, Error> {
         let keys = self.bucket.keys().await?;
         let mut names: Vec<LockName> = keys.iter().filter_map(|text| key::name(text)).collect();
         names.retain(|name| after.is_none_or(|after| name > after));
-        stream::iter(names)
-            .map(|name| async move {
-                let reading = self.look(&name).await;
-                let reading = reading.map_err(|error| error.with_lock(name.as_str()))?;
-                Ok((name, reading))
-            })
-            .buffer_unordered(16)
-            .try_collect()
-            .await
+        names.sort_unstable();
+        names.truncate(limit);
+        let read = stream::iter(names).map(|name| async move {
+            let reading = self.look(&name).await;
+            (name, reading)
+        });
+        Ok(read.buffer_unordered(16).collect().await)
     }
 
     /// A bucket that is made anew counts from 1 again, unless [`migrate`](VersionedStore::migrate)
@@ -440,6 +439,7 @@ impl VersionedStore for NatsStore {
 
     fn capabilities(&self, engine: Capabilities) -> Capabilities {
         let mut capabilities = engine;
+        capabilities.longest_call = self.bucket.longest_call();
         capabilities.longest_name = key::LONGEST;
         capabilities.durable = self.is_durable();
         capabilities.failover = match self.seen.kept_by() {

@@ -67,6 +67,8 @@ impl Builder {
     /// for an answer.
     pub fn wait_for_replicas(mut self, replicas: u32, timeout: Duration) -> Self {
         self.confirmation = Some(Confirmation { replicas, timeout });
+        let longest = self.connections.longest_call().saturating_add(timeout);
+        self.connections = self.connections.with_longest_call(longest);
         self
     }
 

@@ -9,6 +9,7 @@ use redis::cluster::ClusterClient;
 use redis::cluster_async::ClusterConnection;
 use redis::sentinel::SentinelClient;
 use redis::{Client, Cmd, RedisError, Value};
+use shedlock_core::{SystemClock, within};
 
 use crate::cluster::{self, Cluster};
 use crate::own::{Own, Source};
@@ -25,8 +26,14 @@ pub(crate) const TIMEOUT: Duration = Duration::from_secs(5);
 /// | [`ConnectionManager`] | the manager makes a new one; it stays with one that has only fallen silent until the operating system gives it up |
 /// | [`MultiplexedConnection`] | nothing: every later call fails |
 /// | [`ClusterClient`], [`ClusterConnection`] | the client connects again, and sends the call again by itself |
+///
+/// A call that has no answer after 10 s is given up; from a URL, after `connect_timeout` and
+/// `response_timeout` together. Behind sentinels `connect_timeout` counts for each of them.
 #[derive(Clone)]
-pub struct Connections(Kind);
+pub struct Connections {
+    kind: Kind,
+    longest_call: Duration,
+}
 
 #[derive(Clone)]
 enum Kind {
@@ -62,19 +69,50 @@ impl Failure {
 }
 
 impl Connections {
-    /// One of our own to where this leads, with these limits of time.
-    pub(crate) fn own(source: Source, connect: Duration, response: Duration) -> Self {
-        Self(Kind::Own(Arc::new(Own::new(source, connect, response))))
+    /// One of our own to where this leads over so many addresses in turn, with these limits of time for
+    /// each.
+    pub(crate) fn own(
+        source: Source,
+        addresses: usize,
+        connect: Duration,
+        response: Duration,
+    ) -> Self {
+        let own = Own::new(source, connect, response).asking(addresses);
+        let longest = own.longest_connect().saturating_add(response);
+        Self::from(Kind::Own(Arc::new(own))).with_longest_call(longest)
     }
 
     /// One of our own to a cluster.
     pub(crate) fn own_cluster(client: ClusterClient) -> Self {
-        Self(Kind::Cluster(Cluster::own(client)))
+        Self::from(Kind::Cluster(Cluster::own(client)))
+    }
+
+    pub(crate) fn with_longest_call(mut self, longest: Duration) -> Self {
+        self.longest_call = longest;
+        self
+    }
+
+    /// After this long a call is given up.
+    pub(crate) fn longest_call(&self) -> Duration {
+        self.longest_call
+    }
+
+    /// What a connection of the user's does not bound itself.
+    async fn bounded<T>(
+        &self,
+        answer: impl Future<Output = Result<T, Failure>>,
+    ) -> Result<T, Failure> {
+        let answer = within(&SystemClock, self.longest_call, answer).await;
+        answer.unwrap_or_else(|| Err(Failure::Running(silence())))
     }
 
     /// Sends a command. Dropping the future is the same as a lost answer.
     pub(crate) async fn send(&self, command: &Cmd) -> Result<Value, Failure> {
-        match &self.0 {
+        self.bounded(self.send_unbounded(command)).await
+    }
+
+    async fn send_unbounded(&self, command: &Cmd) -> Result<Value, Failure> {
+        match &self.kind {
             Kind::Own(own) => own.send(command).await,
             Kind::Manager(manager) => {
                 let mut manager = manager.clone();
@@ -97,11 +135,19 @@ impl Connections {
         key: &str,
         commands: [Cmd; 2],
     ) -> Result<(Value, Value), Failure> {
+        self.bounded(self.send_both_unbounded(key, commands)).await
+    }
+
+    async fn send_both_unbounded(
+        &self,
+        key: &str,
+        commands: [Cmd; 2],
+    ) -> Result<(Value, Value), Failure> {
         let mut both = redis::pipe();
         for command in commands {
             both.add_command(command);
         }
-        let answers = match &self.0 {
+        let answers = match &self.kind {
             Kind::Own(own) => own.send_all(&both).await,
             Kind::Manager(manager) => {
                 let sent = manager.clone().send_packed_commands(&both, 0, 2).await;
@@ -113,7 +159,7 @@ impl Connections {
             }
             Kind::Cluster(cluster) => cluster.send_all(&both, key).await,
         };
-        let refused = |error| match &self.0 {
+        let refused = |error| match &self.kind {
             Kind::Cluster(_) => Failure::Repeated(error),
             _ => Failure::Running(error),
         };
@@ -125,9 +171,9 @@ impl Connections {
 
     /// All servers that keys lie on.
     pub(crate) async fn nodes(&self) -> Result<Vec<Node>, Failure> {
-        match &self.0 {
+        match &self.kind {
             Kind::Cluster(cluster) => {
-                let nodes = cluster.nodes().await?;
+                let nodes = self.bounded(cluster.nodes()).await?;
                 Ok(nodes.into_iter().map(Node::OfCluster).collect())
             }
             _ => Ok(vec![Node::Only]),
@@ -136,14 +182,16 @@ impl Connections {
 
     /// Sends a command that names no key to one of them.
     pub(crate) async fn send_to(&self, node: &Node, command: &Cmd) -> Result<Value, Failure> {
-        match (&self.0, node) {
-            (Kind::Cluster(cluster), Node::OfCluster(node)) => cluster.send_to(node, command).await,
+        match (&self.kind, node) {
+            (Kind::Cluster(cluster), Node::OfCluster(node)) => {
+                self.bounded(cluster.send_to(node, command)).await
+            }
             _ => self.send(command).await,
         }
     }
 
     pub(crate) fn is_cluster(&self) -> bool {
-        matches!(self.0, Kind::Cluster(_))
+        matches!(self.kind, Kind::Cluster(_))
     }
 }
 
@@ -156,14 +204,28 @@ fn running(error: RedisError) -> Failure {
     }
 }
 
+/// No answer in time.
+pub(crate) fn silence() -> RedisError {
+    std::io::Error::from(std::io::ErrorKind::TimedOut).into()
+}
+
 /// Whether the server refused a write since it is a replica.
 pub(crate) fn is_read_only(error: &RedisError) -> bool {
     error.to_string().contains("READONLY")
 }
 
+impl From<Kind> for Connections {
+    fn from(kind: Kind) -> Self {
+        Self {
+            kind,
+            longest_call: 2 * TIMEOUT,
+        }
+    }
+}
+
 impl From<Client> for Connections {
     fn from(client: Client) -> Self {
-        Self::own(Source::Server(client), TIMEOUT, TIMEOUT)
+        Self::own(Source::Server(client), 1, TIMEOUT, TIMEOUT)
     }
 }
 
@@ -171,19 +233,20 @@ impl From<Client> for Connections {
 /// takes no locks.
 impl From<SentinelClient> for Connections {
     fn from(client: SentinelClient) -> Self {
-        Self::own(Source::Sentinels(client), TIMEOUT, TIMEOUT)
+        // The client does not reveal how many sentinels it has: three are usual.
+        Self::own(Source::Sentinels(client), 1 + 3, TIMEOUT, TIMEOUT)
     }
 }
 
 impl From<ConnectionManager> for Connections {
     fn from(manager: ConnectionManager) -> Self {
-        Self(Kind::Manager(manager))
+        Self::from(Kind::Manager(manager))
     }
 }
 
 impl From<MultiplexedConnection> for Connections {
     fn from(connection: MultiplexedConnection) -> Self {
-        Self(Kind::Multiplexed(connection))
+        Self::from(Kind::Multiplexed(connection))
     }
 }
 
@@ -195,14 +258,14 @@ impl From<ClusterClient> for Connections {
 
 impl From<ClusterConnection> for Connections {
     fn from(connection: ClusterConnection) -> Self {
-        Self(Kind::Cluster(Cluster::Given(connection)))
+        Self::from(Kind::Cluster(Cluster::Given(connection)))
     }
 }
 
 impl fmt::Debug for Connections {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // Addresses may come with passwords.
-        f.write_str(match &self.0 {
+        f.write_str(match &self.kind {
             Kind::Own(_) => "Connections(own)",
             Kind::Manager(_) => "Connections(manager)",
             Kind::Multiplexed(_) => "Connections(multiplexed)",

@@ -57,6 +57,14 @@
 //! and for what goes beyond: `+role` behind sentinels, `+cluster|slots` in a cluster, `+wait` where replicas
 //! are waited for, `+config|get` so that durability is seen. `scan` is for lists alone.
 //!
+//! # Encrypted connections
+//!
+//! `rediss://` verifies the server's certificate, its host name included, against the public authorities or `tls_ca`;
+//! the client's `#insecure` at the end of the URL switches that off. `redis://` sends all in the clear, the password
+//! too. [`connect`](RedisProvider::connect) warns of both for hosts that are not this one. The client takes the crypto
+//! provider that the process has installed in rustls; where there is none, a URL with `rediss` installs `ring` for the
+//! whole process. A program that wants another one calls `CryptoProvider::install_default` first.
+//!
 //! # Sentinel
 //!
 //! From a URL (`redis-sentinel://…`) or a [`redis::sentinel::SentinelClient`], the sentinels are asked

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use futures_util::future::try_join_all;
 use redis::cmd;
-use shedlock_core::{Error, ListRequest, LockName, LockRecord, LockState};
+use shedlock_core::{Error, ListRequest, LockName, LockRecord, LockState, listed};
 
 use crate::connections::{Connections, Node};
 use crate::key::Keys;
@@ -29,8 +29,11 @@ pub(crate) async fn list(
     let size = request.page_size();
     let mut page = Vec::new();
     for some in rest.chunks(size.min(READ)) {
-        let read = some.iter().map(|name| record(connections, keys, name));
-        for record in try_join_all(read).await?.into_iter().flatten() {
+        let read = some.iter().map(async |name| {
+            let found = record(connections, keys, name).await;
+            listed("redis", name.as_str(), found)
+        });
+        for record in try_join_all(read).await?.into_iter().flatten().flatten() {
             if page.len() < size && (!request.is_held_only() || record.state != LockState::Free) {
                 page.push(record);
             }

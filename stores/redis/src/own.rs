@@ -7,10 +7,14 @@ use redis::aio::MultiplexedConnection;
 use redis::sentinel::SentinelClient;
 use redis::{AsyncConnectionConfig, Client, Cmd, Pipeline, RedisError, Value};
 
+use shedlock_core::{SystemClock, within};
+
 use crate::connections::{Failure, is_read_only};
 
 pub(crate) struct Own {
     config: AsyncConnectionConfig,
+    /// How long a connection may take to be made, all addresses that lead to it together.
+    connect: Duration,
     current: Mutex<Current>,
     /// Held while a connection is made, so that one is.
     source: tokio::sync::Mutex<Source>,
@@ -38,9 +42,21 @@ impl Own {
             .set_response_timeout(Some(response));
         Self {
             config,
+            connect,
             current: Mutex::default(),
             source: tokio::sync::Mutex::new(source),
         }
+    }
+
+    /// As many addresses may be silent before one answers.
+    pub(crate) fn asking(mut self, addresses: usize) -> Self {
+        let addresses = u32::try_from(addresses).unwrap_or(u32::MAX);
+        self.connect = self.connect.saturating_mul(addresses);
+        self
+    }
+
+    pub(crate) fn longest_connect(&self) -> Duration {
+        self.connect
     }
 
     /// Sends a command. A connection is left behind where the answer did not come, also since the
@@ -69,10 +85,17 @@ impl Own {
         Ok((connection, doubt))
     }
 
+    /// What waits for another caller's connection waits no longer than for one of its own.
     async fn current(&self) -> Result<(MultiplexedConnection, u64), Failure> {
         if let Some(found) = self.lock().found() {
             return Ok(found);
         }
+        let connected = within(&SystemClock, self.connect, self.connected());
+        let silent = || Err(Failure::Connecting(crate::connections::silence()));
+        connected.await.unwrap_or_else(silent)
+    }
+
+    async fn connected(&self) -> Result<(MultiplexedConnection, u64), Failure> {
         let mut source = self.source.lock().await;
         if let Some(found) = self.lock().found() {
             return Ok(found);

@@ -427,6 +427,7 @@ impl LockProvider for RedisProvider {
         capabilities.granularity = Duration::from_millis(1);
         capabilities.server_skew = self.inner.server_skew;
         capabilities.longest_lock_at_most_for = LONGEST;
+        capabilities.longest_call = self.inner.connections.longest_call();
         capabilities.longest_name = LONGEST_NAME;
         capabilities.durable = self.inner.durable.load(Ordering::Relaxed);
         capabilities.failover = match self.inner.confirmation {

@@ -9,7 +9,7 @@ use redis::{
     Client, ConnectionAddr, IntoConnectionInfo as _, ProtocolVersion, RedisResult, TlsCertificates,
     TlsMode,
 };
-use shedlock_core::{Error, ErrorKind};
+use shedlock_core::{Error, ErrorKind, warn_unverified};
 use url::{Host, Url};
 
 use crate::connections::Connections;
@@ -110,6 +110,12 @@ impl Servers {
     /// `InvalidInput`, as above.
     pub(crate) fn connections(&self, ways: Ways) -> Result<Connections, Error> {
         let (connect, response) = (ways.connect, ways.response);
+        // The client reads the word in the URL of one server.
+        let is_insecure = self.url.fragment() == Some("insecure");
+        if !self.is_tls || is_insecure {
+            let hosts = self.hosts.iter().map(|(host, _)| &**host);
+            warn_unverified("redis", hosts, "write rediss://, without #insecure");
+        }
         let source = match self.kind {
             Kind::One => {
                 let client = match ways.tls {
@@ -128,10 +134,16 @@ impl Servers {
                     return Err(invalid("a cluster has no numbered databases: leave it out"));
                 }
                 let client = self.cluster(ways).map_err(unusable)?;
-                return Ok(Connections::own_cluster(client));
+                let longest = connect.saturating_add(response);
+                return Ok(Connections::own_cluster(client).with_longest_call(longest));
             }
         };
-        Ok(Connections::own(source, connect, response))
+        let addresses = match self.kind {
+            // The primary that they name comes after them.
+            Kind::Sentinels => self.hosts.len() + 1,
+            Kind::One | Kind::Cluster => 1,
+        };
+        Ok(Connections::own(source, addresses, connect, response))
     }
 
     fn cluster(&self, ways: Ways) -> RedisResult<ClusterClient> {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use percent_encoding::percent_decode_str;
-use shedlock_core::{Error, ErrorKind, LockDefaults, parse_duration};
+use shedlock_core::{Error, ErrorKind, LockDefaults, parse_duration, warn_unverified};
 use zookeeper_client::{Acl, Client, Permission};
 
 use crate::sessions::{Ensemble, Sessions, TIMEOUT};
@@ -84,6 +84,13 @@ fn described(url: &str) -> Result<ZooKeeperProvider, Error> {
         return Err(invalid(
             "the URL has files for TLS, which only zookeepers:// uses",
         ));
+    }
+    if !is_encrypted {
+        let names = hosts.split(',').map(|host| match host.rsplit_once(':') {
+            Some((name, port)) if !port.ends_with(']') => name,
+            _ => host,
+        });
+        warn_unverified("zookeeper", names, "write zookeepers:// with tls_ca");
     }
     let ensemble = Ensemble {
         servers: servers(hosts, is_encrypted)?,

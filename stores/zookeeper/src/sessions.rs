@@ -1,12 +1,10 @@
 //! How the ensemble is reached: by the user's own client, or by sessions that we make.
 
 use std::fmt;
-use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
-use futures_util::future::{Either, select};
-use shedlock_core::{Clock as _, Error, ErrorKind, SystemClock};
+use shedlock_core::{Error, ErrorKind, SystemClock};
 use zookeeper_client::{Client, Connector, Error as ClientError, SessionState};
 
 use crate::explain::{
@@ -227,13 +225,8 @@ impl Drop for Doubt<'_> {
     }
 }
 
-/// What comes within this time.
 async fn within<T>(limit: Duration, future: impl Future<Output = T>) -> Option<T> {
-    let end = SystemClock.sleep_until(SystemClock.now() + limit);
-    match select(pin!(future), end).await {
-        Either::Left((output, _)) => Some(output),
-        Either::Right(_) => None,
-    }
+    shedlock_core::within(&SystemClock, limit, future).await
 }
 
 /// Without servers, which a password may stand before.

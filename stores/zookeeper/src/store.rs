@@ -232,7 +232,8 @@ impl VersionedStore for ZooKeeperStore {
         self.write(name, *version, record).await
     }
 
-    async fn list(&self, after: Option<&LockName>) -> Result<Listed<Version>, Error> {
+    /// All behind `after`: locks stand in folders of others, in any order.
+    async fn list(&self, after: Option<&LockName>, _: usize) -> Result<Listed<Version>, Error> {
         let after = after.map_or("", LockName::as_str);
         let mut listed = Vec::new();
         let mut parents = vec![String::new()];
@@ -264,7 +265,7 @@ impl VersionedStore for ZooKeeperStore {
                 if let Some(name) = path::name(&seen.node)
                     && !seen.only_leads_on()
                 {
-                    listed.push((name, seen.reading()));
+                    listed.push((name, Ok(seen.reading())));
                 }
             }
         }
@@ -305,6 +306,7 @@ impl VersionedStore for ZooKeeperStore {
 
     fn capabilities(&self, engine: Capabilities) -> Capabilities {
         let mut capabilities = engine;
+        capabilities.longest_call = 2 * self.sessions.timeout;
         capabilities.longest_name = path::LONGEST;
         capabilities.failover = Failover::Majority;
         capabilities

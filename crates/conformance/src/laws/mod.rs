@@ -25,6 +25,7 @@ pub mod law13_cost;
 pub mod operators;
 pub mod outages;
 pub mod processes;
+pub mod silence;
 mod slots;
 
 use crate::Case;
@@ -55,6 +56,7 @@ pub fn cases() -> Vec<Case> {
         faults::cases(),
         late::cases(),
         outages::cases(),
+        silence::cases(),
     ]
     .concat()
 }

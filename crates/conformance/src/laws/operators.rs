@@ -14,6 +14,7 @@ use crate::steps::{
     unlock_is_lost, unlock_stale,
 };
 use crate::verdict::ensure;
+use crate::warnings::with_warnings;
 use crate::{JavaRecord, Provider, Setting, Stop, Verdict};
 
 cases!("operators":
@@ -22,6 +23,7 @@ cases!("operators":
     list_is_refused_unless_declared,
     list_pages_in_the_byte_order_of_names,
     list_of_held_locks_leaves_out_free_ones,
+    a_list_survives_what_is_no_lock_and_names_it,
     force_unlock_frees_and_tells_what_was,
     force_unlock_of_a_free_lock_changes_nothing,
     force_unlock_ends_at_least,
@@ -120,6 +122,40 @@ pub async fn list_pages_in_the_byte_order_of_names(setting: &Setting) -> Verdict
     let end = ListRequest::new().after(name("\u{10ffff}"));
     let found = provider.list(&end).await?;
     ensure!(found.is_empty(), "behind the last name there is {found:?}");
+    Ok(())
+}
+
+/// Data of another program, and bytes that cannot be read, where records of locks would be: the list has
+/// all locks around them, and shows each of the two, or a warning names it.
+pub async fn a_list_survives_what_is_no_lock_and_names_it(setting: &Setting) -> Verdict {
+    setting.needs_list()?;
+    let provider = setting.provider().await?;
+    let foreign = [name("b-foreign"), name("d-broken")];
+    setting.write_foreign(&foreign[0], b"hello").await?;
+    setting.write_foreign(&foreign[1], b"\xff\xfe\x00").await?;
+    let locks = ["a", "c", "e"].map(name);
+    for lock in &locks {
+        abandon(&provider, &setting.request(lock)).await?;
+    }
+    for size in [1, 2, 1_000] {
+        let request = ListRequest::new().limit(size);
+        let (listed, warnings) = with_warnings(pages(&provider, request, size)).await;
+        let listed: Vec<_> = listed?.into_iter().map(|record| record.name).collect();
+        for lock in &locks {
+            ensure!(
+                listed.contains(lock),
+                "{lock} is held, but with foreign data beside it the list in pages of {size} is \
+                 {listed:?}"
+            );
+        }
+        for foreign in &foreign {
+            ensure!(
+                listed.contains(foreign) || warnings.contains(foreign.as_str()),
+                "the list in pages of {size} neither has {foreign}, which is no lock, nor warns of it: \
+                 {listed:?}, {warnings:?}"
+            );
+        }
+    }
     Ok(())
 }
 

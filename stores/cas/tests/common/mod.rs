@@ -289,13 +289,12 @@ impl VersionedStore for Texts {
         self.write(name, *version, record)
     }
 
-    async fn list(&self, _: Option<&LockName>) -> Result<Listed<u64>, Error> {
+    async fn list(&self, _: Option<&LockName>, _: usize) -> Result<Listed<u64>, Error> {
         let texts = self.lock().texts.clone();
-        texts
-            .iter()
-            .rev()
-            .map(|(name, text)| Ok((name.clone(), self.reading(Some(text))?)))
-            .collect()
+        let listed = texts.iter().rev();
+        Ok(listed
+            .map(|(name, text)| (name.clone(), self.reading(Some(text))))
+            .collect())
     }
 
     fn store_time(&self) -> Option<Duration> {

@@ -161,6 +161,14 @@ impl Space for Map {
         })
     }
 
+    fn write_foreign<'a>(&'a self, name: &'a LockName, data: &'a [u8]) -> Power<'a, ()> {
+        power(async move {
+            let text = String::from_utf8_lossy(data).into_owned();
+            self.texts.overwrite(name, text);
+            Ok(())
+        })
+    }
+
     fn write_as_shedlock<'a>(
         &'a self,
         name: &'a LockName,

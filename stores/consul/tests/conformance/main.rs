@@ -137,7 +137,7 @@ impl Keys {
 
     fn options() -> String {
         let skew = SKEW.as_millis();
-        format!("tolerated_skew={skew}ms&connect_timeout=1s&response_timeout=1500ms")
+        format!("tolerated_skew={skew}ms&connect_timeout=1s&response_timeout=2500ms")
     }
 
     async fn ask(&self, operation: Value) -> Result<(), BoxError> {
@@ -167,6 +167,13 @@ impl Space for Keys {
     fn delete_record<'a>(&'a self, name: &'a LockName) -> Power<'a, ()> {
         let key = format!("{}{name}", self.prefix);
         power(self.ask(json!({ "Verb": "delete", "Key": key })))
+    }
+
+    fn write_foreign<'a>(&'a self, name: &'a LockName, data: &'a [u8]) -> Power<'a, ()> {
+        use base64::Engine as _;
+        let value = base64::engine::general_purpose::STANDARD.encode(data);
+        let key = format!("{}{name}", self.prefix);
+        power(self.ask(json!({ "Verb": "set", "Key": key, "Value": value })))
     }
 
     /// There is no other container than the keys themselves.

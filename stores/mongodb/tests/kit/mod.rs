@@ -204,6 +204,16 @@ impl Space for Room {
     }
 
     /// Its update, upserted.
+    /// A text where the lock's end would be.
+    fn write_foreign<'a>(&'a self, name: &'a LockName, data: &'a [u8]) -> Power<'a, ()> {
+        power(async move {
+            let text = String::from_utf8_lossy(data);
+            let document = doc! { "_id": name.as_str(), "lockUntil": &*text };
+            self.collection.insert_one(document).await?;
+            Ok(())
+        })
+    }
+
     fn write_as_shedlock<'a>(
         &'a self,
         name: &'a LockName,

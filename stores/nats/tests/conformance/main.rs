@@ -240,8 +240,12 @@ impl Bucket {
     /// As ShedLock writes.
     async fn put(&self, name: &LockName, until: SystemTime) -> Result<(), BoxError> {
         let millis = i64::try_from(until.duration_since(UNIX_EPOCH)?.as_millis())?;
-        let value = millis.to_be_bytes().to_vec();
-        let answer = self.admin.request(self.subject(name), value.into()).await?;
+        self.put_data(name, &millis.to_be_bytes()).await
+    }
+
+    async fn put_data(&self, name: &LockName, data: &[u8]) -> Result<(), BoxError> {
+        let data = data.to_vec().into();
+        let answer = self.admin.request(self.subject(name), data).await?;
         let answer: Value = serde_json::from_slice(&answer.payload)?;
         if answer.get("error").is_some() {
             return Err(answer.to_string().into());
@@ -306,6 +310,10 @@ impl Space for Bucket {
             }
             Ok(())
         })
+    }
+
+    fn write_foreign<'a>(&'a self, name: &'a LockName, data: &'a [u8]) -> Power<'a, ()> {
+        power(self.put_data(name, data))
     }
 
     fn write_as_shedlock<'a>(

@@ -261,6 +261,16 @@ impl Space for Room {
         power(async { Ok(()) })
     }
 
+    /// A list, not a text.
+    fn write_foreign<'a>(&'a self, name: &'a LockName, data: &'a [u8]) -> Power<'a, ()> {
+        power(async move {
+            let mut admin = self.admin().await?;
+            let push = redis::cmd("LPUSH").arg(self.key(name)).arg(data).to_owned();
+            push.exec_async(&mut admin).await?;
+            Ok(())
+        })
+    }
+
     fn write_as_shedlock<'a>(
         &'a self,
         name: &'a LockName,
@@ -292,8 +302,11 @@ impl Space for Room {
     fn provider_via(&self, addr: SocketAddr) -> Power<'_, Provider> {
         // The manager stays with a connection that has fallen silent, as `Connections` says, so
         // that it cannot promise what the cases of faults ask.
-        let through = (self.way == Way::Url).then(|| format!("redis://{addr}"))?;
-        power(async move { self.provider_at(&through).await })
+        let through = (self.way == Way::Url).then(|| {
+            let limits = "connect_timeout=1s&response_timeout=1500ms";
+            format!("redis://{addr}?environment={}&{limits}", self.environment)
+        })?;
+        power(from_url(through))
     }
 
     fn child_spec(&self) -> Option<String> {

@@ -244,6 +244,13 @@ impl Space for Room {
     }
 
     /// As ShedLock writes.
+    fn write_foreign<'a>(&'a self, name: &'a LockName, data: &'a [u8]) -> Power<'a, ()> {
+        power(async move {
+            self.admin.create(&Self::node(name), data, &OPEN).await?;
+            Ok(())
+        })
+    }
+
     fn write_as_shedlock<'a>(
         &'a self,
         name: &'a LockName,

@@ -1,0 +1,154 @@
+//! Law 6 where a server accepts connections and never answers: every call of the provider ends within
+//! the [bound](shedlock_core::Capabilities::longest_call) that it declares, without the runtime's help.
+
+use std::time::Duration;
+
+use futures_util::future::{join_all, try_join_all};
+use shedlock_core::{
+    Error, ErrorKind, ExtendRequest, ForceUnlockRequest, Lease, ListRequest, ResetSlotRequest,
+    UnlockRequest,
+};
+
+use crate::case::cases;
+use crate::line::Line;
+use crate::proxy::Fault;
+use crate::setting::name;
+use crate::steps::acquire;
+use crate::wait::bounded;
+use crate::{Provider, Setting, Stop, Verdict};
+
+cases!("law06_held_is_not_broken":
+    every_call_ends_in_time_on_a_connection_that_falls_silent,
+    every_call_ends_in_time_on_new_connections_that_are_never_answered,
+);
+
+/// How many callers share a provider, and with it what they wait for.
+const CALLERS: usize = 8;
+
+/// What a loaded machine may add to the bound.
+const SLACK: Duration = Duration::from_secs(3);
+
+const CALLS: [Call; 10] = [
+    Call::Attempt,
+    Call::Withdraw,
+    Call::Extend,
+    Call::Unlock,
+    Call::Inspect,
+    Call::List,
+    Call::ForceUnlock,
+    Call::ResetSlot,
+    Call::Check,
+    Call::Migrate,
+];
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Call {
+    Attempt,
+    Withdraw,
+    Extend,
+    Unlock,
+    Inspect,
+    List,
+    ForceUnlock,
+    ResetSlot,
+    Check,
+    Migrate,
+}
+
+/// In the middle of its work: the connections are there, and nothing comes back any more.
+pub async fn every_call_ends_in_time_on_a_connection_that_falls_silent(
+    setting: &Setting,
+) -> Verdict {
+    in_silence(setting, false).await
+}
+
+/// The connections are gone; new ones are accepted, and nothing comes back.
+pub async fn every_call_ends_in_time_on_new_connections_that_are_never_answered(
+    setting: &Setting,
+) -> Verdict {
+    in_silence(setting, true).await
+}
+
+async fn in_silence(setting: &Setting, are_new: bool) -> Verdict {
+    let line = Line::new(setting).await?;
+    let mut callers = Vec::new();
+    for call in CALLS {
+        let provider = line.another_through(setting).await?;
+        let request = setting.request(&name(&format!("held-{call:?}")));
+        let lease = acquire(&provider, &request).await?;
+        callers.push((call, provider, lease));
+    }
+    line.proxy.set(Fault::Swallow).await?;
+    if are_new {
+        line.proxy.cut_all();
+    }
+    // Each kind of call has a provider of its own, so that none finds the silence out for another:
+    // once alone, and then several at once.
+    let silent = callers.iter().map(async |(call, provider, lease)| {
+        ends_in_time(setting, *call, provider, lease).await?;
+        let many = (0..CALLERS).map(|_| ends_in_time(setting, *call, provider, lease));
+        try_join_all(many).await.map(drop)
+    });
+    join_all(silent).await.into_iter().collect()
+}
+
+async fn ends_in_time(
+    setting: &Setting,
+    call: Call,
+    provider: &Provider,
+    lease: &Lease,
+) -> Verdict {
+    let limit = provider.capabilities().longest_call;
+    let answer = bounded(limit + SLACK, made(setting, call, provider, lease)).await;
+    let Some(answer) = answer else {
+        return Err(Stop::failed(format!(
+            "the store never answers, and {call:?} has not ended within the {limit:?} that the \
+             provider declares (Capabilities::longest_call)"
+        )));
+    };
+    match answer {
+        Err(error) if error.is_retryable() => Ok(()),
+        Err(error) if error.kind() == ErrorKind::Unsupported => Ok(()),
+        // There may be nothing to make.
+        Ok(()) if call == Call::Migrate => Ok(()),
+        answer => Err(Stop::failed(format!(
+            "{call:?} without any answer of the store should fail as Unknown or Unavailable, but \
+             got {answer:?}"
+        ))),
+    }
+}
+
+async fn made(
+    setting: &Setting,
+    call: Call,
+    provider: &Provider,
+    lease: &Lease,
+) -> Result<(), Error> {
+    let long = setting.pace().long();
+    let held = lease.name();
+    let another = setting.request(&name(&format!("another-{call:?}")));
+    match call {
+        Call::Attempt => provider.attempt(&another).await.map(drop),
+        Call::Withdraw => provider.withdraw(&another).await.map(drop),
+        Call::Extend => {
+            let longer = ExtendRequest::new(2 * long);
+            provider.extend(lease, &longer).await.map(drop)
+        }
+        Call::Unlock => {
+            let request = UnlockRequest::new();
+            provider.unlock(lease, &request).await.map(drop)
+        }
+        Call::Inspect => provider.inspect(held).await.map(drop),
+        Call::List => provider.list(&ListRequest::new()).await.map(drop),
+        Call::ForceUnlock => {
+            let request = ForceUnlockRequest::new(held.clone());
+            provider.force_unlock(&request).await.map(drop)
+        }
+        Call::ResetSlot => {
+            let request = ResetSlotRequest::new(held.clone());
+            provider.reset_slot(&request).await.map(drop)
+        }
+        Call::Check => provider.check().await,
+        Call::Migrate => provider.migrate().await.map(drop),
+    }
+}

@@ -1,0 +1,62 @@
+//! Servers that are trusted without proof.
+
+use std::net::IpAddr;
+
+/// Warns if one of these hosts is not this one, for providers: they are reached without TLS, or with a
+/// certificate that is not verified, so whoever stands between can read credentials, and change locks.
+/// Once for each provider that is made; `remedy` says what to write in the URL.
+pub fn warn_unverified<'a>(store: &str, hosts: impl IntoIterator<Item = &'a str>, remedy: &str) {
+    if let Some(host) = first_remote(hosts) {
+        tracing::warn!(
+            store,
+            host,
+            "the connection to the store is not verified by TLS: {remedy}"
+        );
+    }
+}
+
+/// The first host that is not a name, an address or a socket of this one.
+fn first_remote<'a>(hosts: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    hosts.into_iter().find(|host| {
+        let name = host.trim_matches(['[', ']']).to_ascii_lowercase();
+        let is_local = match name.parse::<IpAddr>() {
+            Ok(address) => address.to_canonical().is_loopback(),
+            Err(_) => {
+                let name = name.trim_end_matches('.');
+                name == "localhost" || name.ends_with(".localhost")
+            }
+        };
+        !(is_local || name.is_empty() || name.starts_with('/'))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_host_but_this_one_is_trusted_without_proof() {
+        let local = [
+            "localhost",
+            "LOCALHOST.",
+            "db.localhost",
+            "127.0.0.1",
+            "127.8.8.8",
+            "::1",
+            "[::1]",
+            "[::ffff:127.0.0.1]",
+            "/run/db.sock",
+            "",
+        ];
+        assert_eq!(first_remote(local), None);
+        for remote in [
+            "db",
+            "10.0.0.7",
+            "[fe80::1]",
+            "localhost.example",
+            "127.0.0.1.example",
+        ] {
+            assert_eq!(first_remote(["localhost", remote]), Some(remote));
+        }
+    }
+}

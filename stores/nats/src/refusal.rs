@@ -1,0 +1,120 @@
+//! Refusals of JetStream as errors that say what to do.
+
+use serde::Deserialize;
+use serde_json::Value;
+use shedlock_core::{Error, ErrorKind};
+
+/// Whether a request may change something, and so what a lost answer means.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Effect {
+    Reads,
+    Writes,
+}
+
+#[derive(Deserialize)]
+pub(crate) struct ApiError {
+    code: u64,
+    #[serde(default)]
+    pub(crate) err_code: u64,
+    #[serde(default)]
+    description: String,
+}
+
+/// Failures of servers (5xx) that last until someone changes the settings: no cluster, an unsupported
+/// feature, a configuration, a limit.
+const LASTING: [u64; 8] = [
+    10_006, 10_036, 10_049, 10_052, 10_053, 10_069, 10_074, 10_111,
+];
+/// Failures that servers find before they store anything: no leader for the call, a shortage of
+/// resources, an earlier message of the key that is not stored yet.
+const BEFORE_WRITING: [u64; 5] = [10_008, 10_023, 10_028, 10_047, 10_163];
+
+/// The error of a refusal. While a cluster elects a leader it answers with various failures of 5xx: the
+/// next try succeeds, and a write may have been stored by the last leader.
+pub(crate) fn refused(error: &ApiError, effect: Effect) -> Error {
+    let ApiError {
+        code,
+        err_code,
+        description,
+    } = error;
+    let (kind, what_to_do) = match code {
+        500.. if LASTING.contains(err_code) => (ErrorKind::Configuration, ""),
+        500.. if effect == Effect::Writes && !BEFORE_WRITING.contains(err_code) => {
+            (ErrorKind::Unknown, ": ask again with the same owner")
+        }
+        500.. | 429 => (ErrorKind::Unavailable, ": ask again"),
+        _ => (ErrorKind::Configuration, ""),
+    };
+    Error::new(
+        kind,
+        format!("jetstream refused with {code} {description:?}{what_to_do}"),
+    )
+}
+
+/// The refusal of an answer; none where it is something else.
+pub(crate) fn failure(answer: &Value) -> Option<ApiError> {
+    let error = answer.get("error")?;
+    serde_json::from_value(error.clone()).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kinds(answer: &str) -> [ErrorKind; 2] {
+        let answer: Value = serde_json::from_str(answer).unwrap();
+        let error = failure(&answer).unwrap();
+        [Effect::Reads, Effect::Writes].map(|effect| refused(&error, effect).kind())
+    }
+
+    /// As servers have answered while another became leader. Keep-alive gives up on any kind of error
+    /// but unavailable and unknown.
+    #[test]
+    fn a_failover_ends_no_keep_alive() {
+        use ErrorKind::{Configuration, Unavailable, Unknown};
+        for (answer, expected) in [
+            (
+                r#"{"error":{"code":500,"err_code":10009,"description":"JetStream cluster can not handle request"}}"#,
+                [Unavailable, Unknown],
+            ),
+            (
+                r#"{"error":{"code":500,"err_code":10041,"description":"raft: proposal failed"}}"#,
+                [Unavailable, Unknown],
+            ),
+            (
+                r#"{"error":{"code":500,"err_code":10118,"description":"stream is offline"}}"#,
+                [Unavailable, Unknown],
+            ),
+            (
+                r#"{"error":{"code":500,"description":"unknown to this version"}}"#,
+                [Unavailable, Unknown],
+            ),
+            (
+                r#"{"error":{"code":503,"err_code":10077,"description":"error opening msg block file"}}"#,
+                [Unavailable, Unknown],
+            ),
+            (
+                r#"{"error":{"code":503,"err_code":10008,"description":"JetStream system temporarily unavailable"}}"#,
+                [Unavailable, Unavailable],
+            ),
+            (
+                r#"{"error":{"code":503,"err_code":10163,"description":"expected last sequence per subject temporarily unavailable"}}"#,
+                [Unavailable, Unavailable],
+            ),
+            (
+                r#"{"error":{"code":429,"err_code":10167,"description":"too many requests"}}"#,
+                [Unavailable, Unavailable],
+            ),
+            (
+                r#"{"error":{"code":500,"err_code":10074,"description":"replicas > 1 not supported in non-clustered mode"}}"#,
+                [Configuration, Configuration],
+            ),
+            (
+                r#"{"error":{"code":400,"err_code":10054,"description":"message size exceeds maximum allowed"}}"#,
+                [Configuration, Configuration],
+            ),
+        ] {
+            assert_eq!(kinds(answer), expected, "{answer}");
+        }
+    }
+}
