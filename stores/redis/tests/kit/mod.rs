@@ -302,11 +302,8 @@ impl Space for Room {
     fn provider_via(&self, addr: SocketAddr) -> Power<'_, Provider> {
         // The manager stays with a connection that has fallen silent, as `Connections` says, so
         // that it cannot promise what the cases of faults ask.
-        let through = (self.way == Way::Url).then(|| {
-            let limits = "connect_timeout=1s&response_timeout=1500ms";
-            format!("redis://{addr}?environment={}&{limits}", self.environment)
-        })?;
-        power(from_url(through))
+        let through = (self.way == Way::Url).then(|| format!("redis://{addr}"))?;
+        power(async move { self.provider_at(&through).await })
     }
 
     fn child_spec(&self) -> Option<String> {
