@@ -22,6 +22,7 @@ const OURS: &[&str] = &[
     "owner_prefix",
     "max_connections",
     "acquire_timeout",
+    "timeout",
 ];
 
 /// A URL, read.
@@ -123,6 +124,7 @@ impl Address {
                 let wanted = "a number from 1 to 1000";
                 self.max_connections = Some(count.ok_or_else(|| wrong(key, value, wanted))?);
             }
+            "timeout" => settings.timeout = Some(duration(key, value)?),
             _ => self.acquire_timeout = duration(key, value)?,
         }
         Ok(defaults)

@@ -10,14 +10,17 @@ use shedlock_core::{
 use crate::dialect::{Claim, End, Step};
 use crate::driver::{Backend, Class, Failure};
 use crate::flow::Flow;
-use crate::limits::{check_length, floor_micros};
+use crate::limits::{check_length, check_owner, floor_micros};
 use crate::plan::Plan;
-use crate::send::Stop;
+use crate::send::{Call, Stop};
 use crate::statement::{Reply, Values};
 use crate::verdict::{State, Verdict, instant, lease};
 
 /// How often a lock that was found free is tried for, before the attempt gives way.
 const ROUNDS: usize = 3;
+
+/// Beyond this no slot is ahead of any clock: the microseconds of ten thousand years.
+const LONGEST_TOLERANCE: i64 = 315_576_000_000_000_000;
 
 /// A column that is coarser, in microseconds, is no clock: its instants are cut by too much.
 const COARSE: i64 = 1_000;
@@ -37,7 +40,17 @@ impl<B: Backend> Flow<B> {
             (Some(_), Completion::OnSuccess(_)) => Claim::OpenSlot,
             (Some(_), _) => Claim::Slot,
         };
-        let plan = self.plan_for(Step::Attempt(claim)).await?;
+        let call = self.call_of(request.timeout());
+        let fits = |plan: &Plan| {
+            check_length(request.name(), &plan.shape)?;
+            check_owner(request.owner(), &plan.shape, self.options())
+        };
+        let mut plan = call.plan_for(Step::Attempt(claim)).await?;
+        if fits(&plan).is_err() {
+            // The columns may have been widened since; this call fails otherwise, so asking is fair.
+            plan = call.look().await?;
+            fits(&plan)?;
+        }
         let released = request.owner().released();
         let mut values = self.values(request.name());
         values.owner = request.owner().as_str();
@@ -48,21 +61,61 @@ impl<B: Backend> Flow<B> {
         values.previous = request.previous_slot().map_or(0, Slot::as_micros);
         let retries = request.completion().retries();
         values.most_attempts = retries.map_or(0, |retries| retries.most_attempts().into());
-        values.tolerance = floor_micros(request.slot_tolerance());
-        check_length(request.name(), &plan.shape)?;
+        values.tolerance = floor_micros(request.slot_tolerance()).min(LONGEST_TOLERANCE);
 
-        let (clock, plan) = (self.plans().clock(), &*plan);
+        let (clock, plan, call) = (self.plans().clock(), &*plan, &call);
         let send = |not_after| {
             let values = Values {
                 now: self.now(),
                 not_after: micros(not_after),
                 ..values
             };
-            async move { self.tried(request, claim, plan, &values).await }
+            async move { call.tried(request, claim, plan, &values).await }
         };
-        clock.attempt(request, send).await
+        let answer = clock.attempt(request, send).await?;
+        let is_contended =
+            matches!(&answer, Attempt::Skipped(skip) if skip.reason == SkipReason::Contended);
+        if !is_contended {
+            self.contended().ended(request.name());
+        }
+        Ok(answer)
     }
 
+    /// Ends what this request's owner may have won.
+    pub(crate) async fn withdraw(&self, request: &AttemptRequest) -> Result<bool, Error> {
+        self.withdrawn(request)
+            .await
+            .map_err(|error| self.name(error, request.name()))
+    }
+
+    async fn withdrawn(&self, request: &AttemptRequest) -> Result<bool, Error> {
+        let call = self.call();
+        let released = request.owner().released();
+        let mut values = self.values(request.name());
+        values.owner = request.owner().as_str();
+        values.released = &released;
+        values.end_of(request.slot());
+        let plan = call.plan().await?;
+        let gives_back = Some(Step::Unlock(End::NotStarted))
+            .filter(|step| request.slot().is_some() && step.is_possible(plan.shape.extras));
+        let withdraw = gives_back.unwrap_or(Step::Withdraw);
+        if call.ended(withdraw, &values).await? {
+            return Ok(true);
+        }
+        if plan.statements.get(Step::Settle).is_none()
+            || check_length(request.name(), &plan.shape).is_err()
+        {
+            return Ok(false);
+        }
+        match call.write(Step::Settle, &values).await? {
+            Written::Taken(_) => Ok(false),
+            // The record is there, and ours if a copy of the attempt was under way.
+            Written::Nothing { .. } | Written::Exists(_) => call.ended(withdraw, &values).await,
+        }
+    }
+}
+
+impl<B: Backend> Call<'_, B> {
     /// Tries until the attempt is answered, or too late.
     async fn tried(
         &self,
@@ -124,8 +177,22 @@ impl<B: Backend> Flow<B> {
             (State::Absent, Some(failure)) => {
                 Err(self.error(Stop::Failure(failure), Step::Insert(claim)))
             }
+            // A first try whose reply was lost may take the lock yet.
+            _ if may_be_ours => Err(unread(Error::new(
+                ErrorKind::Unavailable,
+                "the lock was free each time its record was read, and could not be taken",
+            ))),
             // Free each time we looked and taken each time we tried.
             _ => {
+                if self.contended().again(request.name()) {
+                    tracing::warn!(
+                        table = %self.options().table,
+                        lock = request.name().as_str(),
+                        "the lock is found free again and again, and cannot be taken: row-level \
+                         security may hide its record, or a trigger may undo what is written; look \
+                         at the policies and triggers of the table"
+                    );
+                }
                 let skip = Skip::new(SkipReason::Contended);
                 Ok(BoundedAttempt::Judged(Attempt::Skipped(skip)))
             }
@@ -155,38 +222,6 @@ impl<B: Backend> Flow<B> {
         let granted_at = reply.row().and_then(|row| row.locked_at);
         if let Some(now) = granted_at.filter(|_| is_clock) {
             self.plans().clock().observe(instant(now));
-        }
-    }
-
-    /// Ends what this request's owner may have won.
-    pub(crate) async fn withdraw(&self, request: &AttemptRequest) -> Result<bool, Error> {
-        self.withdrawn(request)
-            .await
-            .map_err(|error| self.name(error, request.name()))
-    }
-
-    async fn withdrawn(&self, request: &AttemptRequest) -> Result<bool, Error> {
-        let released = request.owner().released();
-        let mut values = self.values(request.name());
-        values.owner = request.owner().as_str();
-        values.released = &released;
-        values.end_of(request.slot());
-        let plan = self.plan().await?;
-        let gives_back = Some(Step::Unlock(End::NotStarted))
-            .filter(|step| request.slot().is_some() && step.is_possible(plan.shape.extras));
-        let withdraw = gives_back.unwrap_or(Step::Withdraw);
-        if self.ended(withdraw, &values).await? {
-            return Ok(true);
-        }
-        if plan.statements.get(Step::Settle).is_none()
-            || check_length(request.name(), &plan.shape).is_err()
-        {
-            return Ok(false);
-        }
-        match self.write(Step::Settle, &values).await? {
-            Written::Taken(_) => Ok(false),
-            // The record is there, and ours if a copy of the attempt was under way.
-            Written::Nothing { .. } | Written::Exists(_) => self.ended(withdraw, &values).await,
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use shedlock_core::{Clock, Error, LockDefaults};
 use sqlx::{Database, Pool};
@@ -84,6 +85,16 @@ impl<D: Database> Builder<D> {
     /// The clock that [`TimeMode::Client`] and time-outs use: the machine's unless set.
     pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.settings.clock = clock;
+        self
+    }
+
+    /// After this long every call has returned, whatever the server does: 10 s unless set.
+    ///
+    /// A call that gets no connection within three quarters of it (an attempt: of its own
+    /// [timeout](shedlock_core::AttemptRequest::timeout), where that is shorter) is `Unavailable` and
+    /// has written nothing, however long the pool itself would wait.
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.settings.timeout = Some(timeout);
         self
     }
 

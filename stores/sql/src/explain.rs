@@ -32,13 +32,15 @@ fn plainly(class: &Class, options: &Options, writes: bool) -> (ErrorKind, String
         ),
         Class::ReplyLost if writes => (
             ErrorKind::Unknown,
-            "the connection broke before the answer came; the statement may have taken effect: \
-             ask again with the same owner"
+            "no answer came (the connection broke, or the server fell silent); the statement may \
+             have taken effect: ask again with the same owner"
                 .to_owned(),
         ),
         Class::ReplyLost => (
             ErrorKind::Unavailable,
-            "the connection broke before the answer came; nothing was written: retry".to_owned(),
+            "no answer came (the connection broke, or the server fell silent); nothing was \
+             written: retry"
+                .to_owned(),
         ),
         Class::Shape => (
             ErrorKind::Configuration,
@@ -105,6 +107,12 @@ fn plainly(class: &Class, options: &Options, writes: bool) -> (ErrorKind, String
                  or it knows no zone of that name), autocommit is off, or its character set is \
                  not utf8mb4"
             ),
+        ),
+        Class::Prepared => (
+            ErrorKind::Configuration,
+            "the session does not keep its prepared statements, and nothing was written: if a \
+             proxy such as PgBouncer shares sessions between clients, set prepared=false"
+                .to_owned(),
         ),
         Class::Duplicate | Class::Exists | Class::Held => (
             ErrorKind::Configuration,

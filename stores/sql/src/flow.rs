@@ -5,16 +5,18 @@ use std::time::Duration;
 
 use shedlock_core::{
     Capabilities, Error, ErrorKind, ExtendRequest, Extension, ForceUnlock, ForceUnlockRequest,
-    Lease, ListRequest, LockName, LockRecord, LockState, ProviderIdentity, ResetSlotRequest, Slot,
-    SlotEnd, SlotReset, Unlock, UnlockRequest,
+    Lease, ListRequest, LockName, LockRecord, LockState, Owner, ProviderIdentity, ResetSlotRequest,
+    Slot, SlotEnd, SlotReset, Unlock, UnlockRequest,
 };
 
+use crate::contended::Contended;
 use crate::dialect::{End, Step};
 use crate::driver::{Backend, Connections};
 use crate::explain::explain;
-use crate::limits::longest_name;
+use crate::limits::{check_owner, longest_name};
 use crate::options::Options;
 use crate::plan::{Plans, probe};
+use crate::send::Call;
 use crate::statement::Values;
 use crate::verdict::{instant, mark, record};
 
@@ -26,6 +28,7 @@ pub(crate) struct Flow<B: Backend> {
     connections: Connections<B>,
     options: Options,
     plans: Plans,
+    contended: Contended,
     identity: ProviderIdentity,
 }
 
@@ -43,9 +46,13 @@ impl<B: Backend> fmt::Debug for Flow<B> {
 
 impl<B: Backend> Flow<B> {
     pub(crate) fn new(connections: Connections<B>, options: Options) -> Self {
+        if let Some(warning) = connections.warning() {
+            tracing::warn!(table = %options.table, "{warning}");
+        }
         Self {
             connections,
             plans: Plans::new(&options),
+            contended: Contended::default(),
             options,
             identity: ProviderIdentity::unique(),
         }
@@ -61,6 +68,10 @@ impl<B: Backend> Flow<B> {
 
     pub(crate) fn plans(&self) -> &Plans {
         &self.plans
+    }
+
+    pub(crate) fn contended(&self) -> &Contended {
+        &self.contended
     }
 
     pub(crate) fn identity(&self) -> ProviderIdentity {
@@ -88,22 +99,6 @@ impl<B: Backend> Flow<B> {
         capabilities
     }
 
-    /// Ends the lease of these values' owner at once, by this step; true also where a first try, whose reply was
-    /// lost, had done so.
-    pub(crate) async fn ended(&self, step: Step, values: &Values<'_>) -> Result<bool, Error> {
-        let reply = self
-            .run(step, values)
-            .await
-            .map_err(|stop| self.error(stop, step))?;
-        if reply.affected > 0 || !reply.repeated {
-            return Ok(reply.affected > 0);
-        }
-        let row = self.read(values).await?;
-        Ok(row.name.as_deref() == Some(values.name)
-            && row.owner.as_deref() == Some(values.released)
-            && row.lock_until <= row.now)
-    }
-
     /// Moves the end of a running lease.
     pub(crate) async fn extend(
         &self,
@@ -117,12 +112,13 @@ impl<B: Backend> Flow<B> {
 
     async fn extended(&self, lease: &Lease, request: &ExtendRequest) -> Result<Extension, Error> {
         request.validate(lease.lock_at_least_for())?;
-        let plan = self.plan().await?;
+        let call = self.call();
+        let plan = call.plan().await?;
         let mut values = self.values(lease.name());
         values.owner = lease.owner().as_str();
         values.at_most =
             self.micros("lock_at_most_for", request.lock_at_most_for(), &plan.shape)?;
-        let reply = self
+        let reply = call
             .run(Step::Extend, &values)
             .await
             .map_err(|stop| self.error(stop, Step::Extend))?;
@@ -148,7 +144,8 @@ impl<B: Backend> Flow<B> {
     }
 
     async fn unlocked(&self, lease: &Lease, request: &UnlockRequest) -> Result<Unlock, Error> {
-        let plan = self.plan().await?;
+        let call = self.call();
+        let plan = call.plan().await?;
         let released = lease.owner().released();
         let end = match (lease.slot(), request.slot_end()) {
             (Some(_), SlotEnd::Done { durable, .. }) => End::Done { durable },
@@ -173,14 +170,14 @@ impl<B: Backend> Flow<B> {
         if let SlotEnd::Failed { retry_after, .. } = request.slot_end() {
             values.at_most = self.micros("the pause before a retry", retry_after, &plan.shape)?;
         }
-        let reply = self
+        let reply = call
             .run(step, &values)
             .await
             .map_err(|stop| self.error(stop, step))?;
         if reply.affected > 0 {
             return Ok(Unlock::Unlocked);
         }
-        let row = self.read(&values).await?;
+        let row = call.read(&values).await?;
         let is_repeat = row.name.as_deref() == Some(lease.name().as_str())
             && row.owner.as_deref() == Some(&released);
         if is_repeat {
@@ -200,41 +197,59 @@ impl<B: Backend> Flow<B> {
     /// The record of one lock.
     pub(crate) async fn inspect(&self, name: &LockName) -> Result<Option<LockRecord>, Error> {
         let row = self
-            .read(&self.values(name))
+            .call()
+            .row(Step::Read, &self.values(name))
             .await
             .map_err(|error| self.name(error, name))?;
         Ok(record(&row).filter(|record| record.name == *name))
     }
 
-    /// A page of records.
+    /// A page of records. Those that no lock can have are reported and left out, and do not count.
     pub(crate) async fn list(&self, request: &ListRequest) -> Result<Vec<LockRecord>, Error> {
         let step = Step::List {
             held_only: request.is_held_only(),
         };
-        let values = Values {
-            after: request.after_name().map_or("", LockName::as_str),
-            limit: i64::try_from(request.page_size()).unwrap_or(i64::MAX),
-            now: self.now(),
-            ..Values::default()
-        };
-        let reply = self
-            .run(step, &values)
-            .await
-            .map_err(|stop| self.error(stop, step))?;
-        Ok(reply
-            .rows
-            .iter()
-            .filter_map(|row| {
-                let found = record(row);
-                if found.is_none() {
-                    tracing::warn!(
+        let call = self.call();
+        let size = request.page_size();
+        let mut found: Vec<LockRecord> = Vec::new();
+        let mut after = request.after_name().map_or("", LockName::as_str).to_owned();
+        loop {
+            let values = Values {
+                after: &after,
+                limit: i64::try_from(size).unwrap_or(i64::MAX),
+                now: self.now(),
+                ..Values::default()
+            };
+            let reply = call
+                .run(step, &values)
+                .await
+                .map_err(|stop| self.error(stop, step))?;
+            let is_last = reply.rows.len() + reply.unreadable.len() < size;
+            let last = reply.last_name().map(str::to_owned);
+            for row in &reply.rows {
+                match record(row) {
+                    Some(record) => found.push(record),
+                    None => tracing::warn!(
+                        table = %self.options.table,
                         name = row.name,
                         "left out of the list: no lock can have this name"
-                    );
+                    ),
                 }
-                found
-            })
-            .collect())
+            }
+            for (name, error) in &reply.unreadable {
+                tracing::warn!(
+                    table = %self.options.table,
+                    name,
+                    error = %error,
+                    "left out of the list: the record holds what neither shedlock nor ShedLock writes"
+                );
+            }
+            found.truncate(size);
+            match last {
+                Some(last) if !is_last && found.len() < size => after = last,
+                _ => return Ok(found),
+            }
+        }
     }
 
     /// Frees a lock whoever holds it.
@@ -248,10 +263,11 @@ impl<B: Backend> Flow<B> {
     }
 
     async fn forced(&self, request: &ForceUnlockRequest) -> Result<ForceUnlock, Error> {
-        let plan = self.plan().await?;
+        let call = self.call();
+        let plan = call.plan().await?;
         for _ in 0..ROUNDS {
             let mut values = self.values(request.name());
-            let row = self.read(&values).await?;
+            let row = call.read(&values).await?;
             let found = record(&row)
                 .filter(|found| found.name == *request.name() && found.state != LockState::Free);
             let Some(found) = found else {
@@ -268,7 +284,7 @@ impl<B: Backend> Flow<B> {
             let released = mark(&stored, &plan.shape);
             values.owner = &stored;
             values.released = &released;
-            if self.ended(Step::Withdraw, &values).await? {
+            if call.ended(Step::Withdraw, &values).await? {
                 return Ok(ForceUnlock::Freed(found));
             }
         }
@@ -286,10 +302,11 @@ impl<B: Backend> Flow<B> {
     }
 
     async fn slot_reset(&self, request: &ResetSlotRequest) -> Result<SlotReset, Error> {
-        self.plan_for(Step::ResetSlot).await?;
+        let call = self.call();
+        call.plan_for(Step::ResetSlot).await?;
         for _ in 0..ROUNDS {
             let mut values = self.values(request.name());
-            let row = self.read(&values).await?;
+            let row = call.read(&values).await?;
             let before = record(&row).filter(|found| found.name == *request.name());
             let (Some(before), Some(now)) = (before, row.now) else {
                 return Ok(SlotReset::NoSlot);
@@ -305,7 +322,7 @@ impl<B: Backend> Flow<B> {
             // What was read is the condition: a slot that is taken in between is looked at again.
             values.previous = last;
             values.slot = to.as_micros();
-            let reply = self
+            let reply = call
                 .run(Step::ResetSlot, &values)
                 .await
                 .map_err(|stop| self.error(stop, Step::ResetSlot))?;
@@ -322,20 +339,42 @@ impl<B: Backend> Flow<B> {
     /// Reaches the server, or says why not; what it finds of the table is kept, a missing table is
     /// no error yet.
     pub(crate) async fn reach(&self) -> Result<(), Error> {
-        let columns = probe(&self.connections, &self.options)
+        let call = self.call();
+        let columns = probe(&self.connections, &self.options, call.deadline())
             .await
             .map_err(|failure| explain::<B>(failure, &self.options, false))?;
         if columns.is_empty() {
             return Ok(());
         }
-        self.check().await
+        call.check().await
     }
 
     /// Looks at the table, whatever is known of it.
     pub(crate) async fn check(&self) -> Result<(), Error> {
-        self.plans
-            .look(&self.connections, &self.options)
+        self.call().check().await
+    }
+}
+
+impl<B: Backend> Call<'_, B> {
+    /// Ends the lease of these values' owner at once, by this step; true also where a first try, whose
+    /// reply was lost, had done so.
+    pub(crate) async fn ended(&self, step: Step, values: &Values<'_>) -> Result<bool, Error> {
+        let reply = self
+            .run(step, values)
             .await
-            .map(drop)
+            .map_err(|stop| self.error(stop, step))?;
+        if reply.affected > 0 || !reply.repeated {
+            return Ok(reply.affected > 0);
+        }
+        let row = self.read(values).await?;
+        Ok(row.name.as_deref() == Some(values.name)
+            && row.owner.as_deref() == Some(values.released)
+            && row.lock_until <= row.now)
+    }
+
+    pub(crate) async fn check(&self) -> Result<(), Error> {
+        let plan = self.look().await?;
+        check_owner(&Owner::generate(), &plan.shape, self.options())
+            .map_err(|error| error.with_store(B::STORE))
     }
 }

@@ -49,6 +49,42 @@
 //! keeps a few connections of its own, which is faster: a pool of sqlx asks the server after each
 //! use whether the connection still lives.
 //!
+//! Every call returns within a bound, also where a server accepts connections and never answers:
+//!
+//! - `timeout` (10 s; the URLs and the builders): after this long every method of the provider has
+//!   returned, on connections of its own, on your pool and through PgBouncer.
+//! - `acquire_timeout` (10 s; the URLs): after this long a call gives up on a connection of its own;
+//!   never later than three quarters of `timeout`.
+//! - [`AttemptRequest::timeout`](shedlock_core::AttemptRequest::timeout) (10 s): an attempt gives up on
+//!   a connection after three quarters of it, where that is sooner; your pool's own `acquire_timeout`
+//!   (sqlx: 30 s) matters only where it is shorter.
+//! - `busy_timeout` (5 s; SQLite's URL): how long a statement waits for another writer; `timeout` is
+//!   at least twice as long unless you set it.
+//!
+//! A call without a connection is `Unavailable` and has written nothing. One that was sent and not
+//! answered is `Unknown` where it may have written.
+//!
+//! A connection whose server takes no writes any more, or whose session has lost its prepared
+//! statements, is closed; where it was not new, the statement is sent once more on another one. After a
+//! failover the address must lead to the new primary.
+//!
+//! # TLS
+//!
+//! sqlx's defaults (`sslmode=prefer`, `ssl-mode=PREFERRED`) encrypt if the server offers it, and verify
+//! nobody: whoever can intercept a connection can answer in the server's place. Use
+//! `sslmode=verify-full` on PostgreSQL and `ssl-mode=VERIFY_IDENTITY` on MySQL and MariaDB, with
+//! `sslrootcert` or `ssl-ca` for a certificate authority of your own. A provider warns once where
+//! connections leave this machine and do not verify the server. No process-wide crypto provider is
+//! installed.
+//!
+//! # Proxies that split reads from writes
+//!
+//! MaxScale, ProxySQL, pgpool and others send a `SELECT` to a replica, which may lag. What a provider
+//! decides by, it reads with a statement that such proxies send to the primary: on PostgreSQL it begins
+//! with `/*NO LOAD BALANCE*/ WITH … (UPDATE … WHERE false)`, on MySQL and MariaDB it ends with
+//! `FOR UPDATE`. Neither locks a row or writes. The rules of ProxySQL are yours: keep the usual one that
+//! sends `^SELECT.*FOR UPDATE$` to the writers, in `match_digest`, which leaves comments out. `inspect` and `list` may show what a replica has.
+//!
 //! # What the server's settings mean
 //!
 //! A lock is as durable as a commit of its server. Each provider looks at the settings together with
@@ -84,7 +120,10 @@
 //!   semi-synchronous replication or group replication. Galera: writes are certified by all nodes; one
 //!   that loses against another node is rolled back and tried again.
 //!
-//! The database user needs `SELECT`, `INSERT` and `UPDATE` on the table; nothing is ever deleted.
+//! The database user needs `SELECT`, `INSERT` and `UPDATE` on the table; nothing is ever deleted. Row-level
+//! security must not hide records from it, and no trigger may undo its changes: such a lock is skipped as
+//! contended, with a warning after three attempts in a row. A record that an administrator holds with
+//! `lock_until = 'infinity'` on PostgreSQL is held, and reads as held until the year 9999.
 
 // What one dialect alone uses is dead without it.
 #![cfg_attr(
@@ -100,6 +139,8 @@
 mod address;
 mod attempt;
 mod builder;
+mod contended;
+mod deadline;
 mod dialect;
 mod driver;
 mod explain;

@@ -2,10 +2,11 @@
 
 use std::time::{Duration, UNIX_EPOCH};
 
-use shedlock_core::{Error, ErrorKind, LockName};
+use shedlock_core::{Error, ErrorKind, LockName, Owner};
 
 use crate::driver::Backend;
 use crate::flow::Flow;
+use crate::options::Options;
 use crate::shape::Shape;
 use crate::statement::Values;
 
@@ -69,6 +70,25 @@ pub(crate) fn check_length(name: &LockName, shape: &Shape) -> Result<(), Error> 
              it, or widen the column"
         ),
     ))
+}
+
+/// Some servers cut what is too long for its column: no lease would ever be found again.
+pub(crate) fn check_owner(owner: &Owner, shape: &Shape, options: &Options) -> Result<(), Error> {
+    let needed = owner.released().chars().count();
+    match shape.locked_by.length {
+        Some(length) if u32::try_from(needed).is_ok_and(|needed| needed > length) => {
+            let (column, table) = (&options.columns.locked_by, &options.table);
+            Err(Error::new(
+                ErrorKind::Configuration,
+                format!(
+                    "the owner {:?} and its mark need {needed} characters and column {column} of \
+                     table {table} holds {length}: widen the column to VARCHAR(255)",
+                    owner.as_str()
+                ),
+            ))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Certain in bytes: names of ASCII take one for each character, and every other name has fewer

@@ -1,44 +1,43 @@
 //! Making the table, or adding what ShedLock's lacks.
 
+use std::pin::pin;
+
 use shedlock_core::{Error, ErrorKind, Migration};
 
-use crate::driver::{Backend, Class, Failure};
+use crate::driver::{Backend, Class, Failure, Wanted};
 use crate::explain::explain;
 use crate::flow::Flow;
 use crate::plan::probe;
+use crate::send::Call;
 use crate::statement::Statement;
 
 impl<B: Backend> Flow<B> {
     /// Makes what is missing. Two processes that do so at once both succeed; each reports what it
     /// changed itself.
     pub(crate) async fn migrate(&self) -> Result<Migration, Error> {
+        let call = self.call();
         let mut changes = Vec::new();
         let table = &self.options().table;
-        let columns = probe(self.connections(), self.options())
+        let columns = probe(self.connections(), self.options(), call.deadline())
             .await
             .map_err(|failure| self.refused(failure))?;
         if columns.is_empty() {
             let create = B::dialect().create_table(self.options());
-            if self.define(&create).await? {
+            if call.define(&create).await? {
                 changes.push(format!("created table {table}"));
             }
         }
         // Also after the table was made: by another process of an older release, perhaps.
-        let plan = self
-            .plans()
-            .look(self.connections(), self.options())
-            .await?;
+        let plan = call.look().await?;
         let columns = plan.shape.extras.columns();
         for (_, column) in columns.iter().filter(|(there, _)| !there) {
             let add = B::dialect().add_column(self.options(), column);
-            if self.define(&add).await? {
+            if call.define(&add).await? {
                 changes.push(format!("added column {column:?} to table {table}"));
             }
         }
         if !plan.shape.is_complete() {
-            self.plans()
-                .look(self.connections(), self.options())
-                .await?;
+            call.look().await?;
         }
         Ok(Migration::with_changes(changes))
     }
@@ -46,41 +45,15 @@ impl<B: Backend> Flow<B> {
     /// Makes the table if there is none, and leaves one that is there as it is.
     #[cfg(feature = "sqlite")]
     pub(crate) async fn create_if_missing(&self) -> Result<(), Error> {
-        let columns = probe(self.connections(), self.options())
+        let call = self.call();
+        let columns = probe(self.connections(), self.options(), call.deadline())
             .await
             .map_err(|failure| self.refused(failure))?;
         if columns.is_empty() {
-            self.define(&B::dialect().create_table(self.options()))
+            call.define(&B::dialect().create_table(self.options()))
                 .await?;
         }
-        self.check().await
-    }
-
-    /// False where another process was faster.
-    async fn define(&self, statement: &Statement) -> Result<bool, Error> {
-        tracing::debug!(sql = statement.text(), "migration");
-        let mut held = self
-            .connections()
-            .acquire(true)
-            .await
-            .map_err(|failure| self.refused(failure))?;
-        match B::define(&mut held, statement).await {
-            Ok(()) => {
-                held.finished();
-                Ok(true)
-            }
-            Err(error) => {
-                let failure = Failure::running::<B>(error);
-                match failure.class {
-                    Class::Exists => {
-                        held.finished();
-                        Ok(false)
-                    }
-                    Class::Privilege => Err(self.not_allowed(failure, statement)),
-                    _ => Err(self.refused(failure)),
-                }
-            }
-        }
+        call.check().await
     }
 
     fn not_allowed(&self, failure: Failure, statement: &Statement) -> Error {
@@ -99,5 +72,37 @@ impl<B: Backend> Flow<B> {
 
     fn refused(&self, failure: Failure) -> Error {
         explain::<B>(failure, self.options(), false)
+    }
+}
+
+impl<B: Backend> Call<'_, B> {
+    /// False where another process was faster.
+    async fn define(&self, statement: &Statement) -> Result<bool, Error> {
+        tracing::debug!(sql = statement.text(), "migration");
+        let mut held = self
+            .connections()
+            .acquire(Wanted::Proven, self.deadline())
+            .await
+            .map_err(|failure| self.refused(failure))?;
+        let answer = {
+            let define = B::define(&mut held, statement);
+            self.deadline().answer(pin!(define)).await
+        };
+        let failure = match answer {
+            Some(Ok(())) => {
+                held.finished();
+                return Ok(true);
+            }
+            Some(Err(error)) => Failure::running::<B>(error),
+            None => Failure::silent(),
+        };
+        match failure.class {
+            Class::Exists => {
+                held.finished();
+                Ok(false)
+            }
+            Class::Privilege => Err(self.not_allowed(failure, statement)),
+            _ => Err(explain::<B>(failure, self.options(), true)),
+        }
     }
 }

@@ -57,7 +57,7 @@ impl MySqlProvider {
     /// options (`ssl-mode`, `ssl-ca`, `charset`, `socket`, …) the URL takes `table`, `schema`,
     /// `name_column`, `lock_until_column`, `locked_at_column`, `locked_by_column`, `time` (`store`
     /// or `client`), `lock_at_most_for`, `lock_at_least_for`, `owner_prefix`, `max_connections`
-    /// (4), `acquire_timeout` (10s), `prepared` (true), `shared_session_zone` and `server_skew` (0s);
+    /// (4), `acquire_timeout` (10s), `timeout` (10s), `prepared` (true), `shared_session_zone` and `server_skew` (0s);
     /// what they do is said at the methods of [`Builder`].
     ///
     /// # Errors

@@ -21,6 +21,9 @@ pub(crate) const DONE_COLUMN: &str = "shedlock_slot_done";
 /// The column of the attempts at a last slot that must not be lost and is not done.
 pub(crate) const ATTEMPTS_COLUMN: &str = "shedlock_slot_attempts";
 
+/// How long a call may take, unless set: as long as the runtime waits for one.
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(10);
+
 /// Everything a provider was told, checked.
 #[derive(Clone, Debug)]
 pub(crate) struct Options {
@@ -35,6 +38,8 @@ pub(crate) struct Options {
     pub(crate) durable_unlock: bool,
     /// How far apart the clocks may be of servers that judge leases in turn.
     pub(crate) server_skew: Duration,
+    /// After this long every call has returned.
+    pub(crate) timeout: Duration,
     /// The time zone of the sessions that share the table, as the server spells it.
     #[cfg(feature = "mysql")]
     pub(crate) session_zone: Option<String>,
@@ -102,6 +107,7 @@ pub(crate) struct Settings {
     pub(crate) prepared: bool,
     pub(crate) durable_unlock: bool,
     pub(crate) server_skew: Duration,
+    pub(crate) timeout: Option<Duration>,
     #[cfg(feature = "mysql")]
     pub(crate) session_zone: Option<String>,
 }
@@ -121,6 +127,7 @@ impl Default for Settings {
             prepared: true,
             durable_unlock: false,
             server_skew: Duration::ZERO,
+            timeout: None,
             #[cfg(feature = "mysql")]
             session_zone: None,
         }
@@ -144,6 +151,13 @@ impl Settings {
             locked_by: identifier("the locked_by column", &self.locked_by)?,
         };
         columns.check_distinct()?;
+        let timeout = self.timeout.unwrap_or(TIMEOUT);
+        if timeout.is_zero() {
+            return Err(Error::new(
+                shedlock_core::ErrorKind::InvalidInput,
+                "a timeout of zero leaves no call any time: set it to a few seconds",
+            ));
+        }
         Ok(Options {
             table,
             columns,
@@ -153,6 +167,7 @@ impl Settings {
             prepared: self.prepared,
             durable_unlock: self.durable_unlock,
             server_skew: self.server_skew,
+            timeout,
             #[cfg(feature = "mysql")]
             session_zone: self.session_zone.as_deref().map(zone::parse).transpose()?,
         })

@@ -1,12 +1,14 @@
 //! The table's shape and the statements for it, found at first contact and again when they fail.
 
+use std::pin::pin;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use shedlock_core::{Error, ErrorKind, Moment, StoreClock};
 
+use crate::deadline::Deadline;
 use crate::dialect::{Dialect, Statements};
-use crate::driver::{Backend, Class, Connections, Failure};
+use crate::driver::{Backend, Class, Connections, Failure, Wanted};
 use crate::explain::explain;
 use crate::options::Options;
 use crate::shape::{Column, Shape};
@@ -58,10 +60,11 @@ impl Plans {
         &self,
         connections: &Connections<B>,
         options: &Options,
+        deadline: &Deadline<'_>,
     ) -> Result<Arc<Plan>, Error> {
         match self.known() {
             Some(plan) if !plan.is_stale(options) => Ok(plan),
-            _ => self.look(connections, options).await,
+            _ => self.look(connections, options, deadline).await,
         }
     }
 
@@ -70,8 +73,9 @@ impl Plans {
         &self,
         connections: &Connections<B>,
         options: &Options,
+        deadline: &Deadline<'_>,
     ) -> Result<Arc<Plan>, Error> {
-        let columns = probe(connections, options)
+        let columns = probe(connections, options, deadline)
             .await
             .map_err(|failure| explain::<B>(failure, options, false))?;
         let dialect = B::dialect();
@@ -127,26 +131,30 @@ impl Plan {
 pub(crate) async fn probe<B: Backend>(
     connections: &Connections<B>,
     options: &Options,
+    deadline: &Deadline<'_>,
 ) -> Result<Vec<Column>, Failure> {
     let statement = B::dialect().probe(options);
-    let mut proven = false;
+    let mut wanted = Wanted::Any;
     loop {
-        let mut held = connections.acquire(proven).await?;
+        let mut held = connections.acquire(wanted, deadline).await?;
         // Not prepared: it is asked rarely, and MariaDB 10.11 was seen to crash when a prepared
         // statement over its information_schema was run again.
-        match B::columns(&mut held, &statement, false).await {
-            Ok(columns) => {
+        let answer = {
+            let columns = B::columns(&mut held, &statement, false);
+            deadline.answer(pin!(columns)).await
+        };
+        let failure = match answer {
+            Some(Ok(columns)) => {
                 held.finished();
                 return Ok(columns);
             }
-            Err(error) => {
-                let failure = Failure::running::<B>(error);
-                if proven || failure.class != Class::ReplyLost {
-                    return Err(failure);
-                }
-                proven = true;
-            }
+            Some(Err(error)) => Failure::running::<B>(error),
+            None => Failure::silent(),
+        };
+        if wanted == Wanted::Proven || failure.class != Class::ReplyLost {
+            return Err(failure);
         }
+        wanted = Wanted::Proven;
     }
 }
 

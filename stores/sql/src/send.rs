@@ -1,11 +1,15 @@
 //! Sending single statements: what is tried again at once, and what a failure means.
 
+use std::ops::Deref;
+use std::pin::pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use shedlock_core::{Error, ErrorKind, LockName};
 
+use crate::deadline::Deadline;
 use crate::dialect::Step;
-use crate::driver::{Backend, Class, Failure};
+use crate::driver::{Backend, Class, Failure, Wanted};
 use crate::explain::explain;
 use crate::flow::Flow;
 use crate::plan::Plan;
@@ -24,107 +28,33 @@ pub(crate) enum Stop {
     Error(Error),
 }
 
+/// One call of the provider: everything that it sends is bounded by one deadline.
+pub(crate) struct Call<'a, B: Backend> {
+    flow: &'a Flow<B>,
+    deadline: Deadline<'a>,
+}
+
+impl<B: Backend> Deref for Call<'_, B> {
+    type Target = Flow<B>;
+
+    fn deref(&self) -> &Flow<B> {
+        self.flow
+    }
+}
+
 impl<B: Backend> Flow<B> {
-    pub(crate) async fn plan(&self) -> Result<Arc<Plan>, Error> {
-        self.plans().get(self.connections(), self.options()).await
+    /// A call that begins now.
+    pub(crate) fn call(&self) -> Call<'_, B> {
+        self.call_of(self.options().timeout)
     }
 
-    /// The plan for a table that has the columns for this step.
-    pub(crate) async fn plan_for(&self, step: Step) -> Result<Arc<Plan>, Error> {
-        let plan = self.plan().await?;
-        if step.is_possible(plan.shape.extras) {
-            return Ok(plan);
+    /// A call that begins now, made by someone who waits for this long.
+    pub(crate) fn call_of(&self, patience: Duration) -> Call<'_, B> {
+        let options = self.options();
+        Call {
+            flow: self,
+            deadline: Deadline::new(&*options.clock, options.timeout, patience),
         }
-        // Somebody may have migrated the table since; this call fails otherwise, so asking is fair.
-        let plan = self
-            .plans()
-            .look(self.connections(), self.options())
-            .await?;
-        if step.is_possible(plan.shape.extras) {
-            return Ok(plan);
-        }
-        Err(self.no_column())
-    }
-
-    pub(crate) async fn read(&self, values: &Values<'_>) -> Result<Row, Error> {
-        let reply = self
-            .run(Step::Read, values)
-            .await
-            .map_err(|stop| self.error(stop, Step::Read))?;
-        let row = reply.rows.into_iter().next().ok_or_else(|| {
-            Error::new(
-                ErrorKind::Internal,
-                "the statement that always gives a row gave none",
-            )
-        })?;
-        if let Some(server_time) = row.server_time() {
-            self.plans().clock().observe(instant(server_time));
-        }
-        Ok(row)
-    }
-
-    /// Sends a statement: again at once where another transaction was in the way, once more on a
-    /// proven connection where one broke, and once more after a look at the table where that is
-    /// no longer what it was.
-    pub(crate) async fn run(&self, step: Step, values: &Values<'_>) -> Result<Reply, Stop> {
-        let mut plan = self.plan().await.map_err(Stop::Error)?;
-        let mut collisions = 0;
-        let mut looked = false;
-        // Once a reply was lost the outcome is unknown whatever happens to the second try.
-        let mut lost = None;
-        loop {
-            let failure = match self.send(step, values, &plan, lost.is_some()).await? {
-                Ok(mut reply) => {
-                    reply.repeated = lost.is_some();
-                    return Ok(reply);
-                }
-                Err(failure) => failure,
-            };
-            match failure.class {
-                Class::Contention if collisions < COLLISIONS => collisions += 1,
-                Class::ReplyLost if lost.is_none() => lost = Some(failure),
-                Class::Shape if !looked => {
-                    looked = true;
-                    let look = self.plans().look(self.connections(), self.options());
-                    plan = look.await.map_err(Stop::Error)?;
-                }
-                _ => return Err(Stop::Failure(lost.unwrap_or(failure))),
-            }
-        }
-    }
-
-    async fn send(
-        &self,
-        step: Step,
-        values: &Values<'_>,
-        plan: &Plan,
-        proven: bool,
-    ) -> Result<Result<Reply, Failure>, Stop> {
-        let Some(statement) = plan.statements.get(step) else {
-            return Err(Stop::Error(self.no_column()));
-        };
-        tracing::debug!(
-            step = step.word(),
-            lock = values.name,
-            sql = statement.text(),
-            "statement"
-        );
-        let mut held = match self.connections().acquire(proven).await {
-            Ok(held) => held,
-            Err(failure) => return Ok(Err(failure)),
-        };
-        let result = B::run(&mut held, statement, values, self.options().prepared).await;
-        let result = result.map_err(Failure::running::<B>);
-        // A refusal is an answer too; but after one that says the table has changed, whatever the
-        // connection has prepared for the old table is of no use.
-        let answered = match &result {
-            Ok(_) => true,
-            Err(failure) => !matches!(failure.class, Class::ReplyLost | Class::Shape),
-        };
-        if answered {
-            held.finished();
-        }
-        Ok(result)
     }
 
     pub(crate) fn error(&self, stop: Stop, step: Step) -> Error {
@@ -147,5 +77,158 @@ impl<B: Backend> Flow<B> {
                 self.options().table
             ),
         )
+    }
+}
+
+impl<B: Backend> Call<'_, B> {
+    pub(crate) fn deadline(&self) -> &Deadline<'_> {
+        &self.deadline
+    }
+
+    pub(crate) async fn plan(&self) -> Result<Arc<Plan>, Error> {
+        let (connections, options) = (self.connections(), self.options());
+        self.plans().get(connections, options, &self.deadline).await
+    }
+
+    /// Looks at the table now.
+    pub(crate) async fn look(&self) -> Result<Arc<Plan>, Error> {
+        let (connections, options) = (self.connections(), self.options());
+        self.plans()
+            .look(connections, options, &self.deadline)
+            .await
+    }
+
+    /// The plan for a table that has the columns for this step.
+    pub(crate) async fn plan_for(&self, step: Step) -> Result<Arc<Plan>, Error> {
+        let plan = self.plan().await?;
+        if step.is_possible(plan.shape.extras) {
+            return Ok(plan);
+        }
+        // The table may have been migrated since; this call fails otherwise, so asking is fair.
+        let plan = self.look().await?;
+        if step.is_possible(plan.shape.extras) {
+            return Ok(plan);
+        }
+        Err(self.no_column())
+    }
+
+    /// The record as the server has it that takes writes.
+    pub(crate) async fn read(&self, values: &Values<'_>) -> Result<Row, Error> {
+        let row = self.row(Step::ReadToDecide, values).await?;
+        if let Some(server_time) = row.server_time() {
+            self.plans().clock().observe(instant(server_time));
+        }
+        Ok(row)
+    }
+
+    /// The row that a reading step gives.
+    pub(crate) async fn row(&self, step: Step, values: &Values<'_>) -> Result<Row, Error> {
+        let reply = self
+            .run(step, values)
+            .await
+            .map_err(|stop| self.error(stop, step))?;
+        reply.rows.into_iter().next().ok_or_else(|| {
+            Error::new(
+                ErrorKind::Internal,
+                "the statement that always gives a row gave none",
+            )
+        })
+    }
+
+    /// Sends a statement: again at once where another transaction was in the way, once more on a
+    /// proven connection where one broke, once more on a new one where a session no longer serves,
+    /// and once more after a look at the table where that is no longer what it was.
+    pub(crate) async fn run(&self, step: Step, values: &Values<'_>) -> Result<Reply, Stop> {
+        let mut plan = self.plan().await.map_err(Stop::Error)?;
+        let mut wanted = Wanted::Any;
+        let mut collisions = 0;
+        let mut looked = false;
+        // Once a reply was lost the outcome is unknown whatever happens to the second try.
+        let mut lost = None;
+        loop {
+            let failure = match self.send(step, values, &plan, wanted).await? {
+                Ok(mut reply) => {
+                    reply.repeated = lost.is_some();
+                    return Ok(reply);
+                }
+                Err(failure) => failure,
+            };
+            match &failure.class {
+                Class::Contention if collisions < COLLISIONS => collisions += 1,
+                Class::ReplyLost if lost.is_none() => {
+                    wanted = Wanted::Proven;
+                    lost = Some(failure);
+                }
+                class if class.is_of_session() && failure.was_used && wanted != Wanted::New => {
+                    wanted = Wanted::New;
+                }
+                class if class.may_be_of_table() && !looked => {
+                    looked = true;
+                    let now = match self.look().await {
+                        Ok(now) => now,
+                        Err(error) => return Err(lost.map_or(Stop::Error(error), Stop::Failure)),
+                    };
+                    // The table is as it was: the reason is another one.
+                    if *class != Class::Shape && now.shape == plan.shape {
+                        return Err(Stop::Failure(lost.unwrap_or(failure)));
+                    }
+                    plan = now;
+                }
+                _ => return Err(Stop::Failure(lost.unwrap_or(failure))),
+            }
+        }
+    }
+
+    async fn send(
+        &self,
+        step: Step,
+        values: &Values<'_>,
+        plan: &Plan,
+        wanted: Wanted,
+    ) -> Result<Result<Reply, Failure>, Stop> {
+        let Some(statement) = plan.statements.get(step) else {
+            return Err(Stop::Error(self.no_column()));
+        };
+        tracing::debug!(
+            step = step.word(),
+            lock = values.name,
+            sql = statement.text(),
+            "statement"
+        );
+        let mut held = match self.connections().acquire(wanted, &self.deadline).await {
+            Ok(held) => held,
+            Err(failure) => return Ok(Err(failure)),
+        };
+        let was_used = !held.is_new();
+        let answer = {
+            let run = B::run(&mut held, statement, values, self.options().prepared);
+            self.deadline.answer(pin!(run)).await
+        };
+        let result = match answer {
+            Some(Ok(reply)) => readable(step, reply).map_err(Failure::running::<B>),
+            Some(Err(error)) => Err(Failure::running::<B>(error)),
+            None => Err(Failure::silent()),
+        };
+        // A refusal is an answer too.
+        let is_fit = |failure: &Failure| failure.class.spares_connection();
+        if result.as_ref().err().is_none_or(is_fit) {
+            held.finished();
+        }
+        Ok(result.map_err(|failure| Failure {
+            was_used,
+            ..failure
+        }))
+    }
+}
+
+/// A list goes on past records that cannot be read; where there is one record, it must be readable.
+fn readable(step: Step, mut reply: Reply) -> Result<Reply, sqlx::Error> {
+    match (step, reply.unreadable.pop()) {
+        (_, None) => Ok(reply),
+        (Step::List { .. }, Some(last)) => {
+            reply.unreadable.push(last);
+            Ok(reply)
+        }
+        (_, Some((_, error))) => Err(error),
     }
 }

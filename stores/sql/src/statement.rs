@@ -285,7 +285,7 @@ impl<'a> Values<'a> {
 }
 
 /// What came back of a statement.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub(crate) struct Reply {
     /// How many rows were changed (or found, on MySQL), as the server counts them for the last
     /// statement of the text.
@@ -296,12 +296,21 @@ pub(crate) struct Reply {
     pub(crate) repeated: bool,
     /// What was returned or selected.
     pub(crate) rows: Vec<Row>,
+    /// Rows that hold other things than they should: their names, where these can be read, and why.
+    pub(crate) unreadable: Vec<(Option<String>, sqlx::Error)>,
 }
 
 impl Reply {
     /// The first row, where there is one.
     pub(crate) fn row(&self) -> Option<&Row> {
         self.rows.first()
+    }
+
+    /// The last name of a page, in the order of bytes.
+    pub(crate) fn last_name(&self) -> Option<&str> {
+        let read = self.rows.last().and_then(|row| row.name.as_deref());
+        let unread = self.unreadable.last().and_then(|(name, _)| name.as_deref());
+        read.max(unread)
     }
 
     /// The fencing token, from the row or as last insert id.

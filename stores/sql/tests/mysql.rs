@@ -11,6 +11,8 @@
 mod common;
 #[path = "mysql/failures.rs"]
 mod failures;
+#[path = "mysql/hidden.rs"]
+mod hidden;
 #[path = "mysql/java.rs"]
 mod java;
 #[path = "mysql/late.rs"]
@@ -23,6 +25,8 @@ mod room;
 mod sessions;
 #[path = "mysql/settings.rs"]
 mod settings;
+#[path = "mysql/silence.rs"]
+mod silence;
 
 /// Each test on each server.
 macro_rules! on_all_servers {
@@ -74,6 +78,10 @@ on_all_servers! {
         an_extension_that_had_to_wait_revives_nothing, a_dropped_column_is_noticed,
         a_claim_that_cannot_be_read_is_unknown,
         a_server_that_is_not_there_is_unavailable, urls_of_both_schemes_are_read;
+    hidden: an_owner_that_would_be_cut_is_refused_with_the_remedy,
+        a_tolerance_without_an_end_is_a_tolerance, a_read_that_decides_waits_for_no_lock_on_the_row,
+        a_complete_table_that_was_altered_is_looked_at_again;
+    silence: no_call_hangs, a_session_that_takes_no_writes_is_left_as_soon_as_it_says_so;
     late: a_late_copy_of_an_attempt_takes_no_lock, a_late_copy_takes_no_lock_where_clients_clocks_rule,
         a_late_copy_takes_no_lock_in_a_zone_of_javas, a_withdrawal_waits_for_an_insert_under_way,
         a_late_extension_does_not_cut_a_later_one_short,

@@ -10,11 +10,17 @@ mod common;
 mod crashes;
 #[path = "postgres/failures.rs"]
 mod failures;
+#[path = "postgres/hidden.rs"]
+mod hidden;
 #[path = "postgres/java.rs"]
 mod java;
 #[path = "postgres/late.rs"]
 mod late;
 #[path = "postgres/room.rs"]
 mod room;
+#[path = "postgres/sessions.rs"]
+mod sessions;
+#[path = "postgres/silence.rs"]
+mod silence;
 #[path = "postgres/tables.rs"]
 mod tables;

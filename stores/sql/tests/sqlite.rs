@@ -11,8 +11,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use shedlock_core::{
-    Attempt, AttemptRequest, Error, ErrorKind, ExtendRequest, Extension, Lease, LockName,
-    LockProvider, LockState, Owner, SkipReason, Unlock, UnlockRequest,
+    Attempt, AttemptRequest, Error, ErrorKind, ExtendRequest, Extension, Lease, ListRequest,
+    LockName, LockProvider, LockState, Owner, SkipReason, Unlock, UnlockRequest,
 };
 use shedlock_sql::SqliteProvider;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
@@ -445,4 +445,35 @@ impl tracing::Subscriber for Said {
     fn enter(&self, _: &tracing::span::Id) {}
 
     fn exit(&self, _: &tracing::span::Id) {}
+}
+
+/// A page goes on past them, or whoever pages would take it for the last one.
+#[tokio::test]
+async fn records_that_cannot_be_read_break_no_list() {
+    let (_folder, path) = folder();
+    let mut connection = open(&path).await;
+    run(&mut connection, SHEDLOCKS).await;
+    let provider = SqliteProvider::open(&path).await.unwrap();
+    for name in ["a", "z"] {
+        free(&provider, &take(&provider, name).await).await;
+    }
+    run(
+        &mut connection,
+        "INSERT INTO shedlock VALUES ('b', '2020-01-01 00:00:00.000', 0, 'web-3'), \
+         ('c', 9223372036854775807, 0, 'web-3'), ('d', 0, 1.5, 'web-3'), ('', 0, 0, 'web-3')",
+    )
+    .await;
+    for limit in [1, 2, 3, 100] {
+        let mut names = Vec::new();
+        let mut page = ListRequest::new().limit(limit);
+        loop {
+            let listed = provider.list(&page).await.unwrap();
+            let Some(last) = listed.last() else {
+                break;
+            };
+            page = ListRequest::new().limit(limit).after(last.name.clone());
+            names.extend(listed.iter().map(|record| record.name.to_string()));
+        }
+        assert_eq!(names, ["a", "z"], "in pages of {limit}");
+    }
 }

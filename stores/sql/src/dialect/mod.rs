@@ -101,8 +101,11 @@ pub(crate) enum Step {
     /// [`Duplicate`](crate::driver::Class::Duplicate).
     Insert(Claim),
     /// Exactly one row of [`RECORD`](crate::statement::RECORD): the record's, or one with only
-    /// `now` in it.
+    /// `now` in it. A replica may answer: for what is only shown.
     Read,
+    /// The same as the server has it that takes writes: for what is decided by it. To a proxy that
+    /// sends reads to replicas it looks like a write; it locks no row and writes nothing.
+    ReadToDecide,
     /// Sets the end to the later of the end there is and now + at-most, if the owner holds a running
     /// lease.
     Extend,
@@ -153,7 +156,7 @@ pub(crate) enum End {
 }
 
 impl Step {
-    pub(crate) const ALL: [Self; 19] = [
+    pub(crate) const ALL: [Self; 20] = [
         Self::Attempt(Claim::Nothing),
         Self::Attempt(Claim::Slot),
         Self::Attempt(Claim::OpenSlot),
@@ -161,6 +164,7 @@ impl Step {
         Self::Insert(Claim::Slot),
         Self::Insert(Claim::OpenSlot),
         Self::Read,
+        Self::ReadToDecide,
         Self::Extend,
         Self::Unlock(End::Nothing),
         Self::Unlock(End::Done { durable: false }),
@@ -177,7 +181,7 @@ impl Step {
 
     /// True where a lost reply leaves open whether something was written.
     pub(crate) fn writes(self) -> bool {
-        !matches!(self, Self::Read | Self::List { .. })
+        !matches!(self, Self::Read | Self::ReadToDecide | Self::List { .. })
     }
 
     /// For logs.
@@ -185,7 +189,7 @@ impl Step {
         match self {
             Self::Attempt(_) => "attempt",
             Self::Insert(_) => "insert",
-            Self::Read => "read",
+            Self::Read | Self::ReadToDecide => "read",
             Self::Extend => "extend",
             Self::Unlock(_) => "unlock",
             Self::Withdraw => "withdraw",
@@ -215,6 +219,10 @@ pub(crate) trait Writing {
     fn attempt(&self, claim: Claim) -> Statement;
     fn insert(&self, claim: Claim) -> Statement;
     fn read(&self) -> Statement;
+    /// Where there are no replicas, the same.
+    fn read_to_decide(&self) -> Statement {
+        self.read()
+    }
     fn extend(&self) -> Statement;
     fn unlock(&self, end: End) -> Statement;
     fn withdraw(&self) -> Statement;
@@ -287,6 +295,7 @@ impl Statements {
                 Step::Attempt(claim) => writer.attempt(claim),
                 Step::Insert(claim) => writer.insert(claim),
                 Step::Read => writer.read(),
+                Step::ReadToDecide => writer.read_to_decide(),
                 Step::Extend => writer.extend(),
                 Step::Unlock(end) => writer.unlock(end),
                 Step::Withdraw => writer.withdraw(),

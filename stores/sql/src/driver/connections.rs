@@ -2,10 +2,10 @@
 
 use std::fmt;
 use std::ops::{Deref, DerefMut};
+use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use futures_util::FutureExt as _;
 use shedlock_core::{Clock, Moment};
 use sqlx::pool::PoolConnection;
 use sqlx::{ConnectOptions, Connection as _, Database, Pool};
@@ -13,6 +13,7 @@ use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::{Backend, Failure};
+use crate::deadline::Deadline;
 use crate::options::Options;
 
 /// The user's own pool, or connections of ours where the provider was made from a URL.
@@ -46,11 +47,32 @@ struct Parked<B: Database> {
 /// used: firewalls and servers cut idle ones.
 const FRESH: Duration = Duration::from_secs(30);
 
+/// One that was unused for longer than this is closed: firewalls forget idle connections after a few
+/// minutes, often without a word to either side.
+const IDLE: Duration = Duration::from_secs(300);
+
+/// How long a connection may take to answer that it lives. One that was cut silently never does.
+const PING: Duration = Duration::from_secs(1);
+
+/// Which connection is wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wanted {
+    /// Any that is not likely to be broken.
+    Any,
+    /// One that has just answered: after another one of the same age broke.
+    Proven,
+    /// One to the server that the address leads to now, where they are ours: after a session that no
+    /// longer serves, perhaps since its server is no longer the primary.
+    New,
+}
+
 /// A connection in use.
 pub(crate) struct Held<B: Database> {
     from: From<B>,
     /// The last reply was read to its end.
     clean: bool,
+    /// It was made for this statement.
+    is_new: bool,
 }
 
 enum From<B: Database> {
@@ -80,88 +102,139 @@ impl<B: Backend> Connections<B> {
         }))
     }
 
-    /// A connection to send one statement on. With `proven` it has just answered: for the second
-    /// try after one broke, when others of the same age may be broken too.
-    pub(crate) async fn acquire(&self, proven: bool) -> Result<Held<B>, Failure> {
-        let from = match self {
-            Self::Pool(pool) => From::Pool(if proven {
-                acquire_proven(pool).await?
-            } else {
-                pool.acquire().await.map_err(Failure::connecting::<B>)?
-            }),
-            Self::Own(own) => match own.ready(proven) {
-                Some(from) => from,
-                None => own.acquire_in_time(proven).await?,
+    /// What the user should be warned of.
+    pub(crate) fn warning(&self) -> Option<String> {
+        match self {
+            Self::Pool(pool) => B::unverified(&pool.connect_options()),
+            Self::Own(own) => B::unverified(&own.options),
+        }
+    }
+
+    /// A connection to send one statement on.
+    pub(crate) async fn acquire(
+        &self,
+        wanted: Wanted,
+        deadline: &Deadline<'_>,
+    ) -> Result<Held<B>, Failure> {
+        let (from, is_new) = match self {
+            Self::Pool(pool) => {
+                let acquire = Box::pin(acquire(pool, wanted, deadline));
+                (From::Pool(acquire.await?), false)
+            }
+            Self::Own(own) => match own.ready(wanted) {
+                Some(from) => (from, false),
+                // Rarely, and its future is large.
+                None => Box::pin(own.acquire(wanted, deadline)).await?,
             },
         };
-        Ok(Held { from, clean: false })
+        Ok(Held {
+            from,
+            clean: false,
+            is_new,
+        })
     }
 }
 
-async fn acquire_proven<B: Backend>(pool: &Pool<B>) -> Result<PoolConnection<B>, Failure> {
+/// From the user's pool, within the time of the call: the pool's own time-out may be longer.
+async fn acquire<B: Backend>(
+    pool: &Pool<B>,
+    wanted: Wanted,
+    deadline: &Deadline<'_>,
+) -> Result<PoolConnection<B>, Failure> {
     // Each connection that is found broken leaves the pool, so that in the end a new one is made.
     let mut tries = pool.size() + 1;
-    loop {
-        let mut connection = pool.acquire().await.map_err(Failure::connecting::<B>)?;
-        match connection.ping().await {
-            Ok(()) => return Ok(connection),
-            Err(error) => {
-                connection.close_on_drop();
-                tries = tries.saturating_sub(1);
-                if tries == 0 {
-                    return Err(Failure::connecting::<B>(error));
-                }
-            }
+    while !deadline.is_too_late_to_connect() {
+        // An idle connection is there at once, unless the pool waits for one to answer that was cut
+        // silently; given up, that one leaves the pool.
+        let is_idle = pool.num_idle() > 0;
+        let patience = if is_idle { PING } else { Duration::MAX };
+        let acquired = deadline.connect(patience, pin!(pool.acquire())).await;
+        let Some(acquired) = acquired else {
+            continue;
+        };
+        let mut connection = acquired.map_err(Failure::connecting::<B>)?;
+        if wanted != Wanted::Proven {
+            return Ok(connection);
+        }
+        let answer = deadline.connect(PING, pin!(connection.ping())).await;
+        let Err(error) = answer.unwrap_or(Err(sqlx::Error::PoolTimedOut)) else {
+            return Ok(connection);
+        };
+        connection.close_on_drop();
+        tries = tries.saturating_sub(1);
+        if tries == 0 {
+            return Err(Failure::connecting::<B>(error));
         }
     }
+    Err(Failure::connecting::<B>(sqlx::Error::PoolTimedOut))
 }
 
 impl<B: Backend> Own<B> {
     /// The connection that was used last, if it may be used at once: what happens almost always.
-    fn ready(self: &Arc<Self>, proven: bool) -> Option<From<B>> {
+    fn ready(self: &Arc<Self>, wanted: Wanted) -> Option<From<B>> {
         let permit = Arc::clone(&self.permits).try_acquire_owned().ok()?;
         let parked = self
             .lock()
-            .pop_if(|parked| !proven && self.clock.now().saturating_since(parked.since) <= FRESH)?;
-        Some(From::Own {
-            connection: Some(parked.connection),
-            own: Arc::clone(self),
-            _permit: permit,
-        })
+            .pop_if(|parked| wanted == Wanted::Any && self.idle(parked) <= FRESH)?;
+        Some(self.held(parked.connection, permit))
     }
 
-    async fn acquire_in_time(self: &Arc<Self>, proven: bool) -> Result<From<B>, Failure> {
-        let limit = self.clock.sleep_until(self.clock.now() + self.timeout);
-        futures_util::select! {
-            from = Arc::clone(self).acquire(proven).fuse() => from,
-            () = limit.fuse() => Err(Failure::connecting::<B>(sqlx::Error::PoolTimedOut)),
+    /// With whether it is new.
+    async fn acquire(
+        self: &Arc<Self>,
+        wanted: Wanted,
+        deadline: &Deadline<'_>,
+    ) -> Result<(From<B>, bool), Failure> {
+        let acquire = async {
+            // The semaphore is never closed, so this cannot fail.
+            let permit = Arc::clone(&self.permits)
+                .acquire_owned()
+                .await
+                .map_err(|_| Failure::connecting::<B>(sqlx::Error::PoolClosed))?;
+            if let Some(connection) = self.used(wanted, deadline).await {
+                return Ok((self.held(connection, permit), false));
+            }
+            Ok((self.held(self.connect().await?, permit), true))
+        };
+        let acquired = deadline.connect(self.timeout, pin!(acquire)).await;
+        acquired.unwrap_or_else(|| Err(Failure::connecting::<B>(sqlx::Error::PoolTimedOut)))
+    }
+
+    /// One that was used before, if there is one that may be used.
+    async fn used(&self, wanted: Wanted, deadline: &Deadline<'_>) -> Option<B::Connection> {
+        loop {
+            let mut parked = self.lock().pop()?;
+            let idle = self.idle(&parked);
+            if wanted == Wanted::New || idle > IDLE {
+                // Those below have been unused for longer, and lead to the same server.
+                let mut others = std::mem::take(&mut *self.lock());
+                others.push(parked);
+                close(others);
+                return None;
+            }
+            if wanted == Wanted::Any && idle <= FRESH {
+                return Some(parked.connection);
+            }
+            let answer = deadline.connect(PING, pin!(parked.connection.ping())).await;
+            match answer {
+                Some(Ok(())) => return Some(parked.connection),
+                Some(Err(_)) => {}
+                // It was cut silently, and so were those that have been unused for longer.
+                None => self.lock().clear(),
+            }
         }
     }
 
-    async fn acquire(self: Arc<Self>, proven: bool) -> Result<From<B>, Failure> {
-        // The semaphore is never closed, so this cannot fail.
-        let permit = Arc::clone(&self.permits)
-            .acquire_owned()
-            .await
-            .map_err(|_| Failure::connecting::<B>(sqlx::Error::PoolClosed))?;
-        let connection = loop {
-            let parked = self.lock().pop();
-            match parked {
-                Some(mut parked) => {
-                    let idle = self.clock.now().saturating_since(parked.since);
-                    let ask = proven || idle > FRESH;
-                    if !ask || parked.connection.ping().await.is_ok() {
-                        break parked.connection;
-                    }
-                }
-                None => break self.connect().await?,
-            }
-        };
-        Ok(From::Own {
+    fn idle(&self, parked: &Parked<B>) -> Duration {
+        self.clock.now().saturating_since(parked.since)
+    }
+
+    fn held(self: &Arc<Self>, connection: B::Connection, permit: OwnedSemaphorePermit) -> From<B> {
+        From::Own {
             connection: Some(connection),
-            own: self,
+            own: Arc::clone(self),
             _permit: permit,
-        })
+        }
     }
 
     async fn connect(&self) -> Result<B::Connection, Failure> {
@@ -184,6 +257,11 @@ impl<B: Backend> Own<B> {
 }
 
 impl<B: Database> Held<B> {
+    /// Whether it was made for this statement; never where the pool made it.
+    pub(crate) fn is_new(&self) -> bool {
+        self.is_new
+    }
+
     /// Says that the last reply was read to its end: the connection may be used again.
     pub(crate) fn finished(mut self) {
         self.clean = true;
@@ -235,23 +313,26 @@ impl<B: Database> Drop for Held<B> {
     }
 }
 
-/// Says goodbye to the server, behind and if there is still somebody to do it: servers log
-/// connections that just vanish.
 impl<B: Database> Drop for Own<B> {
     fn drop(&mut self) {
         let parked = self
             .parked
             .get_mut()
             .unwrap_or_else(PoisonError::into_inner);
-        let parked = std::mem::take(parked);
-        if let (false, Ok(runtime)) = (parked.is_empty(), Handle::try_current()) {
-            runtime.spawn(async move {
-                for Parked { connection, .. } in parked {
-                    // Who cannot say goodbye is gone all the same.
-                    let _ = connection.close().await;
-                }
-            });
-        }
+        close(std::mem::take(parked));
+    }
+}
+
+/// Says goodbye to the server in the background, if there is a runtime to do it: servers log
+/// connections that just vanish.
+fn close<B: Database>(parked: Vec<Parked<B>>) {
+    if let (false, Ok(runtime)) = (parked.is_empty(), Handle::try_current()) {
+        runtime.spawn(async move {
+            for Parked { connection, .. } in parked {
+                // Who cannot say goodbye is gone all the same.
+                let _ = connection.close().await;
+            }
+        });
     }
 }
 
@@ -267,3 +348,6 @@ impl<B: Backend> fmt::Debug for Connections<B> {
         }
     }
 }
+
+#[cfg(all(test, feature = "postgres"))]
+mod tests;

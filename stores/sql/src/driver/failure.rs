@@ -1,5 +1,7 @@
 //! What went wrong, by what can be done about it.
 
+use std::io;
+
 use super::Backend;
 
 /// A failed statement.
@@ -7,6 +9,8 @@ use super::Backend;
 pub(crate) struct Failure {
     pub(crate) class: Class,
     pub(crate) source: sqlx::Error,
+    /// The connection had been used before: another one may do what this one refused.
+    pub(crate) was_used: bool,
 }
 
 /// The classes of failures; each dialect sorts its server's codes into them.
@@ -41,6 +45,8 @@ pub(crate) enum Class {
     Alphabet,
     /// The session is not in the state that a statement needs, and the statement saw to it.
     Session,
+    /// The session has lost what was prepared in it, or has something else of that name.
+    Prepared,
     /// The statement stopped before it wrote, or was undone, since the lock cannot be had.
     Held,
     /// The unique key refused the insert: the record exists.
@@ -67,7 +73,13 @@ impl Failure {
             },
             _ => Class::NotSent,
         };
-        Self { class, source }
+        Self::new(class, source)
+    }
+
+    /// No answer within the time of the call.
+    pub(crate) fn silent() -> Self {
+        let silent = io::Error::new(io::ErrorKind::TimedOut, "the server gave no answer in time");
+        Self::new(Class::ReplyLost, sqlx::Error::Io(silent))
     }
 
     /// An error while a statement ran.
@@ -79,7 +91,43 @@ impl Failure {
             // I/O, protocol, a crashed worker: how far the statement came is not known.
             _ => Class::ReplyLost,
         };
-        Self { class, source }
+        Self::new(class, source)
+    }
+
+    fn new(class: Class, source: sqlx::Error) -> Self {
+        Self {
+            class,
+            source,
+            was_used: false,
+        }
+    }
+}
+
+impl Class {
+    /// The session no longer serves, although its server answers, and nothing was written: it leads
+    /// to a server that was demoted, or is not what it was.
+    pub(crate) fn is_of_session(&self) -> bool {
+        matches!(self, Self::ReadOnly | Self::Session | Self::Prepared)
+    }
+
+    /// Altering the table can cause it.
+    pub(crate) fn may_be_of_table(&self) -> bool {
+        matches!(
+            self,
+            Self::Shape
+                | Self::Constraint(_)
+                | Self::TooLong
+                | Self::OutOfRange
+                | Self::Alphabet
+                | Self::Foreign
+                | Self::Other
+        )
+    }
+
+    /// The connection can be used again. Not after an error that says the table has changed, since
+    /// whatever the connection has prepared for the old table is of no use.
+    pub(crate) fn spares_connection(&self) -> bool {
+        !self.is_of_session() && !matches!(self, Self::ReplyLost | Self::Shape)
     }
 }
 

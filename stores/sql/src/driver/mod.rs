@@ -12,7 +12,7 @@ mod failure;
 
 use std::future::Future;
 
-pub(crate) use connections::Connections;
+pub(crate) use connections::{Connections, Wanted};
 pub(crate) use failure::{Class, Failure};
 use sqlx::Database;
 
@@ -34,6 +34,13 @@ pub(crate) trait Backend: Database {
 
     /// A text as a literal of this dialect.
     fn quote(text: &str) -> String;
+
+    /// A warning where connections with these options do not check who answers them, and leave this
+    /// machine.
+    fn unverified(options: &<Self::Connection as sqlx::Connection>::Options) -> Option<String> {
+        let _ = options;
+        None
+    }
 
     /// How many rows a statement changed.
     fn affected(result: &Self::QueryResult) -> u64;
@@ -77,6 +84,17 @@ pub(crate) trait Backend: Database {
     ) -> impl Future<Output = Result<(), sqlx::Error>> + Send + 'a;
 }
 
+/// Whether this host is the machine itself, by name or by address.
+#[cfg(any(feature = "postgres", feature = "mysql"))]
+fn is_loopback(host: &str) -> bool {
+    let host = host.trim_start_matches('[').trim_end_matches(']');
+    host.eq_ignore_ascii_case("localhost")
+        || host.starts_with('/')
+        || host
+            .parse::<std::net::IpAddr>()
+            .is_ok_and(|address| address.is_loopback())
+}
+
 /// The methods of [`Backend`] that run statements, for one of sqlx's databases.
 macro_rules! execution {
     ($database:ty) => {
@@ -110,9 +128,13 @@ macro_rules! execution {
                         reply.affected = <$database as Backend>::affected(&done);
                         reply.last_insert_id = <$database as Backend>::last_insert_id(&done);
                     }
-                    sqlx::Either::Right(row) => {
-                        reply.rows.push(decode(&row, statement.fields())?);
-                    }
+                    sqlx::Either::Right(row) => match decode(&row, statement.fields()) {
+                        Ok(row) => reply.rows.push(row),
+                        Err(error) => {
+                            use sqlx::Row as _;
+                            reply.unreadable.push((row.try_get(0).ok(), error));
+                        }
+                    },
                 }
             }
             Ok(reply)
@@ -202,3 +224,59 @@ macro_rules! values {
 }
 
 pub(crate) use {execution, values};
+
+#[cfg(all(test, feature = "postgres", feature = "mysql"))]
+mod tests {
+    use sqlx::mysql::MySqlConnectOptions;
+    use sqlx::postgres::PgConnectOptions;
+    use sqlx::{MySql, Postgres};
+
+    use super::*;
+
+    fn postgres(url: &str) -> Option<String> {
+        let options: PgConnectOptions = url.parse().expect("a URL");
+        Postgres::unverified(&options)
+    }
+
+    fn mysql(url: &str) -> Option<String> {
+        let options: MySqlConnectOptions = url.parse().expect("a URL");
+        MySql::unverified(&options)
+    }
+
+    #[test]
+    fn a_remote_server_that_is_not_verified_brings_a_warning() {
+        for url in [
+            "postgres://db/app",
+            "postgres://10.0.0.7/app?sslmode=require",
+        ] {
+            let warning = postgres(url).expect("it is not verified");
+            assert!(warning.contains("sslmode=verify-full"), "{warning}");
+        }
+        for url in ["mysql://db/app", "mysql://[fd00::7]/app?ssl-mode=REQUIRED"] {
+            let warning = mysql(url).expect("it is not verified");
+            assert!(warning.contains("ssl-mode=VERIFY_IDENTITY"), "{warning}");
+        }
+    }
+
+    #[test]
+    fn a_verified_server_and_this_machine_bring_none() {
+        for url in [
+            "postgres://db/app?sslmode=verify-full",
+            "postgres://db/app?sslmode=verify-ca",
+            "postgres://localhost/app",
+            "postgres://127.0.0.1/app",
+            "postgres://[::1]/app",
+            "postgres://%2Fvar%2Frun%2Fpostgresql/app",
+        ] {
+            assert_eq!(postgres(url), None, "{url}");
+        }
+        for url in [
+            "mysql://db/app?ssl-mode=VERIFY_IDENTITY",
+            "mysql://db/app?ssl-mode=VERIFY_CA",
+            "mysql://localhost/app",
+            "mysql://db/app?socket=/run/mysqld.sock",
+        ] {
+            assert_eq!(mysql(url), None, "{url}");
+        }
+    }
+}

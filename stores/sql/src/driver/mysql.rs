@@ -2,11 +2,12 @@
 
 use sqlx::MySql;
 use sqlx::error::DatabaseError;
-use sqlx::mysql::{MySqlDatabaseError, MySqlQueryResult};
+use sqlx::mysql::{MySqlConnectOptions, MySqlDatabaseError, MySqlQueryResult, MySqlSslMode};
 
-use super::{Backend, Class};
+use super::{Backend, Class, is_loopback};
 use crate::dialect::mysql::LARGEST;
 use crate::dialect::{self, Dialect};
+use crate::options::TOKEN_COLUMN;
 
 /// September 2001 in microseconds: no fencing token is smaller, since they start from the server's
 /// time; a number of an AUTO_INCREMENT column, which an insert reports in the same place, always is.
@@ -24,6 +25,19 @@ impl Backend for MySql {
             return Class::Other;
         };
         classify(error.number(), error.message())
+    }
+
+    fn unverified(options: &MySqlConnectOptions) -> Option<String> {
+        let (host, mode) = (options.get_host(), options.get_ssl_mode());
+        let is_verified = matches!(mode, MySqlSslMode::VerifyCa | MySqlSslMode::VerifyIdentity);
+        if is_verified || options.get_socket().is_some() || is_loopback(host) {
+            return None;
+        }
+        Some(format!(
+            "connections to {host} do not verify the server (ssl-mode is {mode:?}): whoever can \
+             intercept them can answer in its place; set ssl-mode=VERIFY_IDENTITY, with ssl-ca for a \
+             certificate authority of your own"
+        ))
     }
 
     /// In hexadecimal, which means the same in every `sql_mode` and character set of a session.
@@ -85,8 +99,10 @@ fn classify(number: u16, message: &str) -> Class {
         1040 | 1203 | 1226 | 1135 | 1021 | 1037 | 1038 | 1041 | 1114 | 3168 => Class::Busy,
         // Shutting down; not in the Galera cluster; interrupted or out of time, and rolled back.
         1053 | 1047 | 1317 | 1969 | 3024 => Class::Busy,
-        // The session was ended (idle, killed), or no longer knows what was prepared in it.
-        4031 | 1927 | 1243 | 1152 | 1184 | 1158..=1161 => Class::ReplyLost,
+        // No such prepared statement.
+        1243 => Class::Prepared,
+        // The session was ended (idle, killed).
+        4031 | 1927 | 1152 | 1184 | 1158..=1161 => Class::ReplyLost,
         1142 | 1143 | 1044 | 1045 | 1227 | 1370 | 1698 => Class::Privilege,
         1406 => Class::TooLong,
         1264 | 1292 | 1441 => Class::OutOfRange,
@@ -96,7 +112,7 @@ fn classify(number: u16, message: &str) -> Class {
         // No such time zone (MySQL leaves the guard to say so).
         1298 => Class::Session,
         // A fencing token that cannot grow.
-        1690 => Class::Foreign,
+        1690 if message.contains(TOKEN_COLUMN) => Class::Foreign,
         _ => Class::Other,
     }
 }
@@ -115,6 +131,8 @@ mod tests {
         assert_eq!(classify(1690, guard), Class::Session);
         let token = "BIGINT value is out of range in '(`shedlock_fencing_token` + 1)'";
         assert_eq!(classify(1690, token), Class::Foreign);
+        let other = "BIGINT value is out of range in '(9223372036854775807 + `n`.`now`)'";
+        assert_eq!(classify(1690, other), Class::Other);
     }
 
     #[test]

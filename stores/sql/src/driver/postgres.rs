@@ -2,9 +2,9 @@
 
 use sqlx::Postgres;
 use sqlx::error::DatabaseError;
-use sqlx::postgres::PgQueryResult;
+use sqlx::postgres::{PgConnectOptions, PgQueryResult, PgSslMode};
 
-use super::{Backend, Class};
+use super::{Backend, Class, is_loopback};
 use crate::dialect::postgres::TOO_LATE;
 use crate::dialect::{self, Dialect};
 
@@ -34,6 +34,9 @@ impl Backend for Postgres {
             "22001" => Class::TooLong,
             "22008" => Class::OutOfRange,
             "42P07" | "42701" | "42710" => Class::Exists,
+            // No such prepared statement, or one of this name already; a transaction that somebody
+            // left open has failed.
+            "26000" | "42P05" | "25P02" => Class::Prepared,
             // Two that make the table at once meet in the catalogue. The lock's own key never
             // comes here: an insert that meets it does nothing.
             "23505"
@@ -48,6 +51,19 @@ impl Backend for Postgres {
             code if code.starts_with("08") => Class::ReplyLost,
             _ => Class::Other,
         }
+    }
+
+    fn unverified(options: &PgConnectOptions) -> Option<String> {
+        let (host, mode) = (options.get_host(), options.get_ssl_mode());
+        let is_verified = matches!(mode, PgSslMode::VerifyCa | PgSslMode::VerifyFull);
+        if is_verified || options.get_socket().is_some() || is_loopback(host) {
+            return None;
+        }
+        Some(format!(
+            "connections to {host} do not verify the server (sslmode is {mode:?}): whoever can \
+             intercept them can answer in its place; set sslmode=verify-full, with sslrootcert for a \
+             certificate authority of your own"
+        ))
     }
 
     /// The form with `E` is right whatever `standard_conforming_strings` is set to.

@@ -16,6 +16,7 @@ use crate::address::{Address, flag};
 use crate::builder::Builder;
 use crate::driver::{Backend as _, Connections};
 use crate::flow::Flow;
+use crate::options::TIMEOUT;
 
 /// Locks in a table of a SQLite file: for the processes of one machine.
 ///
@@ -102,7 +103,8 @@ impl SqliteProvider {
     /// The URL takes `table`, `schema`, `name_column`, `lock_until_column`, `locked_at_column`,
     /// `locked_by_column`, `time` (`store` or `client`), `lock_at_most_for`, `lock_at_least_for`,
     /// `owner_prefix`, `max_connections` (1: writers of one process then take turns instead of
-    /// polling for the file's lock), `acquire_timeout` (10s), `busy_timeout` (5s: how long a
+    /// polling for the file's lock), `acquire_timeout` (10s), `timeout` (10s, or
+    /// twice `busy_timeout` where that is longer: how long a call may take), `busy_timeout` (5s: how long a
     /// statement waits while another process writes; a day at the most), `create` (true) and `allow_network_fs`
     /// (false).
     ///
@@ -125,7 +127,10 @@ impl SqliteProvider {
         address.settings.check::<Sqlite>().map(drop)
     }
 
-    async fn at(address: Address, place: Place) -> Result<Self, Error> {
+    async fn at(mut address: Address, place: Place) -> Result<Self, Error> {
+        // Whoever waits longer for other writers waits longer for an answer.
+        let timeout = TIMEOUT.max(place.busy_timeout * 2);
+        address.settings.timeout.get_or_insert(timeout);
         let named = |error: Error| error.with_store(Sqlite::STORE);
         let options = address.settings.check::<Sqlite>().map_err(named)?;
         let connect = SqliteConnectOptions::new()

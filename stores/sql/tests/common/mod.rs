@@ -7,11 +7,14 @@
 )]
 
 mod jdbc;
+pub(crate) mod silence;
+mod warnings;
 
 use std::time::Duration;
 
 pub(crate) use jdbc::shedlock;
 pub(crate) use shedlock_conformance::support::{address, server, server_if_any, unique};
+pub(crate) use warnings::Warnings;
 
 /// The same URL with another database.
 pub(crate) fn with_database(url: &str, database: &str) -> String {
@@ -34,4 +37,13 @@ pub(crate) fn with_option(url: &str, key: &str, value: &str) -> String {
 )]
 pub(crate) async fn wait(duration: Duration) {
     tokio::time::sleep(duration).await;
+}
+
+/// The future's output, or `None` after so long by the real clock: a bound for what must not hang.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a hang cannot be seen on a clock that stands still"
+)]
+pub(crate) async fn within<F: Future>(limit: Duration, future: F) -> Option<F::Output> {
+    tokio::time::timeout(limit, future).await.ok()
 }

@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
-use crate::common::{self, server, unique, wait, with_option};
+use crate::common::{self, Warnings, server, unique, wait, with_option};
 use crate::room::{Room, SHEDLOCKS, free, hold, migrate, name, refusal, request, take};
 use shedlock_core::{
     AttemptRequest, ErrorKind, ExtendRequest, Extension, LockProvider as _, LockState, Owner,
 };
 use shedlock_sql::PostgresProvider;
+use sqlx::postgres::PgPoolOptions;
 
 #[tokio::test]
 async fn a_missing_table_is_told_with_what_makes_it() {
@@ -205,4 +206,24 @@ async fn an_abandoned_attempt_is_in_nobodys_way() {
     // The one connection is free again, although its statement waits on the server still.
     free(&provider, &take(&provider, "other").await).await;
     transaction.rollback().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_remote_server_that_is_not_verified_is_warned_of_once() {
+    let warnings = Warnings::collect();
+    let pool = PgPoolOptions::new();
+    let remote = pool.connect_lazy("postgres://db.example.com/app").unwrap();
+    let provider = PostgresProvider::builder(remote)
+        .timeout(Duration::from_millis(20))
+        .build()
+        .unwrap();
+    for _ in 0..2 {
+        refusal(&provider, ErrorKind::Unavailable).await;
+    }
+    let said = warnings.with("sslmode=verify-full");
+    assert_eq!(said.len(), 1, "{said:?}");
+    assert!(said[0].contains("db.example.com"), "{said:?}");
+    let room = Room::migrated().await;
+    hold(&room.provider().await, "job").await;
+    assert_eq!(warnings.with("sslmode").len(), 1);
 }

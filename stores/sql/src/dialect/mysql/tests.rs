@@ -342,3 +342,21 @@ fn a_lease_ends_before_its_column_does() {
 fn all(statements: &Statements) -> Vec<Statement> {
     statements.all().cloned().collect()
 }
+
+/// MaxScale and ProxySQL send a `SELECT` to a replica that may lag, unless it ends like this.
+#[test]
+fn a_read_that_decides_looks_like_a_write_to_a_proxy_that_splits_reads_off() {
+    let statements = statements(|shape| shape.extras.done = false);
+    let text = statements[Step::ReadToDecide].text();
+    assert!(text.ends_with(" FOR UPDATE"), "{text}");
+    // Its own level reads no table, so that it locks no row.
+    assert!(
+        text.contains(
+            " FROM (SELECT 1 AS one) AS n LEFT JOIN (SELECT `name`, `lock_until`, `locked_at`, \
+             `locked_by`, shedlock_fencing_token, shedlock_slot, shedlock_slot_attempts \
+             FROM `shedlock` WHERE `name` = ? LIMIT 1) AS r ON `name` = ? WHERE "
+        ),
+        "{text}"
+    );
+    assert!(!statements[Step::Read].text().contains("FOR UPDATE"));
+}

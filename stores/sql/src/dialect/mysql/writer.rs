@@ -129,24 +129,23 @@ impl Writing for Writer<'_> {
     }
 
     fn read(&self) -> Statement {
-        let (server_time, fields): (_, &[Field]) = if self.client_time {
-            (format!(", {SERVER_MICROS}"), &RECORD_AND_SERVER_TIME)
-        } else {
-            (String::new(), &RECORD)
-        };
-        Statement::new(
-            Placeholders::Positional,
-            &format!(
-                "{}SELECT{} {}{server_time} FROM (SELECT 1 AS one) AS n LEFT JOIN {} ON {} = :name WHERE {}",
-                self.prefix,
-                self.hint,
-                self.record(),
-                self.table,
-                self.name,
-                self.guarded(),
-            ),
-            fields,
-        )
+        self.reading(&self.table, "")
+    }
+
+    /// `FOR UPDATE` is what proxies look for. It locks the rows that its own level reads from
+    /// tables: none.
+    fn read_to_decide(&self) -> Statement {
+        let mut columns = self.columns();
+        for (there, column) in self.shape.extras.columns() {
+            if there {
+                columns += &format!(", {column}");
+            }
+        }
+        let record = format!(
+            "(SELECT {columns} FROM {} WHERE {} = :name LIMIT 1) AS r",
+            self.table, self.name
+        );
+        self.reading(&record, " FOR UPDATE")
     }
 
     fn extend(&self) -> Statement {
@@ -235,6 +234,27 @@ impl Writer<'_> {
             self.table,
             self.guarded(),
         ))
+    }
+
+    /// Reads the record from this, with this end of the statement.
+    fn reading(&self, from: &str, end: &str) -> Statement {
+        let (server_time, fields): (_, &[Field]) = if self.client_time {
+            (format!(", {SERVER_MICROS}"), &RECORD_AND_SERVER_TIME)
+        } else {
+            (String::new(), &RECORD)
+        };
+        Statement::new(
+            Placeholders::Positional,
+            &format!(
+                "{}SELECT{} {}{server_time} FROM (SELECT 1 AS one) AS n LEFT JOIN {from} ON {} = :name WHERE {}{end}",
+                self.prefix,
+                self.hint,
+                self.record(),
+                self.name,
+                self.guarded(),
+            ),
+            fields,
+        )
     }
 
     /// The columns of every table.

@@ -17,6 +17,7 @@ fn statements(change: impl FnOnce(&mut Shape)) -> Statements {
     Postgres.statements(&options(|_| {}), &shape)
 }
 
+use super::time::micros_of;
 use super::writer::{FLUSHED, UNFLUSHED};
 
 fn that_waits_for_its_disk(shape: &mut Shape) {
@@ -77,12 +78,12 @@ fn a_slot_is_claimed_in_the_same_statement() {
         "{text}"
     );
     assert!(
-        text.contains(
+        text.contains(&format!(
             "AND COALESCE(shedlock_slot < $3, true) \
              AND $3 <= (extract(epoch FROM CURRENT_TIMESTAMP) * 1000000)::bigint + $7 \
-             AND ((extract(epoch FROM \"locked_at\") * 1000000)::bigint < $3 \
-             OR \"locked_by\" LIKE '%/%/%') AND CASE"
-        ),
+             AND ({} < $3 OR \"locked_by\" LIKE '%/%/%') AND CASE",
+            micros_of("\"locked_at\"")
+        )),
         "{text}"
     );
     let insert = statements(|_| {})[Step::Insert(Claim::Slot)].clone();
@@ -104,14 +105,17 @@ fn what_needs_a_running_lease_goes_by_the_time_it_has_become() {
     let statements = statements(|_| {});
     assert_eq!(
         statements[Step::Extend].text(),
-        "UPDATE \"shedlock\" SET \
+        format!(
+            "UPDATE \"shedlock\" SET \
          \"lock_until\" = GREATEST(\"lock_until\", \
          timezone('utc', clock_timestamp()) + $1 * interval '1 microsecond') \
          WHERE \"name\" = $2 AND \"locked_by\" = $3 \
          AND \"lock_until\" > timezone('utc', clock_timestamp()) \
          AND CASE current_setting('synchronous_commit') WHEN 'off' \
          THEN set_config('synchronous_commit', 'local', true) IS NOT NULL ELSE true END \
-         RETURNING (extract(epoch FROM \"lock_until\") * 1000000)::bigint"
+         RETURNING {}",
+            micros_of("\"lock_until\"")
+        )
     );
     assert_eq!(
         statements[Step::Unlock(End::Nothing)].text(),
@@ -141,11 +145,37 @@ fn what_needs_a_running_lease_goes_by_the_time_it_has_become() {
 fn a_read_always_gives_a_row() {
     assert_eq!(
         statements(|_| {})[Step::Read].text(),
-        "SELECT \"name\", \"locked_by\", (extract(epoch FROM \"locked_at\") * 1000000)::bigint, \
-         (extract(epoch FROM \"lock_until\") * 1000000)::bigint, shedlock_fencing_token, \
-         shedlock_slot, shedlock_slot_done, shedlock_slot_attempts, n.now \
-         FROM (SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now) n \
-         LEFT JOIN \"shedlock\" ON \"name\" = $1"
+        format!(
+            "SELECT \"name\", \"locked_by\", {}, {}, shedlock_fencing_token, \
+             shedlock_slot, shedlock_slot_done, shedlock_slot_attempts, n.now \
+             FROM (SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now) n \
+             LEFT JOIN \"shedlock\" ON \"name\" = $1",
+            micros_of("\"locked_at\""),
+            micros_of("\"lock_until\"")
+        )
+    );
+}
+
+#[test]
+fn instants_that_no_integer_counts_are_cut() {
+    assert_eq!(
+        micros_of("x"),
+        "(extract(epoch FROM LEAST(GREATEST(x, '0001-01-02 00:00:00'), '9999-12-30 00:00:00')) \
+         * 1000000)::bigint"
+    );
+}
+
+/// pgpool sends a `SELECT` to a standby that may lag, unless it changes data or says so itself.
+#[test]
+fn a_read_that_decides_looks_like_a_write_to_a_proxy_that_splits_reads_off() {
+    let statements = statements(|_| {});
+    let text = statements[Step::ReadToDecide].text();
+    let start = "/*NO LOAD BALANCE*/ WITH \"a write\" AS (UPDATE \"shedlock\" \
+                 SET \"lock_until\" = \"lock_until\" WHERE false) ";
+    assert_eq!(
+        text.strip_prefix(start),
+        Some(statements[Step::Read].text()),
+        "{text}"
     );
 }
 

@@ -64,6 +64,15 @@ pub(super) fn micros(instant: &str) -> String {
     format!("(extract(epoch FROM {instant}) * 1000000)::bigint")
 }
 
+/// The same of a column, which may hold `infinity` or what no integer of 64 bits can count: cut to
+/// the years from 1 to 9999. The literals take the column's type, an instant that of the session's
+/// zone, which makes no difference so far from any lease.
+pub(super) fn micros_of(column: &str) -> String {
+    micros(&format!(
+        "LEAST(GREATEST({column}, '0001-01-02 00:00:00'), '9999-12-30 00:00:00')"
+    ))
+}
+
 /// So many microseconds after an instant, or after UTC wall time.
 pub(super) fn later(instant: &str, duration: &str) -> String {
     format!("{instant} + {duration} * interval '1 microsecond'")

@@ -1,7 +1,7 @@
 //! The statements of PostgreSQL; why they are so is said in the module above.
 
 use super::WAITS_FOR_DISK;
-use super::time::{Now, later, micros, up};
+use super::time::{Now, later, micros, micros_of, up};
 use crate::dialect::{Claim, End, Writing, granted, open_slot_is_free, slot_after};
 use crate::options::{ATTEMPTS_COLUMN, Options, SLOT_COLUMN, TOKEN_COLUMN};
 use crate::shape::Shape;
@@ -71,7 +71,7 @@ impl Writing for Writer<'_> {
             by,
             ..
         } = self;
-        let at_micros = micros(at);
+        let at_micros = micros_of(at);
         let mut set = format!(
             "{until} = {}, {at} = {}, {by} = :owner",
             now.after(shape.lock_until, ":at_most"),
@@ -163,23 +163,17 @@ impl Writing for Writer<'_> {
     /// By the column's own collation, so that a record of a name that it takes for the same is
     /// found, and reported.
     fn read(&self) -> Statement {
-        let (server_time, fields): (_, &[Field]) = match self.clock {
-            Now::Client => (
-                format!(", {}", Now::Clock.micros()),
-                &RECORD_AND_SERVER_TIME,
-            ),
-            _ => (String::new(), &RECORD),
-        };
-        statement(
-            &format!(
-                "SELECT {}, n.now{server_time} FROM (SELECT {} AS now) n LEFT JOIN {} ON {} = :name",
-                self.record(),
-                self.clock.micros(),
-                self.table,
-                self.name,
-            ),
-            fields,
-        )
+        self.reading("")
+    }
+
+    /// An update that can change nothing makes it a write to the server and to every proxy that
+    /// reads statements; pgpool also goes by the comment.
+    fn read_to_decide(&self) -> Statement {
+        let Self { table, until, .. } = self;
+        self.reading(&format!(
+            "/*NO LOAD BALANCE*/ WITH \"a write\" AS (UPDATE {table} SET {until} = {until} \
+             WHERE false) "
+        ))
     }
 
     fn extend(&self) -> Statement {
@@ -190,7 +184,7 @@ impl Writing for Writer<'_> {
                 self.table,
                 self.clock.after(self.shape.lock_until, ":at_most"),
                 self.held(),
-                micros(until),
+                micros_of(until),
             ),
             &[Field::LockUntil],
         )
@@ -330,7 +324,7 @@ impl Writer<'_> {
         if unit > 1 {
             // The acquisition was up to a unit later than its column says. Without an at-least the
             // lock is free at once nevertheless.
-            let kept = format!("{} + {unit} + :at_least", micros(&self.at));
+            let kept = format!("{} + {unit} + :at_least", micros_of(&self.at));
             return format!(
                 "CASE WHEN :at_least > 0 THEN {} ELSE {} END",
                 up(until, &kept),
@@ -340,7 +334,7 @@ impl Writer<'_> {
         if until == at {
             return later(&self.at, ":at_least");
         }
-        up(until, &format!("{} + :at_least", micros(&self.at)))
+        up(until, &format!("{} + :at_least", micros_of(&self.at)))
     }
 
     /// The record of this name. A collation that takes different names for the same finds the
@@ -381,14 +375,35 @@ impl Writer<'_> {
         columns
     }
 
+    /// Reads the record after this beginning of the statement.
+    fn reading(&self, before: &str) -> Statement {
+        let (server_time, fields): (_, &[Field]) = match self.clock {
+            Now::Client => (
+                format!(", {}", Now::Clock.micros()),
+                &RECORD_AND_SERVER_TIME,
+            ),
+            _ => (String::new(), &RECORD),
+        };
+        statement(
+            &format!(
+                "{before}SELECT {}, n.now{server_time} FROM (SELECT {} AS now) n LEFT JOIN {} ON {} = :name",
+                self.record(),
+                self.clock.micros(),
+                self.table,
+                self.name,
+            ),
+            fields,
+        )
+    }
+
     /// All of a record but the time at which it is read.
     fn record(&self) -> String {
         format!(
             "{}, {}, {}, {}, {}",
             self.name,
             self.by,
-            micros(&self.at),
-            micros(&self.until),
+            micros_of(&self.at),
+            micros_of(&self.until),
             self.shape.extras.or_null("NULL::bigint"),
         )
     }

@@ -1,0 +1,42 @@
+//! Locks that are found free and cannot be taken, again and again.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use shedlock_core::LockName;
+
+/// How often in a row each lock was found free without being taken. Other owners can be faster once,
+/// but hardly in every round of several attempts: then the server keeps the record from us.
+#[derive(Debug, Default)]
+pub(crate) struct Contended(Mutex<HashMap<String, u32>>);
+
+/// Attempts in a row after which it is no longer other owners.
+const SUSPICIOUS: u32 = 3;
+
+/// Names that are counted at the same time.
+const MOST_NAMES: usize = 1_000;
+
+impl Contended {
+    /// One more attempt. True once for each row of them, when it becomes suspicious.
+    pub(crate) fn again(&self, lock: &LockName) -> bool {
+        let mut counts = self.lock();
+        if counts.len() >= MOST_NAMES {
+            counts.clear();
+        }
+        let count = counts.entry(lock.as_str().to_owned()).or_default();
+        *count = count.saturating_add(1);
+        *count == SUSPICIOUS
+    }
+
+    /// The lock was taken, or found held.
+    pub(crate) fn ended(&self, lock: &LockName) {
+        let mut counts = self.lock();
+        if !counts.is_empty() {
+            counts.remove(lock.as_str());
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, u32>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

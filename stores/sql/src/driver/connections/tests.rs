@@ -1,0 +1,137 @@
+//! Idle connections: over PostgreSQL through the fault proxy, on a clock that is put forward.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::SystemTime;
+
+use shedlock_conformance::proxy::{Proxy, Strike, contains};
+use shedlock_conformance::support::address;
+use shedlock_core::{BoxFuture, SystemClock};
+use sqlx::Postgres;
+use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
+
+use super::*;
+use crate::options::Settings;
+
+/// The machine's clock, ahead by so many seconds.
+#[derive(Clone, Debug, Default)]
+struct Ahead(Arc<AtomicU64>);
+
+impl Ahead {
+    fn by(&self) -> Duration {
+        Duration::from_secs(self.0.load(Ordering::SeqCst))
+    }
+}
+
+impl Clock for Ahead {
+    fn now(&self) -> Moment {
+        SystemClock.now() + self.by()
+    }
+
+    fn system_time(&self) -> SystemTime {
+        SystemClock.system_time()
+    }
+
+    fn sleep_until(&self, moment: Moment) -> BoxFuture<'static, ()> {
+        let by = moment.since_origin().saturating_sub(self.by());
+        SystemClock.sleep_until(Moment::from_origin(by))
+    }
+}
+
+struct Line {
+    proxy: Proxy,
+    connections: Connections<Postgres>,
+    options: PgConnectOptions,
+    clock: Ahead,
+}
+
+impl Line {
+    /// None where the run was narrowed to other stores.
+    async fn new() -> Option<Self> {
+        let url = std::env::var("SHEDLOCK_TEST_POSTGRES_URL").ok()?;
+        let proxy = Proxy::start(address(&url, 5432)?).await.ok()?;
+        let options: PgConnectOptions = url.parse().expect("the server's URL can be read");
+        let options = options
+            .host(&proxy.addr().ip().to_string())
+            .port(proxy.addr().port());
+        let clock = Ahead::default();
+        let settings = Settings {
+            clock: Arc::new(clock.clone()),
+            ..Settings::default()
+        };
+        let told = settings.check::<Postgres>().expect("valid settings");
+        let connections = Connections::own(options.clone(), 4, TEN, &told);
+        Some(Self {
+            proxy,
+            connections,
+            options,
+            clock,
+        })
+    }
+
+    async fn acquire(&self) -> Held<Postgres> {
+        let deadline = Deadline::new(&self.clock, TEN, TEN);
+        let acquired = self.connections.acquire(Wanted::Any, &deadline).await;
+        acquired.expect("the server answers new connections")
+    }
+
+    /// One connection that has been unused for this long.
+    async fn idle_for(&self, seconds: u64) {
+        let held = self.acquire().await;
+        assert!(held.is_new());
+        held.finished();
+        self.clock.0.fetch_add(seconds, Ordering::SeqCst);
+    }
+}
+
+const TEN: Duration = Duration::from_secs(10);
+
+/// What `ping` sends.
+const SYNC: &[u8] = b"S\0\0\0\x04";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_idle_connection_that_was_cut_silently_costs_a_moment_and_not_the_call() {
+    let Some(line) = Line::new().await else {
+        return;
+    };
+    line.idle_for(60).await;
+    let cut = line
+        .proxy
+        .on_request(contains(SYNC), 1, Strike::SwallowRequest);
+    assert!(line.acquire().await.is_new());
+    assert!(cut.has_struck());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_idle_connection_of_a_pool_that_was_cut_silently_does_not_cost_the_call() {
+    let Some(line) = Line::new().await else {
+        return;
+    };
+    let pool = PgPoolOptions::new().connect_with(line.options.clone());
+    let pool = pool.await.expect("the server answers");
+    assert_eq!(pool.num_idle(), 1);
+    let cut = line
+        .proxy
+        .on_request(contains(SYNC), 1, Strike::SwallowRequest);
+    let deadline = Deadline::new(&line.clock, TEN, TEN);
+    let connections = Connections::Pool(pool);
+    let acquired = connections.acquire(Wanted::Any, &deadline).await;
+    assert!(acquired.is_ok() && cut.has_struck());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_idle_connection_that_lives_is_used_again() {
+    let Some(line) = Line::new().await else {
+        return;
+    };
+    line.idle_for(60).await;
+    assert!(!line.acquire().await.is_new());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_connection_that_was_idle_for_minutes_is_not_used_again() {
+    let Some(line) = Line::new().await else {
+        return;
+    };
+    line.idle_for(600).await;
+    assert!(line.acquire().await.is_new());
+}

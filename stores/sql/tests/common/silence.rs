@@ -1,0 +1,86 @@
+//! Servers that accept connections and requests, and never answer.
+
+use std::time::Duration;
+
+use super::within;
+use shedlock_conformance::proxy::{Fault, Proxy, Strike, contains};
+use shedlock_core::{
+    Attempt, AttemptRequest, Error, ErrorKind, ExtendRequest, ForceUnlockRequest, Lease,
+    ListRequest, LockName, LockProvider, Owner, ResetSlotRequest, Slot, UnlockRequest,
+};
+
+/// What the providers of these tests are given for a call.
+pub(crate) const TIMEOUT: Duration = Duration::from_millis(300);
+
+/// Many times that: machines can be slow.
+const HANG: Duration = Duration::from_secs(9);
+
+fn request(lock: &str) -> AttemptRequest {
+    let name = LockName::new(lock).expect("a name");
+    AttemptRequest::new(name, Owner::generate(), Duration::from_secs(60))
+}
+
+async fn take(provider: &dyn LockProvider, request: &AttemptRequest) -> Lease {
+    match provider.attempt(request).await.expect("the server answers") {
+        Attempt::Acquired(lease) => lease,
+        answer => panic!("{} is free: {answer:?}", request.name()),
+    }
+}
+
+async fn fails<T>(what: &str, kind: ErrorKind, call: impl Future<Output = Result<T, Error>>) {
+    match within(HANG, call).await {
+        None => panic!("{what} should return, whatever the server does"),
+        Some(Ok(_)) => panic!("{what} should fail: the server is silent"),
+        Some(Err(error)) => assert_eq!(error.kind(), kind, "{what}: {error}"),
+    }
+}
+
+/// Each method returns where the server behind the proxy goes silent, and works again when it
+/// answers; the provider has `TIMEOUT` for a call.
+pub(crate) async fn every_method_returns(provider: &dyn LockProvider, proxy: &Proxy) {
+    let job = LockName::new("job").expect("a name");
+    let lease = take(provider, &request("job")).await;
+    // In the middle: the request arrives, its reply does not.
+    let attempt = request("other");
+    let swallowed = proxy.on_request(contains(attempt.owner().as_str()), 1, Strike::SwallowReply);
+    fails("an attempt", ErrorKind::Unknown, provider.attempt(&attempt)).await;
+    assert!(swallowed.has_struck());
+
+    // From the start: open connections are silent, and so are new ones.
+    proxy.set(Fault::Swallow).await.expect("the proxy is there");
+    let extend = ExtendRequest::new(Duration::from_secs(90));
+    let unlock = UnlockRequest::new();
+    let force = ForceUnlockRequest::new(job.clone());
+    let slot = Slot::from_micros(1_700_000_000_000_000).expect("a slot");
+    let reset = ResetSlotRequest::new(job.clone()).to(slot);
+    let free = request("free");
+    // The first one may be sent on a connection that was open.
+    let first = within(HANG, provider.attempt(&free)).await;
+    let error = first
+        .expect("it returns")
+        .expect_err("the server is silent");
+    assert!(
+        matches!(error.kind(), ErrorKind::Unknown | ErrorKind::Unavailable),
+        "{error}"
+    );
+    // By now none is open, and nothing is sent.
+    let nothing = ErrorKind::Unavailable;
+    for _ in 0..2 {
+        let _ = within(HANG, provider.inspect(&job)).await;
+    }
+    fails("an attempt", nothing, provider.attempt(&free)).await;
+    fails("a withdrawal", nothing, provider.withdraw(&free)).await;
+    fails("an extension", nothing, provider.extend(&lease, &extend)).await;
+    fails("an unlock", nothing, provider.unlock(&lease, &unlock)).await;
+    fails("a look at one", nothing, provider.inspect(&job)).await;
+    let list = ListRequest::new();
+    fails("a list", nothing, provider.list(&list)).await;
+    fails("a forced unlock", nothing, provider.force_unlock(&force)).await;
+    fails("a slot reset", nothing, provider.reset_slot(&reset)).await;
+    fails("a check", nothing, provider.check()).await;
+    fails("a migration", nothing, provider.migrate()).await;
+
+    proxy.heal().await.expect("the proxy is there");
+    let _ = provider.withdraw(&attempt).await.expect("it answers");
+    let _ = provider.unlock(&lease, &unlock).await.expect("it answers");
+}

@@ -1,0 +1,49 @@
+//! Servers that never answer, and sessions that no longer serve.
+
+use shedlock_conformance::proxy::Proxy;
+use shedlock_core::{ErrorKind, LockProvider as _};
+use shedlock_sql::MySqlProvider;
+
+use crate::common::silence::{TIMEOUT, every_method_returns};
+use crate::common::{address, unique, with_option};
+use crate::room::{Room, free, request, take};
+
+pub(crate) async fn no_call_hangs(server: &str) {
+    let room = Room::migrated(server).await;
+    let proxy = Proxy::start(address(&room.url, 3306).unwrap())
+        .await
+        .unwrap();
+    let mut url = url::Url::parse(&room.url).unwrap();
+    url.set_host(Some(&proxy.addr().ip().to_string())).unwrap();
+    url.set_port(Some(proxy.addr().port())).unwrap();
+    let url = with_option(url.as_str(), "ssl-mode", "disabled");
+    let own = with_option(&url, "timeout", &format!("{}ms", TIMEOUT.as_millis()));
+    let provider = MySqlProvider::connect(&own).await.unwrap();
+    every_method_returns(&provider, &proxy).await;
+    let pool = sqlx::MySqlPool::connect(&url).await.unwrap();
+    let provider = MySqlProvider::builder(pool)
+        .timeout(TIMEOUT)
+        .build()
+        .unwrap();
+    every_method_returns(&provider, &proxy).await;
+}
+
+/// A primary that was demoted keeps its sessions; the address leads to the new one.
+pub(crate) async fn a_session_that_takes_no_writes_is_left_as_soon_as_it_says_so(server: &str) {
+    let room = Room::migrated(server).await;
+    let pool = room.pool("+00:00", "").await;
+    let provider = MySqlProvider::new(pool.clone());
+    free(&provider, &take(&provider, "job").await).await;
+    // The one session that there is.
+    sqlx::raw_sql("SET SESSION TRANSACTION READ ONLY")
+        .execute(&pool)
+        .await
+        .unwrap();
+    let answer = provider.attempt(&request("job")).await;
+    if let Err(error) = &answer {
+        assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
+    }
+    drop(answer);
+    let lease = take(&provider, &unique("job")).await;
+    free(&provider, &lease).await;
+}

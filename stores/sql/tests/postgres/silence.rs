@@ -1,0 +1,60 @@
+//! A server, or a PgBouncer, that accepts connections and requests, and never answers.
+
+use shedlock_conformance::proxy::{Fault, Proxy};
+use shedlock_core::ErrorKind;
+use shedlock_sql::PostgresProvider;
+use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
+
+use crate::common::silence::{TIMEOUT, every_method_returns};
+use crate::common::{address, server_if_any, with_option};
+use crate::room::Room;
+
+/// A proxy before this server, and the URL through it.
+async fn through(url: &str) -> (Proxy, String) {
+    let proxy = Proxy::start(address(url, 5432).unwrap()).await.unwrap();
+    let mut url = url::Url::parse(url).unwrap();
+    url.set_ip_host(proxy.addr().ip()).unwrap();
+    url.set_port(Some(proxy.addr().port())).unwrap();
+    (proxy, url.into())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_call_hangs_on_connections_of_its_own() {
+    let room = Room::migrated().await;
+    let (proxy, url) = through(&room.url).await;
+    let url = format!("{url}&timeout={}ms", TIMEOUT.as_millis());
+    let provider = PostgresProvider::connect(&url).await.unwrap();
+    every_method_returns(&provider, &proxy).await;
+    proxy.set(Fault::Swallow).await.unwrap();
+    let error = PostgresProvider::connect(&url).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_call_hangs_on_a_pool() {
+    let room = Room::migrated().await;
+    let server = crate::common::server("SHEDLOCK_TEST_POSTGRES_URL");
+    let (proxy, url) = through(&server).await;
+    let options: PgConnectOptions = url.parse().unwrap();
+    let pool = PgPoolOptions::new().max_connections(2);
+    let pool = pool.connect_with(options).await.unwrap();
+    let provider = PostgresProvider::builder(pool)
+        .schema(&room.schema)
+        .timeout(TIMEOUT)
+        .build()
+        .unwrap();
+    every_method_returns(&provider, &proxy).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_call_hangs_on_pgbouncer() {
+    let Some(bouncer) = server_if_any("SHEDLOCK_TEST_PGBOUNCER") else {
+        return;
+    };
+    let room = Room::migrated().await;
+    let (proxy, url) = through(&bouncer).await;
+    let url = with_option(&url, "schema", &room.schema);
+    let url = format!("{url}&prepared=false&timeout={}ms", TIMEOUT.as_millis());
+    let provider = PostgresProvider::connect(&url).await.unwrap();
+    every_method_returns(&provider, &proxy).await;
+}
