@@ -31,6 +31,9 @@
 //!   condition of an insert is judged before it waits for another insert of the same name that is
 //!   rolled back at last; so a withdrawal that finds nothing makes the record itself, released, or
 //!   meets that insert.
+//! - **Splitting.** A read that decides ends with `FOR UPDATE`, so that a proxy which splits reads from
+//!   writes sends it to the primary. The clause holds for the tables of its own level; the record is
+//!   read one level below, where it locks nothing.
 //! - **Replicas.** Where the binary log holds statements, a replica runs them again, later, with the
 //!   logged time for `UTC_TIMESTAMP` and its own for `SYSDATE`: there a lease that was extended in
 //!   time looks over, and the extension or the mark of a slot changes nothing. So on such a server

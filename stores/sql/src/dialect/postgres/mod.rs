@@ -23,6 +23,10 @@
 //!   that must not be lost) waits for the server's disk, also in a session whose
 //!   `synchronous_commit` is off. The statement itself looks and raises it to `local`, for its own
 //!   transaction. What waits for standbys stays as it is.
+//! - A read that decides carries an update that can change nothing, so that a proxy which splits reads
+//!   from writes sends it to the primary, and a standby refuses it. It takes no row lock, no transaction
+//!   id and no WAL.
+//! - A column may hold `infinity`, which no integer does: records are read as if it were the year 9999.
 //! - Parameters need no casts: they are sent with their types, and as literals their types are
 //!   plain too.
 
