@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use shedlock_conformance::support::OwnServer;
 use shedlock_core::{
-    Attempt, AttemptRequest, Clock as _, Completion, ExtendRequest, Extension, LockProvider as _,
-    Owner, Slot, SystemClock, Unlock, UnlockRequest,
+    Attempt, AttemptRequest, Clock as _, Completion, ErrorKind, ExtendRequest, Extension,
+    LockProvider as _, Owner, Slot, SystemClock, Unlock, UnlockRequest,
 };
 use shedlock_sql::MySqlProvider;
 use sqlx::mysql::{MySqlPoolOptions, MySqlRow};
@@ -255,4 +255,42 @@ async fn until(pool: &MySqlPool, question: &'static str, answer: &str) {
         wait(Duration::from_millis(50)).await;
     }
     panic!("{question} should be {answer} and is {last}");
+}
+
+/// What a primary is set to when another server takes over: none of our connections stays with it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_was_set_to_read_only_keeps_no_connection_of_ours() {
+    if !OwnServer::can_start() {
+        return;
+    }
+    let server = OwnServer::start("mariadb", &[]).unwrap();
+    let pool = MySqlPool::connect(server.url()).await.unwrap();
+    let room = Room::migrated(server.url()).await;
+    let database = room.url.rsplit('/').next().unwrap();
+    // Those who administer the server may write all the same.
+    let grant = format!("GRANT SELECT, INSERT, UPDATE ON {database}.* TO worker");
+    run(&pool, "CREATE USER worker").await;
+    run(&pool, &grant).await;
+    let mut url = url::Url::parse(&room.url).unwrap();
+    url.set_username("worker").unwrap();
+    let provider = MySqlProvider::connect(url.as_str()).await.unwrap();
+    let lease = take(&provider, "job").await;
+    let sessions = "SELECT COUNT(*) FROM information_schema.processlist WHERE user = 'worker'";
+    assert_eq!(room.number(sessions).await, 1);
+
+    run(&pool, "SET GLOBAL read_only = 1").await;
+    let error = provider.attempt(&request("other")).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
+    let mut left = room.number(sessions).await;
+    for _ in 0..100 {
+        if left == 0 {
+            break;
+        }
+        wait(Duration::from_millis(50)).await;
+        left = room.number(sessions).await;
+    }
+    assert_eq!(left, 0);
+    run(&pool, "SET GLOBAL read_only = 0").await;
+    let unlocked = provider.unlock(&lease, &UnlockRequest::new()).await;
+    assert_eq!(unlocked.unwrap(), Unlock::Unlocked);
 }
