@@ -190,6 +190,8 @@ pub(crate) struct Drill {
     pub(crate) rests: Vec<(Option<&'static str>, SystemTime, SystemTime)>,
     /// By how much ticks may be off their slots, besides jitter.
     pub(crate) slack: Duration,
+    /// In percent: how many may not run, for whatever reason. On a busy machine many are too late.
+    pub(crate) most_left_out: u32,
 }
 
 impl Drill {
@@ -199,7 +201,7 @@ impl Drill {
         let mut story = String::new();
         for kind in &KINDS {
             let facts = ledger.of(kind.name);
-            let (mut done, mut left_out) = (0, 0);
+            let (mut done, mut left_out) = (0_u32, 0_u32);
             for slot in kind.slots(self.unit, self.from, self.until) {
                 let facts = facts.get(&slot).map(Vec::as_slice).unwrap_or_default();
                 let is_done = if kind.must_not_be_lost {
@@ -216,7 +218,7 @@ impl Drill {
                 }
             }
             let line = format!("{}: {done} done, {left_out} left out", kind.name);
-            if left_out > done {
+            if done == 0 || left_out * 100 > self.most_left_out * (done + left_out) {
                 return Err(line);
             }
             story = format!("{story}{line}; ");
@@ -331,6 +333,7 @@ fn a_verdict_finds_what_is_lost_doubled_or_unexplained() {
             until,
             rests,
             slack,
+            most_left_out: 50,
         };
         drill.judge(&ledger).err()
     };

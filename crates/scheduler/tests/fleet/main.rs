@@ -75,6 +75,7 @@ async fn hour(seed: u64) -> (Ledger, Drill) {
         until: from + HOUR,
         rests: vec![(None, from + OUTAGE.0, from + OUTAGE.1)],
         slack: UNIT,
+        most_left_out: 25,
     };
     for minute in 0..60 {
         let begun = secs(60 * minute);
