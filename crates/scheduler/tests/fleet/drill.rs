@@ -96,7 +96,7 @@ impl Kind {
                 let takes =
                     longest.mul_f64(f64::from(u32::try_from(drawn % 1_000).unwrap_or(0)) / 1_000.0);
                 clock.sleep_until(clock.now() + takes).await;
-                if fate % 50 == 0 || drawn % 11 == 0 {
+                if fate.is_multiple_of(50) || drawn.is_multiple_of(11) {
                     return Err("no luck");
                 }
                 ledger.note(name, slot, node, What::Succeeded);
@@ -197,8 +197,7 @@ pub(crate) struct Drill {
 impl Drill {
     /// Each slot that must not be lost is done once, or was given up after its attempts; no other runs
     /// twice; and for each that did not run there is a tick that says why, or it was paused.
-    pub(crate) fn judge(&self, ledger: &Ledger) -> Result<String, String> {
-        let mut story = String::new();
+    pub(crate) fn judge(&self, ledger: &Ledger) -> Result<(), String> {
         for kind in &KINDS {
             let facts = ledger.of(kind.name);
             let (mut done, mut left_out) = (0_u32, 0_u32);
@@ -217,13 +216,12 @@ impl Drill {
                     }
                 }
             }
-            let line = format!("{}: {done} done, {left_out} left out", kind.name);
             if done == 0 || left_out * 100 > self.most_left_out * (done + left_out) {
-                return Err(line);
+                let name = kind.name;
+                return Err(format!("{name}: {done} done, {left_out} left out"));
             }
-            story = format!("{story}{line}; ");
         }
-        Ok(story)
+        Ok(())
     }
 
     fn ran_or_explained(
