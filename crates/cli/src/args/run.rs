@@ -92,7 +92,8 @@ pub(crate) struct RunArgs {
     /// The cron expression that this is started by: run once for each of its slots
     ///
     /// Five fields (minute, hour, day of month, month, day of week), or six with seconds first, as in
-    /// '0 */10 * * * *'; lists, ranges, steps, names, L, W and #. It tells which slot a start belongs
+    /// '0 */10 * * * *'; lists, ranges, steps, names, L, W and #. Where one of the two day fields begins
+    /// with *, a day has to fit both, as in crond; otherwise either will do. It tells which slot a start belongs
     /// to: the newest one, however late the start comes. The store lets one host have each slot. The
     /// others skip it, also when its command has long ended, and a late run does not swallow the next
     /// slot, so that no --lock-at-least-for has to be guessed.
@@ -144,6 +145,10 @@ pub(crate) struct RunArgs {
     /// with --lock-wait does so as soon as the lease has ended. A run that a signal to this program cut
     /// (SIGTERM, ctrl-C) does not count as an attempt. Slots run in order. A command can be run
     /// again that had succeeded, if its host died before it could say so: it has to bear that.
+    ///
+    /// A slot for which no host started this is not run: not while all hosts were down, nor while none
+    /// of them had this line in its crontab. The next start takes its own slot. The scheduler of the
+    /// library runs such slots, too.
     #[arg(long, help_heading = SCHEDULE, requires = "by")]
     pub(crate) must_not_be_lost: bool,
     /// How often a slot that must not be lost is tried before it is given up [default: 5]
