@@ -93,6 +93,7 @@ impl<B: Backend> Flow<B> {
         capabilities.longest_lock_at_most_for = dialect.longest_lease(&self.options, shape);
         capabilities.longest_name = longest_name(shape);
         capabilities.durable = dialect.is_durable(shape);
+        capabilities.longest_call = self.options.timeout;
         if !self.options.time.is_client() {
             capabilities.server_skew = self.options.server_skew;
         }
