@@ -1,10 +1,14 @@
 //! The command from its start to its end.
 
+use std::fs::File;
 use std::io;
+use std::os::fd::AsFd as _;
 use std::path::Path;
 use std::time::Duration;
 
 use rustix::process::Signal;
+use rustix::stdio::dup2_stdin;
+use rustix::termios::isatty;
 use shedlock::{HeldLock, Moment};
 
 use super::environment;
@@ -59,6 +63,10 @@ impl<'a> Job<'a> {
                 format!("cannot start the watchdog: {error}; the command was not started"),
             )
         })?;
+        // A later attempt at the slot reads on where this one stopped.
+        if !self.args.must_not_be_lost {
+            let_go_of_stdin();
+        }
         let mut foreground = Foreground::of_stdin();
         let mut is_running = false;
         loop {
@@ -143,6 +151,17 @@ impl<'a> Job<'a> {
 }
 
 /// The clock is read before the time that is left is asked for, so the plan errs on the early side.
+/// The command has its input now. Whoever writes to it has to see when the command closes it, so it is
+/// not kept open here. A terminal is, to be lent to the command and taken back.
+fn let_go_of_stdin() {
+    if !isatty(io::stdin().as_fd())
+        && let Ok(null) = File::open("/dev/null")
+    {
+        // Where this fails, the input stays open until the command ends.
+        let _ = dup2_stdin(null);
+    }
+}
+
 fn plan_of(lock: &HeldLock, run_until: Moment) -> Plan {
     let now = clock::now();
     Plan::new(now + lock.time_left(), lock.lease().lock_at_most_for()).with_run_until(run_until)

@@ -135,3 +135,26 @@ fn the_environment_can_have_the_durations() {
     assert_eq!(done(&mut command).code, 0);
     assert_eq!(sandbox.lock("a")["state"], "at-least");
 }
+
+#[test]
+fn what_writes_to_a_command_that_closes_its_input_sees_that() {
+    const HANG: Duration = Duration::from_secs(30);
+    let sandbox = Sandbox::new();
+    let script = "exec <&-; while [ ! -e seen ]; do sleep 0.05; done";
+    let mut child = sandbox
+        .run("a", "1m", script)
+        .stdin(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    let (broken, seen) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        // More than a pipe holds: without a reader this is an error, and a wait otherwise.
+        let written = stdin.write_all(&vec![b'x'; 1 << 20]);
+        let _ = broken.send(written.is_err());
+    });
+    let seen = seen.recv_timeout(HANG);
+    std::fs::write(sandbox.path("seen"), "").unwrap();
+    assert_eq!(end(child).code, 0);
+    assert_eq!(seen, Ok(true), "the pipe stays open");
+}
