@@ -104,6 +104,14 @@ impl Mails {
 #[scheduler_lock(name = "a", lock_at_most_for = "9m")]
 struct NoFunction;
 
+#[scheduled(cron = "* * * * * *", jitter = "10s")]
+#[scheduler_lock(name = "a", lock_at_most_for = "9m")]
+async fn jitter_over_gap() {}
+
+#[scheduled(fixed_delay = "2000000h")]
+#[scheduler_lock(name = "a", lock_at_most_for = "9m")]
+async fn never_again() {}
+
 fn main() {
     // What is wrong with the attribute does not hide the job.
     let _ = (no_such_hour::job(), no_schedule::job(), wrong_lock::job());
