@@ -109,7 +109,8 @@ impl Executor {
         self
     }
 
-    /// How long a single call to the store may take; 10 s unless set.
+    /// How long a single call to the store may take; 10 s unless set. A lock is asked for up to four
+    /// times where answers are lost, so that a run whose store never answers fails after four of these.
     ///
     /// An attempt that reaches the store later is refused there ([`AttemptRequest::timeout`]), so this
     /// also bounds how long [`settled`](Self::settled) takes once the store answers.

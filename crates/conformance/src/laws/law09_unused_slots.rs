@@ -11,7 +11,7 @@ use tokio::task::JoinSet;
 use super::law09_open_slots::{attempt_is, done, failed, new, open, state_is, unlock_with};
 use super::slots::Slots;
 use crate::case::cases;
-use crate::steps::{acquire, record, skipped_as, unlock};
+use crate::steps::{acquire, record, skipped_as, unlock, unlock_stale};
 use crate::verdict::ensure;
 use crate::{Provider, Setting, Stop, Verdict};
 
@@ -239,7 +239,7 @@ async fn last_is(case: &Slots<'_>, slot: u32) -> Verdict {
 }
 
 async fn is_lost(provider: &Provider, lease: &Lease, request: &UnlockRequest) -> Verdict {
-    let answer = provider.unlock(lease, request).await?;
+    let answer = unlock_stale(provider, lease, request).await?;
     ensure!(
         answer == Unlock::Lost,
         "{request:?} of a lease that is over should be answered with lost, but was with {answer:?}"

@@ -1,12 +1,13 @@
 //! Law 6 where a server accepts connections and never answers: every call of the provider ends within
-//! the [bound](shedlock_core::Capabilities::longest_call) that it declares, without the runtime's help.
+//! the [bound](shedlock_core::Capabilities::longest_call) that it declares, without the runtime's help,
+//! and a run within the runtime's own.
 
 use std::time::Duration;
 
-use futures_util::future::{join_all, try_join_all};
+use futures_util::future::{join, join_all, try_join_all};
 use shedlock_core::{
-    Error, ErrorKind, ExtendRequest, ForceUnlockRequest, Lease, ListRequest, ResetSlotRequest,
-    UnlockRequest,
+    Error, ErrorKind, Executor, ExtendRequest, ForceUnlockRequest, Lease, ListRequest, LockConfig,
+    ResetSlotRequest, UnlockRequest,
 };
 
 use crate::case::cases;
@@ -27,6 +28,12 @@ const CALLERS: usize = 8;
 
 /// What a loaded machine may add to the bound.
 const SLACK: Duration = Duration::from_secs(3);
+
+/// What the runtime allows each call to the store.
+const STORE_TIMEOUT: Duration = Duration::from_millis(500);
+
+/// The four times that a run asks for its lock, and the pauses between them.
+const LONGEST_ASKING: Duration = Duration::from_millis(4 * 500 + 350);
 
 const CALLS: [Call; 10] = [
     Call::Attempt,
@@ -78,6 +85,7 @@ async fn in_silence(setting: &Setting, are_new: bool) -> Verdict {
         let lease = acquire(&provider, &request).await?;
         callers.push((call, provider, lease));
     }
+    let runner = line.warm_through(setting).await?;
     line.proxy.set(Fault::Swallow).await?;
     if are_new {
         line.proxy.cut_all();
@@ -89,7 +97,22 @@ async fn in_silence(setting: &Setting, are_new: bool) -> Verdict {
         let many = (0..CALLERS).map(|_| ends_in_time(setting, *call, provider, lease));
         try_join_all(many).await.map(drop)
     });
-    join_all(silent).await.into_iter().collect()
+    let (calls, run) = join(join_all(silent), run_ends_in_time(setting, runner)).await;
+    run?;
+    calls.into_iter().collect()
+}
+
+async fn run_ends_in_time(setting: &Setting, provider: Provider) -> Verdict {
+    let executor = Executor::new(provider).with_store_timeout(STORE_TIMEOUT);
+    let config =
+        LockConfig::new("another-run").lock_at_most_for(setting.pace().long() + LONGEST_ASKING);
+    match bounded(LONGEST_ASKING + SLACK, executor.execute(&config, async {})).await {
+        Some(Err(error)) if error.is_retryable() => Ok(()),
+        answer => Err(Stop::failed(format!(
+            "the store never answers, and a run with a store timeout of {STORE_TIMEOUT:?} should fail \
+             as Unknown or Unavailable within {LONGEST_ASKING:?}, but was {answer:?}"
+        ))),
+    }
 }
 
 async fn ends_in_time(

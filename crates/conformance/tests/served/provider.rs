@@ -6,13 +6,17 @@ use std::time::Duration;
 use shedlock_core::{
     Attempt, AttemptRequest, BoundedAttempt, BoxFuture, Capabilities, ClockSource, Error,
     ErrorKind, ExtendRequest, Extension, ForceUnlock, ForceUnlockRequest, Lease, ListRequest,
-    LockName, LockProvider, LockRecord, ProviderIdentity, StoreClock, Unlock, UnlockRequest,
+    LockName, LockProvider, LockRecord, ProviderIdentity, StoreClock, SystemClock, Unlock,
+    UnlockRequest, answered_within,
 };
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufStream};
 use tokio::net::TcpStream;
 use tokio::sync::Mutex;
 
 use super::wire::{Call, Reply, Timed, obscure};
+
+/// How long a request may take, with the wait for the connection.
+const TIMEOUT: Duration = Duration::from_secs(2);
 
 /// One connection at a time, made when it is needed.
 #[derive(Debug)]
@@ -59,6 +63,14 @@ impl ServedProvider {
     }
 
     async fn call(&self, call: Call) -> Result<Reply, Error> {
+        let unanswered = match call {
+            Call::Inspect(_) | Call::List { .. } => ErrorKind::Unavailable,
+            _ => ErrorKind::Unknown,
+        };
+        answered_within(&SystemClock, TIMEOUT, unanswered, self.sent(call)).await
+    }
+
+    async fn sent(&self, call: Call) -> Result<Reply, Error> {
         let mut line = serde_json::to_vec(&call).expect("calls are plain data");
         if self.obscures_unlocks && matches!(call, Call::Unlock { .. }) {
             line = obscure(&line);
@@ -232,6 +244,8 @@ impl LockProvider for ServedProvider {
         let mut capabilities = Capabilities::new(ClockSource::Store);
         capabilities.durable = false;
         capabilities.slot_completion = false;
+        // An attempt may be sent twice.
+        capabilities.longest_call = 2 * TIMEOUT;
         capabilities.longest_lock_at_most_for = Duration::from_secs(100 * 366 * 86_400);
         capabilities
     }

@@ -45,27 +45,23 @@ pub(crate) struct Server {
     /// Its container has settings that break promises.
     pub(crate) is_weak: Arc<AtomicBool>,
     wrong: Wrong,
-    running: Mutex<Running>,
-}
-
-enum Running {
+    /// Keeps the address also while nothing listens there: no other server may get it.
+    _reserved: TcpSocket,
     /// Serves until the sender is dropped.
-    Up(oneshot::Sender<()>, JoinHandle<()>),
-    /// The address is kept: no other server of this process may get it meanwhile.
-    Down(TcpSocket),
-    Ended,
+    running: Mutex<Option<(oneshot::Sender<()>, JoinHandle<()>)>>,
 }
 
 impl Server {
     pub(crate) async fn start(wrong: Wrong) -> Result<Self, BoxError> {
-        let socket = bound(([127, 0, 0, 1], 0).into())?;
+        let reserved = bound(([127, 0, 0, 1], 0).into())?;
         let server = Self {
-            addr: socket.local_addr()?,
+            addr: reserved.local_addr()?,
             store: MemoryProvider::new(),
             has_container: Arc::new(AtomicBool::new(true)),
             is_weak: Arc::default(),
             wrong,
-            running: Mutex::new(Running::Down(socket)),
+            _reserved: reserved,
+            running: Mutex::new(None),
         };
         server.start_again()?;
         Ok(server)
@@ -73,28 +69,20 @@ impl Server {
 
     /// Ends it with all of its connections.
     pub(crate) async fn stop(&self) -> Result<(), BoxError> {
-        if let Running::Up(stop, running) = self.becomes(Running::Ended) {
+        let running = self.running.lock().expect("nobody panics with it").take();
+        if let Some((stop, running)) = running {
             drop(stop);
             running.await?;
-            self.becomes(Running::Down(bound(self.addr)?));
         }
         Ok(())
     }
 
     pub(crate) fn start_again(&self) -> Result<(), BoxError> {
-        if let Running::Down(socket) = self.becomes(Running::Ended) {
-            let (stop, stopped) = oneshot::channel();
-            let running = tokio::spawn(self.serving(socket.listen(64)?, stopped));
-            self.becomes(Running::Up(stop, running));
-        }
+        let listener = bound(self.addr)?.listen(64)?;
+        let (stop, stopped) = oneshot::channel();
+        let running = tokio::spawn(self.serving(listener, stopped));
+        *self.running.lock().expect("nobody panics with it") = Some((stop, running));
         Ok(())
-    }
-
-    fn becomes(&self, next: Running) -> Running {
-        std::mem::replace(
-            &mut *self.running.lock().expect("nobody panics with it"),
-            next,
-        )
     }
 
     fn serving(
@@ -129,6 +117,7 @@ impl Server {
 fn bound(addr: SocketAddr) -> std::io::Result<TcpSocket> {
     let socket = TcpSocket::new_v4()?;
     socket.set_reuseaddr(true)?;
+    socket.set_reuseport(true)?;
     socket.bind(addr)?;
     Ok(socket)
 }
