@@ -103,8 +103,9 @@
 //!   ahead takes over none of ShedLock's that still runs.
 //!
 //! An unlocked record is judged by its end alone, by ours and by ShedLock's nodes. So an unlock writes an
-//! end that much before now, or that much after the end of at-least: the lock is free at once for a node
-//! that is behind, and at-least is kept for one that is ahead.
+//! end that much before now, and the lock is free at once for a node that is behind, too. What at-least
+//! keeps is written as it is: a node that is ahead takes the lock earlier by as much as the clocks
+//! differ.
 //!
 //! So a lock whose holder crashed comes free that much later, which the provider declares as its
 //! granularity; at-most has to be longer than the tolerance. Where each answer of the store carries its

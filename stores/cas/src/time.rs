@@ -53,14 +53,13 @@ impl Now {
         after(self.latest, duration).and_then(ceil)
     }
 
-    /// The end of what lasts this long from an instant that this clock told: never too early, by
-    /// whatever clock it is judged.
+    /// The end of what lasts this long from an instant that this clock told: never too early.
     pub(crate) fn end_from(
         self,
         start: SystemTime,
         duration: Duration,
     ) -> Result<SystemTime, Error> {
-        let uncertain = self.latest.duration_since(self.sure).unwrap_or_default();
+        let uncertain = self.latest.duration_since(self.told).unwrap_or_default();
         after(start, duration.saturating_add(uncertain)).and_then(ceil)
     }
 
