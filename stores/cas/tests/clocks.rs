@@ -68,8 +68,8 @@ async fn an_at_least_below_the_period_swallows_no_tick() {
     let clock = ManualClock::new();
     let [behind, ahead] = hosts(&clock);
     for host in [&behind, &behind, &ahead] {
-        // As is usual: 59 s for a job of every minute.
-        let request = request().with_lock_at_least_for(MINUTE - SKEW);
+        // As people write it who know no slots: a little less than the period.
+        let request = request().with_lock_at_least_for(MINUTE - SKEW / 2);
         let tick = host.attempt(&request).await.unwrap();
         clock.advance(BLINK);
         unlock(host, &tick.acquired().expect("the tick runs")).await;
