@@ -212,7 +212,7 @@ async fn attempt_once(
         .unwrap_or(Attempted::End(TickEnd::Panicked))
 }
 
-/// When ShedLock took the lock last, if nobody has since: slots up to then count as taken.
+/// When ShedLock took the lock last, if no one has since: slots up to then count as taken.
 async fn shedlock_ran_at(shared: &Shared, job: &Job) -> Option<SystemTime> {
     let name = LockName::new(job.name()).ok()?;
     let record = shared.executor.provider().inspect(&name).await.ok()??;

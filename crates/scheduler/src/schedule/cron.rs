@@ -121,7 +121,7 @@ fn has_starred_day(expression: &str) -> bool {
     fields.first().is_some_and(is_starred) || fields.get(2).is_some_and(is_starred)
 }
 
-/// What the parser takes, and nobody can mean.
+/// What the parser takes, and no one can mean.
 fn unclear(expression: &str) -> Option<String> {
     let weekday = expression.split_whitespace().skip(4).last()?;
     let is_bare = |part: &str| part.trim_start_matches('+').eq_ignore_ascii_case("L");
