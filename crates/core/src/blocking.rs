@@ -20,7 +20,8 @@ use std::sync::{Arc, OnceLock, mpsc};
 
 use tokio::runtime::{Builder, Handle, Runtime};
 
-use crate::executor::{Running, as_ended, conclude, judged, look_after, run_blocking};
+use crate::executor::{as_ended, conclude, judged, look_after, run_blocking};
+use crate::running::Running;
 use crate::runtime::{Granted, watch_deadline};
 use crate::{Error, ErrorKind, LockConfig, LockProvider, Outcome, Release};
 

@@ -9,14 +9,15 @@ use std::time::Duration;
 
 use crate::clock::Clock;
 use crate::current::CurrentLock;
+use crate::running::Running;
 use crate::runtime::{
     Context, Ended, Granted, Held, KeepAlive, ReleaseOnDrop, acquire, guard, watch_deadline,
 };
 use crate::scope::current_executor;
 use crate::thread::{Thread, joined, run_on};
 use crate::{
-    Acquisition, AttemptRequest, Error, ErrorKind, Event, HeldLock, Listener, LockConfig,
-    LockDefaults, LockName, LockProvider, LostPolicy, Outcome, Release,
+    Acquisition, AttemptRequest, Error, ErrorKind, HeldLock, Listener, LockConfig, LockDefaults,
+    LockName, LockProvider, LostPolicy, Outcome, Release,
 };
 
 /// Runs tasks under locks of one provider.
@@ -416,40 +417,6 @@ pub(crate) fn look_after(
         KeepAlive::start(held).map(Some)
     } else {
         Ok(None)
-    }
-}
-
-/// A task between its start and its end, for the listener; it ends where this is dropped, also when it
-/// panics or is cancelled.
-pub(crate) struct Running<'a> {
-    context: &'a Context,
-    name: &'a LockName,
-    /// `None` where nobody listens.
-    started: Option<crate::Moment>,
-}
-
-impl<'a> Running<'a> {
-    pub(crate) fn start(context: &'a Context, name: &'a LockName) -> Self {
-        context.emit(|| Event::TaskStarted { name });
-        Self {
-            context,
-            name,
-            started: context.listener.is_some().then(|| context.clock.now()),
-        }
-    }
-
-    pub(crate) fn finished(self) {
-        drop(self);
-    }
-}
-
-impl Drop for Running<'_> {
-    fn drop(&mut self) {
-        let Some(started) = self.started else { return };
-        self.context.emit(|| Event::TaskFinished {
-            name: self.name,
-            ran_for: self.context.clock.now().saturating_since(started),
-        });
     }
 }
 

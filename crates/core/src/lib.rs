@@ -29,6 +29,7 @@ mod owner;
 mod provider;
 mod record;
 mod request;
+mod running;
 mod runtime;
 mod scope;
 mod slot;
@@ -78,7 +79,7 @@ pub use scope::{
 pub use slot::Slot;
 pub use slot_state::SlotState;
 pub use store_clock::{BoundedAttempt, StoreClock};
-pub use unverified::warn_unverified;
+pub use unverified::{is_this_machine, warn_unverified};
 pub use within::{answered_within, within};
 pub use wrappers::{PrefixProvider, TenantProvider, TenantRouter, TrackingProvider};
 

@@ -17,17 +17,21 @@ pub fn warn_unverified<'a>(store: &str, hosts: impl IntoIterator<Item = &'a str>
 
 /// The first host that is not a name, an address or a socket of this one.
 fn first_remote<'a>(hosts: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    hosts.into_iter().find(|host| {
-        let name = host.trim_matches(['[', ']']).to_ascii_lowercase();
-        let is_local = match name.parse::<IpAddr>() {
-            Ok(address) => address.to_canonical().is_loopback(),
-            Err(_) => {
-                let name = name.trim_end_matches('.');
-                name == "localhost" || name.ends_with(".localhost")
-            }
-        };
-        !(is_local || name.is_empty() || name.starts_with('/'))
-    })
+    hosts.into_iter().find(|host| !is_this_machine(host))
+}
+
+/// Whether a host of a URL is this machine, by name, by address or by the path of a socket: then no one
+/// stands between. For providers.
+pub fn is_this_machine(host: &str) -> bool {
+    let name = host.trim_matches(['[', ']']).to_ascii_lowercase();
+    let is_local = match name.parse::<IpAddr>() {
+        Ok(address) => address.to_canonical().is_loopback(),
+        Err(_) => {
+            let name = name.trim_end_matches('.');
+            name == "localhost" || name.ends_with(".localhost")
+        }
+    };
+    is_local || name.is_empty() || name.starts_with('/')
 }
 
 #[cfg(test)]

@@ -69,7 +69,7 @@ fn a_slot_is_given_back_once_and_only_by_the_lease_that_has_it() {
     assert_eq!(slot(0).just_before(), slot(0));
 }
 
-/// Stops the process as it comes to a task, until the lease is over for it, though not in the store.
+/// Pauses the process right before a task, until its own deadline has passed, but not the lease in the store.
 #[derive(Debug)]
 struct StoppedBeforeTheTask(ManualClock);
 

@@ -209,7 +209,7 @@ pub fn scheduler_lock(
 /// | `every` | instead of `cron`: a duration, on a grid that all replicas share |
 /// | `anchor` | of `every`: an instant that the grid goes through, like `"2027-01-16T09:00:00+09:00"`; 1970 without it |
 /// | `fixed_delay` | instead of `cron`: so long after the end of the last run on this node; no slots |
-/// | `jitter` | a duration: runs start up to this much after their slot, by chance; shorter than the time between two slots |
+/// | `jitter` | a duration: runs start a random time after their slot, up to this; shorter than the time between two slots |
 /// | `initial_delay` | a duration: the job is left alone for so long after the start |
 /// | `run_at_start` | the job also runs when the scheduler starts. Alone, or with a `bool` |
 /// | `late` | ticks that come late: `"once"` (they run until the next is due; the default), `"skip"`, a duration, or a `LatePolicy` |

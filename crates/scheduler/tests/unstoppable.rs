@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use common::{MIDNIGHT, NodeClock, alone, block_on, every, lock, millis, secs};
+use common::{MIDNIGHT, Node, NodeClock, alone, block_on, every, lock, millis, secs};
 use shedlock_core::{BoxFuture, Clock, ErrorKind, Executor, LockConfig, MemoryProvider, Moment};
 use shedlock_scheduler::{Job, Schedule, Scheduler};
 
@@ -179,22 +179,26 @@ impl Clock for Fragile {
     }
 }
 
+impl Fragile {
+    /// One that breaks when it is told to, and what tells it.
+    fn of(node: &Node, for_good: bool) -> (Arc<AtomicBool>, Arc<Self>) {
+        let breaks = Arc::new(AtomicBool::new(false));
+        let clock = Self {
+            clock: node.clock.clone(),
+            breaks: breaks.clone(),
+            for_good,
+        };
+        (breaks, Arc::new(clock))
+    }
+}
+
 #[test]
 fn a_panic_in_the_driver_stops_no_job() {
     block_on(async {
         let (world, log, node) = alone();
-        let breaks = Arc::new(AtomicBool::new(false));
-        let clock = Fragile {
-            clock: node.clock.clone(),
-            breaks: breaks.clone(),
-            for_good: false,
-        };
+        let (breaks, clock) = Fragile::of(&node, false);
         let job = node.job(lock("10m"), every(10), secs(1));
-        let handle = node
-            .scheduler([job])
-            .with_clock(Arc::new(clock))
-            .start()
-            .unwrap();
+        let handle = node.scheduler([job]).with_clock(clock).start().unwrap();
         world.run_until(secs(1)).await;
         breaks.store(true, Ordering::Relaxed);
         world.run_until(secs(50)).await;
@@ -209,18 +213,9 @@ fn a_panic_in_the_driver_stops_no_job() {
 fn a_handle_reports_a_driver_that_panics_for_good() {
     block_on(async {
         let (world, log, node) = alone();
-        let breaks = Arc::new(AtomicBool::new(false));
-        let clock = Fragile {
-            clock: node.clock.clone(),
-            breaks: breaks.clone(),
-            for_good: true,
-        };
+        let (breaks, clock) = Fragile::of(&node, true);
         let job = node.job(lock("10m"), every(10), millis(10));
-        let handle = node
-            .scheduler([job])
-            .with_clock(Arc::new(clock))
-            .start()
-            .unwrap();
+        let handle = node.scheduler([job]).with_clock(clock).start().unwrap();
         world.run_until(secs(1)).await;
         breaks.store(true, Ordering::Relaxed);
         world.run_until(secs(100)).await;

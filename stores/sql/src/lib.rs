@@ -70,8 +70,8 @@
 //!
 //! # TLS
 //!
-//! sqlx's defaults (`sslmode=prefer`, `ssl-mode=PREFERRED`) encrypt if the server offers it, and verify
-//! nobody: whoever can intercept a connection can answer in the server's place. Use
+//! sqlx's defaults (`sslmode=prefer`, `ssl-mode=PREFERRED`) encrypt if the server offers it, and do not verify
+//! it: whoever can intercept a connection can answer in the server's place. Use
 //! `sslmode=verify-full` on PostgreSQL and `ssl-mode=VERIFY_IDENTITY` on MySQL and MariaDB, with
 //! `sslrootcert` or `ssl-ca` for a certificate authority of your own. A provider warns once where
 //! connections leave this machine and do not verify the server. No process-wide crypto provider is

@@ -69,7 +69,7 @@ impl Server {
 
     /// Ends it with all of its connections.
     pub(crate) async fn stop(&self) -> Result<(), BoxError> {
-        let running = self.running.lock().expect("nobody panics with it").take();
+        let running = self.running.lock().expect("no one panics with it").take();
         if let Some((stop, running)) = running {
             drop(stop);
             running.await?;
@@ -81,7 +81,7 @@ impl Server {
         let listener = bound(self.addr)?.listen(64)?;
         let (stop, stopped) = oneshot::channel();
         let running = tokio::spawn(self.serving(listener, stopped));
-        *self.running.lock().expect("nobody panics with it") = Some((stop, running));
+        *self.running.lock().expect("no one panics with it") = Some((stop, running));
         Ok(())
     }
 

@@ -18,7 +18,7 @@ const MOST_IN_A_ROW: u32 = 8;
 /// Works towards the slot of this tick: runs the slots before it that nobody has run, takes over
 /// one whose runner failed or died, and tries again until all are done, here or elsewhere.
 ///
-/// Each slot but the last is told of as its own tick; the answer is the end of the last one. There
+/// Each slot but the last is reported as its own tick; the answer is the end of the last one. There
 /// is none where it made room, between two slots, for a run that was asked for.
 pub(super) async fn run(
     shared: Arc<Shared>,

@@ -84,17 +84,6 @@ pub(crate) trait Backend: Database {
     ) -> impl Future<Output = Result<(), sqlx::Error>> + Send + 'a;
 }
 
-/// Whether this host is the machine itself, by name or by address.
-#[cfg(any(feature = "postgres", feature = "mysql"))]
-fn is_loopback(host: &str) -> bool {
-    let host = host.trim_start_matches('[').trim_end_matches(']');
-    host.eq_ignore_ascii_case("localhost")
-        || host.starts_with('/')
-        || host
-            .parse::<std::net::IpAddr>()
-            .is_ok_and(|address| address.is_loopback())
-}
-
 /// The methods of [`Backend`] that run statements, for one of sqlx's databases.
 macro_rules! execution {
     ($database:ty) => {

@@ -4,7 +4,7 @@ use sqlx::MySql;
 use sqlx::error::DatabaseError;
 use sqlx::mysql::{MySqlConnectOptions, MySqlDatabaseError, MySqlQueryResult, MySqlSslMode};
 
-use super::{Backend, Class, is_loopback};
+use super::{Backend, Class};
 use crate::dialect::mysql::LARGEST;
 use crate::dialect::{self, Dialect};
 use crate::options::TOKEN_COLUMN;
@@ -30,7 +30,7 @@ impl Backend for MySql {
     fn unverified(options: &MySqlConnectOptions) -> Option<String> {
         let (host, mode) = (options.get_host(), options.get_ssl_mode());
         let is_verified = matches!(mode, MySqlSslMode::VerifyCa | MySqlSslMode::VerifyIdentity);
-        if is_verified || options.get_socket().is_some() || is_loopback(host) {
+        if is_verified || options.get_socket().is_some() || shedlock_core::is_this_machine(host) {
             return None;
         }
         Some(format!(

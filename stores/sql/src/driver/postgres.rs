@@ -4,7 +4,7 @@ use sqlx::Postgres;
 use sqlx::error::DatabaseError;
 use sqlx::postgres::{PgConnectOptions, PgQueryResult, PgSslMode};
 
-use super::{Backend, Class, is_loopback};
+use super::{Backend, Class};
 use crate::dialect::postgres::TOO_LATE;
 use crate::dialect::{self, Dialect};
 
@@ -34,7 +34,7 @@ impl Backend for Postgres {
             "22001" => Class::TooLong,
             "22008" => Class::OutOfRange,
             "42P07" | "42701" | "42710" => Class::Exists,
-            // No such prepared statement, or one of this name already; a transaction that somebody
+            // No such prepared statement, or one of this name already; a transaction that was
             // left open has failed.
             "26000" | "42P05" | "25P02" => Class::Prepared,
             // Two that make the table at once meet in the catalogue. The lock's own key never
@@ -56,7 +56,7 @@ impl Backend for Postgres {
     fn unverified(options: &PgConnectOptions) -> Option<String> {
         let (host, mode) = (options.get_host(), options.get_ssl_mode());
         let is_verified = matches!(mode, PgSslMode::VerifyCa | PgSslMode::VerifyFull);
-        if is_verified || options.get_socket().is_some() || is_loopback(host) {
+        if is_verified || options.get_socket().is_some() || shedlock_core::is_this_machine(host) {
             return None;
         }
         Some(format!(

@@ -57,7 +57,7 @@ pub(crate) async fn a_read_that_decides_waits_for_no_lock_on_the_row(server: &st
     // The first thing that a forced unlock does is to read; this one then finds another owner.
     let force = ForceUnlockRequest::new(lease.name().clone()).expecting_owner("other");
     let answer = within(Duration::from_secs(4), provider.force_unlock(&force));
-    let answer = answer.await.expect("a read waits for nobody").unwrap();
+    let answer = answer.await.expect("a read waits for no one").unwrap();
     assert!(matches!(answer, ForceUnlock::OwnerDiffers(_)), "{answer:?}");
     transaction.rollback().await.unwrap();
     free(&provider, &lease).await;

@@ -1,0 +1,38 @@
+//! When tasks begin and end, for the listener.
+
+use crate::runtime::Context;
+use crate::{Event, LockName};
+
+/// A task between its start and its end, for the listener; it ends where this is dropped, also when it
+/// panics or is cancelled.
+pub(crate) struct Running<'a> {
+    context: &'a Context,
+    name: &'a LockName,
+    /// `None` where nobody listens.
+    started: Option<crate::Moment>,
+}
+
+impl<'a> Running<'a> {
+    pub(crate) fn start(context: &'a Context, name: &'a LockName) -> Self {
+        context.emit(|| Event::TaskStarted { name });
+        Self {
+            context,
+            name,
+            started: context.listener.is_some().then(|| context.clock.now()),
+        }
+    }
+
+    pub(crate) fn finished(self) {
+        drop(self);
+    }
+}
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        let Some(started) = self.started else { return };
+        self.context.emit(|| Event::TaskFinished {
+            name: self.name,
+            ran_for: self.context.clock.now().saturating_since(started),
+        });
+    }
+}
