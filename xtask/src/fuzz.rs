@@ -33,7 +33,7 @@ const PACKAGES: [(&str, &str, bool); 13] = [
     ("macros", "crates/macros", false),
     ("shedlock", "crates/shedlock", false),
     ("cli", "crates/cli", false),
-    ("cas", "stores/cas", true),
+    ("cas", "stores/common", true),
     ("consul", "stores/consul", true),
     ("etcd", "stores/etcd", true),
     ("mongodb", "stores/mongodb", true),

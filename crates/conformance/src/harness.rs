@@ -300,7 +300,7 @@ pub struct Cost {
 }
 
 impl Cost {
-    /// A store over the engine for compare-and-swap (`shedlock-cas`), each of whose calls is one
+    /// A store over the engine for compare-and-swap (`shedlock-store`), each of whose calls is one
     /// request.
     pub const COMPARE_AND_SWAP: Self = Self {
         won: 2,

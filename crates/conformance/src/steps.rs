@@ -151,6 +151,22 @@ pub(crate) async fn unlock(provider: &Provider, lease: &Lease) -> Verdict {
     Ok(())
 }
 
+/// Unlocks while others try to take the lock: where the answer is lost, one of them may have it before the provider
+/// looks, so that the outcome stays unknown.
+pub(crate) async fn unlock_contended(provider: &Provider, lease: &Lease) -> Verdict {
+    match provider.unlock(lease, &UnlockRequest::new()).await {
+        Err(error) if error.is_unknown() => Ok(()),
+        answer => {
+            let answer = answer?;
+            ensure!(
+                answer == Unlock::Unlocked,
+                "unlocking {lease:?} should be answered with unlocked, but was with {answer:?}"
+            );
+            Ok(())
+        }
+    }
+}
+
 /// Unlocks a lease that may be over. Where the answer is lost, the provider cannot know whether it
 /// was ended by this call, so that it is asked again, as the runtime does.
 pub(crate) async fn unlock_stale(

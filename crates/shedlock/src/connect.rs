@@ -139,7 +139,9 @@ async fn zookeeper(url: &str) -> Result<Arc<dyn LockProvider>, Error> {
 
 async fn consul(url: &str) -> Result<Arc<dyn LockProvider>, Error> {
     #[cfg(feature = "consul")]
-    return Ok(Arc::new(shedlock_consul::connect(url).await?));
+    return Ok(Arc::new(
+        shedlock_consul::ConsulProvider::connect(url).await?,
+    ));
     #[cfg(not(feature = "consul"))]
     return switched_off(url, "consul");
 }

@@ -22,7 +22,7 @@ macro_rules! targets {
 targets! {
     "core" shedlock_core { duration, name, owner }
     "scheduler" shedlock_scheduler { cron, every }
-    "cas" shedlock_cas { record }
+    "cas" shedlock_store { record }
     "consul" shedlock_consul { url, pair }
     "etcd" shedlock_etcd { url, value, key }
     "mongodb" shedlock_mongodb { url, document }

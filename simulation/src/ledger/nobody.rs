@@ -1,7 +1,7 @@
 //! Locks that are held by owners which have ended.
 
-use shedlock_cas::Record;
 use shedlock_core::{AttemptRequest, Owner};
+use shedlock_store::Record;
 
 use super::{Asked, Book, Ending, Grant, Ledger, SlotsSeen};
 use crate::Law;

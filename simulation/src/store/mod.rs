@@ -12,8 +12,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, SystemTime};
 
-use shedlock_cas::Record;
 use shedlock_core::{BoxFuture, Clock, LockName, LockProvider, MemoryProvider, Moment, Owner};
+use shedlock_store::Record;
 
 pub(crate) use conditional::Conditional;
 pub(crate) use replica::LONGEST_LAG;

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::PoisonError;
 use std::time::Duration;
 
-use shedlock_cas::Record;
 use shedlock_core::LockName;
+use shedlock_store::Record;
 
 use super::Store;
 use crate::transition::Transition;

@@ -3,8 +3,8 @@
 use std::sync::PoisonError;
 use std::time::Duration;
 
-use shedlock_cas::Record;
 use shedlock_core::LockName;
+use shedlock_store::Record;
 
 use super::Store;
 use crate::transition::Transition;

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use shedlock_cas::{Found, Listed, Reading, Record, VersionedStore, Written};
 use shedlock_core::{Error, ErrorKind, LockName};
+use shedlock_store::{Found, Listed, Reading, Record, VersionedStore, Written};
 
 use super::Store;
 use crate::Wrong;

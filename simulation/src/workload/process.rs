@@ -3,10 +3,10 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use shedlock_cas::CasProvider;
 use shedlock_core::{Executor, ForceUnlockRequest, LockConfig, LockName, LockProvider};
 use shedlock_core::{PrefixProvider, TrackingProvider};
 use shedlock_scheduler::{Handle, Job, JobRun, Schedule, Scheduler};
+use shedlock_store::Versioned as Engine;
 
 use super::actor::Actor;
 use super::body::{Body, Ends};
@@ -53,10 +53,10 @@ impl Process {
         let (client, counts): (Arc<dyn LockProvider>, bool) = match plan.family {
             Family::Conditional => (Arc::new(Conditional::new(link, clock)), false),
             Family::Versioned(flavour) => {
-                let provider = CasProvider::new(Versioned::new(link, flavour))
+                let engine = Engine::new(Versioned::new(link, flavour))
                     .with_tolerated_skew(plan.tolerated_skew)
                     .with_clock(Arc::new(clock.clone()));
-                (Arc::new(provider), true)
+                (Arc::new(engine.provider()), true)
             }
         };
         let watched = Watched::new(client, world, ledger, node, plan.wrong, counts);

@@ -9,7 +9,8 @@ use base64::{Engine as _, prelude::BASE64_STANDARD as BASE64};
 /// URLs. Files are left out, which are read.
 pub fn url(data: &[u8]) {
     let url = String::from_utf8_lossy(data);
-    if let Err(error) = crate::connect::read(&url) {
+    if let Err(error) = crate::url::Address::read(&url) {
+        let error = error.of_url(&url);
         is_refusal_of_url(&error, &url, &[ErrorKind::InvalidInput]);
     }
 }
@@ -20,7 +21,7 @@ pub fn pair(data: &[u8]) {
     let ours = json!({"KV": {"Key": "shedlock/a", "Value": value, "ModifyIndex": 7}});
     let any: Value = serde_json::from_slice(data).unwrap_or_default();
     for pair in [ours, any] {
-        if let Err(error) = crate::reading(&pair) {
+        if let Err(error) = crate::codec::reading(&pair) {
             is_refusal(&error, &[ErrorKind::Conflict, ErrorKind::Configuration]);
         }
     }

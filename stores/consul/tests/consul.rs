@@ -11,7 +11,6 @@ use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD as BASE64;
 use reqwest::{Client, Url};
 use serde_json::{Value, json};
-use shedlock_cas::{Record, VersionedStore as _, Written};
 use shedlock_conformance::proxy::Proxy;
 use shedlock_conformance::support::{address, server, unique};
 use shedlock_consul::{ConsulProvider, ConsulStore};
@@ -19,6 +18,7 @@ use shedlock_core::{
     Attempt, AttemptRequest, ErrorKind, ExtendRequest, Extension, ListRequest, LockName,
     LockProvider as _, LockState, Owner, SystemClock, Unlock, UnlockRequest,
 };
+use shedlock_store::{Record, VersionedStore as _, Written};
 
 /// The keys behind a prefix of their own.
 struct Keys {
@@ -40,11 +40,16 @@ impl Keys {
     }
 
     fn store(&self) -> ConsulStore {
-        ConsulStore::new(self.client.clone(), self.http.clone(), &self.prefix)
+        self.provider().backend().records().clone()
     }
 
     fn provider(&self) -> ConsulProvider {
-        ConsulProvider::new(self.store())
+        self.through(self.http.as_str())
+    }
+
+    fn through(&self, agent: &str) -> ConsulProvider {
+        let builder = ConsulProvider::builder(self.client.clone()).agent(agent);
+        builder.key_prefix(&self.prefix).build().unwrap()
     }
 
     async fn ask(&self, operation: Value) -> Value {
@@ -227,8 +232,8 @@ async fn a_client_without_time_limits_does_not_wait_for_a_silent_agent() {
     let url = format!("http://{}", silent.local_addr().unwrap());
     let _ = rustls::crypto::ring::default_provider().install_default();
     let limit = Duration::from_millis(200);
-    let store = ConsulStore::new(Client::new(), url.parse().unwrap(), "locks/");
-    let provider = ConsulProvider::new(store.with_response_timeout(limit));
+    let builder = ConsulProvider::builder(Client::new()).agent(url);
+    let provider = builder.response_timeout(limit).build().unwrap();
     let patience = Duration::from_secs(20);
     let request = request("job");
     let answer = shedlock_core::within(&SystemClock, patience, provider.attempt(&request)).await;
@@ -245,9 +250,7 @@ async fn a_page_of_a_list_is_one_request() {
     }
     let server = address(keys.http.as_str(), 8500).unwrap();
     let proxy = Proxy::start(server).await.unwrap();
-    let through = format!("http://{}", proxy.addr()).parse().unwrap();
-    let store = ConsulStore::new(keys.client.clone(), through, &keys.prefix);
-    let provider = ConsulProvider::new(store);
+    let provider = keys.through(&format!("http://{}", proxy.addr()));
     for (size, requests) in [(1_000, 1), (100, 3)] {
         let meter = proxy.measure(None);
         let mut names = Vec::new();

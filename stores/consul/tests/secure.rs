@@ -82,9 +82,19 @@ async fn a_token_needs_the_rights_that_are_documented_and_no_more() {
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(file.path(), format!("{}\n", tokens[0])).unwrap();
     let url = format!("consul://{host}?token_file={}", file.path().display());
-    lock_and_unlock(&shedlock_consul::connect(&url).await.unwrap()).await;
+    lock_and_unlock(
+        &shedlock_consul::ConsulProvider::connect(&url)
+            .await
+            .unwrap(),
+    )
+    .await;
     let url = format!("consul://:{}@{host}", tokens[0]);
-    lock_and_unlock(&shedlock_consul::connect(&url).await.unwrap()).await;
+    lock_and_unlock(
+        &shedlock_consul::ConsulProvider::connect(&url)
+            .await
+            .unwrap(),
+    )
+    .await;
 
     for refused in [
         format!("consul://{host}"),
@@ -92,7 +102,9 @@ async fn a_token_needs_the_rights_that_are_documented_and_no_more() {
         format!("consul://:{}@{host}/elsewhere", tokens[0]),
         format!("consul://:{}@{host}", tokens[1]),
     ] {
-        let error = shedlock_consul::connect(&refused).await.unwrap_err();
+        let error = shedlock_consul::ConsulProvider::connect(&refused)
+            .await
+            .unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Configuration, "{refused}: {error}");
     }
 }
@@ -118,12 +130,21 @@ async fn certificates_are_looked_at_on_both_sides() {
     let trusting = format!("consuls://127.0.0.1:{port}?tls_ca={}", path("ca.pem"));
 
     let url = format!("{trusting}&{ours}");
-    lock_and_unlock(&shedlock_consul::connect(&url).await.unwrap()).await;
+    lock_and_unlock(
+        &shedlock_consul::ConsulProvider::connect(&url)
+            .await
+            .unwrap(),
+    )
+    .await;
 
     let url = format!("consuls://127.0.0.1:{port}?{ours}");
-    let error = shedlock_consul::connect(&url).await.unwrap_err();
+    let error = shedlock_consul::ConsulProvider::connect(&url)
+        .await
+        .unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Configuration, "{error:?}");
-    shedlock_consul::connect(&trusting).await.unwrap_err();
+    shedlock_consul::ConsulProvider::connect(&trusting)
+        .await
+        .unwrap_err();
     drop(own);
 }
 

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use shedlock_cas::Record;
 use shedlock_core::{
     Attempt, AttemptRequest, Error, ErrorKind, Lease, LockState, Skip, SkipReason, Slot,
 };
+use shedlock_store::Record;
 
 use crate::EtcdProvider;
 use crate::found::Found;

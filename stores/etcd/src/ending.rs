@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use shedlock_cas::Record;
 use shedlock_core::{
     Error, ErrorKind, ExtendRequest, Extension, Lease, LockName, Owner, Slot, SlotEnd,
 };
+use shedlock_store::Record;
 
 use crate::EtcdProvider;
 use crate::found::Found;

@@ -3,8 +3,8 @@
 use std::time::SystemTime;
 
 use etcd_client::{KeyValue, TxnOpResponse};
-use shedlock_cas::Record;
 use shedlock_core::{AttemptRequest, Error, ErrorKind, Lease, LockName, LockRecord, Owner};
+use shedlock_store::Record;
 
 use crate::value::Value;
 

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use etcd_client::{Compare, CompareOp, PutOptions, Txn, TxnOp, TxnResponse};
-use shedlock_cas::Record;
 use shedlock_core::{Error, ErrorKind};
+use shedlock_store::Record;
 
 use crate::connections::{Clients, Connections, Effect};
 use crate::found::{Found, Kept, Locked};

@@ -2,8 +2,8 @@
 
 use std::time::{Duration, UNIX_EPOCH};
 
-use shedlock_cas::Record;
 use shedlock_core::{AttemptRequest, Error, Owner, SlotEnd};
+use shedlock_store::Record;
 
 use crate::EtcdProvider;
 use crate::ending::{End, Ended};

@@ -9,8 +9,8 @@ use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use shedlock_cas::Written;
 use shedlock_core::{Clock as _, Error, ErrorKind, Owner, SystemClock};
+use shedlock_store::Written;
 
 use crate::line::{Line, NEW_CONNECTION};
 use crate::refusal::{ApiError, Effect, failure, refused};

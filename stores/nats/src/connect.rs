@@ -70,7 +70,8 @@ pub async fn connect(url: &str) -> Result<NatsProvider, Error> {
         store = store.with_domain(domain)?;
     }
     store.look_ahead().await?;
-    Ok(store.provider().with_tolerated_skew(wanted.skew))
+    let store = shedlock_store::Versioned::new(store).with_tolerated_skew(wanted.skew);
+    Ok(store.provider())
 }
 
 /// What a URL says. Nobody is asked, and no file is read.

@@ -4,8 +4,8 @@
 use std::collections::HashSet;
 use std::time::UNIX_EPOCH;
 
-use shedlock_cas::Record;
 use shedlock_core::{Slot, SlotState};
+use shedlock_store::Record;
 
 use crate::wire::{Beside, kept};
 

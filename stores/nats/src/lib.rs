@@ -84,7 +84,7 @@
 //!
 //! # Clock
 //!
-//! The clients' clocks judge, as ShedLock's do; see `shedlock-cas` for what they may differ by.
+//! The clients' clocks judge, as ShedLock's do; see `shedlock-store` for what they may differ by.
 
 mod bucket;
 mod connect;
@@ -105,4 +105,4 @@ pub use connect::connect;
 pub use store::{NatsStore, Version};
 
 /// The lock contract over a bucket; made by [`NatsStore::provider`] or [`connect`].
-pub type NatsProvider = shedlock_cas::CasProvider<NatsStore>;
+pub type NatsProvider = shedlock_store::StoreProvider<shedlock_store::Versioned<NatsStore>>;

@@ -49,7 +49,7 @@ impl Options {
             in_memory: false,
             sync_always: false,
             domain: None,
-            skew: shedlock_cas::DEFAULT_TOLERATED_SKEW,
+            skew: shedlock_store::DEFAULT_TOLERATED_SKEW,
             timeout: Duration::from_secs(5),
             credentials: None,
             nkey: None,

@@ -5,8 +5,10 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use async_nats::Client;
 use futures_util::{StreamExt as _, future, stream};
-use shedlock_cas::{CasProvider, Found, Listed, Reading, Record, VersionedStore, Written};
 use shedlock_core::{Capabilities, Error, ErrorKind, Failover, LockName, Migration, SlotState};
+use shedlock_store::{
+    Found, Listed, Reading, Record, StoreProvider, Versioned, VersionedStore, Written,
+};
 
 use crate::bucket::{Bucket, Put};
 use crate::key;
@@ -149,8 +151,8 @@ impl NatsStore {
     }
 
     /// The provider over it.
-    pub fn provider(self) -> CasProvider<Self> {
-        CasProvider::new(self)
+    pub fn provider(self) -> StoreProvider<Versioned<Self>> {
+        Versioned::new(self).provider()
     }
 
     /// Looks at the bucket's settings, for who has just connected.

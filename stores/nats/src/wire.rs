@@ -5,8 +5,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use async_nats::HeaderMap;
 use bytes::Bytes;
-use shedlock_cas::Record;
 use shedlock_core::{Error, ErrorKind, Owner, SlotState};
+use shedlock_store::Record;
 
 /// Before the names of our headers.
 const HEADER: &str = "Shedlock-";

@@ -11,13 +11,13 @@ use std::time::{Duration, SystemTime};
 use async_nats::{Client, HeaderMap};
 use common::{MINUTE, give_back, request, servers, until};
 use serde_json::{Value, json};
-use shedlock_cas::{Record, VersionedStore, Written};
 use shedlock_conformance::proxy::{Proxy, Strike, contains};
 use shedlock_conformance::support::{address, unique};
 use shedlock_core::{
     Attempt, AttemptRequest, Clock as _, LockName, LockProvider, SkipReason, Slot, SystemClock,
 };
 use shedlock_nats::{NatsProvider, NatsStore};
+use shedlock_store::{Record, VersionedStore, Written};
 
 const HOUR: Duration = Duration::from_secs(3600);
 

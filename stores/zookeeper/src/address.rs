@@ -35,7 +35,7 @@ use crate::{ZooKeeperProvider, ZooKeeperStore};
 /// answers; `Configuration` where the server refuses the user. The URL is in no message.
 pub async fn connect(url: &str) -> Result<ZooKeeperProvider, Error> {
     let provider = read(url).map_err(|error| error.with_store("zookeeper"))?;
-    let reached = provider.versioned_store().reach().await;
+    let reached = provider.backend().records().reach().await;
     reached.map_err(|error| error.with_store("zookeeper"))?;
     Ok(provider)
 }
@@ -102,10 +102,8 @@ fn described(url: &str) -> Result<ZooKeeperProvider, Error> {
     if options.is_creators_alone {
         store = store.with_acl(vec![Acl::new_const(Permission::ALL, "auth", "")])?;
     }
-    Ok(store
-        .provider()
-        .with_tolerated_skew(options.tolerated_skew)
-        .with_defaults(options.defaults))
+    let store = shedlock_store::Versioned::new(store).with_tolerated_skew(options.tolerated_skew);
+    Ok(store.provider().with_defaults(options.defaults))
 }
 
 /// The hosts as the client takes them.
@@ -145,7 +143,7 @@ impl Options {
             is_creators_alone: false,
             session_timeout: Duration::from_secs(10),
             timeout: TIMEOUT,
-            tolerated_skew: shedlock_cas::DEFAULT_TOLERATED_SKEW,
+            tolerated_skew: shedlock_store::DEFAULT_TOLERATED_SKEW,
             defaults: LockDefaults::new(),
             files: Files::default(),
         };

@@ -65,7 +65,7 @@
 //!
 //! # Clock
 //!
-//! The clients' clocks judge, as ShedLock's do; see `shedlock-cas` for what they may differ by. A
+//! The clients' clocks judge, as ShedLock's do; see `shedlock-store` for what they may differ by. A
 //! node's `mtime` is the leader's clock, but at the last write: it does not tell what time it is now.
 //! It stands for when ShedLock acquired, which its record does not say. Nor does it say whether ShedLock
 //! gave the lock back, so such a lock comes free for us when the clocks' tolerance is over.
@@ -100,4 +100,5 @@ pub use address::connect;
 pub use store::{Version, ZooKeeperStore};
 
 /// The lock contract over an ensemble; made by [`ZooKeeperStore::provider`] or [`connect`].
-pub type ZooKeeperProvider = shedlock_cas::CasProvider<ZooKeeperStore>;
+pub type ZooKeeperProvider =
+    shedlock_store::StoreProvider<shedlock_store::Versioned<ZooKeeperStore>>;

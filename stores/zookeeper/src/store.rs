@@ -4,8 +4,10 @@ use std::time::Duration;
 
 use futures_util::future::try_join;
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
-use shedlock_cas::{CasProvider, Found, Listed, Reading, Record, VersionedStore, Written};
 use shedlock_core::{Capabilities, Error, ErrorKind, Failover, LockName, Migration};
+use shedlock_store::{
+    Found, Listed, Reading, Record, StoreProvider, Versioned, VersionedStore, Written,
+};
 use zookeeper_client::{Acl, Client, Error as ClientError, Permission};
 
 use crate::explain::Effect;
@@ -88,8 +90,8 @@ impl ZooKeeperStore {
     }
 
     /// The provider over it.
-    pub fn provider(self) -> CasProvider<Self> {
-        CasProvider::new(self)
+    pub fn provider(self) -> StoreProvider<Versioned<Self>> {
+        Versioned::new(self).provider()
     }
 
     /// Makes a session, where the store does that by itself.

@@ -3,8 +3,8 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use jiff::Timestamp;
-use shedlock_cas::Record;
 use shedlock_core::{Error, ErrorKind, Owner};
+use shedlock_store::Record;
 use zookeeper_client::Stat;
 
 /// A node as it was read.

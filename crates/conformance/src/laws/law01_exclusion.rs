@@ -11,6 +11,7 @@ use crate::case::cases;
 use crate::setting::name;
 use crate::steps::{
     abandon, acquire, extend, is_free, skipped, skipped_as, still_holds, take, try_take, unlock,
+    unlock_contended,
 };
 use crate::verdict::ensure;
 use crate::wait::{PATIENCE, now, sleep};
@@ -197,7 +198,7 @@ pub async fn workers_that_count_under_two_locks_lose_no_update(setting: &Setting
                 let seen = counter.load(Ordering::SeqCst);
                 sleep(Duration::from_millis(1)).await;
                 counter.store(seen + 1, Ordering::SeqCst);
-                unlock(&provider, &taken.lease).await?;
+                unlock_contended(&provider, &taken.lease).await?;
                 done += 1;
             }
             Ok(())

@@ -8,7 +8,7 @@ use tokio::task::JoinSet;
 
 use crate::case::cases;
 use crate::setting::name;
-use crate::steps::{acquire, extend, record, try_take, unlock};
+use crate::steps::{acquire, extend, record, try_take, unlock, unlock_contended};
 use crate::verdict::ensure;
 use crate::{JavaRecord, Provider, Setting, Stop, Verdict};
 
@@ -140,7 +140,7 @@ pub async fn tokens_grow_among_contenders(setting: &Setting) -> Verdict {
         while let Some(joined) = contenders.join_next().await {
             if let Ok(taken) = joined?? {
                 guard.see(&taken.lease)?;
-                unlock(&providers[0], &taken.lease).await?;
+                unlock_contended(&providers[0], &taken.lease).await?;
             }
         }
     }

@@ -6,14 +6,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use reqwest::{Client, Url};
+use reqwest::Client;
 use serde_json::{Value, json};
 use shedlock_conformance::contention::{self, CLIENTS, ROUNDS};
 use shedlock_conformance::support::{OwnServer, address, server, unique};
 use shedlock_conformance::{
     BoxError, Cost, Harness, Power, Provider, Sheet, Space, Stop, Turns, Verdict, power, wrapped,
 };
-use shedlock_consul::{ConsulProvider, ConsulStore};
+use shedlock_consul::ConsulProvider;
 use shedlock_core::{BoxFuture, Clock, LockName, PrefixProvider};
 
 /// What the clients' clocks may differ by here: less than by default, since cases wait for it.
@@ -95,7 +95,7 @@ impl Harness for Consul {
     /// Of clients whose clocks may differ by as much as they may by default.
     fn sheet(&self) -> Power<'_, Sheet> {
         power(async {
-            let provider = Arc::new(shedlock_consul::connect(&self.server).await?);
+            let provider = Arc::new(ConsulProvider::connect(&self.server).await?);
             Ok(Sheet::new("Consul", "../../docs/stores/consul.json")
                 .of_provider(provider)
                 .says("law12", "–")
@@ -121,7 +121,7 @@ struct Keys {
 }
 
 async fn open(url: &str) -> Result<Provider, BoxError> {
-    Ok(Arc::new(shedlock_consul::connect(url).await?))
+    Ok(Arc::new(ConsulProvider::connect(url).await?))
 }
 
 impl Keys {
@@ -187,10 +187,11 @@ impl Space for Keys {
 
     fn provider_with_clock(&self, clock: Arc<dyn Clock>) -> Power<'_, Provider> {
         power(async {
-            let url = Url::parse(&self.server.replace("consul://", "http://"))?;
-            let store = ConsulStore::new(Client::new(), url, &self.prefix);
-            let provider = ConsulProvider::new(store).with_tolerated_skew(SKEW);
-            Ok(Arc::new(provider.with_clock(clock)) as Provider)
+            let builder = ConsulProvider::builder(Client::new())
+                .agent(self.server.replace("consul://", "http://"))
+                .key_prefix(&self.prefix);
+            let provider = builder.tolerated_skew(SKEW).clock(clock).build()?;
+            Ok(Arc::new(provider) as Provider)
         })
     }
 

@@ -11,11 +11,11 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use common::Texts;
-use shedlock_cas::{CasProvider, DEFAULT_TOLERATED_SKEW as SKEW};
 use shedlock_core::{
     Attempt, AttemptRequest, BoxFuture, Clock, ForceUnlock, ForceUnlockRequest, Lease, LockName,
     LockProvider, ManualClock, Moment, Owner, Unlock, UnlockRequest,
 };
+use shedlock_store::{DEFAULT_TOLERATED_SKEW as SKEW, StoreProvider, Versioned};
 
 const MINUTE: Duration = Duration::from_secs(60);
 const BLINK: Duration = Duration::from_millis(2);
@@ -39,11 +39,13 @@ impl Clock for Ahead {
 }
 
 /// Two hosts, of which one is ahead of the other by what is tolerated.
-fn hosts(clock: &ManualClock) -> [CasProvider<Texts>; 2] {
+fn hosts(clock: &ManualClock) -> [StoreProvider<Versioned<Texts>>; 2] {
     let texts = Texts::new();
     [Duration::ZERO, SKEW].map(|ahead| {
         let clock = Ahead(clock.clone(), ahead);
-        CasProvider::new(texts.clone()).with_clock(Arc::new(clock))
+        Versioned::new(texts.clone())
+            .with_clock(Arc::new(clock))
+            .provider()
     })
 }
 
@@ -51,14 +53,14 @@ fn request() -> AttemptRequest {
     AttemptRequest::new(LockName::new("job").unwrap(), Owner::generate(), MINUTE)
 }
 
-async fn attempt(host: &CasProvider<Texts>) -> Option<Lease> {
+async fn attempt(host: &StoreProvider<Versioned<Texts>>) -> Option<Lease> {
     match host.attempt(&request()).await.unwrap() {
         Attempt::Acquired(lease) => Some(lease),
         _ => None,
     }
 }
 
-async fn unlock(host: &CasProvider<Texts>, lease: &Lease) {
+async fn unlock(host: &StoreProvider<Versioned<Texts>>, lease: &Lease) {
     let unlocked = host.unlock(lease, &UnlockRequest::new()).await.unwrap();
     assert_eq!(unlocked, Unlock::Unlocked);
 }

@@ -4,9 +4,6 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use shedlock_core::{Error, ErrorKind};
 
-/// A hundred years, which every calendar here can show.
-pub(crate) const LONGEST: Duration = Duration::from_secs(100 * 366 * 86_400);
-
 /// The instant of one reading of the judging clock, with what is uncertain of it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Now {
@@ -89,16 +86,6 @@ pub(crate) fn after(instant: SystemTime, duration: Duration) -> Result<SystemTim
     })
 }
 
-pub(crate) fn check_longest(lock_at_most_for: Duration) -> Result<(), Error> {
-    if lock_at_most_for <= LONGEST {
-        return Ok(());
-    }
-    Err(Error::new(
-        ErrorKind::InvalidInput,
-        "lock_at_most_for is longer than a hundred years",
-    ))
-}
-
 /// Whole milliseconds since 1970; what lies before is cut to 1970.
 pub(crate) fn millis(instant: SystemTime) -> u64 {
     let since = instant.duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -153,6 +140,5 @@ mod tests {
     fn what_no_calendar_shows_is_refused() {
         let now = Now::of_client(UNIX_EPOCH, Duration::ZERO);
         assert!(now.end_of(Duration::MAX).is_err());
-        assert!(check_longest(LONGEST + Duration::from_nanos(1)).is_err());
     }
 }

@@ -5,7 +5,8 @@ use std::time::{Duration, SystemTime};
 
 use shedlock_core::{Capabilities, Error, LockName, Migration};
 
-use crate::Record;
+use super::Record;
+use crate::store::DEFAULT_LONGEST_CALL;
 
 /// A store whose records have versions: what the author of a provider implements.
 ///
@@ -31,8 +32,8 @@ use crate::Record;
 ///   stands beside the lock's name, and does not keep the other locks from being listed; what cannot
 ///   be the name of a lock is left out.
 /// - **No memory**, no waiting, no retries. A time limit for a request is the client's own: the
-///   engine ends each call but a list after [`Capabilities::longest_call`], and the runtime gives up on
-///   it by itself, but only the client can tell in time for the engine to read back.
+///   toolkit ends each call but a list after [`longest_call`](Self::longest_call), but only the client can
+///   report it in time for the engine to read back.
 /// - **Cancellation.** Any future may be dropped at any point.
 ///
 /// Write the methods as `async fn`.
@@ -111,6 +112,12 @@ pub trait VersionedStore: fmt::Debug + Send + Sync + 'static {
     /// As the rules say.
     fn migrate(&self) -> impl Future<Output = Result<Migration, Error>> + Send {
         async { Ok(Migration::default()) }
+    }
+
+    /// After this long every call but a list has returned; 10 s unless overridden. An attempt that wins is two
+    /// requests.
+    fn longest_call(&self) -> Duration {
+        DEFAULT_LONGEST_CALL
     }
 
     /// What differs from the engine's own capabilities: the longest name, a store that does not

@@ -11,8 +11,8 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, SystemTime};
 
-use shedlock_cas::{Found, Listed, Reading, Record, VersionedStore, Written};
 use shedlock_core::{Clock, Error, ErrorKind, LockName, Owner};
+use shedlock_store::{Found, Listed, Reading, Record, VersionedStore, Written};
 
 /// What happens to a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -11,19 +11,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use common::{Fault, Texts};
-use shedlock_cas::{CasProvider, DEFAULT_TOLERATED_SKEW, Record};
 use shedlock_core::{
     Attempt, AttemptRequest, Clock, ClockSource, ErrorKind, ExtendRequest, Extension,
     ForceUnlockRequest, Lease, LockName, LockProvider, LockState, ManualClock, Owner, SkipReason,
     Unlock, UnlockRequest,
 };
+use shedlock_store::{DEFAULT_TOLERATED_SKEW, Record, StoreProvider, Versioned};
 
 const AT_MOST: Duration = Duration::from_secs(60);
 
 struct Room {
     texts: Texts,
     clock: ManualClock,
-    provider: CasProvider<Texts>,
+    provider: StoreProvider<Versioned<Texts>>,
     job: LockName,
 }
 
@@ -34,7 +34,8 @@ impl Room {
 
     fn over(texts: Texts) -> Self {
         let clock = ManualClock::new();
-        let provider = CasProvider::new(texts.clone()).with_clock(Arc::new(clock.clone()));
+        let engine = Versioned::new(texts.clone()).with_clock(Arc::new(clock.clone()));
+        let provider = engine.provider();
         Self {
             texts,
             clock,

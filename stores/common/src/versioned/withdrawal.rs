@@ -2,27 +2,26 @@
 
 use std::time::{Duration, UNIX_EPOCH};
 
-use shedlock_core::{AttemptRequest, Error, Owner, SlotEnd};
+use shedlock_core::{AttemptRequest, Error, Owner};
 
-use crate::ending::Ended;
-use crate::provider::ROUNDS;
-use crate::{CasProvider, Record, VersionedStore};
+use super::{Record, Versioned, VersionedStore};
+use crate::operator::{ROUNDS, contended};
+use crate::store::{End, Ended};
 
 /// The unit of ends in records.
 const TICK: Duration = Duration::from_millis(1);
 
-impl<S: VersionedStore> CasProvider<S> {
+impl<S: VersionedStore> Versioned<S> {
     /// Ends the lease that the attempt has won, if it has; true if there was one.
     ///
     /// Otherwise a copy of the attempt may still be on its way. It names the version of a free record
     /// that was read before it was sent, or that there was none. So what is free now is replaced, and
     /// what is absent is created: then the copy is refused whenever it arrives. A race that is lost here
     /// may have been won by the copy, so the record is judged again.
-    pub(crate) async fn try_withdraw(&self, request: &AttemptRequest) -> Result<bool, Error> {
+    pub(crate) async fn take_back(&self, request: &AttemptRequest) -> Result<bool, Error> {
         let (name, owner) = (request.name(), request.owner());
-        self.store.check_name(name)?;
         for _ in 0..ROUNDS {
-            let (found, now) = self.look(name).await?;
+            let (found, now) = self.read(name).await?;
             let Some(before) = found else {
                 let written = self.write(name, None, withdrawn(owner)).await?;
                 if written.done().is_some() {
@@ -32,8 +31,7 @@ impl<S: VersionedStore> CasProvider<S> {
             };
             if before.record.is_held_by(owner, now) {
                 let known = Some((Some(before), now));
-                let slot = request.slot().map(|slot| (slot, SlotEnd::NotStarted));
-                match self.end(name, owner, known, Duration::ZERO, slot).await? {
+                match self.finish(&End::withdrawn(request), known).await? {
                     Ended::Now => return Ok(true),
                     Ended::Before => return Ok(false),
                     // It ended by itself meanwhile.
@@ -51,7 +49,7 @@ impl<S: VersionedStore> CasProvider<S> {
                 return Ok(false);
             }
         }
-        Err(self.contended())
+        Err(contended())
     }
 }
 

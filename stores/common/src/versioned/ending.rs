@@ -1,34 +1,21 @@
 //! Extending a lease, and ending it.
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use shedlock_core::{
-    Error, ErrorKind, ExtendRequest, Extension, Lease, LockName, Owner, Slot, SlotEnd,
-};
+use shedlock_core::{Error, ErrorKind, ExtendRequest, Extension, Lease, LockName, SlotEnd};
 
-use crate::provider::{Look, ROUNDS, Wrote};
-use crate::time::{Now, check_longest};
-use crate::{CasProvider, Found, Record, VersionedStore};
+use super::engine::{Look, Wrote};
+use super::time::Now;
+use super::{Found, Record, Versioned, VersionedStore};
+use crate::operator::{ROUNDS, contended};
+use crate::store::{End, Ended};
 
-/// How an owner's lease ended.
-pub(crate) enum Ended {
-    /// By this call.
-    Now,
-    /// By an earlier call of this owner.
-    Before,
-    /// Otherwise: it ran out, or the lock is another's by now.
-    Lost,
-}
-
-impl<S: VersionedStore> CasProvider<S> {
-    pub(crate) async fn try_extend(
+impl<S: VersionedStore> Versioned<S> {
+    pub(crate) async fn prolong(
         &self,
         lease: &Lease,
         request: &ExtendRequest,
     ) -> Result<Extension, Error> {
-        request.validate(lease.lock_at_least_for())?;
-        check_longest(request.lock_at_most_for())?;
         let mut known = self.known(lease);
         for _ in 0..ROUNDS {
             let (found, now, is_fresh) = self.look_unless(&mut known, lease.name()).await?;
@@ -52,19 +39,16 @@ impl<S: VersionedStore> CasProvider<S> {
                 return Ok(Extension::Extended(extended.with_state(Arc::new(found))));
             }
         }
-        Err(self.contended())
+        Err(contended())
     }
 
-    /// Ends this owner's lease; the record then names nobody as holder.
-    pub(crate) async fn end(
+    /// Ends this owner's lease; the record then names no holder.
+    pub(crate) async fn finish(
         &self,
-        name: &LockName,
-        owner: &Owner,
+        end: &End<'_>,
         mut known: Option<Look<S::Version>>,
-        at_least: Duration,
-        slot: Option<(Slot, SlotEnd)>,
     ) -> Result<Ended, Error> {
-        self.store.check_name(name)?;
+        let End { name, owner, .. } = *end;
         let mut was_overtaken = false;
         for _ in 0..ROUNDS {
             let (found, now, is_fresh) = self.look_unless(&mut known, name).await?;
@@ -82,14 +66,14 @@ impl<S: VersionedStore> CasProvider<S> {
                 }
                 return Ok(Ended::Lost);
             };
-            let record = ended(before.record, owner, now, at_least, slot)?;
+            let record = ended(before.record, end, now)?;
             match self.write(name, Some(&before.version), record).await? {
                 Wrote::Done(_) => return Ok(Ended::Now),
                 Wrote::Raced => {}
                 Wrote::Overtaken => was_overtaken = true,
             }
         }
-        Err(self.contended())
+        Err(contended())
     }
 
     /// What is known, once; else what is read. The last says which.
@@ -101,7 +85,7 @@ impl<S: VersionedStore> CasProvider<S> {
         if let Some((found, now)) = known.take() {
             return Ok((found, now, false));
         }
-        let (found, now) = self.look(name).await?;
+        let (found, now) = self.read(name).await?;
         Ok((found, now, true))
     }
 }
@@ -115,22 +99,16 @@ fn overtaken() -> Error {
     )
 }
 
-fn ended(
-    before: Record,
-    owner: &Owner,
-    now: Now,
-    at_least: Duration,
-    slot: Option<(Slot, SlotEnd)>,
-) -> Result<Record, Error> {
+fn ended(before: Record, end: &End<'_>, now: Now) -> Result<Record, Error> {
     let mut record = before;
-    record.owner = owner.released();
+    record.owner = end.owner.released();
     record.locked_until = now.past();
-    if !at_least.is_zero() {
+    if !end.at_least.is_zero() {
         let acquired_at = record.locked_at.unwrap_or(now.told);
-        let kept = now.end_from(acquired_at, at_least)?;
+        let kept = now.end_from(acquired_at, end.at_least)?;
         record.locked_until = record.locked_until.max(kept);
     }
-    match slot {
+    match end.slot {
         Some((_, SlotEnd::Failed { retry_after })) if !retry_after.is_zero() => {
             record.locked_until = record.locked_until.max(now.end_of(retry_after)?);
         }

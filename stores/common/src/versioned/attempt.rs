@@ -3,24 +3,22 @@
 use std::sync::Arc;
 
 use shedlock_core::{
-    Attempt, AttemptRequest, Error, ErrorKind, Lease, LockState, Skip, SkipReason, Slot,
+    Attempt, AttemptRequest, Error, ErrorKind, Lease, LockState, Skip, SkipReason,
 };
 
-use crate::provider::ROUNDS;
-use crate::time::{Now, after, check_longest};
-use crate::{CasProvider, Found, Record, VersionedStore};
+use super::time::Now;
+use super::{Found, Record, Versioned, VersionedStore};
+use crate::operator::ROUNDS;
+use crate::slots::{check_slot, refusal};
 
-impl<S: VersionedStore> CasProvider<S> {
+impl<S: VersionedStore> Versioned<S> {
     /// Reads, judges, writes if what was read still stands, and starts over where it does not:
     /// whoever won that race holds the lock, as a rule, and the next reading says so.
-    pub(crate) async fn try_attempt(&self, request: &AttemptRequest) -> Result<Attempt, Error> {
-        request.validate()?;
-        check_longest(request.lock_at_most_for())?;
+    pub(crate) async fn take(&self, request: &AttemptRequest) -> Result<Attempt, Error> {
         let name = request.name();
-        self.store.check_name(name)?;
         let mut has_written = false;
         for _ in 0..ROUNDS {
-            let look = self.look(name).await;
+            let look = self.read(name).await;
             let (before, now) = if has_written {
                 look.map_err(unread)?
             } else {
@@ -31,14 +29,14 @@ impl<S: VersionedStore> CasProvider<S> {
                 if found.record.is_held_by(request.owner(), now) {
                     return Ok(Attempt::Acquired(self.granted(request, found.clone())));
                 }
-                if let Some(skip) = refusal(request, &found.record, now)? {
+                if let Some(skip) = refused(request, &found.record, now)? {
                     return Ok(Attempt::Skipped(skip));
                 }
                 if found.record.owner == request.owner().released() {
                     return Err(Error::attempt_ended());
                 }
             } else {
-                check_slot(request, now)?;
+                check_slot(request, now.told, CLOCK)?;
             }
             let record = self.taken(request, before.as_ref(), now)?;
             let version = before.as_ref().map(|found| &found.version);
@@ -92,38 +90,16 @@ fn unread(error: Error) -> Error {
     Error::new(ErrorKind::Unknown, message).with_source(error)
 }
 
-/// Why this record stands in the way, if it does.
-fn refusal(request: &AttemptRequest, record: &Record, now: Now) -> Result<Option<Skip>, Error> {
-    check_slot(request, now)?;
+/// Why this record refuses the request, if it does.
+fn refused(request: &AttemptRequest, record: &Record, now: Now) -> Result<Option<Skip>, Error> {
+    check_slot(request, now.told, CLOCK)?;
     let mut seen = record.as_lock_record(request.name(), now);
-    // The own lease of this owner that is over stands in nobody's way.
+    // This owner's own lease, once it is over, keeps no one from the lock.
     if record.owner == request.owner().as_str() {
         seen.state = LockState::Free;
     }
-    let slots = record
-        .slots
-        .refusal(request, record.shedlock_at(), seen.state);
-    Ok(match slots {
-        Some(reason) => Some(seen.as_skip_for(reason)),
-        None if seen.state == LockState::Free => None,
-        None => Some(seen.as_skip()),
-    })
+    Ok(refusal(request, &seen, record.shedlock_at()))
 }
 
-/// Refuses a slot that lies too far ahead.
-fn check_slot(request: &AttemptRequest, now: Now) -> Result<(), Error> {
-    let Some(slot) = request.slot() else {
-        return Ok(());
-    };
-    if slot.instant() <= after(now.told, request.slot_tolerance())? {
-        return Ok(());
-    }
-    let clock = Slot::at(now.told).map_or_else(|_| "before 1970".to_owned(), |at| at.to_string());
-    Err(Error::new(
-        ErrorKind::SlotAhead,
-        format!(
-            "slot {slot} lies too far ahead of the judging clock ({clock}): compare the clocks of \
-             all hosts that share the locks"
-        ),
-    ))
-}
+/// Whose clock judges slots.
+const CLOCK: &str = "the clock that judges it";

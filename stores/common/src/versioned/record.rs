@@ -8,7 +8,7 @@ use shedlock_core::{
     AttemptRequest, Error, ErrorKind, Lease, LockName, LockRecord, Owner, Slot, SlotState,
 };
 
-use crate::time::{Now, millis};
+use super::time::{Now, millis};
 
 /// What a store keeps of a lock.
 ///
@@ -50,7 +50,7 @@ impl Record {
     /// The record as a text of lines, each a word and a value; see `docs/wire-format.md`.
     ///
     /// ```
-    /// # use shedlock_cas::Record;
+    /// # use shedlock_store::Record;
     /// # use std::time::{Duration, UNIX_EPOCH};
     /// let mut record = Record::until(UNIX_EPOCH + Duration::from_millis(1_800_000_000_000));
     /// record.owner = "web-3/4711/5f0c9b1d7e3a4c28".to_owned();

@@ -9,12 +9,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use common::Texts;
-use shedlock_cas::{CasProvider, Record};
 use shedlock_conformance::{BoxError, Harness, JavaRecord, Power, Provider, Space, power, wrapped};
 use shedlock_core::{
     BoxFuture, Capabilities, Clock, Error, LockName, ManualClock, PrefixProvider, SystemClock,
     TenantProvider, TenantRouter, TrackingProvider,
 };
+use shedlock_store::{Record, Versioned};
 
 fn main() -> ExitCode {
     let kinds = [
@@ -134,8 +134,9 @@ struct Map {
 
 impl Map {
     fn provider_on(&self, clock: Arc<dyn Clock>) -> Provider {
-        let provider = CasProvider::new(self.texts.clone());
-        Arc::new(provider.with_clock(clock).with_tolerated_skew(SKEW))
+        let engine = Versioned::new(self.texts.clone());
+        let engine = engine.with_clock(clock).with_tolerated_skew(SKEW);
+        Arc::new(engine.provider())
     }
 
     /// The record as ShedLock would change it: it knows nothing of tokens and slots.

@@ -1,0 +1,126 @@
+//! The provider toolkit: what every store would otherwise write again.
+//!
+//! A store implements [`Store`]; [`StoreProvider`] makes a [`LockProvider`](shedlock_core::LockProvider) of it, to be
+//! proved by the conformance kit (`shedlock-conformance`). Three families of stores differ in how they judge an
+//! attempt:
+//!
+//! - **compare-and-swap** stores replace a record if its version still stands: NATS, ZooKeeper, Consul, object
+//!   stores, a Kubernetes Lease. They implement the smaller [`VersionedStore`]: four calls and a codec, as below;
+//! - **conditional** stores evaluate the condition themselves: SQL, MongoDB;
+//! - **presence** stores hold a lock as a key that vanishes: Redis, etcd.
+//!
+//! Around that the toolkit has the rules of slots ([`refusal`], [`check_slot`]), limits ([`check_duration`],
+//! [`check_name_length`]), the reader of URLs and their options ([`StoreUrl`]) and of certificates ([`TlsOptions`]).
+//!
+//! # A store in one screen
+//!
+//! ```
+//! use shedlock_store::{Found, Listed, Reading, Record, Versioned, VersionedStore, Written};
+//! use shedlock_core::{Error, Executor, LockConfig, LockName};
+//! use std::collections::BTreeMap;
+//! use std::sync::{Arc, Mutex};
+//!
+//! /// The client of the store: texts with a version each.
+//! #[derive(Debug, Default)]
+//! struct Shelf(Mutex<BTreeMap<String, (u64, String)>>);
+//!
+//! impl VersionedStore for Shelf {
+//!     type Version = u64;
+//!
+//!     fn store(&self) -> &str {
+//!         "shelf"
+//!     }
+//!
+//!     async fn read(&self, name: &LockName) -> Result<Reading<u64>, Error> {
+//!         let texts = self.0.lock().unwrap();
+//!         let Some((version, text)) = texts.get(name.as_str()) else {
+//!             return Ok(Reading::nothing());
+//!         };
+//!         Ok(Reading::found(Found::new(Record::from_text(text)?, *version)))
+//!     }
+//!
+//!     async fn create(&self, name: &LockName, record: &Record) -> Result<Written<u64>, Error> {
+//!         let mut texts = self.0.lock().unwrap();
+//!         if texts.contains_key(name.as_str()) {
+//!             return Ok(Written::Raced);
+//!         }
+//!         texts.insert(name.to_string(), (1, record.to_text()));
+//!         Ok(Written::Done(1))
+//!     }
+//!
+//!     async fn replace(
+//!         &self,
+//!         name: &LockName,
+//!         version: &u64,
+//!         record: &Record,
+//!     ) -> Result<Written<u64>, Error> {
+//!         let mut texts = self.0.lock().unwrap();
+//!         match texts.get_mut(name.as_str()) {
+//!             Some(text) if text.0 == *version => {
+//!                 *text = (version + 1, record.to_text());
+//!                 Ok(Written::Done(version + 1))
+//!             }
+//!             _ => Ok(Written::Raced),
+//!         }
+//!     }
+//!
+//!     async fn list(&self, _: Option<&LockName>, _: usize) -> Result<Listed<u64>, Error> {
+//!         let texts = self.0.lock().unwrap();
+//!         texts
+//!             .iter()
+//!             .map(|(name, (version, text))| {
+//!                 let record = Record::from_text(text);
+//!                 let found = record.map(|record| Reading::found(Found::new(record, *version)));
+//!                 Ok((LockName::new(name)?, found))
+//!             })
+//!             .collect()
+//!     }
+//! }
+//!
+//! # let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+//! # runtime.block_on(async {
+//! let executor = Executor::new(Arc::new(Versioned::new(Shelf::default()).provider()));
+//! let config = LockConfig::new("payroll").lock_at_most_for("10m");
+//! assert!(executor.execute(&config, async { 42 }).await?.is_executed());
+//! # Ok::<(), Error>(()) })?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # Where to go from here
+//!
+//! The rules are in [`VersionedStore`]. Of the calls with default bodies, look at these: `check_name`,
+//! where the store cannot hold every text as a key; `migrate`, where something must be made first;
+//! `capabilities`, for the longest name; `has_revisions`, where the store numbers all its writes;
+//! `versions_start_anew`, where a deleted key begins again. `shedlock-consul` is such a store in one
+//! file of 150 lines.
+//!
+//! Then give the kit (`shedlock-conformance`) a harness over a real server: its requests are those of
+//! `Cost::COMPARE_AND_SWAP` where each call here is one. It takes your provider to pieces by a proxy,
+//! kills processes of it, and asks for names that no sane person gives a lock.
+
+mod construct;
+mod limits;
+mod operator;
+mod provider;
+mod slots;
+mod store;
+mod tls;
+mod url;
+pub mod versioned;
+
+#[cfg(any(test, feature = "fuzzing"))]
+#[doc(hidden)]
+pub mod fuzz;
+
+pub use construct::{FromClient, FromUrl};
+pub use limits::{HUNDRED_YEARS, check_duration, check_name_length};
+pub use operator::{ROUNDS, contended};
+pub use provider::StoreProvider;
+pub use slots::{check_slot, refusal, slot_ahead};
+pub use store::{Changed, End, Ended, Seen, Store};
+pub use tls::{TlsFiles, TlsOptions, read_file, unusable_file};
+pub use url::{Host, StoreUrl, UrlOptions};
+pub use versioned::{
+    DEFAULT_TOLERATED_SKEW, Found, Listed, Reading, Record, Versioned, VersionedSettings,
+    VersionedStore, Written,
+};

@@ -1,0 +1,53 @@
+//! What every store can hold.
+
+use std::time::Duration;
+
+use shedlock_core::{Error, ErrorKind, LockName};
+
+/// The longest duration that stores accept: every calendar of theirs can show an instant so far away, and every script
+/// can count it in microseconds.
+pub const HUNDRED_YEARS: Duration = Duration::from_secs(100 * 366 * 86_400);
+
+/// Refuses durations over [`HUNDRED_YEARS`]. `what` names the setting.
+///
+/// # Errors
+/// `InvalidInput`.
+pub fn check_duration(what: &str, duration: Duration) -> Result<(), Error> {
+    if duration <= HUNDRED_YEARS {
+        return Ok(());
+    }
+    Err(Error::new(
+        ErrorKind::InvalidInput,
+        format!("{what} is longer than a hundred years"),
+    ))
+}
+
+/// Refuses names of more than `longest` bytes.
+///
+/// # Errors
+/// `InvalidInput`.
+pub fn check_name_length(name: &LockName, longest: usize) -> Result<(), Error> {
+    let length = name.as_str().len();
+    if length <= longest {
+        return Ok(());
+    }
+    Err(Error::new(
+        ErrorKind::InvalidInput,
+        format!("the lock's name has {length} bytes, and the store accepts {longest}: shorten it"),
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_no_store_can_express_is_refused() {
+        assert!(check_duration("it", HUNDRED_YEARS).is_ok());
+        assert!(check_duration("it", HUNDRED_YEARS + Duration::from_nanos(1)).is_err());
+        let name = LockName::new("four").unwrap();
+        assert!(check_name_length(&name, 4).is_ok());
+        let error = check_name_length(&name, 3).unwrap_err();
+        assert!(error.to_string().contains("4 bytes"), "{error}");
+    }
+}

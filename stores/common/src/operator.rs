@@ -1,0 +1,80 @@
+//! What an operator does by hand, over a look and a conditional write.
+
+use std::time::UNIX_EPOCH;
+
+use shedlock_core::{
+    Error, ErrorKind, ForceUnlock, ForceUnlockRequest, LockState, ResetSlotRequest, Slot,
+    SlotReset, SlotState,
+};
+
+use crate::store::{Changed, Store};
+
+/// Rounds of a call before it is an error: each is lost only where another client won one.
+pub const ROUNDS: usize = 4;
+
+/// The error of a call that lost every one of its [`ROUNDS`].
+pub fn contended() -> Error {
+    Error::new(
+        ErrorKind::Unavailable,
+        "other clients changed the lock each time before it could be written: retry",
+    )
+}
+
+pub(crate) async fn force_unlock<S: Store>(
+    store: &S,
+    request: &ForceUnlockRequest,
+) -> Result<ForceUnlock, Error> {
+    let name = request.name();
+    store.check_name(name)?;
+    for _ in 0..ROUNDS {
+        let seen = store.look(name).await?;
+        let Some(seen) = seen.filter(|seen| seen.record.state != LockState::Free) else {
+            return Ok(ForceUnlock::NotHeld);
+        };
+        let differs = |expected| seen.record.owner.as_deref() != Some(expected);
+        if request.expected_owner().is_some_and(differs) {
+            return Ok(ForceUnlock::OwnerDiffers(seen.record));
+        }
+        match store.free(name, &seen).await? {
+            Changed::Done => return Ok(ForceUnlock::Freed(seen.record)),
+            Changed::Raced => {}
+            // Whoever holds the lock by now must not be forced out by the same request.
+            Changed::Overtaken => {
+                return Err(Error::new(
+                    ErrorKind::Unknown,
+                    "the answer to a forced unlock was lost, and the lock has changed since: \
+                     look at it before you retry",
+                ));
+            }
+        }
+    }
+    Err(contended())
+}
+
+pub(crate) async fn reset_slot<S: Store>(
+    store: &S,
+    request: &ResetSlotRequest,
+) -> Result<SlotReset, Error> {
+    let name = request.name();
+    store.check_name(name)?;
+    for _ in 0..ROUNDS {
+        let Some(seen) = store.look(name).await? else {
+            return Ok(SlotReset::NoSlot);
+        };
+        let record = &seen.record;
+        let Some(last) = record.last_slot else {
+            return Ok(SlotReset::NoSlot);
+        };
+        let now = record.read_at.unwrap_or(UNIX_EPOCH);
+        let to = match request.target() {
+            Some(slot) => slot,
+            None if last.instant() <= now => return Ok(SlotReset::NotAhead(seen.record)),
+            None => Slot::at(now)?,
+        };
+        let slots = SlotState::new(Some(last), record.last_slot_done, record.slot_attempts);
+        if store.set_slots(name, &seen, slots.reset(to)).await? == Changed::Done {
+            return Ok(SlotReset::reset(seen.record, to));
+        }
+    }
+    Err(contended())
+}

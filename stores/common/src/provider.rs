@@ -1,0 +1,201 @@
+//! The lock contract over a store.
+
+use std::fmt;
+use std::sync::Arc;
+
+use ErrorKind::{Unavailable, Unknown};
+use shedlock_core::{
+    Attempt, AttemptRequest, BoxFuture, Capabilities, Error, ErrorKind, ExtendRequest, Extension,
+    ForceUnlock, ForceUnlockRequest, Lease, ListRequest, LockDefaults, LockName, LockProvider,
+    LockRecord, Migration, ProviderIdentity, ResetSlotRequest, SlotReset, Unlock, UnlockRequest,
+    answered_within,
+};
+
+use crate::operator;
+use crate::store::{End, Ended, Store};
+
+/// Locks in a [`Store`]. Clones are one provider.
+pub struct StoreProvider<S> {
+    store: Arc<S>,
+    defaults: LockDefaults,
+    identity: ProviderIdentity,
+}
+
+impl<S: Store> StoreProvider<S> {
+    /// A provider over this store.
+    pub fn new(store: S) -> Self {
+        Self {
+            store: Arc::new(store),
+            defaults: LockDefaults::new(),
+            identity: ProviderIdentity::unique(),
+        }
+    }
+
+    /// Sets durations and the prefix of owners for locks that set none.
+    #[must_use]
+    pub fn with_defaults(mut self, defaults: LockDefaults) -> Self {
+        self.defaults = defaults;
+        self
+    }
+
+    /// The store.
+    pub fn backend(&self) -> &S {
+        &self.store
+    }
+
+    /// A call may make several requests, each with a time limit of its own; `unanswered` is its kind where all of
+    /// them together take too long.
+    pub(crate) async fn bounded<T>(
+        &self,
+        unanswered: ErrorKind,
+        call: impl Future<Output = Result<T, Error>> + Send,
+    ) -> Result<T, Error> {
+        let limit = self.store.longest_call();
+        let answer = answered_within(self.store.clock(), limit, unanswered, call).await;
+        answer.map_err(|error| error.with_store(self.store.name()))
+    }
+
+    async fn call<T>(
+        &self,
+        name: &LockName,
+        unanswered: ErrorKind,
+        call: impl Future<Output = Result<T, Error>> + Send,
+    ) -> Result<T, Error> {
+        let answer = self.bounded(unanswered, call).await;
+        answer.map_err(|error| error.with_lock(name.as_str()))
+    }
+}
+
+impl<S: Store> LockProvider for StoreProvider<S> {
+    fn attempt<'a>(&'a self, request: &'a AttemptRequest) -> BoxFuture<'a, Result<Attempt, Error>> {
+        let attempt = async move {
+            request.validate()?;
+            self.store.check_name(request.name())?;
+            let at_most = request.lock_at_most_for();
+            self.store.check_duration("lock_at_most_for", at_most)?;
+            self.store.attempt(request).await
+        };
+        Box::pin(self.call(request.name(), Unknown, attempt))
+    }
+
+    fn withdraw<'a>(&'a self, request: &'a AttemptRequest) -> BoxFuture<'a, Result<bool, Error>> {
+        let withdrawal = async move {
+            self.store.check_name(request.name())?;
+            self.store.withdraw(request).await
+        };
+        Box::pin(self.call(request.name(), Unknown, withdrawal))
+    }
+
+    fn extend<'a>(
+        &'a self,
+        lease: &'a Lease,
+        request: &'a ExtendRequest,
+    ) -> BoxFuture<'a, Result<Extension, Error>> {
+        let extension = async move {
+            request.validate(lease.lock_at_least_for())?;
+            let at_most = request.lock_at_most_for();
+            self.store.check_duration("lock_at_most_for", at_most)?;
+            self.store.extend(lease, request).await
+        };
+        Box::pin(self.call(lease.name(), Unknown, extension))
+    }
+
+    fn unlock<'a>(
+        &'a self,
+        lease: &'a Lease,
+        request: &'a UnlockRequest,
+    ) -> BoxFuture<'a, Result<Unlock, Error>> {
+        let unlock = async move {
+            let end = End::unlocked(lease, request);
+            self.store
+                .check_duration("lock_at_least_for", end.at_least)?;
+            self.store
+                .check_duration("the pause after a failed slot", end.retry_after())?;
+            Ok(match self.store.end(&end).await? {
+                Ended::Now | Ended::Before => Unlock::Unlocked,
+                Ended::Lost => Unlock::Lost,
+            })
+        };
+        Box::pin(self.call(lease.name(), Unknown, unlock))
+    }
+
+    fn inspect<'a>(
+        &'a self,
+        name: &'a LockName,
+    ) -> BoxFuture<'a, Result<Option<LockRecord>, Error>> {
+        let inspection = async move {
+            self.store.check_name(name)?;
+            self.store.inspect(name).await
+        };
+        Box::pin(self.call(name, Unavailable, inspection))
+    }
+
+    /// A list may have any number of pages to read: the first that is not answered ends it.
+    fn list<'a>(
+        &'a self,
+        request: &'a ListRequest,
+    ) -> BoxFuture<'a, Result<Vec<LockRecord>, Error>> {
+        Box::pin(async move {
+            let page = self.store.list(request).await;
+            page.map_err(|error| error.with_store(self.store.name()))
+        })
+    }
+
+    fn force_unlock<'a>(
+        &'a self,
+        request: &'a ForceUnlockRequest,
+    ) -> BoxFuture<'a, Result<ForceUnlock, Error>> {
+        let forced = operator::force_unlock(&*self.store, request);
+        Box::pin(self.call(request.name(), Unknown, forced))
+    }
+
+    fn reset_slot<'a>(
+        &'a self,
+        request: &'a ResetSlotRequest,
+    ) -> BoxFuture<'a, Result<SlotReset, Error>> {
+        let reset = operator::reset_slot(&*self.store, request);
+        Box::pin(self.call(request.name(), Unknown, reset))
+    }
+
+    fn check(&self) -> BoxFuture<'_, Result<(), Error>> {
+        Box::pin(self.bounded(Unavailable, self.store.check()))
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        let mut capabilities = self.store.capabilities();
+        capabilities.longest_call = self.store.longest_call();
+        capabilities
+    }
+
+    fn identity(&self) -> ProviderIdentity {
+        self.identity.clone()
+    }
+
+    fn store(&self) -> &str {
+        self.store.name()
+    }
+
+    fn defaults(&self) -> LockDefaults {
+        self.defaults.clone()
+    }
+
+    fn migrate(&self) -> BoxFuture<'_, Result<Migration, Error>> {
+        Box::pin(self.bounded(Unknown, self.store.migrate()))
+    }
+}
+
+impl<S> Clone for StoreProvider<S> {
+    fn clone(&self) -> Self {
+        Self {
+            store: Arc::clone(&self.store),
+            defaults: self.defaults.clone(),
+            identity: self.identity.clone(),
+        }
+    }
+}
+
+impl<S: fmt::Debug> fmt::Debug for StoreProvider<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("StoreProvider").field(&self.store).finish()
+    }
+}

@@ -1,0 +1,62 @@
+//! A configuration of rustls with its own crypto provider: nothing is installed for the process.
+
+use std::sync::Arc;
+
+use rustls::crypto::ring;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::{ClientConfig, RootCertStore};
+use shedlock_core::{Error, ErrorKind};
+
+use super::{TlsFiles, unusable_file};
+
+impl TlsFiles {
+    /// The configuration of a client that verifies the server's certificate, its host name included, against
+    /// `tls_ca`, or against the system's authorities where none is named.
+    ///
+    /// # Errors
+    /// `Configuration` for a file that holds no certificate or no key, and where the system has no authorities.
+    pub fn client_config(&self) -> Result<ClientConfig, Error> {
+        let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()));
+        let builder = builder.with_safe_default_protocol_versions();
+        let builder = builder.map_err(|error| unusable_file("tls_ca").with_source(error))?;
+        let builder = builder.with_root_certificates(self.roots()?);
+        let Some((certificate, key)) = &self.identity else {
+            return Ok(builder.with_no_client_auth());
+        };
+        let key = PrivateKeyDer::from_pem_slice(key)
+            .map_err(|error| unusable_file("tls_key").with_source(error))?;
+        builder
+            .with_client_auth_cert(certificates("tls_cert", certificate)?, key)
+            .map_err(|error| unusable_file("tls_cert").with_source(error))
+    }
+
+    fn roots(&self) -> Result<RootCertStore, Error> {
+        let mut roots = RootCertStore::empty();
+        let Some(ca) = &self.ca else {
+            // Single files of the system's that cannot be read leave the others.
+            roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+            if roots.is_empty() {
+                return Err(Error::new(
+                    ErrorKind::Configuration,
+                    "this system has no certificates of authorities: name a file of them by tls_ca",
+                ));
+            }
+            return Ok(roots);
+        };
+        for certificate in certificates("tls_ca", ca)? {
+            let added = roots.add(certificate);
+            added.map_err(|error| unusable_file("tls_ca").with_source(error))?;
+        }
+        Ok(roots)
+    }
+}
+
+fn certificates(option: &str, pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, Error> {
+    let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
+    let certificates = certificates.map_err(|error| unusable_file(option).with_source(error))?;
+    if certificates.is_empty() {
+        return Err(unusable_file(option));
+    }
+    Ok(certificates)
+}

@@ -1,0 +1,127 @@
+//! Certificates that a URL names.
+
+#[cfg(feature = "rustls")]
+mod config;
+
+use std::fs;
+
+use shedlock_core::{Error, ErrorKind};
+
+use crate::url::{UrlOptions, invalid};
+
+/// The options `tls_ca`, `tls_cert` and `tls_key`: paths of PEM files.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TlsOptions {
+    /// Of those who may have signed the server's certificate.
+    pub ca: Option<String>,
+    /// The client's own certificate and its key.
+    pub identity: Option<(String, String)>,
+}
+
+/// What the files hold.
+#[derive(Clone, Default)]
+pub struct TlsFiles {
+    /// Certificates of those who may have signed the server's.
+    pub ca: Option<Vec<u8>>,
+    /// The client's own certificate and its key.
+    pub identity: Option<(Vec<u8>, Vec<u8>)>,
+}
+
+impl TlsOptions {
+    /// Takes them from a URL. `encrypted` is none where its scheme asks for TLS, else the one that would.
+    ///
+    /// # Errors
+    /// `InvalidInput` for a certificate without a key or a key without one, and for any of them without TLS.
+    pub fn take(options: &mut UrlOptions, encrypted: Option<&str>) -> Result<Self, Error> {
+        let ca = options.text("tls_ca")?;
+        let identity = match (options.text("tls_cert")?, options.text("tls_key")?) {
+            (Some(certificate), Some(key)) => Some((certificate, key)),
+            (None, None) => None,
+            _ => {
+                return Err(invalid(
+                    "options \"tls_cert\" and \"tls_key\" in the URL need each other",
+                ));
+            }
+        };
+        match encrypted {
+            Some(scheme) if ca.is_some() || identity.is_some() => Err(invalid(format!(
+                "the URL names certificates, and its scheme asks for no TLS: write {scheme}://"
+            ))),
+            _ => Ok(Self { ca, identity }),
+        }
+    }
+
+    /// Reads the files.
+    ///
+    /// # Errors
+    /// `Configuration` for one that cannot be read.
+    pub fn read(&self) -> Result<TlsFiles, Error> {
+        let ca = self.ca.as_ref().map(|path| read_file("tls_ca", path));
+        let identity = self.identity.as_ref().map(|(certificate, key)| {
+            Ok::<_, Error>((
+                read_file("tls_cert", certificate)?,
+                read_file("tls_key", key)?,
+            ))
+        });
+        Ok(TlsFiles {
+            ca: ca.transpose()?,
+            identity: identity.transpose()?,
+        })
+    }
+}
+
+/// Reads the file that an option of a URL names.
+///
+/// # Errors
+/// `Configuration`.
+pub fn read_file(option: &str, path: &str) -> Result<Vec<u8>, Error> {
+    fs::read(path).map_err(|error| {
+        Error::new(
+            ErrorKind::Configuration,
+            format!("the file {path:?} of option {option:?} in the URL cannot be read: {error}"),
+        )
+        .with_source(error)
+    })
+}
+
+/// The error of a file that holds something else than the option asks for.
+pub fn unusable_file(option: &str) -> Error {
+    Error::new(
+        ErrorKind::Configuration,
+        format!("the file of option {option:?} in the URL holds no certificate or key (PEM)"),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn take(text: &str, encrypted: Option<&str>) -> Result<TlsOptions, Error> {
+        TlsOptions::take(&mut UrlOptions::parse(text), encrypted)
+    }
+
+    #[test]
+    fn a_certificate_needs_its_key_and_both_need_tls() {
+        let options = take("tls_ca=a&tls_cert=b&tls_key=c", None).unwrap();
+        assert_eq!(options.ca.as_deref(), Some("a"));
+        assert_eq!(options.identity, Some(("b".to_owned(), "c".to_owned())));
+        for (text, encrypted) in [
+            ("tls_cert=b", None),
+            ("tls_key=c", None),
+            ("tls_ca=a", Some("rediss")),
+        ] {
+            let error = take(text, encrypted).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::InvalidInput, "{text}");
+        }
+        assert_eq!(take("", Some("rediss")).unwrap(), TlsOptions::default());
+    }
+
+    #[test]
+    fn a_file_that_is_not_there_is_named() {
+        let options = take("tls_ca=/no/such.pem", None).unwrap();
+        let error = options.read().err().unwrap();
+        assert_eq!(error.kind(), ErrorKind::Configuration);
+        assert!(error.to_string().contains("/no/such.pem"), "{error}");
+        assert!(error.to_string().contains("tls_ca"), "{error}");
+    }
+}

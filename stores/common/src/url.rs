@@ -1,0 +1,429 @@
+//! URLs of stores: hosts, credentials and options, read alike for every store.
+//!
+//! No error shows the URL, which may hold a password.
+
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+use percent_encoding::percent_decode_str;
+use shedlock_core::{Error, ErrorKind, LockDefaults, parse_duration};
+
+/// A URL of a store: `scheme://user:password@host:port,host:port/path?option=value`.
+#[derive(Clone, PartialEq, Eq)]
+pub struct StoreUrl {
+    /// In lower case.
+    pub scheme: String,
+    /// Before the hosts, and before the first colon there; none where it is empty.
+    pub user: Option<String>,
+    /// Behind that colon.
+    pub password: Option<String>,
+    /// One or more.
+    pub hosts: Vec<Host>,
+    /// Without slashes at either end.
+    pub path: String,
+    /// What stands behind `?`.
+    pub options: UrlOptions,
+}
+
+/// A host of a URL.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Host {
+    /// A name or an address; one of IPv6 without its brackets.
+    pub name: String,
+    /// As given.
+    pub port: Option<u16>,
+}
+
+/// The options of a URL, each taken by the name that its reader asks for.
+///
+/// Those that no one has asked for are unknown: [`finish`](Self::finish) refuses them, and names the others.
+///
+/// ```
+/// use shedlock_store::UrlOptions;
+/// use std::time::Duration;
+///
+/// let mut options = UrlOptions::parse("connect_timeout=2s&tabel=jobs");
+/// assert_eq!(options.timeout("connect_timeout")?, Some(Duration::from_secs(2)));
+/// assert_eq!(options.text("table")?, None);
+/// let error = options.finish().unwrap_err();
+/// assert!(error.to_string().contains("unknown option \"tabel\""));
+/// assert!(error.to_string().contains("connect_timeout, table"));
+/// # Ok::<(), shedlock_core::Error>(())
+/// ```
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct UrlOptions {
+    left: Vec<UrlOption>,
+    known: Vec<&'static str>,
+}
+
+#[derive(Clone, PartialEq, Eq)]
+struct UrlOption {
+    name: String,
+    value: String,
+    /// As it stood in the URL.
+    raw: String,
+}
+
+impl StoreUrl {
+    /// Reads a URL. `example` shows how one is written.
+    ///
+    /// # Errors
+    /// `InvalidInput`.
+    pub fn parse(text: &str, example: &str) -> Result<Self, Error> {
+        let unreadable = |why: &str| {
+            invalid(format!(
+                "the store's URL cannot be read, {why}: write it like {example}"
+            ))
+        };
+        let (place, options) = UrlOptions::split(text);
+        let (scheme, place) = place
+            .split_once("://")
+            .ok_or_else(|| unreadable("it has no scheme"))?;
+        if place.contains('#') {
+            return Err(unreadable("it has a '#', which is written %23"));
+        }
+        let (authority, path) = place.split_once('/').unwrap_or((place, ""));
+        let (user, hosts) = match authority.rsplit_once('@') {
+            Some((user, hosts)) => (Some(user), hosts),
+            None => (None, authority),
+        };
+        let decoded = |text: &str| {
+            let text = percent_decode_str(text).decode_utf8();
+            let text = text.map(String::from);
+            text.map_err(|_| unreadable("a part of it is not UTF-8"))
+        };
+        let (user, password) = match user.map(|user| user.split_once(':').unwrap_or((user, ""))) {
+            Some((name, password)) => (decoded(name)?, decoded(password)?),
+            None => (String::new(), String::new()),
+        };
+        let hosts = hosts.split(',').map(Host::parse).collect::<Option<_>>();
+        Ok(Self {
+            scheme: scheme.to_ascii_lowercase(),
+            user: some(user),
+            password: some(password),
+            hosts: hosts.ok_or_else(|| unreadable("a host or a port is missing or wrong"))?,
+            path: decoded(path.trim_matches('/'))?,
+            options,
+        })
+    }
+
+    /// The one host of a store that takes no more.
+    ///
+    /// # Errors
+    /// `InvalidInput`.
+    pub fn only_host(&self) -> Result<&Host, Error> {
+        match &*self.hosts {
+            [host] => Ok(host),
+            _ => Err(invalid("the store's URL names several hosts: name one")),
+        }
+    }
+
+    /// The names of the hosts.
+    pub fn host_names(&self) -> impl Iterator<Item = &str> {
+        self.hosts.iter().map(|host| &*host.name)
+    }
+
+    /// Whether this scheme asks for TLS: `plain` does not, `encrypted` does.
+    ///
+    /// # Errors
+    /// `InvalidInput` for any other scheme.
+    pub fn is_encrypted(&self, plain: &str, encrypted: &str) -> Result<bool, Error> {
+        match &*self.scheme {
+            scheme if scheme == plain => Ok(false),
+            scheme if scheme == encrypted => Ok(true),
+            scheme => Err(invalid(format!(
+                "the URL has the scheme {scheme:?}: write {plain}:// or, for TLS, {encrypted}://"
+            ))),
+        }
+    }
+}
+
+fn some(text: String) -> Option<String> {
+    (!text.is_empty()).then_some(text)
+}
+
+impl Host {
+    fn parse(text: &str) -> Option<Self> {
+        let (name, port) = match text.strip_prefix('[') {
+            Some(rest) => {
+                let (name, port) = rest.split_once(']')?;
+                let is_port = port.is_empty() || port.starts_with(':');
+                let port = is_port.then(|| port.strip_prefix(':'))?;
+                (name, port)
+            }
+            None => match text.split_once(':') {
+                Some((name, port)) => (name, Some(port)),
+                None => (text, None),
+            },
+        };
+        let port = port.map(|port| port.parse().ok().filter(|port| *port > 0));
+        let is_name =
+            !name.is_empty() && !name.contains(|c: char| c.is_whitespace() || c.is_control());
+        is_name.then_some(())?;
+        Some(Self {
+            name: name.to_owned(),
+            port: match port {
+                Some(port) => Some(port?),
+                None => None,
+            },
+        })
+    }
+
+    /// `name:port`, with the port that is usual where none is given.
+    pub fn with_port(&self, usual: u16) -> String {
+        let port = self.port.unwrap_or(usual);
+        if self.name.contains(':') {
+            format!("[{}]:{port}", self.name)
+        } else {
+            format!("{}:{port}", self.name)
+        }
+    }
+}
+
+impl UrlOptions {
+    /// The part of a URL before its `?`, as it stands there, and its options: for a driver that reads the rest itself.
+    pub fn split(url: &str) -> (&str, Self) {
+        let (place, options) = url.split_once('?').unwrap_or((url, ""));
+        (place, Self::parse(options))
+    }
+
+    /// Reads `name=value&name=value`.
+    pub fn parse(text: &str) -> Self {
+        let pairs = text.split('&').filter(|pair| !pair.is_empty());
+        let left = pairs.filter_map(|raw| {
+            let (name, value) = form_urlencoded::parse(raw.as_bytes()).next()?;
+            Some(UrlOption {
+                name: name.into_owned(),
+                value: value.into_owned(),
+                raw: raw.to_owned(),
+            })
+        });
+        Self {
+            left: left.collect(),
+            known: Vec::new(),
+        }
+    }
+
+    /// The option as it is.
+    ///
+    /// # Errors
+    /// `InvalidInput` where it is set twice.
+    pub fn text(&mut self, name: &'static str) -> Result<Option<String>, Error> {
+        self.known.push(name);
+        let mut found = self.left.extract_if(.., |option| option.name == name);
+        let first = found.next();
+        if found.next().is_some() {
+            return Err(invalid(format!("option {name:?} is set twice in the URL")));
+        }
+        Ok(first.map(|option| option.value))
+    }
+
+    /// A duration like `10m`.
+    ///
+    /// # Errors
+    /// `InvalidInput`.
+    pub fn duration(&mut self, name: &'static str) -> Result<Option<Duration>, Error> {
+        let text = self.text(name)?;
+        let parsed = text.map(|text| parse_duration(&text)).transpose();
+        parsed.map_err(|error| invalid(format!("option {name:?} in the URL: {}", error.message())))
+    }
+
+    /// A duration that is not zero.
+    ///
+    /// # Errors
+    /// `InvalidInput`.
+    pub fn timeout(&mut self, name: &'static str) -> Result<Option<Duration>, Error> {
+        match self.duration(name)? {
+            Some(Duration::ZERO) => Err(invalid(format!(
+                "option {name:?} in the URL must be longer than zero"
+            ))),
+            timeout => Ok(timeout),
+        }
+    }
+
+    /// A number.
+    ///
+    /// # Errors
+    /// `InvalidInput`.
+    pub fn number<N: FromStr>(&mut self, name: &'static str) -> Result<Option<N>, Error> {
+        let text = self.text(name)?;
+        let parsed = text.map(|text| text.parse()).transpose();
+        parsed.map_err(|_| invalid(format!("option {name:?} in the URL must be a number")))
+    }
+
+    /// `true` or `false`.
+    ///
+    /// # Errors
+    /// `InvalidInput`.
+    pub fn flag(&mut self, name: &'static str) -> Result<Option<bool>, Error> {
+        self.choice(name, &[("true", true), ("false", false)])
+    }
+
+    /// One of these words.
+    ///
+    /// # Errors
+    /// `InvalidInput`.
+    pub fn choice<T: Copy>(
+        &mut self,
+        name: &'static str,
+        choices: &[(&str, T)],
+    ) -> Result<Option<T>, Error> {
+        let Some(text) = self.text(name)? else {
+            return Ok(None);
+        };
+        let chosen = choices.iter().find(|(word, _)| *word == text);
+        let Some((_, chosen)) = chosen else {
+            let words: Vec<_> = choices.iter().map(|(word, _)| *word).collect();
+            return Err(invalid(format!(
+                "option {name:?} in the URL must be {}",
+                words.join(" or ")
+            )));
+        };
+        Ok(Some(*chosen))
+    }
+
+    /// `lock_at_most_for`, `lock_at_least_for` and `owner_prefix`: for locks that set none.
+    ///
+    /// # Errors
+    /// `InvalidInput`.
+    pub fn defaults(&mut self) -> Result<LockDefaults, Error> {
+        let mut defaults = LockDefaults::new();
+        if let Some(duration) = self.duration("lock_at_most_for")? {
+            defaults = defaults.lock_at_most_for(duration);
+        }
+        if let Some(duration) = self.duration("lock_at_least_for")? {
+            defaults = defaults.lock_at_least_for(duration);
+        }
+        if let Some(prefix) = self.text("owner_prefix")? {
+            defaults = defaults.owner_prefix(prefix);
+        }
+        defaults.validate()?;
+        Ok(defaults)
+    }
+
+    /// All that are left, as they stood in the URL: for a driver that reads its own.
+    pub fn rest(&mut self) -> Vec<String> {
+        self.left.drain(..).map(|option| option.raw).collect()
+    }
+
+    /// The names that were asked for.
+    pub fn known(&self) -> &[&'static str] {
+        &self.known
+    }
+
+    /// Refuses what is left.
+    ///
+    /// # Errors
+    /// `InvalidInput`.
+    pub fn finish(self) -> Result<(), Error> {
+        match self.left.first() {
+            None => Ok(()),
+            Some(option) => Err(invalid(format!(
+                "unknown option {:?} in the URL; known are {}",
+                option.name,
+                self.known.join(", ")
+            ))),
+        }
+    }
+}
+
+/// Passwords may be among them.
+impl fmt::Debug for StoreUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StoreUrl")
+            .field("scheme", &self.scheme)
+            .field("hosts", &self.hosts)
+            .field("path", &self.path)
+            .field("options", &self.options)
+            .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for UrlOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names = self.left.iter().map(|option| &option.name);
+        f.debug_set().entries(names).finish()
+    }
+}
+
+pub(crate) fn invalid(message: impl Into<String>) -> Error {
+    Error::new(ErrorKind::InvalidInput, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Result<StoreUrl, Error> {
+        StoreUrl::parse(text, "redis://host:6379")
+    }
+
+    #[test]
+    fn a_url_names_hosts_credentials_and_a_path() {
+        let url = parse("ETCD://ann:p%40ss:word@a:1,[::1]:2,b/team%20a/locks/?x=1").unwrap();
+        assert_eq!(url.scheme, "etcd");
+        assert_eq!(url.user.as_deref(), Some("ann"));
+        assert_eq!(url.password.as_deref(), Some("p@ss:word"));
+        let hosts: Vec<_> = url.hosts.iter().map(|host| host.with_port(9)).collect();
+        assert_eq!(hosts, ["a:1", "[::1]:2", "b:9"]);
+        assert_eq!(url.path, "team a/locks");
+        assert!(!format!("{url:?}").contains("p@ss"));
+        let plain = parse("redis://h").unwrap();
+        assert_eq!((plain.user, plain.password, &*plain.path), (None, None, ""));
+        let secret = parse("redis://:secret@h").unwrap();
+        assert_eq!((secret.user, &*secret.password.unwrap()), (None, "secret"));
+    }
+
+    #[test]
+    fn what_is_no_url_is_refused_without_showing_it() {
+        for text in [
+            "secret",
+            "redis://",
+            "redis://secret@",
+            "redis://u:secret@h:0",
+            "redis://u:secret@h:port",
+            "redis://u:secret@h,,h",
+            "redis://u:secret@[::1",
+            "redis://u:secret@[::1]7",
+            "redis://u:secret@h#x",
+            "redis://u:secret%ff@h",
+        ] {
+            let error = parse(text).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::InvalidInput, "{text}");
+            assert!(error.to_string().contains("write it like"), "{error}");
+            assert!(!error.to_string().contains("secret"), "{error}");
+        }
+    }
+
+    #[test]
+    fn options_are_read_by_their_type() {
+        let mut options = UrlOptions::parse(
+            "a=1&b=yes&c=2s&d=0s&e=tape&f=%2Fa+b&f2=x&f2=y&lock_at_most_for=10m&owner_prefix=blue",
+        );
+        assert_eq!(options.number::<u32>("a").unwrap(), Some(1));
+        for error in [
+            options.flag("b").map(drop),
+            options.timeout("d").map(drop),
+            options.choice("e", &[("file", 1), ("memory", 2)]).map(drop),
+            options.text("f2").map(drop),
+        ] {
+            assert_eq!(error.unwrap_err().kind(), ErrorKind::InvalidInput);
+        }
+        assert_eq!(options.duration("c").unwrap(), Some(Duration::from_secs(2)));
+        assert_eq!(options.text("f").unwrap().as_deref(), Some("/a b"));
+        let defaults = LockDefaults::new()
+            .lock_at_most_for(Duration::from_secs(600))
+            .owner_prefix("blue");
+        assert_eq!(options.defaults().unwrap(), defaults);
+        options.finish().unwrap();
+    }
+
+    #[test]
+    fn what_is_left_can_go_to_a_driver_as_it_was() {
+        let mut options = UrlOptions::parse("table=jobs&tlsCAFile=%2Fca.pem&tags=a&tags=b");
+        options.text("table").unwrap();
+        assert_eq!(options.rest(), ["tlsCAFile=%2Fca.pem", "tags=a", "tags=b"]);
+        options.finish().unwrap();
+    }
+}

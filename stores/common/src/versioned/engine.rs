@@ -1,0 +1,317 @@
+//! The store that a [`VersionedStore`] makes: what it reads and writes, and by which clock.
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use shedlock_core::{
+    Attempt, AttemptRequest, Capabilities, Clock, ClockSource, Error, ErrorKind, ExtendRequest,
+    Extension, Lease, ListRequest, LockName, LockRecord, Migration, Owner, SlotState, SystemClock,
+    listed,
+};
+
+use super::time::Now;
+use super::{Found, Reading, Record, VersionedStore, Written};
+use crate::StoreProvider;
+use crate::limits::HUNDRED_YEARS;
+use crate::store::{Changed, End, Ended, Seen, Store};
+
+/// How much the clients' clocks may differ unless set: one second.
+///
+/// Hosts that keep time by NTP differ by milliseconds, and by some hundreds of them for a while
+/// after a restart or where a leap second is smeared by some and not by others. A second covers
+/// that, and costs no more than a lock of a crashed holder that comes free a second later.
+pub const DEFAULT_TOLERATED_SKEW: Duration = Duration::from_secs(1);
+
+/// As many locks are listed at a time, at the least.
+const FEWEST: usize = 100;
+
+/// A record, if there is one, and the instant of its reading.
+pub(crate) type Look<V> = (Option<Found<V>>, Now);
+
+/// What became of a write.
+pub(crate) enum Wrote<V> {
+    /// It stands.
+    Done(Found<V>),
+    /// Another write came before it, so that it changed nothing.
+    Raced,
+    /// Its answer was lost, and another write stands now. It may have been in effect until then.
+    Overtaken,
+}
+
+impl<V> Wrote<V> {
+    /// What stands, for calls that judge a record again whatever else became of the write.
+    pub(crate) fn done(self) -> Option<Found<V>> {
+        match self {
+            Self::Done(found) => Some(found),
+            Self::Raced | Self::Overtaken => None,
+        }
+    }
+}
+
+/// The [`Store`] over a [`VersionedStore`].
+#[derive(Debug)]
+pub struct Versioned<S> {
+    pub(crate) store: S,
+    clock: Arc<dyn Clock>,
+    skew: Duration,
+}
+
+impl<S: VersionedStore> Versioned<S> {
+    /// Locks in this store.
+    pub fn new(store: S) -> Self {
+        Self {
+            store,
+            clock: Arc::new(SystemClock),
+            skew: DEFAULT_TOLERATED_SKEW,
+        }
+    }
+
+    /// Sets how much the clocks of all programs that share the locks may differ, ShedLock's
+    /// included. All of them have to agree on it. Without meaning where the store tells the time.
+    ///
+    /// Too small, and two may hold one lock for as long as their clocks differ; too large, and a
+    /// lock whose holder crashed comes free later, and at-most has to be longer.
+    #[must_use]
+    pub fn with_tolerated_skew(mut self, skew: Duration) -> Self {
+        self.skew = skew;
+        self
+    }
+
+    /// Sets the client's clock, for tests.
+    #[must_use]
+    pub fn with_clock(mut self, clock: Arc<dyn Clock>) -> Self {
+        self.clock = clock;
+        self
+    }
+
+    /// A provider over it.
+    pub fn provider(self) -> StoreProvider<Self> {
+        StoreProvider::new(self)
+    }
+
+    /// The store that keeps the records.
+    pub fn records(&self) -> &S {
+        &self.store
+    }
+
+    /// The record and the instant, of one reading.
+    pub(crate) async fn read(&self, name: &LockName) -> Result<Look<S::Version>, Error> {
+        let reading = self.store.read(name).await?;
+        self.judged(reading)
+    }
+
+    pub(crate) fn judged(&self, reading: Reading<S::Version>) -> Result<Look<S::Version>, Error> {
+        let now = match self.store.store_time() {
+            None => self.client_now(),
+            Some(resolution) => {
+                let told = reading.time.ok_or_else(|| {
+                    Error::new(
+                        ErrorKind::Configuration,
+                        "an answer of the store does not tell its time: does something between \
+                         here and there take it out?",
+                    )
+                })?;
+                Now::of_store(told, resolution, self.clock.system_time())?
+            }
+        };
+        let found = reading.found.map(|mut found| {
+            // Where the token is the number of the write that acquired, that write could not know it.
+            // A released record without a token is a withdrawal's.
+            let owner = &found.record.owner;
+            let is_acquired = Owner::is_ours(owner) && !Owner::is_released(owner);
+            if found.record.fencing_token.is_none() && is_acquired {
+                found.record.fencing_token = self.store.revision(&found.version);
+            }
+            found
+        });
+        Ok((found, now))
+    }
+
+    fn client_now(&self) -> Now {
+        Now::of_client(self.clock.system_time(), self.skew)
+    }
+
+    /// What the lease knows of its record, where that is enough to act without reading it: its
+    /// version, if it still stands, says that nobody has touched it.
+    pub(crate) fn known(&self, lease: &Lease) -> Option<Look<S::Version>> {
+        let found = lease.state::<Found<S::Version>>()?;
+        if self.store.store_time().is_some() || self.store.comes_again(&found.version) {
+            return None;
+        }
+        Some((Some(found.clone()), self.client_now()))
+    }
+
+    /// Writes, and reads back where the answer is lost: the record is then this one, another one or
+    /// still the one before. Only in the last case is the outcome an error, since the write may yet
+    /// arrive.
+    pub(crate) async fn write(
+        &self,
+        name: &LockName,
+        before: Option<&S::Version>,
+        record: Record,
+    ) -> Result<Wrote<S::Version>, Error> {
+        let written = match before {
+            None => self.store.create(name, &record).await,
+            Some(version) => self.store.replace(name, version, &record).await,
+        };
+        match written {
+            Ok(Written::Done(version)) => Ok(Wrote::Done(Found { record, version })),
+            Ok(Written::Raced) => Ok(Wrote::Raced),
+            Err(error) if error.is_unknown() => {
+                let Ok(reading) = self.store.read(name).await else {
+                    return Err(error);
+                };
+                let found = reading.found;
+                // The version first: a record may be written over by one that is equal to it.
+                match found {
+                    found if found.as_ref().map(|found| &found.version) == before => Err(error),
+                    Some(found) if found.record == record => Ok(Wrote::Done(found)),
+                    _ => Ok(Wrote::Overtaken),
+                }
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The same write, for a caller that needs nothing but what became of it.
+    async fn changed(
+        &self,
+        name: &LockName,
+        before: &S::Version,
+        record: Record,
+    ) -> Result<Changed, Error> {
+        Ok(match self.write(name, Some(before), record).await? {
+            Wrote::Done(_) => Changed::Done,
+            Wrote::Raced => Changed::Raced,
+            Wrote::Overtaken => Changed::Overtaken,
+        })
+    }
+
+    async fn page(&self, request: &ListRequest) -> Result<Vec<LockRecord>, Error> {
+        let size = request.page_size();
+        // Of free locks that are not wanted there may be many.
+        let limit = size.max(FEWEST);
+        let mut after = request.after_name().cloned();
+        let mut records = Vec::new();
+        loop {
+            let mut some = self.store.list(after.as_ref(), limit).await?;
+            some.retain(|(name, _)| after.as_ref().is_none_or(|after| name > after));
+            some.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
+            let are_all = some.len() < limit;
+            for (name, reading) in some {
+                let found = reading.and_then(|reading| self.judged(reading));
+                if let Some((Some(found), now)) = listed(self.store.store(), name.as_str(), found)?
+                    && (!request.is_held_only() || found.record.is_locked(now))
+                {
+                    records.push(found.record.as_lock_record(&name, now));
+                    if records.len() == size {
+                        return Ok(records);
+                    }
+                }
+                after = Some(name);
+            }
+            if are_all {
+                return Ok(records);
+            }
+        }
+    }
+}
+
+impl<S: VersionedStore> Store for Versioned<S> {
+    /// With the end of what is over by the time of the reading.
+    type Version = (Found<S::Version>, SystemTime);
+
+    fn name(&self) -> &str {
+        self.store.store()
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        let millisecond = Duration::from_millis(1);
+        let (clock, coarse) = match self.store.store_time() {
+            // Once when a lease is written, and once when it is judged.
+            Some(resolution) => (ClockSource::Store, 2 * resolution),
+            None => {
+                let tolerated_skew = self.skew;
+                (ClockSource::Clients { tolerated_skew }, tolerated_skew)
+            }
+        };
+        let mut capabilities = Capabilities::new(clock);
+        capabilities.granularity = coarse.saturating_add(millisecond);
+        capabilities.longest_lock_at_most_for = HUNDRED_YEARS;
+        self.store.capabilities(capabilities)
+    }
+
+    fn longest_call(&self) -> Duration {
+        self.store.longest_call()
+    }
+
+    fn clock(&self) -> &dyn Clock {
+        &*self.clock
+    }
+
+    fn check_name(&self, name: &LockName) -> Result<(), Error> {
+        self.store.check_name(name)
+    }
+
+    async fn attempt(&self, request: &AttemptRequest) -> Result<Attempt, Error> {
+        self.take(request).await
+    }
+
+    async fn withdraw(&self, request: &AttemptRequest) -> Result<bool, Error> {
+        self.take_back(request).await
+    }
+
+    async fn extend(&self, lease: &Lease, request: &ExtendRequest) -> Result<Extension, Error> {
+        self.prolong(lease, request).await
+    }
+
+    async fn end(&self, end: &End<'_>) -> Result<Ended, Error> {
+        self.finish(end, end.lease.and_then(|lease| self.known(lease)))
+            .await
+    }
+
+    async fn look(&self, name: &LockName) -> Result<Option<Seen<Self::Version>>, Error> {
+        let (found, now) = self.read(name).await?;
+        Ok(found.map(|found| Seen {
+            record: found.record.as_lock_record(name, now),
+            version: (found, now.past()),
+        }))
+    }
+
+    async fn free(&self, name: &LockName, seen: &Seen<Self::Version>) -> Result<Changed, Error> {
+        let (before, past) = seen.version.clone();
+        let owner = Owner::without_mark(&before.record.owner);
+        let freed = Record {
+            owner: Owner::released_text(owner),
+            locked_until: past,
+            ..before.record
+        };
+        self.changed(name, &before.version, freed).await
+    }
+
+    async fn set_slots(
+        &self,
+        name: &LockName,
+        seen: &Seen<Self::Version>,
+        slots: SlotState,
+    ) -> Result<Changed, Error> {
+        let before = seen.version.0.clone();
+        let reset = Record {
+            slots,
+            ..before.record
+        };
+        self.changed(name, &before.version, reset).await
+    }
+
+    async fn list(&self, request: &ListRequest) -> Result<Vec<LockRecord>, Error> {
+        self.page(request).await
+    }
+
+    async fn check(&self) -> Result<(), Error> {
+        self.store.check().await
+    }
+
+    async fn migrate(&self) -> Result<Migration, Error> {
+        self.store.migrate().await
+    }
+}

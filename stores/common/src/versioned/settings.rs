@@ -1,0 +1,81 @@
+//! What users set of every compare-and-swap store.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use shedlock_core::{Clock, Error, LockDefaults, SystemClock};
+
+use super::{DEFAULT_TOLERATED_SKEW, Versioned, VersionedStore};
+use crate::{StoreProvider, UrlOptions};
+
+/// The settings that the builders and URLs of all compare-and-swap stores share.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct VersionedSettings {
+    /// See [`Versioned::with_tolerated_skew`].
+    pub tolerated_skew: Duration,
+    /// Durations for locks that set none, and what owners start with.
+    pub defaults: LockDefaults,
+    /// The client's clock.
+    pub clock: Arc<dyn Clock>,
+}
+
+impl Default for VersionedSettings {
+    fn default() -> Self {
+        Self {
+            tolerated_skew: DEFAULT_TOLERATED_SKEW,
+            defaults: LockDefaults::new(),
+            clock: Arc::new(SystemClock),
+        }
+    }
+}
+
+impl VersionedSettings {
+    /// Takes `tolerated_skew`, `lock_at_most_for`, `lock_at_least_for` and `owner_prefix` from a URL.
+    ///
+    /// # Errors
+    /// `InvalidInput`.
+    pub fn take(options: &mut UrlOptions) -> Result<Self, Error> {
+        let mut settings = Self::default();
+        if let Some(skew) = options.duration("tolerated_skew")? {
+            settings.tolerated_skew = skew;
+        }
+        settings.defaults = options.defaults()?;
+        Ok(settings)
+    }
+
+    /// A provider over this store.
+    pub fn provider<S: VersionedStore>(self, store: S) -> StoreProvider<Versioned<S>> {
+        Versioned::new(store)
+            .with_tolerated_skew(self.tolerated_skew)
+            .with_clock(self.clock)
+            .provider()
+            .with_defaults(self.defaults)
+    }
+}
+
+/// The setters of [`VersionedSettings`], for a builder that keeps them in this field.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! versioned_setters {
+    ($($field:ident).+) => {
+        /// How much the clocks may differ of all programs that share the locks, ShedLock's included; 1 s unless set.
+        /// All of them have to agree on it.
+        pub fn tolerated_skew(mut self, skew: ::std::time::Duration) -> Self {
+            self.$($field).+.tolerated_skew = skew;
+            self
+        }
+
+        /// Durations for locks that set none, and what owners start with.
+        pub fn defaults(mut self, defaults: ::shedlock_core::LockDefaults) -> Self {
+            self.$($field).+.defaults = defaults;
+            self
+        }
+
+        /// The client's clock, for tests.
+        pub fn clock(mut self, clock: ::std::sync::Arc<dyn ::shedlock_core::Clock>) -> Self {
+            self.$($field).+.clock = clock;
+            self
+        }
+    };
+}

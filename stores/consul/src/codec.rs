@@ -1,0 +1,23 @@
+//! What an agent returns of a key.
+
+use base64::{Engine as _, prelude::BASE64_STANDARD as BASE64};
+use serde_json::Value;
+use shedlock_core::{Error, ErrorKind};
+use shedlock_store::{Found, Reading, Record};
+
+pub(crate) fn reading(pair: &Value) -> Result<Reading<u64>, Error> {
+    let index = index_of(pair, ErrorKind::Configuration)?;
+    let text = pair["KV"]["Value"].as_str().unwrap_or_default();
+    let text = BASE64.decode(text).unwrap_or_default();
+    let record = Record::from_bytes(&text)?;
+    Ok(Reading::found(Found::new(record, index)))
+}
+
+/// The index in an answer, which is empty where the token may not see the key; `otherwise` is the kind of the error.
+pub(crate) fn index_of(pair: &Value, otherwise: ErrorKind) -> Result<u64, Error> {
+    let none = || {
+        let message = "the agent returned no index: check that the token may read the key";
+        Error::new(otherwise, message)
+    };
+    pair["KV"]["ModifyIndex"].as_u64().ok_or_else(none)
+}

@@ -1,0 +1,196 @@
+//! Keys of the store, and one request for each call.
+
+use std::time::Duration;
+
+use ErrorKind::{InvalidInput, Unavailable, Unknown};
+use base64::{Engine as _, prelude::BASE64_STANDARD as BASE64};
+use reqwest::{Client, Url};
+use serde_json::{Value, json};
+use shedlock_core::{Error, ErrorKind, LockName};
+use shedlock_store::{
+    FromClient, Listed, Reading, Record, VersionedSettings, VersionedStore, Written,
+};
+
+use crate::codec::{index_of, reading};
+use crate::{ConsulProvider, explain};
+
+type Result<T> = std::result::Result<T, Error>;
+
+/// The keys that begin with one prefix.
+#[derive(Clone, Debug)]
+pub struct ConsulStore {
+    client: Client,
+    url: Url,
+    prefix: String,
+    response: Duration,
+}
+
+/// Sets which agent is asked, and which keys; made by `ConsulProvider::builder`.
+#[derive(Debug)]
+#[must_use = "a builder does nothing before `build`"]
+pub struct Builder {
+    pub(crate) client: Client,
+    pub(crate) settings: Settings,
+}
+
+#[derive(Debug)]
+pub(crate) struct Settings {
+    pub(crate) agent: String,
+    pub(crate) prefix: String,
+    pub(crate) response: Duration,
+    pub(crate) common: VersionedSettings,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            agent: "http://127.0.0.1:8500".to_owned(),
+            prefix: "shedlock/".to_owned(),
+            response: Duration::from_secs(5),
+            common: VersionedSettings::default(),
+        }
+    }
+}
+
+impl FromClient for ConsulStore {
+    type Client = Client;
+    type Builder = Builder;
+
+    fn builder(client: Client) -> Builder {
+        let settings = Settings::default();
+        Builder { client, settings }
+    }
+}
+
+impl Builder {
+    /// The URL of the agent, with options like `?dc=eu`; `http://127.0.0.1:8500` unless set.
+    pub fn agent(mut self, url: impl Into<String>) -> Self {
+        self.settings.agent = url.into();
+        self
+    }
+
+    /// What the keys of the locks begin with; `shedlock/` unless set.
+    pub fn key_prefix(mut self, prefix: impl Into<String>) -> Self {
+        self.settings.prefix = prefix.into();
+        self
+    }
+
+    /// How long an answer may take, the connection included; 5 s unless set.
+    pub fn response_timeout(mut self, timeout: Duration) -> Self {
+        self.settings.response = timeout;
+        self
+    }
+
+    shedlock_store::versioned_setters!(settings.common);
+
+    /// Checks the settings; no I/O.
+    ///
+    /// # Errors
+    /// `InvalidInput` for an agent that is no URL.
+    pub fn build(self) -> Result<ConsulProvider> {
+        let settings = self.settings;
+        let mut url = Url::parse(&settings.agent).map_err(|error| {
+            let message = "the agent's URL cannot be read: write it like http://127.0.0.1:8500";
+            let error = Error::new(InvalidInput, message).with_source(error);
+            error.with_store("consul")
+        })?;
+        url.set_path(&format!("{}/v1/txn", url.path().trim_end_matches('/')));
+        url.query_pairs_mut().append_pair("consistent", "");
+        let store = ConsulStore {
+            client: self.client,
+            url,
+            prefix: settings.prefix,
+            response: settings.response,
+        };
+        Ok(settings.common.provider(store))
+    }
+}
+
+impl ConsulStore {
+    /// Writes if the key stands at this index; at 0, if there is none.
+    async fn write(&self, name: &LockName, index: u64, to: &Record) -> Result<Written<u64>> {
+        let key = format!("{}{name}", self.prefix);
+        let value = BASE64.encode(to.to_text());
+        let write = json!({"Verb": "cas", "Key": key, "Value": value, "Index": index});
+        match self.ask(write, "index is stale", Unknown).await? {
+            Some(done) => Ok(Written::Done(index_of(&done[0], Unknown)?)),
+            None => Ok(Written::Raced),
+        }
+    }
+
+    /// Asks for one operation: none where it is answered `no`, `lost` where no answer comes.
+    async fn ask(&self, what: Value, no: &str, lost: ErrorKind) -> Result<Option<Value>> {
+        let failed = |error| explain::unanswered(error, lost);
+        let body = json!([{ "KV": what }]);
+        let question = self.client.put(self.url.clone()).timeout(self.response);
+        let answered = question.json(&body).send().await.map_err(failed)?;
+        let status = answered.status().as_u16();
+        let said = answered.text().await.map_err(failed)?;
+        let mut answer: Value = serde_json::from_str(&said).unwrap_or_default();
+        match status {
+            200 if answer["Results"].is_array() => Ok(Some(answer["Results"].take())),
+            409 if said.contains(no) => Ok(None),
+            _ => Err(explain::refused(status, &said, lost)),
+        }
+    }
+}
+
+impl VersionedStore for ConsulStore {
+    type Version = u64;
+
+    fn store(&self) -> &str {
+        "consul"
+    }
+
+    async fn read(&self, name: &LockName) -> Result<Reading<u64>> {
+        let get = json!({"Verb": "get", "Key": format!("{}{name}", self.prefix)});
+        let found = self.ask(get, "doesn't exist", Unavailable).await?;
+        found.map_or(Ok(Reading::nothing()), |found| reading(&found[0]))
+    }
+
+    async fn create(&self, name: &LockName, new: &Record) -> Result<Written<u64>> {
+        self.write(name, 0, new).await
+    }
+
+    async fn replace(&self, name: &LockName, index: &u64, new: &Record) -> Result<Written<u64>> {
+        self.write(name, *index, new).await
+    }
+
+    /// Each time all of them: Consul cannot start a list at a key.
+    async fn list(&self, after: Option<&LockName>, _: usize) -> Result<Listed<u64>> {
+        let tree = json!({"Verb": "get-tree", "Key": self.prefix});
+        let found = self.ask(tree, "doesn't exist", Unavailable).await?;
+        let mut locks = Vec::new();
+        for pair in found.iter().filter_map(Value::as_array).flatten() {
+            let key = pair["KV"]["Key"].as_str().unwrap_or_default();
+            // A folder that was made by hand is a key with no name behind the prefix.
+            let name = LockName::new(key.strip_prefix(&self.prefix).unwrap_or_default());
+            if let Ok(name) = name
+                && after.is_none_or(|after| name > *after)
+            {
+                locks.push((name, reading(pair)));
+            }
+        }
+        Ok(locks)
+    }
+
+    /// Where the token may not write, a write is refused before its index is looked at.
+    async fn check(&self) -> Result<()> {
+        let key = format!("{}check", self.prefix);
+        let write = json!({"Verb": "cas", "Key": key, "Value": "", "Index": u64::MAX});
+        let asked = self.ask(write, "index is stale", Unavailable).await;
+        asked.map(drop)
+    }
+
+    fn longest_call(&self) -> Duration {
+        2 * self.response
+    }
+
+    fn has_revisions(&self) -> bool {
+        true
+    }
+
+    fn revision(&self, index: &u64) -> Option<u64> {
+        Some(*index)
+    }
+}
