@@ -197,7 +197,7 @@ impl SqliteMeter {
             .test_before_acquire(false)
             .connect_with(site.logged_sqlite())
             .await?;
-        Ok(Arc::new(SqliteProvider::new(pool)))
+        Ok(Arc::new(SqliteProvider::builder(pool).build()?))
     }
 
     fn read(&self) -> Reading {

@@ -112,19 +112,19 @@ impl Site {
                 let pool = PgPoolOptions::new().max_connections(connections);
                 let pool = pool.test_before_acquire(false);
                 let pool = pool.connect_with(self.postgres()?).await?;
-                Arc::new(PostgresProvider::new(pool))
+                Arc::new(PostgresProvider::builder(pool).build()?)
             }
             Store::Sqlite => {
                 let pool = SqlitePoolOptions::new().max_connections(connections);
                 let pool = pool.test_before_acquire(false);
                 let pool = pool.connect_with(self.sqlite()).await?;
-                Arc::new(SqliteProvider::new(pool))
+                Arc::new(SqliteProvider::builder(pool).build()?)
             }
             _ => {
                 let pool = MySqlPoolOptions::new().max_connections(connections);
                 let pool = pool.test_before_acquire(false);
                 let pool = pool.connect_with(self.mysql()?).await?;
-                Arc::new(MySqlProvider::new(pool))
+                Arc::new(MySqlProvider::builder(pool).build()?)
             }
         })
     }

@@ -21,7 +21,7 @@ use crate::{Error, ErrorKind, LockProvider, MemoryProvider};
 ///
 /// What stands behind the scheme is the store's own; its provider says which options there are. A
 /// program that has a pool already makes the provider from it instead, for instance with
-/// `PostgresProvider::new(pool)`.
+/// `PostgresProvider::builder(pool).build()?`.
 ///
 /// # Errors
 /// `InvalidInput` for a text without a scheme, an unknown scheme, and one whose feature is

@@ -382,7 +382,7 @@ pub use shedlock_sql::MySqlProvider;
 #[cfg(feature = "postgres")]
 pub use shedlock_sql::PostgresProvider;
 #[cfg(feature = "sqlite")]
-pub use shedlock_sql::SqliteProvider;
+pub use shedlock_sql::{SqliteProvider, open_sqlite};
 /// Locks in ZooKeeper: the store's own settings.
 #[cfg(feature = "zookeeper")]
 #[doc(inline)]

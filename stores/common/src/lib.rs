@@ -98,6 +98,7 @@
 //! `Cost::COMPARE_AND_SWAP` where each call here is one. It takes your provider to pieces by a proxy,
 //! kills processes of it, and asks for names that no sane person gives a lock.
 
+pub mod cas;
 mod construct;
 mod limits;
 mod operator;
@@ -106,12 +107,15 @@ mod slots;
 mod store;
 mod tls;
 mod url;
-pub mod versioned;
 
 #[cfg(any(test, feature = "fuzzing"))]
 #[doc(hidden)]
 pub mod fuzz;
 
+pub use cas::{
+    DEFAULT_TOLERATED_SKEW, Found, Listed, Reading, Record, Versioned, VersionedSettings,
+    VersionedStore, Written,
+};
 pub use construct::{FromClient, FromUrl};
 pub use limits::{HUNDRED_YEARS, check_duration, check_name_length};
 pub use operator::{ROUNDS, contended};
@@ -120,7 +124,3 @@ pub use slots::{check_slot, refusal, slot_ahead};
 pub use store::{Changed, End, Ended, Seen, Store};
 pub use tls::{TlsFiles, TlsOptions, read_file, unusable_file};
 pub use url::{Host, StoreUrl, UrlOptions};
-pub use versioned::{
-    DEFAULT_TOLERATED_SKEW, Found, Listed, Reading, Record, Versioned, VersionedSettings,
-    VersionedStore, Written,
-};

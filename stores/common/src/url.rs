@@ -317,14 +317,32 @@ impl UrlOptions {
     /// # Errors
     /// `InvalidInput`.
     pub fn finish(self) -> Result<(), Error> {
-        match self.left.first() {
-            None => Ok(()),
-            Some(option) => Err(invalid(format!(
-                "unknown option {:?} in the URL; known are {}",
-                option.name,
-                self.known.join(", ")
-            ))),
+        self.finish_for_driver(&[]).map(drop)
+    }
+
+    /// What is left, as it stood in the URL, for a driver that knows these options and no others. `options[` stands
+    /// for all that begin so.
+    ///
+    /// # Errors
+    /// `InvalidInput`.
+    pub fn finish_for_driver(self, theirs: &[&str]) -> Result<Vec<String>, Error> {
+        let is_theirs = |name: &str| {
+            theirs
+                .iter()
+                .any(|known| *known == name || (known.ends_with('[') && name.starts_with(known)))
+        };
+        let Some(unknown) = self.left.iter().find(|option| !is_theirs(&option.name)) else {
+            return Ok(self.left.into_iter().map(|option| option.raw).collect());
+        };
+        let mut known = self.known.join(", ");
+        if !theirs.is_empty() {
+            let theirs = theirs.join(", ").replace('[', "[…]");
+            known.push_str(&format!(", and of the driver {theirs}"));
         }
+        Err(invalid(format!(
+            "unknown option {:?} in the URL; known are {known}",
+            unknown.name
+        )))
     }
 }
 

@@ -9,11 +9,11 @@ use shedlock_core::{
 
 use crate::dialect::{Claim, End, Step};
 use crate::driver::{Backend, Class, Failure};
-use crate::flow::Flow;
 use crate::limits::{check_length, check_owner, floor_micros};
 use crate::plan::Plan;
 use crate::send::{Call, Stop};
 use crate::statement::{Reply, Values};
+use crate::store::SqlStore;
 use crate::verdict::{State, Verdict, instant, lease};
 
 /// How often a lock that was found free is tried for, before the attempt gives way.
@@ -25,16 +25,9 @@ const LONGEST_TOLERANCE: i64 = 315_576_000_000_000_000;
 /// A column that is coarser, in microseconds, is no clock: its instants are cut by too much.
 const COARSE: i64 = 1_000;
 
-impl<B: Backend> Flow<B> {
+impl<B: Backend> SqlStore<B> {
     /// Tries once for the lock.
-    pub(crate) async fn attempt(&self, request: &AttemptRequest) -> Result<Attempt, Error> {
-        self.attempted(request)
-            .await
-            .map_err(|error| self.name(error, request.name()))
-    }
-
-    async fn attempted(&self, request: &AttemptRequest) -> Result<Attempt, Error> {
-        request.validate()?;
+    pub(crate) async fn attempted(&self, request: &AttemptRequest) -> Result<Attempt, Error> {
         let claim = match (request.slot(), request.completion()) {
             (None, _) => Claim::Nothing,
             (Some(_), Completion::OnSuccess(_)) => Claim::OpenSlot,
@@ -82,13 +75,7 @@ impl<B: Backend> Flow<B> {
     }
 
     /// Ends what this request's owner may have won.
-    pub(crate) async fn withdraw(&self, request: &AttemptRequest) -> Result<bool, Error> {
-        self.withdrawn(request)
-            .await
-            .map_err(|error| self.name(error, request.name()))
-    }
-
-    async fn withdrawn(&self, request: &AttemptRequest) -> Result<bool, Error> {
+    pub(crate) async fn withdrawn(&self, request: &AttemptRequest) -> Result<bool, Error> {
         let call = self.call();
         let released = request.owner().released();
         let mut values = self.values(request.name());

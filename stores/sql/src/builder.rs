@@ -5,11 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use shedlock_core::{Clock, Error, LockDefaults};
-use sqlx::{Database, Pool};
+use shedlock_store::{FromClient, StoreProvider};
+use sqlx::Pool;
 
 use crate::driver::{Backend, Connections};
-use crate::flow::Flow;
 use crate::options::{Settings, TimeMode};
+use crate::store::SqlStore;
 
 /// Sets how a provider finds and uses its table; made by `builder` of a provider.
 ///
@@ -21,19 +22,22 @@ use crate::options::{Settings, TimeMode};
 /// Names hold ASCII letters, digits, `_`, `$` and `-`; what they hold is never spliced raw into a
 /// statement.
 #[must_use = "a builder does nothing before `build`"]
-pub struct Builder<D: Database> {
+pub struct Builder<D: Backend> {
     pub(crate) pool: Pool<D>,
     pub(crate) settings: Settings,
 }
 
-impl<D: Database> Builder<D> {
-    pub(crate) fn new(pool: Pool<D>) -> Self {
-        Self {
-            pool,
-            settings: Settings::default(),
-        }
-    }
+impl<D: Backend> FromClient for SqlStore<D> {
+    type Client = Pool<D>;
+    type Builder = Builder<D>;
 
+    fn builder(pool: Pool<D>) -> Builder<D> {
+        let settings = Settings::default();
+        Builder { pool, settings }
+    }
+}
+
+impl<D: Backend> Builder<D> {
     /// The table: `shedlock` unless set. May name its schema: `jobs.shedlock`.
     pub fn table(mut self, table: impl Into<String>) -> Self {
         self.settings.table = table.into();
@@ -98,20 +102,19 @@ impl<D: Database> Builder<D> {
         self
     }
 
-    /// Checks the settings; no I/O.
-    pub(crate) fn flow(self) -> Result<Flow<D>, Error>
-    where
-        D: Backend,
-    {
-        let options = self
-            .settings
-            .check::<D>()
-            .map_err(|error| error.with_store(D::STORE))?;
-        Ok(Flow::new(Connections::Pool(self.pool), options))
+    /// The provider; no I/O.
+    ///
+    /// # Errors
+    /// `InvalidInput` for names that cannot be names, for what cannot be a time zone, and for defaults that cannot
+    /// hold.
+    pub fn build(self) -> Result<StoreProvider<SqlStore<D>>, Error> {
+        let options = self.settings.check::<D>();
+        let options = options.map_err(|error| error.with_store(D::STORE))?;
+        Ok(SqlStore::new(Connections::Pool(self.pool), options).provider())
     }
 }
 
-impl<D: Database> fmt::Debug for Builder<D> {
+impl<D: Backend> fmt::Debug for Builder<D> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Builder")
             .field("settings", &self.settings)

@@ -11,9 +11,7 @@ pub(crate) fn explain<B: Backend>(failure: Failure, options: &Options, writes: b
         Some((kind, message)) => (kind, message.to_owned()),
         None => plainly(&failure.class, options, writes),
     };
-    Error::new(kind, message)
-        .with_store(B::STORE)
-        .with_source(failure.source)
+    Error::new(kind, message).with_source(failure.source)
 }
 
 fn plainly(class: &Class, options: &Options, writes: bool) -> (ErrorKind, String) {

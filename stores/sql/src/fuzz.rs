@@ -12,19 +12,26 @@ use crate::verdict::{State, Verdict, record};
 /// URLs of PostgreSQL. Files of certificates are left out, which are read.
 #[cfg(feature = "postgres")]
 pub fn postgres_url(data: &[u8]) {
-    refused_or_read(data, |url| crate::PostgresProvider::from_url(url).map(drop));
+    refused_or_read(data, |url| {
+        crate::SqlStore::<sqlx::Postgres>::described(url).map(drop)
+    });
 }
 
 /// URLs of MySQL and MariaDB. Files of certificates are left out, which are read.
 #[cfg(feature = "mysql")]
 pub fn mysql_url(data: &[u8]) {
-    refused_or_read(data, |url| crate::MySqlProvider::from_url(url).map(drop));
+    refused_or_read(data, |url| {
+        crate::SqlStore::<sqlx::MySql>::described(url).map(drop)
+    });
 }
 
 /// URLs of SQLite. Nothing is opened.
 #[cfg(feature = "sqlite")]
 pub fn sqlite_url(data: &[u8]) {
-    refused_or_read(data, crate::SqliteProvider::check_url);
+    refused_or_read(data, |url| {
+        let (address, _) = crate::sqlite::described(url)?;
+        address.settings.check::<sqlx::Sqlite>().map(drop)
+    });
 }
 
 fn refused_or_read(data: &[u8], read: fn(&str) -> Result<(), shedlock_core::Error>) {
@@ -32,7 +39,7 @@ fn refused_or_read(data: &[u8], read: fn(&str) -> Result<(), shedlock_core::Erro
     if url.contains("cert") || url.contains("key") || url.contains("ca=") {
         return;
     }
-    if let Err(error) = read(&url) {
+    if let Err(error) = read(&url).map_err(|error| error.of_url(&url)) {
         shedlock_core::fuzz::is_refusal_of_url(&error, &url, &[ErrorKind::InvalidInput]);
     }
 }

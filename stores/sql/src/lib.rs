@@ -12,7 +12,7 @@
 //! use shedlock_sql::PostgresProvider;
 //!
 //! # async fn example(pool: sqlx::PgPool) -> Result<(), shedlock_core::Error> {
-//! let provider = PostgresProvider::new(pool);
+//! let provider = PostgresProvider::builder(pool).build()?;
 //! let _ = provider.migrate().await?;
 //! let executor = Executor::new(Arc::new(provider));
 //! let config = LockConfig::new("payroll").lock_at_most_for("10m");
@@ -45,7 +45,7 @@
 //!
 //! # Connections
 //!
-//! `new` and `builder` take the user's pool and never its transactions. `connect` takes a URL and
+//! `builder` takes the user's pool and never its transactions. `connect` takes a URL and
 //! keeps a few connections of its own, which is faster: a pool of sqlx asks the server after each
 //! use whether the connection still lives.
 //!
@@ -53,7 +53,7 @@
 //!
 //! - `timeout` (10 s; the URLs and the builders): after this long every method of the provider has
 //!   returned, on connections of its own, on your pool and through PgBouncer.
-//! - `acquire_timeout` (10 s; the URLs): after this long a call gives up on a connection of its own;
+//! - `connect_timeout` (10 s; the URLs): after this long a call gives up on a connection of its own;
 //!   never later than three quarters of `timeout`.
 //! - [`AttemptRequest::timeout`](shedlock_core::AttemptRequest::timeout) (10 s): an attempt gives up on
 //!   a connection after three quarters of it, where that is sooner; your pool's own `acquire_timeout`
@@ -135,8 +135,9 @@
     not(any(feature = "postgres", feature = "mysql", feature = "sqlite")),
     allow(unused_macros, unused_imports)
 )]
+// What a driver has to do stays inside.
+#![expect(private_bounds, reason = "drivers are not for others to implement")]
 
-mod address;
 mod attempt;
 mod builder;
 mod contended;
@@ -144,7 +145,6 @@ mod deadline;
 mod dialect;
 mod driver;
 mod explain;
-mod flow;
 #[cfg(any(test, feature = "fuzzing"))]
 #[doc(hidden)]
 pub mod fuzz;
@@ -153,10 +153,11 @@ mod limits;
 mod migrate;
 mod options;
 mod plan;
-mod provider;
 mod send;
 mod shape;
 mod statement;
+mod store;
+mod url;
 mod verdict;
 #[cfg(feature = "mysql")]
 mod zone;
@@ -175,4 +176,5 @@ pub use options::TimeMode;
 #[cfg(feature = "postgres")]
 pub use postgres::PostgresProvider;
 #[cfg(feature = "sqlite")]
-pub use sqlite::SqliteProvider;
+pub use sqlite::{SqliteProvider, open_sqlite};
+pub use store::SqlStore;

@@ -5,12 +5,12 @@ use std::time::{Duration, UNIX_EPOCH};
 use shedlock_core::{Error, ErrorKind, LockName, Owner};
 
 use crate::driver::Backend;
-use crate::flow::Flow;
 use crate::options::Options;
 use crate::shape::Shape;
 use crate::statement::Values;
+use crate::store::SqlStore;
 
-impl<B: Backend> Flow<B> {
+impl<B: Backend> SqlStore<B> {
     pub(crate) fn values<'a>(&self, name: &'a LockName) -> Values<'a> {
         Values {
             name: name.as_str(),

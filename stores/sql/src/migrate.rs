@@ -6,15 +6,15 @@ use shedlock_core::{Error, ErrorKind, Migration};
 
 use crate::driver::{Backend, Class, Failure, Wanted};
 use crate::explain::explain;
-use crate::flow::Flow;
 use crate::plan::probe;
 use crate::send::Call;
 use crate::statement::Statement;
+use crate::store::SqlStore;
 
-impl<B: Backend> Flow<B> {
+impl<B: Backend> SqlStore<B> {
     /// Makes what is missing. Two processes that do so at once both succeed; each reports what it
     /// changed itself.
-    pub(crate) async fn migrate(&self) -> Result<Migration, Error> {
+    pub(crate) async fn migrated(&self) -> Result<Migration, Error> {
         let call = self.call();
         let mut changes = Vec::new();
         let table = &self.options().table;
@@ -66,7 +66,6 @@ impl<B: Backend> Flow<B> {
                 statement.text()
             ),
         )
-        .with_store(B::STORE)
         .with_source(failure.source)
     }
 

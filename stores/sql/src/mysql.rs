@@ -1,16 +1,16 @@
 //! The provider over MySQL and MariaDB.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use shedlock_core::{Error, ErrorKind};
+use shedlock_store::{FromUrl, StoreProvider};
 use sqlx::mysql::MySqlConnectOptions;
-use sqlx::{ConnectOptions as _, MySql, MySqlPool};
+use sqlx::{ConnectOptions as _, MySql};
 
-use crate::address::{Address, MAX_CONNECTIONS, duration, flag};
 use crate::builder::Builder;
 use crate::driver::{Backend as _, Connections};
-use crate::flow::Flow;
+use crate::store::SqlStore;
+use crate::url::{Address, MAX_CONNECTIONS};
 
 /// Locks in a table of MySQL (5.7 or later) or MariaDB (10.2 or later), shared with ShedLock's
 /// JDBC providers.
@@ -27,67 +27,47 @@ use crate::flow::Flow;
 ///
 /// MySQL before 8.0.17 cannot run one statement in another zone: there a session in the wrong zone
 /// is refused with a `Configuration` error. sqlx's own sessions are in UTC unless told otherwise.
-#[derive(Clone, Debug)]
-pub struct MySqlProvider {
-    flow: Arc<Flow<MySql>>,
+///
+/// # The URL
+///
+/// `connect` keeps connections of its own, which are made when they are needed.
+///
+/// `mysql://user:password@host:3306/database?table=…` (or `mariadb://`): beside the driver's
+/// options (`ssl-mode`, `ssl-ca`, `charset`, `socket`, …) the URL takes `table`, `schema`,
+/// `name_column`, `lock_until_column`, `locked_at_column`, `locked_by_column`, `time` (`store`
+/// or `client`), `lock_at_most_for`, `lock_at_least_for`, `owner_prefix`, `max_connections`
+/// (4), `connect_timeout` (10s), `timeout` (10s), `prepared` (true), `shared_session_zone` and `server_skew` (0s);
+/// what they do is said at the methods of [`Builder`].
+pub type MySqlProvider = StoreProvider<SqlStore<MySql>>;
+
+impl FromUrl for SqlStore<MySql> {
+    const NAME: &'static str = MySql::STORE;
+
+    type Store = Self;
+
+    async fn from_url(url: &str) -> Result<MySqlProvider, Error> {
+        Self::described(url)
+    }
+
+    async fn reach(store: &Self) -> Result<(), Error> {
+        store.reached().await
+    }
 }
 
-impl MySqlProvider {
-    /// Over the user's own pool, with all defaults.
-    ///
-    /// Each operation takes a connection for one statement at a time and never a transaction, so
-    /// it neither sees nor joins those of the application. A pool of sqlx asks the server after
-    /// each use whether the connection still lives; [`connect`](Self::connect) does without.
-    ///
-    /// The sessions of the pool must have autocommit on, as sqlx's have.
-    pub fn new(pool: MySqlPool) -> Self {
-        Self::builder(pool)
-            .build()
-            .expect("the defaults are valid settings")
-    }
-
-    /// Over the user's own pool.
-    pub fn builder(pool: MySqlPool) -> Builder<MySql> {
-        Builder::new(pool)
-    }
-
-    /// From a URL, with connections of its own that are made when they are needed.
-    ///
-    /// `mysql://user:password@host:3306/database?table=…` (or `mariadb://`): beside the driver's
-    /// options (`ssl-mode`, `ssl-ca`, `charset`, `socket`, …) the URL takes `table`, `schema`,
-    /// `name_column`, `lock_until_column`, `locked_at_column`, `locked_by_column`, `time` (`store`
-    /// or `client`), `lock_at_most_for`, `lock_at_least_for`, `owner_prefix`, `max_connections`
-    /// (4), `acquire_timeout` (10s), `timeout` (10s), `prepared` (true), `shared_session_zone` and `server_skew` (0s);
-    /// what they do is said at the methods of [`Builder`].
-    ///
-    /// # Errors
-    /// `InvalidInput` for a URL that cannot be read and for unknown options; `Unavailable` and
-    /// `Configuration` where the server cannot be reached, or refuses us. The URL and its password
-    /// are in no error.
-    pub async fn connect(url: &str) -> Result<Self, Error> {
-        let provider = Self::from_url(url).map_err(|error| error.with_store(MySql::STORE))?;
-        provider.flow.reach().await?;
-        Ok(provider)
-    }
-
+impl SqlStore<MySql> {
     /// No I/O.
-    pub(crate) fn from_url(url: &str) -> Result<Self, Error> {
-        Self::described(url).map_err(|error| error.of_url(url))
-    }
-
-    fn described(url: &str) -> Result<Self, Error> {
-        let special = &["prepared", "shared_session_zone", "server_skew"];
-        let address = Address::parse(url, special, DRIVER_OPTIONS)?;
-        let mut settings = address.settings;
-        for (key, value) in &address.special {
-            match key.as_str() {
-                "prepared" => settings.prepared = flag(key, value)?,
-                "server_skew" => settings.server_skew = duration(key, value)?,
-                // In a URL a plus sign stands for a blank.
-                _ => settings.session_zone = Some(value.replace(' ', "+")),
-            }
-        }
-        let connect = MySqlConnectOptions::from_url(&address.url).map_err(|error| {
+    pub(crate) fn described(url: &str) -> Result<MySqlProvider, Error> {
+        let mut address = Address::parse(url)?;
+        let options = &mut address.options;
+        let settings = &mut address.settings;
+        settings.prepared = options.flag("prepared")?.unwrap_or(true);
+        settings.server_skew = options.duration("server_skew")?.unwrap_or_default();
+        // In a URL a plus sign stands for a blank.
+        let zone = options.text("shared_session_zone")?;
+        settings.session_zone = zone.map(|zone| zone.replace(' ', "+"));
+        let url = address.for_driver(DRIVER_OPTIONS)?;
+        let settings = address.settings;
+        let connect = MySqlConnectOptions::from_url(&url).map_err(|error| {
             Error::new(
                 ErrorKind::InvalidInput,
                 "the store's URL has an option that the driver cannot use; its reason is the \
@@ -102,12 +82,10 @@ impl MySqlProvider {
         let connections = Connections::own(
             connect.disable_statement_logging(),
             address.max_connections.unwrap_or(MAX_CONNECTIONS),
-            address.acquire_timeout,
+            address.connect_timeout,
             &options,
         );
-        Ok(Self {
-            flow: Arc::new(Flow::new(connections, options)),
-        })
+        Ok(SqlStore::new(connections, options).provider())
     }
 }
 
@@ -148,17 +126,6 @@ impl Builder<MySql> {
         self.settings.server_skew = skew;
         self
     }
-
-    /// The provider; no I/O.
-    ///
-    /// # Errors
-    /// `InvalidInput` for names that cannot be names, for what cannot be a time zone, and for
-    /// defaults that cannot hold.
-    pub fn build(self) -> Result<MySqlProvider, Error> {
-        Ok(MySqlProvider {
-            flow: Arc::new(self.flow()?),
-        })
-    }
 }
 
 /// What sqlx reads from a URL of MySQL. Not the session's zone: that one is ours to choose.
@@ -176,5 +143,3 @@ const DRIVER_OPTIONS: &[&str] = &[
     "statement-cache-capacity",
     "socket",
 ];
-
-crate::provider::provider!(MySqlProvider, MySql);

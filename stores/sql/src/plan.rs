@@ -84,9 +84,7 @@ impl Plans {
             return Err(missing::<B>(options));
         };
         self.clock.observe(instant(first.server_time));
-        let shape = dialect
-            .shape(options, &columns)
-            .map_err(|error| error.with_store(B::STORE))?;
+        let shape = dialect.shape(options, &columns)?;
         Ok(self.keep(dialect, options, shape))
     }
 
@@ -168,5 +166,4 @@ fn missing<B: Backend>(options: &Options) -> Error {
             ddl.text()
         ),
     )
-    .with_store(B::STORE)
 }

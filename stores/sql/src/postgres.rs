@@ -1,16 +1,16 @@
 //! The provider over PostgreSQL.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use shedlock_core::{Error, ErrorKind};
+use shedlock_store::{FromUrl, StoreProvider};
 use sqlx::postgres::PgConnectOptions;
-use sqlx::{ConnectOptions as _, PgPool, Postgres};
+use sqlx::{ConnectOptions as _, Postgres};
 
-use crate::address::{Address, MAX_CONNECTIONS, duration, flag};
 use crate::builder::Builder;
 use crate::driver::{Backend as _, Connections};
-use crate::flow::Flow;
+use crate::store::SqlStore;
+use crate::url::{Address, MAX_CONNECTIONS};
 
 /// Locks in a table of PostgreSQL, shared with ShedLock's JDBC providers.
 ///
@@ -42,64 +42,45 @@ use crate::flow::Flow;
 /// are on the server's disk, also in sessions whose `synchronous_commit` is off: the statement raises
 /// it to `local` for its own transaction, and leaves the session as it was. What the session waits for
 /// beyond that (standbys) it waits for.
-#[derive(Clone, Debug)]
-pub struct PostgresProvider {
-    flow: Arc<Flow<Postgres>>,
+///
+/// # The URL
+///
+/// `connect` keeps connections of its own, which are made when they are needed.
+///
+/// `postgres://user:password@host:5432/database?table=…`: beside the driver's options
+/// (`sslmode`, `sslrootcert`, `application_name`, …) the URL takes `table`, `schema`,
+/// `name_column`, `lock_until_column`, `locked_at_column`, `locked_by_column`, `time` (`store`
+/// or `client`), `lock_at_most_for`, `lock_at_least_for`, `owner_prefix`, `max_connections`
+/// (4), `connect_timeout` (10s), `timeout` (10s), `prepared` (true), `durable_unlock` (false) and `server_skew`
+/// (0s); what they do is said at the methods of [`Builder`].
+pub type PostgresProvider = StoreProvider<SqlStore<Postgres>>;
+
+impl FromUrl for SqlStore<Postgres> {
+    const NAME: &'static str = Postgres::STORE;
+
+    type Store = Self;
+
+    async fn from_url(url: &str) -> Result<PostgresProvider, Error> {
+        Self::described(url)
+    }
+
+    async fn reach(store: &Self) -> Result<(), Error> {
+        store.reached().await
+    }
 }
 
-impl PostgresProvider {
-    /// Over the user's own pool, with all defaults.
-    ///
-    /// Each operation takes a connection for one statement at a time and never a transaction, so
-    /// it neither sees nor joins those of the application. A pool of sqlx asks the server after
-    /// each use whether the connection still lives; [`connect`](Self::connect) does without.
-    pub fn new(pool: PgPool) -> Self {
-        Self::builder(pool)
-            .build()
-            .expect("the defaults are valid settings")
-    }
-
-    /// Over the user's own pool.
-    pub fn builder(pool: PgPool) -> Builder<Postgres> {
-        Builder::new(pool)
-    }
-
-    /// From a URL, with connections of its own that are made when they are needed.
-    ///
-    /// `postgres://user:password@host:5432/database?table=…`: beside the driver's options
-    /// (`sslmode`, `sslrootcert`, `application_name`, …) the URL takes `table`, `schema`,
-    /// `name_column`, `lock_until_column`, `locked_at_column`, `locked_by_column`, `time` (`store`
-    /// or `client`), `lock_at_most_for`, `lock_at_least_for`, `owner_prefix`, `max_connections`
-    /// (4), `acquire_timeout` (10s), `timeout` (10s), `prepared` (true), `durable_unlock` (false) and `server_skew`
-    /// (0s); what they do is said at the methods of [`Builder`].
-    ///
-    /// # Errors
-    /// `InvalidInput` for a URL that cannot be read and for unknown options; `Unavailable` and
-    /// `Configuration` where the server cannot be reached, or refuses us. The URL and its password
-    /// are in no error.
-    pub async fn connect(url: &str) -> Result<Self, Error> {
-        let provider = Self::from_url(url).map_err(|error| error.with_store(Postgres::STORE))?;
-        provider.flow.reach().await?;
-        Ok(provider)
-    }
-
+impl SqlStore<Postgres> {
     /// No I/O.
-    pub(crate) fn from_url(url: &str) -> Result<Self, Error> {
-        Self::described(url).map_err(|error| error.of_url(url))
-    }
-
-    fn described(url: &str) -> Result<Self, Error> {
-        let special = &["prepared", "durable_unlock", "server_skew"];
-        let address = Address::parse(url, special, DRIVER_OPTIONS)?;
-        let mut settings = address.settings;
-        for (key, value) in &address.special {
-            match key.as_str() {
-                "prepared" => settings.prepared = flag(key, value)?,
-                "server_skew" => settings.server_skew = duration(key, value)?,
-                _ => settings.durable_unlock = flag(key, value)?,
-            }
-        }
-        let mut connect = PgConnectOptions::from_url(&address.url).map_err(|error| {
+    pub(crate) fn described(url: &str) -> Result<PostgresProvider, Error> {
+        let mut address = Address::parse(url)?;
+        let options = &mut address.options;
+        let settings = &mut address.settings;
+        settings.prepared = options.flag("prepared")?.unwrap_or(true);
+        settings.durable_unlock = options.flag("durable_unlock")?.unwrap_or(false);
+        settings.server_skew = options.duration("server_skew")?.unwrap_or_default();
+        let url = address.for_driver(DRIVER_OPTIONS)?;
+        let settings = address.settings;
+        let mut connect = PgConnectOptions::from_url(&url).map_err(|error| {
             Error::new(
                 ErrorKind::InvalidInput,
                 "the store's URL has an option that the driver cannot use; its reason is the \
@@ -115,12 +96,10 @@ impl PostgresProvider {
         let connections = Connections::own(
             connect.disable_statement_logging(),
             address.max_connections.unwrap_or(MAX_CONNECTIONS),
-            address.acquire_timeout,
+            address.connect_timeout,
             &options,
         );
-        Ok(Self {
-            flow: Arc::new(Flow::new(connections, options)),
-        })
+        Ok(SqlStore::new(connections, options).provider())
     }
 }
 
@@ -150,16 +129,6 @@ impl Builder<Postgres> {
         self.settings.server_skew = skew;
         self
     }
-
-    /// The provider; no I/O.
-    ///
-    /// # Errors
-    /// `InvalidInput` for names that cannot be names, and for defaults that cannot hold.
-    pub fn build(self) -> Result<PostgresProvider, Error> {
-        Ok(PostgresProvider {
-            flow: Arc::new(self.flow()?),
-        })
-    }
 }
 
 /// What sqlx reads from a URL of PostgreSQL.
@@ -184,5 +153,3 @@ const DRIVER_OPTIONS: &[&str] = &[
     "options",
     "options[",
 ];
-
-crate::provider::provider!(PostgresProvider, Postgres);

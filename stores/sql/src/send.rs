@@ -5,15 +5,15 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use shedlock_core::{Error, ErrorKind, LockName};
+use shedlock_core::{Error, ErrorKind};
 
 use crate::deadline::Deadline;
 use crate::dialect::Step;
 use crate::driver::{Backend, Class, Failure, Wanted};
 use crate::explain::explain;
-use crate::flow::Flow;
 use crate::plan::Plan;
 use crate::statement::{Reply, Row, Values};
+use crate::store::SqlStore;
 use crate::verdict::instant;
 
 /// How often a statement is sent again because another transaction was in the way. Nothing waits
@@ -30,19 +30,19 @@ pub(crate) enum Stop {
 
 /// One call of the provider: everything that it sends is bounded by one deadline.
 pub(crate) struct Call<'a, B: Backend> {
-    flow: &'a Flow<B>,
+    flow: &'a SqlStore<B>,
     deadline: Deadline<'a>,
 }
 
 impl<B: Backend> Deref for Call<'_, B> {
-    type Target = Flow<B>;
+    type Target = SqlStore<B>;
 
-    fn deref(&self) -> &Flow<B> {
+    fn deref(&self) -> &SqlStore<B> {
         self.flow
     }
 }
 
-impl<B: Backend> Flow<B> {
+impl<B: Backend> SqlStore<B> {
     /// A call that begins now.
     pub(crate) fn call(&self) -> Call<'_, B> {
         self.call_of(self.options().timeout)
@@ -62,10 +62,6 @@ impl<B: Backend> Flow<B> {
             Stop::Error(error) => error,
             Stop::Failure(failure) => explain::<B>(failure, self.options(), step.writes()),
         }
-    }
-
-    pub(crate) fn name(&self, error: Error, lock: &LockName) -> Error {
-        error.with_lock(lock.as_str()).with_store(B::STORE)
     }
 
     fn no_column(&self) -> Error {
@@ -121,12 +117,15 @@ impl<B: Backend> Call<'_, B> {
         Ok(row)
     }
 
+    /// Sends a statement of which a failure is an error.
+    pub(crate) async fn reply(&self, step: Step, values: &Values<'_>) -> Result<Reply, Error> {
+        let reply = self.run(step, values).await;
+        reply.map_err(|stop| self.error(stop, step))
+    }
+
     /// The row that a reading step gives.
     pub(crate) async fn row(&self, step: Step, values: &Values<'_>) -> Result<Row, Error> {
-        let reply = self
-            .run(step, values)
-            .await
-            .map_err(|stop| self.error(stop, step))?;
+        let reply = self.reply(step, values).await?;
         reply.rows.into_iter().next().ok_or_else(|| {
             Error::new(
                 ErrorKind::Internal,

@@ -87,7 +87,7 @@ fn mode(path: &Path) -> u32 {
 async fn a_missing_file_is_made_for_its_user_alone() {
     let (folder, _) = folder();
     let path = folder.path().join("state/deep/locks.db");
-    let provider = SqliteProvider::open(&path).await.unwrap();
+    let provider = shedlock_sql::open_sqlite(&path).await.unwrap();
     let lease = take(&provider, "job").await;
     assert!(lease.fencing_token().is_some());
     assert_eq!(mode(&path), 0o600);
@@ -104,7 +104,7 @@ async fn a_missing_file_is_made_for_its_user_alone() {
 async fn paths_are_what_they_are() {
     let (folder, _) = folder();
     let odd = folder.path().join("my locks?&%#.db");
-    let by_path = SqliteProvider::open(&odd).await.unwrap();
+    let by_path = shedlock_sql::open_sqlite(&odd).await.unwrap();
     let lease = take(&by_path, "job").await;
     let encoded = folder.path().join("my%20locks%3F%26%25%23.db");
     let by_url = connect(&encoded, "table=shedlock").await.unwrap();
@@ -167,7 +167,7 @@ async fn many_may_make_the_file_at_once() {
         for _ in 0..12 {
             let path = path.clone();
             tasks.push(tokio::spawn(async move {
-                let provider = SqliteProvider::open(&path).await.unwrap();
+                let provider = shedlock_sql::open_sqlite(&path).await.unwrap();
                 matches!(
                     provider.attempt(&request("job")).await.unwrap(),
                     Attempt::Acquired(_)
@@ -194,7 +194,7 @@ async fn a_file_that_is_there_stays_as_it_is() {
     let mut connection = open(&path).await;
     run(&mut connection, "PRAGMA journal_mode = DELETE").await;
     run(&mut connection, SHEDLOCKS).await;
-    let provider = SqliteProvider::open(&path).await.unwrap();
+    let provider = shedlock_sql::open_sqlite(&path).await.unwrap();
     let lease = take(&provider, "job").await;
     assert_eq!(
         lease.fencing_token(),
@@ -214,7 +214,7 @@ async fn a_file_that_is_there_stays_as_it_is() {
 #[tokio::test]
 async fn who_finds_the_lock_held_waits_for_no_writer_and_writes_nothing() {
     let (_folder, path) = folder();
-    let provider = SqliteProvider::open(&path).await.unwrap();
+    let provider = shedlock_sql::open_sqlite(&path).await.unwrap();
     let lease = take(&provider, "job").await;
     let mut writer = open(&path).await;
     run(&mut writer, "BEGIN IMMEDIATE").await;
@@ -243,7 +243,7 @@ async fn a_record_of_another_kind_is_reported_never_compared() {
         "INSERT INTO shedlock VALUES ('job', '2020-01-01 00:00:00.000', 0, 'web-3')",
     )
     .await;
-    let provider = SqliteProvider::open(&path).await.unwrap();
+    let provider = shedlock_sql::open_sqlite(&path).await.unwrap();
     let error = provider.attempt(&request("job")).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Conflict, "{error:?}");
 }
@@ -254,7 +254,7 @@ async fn names_that_a_collation_takes_for_the_same_never_share_a_record() {
     let mut connection = open(&path).await;
     let table = SHEDLOCKS.replace("VARCHAR(64)", "VARCHAR(64) COLLATE NOCASE");
     run(&mut connection, &table).await;
-    let provider = SqliteProvider::open(&path).await.unwrap();
+    let provider = shedlock_sql::open_sqlite(&path).await.unwrap();
     let lease = take(&provider, "Job").await;
     let error = provider.attempt(&request("job")).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Conflict, "{error:?}");
@@ -297,7 +297,7 @@ async fn tables_that_cannot_serve_are_refused_with_their_own_words() {
 #[tokio::test]
 async fn a_column_that_was_renamed_is_missed() {
     let (_folder, path) = folder();
-    let provider = SqliteProvider::open(&path).await.unwrap();
+    let provider = shedlock_sql::open_sqlite(&path).await.unwrap();
     free(&provider, &take(&provider, "job").await).await;
     let mut connection = open(&path).await;
     run(
@@ -345,7 +345,7 @@ async fn a_late_copy_of_an_attempt_takes_no_lock() {
 #[tokio::test]
 async fn an_attempt_that_has_ended_takes_no_lock() {
     let (_folder, path) = folder();
-    let provider = SqliteProvider::open(&path).await.unwrap();
+    let provider = shedlock_sql::open_sqlite(&path).await.unwrap();
     let attempt = request("job");
     let lease = provider.attempt(&attempt).await.unwrap();
     free(&provider, &lease.acquired().unwrap()).await;
@@ -357,7 +357,7 @@ async fn an_attempt_that_has_ended_takes_no_lock() {
 #[tokio::test]
 async fn a_late_extension_does_not_cut_a_later_one_short() {
     let (_folder, path) = folder();
-    let provider = SqliteProvider::open(&path).await.unwrap();
+    let provider = shedlock_sql::open_sqlite(&path).await.unwrap();
     let lease = take(&provider, "job").await;
     let mut end = None;
     for seconds in [600, 90] {
@@ -383,7 +383,7 @@ async fn over(path: &Path, journal: SqliteJournalMode, sync: SqliteSynchronous) 
         .synchronous(sync);
     let pool = SqlitePoolOptions::new().max_connections(1);
     let pool = pool.connect_with(options).await.unwrap();
-    let provider = SqliteProvider::new(pool);
+    let provider = SqliteProvider::builder(pool).build().unwrap();
     let _ = provider.migrate().await.unwrap();
     provider
 }
@@ -453,7 +453,7 @@ async fn records_that_cannot_be_read_break_no_list() {
     let (_folder, path) = folder();
     let mut connection = open(&path).await;
     run(&mut connection, SHEDLOCKS).await;
-    let provider = SqliteProvider::open(&path).await.unwrap();
+    let provider = shedlock_sql::open_sqlite(&path).await.unwrap();
     for name in ["a", "z"] {
         free(&provider, &take(&provider, name).await).await;
     }

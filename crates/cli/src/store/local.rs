@@ -7,7 +7,7 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use shedlock::{Error, LockProvider, SqliteProvider};
+use shedlock::{Error, LockProvider, open_sqlite};
 
 use crate::exit::{Failure, STORE};
 use crate::terminal::Terminal;
@@ -43,7 +43,7 @@ impl LocalStore {
 
     /// Opens the file; makes it, with its table, if it is not there.
     pub(super) async fn open(&self) -> Result<Arc<dyn LockProvider>, Error> {
-        Ok(Arc::new(SqliteProvider::open(&self.file).await?))
+        Ok(Arc::new(open_sqlite(&self.file).await?))
     }
 
     /// Says that this lock keeps other hosts out of nothing: once for this user on this host.

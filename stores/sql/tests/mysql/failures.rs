@@ -34,7 +34,7 @@ pub(crate) async fn a_table_without_a_key_is_refused(server: &str) {
              locked_at DATETIME(3) NOT NULL, locked_by VARCHAR(100) NOT NULL{key})"
         ))
         .await;
-        let provider = MySqlProvider::new(room.admin.clone());
+        let provider = MySqlProvider::builder(room.admin.clone()).build().unwrap();
         let error = refused(&provider, "job").await;
         assert_eq!(error.kind(), ErrorKind::Configuration, "{key}: {error}");
         assert!(error.message().contains("unique"), "{key}: {error}");
@@ -46,7 +46,7 @@ pub(crate) async fn a_session_that_may_not_write_is_unavailable(server: &str) {
     let pool = room
         .pool("+00:00", "SET SESSION TRANSACTION READ ONLY")
         .await;
-    let error = refused(&MySqlProvider::new(pool), "job").await;
+    let error = refused(&MySqlProvider::builder(pool).build().unwrap(), "job").await;
     assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
     assert!(error.message().contains("read only"), "{error}");
 }
@@ -148,10 +148,12 @@ pub(crate) async fn a_claim_that_cannot_be_read_is_unknown(server: &str) {
 
 pub(crate) async fn a_transaction_in_the_way_is_waited_for_a_little(server: &str) {
     let room = Room::migrated(server).await;
-    let provider = MySqlProvider::new(
+    let provider = MySqlProvider::builder(
         room.pool("+00:00", "SET SESSION innodb_lock_wait_timeout = 1")
             .await,
-    );
+    )
+    .build()
+    .unwrap();
     let lease = take(&provider, "job").await;
     let mut transaction = room.admin.begin().await.unwrap();
     transaction
@@ -203,14 +205,14 @@ pub(crate) async fn a_server_that_is_not_there_is_unavailable(server: &str) {
     let mut url = url::Url::parse(server).unwrap();
     // Nobody listens on the port that is kept for nobody.
     url.set_port(Some(1)).unwrap();
-    url.query_pairs_mut().append_pair("acquire_timeout", "2s");
+    url.query_pairs_mut().append_pair("connect_timeout", "2s");
     let error = MySqlProvider::connect(url.as_str()).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
     let lazily = sqlx::mysql::MySqlPoolOptions::new()
         .acquire_timeout(Duration::from_secs(1))
-        .connect_lazy(&url.as_str().replace("&acquire_timeout=2s", ""))
+        .connect_lazy(&url.as_str().replace("&connect_timeout=2s", ""))
         .unwrap();
-    let error = refused(&MySqlProvider::new(lazily), "job").await;
+    let error = refused(&MySqlProvider::builder(lazily).build().unwrap(), "job").await;
     assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
 }
 

@@ -16,7 +16,9 @@ pub(crate) async fn an_owner_that_would_be_cut_is_refused_with_the_remedy(server
         .await;
     let error = MySqlProvider::connect(&room.url).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Configuration, "{error}");
-    let provider = MySqlProvider::new(room.pool("+00:00", "SET sql_mode = ''").await);
+    let provider = MySqlProvider::builder(room.pool("+00:00", "SET sql_mode = ''").await)
+        .build()
+        .unwrap();
     let error = refused(&provider, "job").await;
     assert_eq!(error.kind(), ErrorKind::Configuration, "{error}");
     assert!(error.message().contains("locked_by"), "{error}");

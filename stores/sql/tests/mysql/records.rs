@@ -58,7 +58,9 @@ pub(crate) async fn names_that_do_not_fit_are_refused_in_every_mode(server: &str
     let room = Room::with_charset(server, "latin1").await;
     room.run(SHEDLOCKS).await;
     for setup in ["", "SET sql_mode = ''"] {
-        let provider = MySqlProvider::new(room.pool("+00:00", setup).await);
+        let provider = MySqlProvider::builder(room.pool("+00:00", setup).await)
+            .build()
+            .unwrap();
         take(&provider, &"x".repeat(64)).await;
         for name in ["x".repeat(65), "名前".to_owned(), "job 👍".to_owned()] {
             let error = refused(&provider, &name).await;

@@ -12,7 +12,11 @@ pub(crate) async fn sessions_in_different_zones_agree(server: &str) {
     let room = Room::migrated(server).await;
     let mut providers = vec![room.provider().await];
     for zone in ["+05:30", "-08:00", "+13:00", "SYSTEM"] {
-        providers.push(MySqlProvider::new(room.pool(zone, "").await));
+        providers.push(
+            MySqlProvider::builder(room.pool(zone, "").await)
+                .build()
+                .unwrap(),
+        );
     }
     for (i, holder) in providers.iter().enumerate() {
         let name = format!("job {i}");
@@ -35,7 +39,11 @@ pub(crate) async fn sessions_in_different_zones_agree(server: &str) {
 pub(crate) async fn the_zone_of_the_session_stays_as_it_was(server: &str) {
     let room = Room::migrated(server).await;
     let pool = room.pool("+05:30", "").await;
-    take(&MySqlProvider::new(pool.clone()), "job").await;
+    take(
+        &MySqlProvider::builder(pool.clone()).build().unwrap(),
+        "job",
+    )
+    .await;
     let zone: String = sqlx::query_scalar("SELECT @@time_zone")
         .fetch_one(&pool)
         .await
@@ -63,7 +71,9 @@ pub(crate) async fn a_zone_that_the_server_does_not_know_is_refused(server: &str
 
 pub(crate) async fn sessions_without_autocommit_are_refused(server: &str) {
     let room = Room::migrated(server).await;
-    let provider = MySqlProvider::new(room.pool("+00:00", "SET autocommit = 0").await);
+    let provider = MySqlProvider::builder(room.pool("+00:00", "SET autocommit = 0").await)
+        .build()
+        .unwrap();
     let error = refused(&provider, "job").await;
     assert_eq!(error.kind(), ErrorKind::Configuration, "{error}");
     assert!(error.message().contains("autocommit"), "{error}");
@@ -74,7 +84,7 @@ pub(crate) async fn a_session_of_another_charset_stores_no_other_name(server: &s
     let room = Room::migrated(server).await;
     let options: MySqlConnectOptions = room.url.parse().unwrap();
     let pool = room.pool_with(options.charset("latin1"), "").await;
-    let provider = MySqlProvider::new(pool);
+    let provider = MySqlProvider::builder(pool).build().unwrap();
     let lease = take(&provider, "plain").await;
     free(&provider, &lease).await;
     let error = refused(&provider, "naïve").await;
@@ -91,7 +101,9 @@ pub(crate) async fn every_sql_mode_will_do(server: &str) {
         "SET sql_safe_updates = 1",
         "SET SESSION TRANSACTION ISOLATION LEVEL SERIALIZABLE",
     ] {
-        let provider = MySqlProvider::new(room.pool("+02:00", setup).await);
+        let provider = MySqlProvider::builder(room.pool("+02:00", setup).await)
+            .build()
+            .unwrap();
         for _ in 0..2 {
             let lease = take(&provider, "job").await;
             skip(&provider, "job").await;
@@ -105,7 +117,9 @@ pub(crate) async fn every_sql_mode_will_do(server: &str) {
 pub(crate) async fn serializable_sessions_contend_without_errors(server: &str) {
     let room = Room::migrated(server).await;
     let setup = "SET SESSION TRANSACTION ISOLATION LEVEL SERIALIZABLE";
-    let provider = MySqlProvider::new(room.pool("+00:00", setup).await);
+    let provider = MySqlProvider::builder(room.pool("+00:00", setup).await)
+        .build()
+        .unwrap();
     for round in 0..10 {
         let name = format!("job {round}");
         let attempts = (0..16).map(|_| {

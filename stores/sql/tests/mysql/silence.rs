@@ -32,7 +32,7 @@ pub(crate) async fn a_session_that_takes_no_writes_is_left_as_soon_as_it_says_so
     let room = Room::migrated(server).await;
     let pool = sqlx::mysql::MySqlPoolOptions::new().max_connections(1);
     let pool = pool.connect(&room.url).await.unwrap();
-    let provider = MySqlProvider::new(pool.clone());
+    let provider = MySqlProvider::builder(pool.clone()).build().unwrap();
     free(&provider, &take(&provider, "job").await).await;
     // The one session that there is.
     sqlx::raw_sql("SET SESSION TRANSACTION READ ONLY")

@@ -148,7 +148,9 @@ async fn a_url_sets_how_far_apart_the_clocks_of_servers_may_be() {
 async fn reach(server: &OwnServer, way: Way) -> Option<Box<dyn LockProvider>> {
     Some(Box::new(match way {
         Way::OwnConnections => PostgresProvider::connect(server.url()).await.unwrap(),
-        Way::UsersPool => PostgresProvider::new(PgPool::connect(server.url()).await.unwrap()),
+        Way::UsersPool => PostgresProvider::builder(PgPool::connect(server.url()).await.unwrap())
+            .build()
+            .unwrap(),
         Way::PgBouncer => {
             let url = with_option(server.companion("pgbouncer")?, "prepared", "false");
             PostgresProvider::connect(&url).await.unwrap()

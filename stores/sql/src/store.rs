@@ -1,0 +1,330 @@
+//! The protocol, once for all dialects: which statement when, and what its answer means.
+
+use std::fmt;
+use std::time::Duration;
+
+use shedlock_core::{
+    Attempt, AttemptRequest, Capabilities, Clock, Error, ErrorKind, ExtendRequest, Extension,
+    Lease, ListRequest, LockName, LockRecord, Migration, Owner, Slot, SlotEnd, SlotState,
+};
+use shedlock_store::{Changed, End, Ended, Seen, Store, StoreProvider};
+
+use crate::contended::Contended;
+use crate::dialect::{End as SlotMark, Step};
+use crate::driver::{Backend, Connections};
+use crate::explain::explain;
+use crate::limits::{check_owner, longest_name};
+use crate::options::Options;
+use crate::plan::{Plans, probe};
+use crate::send::Call;
+use crate::statement::Values;
+use crate::verdict::{instant, mark, record};
+
+/// A table of locks: its connections, its settings, and what was found of it.
+pub struct SqlStore<B: Backend> {
+    connections: Connections<B>,
+    options: Options,
+    plans: Plans,
+    contended: Contended,
+}
+
+/// What a record has to be for a change by an operator.
+#[derive(Clone, Debug)]
+pub struct Stored {
+    owner: String,
+    last_slot: i64,
+}
+
+/// Without the statements, which are long.
+impl<B: Backend> fmt::Debug for SqlStore<B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct(B::STORE)
+            .field("table", &self.options.table)
+            .field("time", &self.options.time)
+            .field("connections", &self.connections)
+            .field("shape", &self.plans.known().map(|plan| plan.shape.clone()))
+            .finish_non_exhaustive()
+    }
+}
+
+impl<B: Backend> SqlStore<B> {
+    pub(crate) fn new(connections: Connections<B>, options: Options) -> Self {
+        if let Some(warning) = connections.warning() {
+            tracing::warn!(table = %options.table, "{warning}");
+        }
+        Self {
+            connections,
+            plans: Plans::new(&options),
+            contended: Contended::default(),
+            options,
+        }
+    }
+
+    pub(crate) fn provider(self) -> StoreProvider<Self> {
+        let defaults = self.options.defaults.clone();
+        StoreProvider::new(self).with_defaults(defaults)
+    }
+
+    pub(crate) fn options(&self) -> &Options {
+        &self.options
+    }
+
+    pub(crate) fn connections(&self) -> &Connections<B> {
+        &self.connections
+    }
+
+    pub(crate) fn plans(&self) -> &Plans {
+        &self.plans
+    }
+
+    pub(crate) fn contended(&self) -> &Contended {
+        &self.contended
+    }
+
+    /// Reaches the server, or says why not; what it finds of the table is kept, a missing table is
+    /// no error yet.
+    pub(crate) async fn reached(&self) -> Result<(), Error> {
+        let call = self.call();
+        let columns = probe(&self.connections, &self.options, call.deadline())
+            .await
+            .map_err(|failure| explain::<B>(failure, &self.options, false))?;
+        if columns.is_empty() {
+            return Ok(());
+        }
+        call.check().await
+    }
+}
+
+impl<B: Backend> Store for SqlStore<B> {
+    type Version = Stored;
+
+    fn name(&self) -> &str {
+        B::STORE
+    }
+
+    /// What the table can do as it was last seen; before the first contact, what a migrated one
+    /// can.
+    fn capabilities(&self) -> Capabilities {
+        let mut capabilities = Capabilities::new(self.options.time.source());
+        let plan = self.plans.known();
+        let dialect = B::dialect();
+        let assumed = dialect.assumed();
+        let shape = plan.as_ref().map_or(&assumed, |plan| &plan.shape);
+        capabilities.fencing = shape.extras.token;
+        capabilities.slots = shape.extras.slot;
+        capabilities.slot_completion = shape.extras.completion();
+        capabilities.granularity = Duration::from_micros(shape.unit().unsigned_abs());
+        capabilities.longest_lock_at_most_for = dialect.longest_lease(&self.options, shape);
+        capabilities.longest_name = longest_name(shape);
+        capabilities.durable = dialect.is_durable(shape);
+        if !self.options.time.is_client() {
+            capabilities.server_skew = self.options.server_skew;
+        }
+        capabilities
+    }
+
+    fn longest_call(&self) -> Duration {
+        self.options.timeout
+    }
+
+    fn clock(&self) -> &dyn Clock {
+        &*self.options.clock
+    }
+
+    /// What a table can express depends on its columns.
+    fn check_duration(&self, _: &str, _: Duration) -> Result<(), Error> {
+        Ok(())
+    }
+
+    async fn attempt(&self, request: &AttemptRequest) -> Result<Attempt, Error> {
+        self.attempted(request).await
+    }
+
+    async fn withdraw(&self, request: &AttemptRequest) -> Result<bool, Error> {
+        self.withdrawn(request).await
+    }
+
+    async fn extend(&self, lease: &Lease, request: &ExtendRequest) -> Result<Extension, Error> {
+        let call = self.call();
+        let plan = call.plan().await?;
+        let mut values = self.values(lease.name());
+        values.owner = lease.owner().as_str();
+        values.at_most =
+            self.micros("lock_at_most_for", request.lock_at_most_for(), &plan.shape)?;
+        let reply = call.reply(Step::Extend, &values).await?;
+        if reply.affected == 0 {
+            return Ok(Extension::Lost);
+        }
+        let mut extended = lease.extended(request);
+        if let Some(until) = reply.row().and_then(|row| row.lock_until) {
+            extended = extended.with_locked_until(instant(until));
+        }
+        Ok(Extension::Extended(extended))
+    }
+
+    /// Of an unlock: what a withdrawal needs is more.
+    async fn end(&self, end: &End<'_>) -> Result<Ended, Error> {
+        let call = self.call();
+        let plan = call.plan().await?;
+        let released = end.owner.released();
+        let mark = match end.slot {
+            Some((_, SlotEnd::Done { durable, .. })) => SlotMark::Done { durable },
+            // Without a pause nothing is kept, and nothing is to be rounded up.
+            Some((_, SlotEnd::Failed { .. })) if !end.retry_after().is_zero() => SlotMark::Failed,
+            Some((_, SlotEnd::NotStarted)) => SlotMark::NotStarted,
+            Some((_, SlotEnd::Cut)) => SlotMark::Cut,
+            _ => SlotMark::Nothing,
+        };
+        // Only a slot that is used up by now can have been taken from a table without the columns.
+        let step = Some(Step::Unlock(mark)).filter(|step| step.is_possible(plan.shape.extras));
+        let step = step.unwrap_or(Step::Unlock(SlotMark::Nothing));
+        let mut values = self.values(end.name);
+        values.owner = end.owner.as_str();
+        values.released = &released;
+        values.at_least = self.micros("lock_at_least_for", end.at_least, &plan.shape)?;
+        values.end_of(end.slot.map(|(slot, _)| slot));
+        values.at_most = self.micros("the pause before a retry", end.retry_after(), &plan.shape)?;
+        let reply = call.reply(step, &values).await?;
+        if reply.affected > 0 {
+            return Ok(Ended::Now);
+        }
+        let row = call.read(&values).await?;
+        let is_repeat = row.name.as_deref() == Some(end.name.as_str())
+            && row.owner.as_deref() == Some(&released);
+        if is_repeat {
+            return Ok(Ended::Before);
+        }
+        if reply.repeated {
+            // The first try may have unlocked, and another owner may have taken the lock since: the
+            // runtime knows whether the lease can have ended by itself.
+            return Err(Error::new(
+                ErrorKind::Unknown,
+                "the reply to an unlock was lost, and the record has changed since",
+            ));
+        }
+        Ok(Ended::Lost)
+    }
+
+    async fn look(&self, name: &LockName) -> Result<Option<Seen<Stored>>, Error> {
+        let row = self.call().read(&self.values(name)).await?;
+        let record = record(&row).filter(|record| record.name == *name);
+        Ok(record.map(|record| Seen {
+            record,
+            version: Stored {
+                owner: row.owner.unwrap_or_default(),
+                last_slot: row.slot.unwrap_or_default(),
+            },
+        }))
+    }
+
+    /// The exact text that was read is the condition.
+    async fn free(&self, name: &LockName, seen: &Seen<Stored>) -> Result<Changed, Error> {
+        let call = self.call();
+        let released = mark(&seen.version.owner, &call.plan().await?.shape);
+        let mut values = self.values(name);
+        values.owner = &seen.version.owner;
+        values.released = &released;
+        Ok(match call.ended(Step::Withdraw, &values).await? {
+            true => Changed::Done,
+            false => Changed::Raced,
+        })
+    }
+
+    /// The last slot that was read is the condition.
+    async fn set_slots(
+        &self,
+        name: &LockName,
+        seen: &Seen<Stored>,
+        slots: SlotState,
+    ) -> Result<Changed, Error> {
+        let call = self.call();
+        call.plan_for(Step::ResetSlot).await?;
+        let mut values = self.values(name);
+        values.previous = seen.version.last_slot;
+        values.slot = slots.last.map_or(0, Slot::as_micros);
+        let reply = call.reply(Step::ResetSlot, &values).await?;
+        Ok(match reply.affected > 0 || reply.repeated {
+            true => Changed::Done,
+            false => Changed::Raced,
+        })
+    }
+
+    /// By a statement that a proxy may send to a replica.
+    async fn inspect(&self, name: &LockName) -> Result<Option<LockRecord>, Error> {
+        let row = self.call().row(Step::Read, &self.values(name)).await?;
+        Ok(record(&row).filter(|record| record.name == *name))
+    }
+
+    /// A page of records. Those that no lock can have are reported and left out, and do not count.
+    async fn list(&self, request: &ListRequest) -> Result<Vec<LockRecord>, Error> {
+        let step = Step::List {
+            held_only: request.is_held_only(),
+        };
+        let call = self.call();
+        let size = request.page_size();
+        let mut found: Vec<LockRecord> = Vec::new();
+        let mut after = request.after_name().map_or("", LockName::as_str).to_owned();
+        loop {
+            let values = Values {
+                after: &after,
+                limit: i64::try_from(size).unwrap_or(i64::MAX),
+                now: self.now(),
+                ..Values::default()
+            };
+            let reply = call.reply(step, &values).await?;
+            let is_last = reply.rows.len() + reply.unreadable.len() < size;
+            let last = reply.last_name().map(str::to_owned);
+            for row in &reply.rows {
+                match record(row) {
+                    Some(record) => found.push(record),
+                    None => tracing::warn!(
+                        table = %self.options.table,
+                        name = row.name,
+                        "left out of the list: no lock can have this name"
+                    ),
+                }
+            }
+            for (name, error) in &reply.unreadable {
+                tracing::warn!(
+                    table = %self.options.table,
+                    name,
+                    error = %error,
+                    "left out of the list: the record holds what neither shedlock nor ShedLock writes"
+                );
+            }
+            found.truncate(size);
+            match last {
+                Some(last) if !is_last && found.len() < size => after = last,
+                _ => return Ok(found),
+            }
+        }
+    }
+
+    async fn check(&self) -> Result<(), Error> {
+        self.call().check().await
+    }
+
+    async fn migrate(&self) -> Result<Migration, Error> {
+        self.migrated().await
+    }
+}
+
+impl<B: Backend> Call<'_, B> {
+    /// Ends the lease of these values' owner at once, by this step; true also where a first try, whose
+    /// reply was lost, had done so.
+    pub(crate) async fn ended(&self, step: Step, values: &Values<'_>) -> Result<bool, Error> {
+        let reply = self.reply(step, values).await?;
+        if reply.affected > 0 || !reply.repeated {
+            return Ok(reply.affected > 0);
+        }
+        let row = self.read(values).await?;
+        Ok(row.name.as_deref() == Some(values.name)
+            && row.owner.as_deref() == Some(values.released)
+            && row.lock_until <= row.now)
+    }
+
+    pub(crate) async fn check(&self) -> Result<(), Error> {
+        let plan = self.look().await?;
+        check_owner(&Owner::generate(), &plan.shape, self.options())
+    }
+}

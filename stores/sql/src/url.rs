@@ -1,0 +1,147 @@
+//! URLs: what is ours of their options is taken out and checked, the rest is the driver's.
+
+use std::time::Duration;
+
+use shedlock_core::{Error, ErrorKind};
+use shedlock_store::UrlOptions;
+use url::Url;
+
+use crate::options::{Settings, TimeMode};
+
+/// A URL, read as far as all dialects are alike.
+pub(crate) struct Address {
+    /// Without any option.
+    url: Url,
+    pub(crate) settings: Settings,
+    /// As set, if it is.
+    pub(crate) max_connections: Option<usize>,
+    /// How long a call waits for a connection of our own.
+    pub(crate) connect_timeout: Duration,
+    /// Those of the dialect and of its driver.
+    pub(crate) options: UrlOptions,
+}
+
+/// Connections of our own to a server at most, unless set. Each is made only when it is needed: one
+/// is enough for a program with one job at a time.
+#[cfg(any(feature = "postgres", feature = "mysql"))]
+pub(crate) const MAX_CONNECTIONS: usize = 4;
+
+impl Address {
+    /// # Errors
+    /// `InvalidInput`; it never shows the URL, which may hold a password.
+    pub(crate) fn parse(text: &str) -> Result<Self, Error> {
+        let (place, mut options) = UrlOptions::split(text);
+        let url = Url::parse(place).map_err(|error| {
+            invalid(format!(
+                "the store's URL cannot be read ({error}): write it like \
+                 scheme://user:password@host/database?option=value"
+            ))
+        })?;
+        let mut settings = Settings {
+            schema: options.text("schema")?,
+            defaults: options.defaults()?,
+            timeout: options.duration("timeout")?,
+            ..Settings::default()
+        };
+        for (name, setting) in [
+            ("table", &mut settings.table),
+            ("name_column", &mut settings.name),
+            ("lock_until_column", &mut settings.lock_until),
+            ("locked_at_column", &mut settings.locked_at),
+            ("locked_by_column", &mut settings.locked_by),
+        ] {
+            if let Some(value) = options.text(name)? {
+                *setting = value;
+            }
+        }
+        let times = [("store", TimeMode::Store), ("client", TimeMode::client())];
+        settings.time = options.choice("time", &times)?.unwrap_or_default();
+        let max_connections = options.number("max_connections")?;
+        if max_connections.is_some_and(|most| !(1..=1_000).contains(&most)) {
+            return Err(invalid(
+                "option \"max_connections\" in the URL must be a number from 1 to 1000",
+            ));
+        }
+        let connect_timeout = options.duration("connect_timeout")?;
+        Ok(Self {
+            url,
+            settings,
+            max_connections,
+            connect_timeout: connect_timeout.unwrap_or(Duration::from_secs(10)),
+            options,
+        })
+    }
+
+    /// What is left for the driver, which knows these options (`options[` stands for all that begin so).
+    ///
+    /// # Errors
+    /// `InvalidInput` for any other.
+    pub(crate) fn for_driver(&mut self, known: &[&str]) -> Result<Url, Error> {
+        let rest = std::mem::take(&mut self.options).finish_for_driver(known)?;
+        let mut url = self.url.clone();
+        if !rest.is_empty() {
+            url.set_query(Some(&rest.join("&")));
+        }
+        Ok(url)
+    }
+}
+
+pub(crate) fn invalid(message: impl Into<String>) -> Error {
+    Error::new(ErrorKind::InvalidInput, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// With what is left for the driver.
+    fn parse(text: &str) -> Result<(Address, Url), Error> {
+        let mut address = Address::parse(text)?;
+        address.options.flag("prepared")?;
+        let url = address.for_driver(&["sslmode", "options["])?;
+        Ok((address, url))
+    }
+
+    #[test]
+    fn ours_are_taken_out_and_theirs_stay() {
+        let (address, url) = parse(
+            "postgres://u:p@h/db?table=jobs&sslmode=require&prepared=false&options[a]=b&\
+             lock_at_most_for=10m",
+        )
+        .unwrap();
+        assert_eq!(
+            url.as_str(),
+            "postgres://u:p@h/db?sslmode=require&options[a]=b"
+        );
+        assert_eq!(address.settings.table, "jobs");
+        assert_eq!(
+            address.settings.defaults,
+            shedlock_core::LockDefaults::new().lock_at_most_for(Duration::from_secs(600))
+        );
+    }
+
+    #[test]
+    fn a_url_without_options_stays_as_it_is() {
+        assert_eq!(
+            parse("postgres://h/db").unwrap().1.as_str(),
+            "postgres://h/db"
+        );
+    }
+
+    #[test]
+    fn what_is_not_known_is_refused_by_name_and_shows_no_password() {
+        let message = |text: &str| {
+            let error = parse(text).map(drop).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::InvalidInput, "{text}");
+            assert!(!error.to_string().contains("secret"), "{error}");
+            error.to_string()
+        };
+        assert!(message("postgres://u:secret@h/db?tabel=x").contains("unknown option \"tabel\""));
+        assert!(message("postgres://u:secret@h/db?tabel=x").contains("schema, "));
+        assert!(message("postgres://u:secret@h/db?table=a&table=b").contains("twice"));
+        assert!(message("postgres://u:secret@h/db?time=java").contains("store or client"));
+        assert!(message("postgres://u:secret@h/db?max_connections=0").contains("1 to 1000"));
+        assert!(message("postgres://u:secret@h/db?connect_timeout=5").contains("connect_timeout"));
+        assert!(message("postgres://u:secret@h:port/db").contains("cannot be read"));
+    }
+}
