@@ -89,6 +89,25 @@ fn a_catch_up_stops_at_a_shutdown() {
 }
 
 #[test]
+fn a_run_that_is_cut_amid_a_catch_up_is_not_reported_as_another_slots() {
+    block_on(async {
+        let (world, log, runs, handle) = catching_up(secs(5)).await;
+        let cut = runs.lock().unwrap()[0];
+        let stopping = tokio::spawn(async move { handle.shutdown(secs(1)).await });
+        world.run_for(secs(2)).await;
+        let report = stopping.await.unwrap().unwrap();
+        let slots: Vec<_> = report.cut.iter().map(|run| run.slot.map(seconds)).collect();
+        assert_eq!(slots, [cut]);
+        let ticks = log.ticks();
+        let of_cut: Vec<_> = ticks.iter().filter(|tick| tick.0 == cut).collect();
+        let told = "was stopped by the shutdown, and its lock given back";
+        assert!(matches!(of_cut[..], [one] if one.1 == told), "{ticks:?}");
+        let told = "missed: the scheduler was shutting down";
+        assert!(ticks.iter().any(|tick| tick.1 == told), "{ticks:?}");
+    });
+}
+
+#[test]
 fn a_catch_up_without_a_pause_for_breath_lets_its_shutdown_through() {
     block_on(async {
         // Its runs take no time at all, and its store answers at once.

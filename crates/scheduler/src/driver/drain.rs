@@ -6,6 +6,7 @@ use shedlock_core::Moment;
 use tokio::sync::oneshot;
 
 use super::due::Phase;
+use super::ended::RunEnded;
 use super::{Command, Driver, Plan};
 use crate::{MissedReason, ShutdownReport, StoppedRun, TickEnd};
 
@@ -95,11 +96,7 @@ impl Driver {
         }
     }
 
-    fn note(
-        &mut self,
-        ended: Result<(tokio::task::Id, Option<TickEnd>), tokio::task::JoinError>,
-        report: &mut ShutdownReport,
-    ) {
+    fn note(&mut self, ended: RunEnded, report: &mut ShutdownReport) {
         let Some((id, active, end)) = self.taken_off(ended) else {
             return;
         };

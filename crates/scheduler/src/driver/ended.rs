@@ -3,13 +3,17 @@
 use tokio::task::{self, JoinError};
 
 use super::Driver;
+use super::due::Due;
 use super::entry::Active;
 use super::timers::JobId;
 use crate::{MissedReason, Overlap, TickEnd};
 
+/// What a run leaves: the tick that ended, and how.
+pub(super) type RunEnded = Result<(task::Id, Option<(Due, TickEnd)>), JoinError>;
+
 impl Driver {
     /// A run is over: what waited for its end follows.
-    pub(super) fn ended(&mut self, ended: Result<(task::Id, Option<TickEnd>), JoinError>) {
+    pub(super) fn ended(&mut self, ended: RunEnded) {
         let Some((id, active, end)) = self.taken_off(ended) else {
             return;
         };
@@ -61,15 +65,17 @@ impl Driver {
     /// Takes a run that is over off the table.
     pub(super) fn taken_off(
         &mut self,
-        ended: Result<(task::Id, Option<TickEnd>), JoinError>,
+        ended: RunEnded,
     ) -> Option<(JobId, Active, Option<TickEnd>)> {
-        let (task, end) = match ended {
-            Ok((task, end)) => (task, end),
-            Err(error) if error.is_panic() => (error.id(), Some(TickEnd::Panicked)),
-            Err(error) => (error.id(), Some(TickEnd::Cut { unlocked: false })),
+        let (task, due, end) = match ended {
+            Ok((task, Some((due, end)))) => (task, Some(due), Some(end)),
+            Ok((task, None)) => (task, None, None),
+            Err(error) if error.is_panic() => (error.id(), None, Some(TickEnd::Panicked)),
+            Err(error) => (error.id(), None, Some(TickEnd::Cut { unlocked: false })),
         };
         let id = self.jobs_of_runs.remove(&task)?;
-        let active = *self.entry(id).active.take()?;
+        let mut active = *self.entry(id).active.take()?;
+        active.due = due.unwrap_or(active.due);
         Some((id, active, end))
     }
 

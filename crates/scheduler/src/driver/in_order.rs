@@ -18,14 +18,16 @@ const MOST_IN_A_ROW: u32 = 8;
 /// Works towards the slot of this tick: runs the slots before it that nobody has run, takes over
 /// one whose runner failed or died, and tries again until all are done, here or elsewhere.
 ///
-/// Each slot but the last is reported as its own tick; the answer is the end of the last one. There
-/// is none where it made room, between two slots, for a run that was asked for.
+/// Each slot but the last is reported as its own tick; the answer is the end of the last one, or of
+/// the one that a shutdown cut. There is none where it made room, between two slots, for a run that
+/// was asked for.
 pub(super) async fn run(
     shared: Arc<Shared>,
     job: Arc<Job>,
     due: Due,
     mut phase: watch::Receiver<Phase>,
-) -> Option<TickEnd> {
+) -> Option<(Due, TickEnd)> {
+    let of_target = |end| Some((due, end));
     let Some(target) = due.slot else {
         unreachable!("only ticks with slots run in order")
     };
@@ -41,35 +43,39 @@ pub(super) async fn run(
         tokio::task::yield_now().await;
         let told = *phase.borrow();
         if told != Phase::Go {
-            return end_by(told);
+            return end_by(told).and_then(of_target);
         }
         next.skip_what_is_too_late(&shared, &job, target);
         let now_due = due.at(next.slot);
         let step = match attempt_once(&shared, &job, &next, &now_due, &phase).await {
-            Attempted::Taken { .. } if next.slot >= target => return Some(TickEnd::Taken),
+            Attempted::Taken { .. } if next.slot >= target => return of_target(TickEnd::Taken),
             Attempted::Taken { last } => {
                 next.was_taken(last, target, &shared, &job).await;
                 if next.slot > target {
-                    return Some(TickEnd::Taken);
+                    return of_target(TickEnd::Taken);
                 }
                 pauses.reset();
                 Step::Looked
             }
             Attempted::End(end) if is_over(&end) => {
                 if next.slot >= target {
-                    return Some(end);
+                    return of_target(end);
                 }
                 shared.tell(&job, &now_due, &end);
                 next.go_on_behind(next.slot, &job);
                 pauses.reset();
                 Step::Ran
             }
-            Attempted::End(end) if is_final(&end) => return Some(end),
+            Attempted::End(end @ TickEnd::Cut { .. }) if next.slot < target => {
+                shared.tell(&job, &due, &TickEnd::Missed(MissedReason::Shutdown));
+                return Some((now_due, end));
+            }
+            Attempted::End(end) if is_final(&end) => return of_target(end),
             // The slot is open: it is to be tried again, here or elsewhere.
             Attempted::End(end) | Attempted::Open(end) => {
                 shared.tell(&job, &now_due, &end);
                 if !shared.allows(&job, &due) {
-                    return Some(TickEnd::Missed(MissedReason::TooLate));
+                    return of_target(TickEnd::Missed(MissedReason::TooLate));
                 }
                 Step::Wait(end)
             }
@@ -80,7 +86,7 @@ pub(super) async fn run(
                 } else if shared.allows(&job, &due) {
                     Step::Wait(end)
                 } else {
-                    return Some(end);
+                    return of_target(end);
                 }
             }
         };

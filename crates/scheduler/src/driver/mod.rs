@@ -40,7 +40,7 @@ pub(crate) struct Driver {
     timers: Timers,
     sleep: Option<(Moment, BoxFuture<'static, ()>)>,
     /// Without an end where it made room for a run that was asked for, and is to go on after it.
-    runs: JoinSet<Option<TickEnd>>,
+    runs: JoinSet<Option<(Due, TickEnd)>>,
     jobs_of_runs: HashMap<task::Id, JobId>,
     questions: Questions,
     commands: mpsc::UnboundedReceiver<Command>,
@@ -332,7 +332,7 @@ impl Driver {
             self.runs.spawn(in_order::run(shared, job, due, heard))
         } else {
             let run = run::run(shared, job, due, heard);
-            self.runs.spawn(async move { Some(run.await) })
+            self.runs.spawn(async move { Some((due, run.await)) })
         };
         self.jobs_of_runs.insert(handle.id(), id);
     }
