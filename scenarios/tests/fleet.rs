@@ -30,6 +30,8 @@ const ROUND: u32 = 60;
 const QUIET: u32 = 160;
 
 struct Replica {
+    node: u64,
+    ledger: Ledger,
     runtime: Runtime,
     handle: Handle,
 }
@@ -45,21 +47,26 @@ impl Replica {
             .unwrap();
         let handle = runtime.block_on(async {
             let provider = shedlock::connect(url).await.unwrap();
-            let scheduler = Scheduler::new(Executor::new(provider));
+            let told = ledger.of_node(node, &clock);
+            let scheduler = Scheduler::new(Executor::new(provider).with_listener(told.clone()));
             let jobs = KINDS
                 .iter()
                 .map(|kind| kind.job(UNIT, node, &clock, ledger));
-            let scheduler = scheduler
-                .with_observer(ledger.of_node(node))
-                .with_seed(node);
+            let scheduler = scheduler.with_observer(told).with_seed(node);
             scheduler.jobs(jobs).start().unwrap()
         });
-        Self { runtime, handle }
+        Self {
+            node,
+            ledger: ledger.clone(),
+            runtime,
+            handle,
+        }
     }
 
     /// Politely, or at once and without a word to the store.
     fn stop(self, killed: bool, grace: Duration, stopping: &mut Vec<JoinHandle<()>>) {
         if killed {
+            self.ledger.kills(self.node);
             self.runtime.shutdown_background();
             return;
         }

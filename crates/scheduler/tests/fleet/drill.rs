@@ -1,13 +1,16 @@
-//! What each replica of the drill runs, what is written down of it, and the verdict. The drill itself is
+//! What each replica of the drill runs, and what is written down of it. The drill itself is
 //! told twice: an hour in memory on a simulated clock here, and on PostgreSQL in `scenarios/`.
+
+mod verdict;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, SystemTime};
 
-use shedlock_core::{Clock, Completion, LockConfig, Retries, Slot};
+use shedlock_core::{Clock, Completion, Event, Listener, LockConfig, Moment, Retries, Slot};
 use shedlock_scheduler::{Job, JobRun, LatePolicy, Observer, Overlap, Schedule, Tick};
+use verdict::OfSlot;
 
 pub(crate) const MOST_ATTEMPTS: u32 = 4;
 
@@ -126,10 +129,16 @@ impl Kind {
 
 #[derive(Clone, Debug, PartialEq)]
 enum What {
+    /// A replica is about to ask for it.
+    Asked {
+        after_its_shutdown: bool,
+    },
     Began {
         attempt: Option<u32>,
     },
     Succeeded,
+    /// The executor's event.
+    GivenUp,
     /// How a tick ended, as the replica's observer has it.
     Told(String),
 }
@@ -138,31 +147,71 @@ type Facts = Vec<(u64, What)>;
 
 /// What became of the slots, on all replicas.
 #[derive(Clone, Default)]
-pub(crate) struct Ledger(Arc<Mutex<BTreeMap<&'static str, BTreeMap<Slot, Facts>>>>);
+pub(crate) struct Ledger(Arc<Mutex<Book>>);
+
+#[derive(Default)]
+struct Book {
+    jobs: BTreeMap<&'static str, BTreeMap<Slot, Facts>>,
+    /// The replicas that were killed.
+    killed: BTreeSet<u64>,
+    /// When which replica was told to shut down.
+    shutdowns: BTreeMap<u64, Moment>,
+}
 
 impl Ledger {
+    fn book(&self) -> MutexGuard<'_, Book> {
+        self.0.lock().expect("no test panics here")
+    }
+
     fn note(&self, job: &'static str, slot: Slot, node: u64, what: What) {
-        let mut jobs = self.0.lock().expect("no test panics here");
-        let slots = jobs.entry(job).or_default();
-        slots.entry(slot).or_default().push((node, what));
+        let mut book = self.book();
+        let slots = book.jobs.entry(job).or_default();
+        let facts = slots.entry(slot).or_default();
+        // Whoever waits asks again and again.
+        let last = facts.iter().rev().find(|fact| fact.0 == node);
+        if last.is_none_or(|last| last.1 != what) {
+            facts.push((node, what));
+        }
     }
 
     fn of(&self, job: &str) -> BTreeMap<Slot, Facts> {
-        let jobs = self.0.lock().expect("no test panics here");
-        jobs.get(job).cloned().unwrap_or_default()
+        self.book().jobs.get(job).cloned().unwrap_or_default()
     }
 
-    pub(crate) fn of_node(&self, node: u64) -> Arc<dyn Observer> {
+    /// A replica is killed.
+    pub(crate) fn kills(&self, node: u64) {
+        self.book().killed.insert(node);
+    }
+
+    /// A replica is told to shut down, and does so before the clock moves on.
+    #[allow(dead_code, reason = "real clocks do move on")]
+    pub(crate) fn shuts_down(&self, node: u64, at: Moment) {
+        self.book().shutdowns.insert(node, at);
+    }
+
+    pub(crate) fn of_node(&self, node: u64, clock: &Arc<dyn Clock>) -> Arc<NodeLedger> {
         Arc::new(NodeLedger {
             node,
+            clock: clock.clone(),
             ledger: self.clone(),
         })
     }
 }
 
-struct NodeLedger {
+/// What one replica writes down.
+pub(crate) struct NodeLedger {
     node: u64,
+    clock: Arc<dyn Clock>,
     ledger: Ledger,
+}
+
+impl NodeLedger {
+    fn note(&self, job: &str, slot: Option<Slot>, what: What) {
+        let kind = KINDS.iter().find(|kind| kind.name == job);
+        if let (Some(kind), Some(slot)) = (kind, slot) {
+            self.ledger.note(kind.name, slot, self.node, what);
+        }
+    }
 }
 
 impl fmt::Debug for NodeLedger {
@@ -173,10 +222,23 @@ impl fmt::Debug for NodeLedger {
 
 impl Observer for NodeLedger {
     fn on_tick(&self, tick: &Tick<'_>) {
-        let kind = KINDS.iter().find(|kind| kind.name == tick.job);
-        if let (Some(kind), Some(slot)) = (kind, tick.slot) {
-            let end = What::Told(tick.end.to_string());
-            self.ledger.note(kind.name, slot, self.node, end);
+        self.note(tick.job, tick.slot, What::Told(tick.end.to_string()));
+    }
+}
+
+impl Listener for NodeLedger {
+    fn on_event(&self, event: &Event<'_>) {
+        match event {
+            Event::SlotGivenUp { name, slot, .. } => {
+                self.note(name.as_str(), Some(*slot), What::GivenUp);
+            }
+            Event::Attempt { request, .. } => {
+                let told = self.ledger.book().shutdowns.get(&self.node).copied();
+                let after_its_shutdown = told.is_some_and(|told| self.clock.now() > told);
+                let asked = What::Asked { after_its_shutdown };
+                self.note(request.name().as_str(), request.slot(), asked);
+            }
+            _ => {}
         }
     }
 }
@@ -195,23 +257,26 @@ pub(crate) struct Drill {
 }
 
 impl Drill {
-    /// Each slot that must not be lost is done once, or was given up after its attempts; no other runs
-    /// twice; and for each that did not run there is a tick that says why, or it was paused.
+    /// Each slot that must not be lost is done once, or was given up after its attempts, which an event
+    /// says; no other runs twice, or is used up without a run; for each that did not run there is a tick
+    /// that says why, or it was paused; and no replica begins anything after it was told to shut down.
     pub(crate) fn judge(&self, ledger: &Ledger) -> Result<(), String> {
         for kind in &KINDS {
             let facts = ledger.of(kind.name);
             let (mut done, mut left_out) = (0_u32, 0_u32);
             for slot in kind.slots(self.unit, self.from, self.until) {
-                let facts = facts.get(&slot).map(Vec::as_slice).unwrap_or_default();
-                let is_done = if kind.must_not_be_lost {
-                    done_or_given_up(facts)
-                } else {
-                    self.ran_or_explained(kind, slot, facts)
+                let of_slot = OfSlot {
+                    drill: self,
+                    kind,
+                    slot,
+                    facts: facts.get(&slot).map(Vec::as_slice).unwrap_or_default(),
+                    killed: &ledger.book().killed,
                 };
-                match is_done {
+                match of_slot.is_done() {
                     Ok(true) => done += 1,
                     Ok(false) => left_out += 1,
                     Err(wrong) => {
+                        let facts = of_slot.facts;
                         return Err(format!("{} of {slot}: {wrong}: {facts:?}", kind.name));
                     }
                 }
@@ -222,57 +287,6 @@ impl Drill {
             }
         }
         Ok(())
-    }
-
-    fn ran_or_explained(
-        &self,
-        kind: &Kind,
-        slot: Slot,
-        facts: &[(u64, What)],
-    ) -> Result<bool, &'static str> {
-        let began = facts
-            .iter()
-            .filter(|fact| matches!(fact.1, What::Began { .. }));
-        match began.count() {
-            0 => {}
-            1 => return Ok(true),
-            _ => return Err("ran more than once"),
-        }
-        let says_why = |fact: &(u64, What)| match &fact.1 {
-            What::Told(end) => end != "ran" && end != "taken by another replica",
-            _ => false,
-        };
-        let at = slot.instant();
-        let rested = self.rests.iter().any(|(job, from, until)| {
-            let is_its = job.is_none_or(|job| job == kind.name);
-            let starts_by = at + self.unit * kind.jitter + self.slack;
-            is_its && starts_by >= *from && at <= *until + self.slack
-        });
-        if rested || facts.iter().any(says_why) {
-            Ok(false)
-        } else {
-            Err("not run, for no reason")
-        }
-    }
-}
-
-/// A success that its replica could not report (it was killed, or its lease was lost) may be repeated.
-fn done_or_given_up(facts: &[(u64, What)]) -> Result<bool, &'static str> {
-    let succeeded: Vec<u64> = facts
-        .iter()
-        .filter(|fact| fact.1 == What::Succeeded)
-        .map(|fact| fact.0)
-        .collect();
-    let reported = |node: &&u64| facts.contains(&(**node, What::Told("ran".to_owned())));
-    let attempts = facts.iter().filter_map(|fact| match fact.1 {
-        What::Began { attempt } => attempt,
-        _ => None,
-    });
-    match succeeded.iter().filter(reported).count() {
-        0 | 1 if !succeeded.is_empty() => Ok(true),
-        0 if attempts.max() == Some(MOST_ATTEMPTS) => Ok(false),
-        0 => Err("neither done nor given up"),
-        _ => Err("done more than once"),
     }
 }
 
@@ -301,68 +315,4 @@ impl Draw {
         let thousandths = u32::try_from(self.below(1_000)).unwrap_or(0);
         unit * most * thousandths / 1_000
     }
-}
-
-/// The verdict finds each of the mistakes that it is there for.
-#[test]
-fn a_verdict_finds_what_is_lost_doubled_or_unexplained() {
-    let from = std::time::UNIX_EPOCH + Duration::from_secs(1_800_000_000);
-    let judged = |job: &'static str, change: &dyn Fn(&Ledger, Slot)| {
-        let (ledger, unit) = (Ledger::default(), Duration::from_secs(1));
-        let until = from + unit * 600;
-        let mut changed = None;
-        for kind in &KINDS {
-            for slot in kind.slots(unit, from, until) {
-                let attempt = kind.must_not_be_lost.then_some(1);
-                if kind.name == job && changed.is_none() {
-                    changed = Some(slot);
-                    change(&ledger, slot);
-                    continue;
-                }
-                ledger.note(kind.name, slot, 1, What::Began { attempt });
-                ledger.note(kind.name, slot, 1, What::Succeeded);
-            }
-        }
-        let rests = Vec::new();
-        let slack = unit;
-        let drill = Drill {
-            unit,
-            from,
-            until,
-            rests,
-            slack,
-            most_left_out: 50,
-        };
-        drill.judge(&ledger).err()
-    };
-    let told = |end: &str| What::Told(end.to_owned());
-    let began = |attempt| What::Began { attempt };
-    let finds = |job, facts: &[(u64, What)], wrong: &str| {
-        let found = judged(job, &|ledger, slot| {
-            for (node, what) in facts {
-                ledger.note(job, slot, *node, what.clone());
-            }
-        });
-        match found {
-            Some(found) => assert!(!wrong.is_empty() && found.contains(wrong), "{found}"),
-            None => assert_eq!(wrong, "", "{facts:?}"),
-        }
-    };
-    finds(
-        "mails",
-        &[(1, began(None)), (2, began(None))],
-        "more than once",
-    );
-    finds(
-        "mails",
-        &[(1, told("taken by another replica"))],
-        "no reason",
-    );
-    finds("mails", &[(1, told("missed: too late"))], "");
-    finds("ledger", &[], "neither");
-    finds("ledger", &[(1, began(Some(3)))], "neither");
-    finds("ledger", &[(1, began(Some(MOST_ATTEMPTS)))], "");
-    let done = |node| [(node, What::Succeeded), (node, told("ran"))];
-    finds("ledger", &[done(1), done(2)].concat(), "more than once");
-    finds("ledger", &done(1), "");
 }

@@ -5,6 +5,7 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+#[path = "drill.rs"]
 mod drill;
 
 use std::sync::Arc;
@@ -23,6 +24,8 @@ const QUIET: Duration = secs(420);
 const OUTAGE: (Duration, Duration) = (secs(1_200), secs(1_380));
 
 struct Replica {
+    node: u64,
+    ledger: Ledger,
     clock: NodeClock,
     handle: Option<Handle>,
 }
@@ -32,11 +35,18 @@ impl Replica {
     fn start(world: &World, ledger: &Ledger, draw: &mut Draw) -> Self {
         let clock = world.clock(i64::try_from(draw.below(800_000)).unwrap() - 400_000);
         let node = draw.below(u64::MAX);
-        let store = Flaky::new(&world.store, &clock, || Fault::None);
+        // Now and then an answer takes so long that a shutdown comes first.
+        let mut calls = Draw(node);
+        let store = Flaky::new(&world.store, &clock, move || match calls.below(12) {
+            0 => Fault::SlowReply,
+            _ => Fault::None,
+        });
         let shared: Arc<dyn Clock> = Arc::new(clock.clone());
-        let scheduler = Scheduler::new(Executor::new(Arc::new(store)))
+        let told = ledger.of_node(node, &shared);
+        let executor = Executor::new(Arc::new(store)).with_listener(told.clone());
+        let scheduler = Scheduler::new(executor)
             .with_clock(shared.clone())
-            .with_observer(ledger.of_node(node))
+            .with_observer(told)
             .with_seed(node)
             .jobs(
                 KINDS
@@ -44,7 +54,12 @@ impl Replica {
                     .map(|kind| kind.job(UNIT, node, &shared, ledger)),
             );
         let handle = Some(scheduler.start().unwrap());
-        Self { clock, handle }
+        Self {
+            node,
+            ledger: ledger.clone(),
+            clock,
+            handle,
+        }
     }
 
     /// Politely, or as a machine dies.
@@ -54,7 +69,9 @@ impl Replica {
         };
         if killed {
             self.clock.kill();
+            self.ledger.kills(self.node);
         } else {
+            self.ledger.shuts_down(self.node, self.clock.now());
             tokio::spawn(async move { handle.shutdown(grace).await });
         }
     }

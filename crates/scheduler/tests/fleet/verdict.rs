@@ -1,0 +1,291 @@
+//! What is right and what is wrong for one slot.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, UNIX_EPOCH};
+
+use shedlock_core::Slot;
+
+use super::{Drill, KINDS, Kind, Ledger, MOST_ATTEMPTS, What};
+
+/// How ticks are told of; see `TickEnd`.
+const RAN: &str = "ran";
+const TAKEN: &str = "taken by another replica";
+const FAILED: &str = "failed: no luck";
+const CUT: &str = "was stopped by the shutdown";
+const CUT_AND_UNLOCKED: &str = "was stopped by the shutdown, and its lock given back";
+const LOST: &str = "lost its lease";
+const GIVEN_UP: &str = "given up";
+
+/// What is known of one slot.
+pub(super) struct OfSlot<'a> {
+    pub(super) drill: &'a Drill,
+    pub(super) kind: &'a Kind,
+    pub(super) slot: Slot,
+    pub(super) facts: &'a [(u64, What)],
+    pub(super) killed: &'a BTreeSet<u64>,
+}
+
+impl OfSlot<'_> {
+    pub(super) fn is_done(&self) -> Result<bool, &'static str> {
+        let too_late = What::Asked {
+            after_its_shutdown: true,
+        };
+        if self.facts.iter().any(|fact| fact.1 == too_late) {
+            return Err("asked for after the shutdown");
+        }
+        if !self.kind.must_not_be_lost {
+            return self.ran_or_explained();
+        }
+        self.attempts_are_those_that_count()?;
+        self.given_up_is_said()?;
+        self.done_or_given_up()
+    }
+
+    /// Which facts say that its task began, on which replica, as which attempt.
+    fn began(&self) -> impl Iterator<Item = (usize, u64, Option<u32>)> {
+        let numbered = self.facts.iter().enumerate();
+        numbered.filter_map(|(i, (node, what))| match what {
+            What::Began { attempt } => Some((i, *node, *attempt)),
+            _ => None,
+        })
+    }
+
+    /// Whether a tick of this replica (of any, without one) ended like this.
+    fn is_told(&self, by: Option<u64>, how: impl Fn(&str) -> bool) -> bool {
+        self.facts.iter().any(|(node, what)| match what {
+            What::Told(end) => by.is_none_or(|by| by == *node) && how(end),
+            _ => false,
+        })
+    }
+
+    /// How many locks may have been granted whose task never began: their replica was killed, or they
+    /// were lost, before that.
+    fn unseen(&self) -> u32 {
+        let mut last = BTreeMap::new();
+        for (node, what) in self.facts {
+            last.insert(node, what);
+        }
+        let is_unseen = |(node, what): &(&u64, &What)| match what {
+            What::Asked { .. } => self.killed.contains(*node),
+            What::Told(end) => end.starts_with(LOST),
+            _ => false,
+        };
+        u32::try_from(last.into_iter().filter(is_unseen).count()).unwrap_or(u32::MAX)
+    }
+
+    fn ran_or_explained(&self) -> Result<bool, &'static str> {
+        match self.began().count() {
+            0 => {}
+            1 => return Ok(true),
+            _ => return Err("ran more than once"),
+        }
+        let at = self.slot.instant();
+        let rested = self.drill.rests.iter().any(|(job, from, until)| {
+            let is_its = job.is_none_or(|job| job == self.kind.name);
+            let starts_by = at + self.drill.unit * self.kind.jitter + self.drill.slack;
+            is_its && starts_by >= *from && at <= *until + self.drill.slack
+        });
+        if self.unseen() == 0 && self.is_taken_after_a_cut() {
+            return Err("used up by a task that never began");
+        }
+        let says_why = |end: &str| end != RAN && end != TAKEN;
+        if rested || self.unseen() > 0 || self.is_told(None, says_why) {
+            Ok(false)
+        } else {
+            Err("not run, for no reason")
+        }
+    }
+
+    /// Whether a replica gave it back, and one that asked for it afterwards found it taken.
+    fn is_taken_after_a_cut(&self) -> bool {
+        let is_cut =
+            |fact: &(u64, What)| matches!(&fact.1, What::Told(end) if end == CUT_AND_UNLOCKED);
+        let mut since = self.facts.iter().skip_while(|fact| !is_cut(fact));
+        let mut asking = BTreeSet::new();
+        since.any(|(node, what)| match what {
+            What::Asked { .. } => {
+                asking.insert(*node);
+                false
+            }
+            What::Told(end) => end == TAKEN && asking.contains(node),
+            _ => false,
+        })
+    }
+
+    /// Runs count, but those that a shutdown cut.
+    fn attempts_are_those_that_count(&self) -> Result<(), &'static str> {
+        let (mut least, mut most) = (0, 0);
+        for (i, node, attempt) in self.began() {
+            let right = least + 1..=most + 1 + self.unseen();
+            if !attempt.is_some_and(|attempt| right.contains(&attempt)) {
+                return Err("counts what is no attempt");
+            }
+            let end = self.facts[i..].iter().find_map(|(by, what)| match what {
+                What::Told(end) if *by == node => Some(end.as_str()),
+                _ => None,
+            });
+            // Of a replica that was not killed: its shutdown did not wait for the store.
+            let is_unknown = end.is_none() && !self.killed.contains(&node);
+            let is_cut = end.is_some_and(|end| end.starts_with(CUT));
+            least += u32::from(!is_cut && !is_unknown);
+            most += u32::from(end != Some(CUT_AND_UNLOCKED));
+        }
+        Ok(())
+    }
+
+    /// By whoever failed last, and by all who come later.
+    fn given_up_is_said(&self) -> Result<(), &'static str> {
+        for (i, (node, what)) in self.facts.iter().enumerate() {
+            let What::Told(end) = what else {
+                continue;
+            };
+            let mut before = self.facts[..i].iter().filter(|fact| fact.0 == *node).rev();
+            let last = before.find_map(|fact| match fact.1 {
+                What::Began { attempt } => attempt,
+                _ => None,
+            });
+            let is_last = end == FAILED && last == Some(MOST_ATTEMPTS);
+            if (is_last || end.contains(GIVEN_UP)) && !self.facts.contains(&(*node, What::GivenUp))
+            {
+                return Err("given up without an event");
+            }
+        }
+        Ok(())
+    }
+
+    /// Where the last attempt died with its replica, no other need have asked for the slot.
+    fn given_up(&self) -> Result<(), &'static str> {
+        let last = self.began().max_by_key(|(_, _, attempt)| *attempt);
+        let (made, by) = last.map_or((0, 0), |(_, by, attempt)| (attempt.unwrap_or(0), by));
+        let is_said = self.facts.iter().any(|fact| fact.1 == What::GivenUp);
+        if !is_said && !self.killed.contains(&by) && self.unseen() == 0 {
+            Err("neither done nor given up")
+        } else if made + self.unseen() < MOST_ATTEMPTS {
+            Err("given up before its attempts were made")
+        } else {
+            Ok(())
+        }
+    }
+
+    /// A success that its replica could not report (it was killed, or its lease was lost) may be repeated.
+    fn done_or_given_up(&self) -> Result<bool, &'static str> {
+        let succeeded: Vec<u64> = self
+            .facts
+            .iter()
+            .filter(|fact| fact.1 == What::Succeeded)
+            .map(|fact| fact.0)
+            .collect();
+        let reported = |node: &&u64| self.is_told(Some(**node), |end| end == RAN);
+        match succeeded.iter().filter(reported).count() {
+            0 | 1 if !succeeded.is_empty() => Ok(true),
+            0 => self.given_up().map(|()| false),
+            _ => Err("done more than once"),
+        }
+    }
+}
+
+/// The verdict finds each of the mistakes that it is there for.
+#[test]
+fn a_verdict_finds_what_is_lost_doubled_or_unexplained() {
+    let from = UNIX_EPOCH + Duration::from_secs(1_800_000_000);
+    let judged = |job: &'static str, change: &dyn Fn(&Ledger, Slot)| {
+        let (ledger, unit) = (Ledger::default(), Duration::from_secs(1));
+        let until = from + unit * 600;
+        let mut changed = None;
+        for kind in &KINDS {
+            for slot in kind.slots(unit, from, until) {
+                let attempt = kind.must_not_be_lost.then_some(1);
+                if kind.name == job && changed.is_none() {
+                    changed = Some(slot);
+                    change(&ledger, slot);
+                    continue;
+                }
+                ledger.note(kind.name, slot, 1, What::Began { attempt });
+                ledger.note(kind.name, slot, 1, What::Succeeded);
+            }
+        }
+        let rests = Vec::new();
+        let slack = unit;
+        let drill = Drill {
+            unit,
+            from,
+            until,
+            rests,
+            slack,
+            most_left_out: 50,
+        };
+        drill.judge(&ledger).err()
+    };
+    let told = |end: &str| What::Told(end.to_owned());
+    let began = |attempt| What::Began { attempt };
+    let asked = |after_its_shutdown| What::Asked { after_its_shutdown };
+    let cut = || told(CUT_AND_UNLOCKED);
+    let finds = |job, facts: &[(u64, What)], wrong: &str| {
+        let found = judged(job, &|ledger, slot| {
+            for (node, what) in facts {
+                ledger.note(job, slot, *node, what.clone());
+            }
+        });
+        match found {
+            Some(found) => assert!(!wrong.is_empty() && found.contains(wrong), "{found}"),
+            None => assert_eq!(wrong, "", "{facts:?}"),
+        }
+    };
+    finds(
+        "mails",
+        &[(1, began(None)), (2, began(None))],
+        "more than once",
+    );
+    finds(
+        "mails",
+        &[(1, told("taken by another replica"))],
+        "no reason",
+    );
+    finds("mails", &[(1, told("missed: too late"))], "");
+    finds("ledger", &[], "neither");
+    finds("ledger", &[(1, began(Some(1)))], "neither");
+    finds("ledger", &[(1, began(Some(2)))], "no attempt");
+    let given_up = |node| {
+        let failed = |i| [(node, began(Some(i))), (node, told(FAILED))];
+        (1..=MOST_ATTEMPTS).flat_map(failed).collect::<Vec<_>>()
+    };
+    finds("ledger", &given_up(1), "without an event");
+    let said = [(1, What::GivenUp)];
+    finds("ledger", &[&given_up(1)[..], &said].concat(), "");
+    let heard = [(2, told("skipped: the slot was given up"))];
+    finds(
+        "ledger",
+        &[&given_up(1)[..], &said, &heard].concat(),
+        "without an event",
+    );
+    finds(
+        "ledger",
+        &[(1, began(Some(1))), said[0].clone()],
+        "before its attempts",
+    );
+    let done = |node| [(node, What::Succeeded), (node, told(RAN))];
+    finds("ledger", &[done(1), done(2)].concat(), "more than once");
+    finds("ledger", &done(1), "");
+    let cut_once = |then| {
+        [
+            (1, began(Some(1))),
+            (1, cut()),
+            (2, began(Some(then))),
+            done(2)[0].clone(),
+        ]
+    };
+    finds("ledger", &cut_once(1), "");
+    finds("ledger", &cut_once(2), "no attempt");
+    finds(
+        "mails",
+        &[(1, cut()), (2, asked(false)), (2, told(TAKEN))],
+        "never began",
+    );
+    let before = [(2, asked(false)), (2, told(TAKEN)), (1, cut())];
+    finds("mails", &before, "");
+    finds(
+        "mails",
+        &[(1, asked(true)), (1, began(None))],
+        "after the shutdown",
+    );
+}
