@@ -105,6 +105,19 @@ async fn a_task_that_was_never_polled_leaves_its_slot_to_others() {
 }
 
 #[tokio::test]
+async fn a_slot_that_must_not_be_lost_does_not_disappear_after_polite_shutdowns() {
+    let bench = bench();
+    let config = not_lost(&bench, 2);
+    for _ in 0..5 {
+        let cut = async { current_lock().unwrap().leave_slot_open() };
+        let outcome = bench.executor.execute(&config, cut).await.unwrap();
+        assert!(outcome.is_executed(), "{outcome:?}");
+    }
+    let run = bench.executor.execute(&config, async { 1 }).await.unwrap();
+    assert_eq!(run.value(), Some(1));
+}
+
+#[tokio::test]
 async fn a_task_that_did_nothing_gives_its_slot_back() {
     let bench = bench();
     let nothing = async { current_lock().unwrap().give_slot_back() };
