@@ -1,27 +1,76 @@
-//! Warnings that a call logs.
+//! Warnings that are logged.
 
 use std::fmt::{self, Write as _};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use tracing::field::{Field, Visit};
 use tracing::instrument::WithSubscriber as _;
 use tracing::span::{Attributes, Id, Record};
+use tracing::subscriber::DefaultGuard;
 use tracing::{Dispatch, Event, Level, Metadata, Subscriber};
 
-/// The future's output, with the text of what it has warned of, fields included: in the future itself,
-/// not in tasks that it spawns.
-pub(crate) async fn with_warnings<T>(future: impl Future<Output = T>) -> (T, String) {
-    let warnings = Warnings::default();
-    let dispatch = Dispatch::new(warnings.clone());
-    let output = future.with_subscriber(dispatch).await;
-    let said = warnings.0.lock().unwrap_or_else(PoisonError::into_inner);
-    (output, said.clone())
+use crate::wait::bounded;
+
+/// What is logged as a warning on this thread, until it is dropped.
+#[derive(Debug)]
+pub struct Warnings {
+    collector: Collector,
+    _guard: DefaultGuard,
 }
 
-#[derive(Clone, Default)]
-struct Warnings(Arc<Mutex<String>>);
+impl Warnings {
+    /// From now on.
+    pub fn collect() -> Self {
+        let collector = Collector::default();
+        Self {
+            _guard: tracing::subscriber::set_default(collector.clone()),
+            collector,
+        }
+    }
 
-impl Subscriber for Warnings {
+    /// Those with this text in them, fields included.
+    pub fn with(&self, part: &str) -> Vec<String> {
+        let texts = self.collector.texts();
+        let with_it = texts.iter().filter(|text| text.contains(part));
+        with_it.cloned().collect()
+    }
+}
+
+/// Connects to each of these URLs, whose servers need not be there, and looks for the warning that the
+/// server is not verified by TLS: logged once (`true`), or not at all (`false`).
+///
+/// # Panics
+/// Where it is not so.
+pub async fn warns_of_unverified<T>(urls: &[(&str, bool)], connect: impl AsyncFn(&str) -> T) {
+    for (url, is_warned_of) in urls {
+        let warnings = Warnings::collect();
+        drop(bounded(Duration::from_secs(10), connect(url)).await);
+        let logged = warnings.with("not verified by TLS");
+        let times = usize::from(*is_warned_of);
+        assert_eq!(logged.len(), times, "warnings for {url}: {logged:?}");
+    }
+}
+
+/// The future's output, with what it has warned of: in the future itself, not in tasks that it spawns.
+pub(crate) async fn with_warnings<T>(future: impl Future<Output = T>) -> (T, String) {
+    let collector = Collector::default();
+    let dispatch = Dispatch::new(collector.clone());
+    let output = future.with_subscriber(dispatch).await;
+    let logged = collector.texts().join("\n");
+    (output, logged)
+}
+
+#[derive(Clone, Debug, Default)]
+struct Collector(Arc<Mutex<Vec<String>>>);
+
+impl Collector {
+    fn texts(&self) -> MutexGuard<'_, Vec<String>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Subscriber for Collector {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
         *metadata.level() <= Level::WARN
     }
@@ -35,9 +84,9 @@ impl Subscriber for Warnings {
     fn record_follows_from(&self, _: &Id, _: &Id) {}
 
     fn event(&self, event: &Event<'_>) {
-        let mut said = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        event.record(&mut Text(&mut said));
-        said.push('\n');
+        let mut text = Text(String::new());
+        event.record(&mut text);
+        self.texts().push(text.0);
     }
 
     fn enter(&self, _: &Id) {}
@@ -45,9 +94,9 @@ impl Subscriber for Warnings {
     fn exit(&self, _: &Id) {}
 }
 
-struct Text<'a>(&'a mut String);
+struct Text(String);
 
-impl Visit for Text<'_> {
+impl Visit for Text {
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
         // Writing to a string does not fail.
         let _ = write!(self.0, "{field}={value:?} ");

@@ -11,7 +11,7 @@ use std::time::Duration;
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
 use reqwest::{Client, StatusCode};
 use serde_json::{Value, json};
-use shedlock_conformance::support::{OwnServer, free_port, server};
+use shedlock_conformance::support::{OwnServer, free_port, server, warns_of_unverified};
 use shedlock_core::{
     Attempt, AttemptRequest, ErrorKind, ListRequest, LockName, LockProvider, Owner, UnlockRequest,
 };
@@ -166,4 +166,14 @@ fn certificates(folder: &Path) {
         std::fs::write(folder.join(format!("{name}.pem")), signed.pem()).unwrap();
         std::fs::write(folder.join(format!("{name}.key")), key.serialize_pem()).unwrap();
     }
+}
+
+#[tokio::test]
+async fn a_remote_server_that_is_not_verified_is_not_passed_over_in_silence() {
+    let urls = [
+        ("consul://db.example.invalid", true),
+        ("consuls://db.example.invalid", false),
+        ("consul://127.0.0.1:1", false),
+    ];
+    warns_of_unverified(&urls, async |url| shedlock_consul::connect(url).await).await;
 }

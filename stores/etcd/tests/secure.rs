@@ -10,7 +10,7 @@ use std::time::Duration;
 use common::certificates::Certificates;
 use common::own::{Own, QUICK};
 use etcd_client::{Client, Permission};
-use shedlock_conformance::support::{program, server};
+use shedlock_conformance::support::{program, server, warns_of_unverified};
 use shedlock_core::{
     Attempt, AttemptRequest, ErrorKind, ExtendRequest, Extension, ForceUnlock, ForceUnlockRequest,
     ListRequest, LockName, LockProvider, Owner, Unlock, UnlockRequest,
@@ -125,4 +125,14 @@ async fn a_server_without_tls_is_an_error_of_a_url_with_it() {
     let url = server("SHEDLOCK_TEST_ETCD_URL").replace("etcd://", "etcds://");
     let error = EtcdProvider::connect(&url).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unavailable, "{error:?}");
+}
+
+#[tokio::test]
+async fn a_remote_server_that_is_not_verified_is_not_passed_over_in_silence() {
+    let urls = [
+        ("etcd://db.example.invalid", true),
+        ("etcds://db.example.invalid", false),
+        ("etcd://127.0.0.1:1", false),
+    ];
+    warns_of_unverified(&urls, async |url| EtcdProvider::connect(url).await).await;
 }

@@ -13,7 +13,7 @@ use common::{DATABASE, client, server, url};
 use mongodb::bson::{Bson, DateTime, Document, RawDocumentBuf, doc};
 use mongodb::options::{Acknowledgment, CollectionOptions, WriteConcern};
 use room::{MINUTE, Room, is_duplicate, job};
-use shedlock_conformance::support::unique;
+use shedlock_conformance::support::{unique, warns_of_unverified};
 use shedlock_core::{
     AttemptRequest, Clock as _, ErrorKind, ExtendRequest, Extension, ForceUnlock,
     ForceUnlockRequest, ListRequest, LockProvider, LockState, Owner, SkipReason, Slot, SystemClock,
@@ -415,4 +415,27 @@ async fn a_view_is_no_place_for_locks() {
     assert_eq!(error.kind(), ErrorKind::Configuration, "{error:?}");
     database.collection::<Document>(&name).drop().await.unwrap();
     room.close().await;
+}
+
+#[tokio::test]
+async fn a_remote_server_that_is_not_verified_is_not_passed_over_in_silence() {
+    let urls = [
+        (
+            "mongodb://db.example.invalid/app?serverSelectionTimeoutMS=50",
+            true,
+        ),
+        (
+            "mongodb://db.example.invalid/app?tls=true&tlsInsecure=true&serverSelectionTimeoutMS=50",
+            true,
+        ),
+        (
+            "mongodb://db.example.invalid/app?tls=true&serverSelectionTimeoutMS=50",
+            false,
+        ),
+        (
+            "mongodb://127.0.0.1:1/app?serverSelectionTimeoutMS=50",
+            false,
+        ),
+    ];
+    warns_of_unverified(&urls, async |url| MongoProvider::connect(url).await).await;
 }

@@ -10,6 +10,7 @@ use common::certificates::Certificates;
 use common::{Own, give_back, take};
 use nkeys::KeyPair;
 use serde_json::{Value, json};
+use shedlock_conformance::support::warns_of_unverified;
 use shedlock_core::{ErrorKind, LockProvider};
 
 const JETSTREAM: &str = "jetstream { store_dir: \"$DIR\" }\n";
@@ -174,4 +175,14 @@ async fn a_domain_is_asked_by_its_name() {
     let elsewhere = shedlock_nats::connect(&elsewhere).await.unwrap();
     let error = elsewhere.check().await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unavailable, "{error:?}");
+}
+
+#[tokio::test]
+async fn a_remote_server_that_is_not_verified_is_not_passed_over_in_silence() {
+    let urls = [
+        ("nats://db.example.invalid", true),
+        ("nats://db.example.invalid?tls=true", false),
+        ("nats://127.0.0.1:1", false),
+    ];
+    warns_of_unverified(&urls, async |url| shedlock_nats::connect(url).await.err()).await;
 }

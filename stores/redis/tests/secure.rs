@@ -10,7 +10,7 @@ use common::certificates::Certificates;
 use common::own::Own;
 use common::rights::allow;
 use common::watched::{SENTINELS_PASSWORD, Watched};
-use shedlock_conformance::support::{free_port, program};
+use shedlock_conformance::support::{free_port, program, warns_of_unverified};
 use shedlock_core::{
     AttemptRequest, ErrorKind, ExtendRequest, ForceUnlock, ForceUnlockRequest, ListRequest,
     LockName, LockProvider, Owner, Unlock, UnlockRequest,
@@ -118,4 +118,16 @@ async fn a_user_behind_sentinels_needs_one_more() {
     let url = format!("redis-sentinel://locks:pw@127.0.0.1:{port}/mymaster");
     let url = format!("{url}?sentinel_password={password}");
     works(&RedisProvider::connect(&url).await.unwrap()).await;
+}
+
+#[tokio::test]
+async fn a_remote_server_that_is_not_verified_is_not_passed_over_in_silence() {
+    let urls = [
+        ("redis://db.example.invalid/", true),
+        ("redis-sentinel://db.example.invalid/mymaster", true),
+        ("rediss://db.example.invalid/#insecure", true),
+        ("rediss://db.example.invalid/", false),
+        ("redis://127.0.0.1:1/", false),
+    ];
+    warns_of_unverified(&urls, async |url| RedisProvider::connect(url).await).await;
 }

@@ -15,6 +15,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use shedlock_core::Owner;
 
 use crate::BoxError;
+pub use crate::warnings::{Warnings, warns_of_unverified};
 pub use own_server::OwnServer;
 pub use shedlock::shedlock_jvm;
 

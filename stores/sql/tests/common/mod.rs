@@ -8,13 +8,11 @@
 
 mod jdbc;
 pub(crate) mod silence;
-mod warnings;
 
 use std::time::Duration;
 
 pub(crate) use jdbc::shedlock;
-pub(crate) use shedlock_conformance::support::{address, server, server_if_any, unique};
-pub(crate) use warnings::Warnings;
+pub(crate) use shedlock_conformance::support::{Warnings, address, server, server_if_any, unique};
 
 /// The same URL with another database.
 pub(crate) fn with_database(url: &str, database: &str) -> String {

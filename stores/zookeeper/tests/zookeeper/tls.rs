@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use shedlock_conformance::support::free_port;
+use shedlock_conformance::support::{free_port, warns_of_unverified};
 use shedlock_core::{ErrorKind, LockProvider, Unlock, UnlockRequest};
 
 use crate::common::own::Own;
@@ -93,4 +93,25 @@ async fn servers_are_trusted_by_their_authority_and_clients_by_their_certificate
         assert_eq!(error.kind(), kind, "{options}: {error}");
     }
     drop(server);
+}
+
+#[tokio::test]
+async fn a_remote_server_that_is_not_verified_is_not_passed_over_in_silence() {
+    common_server();
+    let folder = tempfile::tempdir().unwrap();
+    certificates(folder.path(), &[]);
+    let authority = folder.path().join("ca.pem");
+    let verified = format!(
+        "zookeepers://db.example.invalid/?timeout=1s&tls_ca={}",
+        authority.display()
+    );
+    let urls = [
+        ("zookeeper://db.example.invalid/?timeout=1s", true),
+        (&*verified, false),
+        ("zookeeper://127.0.0.1:1/?timeout=1s", false),
+    ];
+    warns_of_unverified(&urls, async |url| {
+        shedlock_zookeeper::connect(url).await.err()
+    })
+    .await;
 }
