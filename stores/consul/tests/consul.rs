@@ -268,4 +268,7 @@ async fn a_page_of_a_list_is_one_request() {
         assert_eq!(names.len(), 250);
         assert_eq!(meter.settled().await.turns, requests);
     }
+    let after = LockName::new("job-199").unwrap();
+    let rest = keys.store().list(Some(&after), 100).await.unwrap();
+    assert_eq!(rest.len(), 50, "what comes before the page is not read");
 }

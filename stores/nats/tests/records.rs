@@ -11,11 +11,12 @@ use async_nats::{Client, HeaderMap};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use common::{MINUTE, give_back, pause, request, servers, take};
+use futures_util::StreamExt as _;
 use serde_json::{Value, json};
 use shedlock_conformance::support::unique;
 use shedlock_core::{
-    Attempt, Clock as _, ErrorKind, Executor, ExtendRequest, Extension, LockConfig, LockProvider,
-    Outcome, Slot, SystemClock, Unlock, UnlockRequest,
+    Attempt, Clock as _, ErrorKind, Executor, ExtendRequest, Extension, ListRequest, LockConfig,
+    LockName, LockProvider, Outcome, Slot, SystemClock, Unlock, UnlockRequest,
 };
 use shedlock_nats::NatsProvider;
 
@@ -261,6 +262,44 @@ async fn tokens_grow_over_deletions_and_shedlocks_writes() {
             last = lease.fencing_token();
             room.put(&[("KV-Operation", "DEL")], Vec::new()).await;
             room.put_until(now() - Duration::from_secs(1)).await;
+        }
+    }
+}
+
+/// Each page asks for its own locks alone, however many there are, and for each of their keys once.
+#[tokio::test]
+async fn a_page_of_locks_is_read_once_and_no_lock_beside_it() {
+    for room in Room::each().await {
+        let names: Vec<_> = (0..130).map(|i| format!("lock-{i:03}")).collect();
+        for name in &names {
+            let _ = take(&*room.provider, name).await;
+        }
+        let subject = format!("$JS.API.STREAM.MSG.GET.KV_{}", room.bucket);
+        let mut requests = room.raw.subscribe(subject.clone()).await.unwrap();
+        room.raw.flush().await.unwrap();
+        let mut page = ListRequest::new().limit(100);
+        for expected in [&names[..100], &names[100..]] {
+            let listed = room.provider.list(&page).await.unwrap();
+            let listed: Vec<_> = listed.iter().map(|record| record.name.as_str()).collect();
+            assert_eq!(listed, *expected);
+            page = page.after(LockName::new(listed[listed.len() - 1]).unwrap());
+            // What the server passes on comes in its order.
+            room.raw
+                .publish(subject.clone(), "end".into())
+                .await
+                .unwrap();
+            let mut read = Vec::new();
+            loop {
+                match requests.next().await.unwrap().payload {
+                    end if end == "end" => break,
+                    request => read.push(request),
+                }
+            }
+            let all = read.len();
+            read.sort();
+            read.dedup();
+            assert_eq!(read.len(), all, "a key was read twice for one page");
+            assert_eq!(all, 2 * expected.len(), "a lock has two keys");
         }
     }
 }
