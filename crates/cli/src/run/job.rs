@@ -57,12 +57,7 @@ impl<'a> Job<'a> {
         if !plan.has_time(clock::now()) {
             return Err(self.too_late());
         }
-        let mut guard = Guard::start(self.start(lock, plan)).map_err(|error| {
-            Failure::new(
-                exit::INTERNAL,
-                format!("cannot start the watchdog: {error}; the command was not started"),
-            )
-        })?;
+        let mut guard = Guard::start(self.start(lock, plan)).map_err(|error| unguarded(&error))?;
         // A later attempt at the slot reads on where this one stopped.
         if !self.args.must_not_be_lost {
             let_go_of_stdin();
@@ -127,6 +122,10 @@ impl<'a> Job<'a> {
         let program = self.program.display();
         match why {
             NotStarted::TooLate => self.too_late(),
+            NotStarted::Unguarded(number) => unguarded(&number.map_or_else(
+                || io::Error::other("it failed"),
+                io::Error::from_raw_os_error,
+            )),
             NotStarted::Refused(number) => {
                 let error = io::Error::from_raw_os_error(*number);
                 let code = match error.kind() {
@@ -150,7 +149,13 @@ impl<'a> Job<'a> {
     }
 }
 
-/// The clock is read before the time that is left is asked for, so the plan errs on the early side.
+fn unguarded(error: &io::Error) -> Failure {
+    Failure::new(
+        exit::INTERNAL,
+        format!("cannot start the watchdog: {error}; the command was not started"),
+    )
+}
+
 /// The command has its input now. Whoever writes to it has to see when the command closes it, so it is
 /// not kept open here. A terminal is, to be lent to the command and taken back.
 fn let_go_of_stdin() {
@@ -162,6 +167,7 @@ fn let_go_of_stdin() {
     }
 }
 
+/// The clock is read before the time that is left is asked for, so the plan errs on the early side.
 fn plan_of(lock: &HeldLock, run_until: Moment) -> Plan {
     let now = clock::now();
     Plan::new(now + lock.time_left(), lock.lease().lock_at_most_for()).with_run_until(run_until)

@@ -65,6 +65,8 @@ pub(crate) enum Report {
 pub(crate) enum NotStarted {
     /// The system refused, with this error number.
     Refused(i32),
+    /// The watchdog failed before it came to it, with this error number where there is one.
+    Unguarded(Option<i32>),
     /// No time was left before the deadline.
     TooLate,
 }

@@ -4,7 +4,7 @@
 //! the deadline comes, and when the socket closes, that is, when `run` dies of whatever.
 
 use std::io::{self, Read, Write};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -41,17 +41,22 @@ pub(crate) fn serve(terminal: Terminal) -> ExitCode {
 }
 
 fn try_serve() -> io::Result<Option<StopReason>> {
-    outlive_signals()?;
-    adopt_orphans();
-    be_known_by_another_name();
-    let (changed, tell) = UnixStream::pair()?;
-    changed.set_nonblocking(true)?;
-    signal_hook::low_level::pipe::register(Signal::CHILD.as_raw(), tell)?;
-    let timer = Timer::new()?;
     let mut line = Line::of_stdin()?;
-
-    let Some((start, stdin)) = line.first_order()? else {
-        return Ok(None);
+    let Prepared {
+        start,
+        stdin,
+        changed,
+        timer,
+    } = match prepare(&mut line) {
+        Ok(Some(prepared)) => prepared,
+        Ok(None) => return Ok(None),
+        Err(error) => {
+            // Nothing was started, so `run` gives the slot back.
+            line.send(&Report::NotStarted(NotStarted::Unguarded(
+                error.raw_os_error(),
+            )))?;
+            return line.flush().map(|()| None);
+        }
     };
     if !start.plan.has_time(clock::now()) {
         line.send(&Report::NotStarted(NotStarted::TooLate))?;
@@ -75,6 +80,36 @@ fn try_serve() -> io::Result<Option<StopReason>> {
         timer,
     };
     watch.until_gone()
+}
+
+/// All that a command needs before it starts.
+struct Prepared {
+    start: Start,
+    stdin: OwnedFd,
+    changed: UnixStream,
+    timer: Timer,
+}
+
+/// None where `run` is gone before it said what to start.
+fn prepare(line: &mut Line) -> io::Result<Option<Prepared>> {
+    // The line has a descriptor of its own; this one is freed for others.
+    rustix::stdio::dup2_stdin(std::fs::File::open("/dev/null")?)?;
+    outlive_signals()?;
+    adopt_orphans();
+    be_known_by_another_name();
+    let (changed, tell) = UnixStream::pair()?;
+    changed.set_nonblocking(true)?;
+    signal_hook::low_level::pipe::register(Signal::CHILD.as_raw(), tell)?;
+    let timer = Timer::new()?;
+    let Some((start, stdin)) = line.first_order()? else {
+        return Ok(None);
+    };
+    Ok(Some(Prepared {
+        start,
+        stdin,
+        changed,
+        timer,
+    }))
 }
 
 /// Signals that are meant for the command: `run` passes them on. This process ends with its job.
@@ -235,10 +270,9 @@ struct Line {
 }
 
 impl Line {
-    /// The socket that this process was given as its input, which it frees for others.
+    /// The socket that this process was given as its input.
     fn of_stdin() -> io::Result<Self> {
         let socket = io::stdin().as_fd().try_clone_to_owned()?;
-        rustix::stdio::dup2_stdin(std::fs::File::open("/dev/null")?)?;
         Ok(Self {
             socket: UnixStream::from(socket),
             inbox: Inbox::default(),
@@ -248,7 +282,7 @@ impl Line {
     }
 
     /// What to start, and with which input; `None` where `run` is gone before it said so.
-    fn first_order(&mut self) -> io::Result<Option<(Start, std::os::fd::OwnedFd)>> {
+    fn first_order(&mut self) -> io::Result<Option<(Start, OwnedFd)>> {
         let Some(stdin) = receive_file(&self.socket)? else {
             return Ok(None);
         };

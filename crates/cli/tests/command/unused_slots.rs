@@ -1,12 +1,12 @@
 //! A slot is not used up where the command never ran, nor given up for shutdowns.
 
 use std::os::unix::fs::PermissionsExt;
-use std::process::Command;
+use std::process::{Child, Command};
 use std::time::Duration;
 
 use rustix::process::Signal;
 
-use super::common::{Sandbox, done, end, pause, signal};
+use super::common::{Done, Sandbox, done, end, eventually, pause, signal};
 
 const DAILY: [&str; 2] = ["--every", "1d"];
 const NOT_LOST: [&str; 5] = ["--every", "1d", "--must-not-be-lost", "--max-attempts", "1"];
@@ -98,6 +98,98 @@ fn a_missing_interpreter_leaves_the_slot_open() {
     }
 }
 
+/// A deployment copies the program at this moment.
+#[test]
+fn a_program_that_is_being_written_leaves_the_slot_open() {
+    for options in BOTH {
+        let sandbox = Sandbox::new();
+        let writer = std::fs::File::create(sandbox.path("program")).unwrap();
+        std::fs::set_permissions(sandbox.path("program"), PermissionsExt::from_mode(0o755))
+            .unwrap();
+        let mut command = sandbox.shedlock(&["run", "-n", "a", "--lock-at-most-for", "60s"]);
+        let busy = done(command.args(options).args(["--", "./program"]));
+        drop(writer);
+        assert_eq!(busy.code, 126, "{}", busy.stderr);
+        is_open(&sandbox, options);
+    }
+}
+
+#[test]
+fn a_command_line_that_is_too_long_leaves_the_slot_open() {
+    for options in BOTH {
+        let sandbox = Sandbox::new();
+        let long = "x".repeat(100_000);
+        let mut command = run(&sandbox, options, "echo ran");
+        command.args([&long; 6]);
+        // The kernel allows the arguments a quarter of the stack.
+        let ended = limited_before_it_has_the_lock(&sandbox, &mut command, "--stack=2000000");
+        assert_eq!((ended.code, ended.stdout.as_str()), (126, ""));
+        assert!(ended.stderr.contains("too long"), "{}", ended.stderr);
+        is_open(&sandbox, options);
+    }
+}
+
+#[test]
+fn a_watchdog_that_cannot_be_started_leaves_the_slot_open() {
+    for options in BOTH {
+        let sandbox = Sandbox::new();
+        let mut command = run(&sandbox, options, "echo ran");
+        let ended = limited_before_it_has_the_lock(&sandbox, &mut command, "--nofile=3");
+        assert_eq!((ended.code, ended.stdout.as_str()), (70, ""));
+        let said = "cannot start the watchdog";
+        assert!(ended.stderr.contains(said), "{}", ended.stderr);
+        is_open(&sandbox, options);
+    }
+}
+
+/// As in a container image that has no `/dev`.
+#[test]
+fn a_watchdog_that_fails_before_it_starts_the_command_leaves_the_slot_open() {
+    for options in BOTH {
+        let sandbox = Sandbox::new();
+        let mut command = Command::new("unshare");
+        if !rustix::process::geteuid().is_root() {
+            command.arg("--map-root-user");
+        }
+        let script =
+            "mount -t tmpfs none /dev && exec \"$0\" run -n a --lock-at-most-for 60s \"$@\"";
+        command
+            .args(["--mount", "sh", "-c", script])
+            .arg(env!("CARGO_BIN_EXE_shedlock"))
+            .args(options)
+            .args(["--", "echo", "ran"])
+            .env("SHEDLOCK_STORE", sandbox.store());
+        let failed = done(&mut command);
+        assert_eq!((failed.code, failed.stdout.as_str()), (70, ""));
+        let said = "cannot start the watchdog";
+        assert!(failed.stderr.contains(said), "{}", failed.stderr);
+        is_open(&sandbox, options);
+    }
+}
+
+/// The store grants the lock when most of the lease is over.
+#[test]
+fn a_lock_that_comes_too_late_leaves_the_slot_open() {
+    let late = BOTH.map(|options| {
+        let sandbox = Sandbox::new();
+        assert_eq!(done(&mut sandbox.shedlock(&["migrate"])).code, 0);
+        let busy = Writer::begin(&sandbox);
+        let mut command = sandbox.run_with("a", "6s", options, "echo ran");
+        let asking = command.spawn().unwrap();
+        await_store_of(&asking);
+        (options, sandbox, busy, asking)
+    });
+    // Past the four seconds that the command has until it is told to end, and within the lease.
+    pause(Duration::from_millis(4800));
+    for (options, sandbox, busy, asking) in late {
+        busy.end();
+        let ended = end(asking);
+        assert_eq!((ended.code, ended.stdout.as_str()), (69, ""), "{ended:?}");
+        assert!(ended.stderr.contains("no time is left"), "{}", ended.stderr);
+        is_open(&sandbox, options);
+    }
+}
+
 /// Another host made the last attempt while this one waited.
 #[test]
 fn a_slot_that_another_host_gave_up_is_no_success() {
@@ -113,6 +205,29 @@ fn a_slot_that_another_host_gave_up_is_no_success() {
     let ended = end(waiting);
     assert_eq!((ended.code, ended.stdout.as_str()), (76, ""));
     assert!(ended.stderr.contains("given up"), "{}", ended.stderr);
+}
+
+/// Runs the command, and has its processes live with this limit by the time the lock is granted.
+fn limited_before_it_has_the_lock(sandbox: &Sandbox, command: &mut Command, limit: &str) -> Done {
+    assert_eq!(done(&mut sandbox.shedlock(&["migrate"])).code, 0);
+    let busy = Writer::begin(sandbox);
+    let asking = command.spawn().unwrap();
+    await_store_of(&asking);
+    let mut limited = Command::new("prlimit");
+    limited.args(["--pid", &asking.id().to_string(), limit]);
+    assert!(limited.status().unwrap().success());
+    busy.end();
+    end(asking)
+}
+
+/// Waits until this process has a connection to its store, and has read from it.
+fn await_store_of(asking: &Child) {
+    let files = format!("/proc/{}/fd", asking.id());
+    eventually("a connection to the store", || {
+        let files = std::fs::read_dir(&files).unwrap();
+        let mut files = files.filter_map(|file| std::fs::read_link(file.ok()?.path()).ok());
+        files.any(|file| file.to_string_lossy().ends_with("locks.db-shm"))
+    });
 }
 
 /// A process that writes to the store of a sandbox.
