@@ -22,6 +22,6 @@ mod workload;
 mod world;
 
 pub use law::Law;
-pub use model::{Bounds, Event, JudgedBy, Protocol, Protocols, Slots, State, Wrong};
+pub use model::{Bounds, Ending, Event, JudgedBy, Protocol, Protocols, Slots, State, Wrong};
 pub use run::{Failure, Report, simulate};
 pub use transition::{Counts, Transition};

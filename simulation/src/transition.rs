@@ -1,6 +1,6 @@
 //! What can happen between clients and a store, to be counted.
 
-use crate::Event;
+use crate::{Ending, Event};
 
 /// Names them, and lists them.
 macro_rules! transitions {
@@ -115,8 +115,10 @@ impl Transition {
             Event::GiveUp(_) => &[Self::GivenUpUnknown, Self::Withdrawn],
             Event::WithdrawForGood(_) => &[Self::WithdrawnForGood],
             Event::AskExtension(..) => &[Self::Extended, Self::ExtensionRefused],
-            Event::Finish(_, true) => &[Self::TaskFinished, Self::SlotDone],
-            Event::Finish(_, false) => &[Self::SlotFailed, Self::SlotTakenOver],
+            Event::Finish(_, Ending::Done) => &[Self::TaskFinished, Self::SlotDone],
+            Event::Finish(_, Ending::Failed) => &[Self::SlotFailed, Self::SlotTakenOver],
+            Event::Finish(_, Ending::Cut) => &[Self::RunCut],
+            Event::Finish(_, Ending::NotStarted) => &[Self::SlotGivenBack],
             Event::End(_) => &[Self::LostAtDeadline, Self::TaskCancelled],
             Event::Stop(_) => &[Self::Stopped],
             Event::Wake(_) => &[Self::StoppedPastDeadline],

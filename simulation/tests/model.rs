@@ -17,6 +17,7 @@ fn check(
     wrong: Option<Wrong>,
     bounds: Bounds,
 ) -> (Option<Law>, usize, Vec<Event>) {
+    let is_unused = bounds.unused;
     let protocols = Protocols {
         protocol: Protocol { judged_by, wrong },
         bounds,
@@ -30,6 +31,8 @@ fn check(
         assert!(checker.is_done(), "not all states were tried");
         let passes = checker.discovery("a lock passes from one to another");
         assert!(passes.is_some(), "within these bounds nothing happens");
+        let again = checker.discovery("a slot that was given back is taken again");
+        assert!(again.is_some() || !is_unused, "no slot is taken again");
     }
     (law, states, events.unwrap_or_default())
 }
@@ -105,6 +108,37 @@ fn leases_hold() {
 fn slots_hold() {
     holds(STORE, &slots(Slots::WhenTaken));
     holds(STORE, &slots(Slots::OnSuccess { attempts: 2 }));
+}
+
+/// Slots that are given back, and runs that are cut.
+fn unused(by: Slots) -> Bounds {
+    Bounds {
+        unused: true,
+        deaths: false,
+        ..slots(by)
+    }
+}
+
+#[test]
+fn slots_that_are_given_back_run_again_and_no_others() {
+    holds(STORE, &unused(Slots::WhenTaken));
+    holds(STORE, &unused(Slots::OnSuccess { attempts: 2 }));
+    holds(SWAP, &unused(Slots::WhenTaken));
+}
+
+#[test]
+fn each_mistake_about_slots_that_are_given_back_is_found_out() {
+    let when_taken = || unused(Slots::WhenTaken);
+    let on_success = || unused(Slots::OnSuccess { attempts: 2 });
+    let twice = Law::OneRunPerSlot;
+    breaks(STORE, Wrong::SlotGivenBackLate, twice, when_taken());
+    breaks(STORE, Wrong::SlotGivenBackLate, twice, on_success());
+    breaks(SWAP, Wrong::SlotGivenBackLate, twice, when_taken());
+    let used_up = Law::UnusedSlot;
+    breaks(STORE, Wrong::UnusedSlotKept, used_up, when_taken());
+    // The attempt counts, so the slot is given up too early.
+    let in_order = Law::SlotsInOrder;
+    breaks(STORE, Wrong::UnusedSlotKept, in_order, on_success());
 }
 
 #[test]

@@ -7,7 +7,7 @@
     reason = "how much was tried is what a reader of the run wants to see"
 )]
 
-use shedlock_simulation::{Counts, Event, Law, Transition, Wrong, simulate};
+use shedlock_simulation::{Counts, Ending, Event, Law, Transition, Wrong, simulate};
 
 /// Seeds of a run in the tests: more than a hundred thousand hours.
 const RUNS: u64 = 130;
@@ -85,8 +85,10 @@ fn events_of_the_model() -> Vec<Event> {
         Event::GiveUp(0),
         Event::WithdrawForGood(0),
         Event::AskExtension(0, 1),
-        Event::Finish(0, true),
-        Event::Finish(0, false),
+        Event::Finish(0, Ending::Done),
+        Event::Finish(0, Ending::Failed),
+        Event::Finish(0, Ending::Cut),
+        Event::Finish(0, Ending::NotStarted),
         Event::End(0),
         Event::Stop(0),
         Event::Wake(0),

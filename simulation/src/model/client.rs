@@ -1,5 +1,6 @@
 //! What a process knows.
 
+use crate::Ending;
 use crate::model::message::Call;
 use crate::model::record::Record;
 
@@ -41,7 +42,7 @@ pub(crate) enum Phase {
     },
     /// Its task is over, and it has asked for the unlock.
     Unlocking {
-        is_done: bool,
+        ending: Ending,
         strays: Option<i8>,
         asked: u8,
     },
@@ -118,9 +119,9 @@ impl Phase {
                 let copy = if answers { *asked } else { 0 };
                 Some(Call::Attempt { slot: *slot, copy })
             }
-            Self::Unlocking { is_done, asked, .. } => {
+            Self::Unlocking { ending, asked, .. } => {
                 *asked += 1;
-                Some(Call::Unlock { is_done: *is_done })
+                Some(Call::Unlock { ending: *ending })
             }
             _ => None,
         }

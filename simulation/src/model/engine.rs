@@ -5,7 +5,7 @@ use super::client::Phase;
 use super::message::{Call, Message};
 use super::record::{Answer, Owner, Record};
 use super::{Protocols, State};
-use crate::Wrong;
+use crate::{Ending, Law, Wrong};
 
 impl Protocols {
     /// Begins a call. An extension and an unlock go by the version that the client remembers.
@@ -61,6 +61,12 @@ impl Protocols {
                 match Record::answer(found.as_ref(), attempt, self.bounds.slots, self.wrong()) {
                     Answer::Again => return self.answered(state, owner, call, found),
                     Answer::Refused => None,
+                    Answer::SlotRefused { is_open } => {
+                        if is_open && self.bounds.unused {
+                            state.breaks(Law::UnusedSlot);
+                        }
+                        None
+                    }
                     Answer::Taken(record) if self.is_shedlock(state, owner) => {
                         Some(record.by_shedlock(found.as_ref()))
                     }
@@ -71,11 +77,9 @@ impl Protocols {
                 let now = self.judged(state, owner);
                 found.and_then(|record| record.extended(owner, now, by, self.wrong()))
             }
-            Call::Unlock { is_done } => {
+            Call::Unlock { ending } => {
                 let now = self.judged(state, owner);
-                found.and_then(|record| {
-                    record.unlocked(owner, is_done, now, self.bounds.at_least, self.wrong())
-                })
+                found.and_then(|record| record.unlocked(owner, ending, now, &self.rules()))
             }
             Call::Withdraw { .. } => self.withdrawn(state, owner, found),
         };
@@ -109,7 +113,7 @@ impl Protocols {
         let leaves = self.wrong() == Some(Wrong::WithdrawLeavesVersion);
         match found {
             Some(record) if record.is_lease_of(owner, now) => {
-                record.unlocked(owner, false, now, 0, self.wrong())
+                record.unlocked(owner, Ending::Failed, now, &self.rules().without_at_least())
             }
             _ if leaves => None,
             None => Some(Record::barring(owner, now)),

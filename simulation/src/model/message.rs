@@ -1,5 +1,6 @@
 //! Between a client and the store.
 
+use crate::Ending;
 use crate::model::record::{Owner, Record};
 
 /// What a client wants of the store.
@@ -16,7 +17,7 @@ pub(crate) enum Call {
         asked: i8,
     },
     Unlock {
-        is_done: bool,
+        ending: Ending,
     },
     /// At once, or past the bound.
     Withdraw {
@@ -63,6 +64,18 @@ pub(crate) enum Message {
         call: Call,
         done: Option<Record>,
     },
+}
+
+impl Call {
+    /// Whether this is the unlock of a lease that gives its slot, or its attempt, back.
+    pub(crate) fn gives_back(self) -> bool {
+        matches!(
+            self,
+            Self::Unlock {
+                ending: Ending::NotStarted | Ending::Cut
+            }
+        )
+    }
 }
 
 impl Message {

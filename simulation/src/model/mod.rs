@@ -15,8 +15,8 @@ use stateright::{Model, Property};
 use crate::Law;
 use client::{Client, Phase};
 use message::{Call, Message};
-pub use protocol::{Bounds, JudgedBy, Protocol, Slots, Wrong};
-use record::{Attempt, Owner, Record};
+pub use protocol::{Bounds, Ending, JudgedBy, Protocol, Slots, Wrong};
+use record::{Attempt, Owner, Record, Rules};
 
 /// A protocol within bounds: what [`stateright`] checks.
 #[derive(Clone, Debug)]
@@ -65,8 +65,8 @@ pub enum Event {
     WithdrawForGood(usize),
     /// A holder asks for so much time from now on.
     AskExtension(usize, i8),
-    /// A task ends, well or not, and the lock is given back.
-    Finish(usize, bool),
+    /// A task ends, or never begins, and the lock is given back.
+    Finish(usize, Ending),
     /// A task is ended because its lease is about to be over.
     End(usize),
     /// A process is stopped.
@@ -116,6 +116,30 @@ impl Protocols {
             now: self.judged(state, owner),
             tolerance: self.tolerance(client),
             at_most: self.bounds.at_most,
+        }
+    }
+
+    /// What an unlock goes by.
+    fn rules(&self) -> Rules {
+        Rules {
+            slots: self.bounds.slots,
+            at_least: self.bounds.at_least,
+            wrong: self.wrong(),
+        }
+    }
+
+    /// How tasks end, as far as it makes a difference.
+    fn endings(&self) -> &'static [Ending] {
+        match (self.bounds.slots, self.bounds.unused) {
+            (Slots::Unused, _) | (Slots::WhenTaken, false) => &[Ending::Done],
+            (Slots::WhenTaken, true) => &[Ending::Done, Ending::NotStarted],
+            (Slots::OnSuccess { .. }, false) => &[Ending::Done, Ending::Failed],
+            (Slots::OnSuccess { .. }, true) => &[
+                Ending::Done,
+                Ending::Failed,
+                Ending::Cut,
+                Ending::NotStarted,
+            ],
         }
     }
 
@@ -209,10 +233,8 @@ impl Model for Protocols {
                     continue;
                 }
                 Phase::Running { extended, .. } => {
-                    events.push(Event::Finish(number, true));
-                    if matches!(self.bounds.slots, Slots::OnSuccess { .. }) {
-                        events.push(Event::Finish(number, false));
-                    }
+                    let endings = self.endings();
+                    events.extend(endings.iter().map(|end| Event::Finish(number, *end)));
                     if extended < self.bounds.extensions {
                         events.push(Event::AskExtension(number, self.bounds.at_most));
                         if self.bounds.extensions > 1 {
@@ -282,18 +304,18 @@ impl Model for Protocols {
                 let call = Call::Extend { by, asked: now };
                 self.send(&mut state, owner_of(before, number, 0), call);
             }
-            Event::Finish(number, is_done) => {
+            Event::Finish(number, ending) => {
                 let owner = owner_of(before, number, 0);
                 let Phase::Running { strays, .. } = state.clients[number].phase else {
                     return None;
                 };
                 // While the lease runs, a copy that arrives finds it and changes nothing.
                 state.clients[number].phase = Phase::Unlocking {
-                    is_done,
+                    ending,
                     strays: strays.filter(|bound| now <= *bound),
                     asked: 1,
                 };
-                self.send(&mut state, owner, Call::Unlock { is_done });
+                self.send(&mut state, owner, Call::Unlock { ending });
                 if !self.bounds.answers {
                     state.clients[number].forget();
                 }
@@ -325,14 +347,25 @@ impl Model for Protocols {
     }
 
     fn properties(&self) -> Vec<Property<Self>> {
-        vec![
+        let mut properties = vec![
             Property::always("no law is broken", |_, state: &State| {
                 state.broken.is_none()
             }),
             Property::sometimes("a lock passes from one to another", |_, state: &State| {
                 state.record.as_ref().is_some_and(|record| record.token > 1)
             }),
-        ]
+        ];
+        // Not with a mistake, which may leave nothing to be discovered but its own end.
+        if self.bounds.unused && self.wrong().is_none() {
+            properties.push(Property::sometimes(
+                "a slot that was given back is taken again",
+                |_, state: &State| {
+                    let record = state.record.as_ref();
+                    record.is_some_and(|record| record.is_taken_again)
+                },
+            ));
+        }
+        properties
     }
 }
 

@@ -50,6 +50,8 @@ pub enum Wrong {
     SlotsAnyOrder,
     /// A slot stays used up where the task never began.
     UnusedSlotKept,
+    /// A slot is given back by a lease that is over, whoever has the slot by then.
+    SlotGivenBackLate,
     /// An attempt is granted however late it arrives.
     LateAttempt,
     /// An attempt that finds its own released mark is granted.
@@ -95,6 +97,19 @@ pub enum Slots {
     },
 }
 
+/// How a lease ends that is given back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Ending {
+    /// Its task ran, and its slot is done.
+    Done,
+    /// Its task ran, and its slot stays open where it must not be lost.
+    Failed,
+    /// A shutdown cut its task: the attempt does not count.
+    Cut,
+    /// Its task never began: the slot, or the attempt, is given back.
+    NotStarted,
+}
+
 /// How far the model looks.
 #[derive(Clone, Debug)]
 pub struct Bounds {
@@ -128,6 +143,8 @@ pub struct Bounds {
     pub two_keys: bool,
     /// What slots there are: instants divided by two.
     pub slots: Slots,
+    /// Whether leases may end before their task begins, and runs be cut.
+    pub unused: bool,
 }
 
 impl Bounds {
@@ -149,6 +166,7 @@ impl Bounds {
             tails: false,
             two_keys: false,
             slots: Slots::Unused,
+            unused: false,
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The record in the store, and what becomes of it.
 
-use crate::{Law, Slots, Wrong};
+use crate::{Ending, Law, Slots, Wrong};
 
 /// Who asks: a client, and for which of its acquisitions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -28,6 +28,26 @@ pub(crate) struct Record {
     pub(crate) last_slot: Option<i8>,
     pub(crate) last_is_done: bool,
     pub(crate) last_attempts: u8,
+    /// Whether the last slot was given back, by a lease that still ran; and taken again after that.
+    pub(crate) last_is_unused: bool,
+    pub(crate) is_taken_again: bool,
+}
+
+/// What an unlock goes by.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Rules {
+    pub(crate) slots: Slots,
+    pub(crate) at_least: i8,
+    pub(crate) wrong: Option<Wrong>,
+}
+
+impl Rules {
+    pub(crate) fn without_at_least(self) -> Self {
+        Self {
+            at_least: 0,
+            ..self
+        }
+    }
 }
 
 /// One attempt, as the store sees it.
@@ -51,6 +71,8 @@ pub(crate) enum Answer {
     Taken(Record),
     /// It may not.
     Refused,
+    /// Its slot may not; and whether that is the last slot and truly open.
+    SlotRefused { is_open: bool },
 }
 
 impl Record {
@@ -81,7 +103,9 @@ impl Record {
             if let Some(slot) = attempt.slot
                 && record.refuses(slot, slots, wrong)
             {
-                return Answer::Refused;
+                let is_last = record.last_slot == Some(slot);
+                let is_open = is_last && record.broken_by_slot(slot, slots).is_none();
+                return Answer::SlotRefused { is_open };
             }
         }
         Answer::Taken(Self::taken(before, attempt, wrong))
@@ -115,6 +139,8 @@ impl Record {
         let again =
             before.is_some_and(|record| record.slot.is_some() && record.slot == attempt.slot);
         let attempts = before.filter(|_| again).map_or(0, |record| record.attempts);
+        let last =
+            before.filter(|record| attempt.slot.is_some() && record.last_slot == attempt.slot);
         let at = match wrong {
             Some(Wrong::AtLeastTooEarly) => attempt.now - 1,
             _ => attempt.now,
@@ -132,7 +158,9 @@ impl Record {
             truly_at: attempt.now,
             last_slot: attempt.slot,
             last_is_done: false,
-            last_attempts: attempts + 1,
+            last_attempts: last.map_or(0, |record| record.last_attempts) + 1,
+            last_is_unused: false,
+            is_taken_again: last.is_some_and(|record| record.last_is_unused),
         }
     }
 
@@ -152,6 +180,8 @@ impl Record {
             last_slot: None,
             last_is_done: false,
             last_attempts: 0,
+            last_is_unused: false,
+            is_taken_again: false,
         }
     }
 
@@ -162,6 +192,7 @@ impl Record {
             self.last_slot = before.last_slot;
             self.last_is_done = before.last_is_done;
             self.last_attempts = before.last_attempts;
+            self.last_is_unused = before.last_is_unused;
         }
         self
     }
@@ -182,10 +213,18 @@ impl Record {
         if kept && next.truly_at < self.truly_at.saturating_add(at_least) {
             return Some(Law::AtLeast);
         }
-        let (slot, last) = (next.slot?, self.last_slot?);
+        self.broken_by_slot(next.slot?, slots)
+    }
+
+    /// The same, where this slot is given out after what was truly given out.
+    fn broken_by_slot(&self, slot: i8, slots: Slots) -> Option<Law> {
+        let last = self.last_slot?;
         match slots {
             Slots::Unused => None,
-            Slots::WhenTaken => (slot <= last).then_some(Law::OneRunPerSlot),
+            Slots::WhenTaken => {
+                let is_unused = slot == last && self.last_is_unused;
+                (slot <= last && !is_unused).then_some(Law::OneRunPerSlot)
+            }
             Slots::OnSuccess { attempts } => {
                 let is_over = self.last_is_done || self.last_attempts >= attempts;
                 if slot < last || (slot == last && is_over) {
@@ -208,27 +247,63 @@ impl Record {
     pub(crate) fn unlocked(
         &self,
         owner: Owner,
-        is_done: bool,
+        ending: Ending,
         now: i8,
-        at_least: i8,
-        wrong: Option<Wrong>,
+        rules: &Rules,
     ) -> Option<Self> {
+        let wrong = rules.wrong;
+        let mut record = self.clone();
+        record.version += 1;
+        if wrong != Some(Wrong::UnusedSlotKept) || ending != Ending::NotStarted {
+            record.end_slot(ending, rules.slots);
+        }
         let asks_nobody = wrong == Some(Wrong::UnlockWithoutOwner);
         let is_held = self.is_of(owner, wrong) && self.until > now;
         if !is_held && !asks_nobody {
-            return None;
+            let is_late = wrong == Some(Wrong::SlotGivenBackLate)
+                && matches!(ending, Ending::NotStarted | Ending::Cut);
+            return is_late.then_some(record);
         }
         let at_least = match wrong {
             Some(Wrong::AtLeastForgotten) => 0,
-            _ => at_least,
+            _ => rules.at_least,
         };
-        let mut record = self.clone();
         record.is_released = true;
         record.until = now.max(self.at + at_least);
-        record.version += 1;
-        record.is_done |= is_done;
-        record.last_is_done |= is_done;
+        record.truly_end_slot(ending, rules.slots);
         Some(record)
+    }
+
+    /// What a store keeps of the slot whose lease ends in this way.
+    fn end_slot(&mut self, ending: Ending, slots: Slots) {
+        match (ending, slots) {
+            (Ending::Done, _) => self.is_done = true,
+            (Ending::NotStarted | Ending::Cut, Slots::OnSuccess { .. }) => {
+                self.attempts = self.attempts.saturating_sub(1);
+            }
+            // The instant just before the slot.
+            (Ending::NotStarted, _) => self.slot = self.slot.map(|slot| slot - 1),
+            (Ending::Failed | Ending::Cut, _) => {}
+        }
+    }
+
+    /// What is true of the slot whose lease ended in this way, while it ran.
+    fn truly_end_slot(&mut self, ending: Ending, slots: Slots) {
+        match (ending, slots) {
+            (Ending::Done, _) => self.last_is_done = true,
+            (Ending::NotStarted | Ending::Cut, Slots::OnSuccess { .. }) => {
+                self.last_attempts = self.last_attempts.saturating_sub(1);
+                self.last_is_unused = true;
+            }
+            (Ending::NotStarted, _) => self.last_is_unused = true,
+            (Ending::Failed | Ending::Cut, _) => {}
+        }
+    }
+
+    /// Whether owner and end are those of the other record.
+    pub(crate) fn is_same_lease(&self, other: &Self) -> bool {
+        let lease = |record: &Self| (record.owner, record.is_released, record.until);
+        lease(self) == lease(other)
     }
 
     /// The record after this owner's extension, where it changes anything.

@@ -3,7 +3,7 @@
 use super::message::{Call, Message};
 use super::record::{Answer, Owner, Record};
 use super::{JudgedBy, Protocols, State};
-use crate::{Law, Wrong};
+use crate::{Ending, Law, Wrong};
 
 impl Protocols {
     /// A store that looks and writes in one step, by its own clock.
@@ -17,6 +17,12 @@ impl Protocols {
                     Answer::Taken(_) if is_late => None,
                     Answer::Taken(record) => Some(record),
                     Answer::Refused => None,
+                    Answer::SlotRefused { is_open } => {
+                        if is_open && self.bounds.unused {
+                            state.breaks(Law::UnusedSlot);
+                        }
+                        None
+                    }
                     Answer::Again => {
                         let done = before.cloned();
                         self.answer(state, owner, call, done);
@@ -27,8 +33,7 @@ impl Protocols {
             Call::Extend { by, .. } => {
                 before.and_then(|record| record.extended(owner, state.now, by, self.wrong()))
             }
-            Call::Unlock { is_done } => {
-                let at_least = self.bounds.at_least;
+            Call::Unlock { ending } => {
                 let is_again =
                     before.is_some_and(|record| record.owner == owner && record.is_released);
                 if is_again {
@@ -36,13 +41,14 @@ impl Protocols {
                     self.answer(state, owner, call, done);
                     return;
                 }
-                before.and_then(|record| {
-                    record.unlocked(owner, is_done, state.now, at_least, self.wrong())
-                })
+                before.and_then(|record| record.unlocked(owner, ending, state.now, &self.rules()))
             }
             Call::Withdraw { .. } => before
                 .filter(|record| record.is_lease_of(owner, state.now))
-                .and_then(|record| record.unlocked(owner, false, state.now, 0, self.wrong())),
+                .and_then(|record| {
+                    let rules = self.rules().without_at_least();
+                    record.unlocked(owner, Ending::Failed, state.now, &rules)
+                }),
         };
         if let Some(record) = &after {
             self.put(state, owner, call, record);
@@ -130,7 +136,9 @@ impl Protocols {
             }
             // With a mistake, an unlock or an extension keeps the owner that it found.
             let is_own = before.owner == owner || matches!(call, Call::Withdraw { .. });
-            if !is_attempt && !is_own {
+            // One that gives another's slot back is left to the laws of slots.
+            let is_of_slot = call.gives_back() && before.is_same_lease(record);
+            if !is_attempt && !is_own && !is_of_slot {
                 state.breaks(Law::Ownership);
             }
             if is_taken {
