@@ -81,7 +81,8 @@ pub enum TickEnd {
         /// Whether the lock was given back; otherwise it is free when lock_at_most_for is over.
         unlocked: bool,
     },
-    /// Another replica has taken this slot.
+    /// Another replica has taken this slot. Where it still held the lock, this is reported after a
+    /// second look, up to 10 s later: the slot might have been given back.
     Taken,
     /// No replica runs this slot any more: all attempts at it were made without success, or the last
     /// slot taken lies ahead of the clock. An operator has to reset the last slot.

@@ -5,10 +5,13 @@
 mod common;
 
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use common::{Fault, Log, Node, World, alone, block_on, cron, every, lock, millis, secs};
-use shedlock_core::{AttemptRequest, Clock, LockConfig, LockName, LockProvider, Owner, Slot};
-use shedlock_scheduler::LatePolicy;
+use shedlock_core::{
+    AttemptRequest, Clock, LockConfig, LockName, LockProvider, Owner, Slot, current_lock,
+};
+use shedlock_scheduler::{Job, LatePolicy};
 
 /// A slot that some replica has taken.
 async fn take_slot(node: &Node, since_midnight: i64) {
@@ -53,6 +56,99 @@ fn a_tick_is_given_up_when_its_late_limit_is_over() {
         let ticks = log.ticks();
         let (_, end) = ticks.iter().find(|(slot, _)| *slot == Some(60)).unwrap();
         assert!(end.starts_with("skipped: held by"), "{end}");
+    });
+}
+
+/// A job each minute that finds after so long that it cannot run here.
+fn job_that_gives_its_slot_back(node: &Node, after: Duration) -> Job {
+    let clock = node.clock.clone();
+    Job::new(lock("10m"), every(60), move |_| {
+        let clock = clock.clone();
+        async move {
+            clock.sleep(after).await;
+            current_lock().unwrap().give_slot_back();
+            Ok::<_, String>(())
+        }
+    })
+}
+
+#[test]
+fn a_slot_that_is_given_back_is_not_left_to_the_next_start() {
+    block_on(async {
+        let (world, log, first) = alone();
+        let second = Node::new(&world, 1, &log);
+        let _first = first.start([job_that_gives_its_slot_back(&first, secs(2))]);
+        world.run_until(secs(0)).await;
+        let _second = second.start([second.job(lock("10m"), every(60), secs(1))]);
+        world.run_until(secs(59)).await;
+        assert_eq!(log.slots(), [0]);
+        assert_eq!(log.starts(), [secs(3)], "a twentieth of the period later");
+    });
+}
+
+#[test]
+fn a_slot_that_is_given_back_runs_within_its_late_limit_or_not_at_all() {
+    block_on(async {
+        for (given_back, slots) in [(millis(500), vec![0]), (millis(1500), vec![])] {
+            let (world, log, first) = alone();
+            let second = Node::new(&world, 1, &log);
+            let _first = first.start([job_that_gives_its_slot_back(&first, given_back)]);
+            world.run_until(secs(0)).await;
+            let job = second.job(lock("10m"), every(60), secs(1));
+            let _second = second.start([job.late(LatePolicy::Within(secs(2)))]);
+            world.run_until(secs(59)).await;
+            assert_eq!(log.slots(), slots, "given back after {given_back:?}");
+        }
+    });
+}
+
+/// Attempts of a second replica at one slot that the first one runs for so long, and what it tells.
+async fn attempts_beside(run_time: Duration, policy: LatePolicy) -> (u64, String) {
+    let (world, log, first) = alone();
+    let second_log = Log::default();
+    let second = Node::new(&world, 1, &second_log);
+    second.clock.set_timer_lateness(|_| millis(100));
+    let _first = first.start([first.job(lock("10m"), every(60), run_time)]);
+    let job = second.job(lock("10m"), every(60), secs(1)).late(policy);
+    let _second = second.start([job]);
+    world.run_until(secs(59)).await;
+    assert_eq!(log.slots(), [0]);
+    let attempts = second.store.attempts.load(Ordering::Relaxed);
+    let mut ticks = second_log.ticks();
+    assert_eq!(ticks.len(), 1, "{ticks:?}");
+    (attempts, ticks.remove(0).1)
+}
+
+#[test]
+fn a_slot_that_another_replica_runs_is_not_asked_for_again_and_again() {
+    block_on(async {
+        let taken = "taken by another replica".to_owned();
+        let once = LatePolicy::Once;
+        assert_eq!(attempts_beside(secs(50), once).await, (2, taken.clone()));
+        // Where it has run, there is nothing to come back for.
+        assert_eq!(attempts_beside(millis(1), once).await, (1, taken));
+    });
+}
+
+#[test]
+fn a_slot_that_another_replica_runs_delays_no_shutdown_and_no_run_that_is_asked_for() {
+    block_on(async {
+        let (world, log, first) = alone();
+        let second = Node::new(&world, 1, &log);
+        let _first = first.start([job_that_gives_its_slot_back(&first, millis(500))]);
+        world.run_until(secs(0)).await;
+        let handle = second.start([second.job(lock("10m"), every(60), millis(500))]);
+        world.run_until(secs(1)).await;
+        handle.run_now("job").await.unwrap();
+        world.run_until(secs(2)).await;
+        assert_eq!(log.starts(), [secs(1)]);
+        world.run_until(secs(61)).await;
+        let down = async { handle.shutdown(secs(10)).await.unwrap() };
+        let (_, ()) = tokio::join!(down, world.run_until(secs(62)));
+        assert!(
+            log.ticks()
+                .contains(&(Some(60), "taken by another replica".to_owned()))
+        );
     });
 }
 

@@ -48,9 +48,9 @@ pub(super) async fn run(
         next.skip_what_is_too_late(&shared, &job, target);
         let now_due = due.at(next.slot);
         let step = match attempt_once(&shared, &job, &next, &now_due, &phase).await {
-            Attempted::Taken { .. } if next.slot >= target => return of_target(TickEnd::Taken),
-            Attempted::Taken { last } => {
-                next.was_taken(last, target, &shared, &job).await;
+            Attempted::Taken(_) if next.slot >= target => return of_target(TickEnd::Taken),
+            Attempted::Taken(skip) => {
+                next.was_taken(skip.last_slot, target, &shared, &job).await;
                 if next.slot > target {
                     return of_target(TickEnd::Taken);
                 }

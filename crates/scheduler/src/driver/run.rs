@@ -23,6 +23,9 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 const PAUSES_PER_PERIOD: u32 = 20;
 
 /// Tries until the lock is won, the slot is taken, the tick is too late, or it is told to give up.
+///
+/// A slot that is taken, and whose lock is still held, is asked for once more: its holder may have given
+/// it back.
 pub(super) async fn run(
     shared: Arc<Shared>,
     job: Arc<Job>,
@@ -34,10 +37,28 @@ pub(super) async fn run(
         None => job.config.clone(),
     };
     let mut pauses = Pauses::of(&job, due.slot);
+    let mut comes_back = true;
     loop {
         let unsuccessful = match attempt(&shared, &job, &config, &due, &phase).await {
             Attempted::End(end) | Attempted::Open(end) => return end,
-            Attempted::Taken { .. } => return TickEnd::Taken,
+            Attempted::Taken(skip) => {
+                let may_be_given_back = std::mem::take(&mut comes_back)
+                    && skip.last_slot == due.slot
+                    && is_locked(&skip, shared.clock.system_time());
+                if !may_be_given_back {
+                    return TickEnd::Taken;
+                }
+                tokio::select! {
+                    biased;
+                    // Whatever it is told, the slot is another replica's.
+                    _ = phase.wait_for(|phase| *phase != Phase::Go) => return TickEnd::Taken,
+                    () = shared.clock.sleep_until(pauses.once(&shared, &job, &due)) => {}
+                }
+                if !shared.allows(&job, &due) {
+                    return TickEnd::Taken;
+                }
+                continue;
+            }
             Attempted::NotYet(end) => end,
         };
         tracing::debug!(job = job.name(), "{unsuccessful}; to be tried again");
@@ -80,6 +101,21 @@ impl Pauses {
         self.pause = (self.pause * 2).min(self.longest);
         wake
     }
+
+    /// When to ask once more for a slot that is taken: late enough for a holder that finds that it
+    /// cannot run, and within the late limit.
+    fn once(&self, shared: &Shared, job: &Job, due: &Due) -> Moment {
+        let oldest = shared.oldest_in_time(job);
+        let left = oldest.map(|oldest| due.scheduled_at.duration_since(oldest).unwrap_or_default());
+        let pause = left.map_or(self.longest, |left| self.longest.min(left / 2));
+        shared.clock.now() + pause
+    }
+}
+
+/// Whether the lock of a slot that is taken is still held, as far as this clock shows: then the slot may
+/// yet be given back.
+fn is_locked(skip: &Skip, now: SystemTime) -> bool {
+    skip.until.is_some_and(|until| until > now)
 }
 
 fn longest_pause(job: &Job, slot: Option<Slot>) -> Duration {
@@ -123,10 +159,8 @@ async fn told_to_end(phase: &mut watch::Receiver<Phase>) -> TickEnd {
 
 pub(super) enum Attempted {
     End(TickEnd),
-    /// Another replica has taken the slot; and the last one that the store has seen taken.
-    Taken {
-        last: Option<Slot>,
-    },
+    /// Another replica has taken the slot, or a later one.
+    Taken(Skip),
     /// The task has returned, and said that its slot is not done.
     Open(TickEnd),
     NotYet(TickEnd),
@@ -176,9 +210,7 @@ pub(super) async fn attempt(
         },
         Ok(Outcome::Skipped(skip)) if needs_an_operator(&skip) => TickEnd::GivenUp(skip),
         Ok(Outcome::Skipped(skip)) if is_taken(job, &skip, due.slot) => {
-            return Attempted::Taken {
-                last: skip.last_slot,
-            };
+            return Attempted::Taken(skip);
         }
         Ok(Outcome::Skipped(skip)) if due.slot.is_some() => {
             return Attempted::NotYet(TickEnd::Busy(skip));
