@@ -167,22 +167,31 @@ fn a_watchdog_that_fails_before_it_starts_the_command_leaves_the_slot_open() {
     }
 }
 
-/// The store grants the lock when most of the lease is over.
+/// The host stops for most of the lease while it asks for the lock.
 #[test]
 fn a_lock_that_comes_too_late_leaves_the_slot_open() {
     let late = BOTH.map(|options| {
         let sandbox = Sandbox::new();
         assert_eq!(done(&mut sandbox.shedlock(&["migrate"])).code, 0);
         let busy = Writer::begin(&sandbox);
-        let mut command = sandbox.run_with("a", "6s", options, "echo ran");
+        let mut command = sandbox.run_with("a", "9s", options, "echo ran");
         let asking = command.spawn().unwrap();
         await_store_of(&asking);
         (options, sandbox, busy, asking)
     });
-    // Past the four seconds that the command has until it is told to end, and within the lease.
-    pause(Duration::from_millis(4800));
-    for (options, sandbox, busy, asking) in late {
+    // It asks by now.
+    pause(Duration::from_secs(1));
+    let late = late.map(|(options, sandbox, busy, asking)| {
+        signal(asking.id(), Signal::STOP);
         busy.end();
+        (options, sandbox, asking)
+    });
+    // Past the six seconds that the command has until it is told to end, and within the lease.
+    pause(Duration::from_millis(6300));
+    for (.., asking) in &late {
+        signal(asking.id(), Signal::CONT);
+    }
+    for (options, sandbox, asking) in late {
         let ended = end(asking);
         assert_eq!((ended.code, ended.stdout.as_str()), (69, ""), "{ended:?}");
         assert!(ended.stderr.contains("no time is left"), "{}", ended.stderr);
