@@ -9,8 +9,9 @@
 //! - **conditional** stores evaluate the condition themselves: SQL, MongoDB;
 //! - **presence** stores hold a lock as a key that vanishes: Redis, etcd.
 //!
-//! Around that the toolkit has the rules of slots ([`refusal`], [`check_slot`]), limits ([`check_duration`],
-//! [`check_name_length`]), the reader of URLs and their options ([`StoreUrl`]) and of certificates ([`TlsOptions`]).
+//! Around that the toolkit has what a record holds ([`Record`]), the rules of slots ([`refusal`], [`check_slot`]),
+//! limits ([`check_duration`], [`check_name_length`]), the choice of a clock ([`TimeMode`]), the reader of URLs and
+//! their options ([`StoreUrl`]) and of certificates ([`TlsOptions`]).
 //!
 //! # A store in one screen
 //!
@@ -105,6 +106,7 @@ mod operator;
 mod provider;
 mod slots;
 mod store;
+mod time;
 mod tls;
 mod url;
 
@@ -122,5 +124,6 @@ pub use operator::{ROUNDS, contended};
 pub use provider::StoreProvider;
 pub use slots::{check_slot, refusal, slot_ahead};
 pub use store::{Changed, End, Ended, Seen, Store};
+pub use time::TimeMode;
 pub use tls::{TlsFiles, TlsOptions, read_file, unusable_file};
 pub use url::{Host, StoreUrl, UrlOptions};

@@ -93,7 +93,7 @@ fn unread(error: Error) -> Error {
 /// Why this record refuses the request, if it does.
 fn refused(request: &AttemptRequest, record: &Record, now: Now) -> Result<Option<Skip>, Error> {
     check_slot(request, now.told, CLOCK)?;
-    let mut seen = record.as_lock_record(request.name(), now);
+    let mut seen = record.as_seen(request.name(), now);
     // This owner's own lease, once it is over, keeps no one from the lock.
     if record.owner == request.owner().as_str() {
         seen.state = LockState::Free;

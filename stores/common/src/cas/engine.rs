@@ -203,7 +203,7 @@ impl<S: VersionedStore> Versioned<S> {
                 if let Some((Some(found), now)) = listed(self.store.store(), name.as_str(), found)?
                     && (!request.is_held_only() || found.record.is_locked(now))
                 {
-                    records.push(found.record.as_lock_record(&name, now));
+                    records.push(found.record.as_seen(&name, now));
                     if records.len() == size {
                         return Ok(records);
                     }
@@ -273,7 +273,7 @@ impl<S: VersionedStore> Store for Versioned<S> {
     async fn look(&self, name: &LockName) -> Result<Option<Seen<Self::Version>>, Error> {
         let (found, now) = self.read(name).await?;
         Ok(found.map(|found| Seen {
-            record: found.record.as_lock_record(name, now),
+            record: found.record.as_seen(name, now),
             version: (found, now.past()),
         }))
     }

@@ -147,11 +147,12 @@ impl Record {
     }
 
     /// When ShedLock acquired it, if it was the last to do so.
-    pub(crate) fn shedlock_at(&self) -> Option<SystemTime> {
+    pub fn shedlock_at(&self) -> Option<SystemTime> {
         self.locked_at.filter(|_| !Owner::is_ours(&self.owner))
     }
 
-    pub(crate) fn as_lease(&self, request: &AttemptRequest) -> Lease {
+    /// The lease of the request that has won this record.
+    pub fn as_lease(&self, request: &AttemptRequest) -> Lease {
         let mut lease = Lease::granted(request)
             .with_locked_until(self.locked_until)
             .with_slot_attempt(request.slot().and(self.slots.attempts));
@@ -164,14 +165,25 @@ impl Record {
         }
     }
 
-    pub(crate) fn as_lock_record(&self, name: &LockName, now: Now) -> LockRecord {
-        let mut record = LockRecord::from_stored(name.clone(), &self.owner, self.is_locked(now))
-            .with_slots(self.slots);
+    /// What it shows of this lock. `is_locked` is whether its end is ahead of the clock that judges, which said
+    /// `read_at` when it was read.
+    pub fn as_lock_record(
+        &self,
+        name: &LockName,
+        is_locked: bool,
+        read_at: SystemTime,
+    ) -> LockRecord {
+        let mut record =
+            LockRecord::from_stored(name.clone(), &self.owner, is_locked).with_slots(self.slots);
         record.locked_at = self.locked_at;
         record.locked_until = Some(self.locked_until);
         record.fencing_token = self.fencing_token;
-        record.read_at = Some(now.told);
+        record.read_at = Some(read_at);
         record
+    }
+
+    pub(crate) fn as_seen(&self, name: &LockName, now: Now) -> LockRecord {
+        self.as_lock_record(name, self.is_locked(now), now.told)
     }
 }
 

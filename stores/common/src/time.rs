@@ -1,0 +1,84 @@
+//! Whose clock judges, where a store leaves the choice.
+
+use std::time::Duration;
+
+use shedlock_core::{ClockSource, Error};
+
+use crate::url::{UrlOptions, invalid};
+
+/// Whose clock judges leases, in stores that can judge by either.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum TimeMode {
+    /// The store's: clients may be wrong by any amount.
+    #[default]
+    Store,
+    /// Each client's own, as ShedLock does by default. Among clients of shedlock exclusion holds as long as their
+    /// clocks differ by less than the tolerated skew, which you ensure; the provider declares it in its capabilities,
+    /// and the runtime stops counting on a lease that much before its end. What holds beside ShedLock for Java is in
+    /// the documentation of the store.
+    Client {
+        /// The difference between clocks that is declared as tolerated.
+        tolerated_skew: Duration,
+    },
+}
+
+impl TimeMode {
+    /// The clients' clocks, with a declared skew of one second.
+    pub const fn client() -> Self {
+        Self::Client {
+            tolerated_skew: Duration::from_secs(1),
+        }
+    }
+
+    /// Whether the clients' clocks judge.
+    pub const fn is_client(self) -> bool {
+        matches!(self, Self::Client { .. })
+    }
+
+    /// As capabilities declare it.
+    pub const fn source(self) -> ClockSource {
+        match self {
+            Self::Store => ClockSource::Store,
+            Self::Client { tolerated_skew } => ClockSource::Clients { tolerated_skew },
+        }
+    }
+
+    /// Takes `time` (`store` or `client`) and, for the clients' clocks, `tolerated_skew` from a URL.
+    ///
+    /// # Errors
+    /// `InvalidInput`.
+    pub fn take(options: &mut UrlOptions) -> Result<Self, Error> {
+        let modes = [("store", Self::Store), ("client", Self::client())];
+        let mode = options.choice("time", &modes)?.unwrap_or_default();
+        match options.duration("tolerated_skew")? {
+            None => Ok(mode),
+            Some(tolerated_skew) if mode.is_client() => Ok(Self::Client { tolerated_skew }),
+            Some(_) => Err(invalid(
+                "option \"tolerated_skew\" in the URL needs time=client: the store's clock judges",
+            )),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_skew_is_tolerated_only_where_clients_judge() {
+        let take = |text| TimeMode::take(&mut UrlOptions::parse(text));
+        assert_eq!(take("").unwrap(), TimeMode::Store);
+        assert_eq!(take("time=client").unwrap(), TimeMode::client());
+        let tolerated_skew = Duration::from_millis(250);
+        let client = take("time=client&tolerated_skew=250ms").unwrap();
+        assert_eq!(client, TimeMode::Client { tolerated_skew });
+        for text in [
+            "time=mine",
+            "tolerated_skew=1s",
+            "time=store&tolerated_skew=1s",
+        ] {
+            assert!(take(text).is_err(), "{text}");
+        }
+    }
+}
