@@ -87,3 +87,22 @@ impl<S: FromUrl<Store = S> + Store> StoreProvider<S> {
         Ok(provider)
     }
 }
+
+/// The setters that every builder has, for one that keeps `defaults` and `clock` in this field.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! common_setters {
+    ($($field:ident).+) => {
+        /// Durations for locks that set none, and what owners start with.
+        pub fn defaults(mut self, defaults: ::shedlock_core::LockDefaults) -> Self {
+            self.$($field).+.defaults = defaults;
+            self
+        }
+
+        /// The client's clock, for tests.
+        pub fn clock(mut self, clock: ::std::sync::Arc<dyn ::shedlock_core::Clock>) -> Self {
+            self.$($field).+.clock = clock;
+            self
+        }
+    };
+}

@@ -66,16 +66,6 @@ macro_rules! versioned_setters {
             self
         }
 
-        /// Durations for locks that set none, and what owners start with.
-        pub fn defaults(mut self, defaults: ::shedlock_core::LockDefaults) -> Self {
-            self.$($field).+.defaults = defaults;
-            self
-        }
-
-        /// The client's clock, for tests.
-        pub fn clock(mut self, clock: ::std::sync::Arc<dyn ::shedlock_core::Clock>) -> Self {
-            self.$($field).+.clock = clock;
-            self
-        }
+        $crate::common_setters!($($field).+);
     };
 }
