@@ -40,6 +40,8 @@ pub struct StoreClock {
 struct Seen {
     store_time: SystemTime,
     at: Moment,
+    /// When the request was sent that was answered with it, where that is known.
+    sent: Option<Moment>,
 }
 
 /// What a store answered to an attempt that carried a not-after. For providers.
@@ -58,6 +60,9 @@ pub enum BoundedAttempt {
 /// that, so that it is never ahead of the store.
 const SLEW: u32 = 1_000;
 
+/// Four times as much, for a bound that the store must not be ahead of.
+const DRIFT: u32 = 250;
+
 impl StoreClock {
     /// Nothing has been seen yet.
     pub fn new() -> Self {
@@ -75,8 +80,35 @@ impl StoreClock {
     /// Takes down a time that the store has just reported. It must be from the reply to a request
     /// of this provider, and by the clock that judges attempts.
     pub fn observe(&self, store_time: SystemTime) {
+        self.see(store_time, None);
+    }
+
+    /// The same of the reply to a request that was sent then, which bounds the store's clock from above too.
+    pub fn observe_reply(&self, store_time: SystemTime, sent: Moment) {
+        self.see(store_time, Some(sent));
+    }
+
+    fn see(&self, store_time: SystemTime, sent: Option<Moment>) {
         let at = self.clock.now();
-        *self.lock() = Some(Seen { store_time, at });
+        *self.lock() = Some(Seen {
+            store_time,
+            at,
+            sent,
+        });
+    }
+
+    /// The store's time, or a little earlier; none while nothing has been seen.
+    pub fn earliest(&self) -> Option<SystemTime> {
+        let has_seen = self.lock().is_some();
+        has_seen.then(|| self.not_after(Duration::ZERO))
+    }
+
+    /// The store's time, or a little later; none unless the last time that was seen was that of a
+    /// [reply](Self::observe_reply).
+    pub fn latest(&self) -> Option<SystemTime> {
+        let seen = (*self.lock())?;
+        let since = self.clock.now().saturating_since(seen.sent?);
+        seen.store_time.checked_add(since + since / DRIFT)
     }
 
     /// The last instant, by the store's clock, at which an attempt sent now with this timeout may
@@ -227,6 +259,28 @@ mod tests {
             })
             .await;
         assert_eq!(*sent.borrow(), [began, began + TIMEOUT]);
+    }
+
+    #[test]
+    fn a_reply_bounds_the_stores_clock_on_both_sides() {
+        let manual = ManualClock::new();
+        let clock = StoreClock::with_clock(Arc::new(manual.clone()));
+        assert_eq!((clock.earliest(), clock.latest()), (None, None));
+        let sent = manual.now();
+        let second = Duration::from_secs(1);
+        manual.advance(second);
+        // It was told at any time since then.
+        let store_time = manual.system_time();
+        clock.observe_reply(store_time, sent);
+        assert_eq!(clock.earliest(), Some(store_time));
+        assert!(clock.latest() >= Some(store_time + second));
+        // The estimates part for as long as nothing is reported.
+        manual.advance(3_600 * second);
+        let now = store_time + 3_600 * second;
+        assert!(clock.earliest() < Some(now - 3 * second));
+        assert!(clock.latest() > Some(now + 10 * second));
+        clock.observe(now);
+        assert_eq!((clock.earliest(), clock.latest()), (Some(now), None));
     }
 
     #[test]
