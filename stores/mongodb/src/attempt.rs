@@ -1,202 +1,172 @@
 //! Taking a lock.
 
-use shedlock_core::{
-    Attempt, AttemptRequest, BoundedAttempt, Error, ErrorKind, LockName, LockState, Moment, Skip,
-    SkipReason, Slot,
-};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use mongodb::bson::{Document, doc};
-use std::time::SystemTime;
+use shedlock_core::{
+    Attempt, AttemptRequest, BoundedAttempt, Error, ErrorKind, Moment, Skip, SkipReason, StoreClock,
+};
+use shedlock_store::{ROUNDS, Record, Store as _, check_slot, refusal};
 
-use crate::claim::Claim;
-use crate::found::{Found, Seen};
-use crate::provider::MongoProvider;
-use crate::send::Written;
-use crate::time::{LONGEST, TimeMode, date};
+use crate::codec::{self, Look};
+use crate::store::MongoStore;
+use crate::update::Claim;
 
-/// How often a lock that was found free is tried for, before the attempt gives way.
-pub(crate) const ROUNDS: usize = 3;
+/// Whose clock judges slots.
+const CLOCK: &str = "the clock that judges it";
 
-impl MongoProvider {
-    pub(crate) async fn try_attempt(&self, request: &AttemptRequest) -> Result<Attempt, Error> {
-        request.validate()?;
-        check_name(request.name())?;
-        let commands = self.commands();
-        if commands.time() == TimeMode::Store {
-            let send = |not_after| self.judge(request, Some(not_after));
-            return commands.server().store().attempt(request, send).await;
-        }
-        match self.judge(request, None).await? {
-            BoundedAttempt::Judged(attempt) => Ok(attempt),
-            BoundedAttempt::TooLate { .. } => Err(Error::new(
-                ErrorKind::Internal,
-                "an attempt without a not-after was refused as late",
-            )),
-        }
-    }
-
-    /// Lets the server decide; whoever won a race that was lost holds the lock, as a rule, and the
-    /// next round says so.
-    async fn judge(
+impl MongoStore {
+    /// Lets the server decide; whoever won a race that was lost holds the lock, as a rule, and the next round says so.
+    pub(crate) async fn judge(
         &self,
         request: &AttemptRequest,
         not_after: Option<SystemTime>,
     ) -> Result<BoundedAttempt, Error> {
         let name = request.name();
-        let commands = self.commands();
-        let mut is_elsewhere = 0;
-        // One round more, for that which makes the document.
-        for _ in 0..=ROUNDS {
-            let claim = Claim::new(request, commands.now(), not_after.map(date))?;
+        let mut conflicts = Vec::new();
+        for _ in 0..ROUNDS {
+            let claim = Claim {
+                request,
+                not_after,
+                now: self.now(),
+            };
             let query = doc! { "_id": name.as_str() };
-            let sent = commands.sent();
-            if let Written::Document(document) = commands.update(query, claim.update()).await? {
-                if let Some(answer) = self.answer(request, &document, not_after, sent).await? {
+            let sent = self.clock().now();
+            if let Some(document) = self.update(query, claim.update()).await? {
+                if let Some(answer) = self.answer(claim, &document, sent).await? {
                     return Ok(answer);
                 }
                 continue;
             }
-            if let Some(slot) = request.slot() {
-                check_ahead(request, slot, self.judging_time().await?)?;
+            if request.slot().is_some() {
+                check_slot(request, self.judging_time().await?, CLOCK)?;
             }
-            match commands.create(name).await? {
-                Written::Document(_) => {}
-                Written::Exists => is_elsewhere += 1,
-                Written::Nothing => continue,
+            match self.create(name).await {
+                Ok(true) => {}
+                Ok(false) => continue,
+                Err(error) if error.kind() == ErrorKind::Conflict => conflicts.push(error),
+                Err(error) => return Err(error),
             }
-            if let (Some(store_time), Some(last)) = (commands.server().now(), not_after)
+            if let (Some(store_time), Some(last)) = (self.server.earliest(), not_after)
                 && store_time > last
             {
                 return Ok(BoundedAttempt::TooLate { store_time });
             }
         }
-        if is_elsewhere > ROUNDS {
-            return Err(Error::new(
-                ErrorKind::Conflict,
-                "the collection takes this name for the same as that of another document, by its \
-                 collation: rename one of the locks, or use a collection without one",
-            ));
-        }
-        let skip = Skip::new(SkipReason::Contended);
-        Ok(BoundedAttempt::Judged(Attempt::Skipped(skip)))
-    }
-
-    /// The clock that judges, or a little earlier.
-    async fn judging_time(&self) -> Result<SystemTime, Error> {
-        match self.commands().server().now() {
-            Some(now) => Ok(now),
-            None => self.commands().time_now().await,
+        match conflicts.pop() {
+            // No document of this name is found each time, and each time one is in the way.
+            Some(conflict) if conflicts.len() + 1 == ROUNDS => Err(conflict),
+            _ => Ok(skipped(Skip::new(SkipReason::Contended))),
         }
     }
 
-    /// What a document means that was written, or left as it is; `None` where the lock has come
-    /// free since.
+    /// What a document means that was written, or left as it is; `None` where the lock has come free since.
     async fn answer(
         &self,
-        request: &AttemptRequest,
+        claim: Claim<'_>,
         document: &Document,
-        not_after: Option<SystemTime>,
         sent: Moment,
     ) -> Result<Option<BoundedAttempt>, Error> {
-        let found = Found::parse(document)?;
-        if found.is_of(request.owner()) {
-            let lease = found.lease(request);
-            if let Some(at) = lease.acquired_at() {
-                self.commands().observe(at, sent);
+        let record = codec::record(document)?;
+        if record.owner == claim.request.owner().as_str() {
+            if let Some(at) = record.locked_at {
+                self.server.observe_reply(at, sent);
             }
-            return Ok(Some(BoundedAttempt::Judged(Attempt::Acquired(lease))));
+            return Ok(Some(acquired(claim.request, &record)));
         }
-        if let Some(skip) = self.refused_by(request, &found, not_after) {
-            return Ok(Some(BoundedAttempt::Judged(Attempt::Skipped(skip))));
+        if let Some(skip) = self.refused_by(claim, &record) {
+            return Ok(Some(skipped(skip)));
         }
-        match self.commands().read(request.name()).await? {
-            Some(seen) => verdict(request, &seen, not_after),
-            None => Ok(None),
-        }
+        let look = self.read(claim.request.name()).await?;
+        look.map_or(Ok(None), |look| verdict(claim, &look))
     }
 
     /// Why the document refused this attempt, where that does not depend on the server's clock.
-    fn refused_by(
-        &self,
-        request: &AttemptRequest,
-        found: &Found,
-        not_after: Option<SystemTime>,
-    ) -> Option<Skip> {
-        let record = found.record(request.name(), true);
-        let Some(slot) = request.slot() else {
-            // A free lock refuses an attempt that was released before, or that comes late.
-            let server = self.commands().server();
-            let is_held = !found.is_released_by(request.owner())
-                && not_after.is_none_or(|last| server.must_be_held(found.until, last));
-            return is_held.then(|| record.as_skip());
+    fn refused_by(&self, claim: Claim<'_>, record: &Record) -> Option<Skip> {
+        let request = claim.request;
+        let refused = |is_locked| {
+            let shown = record.as_lock_record(request.name(), is_locked, UNIX_EPOCH);
+            refusal(request, &shown, record.shedlock_at())
         };
-        let refusal = |lock| found.slots.refusal(request, found.shedlock_at(), lock);
-        // One that lies ahead is refused for that; the client's clock is good for a hint.
-        let is_past = slot.instant() <= self.commands().clients_time();
-        let is_same = |reason: &_| refusal(LockState::Free).as_ref() == Some(reason);
-        let reason = refusal(LockState::Held)
-            .filter(is_same)
-            .filter(|_| is_past)?;
-        Some(record.as_skip_for(reason))
+        let skip = refused(true)?;
+        let is_sure = match request.slot() {
+            // A free lock refuses an attempt that was released before, or that comes late.
+            None => {
+                let is_held = |last| must_be_held(&self.server, record.locked_until, last);
+                record.owner != request.owner().released() && claim.not_after.is_none_or(is_held)
+            }
+            // One that is ahead is refused for that; the client's clock is good for a hint.
+            Some(slot) => {
+                slot.instant() <= self.clock().system_time()
+                    && refused(false).is_some_and(|free| free.reason == skip.reason)
+            }
+        };
+        is_sure.then_some(skip)
     }
 }
 
-/// Judges, in the order in which reasons count: our own lease, a slot that cannot be claimed, a
-/// lease that runs, one of ours that was released, an attempt that comes late.
-fn verdict(
-    request: &AttemptRequest,
-    seen: &Seen,
-    not_after: Option<SystemTime>,
-) -> Result<Option<BoundedAttempt>, Error> {
-    let found = &seen.found;
-    if found.is_of(request.owner()) && seen.is_locked() {
-        let attempt = Attempt::Acquired(found.lease(request));
-        return Ok(Some(BoundedAttempt::Judged(attempt)));
-    }
-    if let Some(slot) = request.slot() {
-        check_ahead(request, slot, seen.now)?;
-    }
-    let record = seen.record(request.name());
-    let reason = found
-        .slots
-        .refusal(request, found.shedlock_at(), record.state);
-    if reason.is_none() && !seen.is_locked() {
-        if found.is_released_by(request.owner()) {
-            return Err(Error::attempt_ended());
-        }
-        let store_time = seen.now;
-        let is_late = not_after.is_some_and(|last| store_time > last);
-        return Ok(is_late.then_some(BoundedAttempt::TooLate { store_time }));
-    }
-    let skip = reason.map_or_else(|| record.as_skip(), |reason| record.as_skip_for(reason));
-    Ok(Some(BoundedAttempt::Judged(Attempt::Skipped(skip))))
+/// Whether a lock with this end was held when the server refused an attempt with this not-after, whose reply has just
+/// arrived. True only where the attempt cannot have come late.
+fn must_be_held(server: &StoreClock, until: SystemTime, not_after: SystemTime) -> bool {
+    let is_in_time = server.latest().is_some_and(|latest| latest <= not_after);
+    is_in_time && server.earliest().is_some_and(|now| until > now)
 }
 
-/// Refuses a slot that lies too far ahead.
-fn check_ahead(request: &AttemptRequest, slot: Slot, now: SystemTime) -> Result<(), Error> {
-    if slot.instant() <= now + request.slot_tolerance().min(LONGEST) {
-        return Ok(());
+/// Judges, in the order in which reasons count: our own lease, a slot that cannot be claimed, a lease that runs, one of
+/// ours that was released, an attempt that comes late.
+fn verdict(claim: Claim<'_>, look: &Look) -> Result<Option<BoundedAttempt>, Error> {
+    let (request, record, store_time) = (claim.request, &look.record, look.now);
+    if record.owner == request.owner().as_str() && look.is_locked() {
+        return Ok(Some(acquired(request, record)));
     }
-    let clock = Slot::at(now).map_or_else(|_| "before 1970".to_owned(), |at| at.to_string());
-    Err(Error::new(
-        ErrorKind::SlotAhead,
-        format!(
-            "slot {slot} lies too far ahead of the judging clock ({clock}): compare the clocks of \
-             this host and of the server"
-        ),
-    ))
+    check_slot(request, store_time, CLOCK)?;
+    let shown = look.shown(request.name());
+    if let Some(skip) = refusal(request, &shown, record.shedlock_at()) {
+        return Ok(Some(skipped(skip)));
+    }
+    if record.owner == request.owner().released() {
+        return Err(Error::attempt_ended());
+    }
+    let is_late = claim.not_after.is_some_and(|last| store_time > last);
+    Ok(is_late.then_some(BoundedAttempt::TooLate { store_time }))
 }
 
-/// The longest name in bytes. MongoDB's documents could have longer ones.
-pub(crate) const LONGEST_NAME: usize = 16 * 1_024;
+fn acquired(request: &AttemptRequest, record: &Record) -> BoundedAttempt {
+    BoundedAttempt::Judged(Attempt::Acquired(record.as_lease(request)))
+}
 
-pub(crate) fn check_name(name: &LockName) -> Result<(), Error> {
-    let length = name.as_str().len();
-    if length <= LONGEST_NAME {
-        return Ok(());
+fn skipped(skip: Skip) -> BoundedAttempt {
+    BoundedAttempt::Judged(Attempt::Skipped(skip))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use shedlock_core::{Clock as _, ManualClock};
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    #[test]
+    fn a_refusal_is_taken_for_a_held_lock_only_where_the_attempt_was_in_time() {
+        let local = ManualClock::new();
+        let clock = StoreClock::with_clock(Arc::new(local.clone()));
+        let server = UNIX_EPOCH + 1_000_000 * SECOND;
+        let until = server + 86_400 * SECOND;
+        assert!(!must_be_held(&clock, until, UNIX_EPOCH), "nothing was seen");
+        clock.observe_reply(server, local.now());
+        let not_after = clock.not_after(10 * SECOND);
+        assert!(must_be_held(&clock, until, not_after));
+        assert!(!must_be_held(&clock, server, not_after), "it has ended");
+        local.advance(11 * SECOND);
+        assert!(!must_be_held(&clock, until, not_after), "it came late");
+        // The estimate falls behind the server for as long as nothing is reported.
+        local.advance(3_600 * SECOND);
+        let not_after = clock.not_after(10 * SECOND);
+        assert!(!must_be_held(&clock, until, not_after));
+        clock.observe_reply(server + 3_611 * SECOND, local.now());
+        let not_after = clock.not_after(10 * SECOND);
+        assert!(must_be_held(&clock, until, not_after));
     }
-    Err(Error::new(
-        ErrorKind::InvalidInput,
-        format!("the lock's name has {length} bytes, {LONGEST_NAME} are accepted"),
-    ))
 }

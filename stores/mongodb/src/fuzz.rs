@@ -1,26 +1,24 @@
 //! What reads foreign text here, as targets of fuzzing: each panics where a promise is broken.
 
+use std::time::UNIX_EPOCH;
+
 use futures_util::FutureExt as _;
 use mongodb::bson::{Bson, DateTime, Document};
-use mongodb::options::ClientOptions;
 use shedlock_core::fuzz::{is_refusal, is_refusal_of_url};
 use shedlock_core::{ErrorKind, LockName, LockState, Owner};
 
-use crate::address::{Address, refused};
-use crate::found::Found;
-use crate::send::seen;
+use crate::codec::{Look, record};
+use crate::url::Address;
 
-/// URLs, as far as nobody is asked: hosts behind `mongodb+srv` would be looked up.
+/// URLs, as far as no server is asked: hosts of `mongodb+srv` would be looked up.
 pub fn url(data: &[u8]) {
     let url = String::from_utf8_lossy(data);
     if url.contains("srv") {
         return;
     }
-    let read = Address::parse(&url).and_then(|address| {
-        let parsed = ClientOptions::parse(&address.url)
-            .into_future()
-            .now_or_never();
-        parsed.map_or(Ok(()), |parsed| parsed.map(drop).map_err(refused))
+    let read = Address::read(&url).and_then(|address| {
+        let options = address.options().now_or_never();
+        options.map_or(Ok(()), |options| options.map(drop))
     });
     if let Err(error) = read {
         let error = error.of_url(&url);
@@ -33,19 +31,18 @@ pub fn document(data: &[u8]) {
     let Some(document) = read(data) else {
         return;
     };
-    match Found::parse(&document) {
+    match record(&document) {
         Ok(found) => {
             let name = LockName::new("job").expect("it is a name");
             for is_locked in [true, false] {
-                let record = found.record(&name, is_locked);
-                assert_eq!(record.state != LockState::Free, is_locked);
+                let shown = found.as_lock_record(&name, is_locked, UNIX_EPOCH);
+                assert_eq!(shown.state != LockState::Free, is_locked);
             }
-            let is_ours = found.owner.as_deref().is_some_and(Owner::is_ours);
-            assert!(found.shedlock_at().is_none() || !is_ours);
+            assert!(found.shedlock_at().is_none() || !Owner::is_ours(&found.owner));
         }
         Err(error) => is_refusal(&error, &[ErrorKind::Conflict]),
     }
-    if let Err(error) = seen(&document) {
+    if let Err(error) = Look::read(&document) {
         is_refusal(&error, &[ErrorKind::Conflict, ErrorKind::Internal]);
     }
 }

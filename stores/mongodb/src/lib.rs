@@ -10,13 +10,35 @@
 //! use shedlock_mongodb::MongoProvider;
 //!
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! let provider = MongoProvider::connect("mongodb://127.0.0.1:27017/ops").await?;
+//! // Or over a database, or a collection, of your own client:
 //! let client = mongodb::Client::with_uri_str("mongodb://127.0.0.1:27017").await?;
-//! let provider = MongoProvider::new(&client.database("ops"));
+//! let provider = MongoProvider::builder(client.database("ops")).build()?;
 //! let executor = Executor::new(Arc::new(provider));
 //! let config = LockConfig::new("payroll").lock_at_most_for("10m");
 //! executor.execute(&config, async { /* the task */ }).await?;
 //! # Ok(()) }
 //! ```
+//!
+//! The server's clock judges leases unless set otherwise, in whole milliseconds; names may have 16 KiB. You need MongoDB
+//! 4.4 or later, and the role `readWrite` or the actions `find`, `insert` and `update` on the collection.
+//!
+//! # The URL
+//!
+//! `mongodb://user:password@host,host/database`, or `mongodb+srv://…`, with these options:
+//!
+//! | option | what |
+//! |---|---|
+//! | `collection` | where the locks are: `shedLock` unless given |
+//! | `time` | whose clock judges: `store` (unless given) or `client`; see [`TimeMode`] |
+//! | `tolerated_skew` | with `time=client`, how much the clients' clocks may differ; `1s` unless given |
+//! | `server_skew` | see [`Builder::server_skew`]; zero unless given |
+//! | `connect_timeout`, `response_timeout` | how long a connection and the choice of a primary may take, and an answer; `5s` each unless given |
+//! | `lock_at_most_for`, `lock_at_least_for`, `owner_prefix` | for locks that set none |
+//!
+//! Every other option is the driver's: TLS, credentials, `replicaSet`, `directConnection` and so on;
+//! `connectTimeoutMS` and `serverSelectionTimeoutMS` come before `connect_timeout`. Concerns in the URL are not used:
+//! a majority acknowledges writes.
 //!
 //! # Documents
 //!
@@ -83,28 +105,26 @@
 //! ShedLock judges by its own clock, and unlocks whoever holds the lock: a Java task that outlived
 //! its lock frees ours. We then answer "lost", and never do the like to it. An attempt of Java's that
 //! arrives late is bounded only by the instant that it carries.
-//! [`TimeMode::Client`] judges by the clients' clocks as ShedLock does, and excludes ShedLock exactly as long
-//! as no clock of ours is ahead of Java's: the tolerated skew that is declared holds among clients of ours.
+//! [`TimeMode::Client`] judges by the clients' clocks as ShedLock does, and excludes ShedLock exactly as long as no clock
+//! of ours is ahead of Java's, since ShedLock counts on its lease until its very end: the tolerated skew that is declared
+//! holds among clients of ours. ShedLock takes over no lease of ours earlier than that skew allows for. At-least is kept,
+//! and an unlocked lock free at once, only as far as the clocks agree.
 
-mod address;
 mod attempt;
-mod builder;
-mod check;
-mod claim;
-mod ending;
+mod codec;
+mod command;
 mod explain;
-mod expression;
-mod found;
 #[cfg(any(test, feature = "fuzzing"))]
 #[doc(hidden)]
 pub mod fuzz;
-mod list;
-mod operator;
-mod provider;
-mod send;
-mod server_clock;
-mod time;
+mod store;
+mod update;
+mod url;
 
-pub use builder::Builder;
-pub use provider::MongoProvider;
-pub use time::TimeMode;
+use shedlock_store::StoreProvider;
+pub use shedlock_store::TimeMode;
+pub use store::{Builder, MongoStore, Place};
+
+/// Locks in MongoDB: [`connect`](StoreProvider::connect) takes a URL, [`builder`](StoreProvider::builder) a
+/// `Database` or a `Collection` (a [`Place`]).
+pub type MongoProvider = StoreProvider<MongoStore>;

@@ -52,8 +52,12 @@ impl Line {
         let proxy = Proxy::start(store).await.unwrap();
         let name = unique("late");
         let open = |client: &Client| {
-            let builder = MongoProvider::builder(&client.database(DATABASE)).collection(&name);
-            builder.time(time).timeout(MINUTE / 3).build().unwrap()
+            let builder = MongoProvider::builder(client.database(DATABASE)).collection(&name);
+            builder
+                .time(time)
+                .response_timeout(MINUTE / 3)
+                .build()
+                .unwrap()
         };
         let proxied = url(&format!("mongodb://{}", proxy.addr()), "");
         let proxied = client(&proxied).await.unwrap();
@@ -241,7 +245,7 @@ async fn an_attempt_that_was_unlocked_is_not_granted_again() {
 async fn the_first_attempt_of_a_provider_is_judged_by_the_servers_time() {
     let line = Line::new(TimeMode::Store).await;
     let open = || {
-        MongoProvider::of_collection(&line.collection)
+        MongoProvider::builder(line.collection.clone())
             .build()
             .unwrap()
     };

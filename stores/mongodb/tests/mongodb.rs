@@ -320,7 +320,7 @@ async fn a_collection_keeps_its_own_concerns() {
         let options = CollectionOptions::builder().write_concern(concern).build();
         let name = room.collection.name();
         let collection = database.collection_with_options::<Document>(name, options);
-        let provider = MongoProvider::of_collection(&collection).build().unwrap();
+        let provider = MongoProvider::builder(collection).build().unwrap();
         provider.check().await.unwrap();
         assert_eq!(provider.capabilities().durable, durable);
         let attempt = provider.attempt(&room.request(MINUTE)).await.unwrap();
@@ -328,7 +328,13 @@ async fn a_collection_keeps_its_own_concerns() {
         let unlocked = provider.unlock(&lease, &UnlockRequest::new()).await;
         assert_eq!(unlocked.unwrap(), Unlock::Unlocked);
     }
-    assert!(MongoProvider::new(&database).capabilities().durable);
+    assert!(
+        MongoProvider::builder(&database)
+            .build()
+            .unwrap()
+            .capabilities()
+            .durable
+    );
     room.close().await;
 }
 
@@ -341,7 +347,7 @@ async fn a_write_that_too_few_members_have_is_unknown() {
     let options = CollectionOptions::builder().write_concern(concern.build());
     let name = room.collection.name();
     let collection = database.collection_with_options::<Document>(name, options.build());
-    let provider = MongoProvider::of_collection(&collection).build().unwrap();
+    let provider = MongoProvider::builder(collection).build().unwrap();
     let before = room.take().await;
     let unlocked = room.provider.unlock(&before, &UnlockRequest::new()).await;
     assert_eq!(unlocked.unwrap(), Unlock::Unlocked);

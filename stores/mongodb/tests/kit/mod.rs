@@ -162,7 +162,7 @@ async fn builder(server: &str, collection: &str, way: Way) -> Result<Builder, Bo
         Way::ClientTime => TimeMode::client(),
         Way::Plain => TimeMode::Store,
     };
-    Ok(builder.time(time).timeout(Duration::from_secs(20)))
+    Ok(builder.time(time).response_timeout(Duration::from_secs(20)))
 }
 
 fn date(instant: SystemTime) -> Bson {
@@ -261,7 +261,11 @@ impl Space for Room {
         power(async move {
             let through = format!("mongodb://{addr}");
             let builder = builder(&through, self.collection.name(), self.way).await?;
-            Ok(Arc::new(builder.timeout(Duration::from_millis(1_500)).build()?) as Provider)
+            Ok(Arc::new(
+                builder
+                    .response_timeout(Duration::from_millis(1_500))
+                    .build()?,
+            ) as Provider)
         })
     }
 

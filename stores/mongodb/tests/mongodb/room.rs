@@ -26,7 +26,7 @@ impl Room {
         let name = unique("room");
         let provider = MongoProvider::builder(&database).collection(&name);
         Self {
-            provider: provider.timeout(MINUTE / 3).build().unwrap(),
+            provider: provider.response_timeout(MINUTE / 3).build().unwrap(),
             collection: database.collection(&name),
         }
     }

@@ -1,0 +1,427 @@
+//! A collection of locks, how it is set up, and one command for each call.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ErrorKind::{Configuration, InvalidInput, Unavailable};
+use futures_util::TryStreamExt as _;
+use mongodb::bson::{Bson, Document, doc, serialize_to_document};
+use mongodb::options::{Acknowledgment, CollectionOptions, ReadConcern, WriteConcern};
+use mongodb::results::CollectionType;
+use mongodb::{Collection, Database};
+use shedlock_core::{
+    Attempt, AttemptRequest, Capabilities, Clock, Error, ErrorKind, ExtendRequest, Extension,
+    Failover, Lease, ListRequest, LockDefaults, LockName, LockRecord, Slot, SlotState, StoreClock,
+    SystemClock, listed,
+};
+use shedlock_store::{
+    Changed, End, Ended, FromClient, HUNDRED_YEARS, Seen, Store, StoreProvider, TimeMode,
+    check_name_length,
+};
+
+use crate::MongoProvider;
+use crate::codec::{self, ATTEMPTS, BY, Look, RESOLUTION, SLOT, UNTIL};
+use crate::update::{Now, ended, extension, freed, set};
+
+type Result<T> = std::result::Result<T, Error>;
+
+pub(crate) const NAME: &str = "mongodb";
+
+/// For a connection, and for an answer.
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(5);
+
+/// ShedLock's.
+pub(crate) const COLLECTION: &str = "shedLock";
+
+/// The longest name in bytes. MongoDB's documents could have longer ones.
+const LONGEST_NAME: usize = 16 * 1_024;
+
+/// The documents of one collection.
+#[derive(Debug)]
+pub struct MongoStore {
+    pub(crate) place: Place,
+    pub(crate) settings: Settings,
+    /// The server's clock, as its replies have reported it.
+    pub(crate) server: StoreClock,
+}
+
+/// The collection that holds the locks, for `MongoProvider::builder`.
+///
+/// A `Collection` keeps the concerns that it has: a lock that is acknowledged by less than a majority can be taken
+/// twice after an election. Of a `Database` it is the collection `shedLock`, as in ShedLock, and a majority
+/// acknowledges writes, whatever the database says.
+#[derive(Clone)]
+pub struct Place {
+    pub(crate) collection: Collection<Document>,
+    /// With the client's own concerns.
+    pub(crate) database: Database,
+    /// As it stands in commands; none where the server's default holds.
+    pub(crate) concern: Option<Document>,
+}
+
+/// Sets how a provider keeps its locks; made by `MongoProvider::builder`.
+#[derive(Debug)]
+#[must_use = "a builder does nothing before `build`"]
+pub struct Builder {
+    pub(crate) place: Place,
+    pub(crate) settings: Settings,
+}
+
+#[derive(Debug)]
+pub(crate) struct Settings {
+    pub(crate) time: TimeMode,
+    pub(crate) response_timeout: Duration,
+    pub(crate) server_skew: Duration,
+    pub(crate) defaults: LockDefaults,
+    pub(crate) clock: Arc<dyn Clock>,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            time: TimeMode::Store,
+            response_timeout: TIMEOUT,
+            server_skew: Duration::ZERO,
+            defaults: LockDefaults::new(),
+            clock: Arc::new(SystemClock),
+        }
+    }
+}
+
+impl FromClient for MongoStore {
+    type Client = Place;
+    type Builder = Builder;
+
+    fn builder(place: Place) -> Builder {
+        let settings = Settings::default();
+        Builder { place, settings }
+    }
+}
+
+impl Builder {
+    /// Another collection of the same database, whose writes a majority acknowledges.
+    pub fn collection(mut self, name: impl AsRef<str>) -> Self {
+        self.place = Place::durable(&self.place.database, name.as_ref());
+        self
+    }
+
+    /// Whose clock judges: the server's unless set. That is the primary's: keep the clocks of all members synchronized,
+    /// since a new primary judges leases by its own, and set [`server_skew`](Self::server_skew) to what is left.
+    pub fn time(mut self, time: TimeMode) -> Self {
+        self.settings.time = time;
+        self
+    }
+
+    /// How long an answer may take: 5 s unless set. A write whose answer does not come in time fails with `Unknown`;
+    /// the driver has no such limit of its own.
+    pub fn response_timeout(mut self, timeout: Duration) -> Self {
+        self.settings.response_timeout = timeout;
+        self
+    }
+
+    /// How far apart the clocks may be of servers that judge leases in turn: zero unless set. A server that takes over
+    /// judges by its own clock, so the runtime stops counting on a lease this much before its end, and lock_at_most_for
+    /// must be longer. Has no effect with [`TimeMode::Client`].
+    pub fn server_skew(mut self, skew: Duration) -> Self {
+        self.settings.server_skew = skew;
+        self
+    }
+
+    shedlock_store::common_setters!(settings);
+
+    /// Checks the settings; no I/O.
+    ///
+    /// # Errors
+    /// `InvalidInput` for a collection that cannot have this name, a timeout of zero, and defaults that contradict
+    /// themselves.
+    pub fn build(self) -> Result<MongoProvider> {
+        let Self { place, settings } = self;
+        settings.defaults.validate()?;
+        if settings.response_timeout.is_zero() {
+            return Err(invalid("a timeout of zero leaves no time for any answer"));
+        }
+        let name = place.collection.name();
+        let is_system = name.starts_with("system.");
+        let is_cut = name.is_empty() || name.starts_with('.') || name.ends_with('.');
+        if is_system || is_cut || name.contains(['$', '\0']) {
+            return Err(invalid(format!(
+                "no collection can have the name {name:?}: choose another one"
+            )));
+        }
+        let defaults = settings.defaults.clone();
+        let server = StoreClock::with_clock(Arc::clone(&settings.clock));
+        let store = MongoStore {
+            place,
+            settings,
+            server,
+        };
+        Ok(StoreProvider::new(store).with_defaults(defaults))
+    }
+}
+
+impl Place {
+    /// A collection whose writes are acknowledged by a majority that has them in its journal.
+    pub(crate) fn durable(database: &Database, name: &str) -> Self {
+        let concern = WriteConcern::builder().w(Acknowledgment::Majority);
+        let options = CollectionOptions::builder()
+            .write_concern(concern.journal(true).build())
+            .read_concern(ReadConcern::majority());
+        Self::from(database.collection_with_options::<Document>(name, options.build()))
+    }
+
+    /// Whether a new primary may not have a write that was acknowledged. Where there is no concern the server's default
+    /// holds, which is a majority since MongoDB 5.
+    fn is_weak(&self) -> bool {
+        self.collection.write_concern().is_some_and(|concern| {
+            concern.w != Some(Acknowledgment::Majority) || concern.journal == Some(false)
+        })
+    }
+}
+
+pub(crate) fn invalid(message: impl Into<String>) -> Error {
+    Error::new(InvalidInput, message).with_store(NAME)
+}
+
+impl Store for MongoStore {
+    /// The owner as it is stored.
+    type Version = String;
+
+    fn name(&self) -> &str {
+        NAME
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        let settings = &self.settings;
+        let mut capabilities = Capabilities::new(settings.time.source());
+        capabilities.granularity = RESOLUTION;
+        if !settings.time.is_client() {
+            capabilities.server_skew = settings.server_skew;
+        }
+        capabilities.longest_lock_at_most_for = HUNDRED_YEARS;
+        capabilities.longest_name = LONGEST_NAME;
+        let concern = self.place.collection.write_concern();
+        capabilities.failover = match concern {
+            Some(_) if self.place.is_weak() => Failover::MayForget,
+            Some(_) => Failover::Majority,
+            // The server's default holds.
+            None => Failover::Unspecified,
+        };
+        // However the replica set is set up.
+        let is_journaled = concern.is_some_and(|concern| concern.journal == Some(true));
+        capabilities.durable = is_journaled && !self.place.is_weak();
+        capabilities
+    }
+
+    /// One command whose answer did not come, and what is asked then.
+    fn longest_call(&self) -> Duration {
+        self.settings.response_timeout.saturating_mul(2)
+    }
+
+    fn clock(&self) -> &dyn Clock {
+        &*self.settings.clock
+    }
+
+    fn check_name(&self, name: &LockName) -> Result<()> {
+        check_name_length(name, LONGEST_NAME)
+    }
+
+    async fn attempt(&self, request: &AttemptRequest) -> Result<Attempt> {
+        let is_bounded = !self.settings.time.is_client();
+        let send = |not_after| self.judge(request, is_bounded.then_some(not_after));
+        self.server.attempt(request, send).await
+    }
+
+    /// Before the lease is ended, the end of a lock that is free is moved up to now. A copy of the attempt that waits
+    /// in the server, or that carries this client's time, judges by an earlier instant, and so finds the lock taken.
+    async fn withdraw(&self, request: &AttemptRequest) -> Result<bool> {
+        let now = self.now();
+        let free = doc! { "_id": request.name().as_str(), "$expr": now.is_end("$lt") };
+        self.update(free, set(doc! { UNTIL: now.date() })).await?;
+        self.give_back(&End::withdrawn(request)).await
+    }
+
+    async fn extend(&self, lease: &Lease, request: &ExtendRequest) -> Result<Extension> {
+        let now = self.now();
+        let query = running(lease.name(), lease.owner().as_str(), now);
+        let extension = extension(now, request.lock_at_most_for());
+        let Some(document) = self.update(query, extension).await? else {
+            return Ok(Extension::Lost);
+        };
+        let until = codec::record(&document)?.locked_until;
+        let extended = lease.extended(request).with_locked_until(until);
+        Ok(Extension::Extended(extended))
+    }
+
+    async fn end(&self, end: &End<'_>) -> Result<Ended> {
+        if self.give_back(end).await? {
+            return Ok(Ended::Now);
+        }
+        // Asked again, since an answer was lost: no one has taken the lock meanwhile.
+        let look = self.read(end.name).await?;
+        let is_repeat = look.is_some_and(|look| look.record.owner == end.owner.released());
+        Ok(if is_repeat {
+            Ended::Before
+        } else {
+            Ended::Lost
+        })
+    }
+
+    async fn look(&self, name: &LockName) -> Result<Option<Seen<String>>> {
+        let look = self.read(name).await?;
+        Ok(look.map(|look| Seen {
+            record: look.shown(name),
+            version: look.record.owner,
+        }))
+    }
+
+    async fn free(&self, name: &LockName, seen: &Seen<String>) -> Result<Changed> {
+        let now = self.now();
+        let query = running(name, &seen.version, now);
+        self.changed(query, freed(now, &seen.version)).await
+    }
+
+    async fn set_slots(
+        &self,
+        name: &LockName,
+        seen: &Seen<String>,
+        slots: SlotState,
+    ) -> Result<Changed> {
+        let micros = |slot: Option<Slot>| slot.map(Slot::as_micros);
+        let query = doc! { "_id": name.as_str(), SLOT: micros(seen.record.last_slot) };
+        let attempts = slots.attempts.map(i64::from);
+        // What is done stays so.
+        let slots = doc! { SLOT: micros(slots.last), ATTEMPTS: attempts };
+        self.changed(query, set(slots)).await
+    }
+
+    /// In the byte order of the names, or that of the collation that the collection was made with. Documents that are
+    /// no locks are left out, with a warning.
+    async fn list(&self, request: &ListRequest) -> Result<Vec<LockRecord>> {
+        let size = request.page_size();
+        let mut page: Vec<LockRecord> = Vec::new();
+        let mut after = request.after_name().map_or("", LockName::as_str).to_owned();
+        // What was left out makes room for more.
+        while page.len() < size {
+            let want = size - page.len();
+            let mut filter = doc! { "_id": { "$type": "string", "$gt": &after } };
+            if request.is_held_only() {
+                filter.insert("$expr", self.now().is_end("$gt"));
+            }
+            let pipeline = vec![
+                doc! { "$match": filter },
+                doc! { "$sort": { "_id": 1 } },
+                doc! { "$limit": i64::try_from(want).unwrap_or(i64::MAX) },
+            ];
+            let answers = self.ask(pipeline, None).await?;
+            for answer in &answers {
+                let record = answer.get_document("record");
+                let Ok(id) = record.and_then(|record| record.get_str("_id")) else {
+                    return Ok(page);
+                };
+                id.clone_into(&mut after);
+                let found = LockName::new(id).and_then(|name| Ok(Look::read(answer)?.shown(&name)));
+                page.extend(listed(NAME, id, found)?);
+            }
+            if answers.len() < want {
+                break;
+            }
+        }
+        Ok(page)
+    }
+
+    /// Warns of what works, but not as its users may think. `Configuration` for what is no collection of documents of
+    /// its own, and where it may not be read.
+    async fn check(&self) -> Result<()> {
+        self.ask(vec![doc! { "$limit": 1 }], None).await?;
+        let name = self.place.collection.name();
+        if self.place.is_weak() {
+            tracing::warn!(
+                collection = name,
+                "the collection's write concern is weaker than a majority that has the write in its \
+                 journal: a new primary may not have a lock that was taken, and another process \
+                 takes it again"
+            );
+        }
+        let described = self.place.database.list_collections();
+        let described = described.filter(doc! { "name": name });
+        let described = async { described.await?.try_collect::<Vec<_>>().await };
+        let described = self.bounded(Unavailable, Box::pin(described)).await;
+        // Who may use a collection need not be allowed to ask what it is.
+        let Some(described) = described.unwrap_or_default().pop() else {
+            return Ok(());
+        };
+        if described.collection_type != CollectionType::Collection {
+            let message = "no locks can be kept in a view or a time series: use another collection";
+            return Err(Error::new(Configuration, format!("{name}: {message}")));
+        }
+        let collation = described.options.collation;
+        if collation.is_some_and(|collation| collation.locale != "simple") {
+            tracing::warn!(
+                collection = name,
+                "the collection was made with a collation: names that it takes for the same cannot \
+                 both be locks, and finding a lock may take longer; use a collection without one"
+            );
+        }
+        Ok(())
+    }
+}
+
+impl MongoStore {
+    /// Whether it has ended a lease that ran.
+    async fn give_back(&self, end: &End<'_>) -> Result<bool> {
+        let now = self.now();
+        let query = running(end.name, end.owner.as_str(), now);
+        Ok(self.update(query, ended(now, end)).await?.is_some())
+    }
+
+    async fn changed(&self, query: Document, update: Vec<Document>) -> Result<Changed> {
+        let is_done = self.update(query, update).await?.is_some();
+        Ok(if is_done {
+            Changed::Done
+        } else {
+            Changed::Raced
+        })
+    }
+}
+
+/// A lease of this owner that runs; where the document may name none, of no one.
+fn running(name: &LockName, owner: &str, now: Now) -> Document {
+    let owner = if owner.is_empty() {
+        // Null is also what is missing.
+        doc! { "$in": [Bson::Null, ""] }.into()
+    } else {
+        Bson::from(owner)
+    };
+    doc! { "_id": name.as_str(), BY: owner, "$expr": now.is_end("$gt") }
+}
+
+impl From<Database> for Place {
+    fn from(database: Database) -> Self {
+        Self::from(&database)
+    }
+}
+
+impl From<&Database> for Place {
+    fn from(database: &Database) -> Self {
+        Self::durable(database, COLLECTION)
+    }
+}
+
+impl<T: Send + Sync> From<Collection<T>> for Place {
+    fn from(collection: Collection<T>) -> Self {
+        let concern = collection.write_concern();
+        Self {
+            database: collection.client().database(&collection.namespace().db),
+            concern: concern.and_then(|concern| serialize_to_document(concern).ok()),
+            collection: collection.clone_with_type(),
+        }
+    }
+}
+
+/// The client's own form shows its options, credentials among them.
+impl fmt::Debug for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.collection.namespace().fmt(f)
+    }
+}

@@ -1,0 +1,276 @@
+//! The pipelines that change a document: by which rules, and to what.
+
+use std::time::{Duration, SystemTime};
+
+use mongodb::bson::{Bson, DateTime, Document, doc};
+use shedlock_core::{AttemptRequest, Owner, Retries, Slot, SlotEnd};
+use shedlock_store::{End, HUNDRED_YEARS};
+
+use crate::codec::{AT, ATTEMPTS, BY, DONE, SLOT, TOKEN, UNTIL, millis};
+
+/// An attempt, as the server judges it: whether the lock, and the slot, are to be had, and what is written then. The
+/// rules for slots are those of [`SlotState`](shedlock_core::SlotState).
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Claim<'a> {
+    pub(crate) request: &'a AttemptRequest,
+    pub(crate) now: Now,
+    /// The last instant by the server's clock, where that judges, at which it may be granted.
+    pub(crate) not_after: Option<SystemTime>,
+}
+
+impl Claim<'_> {
+    /// Takes the lock of a document that is there, if it is to be had.
+    ///
+    /// Where it is not, the document stays as it is, and so does one that no lock looks like. A lock that is free stays
+    /// free where this owner has released it before, and where the attempt comes late. Of a lease of this very owner
+    /// that is over, whose slot cannot be taken again, it says that it is over, so that the owner in the answer is this
+    /// attempt's only if it has the lease.
+    pub(crate) fn update(self) -> Vec<Document> {
+        let whole = || Bson::from("$$ROOT");
+        let is_free = doc! { "$lte": [millis_of(UNTIL), self.now.millis()] };
+        let is_own = doc! { "$eq": [value(BY), literal(self.request.owner().as_str())] };
+        let released = literal(&self.request.owner().released());
+        let is_released = doc! { "$eq": [value(BY), released.clone()] };
+        let over = doc! { "$cond": [is_own, merged(doc! { BY: released }), whole()] };
+        // An instant of the client's own is judged as it is: whatever has happened to the lock since is later.
+        let is_in_time = self.not_after.map_or(Bson::from(true), |last| {
+            let last = DateTime::from_system_time(last).timestamp_millis();
+            doc! { "$lte": [self.now.millis(), last] }.into()
+        });
+        let may_take =
+            doc! { "$and": [self.may_take_slot(), { "$not": [is_released] }, is_in_time] };
+        let free = doc! { "$cond": [may_take, merged(self.taken()), over] };
+        let lock = doc! { "$cond": [is_free, free, whole()] };
+        vec![doc! { "$replaceWith": { "$cond": [is_a_lock(), lock, whole()] } }]
+    }
+
+    /// What is written. The token is the larger of the last one + 1 and now in microseconds.
+    fn taken(self) -> Document {
+        let next = doc! { "$add": [{ "$ifNull": [value(TOKEN), 0_i64] }, 1_i64] };
+        let token = doc! { "$max": [next, self.now.micros()] };
+        let mut taken = doc! {
+            UNTIL: self.now.later(millis(self.request.lock_at_most_for())),
+            AT: self.now.date(),
+            BY: literal(self.request.owner().as_str()),
+            TOKEN: { "$toLong": token },
+        };
+        if let Some(slot) = self.request.slot() {
+            let slot = slot.as_micros();
+            let is_same = doc! { "$eq": [value(SLOT), slot] };
+            let made = doc! { "$ifNull": [value(ATTEMPTS), 0_i64] };
+            let made = doc! { "$cond": [is_same, made, 0_i64] };
+            let counted = doc! { "$toLong": { "$add": [made, 1_i64] } };
+            let is_open = self.request.completion().retries().is_some();
+            taken.extend(doc! { SLOT: slot, ATTEMPTS: is_open.then_some(counted) });
+        }
+        taken
+    }
+
+    /// Whether the slot is to be had, of a lock that is free.
+    fn may_take_slot(self) -> Bson {
+        let Some(slot) = self.request.slot() else {
+            return true.into();
+        };
+        let tolerance = self.request.slot_tolerance().min(HUNDRED_YEARS).as_micros();
+        let tolerance = i64::try_from(tolerance).unwrap_or(i64::MAX);
+        let latest = doc! { "$add": [self.now.micros(), tolerance] };
+        let in_order = match self.request.completion().retries() {
+            Some(retries) => self.may_take_open(slot, retries),
+            None => doc! { "$lt": [value(SLOT), slot.as_micros()] },
+        };
+        let is_first = doc! { "$not": [is_set(SLOT)] };
+        doc! { "$and": [
+            { "$lte": [slot.as_micros(), latest] },
+            { "$not": [is_shedlocks_since(slot.as_micros())] },
+            { "$or": [is_first, in_order] },
+        ] }
+        .into()
+    }
+
+    /// The same of a slot that is open until it is done, where there is a last one.
+    fn may_take_open(self, slot: Slot, retries: Retries) -> Document {
+        let slot = slot.as_micros();
+        let most = i64::from(retries.most_attempts());
+        let is_open = doc! { "$and": [is_set(ATTEMPTS), { "$lt": [value(ATTEMPTS), most] }] };
+        // ShedLock's run at or after the slot that is open has done it.
+        let is_pending = doc! { "$and": [
+            is_open.clone(),
+            { "$not": [is_shedlocks_since(value(SLOT))] },
+        ] };
+        let is_gap = match self.request.previous_slot() {
+            Some(before) => Bson::from(doc! { "$lt": [value(SLOT), before.as_micros()] }),
+            None => false.into(),
+        };
+        let follows = doc! { "$not": [{ "$or": [is_pending, is_gap] }] };
+        let is_same = doc! { "$eq": [value(SLOT), slot] };
+        doc! { "$cond": [
+            { "$lt": [value(SLOT), slot] },
+            follows,
+            { "$and": [is_same, is_open] },
+        ] }
+    }
+}
+
+/// Makes the document of a lock that has been free for this long, so that whoever judges by an instant a little earlier
+/// can take it too. A copy that comes late does no harm.
+pub(crate) fn creation(now: Now, free_for: Duration) -> Vec<Document> {
+    let millis = i64::try_from(free_for.as_millis()).unwrap_or(i64::MAX);
+    vec![doc! { "$replaceWith": merged(doc! { UNTIL: now.later(-millis) }) }]
+}
+
+/// Moves the end of a lease. The later end stays: an extension that arrives late must not shorten the lease.
+pub(crate) fn extension(now: Now, at_most: Duration) -> Vec<Document> {
+    let ends = doc! { "$max": [millis_of(UNTIL), { "$add": [now.millis(), millis(at_most)] }] };
+    set(doc! { UNTIL: { "$toDate": ends } })
+}
+
+/// Gives a lease back: it names its owner no more.
+pub(crate) fn ended(now: Now, end: &End<'_>) -> Vec<Document> {
+    let mut ends = vec![now.millis()];
+    if !end.at_least.is_zero() {
+        ends.push(doc! { "$add": [millis_of(AT), millis(end.at_least)] });
+    }
+    if !end.retry_after().is_zero() {
+        ends.push(doc! { "$add": [now.millis(), millis(end.retry_after())] });
+    }
+    let until = doc! { "$toDate": { "$max": ends } };
+    let mut fields = doc! { UNTIL: until, BY: literal(&end.owner.released()) };
+    if let Some((slot, end)) = end.slot {
+        fields.extend(slot_after(slot, end));
+    }
+    set(fields)
+}
+
+/// Frees a lock that names this owner.
+pub(crate) fn freed(now: Now, owner: &str) -> Vec<Document> {
+    let released = Owner::released_text(Owner::without_mark(owner));
+    set(doc! { UNTIL: now.date(), BY: literal(&released) })
+}
+
+pub(crate) fn set(fields: Document) -> Vec<Document> {
+    vec![doc! { "$set": fields }]
+}
+
+/// What becomes of the fields of the slot, by the rules of `SlotState::ended`.
+fn slot_after(slot: Slot, end: SlotEnd) -> Document {
+    let of = slot.as_micros();
+    let is_last = doc! { "$eq": [value(SLOT), of] };
+    let is_counted = doc! { "$and": [
+        is_last.clone(),
+        is_set(ATTEMPTS),
+        { "$gt": [value(ATTEMPTS), 0_i64] },
+    ] };
+    let fewer = doc! { "$toLong": { "$add": [value(ATTEMPTS), -1_i64] } };
+    let attempts = doc! { "$cond": [is_counted, fewer, value(ATTEMPTS)] };
+    let is_unused = doc! { "$and": [
+        is_last,
+        { "$not": [is_set(ATTEMPTS)] },
+        { "$ne": [value(DONE), of] },
+    ] };
+    let last = doc! { "$cond": [is_unused, slot.just_before().as_micros(), value(SLOT)] };
+    match end {
+        SlotEnd::Done { .. } => doc! { DONE: of, ATTEMPTS: Bson::Null },
+        SlotEnd::NotStarted => doc! { SLOT: last, ATTEMPTS: attempts },
+        SlotEnd::Cut => doc! { ATTEMPTS: attempts },
+        _ => doc! {},
+    }
+}
+
+/// The document with these fields in it.
+fn merged(fields: Document) -> Document {
+    doc! { "$mergeObjects": ["$$ROOT", fields] }
+}
+
+/// Whether every field that is read is of a type that is written there.
+fn is_a_lock() -> Document {
+    let number = ["long", "int", "double", "null", "missing"];
+    doc! { "$and": [
+        has_type(UNTIL, &["date"]),
+        has_type(AT, &["date", "null", "missing"]),
+        has_type(BY, &["string", "null", "missing"]),
+        has_type(TOKEN, &number),
+        has_type(SLOT, &number),
+        has_type(DONE, &number),
+        has_type(ATTEMPTS, &number),
+    ] }
+}
+
+/// Whether ShedLock was the last to acquire, at or after this instant (in microseconds). It names a host, which has no
+/// two slashes.
+fn is_shedlocks_since(micros: impl Into<Bson>) -> Document {
+    let is_ours = doc! { "$regexMatch": { "input": value(BY), "regex": "/.*/" } };
+    let at = doc! { "$multiply": [millis_of(AT), 1_000_i64] };
+    let since = doc! { "$gte": [at, micros.into()] };
+    doc! { "$and": [
+        { "$not": [is_ours] },
+        { "$cond": [has_type(AT, &["date"]), since, false] },
+    ] }
+}
+
+/// The instant by which a command judges.
+///
+/// Instants are compared as numbers. Dates compare as well in MongoDB, but not in the emulator that the tests run over,
+/// which takes a stored date and `$$NOW` for equal.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Now {
+    /// The server's, when it begins with the command.
+    Server,
+    /// This one.
+    Given(DateTime),
+}
+
+impl Now {
+    /// As a date.
+    pub(crate) fn date(self) -> Bson {
+        match self {
+            Self::Server => "$$NOW".into(),
+            Self::Given(date) => date.into(),
+        }
+    }
+
+    /// In milliseconds since 1970.
+    fn millis(self) -> Document {
+        doc! { "$toLong": self.date() }
+    }
+
+    /// In microseconds since 1970.
+    fn micros(self) -> Document {
+        doc! { "$multiply": [self.millis(), 1_000_i64] }
+    }
+
+    /// The date this many milliseconds later.
+    fn later(self, millis: i64) -> Document {
+        doc! { "$add": [self.date(), millis] }
+    }
+
+    /// Whether the lock's end is so to now: `$gt` while it is taken. False where the end is no date.
+    pub(crate) fn is_end(self, compared: &str) -> Document {
+        let compared = doc! { compared: [millis_of(UNTIL), self.millis()] };
+        doc! { "$cond": [has_type(UNTIL, &["date"]), compared, false] }
+    }
+}
+
+/// The value of a field.
+fn value(field: &str) -> Bson {
+    format!("${field}").into()
+}
+
+/// A text that is no expression, whatever it begins with.
+fn literal(text: &str) -> Document {
+    doc! { "$literal": text }
+}
+
+/// A date in milliseconds since 1970.
+fn millis_of(field: &str) -> Document {
+    doc! { "$toLong": value(field) }
+}
+
+/// Whether a field is of one of these types.
+fn has_type(field: &str, types: &[&str]) -> Document {
+    doc! { "$in": [{ "$type": value(field) }, types] }
+}
+
+/// Whether a field holds a number.
+fn is_set(field: &str) -> Document {
+    has_type(field, &["long", "int", "double"])
+}

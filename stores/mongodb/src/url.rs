@@ -1,0 +1,204 @@
+//! A provider from a URL: our options are taken out of it, and the rest is the driver's.
+
+use std::time::Duration;
+
+use mongodb::options::{ClientOptions, ServerAddress, Tls};
+use mongodb::{Client, error};
+use shedlock_core::{Error, ErrorKind, warn_unverified};
+use shedlock_store::{FromUrl, TimeMode, UrlOptions};
+
+use crate::MongoProvider;
+use crate::store::{Builder, COLLECTION, MongoStore, NAME, Place, Settings, TIMEOUT, invalid};
+
+impl FromUrl for MongoStore {
+    const NAME: &'static str = NAME;
+
+    type Store = Self;
+
+    /// Of I/O only what the driver needs to resolve `mongodb+srv://`, and the files that it names.
+    async fn from_url(url: &str) -> Result<MongoProvider, Error> {
+        let address = Address::read(url)?;
+        let mut options = address.options().await?;
+        let Some(database) = options.default_database.clone() else {
+            return Err(invalid(
+                "the store's URL names no database: write mongodb://host/database",
+            ));
+        };
+        // Shorter than the driver's 30 and 10 s, so that an outage is reported as what it is.
+        let limit = address.connect_timeout;
+        options.server_selection_timeout.get_or_insert(limit);
+        options.connect_timeout.get_or_insert(limit);
+        options.app_name.get_or_insert("shedlock".to_owned());
+        warn_of(&options);
+        let client = Client::with_options(options).map_err(|error| address.refused(error))?;
+        let place = Place::durable(&client.database(&database), &address.collection);
+        let settings = address.settings;
+        Builder { place, settings }.build()
+    }
+}
+
+fn warn_of(options: &ClientOptions) {
+    if let Some(Tls::Enabled(tls)) = &options.tls
+        && tls.allow_invalid_certificates != Some(true)
+    {
+        return;
+    }
+    let hosts = options.hosts.iter().map(|address| match address {
+        ServerAddress::Tcp { host, .. } => &**host,
+        // A socket of this host.
+        _ => "",
+    });
+    let remedy = "set tls=true in the URL, without tlsInsecure and tlsAllowInvalidCertificates";
+    warn_unverified(NAME, hosts, remedy);
+}
+
+/// A URL, read.
+pub(crate) struct Address {
+    /// What is left for the driver: no option of ours.
+    url: String,
+    /// Ours.
+    known: Vec<&'static str>,
+    connect_timeout: Duration,
+    collection: String,
+    settings: Settings,
+}
+
+impl Address {
+    pub(crate) fn read(text: &str) -> Result<Self, Error> {
+        let (place, mut options) = UrlOptions::split(text);
+        let (scheme, _) = place.split_once("://").unwrap_or_default();
+        if !["mongodb", "mongodb+srv"].contains(&scheme) {
+            return Err(invalid(
+                "this is no URL of MongoDB: write mongodb://user:password@host/database, or \
+                 mongodb+srv://…",
+            ));
+        }
+        // The driver looks for the two digits by bytes, and panics in the middle of a letter.
+        let is_escape = |rest: &str| {
+            let digits = rest.as_bytes().get(..2);
+            digits.is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit))
+        };
+        if !place.split('%').skip(1).all(is_escape) {
+            return Err(invalid(
+                "the store's URL has a '%' without two hexadecimal digits after it: write %25",
+            ));
+        }
+        let collection = options.text("collection")?;
+        let settings = Settings {
+            time: TimeMode::take(&mut options)?,
+            response_timeout: options.timeout("response_timeout")?.unwrap_or(TIMEOUT),
+            server_skew: options.duration("server_skew")?.unwrap_or_default(),
+            defaults: options.defaults()?,
+            ..Settings::default()
+        };
+        let connect_timeout = options.timeout("connect_timeout")?;
+        let theirs = options.rest().join("&");
+        let sign = if theirs.is_empty() { "" } else { "?" };
+        Ok(Self {
+            url: format!("{place}{sign}{theirs}"),
+            known: options.known().to_vec(),
+            connect_timeout: connect_timeout.unwrap_or(TIMEOUT),
+            collection: collection.unwrap_or_else(|| COLLECTION.to_owned()),
+            settings,
+        })
+    }
+
+    /// What the driver reads.
+    pub(crate) async fn options(&self) -> Result<ClientOptions, Error> {
+        let options = ClientOptions::parse(&self.url).await;
+        options.map_err(|error| self.refused(error))
+    }
+
+    /// The driver names the option that it does not know.
+    fn refused(&self, error: error::Error) -> Error {
+        let refused = match &*error.kind {
+            error::ErrorKind::DnsResolve { .. } => Error::new(
+                ErrorKind::Unavailable,
+                "the hosts of mongodb+srv:// could not be looked up; the reason is the source",
+            ),
+            error::ErrorKind::InvalidTlsConfig { .. } => Error::new(
+                ErrorKind::Configuration,
+                "the certificates that the URL names cannot be used; the reason is the source",
+            ),
+            _ => invalid(format!(
+                "the driver cannot use the store's URL, its reason is the source; beside the \
+                 driver's options known are {}",
+                self.known.join(", ")
+            )),
+        };
+        refused.with_source(error)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn our_options_are_taken_out_and_theirs_are_left_as_they_are() {
+        let address = Address::read(
+            "mongodb://u:p%40ss@a:1,b:2/ops?replicaSet=rs0&collection=locks&time=client\
+             &tlsCAFile=%2Fca.pem&response_timeout=2s&server_skew=3s&tolerated_skew=250ms\
+             &lock_at_most_for=10m&owner_prefix=blue&connect_timeout=1s",
+        )
+        .unwrap();
+        assert_eq!(
+            address.url,
+            "mongodb://u:p%40ss@a:1,b:2/ops?replicaSet=rs0&tlsCAFile=%2Fca.pem"
+        );
+        assert_eq!(address.collection, "locks");
+        let settings = address.settings;
+        let tolerated_skew = Duration::from_millis(250);
+        assert_eq!(settings.time, TimeMode::Client { tolerated_skew });
+        assert_eq!(settings.response_timeout, Duration::from_secs(2));
+        assert_eq!(settings.server_skew, Duration::from_secs(3));
+        assert_eq!(address.connect_timeout, Duration::from_secs(1));
+    }
+
+    #[tokio::test]
+    async fn what_is_wrong_is_said_without_the_url() {
+        for (url, says) in [
+            ("postgres://u:secret@h/d", "no URL of MongoDB"),
+            ("mongodb://u:secret@h", "names no database"),
+            ("mongodb://u:secret@h/", "names no database"),
+            ("mongodb://u:secret%é@h/d", "write %25"),
+            ("mongodb://u:secret%@h/d", "write %25"),
+            ("mongodb://u:secret@h/d?time=sometimes", "store or client"),
+            (
+                "mongodb://u:secret@h/d?collection=a&collection=b",
+                "set twice",
+            ),
+            (
+                "mongodb://u:secret@h/d?lock_at_most_for=soon",
+                "lock_at_most_for",
+            ),
+            ("mongodb://u:secret@h/d?colour=blue", "known are collection"),
+            ("mongodb://u:secret@h/d?timeout=2s", "response_timeout"),
+            ("mongodb://u:secret@h/d?response_timeout=0s", "longer than"),
+            ("mongodb://u:secret@h/d?collection=$x", "the name \"$x\""),
+        ] {
+            let said = MongoProvider::connect(url).await.unwrap_err();
+            assert_eq!(said.kind(), ErrorKind::InvalidInput, "{url}");
+            assert!(said.to_string().contains(says), "{said}");
+            assert!(!format!("{said:?}").contains("secret"), "{said:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_certificate_that_is_not_there_is_a_matter_of_configuration() {
+        let url = "mongodb://u:secret@h/d?tls=true&tlsCAFile=%2Fno%2Fsuch.pem";
+        let said = MongoProvider::connect(url).await.unwrap_err();
+        assert_eq!(said.kind(), ErrorKind::Configuration, "{said:?}");
+        assert!(!format!("{said:?}").contains("secret"), "{said:?}");
+    }
+
+    #[tokio::test]
+    async fn a_provider_does_not_show_the_password() {
+        let provider = MongoStore::from_url("mongodb://u:secret@h/d?collection=locks");
+        let provider = provider.await.unwrap();
+        assert!(format!("{provider:?}").contains("locks"), "{provider:?}");
+        assert!(!format!("{provider:?}").contains("secret"));
+        let builder = MongoProvider::builder(provider.backend().place.collection.clone());
+        assert!(!format!("{builder:?}").contains("secret"));
+    }
+}
