@@ -132,7 +132,7 @@ async fn nats(url: &str) -> Result<Arc<dyn LockProvider>, Error> {
 
 async fn zookeeper(url: &str) -> Result<Arc<dyn LockProvider>, Error> {
     #[cfg(feature = "zookeeper")]
-    return Ok(Arc::new(shedlock_zookeeper::connect(url).await?));
+    return Ok(Arc::new(crate::ZooKeeperProvider::connect(url).await?));
     #[cfg(not(feature = "zookeeper"))]
     return switched_off(url, "zookeeper");
 }

@@ -15,52 +15,37 @@ pub(crate) enum Effect {
 /// A failed request.
 pub(crate) fn explain(error: ClientError, effect: Effect) -> Error {
     use ClientError as E;
-    let (kind, message) = match &error {
-        E::NoAuth => (
-            ErrorKind::Configuration,
+    let setup = |message| Error::new(ErrorKind::Configuration, message);
+    let later = |message| Error::new(ErrorKind::Unavailable, message);
+    let explained = match &error {
+        E::NoAuth => setup(
             "this user may not read or write the nodes of locks: look at their ACL, and at the user \
              and password in the URL",
         ),
-        E::AuthFailed => (
-            ErrorKind::Configuration,
-            "the server refuses this user: check how it authenticates",
-        ),
-        E::InvalidAcl => (
-            ErrorKind::Configuration,
+        E::AuthFailed => setup("the server refuses this user: check how it authenticates"),
+        E::InvalidAcl => setup(
             "the server refuses the ACL of new nodes: with acl=creator there has to be a user",
         ),
-        E::QuotaExceeded => (
-            ErrorKind::Configuration,
-            "the nodes of locks exceed their quota: raise it",
-        ),
-        E::NoChildrenForEphemerals => (
-            ErrorKind::Configuration,
-            "a node above those of locks is ephemeral: use another path",
-        ),
-        E::NoNode => (
-            ErrorKind::Configuration,
-            "the chroot does not exist: is it spelt right? `shedlock migrate` makes it",
-        ),
-        E::Unimplemented => (
-            ErrorKind::Configuration,
-            "the server is too old: ZooKeeper 3.6 or later is needed",
-        ),
-        E::NotReadOnly => (
-            ErrorKind::Unavailable,
-            "the server can only be read, since it has lost its ensemble",
-        ),
-        E::Throttled => (ErrorKind::Unavailable, "the server has too much to do"),
-        E::SessionExpired | E::SessionMoved | E::ClientClosed => (
-            ErrorKind::Unavailable,
-            "the session is over, and the request was refused: ask again",
-        ),
-        E::BadArguments(_) | E::MarshallingError => (
+        E::QuotaExceeded => setup("the nodes of locks exceed their quota: raise it"),
+        E::NoChildrenForEphemerals => {
+            setup("a node above those of locks is ephemeral: use another path")
+        }
+        E::NoNode => {
+            setup("the chroot does not exist: is it spelt right? `shedlock migrate` makes it")
+        }
+        E::Unimplemented => setup("the server is too old: ZooKeeper 3.6 or later is needed"),
+        E::NotReadOnly => later("the server can only be read, since it has lost its ensemble"),
+        E::Throttled => later("the server has too much to do"),
+        E::SessionExpired | E::SessionMoved | E::ClientClosed => {
+            later("the session is over, and the request was refused: ask again")
+        }
+        E::BadArguments(_) | E::MarshallingError => Error::new(
             ErrorKind::Internal,
             "the client or the server does not understand the request",
         ),
-        _ => return lost(effect).with_source(error),
+        _ => lost(effect),
     };
-    Error::new(kind, message).with_source(error)
+    explained.with_source(error)
 }
 
 /// A request whose answer did not come.

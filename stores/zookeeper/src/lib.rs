@@ -2,16 +2,31 @@
 //!
 //! ```no_run
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
-//! use shedlock_zookeeper::ZooKeeperStore;
+//! use shedlock_zookeeper::ZooKeeperProvider;
 //!
-//! let client = zookeeper_client::Client::connect("zk1:2181,zk2:2181,zk3:2181").await?;
-//! let provider = ZooKeeperStore::new(client).provider();
-//! # let _ = provider;
+//! let provider = ZooKeeperProvider::connect("zookeeper://zk1,zk2,zk3/app").await?;
+//! // Or over a client of your own. When its session has expired, it makes no other one: a provider from a URL does.
+//! let client = zookeeper_client::Client::connect("zk1:2181,zk2:2181,zk3:2181/app").await?;
+//! let provider = ZooKeeperProvider::builder(client).path("/shedlock").build()?;
+//! # drop(provider);
 //! # Ok(()) }
 //! ```
 //!
-//! or from a URL, with [`connect`]: such a provider makes a new session when one has expired, where a
-//! client of your own stays dead.
+//! # The URL
+//!
+//! `zookeeper://[user:password@]host[:port][,host[:port]…][/chroot]`, or, encrypted (with the feature `tls`),
+//! `zookeepers://…`. The port is 2181 unless given. User and password are for the scheme `digest`.
+//!
+//! | option | what |
+//! |---|---|
+//! | `path` | below which path the locks are; `/shedlock` unless given |
+//! | `acl` | who may do what with nodes that are made: `anyone` (as with ShedLock; unless given), or `creator`, the user of the URL alone |
+//! | `session_timeout` | how long a session lasts without a connection, like `10s`, which it is unless given; locks do not end with it |
+//! | `connect_timeout`, `response_timeout` | how long a call waits for a connection, and for an answer; `5s` each unless given |
+//! | `tolerated_skew` | how much the clients' clocks may differ; `1s` unless given |
+//! | `lock_at_most_for`, `lock_at_least_for`, `owner_prefix` | for locks that set none |
+//! | `tls_ca` | a PEM file of the authorities that servers are trusted by; `zookeepers://` needs it |
+//! | `tls_cert`, `tls_key` | PEM files of this client's certificate and its key |
 //!
 //! # What is where
 //!
@@ -23,7 +38,7 @@
 //! Both are persistent, so a lock does not go with the session of who took it; and both are written by
 //! one transaction, each against the version that was read. Two nodes of one transaction have the same
 //! `mzxid`; where they differ, ShedLock has written the lock since, and token and slots stay. The path
-//! `/shedlock` can be changed ([`with_path`](ZooKeeperStore::with_path)); `.owners` is added to
+//! `/shedlock` can be changed ([`path`](Builder::path)); `.owners` is added to
 //! whatever it is. Missing nodes are made on the way, as ShedLock does; a chroot is made by
 //! [`migrate`](shedlock_core::LockProvider::migrate) alone, since a misspelt one would be a place where
 //! nobody else locks.
@@ -74,9 +89,9 @@
 //!
 //! `zookeepers://…` needs the feature `tls`, with which the client brings a crypto library of its own
 //! (`aws-lc-rs`). A program whose other crates bring another one chooses by rustls's
-//! `CryptoProvider::install_default`, before it connects; where it has not, [`connect`] does, for the whole process.
+//! `CryptoProvider::install_default`, before it connects; where it has not, `connect` does, for the whole process.
 //! Servers' certificates are verified against `tls_ca`, their host names included. `zookeeper://` sends all in the
-//! clear, the password too: [`connect`] warns of hosts that are not this one.
+//! clear, the password too: `connect` warns of hosts that are not this one.
 //!
 //! # Fencing tokens
 //!
@@ -84,21 +99,22 @@
 //! of a node. It starts anew only with an ensemble that is set up anew; guards that remember tokens of
 //! the old one have to be told.
 
-mod address;
+mod codec;
 mod explain;
 #[cfg(any(test, feature = "fuzzing"))]
 #[doc(hidden)]
 pub mod fuzz;
+mod list;
 mod path;
 mod requests;
 mod sessions;
 mod store;
-mod tls;
-mod wire;
+mod url;
 
-pub use address::connect;
-pub use store::{Version, ZooKeeperStore};
+pub use codec::Version;
+use shedlock_store::{StoreProvider, Versioned};
+pub use store::{Builder, ZooKeeperStore};
 
-/// The lock contract over an ensemble; made by [`ZooKeeperStore::provider`] or [`connect`].
-pub type ZooKeeperProvider =
-    shedlock_store::StoreProvider<shedlock_store::Versioned<ZooKeeperStore>>;
+/// Locks in ZooKeeper: [`connect`](StoreProvider::connect) takes a URL, [`builder`](StoreProvider::builder) a
+/// [`Client`](zookeeper_client::Client).
+pub type ZooKeeperProvider = StoreProvider<Versioned<ZooKeeperStore>>;

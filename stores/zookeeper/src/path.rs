@@ -7,7 +7,7 @@ use shedlock_core::{Error, ErrorKind, LockName};
 pub(crate) const LONGEST: usize = 1024;
 
 /// What the parent of ours adds to the path of the locks.
-pub(crate) const BESIDE: &str = ".owners";
+const BESIDE: &str = ".owners";
 
 /// Before a name that is no path of nodes.
 const WRITTEN: &str = "shedlock-rs:";
@@ -35,7 +35,7 @@ impl Paths {
     pub(crate) fn new(path: &str) -> Result<Self, Error> {
         let invalid = |why: &str| {
             let message = format!("the path {path:?} {why}");
-            Err(Error::new(ErrorKind::InvalidInput, message).with_store("zookeeper"))
+            Err(Error::new(ErrorKind::InvalidInput, message))
         };
         let Some(parts) = path.strip_prefix('/').filter(|parts| is_plain(parts)) else {
             return invalid("is no absolute path of nodes: write it like \"/shedlock\"");
@@ -50,10 +50,13 @@ impl Paths {
     }
 
     /// The node of a lock, and the one beside it.
-    pub(crate) fn of(&self, name: &LockName) -> (String, String) {
-        let node = node(name);
-        let Self { locks, beside } = self;
-        (format!("{locks}/{node}"), format!("{beside}/{node}"))
+    pub(crate) fn of(&self, name: &LockName) -> [String; 2] {
+        self.both(&node(name))
+    }
+
+    /// The same of a path below the two parents.
+    pub(crate) fn both(&self, node: &str) -> [String; 2] {
+        [&self.locks, &self.beside].map(|parent| format!("{parent}/{node}"))
     }
 
     /// All nodes above those of this name, from the top.
@@ -61,9 +64,7 @@ impl Paths {
         let mut parents = self.roots();
         let node = node(name);
         for (end, _) in node.match_indices('/') {
-            let Self { locks, beside } = self;
-            parents.push((format!("{locks}/{}", &node[..end]), FREE));
-            parents.push((format!("{beside}/{}", &node[..end]), ""));
+            parents.extend(self.both(&node[..end]).into_iter().zip([FREE, ""]));
         }
         parents
     }
@@ -102,18 +103,6 @@ pub(crate) fn name(of: &str) -> Option<LockName> {
     };
     let name = LockName::new(text).ok()?;
     (node(&name) == of).then_some(name)
-}
-
-/// Refuses names that are too long.
-pub(crate) fn check(name: &LockName) -> Result<(), Error> {
-    let length = name.as_str().len();
-    if length <= LONGEST {
-        return Ok(());
-    }
-    Err(Error::new(
-        ErrorKind::InvalidInput,
-        format!("the name has {length} bytes, and {LONGEST} are the most that fit: shorten it"),
-    ))
 }
 
 /// Whether ZooKeeper takes this for nodes below each other.
@@ -177,7 +166,6 @@ mod tests {
         ] {
             assert_eq!(name(foreign), None, "{foreign}");
         }
-        assert!(check(&LockName::new("x".repeat(LONGEST + 1)).unwrap()).is_err());
     }
 
     #[test]

@@ -6,8 +6,8 @@ use zookeeper_client::{
     MultiWriteError, MultiWriteResult, Stat,
 };
 
+use crate::codec::Node;
 use crate::path::Parent;
-use crate::wire::Node;
 
 /// Which write of a node a transaction is to meet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,20 +95,15 @@ pub(crate) async fn read(
         reader.add_get_data(path)?;
     }
     let nodes = paths.iter().zip(session.fresh(reader).await?);
-    nodes
-        .map(|(path, result)| match result {
-            MultiReadResult::Data { data, stat } => Ok(Some(Node {
-                path: path.clone(),
-                data,
-                stat,
-            })),
-            MultiReadResult::Error {
-                err: ClientError::NoNode,
-            } => Ok(None),
-            MultiReadResult::Error { err } => Err(err),
-            other => Err(unexpected(format!("{other:?} where data was asked for"))),
-        })
-        .collect()
+    let nodes = nodes.map(|(path, result)| match result {
+        MultiReadResult::Data { data, stat } => Ok(Some(Node {
+            path: path.clone(),
+            data,
+            stat,
+        })),
+        other => nothing(other).map(|()| None),
+    });
+    nodes.collect()
 }
 
 /// The paths of all children of these.
@@ -126,18 +121,21 @@ pub(crate) async fn children(
             MultiReadResult::Children { children } => {
                 paths.extend(children.iter().map(|child| format!("{parent}/{child}")));
             }
-            MultiReadResult::Error {
-                err: ClientError::NoNode,
-            } => {}
-            MultiReadResult::Error { err } => return Err(err),
-            other => {
-                return Err(unexpected(format!(
-                    "{other:?} where children were asked for"
-                )));
-            }
+            other => nothing(other)?,
         }
     }
     Ok(paths)
+}
+
+/// An answer without what was asked for: there may be no such node.
+fn nothing(result: MultiReadResult) -> Result<(), ClientError> {
+    match result {
+        MultiReadResult::Error {
+            err: ClientError::NoNode,
+        } => Ok(()),
+        MultiReadResult::Error { err } => Err(err),
+        other => Err(unexpected(format!("{other:?}, which was not asked for"))),
+    }
 }
 
 /// Writes both nodes in one transaction if both are as expected.

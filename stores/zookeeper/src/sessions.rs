@@ -12,60 +12,52 @@ use crate::explain::{
 };
 use crate::requests::Session;
 
-/// How long a session may take to be made, and an answer to come, unless set.
-pub(crate) const TIMEOUT: Duration = Duration::from_secs(5);
-
 /// What a store talks through.
 #[derive(Clone, Debug)]
 pub(crate) struct Sessions {
-    kind: Kind,
-    pub(crate) timeout: Duration,
+    pub(crate) origin: Origin,
+    /// How long a session may take to be there.
+    pub(crate) connect: Duration,
+    /// How long an answer may take.
+    pub(crate) response: Duration,
 }
 
+/// Whose sessions they are.
 #[derive(Clone)]
-enum Kind {
+pub(crate) enum Origin {
     Theirs(Client, Arc<OnceLock<Session>>),
     Own(Arc<Own>),
 }
 
-/// Where sessions are made, and how.
-pub(crate) struct Ensemble {
-    pub(crate) servers: String,
-    /// Without the first slash; empty for none.
-    pub(crate) chroot: String,
-    pub(crate) connector: Connector,
-}
-
 /// One session that is made when it is needed, and left when it is broken: locks do not hang on it.
-struct Own {
-    ensemble: Ensemble,
+pub(crate) struct Own {
+    servers: String,
+    chroot: String,
+    connector: Connector,
     current: Mutex<Option<Session>>,
     /// Held while a session is made, so that one is.
     connecting: tokio::sync::Mutex<()>,
 }
 
-impl Sessions {
+impl Origin {
     /// The user's.
     pub(crate) fn theirs(client: Client) -> Self {
-        Self {
-            kind: Kind::Theirs(client, Arc::default()),
-            timeout: TIMEOUT,
-        }
+        Self::Theirs(client, Arc::default())
     }
 
-    /// Our own.
-    pub(crate) fn own(ensemble: Ensemble, timeout: Duration) -> Self {
-        let own = Own {
-            ensemble,
+    /// Our own, below this chroot; `/` for none.
+    pub(crate) fn own(connector: Connector, servers: String, chroot: String) -> Self {
+        Self::Own(Arc::new(Own {
+            servers,
+            chroot,
+            connector,
             current: Mutex::default(),
             connecting: tokio::sync::Mutex::default(),
-        };
-        Self {
-            kind: Kind::Own(Arc::new(own)),
-            timeout,
-        }
+        }))
     }
+}
 
+impl Sessions {
     /// Asks over a session that is connected. What changes nothing is asked once more where the
     /// connection broke on the way, since it is found broken only by using it; and so is whatever was
     /// refused for its session's sake.
@@ -88,11 +80,8 @@ impl Sessions {
                 session: &session,
                 is_over: false,
             };
-            let answer = within(self.timeout, ask(session.clone())).await;
-            let Some(answer) = answer else {
-                return Err(lost(effect));
-            };
-            let error = match answer {
+            let answer = within(self.response, ask(session.clone())).await;
+            let error = match answer.ok_or_else(|| lost(effect))? {
                 Ok(answer) => {
                     doubt.is_over = true;
                     return Ok(answer);
@@ -111,32 +100,28 @@ impl Sessions {
 
     /// One that is connected.
     pub(crate) async fn session(&self) -> Result<Session, Error> {
-        match &self.kind {
-            Kind::Theirs(client, begun) => {
-                settled(client, self.timeout).await?;
+        match &self.origin {
+            Origin::Theirs(client, begun) => {
+                settled(client, self.connect).await?;
                 if let Some(session) = begun.get() {
                     return Ok(session.clone());
                 }
-                let session = within(self.timeout, Session::begin(client.clone())).await;
+                let session = within(self.response, Session::begin(client.clone())).await;
                 let session = session.ok_or_else(|| lost(Effect::Harmless))?;
                 let session = session.map_err(|error| explain(error, Effect::Harmless))?;
                 Ok(begun.get_or_init(|| session).clone())
             }
-            Kind::Own(own) => own.session(self.timeout).await,
+            Origin::Own(own) => own.session(self.connect).await,
         }
     }
 
     /// Leaves this session behind, if it is ours and still the one in use.
     fn leave(&self, session: &Session) {
-        let Kind::Own(own) = &self.kind else { return };
-        let mut current = own.lock();
+        let Origin::Own(own) = &self.origin else {
+            return;
+        };
         let id = session.client.session_id();
-        if current
-            .as_ref()
-            .is_some_and(|it| it.client.session_id() == id)
-        {
-            *current = None;
-        }
+        own.lock().take_if(|it| it.client.session_id() == id);
     }
 }
 
@@ -162,20 +147,6 @@ async fn settled(client: &Client, timeout: Duration) -> Result<(), Error> {
     }
 }
 
-impl Ensemble {
-    async fn connect(&self) -> Result<Session, Error> {
-        let client = self.connector.clone().connect(&self.servers).await;
-        let client = client.map_err(refused)?;
-        let client = client.chroot(format!("/{}", self.chroot)).map_err(|_| {
-            Error::new(
-                ErrorKind::InvalidInput,
-                "the chroot in the URL is no path of nodes: write it like zookeeper://host/app/env",
-            )
-        })?;
-        Session::begin(client).await.map_err(refused)
-    }
-}
-
 impl Own {
     async fn session(&self, timeout: Duration) -> Result<Session, Error> {
         if let Some(session) = self.connected() {
@@ -186,11 +157,23 @@ impl Own {
             if let Some(session) = self.connected() {
                 return Ok(session);
             }
-            let made = self.ensemble.connect().await?;
+            let made = self.connect().await?;
             *self.lock() = Some(made.clone());
             Ok(made)
         });
         made.await.unwrap_or_else(|| Err(unreachable_server()))
+    }
+
+    async fn connect(&self) -> Result<Session, Error> {
+        let client = self.connector.clone().connect(&self.servers).await;
+        let client = client.map_err(refused)?.chroot(self.chroot.clone());
+        let client = client.map_err(|_| {
+            Error::new(
+                ErrorKind::InvalidInput,
+                "the chroot in the URL is no path of nodes: write it like zookeeper://host/app/env",
+            )
+        })?;
+        Session::begin(client).await.map_err(refused)
     }
 
     fn connected(&self) -> Option<Session> {
@@ -230,7 +213,7 @@ async fn within<T>(limit: Duration, future: impl Future<Output = T>) -> Option<T
 }
 
 /// Without servers, which a password may stand before.
-impl fmt::Debug for Kind {
+impl fmt::Debug for Origin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Theirs(..) => "Theirs",

@@ -17,7 +17,7 @@ use shedlock_conformance::{
     power, wrapped,
 };
 use shedlock_core::{BoxFuture, Clock, LockName, PrefixProvider};
-use shedlock_zookeeper::ZooKeeperStore;
+use shedlock_zookeeper::{Builder, ZooKeeperProvider};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use zookeeper_client::{Client, Error};
@@ -117,7 +117,7 @@ impl Harness for ZooKeeper {
             return None;
         }
         power(async {
-            let provider = shedlock_zookeeper::connect(&self.server).await?;
+            let provider = ZooKeeperProvider::connect(&self.server).await?;
             Ok(Sheet::new("ZooKeeper", "../../docs/stores/zookeeper.json")
                 .of_provider(Arc::new(provider))
                 .shares_records()
@@ -181,19 +181,22 @@ impl Room {
     }
 
     fn url(&self, server: &str) -> String {
-        let options = "timeout=1500ms&session_timeout=4s";
+        let options = "connect_timeout=1500ms&response_timeout=1500ms&session_timeout=4s";
         let skew = SKEW.as_millis();
         format!("{server}{}?tolerated_skew={skew}ms&{options}", self.chroot)
     }
 
     /// Over a client of the user's.
-    async fn over_client(&self) -> Result<shedlock_zookeeper::ZooKeeperProvider, BoxError> {
+    async fn over_client(&self) -> Result<Builder, BoxError> {
         let servers = format!("{}{}", host(&self.server), self.chroot);
         // Its session outlives the server's absence, or there was nothing to come back to.
         let connector = Client::connector().with_session_timeout(Duration::from_secs(40));
-        let store = ZooKeeperStore::new(connector.connect(&servers).await?);
-        let store = store.with_timeout(Duration::from_millis(1_500));
-        Ok(store.provider().with_tolerated_skew(SKEW))
+        let client = connector.connect(&servers).await?;
+        let timeout = Duration::from_millis(1_500);
+        Ok(ZooKeeperProvider::builder(client)
+            .connect_timeout(timeout)
+            .response_timeout(timeout)
+            .tolerated_skew(SKEW))
     }
 
     /// The node of a name that is one.
@@ -203,14 +206,16 @@ impl Room {
 }
 
 async fn open(url: String) -> Result<Provider, BoxError> {
-    Ok(Arc::new(shedlock_zookeeper::connect(&url).await?))
+    Ok(Arc::new(ZooKeeperProvider::connect(&url).await?))
 }
 
 impl Space for Room {
     fn provider(&self) -> BoxFuture<'_, Result<Provider, BoxError>> {
         match self.way {
             Way::Url => Box::pin(open(self.url(&self.server))),
-            Way::Client => Box::pin(async { Ok(Arc::new(self.over_client().await?) as Provider) }),
+            Way::Client => {
+                Box::pin(async { Ok(Arc::new(self.over_client().await?.build()?) as Provider) })
+            }
         }
     }
 
@@ -292,7 +297,10 @@ impl Space for Room {
     }
 
     fn provider_with_clock(&self, clock: Arc<dyn Clock>) -> Power<'_, Provider> {
-        power(async { Ok(Arc::new(self.over_client().await?.with_clock(clock)) as Provider) })
+        power(async {
+            let builder = self.over_client().await?;
+            Ok(Arc::new(builder.clock(clock).build()?) as Provider)
+        })
     }
 
     fn store_addr(&self) -> Option<SocketAddr> {

@@ -2,6 +2,7 @@
 
 use shedlock_conformance::support::{server, unique};
 use shedlock_core::{ErrorKind, LockProvider, Unlock, UnlockRequest};
+use shedlock_zookeeper::ZooKeeperProvider;
 use zookeeper_client::{Acl, Acls, CreateMode, Permission};
 
 use crate::common::{OPEN, client};
@@ -23,17 +24,17 @@ async fn nodes_are_open_to_anybody_unless_they_are_the_creators_alone() {
 
     let room = Room::new().await;
     let ann = format!("{}&acl=creator", with_user(&room, "ann:s3cret%40"));
-    let ann = shedlock_zookeeper::connect(&ann).await.unwrap();
+    let ann = ZooKeeperProvider::connect(&ann).await.unwrap();
     let lease = take(&ann, "job").await;
     for other in [&room.url, &with_user(&room, "ann:wrong")] {
-        let provider = shedlock_zookeeper::connect(other).await.unwrap();
+        let provider = ZooKeeperProvider::connect(other).await.unwrap();
         let error = provider.attempt(&request("job")).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Configuration, "{error}");
         assert!(error.message().contains("ACL"), "{error}");
     }
     // A session of its own, and the same user.
     let same = with_user(&room, "ann:s3cret%40");
-    let same = shedlock_zookeeper::connect(&same).await.unwrap();
+    let same = ZooKeeperProvider::connect(&same).await.unwrap();
     let unlocked = same.unlock(&lease, &UnlockRequest::new()).await;
     assert_eq!(unlocked.unwrap(), Unlock::Unlocked);
 }
@@ -53,14 +54,14 @@ async fn what_is_above_the_locks_may_be_closed_where_it_is_there() {
     }
     room.admin.set_acl(&base, &acl, None).await.unwrap();
     let url = room.url.replace(&room.path, &locks);
-    let provider = shedlock_zookeeper::connect(&url).await.unwrap();
+    let provider = ZooKeeperProvider::connect(&url).await.unwrap();
     let _ = take(&provider, "a/b").await;
     assert!(provider.migrate().await.unwrap().changes.is_empty());
 
     let bare = format!("/{}", unique("closed"));
     room.admin.create(&bare, b"", &closed).await.unwrap();
     let url = room.url.replace(&room.path, &format!("{bare}/locks"));
-    let provider = shedlock_zookeeper::connect(&url).await.unwrap();
+    let provider = ZooKeeperProvider::connect(&url).await.unwrap();
     let error = provider.attempt(&request("job")).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Configuration, "{error}");
 }
@@ -70,7 +71,7 @@ async fn a_chroot_that_is_not_there_is_said_and_made_by_migrate() {
     let server = server("SHEDLOCK_TEST_ZOOKEEPER_URL");
     let chroot = unique("chroot");
     let url = format!("{server}/{chroot}/env");
-    let provider = shedlock_zookeeper::connect(&url).await.unwrap();
+    let provider = ZooKeeperProvider::connect(&url).await.unwrap();
     for error in [
         provider.attempt(&request("job")).await.unwrap_err(),
         provider.check().await.unwrap_err(),

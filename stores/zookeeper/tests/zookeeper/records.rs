@@ -7,6 +7,7 @@ use shedlock_core::{
     Attempt, ErrorKind, Extension, ListRequest, LockProvider, LockState, SkipReason, Slot, Unlock,
     UnlockRequest,
 };
+use shedlock_zookeeper::ZooKeeperProvider;
 
 use crate::common::delete_all;
 use crate::room::{MINUTE, Room, TOLERATED, common_server, extend, name, request, shedlocks, take};
@@ -168,7 +169,7 @@ async fn tokens_grow_across_a_restart_and_deleted_nodes() {
     own.start_again().unwrap();
     let room = Room {
         admin: crate::common::client(own.url()).await.unwrap(),
-        provider: shedlock_zookeeper::connect(&room.url).await.unwrap(),
+        provider: ZooKeeperProvider::connect(&room.url).await.unwrap(),
         ..room
     };
     delete_all(&room.admin, &room.path).await.unwrap();

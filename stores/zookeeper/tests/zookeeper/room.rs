@@ -36,7 +36,7 @@ impl Room {
         let url = format!("{server}?path={path}");
         Self {
             admin: client(server).await.unwrap(),
-            provider: shedlock_zookeeper::connect(&url).await.unwrap(),
+            provider: ZooKeeperProvider::connect(&url).await.unwrap(),
             url,
             path,
         }

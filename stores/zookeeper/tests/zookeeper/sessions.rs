@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use shedlock_conformance::proxy::{Fault, Proxy};
 use shedlock_core::{ErrorKind, Extension, LockProvider, SkipReason, Unlock, UnlockRequest};
-use shedlock_zookeeper::{ZooKeeperProvider, ZooKeeperStore};
+use shedlock_zookeeper::ZooKeeperProvider;
 use zookeeper_client::{Client, SessionState};
 
 use crate::common::own::Own;
@@ -30,7 +30,7 @@ async fn a_lock_outlives_the_session_that_took_it() {
     let lease = room.take("job").await;
     let Room { url, provider, .. } = room;
     drop(provider);
-    let another = shedlock_zookeeper::connect(&url).await.unwrap();
+    let another = ZooKeeperProvider::connect(&url).await.unwrap();
     assert!(matches!(
         extend(&another, &lease).await,
         Extension::Extended(_)
@@ -46,13 +46,17 @@ async fn an_expired_session_is_mended_by_a_new_one_or_said_where_the_client_is_t
     let server = crate::room::server_address();
     let proxy = Proxy::start(server).await.unwrap();
     let through = format!("zookeeper://{}", proxy.addr());
-    let url = format!("{through}?path={}&session_timeout=2s&timeout=1s", room.path);
-    let own = shedlock_zookeeper::connect(&url).await.unwrap();
+    let url = format!(
+        "{through}?path={}&session_timeout=2s&connect_timeout=1s&response_timeout=1s",
+        room.path
+    );
+    let own = ZooKeeperProvider::connect(&url).await.unwrap();
     let connector = Client::connector().with_session_timeout(Duration::from_secs(2));
     let client = connector.connect(&proxy.addr().to_string()).await.unwrap();
-    let store = ZooKeeperStore::new(client.clone());
-    let store = store.with_path(&room.path).unwrap();
-    let theirs = store.with_timeout(Duration::from_secs(1)).provider();
+    let second = Duration::from_secs(1);
+    let builder = ZooKeeperProvider::builder(client.clone()).path(&room.path);
+    let builder = builder.connect_timeout(second).response_timeout(second);
+    let theirs = builder.build().unwrap();
     let (first, second) = (take(&own, "own").await, take(&theirs, "theirs").await);
 
     proxy.set(Fault::Refuse).await.unwrap();
@@ -83,7 +87,7 @@ async fn an_expired_session_is_mended_by_a_new_one_or_said_where_the_client_is_t
 async fn given_back_is_free_everywhere(servers: &[Own]) {
     let mut providers = Vec::new();
     for server in servers {
-        providers.push(shedlock_zookeeper::connect(&server.url()).await.unwrap());
+        providers.push(ZooKeeperProvider::connect(&server.url()).await.unwrap());
     }
     for round in 0..60 {
         let provider = &providers[round % providers.len()];
@@ -99,12 +103,13 @@ async fn a_session_of_the_users_client_moves_to_another_server_of_the_ensemble()
     let servers = Own::ensemble().await.unwrap();
     let all: Vec<String> = servers.iter().map(Own::address).collect();
     let all = all.join(",");
-    let url = format!("zookeeper://{all}?session_timeout=4s&timeout=2s");
-    let own = shedlock_zookeeper::connect(&url).await.unwrap();
+    let url =
+        format!("zookeeper://{all}?session_timeout=4s&connect_timeout=2s&response_timeout=2s");
+    let own = ZooKeeperProvider::connect(&url).await.unwrap();
     let connector = Client::connector().with_session_timeout(Duration::from_secs(15));
     let client = connector.connect(&all).await.unwrap();
     let session = client.session_id();
-    let theirs = ZooKeeperStore::new(client.clone()).provider();
+    let theirs = ZooKeeperProvider::builder(client.clone()).build().unwrap();
     let (mut first, mut second) = (take(&own, "own").await, take(&theirs, "theirs").await);
     given_back_is_free_everywhere(&servers).await;
     // Each of them once: whichever the sessions are on, and the leader.

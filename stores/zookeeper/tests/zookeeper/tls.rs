@@ -5,6 +5,7 @@ use std::process::{Command, Stdio};
 
 use shedlock_conformance::support::{free_port, warns_of_unverified};
 use shedlock_core::{ErrorKind, LockProvider, Unlock, UnlockRequest};
+use shedlock_zookeeper::ZooKeeperProvider;
 
 use crate::common::own::Own;
 use crate::room::{common_server, take};
@@ -57,7 +58,7 @@ async fn servers_are_trusted_by_their_authority_and_clients_by_their_certificate
         at("ca.pem")
     );
     let server = Own::start(&settings).await.unwrap();
-    let url = format!("zookeepers://127.0.0.1:{port}/?timeout=10s");
+    let url = format!("zookeepers://127.0.0.1:{port}/?connect_timeout=10s&response_timeout=10s");
     let (authority, own) = (
         format!("&tls_ca={}", at("ca.pem")),
         format!(
@@ -67,7 +68,7 @@ async fn servers_are_trusted_by_their_authority_and_clients_by_their_certificate
         ),
     );
 
-    let provider = shedlock_zookeeper::connect(&format!("{url}{authority}{own}")).await;
+    let provider = ZooKeeperProvider::connect(&format!("{url}{authority}{own}")).await;
     let provider = provider.unwrap();
     let lease = take(&provider, "job").await;
     let unlocked = provider.unlock(&lease, &UnlockRequest::new()).await;
@@ -88,7 +89,7 @@ async fn servers_are_trusted_by_their_authority_and_clients_by_their_certificate
         ),
         ("&tls_ca=/no/such.pem".to_owned(), ErrorKind::Configuration),
     ] {
-        let refused = shedlock_zookeeper::connect(&format!("{url}{options}")).await;
+        let refused = ZooKeeperProvider::connect(&format!("{url}{options}")).await;
         let error = refused.unwrap_err();
         assert_eq!(error.kind(), kind, "{options}: {error}");
     }
@@ -102,16 +103,16 @@ async fn a_remote_server_that_is_not_verified_is_not_passed_over_in_silence() {
     certificates(folder.path(), &[]);
     let authority = folder.path().join("ca.pem");
     let verified = format!(
-        "zookeepers://db.example.invalid/?timeout=1s&tls_ca={}",
+        "zookeepers://db.example.invalid/?connect_timeout=1s&tls_ca={}",
         authority.display()
     );
     let urls = [
-        ("zookeeper://db.example.invalid/?timeout=1s", true),
+        ("zookeeper://db.example.invalid/?connect_timeout=1s", true),
         (&*verified, false),
-        ("zookeeper://127.0.0.1:1/?timeout=1s", false),
+        ("zookeeper://127.0.0.1:1/?connect_timeout=1s", false),
     ];
     warns_of_unverified(&urls, async |url| {
-        shedlock_zookeeper::connect(url).await.err()
+        ZooKeeperProvider::connect(url).await.err()
     })
     .await;
 }

@@ -4,8 +4,10 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use jiff::Timestamp;
 use shedlock_core::{Error, ErrorKind, Owner};
-use shedlock_store::Record;
+use shedlock_store::{Found, Reading, Record};
 use zookeeper_client::Stat;
+
+use crate::requests::Before;
 
 /// A node as it was read.
 #[derive(Clone, Debug)]
@@ -15,16 +17,43 @@ pub(crate) struct Node {
     pub(crate) stat: Stat,
 }
 
+/// The two nodes of a lock, as they were at one instant.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Nodes {
+    pub(crate) lock: Option<Node>,
+    pub(crate) beside: Option<Node>,
+}
+
+/// Which writes of the two nodes a record was read from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Version {
+    pub(crate) lock: Before,
+    pub(crate) beside: Before,
+}
+
+impl Nodes {
+    pub(crate) fn reading(&self) -> Result<Reading<Version>, Error> {
+        let (lock, beside) = (self.lock.as_ref(), self.beside.as_ref());
+        if lock.is_none() && beside.is_none() {
+            return Ok(Reading::nothing());
+        }
+        let record = record(lock, beside)?;
+        Ok(Reading::found(Found::new(record, self.version())))
+    }
+
+    pub(crate) fn version(&self) -> Version {
+        Version {
+            lock: Before::of(self.lock.as_ref()),
+            beside: Before::of(self.beside.as_ref()),
+        }
+    }
+}
+
 /// The data of a lock's own node, as ShedLock writes it: always three digits behind the second.
 pub(crate) fn until(record: &Record) -> String {
     let millis = i64::try_from(record.until_millis()).unwrap_or(i64::MAX);
     let until = Timestamp::from_millisecond(millis).unwrap_or(Timestamp::MAX);
     format!("{until:.3}")
-}
-
-/// The data of the node beside it.
-pub(crate) fn beside(record: &Record) -> String {
-    record.to_text()
 }
 
 /// The record that these two are.
@@ -143,7 +172,7 @@ mod tests {
             until(&Record::until(UNIX_EPOCH)),
             "1970-01-01T00:00:00.000Z"
         );
-        assert_eq!(beside(&record), OURS);
+        assert_eq!(record.to_text(), OURS);
     }
 
     #[test]

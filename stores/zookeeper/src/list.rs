@@ -1,0 +1,90 @@
+//! A walk over the nodes of all locks.
+
+use futures_util::{StreamExt as _, TryStreamExt as _, stream};
+use shedlock_core::Error;
+use shedlock_store::{Found, Listed, Reading, Record};
+
+use crate::codec::{self, Nodes, Version};
+use crate::explain::Effect;
+use crate::path;
+use crate::requests;
+use crate::store::ZooKeeperStore;
+
+/// How many locks one request of a list reads.
+const BATCH: usize = 100;
+
+impl ZooKeeperStore {
+    /// All behind `after`: locks stand in folders of others, in any order.
+    pub(crate) async fn walk(&self, after: &str) -> Result<Listed<Version>, Error> {
+        // What is below a name sorts as the name does, unless `after` begins with it.
+        let may_be_wanted = |node: &String| {
+            path::name(node).is_none_or(|name| name.as_str() > after || after.starts_with(&**node))
+        };
+        let mut listed = Vec::new();
+        let mut parents = vec![String::new()];
+        while !parents.is_empty() {
+            let mut below = Vec::new();
+            for parents in parents.chunks(BATCH) {
+                below.extend(self.children(parents).await?);
+            }
+            below.retain(may_be_wanted);
+            let batches: Vec<_> = below.chunks(BATCH).map(<[String]>::to_vec).collect();
+            let batches: Vec<_> = stream::iter(batches)
+                .map(|batch| async move { self.batch(&batch).await })
+                .buffered(8)
+                .try_collect()
+                .await?;
+            parents.clear();
+            for (node, nodes) in below.into_iter().zip(batches.into_iter().flatten()) {
+                if let Some(name) = path::name(&node)
+                    && nodes.lock.is_some()
+                    && !only_leads_on(&nodes)
+                {
+                    listed.push((name, Ok(reading(&nodes))));
+                }
+                if leads_on(&nodes) {
+                    parents.push(format!("/{node}"));
+                }
+            }
+        }
+        Ok(listed)
+    }
+
+    /// The paths of all nodes below these, which begin with `/`, from the parent of locks on.
+    async fn children(&self, parents: &[String]) -> Result<Vec<String>, Error> {
+        let locks = &self.paths.locks;
+        let parents: Vec<_> = parents.iter().map(|it| format!("{locks}{it}")).collect();
+        let parents = &parents;
+        let ask = |session| async move { requests::children(&session, parents).await };
+        let children = self.sessions.ask(Effect::Harmless, ask).await?;
+        let below = children.iter().map(|it| it[locks.len() + 1..].to_owned());
+        Ok(below.collect())
+    }
+
+    async fn batch(&self, below: &[String]) -> Result<Vec<Nodes>, Error> {
+        self.nodes(below.iter().flat_map(|node| self.paths.both(node)))
+            .await
+    }
+}
+
+/// Whether it only leads to locks whose names go on.
+fn only_leads_on(nodes: &Nodes) -> bool {
+    let lock = nodes.lock.as_ref();
+    let says_nothing = lock.is_none_or(|it| it.data.is_empty() || it.data == path::FREE.as_bytes());
+    let is_alone = nodes.beside.as_ref().is_none_or(|it| it.data.is_empty());
+    leads_on(nodes) && says_nothing && is_alone
+}
+
+fn leads_on(nodes: &Nodes) -> bool {
+    let lock = nodes.lock.as_ref();
+    lock.is_some_and(|node| node.stat.num_children > 0)
+}
+
+/// What cannot be read is held for ever, as ShedLock has it: one such node must not hide all others.
+fn reading(nodes: &Nodes) -> Reading<Version> {
+    nodes.reading().unwrap_or_else(|_| {
+        let until = nodes.lock.as_ref().and_then(|lock| lock.until().ok());
+        let record = Record::until(until.unwrap_or_else(codec::end_of_time));
+        Reading::found(Found::new(record, nodes.version()))
+    })
+}

@@ -1,0 +1,181 @@
+//! A provider from a URL.
+
+use std::time::Duration;
+
+use shedlock_core::{Error, ErrorKind, warn_unverified};
+use shedlock_store::{FromUrl, StoreUrl, TlsOptions, Versioned, VersionedSettings};
+use zookeeper_client::{Acl, Client, Connector, Permission};
+
+use crate::ZooKeeperProvider;
+use crate::sessions::Origin;
+use crate::store::{Builder, ZooKeeperStore};
+
+impl FromUrl for ZooKeeperStore {
+    const NAME: &'static str = "zookeeper";
+
+    type Store = Versioned<Self>;
+
+    async fn from_url(url: &str) -> Result<ZooKeeperProvider, Error> {
+        read(url)
+    }
+
+    /// Makes a session, and leaves it to `migrate` to make a chroot that is missing.
+    async fn reach(store: &Versioned<Self>) -> Result<(), Error> {
+        store.records().sessions.session().await.map(drop)
+    }
+}
+
+/// The provider that a URL describes. Reads files of certificates, and nothing else.
+pub(crate) fn read(text: &str) -> Result<ZooKeeperProvider, Error> {
+    let url = StoreUrl::parse(
+        text,
+        "zookeeper://user:password@host:2181,host:2181/chroot?option=value",
+    )?;
+    let is_encrypted = url.is_encrypted("zookeeper", "zookeepers")?;
+    let digest = match (&url.user, &url.password) {
+        (Some(user), Some(password)) => Some(format!("{user}:{password}")),
+        (None, None) => None,
+        _ => return Err(invalid("the URL needs a user with a password, or neither")),
+    };
+    let hosts = url.hosts.iter();
+    let scheme = if is_encrypted { "tcp+tls" } else { "tcp" };
+    let servers = hosts.map(|host| format!("{scheme}://{}", host.with_port(2181)));
+    let servers = servers.collect::<Vec<_>>().join(",");
+
+    let mut options = url.options.clone();
+    let common = VersionedSettings::take(&mut options)?;
+    let path = options.text("path")?;
+    let acl = options.choice("acl", &[("anyone", false), ("creator", true)])?;
+    let is_creators_alone = acl.unwrap_or(false);
+    let connect = options.timeout("connect_timeout")?;
+    let response = options.timeout("response_timeout")?;
+    let session = options.timeout("session_timeout")?;
+    let tls = TlsOptions::take(&mut options, (!is_encrypted).then_some("zookeepers"))?;
+    options.finish()?;
+    if is_creators_alone && digest.is_none() {
+        return Err(invalid(
+            "the option \"acl\" of the URL is creator, and there is no user: write \
+             zookeeper://user:password@host",
+        ));
+    }
+
+    let mut connector = Client::connector()
+        .with_session_timeout(session.unwrap_or(Duration::from_secs(10)))
+        .with_fail_eagerly();
+    if let Some(digest) = &digest {
+        connector = connector.with_auth("digest", digest.as_bytes());
+    }
+    if is_encrypted {
+        connector = encrypted(connector, &tls)?;
+    }
+    let origin = Origin::own(connector, servers, format!("/{}", url.path));
+    let mut builder = Builder::over(origin);
+    builder.common = common;
+    if let Some(path) = path {
+        builder = builder.path(path);
+    }
+    if is_creators_alone {
+        builder = builder.acl(vec![Acl::new_const(Permission::ALL, "auth", "")]);
+    }
+    if let Some(timeout) = connect {
+        builder = builder.connect_timeout(timeout);
+    }
+    if let Some(timeout) = response {
+        builder = builder.response_timeout(timeout);
+    }
+    let provider = builder.build()?;
+    if !is_encrypted {
+        let remedy = "write zookeepers:// with tls_ca";
+        warn_unverified("zookeeper", url.host_names(), remedy);
+    }
+    Ok(provider)
+}
+
+#[cfg(feature = "tls")]
+fn encrypted(connector: Connector, tls: &TlsOptions) -> Result<Connector, Error> {
+    use shedlock_store::unusable_file;
+    let files = tls.read()?;
+    let Some(ca) = &files.ca else {
+        return Err(invalid(
+            "zookeepers:// needs the option \"tls_ca\": a PEM file of the authorities that servers \
+             are trusted by",
+        ));
+    };
+    let mut options = zookeeper_client::TlsOptions::new()
+        .with_pem_ca(&String::from_utf8_lossy(ca))
+        .map_err(|error| unusable_file("tls_ca").with_source(error))?;
+    if let Some((certificate, key)) = &files.identity {
+        let [certificate, key] = [certificate, key].map(|pem| String::from_utf8_lossy(pem));
+        options = options
+            .with_pem_identity(&certificate, &key)
+            .map_err(|error| unusable_file("tls_cert").with_source(error))?;
+    }
+    // The client takes the program's own choice. Where it has made none, rustls panics if other crates bring
+    // another crypto library.
+    let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
+    Ok(connector.with_tls(options))
+}
+
+#[cfg(not(feature = "tls"))]
+fn encrypted(_: Connector, _: &TlsOptions) -> Result<Connector, Error> {
+    Err(invalid(
+        "this program was built without TLS for ZooKeeper: switch on the feature \
+         \"zookeeper-tls\" of shedlock or shedlock-cli, or \"tls\" of shedlock-zookeeper",
+    ))
+}
+
+fn invalid(message: &str) -> Error {
+    Error::new(ErrorKind::InvalidInput, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn urls_with_and_without_options_are_read() {
+        for url in [
+            "zookeeper://zk",
+            "ZooKeeper://ann:s%40crt@zk1:2181,zk2,[::1]:7000/app/env?acl=creator",
+            "zookeeper://zk/?path=%2Fteam%2Flocks&session_timeout=30s&response_timeout=500ms",
+            "zookeeper://zk?tolerated_skew=0s&lock_at_most_for=10m&owner_prefix=blue",
+        ] {
+            assert!(read(url).is_ok(), "{url}: {:?}", read(url));
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_is_said_without_the_url() {
+        for (url, says) in [
+            ("zk:secret@h", "write it like"),
+            ("http://u:secret@h", "zookeepers://"),
+            ("zookeeper://u:secret@", "write it like"),
+            ("zookeeper://u:secret@h:0", "write it like"),
+            ("zookeeper://u:secret@h,,h", "write it like"),
+            ("zookeeper://secret@h", "user with a password"),
+            ("zookeeper://:secret@h", "user with a password"),
+            ("zookeeper://u:secret@h?table=x", "unknown option \"table\""),
+            ("zookeeper://u:secret@h?path=secret", "no absolute path"),
+            ("zookeeper://u:secret@h?path=/a&path=/b", "set twice"),
+            (
+                "zookeeper://u:secret@h?connect_timeout=soon",
+                "connect_timeout",
+            ),
+            (
+                "zookeeper://u:secret@h?session_timeout=0s",
+                "session_timeout",
+            ),
+            ("zookeeper://u:secret@h?acl=me", "anyone or creator"),
+            ("zookeeper://h?acl=creator", "no user"),
+            ("zookeeper://u:secret@h?tls_ca=ca.pem", "zookeepers://"),
+            ("zookeepers://u:secret@h", "tls"),
+        ] {
+            let said = read(url).unwrap_err();
+            assert_eq!(said.kind(), ErrorKind::InvalidInput, "{url}");
+            let said = said.to_string();
+            assert!(said.to_lowercase().contains(says), "{said}");
+            let is_path = url.contains("path=secret");
+            assert!(is_path || !said.contains("secret"), "{said}");
+        }
+    }
+}
