@@ -124,7 +124,11 @@ impl Address {
     /// With a crypto provider of its own, so that none is installed for the process.
     #[cfg(feature = "tls")]
     fn encrypted(&self, client: ClientBuilder) -> Result<ClientBuilder, Error> {
-        let config = self.tls.read()?.client_config()?;
+        let files = self.tls.read()?;
+        let config = match &self.in_the_clear {
+            Some(_) => files.optional_client_config()?,
+            None => files.client_config()?,
+        };
         Ok(client.tls_backend_preconfigured(config))
     }
 

@@ -12,6 +12,7 @@ use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
 use reqwest::{Client, StatusCode};
 use serde_json::{Value, json};
 use shedlock_conformance::support::{OwnServer, free_port, server, warns_of_unverified};
+use shedlock_consul::ConsulProvider;
 use shedlock_core::{
     Attempt, AttemptRequest, ErrorKind, ListRequest, LockName, LockProvider, Owner, UnlockRequest,
 };
@@ -82,19 +83,9 @@ async fn a_token_needs_the_rights_that_are_documented_and_no_more() {
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(file.path(), format!("{}\n", tokens[0])).unwrap();
     let url = format!("consul://{host}?token_file={}", file.path().display());
-    lock_and_unlock(
-        &shedlock_consul::ConsulProvider::connect(&url)
-            .await
-            .unwrap(),
-    )
-    .await;
+    lock_and_unlock(&ConsulProvider::connect(&url).await.unwrap()).await;
     let url = format!("consul://:{}@{host}", tokens[0]);
-    lock_and_unlock(
-        &shedlock_consul::ConsulProvider::connect(&url)
-            .await
-            .unwrap(),
-    )
-    .await;
+    lock_and_unlock(&ConsulProvider::connect(&url).await.unwrap()).await;
 
     for refused in [
         format!("consul://{host}"),
@@ -102,9 +93,7 @@ async fn a_token_needs_the_rights_that_are_documented_and_no_more() {
         format!("consul://:{}@{host}/elsewhere", tokens[0]),
         format!("consul://:{}@{host}", tokens[1]),
     ] {
-        let error = shedlock_consul::ConsulProvider::connect(&refused)
-            .await
-            .unwrap_err();
+        let error = ConsulProvider::connect(&refused).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Configuration, "{refused}: {error}");
     }
 }
@@ -130,22 +119,31 @@ async fn certificates_are_looked_at_on_both_sides() {
     let trusting = format!("consuls://127.0.0.1:{port}?tls_ca={}", path("ca.pem"));
 
     let url = format!("{trusting}&{ours}");
-    lock_and_unlock(
-        &shedlock_consul::ConsulProvider::connect(&url)
-            .await
-            .unwrap(),
-    )
-    .await;
+    lock_and_unlock(&ConsulProvider::connect(&url).await.unwrap()).await;
 
     let url = format!("consuls://127.0.0.1:{port}?{ours}");
-    let error = shedlock_consul::ConsulProvider::connect(&url)
-        .await
-        .unwrap_err();
+    let error = ConsulProvider::connect(&url).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Configuration, "{error:?}");
-    shedlock_consul::ConsulProvider::connect(&trusting)
-        .await
-        .unwrap_err();
+    ConsulProvider::connect(&trusting).await.unwrap_err();
     drop(own);
+}
+
+/// As in a small container: such a system is the one of a process of its own.
+#[tokio::test]
+async fn an_agent_without_tls_needs_no_authorities_of_the_system() {
+    const NAME: &str = "an_agent_without_tls_needs_no_authorities_of_the_system";
+    let url = server("SHEDLOCK_TEST_CONSUL_URL");
+    if std::env::var_os("SSL_CERT_FILE").is_some_and(|file| file == "/dev/null") {
+        ConsulProvider::connect(&url).await.unwrap();
+        return;
+    }
+    let child = std::process::Command::new(std::env::current_exe().unwrap())
+        .args([NAME, "--exact"])
+        .env("SSL_CERT_FILE", "/dev/null")
+        .env_remove("SSL_CERT_DIR")
+        .output();
+    let child = child.unwrap();
+    assert!(child.status.success(), "{child:?}");
 }
 
 /// `ca.pem`, and certificates and keys of a server on loopback and of a client.
@@ -175,5 +173,5 @@ async fn a_remote_server_that_is_not_verified_is_not_passed_over_in_silence() {
         ("consuls://db.example.invalid", false),
         ("consul://127.0.0.1:1", false),
     ];
-    warns_of_unverified(&urls, async |url| shedlock_consul::connect(url).await).await;
+    warns_of_unverified(&urls, async |url| ConsulProvider::connect(url).await).await;
 }

@@ -17,10 +17,29 @@ impl TlsFiles {
     /// # Errors
     /// `Configuration` for a file that holds no certificate or no key, and where the system has no authorities.
     pub fn client_config(&self) -> Result<ClientConfig, Error> {
+        let roots = self.roots()?;
+        if roots.is_empty() {
+            return Err(Error::new(
+                ErrorKind::Configuration,
+                "this system has no certificates of authorities: name a file of them by tls_ca",
+            ));
+        }
+        self.trusting(roots)
+    }
+
+    /// The same for a connection that need not be encrypted: where the system has no authorities, it trusts no server.
+    ///
+    /// # Errors
+    /// `Configuration` for a file that holds no certificate or no key.
+    pub fn optional_client_config(&self) -> Result<ClientConfig, Error> {
+        self.trusting(self.roots()?)
+    }
+
+    fn trusting(&self, roots: RootCertStore) -> Result<ClientConfig, Error> {
         let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()));
         let builder = builder.with_safe_default_protocol_versions();
         let builder = builder.map_err(|error| unusable_file("tls_ca").with_source(error))?;
-        let builder = builder.with_root_certificates(self.roots()?);
+        let builder = builder.with_root_certificates(roots);
         let Some((certificate, key)) = &self.identity else {
             return Ok(builder.with_no_client_auth());
         };
@@ -36,12 +55,6 @@ impl TlsFiles {
         let Some(ca) = &self.ca else {
             // Single files of the system's that cannot be read leave the others.
             roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-            if roots.is_empty() {
-                return Err(Error::new(
-                    ErrorKind::Configuration,
-                    "this system has no certificates of authorities: name a file of them by tls_ca",
-                ));
-            }
             return Ok(roots);
         };
         for certificate in certificates("tls_ca", ca)? {
