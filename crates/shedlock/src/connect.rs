@@ -12,7 +12,7 @@ use crate::{Error, ErrorKind, LockProvider, MemoryProvider};
 /// | `mysql://…`, `mariadb://…` | MySQL, MariaDB | `mysql` |
 /// | `sqlite:path`, `sqlite://path` | SQLite | `sqlite` |
 /// | `redis://…`, `redis-sentinel://…`, `redis-cluster://…`; `rediss…` for TLS | Redis, Valkey | `redis` |
-/// | `nats://…` | NATS JetStream | `nats` |
+/// | `nats://…`, `tls://…` (TLS) | NATS JetStream | `nats` |
 /// | `zookeeper://…`, `zookeepers://…` (TLS) | ZooKeeper | `zookeeper`, `zookeeper-tls` |
 /// | `consul://…`, `consuls://…` (TLS) | Consul | `consul`, `consul-tls` |
 /// | `etcd://…`, `etcds://…` (TLS) | etcd | `etcd` |
@@ -37,7 +37,7 @@ use crate::{Error, ErrorKind, LockProvider, MemoryProvider};
 /// assert_eq!(
 ///     error.to_string(),
 ///     "there is no store for the URL scheme \"oracle\": use postgres (or postgresql), \
-///      mysql (or mariadb), sqlite, redis (or rediss), nats, zookeeper (or zookeepers), \
+///      mysql (or mariadb), sqlite, redis (or rediss), nats (or tls), zookeeper (or zookeepers), \
 ///      consul (or consuls), etcd (or etcds), mongodb (or mongodb+srv), memory",
 /// );
 /// # Ok::<(), shedlock::Error>(()) }).unwrap();
@@ -51,14 +51,14 @@ pub async fn connect(url: &str) -> Result<Arc<dyn LockProvider>, Error> {
         "sqlite" => sqlite(url).await,
         "redis" | "redis-sentinel" | "redis-cluster" | "rediss" | "rediss-sentinel"
         | "rediss-cluster" => redis(url).await,
-        "nats" => nats(url).await,
+        "nats" | "tls" => nats(url).await,
         "zookeeper" | "zookeepers" => zookeeper(url).await,
         "consul" | "consuls" => consul(url).await,
         "etcd" | "etcds" => etcd(url).await,
         "mongodb" | "mongodb+srv" => mongodb(url).await,
         _ => Err(invalid(format!(
             "there is no store for the URL scheme {scheme:?}: use postgres (or postgresql), \
-             mysql (or mariadb), sqlite, redis (or rediss), nats, zookeeper (or zookeepers), \
+             mysql (or mariadb), sqlite, redis (or rediss), nats (or tls), zookeeper (or zookeepers), \
              consul (or consuls), etcd (or etcds), mongodb (or mongodb+srv), memory"
         ))),
     }
@@ -125,7 +125,7 @@ async fn redis(url: &str) -> Result<Arc<dyn LockProvider>, Error> {
 
 async fn nats(url: &str) -> Result<Arc<dyn LockProvider>, Error> {
     #[cfg(feature = "nats")]
-    return Ok(Arc::new(shedlock_nats::connect(url).await?));
+    return Ok(Arc::new(crate::NatsProvider::connect(url).await?));
     #[cfg(not(feature = "nats"))]
     return switched_off(url, "nats");
 }

@@ -44,6 +44,7 @@ async fn an_unknown_scheme_lists_the_known_ones() {
         "redis",
         "rediss",
         "nats",
+        "tls",
         "zookeeper",
         "consul",
         "consuls",
@@ -115,15 +116,19 @@ async fn the_feature_of_redis_is_named() {
 #[cfg(not(feature = "nats"))]
 #[tokio::test]
 async fn the_feature_of_nats_is_named() {
-    let message = refusal("nats://scott:hunter2@host").await;
-    assert!(message.contains("--features nats"), "{message}");
+    for scheme in ["nats", "tls"] {
+        let message = refusal(&format!("{scheme}://scott:hunter2@host")).await;
+        assert!(message.contains("--features nats"), "{message}");
+    }
 }
 
 #[cfg(feature = "nats")]
 #[tokio::test]
 async fn an_unknown_option_of_nats_is_refused_without_the_password() {
-    let message = refusal("nats://scott:hunter2@127.0.0.1:1?bukket=b").await;
-    assert!(message.contains("bukket"), "{message}");
+    for scheme in ["nats", "tls"] {
+        let message = refusal(&format!("{scheme}://scott:hunter2@127.0.0.1:1?bukket=b")).await;
+        assert!(message.contains("bukket"), "{message}");
+    }
 }
 
 #[cfg(not(feature = "zookeeper"))]
@@ -180,7 +185,7 @@ async fn a_server_that_is_not_there_is_an_error_without_the_password() {
         urls.extend(["redis", "rediss"]);
     }
     if cfg!(feature = "nats") {
-        urls.push("nats");
+        urls.extend(["nats", "tls"]);
     }
     if cfg!(feature = "zookeeper") {
         urls.push("zookeeper");
@@ -189,10 +194,10 @@ async fn a_server_that_is_not_there_is_an_error_without_the_password() {
         urls.push("mongodb");
     }
     for scheme in urls {
-        let database = if scheme.starts_with("redis") {
-            "0"
-        } else {
-            "locks"
+        let database = match scheme {
+            "redis" | "rediss" => "0",
+            "nats" | "tls" => "",
+            _ => "locks",
         };
         let url = format!("{scheme}://scott:hunter2@127.0.0.1:1/{database}");
         let error = connect(&url).await.unwrap_err();

@@ -12,10 +12,11 @@ use serde_json::{Value, json};
 use shedlock_core::{Clock as _, Error, ErrorKind, Owner, SystemClock};
 use shedlock_store::Written;
 
+use crate::codec::Message;
+use crate::explain::{Effect, failure, refused, unanswered, unreadable};
 use crate::line::{Line, NEW_CONNECTION};
-use crate::refusal::{ApiError, Effect, failure, refused};
 use crate::shape::{Shape, Version, version};
-use crate::wire::Message;
+use crate::store::Storage;
 
 /// JetStream's own numbers of what went wrong.
 const STREAM_NAME_IN_USE: u64 = 10_058;
@@ -91,14 +92,13 @@ impl Bucket {
     pub(crate) async fn last(&self, key: &str) -> Result<Option<Message>, Error> {
         let subject = self.api("MSG.GET");
         let question = json!({ "last_by_subj": self.subject(key) });
-        let answer = self.ask(subject, &question, Effect::Reads).await?;
-        match failure(&answer) {
-            Some(error) if error.err_code == NO_MESSAGE => return Ok(None),
-            Some(error) => return Err(self.told(&error, Effect::Reads)),
-            None => {}
-        }
-        let stored = answer.get("message").cloned().unwrap_or_default();
-        let stored: Stored = serde_json::from_value(stored).map_err(unreadable)?;
+        let answer = self.ask(subject, &question, Effect::Reads, &[NO_MESSAGE]);
+        let Some(mut answer) = answer.await? else {
+            return Ok(None);
+        };
+        let stored = answer.get_mut("message").map(Value::take);
+        let stored: Stored =
+            serde_json::from_value(stored.unwrap_or_default()).map_err(unreadable)?;
         let time: jiff::Timestamp = stored.time.parse().map_err(unreadable)?;
         let headers = STANDARD.decode(&stored.hdrs).map_err(unreadable)?;
         Ok(Some(Message {
@@ -113,7 +113,7 @@ impl Bucket {
     pub(crate) async fn put(&self, put: Put) -> Result<Written<u64>, Error> {
         let (subject, request) = self.request_of(put);
         let answer = self.send(subject, request, Effect::Writes).await?;
-        self.written(&answer)
+        self.written(answer)
     }
 
     /// Writes both messages if the last ones of their keys have the sequences that they name, or
@@ -151,8 +151,9 @@ impl Bucket {
         if failure(&answer).is_some_and(|error| NO_BATCH.contains(&error.err_code)) {
             return Ok(None);
         }
-        let written = self.written(&answer)?;
-        if matches!(written, Written::Done(_)) && answer["count"] != 2 {
+        let are_both = answer["count"] == 2;
+        let written = self.written(answer)?;
+        if matches!(written, Written::Done(_)) && !are_both {
             return Err(Error::new(
                 ErrorKind::Unknown,
                 "the server took two messages of one step for one each: ask again with the same \
@@ -169,33 +170,30 @@ impl Bucket {
     }
 
     /// What the answer to a write says.
-    fn written(&self, answer: &Value) -> Result<Written<u64>, Error> {
-        match failure(answer) {
-            Some(error) if WRONG_LAST_SEQUENCE.contains(&error.err_code) => Ok(Written::Raced),
-            Some(error) => Err(self.told(&error, Effect::Writes)),
-            None => match answer.get("seq").and_then(Value::as_u64) {
-                Some(sequence) => Ok(Written::Done(sequence)),
-                None => Err(Error::new(
-                    ErrorKind::Unknown,
-                    "the server confirmed a message without its sequence",
-                )),
-            },
+    fn written(&self, answer: Value) -> Result<Written<u64>, Error> {
+        let accepted = self.accepted(answer, Effect::Writes, &WRONG_LAST_SEQUENCE)?;
+        match accepted.map(|answer| answer["seq"].as_u64()) {
+            None => Ok(Written::Raced),
+            Some(Some(sequence)) => Ok(Written::Done(sequence)),
+            Some(None) => Err(Error::new(
+                ErrorKind::Unknown,
+                "the server confirmed a message without its sequence",
+            )),
         }
     }
 
     /// The settings of its stream; none where there is no such bucket.
     pub(crate) async fn shape(&self) -> Result<Option<Shape>, Error> {
         let subject = self.api("INFO");
-        let mut answer = self.ask(subject, &Value::Null, Effect::Reads).await?;
-        match failure(&answer) {
-            Some(error) if error.err_code == STREAM_NOT_FOUND => Ok(None),
-            Some(error) => Err(self.told(&error, Effect::Reads)),
-            None => Ok(Some(Shape {
-                first_sequence: answer["state"]["first_seq"].as_u64().unwrap_or_default(),
-                config: answer["config"].take(),
-                server: version(&self.line.server_version()),
-            })),
-        }
+        let answer = self.ask(subject, &Value::Null, Effect::Reads, &[STREAM_NOT_FOUND]);
+        Ok(answer.await?.map(|mut answer| Shape {
+            first_sequence: answer["state"]["first_seq"].as_u64().unwrap_or_default(),
+            config: answer
+                .get_mut("config")
+                .map(Value::take)
+                .unwrap_or_default(),
+            server: version(&self.line.server_version()),
+        }))
     }
 
     /// There is no such bucket.
@@ -218,10 +216,8 @@ impl Bucket {
     pub(crate) async fn make_atomic(&self, shape: &Shape) -> Result<(), Error> {
         let mut config = shape.config.clone();
         config["allow_atomic"] = true.into();
-        let answer = self
-            .ask(self.api("UPDATE"), &config, Effect::Writes)
-            .await?;
-        failure(&answer).map_or(Ok(()), |error| Err(self.told(&error, Effect::Writes)))
+        let asked = self.ask(self.api("UPDATE"), &config, Effect::Writes, &[]);
+        asked.await.map(drop)
     }
 
     /// Makes the bucket; nothing if there is one.
@@ -229,7 +225,7 @@ impl Bucket {
     /// From NATS 2.12 on its sequences begin with the clock's microseconds, so that a bucket of the same
     /// name that was deleted has had none of them: a lease from then fits no lock of now. Servers from
     /// 2.10 on can do that too, but early ones then empty the bucket when they start.
-    pub(crate) async fn create(&self, replicas: usize, is_in_memory: bool) -> Result<(), Error> {
+    pub(crate) async fn create(&self, replicas: usize, storage: Storage) -> Result<(), Error> {
         let since = SystemClock.system_time().duration_since(UNIX_EPOCH);
         let micros = u64::try_from(since.unwrap_or_default().as_micros()).unwrap_or_default();
         let mut config = json!({
@@ -243,7 +239,10 @@ impl Bucket {
             "max_msg_size": -1,
             "max_msgs_per_subject": 1,
             "discard": "new",
-            "storage": if is_in_memory { "memory" } else { "file" },
+            "storage": match storage {
+                Storage::File => "file",
+                Storage::Memory => "memory",
+            },
             "num_replicas": replicas,
             "deny_delete": true,
             "allow_rollup_hdrs": true,
@@ -253,14 +252,10 @@ impl Bucket {
             config["first_seq"] = micros.into();
             config["allow_atomic"] = true.into();
         }
-        let subject = self.api("CREATE");
-        let answer = self.ask(subject, &config, Effect::Writes).await?;
-        match failure(&answer) {
-            // Somebody else was faster, with another clock.
-            Some(error) if error.err_code == STREAM_NAME_IN_USE => Ok(()),
-            Some(error) => Err(self.told(&error, Effect::Writes)),
-            None => Ok(()),
-        }
+        // Another client was faster, with another clock.
+        let is_there = &[STREAM_NAME_IN_USE];
+        let asked = self.ask(self.api("CREATE"), &config, Effect::Writes, is_there);
+        asked.await.map(drop)
     }
 
     /// The keys of all last messages.
@@ -273,10 +268,8 @@ impl Bucket {
                 "subjects_filter": format!("{prefix}>"),
                 "offset": keys.len(),
             });
-            let answer = self.ask(subject, &question, Effect::Reads).await?;
-            if let Some(error) = failure(&answer) {
-                return Err(self.told(&error, Effect::Reads));
-            }
+            let answer = self.ask(subject, &question, Effect::Reads, &[]).await?;
+            let answer = answer.unwrap_or_default();
             let page = answer["state"]["subjects"].as_object();
             let before = keys.len();
             keys.extend(
@@ -291,14 +284,32 @@ impl Bucket {
         }
     }
 
-    async fn ask(&self, subject: String, question: &Value, effect: Effect) -> Result<Value, Error> {
+    /// The answer to a question; none where it is refused with one of these numbers.
+    async fn ask(
+        &self,
+        subject: String,
+        question: &Value,
+        effect: Effect,
+        no: &[u64],
+    ) -> Result<Option<Value>, Error> {
         let question = if question.is_null() {
             Bytes::new()
         } else {
             question.to_string().into()
         };
         let request = Request::new().payload(question);
-        self.send(subject, request, effect).await
+        let answer = self.send(subject, request, effect).await?;
+        self.accepted(answer, effect, no)
+    }
+
+    /// The answer, unless it is a refusal; none for one with these numbers.
+    fn accepted(&self, answer: Value, effect: Effect, no: &[u64]) -> Result<Option<Value>, Error> {
+        match failure(&answer) {
+            None => Ok(Some(answer)),
+            Some(error) if no.contains(&error.err_code) => Ok(None),
+            Some(error) if error.err_code == STREAM_NOT_FOUND => Err(self.missing()),
+            Some(error) => Err(refused(&error, effect)),
+        }
     }
 
     async fn send(
@@ -312,51 +323,24 @@ impl Bucket {
         let waiting = self.line.waiting(connected.nth);
         let answer = connected.client.send_request(subject, request).await;
         waiting.settle();
-        let is_answered = match &answer {
-            Ok(_) => true,
-            Err(error) => error.kind() == RequestErrorKind::NoResponders,
-        };
-        if is_answered {
-            self.line.was_answered();
-        }
-        match answer {
-            Ok(answer) => serde_json::from_slice(&answer.payload).map_err(unreadable),
-            Err(error) => {
-                if error.kind() == RequestErrorKind::TimedOut {
-                    self.line.was_silent(connected.nth).await;
-                }
-                let (kind, message) = match (error.kind(), effect) {
-                    (RequestErrorKind::NoResponders, Effect::Writes) => {
-                        if Box::pin(self.shape()).await?.is_none() {
-                            return Err(self.missing());
-                        }
-                        (
-                            ErrorKind::Unavailable,
-                            "the bucket has no leader: ask again",
-                        )
-                    }
-                    (RequestErrorKind::NoResponders, Effect::Reads) => (
-                        ErrorKind::Unavailable,
-                        "nobody answers for JetStream: is it switched on (`nats-server -js`), and \
-                         may this user ask it?",
-                    ),
-                    (_, Effect::Writes) => (
-                        ErrorKind::Unknown,
-                        "the server's answer was lost: ask again with the same owner",
-                    ),
-                    (_, Effect::Reads) => (ErrorKind::Unavailable, "the server does not answer"),
-                };
-                Err(Error::new(kind, message).with_source(error))
+        let error = match answer {
+            Ok(answer) => {
+                self.line.was_answered();
+                return serde_json::from_slice(&answer.payload).map_err(unreadable);
             }
+            Err(error) => error,
+        };
+        match error.kind() {
+            RequestErrorKind::NoResponders => {
+                self.line.was_answered();
+                if effect == Effect::Writes && Box::pin(self.shape()).await?.is_none() {
+                    return Err(self.missing());
+                }
+            }
+            RequestErrorKind::TimedOut => self.line.was_silent(connected.nth).await,
+            _ => {}
         }
-    }
-
-    /// What JetStream said, as an error that says what to do.
-    fn told(&self, error: &ApiError, effect: Effect) -> Error {
-        if error.err_code == STREAM_NOT_FOUND {
-            return self.missing();
-        }
-        refused(error, effect)
+        Err(unanswered(error, effect))
     }
 }
 
@@ -377,12 +361,4 @@ pub(crate) fn headers_of(block: &str) -> Vec<(String, String)> {
         .filter_map(|line| line.split_once(':'))
         .map(|(name, value)| (name.to_owned(), value.trim().to_owned()))
         .collect()
-}
-
-fn unreadable(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Error {
-    Error::new(
-        ErrorKind::Internal,
-        "the server's answer cannot be understood",
-    )
-    .with_source(error)
 }

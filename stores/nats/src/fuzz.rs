@@ -6,13 +6,15 @@ use shedlock_core::fuzz::{is_refusal, is_refusal_of_url};
 use shedlock_core::{ErrorKind, LockName, Owner};
 
 use crate::bucket::headers_of;
+use crate::codec::{Beside, Message, message};
 use crate::key;
-use crate::wire::{Beside, Message, message};
+use crate::url::Address;
 
-/// URLs.
+/// URLs. Files are left out, which are read.
 pub fn url(data: &[u8]) {
     let url = String::from_utf8_lossy(data);
-    if let Err(error) = crate::connect::read(&url) {
+    if let Err(error) = Address::read(&url) {
+        let error = error.of_url(&url);
         is_refusal_of_url(&error, &url, &[ErrorKind::InvalidInput]);
     }
 }
@@ -77,9 +79,6 @@ pub fn name(data: &[u8]) {
         let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-/_=.".contains(&byte);
         for key in [own, beside] {
             assert!(key.bytes().all(is_allowed) && !key.contains("..") && !key.ends_with('.'));
-        }
-        if let Err(error) = key::check(&name) {
-            is_refusal(&error, &[ErrorKind::InvalidInput]);
         }
     }
 }

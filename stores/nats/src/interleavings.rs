@@ -7,7 +7,7 @@ use std::time::UNIX_EPOCH;
 use shedlock_core::{Slot, SlotState};
 use shedlock_store::Record;
 
-use crate::wire::{Beside, kept};
+use crate::codec::{Beside, kept};
 
 /// How a taker writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

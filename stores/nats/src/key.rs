@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use shedlock_core::{Error, ErrorKind, LockName};
+use shedlock_core::LockName;
 
 /// The longest name in bytes: as a key it is up to three times as long, and the subject with the
 /// key in it has to fit into one line of NATS's protocol.
@@ -59,18 +59,6 @@ pub(crate) fn name(of: &str) -> Option<LockName> {
     (key(&name) == of).then_some(name)
 }
 
-/// Refuses names that are too long.
-pub(crate) fn check(name: &LockName) -> Result<(), Error> {
-    let length = name.as_str().len();
-    if length <= LONGEST {
-        return Ok(());
-    }
-    Err(Error::new(
-        ErrorKind::InvalidInput,
-        format!("the name has {length} bytes, and {LONGEST} are the most that fit: shorten it"),
-    ))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -107,6 +95,5 @@ mod tests {
         for foreign in ["=s.payroll", "a=b", "a=2", "a=61", "=e9"] {
             assert_eq!(name(foreign), None, "{foreign}");
         }
-        assert!(check(&LockName::new("x".repeat(256)).unwrap()).is_err());
     }
 }

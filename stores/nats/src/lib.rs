@@ -3,15 +3,39 @@
 //! ```no_run
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
 //! use shedlock_core::LockProvider;
-//! use shedlock_nats::NatsStore;
+//! use shedlock_nats::NatsProvider;
 //!
+//! let provider = NatsProvider::connect("nats://localhost:4222?replicas=3").await?;
+//! // Or over a client of your own:
 //! let client = async_nats::connect("nats://localhost:4222").await?;
-//! let provider = NatsStore::new(client).with_replicas(3).provider();
+//! let provider = NatsProvider::builder(client).replicas(3).build()?;
 //! provider.migrate().await?; // makes the bucket `shedlock-locks` if there is none
 //! # Ok(()) }
 //! ```
 //!
-//! or from a URL, with [`connect`].
+//! # The URL
+//!
+//! `nats://[user:password@]host[:port][,host[:port]…]` or `nats://token@host`, with several servers of one cluster parted
+//! by commas; `tls://…` where the servers must speak TLS. The port is 4222 unless given.
+//!
+//! | option | what |
+//! |---|---|
+//! | `bucket` | the bucket; `shedlock-locks` unless given |
+//! | `replicas` | how many servers keep the bucket, where `migrate` makes it; 1 unless given |
+//! | `storage` | `file` or `memory`, where `migrate` makes it; `file` unless given |
+//! | `sync_always` | `true`: you assert that each server that keeps the bucket is set up with `sync_interval: always`, see below; `false` unless given |
+//! | `domain` | the JetStream domain, where it is not the server's own |
+//! | `connect_timeout`, `response_timeout` | how long a connection may take, and an answer; `5s` each unless given |
+//! | `tolerated_skew` | how much the clients' clocks may differ; `1s` unless given |
+//! | `lock_at_most_for`, `lock_at_least_for`, `owner_prefix` | for locks that set none |
+//! | `credentials` | a file of credentials (`.creds`: a token of JWT and its key) |
+//! | `nkey` | a file that holds the seed of an nkey |
+//! | `tls` | `true`: the server must speak TLS, as with `tls://`. Unless given, whether it does is its own choice |
+//! | `tls_ca` | a file (PEM) of those who may have signed its certificate; the system's unless given |
+//! | `tls_cert`, `tls_key` | files (PEM) of a certificate of ours and its key |
+//!
+//! The client connects again by itself when its connection is lost, and when a request had no answer in time: the
+//! connection may be half-open, with no one left to report it.
 //!
 //! # What is where
 //!
@@ -40,8 +64,8 @@
 //! This crate warns of such a bucket and uses it; make the bucket first, and ShedLock takes yours.
 //!
 //! Settings with which a held lock is forgotten, or none can be taken, are refused by name: an age (`max_age`, the
-//! TTL), `discard` old with a limit, a sealed bucket and others. [`connect`] looks at them, and so do the first
-//! call of a [`NatsStore`] over your own client, the next taking over each new connection, and
+//! TTL), `discard` old with a limit, a sealed bucket and others. `connect` looks at them, and so do the first
+//! call of a provider over your own client, the next taking over each new connection, and
 //! [`check`](shedlock_core::LockProvider::check). A user with restricted rights needs
 //! `$JS.API.STREAM.INFO.KV_<bucket>` for it, and for `migrate` `CREATE` and `UPDATE` as well.
 //!
@@ -52,13 +76,13 @@
 //! still runs. Its next writes get the revisions of those that are gone; since extending and unlocking read
 //! first, a holder from before does not touch the lock of another. No client can read `sync_interval`: set
 //! `sync_interval: always` on all servers that keep the bucket (NATS 2.10 or later), and say so with
-//! [`with_sync_always`](NatsStore::with_sync_always) or `sync_always=true` in the URL. Only then is
+//! [`sync_always`](Builder::sync_always) or `sync_always=true` in the URL. Only then is
 //! [`durable`](shedlock_core::Capabilities::durable) declared, and on NATS 2.12 or later extending and unlocking
 //! are one round trip each.
 //!
 //! # Several servers
 //!
-//! In a cluster, `with_replicas(3)` (`replicas=3` in a URL) has three servers keep the bucket. A majority has to
+//! In a cluster, `replicas(3)` (`replicas=3` in a URL) has three servers keep the bucket. A majority has to
 //! have a lock before it is granted, so that one of them may fail: the next leader knows every lease,
 //! and [`failover`](shedlock_core::Capabilities::failover) says `Majority`. While there is no leader, calls
 //! fail as unavailable or unknown. With one replica the bucket is gone for as long as its server is.
@@ -76,18 +100,18 @@
 //!
 //! # Encrypted connections
 //!
-//! Without TLS options in the URL the server decides whether it speaks TLS, and so does whoever answers in its place:
-//! [`connect`] warns of hosts that are not this one. With `tls=true`, or with certificates in the URL, the server's
-//! certificate is verified, its host name included, against the system's authorities or `tls_ca`. The client takes the
-//! crypto provider that the process has installed in rustls; where there is none, [`connect`] installs `ring` for the
-//! whole process. A program that wants another one calls `CryptoProvider::install_default` first.
+//! With `nats://` and without TLS options in the URL the server decides whether it speaks TLS, and so does whoever
+//! answers in its place: `connect` warns of hosts that are not this one. With `tls://`, `tls=true` or certificates in the
+//! URL, the server's certificate is verified, its host name included, against the system's authorities or `tls_ca`. The
+//! crypto library is `ring`, of the connection alone: nothing is installed for the process.
 //!
 //! # Clock
 //!
 //! The clients' clocks judge, as ShedLock's do; see `shedlock-store` for what they may differ by.
 
 mod bucket;
-mod connect;
+mod codec;
+mod explain;
 #[cfg(any(test, feature = "fuzzing"))]
 #[doc(hidden)]
 pub mod fuzz;
@@ -95,14 +119,15 @@ pub mod fuzz;
 mod interleavings;
 mod key;
 mod line;
-mod options;
-mod refusal;
+mod pair;
 mod shape;
 mod store;
-mod wire;
+mod url;
 
-pub use connect::connect;
-pub use store::{NatsStore, Version};
+pub use pair::Version;
+use shedlock_store::{StoreProvider, Versioned};
+pub use store::{Builder, NatsStore, Storage};
 
-/// The lock contract over a bucket; made by [`NatsStore::provider`] or [`connect`].
-pub type NatsProvider = shedlock_store::StoreProvider<shedlock_store::Versioned<NatsStore>>;
+/// Locks in NATS: [`connect`](StoreProvider::connect) takes a URL, [`builder`](StoreProvider::builder) a
+/// [`Client`](async_nats::Client).
+pub type NatsProvider = StoreProvider<Versioned<NatsStore>>;

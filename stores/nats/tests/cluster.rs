@@ -17,8 +17,8 @@ use shedlock_nats::NatsProvider;
 #[tokio::test(flavor = "multi_thread")]
 async fn a_majority_keeps_the_locks() {
     let cluster = Cluster::start().await;
-    let options = "bucket=locks&replicas=3&timeout_ms=1000";
-    let provider = shedlock_nats::connect(&cluster.url(&[0, 1, 2], options)).await;
+    let options = "bucket=locks&replicas=3&connect_timeout=1s&response_timeout=1s";
+    let provider = NatsProvider::connect(&cluster.url(&[0, 1, 2], options)).await;
     let provider = provider.unwrap();
     provider.migrate().await.unwrap();
     provider.check().await.unwrap();
@@ -37,7 +37,7 @@ async fn a_majority_keeps_the_locks() {
 async fn the_leader_falls_silent(cluster: &Cluster, options: &str) {
     let leader = cluster.leader("locks", 0).await.unwrap();
     let others: Vec<_> = (0..3).filter(|i| *i != leader).collect();
-    let provider = shedlock_nats::connect(&cluster.url(&others, options)).await;
+    let provider = NatsProvider::connect(&cluster.url(&others, options)).await;
     let provider = provider.unwrap();
     let lease = take(&provider, "held").await;
     cluster.servers[leader].signal("STOP");
@@ -45,7 +45,7 @@ async fn the_leader_falls_silent(cluster: &Cluster, options: &str) {
     let next = taken(&provider, request("next")).await;
     cluster.servers[leader].signal("CONT");
     // Awake again, it does not go by what it knew.
-    let own = shedlock_nats::connect(&cluster.url(&[leader], options))
+    let own = NatsProvider::connect(&cluster.url(&[leader], options))
         .await
         .unwrap();
     let other = asked(&own, request("next")).await;

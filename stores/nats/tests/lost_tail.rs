@@ -19,8 +19,8 @@ fn copy(from: &Path, to: &Path) {
 }
 
 async fn connected(url: &str) -> NatsProvider {
-    let url = format!("{url}?timeout_ms=2000&tolerated_skew_ms=0");
-    shedlock_nats::connect(&url).await.unwrap()
+    let url = format!("{url}?response_timeout=2s&tolerated_skew=0s");
+    NatsProvider::connect(&url).await.unwrap()
 }
 
 async fn extended(provider: &NatsProvider, lease: &shedlock_core::Lease) -> Extension {
@@ -106,7 +106,7 @@ async fn durable_is_declared_where_the_operator_asserts_it() {
     ] {
         let bucket = shedlock_conformance::support::unique("durable");
         let url = format!("{server}?bucket={bucket}&{options}");
-        let provider = shedlock_nats::connect(&url).await.unwrap();
+        let provider = NatsProvider::connect(&url).await.unwrap();
         provider.migrate().await.unwrap();
         assert_eq!(provider.capabilities().durable, durable, "{options}");
     }

@@ -12,6 +12,7 @@ use common::{MINUTE, Own, give_back, pause, take};
 use shedlock_core::{
     ErrorKind, ExtendRequest, Extension, Failover, LockProvider, Unlock, UnlockRequest,
 };
+use shedlock_nats::NatsProvider;
 
 /// What was logged.
 #[derive(Clone, Default)]
@@ -35,8 +36,11 @@ async fn a_restart_frees_all_locks_and_it_is_said_before() {
     let logger = tracing_subscriber::fmt().with_writer(move || writer.clone());
     let _logger = tracing::subscriber::set_default(logger.finish());
     let server = Own::start("jetstream { store_dir: \"$DIR\" }").await;
-    let url = format!("nats://{}?storage=memory&timeout_ms=1000", server.address());
-    let provider = shedlock_nats::connect(&url).await.unwrap();
+    let url = format!(
+        "nats://{}?storage=memory&response_timeout=1s",
+        server.address()
+    );
+    let provider = NatsProvider::connect(&url).await.unwrap();
     provider.migrate().await.unwrap();
     provider.check().await.unwrap();
     let said = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();

@@ -47,8 +47,8 @@ impl Room {
 
     async fn on(server: String) -> Self {
         let bucket = unique("room");
-        let url = format!("{server}?bucket={bucket}&tolerated_skew_ms=0");
-        let provider = shedlock_nats::connect(&url).await.unwrap();
+        let url = format!("{server}?bucket={bucket}&tolerated_skew=0s");
+        let provider = NatsProvider::connect(&url).await.unwrap();
         provider.migrate().await.unwrap();
         Self {
             provider: Arc::new(provider),

@@ -4,20 +4,22 @@
 
 mod common;
 
+use async_nats::rustls::crypto::CryptoProvider;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use common::certificates::Certificates;
 use common::{Own, give_back, take};
 use nkeys::KeyPair;
 use serde_json::{Value, json};
-use shedlock_conformance::support::warns_of_unverified;
+use shedlock_conformance::support::{server, warns_of_unverified};
 use shedlock_core::{ErrorKind, LockProvider};
+use shedlock_nats::NatsProvider;
 
 const JETSTREAM: &str = "jetstream { store_dir: \"$DIR\" }\n";
 
 /// All that a provider does first.
 async fn works(url: &str) {
-    let provider = shedlock_nats::connect(url).await.unwrap();
+    let provider = NatsProvider::connect(url).await.unwrap();
     provider.migrate().await.unwrap();
     provider.check().await.unwrap();
     let lease = take(&provider, "job").await;
@@ -25,7 +27,7 @@ async fn works(url: &str) {
 }
 
 async fn is_refused(url: &str) {
-    let error = shedlock_nats::connect(url).await.err().unwrap();
+    let error = NatsProvider::connect(url).await.err().unwrap();
     assert_eq!(error.kind(), ErrorKind::Configuration, "{error:?}");
     assert!(!format!("{error:?}").contains("hunter2"), "{error:?}");
 }
@@ -58,9 +60,7 @@ async fn users_tokens_and_nkeys_are_let_in() {
     works(&format!("nats://{host}?nkey={}", seed.display())).await;
     std::fs::write(&seed, KeyPair::new_user().seed().unwrap()).unwrap();
     is_refused(&format!("nats://{host}?nkey={}", seed.display())).await;
-    let missing = format!("nats://{host}?nkey=/no/such/file");
-    let error = shedlock_nats::connect(&missing).await.err().unwrap();
-    assert_eq!(error.kind(), ErrorKind::InvalidInput, "{error:?}");
+    is_refused(&format!("nats://{host}?nkey=/no/such/file")).await;
 }
 
 /// A token that one key has signed for another.
@@ -142,9 +142,32 @@ async fn a_server_is_trusted_by_the_authority_that_the_url_names() {
     let server = Own::start(&encrypted(&files, false)).await;
     let url = format!("nats://localhost:{}", server.port);
     works(&format!("{url}?tls_ca={}", files.path("ca.pem"))).await;
+    let tls = url.replace("nats://", "tls://");
+    works(&format!("{tls}?tls_ca={}", files.path("ca.pem"))).await;
+    let of_process = CryptoProvider::get_default();
+    assert!(of_process.is_none(), "other libraries may want another");
     let strangers = Certificates::make().unwrap();
     is_refused(&format!("{url}?tls_ca={}", strangers.path("ca.pem"))).await;
     is_refused(&url).await;
+}
+
+/// As in a small container: such a system is the one of a process of its own.
+#[tokio::test]
+async fn a_server_without_tls_needs_no_authorities_of_the_system() {
+    const NAME: &str = "a_server_without_tls_needs_no_authorities_of_the_system";
+    let url = server("SHEDLOCK_TEST_NATS_URL");
+    if std::env::var_os("SSL_CERT_FILE").is_some_and(|file| file == "/dev/null") {
+        NatsProvider::connect(&url).await.unwrap();
+        let encrypted = url.replace("nats://", "tls://");
+        return is_refused(&encrypted).await;
+    }
+    let child = std::process::Command::new(std::env::current_exe().unwrap())
+        .args([NAME, "--exact"])
+        .env("SSL_CERT_FILE", "/dev/null")
+        .env_remove("SSL_CERT_DIR")
+        .output();
+    let child = child.unwrap();
+    assert!(child.status.success(), "{child:?}");
 }
 
 #[tokio::test]
@@ -167,12 +190,12 @@ async fn a_domain_is_asked_by_its_name() {
     let host = server.address();
     works(&format!("nats://{host}?domain=hub")).await;
     // The same bucket, by the server's own name for it.
-    let provider = shedlock_nats::connect(&format!("nats://{host}"))
+    let provider = NatsProvider::connect(&format!("nats://{host}"))
         .await
         .unwrap();
     assert_eq!(provider.list(&Default::default()).await.unwrap().len(), 1);
     let elsewhere = format!("nats://{host}?domain=leaf");
-    let elsewhere = shedlock_nats::connect(&elsewhere).await.unwrap();
+    let elsewhere = NatsProvider::connect(&elsewhere).await.unwrap();
     let error = elsewhere.check().await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unavailable, "{error:?}");
 }
@@ -184,5 +207,5 @@ async fn a_remote_server_that_is_not_verified_is_not_passed_over_in_silence() {
         ("nats://db.example.invalid?tls=true", false),
         ("nats://127.0.0.1:1", false),
     ];
-    warns_of_unverified(&urls, async |url| shedlock_nats::connect(url).await.err()).await;
+    warns_of_unverified(&urls, async |url| NatsProvider::connect(url).await.err()).await;
 }

@@ -11,7 +11,7 @@ use common::{Own, request, servers, take, until};
 use serde_json::{Value, json};
 use shedlock_conformance::support::unique;
 use shedlock_core::{Attempt, ErrorKind, LockProvider, UnlockRequest};
-use shedlock_nats::NatsStore;
+use shedlock_nats::NatsProvider;
 
 /// Makes a bucket as others do, with these settings besides.
 async fn make(raw: &Client, bucket: &str, settings: Value) {
@@ -46,11 +46,13 @@ async fn a_bucket_with_an_age_grants_no_lock_also_where_nothing_was_checked() {
         let raw = async_nats::connect(&server).await.unwrap();
         let bucket = unique("aged");
         make(&raw, &bucket, json!({ "max_age": seconds(1) })).await;
-        let store = NatsStore::new(raw.clone()).with_bucket(&bucket).unwrap();
-        let first = store.provider().attempt(&request("job")).await;
+        let provider = || {
+            let builder = NatsProvider::builder(raw.clone());
+            builder.bucket(&bucket).build().unwrap()
+        };
+        let first = provider().attempt(&request("job")).await;
         common::pause(Duration::from_millis(1500)).await;
-        let store = NatsStore::new(raw).with_bucket(&bucket).unwrap();
-        let second = store.provider().attempt(&request("job")).await;
+        let second = provider().attempt(&request("job")).await;
         let both = [&first, &second].map(|it| matches!(it, Ok(Attempt::Acquired(_))));
         assert_ne!(
             both,
@@ -92,7 +94,7 @@ async fn connect_refuses_settings_that_lose_locks() {
         ] {
             let bucket = unique("wrong");
             make(&raw, &bucket, settings).await;
-            let refused = shedlock_nats::connect(&format!("{server}?bucket={bucket}")).await;
+            let refused = NatsProvider::connect(&format!("{server}?bucket={bucket}")).await;
             let error = refused.unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Configuration, "{error:?}");
             assert!(error.message().contains(name), "{error}");
@@ -108,7 +110,7 @@ async fn a_bucket_that_its_server_empties_is_refused() {
         let is_emptied = raw.server_info().version.starts_with("2.10.");
         let bucket = unique("first");
         make(&raw, &bucket, json!({ "first_seq": 1_u64 << 50 })).await;
-        let connected = shedlock_nats::connect(&format!("{server}?bucket={bucket}")).await;
+        let connected = NatsProvider::connect(&format!("{server}?bucket={bucket}")).await;
         assert_eq!(connected.is_err(), is_emptied, "{connected:?}");
         if let Err(error) = connected {
             assert!(error.message().contains("first_seq"), "{error}");
@@ -131,7 +133,7 @@ async fn a_sealed_bucket_is_refused() {
             "sealed": true,
         });
         api(&raw, "UPDATE", &bucket, config).await;
-        let refused = shedlock_nats::connect(&format!("{server}?bucket={bucket}")).await;
+        let refused = NatsProvider::connect(&format!("{server}?bucket={bucket}")).await;
         let error = refused.unwrap_err();
         assert!(error.message().contains("sealed"), "{error}");
     }
@@ -145,7 +147,7 @@ async fn a_bucket_with_a_limit_that_discards_the_new_is_taken() {
         let bucket = unique("limited");
         make(&raw, &bucket, json!({ "max_bytes": 1_000_000 })).await;
         let url = format!("{server}?bucket={bucket}");
-        let provider = shedlock_nats::connect(&url).await.unwrap();
+        let provider = NatsProvider::connect(&url).await.unwrap();
         let lease = take(&provider, "job").await;
         common::give_back(&provider, &lease).await;
     }
@@ -155,8 +157,8 @@ async fn a_bucket_with_a_limit_that_discards_the_new_is_taken() {
 #[tokio::test(flavor = "multi_thread")]
 async fn settings_are_looked_at_again_over_a_new_connection() {
     let server = Own::start("jetstream { store_dir: \"$DIR\" }").await;
-    let url = format!("nats://{}?timeout_ms=1000", server.address());
-    let provider = shedlock_nats::connect(&url).await.unwrap();
+    let url = format!("nats://{}?response_timeout=1s", server.address());
+    let provider = NatsProvider::connect(&url).await.unwrap();
     provider.migrate().await.unwrap();
     let held = take(&provider, "held").await;
     let raw = async_nats::connect(server.address()).await.unwrap();

@@ -13,6 +13,7 @@ use futures_util::future::{Either, select};
 use shedlock_conformance::proxy::{Fault, Proxy};
 use shedlock_conformance::support::{address, server, unique};
 use shedlock_core::{Attempt, Error, LockProvider};
+use shedlock_nats::NatsProvider;
 use tokio::sync::Mutex;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -21,10 +22,10 @@ async fn one_request_finds_out_that_a_connection_is_half_open() {
     let proxy = Proxy::start(address(&server, 4222).unwrap()).await.unwrap();
     let through = proxy.addr();
     let url = format!(
-        "nats://{through}?bucket={}&timeout_ms=4000",
+        "nats://{through}?bucket={}&response_timeout=4s",
         unique("silence")
     );
-    let provider = shedlock_nats::connect(&url).await.unwrap();
+    let provider = NatsProvider::connect(&url).await.unwrap();
     provider.migrate().await.unwrap();
 
     proxy.set(Fault::Swallow).await.unwrap();
@@ -67,7 +68,7 @@ async fn requests_that_are_dropped_find_out_that_a_connection_is_half_open() {
     let through = proxy.addr();
     // An answer may take 5 s: longer than the lease of a keep-alive that drops its calls may last.
     let url = format!("nats://{through}?bucket={}", unique("dropped"));
-    let provider = shedlock_nats::connect(&url).await.unwrap();
+    let provider = NatsProvider::connect(&url).await.unwrap();
     provider.migrate().await.unwrap();
 
     proxy.set(Fault::Swallow).await.unwrap();

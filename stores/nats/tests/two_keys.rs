@@ -16,7 +16,7 @@ use shedlock_conformance::support::{address, unique};
 use shedlock_core::{
     Attempt, AttemptRequest, Clock as _, LockName, LockProvider, SkipReason, Slot, SystemClock,
 };
-use shedlock_nats::{NatsProvider, NatsStore};
+use shedlock_nats::NatsProvider;
 use shedlock_store::{Record, VersionedStore, Written};
 
 const HOUR: Duration = Duration::from_secs(3600);
@@ -41,14 +41,14 @@ impl Room {
 
     async fn provider(&self) -> NatsProvider {
         let (server, bucket) = (&self.server, &self.bucket);
-        let url = format!("{server}?bucket={bucket}&tolerated_skew_ms=0");
-        shedlock_nats::connect(&url).await.unwrap()
+        let url = format!("{server}?bucket={bucket}&tolerated_skew=0s");
+        NatsProvider::connect(&url).await.unwrap()
     }
 
     async fn via(&self, proxy: &Proxy) -> NatsProvider {
         let (addr, bucket) = (proxy.addr(), &self.bucket);
-        let url = format!("nats://{addr}?bucket={bucket}&tolerated_skew_ms=0&timeout_ms=8000");
-        shedlock_nats::connect(&url).await.unwrap()
+        let url = format!("nats://{addr}?bucket={bucket}&tolerated_skew=0s&response_timeout=8s");
+        NatsProvider::connect(&url).await.unwrap()
     }
 
     async fn proxy(&self) -> Proxy {
@@ -290,9 +290,9 @@ async fn a_late_copy_that_makes_the_record_makes_none_over_another() {
         let provider = room.provider().await;
         let lease = acquired(&provider, &request("job")).await;
         let name = LockName::new("job").unwrap();
-        let store = NatsStore::new(room.raw.clone())
-            .with_bucket(&room.bucket)
-            .unwrap();
+        let builder = NatsProvider::builder(room.raw.clone()).bucket(&room.bucket);
+        let other = builder.build().unwrap();
+        let store = other.backend().records();
         let mut record = Record::until(now() + MINUTE);
         record.owner = "host/1/00000000deadbeef".to_owned();
         record.fencing_token = Some(7);

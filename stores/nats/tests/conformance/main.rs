@@ -15,7 +15,7 @@ use shedlock_conformance::{
     power, wrapped,
 };
 use shedlock_core::{BoxFuture, Clock, LockName, Owner, PrefixProvider};
-use shedlock_nats::NatsStore;
+use shedlock_nats::NatsProvider;
 
 /// What the clients' clocks may differ by here: less than by default, since cases wait for it.
 const SKEW: Duration = Duration::from_millis(100);
@@ -147,8 +147,8 @@ impl Harness for Nats {
         }
         power(async {
             let bucket = Bucket::make(&self.server, None).await?;
-            let store = NatsStore::new(bucket.admin.clone()).with_bucket(&bucket.name)?;
-            let provider = Arc::new(store.provider());
+            let builder = NatsProvider::builder(bucket.admin.clone());
+            let provider = Arc::new(builder.bucket(&bucket.name).build()?);
             Ok(Sheet::new("NATS", "../../docs/stores/nats.json")
                 .of_provider(provider)
                 .shares_records()
@@ -198,7 +198,10 @@ impl Bucket {
         let random = owner.as_str().rsplit('/').next().unwrap_or_default();
         let name = format!("space-{random}");
         let admin = async_nats::connect(server).await?;
-        let mut options = format!("tolerated_skew_ms={}&timeout_ms=1500", SKEW.as_millis());
+        let mut options = format!(
+            "tolerated_skew={}ms&connect_timeout=1500ms&response_timeout=1500ms",
+            SKEW.as_millis()
+        );
         if own.is_some() {
             // It is killed, not cut from its power: all that it wrote stays.
             options.push_str(SYNC_ALWAYS);
@@ -255,7 +258,7 @@ impl Bucket {
 }
 
 async fn open(url: String) -> Result<Provider, BoxError> {
-    Ok(Arc::new(shedlock_nats::connect(&url).await?))
+    Ok(Arc::new(NatsProvider::connect(&url).await?))
 }
 
 impl Space for Bucket {
@@ -348,9 +351,9 @@ impl Space for Bucket {
     fn provider_with_clock(&self, clock: Arc<dyn Clock>) -> Power<'_, Provider> {
         power(async {
             let server = self.url.split('?').next().unwrap_or_default();
-            let store = NatsStore::new(async_nats::connect(server).await?);
-            let provider = store.with_bucket(&self.name)?.provider();
-            Ok(Arc::new(provider.with_clock(clock).with_tolerated_skew(SKEW)) as Provider)
+            let builder = NatsProvider::builder(async_nats::connect(server).await?);
+            let builder = builder.bucket(&self.name).tolerated_skew(SKEW);
+            Ok(Arc::new(builder.clock(clock).build()?) as Provider)
         })
     }
 

@@ -1,5 +1,7 @@
-//! Refusals of JetStream as errors that say what to do.
+//! Refusals and lost answers as errors that say what to do.
 
+use async_nats::client::{RequestError, RequestErrorKind};
+use async_nats::{ConnectError, ConnectErrorKind};
 use serde::Deserialize;
 use serde_json::Value;
 use shedlock_core::{Error, ErrorKind};
@@ -49,6 +51,59 @@ pub(crate) fn refused(error: &ApiError, effect: Effect) -> Error {
         kind,
         format!("jetstream refused with {code} {description:?}{what_to_do}"),
     )
+}
+
+/// The error of a client that could not connect.
+pub(crate) fn unconnected(error: ConnectError) -> Error {
+    let is_about_certificates = format!("{error:?}").to_lowercase().contains("certificate");
+    let (kind, message) = match error.kind() {
+        ConnectErrorKind::Authentication | ConnectErrorKind::AuthorizationViolation => (
+            ErrorKind::Configuration,
+            "the server refuses this user: check name, password, token, credentials or nkey",
+        ),
+        ConnectErrorKind::Tls => (
+            ErrorKind::Configuration,
+            "no encrypted connection could be made: check the server's certificate, and who has \
+             signed it (tls_ca in the URL)",
+        ),
+        _ if is_about_certificates => (
+            ErrorKind::Configuration,
+            "no encrypted connection could be made: check the server's certificate, who has signed \
+             it (tls_ca in the URL), and whether it asks for one of ours (tls_cert, tls_key)",
+        ),
+        _ => (
+            ErrorKind::Unavailable,
+            "the server cannot be reached: is it up, and is the address right?",
+        ),
+    };
+    Error::new(kind, message).with_source(error)
+}
+
+/// The error of a request that was not answered; what writes has found its bucket.
+pub(crate) fn unanswered(error: RequestError, effect: Effect) -> Error {
+    let (kind, message) = match (error.kind(), effect) {
+        (RequestErrorKind::NoResponders, Effect::Writes) => (
+            ErrorKind::Unavailable,
+            "the bucket has no leader: ask again",
+        ),
+        (RequestErrorKind::NoResponders, Effect::Reads) => (
+            ErrorKind::Unavailable,
+            "nobody answers for JetStream: is it switched on (`nats-server -js`), and may this user \
+             ask it?",
+        ),
+        (_, Effect::Writes) => (
+            ErrorKind::Unknown,
+            "the server's answer was lost: ask again with the same owner",
+        ),
+        (_, Effect::Reads) => (ErrorKind::Unavailable, "the server does not answer"),
+    };
+    Error::new(kind, message).with_source(error)
+}
+
+/// The error of an answer that JetStream does not give.
+pub(crate) fn unreadable(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Error {
+    let message = "the server's answer cannot be understood";
+    Error::new(ErrorKind::Internal, message).with_source(error)
 }
 
 /// The refusal of an answer; none where it is something else.

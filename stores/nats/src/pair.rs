@@ -1,0 +1,197 @@
+//! The two keys of a lock: how they are read, and written one against the other.
+
+use std::time::UNIX_EPOCH;
+
+use async_nats::HeaderMap;
+use futures_util::future;
+use shedlock_core::{Error, ErrorKind, LockName, SlotState};
+use shedlock_store::{Found, Reading, Record, VersionedStore as _, Written};
+
+use crate::bucket::Put;
+use crate::codec::{Beside, Pending, kept, message};
+use crate::key;
+use crate::store::NatsStore;
+
+/// Which messages a record was read from.
+#[derive(Clone, Debug)]
+pub struct Version {
+    /// The sequence of the lock's message; 0 where there is none.
+    pub(crate) lock: u64,
+    /// The sequence of the one beside it.
+    beside: u64,
+    /// What the record said that is kept beside it as well.
+    token: Option<u64>,
+    slots: SlotState,
+    /// Whether the record itself said so, or what stands beside it.
+    is_whole: bool,
+    /// A taking that may still come, if one was announced beside the lock.
+    pending: Option<Pending>,
+    /// Over which connection it was read or written.
+    connection: u64,
+}
+
+/// The lock's own message decides: where it still stands after a write whose answer was lost, that
+/// write may yet arrive, also if what goes beside it has.
+impl PartialEq for Version {
+    fn eq(&self, other: &Self) -> bool {
+        self.lock == other.lock
+    }
+}
+
+impl Version {
+    /// There are no messages.
+    pub(crate) fn nothing() -> Self {
+        Self {
+            lock: 0,
+            beside: 0,
+            token: None,
+            slots: SlotState::default(),
+            is_whole: true,
+            pending: None,
+            connection: 0,
+        }
+    }
+}
+
+impl NatsStore {
+    pub(crate) async fn look(&self, name: &LockName) -> Result<Reading<Version>, Error> {
+        let connection = self.bucket.line.nth();
+        let (key, key_beside) = (key::key(name), key::key_beside(name));
+        let both = future::try_join(self.bucket.last(&key), self.bucket.last(&key_beside));
+        let (mut lock, message_beside) = both.await?;
+        if lock.is_none() && message_beside.is_none() {
+            return Ok(Reading::nothing());
+        }
+        let beside = message_beside.as_ref().filter(|it| !it.data.is_empty());
+        let beside = beside.map(|message| Beside::from_bytes(&message.data));
+        let based_on = match &beside {
+            Some(Ok(beside)) => beside.based_on,
+            _ => 0,
+        };
+        if based_on > lock.as_ref().map_or(0, |it| it.sequence) {
+            // The lock was read before what it has become by now, unless it was deleted by hand.
+            lock = self.bucket.last(&key).await?;
+        }
+        let sequence = lock.as_ref().map_or(0, |it| it.sequence);
+        let (mut record, is_whole) = match &lock {
+            Some(message) => message.record()?,
+            // Deleted by hand, without a trace.
+            None => (Record::until(UNIX_EPOCH), false),
+        };
+        let mut pending = None;
+        match beside {
+            Some(Ok(beside)) => {
+                if !is_whole {
+                    beside.complete(&mut record, sequence);
+                }
+                pending = beside.pending(sequence);
+            }
+            Some(Err(error)) if !is_whole => return Err(error),
+            // The lock itself says all, and its next taking replaces what stands beside it.
+            Some(Err(_)) | None => {}
+        }
+        let version = Version {
+            lock: sequence,
+            beside: message_beside.map_or(0, |message| message.sequence),
+            token: record.fencing_token,
+            slots: record.slots,
+            is_whole,
+            pending,
+            connection,
+        };
+        Ok(Reading::found(Found::new(record, version)))
+    }
+
+    pub(crate) async fn write(
+        &self,
+        name: &LockName,
+        before: &Version,
+        record: &Record,
+    ) -> Result<Written<Version>, Error> {
+        let line = &self.bucket.line;
+        // Whoever writes what neither the lock nor the slots of others depend on needs no settings.
+        let is_kept = before.is_whole
+            && record.fencing_token == before.token
+            && record.slots.last == before.slots.last;
+        if !is_kept && !self.seen.has_passed_on(line.nth()) {
+            self.look_at_settings().await?;
+        }
+        if before.lock > 0 && self.comes_again(before) && before.connection != line.nth() {
+            // The server may have lost its last writes since: what was read need not stand, and
+            // its sequence may be another's.
+            return Ok(Written::Raced);
+        }
+        let connection = line.nth();
+        let sequences = self.write_keys(name, before, record, is_kept).await;
+        let doubtful =
+            |error: &Error| error.is_unknown() || error.kind() == ErrorKind::Configuration;
+        if sequences.as_ref().is_err_and(doubtful) {
+            self.seen.doubt();
+        }
+        Ok(match sequences? {
+            Written::Raced => Written::Raced,
+            Written::Done((lock, beside)) => Written::Done(Version {
+                lock,
+                beside,
+                token: record.fencing_token,
+                slots: record.slots,
+                is_whole: true,
+                pending: None,
+                connection,
+            }),
+        })
+    }
+
+    /// Both keys in one step where the bucket takes that. Otherwise first beside the lock, then the lock:
+    /// whoever wrote last beside it is the only one of us who can still take it, or one who came
+    /// before, whose taking the later one has carried over.
+    ///
+    /// Returns the sequences of both.
+    async fn write_keys(
+        &self,
+        name: &LockName,
+        before: &Version,
+        record: &Record,
+        is_kept: bool,
+    ) -> Result<Written<(u64, u64)>, Error> {
+        let lock = || Put {
+            key: key::key(name),
+            before: before.lock,
+            content: message(record),
+        };
+        let mut sequence_beside = before.beside;
+        if !is_kept {
+            let beside = Beside {
+                based_on: before.lock,
+                was: kept(before.token, before.slots),
+                taken: kept(record.fencing_token, record.slots),
+            };
+            let put = |beside: &Beside| Put {
+                key: key::key_beside(name),
+                before: before.beside,
+                content: (beside.to_text().into(), HeaderMap::new()),
+            };
+            if self.seen.is_atomic() {
+                match self.bucket.put_both(put(&beside), lock()).await? {
+                    Some(Written::Done(sequence)) => {
+                        return Ok(Written::Done((sequence, sequence - 1)));
+                    }
+                    Some(Written::Raced) => return Ok(Written::Raced),
+                    None => self.seen.doubt(),
+                }
+            }
+            let beside = match before.pending {
+                Some(pending) => beside.carrying(pending),
+                None => beside,
+            };
+            match self.bucket.put(put(&beside)).await? {
+                Written::Done(sequence) => sequence_beside = sequence,
+                Written::Raced => return Ok(Written::Raced),
+            }
+        }
+        Ok(match self.bucket.put(lock()).await? {
+            Written::Done(sequence) => Written::Done((sequence, sequence_beside)),
+            Written::Raced => Written::Raced,
+        })
+    }
+}
