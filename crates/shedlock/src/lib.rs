@@ -354,6 +354,10 @@ pub use shedlock_consul as consul;
 #[cfg(feature = "consul")]
 pub use shedlock_consul::ConsulProvider;
 pub use shedlock_core::*;
+/// Locks in etcd: the store itself.
+#[cfg(feature = "etcd")]
+#[doc(inline)]
+pub use shedlock_etcd as etcd;
 #[cfg(feature = "etcd")]
 pub use shedlock_etcd::EtcdProvider;
 #[cfg(all(feature = "macros", feature = "scheduler"))]
@@ -400,12 +404,6 @@ pub mod sql {
 #[cfg(feature = "redis")]
 pub mod redis {
     pub use shedlock_redis::{Builder, Connections};
-}
-
-/// What goes with etcd: settings, and what a provider talks through.
-#[cfg(feature = "etcd")]
-pub mod etcd {
-    pub use shedlock_etcd::{Builder, Connections};
 }
 
 /// Longer texts.

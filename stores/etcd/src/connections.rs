@@ -1,12 +1,12 @@
-//! How the store is reached: by the user's own client, or by connections that we keep.
+//! How the servers are reached: by the user's own client, or by one of ours for one server at a time.
 
-use std::fmt;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+use std::{fmt, mem};
 
-use etcd_client::{Client, ConnectOptions, KvClient, LeaseClient};
-use shedlock_core::{SystemClock, within};
+use etcd_client::{Client, ConnectOptions};
+use shedlock_core::{Error, ErrorKind, SystemClock, within};
+use tokio::sync::OnceCell;
 
 use crate::explain::{Failure, Trouble};
 
@@ -17,60 +17,27 @@ pub(crate) const TIMEOUT: Duration = Duration::from_secs(5);
 /// certainly did not arrive.
 const TRIES: usize = 5;
 
-/// What a provider talks through; made from what the user has.
-///
-/// | from | which server is asked | what happens when one does not answer |
-/// |---|---|---|
-/// | a URL | one of those that it names, as long as it answers | the next one is asked |
-/// | [`etcd_client::Client`] | one of the client's, chosen by it each time | the client may choose the same again: give it keep-alives (`ConnectOptions::with_keep_alive`), by which it sees that a server has fallen silent |
-///
-/// An answer is waited for 5 s, or as long as the URL says.
-#[derive(Clone)]
-pub struct Connections {
-    kind: Kind,
+/// What a provider sends requests through.
+pub(crate) struct Connections {
+    /// None where the client is the user's own.
+    servers: Vec<String>,
+    options: ConnectOptions,
+    connect: Duration,
     response: Duration,
-    /// After this long a call is given up.
-    pub(crate) longest_call: Duration,
-}
-
-#[derive(Clone)]
-enum Kind {
-    Client(Arc<Clients>),
-    Own(Arc<Own>),
-}
-
-/// The parts of a client that locks need. The whole of it is large, and is cloned to be used.
-pub(crate) struct Clients {
-    pub(crate) kv: KvClient,
-    pub(crate) leases: LeaseClient,
+    current: Mutex<Arc<Session>>,
 }
 
 /// One client for one server, which is left for the next one when it does not answer.
-struct Own {
-    servers: Vec<String>,
-    options: ConnectOptions,
-    /// How long a client may take to be made.
-    connect: Duration,
-    current: Mutex<Current>,
-    /// Held while a client is made, so that one is.
-    connecting: tokio::sync::Mutex<()>,
-}
-
-struct Current {
-    client: Option<Arc<Clients>>,
-    /// Which server it is for, or will be.
+struct Session {
     server: usize,
-    /// How many clients there were before.
-    generation: u64,
+    client: OnceCell<Arc<Client>>,
 }
 
-/// What it means that an answer was lost.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Effect {
-    /// Nothing: the request can be sent again, to another server.
-    None,
-    /// It may have changed something.
-    Writes,
+impl Session {
+    fn new(server: usize, client: Option<Client>) -> Arc<Self> {
+        let client = OnceCell::new_with(client.map(Arc::new));
+        Arc::new(Self { server, client })
+    }
 }
 
 impl Connections {
@@ -84,202 +51,128 @@ impl Connections {
         // Processes begin with different servers.
         let server = std::process::id() as usize % servers.len().max(1);
         Self {
-            kind: Kind::Own(Arc::new(Own {
-                servers,
-                options,
-                connect,
-                current: Mutex::new(Current {
-                    client: None,
-                    server,
-                    generation: 0,
-                }),
-                connecting: tokio::sync::Mutex::default(),
-            })),
+            servers,
+            options,
+            connect,
             response,
-            longest_call: connect.saturating_add(response),
+            current: Mutex::new(Session::new(server, None)),
         }
     }
 
-    /// Asks; again where that is safe and another server may do better. Dropping the future is the
-    /// same as a lost answer; a client of our own is then left behind, since its connection may have
-    /// fallen silent.
+    /// The user's own client.
+    pub(crate) fn of(client: Client) -> Self {
+        Self {
+            current: Mutex::new(Session::new(0, Some(client))),
+            ..Self::own(Vec::new(), ConnectOptions::new(), TIMEOUT, TIMEOUT)
+        }
+    }
+
+    /// After this long a call is given up.
+    pub(crate) fn longest_call(&self) -> Duration {
+        self.connect.saturating_add(self.response)
+    }
+
+    /// Asks; again where that is safe and another server may do better. `lost` is the kind of the error
+    /// where no answer comes: `Unknown` for a request that writes.
+    ///
+    /// Dropping the future is the same as a lost answer; a client of our own is then left, since its
+    /// connection may have fallen silent.
     pub(crate) async fn ask<T, F>(
         &self,
-        effect: Effect,
-        question: impl Fn(Arc<Clients>) -> F + Send + Sync,
-    ) -> Result<T, Failure>
+        lost: ErrorKind,
+        question: impl Fn(Arc<Client>) -> F + Send + Sync,
+    ) -> Result<T, Error>
     where
         F: Future<Output = Result<T, etcd_client::Error>> + Send,
     {
-        let is_sent = AtomicBool::new(false);
-        let asked = self.ask_again(effect, |clients| {
-            is_sent.store(true, Ordering::Relaxed);
-            question(clients)
-        });
-        match within(&SystemClock, self.longest_call, asked).await {
-            Some(answer) => answer,
-            None if is_sent.load(Ordering::Relaxed) => Err(Failure::Silent),
-            None => Err(Failure::Connecting(None)),
-        }
-    }
-
-    async fn ask_again<T, F>(
-        &self,
-        effect: Effect,
-        question: impl Fn(Arc<Clients>) -> F + Send + Sync,
-    ) -> Result<T, Failure>
-    where
-        F: Future<Output = Result<T, etcd_client::Error>> + Send,
-    {
-        let tries = match &self.kind {
-            Kind::Client(_) => TRIES,
+        let mut tries = match self.servers.len() {
+            0 => TRIES,
             // Once more than there are: the first may be one that is known to be gone only now.
-            Kind::Own(own) => own.servers.len() + 1,
+            servers => servers + 1,
         };
-        let mut silent = 0;
-        for _ in 1..tries {
-            let failure = match self.ask_once(&question).await {
+        let mut was_silent = false;
+        loop {
+            let failure = match self.ask_once(lost, &question).await {
                 Ok(answer) => return Ok(answer),
                 Err(failure) => failure,
             };
-            silent += usize::from(matches!(failure, Failure::Silent));
-            let again = match failure.trouble() {
+            tries -= 1;
+            let again = match failure.trouble {
                 Trouble::Refused => false,
                 Trouble::NotSent => true,
-                // Nobody is to wait for one silent server after the other.
-                Trouble::Broken => effect == Effect::None && silent < 2,
+                Trouble::Broken | Trouble::Silent if lost == ErrorKind::Unknown => false,
+                Trouble::Broken => true,
+                // No caller waits for one silent server after the other.
+                Trouble::Silent => !mem::replace(&mut was_silent, true),
             };
-            if !again {
-                return Err(failure);
+            if tries == 0 || !again {
+                return Err(failure.error);
             }
         }
-        self.ask_once(&question).await
     }
 
     async fn ask_once<T, F>(
         &self,
-        question: &(impl Fn(Arc<Clients>) -> F + Sync),
+        lost: ErrorKind,
+        question: &(impl Fn(Arc<Client>) -> F + Sync),
     ) -> Result<T, Failure>
     where
         F: Future<Output = Result<T, etcd_client::Error>> + Send,
     {
-        match &self.kind {
-            Kind::Client(client) => self.bounded(question(Arc::clone(client))).await,
-            Kind::Own(own) => {
-                let (client, generation) = own.client().await?;
-                let mut doubt = Doubt {
-                    own,
-                    generation,
-                    is_over: false,
-                };
-                let answer = self.bounded(question(client)).await;
-                doubt.is_over = answer
-                    .as_ref()
-                    .err()
-                    .is_none_or(|failure| failure.trouble() == Trouble::Refused);
-                answer
-            }
-        }
-    }
-
-    /// A limit of our own: the client's begins only when it has a connection.
-    async fn bounded<T>(
-        &self,
-        answer: impl Future<Output = Result<T, etcd_client::Error>> + Send,
-    ) -> Result<T, Failure> {
-        match within(&SystemClock, self.response, answer).await {
-            Some(answer) => answer.map_err(Failure::Client),
-            None => Err(Failure::Silent),
-        }
-    }
-}
-
-impl Own {
-    /// What waits for another caller's client waits no longer than for one of its own.
-    async fn client(&self) -> Result<(Arc<Clients>, u64), Failure> {
-        if let Some(found) = self.lock().found() {
-            return Ok(found);
-        }
-        let connected = within(&SystemClock, self.connect, self.connected());
-        connected.await.unwrap_or(Err(Failure::Connecting(None)))
-    }
-
-    async fn connected(&self) -> Result<(Arc<Clients>, u64), Failure> {
-        let _only_one = self.connecting.lock().await;
-        let generation = {
-            let mut current = self.lock();
-            if let Some(found) = current.found() {
-                return Ok(found);
-            }
-            current.generation += 1;
-            current.generation
-        };
-        // Where this fails, or is dropped, the next one is tried next.
         let mut doubt = Doubt {
-            own: self,
-            generation,
+            connections: self,
+            session: Arc::clone(&self.current()),
             is_over: false,
         };
-        let server = self.servers[self.lock().server % self.servers.len()].clone();
-        // Without a user this asks nobody: the connection is made with the first question.
-        let options = Some(self.options.clone());
-        let connecting = Client::connect([server], options);
-        let client = connecting
-            .await
-            .map_err(|error| Failure::Client(error).before_connected())?;
-        doubt.is_over = true;
-        let client = Arc::new(Clients::from(&client));
-        self.lock().client = Some(Arc::clone(&client));
-        Ok((client, generation))
+        let connected = self.client(&doubt.session);
+        let connected = within(&SystemClock, self.connect, connected).await;
+        let client = connected.unwrap_or_else(|| Err(Failure::not_sent()))?;
+        // A limit of our own: the client's begins only when it has a connection.
+        let answer = match within(&SystemClock, self.response, question(client)).await {
+            Some(answer) => answer.map_err(|error| Failure::of(error, lost)),
+            None => Err(Failure::unanswered(Trouble::Silent, lost)),
+        };
+        let failure = answer.as_ref().err();
+        doubt.is_over = failure.is_none_or(|failure| failure.trouble == Trouble::Refused);
+        answer
     }
 
-    fn lock(&self) -> MutexGuard<'_, Current> {
+    /// That of a session: one caller makes it, and the others wait.
+    async fn client(&self, session: &Arc<Session>) -> Result<Arc<Client>, Failure> {
+        let connect = || async {
+            // A caller that waited for one that failed goes on to the next server instead.
+            if !Arc::ptr_eq(&self.current(), session) {
+                return Err(Failure::not_sent());
+            }
+            let server = self.servers[session.server].clone();
+            // Without a user this sends nothing: the connection is made with the first request.
+            let client = Client::connect([server], Some(self.options.clone())).await;
+            client.map(Arc::new).map_err(Failure::unconnected)
+        };
+        session.client.get_or_try_init(connect).await.cloned()
+    }
+
+    fn current(&self) -> MutexGuard<'_, Arc<Session>> {
         self.current.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Current {
-    fn found(&self) -> Option<(Arc<Clients>, u64)> {
-        let client = self.client.clone()?;
-        Some((client, self.generation))
-    }
-}
-
-/// Leaves the client behind and goes to the next server, unless the answer came.
+/// Leaves a session and goes to the next server, unless the answer came.
 struct Doubt<'a> {
-    own: &'a Own,
-    generation: u64,
+    connections: &'a Connections,
+    session: Arc<Session>,
     is_over: bool,
 }
 
 impl Drop for Doubt<'_> {
     fn drop(&mut self) {
-        if self.is_over {
+        let servers = self.connections.servers.len();
+        if self.is_over || servers == 0 {
             return;
         }
-        let mut current = self.own.lock();
-        if current.generation == self.generation {
-            current.client = None;
-            current.server = current.server.wrapping_add(1);
-        }
-    }
-}
-
-impl From<&Client> for Clients {
-    fn from(client: &Client) -> Self {
-        Self {
-            kv: client.kv_client(),
-            leases: client.lease_client(),
-        }
-    }
-}
-
-impl From<Client> for Connections {
-    fn from(client: Client) -> Self {
-        Self {
-            kind: Kind::Client(Arc::new(Clients::from(&client))),
-            response: TIMEOUT,
-            longest_call: 2 * TIMEOUT,
+        let mut current = self.connections.current();
+        if Arc::ptr_eq(&current, &self.session) {
+            *current = Session::new((self.session.server + 1) % servers, None);
         }
     }
 }
@@ -287,10 +180,7 @@ impl From<Client> for Connections {
 impl fmt::Debug for Connections {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // Options hold passwords.
-        f.write_str(match &self.kind {
-            Kind::Client(_) => "Connections(client)",
-            Kind::Own(_) => "Connections(own)",
-        })
+        f.debug_tuple("Connections").field(&self.servers).finish()
     }
 }
 
@@ -308,17 +198,15 @@ mod tests {
         let options = ConnectOptions::new().with_user("user", "password");
         let connections = Connections::own(vec![server], options, limit, limit);
         let ask = || {
-            let answer = connections.ask(Effect::Writes, async |clients: Arc<Clients>| {
-                clients.kv.clone().get("key", None).await
-            });
+            let get = |it: Arc<Client>| async move { it.kv_client().get("key", None).await };
+            let answer = connections.ask(ErrorKind::Unknown, get);
             async { answer.await.expect_err("the server never answers") }
         };
         // One after the other they would take three times as long.
         let patience = Duration::from_secs(5);
-        let failures = within(&SystemClock, patience, join_all((0..50).map(|_| ask()))).await;
-        for failure in failures.expect("callers wait for all before them") {
-            let error = failure.explain(Effect::Writes);
-            assert_eq!(error.kind(), shedlock_core::ErrorKind::Unavailable);
+        let errors = within(&SystemClock, patience, join_all((0..50).map(|_| ask()))).await;
+        for error in errors.expect("callers wait for all before them") {
+            assert_eq!(error.kind(), ErrorKind::Unavailable);
         }
     }
 }

@@ -2,15 +2,15 @@
 
 use std::time::SystemTime;
 
-use etcd_client::{KeyValue, TxnOpResponse};
+use etcd_client::{GetResponse, KeyValue, TxnOpResponse, TxnResponse};
 use shedlock_core::{AttemptRequest, Error, ErrorKind, Lease, LockName, LockRecord, Owner};
 use shedlock_store::Record;
 
-use crate::value::Value;
+use crate::codec::Value;
 
 /// Both keys of a lock, as they were at one revision of the store.
 #[derive(Clone, Debug)]
-pub(crate) struct Found {
+pub struct Found {
     /// The lock's own key: while it is there, nobody may take the lock.
     pub(crate) lock: Option<Locked>,
     /// What is kept beside it.
@@ -24,7 +24,7 @@ pub(crate) struct Locked {
     /// Of its last change.
     pub(crate) revision: i64,
     /// At which it was made, which is when the lock was taken.
-    pub(crate) created: i64,
+    pub(crate) token: u64,
     /// The store's lease, with which it ends; 0 for none.
     pub(crate) lease: i64,
 }
@@ -42,70 +42,50 @@ impl Found {
     ///
     /// # Errors
     /// `Conflict` where the key beside the lock holds what we do not write.
-    pub(crate) fn read(answers: &[TxnOpResponse]) -> Result<Self, Error> {
-        let [TxnOpResponse::Get(lock), TxnOpResponse::Get(kept)] = answers else {
-            return Err(Error::new(
-                ErrorKind::Internal,
-                format!(
-                    "two keys were asked for, {} answers of another kind came",
-                    answers.len()
-                ),
-            ));
-        };
-        Self::of(lock.kvs().first(), kept.kvs().first())
+    pub(crate) fn read(answer: &TxnResponse) -> Result<Self, Error> {
+        let [lock, kept] = gets(answer)?;
+        Self::of([lock.kvs().first(), kept.kvs().first()])
     }
 
     /// From the keys themselves, where they are there.
-    pub(crate) fn of(lock: Option<&KeyValue>, kept: Option<&KeyValue>) -> Result<Self, Error> {
-        Ok(Self {
-            lock: lock.map(|key| Locked {
-                value: key.value().to_vec(),
-                revision: key.mod_revision(),
-                created: key.create_revision(),
-                lease: key.lease(),
-            }),
-            kept: kept.map(Kept::read).transpose()?,
-        })
+    pub(crate) fn of([lock, kept]: [Option<&KeyValue>; 2]) -> Result<Self, Error> {
+        let lock = lock.map(|key| Locked {
+            value: key.value().to_vec(),
+            revision: key.mod_revision(),
+            token: key.create_revision().unsigned_abs(),
+            lease: key.lease(),
+        });
+        let kept = kept.map(|key| {
+            let record = Record::from_bytes(key.value());
+            record.map(|record| Kept::new(record, key.mod_revision()))
+        });
+        let kept = kept.transpose()?;
+        Ok(Self { lock, kept })
     }
 
-    /// Of the last change of the lock's own key.
-    pub(crate) fn lock_revision(&self) -> Option<i64> {
-        self.lock.as_ref().map(|lock| lock.revision)
-    }
-
-    /// Of the last change of the record beside it.
-    pub(crate) fn kept_revision(&self) -> Option<i64> {
-        self.kept.as_ref().map(|kept| kept.revision)
-    }
-
-    /// Whether there is anything at all.
-    pub(crate) fn is_some(&self) -> bool {
-        self.lock.is_some() || self.kept.is_some()
+    /// Of the last changes of both keys; 0 for one that is not there.
+    pub(crate) fn revisions(&self) -> [i64; 2] {
+        let lock = self.lock.as_ref().map(|lock| lock.revision);
+        let kept = self.kept.as_ref().map(|kept| kept.revision);
+        [lock, kept].map(Option::unwrap_or_default)
     }
 
     /// What the lock's own key says.
     pub(crate) fn value(&self) -> Value {
-        self.lock
-            .as_ref()
-            .map(|lock| Value::parse(&lock.value))
-            .unwrap_or_default()
+        let value = self.lock.as_ref().map(|lock| &*lock.value);
+        Value::parse(value.unwrap_or_default())
     }
 
     /// The lock's own key, if this owner's lease is what keeps it.
     pub(crate) fn held_by(&self, owner: &Owner) -> Option<&Locked> {
-        self.lock
-            .as_ref()
-            .filter(|lock| Value::parse(&lock.value).owner == owner.as_str())
+        let lock = self.lock.as_ref();
+        lock.filter(|_| self.value().owner == owner.as_str())
     }
 
     /// Whether this owner has unlocked, and nobody has taken the lock since.
     pub(crate) fn is_released_by(&self, owner: &Owner) -> bool {
         let released = owner.released();
-        let is_kept = self
-            .kept
-            .as_ref()
-            .is_some_and(|it| it.record.owner == released);
-        is_kept && (self.lock.is_none() || self.value().owner == released)
+        self.record().owner == released && (self.lock.is_none() || self.value().owner == released)
     }
 
     /// Whether a copy of an attempt, sent while the lock was free, can still win, now or later.
@@ -113,47 +93,37 @@ impl Found {
     /// It needs the record beside the lock as it was then. Each acquisition of ours has replaced that;
     /// ShedLock's leave it, so that a copy can win after them.
     pub(crate) fn admits_copies(&self) -> bool {
-        let owner = self.value().owner;
-        let is_shedlocks = || {
-            let kept = self.kept.as_ref();
-            kept.is_none_or(|kept| kept.record.owner != owner)
-        };
-        self.lock.is_none() || is_shedlocks()
+        let kept = self.kept.as_ref();
+        let is_ours = kept.is_some_and(|kept| kept.record.owner == self.value().owner);
+        self.lock.is_none() || !is_ours
     }
 
-    /// Whether the lock's own key ends with this lease of the store.
+    /// Whether the lock's own key ends with this lease of the store; with 0, whether it never ends.
     pub(crate) fn ends_with(&self, lease: i64) -> bool {
         self.lock.as_ref().is_some_and(|lock| lock.lease == lease)
     }
 
-    /// Whether the lock's own key never ends, which no lock does.
-    pub(crate) fn is_endless(&self) -> bool {
-        self.lock.as_ref().is_some_and(|lock| lock.lease == 0)
-    }
-
     /// The record to go on from: what is kept, or nothing.
     pub(crate) fn record(&self) -> Record {
-        self.kept.as_ref().map_or_else(
-            || Record::until(SystemTime::UNIX_EPOCH),
-            |kept| kept.record.clone(),
-        )
+        let kept = self.kept.as_ref().map(|kept| kept.record.clone());
+        kept.unwrap_or_else(|| Record::until(SystemTime::UNIX_EPOCH))
     }
 
     /// When a running lease ends, as it is told; none where the record is gone.
     pub(crate) fn end_of(&self, lease: &Lease) -> Option<SystemTime> {
         let kept = self.kept.as_ref().map(|kept| &kept.record);
         let own = kept.filter(|record| record.owner == lease.owner().as_str());
-        own.map(|record| record.locked_until)
-            .or(lease.locked_until())
+        let until = own.map(|record| record.locked_until);
+        until.or(lease.locked_until())
     }
 
     /// The lease that this request has won, now or before; its state is the caller's.
     pub(crate) fn lease(&self, request: &AttemptRequest) -> Lease {
         let mut lease = Lease::granted(request);
         if let Some(lock) = &self.lock {
-            lease = lease.with_fencing_token(lock.created.unsigned_abs());
+            lease = lease.with_fencing_token(lock.token);
         }
-        // Otherwise somebody has deleted the record since.
+        // Otherwise the record was deleted since.
         if let Some(kept) = &self.kept
             && kept.record.owner == request.owner().as_str()
         {
@@ -165,8 +135,8 @@ impl Found {
         lease
     }
 
-    /// The record of the lock, as it is told.
-    pub(crate) fn told(&self, name: &LockName, now: SystemTime) -> LockRecord {
+    /// The record of the lock, as providers return it.
+    pub(crate) fn shown(&self, name: &LockName, now: SystemTime) -> LockRecord {
         let value = self.value();
         let is_locked = self.lock.is_some();
         let kept = self.kept.as_ref().map(|kept| &kept.record);
@@ -200,15 +170,20 @@ impl Kept {
         Self { record, revision }
     }
 
-    fn read(key: &KeyValue) -> Result<Self, Error> {
-        let record = Record::from_bytes(key.value())?;
-        Ok(Self::new(record, key.mod_revision()))
-    }
-
     /// Whether this is that record, which may have been written without its token.
     pub(crate) fn is(&self, record: &Record) -> bool {
         let mut written = self.record.clone();
         written.fencing_token = record.fencing_token.and(written.fencing_token);
         written == *record
     }
+}
+
+/// The answers to two gets.
+pub(crate) fn gets(answer: &TxnResponse) -> Result<[GetResponse; 2], Error> {
+    let answers: Result<[TxnOpResponse; 2], _> = answer.op_responses().try_into();
+    let Ok([TxnOpResponse::Get(lock), TxnOpResponse::Get(kept)]) = answers else {
+        let message = "two gets were sent, something else was answered";
+        return Err(Error::new(ErrorKind::Internal, message));
+    };
+    Ok([lock, kept])
 }

@@ -1,23 +1,42 @@
 //! shedlock over etcd.
 //!
-//! Users take the facade crate `shedlock` with its feature `etcd`; this crate is for those who want
-//! the provider alone. Its client is built with `protoc`, the protobuf compiler (on Debian the
-//! packages `protobuf-compiler` and `libprotobuf-dev`), which must be in the PATH, or named by
-//! `PROTOC`, when it is built.
+//! Users take the facade crate `shedlock` with its feature `etcd`; this crate is for those who want the provider alone.
+//! Its client is built with `protoc`, the protobuf compiler (on Debian the packages `protobuf-compiler` and
+//! `libprotobuf-dev`), which must be in the PATH, or named by `PROTOC`.
 //!
 //! ```no_run
-//! use std::sync::Arc;
-//!
-//! use shedlock_core::{Executor, LockConfig};
-//! use shedlock_etcd::EtcdProvider;
-//!
+//! # use shedlock_etcd::EtcdProvider;
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! let provider = EtcdProvider::connect("etcd://host1,host2,host3").await?;
+//! // Or over a client of your own:
 //! let client = etcd_client::Client::connect(["127.0.0.1:2379"], None).await?;
-//! let executor = Executor::new(Arc::new(EtcdProvider::new(client)));
-//! let config = LockConfig::new("payroll").lock_at_most_for("10m");
-//! executor.execute(&config, async { /* the task */ }).await?;
+//! let provider = EtcdProvider::builder(client).environment("prod").build()?;
+//! # drop(provider);
 //! # Ok(()) }
 //! ```
+//!
+//! # The URL
+//!
+//! `etcd://[user:password@]host1[:2379],host2,…/?option=value`, or `etcds://…` for TLS. All servers of the cluster
+//! belong into it: the provider uses one of them as long as it answers, and then the next one.
+//!
+//! | option | meaning | unless set |
+//! |---|---|---|
+//! | `environment` | the environment in the keys | `default` |
+//! | `key_prefix` | what the keys of locks begin with | `shedlock` |
+//! | `lock_at_most_for`, `lock_at_least_for`, `owner_prefix` | for locks that set none | – |
+//! | `connect_timeout`, `response_timeout` | how long a connection and an answer may take | `5s` |
+//! | `tls_ca` | a file of certificates (PEM) that the servers' are signed by | the public ones |
+//! | `tls_cert`, `tls_key` | files (PEM) that show who we are; a server that asks for them hangs up on who has none | – |
+//! | `tls_domain` | the name in the servers' certificates, where it is not their host's | – |
+//!
+//! `etcds://` verifies the servers' certificates, their host names included (or `tls_domain`), against the public
+//! authorities or `tls_ca`. `etcd://` sends all in the clear, the password too:
+//! [`connect`](StoreProvider::connect) warns of hosts that are not this one.
+//!
+//! A client of your own chooses one of its servers by itself each time, and may choose the same one again where it does
+//! not answer: give it keep-alives (`ConnectOptions::with_keep_alive`), by which it sees that a server has fallen
+//! silent. The provider waits 5 s for an answer, and gives a call up after 10 s.
 //!
 //! # Keys
 //!
@@ -61,12 +80,6 @@
 //! is declared ([`slot_clock`](shedlock_core::Capabilities::slot_clock)), and times that are told are
 //! by the clock of the host that wrote them.
 //!
-//! # Encrypted connections
-//!
-//! `etcds://` verifies the servers' certificates, their host names included (or `tls_domain`), against the public
-//! authorities or `tls_ca`. `etcd://` sends all in the clear, the password too:
-//! [`connect`](EtcdProvider::connect) warns of hosts that are not this one.
-//!
 //! # Requests that arrive late
 //!
 //! A transaction that was given up can still reach the store. Revisions keep it from doing harm, so that
@@ -88,26 +101,26 @@
 //! that Java gave back has left no trace, so that a slot is known to be Java's only while the lock is
 //! taken: give such jobs a lock_at_least_for above the worst lateness.
 
-mod address;
-mod attempt;
-mod builder;
-mod check;
+mod codec;
 mod connections;
-mod ending;
 mod explain;
 mod found;
 #[cfg(any(test, feature = "fuzzing"))]
 #[doc(hidden)]
 pub mod fuzz;
-mod granted;
-mod key;
+mod lease;
 mod list;
-mod operator;
-mod provider;
+mod lock;
+mod store;
 mod txn;
-mod value;
-mod withdrawal;
+mod url;
 
-pub use builder::Builder;
-pub use connections::Connections;
-pub use provider::EtcdProvider;
+pub use found::Found;
+use shedlock_store::StoreProvider;
+pub use store::{Builder, EtcdStore};
+
+/// Locks in etcd: [`connect`](StoreProvider::connect) takes a URL, [`builder`](StoreProvider::builder) an
+/// [`etcd_client::Client`].
+///
+/// The store's leases judge; whole seconds, rounded up. Any name up to 4 KiB is accepted.
+pub type EtcdProvider = StoreProvider<EtcdStore>;

@@ -2,202 +2,170 @@
 
 use std::sync::Arc;
 
-use etcd_client::{Compare, CompareOp, PutOptions, Txn, TxnOp, TxnResponse};
-use shedlock_core::{Error, ErrorKind};
-use shedlock_store::Record;
+use ErrorKind::{Internal, Lost, Unavailable, Unknown};
+use etcd_client::{
+    Client, Compare, CompareOp, PutOptions, ResponseHeader, Txn, TxnOp, TxnResponse,
+};
+use shedlock_core::{Error, ErrorKind, LockName};
+use shedlock_store::{Changed, Record};
 
-use crate::connections::{Clients, Connections, Effect};
+use crate::EtcdStore;
 use crate::found::{Found, Kept, Locked};
-use crate::key::Pair;
 
 /// What becomes of a lock's two keys.
-#[derive(Debug)]
-pub(crate) struct Change<'a> {
-    pub(crate) pair: &'a Pair,
+struct Change<'a> {
+    keys: [String; 2],
     /// What was read: the condition.
-    pub(crate) before: &'a Found,
-    pub(crate) lock: Own,
-    /// The record beside it; none to leave it.
-    pub(crate) record: Option<Record>,
+    before: &'a Found,
+    lock: Own,
+    record: Option<Record>,
 }
 
 /// What becomes of the lock's own key.
-#[derive(Debug)]
 pub(crate) enum Own {
-    /// It is set, with a lease of the store.
-    Put {
-        /// The value.
-        value: Vec<u8>,
-        /// The lease.
-        lease: i64,
-    },
+    /// It is set to this value, with this lease of the store.
+    Put(Vec<u8>, i64),
     /// It is deleted.
     Delete,
     /// It stays as it is.
     Leave,
 }
 
-/// What came of a change.
-#[derive(Debug)]
-pub(crate) enum Changed {
-    /// It was made, and this is there now.
-    Done(Found),
-    /// Somebody else changed the keys first, and this is there now. Nothing was written.
-    Raced(Found),
-    /// The answer was lost, and this is there now: the change was made and somebody else has made
-    /// another one since, or it never will be made.
-    Overtaken(Found),
-    /// The lease that the lock's key was to have is over. Nothing was written.
-    LeaseGone,
-}
-
-/// What is there, as the majority of the cluster has it.
-pub(crate) async fn look(connections: &Connections, pair: &Pair) -> Result<Found, Error> {
-    let both = Txn::new().and_then(gets(pair));
-    let answer = send(connections, Effect::None, both).await?;
-    Found::read(&answer.op_responses())
-}
-
-/// Makes a change, if nobody made another one since.
-///
-/// Where the answer is lost, the keys tell: they are still as before, or as this change would have
-/// them, or as another one has them. Only in the first case the outcome stays unknown, since the change
-/// may yet arrive.
-pub(crate) async fn change(
-    connections: &Connections,
-    change: &Change<'_>,
-) -> Result<Changed, Error> {
-    let answer = match try_send(connections, Effect::Writes, change.txn()).await {
-        Ok(answer) => answer,
-        Err(failure) if failure.is_lease_gone() => return Ok(Changed::LeaseGone),
-        Err(failure) => {
-            let error = failure.explain(Effect::Writes);
-            if !error.is_unknown() {
-                return Err(error);
-            }
-            return match look(connections, change.pair).await {
-                // First, since a record can be replaced by itself.
-                Ok(found) if change.is_met_by(&found) => Err(error),
-                Ok(found) if change.is_in(&found) => Ok(Changed::Done(found)),
-                Ok(found) => Ok(Changed::Overtaken(found)),
-                Err(_) => Err(error),
-            };
-        }
-    };
-    if !answer.succeeded() {
-        return Found::read(&answer.op_responses()).map(Changed::Raced);
+impl EtcdStore {
+    /// What is there, as the majority of the cluster has it.
+    pub(crate) async fn find(&self, name: &LockName) -> Result<Found, Error> {
+        let both = Txn::new().and_then(gets(&self.keys.of(name)));
+        Found::read(&self.send(Unavailable, both).await?)
     }
-    let revision = answer
-        .header()
-        .map(etcd_client::ResponseHeader::revision)
-        .ok_or_else(|| Error::new(ErrorKind::Internal, "an answer has no revision"))?;
-    Ok(Changed::Done(change.after(revision)))
+
+    /// Changes the lock's own key and the record beside it, which stays where none is given, if no other client
+    /// changed them since they were found; and returns what is there now. A lease that the key was to have is given
+    /// back, unless the key has it or may yet get it.
+    pub(crate) async fn change(
+        &self,
+        name: &LockName,
+        before: &Found,
+        lock: Own,
+        record: Option<Record>,
+    ) -> Result<(Changed, Found), Error> {
+        let change = Change {
+            keys: self.keys.of(name),
+            before,
+            lock,
+            record,
+        };
+        let answer = match self.send(Unknown, change.txn()).await {
+            Ok(answer) if answer.succeeded() => {
+                let revision = answer.header().map(ResponseHeader::revision);
+                let revision = revision.ok_or_else(|| Error::new(Internal, "no revision came"));
+                revision.map(|revision| (Changed::Done, change.after(revision)))
+            }
+            Ok(answer) => Found::read(&answer).map(|found| (Changed::Raced, found)),
+            // The store's lease that the key was to have.
+            Err(error) if error.kind() == Lost => {
+                self.find(name).await.map(|found| (Changed::Raced, found))
+            }
+            Err(error) if error.is_unknown() => match self.find(name).await {
+                Ok(now) => change.outcome(&now).map(|it| (it, now)).ok_or(error),
+                Err(_) => Err(error),
+            },
+            Err(error) => Err(error),
+        };
+        if let Own::Put(_, lease) = change.lock {
+            let is_needed = match &answer {
+                Ok((_, found)) => found.ends_with(lease),
+                Err(error) => error.is_unknown(),
+            };
+            if !is_needed {
+                self.revoke(lease);
+            }
+        }
+        answer
+    }
+
+    /// Sends a transaction; `lost` is the kind of the error where its answer is lost.
+    pub(crate) async fn send(&self, lost: ErrorKind, txn: Txn) -> Result<TxnResponse, Error> {
+        let ask = |it: Arc<Client>| {
+            let txn = txn.clone();
+            async move { it.kv_client().txn(txn).await }
+        };
+        self.connections.ask(lost, ask).await
+    }
 }
 
 impl Change<'_> {
     fn txn(&self) -> Txn {
-        let Pair { lock, companion } = self.pair;
-        let unchanged = |key: &str, revision: Option<i64>| {
-            // A key that is not there has revision 0.
-            Compare::mod_revision(key, CompareOp::Equal, revision.unwrap_or(0))
-        };
-        let mut conditions = vec![unchanged(companion, self.before.kept_revision())];
+        let [lock, companion] = self.keys.each_ref().map(String::as_str);
+        let [lock_revision, kept_revision] = self.before.revisions();
+        let stands = |key, at| Compare::mod_revision(key, CompareOp::Equal, at);
+        let mut conditions = vec![stands(companion, kept_revision)];
         if !matches!(self.lock, Own::Leave) {
-            conditions.push(unchanged(lock, self.before.lock_revision()));
+            conditions.push(stands(lock, lock_revision));
         }
         let mut changes = Vec::new();
         match &self.lock {
-            Own::Put { value, lease } => {
+            Own::Put(value, lease) => {
                 let options = PutOptions::new().with_lease(*lease);
-                changes.push(TxnOp::put(lock.as_str(), value.as_slice(), Some(options)));
+                changes.push(TxnOp::put(lock, value.as_slice(), Some(options)));
             }
-            Own::Delete => changes.push(TxnOp::delete(lock.as_str(), None)),
+            Own::Delete => changes.push(TxnOp::delete(lock, None)),
             Own::Leave => {}
         }
         if let Some(record) = &self.record {
-            changes.push(TxnOp::put(companion.as_str(), record.to_text(), None));
+            changes.push(TxnOp::put(companion, record.to_text(), None));
         }
-        Txn::new()
-            .when(conditions)
-            .and_then(changes)
-            .or_else(gets(self.pair))
+        let txn = Txn::new().when(conditions).and_then(changes);
+        txn.or_else(gets(&self.keys))
     }
 
     /// What is there once this change was made, at this revision.
     fn after(&self, revision: i64) -> Found {
-        let before = &self.before.lock;
-        let lock = match &self.lock {
-            Own::Put { value, lease } => Some(Locked {
-                value: value.clone(),
-                revision,
-                created: before.as_ref().map_or(revision, |lock| lock.created),
-                lease: *lease,
-            }),
-            Own::Delete => None,
-            Own::Leave => before.clone(),
-        };
-        let kept = match &self.record {
-            Some(record) => Some(Kept::new(record.clone(), revision)),
-            None => self.before.kept.clone(),
-        };
+        let Found { mut lock, mut kept } = self.before.clone();
+        match &self.lock {
+            Own::Put(value, lease) => {
+                lock = Some(Locked {
+                    value: value.clone(),
+                    revision,
+                    token: lock.map_or(revision.unsigned_abs(), |lock| lock.token),
+                    lease: *lease,
+                });
+            }
+            Own::Delete => lock = None,
+            Own::Leave => {}
+        }
+        if let Some(record) = &self.record {
+            kept = Some(Kept::new(record.clone(), revision));
+        }
         Found { lock, kept }
     }
 
-    /// Whether this is what the change leaves behind. No two calls take one lease, or write one
-    /// record.
-    fn is_in(&self, found: &Found) -> bool {
-        let lock = match &self.lock {
-            Own::Put { lease, .. } => found.lock.as_ref().is_some_and(|it| it.lease == *lease),
-            Own::Delete => found.lock.is_none(),
+    /// Where the answer is lost, the keys show it: they are still as before, or as this change would have
+    /// them, or as another one has them. Only in the first case the outcome stays unknown, since the change
+    /// may yet arrive.
+    fn outcome(&self, now: &Found) -> Option<Changed> {
+        let leaves_lock = matches!(self.lock, Own::Leave);
+        let [lock, kept] = self.before.revisions();
+        let [lock_now, kept_now] = now.revisions();
+        // First, since a record can be replaced by itself.
+        if kept_now == kept && (leaves_lock || lock_now == lock) {
+            return None;
+        }
+        // No two calls take one lease, or write one record.
+        let has_lock = match self.lock {
+            Own::Put(_, lease) => now.ends_with(lease),
+            Own::Delete => now.lock.is_none(),
             Own::Leave => true,
         };
-        lock && self
-            .record
-            .as_ref()
-            .is_none_or(|record| found.kept.as_ref().is_some_and(|kept| kept.is(record)))
-    }
-
-    /// Whether the change could still be made.
-    fn is_met_by(&self, found: &Found) -> bool {
-        let lock =
-            matches!(self.lock, Own::Leave) || found.lock_revision() == self.before.lock_revision();
-        lock && found.kept_revision() == self.before.kept_revision()
+        let has = |record| now.kept.as_ref().is_some_and(|kept| kept.is(record));
+        let is_made = has_lock && self.record.as_ref().is_none_or(has);
+        Some(if is_made {
+            Changed::Done
+        } else {
+            Changed::Overtaken
+        })
     }
 }
 
-fn gets(pair: &Pair) -> Vec<TxnOp> {
-    vec![
-        TxnOp::get(pair.lock.as_str(), None),
-        TxnOp::get(pair.companion.as_str(), None),
-    ]
-}
-
-/// The error of a call that was overtaken by others each time.
-pub(crate) fn contended() -> Error {
-    Error::new(
-        ErrorKind::Unavailable,
-        "the lock was changed by somebody else each time before it could be written: ask again",
-    )
-}
-
-/// Sends a transaction.
-pub(crate) async fn send(
-    connections: &Connections,
-    effect: Effect,
-    txn: Txn,
-) -> Result<TxnResponse, Error> {
-    let answer = try_send(connections, effect, txn).await;
-    answer.map_err(|failure| failure.explain(effect))
-}
-
-async fn try_send(
-    connections: &Connections,
-    effect: Effect,
-    txn: Txn,
-) -> Result<TxnResponse, crate::explain::Failure> {
-    let ask = |clients: Arc<Clients>| {
-        let txn = txn.clone();
-        async move { clients.kv.clone().txn(txn).await }
-    };
-    connections.ask(effect, ask).await
+fn gets(keys: &[String; 2]) -> [TxnOp; 2] {
+    keys.each_ref().map(|key| TxnOp::get(key.as_str(), None))
 }

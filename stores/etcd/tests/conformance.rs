@@ -301,8 +301,8 @@ impl Space for Room {
     }
 
     fn provider_via(&self, addr: SocketAddr) -> Power<'_, Provider> {
-        // A client of the user's own stays with a connection that has fallen silent, as
-        // `Connections` says, so that it cannot promise what the cases of faults ask.
+        // A client of the user's own stays with a connection that has fallen silent, as the crate
+        // documents, so that it cannot promise what the cases of faults ask.
         let url = (self.way == Way::Url).then(|| self.url(&format!("etcd://{addr}")))?;
         power(async move { Ok(Arc::new(EtcdProvider::connect(&url).await?) as Provider) })
     }

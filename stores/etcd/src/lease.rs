@@ -1,0 +1,92 @@
+//! Leases of the store: what makes a lock's own key end.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use ErrorKind::{Lost, Unavailable};
+use etcd_client::Client;
+use shedlock_core::{Error, ErrorKind, Moment};
+use tokio::runtime::Handle;
+
+use crate::EtcdStore;
+
+/// A lease that the store has granted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Granted {
+    pub(crate) id: i64,
+    /// How long it lasts: no less than was asked for.
+    pub(crate) lasts: Duration,
+    /// It ends no earlier than this by the local clock.
+    pub(crate) ends: Moment,
+}
+
+impl EtcdStore {
+    /// Asks for a lease. The server makes it longer where it keeps none so short.
+    ///
+    /// Where the answer is lost, a lease may be left that holds no key, and ends by itself.
+    pub(crate) async fn grant(&self, duration: Duration) -> Result<Granted, Error> {
+        let seconds = seconds(duration);
+        let asked = self.clock.now();
+        let ask = |it: Arc<Client>| async move { it.lease_client().grant(seconds, None).await };
+        let answer = self.connections.ask(Unavailable, ask).await?;
+        let lasts = Duration::from_secs(answer.ttl().max(seconds).unsigned_abs());
+        Ok(Granted {
+            id: answer.id(),
+            lasts,
+            ends: asked + lasts,
+        })
+    }
+
+    /// How much is left of a lease at most; up to a second less may be. None where it is over.
+    pub(crate) async fn left(&self, id: i64) -> Result<Option<Duration>, Error> {
+        let ask = |it: Arc<Client>| async move { it.lease_client().time_to_live(id, None).await };
+        match self.connections.ask(Unavailable, ask).await {
+            // Cut to whole seconds; negative where there is none.
+            Ok(answer) => Ok(u64::try_from(answer.ttl())
+                .ok()
+                .map(|seconds| Duration::from_secs(seconds.saturating_add(1)))),
+            Err(error) if error.kind() == Lost => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Gives a lease back that no lock needs any more, and with it whatever key has it; in the background, since
+    /// no caller has to wait for it. Where it fails, or where there is no time for it, the lease ends by itself.
+    pub(crate) fn revoke(&self, id: i64) {
+        let Ok(runtime) = Handle::try_current() else {
+            return;
+        };
+        let connections = Arc::clone(&self.connections);
+        runtime.spawn(async move {
+            let ask = |it: Arc<Client>| async move { it.lease_client().revoke(id).await };
+            match connections.ask(Unavailable, ask).await {
+                Err(error) if error.kind() != Lost => {
+                    tracing::debug!(%error, "a lease that no lock needs any more is left to its end");
+                }
+                _ => {}
+            }
+        });
+    }
+}
+
+/// Whole seconds, which is what leases last; rounded up.
+fn seconds(duration: Duration) -> i64 {
+    let whole = duration.as_secs() + u64::from(duration.subsec_nanos() > 0);
+    i64::try_from(whole.max(1)).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use shedlock_store::HUNDRED_YEARS;
+
+    #[test]
+    fn leases_are_never_shorter_than_asked_for() {
+        let asked = |nanos| seconds(Duration::from_nanos(nanos));
+        assert_eq!(asked(0), 1);
+        assert_eq!(asked(1), 1);
+        assert_eq!(asked(1_000_000_000), 1);
+        assert_eq!(asked(1_000_000_001), 2);
+        assert_eq!(seconds(HUNDRED_YEARS), 3_162_240_000);
+    }
+}

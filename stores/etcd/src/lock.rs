@@ -1,0 +1,276 @@
+//! Taking a lock, extending its lease and ending it.
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use shedlock_core::{
+    Attempt, AttemptRequest, Error, ErrorKind, ExtendRequest, Extension, Lease, Moment, Skip,
+    SkipReason,
+};
+use shedlock_store::{Changed, End, Ended, ROUNDS, Record, check_slot, contended, refusal};
+
+use crate::EtcdStore;
+use crate::codec::{released, whole_millis, write};
+use crate::found::Found;
+use crate::lease::Granted;
+use crate::txn::Own;
+
+/// What a lease of ours carries for itself.
+#[derive(Debug)]
+pub(crate) struct Held {
+    /// What stood in the store when it was last written.
+    pub(crate) found: Found,
+    /// When it was known to be won: at-least is counted from here.
+    pub(crate) since: Moment,
+    /// Until when the store's lease lasts at least; none where another call asked for it.
+    pub(crate) ends: Option<Moment>,
+}
+
+impl EtcdStore {
+    /// Reads, judges, asks for a lease of the store, and writes if what was read still stands. Where
+    /// it does not, the answer says what stands instead, and it is judged again: whoever won that
+    /// race holds the lock, as a rule.
+    pub(crate) async fn take(&self, request: &AttemptRequest) -> Result<Attempt, Error> {
+        let name = request.name();
+        let mut found = self.find(name).await?;
+        for _ in 0..ROUNDS {
+            if let Some(answer) = self.judged(request, &found)? {
+                return Ok(answer);
+            }
+            let now = self.clock.system_time();
+            let lease = self.grant(request.lock_at_most_for()).await?;
+            let value = write(now, request.owner().as_str()).into_bytes();
+            let record = taken(request, &found, now, lease);
+            let own = Own::Put(value, lease.id);
+            match self.change(name, &found, own, Some(record)).await? {
+                (Changed::Done, now) => {
+                    let lease = self.won(request, now, Some(lease.ends));
+                    return Ok(Attempt::Acquired(lease));
+                }
+                (_, now) => found = now,
+            }
+        }
+        let judged = self.judged(request, &found)?;
+        Ok(judged.unwrap_or_else(|| Attempt::Skipped(Skip::new(SkipReason::Contended))))
+    }
+
+    /// The answer to this request where nothing has to be written for it.
+    fn judged(&self, request: &AttemptRequest, found: &Found) -> Result<Option<Attempt>, Error> {
+        // Asked again: the answer was lost.
+        if found.held_by(request.owner()).is_some() {
+            let lease = self.won(request, found.clone(), None);
+            return Ok(Some(Attempt::Acquired(lease)));
+        }
+        if found.ends_with(0) {
+            return Err(Error::new(
+                ErrorKind::Conflict,
+                "the lock's key has no lease, which neither shedlock nor ShedLock writes, and \
+                 which never comes free: look at it, and delete it or unlock by force",
+            ));
+        }
+        let now = self.clock.system_time();
+        check_slot(request, now, "this host's clock")?;
+        let record = found.shown(request.name(), now);
+        match refusal(request, &record, found.value().shedlock_at()) {
+            Some(skip) => Ok(Some(Attempt::Skipped(skip))),
+            None if found.is_released_by(request.owner()) => Err(Error::attempt_ended()),
+            None => Ok(None),
+        }
+    }
+
+    fn won(&self, request: &AttemptRequest, found: Found, ends: Option<Moment>) -> Lease {
+        let lease = found.lease(request);
+        let since = self.clock.now();
+        lease.with_state(Arc::new(Held { found, since, ends }))
+    }
+
+    /// Ends the lease that the attempt has won, if it has; true if there was one.
+    ///
+    /// Otherwise a copy of the attempt may still be on its way. Its transaction needs the record beside
+    /// the lock at the revision that was read before it was sent, or that there was none. So that record
+    /// is put again, or a released one is put where there is none: then the copy is refused whenever it
+    /// arrives. A race that is lost here may have been won by the copy, so the keys are judged again.
+    pub(crate) async fn take_back(&self, request: &AttemptRequest) -> Result<bool, Error> {
+        let (name, owner) = (request.name(), request.owner());
+        let mut found = self.find(name).await?;
+        for _ in 0..ROUNDS {
+            if found.held_by(owner).is_some() {
+                match self.finish(&End::withdrawn(request), found).await? {
+                    Ended::Now => return Ok(true),
+                    Ended::Before => return Ok(false),
+                    Ended::Lost => {
+                        found = self.find(name).await?;
+                        continue;
+                    }
+                }
+            }
+            if found.is_released_by(owner) || !found.admits_copies() {
+                return Ok(false);
+            }
+            let mut record = found.record();
+            if found.kept.is_none() {
+                record.owner = owner.released();
+            }
+            let change = self.change(name, &found, Own::Leave, Some(record));
+            match change.await? {
+                (Changed::Done, _) => return Ok(false),
+                (_, now) => found = now,
+            }
+        }
+        Err(contended())
+    }
+
+    /// Moves the lock's own key to a new lease of the store. To keep the old one alive would be one
+    /// write less, but that is not agreed on by the cluster: a leader that was paused ends leases by
+    /// what it knew, also those that were kept alive elsewhere meanwhile.
+    ///
+    /// Where the old one lasts longer than is asked for, the lock keeps it: nothing is written.
+    pub(crate) async fn prolong(
+        &self,
+        lease: &Lease,
+        request: &ExtendRequest,
+    ) -> Result<Extension, Error> {
+        let (name, owner) = (lease.name(), lease.owner());
+        let held = lease.state::<Held>();
+        let since = held.map_or_else(|| self.clock.now(), |held| held.since);
+        let extended = |until: Option<SystemTime>, found, ends| {
+            let state = Held { found, since, ends };
+            let extended = lease.extended(request).with_state(Arc::new(state));
+            Extension::Extended(match until {
+                Some(until) => extended.with_locked_until(until),
+                None => extended,
+            })
+        };
+        let mut found = self.known(lease).await?;
+        for _ in 0..ROUNDS {
+            let Some(lock) = found.held_by(owner) else {
+                return Ok(Extension::Lost);
+            };
+            let old = lock.lease;
+            let (ends, at_most) = self.end_of(held, old).await?;
+            if self.clock.now() + request.lock_at_most_for() <= ends {
+                found = self.find(name).await?;
+                if found.held_by(owner).is_some() && found.ends_with(old) {
+                    return Ok(extended(found.end_of(lease), found, Some(ends)));
+                }
+                continue;
+            }
+            let now = self.clock.system_time();
+            let new = self.grant(request.lock_at_most_for().max(at_most)).await?;
+            let until = whole_millis(now) + new.lasts;
+            // By the wall clock, which may have been set since.
+            let until = found.end_of(lease).map_or(until, |end| end.max(until));
+            let mut record = found.record();
+            record.owner = owner.to_string();
+            record.locked_until = until;
+            record.fencing_token = Some(lock.token);
+            let own = Own::Put(lock.value.clone(), new.id);
+            match self.change(name, &found, own, Some(record)).await? {
+                (Changed::Done, found) => {
+                    self.revoke(old);
+                    return Ok(extended(Some(until), found, Some(new.ends)));
+                }
+                (_, now) => found = now,
+            }
+        }
+        Err(contended())
+    }
+
+    /// Ends the lease of an owner, from what is known of its lock; the lock then names no holder.
+    pub(crate) async fn finish(&self, end: &End<'_>, mut found: Found) -> Result<Ended, Error> {
+        for _ in 0..ROUNDS {
+            if found.is_released_by(end.owner) {
+                return Ok(Ended::Before);
+            }
+            let Some(lock) = found.held_by(end.owner) else {
+                return Ok(Ended::Lost);
+            };
+            let now = self.clock.system_time();
+            let mut until = whole_millis(now);
+            let kept = self.kept_for(end, &found, now);
+            let mut own = Own::Delete;
+            if !kept.is_zero() {
+                let granted = self.grant(kept).await?;
+                until += granted.lasts;
+                own = Own::Put(released(&lock.value), granted.id);
+            }
+            let record = ended(end, &found, until);
+            let change = self.change(end.name, &found, own, Some(record));
+            let (changed, now) = change.await?;
+            if changed == Changed::Done {
+                self.revoke(lock.lease);
+                return Ok(Ended::Now);
+            }
+            let is_over = now.held_by(end.owner).is_none() && !now.is_released_by(end.owner);
+            if changed == Changed::Overtaken && is_over {
+                // It may have ended by this call, and another owner may have taken the lock
+                // since: the runtime decides whether the lease can have ended by itself.
+                return Err(Error::new(
+                    ErrorKind::Unknown,
+                    "the answer to an unlock was lost, and the lock has changed since",
+                ));
+            }
+            found = now;
+        }
+        Err(contended())
+    }
+
+    /// What is known of a lease from before, or is read. It may be out of date: then no change is made, and the answer
+    /// says what is there.
+    pub(crate) async fn known(&self, lease: &Lease) -> Result<Found, Error> {
+        match lease.state::<Held>() {
+            Some(held) => Ok(held.found.clone()),
+            None => self.find(lease.name()).await,
+        }
+    }
+
+    /// Until when the lease that the lock's own key ends with lasts at least, by the local clock, and how much may be
+    /// left of it: where this lease's own call was granted it, from then; otherwise as the store reports.
+    async fn end_of(&self, held: Option<&Held>, lease: i64) -> Result<(Moment, Duration), Error> {
+        let known = held.filter(|held| held.found.ends_with(lease));
+        if let Some(ends) = known.and_then(|held| held.ends) {
+            return Ok((ends, Duration::ZERO));
+        }
+        let asked = self.clock.now();
+        let left = self.left(lease).await?.unwrap_or_default();
+        Ok((asked + left.saturating_sub(Duration::from_secs(1)), left))
+    }
+
+    /// How much longer the lock is kept after its unlock.
+    fn kept_for(&self, end: &End<'_>, found: &Found, now: SystemTime) -> Duration {
+        let held = end.lease.and_then(|lease| lease.state::<Held>());
+        // From the answer, which came no earlier than the lock was taken.
+        let held_for = held.map(|held| self.clock.now().saturating_since(held.since));
+        // If the lease was won elsewhere, by its record, and the clocks of that host and this one.
+        let at = found.record().locked_at;
+        let held_for = held_for.or(at.and_then(|at| now.duration_since(at).ok()));
+        let at_least = end.at_least.saturating_sub(held_for.unwrap_or_default());
+        at_least.max(end.retry_after())
+    }
+}
+
+/// The record after this request has won.
+fn taken(request: &AttemptRequest, before: &Found, now: SystemTime, lease: Granted) -> Record {
+    let at = whole_millis(now);
+    let mut record = Record::until(at + lease.lasts);
+    record.owner = request.owner().to_string();
+    record.locked_at = Some(at);
+    record.slots = before.record().slots.taken(request);
+    record
+}
+
+/// The record once the lease has ended.
+fn ended(end: &End<'_>, before: &Found, until: SystemTime) -> Record {
+    let mut record = before.record();
+    record.owner = end.owner.released();
+    record.locked_until = until;
+    // Where the record was deleted, the lock's own key shows them.
+    if let Some(lock) = &before.lock {
+        record.fencing_token = Some(lock.token);
+        record.locked_at = record.locked_at.or(before.value().at);
+    }
+    if let Some((slot, end)) = end.slot {
+        record.slots = record.slots.ended(slot, end);
+    }
+    record
+}

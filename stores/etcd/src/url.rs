@@ -1,0 +1,146 @@
+//! A provider from a URL.
+
+use std::mem;
+use std::time::Duration;
+
+use etcd_client::{Certificate, ConnectOptions, Identity};
+use shedlock_core::{Error, ErrorKind, warn_unverified};
+use shedlock_store::{FromUrl, StoreUrl, TlsFiles, TlsOptions};
+use tonic::transport::Endpoint;
+
+use crate::EtcdProvider;
+use crate::connections::{Connections, TIMEOUT};
+use crate::store::{Builder, EtcdStore};
+
+/// How often a connection shows that it is there.
+const KEEP_ALIVE: Duration = Duration::from_secs(30);
+
+/// Where a server listens unless its address says so.
+const PORT: u16 = 2379;
+
+impl FromUrl for EtcdStore {
+    const NAME: &'static str = "etcd";
+
+    type Store = Self;
+
+    async fn from_url(url: &str) -> Result<EtcdProvider, Error> {
+        builder(url)?.build()
+    }
+}
+
+/// The builder that a URL describes. No request is sent; files of certificates are read.
+///
+/// # Errors
+/// `InvalidInput`, and `Configuration` for a file that cannot be read.
+pub(crate) fn builder(text: &str) -> Result<Builder, Error> {
+    let example = "etcd://user:password@host1:2379,host2:2379/?option=value";
+    let mut url = StoreUrl::parse(text, example)?;
+    let is_encrypted = url.is_encrypted("etcd", "etcds")?;
+    if !url.path.is_empty() {
+        return Err(invalid(
+            "etcd has no databases: leave the path out of the URL",
+        ));
+    }
+    let mut options = mem::take(&mut url.options);
+    let connect = options.timeout("connect_timeout")?.unwrap_or(TIMEOUT);
+    let response = options.timeout("response_timeout")?.unwrap_or(TIMEOUT);
+    let tls = TlsOptions::take(&mut options, (!is_encrypted).then_some("etcds"))?;
+    let domain = options.text("tls_domain")?;
+    let environment = options.text("environment")?;
+    let prefix = options.text("key_prefix")?;
+    let defaults = options.defaults()?;
+    options.finish()?;
+
+    let mut client = ConnectOptions::new()
+        .with_connect_timeout(connect)
+        .with_timeout(response)
+        // So that nothing on the way forgets a connection that is used once a day.
+        .with_tcp_keepalive(KEEP_ALIVE)
+        // A server that has lost its cluster says so then, rather than wait for it.
+        .with_require_leader(true)
+        .with_auto_token_refresh(true);
+    client = match (url.user.take(), url.password.take()) {
+        (Some(name), Some(password)) => client.with_user(name, password),
+        (None, None) => client,
+        _ => return Err(invalid("in the URL user and password need each other")),
+    };
+    let scheme = if is_encrypted { "https" } else { "http" };
+    if is_encrypted {
+        client = client.with_tls(verified(tls.read()?, domain));
+    } else if domain.is_some() {
+        return Err(invalid("option \"tls_domain\" in the URL needs etcds://"));
+    } else {
+        warn_unverified("etcd", url.host_names(), "write etcds://");
+    }
+    let servers = url.hosts.iter().map(|host| {
+        let server = format!("{scheme}://{}", host.with_port(PORT));
+        let endpoint = Endpoint::from_shared(server.clone()).map(|_| server);
+        endpoint.map_err(|_| invalid("a host in the URL is no name and no address"))
+    });
+    let servers = servers.collect::<Result<_, _>>()?;
+    let connections = Connections::own(servers, client, connect, response);
+    let mut builder = Builder::new(connections).defaults(defaults);
+    builder.environment = environment.unwrap_or(builder.environment);
+    builder.prefix = prefix.unwrap_or(builder.prefix);
+    Ok(builder)
+}
+
+fn verified(files: TlsFiles, domain: Option<String>) -> etcd_client::TlsOptions {
+    let mut options = etcd_client::TlsOptions::new();
+    options = match files.ca {
+        Some(ca) => options.ca_certificate(Certificate::from_pem(ca)),
+        None => options.with_webpki_roots(),
+    };
+    if let Some((certificate, key)) = files.identity {
+        options = options.identity(Identity::from_pem(certificate, key));
+    }
+    match domain {
+        Some(domain) => options.domain_name(domain),
+        None => options,
+    }
+}
+
+fn invalid(message: &str) -> Error {
+    Error::new(ErrorKind::InvalidInput, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn urls_with_and_without_options_are_read() {
+        for url in [
+            "etcd://127.0.0.1",
+            "etcd://a:2379,b:2380,[::1]",
+            "etcd://user:p%40ss@a,b/?environment=prod&lock_at_most_for=10m",
+            "ETCDS://host?connect_timeout=1s&response_timeout=500ms&owner_prefix=blue",
+            "etcds://host?tls_domain=etcd.example",
+        ] {
+            let built = builder(url).and_then(Builder::build);
+            assert!(built.is_ok(), "{url}: {built:?}");
+            assert!(!format!("{built:?}").contains("p@ss"), "{built:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn what_is_wrong_is_said_without_the_password() {
+        use ErrorKind::{Configuration, InvalidInput};
+        for (url, kind, says) in [
+            ("http://u:secret@h", InvalidInput, "write etcd://"),
+            ("etcd://u:secret@h?table=x", InvalidInput, "\"table\""),
+            ("etcd://u:secret@h?environment=", InvalidInput, "be empty"),
+            ("etcd://u:secret@h/nine", InvalidInput, "no databases"),
+            ("etcd://u:secret@<>", InvalidInput, "no address"),
+            ("etcd://u:secret", InvalidInput, "a host or a port"),
+            ("etcd://secret@h", InvalidInput, "need each other"),
+            ("etcd://u:secret@h?tls_domain=a", InvalidInput, "etcds://"),
+            ("etcds://u:secret@h?tls_ca=/no", Configuration, "/no"),
+        ] {
+            let said = EtcdProvider::connect(url).await.unwrap_err();
+            assert_eq!(said.kind(), kind, "{said}");
+            assert!(said.to_string().contains(says), "{said}");
+            assert!(!format!("{said:?}").contains("secret"), "{said:?}");
+        }
+    }
+}
