@@ -162,7 +162,8 @@ impl Room {
     }
 
     fn url(&self, server: &str) -> String {
-        let limits = "connect_timeout=1s&response_timeout=800ms";
+        // Together they bound a call, which is up to three requests.
+        let limits = "connect_timeout=2s&response_timeout=800ms";
         format!("{server}/?environment={}&{limits}", self.environment)
     }
 
