@@ -8,7 +8,7 @@ use shedlock_core::{
 };
 
 use crate::dialect::{Claim, End, Step};
-use crate::driver::{Backend, Class, Failure};
+use crate::driver::{Class, Driver, Failure};
 use crate::limits::{check_length, check_owner, floor_micros};
 use crate::plan::Plan;
 use crate::send::{Call, Stop};
@@ -25,7 +25,7 @@ const LONGEST_TOLERANCE: i64 = 315_576_000_000_000_000;
 /// A column that is coarser, in microseconds, is no clock: its instants are cut by too much.
 const COARSE: i64 = 1_000;
 
-impl<B: Backend> SqlStore<B> {
+impl<B: Driver> SqlStore<B> {
     /// Tries once for the lock.
     pub(crate) async fn attempted(&self, request: &AttemptRequest) -> Result<Attempt, Error> {
         let claim = match (request.slot(), request.completion()) {
@@ -102,7 +102,7 @@ impl<B: Backend> SqlStore<B> {
     }
 }
 
-impl<B: Backend> Call<'_, B> {
+impl<B: Driver> Call<'_, B> {
     /// Tries until the attempt is answered, or too late.
     async fn tried(
         &self,

@@ -6,9 +6,8 @@ use std::time::Duration;
 
 use shedlock_core::{Clock, Error, LockDefaults};
 use shedlock_store::{FromClient, StoreProvider};
-use sqlx::Pool;
 
-use crate::driver::{Backend, Connections};
+use crate::driver::{Connections, Driver};
 use crate::options::{Settings, TimeMode};
 use crate::store::SqlStore;
 
@@ -22,22 +21,22 @@ use crate::store::SqlStore;
 /// Names hold ASCII letters, digits, `_`, `$` and `-`; what they hold is never spliced raw into a
 /// statement.
 #[must_use = "a builder does nothing before `build`"]
-pub struct Builder<D: Backend> {
-    pub(crate) pool: Pool<D>,
+pub struct Builder<D: Driver> {
+    pub(crate) pool: D::Pool,
     pub(crate) settings: Settings,
 }
 
-impl<D: Backend> FromClient for SqlStore<D> {
-    type Client = Pool<D>;
+impl<D: Driver> FromClient for SqlStore<D> {
+    type Client = D::Pool;
     type Builder = Builder<D>;
 
-    fn builder(pool: Pool<D>) -> Builder<D> {
+    fn builder(pool: D::Pool) -> Builder<D> {
         let settings = Settings::default();
         Builder { pool, settings }
     }
 }
 
-impl<D: Backend> Builder<D> {
+impl<D: Driver> Builder<D> {
     /// The table: `shedlock` unless set. May name its schema: `jobs.shedlock`.
     pub fn table(mut self, table: impl Into<String>) -> Self {
         self.settings.table = table.into();
@@ -114,7 +113,7 @@ impl<D: Backend> Builder<D> {
     }
 }
 
-impl<D: Backend> fmt::Debug for Builder<D> {
+impl<D: Driver> fmt::Debug for Builder<D> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Builder")
             .field("settings", &self.settings)

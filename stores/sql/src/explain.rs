@@ -2,11 +2,11 @@
 
 use shedlock_core::{Error, ErrorKind};
 
-use crate::driver::{Backend, Class, Failure};
+use crate::driver::{Class, Driver, Failure};
 use crate::options::Options;
 
 /// The error for a failure of a statement that may write (`writes`) or only reads.
-pub(crate) fn explain<B: Backend>(failure: Failure, options: &Options, writes: bool) -> Error {
+pub(crate) fn explain<B: Driver>(failure: Failure, options: &Options, writes: bool) -> Error {
     let (kind, message) = match B::dialect().explain(&failure.class, writes) {
         Some((kind, message)) => (kind, message.to_owned()),
         None => plainly(&failure.class, options, writes),

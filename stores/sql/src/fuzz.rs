@@ -130,11 +130,11 @@ pub fn row(data: &[u8]) {
 /// Texts as literals, for statements that are not prepared: none leaves its quotes, and what is between
 /// them is the text.
 pub fn literal(data: &[u8]) {
-    use crate::driver::Backend;
+    use crate::driver::Driver;
     let text = String::from_utf8_lossy(data);
     #[cfg(feature = "postgres")]
     {
-        let literal = <sqlx::Postgres as Backend>::quote(&text);
+        let literal = sqlx::Postgres::dialect().quote(&text);
         let (inner, is_escaped) = match literal.strip_prefix("E'") {
             Some(inner) => (inner, true),
             None => (literal.strip_prefix('\'').expect("a quote"), false),
@@ -144,7 +144,7 @@ pub fn literal(data: &[u8]) {
     }
     #[cfg(feature = "sqlite")]
     {
-        let literal = <sqlx::Sqlite as Backend>::quote(&text);
+        let literal = sqlx::Sqlite::dialect().quote(&text);
         let inner = literal
             .strip_prefix('\'')
             .and_then(|it| it.strip_suffix('\''));
@@ -155,7 +155,7 @@ pub fn literal(data: &[u8]) {
     }
     #[cfg(feature = "mysql")]
     {
-        let literal = <sqlx::MySql as Backend>::quote(&text);
+        let literal = sqlx::MySql::dialect().quote(&text);
         let inner = literal
             .strip_prefix("_utf8mb4 X'")
             .and_then(|it| it.strip_suffix('\''));

@@ -4,13 +4,13 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use shedlock_core::{Error, ErrorKind, LockName, Owner};
 
-use crate::driver::Backend;
+use crate::driver::Driver;
 use crate::options::Options;
 use crate::shape::Shape;
 use crate::statement::Values;
 use crate::store::SqlStore;
 
-impl<B: Backend> SqlStore<B> {
+impl<B: Driver> SqlStore<B> {
     pub(crate) fn values<'a>(&self, name: &'a LockName) -> Values<'a> {
         Values {
             name: name.as_str(),

@@ -4,14 +4,14 @@ use std::pin::pin;
 
 use shedlock_core::{Error, ErrorKind, Migration};
 
-use crate::driver::{Backend, Class, Failure, Wanted};
+use crate::driver::{Class, Driver, Failure, Wanted};
 use crate::explain::explain;
 use crate::plan::probe;
 use crate::send::Call;
 use crate::statement::Statement;
 use crate::store::SqlStore;
 
-impl<B: Backend> SqlStore<B> {
+impl<B: Driver> SqlStore<B> {
     /// Makes what is missing. Two processes that do so at once both succeed; each reports what it
     /// changed itself.
     pub(crate) async fn migrated(&self) -> Result<Migration, Error> {
@@ -74,7 +74,7 @@ impl<B: Backend> SqlStore<B> {
     }
 }
 
-impl<B: Backend> Call<'_, B> {
+impl<B: Driver> Call<'_, B> {
     /// False where another process was faster.
     async fn define(&self, statement: &Statement) -> Result<bool, Error> {
         tracing::debug!(sql = statement.text(), "migration");
@@ -84,7 +84,7 @@ impl<B: Backend> Call<'_, B> {
             .await
             .map_err(|failure| self.refused(failure))?;
         let answer = {
-            let define = B::define(&mut held, statement);
+            let define = B::batch(&mut held, statement.text());
             self.deadline().answer(pin!(define)).await
         };
         let failure = match answer {
@@ -92,7 +92,7 @@ impl<B: Backend> Call<'_, B> {
                 held.finished();
                 return Ok(true);
             }
-            Some(Err(error)) => Failure::running::<B>(error),
+            Some(Err(error)) => B::running(error),
             None => Failure::silent(),
         };
         match failure.class {

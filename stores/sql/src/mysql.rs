@@ -8,7 +8,7 @@ use sqlx::mysql::MySqlConnectOptions;
 use sqlx::{ConnectOptions as _, MySql};
 
 use crate::builder::Builder;
-use crate::driver::{Backend as _, Connections};
+use crate::driver::{Connections, Driver as _};
 use crate::store::SqlStore;
 use crate::url::{Address, MAX_CONNECTIONS};
 

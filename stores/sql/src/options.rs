@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use shedlock_core::{Clock, ClockSource, Error, LockDefaults, SystemClock};
 
-use crate::driver::Backend;
+use crate::driver::Driver;
 use crate::identifier::{Identifier, Table};
 #[cfg(feature = "mysql")]
 use crate::zone;
@@ -139,7 +139,7 @@ impl Settings {
     ///
     /// # Errors
     /// `InvalidInput` that names the setting.
-    pub(crate) fn check<B: Backend>(&self) -> Result<Options, Error> {
+    pub(crate) fn check<B: Driver>(&self) -> Result<Options, Error> {
         let (fold, longest) = B::dialect().identifiers();
         let identifier = |what: &str, text: &str| Identifier::parse(what, text, fold, longest);
         self.defaults.validate()?;

@@ -8,7 +8,7 @@ use shedlock_core::{Error, ErrorKind, Moment, StoreClock};
 
 use crate::deadline::Deadline;
 use crate::dialect::{Dialect, Statements};
-use crate::driver::{Backend, Class, Connections, Failure, Wanted};
+use crate::driver::{Class, Connections, Driver, Failure, Wanted};
 use crate::explain::explain;
 use crate::options::Options;
 use crate::shape::{Column, Shape};
@@ -56,7 +56,7 @@ impl Plans {
 
     /// The plan in use; looks at the table if there is none yet, or if its columns may have come
     /// in the meantime.
-    pub(crate) async fn get<B: Backend>(
+    pub(crate) async fn get<B: Driver>(
         &self,
         connections: &Connections<B>,
         options: &Options,
@@ -69,7 +69,7 @@ impl Plans {
     }
 
     /// Looks at the table now.
-    pub(crate) async fn look<B: Backend>(
+    pub(crate) async fn look<B: Driver>(
         &self,
         connections: &Connections<B>,
         options: &Options,
@@ -126,7 +126,7 @@ impl Plan {
 }
 
 /// The table's columns as they are now; none where there is no table.
-pub(crate) async fn probe<B: Backend>(
+pub(crate) async fn probe<B: Driver>(
     connections: &Connections<B>,
     options: &Options,
     deadline: &Deadline<'_>,
@@ -135,10 +135,8 @@ pub(crate) async fn probe<B: Backend>(
     let mut wanted = Wanted::Any;
     loop {
         let mut held = connections.acquire(wanted, deadline).await?;
-        // Not prepared: it is asked rarely, and MariaDB 10.11 was seen to crash when a prepared
-        // statement over its information_schema was run again.
         let answer = {
-            let columns = B::columns(&mut held, &statement, false);
+            let columns = B::columns(&mut held, &statement);
             deadline.answer(pin!(columns)).await
         };
         let failure = match answer {
@@ -146,7 +144,7 @@ pub(crate) async fn probe<B: Backend>(
                 held.finished();
                 return Ok(columns);
             }
-            Some(Err(error)) => Failure::running::<B>(error),
+            Some(Err(error)) => B::running(error),
             None => Failure::silent(),
         };
         if wanted == Wanted::Proven || failure.class != Class::ReplyLost {
@@ -156,7 +154,7 @@ pub(crate) async fn probe<B: Backend>(
     }
 }
 
-fn missing<B: Backend>(options: &Options) -> Error {
+fn missing<B: Driver>(options: &Options) -> Error {
     let ddl = B::dialect().create_table(options);
     Error::new(
         ErrorKind::Configuration,

@@ -9,7 +9,7 @@ use shedlock_core::{Error, ErrorKind};
 
 use crate::deadline::Deadline;
 use crate::dialect::Step;
-use crate::driver::{Backend, Class, Failure, Wanted};
+use crate::driver::{Class, Driver, Failure, Wanted};
 use crate::explain::explain;
 use crate::plan::Plan;
 use crate::statement::{Reply, Row, Values};
@@ -29,12 +29,12 @@ pub(crate) enum Stop {
 }
 
 /// One call of the provider: everything that it sends is bounded by one deadline.
-pub(crate) struct Call<'a, B: Backend> {
+pub(crate) struct Call<'a, B: Driver> {
     flow: &'a SqlStore<B>,
     deadline: Deadline<'a>,
 }
 
-impl<B: Backend> Deref for Call<'_, B> {
+impl<B: Driver> Deref for Call<'_, B> {
     type Target = SqlStore<B>;
 
     fn deref(&self) -> &SqlStore<B> {
@@ -42,7 +42,7 @@ impl<B: Backend> Deref for Call<'_, B> {
     }
 }
 
-impl<B: Backend> SqlStore<B> {
+impl<B: Driver> SqlStore<B> {
     /// A call that begins now.
     pub(crate) fn call(&self) -> Call<'_, B> {
         self.call_of(self.options().timeout)
@@ -76,7 +76,7 @@ impl<B: Backend> SqlStore<B> {
     }
 }
 
-impl<B: Backend> Call<'_, B> {
+impl<B: Driver> Call<'_, B> {
     pub(crate) fn deadline(&self) -> &Deadline<'_> {
         &self.deadline
     }
@@ -204,8 +204,8 @@ impl<B: Backend> Call<'_, B> {
             self.deadline.answer(pin!(run)).await
         };
         let result = match answer {
-            Some(Ok(reply)) => readable(step, reply).map_err(Failure::running::<B>),
-            Some(Err(error)) => Err(Failure::running::<B>(error)),
+            Some(Ok(reply)) => readable(step, reply),
+            Some(Err(error)) => Err(B::running(error)),
             None => Err(Failure::silent()),
         };
         // A refusal is an answer too.
@@ -221,13 +221,13 @@ impl<B: Backend> Call<'_, B> {
 }
 
 /// A list goes on past records that cannot be read; where there is one record, it must be readable.
-fn readable(step: Step, mut reply: Reply) -> Result<Reply, sqlx::Error> {
+fn readable(step: Step, mut reply: Reply) -> Result<Reply, Failure> {
     match (step, reply.unreadable.pop()) {
         (_, None) => Ok(reply),
         (Step::List { .. }, Some(last)) => {
             reply.unreadable.push(last);
             Ok(reply)
         }
-        (_, Some((_, error))) => Err(error),
+        (_, Some((_, error))) => Err(Failure::new(Class::Foreign, error)),
     }
 }

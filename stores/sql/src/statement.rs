@@ -4,14 +4,16 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use shedlock_core::Slot;
-use sqlx::{AssertSqlSafe, SqlSafeStr as _, SqlStr};
+
+use crate::dialect::Dialect;
+use crate::driver::BoxError;
 
 /// A statement that can be read, compared and tested without a database.
 ///
 /// Its text is built once for a table's [`Shape`](crate::shape::Shape), never for a call.
 #[derive(Clone, Debug)]
 pub(crate) struct Statement {
-    text: SqlStr,
+    text: Arc<str>,
     binds: Vec<Bind>,
     fields: Vec<Field>,
     parts: Vec<Part>,
@@ -160,7 +162,7 @@ impl Statement {
             }
         }
         Self {
-            text: AssertSqlSafe(Arc::<str>::from(text)).into_sql_str(),
+            text: text.into(),
             binds,
             fields: fields.to_vec(),
             parts,
@@ -168,13 +170,13 @@ impl Statement {
     }
 
     /// The text with placeholders. Identifiers in it were checked and quoted; values never are.
-    pub(crate) fn sql(&self) -> SqlStr {
-        self.text.clone()
+    pub(crate) fn text(&self) -> &str {
+        &self.text
     }
 
-    /// The same text, to be read.
-    pub(crate) fn text(&self) -> &str {
-        self.text.as_str()
+    /// The same, for drivers that keep it.
+    pub(crate) fn shared_text(&self) -> Arc<str> {
+        Arc::clone(&self.text)
     }
 
     /// What to bind, in this order.
@@ -188,21 +190,21 @@ impl Statement {
     }
 
     /// The text with the values written into it as literals, for servers that are reached through
-    /// something that cannot keep prepared statements. `quote` writes a text as a literal.
-    pub(crate) fn inlined(&self, values: &Values<'_>, quote: fn(&str) -> String) -> SqlStr {
-        let mut text = String::with_capacity(self.text.as_str().len() + 128);
+    /// something that cannot keep prepared statements.
+    pub(crate) fn inlined(&self, values: &Values<'_>, dialect: &dyn Dialect) -> String {
+        let mut text = String::with_capacity(self.text.len() + 128);
         for part in &self.parts {
             match part {
                 Part::Text(fixed) => text.push_str(fixed),
                 Part::Bind(bind) => match values.get(*bind) {
-                    Value::Text(value) => text.push_str(&quote(value)),
+                    Value::Text(value) => text.push_str(&dialect.quote(value)),
                     Value::Integer(value) => {
                         let _ = write!(text, "{value}");
                     }
                 },
             }
         }
-        AssertSqlSafe(text).into_sql_str()
+        text
     }
 }
 
@@ -297,7 +299,7 @@ pub(crate) struct Reply {
     /// What was returned or selected.
     pub(crate) rows: Vec<Row>,
     /// Rows that hold other things than they should: their names, where these can be read, and why.
-    pub(crate) unreadable: Vec<(Option<String>, sqlx::Error)>,
+    pub(crate) unreadable: Vec<(Option<String>, BoxError)>,
 }
 
 impl Reply {
@@ -374,9 +376,8 @@ mod tests {
             ..Values::default()
         };
         let statement = Statement::new(Placeholders::Numbered, TEMPLATE, &[]);
-        let quote = |text: &str| format!("'{}'", text.replace('\'', "''"));
         assert_eq!(
-            statement.inlined(&values, quote).as_str(),
+            statement.inlined(&values, &crate::dialect::postgres::Postgres),
             "UPDATE t SET a = -7::bigint + -7 WHERE n = 'it''s' AND o = ':x'"
         );
     }

@@ -11,7 +11,7 @@ use shedlock_store::{Changed, End, Ended, Seen, Store, StoreProvider};
 
 use crate::contended::Contended;
 use crate::dialect::{End as SlotMark, Step};
-use crate::driver::{Backend, Connections};
+use crate::driver::{Connections, Driver};
 use crate::explain::explain;
 use crate::limits::{check_owner, longest_name};
 use crate::options::Options;
@@ -21,7 +21,7 @@ use crate::statement::Values;
 use crate::verdict::{instant, mark, record};
 
 /// A table of locks: its connections, its settings, and what was found of it.
-pub struct SqlStore<B: Backend> {
+pub struct SqlStore<B: Driver> {
     connections: Connections<B>,
     options: Options,
     plans: Plans,
@@ -36,7 +36,7 @@ pub struct Stored {
 }
 
 /// Without the statements, which are long.
-impl<B: Backend> fmt::Debug for SqlStore<B> {
+impl<B: Driver> fmt::Debug for SqlStore<B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct(B::STORE)
             .field("table", &self.options.table)
@@ -47,7 +47,7 @@ impl<B: Backend> fmt::Debug for SqlStore<B> {
     }
 }
 
-impl<B: Backend> SqlStore<B> {
+impl<B: Driver> SqlStore<B> {
     pub(crate) fn new(connections: Connections<B>, options: Options) -> Self {
         if let Some(warning) = connections.warning() {
             tracing::warn!(table = %options.table, "{warning}");
@@ -95,7 +95,7 @@ impl<B: Backend> SqlStore<B> {
     }
 }
 
-impl<B: Backend> Store for SqlStore<B> {
+impl<B: Driver> Store for SqlStore<B> {
     type Version = Stored;
 
     fn name(&self) -> &str {
@@ -309,7 +309,7 @@ impl<B: Backend> Store for SqlStore<B> {
     }
 }
 
-impl<B: Backend> Call<'_, B> {
+impl<B: Driver> Call<'_, B> {
     /// Ends the lease of these values' owner at once, by this step; true also where a first try, whose
     /// reply was lost, had done so.
     pub(crate) async fn ended(&self, step: Step, values: &Values<'_>) -> Result<bool, Error> {

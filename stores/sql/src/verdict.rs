@@ -157,9 +157,14 @@ impl Verdict<'_> {
     }
 }
 
+/// The last microsecond of the year 9999.
+const LAST_SLOT: i64 = 253_402_300_799_999_999;
+
 /// What the row keeps of its slots.
 fn slots(row: &Row) -> SlotState {
-    let slot = |micros: Option<i64>| micros.and_then(|micros| Slot::from_micros(micros).ok());
+    // Of what is no slot the nearest one, so that an operator sees that there is one, and can reset it.
+    let slot = |micros: i64| Slot::from_micros(micros.clamp(0, LAST_SLOT)).ok();
+    let slot = |micros: Option<i64>| micros.and_then(slot);
     SlotState::new(slot(row.slot), slot(row.slot_done), attempts(row))
 }
 

@@ -58,6 +58,14 @@ pub(crate) trait Dialect: fmt::Debug + Send + Sync + 'static {
     /// The longest lease that a table of this shape can express, seen from now.
     fn longest_lease(&self, options: &Options, shape: &Shape) -> Duration;
 
+    /// A text as a literal.
+    fn quote(&self, text: &str) -> String;
+
+    /// What sets up a new session of our own; nothing unless there is something to set.
+    fn session_init(&self) -> Option<&'static str> {
+        None
+    }
+
     /// What a failure means here, where that is not what it means elsewhere.
     fn explain(&self, class: &Class, writes: bool) -> Option<(ErrorKind, &'static str)> {
         let _ = (class, writes);

@@ -7,12 +7,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use shedlock_core::{Clock, Moment};
-use sqlx::pool::PoolConnection;
-use sqlx::{ConnectOptions, Connection as _, Database, Pool};
 use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use super::{Backend, Failure};
+use super::{Driver, Failure};
 use crate::deadline::Deadline;
 use crate::options::Options;
 
@@ -22,23 +20,23 @@ use crate::options::Options;
 /// each use whether the connection still lives, which would double the round trips of a lock. Here
 /// only a connection whose reply was read to its end goes back; every other one is closed. So an
 /// abandoned statement can never be in the way of the next one.
-pub(crate) enum Connections<B: Backend> {
-    Pool(Pool<B>),
+pub(crate) enum Connections<B: Driver> {
+    Pool(B::Pool),
     Own(Arc<Own<B>>),
 }
 
 /// Connections of ours.
-pub(crate) struct Own<B: Database> {
-    options: <B::Connection as sqlx::Connection>::Options,
+pub(crate) struct Own<B: Driver> {
+    options: B::Options,
     parked: Mutex<Vec<Parked<B>>>,
     permits: Arc<Semaphore>,
     timeout: Duration,
     /// Whether a session is ours for as long as its connection, so that it can be set up.
-    greets: bool,
+    is_set_up: bool,
     clock: Arc<dyn Clock>,
 }
 
-struct Parked<B: Database> {
+struct Parked<B: Driver> {
     connection: B::Connection,
     since: Moment,
 }
@@ -67,7 +65,7 @@ pub(crate) enum Wanted {
 }
 
 /// A connection in use.
-pub(crate) struct Held<B: Database> {
+pub(crate) struct Held<B: Driver> {
     from: From<B>,
     /// The last reply was read to its end.
     clean: bool,
@@ -75,8 +73,8 @@ pub(crate) struct Held<B: Database> {
     is_new: bool,
 }
 
-enum From<B: Database> {
-    Pool(PoolConnection<B>),
+enum From<B: Driver> {
+    Pool(B::Pooled),
     Own {
         connection: Option<B::Connection>,
         own: Arc<Own<B>>,
@@ -84,20 +82,15 @@ enum From<B: Database> {
     },
 }
 
-impl<B: Backend> Connections<B> {
+impl<B: Driver> Connections<B> {
     /// At most `size` connections of ours, made when they are needed, each within `timeout`.
-    pub(crate) fn own(
-        options: <B::Connection as sqlx::Connection>::Options,
-        size: usize,
-        timeout: Duration,
-        told: &Options,
-    ) -> Self {
+    pub(crate) fn own(options: B::Options, size: usize, timeout: Duration, told: &Options) -> Self {
         Self::Own(Arc::new(Own {
             options,
             parked: Mutex::new(Vec::new()),
             permits: Arc::new(Semaphore::new(size.clamp(1, 1_000))),
             timeout,
-            greets: told.prepared,
+            is_set_up: told.prepared,
             clock: Arc::clone(&told.clock),
         }))
     }
@@ -105,7 +98,7 @@ impl<B: Backend> Connections<B> {
     /// What the user should be warned of.
     pub(crate) fn warning(&self) -> Option<String> {
         match self {
-            Self::Pool(pool) => B::unverified(&pool.connect_options()),
+            Self::Pool(pool) => B::unverified_pool(pool),
             Self::Own(own) => B::unverified(&own.options),
         }
     }
@@ -118,7 +111,7 @@ impl<B: Backend> Connections<B> {
     ) -> Result<Held<B>, Failure> {
         let (from, is_new) = match self {
             Self::Pool(pool) => {
-                let acquire = Box::pin(acquire(pool, wanted, deadline));
+                let acquire = Box::pin(acquire::<B>(pool, wanted, deadline));
                 (From::Pool(acquire.await?), false)
             }
             Self::Own(own) => match own.ready(wanted) {
@@ -136,40 +129,41 @@ impl<B: Backend> Connections<B> {
 }
 
 /// From the user's pool, within the time of the call: the pool's own time-out may be longer.
-async fn acquire<B: Backend>(
-    pool: &Pool<B>,
+async fn acquire<B: Driver>(
+    pool: &B::Pool,
     wanted: Wanted,
     deadline: &Deadline<'_>,
-) -> Result<PoolConnection<B>, Failure> {
+) -> Result<B::Pooled, Failure> {
     // Each connection that is found broken leaves the pool, so that in the end a new one is made.
-    let mut tries = pool.size() + 1;
+    let (size, _) = B::pooled(pool);
+    let mut tries = size + 1;
     while !deadline.is_too_late_to_connect() {
         // An idle connection is there at once, unless the pool waits for one to answer that was cut
         // silently; given up, that one leaves the pool.
-        let is_idle = pool.num_idle() > 0;
-        let patience = if is_idle { PING } else { Duration::MAX };
-        let acquired = deadline.connect(patience, pin!(pool.acquire())).await;
+        let (_, has_idle) = B::pooled(pool);
+        let patience = if has_idle { PING } else { Duration::MAX };
+        let acquired = deadline.connect(patience, pin!(B::acquire(pool))).await;
         let Some(acquired) = acquired else {
             continue;
         };
-        let mut connection = acquired.map_err(Failure::connecting::<B>)?;
+        let mut pooled = acquired.map_err(B::connecting)?;
         if wanted != Wanted::Proven {
-            return Ok(connection);
+            return Ok(pooled);
         }
-        let answer = deadline.connect(PING, pin!(connection.ping())).await;
-        let Err(error) = answer.unwrap_or(Err(sqlx::Error::PoolTimedOut)) else {
-            return Ok(connection);
-        };
-        connection.close_on_drop();
+        let answer = deadline.connect(PING, pin!(B::ping(&mut pooled))).await;
+        if let Some(Ok(())) = answer {
+            return Ok(pooled);
+        }
+        B::discard(&mut pooled);
         tries = tries.saturating_sub(1);
         if tries == 0 {
-            return Err(Failure::connecting::<B>(error));
+            break;
         }
     }
-    Err(Failure::connecting::<B>(sqlx::Error::PoolTimedOut))
+    Err(Failure::no_connection())
 }
 
-impl<B: Backend> Own<B> {
+impl<B: Driver> Own<B> {
     /// The connection that was used last, if it may be used at once: what happens almost always.
     fn ready(self: &Arc<Self>, wanted: Wanted) -> Option<From<B>> {
         let permit = Arc::clone(&self.permits).try_acquire_owned().ok()?;
@@ -190,14 +184,14 @@ impl<B: Backend> Own<B> {
             let permit = Arc::clone(&self.permits)
                 .acquire_owned()
                 .await
-                .map_err(|_| Failure::connecting::<B>(sqlx::Error::PoolClosed))?;
+                .map_err(|_| Failure::no_connection())?;
             if let Some(connection) = self.used(wanted, deadline).await {
                 return Ok((self.held(connection, permit), false));
             }
             Ok((self.held(self.connect().await?, permit), true))
         };
         let acquired = deadline.connect(self.timeout, pin!(acquire)).await;
-        acquired.unwrap_or_else(|| Err(Failure::connecting::<B>(sqlx::Error::PoolTimedOut)))
+        acquired.unwrap_or_else(|| Err(Failure::no_connection()))
     }
 
     /// One that was used before, if there is one that may be used.
@@ -215,7 +209,9 @@ impl<B: Backend> Own<B> {
             if wanted == Wanted::Any && idle <= FRESH {
                 return Some(parked.connection);
             }
-            let answer = deadline.connect(PING, pin!(parked.connection.ping())).await;
+            let answer = deadline
+                .connect(PING, pin!(B::ping(&mut parked.connection)))
+                .await;
             match answer {
                 Some(Ok(())) => return Some(parked.connection),
                 Some(Err(_)) => {}
@@ -238,15 +234,11 @@ impl<B: Backend> Own<B> {
     }
 
     async fn connect(&self) -> Result<B::Connection, Failure> {
-        let mut connection = self
-            .options
-            .connect()
-            .await
-            .map_err(Failure::connecting::<B>)?;
-        if let Some(greeting) = B::greeting().filter(|_| self.greets) {
-            B::greet(&mut connection, greeting)
-                .await
-                .map_err(Failure::connecting::<B>)?;
+        let connected = B::connect(&self.options).await;
+        let mut connection = connected.map_err(B::connecting)?;
+        if let Some(text) = B::dialect().session_init().filter(|_| self.is_set_up) {
+            let batch = B::batch(&mut connection, text).await;
+            batch.map_err(B::connecting)?;
         }
         Ok(connection)
     }
@@ -256,7 +248,7 @@ impl<B: Backend> Own<B> {
     }
 }
 
-impl<B: Database> Held<B> {
+impl<B: Driver> Held<B> {
     /// Whether it was made for this statement; never where the pool made it.
     pub(crate) fn is_new(&self) -> bool {
         self.is_new
@@ -268,7 +260,7 @@ impl<B: Database> Held<B> {
     }
 }
 
-impl<B: Database> Deref for Held<B> {
+impl<B: Driver> Deref for Held<B> {
     type Target = B::Connection;
 
     fn deref(&self) -> &B::Connection {
@@ -279,7 +271,7 @@ impl<B: Database> Deref for Held<B> {
     }
 }
 
-impl<B: Database> DerefMut for Held<B> {
+impl<B: Driver> DerefMut for Held<B> {
     fn deref_mut(&mut self) -> &mut B::Connection {
         match &mut self.from {
             From::Pool(connection) => connection,
@@ -290,10 +282,10 @@ impl<B: Database> DerefMut for Held<B> {
 
 const TAKEN: &str = "the connection is taken out on drop alone";
 
-impl<B: Database> Drop for Held<B> {
+impl<B: Driver> Drop for Held<B> {
     fn drop(&mut self) {
         match &mut self.from {
-            From::Pool(connection) if !self.clean => connection.close_on_drop(),
+            From::Pool(pooled) if !self.clean => B::discard(pooled),
             From::Pool(_) => {}
             From::Own {
                 connection, own, ..
@@ -313,7 +305,7 @@ impl<B: Database> Drop for Held<B> {
     }
 }
 
-impl<B: Database> Drop for Own<B> {
+impl<B: Driver> Drop for Own<B> {
     fn drop(&mut self) {
         let parked = self
             .parked
@@ -325,22 +317,21 @@ impl<B: Database> Drop for Own<B> {
 
 /// Says goodbye to the server in the background, if there is a runtime to do it: servers log
 /// connections that just vanish.
-fn close<B: Database>(parked: Vec<Parked<B>>) {
+fn close<B: Driver>(parked: Vec<Parked<B>>) {
     if let (false, Ok(runtime)) = (parked.is_empty(), Handle::try_current()) {
         runtime.spawn(async move {
             for Parked { connection, .. } in parked {
-                // Who cannot say goodbye is gone all the same.
-                let _ = connection.close().await;
+                B::close(connection).await;
             }
         });
     }
 }
 
 /// Shows no options: they hold the password.
-impl<B: Backend> fmt::Debug for Connections<B> {
+impl<B: Driver> fmt::Debug for Connections<B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Pool(pool) => write!(f, "the user's pool of {}", pool.size()),
+            Self::Pool(pool) => write!(f, "the user's pool of {}", B::pooled(pool).0),
             Self::Own(own) => {
                 let parked = own.parked.lock().unwrap_or_else(PoisonError::into_inner);
                 write!(f, "own connections, {} unused", parked.len())

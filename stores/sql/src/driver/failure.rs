@@ -2,13 +2,13 @@
 
 use std::io;
 
-use super::Backend;
+use super::BoxError;
 
 /// A failed statement.
 #[derive(Debug)]
 pub(crate) struct Failure {
     pub(crate) class: Class,
-    pub(crate) source: sqlx::Error,
+    pub(crate) source: BoxError,
     /// The connection had been used before: another one may do what this one refused.
     pub(crate) was_used: bool,
 }
@@ -60,50 +60,40 @@ pub(crate) enum Class {
 }
 
 impl Failure {
-    /// An error while a connection was sought: nothing was sent.
-    pub(crate) fn connecting<B: Backend>(source: sqlx::Error) -> Self {
-        let class = match &source {
-            sqlx::Error::Configuration(_) | sqlx::Error::Tls(_) => Class::Refused,
-            sqlx::Error::Database(error) => match B::classify(&**error) {
-                // Also one that crashes or drops us just then: what we ask for may be right.
-                Class::Busy | Class::ReplyLost | Class::Contention | Class::Waited => {
-                    Class::NotSent
-                }
-                _ => Class::Refused,
-            },
-            _ => Class::NotSent,
-        };
-        Self::new(class, source)
+    /// No connection in time.
+    pub(crate) fn no_connection() -> Self {
+        let none = io::Error::new(
+            io::ErrorKind::TimedOut,
+            "no connection could be had in time",
+        );
+        Self::new(Class::NotSent, none)
     }
 
     /// No answer within the time of the call.
     pub(crate) fn silent() -> Self {
         let silent = io::Error::new(io::ErrorKind::TimedOut, "the server gave no answer in time");
-        Self::new(Class::ReplyLost, sqlx::Error::Io(silent))
+        Self::new(Class::ReplyLost, silent)
     }
 
-    /// An error while a statement ran.
-    pub(crate) fn running<B: Backend>(source: sqlx::Error) -> Self {
-        let class = match &source {
-            sqlx::Error::Database(error) => B::classify(&**error),
-            sqlx::Error::ColumnDecode { .. } | sqlx::Error::Decode(_) => Class::Foreign,
-            sqlx::Error::Encode(_) | sqlx::Error::InvalidArgument(_) => Class::Other,
-            // I/O, protocol, a crashed worker: how far the statement came is not known.
-            _ => Class::ReplyLost,
-        };
-        Self::new(class, source)
-    }
-
-    fn new(class: Class, source: sqlx::Error) -> Self {
+    pub(crate) fn new(class: Class, source: impl Into<BoxError>) -> Self {
         Self {
             class,
-            source,
+            source: source.into(),
             was_used: false,
         }
     }
 }
 
 impl Class {
+    /// What the server meant where it refused a session: one that crashes or drops us just then may be asked again,
+    /// since what we ask for may be right.
+    pub(crate) fn while_connecting(self) -> Self {
+        match self {
+            Self::Busy | Self::ReplyLost | Self::Contention | Self::Waited => Self::NotSent,
+            _ => Self::Refused,
+        }
+    }
+
     /// The session no longer serves, although its server answers, and nothing was written: it leads
     /// to a server that was demoted, or is not what it was.
     pub(crate) fn is_of_session(&self) -> bool {
@@ -128,72 +118,5 @@ impl Class {
     /// whatever the connection has prepared for the old table is of no use.
     pub(crate) fn spares_connection(&self) -> bool {
         !self.is_of_session() && !matches!(self, Self::ReplyLost | Self::Shape)
-    }
-}
-
-#[cfg(test)]
-#[cfg(feature = "postgres")]
-mod tests {
-    use std::borrow::Cow;
-    use std::error::Error as StdError;
-    use std::fmt;
-
-    use sqlx::error::{DatabaseError, ErrorKind};
-
-    use super::*;
-
-    /// What a server says.
-    #[derive(Debug)]
-    struct Told(&'static str);
-
-    impl fmt::Display for Told {
-        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            f.write_str(self.0)
-        }
-    }
-
-    impl StdError for Told {}
-
-    impl DatabaseError for Told {
-        fn message(&self) -> &str {
-            self.0
-        }
-
-        fn code(&self) -> Option<Cow<'_, str>> {
-            Some(self.0.into())
-        }
-
-        fn as_error(&self) -> &(dyn StdError + Send + Sync + 'static) {
-            self
-        }
-
-        fn as_error_mut(&mut self) -> &mut (dyn StdError + Send + Sync + 'static) {
-            self
-        }
-
-        fn into_error(self: Box<Self>) -> Box<dyn StdError + Send + Sync + 'static> {
-            self
-        }
-
-        fn kind(&self) -> ErrorKind {
-            ErrorKind::Other
-        }
-    }
-
-    fn connecting(code: &'static str) -> Class {
-        let told = sqlx::Error::Database(Box::new(Told(code)));
-        Failure::connecting::<sqlx::Postgres>(told).class
-    }
-
-    #[test]
-    fn a_server_that_ends_while_it_lets_us_in_is_asked_again() {
-        // Shut down, crashed, dropped while idle, starting, without connections to spare.
-        for code in ["57P01", "57P02", "57P05", "57P03", "53300"] {
-            assert_eq!(connecting(code), Class::NotSent, "{code}");
-        }
-        // No such user, wrong password, no such database.
-        for code in ["28000", "28P01", "3D000"] {
-            assert_eq!(connecting(code), Class::Refused, "{code}");
-        }
     }
 }

@@ -1,66 +1,97 @@
-//! Execution over sqlx: the only place that talks to a database.
-
-#[cfg(feature = "mysql")]
-pub(crate) mod mysql;
-#[cfg(feature = "postgres")]
-pub(crate) mod postgres;
-#[cfg(feature = "sqlite")]
-pub(crate) mod sqlite;
+//! Client libraries: the only places that talk to a database.
 
 mod connections;
 mod failure;
+#[cfg(any(feature = "postgres", feature = "mysql", feature = "sqlite"))]
+pub(crate) mod sqlx;
 
-use std::future::Future;
-
-pub(crate) use connections::{Connections, Wanted};
-pub(crate) use failure::{Class, Failure};
-use sqlx::Database;
+use std::ops::DerefMut;
 
 use crate::dialect::Dialect;
 use crate::shape::Column;
 use crate::statement::{Reply, Statement, Values};
+pub(crate) use connections::{Connections, Wanted};
+pub(crate) use failure::{Class, Failure};
 
-/// What differs between sqlx's drivers. The methods that run statements are alike in all of them
-/// and are written by [`execution!`], since sqlx's own bounds do not carry over to generic code.
-pub(crate) trait Backend: Database {
+/// What client libraries report, of whatever type.
+pub(crate) type BoxError = Box<dyn std::error::Error + Send + Sync>;
+
+/// A database through one client library: what of it users see.
+pub trait Database: Sized + Send + Sync + 'static {
+    /// Where the user's sessions come from.
+    type Pool: Clone + Send + Sync + 'static;
+}
+
+/// A database through one client library: how sessions are had, and how statements run on them.
+///
+/// The statements themselves are the [`Dialect`]'s and know nothing of it.
+pub(crate) trait Driver: Database {
     /// The store's name in messages.
     const STORE: &'static str;
+
+    /// A session.
+    type Connection: Send + 'static;
+
+    /// How sessions of our own are made.
+    type Options: Send + Sync + 'static;
+
+    /// A session of the user's; it goes back when it is dropped.
+    type Pooled: DerefMut<Target = Self::Connection> + Send + 'static;
+
+    /// What the client library reports.
+    type Error: Into<BoxError> + Send + 'static;
 
     /// Its statements.
     fn dialect() -> &'static dyn Dialect;
 
-    /// What an error that the server sent means.
-    fn classify(error: &dyn sqlx::error::DatabaseError) -> Class;
+    /// What an error means that came while a connection was sought: nothing was sent.
+    fn connecting(error: Self::Error) -> Failure;
 
-    /// A text as a literal of this dialect.
-    fn quote(text: &str) -> String;
+    /// What an error means that came while a statement ran.
+    fn running(error: Self::Error) -> Failure;
 
     /// A warning where connections with these options do not check who answers them, and leave this
     /// machine.
-    fn unverified(options: &<Self::Connection as sqlx::Connection>::Options) -> Option<String> {
+    fn unverified(options: &Self::Options) -> Option<String> {
         let _ = options;
         None
     }
 
-    /// How many rows a statement changed.
-    fn affected(result: &Self::QueryResult) -> u64;
-
-    /// What `LAST_INSERT_ID(…)` was set to, where there is such a thing.
-    fn last_insert_id(result: &Self::QueryResult) -> Option<u64> {
-        let _ = result;
+    /// The same of the user's.
+    fn unverified_pool(pool: &Self::Pool) -> Option<String> {
+        let _ = pool;
         None
     }
 
-    /// What a new connection of ours is told first; nothing unless there is something to say.
-    fn greeting() -> Option<&'static str> {
-        None
-    }
+    /// Opens a session.
+    fn connect(
+        options: &Self::Options,
+    ) -> impl Future<Output = Result<Self::Connection, Self::Error>> + Send;
 
-    /// Says it.
-    fn greet(
+    /// Asks whether the session still lives.
+    fn ping(
         connection: &mut Self::Connection,
-        greeting: &'static str,
-    ) -> impl Future<Output = Result<(), sqlx::Error>> + Send;
+    ) -> impl Future<Output = Result<(), Self::Error>> + Send;
+
+    /// Ends a session politely: servers log those that just vanish.
+    fn close(connection: Self::Connection) -> impl Future<Output = ()> + Send;
+
+    /// Takes a session from the user's pool.
+    fn acquire(pool: &Self::Pool)
+    -> impl Future<Output = Result<Self::Pooled, Self::Error>> + Send;
+
+    /// Has a session of the user's end when it is dropped: it may be broken.
+    fn discard(pooled: &mut Self::Pooled);
+
+    /// How many sessions the pool has, and whether one of them is idle. Each that is found broken
+    /// leaves the pool.
+    fn pooled(pool: &Self::Pool) -> (u32, bool);
+
+    /// Runs statements that are not ours to read: no values, no rows, never prepared.
+    fn batch(
+        connection: &mut Self::Connection,
+        text: &str,
+    ) -> impl Future<Output = Result<(), Self::Error>> + Send;
 
     /// Runs a statement to the end of its answer.
     fn run<'a>(
@@ -68,204 +99,12 @@ pub(crate) trait Backend: Database {
         statement: &'a Statement,
         values: &'a Values<'a>,
         prepared: bool,
-    ) -> impl Future<Output = Result<Reply, sqlx::Error>> + Send + 'a;
+    ) -> impl Future<Output = Result<Reply, Self::Error>> + Send + 'a;
 
-    /// Runs a probe.
+    /// Runs a probe, not prepared: it is asked rarely, and MariaDB 10.11 was seen to crash when a
+    /// prepared statement over its information_schema was run again.
     fn columns<'a>(
         connection: &'a mut Self::Connection,
         statement: &'a Statement,
-        prepared: bool,
-    ) -> impl Future<Output = Result<Vec<Column>, sqlx::Error>> + Send + 'a;
-
-    /// Runs a statement that changes the schema: no values, no rows, never prepared.
-    fn define<'a>(
-        connection: &'a mut Self::Connection,
-        statement: &'a Statement,
-    ) -> impl Future<Output = Result<(), sqlx::Error>> + Send + 'a;
-}
-
-/// The methods of [`Backend`] that run statements, for one of sqlx's databases.
-macro_rules! execution {
-    ($database:ty) => {
-        async fn greet(
-            connection: &mut Self::Connection,
-            greeting: &'static str,
-        ) -> Result<(), sqlx::Error> {
-            sqlx::raw_sql(greeting).execute(connection).await.map(drop)
-        }
-
-        async fn run<'a>(
-            connection: &'a mut Self::Connection,
-            statement: &'a $crate::statement::Statement,
-            values: &'a $crate::statement::Values<'a>,
-            prepared: bool,
-        ) -> Result<$crate::statement::Reply, sqlx::Error> {
-            use futures_util::TryStreamExt as _;
-            use sqlx::Executor as _;
-            let mut reply = $crate::statement::Reply::default();
-            let mut results = if prepared {
-                connection.fetch_many(bound(statement, values))
-            } else {
-                let text = statement.inlined(values, <$database as Backend>::quote);
-                sqlx::raw_sql(text).fetch_many(connection)
-            };
-            while let Some(result) = results.try_next().await? {
-                match result {
-                    sqlx::Either::Left(done) => {
-                        // Of several statements in one text the last one counts; SQLite repeats the
-                        // number of the one before for each that only reads.
-                        reply.affected = <$database as Backend>::affected(&done);
-                        reply.last_insert_id = <$database as Backend>::last_insert_id(&done);
-                    }
-                    sqlx::Either::Right(row) => match decode(&row, statement.fields()) {
-                        Ok(row) => reply.rows.push(row),
-                        Err(error) => {
-                            use sqlx::Row as _;
-                            reply.unreadable.push((row.try_get(0).ok(), error));
-                        }
-                    },
-                }
-            }
-            Ok(reply)
-        }
-
-        async fn columns<'a>(
-            connection: &'a mut Self::Connection,
-            statement: &'a $crate::statement::Statement,
-            prepared: bool,
-        ) -> Result<Vec<$crate::shape::Column>, sqlx::Error> {
-            use sqlx::Row as _;
-            let rows = if prepared {
-                sqlx::query(statement.sql()).fetch_all(connection).await?
-            } else {
-                sqlx::raw_sql(statement.sql()).fetch_all(connection).await?
-            };
-            rows.iter()
-                .map(|row| {
-                    Ok($crate::shape::Column {
-                        name: row.try_get(0)?,
-                        type_name: row.try_get(1)?,
-                        digits: row.try_get(2)?,
-                        length: row.try_get(3)?,
-                        collation: row.try_get(4)?,
-                        unique: row.try_get::<i64, _>(5)? != 0,
-                        required: row.try_get::<i64, _>(6)? != 0,
-                        server: row.try_get(7)?,
-                        server_time: row.try_get(8)?,
-                    })
-                })
-                .collect()
-        }
-
-        async fn define<'a>(
-            connection: &'a mut Self::Connection,
-            statement: &'a $crate::statement::Statement,
-        ) -> Result<(), sqlx::Error> {
-            sqlx::raw_sql(statement.sql())
-                .execute(connection)
-                .await
-                .map(drop)
-        }
-    };
-}
-
-/// The two functions that [`execution!`] needs beside it: binding and decoding.
-macro_rules! values {
-    ($database:ty) => {
-        fn bound<'q>(
-            statement: &$crate::statement::Statement,
-            values: &$crate::statement::Values<'_>,
-        ) -> sqlx::query::Query<'q, $database, <$database as sqlx::Database>::Arguments> {
-            let mut query = sqlx::query(statement.sql());
-            for bind in statement.binds() {
-                query = match values.get(*bind) {
-                    $crate::statement::Value::Text(text) => query.bind(text),
-                    $crate::statement::Value::Integer(integer) => query.bind(integer),
-                };
-            }
-            query
-        }
-
-        fn decode(
-            row: &<$database as sqlx::Database>::Row,
-            fields: &[$crate::statement::Field],
-        ) -> Result<$crate::statement::Row, sqlx::Error> {
-            use sqlx::Row as _;
-            use $crate::statement::Field;
-            let mut decoded = $crate::statement::Row::default();
-            for (index, field) in fields.iter().enumerate() {
-                match field {
-                    Field::Name => decoded.name = row.try_get(index)?,
-                    Field::Owner => decoded.owner = row.try_get(index)?,
-                    Field::LockedAt => decoded.locked_at = row.try_get(index)?,
-                    Field::LockUntil => decoded.lock_until = row.try_get(index)?,
-                    Field::Token => decoded.token = row.try_get(index)?,
-                    Field::Slot => decoded.slot = row.try_get(index)?,
-                    Field::SlotDone => decoded.slot_done = row.try_get(index)?,
-                    Field::SlotAttempts => decoded.slot_attempts = row.try_get(index)?,
-                    Field::Now => decoded.now = row.try_get(index)?,
-                    Field::ServerTime => decoded.server_time = row.try_get(index)?,
-                }
-            }
-            Ok(decoded)
-        }
-    };
-}
-
-pub(crate) use {execution, values};
-
-#[cfg(all(test, feature = "postgres", feature = "mysql"))]
-mod tests {
-    use sqlx::mysql::MySqlConnectOptions;
-    use sqlx::postgres::PgConnectOptions;
-    use sqlx::{MySql, Postgres};
-
-    use super::*;
-
-    fn postgres(url: &str) -> Option<String> {
-        let options: PgConnectOptions = url.parse().expect("a URL");
-        Postgres::unverified(&options)
-    }
-
-    fn mysql(url: &str) -> Option<String> {
-        let options: MySqlConnectOptions = url.parse().expect("a URL");
-        MySql::unverified(&options)
-    }
-
-    #[test]
-    fn a_remote_server_that_is_not_verified_brings_a_warning() {
-        for url in [
-            "postgres://db/app",
-            "postgres://10.0.0.7/app?sslmode=require",
-        ] {
-            let warning = postgres(url).expect("it is not verified");
-            assert!(warning.contains("sslmode=verify-full"), "{warning}");
-        }
-        for url in ["mysql://db/app", "mysql://[fd00::7]/app?ssl-mode=REQUIRED"] {
-            let warning = mysql(url).expect("it is not verified");
-            assert!(warning.contains("ssl-mode=VERIFY_IDENTITY"), "{warning}");
-        }
-    }
-
-    #[test]
-    fn a_verified_server_and_this_machine_bring_none() {
-        for url in [
-            "postgres://db/app?sslmode=verify-full",
-            "postgres://db/app?sslmode=verify-ca",
-            "postgres://localhost/app",
-            "postgres://127.0.0.1/app",
-            "postgres://[::1]/app",
-            "postgres://%2Fvar%2Frun%2Fpostgresql/app",
-        ] {
-            assert_eq!(postgres(url), None, "{url}");
-        }
-        for url in [
-            "mysql://db/app?ssl-mode=VERIFY_IDENTITY",
-            "mysql://db/app?ssl-mode=VERIFY_CA",
-            "mysql://localhost/app",
-            "mysql://db/app?socket=/run/mysqld.sock",
-        ] {
-            assert_eq!(mysql(url), None, "{url}");
-        }
-    }
+    ) -> impl Future<Output = Result<Vec<Column>, Self::Error>> + Send + 'a;
 }

@@ -12,7 +12,7 @@ use shedlock_store::{FromUrl, StoreProvider, UrlOptions};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteSynchronous};
 use sqlx::{ConnectOptions as _, Sqlite};
 
-use crate::driver::{Backend as _, Connections};
+use crate::driver::{Connections, Driver as _};
 use crate::options::TIMEOUT;
 use crate::store::SqlStore;
 use crate::url::{Address, invalid};

@@ -326,6 +326,26 @@ impl Dialect for MySql {
         .flatten()
         .collect()
     }
+
+    /// In hexadecimal, which means the same in every `sql_mode` and character set of a session.
+    fn quote(&self, text: &str) -> String {
+        let mut literal = String::from("_utf8mb4 X'");
+        for byte in text.bytes() {
+            literal.push_str(&format!("{byte:02X}"));
+        }
+        literal.push('\'');
+        literal
+    }
+
+    /// Unless somebody has set a shorter one: no attempt waits long (50 s) for a transaction that
+    /// keeps its row locked, and a statement whose sender has gone does not go on waiting, to win
+    /// the lock for nobody.
+    fn session_init(&self) -> Option<&'static str> {
+        Some(
+            "SET SESSION innodb_lock_wait_timeout = \
+             CAST(LEAST(@@innodb_lock_wait_timeout, 5) AS SIGNED)",
+        )
+    }
 }
 
 fn other_zone(shape: &Shape) -> String {

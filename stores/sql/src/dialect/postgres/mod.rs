@@ -30,6 +30,7 @@
 //! - Parameters need no casts: they are sent with their types, and as literals their types are
 //!   plain too.
 
+pub(crate) mod errors;
 mod time;
 mod writer;
 
@@ -221,6 +222,26 @@ impl Dialect for Postgres {
             );
         }
         warnings
+    }
+
+    /// The form with `E` is right whatever `standard_conforming_strings` is set to.
+    fn quote(&self, text: &str) -> String {
+        let doubled = text.replace('\'', "''");
+        if doubled.contains('\\') {
+            format!("E'{}'", doubled.replace('\\', "\\\\"))
+        } else {
+            format!("'{doubled}'")
+        }
+    }
+
+    /// Unless somebody has set another limit: no attempt waits long for a transaction that keeps
+    /// its row locked, and a statement whose sender has gone does not go on waiting, to win the
+    /// lock for nobody.
+    fn session_init(&self) -> Option<&'static str> {
+        Some(
+            "SELECT set_config('lock_timeout', '5s', false) \
+             WHERE current_setting('lock_timeout') = '0'",
+        )
     }
 }
 

@@ -217,6 +217,10 @@ impl Dialect for Sqlite {
             _ => return None,
         })
     }
+
+    fn quote(&self, text: &str) -> String {
+        format!("'{}'", text.replace('\'', "''"))
+    }
 }
 
 /// What SQLite makes of a declared type.

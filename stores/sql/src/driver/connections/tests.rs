@@ -113,7 +113,7 @@ async fn an_idle_connection_of_a_pool_that_was_cut_silently_does_not_cost_the_ca
         .proxy
         .on_request(contains(SYNC), 1, Strike::SwallowRequest);
     let deadline = Deadline::new(&line.clock, TEN, TEN);
-    let connections = Connections::Pool(pool);
+    let connections = Connections::<Postgres>::Pool(pool);
     let acquired = connections.acquire(Wanted::Any, &deadline).await;
     assert!(acquired.is_ok() && cut.has_struck());
 }

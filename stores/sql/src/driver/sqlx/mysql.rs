@@ -4,27 +4,24 @@ use sqlx::MySql;
 use sqlx::error::DatabaseError;
 use sqlx::mysql::{MySqlConnectOptions, MySqlDatabaseError, MySqlQueryResult, MySqlSslMode};
 
-use super::{Backend, Class};
 use crate::dialect::mysql::LARGEST;
 use crate::dialect::{self, Dialect};
+use crate::driver::{Class, Database, Driver};
 use crate::options::TOKEN_COLUMN;
 
 /// September 2001 in microseconds: no fencing token is smaller, since they start from the server's
 /// time; a number of an AUTO_INCREMENT column, which an insert reports in the same place, always is.
 const NO_TOKEN_BELOW: u64 = 1_000_000_000_000_000;
 
-impl Backend for MySql {
+impl Database for MySql {
+    type Pool = sqlx::Pool<Self>;
+}
+
+impl Driver for MySql {
     const STORE: &'static str = "mysql";
 
     fn dialect() -> &'static dyn Dialect {
         &dialect::mysql::MySql
-    }
-
-    fn classify(error: &dyn DatabaseError) -> Class {
-        let Some(error) = error.try_downcast_ref::<MySqlDatabaseError>() else {
-            return Class::Other;
-        };
-        classify(error.number(), error.message())
     }
 
     fn unverified(options: &MySqlConnectOptions) -> Option<String> {
@@ -40,42 +37,24 @@ impl Backend for MySql {
         ))
     }
 
-    /// In hexadecimal, which means the same in every `sql_mode` and character set of a session.
-    fn quote(text: &str) -> String {
-        let mut literal = String::from("_utf8mb4 X'");
-        for byte in text.bytes() {
-            literal.push_str(&format!("{byte:02X}"));
-        }
-        literal.push('\'');
-        literal
-    }
-
-    /// Unless somebody has set a shorter one: no attempt waits long (50 s) for a transaction that
-    /// keeps its row locked, and a statement whose sender has gone does not go on waiting, to win
-    /// the lock for nobody.
-    fn greeting() -> Option<&'static str> {
-        Some(
-            "SET SESSION innodb_lock_wait_timeout = \
-             CAST(LEAST(@@innodb_lock_wait_timeout, 5) AS SIGNED)",
-        )
-    }
-
-    /// The rows that matched: sqlx asks for found rows, not changed ones.
-    fn affected(result: &MySqlQueryResult) -> u64 {
-        result.rows_affected()
-    }
-
-    fn last_insert_id(result: &MySqlQueryResult) -> Option<u64> {
-        Some(result.last_insert_id()).filter(|id| *id >= NO_TOKEN_BELOW)
-    }
-
     super::execution!(MySql);
+}
+
+fn classify(error: &dyn DatabaseError) -> Class {
+    let Some(error) = error.try_downcast_ref::<MySqlDatabaseError>() else {
+        return Class::Other;
+    };
+    of_number(error.number(), error.message())
+}
+
+fn last_insert_id(result: &MySqlQueryResult) -> Option<u64> {
+    Some(result.last_insert_id()).filter(|id| *id >= NO_TOKEN_BELOW)
 }
 
 super::values!(MySql);
 
 /// Sorts the servers' numbers; the two share most, and above 1900 rarely mean the same thing.
-fn classify(number: u16, message: &str) -> Class {
+fn of_number(number: u16, message: &str) -> Class {
     match number {
         // Unknown table, column or database; prepared for a table that has changed since.
         1146 | 1054 | 1049 | 1109 | 1412 | 1615 => Class::Shape,
@@ -124,27 +103,27 @@ mod tests {
     #[test]
     fn numbers_that_mean_several_things_are_told_apart_by_their_message() {
         let read_only = "The MariaDB server is running with the --read-only option";
-        assert_eq!(classify(1290, read_only), Class::ReadOnly);
+        assert_eq!(of_number(1290, read_only), Class::ReadOnly);
         let other = "The MySQL server is running with the --secure-file-priv option";
-        assert_eq!(classify(1290, other), Class::Other);
+        assert_eq!(of_number(1290, other), Class::Other);
         let guard = "BIGINT UNSIGNED value is out of range in '(18446744073709551615 + …)'";
-        assert_eq!(classify(1690, guard), Class::Session);
+        assert_eq!(of_number(1690, guard), Class::Session);
         let token = "BIGINT value is out of range in '(`shedlock_fencing_token` + 1)'";
-        assert_eq!(classify(1690, token), Class::Foreign);
+        assert_eq!(of_number(1690, token), Class::Foreign);
         let other = "BIGINT value is out of range in '(9223372036854775807 + `n`.`now`)'";
-        assert_eq!(classify(1690, other), Class::Other);
+        assert_eq!(of_number(1690, other), Class::Other);
     }
 
     #[test]
     fn a_commit_that_lost_against_another_server_wrote_nothing_and_one_that_failed_may_have() {
         for lost in [1213, 3101] {
-            assert_eq!(classify(lost, ""), Class::Contention, "{lost}");
+            assert_eq!(of_number(lost, ""), Class::Contention, "{lost}");
         }
         for failed in [1180, 3100] {
-            assert_eq!(classify(failed, ""), Class::ReplyLost, "{failed}");
+            assert_eq!(of_number(failed, ""), Class::ReplyLost, "{failed}");
         }
         assert_eq!(
-            classify(1047, "WSREP has not yet prepared node"),
+            of_number(1047, "WSREP has not yet prepared node"),
             Class::Busy
         );
     }
@@ -152,9 +131,9 @@ mod tests {
     #[test]
     fn literals_need_no_escaping() {
         assert_eq!(
-            <MySql as Backend>::quote("it's \\"),
+            MySql::dialect().quote("it's \\"),
             "_utf8mb4 X'69742773205C'"
         );
-        assert_eq!(<MySql as Backend>::quote(""), "_utf8mb4 X''");
+        assert_eq!(MySql::dialect().quote(""), "_utf8mb4 X''");
     }
 }

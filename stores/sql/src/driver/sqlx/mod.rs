@@ -1,0 +1,249 @@
+//! sqlx, for each of its databases.
+
+#[cfg(feature = "mysql")]
+pub(crate) mod mysql;
+#[cfg(feature = "postgres")]
+pub(crate) mod postgres;
+#[cfg(feature = "sqlite")]
+pub(crate) mod sqlite;
+
+use sqlx::Error;
+use sqlx::error::DatabaseError;
+
+use super::{Class, Failure};
+
+/// Sorts what a server reports.
+type Classify = fn(&dyn DatabaseError) -> Class;
+
+fn connecting(error: Error, classify: Classify) -> Failure {
+    let class = match &error {
+        Error::Configuration(_) | Error::Tls(_) => Class::Refused,
+        Error::Database(error) => classify(&**error).while_connecting(),
+        _ => Class::NotSent,
+    };
+    Failure::new(class, error)
+}
+
+fn running(error: Error, classify: Classify) -> Failure {
+    let class = match &error {
+        Error::Database(error) => classify(&**error),
+        Error::ColumnDecode { .. } | Error::Decode(_) => Class::Foreign,
+        Error::Encode(_) | Error::InvalidArgument(_) => Class::Other,
+        // I/O, protocol, a crashed worker: how far the statement came is not known.
+        _ => Class::ReplyLost,
+    };
+    Failure::new(class, error)
+}
+
+/// The methods of [`Driver`] that are alike for all of sqlx's databases; its own bounds do not carry over to generic
+/// code.
+macro_rules! execution {
+    ($database:ty) => {
+        type Connection = <$database as sqlx::Database>::Connection;
+        type Options = <Self::Connection as sqlx::Connection>::Options;
+        type Pooled = sqlx::pool::PoolConnection<$database>;
+        type Error = sqlx::Error;
+
+        fn connecting(error: sqlx::Error) -> $crate::driver::Failure {
+            super::connecting(error, classify)
+        }
+
+        fn running(error: sqlx::Error) -> $crate::driver::Failure {
+            super::running(error, classify)
+        }
+
+        fn unverified_pool(pool: &Self::Pool) -> Option<String> {
+            Self::unverified(&pool.connect_options())
+        }
+
+        async fn connect(options: &Self::Options) -> Result<Self::Connection, sqlx::Error> {
+            sqlx::ConnectOptions::connect(options).await
+        }
+
+        async fn ping(connection: &mut Self::Connection) -> Result<(), sqlx::Error> {
+            sqlx::Connection::ping(connection).await
+        }
+
+        async fn close(connection: Self::Connection) {
+            // Who cannot say goodbye is gone all the same.
+            let _ = sqlx::Connection::close(connection).await;
+        }
+
+        async fn acquire(pool: &Self::Pool) -> Result<Self::Pooled, sqlx::Error> {
+            pool.acquire().await
+        }
+
+        fn discard(pooled: &mut Self::Pooled) {
+            pooled.close_on_drop();
+        }
+
+        fn pooled(pool: &Self::Pool) -> (u32, bool) {
+            (pool.size(), pool.num_idle() > 0)
+        }
+
+        async fn batch(connection: &mut Self::Connection, text: &str) -> Result<(), sqlx::Error> {
+            let text = sqlx::AssertSqlSafe(text.to_owned());
+            sqlx::raw_sql(text).execute(connection).await.map(drop)
+        }
+
+        async fn run<'a>(
+            connection: &'a mut Self::Connection,
+            statement: &'a $crate::statement::Statement,
+            values: &'a $crate::statement::Values<'a>,
+            prepared: bool,
+        ) -> Result<$crate::statement::Reply, sqlx::Error> {
+            use futures_util::TryStreamExt as _;
+            use sqlx::Executor as _;
+            let mut reply = $crate::statement::Reply::default();
+            let mut results = if prepared {
+                connection.fetch_many(bound(statement, values))
+            } else {
+                let text = statement.inlined(values, Self::dialect());
+                sqlx::raw_sql(sqlx::AssertSqlSafe(text)).fetch_many(connection)
+            };
+            while let Some(result) = results.try_next().await? {
+                match result {
+                    sqlx::Either::Left(done) => {
+                        // Of several statements in one text the last one counts; SQLite repeats the
+                        // number of the one before for each that only reads.
+                        reply.affected = done.rows_affected();
+                        reply.last_insert_id = last_insert_id(&done);
+                    }
+                    sqlx::Either::Right(row) => match decode(&row, statement.fields()) {
+                        Ok(row) => reply.rows.push(row),
+                        Err(error) => {
+                            use sqlx::Row as _;
+                            reply.unreadable.push((row.try_get(0).ok(), error.into()));
+                        }
+                    },
+                }
+            }
+            Ok(reply)
+        }
+
+        async fn columns<'a>(
+            connection: &'a mut Self::Connection,
+            statement: &'a $crate::statement::Statement,
+        ) -> Result<Vec<$crate::shape::Column>, sqlx::Error> {
+            use sqlx::Row as _;
+            let text = sqlx::AssertSqlSafe(statement.text().to_owned());
+            let rows = sqlx::raw_sql(text).fetch_all(connection).await?;
+            rows.iter()
+                .map(|row| {
+                    Ok($crate::shape::Column {
+                        name: row.try_get(0)?,
+                        type_name: row.try_get(1)?,
+                        digits: row.try_get(2)?,
+                        length: row.try_get(3)?,
+                        collation: row.try_get(4)?,
+                        unique: row.try_get::<i64, _>(5)? != 0,
+                        required: row.try_get::<i64, _>(6)? != 0,
+                        server: row.try_get(7)?,
+                        server_time: row.try_get(8)?,
+                    })
+                })
+                .collect()
+        }
+    };
+}
+
+/// The two functions that [`execution!`] needs beside it: binding and decoding.
+macro_rules! values {
+    ($database:ty) => {
+        fn bound<'q>(
+            statement: &$crate::statement::Statement,
+            values: &$crate::statement::Values<'_>,
+        ) -> sqlx::query::Query<'q, $database, <$database as sqlx::Database>::Arguments> {
+            let mut query = sqlx::query(sqlx::AssertSqlSafe(statement.shared_text()));
+            for bind in statement.binds() {
+                query = match values.get(*bind) {
+                    $crate::statement::Value::Text(text) => query.bind(text),
+                    $crate::statement::Value::Integer(integer) => query.bind(integer),
+                };
+            }
+            query
+        }
+
+        fn decode(
+            row: &<$database as sqlx::Database>::Row,
+            fields: &[$crate::statement::Field],
+        ) -> Result<$crate::statement::Row, sqlx::Error> {
+            use sqlx::Row as _;
+            use $crate::statement::Field;
+            let mut decoded = $crate::statement::Row::default();
+            for (index, field) in fields.iter().enumerate() {
+                match field {
+                    Field::Name => decoded.name = row.try_get(index)?,
+                    Field::Owner => decoded.owner = row.try_get(index)?,
+                    Field::LockedAt => decoded.locked_at = row.try_get(index)?,
+                    Field::LockUntil => decoded.lock_until = row.try_get(index)?,
+                    Field::Token => decoded.token = row.try_get(index)?,
+                    Field::Slot => decoded.slot = row.try_get(index)?,
+                    Field::SlotDone => decoded.slot_done = row.try_get(index)?,
+                    Field::SlotAttempts => decoded.slot_attempts = row.try_get(index)?,
+                    Field::Now => decoded.now = row.try_get(index)?,
+                    Field::ServerTime => decoded.server_time = row.try_get(index)?,
+                }
+            }
+            Ok(decoded)
+        }
+    };
+}
+
+pub(crate) use {execution, values};
+
+#[cfg(all(test, feature = "postgres", feature = "mysql"))]
+mod tests {
+    use sqlx::mysql::MySqlConnectOptions;
+    use sqlx::postgres::PgConnectOptions;
+    use sqlx::{MySql, Postgres};
+
+    use crate::driver::Driver as _;
+
+    fn postgres(url: &str) -> Option<String> {
+        let options: PgConnectOptions = url.parse().expect("a URL");
+        Postgres::unverified(&options)
+    }
+
+    fn mysql(url: &str) -> Option<String> {
+        let options: MySqlConnectOptions = url.parse().expect("a URL");
+        MySql::unverified(&options)
+    }
+
+    #[test]
+    fn a_remote_server_that_is_not_verified_brings_a_warning() {
+        for url in [
+            "postgres://db/app",
+            "postgres://10.0.0.7/app?sslmode=require",
+        ] {
+            let warning = postgres(url).expect("it is not verified");
+            assert!(warning.contains("sslmode=verify-full"), "{warning}");
+        }
+        for url in ["mysql://db/app", "mysql://[fd00::7]/app?ssl-mode=REQUIRED"] {
+            let warning = mysql(url).expect("it is not verified");
+            assert!(warning.contains("ssl-mode=VERIFY_IDENTITY"), "{warning}");
+        }
+    }
+
+    #[test]
+    fn a_verified_server_and_this_machine_bring_none() {
+        for url in [
+            "postgres://db/app?sslmode=verify-full",
+            "postgres://db/app?sslmode=verify-ca",
+            "postgres://localhost/app",
+            "postgres://127.0.0.1/app",
+            "postgres://[::1]/app",
+            "postgres://%2Fvar%2Frun%2Fpostgresql/app",
+        ] {
+            assert_eq!(postgres(url), None, "{url}");
+        }
+        for url in [
+            "mysql://db/app?ssl-mode=VERIFY_IDENTITY",
+            "mysql://db/app?ssl-mode=VERIFY_CA",
+            "mysql://localhost/app",
+            "mysql://db/app?socket=/run/mysqld.sock",
+        ] {
+            assert_eq!(mysql(url), None, "{url}");
+        }
+    }
+}
