@@ -168,8 +168,14 @@ mod mysql;
 mod postgres;
 #[cfg(feature = "sqlite")]
 mod sqlite;
+#[cfg(feature = "tokio-postgres")]
+mod tokio_postgres;
 
+#[cfg(feature = "tokio-postgres")]
+pub use crate::tokio_postgres::TokioPostgresProvider;
 pub use builder::Builder;
+#[cfg(feature = "tokio-postgres")]
+pub use driver::tokio_postgres::{ClientSource, Clients, TokioPostgres};
 #[cfg(feature = "mysql")]
 pub use mysql::MySqlProvider;
 pub use options::TimeMode;

@@ -1,7 +1,5 @@
 //! The provider over PostgreSQL.
 
-use std::time::Duration;
-
 use shedlock_core::{Error, ErrorKind};
 use shedlock_store::{FromUrl, StoreProvider};
 use sqlx::postgres::PgConnectOptions;
@@ -104,31 +102,7 @@ impl SqlStore<Postgres> {
 }
 
 impl Builder<Postgres> {
-    /// Whether statements are prepared on the server: true unless set. Without, values are
-    /// written into the statements as literals, each statement stays one round trip, and nothing
-    /// is left behind in a session: for PgBouncer in transaction or statement pooling.
-    pub fn prepared(mut self, prepared: bool) -> Self {
-        self.settings.prepared = prepared;
-        self
-    }
-
-    /// Whether an unlock waits until it is on the server's disk: false unless set. A crash of the
-    /// server may then lose the unlocks of its last moments (three times its `wal_writer_delay`, so
-    /// 0.6 s as shipped), and their leases run to their ends. Acquisitions, extensions, and unlocks
-    /// that end a slot which must not be lost always wait, also in sessions whose
-    /// `synchronous_commit` is off.
-    pub fn durable_unlock(mut self, durable: bool) -> Self {
-        self.settings.durable_unlock = durable;
-        self
-    }
-
-    /// How far apart the clocks may be of servers that judge leases of this table, one after another:
-    /// zero unless set. See the documentation of the crate on
-    /// [failover](crate#failover-and-several-writers).
-    pub fn server_skew(mut self, skew: Duration) -> Self {
-        self.settings.server_skew = skew;
-        self
-    }
+    crate::builder::postgres_setters!();
 }
 
 /// What sqlx reads from a URL of PostgreSQL.

@@ -23,7 +23,7 @@ pub(crate) struct Address {
 
 /// Connections of our own to a server at most, unless set. Each is made only when it is needed: one
 /// is enough for a program with one job at a time.
-#[cfg(any(feature = "postgres", feature = "mysql"))]
+#[cfg(any(feature = "postgres", feature = "tokio-postgres", feature = "mysql"))]
 pub(crate) const MAX_CONNECTIONS: usize = 4;
 
 impl Address {

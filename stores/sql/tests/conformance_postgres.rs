@@ -2,6 +2,8 @@
 //! of timestamp, directly and through PgBouncer.
 
 mod common;
+#[path = "common/sources.rs"]
+mod sources;
 
 use std::net::SocketAddr;
 use std::process::{Command, ExitCode};
@@ -15,7 +17,7 @@ use shedlock_conformance::{
     power,
 };
 use shedlock_core::{BoxFuture, Clock, LockName};
-use shedlock_sql::{PostgresProvider, TimeMode};
+use shedlock_sql::{PostgresProvider, TimeMode, TokioPostgresProvider};
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::{AssertSqlSafe, PgPool, Postgres as Server, Row as _, Transaction};
 use tokio::sync::Mutex;
@@ -40,11 +42,17 @@ fn main() -> ExitCode {
             FULL,
             "prepared=false&durable_unlock=true",
         ),
+        variant("tokio-postgres", FULL, "by=tokio"),
+        variant("tokio-postgres-deadpool", FULL, "by=deadpool"),
     ];
     if let Some(bouncer) = common::server_if_any("SHEDLOCK_TEST_PGBOUNCER") {
         variants.push(Postgres {
-            bouncer: Some(bouncer),
+            bouncer: Some(bouncer.clone()),
             ..variant("postgres-pgbouncer", FULL, "prepared=false")
+        });
+        variants.push(Postgres {
+            bouncer: Some(bouncer),
+            ..variant("tokio-postgres-deadpool-pgbouncer", FULL, "by=deadpool")
         });
     }
     shedlock_conformance::main_after(
@@ -179,6 +187,7 @@ impl Postgres {
             ddl: self.ddl,
             has_zone: self.ddl.contains("TIMESTAMPTZ"),
             client_time: self.options.contains("time=client"),
+            by_tokio: self.options.contains("by="),
             own,
             keeper: Mutex::new(None),
         };
@@ -204,6 +213,8 @@ struct Schema {
     ddl: &'static str,
     has_zone: bool,
     client_time: bool,
+    /// By tokio-postgres.
+    by_tokio: bool,
     own: Option<OwnServer>,
     /// Whoever keeps the table for himself.
     keeper: Mutex<Option<Transaction<'static, Server>>>,
@@ -317,6 +328,11 @@ impl Space for Schema {
 
     fn provider_with_clock(&self, clock: Arc<dyn Clock>) -> Power<'_, Provider> {
         power(async {
+            if self.by_tokio {
+                let pool = sources::Deadpool::new(&self.server)?;
+                let builder = TokioPostgresProvider::builder(pool).schema(&self.schema);
+                return Ok(Arc::new(builder.clock(clock).build()?) as Provider);
+            }
             let pool = PgPool::connect(&self.server).await?;
             let time = if self.client_time {
                 TimeMode::client()
@@ -423,6 +439,16 @@ impl Space for Schema {
 
     fn inside_rolled_back_transaction(&self, work: Work) -> Power<'_, ()> {
         power(async {
+            if self.by_tokio {
+                let pool = sources::Deadpool::new(&self.server)?;
+                let builder = TokioPostgresProvider::builder(pool.clone());
+                let provider = builder.schema(&self.schema).build()?;
+                let mut client = pool.0.get().await?;
+                let transaction = client.transaction().await?;
+                work(Arc::new(provider)).await;
+                transaction.rollback().await?;
+                return Ok(());
+            }
             let pool = PgPoolOptions::new()
                 .max_connections(2)
                 .connect(&self.server)
@@ -443,8 +469,19 @@ impl Space for Schema {
     }
 }
 
+/// The option `by` is the harness's own: which client library, and whose connections.
 async fn connect(url: String) -> Result<Provider, BoxError> {
-    Ok(Arc::new(PostgresProvider::connect(&url).await?))
+    let by = |way: &str| {
+        let plain = url.replacen(&format!("&by={way}"), "", 1);
+        (plain != url).then_some(plain)
+    };
+    Ok(if let Some(url) = by("tokio") {
+        Arc::new(TokioPostgresProvider::connect(&url).await?)
+    } else if let Some(url) = by("deadpool") {
+        Arc::new(sources::over_deadpool(&url)?)
+    } else {
+        Arc::new(PostgresProvider::connect(&url).await?)
+    })
 }
 
 async fn run(pool: &PgPool, text: String) -> Result<(), BoxError> {

@@ -18,11 +18,15 @@ mod hidden;
 mod java;
 #[path = "postgres/late.rs"]
 mod late;
+#[path = "postgres/pools.rs"]
+mod pools;
 #[path = "postgres/room.rs"]
 mod room;
 #[path = "postgres/sessions.rs"]
 mod sessions;
 #[path = "postgres/silence.rs"]
 mod silence;
+#[path = "common/sources.rs"]
+mod sources;
 #[path = "postgres/tables.rs"]
 mod tables;

@@ -2,7 +2,7 @@
 
 #[cfg(feature = "mysql")]
 pub(crate) mod mysql;
-#[cfg(feature = "postgres")]
+#[cfg(any(feature = "postgres", feature = "tokio-postgres"))]
 pub(crate) mod postgres;
 #[cfg(feature = "sqlite")]
 pub(crate) mod sqlite;
@@ -16,7 +16,7 @@ use crate::driver::Class;
 use crate::identifier::Fold;
 use crate::options::{ATTEMPTS_COLUMN, DONE_COLUMN, Options, SLOT_COLUMN};
 use crate::shape::{Column, Extras, Shape};
-#[cfg(any(feature = "postgres", feature = "sqlite"))]
+#[cfg(any(feature = "postgres", feature = "tokio-postgres", feature = "sqlite"))]
 use crate::statement::Field;
 use crate::statement::Statement;
 
@@ -88,7 +88,7 @@ pub(crate) trait Dialect: fmt::Debug + Send + Sync + 'static {
 
 /// A lease as long as a hundred years is as good as one for ever, and no store's arithmetic is near
 /// its limits with it.
-#[cfg(any(feature = "postgres", feature = "sqlite"))]
+#[cfg(any(feature = "postgres", feature = "tokio-postgres", feature = "sqlite"))]
 pub(crate) const CENTURY: Duration = Duration::from_secs(100 * 365 * 24 * 3_600);
 
 /// The statements of one provider. Each names the [`Bind`](crate::statement::Bind)s it needs; all
@@ -280,7 +280,7 @@ pub(crate) fn slot_after(end: End, extras: Extras) -> String {
 }
 
 /// What an attempt or insert that took the lock returns, in dialects that can return rows.
-#[cfg(any(feature = "postgres", feature = "sqlite"))]
+#[cfg(any(feature = "postgres", feature = "tokio-postgres", feature = "sqlite"))]
 pub(crate) fn granted(claim: Claim) -> &'static [Field] {
     const ALL: &[Field] = &[
         Field::LockedAt,

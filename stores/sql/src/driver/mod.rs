@@ -5,6 +5,9 @@ mod failure;
 #[cfg(any(feature = "postgres", feature = "mysql", feature = "sqlite"))]
 pub(crate) mod sqlx;
 
+#[cfg(feature = "tokio-postgres")]
+pub(crate) mod tokio_postgres;
+
 use std::ops::DerefMut;
 
 use crate::dialect::Dialect;

@@ -1,0 +1,419 @@
+//! tokio-postgres: PostgreSQL without sqlx.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::ops::{Deref, DerefMut};
+use std::sync::Arc;
+
+use futures_util::{TryStreamExt as _, pin_mut};
+use shedlock_core::BoxFuture;
+use tokio_postgres::types::{ToSql, Type};
+use tokio_postgres::{Client, Config, Statement as Prepared, config::SslMode};
+use tokio_postgres_rustls::MakeRustlsConnect;
+
+use super::{BoxError, Class, Database, Driver, Failure};
+use crate::dialect::postgres::errors;
+use crate::dialect::{self, Dialect};
+use crate::shape::Column;
+use crate::statement::{Field, Reply, Row, Statement, Value, Values};
+
+/// PostgreSQL over tokio-postgres.
+#[derive(Debug)]
+pub enum TokioPostgres {}
+
+/// Where clients of tokio-postgres come from: a pool of your application's, or a client that it shares.
+///
+/// ```
+/// use shedlock_sql::{ClientSource, TokioPostgresProvider};
+/// use tokio_postgres::Client;
+///
+/// #[derive(Debug)]
+/// struct Deadpool(deadpool_postgres::Pool);
+///
+/// impl ClientSource for Deadpool {
+///     type Lent = deadpool_postgres::Object;
+///
+///     async fn lend(&self) -> Result<Self::Lent, Box<dyn std::error::Error + Send + Sync>> {
+///         Ok(self.0.get().await?)
+///     }
+///
+///     fn client(lent: &Self::Lent) -> &Client {
+///         lent
+///     }
+///
+///     /// Taken out of the pool, it ends when it is dropped.
+///     fn discard(lent: Self::Lent) {
+///         drop(deadpool_postgres::Object::take(lent));
+///     }
+/// }
+///
+/// # fn example(pool: deadpool_postgres::Pool) -> Result<(), shedlock_core::Error> {
+/// let provider = TokioPostgresProvider::builder(Deadpool(pool)).build()?;
+/// # drop(provider);
+/// # Ok(()) }
+/// ```
+pub trait ClientSource: fmt::Debug + Send + Sync + 'static {
+    /// A client for one statement. It goes back when it is dropped.
+    type Lent: Send + Sync + 'static;
+
+    /// Lends a client. Statements run outside of any transaction of yours.
+    fn lend(&self) -> impl Future<Output = Result<Self::Lent, BoxError>> + Send;
+
+    /// The client itself.
+    fn client(lent: &Self::Lent) -> &Client;
+
+    /// Ends a session that may be broken, or whose last answer was not read: it must not be lent again.
+    fn discard(lent: Self::Lent);
+}
+
+/// A [`ClientSource`] of any type.
+#[derive(Clone)]
+pub struct Clients(Arc<dyn Lends>);
+
+trait Lends: fmt::Debug + Send + Sync {
+    fn lend(&self) -> BoxFuture<'_, Result<Box<dyn Lent>, BoxError>>;
+}
+
+trait Lent: Send + Sync {
+    fn client(&self) -> &Client;
+
+    fn discard(self: Box<Self>);
+}
+
+struct Of<S: ClientSource>(S::Lent);
+
+impl<S: ClientSource> Lent for Of<S> {
+    fn client(&self) -> &Client {
+        S::client(&self.0)
+    }
+
+    fn discard(self: Box<Self>) {
+        S::discard(self.0);
+    }
+}
+
+impl<S: ClientSource> Lends for S {
+    fn lend(&self) -> BoxFuture<'_, Result<Box<dyn Lent>, BoxError>> {
+        Box::pin(async move {
+            let lent = ClientSource::lend(self).await?;
+            Ok(Box::new(Of::<S>(lent)) as Box<dyn Lent>)
+        })
+    }
+}
+
+impl<S: ClientSource> From<S> for Clients {
+    fn from(source: S) -> Self {
+        Self(Arc::new(source))
+    }
+}
+
+impl fmt::Debug for Clients {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// How sessions of our own are made.
+pub(crate) struct Connect {
+    pub(crate) config: Config,
+    pub(crate) tls: MakeRustlsConnect,
+}
+
+/// A session, with what is prepared in it where it is our own.
+pub(crate) struct Session {
+    kind: Kind,
+    prepared: HashMap<Arc<str>, Prepared>,
+}
+
+enum Kind {
+    Own(Client),
+    Lent(Box<dyn Lent>),
+}
+
+/// A session of the user's.
+pub(crate) struct Pooled {
+    /// Taken out on drop alone.
+    session: Option<Session>,
+    is_broken: bool,
+}
+
+/// As many sessions of a pool may be broken before a new one is made: no more are tried.
+const BROKEN: u32 = 16;
+
+impl Session {
+    fn of(kind: Kind) -> Self {
+        Self {
+            kind,
+            prepared: HashMap::new(),
+        }
+    }
+
+    fn client(&self) -> &Client {
+        match &self.kind {
+            Kind::Own(client) => client,
+            Kind::Lent(lent) => lent.client(),
+        }
+    }
+
+    /// Prepares the statement once for each session of our own.
+    async fn prepared(&mut self, statement: &Statement) -> Result<Prepared, BoxError> {
+        if let Some(prepared) = self.prepared.get(statement.text()) {
+            return Ok(prepared.clone());
+        }
+        let types: Vec<Type> = statement
+            .binds()
+            .iter()
+            .map(|bind| bind_type(*bind))
+            .collect();
+        let prepared = self
+            .client()
+            .prepare_typed(statement.text(), &types)
+            .await?;
+        self.prepared
+            .insert(statement.shared_text(), prepared.clone());
+        Ok(prepared)
+    }
+}
+
+fn bind_type(bind: crate::statement::Bind) -> Type {
+    match Values::default().get(bind) {
+        Value::Text(_) => Type::TEXT,
+        Value::Integer(_) => Type::INT8,
+    }
+}
+
+impl Database for TokioPostgres {
+    type Pool = Clients;
+}
+
+impl Driver for TokioPostgres {
+    const STORE: &'static str = "postgres";
+
+    type Connection = Session;
+    type Options = Connect;
+    type Pooled = Pooled;
+    type Error = BoxError;
+
+    fn dialect() -> &'static dyn Dialect {
+        &dialect::postgres::Postgres
+    }
+
+    fn connecting(error: BoxError) -> Failure {
+        let class = match reported(&error) {
+            Some(class) => class.while_connecting(),
+            None if is_about(&error, "TLS handshake") || is_about(&error, "invalid config") => {
+                Class::Refused
+            }
+            None => Class::NotSent,
+        };
+        Failure::new(class, error)
+    }
+
+    fn running(error: BoxError) -> Failure {
+        let class = match reported(&error) {
+            Some(class) => class,
+            None if is_about(&error, "deserializing") => Class::Foreign,
+            None if is_about(&error, "serializing") => Class::Other,
+            // How far the statement came is not known.
+            None => Class::ReplyLost,
+        };
+        Failure::new(class, error)
+    }
+
+    fn unverified(options: &Connect) -> Option<String> {
+        let mode = options.config.get_ssl_mode();
+        if mode == SslMode::Require {
+            return None;
+        }
+        let hosts = options.config.get_hosts().iter();
+        let mut names = hosts.filter_map(|host| match host {
+            tokio_postgres::config::Host::Tcp(name) => Some(name),
+            #[cfg(unix)]
+            tokio_postgres::config::Host::Unix(_) => None,
+        });
+        let host = names.find(|name| !shedlock_core::is_this_machine(name))?;
+        Some(format!(
+            "connections to {host} may be made without TLS, and then nothing verifies the server: whoever can \
+             intercept them can answer in its place; set sslmode=verify-full, with sslrootcert for a \
+             certificate authority of your own"
+        ))
+    }
+
+    async fn connect(options: &Connect) -> Result<Session, BoxError> {
+        let (client, connection) = options.config.connect(options.tls.clone()).await?;
+        // It ends with its client; what ends it earlier, the next statement reports.
+        tokio::spawn(async move {
+            let _ = connection.await;
+        });
+        Ok(Session::of(Kind::Own(client)))
+    }
+
+    async fn ping(session: &mut Session) -> Result<(), BoxError> {
+        session.client().simple_query("").await?;
+        Ok(())
+    }
+
+    /// The task of the connection says goodbye.
+    async fn close(session: Session) {
+        drop(session);
+    }
+
+    async fn acquire(clients: &Clients) -> Result<Pooled, BoxError> {
+        let lent = clients.0.lend().await?;
+        Ok(Pooled {
+            session: Some(Session::of(Kind::Lent(lent))),
+            is_broken: false,
+        })
+    }
+
+    fn discard(pooled: &mut Pooled) {
+        pooled.is_broken = true;
+    }
+
+    fn pooled(_: &Clients) -> (u32, bool) {
+        (BROKEN, false)
+    }
+
+    async fn batch(session: &mut Session, text: &str) -> Result<(), BoxError> {
+        session.client().batch_execute(text).await?;
+        Ok(())
+    }
+
+    /// On sessions that are not ours, and without `prepared`, as an unnamed statement in one round trip, which
+    /// leaves nothing behind: a session may be another one for each statement behind PgBouncer.
+    async fn run<'a>(
+        session: &'a mut Session,
+        statement: &'a Statement,
+        values: &'a Values<'a>,
+        prepared: bool,
+    ) -> Result<Reply, BoxError> {
+        let values: Vec<Value<'a>> = statement
+            .binds()
+            .iter()
+            .map(|bind| values.get(*bind))
+            .collect();
+        let rows = if prepared && matches!(session.kind, Kind::Own(_)) {
+            let prepared = session.prepared(statement).await?;
+            let parameters = values.iter().map(parameter);
+            session.client().query_raw(&prepared, parameters).await?
+        } else {
+            let parameters = values
+                .iter()
+                .map(|value| (parameter(value), type_of(value)));
+            let text = statement.text();
+            session.client().query_typed_raw(text, parameters).await?
+        };
+        pin_mut!(rows);
+        let mut reply = Reply::default();
+        while let Some(row) = rows.try_next().await? {
+            match decode(&row, statement.fields()) {
+                Ok(row) => reply.rows.push(row),
+                Err(error) => reply.unreadable.push((row.try_get(0).ok(), error.into())),
+            }
+        }
+        reply.affected = rows.rows_affected().unwrap_or_default();
+        Ok(reply)
+    }
+
+    async fn columns<'a>(
+        session: &'a mut Session,
+        statement: &'a Statement,
+    ) -> Result<Vec<Column>, BoxError> {
+        let rows = session.client().query_typed(statement.text(), &[]).await?;
+        let columns = rows.iter().map(|row| {
+            Ok(Column {
+                name: row.try_get(0)?,
+                type_name: row.try_get(1)?,
+                digits: row.try_get(2)?,
+                length: row.try_get(3)?,
+                collation: row.try_get(4)?,
+                unique: row.try_get::<_, i64>(5)? != 0,
+                required: row.try_get::<_, i64>(6)? != 0,
+                server: row.try_get(7)?,
+                server_time: row.try_get(8)?,
+            })
+        });
+        columns.collect()
+    }
+}
+
+fn parameter<'a>(value: &'a Value<'a>) -> &'a (dyn ToSql + Sync) {
+    match value {
+        Value::Text(text) => text,
+        Value::Integer(integer) => integer,
+    }
+}
+
+fn type_of(value: &Value<'_>) -> Type {
+    match value {
+        Value::Text(_) => Type::TEXT,
+        Value::Integer(_) => Type::INT8,
+    }
+}
+
+fn decode(row: &tokio_postgres::Row, fields: &[Field]) -> Result<Row, tokio_postgres::Error> {
+    let mut decoded = Row::default();
+    for (index, field) in fields.iter().enumerate() {
+        match field {
+            Field::Name => decoded.name = row.try_get(index)?,
+            Field::Owner => decoded.owner = row.try_get(index)?,
+            Field::LockedAt => decoded.locked_at = row.try_get(index)?,
+            Field::LockUntil => decoded.lock_until = row.try_get(index)?,
+            Field::Token => decoded.token = row.try_get(index)?,
+            Field::Slot => decoded.slot = row.try_get(index)?,
+            Field::SlotDone => decoded.slot_done = row.try_get(index)?,
+            Field::SlotAttempts => decoded.slot_attempts = row.try_get(index)?,
+            Field::Now => decoded.now = row.try_get(index)?,
+            Field::ServerTime => decoded.server_time = row.try_get(index)?,
+        }
+    }
+    Ok(decoded)
+}
+
+/// What the server reports, also inside an error of a pool.
+fn reported(error: &BoxError) -> Option<Class> {
+    let report =
+        causes(error).find_map(|cause| cause.downcast_ref::<tokio_postgres::error::DbError>())?;
+    Some(errors::classify(
+        report.code().code(),
+        report.message(),
+        report.constraint(),
+    ))
+}
+
+/// The client has no public kinds of errors; its texts begin alike.
+fn is_about(error: &BoxError, what: &str) -> bool {
+    causes(error)
+        .any(|cause| cause.is::<tokio_postgres::Error>() && cause.to_string().contains(what))
+}
+
+fn causes<'a>(error: &'a BoxError) -> impl Iterator<Item = &'a (dyn std::error::Error + 'static)> {
+    let first: &'a (dyn std::error::Error + 'static) = &**error;
+    std::iter::successors(Some(first), |error| error.source())
+}
+
+const TAKEN: &str = "the session is taken out on drop alone";
+
+impl Deref for Pooled {
+    type Target = Session;
+
+    fn deref(&self) -> &Session {
+        self.session.as_ref().expect(TAKEN)
+    }
+}
+
+impl DerefMut for Pooled {
+    fn deref_mut(&mut self) -> &mut Session {
+        self.session.as_mut().expect(TAKEN)
+    }
+}
+
+impl Drop for Pooled {
+    fn drop(&mut self) {
+        if let Some(session) = self.session.take().filter(|_| self.is_broken)
+            && let Kind::Lent(lent) = session.kind
+        {
+            lent.discard();
+        }
+    }
+}

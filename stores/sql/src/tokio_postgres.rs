@@ -1,0 +1,116 @@
+//! The provider over PostgreSQL by tokio-postgres.
+
+use std::time::Duration;
+
+use shedlock_core::{Error, ErrorKind};
+use shedlock_store::{FromUrl, StoreProvider, TlsFiles, read_file};
+use tokio_postgres::Config;
+use tokio_postgres::config::SslMode;
+use tokio_postgres_rustls::MakeRustlsConnect;
+
+use crate::builder::Builder;
+use crate::driver::tokio_postgres::{Connect, TokioPostgres};
+use crate::driver::{Connections, Driver as _};
+use crate::store::SqlStore;
+use crate::url::{Address, MAX_CONNECTIONS};
+
+/// Locks in a table of PostgreSQL by tokio-postgres: the statements, guarantees and tables of the provider over
+/// sqlx, without sqlx.
+///
+/// `builder` takes any [`ClientSource`](crate::ClientSource): a pool of deadpool or bb8, in a few lines. Each statement
+/// is then one round trip, of an unnamed statement, so that it also runs through PgBouncer in transaction pooling.
+///
+/// # The URL
+///
+/// `postgres://user:password@host:5432/database?table=…`, with the options of the provider over sqlx; of the driver's,
+/// those of [`tokio_postgres::Config`] but `connect_timeout`, which is ours. `sslmode=disable` and `prefer` (the
+/// default) are as in libpq. `require`, `verify-ca` and `verify-full` all verify the server's certificate, its host
+/// name included, against `sslrootcert` or the system's authorities; `sslcert` and `sslkey` are the client's own.
+pub type TokioPostgresProvider = StoreProvider<SqlStore<TokioPostgres>>;
+
+impl FromUrl for SqlStore<TokioPostgres> {
+    const NAME: &'static str = TokioPostgres::STORE;
+
+    type Store = Self;
+
+    async fn from_url(url: &str) -> Result<TokioPostgresProvider, Error> {
+        let mut address = Address::parse(url)?;
+        let options = &mut address.options;
+        let settings = &mut address.settings;
+        settings.prepared = options.flag("prepared")?.unwrap_or(true);
+        settings.durable_unlock = options.flag("durable_unlock")?.unwrap_or(false);
+        settings.server_skew = options.duration("server_skew")?.unwrap_or_default();
+        let modes = [
+            ("disable", SslMode::Disable),
+            ("prefer", SslMode::Prefer),
+            ("require", SslMode::Require),
+            ("verify-ca", SslMode::Require),
+            ("verify-full", SslMode::Require),
+        ];
+        let mode = options.choice("sslmode", &modes)?;
+        let file = |name, path: Option<String>| path.map(|path| read_file(name, &path)).transpose();
+        let ca = file("sslrootcert", options.text("sslrootcert")?)?;
+        let certificate = file("sslcert", options.text("sslcert")?)?;
+        let key = file("sslkey", options.text("sslkey")?)?;
+        let identity = match (certificate, key) {
+            (Some(certificate), Some(key)) => Some((certificate, key)),
+            (None, None) => None,
+            _ => {
+                return Err(crate::url::invalid(
+                    "options \"sslcert\" and \"sslkey\" in the URL need each other",
+                ));
+            }
+        };
+        let url = address.for_driver(DRIVER_OPTIONS)?;
+        let mut config: Config = url.as_str().parse().map_err(|error| {
+            Error::new(
+                ErrorKind::InvalidInput,
+                "the store's URL has an option that the driver cannot use; its reason is the source",
+            )
+            .with_source(error)
+        })?;
+        config
+            .ssl_mode(mode.unwrap_or(SslMode::Prefer))
+            .connect_timeout(address.connect_timeout.max(Duration::from_millis(1)));
+        let tls = TlsFiles { ca, identity }.client_config()?;
+        let tls = MakeRustlsConnect::new(tls);
+        let options = address.settings.check::<TokioPostgres>()?;
+        let connections = Connections::own(
+            Connect { config, tls },
+            address.max_connections.unwrap_or(MAX_CONNECTIONS),
+            address.connect_timeout,
+            &options,
+        );
+        Ok(SqlStore::new(connections, options).provider())
+    }
+
+    async fn reach(store: &Self) -> Result<(), Error> {
+        store.reached().await
+    }
+}
+
+impl Builder<TokioPostgres> {
+    crate::builder::postgres_setters!();
+}
+
+/// What tokio-postgres reads from a URL.
+const DRIVER_OPTIONS: &[&str] = &[
+    "user",
+    "password",
+    "passfile",
+    "dbname",
+    "options",
+    "application_name",
+    "sslnegotiation",
+    "host",
+    "hostaddr",
+    "port",
+    "tcp_user_timeout",
+    "keepalives",
+    "keepalives_idle",
+    "keepalives_interval",
+    "keepalives_retries",
+    "target_session_attrs",
+    "channel_binding",
+    "load_balance_hosts",
+];

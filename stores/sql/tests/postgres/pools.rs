@@ -1,0 +1,178 @@
+//! tokio-postgres over pools of an application, and its own failures.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use bb8_postgres::bb8::{self, ManageConnection, PooledConnection};
+use shedlock_conformance::proxy::Proxy;
+use shedlock_core::{ErrorKind, LockProvider};
+use shedlock_sql::{ClientSource, TokioPostgresProvider};
+use tokio_postgres::{Client, NoTls};
+
+use crate::common::silence::{TIMEOUT, every_method_returns};
+use crate::common::{address, server};
+use crate::room::{Room, free, name, request, take};
+use crate::sources::Deadpool;
+
+type BoxError = Box<dyn std::error::Error + Send + Sync>;
+
+/// A pool of bb8, which asks for each client that comes back whether it is broken: so it can be told.
+#[derive(Clone, Debug)]
+struct Bb8(bb8::Pool<Manager>);
+
+#[derive(Debug)]
+struct Manager(bb8_postgres::PostgresConnectionManager<NoTls>);
+
+struct Session {
+    client: Client,
+    is_broken: AtomicBool,
+}
+
+impl ManageConnection for Manager {
+    type Connection = Session;
+    type Error = tokio_postgres::Error;
+
+    async fn connect(&self) -> Result<Session, tokio_postgres::Error> {
+        Ok(Session {
+            client: self.0.connect().await?,
+            is_broken: AtomicBool::new(false),
+        })
+    }
+
+    async fn is_valid(&self, session: &mut Session) -> Result<(), tokio_postgres::Error> {
+        self.0.is_valid(&mut session.client).await
+    }
+
+    fn has_broken(&self, session: &mut Session) -> bool {
+        session.is_broken.load(Ordering::Relaxed) || session.client.is_closed()
+    }
+}
+
+impl Bb8 {
+    async fn new(url: &str) -> Self {
+        let manager = bb8_postgres::PostgresConnectionManager::new_from_stringlike(url, NoTls);
+        let pool = bb8::Pool::builder().max_size(2);
+        Self(pool.build(Manager(manager.unwrap())).await.unwrap())
+    }
+}
+
+impl ClientSource for Bb8 {
+    type Lent = PooledConnection<'static, Manager>;
+
+    async fn lend(&self) -> Result<Self::Lent, BoxError> {
+        Ok(self.0.get_owned().await?)
+    }
+
+    fn client(lent: &Self::Lent) -> &Client {
+        &lent.client
+    }
+
+    fn discard(lent: Self::Lent) {
+        lent.is_broken.store(true, Ordering::Relaxed);
+    }
+}
+
+fn postgres() -> String {
+    server("SHEDLOCK_TEST_POSTGRES_URL")
+}
+
+#[tokio::test]
+async fn locks_are_kept_over_a_pool_of_bb8() {
+    let room = Room::migrated().await;
+    let pool = Bb8::new(&postgres()).await;
+    let provider = TokioPostgresProvider::builder(pool).schema(&room.schema);
+    let provider = provider.build().unwrap();
+    let lease = take(&provider, "job").await;
+    assert!(lease.fencing_token().is_some());
+    // A provider over sqlx sees the same lock.
+    let seen = room.provider().await.inspect(&name("job")).await.unwrap();
+    assert_eq!(seen.unwrap().owner.as_deref(), Some(lease.owner().as_str()));
+    free(&provider, &lease).await;
+}
+
+/// A call that is given up leaves a statement that the server still works on.
+async fn session_is_not_lent_again(source: impl ClientSource, left: impl Fn() -> usize) {
+    let room = Room::migrated().await;
+    let limit = Duration::from_secs(1);
+    let provider = TokioPostgresProvider::builder(source)
+        .schema(&room.schema)
+        .timeout(limit)
+        .build()
+        .unwrap();
+    let lease = take(&provider, "job").await;
+    free(&provider, &lease).await;
+    assert_eq!(left(), 1);
+    let mut keeper = room.admin.begin().await.unwrap();
+    let lock = sqlx::AssertSqlSafe(format!("LOCK TABLE {}.shedlock", room.schema));
+    sqlx::raw_sql(lock).execute(&mut *keeper).await.unwrap();
+    let error = provider.attempt(&request("job")).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unknown, "{error}");
+    assert_eq!(left(), 0, "the session waits for the table");
+    keeper.rollback().await.unwrap();
+    let lease = take(&provider, "other").await;
+    free(&provider, &lease).await;
+}
+
+#[tokio::test]
+async fn a_session_of_deadpool_whose_answer_did_not_come_is_not_lent_again() {
+    let pool = Deadpool::new(&postgres()).unwrap();
+    let status = pool.0.clone();
+    session_is_not_lent_again(pool, || status.status().size).await;
+}
+
+#[tokio::test]
+async fn a_session_of_bb8_whose_answer_did_not_come_is_not_lent_again() {
+    let pool = Bb8::new(&postgres()).await;
+    let state = pool.0.clone();
+    let left = || usize::try_from(state.state().connections).unwrap();
+    session_is_not_lent_again(pool, left).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_call_hangs_on_a_pool_of_tokio_postgres() {
+    let room = Room::migrated().await;
+    let server = postgres();
+    let proxy = Proxy::start(address(&server, 5432).unwrap()).await.unwrap();
+    let mut url = url::Url::parse(&server).unwrap();
+    url.set_ip_host(proxy.addr().ip()).unwrap();
+    url.set_port(Some(proxy.addr().port())).unwrap();
+    let provider = TokioPostgresProvider::builder(Deadpool::new(url.as_str()).unwrap())
+        .schema(&room.schema)
+        .timeout(TIMEOUT)
+        .build()
+        .unwrap();
+    every_method_returns(&provider, &proxy).await;
+}
+
+#[tokio::test]
+async fn errors_of_tokio_postgres_say_what_to_do() {
+    let at = |change: &dyn Fn(&mut url::Url)| {
+        let mut url = url::Url::parse(&postgres()).unwrap();
+        change(&mut url);
+        url.to_string()
+    };
+    let nowhere = at(&|url| url.set_port(Some(1)).unwrap());
+    let nowhere = TokioPostgresProvider::connect(&nowhere).await.unwrap_err();
+    assert_eq!(nowhere.kind(), ErrorKind::Unavailable, "{nowhere}");
+    let no_database = at(&|url| url.set_path("no_such_database"));
+    let error = TokioPostgresProvider::connect(&no_database)
+        .await
+        .unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Configuration, "{error}");
+    // The server of the tests has no TLS.
+    let verified = at(&|url| url.set_query(Some("sslmode=verify-full")));
+    let error = TokioPostgresProvider::connect(&verified).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Configuration, "{error}");
+    let unknown = at(&|url| url.set_query(Some("tabel=x")));
+    let error = TokioPostgresProvider::connect(&unknown).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidInput, "{error}");
+    assert!(
+        error.to_string().contains("target_session_attrs"),
+        "{error}"
+    );
+    // A pool reports its own error, with the server's inside.
+    let pool = Deadpool::new(&no_database).unwrap();
+    let provider = TokioPostgresProvider::builder(pool).build().unwrap();
+    let error = provider.attempt(&request("job")).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Configuration, "{error}");
+}
