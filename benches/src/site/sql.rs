@@ -4,11 +4,14 @@ use std::sync::Arc;
 
 use anyhow::{Context as _, ensure};
 use shedlock_core::LockProvider;
-use shedlock_sql::{MySqlProvider, PostgresProvider, SqliteProvider};
+use shedlock_sql::{
+    ClientSource, MySqlProvider, PostgresProvider, SqliteProvider, TokioPostgresProvider,
+};
 use sqlx::mysql::{MySqlConnectOptions, MySqlPoolOptions};
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
 use sqlx::{ConnectOptions as _, Connection as _, Row as _};
+use tokio_postgres::{Client, NoTls};
 use url::Url;
 
 use super::{Durability, Site};
@@ -20,6 +23,26 @@ const DATABASE: &str = "shedlock_bench";
 
 /// Makes PostgreSQL log every statement of a session.
 pub(crate) const LOG_STATEMENTS: (&str, &str) = ("options", "-c log_statement=all");
+
+/// A pool of deadpool, as an application would hand it over.
+#[derive(Debug)]
+struct Deadpool(deadpool_postgres::Pool);
+
+impl ClientSource for Deadpool {
+    type Lent = deadpool_postgres::Object;
+
+    async fn lend(&self) -> Result<Self::Lent, Box<dyn std::error::Error + Send + Sync>> {
+        Ok(self.0.get().await?)
+    }
+
+    fn client(lent: &Self::Lent) -> &Client {
+        lent
+    }
+
+    fn discard(lent: Self::Lent) {
+        drop(deadpool_postgres::Object::take(lent));
+    }
+}
 
 impl Site {
     /// The provider with these options in its URL.
@@ -127,6 +150,26 @@ impl Site {
                 Arc::new(MySqlProvider::builder(pool).build()?)
             }
         })
+    }
+
+    /// The provider over tokio-postgres, on connections of its own.
+    pub(crate) async fn tokio_provider(
+        &self,
+        connections: usize,
+    ) -> anyhow::Result<Arc<dyn LockProvider>> {
+        let url = self.url_with(&[("max_connections", &connections.to_string())])?;
+        Ok(Arc::new(TokioPostgresProvider::connect(&url).await?))
+    }
+
+    /// The same over a pool of deadpool, which does not ask before each use whether a client still lives.
+    pub(crate) fn deadpool_provider(
+        &self,
+        connections: usize,
+    ) -> anyhow::Result<Arc<dyn LockProvider>> {
+        let manager = deadpool_postgres::Manager::new(self.url.parse()?, NoTls);
+        let pool = deadpool_postgres::Pool::builder(manager).max_size(connections);
+        let provider = TokioPostgresProvider::builder(Deadpool(pool.build()?)).build()?;
+        Ok(Arc::new(provider))
     }
 
     /// The same, such that its statements are counted.

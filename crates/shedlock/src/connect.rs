@@ -8,7 +8,7 @@ use crate::{Error, ErrorKind, LockProvider, MemoryProvider};
 ///
 /// | URL | store | cargo feature |
 /// |---|---|---|
-/// | `postgres://…`, `postgresql://…` | PostgreSQL | `postgres` |
+/// | `postgres://…`, `postgresql://…` | PostgreSQL | `postgres`, or `tokio-postgres`; with both, sqlx connects |
 /// | `mysql://…`, `mariadb://…` | MySQL, MariaDB | `mysql` |
 /// | `sqlite:path`, `sqlite://path` | SQLite | `sqlite` |
 /// | `redis://…`, `redis-sentinel://…`, `redis-cluster://…`; `rediss…` for TLS | Redis, Valkey | `redis` |
@@ -98,7 +98,9 @@ fn memory(rest: &str) -> Result<Arc<dyn LockProvider>, Error> {
 async fn postgres(url: &str) -> Result<Arc<dyn LockProvider>, Error> {
     #[cfg(feature = "postgres")]
     return Ok(Arc::new(crate::PostgresProvider::connect(url).await?));
-    #[cfg(not(feature = "postgres"))]
+    #[cfg(all(feature = "tokio-postgres", not(feature = "postgres")))]
+    return Ok(Arc::new(crate::TokioPostgresProvider::connect(url).await?));
+    #[cfg(not(any(feature = "postgres", feature = "tokio-postgres")))]
     return switched_off(url, "postgres");
 }
 
@@ -162,7 +164,7 @@ async fn mongodb(url: &str) -> Result<Arc<dyn LockProvider>, Error> {
 
 #[cfg(not(all(
     feature = "consul",
-    feature = "postgres",
+    any(feature = "postgres", feature = "tokio-postgres"),
     feature = "mysql",
     feature = "sqlite",
     feature = "redis",

@@ -302,6 +302,7 @@
 //! |---|---|
 //! | `macros` | the attribute [`scheduler_lock`]; with `scheduler`, also `scheduled` |
 //! | `postgres` | PostgreSQL |
+//! | `tokio-postgres` | PostgreSQL by tokio-postgres, without sqlx; over pools of deadpool, bb8 and others |
 //! | `mysql` | MySQL and MariaDB |
 //! | `sqlite` | SQLite: the processes of one machine |
 //! | `redis` | Redis and Valkey |
@@ -385,6 +386,8 @@ pub use shedlock_scheduler as scheduler;
 pub use shedlock_sql::MySqlProvider;
 #[cfg(feature = "postgres")]
 pub use shedlock_sql::PostgresProvider;
+#[cfg(feature = "tokio-postgres")]
+pub use shedlock_sql::TokioPostgresProvider;
 #[cfg(feature = "sqlite")]
 pub use shedlock_sql::{SqliteProvider, open_sqlite};
 /// Locks in ZooKeeper: the store's own settings.
@@ -395,8 +398,15 @@ pub use shedlock_zookeeper as zookeeper;
 pub use shedlock_zookeeper::ZooKeeperProvider;
 
 /// The SQL stores' own settings: names of tables and columns, whose clock rules.
-#[cfg(any(feature = "postgres", feature = "mysql", feature = "sqlite"))]
+#[cfg(any(
+    feature = "postgres",
+    feature = "tokio-postgres",
+    feature = "mysql",
+    feature = "sqlite"
+))]
 pub mod sql {
+    #[cfg(feature = "tokio-postgres")]
+    pub use shedlock_sql::ClientSource;
     pub use shedlock_sql::{Builder, TimeMode};
 }
 

@@ -29,7 +29,7 @@ targets! {
     "nats" shedlock_nats { url, record, beside, name }
     "redis" shedlock_redis { url, value, answer, key }
     "sql" shedlock_sql {
-        postgres_url, mysql_url, sqlite_url, identifier, session_zone, row, literal,
+        postgres_url, tokio_postgres_url, mysql_url, sqlite_url, identifier, session_zone, row, literal,
     }
     "zookeeper" shedlock_zookeeper { url, nodes, name }
 }

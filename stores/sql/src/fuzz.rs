@@ -17,6 +17,14 @@ pub fn postgres_url(data: &[u8]) {
     });
 }
 
+/// URLs of PostgreSQL as tokio-postgres has them. Files of certificates are left out, which are read.
+#[cfg(feature = "tokio-postgres")]
+pub fn tokio_postgres_url(data: &[u8]) {
+    refused_or_read(data, |url| {
+        crate::SqlStore::<crate::TokioPostgres>::described(url).map(drop)
+    });
+}
+
 /// URLs of MySQL and MariaDB. Files of certificates are left out, which are read.
 #[cfg(feature = "mysql")]
 pub fn mysql_url(data: &[u8]) {
@@ -179,9 +187,16 @@ fn unquoted(inner: &str, is_escaped: bool) -> Option<String> {
     Some(text)
 }
 
-#[cfg(all(test, feature = "postgres", feature = "mysql", feature = "sqlite"))]
+#[cfg(all(
+    test,
+    feature = "postgres",
+    feature = "tokio-postgres",
+    feature = "mysql",
+    feature = "sqlite"
+))]
 shedlock_fuzz::tests!(
     postgres_url,
+    tokio_postgres_url,
     mysql_url,
     sqlite_url,
     identifier,

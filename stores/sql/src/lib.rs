@@ -2,7 +2,8 @@
 //!
 //! Users take the facade crate `shedlock` with one of its features; this crate is for those who
 //! want the provider alone. Each of its features (`postgres`, `mysql`, `sqlite`) brings one driver
-//! of sqlx and no other.
+//! of sqlx and no other; `tokio-postgres` brings that client and no sqlx, with the same statements on the same table
+//! (`TokioPostgresProvider`), also over pools of deadpool, bb8 and others (`ClientSource`).
 //!
 //! ```no_run
 //! # #[cfg(feature = "postgres")] {

@@ -34,6 +34,17 @@ impl FromUrl for SqlStore<TokioPostgres> {
     type Store = Self;
 
     async fn from_url(url: &str) -> Result<TokioPostgresProvider, Error> {
+        Self::described(url)
+    }
+
+    async fn reach(store: &Self) -> Result<(), Error> {
+        store.reached().await
+    }
+}
+
+impl SqlStore<TokioPostgres> {
+    /// No I/O but for the files that it names.
+    pub(crate) fn described(url: &str) -> Result<TokioPostgresProvider, Error> {
         let mut address = Address::parse(url)?;
         let options = &mut address.options;
         let settings = &mut address.settings;
@@ -82,10 +93,6 @@ impl FromUrl for SqlStore<TokioPostgres> {
             &options,
         );
         Ok(SqlStore::new(connections, options).provider())
-    }
-
-    async fn reach(store: &Self) -> Result<(), Error> {
-        store.reached().await
     }
 }
 
