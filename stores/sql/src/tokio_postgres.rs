@@ -73,6 +73,12 @@ impl SqlStore<TokioPostgres> {
             }
         };
         let url = address.for_driver(DRIVER_OPTIONS)?;
+        // The driver would take any other text for a list of settings.
+        if !["postgres", "postgresql"].contains(&url.scheme()) {
+            return Err(crate::url::invalid(
+                "this is no URL of PostgreSQL: write postgres://user:password@host/database",
+            ));
+        }
         let mut config: Config = url.as_str().parse().map_err(|error| {
             Error::new(
                 ErrorKind::InvalidInput,
