@@ -413,7 +413,7 @@ pub mod sql {
 /// What goes with Redis and Valkey: settings, and what a provider talks through.
 #[cfg(feature = "redis")]
 pub mod redis {
-    pub use shedlock_redis::{Builder, Connections};
+    pub use shedlock_redis::{Builder, Connections, RedisStore};
 }
 
 /// Longer texts.

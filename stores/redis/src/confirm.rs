@@ -14,12 +14,42 @@ pub(crate) struct Confirmation {
 
 /// Why a call is not confirmed.
 #[derive(Debug)]
-pub(crate) enum Shortfall {
-    TooFew { known: u32, wanted: Confirmation },
-    Refused(RedisError),
+pub(crate) struct Shortfall {
+    message: String,
+    source: Option<RedisError>,
 }
 
+/// How long replicas are waited for, unless set.
+pub(crate) const WAIT: Duration = Duration::from_secs(1);
+
+/// No call waits longer. To `WAIT`, no time is all time.
+const LONGEST_WAIT: Duration = Duration::from_secs(3_600);
+
 impl Confirmation {
+    /// Of the settings `wait_replicas` and `wait_timeout`.
+    pub(crate) fn new(
+        replicas: Option<u32>,
+        timeout: Option<Duration>,
+    ) -> Result<Option<Self>, Error> {
+        let invalid = |message: String| Err(Error::new(ErrorKind::InvalidInput, message));
+        let Some(replicas) = replicas else {
+            return match timeout {
+                Some(_) => {
+                    invalid("wait_timeout is for wait_replicas, which is missing".to_owned())
+                }
+                None => Ok(None),
+            };
+        };
+        let timeout = timeout.unwrap_or(WAIT);
+        if replicas == 0 || timeout.is_zero() || timeout > LONGEST_WAIT {
+            return invalid(format!(
+                "waiting {timeout:?} for {replicas} replicas confirms nothing: wait for one or \
+                 more, and up to an hour"
+            ));
+        }
+        Ok(Some(Self { replicas, timeout }))
+    }
+
     pub(crate) fn command(&self) -> Cmd {
         let millis = self.timeout.as_nanos().div_ceil(1_000_000);
         let mut wait = cmd("WAIT");
@@ -30,14 +60,21 @@ impl Confirmation {
     /// Judges the answer to the command.
     pub(crate) fn shortfall(&self, answer: Value) -> Option<Shortfall> {
         let known = answer.extract_error();
-        match known.and_then(|known| Ok(u32::from_redis_value(known)?)) {
-            Ok(known) if known >= self.replicas => None,
-            Ok(known) => Some(Shortfall::TooFew {
-                known,
-                wanted: *self,
-            }),
-            Err(error) => Some(Shortfall::Refused(error)),
-        }
+        let (message, source) = match known.and_then(|known| Ok(u32::from_redis_value(known)?)) {
+            Ok(known) if known >= self.replicas => return None,
+            Ok(known) => {
+                let Self { replicas, timeout } = self;
+                let message =
+                    format!("{known} of {replicas} replicas confirmed the call within {timeout:?}");
+                (message, None)
+            }
+            Err(error) => {
+                let message = "the server did not report whether replicas have the call (WAIT; the user needs that \
+                     command too)";
+                (message.to_owned(), Some(error))
+            }
+        };
+        Some(Shortfall { message, source })
     }
 }
 
@@ -59,25 +96,10 @@ impl Shortfall {
     }
 
     fn error(self, kind: ErrorKind, what_follows: &str) -> Error {
-        match self {
-            Self::TooFew { known, wanted } => {
-                let Confirmation { replicas, timeout } = wanted;
-                Error::new(
-                    kind,
-                    format!(
-                        "{known} of {replicas} replicas confirmed the call within {timeout:?}, \
-                         {what_follows}"
-                    ),
-                )
-            }
-            Self::Refused(source) => Error::new(
-                kind,
-                format!(
-                    "the server did not tell whether replicas have the call (WAIT; the user needs \
-                     that command too), {what_follows}"
-                ),
-            )
-            .with_source(source),
+        let error = Error::new(kind, format!("{}, {what_follows}", self.message));
+        match self.source {
+            Some(source) => error.with_source(source),
+            None => error,
         }
     }
 }

@@ -1,18 +1,18 @@
-//! How the server is reached: by the user's own connection, or by one that we keep.
+//! How the servers are reached: by the user's own connection, or by one that is made when it is needed, and left when
+//! it is broken.
 
 use std::fmt;
-use std::sync::Arc;
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use redis::aio::{ConnectionManager, MultiplexedConnection};
+use redis::aio::{ConnectionLike as _, ConnectionManager, MultiplexedConnection};
 use redis::cluster::ClusterClient;
 use redis::cluster_async::ClusterConnection;
+use redis::cluster_routing::{Route, RoutingInfo, SingleNodeRoutingInfo, SlotAddr};
 use redis::sentinel::SentinelClient;
-use redis::{Client, Cmd, RedisError, Value};
+use redis::{AsyncConnectionConfig, Client, Cmd, RedisError, RedisResult, Value};
 use shedlock_core::{SystemClock, within};
-
-use crate::cluster::{self, Cluster};
-use crate::own::{Own, Source};
 
 /// How long a connection may take to be made, and an answer to come, unless set.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(5);
@@ -22,123 +22,118 @@ pub(crate) const TIMEOUT: Duration = Duration::from_secs(5);
 /// | from | what happens when the connection breaks |
 /// |---|---|
 /// | [`redis::Client`] | the next call makes a new one; also after a call whose answer did not come |
-/// | [`SentinelClient`] | the same, to the primary that the sentinels name by then |
+/// | [`SentinelClient`] | the same, to the primary that the sentinels name by then; it has to lead to primaries ([`Master`](redis::sentinel::SentinelServerType::Master)): a replica takes no locks |
 /// | [`ConnectionManager`] | the manager makes a new one; it stays with one that has only fallen silent until the operating system gives it up |
 /// | [`MultiplexedConnection`] | nothing: every later call fails |
 /// | [`ClusterClient`], [`ClusterConnection`] | the client connects again, and sends the call again by itself |
 ///
-/// A call that has no answer after 10 s is given up; from a URL, after `connect_timeout` and
-/// `response_timeout` together. Behind sentinels `connect_timeout` counts for each of them.
+/// A call that has no answer after 10 s is given up; from a URL, after `connect_timeout` and `response_timeout`
+/// together. Behind sentinels `connect_timeout` counts for each of them.
 #[derive(Clone)]
 pub struct Connections {
-    kind: Kind,
-    longest_call: Duration,
+    own: Arc<Own>,
+    pub(crate) is_cluster: bool,
+    /// After this long a call is given up.
+    pub(crate) longest_call: Duration,
 }
 
+/// One connection, which is made when it is needed.
+struct Own {
+    config: AsyncConnectionConfig,
+    /// How long it may take to be made, all addresses that lead to it together.
+    connect: Duration,
+    current: Mutex<Option<Arc<Line>>>,
+    /// Held while it is made, so that one is.
+    source: tokio::sync::Mutex<Source>,
+}
+
+/// What leads to a connection.
+pub(crate) enum Source {
+    Server(Client),
+    /// Asked for each connection, so that it leads to the primary of that time.
+    Sentinels(SentinelClient),
+    Cluster(ClusterClient),
+    /// The user's own.
+    Given(Line),
+}
+
+/// A connection of the client's.
 #[derive(Clone)]
-enum Kind {
-    Own(Arc<Own>),
+pub(crate) enum Line {
     Manager(ConnectionManager),
     Multiplexed(MultiplexedConnection),
-    Cluster(Cluster),
+    Cluster(ClusterConnection),
 }
 
-/// A server that keys lie on.
-pub(crate) enum Node {
-    Only,
-    OfCluster(cluster::Node),
-}
-
-/// A failed command, by how far it came.
+/// A failed command.
 #[derive(Debug)]
-pub(crate) enum Failure {
-    /// There was no connection to send it by.
-    Connecting(RedisError),
-    /// It was sent, or may have been.
-    Running(RedisError),
-    /// The client has tried it again before it gave up: a refusal is that of the last time.
-    Repeated(RedisError),
+pub(crate) struct Failure {
+    pub(crate) error: RedisError,
+    pub(crate) sent: Sent,
 }
 
-impl Failure {
-    pub(crate) fn error(&self) -> &RedisError {
-        match self {
-            Self::Connecting(error) | Self::Running(error) | Self::Repeated(error) => error,
-        }
-    }
+/// How often a failed command was sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sent {
+    /// There was no connection to send it by.
+    Never,
+    /// Once, or not at all.
+    Once,
+    /// The client has tried it again before it gave up: a refusal is that of the last time.
+    Repeatedly,
 }
 
 impl Connections {
-    /// One of our own to where this leads over so many addresses in turn, with these limits of time for
-    /// each.
-    pub(crate) fn own(
+    /// Where this leads to over so many addresses in turn, with these limits of time for each.
+    pub(crate) fn new(
         source: Source,
         addresses: usize,
         connect: Duration,
         response: Duration,
     ) -> Self {
-        let own = Own::new(source, connect, response).asking(addresses);
-        let longest = own.longest_connect().saturating_add(response);
-        Self::from(Kind::Own(Arc::new(own))).with_longest_call(longest)
-    }
-
-    /// One of our own to a cluster.
-    pub(crate) fn own_cluster(client: ClusterClient) -> Self {
-        Self::from(Kind::Cluster(Cluster::own(client)))
-    }
-
-    pub(crate) fn with_longest_call(mut self, longest: Duration) -> Self {
-        self.longest_call = longest;
-        self
-    }
-
-    /// After this long a call is given up.
-    pub(crate) fn longest_call(&self) -> Duration {
-        self.longest_call
-    }
-
-    /// What a connection of the user's does not bound itself.
-    async fn bounded<T>(
-        &self,
-        answer: impl Future<Output = Result<T, Failure>>,
-    ) -> Result<T, Failure> {
-        let answer = within(&SystemClock, self.longest_call, answer).await;
-        answer.unwrap_or_else(|| Err(Failure::Running(silence())))
-    }
-
-    /// Sends a command. Dropping the future is the same as a lost answer.
-    pub(crate) async fn send(&self, command: &Cmd) -> Result<Value, Failure> {
-        self.bounded(self.send_unbounded(command)).await
-    }
-
-    async fn send_unbounded(&self, command: &Cmd) -> Result<Value, Failure> {
-        match &self.kind {
-            Kind::Own(own) => own.send(command).await,
-            Kind::Manager(manager) => {
-                let mut manager = manager.clone();
-                let sent = manager.send_packed_command(command).await;
-                sent.and_then(Value::extract_error).map_err(running)
-            }
-            Kind::Multiplexed(connection) => {
-                let mut connection = connection.clone();
-                let sent = connection.send_packed_command(command).await;
-                sent.and_then(Value::extract_error).map_err(running)
-            }
-            Kind::Cluster(cluster) => cluster.send(command).await,
+        let is_cluster = matches!(source, Source::Cluster(_) | Source::Given(Line::Cluster(_)));
+        let addresses = u32::try_from(addresses).unwrap_or(u32::MAX);
+        let all = connect.saturating_mul(addresses);
+        let longest_call = all.saturating_add(response);
+        let own = Own {
+            config: AsyncConnectionConfig::new()
+                .set_connection_timeout(Some(connect))
+                .set_response_timeout(Some(response)),
+            // A cluster's client has servers to ask before it is connected, of which some may be silent.
+            connect: if is_cluster { longest_call } else { all },
+            current: Mutex::default(),
+            source: tokio::sync::Mutex::new(source),
+        };
+        Self {
+            own: Arc::new(own),
+            is_cluster,
+            longest_call,
         }
     }
 
-    /// Sends two commands at once, on one connection, to the server that has this key. An error of the
-    /// second one stands in its answer.
-    pub(crate) async fn send_both(
+    /// Sends a command to the server that has its keys; in a cluster, to where `to` leads. Dropping the future is the
+    /// same as a lost answer.
+    pub(crate) async fn send(
         &self,
-        key: &str,
-        commands: [Cmd; 2],
-    ) -> Result<(Value, Value), Failure> {
-        self.bounded(self.send_both_unbounded(key, commands)).await
+        command: &Cmd,
+        to: Option<&RoutingInfo>,
+    ) -> Result<Value, Failure> {
+        let call = self.own.call().await?;
+        let sent = match (&*call.line, to) {
+            (Line::Manager(line), _) => line.clone().send_packed_command(command).await,
+            (Line::Multiplexed(line), _) => line.clone().send_packed_command(command).await,
+            (Line::Cluster(line), None) => line.clone().req_packed_command(command).await,
+            (Line::Cluster(line), Some(to)) => {
+                let (mut line, command) = (line.clone(), command.clone());
+                line.route_command(command, to.clone()).await
+            }
+        };
+        call.settle(sent.and_then(Value::extract_error))
     }
 
-    async fn send_both_unbounded(
+    /// Sends two commands at once, on one connection, to the server that has this key. An error of the second one
+    /// stands in its answer.
+    pub(crate) async fn send_both(
         &self,
         key: &str,
         commands: [Cmd; 2],
@@ -147,129 +142,161 @@ impl Connections {
         for command in commands {
             both.add_command(command);
         }
-        let answers = match &self.kind {
-            Kind::Own(own) => own.send_all(&both).await,
-            Kind::Manager(manager) => {
-                let sent = manager.clone().send_packed_commands(&both, 0, 2).await;
-                sent.map_err(running)
+        let call = self.own.call().await?;
+        let sent = match &*call.line {
+            Line::Manager(line) => line.clone().send_packed_commands(&both, 0, 2).await,
+            Line::Multiplexed(line) => line.clone().send_packed_commands(&both, 0, 2).await,
+            Line::Cluster(line) => {
+                let route = Route::with_key(key, SlotAddr::Master);
+                let server = SingleNodeRoutingInfo::SpecificNode(route);
+                line.clone().route_pipeline(both, 0, 2, server).await
             }
-            Kind::Multiplexed(connection) => {
-                let sent = connection.clone().send_packed_commands(&both, 0, 2).await;
-                sent.map_err(running)
-            }
-            Kind::Cluster(cluster) => cluster.send_all(&both, key).await,
         };
-        let refused = |error| match &self.kind {
-            Kind::Cluster(_) => Failure::Repeated(error),
-            _ => Failure::Running(error),
-        };
-        let mut answers = answers?.into_iter();
-        let first = answers.next().unwrap_or(Value::Nil).extract_error();
-        let second = answers.next().unwrap_or(Value::Nil);
-        Ok((first.map_err(refused)?, second))
-    }
-
-    /// All servers that keys lie on.
-    pub(crate) async fn nodes(&self) -> Result<Vec<Node>, Failure> {
-        match &self.kind {
-            Kind::Cluster(cluster) => {
-                let nodes = self.bounded(cluster.nodes()).await?;
-                Ok(nodes.into_iter().map(Node::OfCluster).collect())
-            }
-            _ => Ok(vec![Node::Only]),
-        }
-    }
-
-    /// Sends a command that names no key to one of them.
-    pub(crate) async fn send_to(&self, node: &Node, command: &Cmd) -> Result<Value, Failure> {
-        match (&self.kind, node) {
-            (Kind::Cluster(cluster), Node::OfCluster(node)) => {
-                self.bounded(cluster.send_to(node, command)).await
-            }
-            _ => self.send(command).await,
-        }
-    }
-
-    pub(crate) fn is_cluster(&self) -> bool {
-        matches!(self.kind, Kind::Cluster(_))
+        call.settle(sent.and_then(|answers| {
+            let mut answers = answers.into_iter();
+            let mut next = || answers.next().unwrap_or(Value::Nil);
+            Ok((next().extract_error()?, next()))
+        }))
     }
 }
 
-/// A manager that could not connect again says so by the refusal itself.
-fn running(error: RedisError) -> Failure {
-    if error.is_connection_refusal() {
-        Failure::Connecting(error)
-    } else {
-        Failure::Running(error)
+impl Own {
+    async fn call(&self) -> Result<Call<'_>, Failure> {
+        let current = self.lock().clone();
+        let line = match current {
+            Some(line) => line,
+            None => Box::pin(self.made()).await?,
+        };
+        Ok(Call {
+            own: Some(self),
+            line,
+        })
+    }
+
+    /// What waits for another caller's connection waits no longer than for one of its own.
+    async fn made(&self) -> Result<Arc<Line>, Failure> {
+        let made = within(&SystemClock, self.connect, async {
+            let mut source = self.source.lock().await;
+            if let Some(line) = &*self.lock() {
+                return Ok(Arc::clone(line));
+            }
+            let line = Arc::new(source.connect(&self.config).await?);
+            *self.lock() = Some(Arc::clone(&line));
+            Ok(line)
+        });
+        let silent = || Err(io::Error::from(io::ErrorKind::TimedOut).into());
+        let made: RedisResult<_> = made.await.unwrap_or_else(silent);
+        made.map_err(|error| Failure {
+            error,
+            sent: Sent::Never,
+        })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Arc<Line>>> {
+        self.current.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// No answer in time.
-pub(crate) fn silence() -> RedisError {
-    std::io::Error::from(std::io::ErrorKind::TimedOut).into()
+impl Source {
+    async fn connect(&mut self, config: &AsyncConnectionConfig) -> RedisResult<Line> {
+        Ok(match self {
+            Self::Server(client) => {
+                let made = client.get_multiplexed_async_connection_with_config(config);
+                Line::Multiplexed(made.await?)
+            }
+            Self::Sentinels(client) => {
+                Line::Multiplexed(client.get_async_connection_with_config(config).await?)
+            }
+            Self::Cluster(client) => Line::Cluster(client.get_async_connection().await?),
+            Self::Given(line) => line.clone(),
+        })
+    }
+}
+
+/// A command on its way. It leaves the connection behind where the answer does not come, also since the future was
+/// dropped: it may have fallen silent.
+struct Call<'a> {
+    own: Option<&'a Own>,
+    line: Arc<Line>,
+}
+
+impl Call<'_> {
+    fn settle<T>(mut self, answer: RedisResult<T>) -> Result<T, Failure> {
+        // A replica is not written to: there may be another primary by now.
+        let is_answer = |error: &RedisError| error.code().is_some() && !is_read_only(error);
+        if answer.as_ref().err().is_none_or(is_answer) {
+            self.own = None;
+        }
+        answer.map_err(|error| Failure {
+            sent: match &*self.line {
+                Line::Cluster(_) => Sent::Repeatedly,
+                // A manager that could not connect again says so by the refusal itself.
+                _ if error.is_connection_refusal() => Sent::Never,
+                _ => Sent::Once,
+            },
+            error,
+        })
+    }
+}
+
+impl Drop for Call<'_> {
+    fn drop(&mut self) {
+        // A cluster's connection heals by itself.
+        let Some(own) = self.own.filter(|_| !matches!(*self.line, Line::Cluster(_))) else {
+            return;
+        };
+        let mut current = own.lock();
+        if current
+            .as_ref()
+            .is_some_and(|line| Arc::ptr_eq(line, &self.line))
+        {
+            *current = None;
+        }
+    }
 }
 
 /// Whether the server refused a write since it is a replica.
-pub(crate) fn is_read_only(error: &RedisError) -> bool {
+fn is_read_only(error: &RedisError) -> bool {
     error.to_string().contains("READONLY")
 }
 
-impl From<Kind> for Connections {
-    fn from(kind: Kind) -> Self {
-        Self {
-            kind,
-            longest_call: 2 * TIMEOUT,
+impl From<Source> for Connections {
+    fn from(source: Source) -> Self {
+        // The client does not reveal how many sentinels it has: three are usual. The primary comes after them.
+        let addresses = if matches!(source, Source::Sentinels(_)) {
+            3 + 1
+        } else {
+            1
+        };
+        Self::new(source, addresses, TIMEOUT, TIMEOUT)
+    }
+}
+
+macro_rules! made_from {
+    ($($client:ty => $source:expr;)+) => {$(
+        impl From<$client> for Connections {
+            fn from(client: $client) -> Self {
+                Self::from($source(client))
+            }
         }
-    }
+    )+};
 }
 
-impl From<Client> for Connections {
-    fn from(client: Client) -> Self {
-        Self::own(Source::Server(client), 1, TIMEOUT, TIMEOUT)
-    }
+made_from! {
+    Client => Source::Server;
+    SentinelClient => Source::Sentinels;
+    ClusterClient => Source::Cluster;
+    ConnectionManager => |manager| Source::Given(Line::Manager(manager));
+    MultiplexedConnection => |connection| Source::Given(Line::Multiplexed(connection));
+    ClusterConnection => |connection| Source::Given(Line::Cluster(connection));
 }
 
-/// It has to lead to primaries ([`Master`](redis::sentinel::SentinelServerType::Master)): a replica
-/// takes no locks.
-impl From<SentinelClient> for Connections {
-    fn from(client: SentinelClient) -> Self {
-        // The client does not reveal how many sentinels it has: three are usual.
-        Self::own(Source::Sentinels(client), 1 + 3, TIMEOUT, TIMEOUT)
-    }
-}
-
-impl From<ConnectionManager> for Connections {
-    fn from(manager: ConnectionManager) -> Self {
-        Self::from(Kind::Manager(manager))
-    }
-}
-
-impl From<MultiplexedConnection> for Connections {
-    fn from(connection: MultiplexedConnection) -> Self {
-        Self::from(Kind::Multiplexed(connection))
-    }
-}
-
-impl From<ClusterClient> for Connections {
-    fn from(client: ClusterClient) -> Self {
-        Self::own_cluster(client)
-    }
-}
-
-impl From<ClusterConnection> for Connections {
-    fn from(connection: ClusterConnection) -> Self {
-        Self::from(Kind::Cluster(Cluster::Given(connection)))
-    }
-}
-
+/// Without addresses, which may come with passwords.
 impl fmt::Debug for Connections {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Addresses may come with passwords.
-        f.write_str(match &self.kind {
-            Kind::Own(_) => "Connections(own)",
-            Kind::Manager(_) => "Connections(manager)",
-            Kind::Multiplexed(_) => "Connections(multiplexed)",
-            Kind::Cluster(_) => "Connections(cluster)",
-        })
+        f.debug_struct("Connections")
+            .field("is_cluster", &self.is_cluster)
+            .field("longest_call", &self.longest_call)
+            .finish_non_exhaustive()
     }
 }

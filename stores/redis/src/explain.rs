@@ -1,223 +1,151 @@
 //! Failures as errors that say what to do.
 
-use redis::RedisError;
+use ErrorKind::{Configuration, Conflict, InvalidInput, Unavailable, Unknown};
+use redis::{ErrorKind as Kind, RedisError};
 use shedlock_core::{Error, ErrorKind};
 
-use crate::connections::Failure;
+use crate::connections::{Failure, Sent};
 
-/// What a server's refusal begins with, or holds where a script met it, with what to do. A script
-/// is refused at its first write, so that nothing was written.
-const REFUSALS: &[(&str, ErrorKind, &str)] = &[
-    (
-        "WRONGTYPE",
-        ErrorKind::Conflict,
-        "the lock's key, or the one beside it, holds what is not a lock: look at it, and delete it \
-         or choose another key prefix",
-    ),
+/// What a refusal of the settings begins with, or holds where a script met it, with what to do.
+const MISCONFIGURED: &[(&str, &str)] = &[
     (
         "NOAUTH",
-        ErrorKind::Configuration,
         "the server asks for a password: put it into the URL",
     ),
-    (
-        "WRONGPASS",
-        ErrorKind::Configuration,
-        "the server does not let us in: check user and password",
-    ),
-    (
-        "Password authentication failed",
-        ErrorKind::Configuration,
-        "the server does not let us in: check user and password",
-    ),
-    (
-        "invalid password",
-        ErrorKind::Configuration,
-        "the server does not let us in: check user and password",
-    ),
-    ("NOPERM", ErrorKind::Configuration, PERMISSION),
+    ("WRONGPASS", LOGIN),
+    ("Password authentication failed", LOGIN),
+    ("invalid password", LOGIN),
+    ("NOPERM", PERMISSION),
     // Of a script, in the words of Redis 7.0 and of later ones.
-    (
-        "user executing the script can't run",
-        ErrorKind::Configuration,
-        PERMISSION,
-    ),
-    (
-        "ACL failure in script",
-        ErrorKind::Configuration,
-        PERMISSION,
-    ),
+    ("user executing the script can't run", PERMISSION),
+    ("ACL failure in script", PERMISSION),
+    ("MOVED", CLUSTER),
+    ("unknown command", TOO_OLD),
+];
+
+/// The same of refusals that pass. A script is refused at its first write, so that nothing was written.
+const PASSING: &[(&str, &str)] = &[
     (
         "READONLY",
-        ErrorKind::Unavailable,
-        "the server is a replica, which takes no writes; nothing was written: retry after a \
-         failover, or connect to the primary",
+        "the server is a replica, which takes no writes (is there another primary?)",
     ),
     (
         "MISCONF",
-        ErrorKind::Unavailable,
-        "the server takes no writes since it cannot save them to disk; nothing was written: look \
-         at its log, and retry later",
+        "the server cannot save writes to disk and takes none (look at its log)",
     ),
     (
         "OOM",
-        ErrorKind::Unavailable,
-        "the server has reached its maxmemory; nothing was written: retry later, and give it more, \
-         or keep locks apart from caches",
+        "the server has reached its maxmemory (give it more, or keep locks apart from caches)",
     ),
-    (
-        "MOVED",
-        ErrorKind::Configuration,
-        "the server is one of a cluster, and not the one that has this lock's key: use a URL that \
-         begins with redis-cluster://, or the client's ClusterClient",
-    ),
-    (
-        "CROSSSLOT",
-        ErrorKind::Internal,
-        "the cluster takes the lock's two keys for those of two slots, which they never are",
-    ),
-    (
-        "LOADING",
-        ErrorKind::Unavailable,
-        "the server is starting; nothing was written: retry later",
-    ),
-    (
-        "MASTERDOWN",
-        ErrorKind::Unavailable,
-        "the server has lost its primary; nothing was written: retry later",
-    ),
-    (
-        "CLUSTERDOWN",
-        ErrorKind::Unavailable,
-        "the cluster is down; nothing was written: retry later",
-    ),
-    (
-        "TRYAGAIN",
-        ErrorKind::Unavailable,
-        "the cluster is moving keys; nothing was written: retry later",
-    ),
+    ("LOADING", "the server is starting"),
+    ("MASTERDOWN", "the server has lost its primary"),
+    ("CLUSTERDOWN", "the cluster is down"),
+    ("TRYAGAIN", "the cluster is moving keys"),
     (
         "NOREPLICAS",
-        ErrorKind::Unavailable,
-        "the server has fewer replicas than it must have for writes; nothing was written: retry \
-         later",
+        "the server has fewer replicas than it must have for writes",
     ),
-    (
-        "BUSY",
-        ErrorKind::Unavailable,
-        "somebody's script keeps the server busy; nothing was written: retry later",
-    ),
+    ("BUSY", "another script keeps the server busy"),
     (
         "max number of clients",
-        ErrorKind::Unavailable,
-        "the server has no connections to spare; nothing was written: retry later",
-    ),
-    (
-        "unknown command",
-        ErrorKind::Configuration,
-        "the server does not know a command that locks need: Redis 6.2 or later, or Valkey, is \
-         needed",
+        "the server has no connections to spare",
     ),
 ];
+
+const LOGIN: &str = "the server does not let us in: check user, password and database";
 
 const PERMISSION: &str = "the user lacks a permission: it needs the commands evalsha, eval, time, get, set, del, \
     append, pttl, pexpireat, scan, ping and info on the locks' keys and on \
     \"shedlock-rs:*\"; behind sentinels also role, in a cluster cluster|slots";
 
+const CLUSTER: &str = "the server is one of a cluster, and not the one that has this lock's key: use a URL that \
+    begins with redis-cluster://, or the client's ClusterClient";
+
+const TOO_OLD: &str =
+    "the server lacks a command that locks need: use Redis 6.2 or later, or Valkey";
+
 /// The error for a failed command that may write (`writes`) or only reads.
 pub(crate) fn explain(failure: Failure, writes: bool) -> Error {
-    let (kind, message) = sort(&failure, writes);
-    let (Failure::Connecting(source) | Failure::Running(source) | Failure::Repeated(source)) =
-        failure;
-    Error::new(kind, message).with_source(source)
+    let (lost, what_to_do) = if writes {
+        let what_to_do = "the call may have taken effect: ask again with the same owner";
+        (Unknown, what_to_do)
+    } else {
+        (Unavailable, "nothing was written: retry later")
+    };
+    let error = &failure.error;
+    let may_pass = |kind| kind == Unavailable || error.is_cluster_error();
+    let (kind, message) = match refusal(&failure) {
+        Some((kind, _)) if failure.sent == Sent::Repeatedly && may_pass(kind) => (
+            lost,
+            format!("the cluster refused in the end; {what_to_do}"),
+        ),
+        Some(refusal) => refusal,
+        None if failure.sent != Sent::Never && error.code().is_none() => {
+            (lost, format!("the answer did not come; {what_to_do}"))
+        }
+        None => {
+            let (kind, message) = unknown(error);
+            (kind, message.to_owned())
+        }
+    };
+    Error::new(kind, message).with_source(failure.error)
 }
 
-fn sort(failure: &Failure, writes: bool) -> (ErrorKind, &'static str) {
-    let error = failure.error();
-    if let Some((kind, message)) = refusal(failure) {
-        let is_passing = kind == ErrorKind::Unavailable || error.is_cluster_error();
-        return match failure {
-            Failure::Repeated(_) if is_passing && writes => (
-                ErrorKind::Unknown,
-                "the cluster refused the call in the end, and may have taken it before: ask again \
-                 with the same owner",
-            ),
-            Failure::Repeated(_) if is_passing => (
-                ErrorKind::Unavailable,
-                "the cluster refused: retry later; its reason is the source",
-            ),
-            _ => (kind, message),
-        };
-    }
-    match failure {
+/// Of a refusal that is in no list, or of a connection that could not be made.
+fn unknown(error: &RedisError) -> (ErrorKind, &'static str) {
+    match error.kind() {
         _ if error.code().is_some() => (
-            ErrorKind::Configuration,
+            Configuration,
             "the server refused; its reason is the source",
         ),
-        Failure::Connecting(error) if error.kind() == redis::ErrorKind::AuthenticationFailed => (
-            ErrorKind::Configuration,
-            "the server does not let us in: check user, password and database",
-        ),
-        Failure::Connecting(error) if error.kind() == redis::ErrorKind::InvalidClientConfig => (
-            ErrorKind::InvalidInput,
+        Kind::AuthenticationFailed => (Configuration, LOGIN),
+        Kind::InvalidClientConfig => (
+            InvalidInput,
             "the client cannot use this address; its reason is the source",
         ),
-        Failure::Connecting(error) if is_about_certificates(error) => (
-            ErrorKind::Configuration,
+        // Clients keep the words alone.
+        _ if error.to_string().to_lowercase().contains("certificate") => (
+            Configuration,
             "no encrypted connection could be made: check the server's certificate, who has signed \
              it (tls_ca in the URL), and whether it asks for one of ours (tls_cert, tls_key)",
         ),
-        Failure::Connecting(error)
-            if error.kind() == redis::ErrorKind::MasterNameNotFoundBySentinel =>
-        {
-            (
-                ErrorKind::Unavailable,
-                "the sentinels name no primary that is one; nothing was written: retry after the \
-                 failover, or check the primary's name in the URL",
-            )
-        }
-        Failure::Connecting(_) => (
-            ErrorKind::Unavailable,
+        Kind::MasterNameNotFoundBySentinel => (
+            Unavailable,
+            "the sentinels name no primary that is one; nothing was written: retry after the \
+             failover, or check the primary's name in the URL",
+        ),
+        _ => (
+            Unavailable,
             "no connection could be had; nothing was written: check that the server is up, then \
              retry",
-        ),
-        Failure::Running(_) | Failure::Repeated(_) if writes => (
-            ErrorKind::Unknown,
-            "the answer did not come; the call may have taken effect: ask again with the same \
-             owner",
-        ),
-        Failure::Running(_) | Failure::Repeated(_) => (
-            ErrorKind::Unavailable,
-            "the answer did not come; nothing was written: retry",
         ),
     }
 }
 
-/// Whether one side did not like the other's certificate. Clients keep the words alone.
-fn is_about_certificates(error: &RedisError) -> bool {
-    error.to_string().to_lowercase().contains("certificate")
-}
-
 /// What the server itself said, also where the client has made it into a failure of its own.
-fn refusal(failure: &Failure) -> Option<(ErrorKind, &'static str)> {
-    let error = failure.error();
+fn refusal(failure: &Failure) -> Option<(ErrorKind, String)> {
+    let error = &failure.error;
     let is_said = error.code().is_some()
-        || error.kind() == redis::ErrorKind::AuthenticationFailed
-        // A cluster's client tells of the last server that it could not connect to.
-        || (matches!(failure, Failure::Connecting(_)) && error.detail().is_some());
+        || error.kind() == Kind::AuthenticationFailed
+        // A cluster's client reports the last server that it could not connect to.
+        || (failure.sent == Sent::Never && error.detail().is_some());
     let said = is_said.then(|| error.to_string())?;
-    let code = error.code().unwrap_or_default();
-    let found = REFUSALS
-        .iter()
-        .find(|(word, ..)| *word == code)
-        .or_else(|| REFUSALS.iter().find(|(word, ..)| said.contains(word)));
-    found.map(|(_, kind, message)| (*kind, *message))
-}
-
-/// The server answered, with what is no answer to the question.
-pub(crate) fn malformed(source: redis::ParsingError) -> Error {
-    Error::new(
-        ErrorKind::Internal,
-        "the server's answer cannot be read: is it Redis or Valkey?",
-    )
-    .with_source(source)
+    let known = |words: &[(&str, &'static str)]| {
+        let exact = words.iter().find(|(word, _)| error.code() == Some(word));
+        let found = exact.or_else(|| words.iter().find(|(word, _)| said.contains(word)));
+        found.map(|(_, message)| *message)
+    };
+    if said.contains("WRONGTYPE") {
+        let message = "the lock's key, or the one beside it, holds what is not a lock: look at it, and delete it \
+             or choose another key prefix";
+        return Some((Conflict, message.to_owned()));
+    }
+    if let Some(message) = known(MISCONFIGURED) {
+        return Some((Configuration, message.to_owned()));
+    }
+    let message = known(PASSING)?;
+    Some((
+        Unavailable,
+        format!("{message}; nothing was written: retry later"),
+    ))
 }

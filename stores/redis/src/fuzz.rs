@@ -5,12 +5,11 @@ use std::time::Duration;
 use redis::Value as Reply;
 use shedlock_core::fuzz::{is_refusal, is_refusal_of_url};
 use shedlock_core::{AttemptRequest, ErrorKind, LockName, LockState, Owner};
+use shedlock_store::check_name_length;
 
-use crate::builder::Builder;
-use crate::found::Found;
-use crate::key::Keys;
-use crate::value::Value;
-use crate::verdict::taken;
+use crate::codec::{Found, Value};
+use crate::key::{Keys, LONGEST_NAME};
+use crate::store::taken;
 
 /// URLs. Files of certificates are left out, which are read.
 pub fn url(data: &[u8]) {
@@ -18,8 +17,8 @@ pub fn url(data: &[u8]) {
     if url.contains("tls_") {
         return;
     }
-    if let Err(error) = crate::address::builder(&url).and_then(Builder::build) {
-        is_refusal_of_url(&error, &url, &[ErrorKind::InvalidInput]);
+    if let Err(error) = crate::url::read(&url) {
+        is_refusal_of_url(&error.of_url(&url), &url, &[ErrorKind::InvalidInput]);
     }
 }
 
@@ -75,20 +74,21 @@ pub fn key(data: &[u8]) {
     };
     let last = line();
     if let Some(name) = keys.name_of(last) {
-        let pair = keys.of(&name).expect("the name of a key has keys");
+        let pair = keys.of(&name);
         assert!(pair.lock == last || pair.companion == last, "{pair:?}");
     }
     let Ok(name) = LockName::new(last) else {
         return;
     };
-    match keys.of(&name) {
-        Ok(pair) => {
-            assert_ne!(pair.lock, pair.companion);
-            for key in [&pair.lock, &pair.companion] {
-                assert_eq!(keys.name_of(key).as_ref(), Some(&name), "{key}");
-            }
-        }
-        Err(error) => is_refusal(&error, &[ErrorKind::InvalidInput]),
+    let pair = keys.of(&name);
+    assert_ne!(pair.lock, pair.companion);
+    let is_lock = check_name_length(&name, LONGEST_NAME).is_ok();
+    for key in [&pair.lock, &pair.companion] {
+        assert_eq!(
+            keys.name_of(key).as_ref(),
+            is_lock.then_some(&name),
+            "{key}"
+        );
     }
 }
 

@@ -5,6 +5,7 @@ use std::sync::LazyLock;
 
 use redis::cluster_routing::Slot;
 use shedlock_core::{Error, ErrorKind, LockName};
+use shedlock_store::check_name_length;
 
 /// What ours begin with. ShedLock's begin with their prefix, which may not be this word.
 const COMPANION: &str = "shedlock-rs:";
@@ -49,17 +50,11 @@ impl Keys {
     }
 
     /// The keys of this lock.
-    pub(crate) fn of(&self, name: &LockName) -> Result<Pair, Error> {
-        if name.as_str().len() > LONGEST_NAME {
-            return Err(Error::new(
-                ErrorKind::InvalidInput,
-                format!("the lock's name is longer than {LONGEST_NAME} bytes: shorten it"),
-            ));
-        }
+    pub(crate) fn of(&self, name: &LockName) -> Pair {
         // Made for every call: `format!` takes several times as long.
         let lock = [&*self.start, name.as_str()].concat();
         let companion = companion(&lock);
-        Ok(Pair { lock, companion })
+        Pair { lock, companion }
     }
 
     /// What `SCAN` finds all keys by, and some others.
@@ -83,7 +78,8 @@ impl Keys {
             None => key,
         };
         let name = LockName::new(lock.strip_prefix(&self.start)?).ok()?;
-        let pair = self.of(&name).ok()?;
+        check_name_length(&name, LONGEST_NAME).ok()?;
+        let pair = self.of(&name);
         (pair.lock == key || pair.companion == key).then_some(name)
     }
 }
@@ -139,7 +135,7 @@ mod tests {
 
     fn pair(name: &str) -> Pair {
         let keys = Keys::new("job-lock", "default").unwrap();
-        keys.of(&LockName::new(name).unwrap()).unwrap()
+        keys.of(&LockName::new(name).unwrap())
     }
 
     /// The wire format: it must not change.
@@ -172,7 +168,7 @@ mod tests {
             "payroll", "a{b}c", "a}b", "{}", "a{b", "x:y", "}", "{a}{b}", "é",
         ] {
             let name = LockName::new(text).unwrap();
-            let pair = keys.of(&name).unwrap();
+            let pair = keys.of(&name);
             assert_eq!(keys.name_of(&pair.lock), Some(name.clone()), "{text}");
             assert_eq!(keys.name_of(&pair.companion), Some(name), "{text}");
         }

@@ -11,12 +11,36 @@
 //!
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
 //! let client = redis::Client::open("redis://127.0.0.1:6379")?;
-//! let provider = RedisProvider::new(client.get_connection_manager().await?);
+//! let provider = RedisProvider::builder(client.get_connection_manager().await?).build()?;
 //! let executor = Executor::new(Arc::new(provider));
 //! let config = LockConfig::new("payroll").lock_at_most_for("10m");
 //! executor.execute(&config, async { /* the task */ }).await?;
 //! # Ok(()) }
 //! ```
+//!
+//! # The URL
+//!
+//! | URL | leads to |
+//! |---|---|
+//! | `redis://user:password@host:6379/0` | one server |
+//! | `redis-sentinel://user:password@host1:26379,host2,host3/mymaster/0` | the primary that these sentinels name `mymaster`; user, password and database are the server's |
+//! | `redis-cluster://user:password@host1:6379,host2,host3` | the cluster that these servers, or some of them, belong to |
+//! | `rediss://…`, `rediss-sentinel://…`, `rediss-cluster://…` | the same, encrypted |
+//!
+//! The connection is kept, and made again when it breaks.
+//!
+//! | option | meaning | unless set |
+//! |---|---|---|
+//! | `environment` | the environment in the keys | `default` |
+//! | `key_prefix` | what the keys of locks begin with | `job-lock` |
+//! | `lock_at_most_for`, `lock_at_least_for`, `owner_prefix` | for locks that set none | – |
+//! | `connect_timeout`, `response_timeout` | how long a connection and an answer may take | `5s` |
+//! | `tls_ca` | file (PEM) of those who may have signed the server's certificate | Mozilla's |
+//! | `tls_cert`, `tls_key` | files (PEM) of a certificate of ours and its key | – |
+//! | `sentinel_username`, `sentinel_password` | what the sentinels themselves ask for | – |
+//! | `wait_replicas`, `wait_timeout` | see [`Builder::wait_replicas`] | no replicas; `1s` |
+//! | `server_skew` | see [`Builder::server_skew`] | zero |
+//! | `protocol` | the client's own: `resp2` or `resp3` | `resp2` |
 //!
 //! # Keys
 //!
@@ -40,7 +64,7 @@
 //! was paused. An attempt carries an instant of the server's clock after which it is refused, and one
 //! whose own lease was given back is refused too, so neither takes the lock, or its slot, for an owner
 //! that has ended. The instant comes from the last reply: an attempt before any reply takes two round
-//! trips instead of one. [`connect`](RedisProvider::connect) and
+//! trips instead of one. [`connect`](StoreProvider::connect) and
 //! [`check`](shedlock_core::LockProvider::check) have had one, but not in a cluster, where each server
 //! has its own clock and the first attempt in each hash slot takes two. An extension keeps the later of
 //! two ends, so one that arrives late shortens no lease.
@@ -60,8 +84,8 @@
 //! # Encrypted connections
 //!
 //! `rediss://` verifies the server's certificate, its host name included, against the public authorities or `tls_ca`;
-//! the client's `#insecure` at the end of the URL switches that off. `redis://` sends all in the clear, the password
-//! too. [`connect`](RedisProvider::connect) warns of both for hosts that are not this one. The client takes the crypto
+//! the client's `#insecure` at the end of the URL switches that off, if its feature `tls-rustls-insecure` is on. `redis://` sends all in the clear, the password
+//! too. [`connect`](StoreProvider::connect) warns of both for hosts that are not this one. The client takes the crypto
 //! provider that the process has installed in rustls; where there is none, a URL with `rediss` installs `ring` for the
 //! whole process. A program that wants another one calls `CryptoProvider::install_default` first.
 //!
@@ -89,7 +113,7 @@
 //! later. [`Capabilities::failover`](shedlock_core::Capabilities::failover) says `MayForget`, and
 //! [`check`](shedlock_core::LockProvider::check) warns once where replicas are connected.
 //!
-//! With [`wait_for_replicas`](Builder::wait_for_replicas) (`wait_replicas=1` in a URL) a lock is granted and
+//! With [`wait_replicas`](Builder::wait_replicas) (`wait_replicas=1` in a URL) a lock is granted and
 //! extended, and a slot called done, only when so many replicas have confirmed it (`WAIT`); the
 //! capability then says `Confirmed`. Too few in time: the lock is given back, its slot is as it was, and
 //! the attempt is an error of the kind unavailable. An extension or an unlock that is not confirmed is an
@@ -120,30 +144,27 @@
 //! so either. An attempt of Java's that arrives late has no bound. A lock that Java gave back has left no trace, so that a slot is known to be Java's
 //! only while the lock is taken: give such jobs a lock_at_least_for above the worst lateness.
 
-mod address;
-mod builder;
-mod check;
 mod clocks;
-mod cluster;
+mod codec;
 mod confirm;
 mod connections;
 mod explain;
-mod found;
 #[cfg(any(test, feature = "fuzzing"))]
 #[doc(hidden)]
 pub mod fuzz;
-mod kept;
 mod key;
-mod list;
-mod own;
-mod provider;
-mod script;
-mod send;
+mod scripts;
 mod servers;
-mod tls;
-mod value;
-mod verdict;
+mod store;
+mod url;
 
-pub use builder::Builder;
 pub use connections::Connections;
-pub use provider::RedisProvider;
+use shedlock_store::StoreProvider;
+pub use store::{Builder, RedisStore};
+
+/// Locks in Redis or Valkey: [`connect`](StoreProvider::connect) takes a URL, [`builder`](StoreProvider::builder)
+/// whatever [`Connections`] are made from.
+///
+/// The server's clock judges leases; whole milliseconds, rounded up. Any name up to 16 KiB is
+/// accepted.
+pub type RedisProvider = StoreProvider<RedisStore>;

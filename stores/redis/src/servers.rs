@@ -1,303 +1,239 @@
-//! Which servers a URL names, and the way to them.
+//! What each server is asked for: whether it is one that locks can be kept in, and all their keys.
 
-use std::time::Duration;
+use std::collections::{BTreeSet, HashMap};
+use std::str::FromStr;
+use std::sync::atomic::Ordering;
 
-use percent_encoding::percent_decode_str;
-use redis::cluster::ClusterClient;
-use redis::sentinel::{SentinelClient, SentinelClientBuilder, SentinelServerType};
-use redis::{
-    Client, ConnectionAddr, IntoConnectionInfo as _, ProtocolVersion, RedisResult, TlsCertificates,
-    TlsMode,
-};
-use shedlock_core::{Error, ErrorKind, warn_unverified};
-use url::{Host, Url};
+use redis::cluster_routing::{MultipleNodeRoutingInfo, RoutingInfo, SingleNodeRoutingInfo};
+use redis::{Cmd, FromRedisValue, Value, cmd};
+use shedlock_core::{Error, ErrorKind, LockName, SystemClock, answered_within};
 
+use crate::codec::{instant, malformed};
 use crate::connections::Connections;
-use crate::own::Source;
+use crate::explain::explain;
+use crate::key::Keys;
+use crate::store::RedisStore;
 
-/// The ports of servers and of sentinels, unless said.
-const PORT: u16 = 6_379;
-const SENTINEL_PORT: u16 = 26_379;
+/// How many keys one `SCAN` looks at.
+const SCAN: &str = "1000";
 
-/// What stands in a URL before its options.
-#[derive(Debug)]
-pub(crate) struct Servers {
-    pub(crate) kind: Kind,
-    pub(crate) is_tls: bool,
-    /// With the first host.
-    pub(crate) url: Url,
-    hosts: Vec<(String, Option<u16>)>,
-}
+/// Where a server of a cluster is; none for the only one.
+type Node = Option<RoutingInfo>;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
-    One,
-    Sentinels,
-    Cluster,
-}
+impl Connections {
+    /// Asks one server what names no key, and changes nothing.
+    async fn ask<T: FromRedisValue>(&self, node: &Node, command: &Cmd) -> Result<T, Error> {
+        let asked = async {
+            let answer = self.send(command, node.as_ref()).await;
+            answer.map_err(|failure| explain(failure, false))
+        };
+        let limit = self.longest_call;
+        let answer = answered_within(&SystemClock, limit, ErrorKind::Unavailable, asked).await?;
+        T::from_redis_value(answer).map_err(|error| malformed().with_source(error))
+    }
 
-/// What the client wants to know beyond the servers' addresses.
-pub(crate) struct Ways {
-    /// How long a connection may take to be made, and an answer to come.
-    pub(crate) connect: Duration,
-    pub(crate) response: Duration,
-    pub(crate) protocol: Option<ProtocolVersion>,
-    pub(crate) tls: Option<TlsCertificates>,
-    pub(crate) sentinel_username: Option<String>,
-    pub(crate) sentinel_password: Option<String>,
-}
-
-impl Servers {
-    /// Reads a URL; its options are left in it.
+    /// All servers that keys lie on.
     ///
     /// # Errors
-    /// `InvalidInput`; it never shows the URL, which may hold a password.
-    pub(crate) fn parse(text: &str) -> Result<Self, Error> {
-        let (scheme, rest) = text
-            .split_once("://")
-            .ok_or_else(|| unreadable("no scheme"))?;
-        let (kind, is_tls) = match &*scheme.to_ascii_lowercase() {
-            "redis" => (Kind::One, false),
-            "rediss" => (Kind::One, true),
-            "redis-sentinel" => (Kind::Sentinels, false),
-            "rediss-sentinel" => (Kind::Sentinels, true),
-            "redis-cluster" => (Kind::Cluster, false),
-            "rediss-cluster" => (Kind::Cluster, true),
-            _ => {
-                return Err(invalid(format!(
-                    "{scheme:?} is no scheme of Redis: write redis://, redis-sentinel:// or \
-                     redis-cluster://, or the same with rediss for TLS"
-                )));
-            }
-        };
-        let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
-        let (authority, rest) = rest.split_at(end);
-        let (user, hosts) = match authority.rsplit_once('@') {
-            Some((user, hosts)) => (format!("{user}@"), hosts),
-            None => (String::new(), authority),
-        };
-        let hosts: Vec<&str> = hosts.split(',').collect();
-        if kind == Kind::One && hosts.len() > 1 {
-            return Err(invalid(
-                "the URL names several hosts: write redis-sentinel:// before those of sentinels, \
-                 redis-cluster:// before those of a cluster",
+    /// Where one of them does not answer: what it has must not be left out in silence.
+    async fn nodes(&self) -> Result<Vec<Node>, Error> {
+        if !self.is_cluster {
+            return Ok(vec![None]);
+        }
+        let all = RoutingInfo::MultiNode((MultipleNodeRoutingInfo::AllMasters, None));
+        let pongs: HashMap<String, String> = self.ask(&Some(all), &cmd("PING")).await?;
+        let mut slots = cmd("CLUSTER");
+        slots.arg("SLOTS");
+        let any = RoutingInfo::SingleNode(SingleNodeRoutingInfo::Random);
+        if pongs.len() < primaries(self.ask(&Some(any), &slots).await?) {
+            return Err(Error::new(
+                ErrorKind::Unavailable,
+                "a server of the cluster cannot be reached: retry later",
             ));
         }
-        let scheme = if is_tls { "rediss" } else { "redis" };
-        let read = |text: String| Url::parse(&text).map_err(|error| unreadable(&error.to_string()));
-        let url = read(format!("{scheme}://{user}{}{rest}", hosts[0]))?;
-        let hosts = hosts.iter().map(|host| {
-            let url = read(format!("{scheme}://{host}"))?;
-            let name = match url.host() {
-                Some(Host::Ipv6(address)) => address.to_string(),
-                Some(host) => host.to_string(),
-                None => return Err(unreadable("a host is missing")),
-            };
-            Ok((name, url.port()))
-        });
-        let hosts = hosts.collect::<Result<_, Error>>()?;
-        Ok(Self {
-            kind,
-            is_tls,
-            url,
-            hosts,
-        })
+        pongs.keys().map(|address| node(address)).collect()
     }
 
-    /// The way to them; no I/O.
+    /// Whether each command is synced. A server that does not report it is taken not to.
+    async fn syncs_always(&self, node: &Node) -> bool {
+        let mut config = cmd("CONFIG");
+        config.arg("GET").arg("appendfsync");
+        let settings: Result<Vec<String>, _> = self.ask(node, &config).await;
+        settings.is_ok_and(|settings| settings.iter().any(|value| value == "always"))
+    }
+
+    /// The names of all locks, in their byte order, each once. Every key of the database is looked at.
+    pub(crate) async fn names(&self, keys: &Keys) -> Result<BTreeSet<LockName>, Error> {
+        let pattern = keys.pattern();
+        let mut names = BTreeSet::new();
+        for node in self.nodes().await? {
+            let mut cursor = 0_u64;
+            loop {
+                let mut scan = cmd("SCAN");
+                scan.arg(cursor).arg(&["MATCH", &pattern, "COUNT", SCAN]);
+                let (next, found): (u64, Vec<Vec<u8>>) = self.ask(&node, &scan).await?;
+                let found = found.iter().map(|key| std::str::from_utf8(key));
+                names.extend(found.filter_map(|key| keys.name_of(key.ok()?)));
+                if next == 0 {
+                    break;
+                }
+                cursor = next;
+            }
+        }
+        Ok(names)
+    }
+}
+
+impl RedisStore {
+    /// Looks at the server, or at each of a cluster. Warns where it may evict or forget locks.
     ///
     /// # Errors
-    /// `InvalidInput`, as above.
-    pub(crate) fn connections(&self, ways: Ways) -> Result<Connections, Error> {
-        let (connect, response) = (ways.connect, ways.response);
-        // The client reads the word in the URL of one server.
-        let is_insecure = self.url.fragment() == Some("insecure");
-        if !self.is_tls || is_insecure {
-            let hosts = self.hosts.iter().map(|(host, _)| &**host);
-            warn_unverified("redis", hosts, "write rediss://, without #insecure");
+    /// `Configuration` for a replica, for a server that is too old, and for one of a cluster.
+    pub(crate) async fn check_servers(&self) -> Result<(), Error> {
+        let connections = &self.connections;
+        let (mut is_durable, mut replicas) = (true, 0_u32);
+        for node in connections.nodes().await? {
+            // A server that is still loading answers `INFO` all the same.
+            connections.ask::<String>(&node, &cmd("PING")).await?;
+            let info: String = connections.ask(&node, &cmd("INFO")).await?;
+            let info = Info(&info);
+            info.check(connections.is_cluster)?;
+            let appends = info.get("aof_enabled") == Some("1");
+            is_durable &= appends && connections.syncs_always(&node).await;
+            replicas = replicas.max(info.number("connected_slaves").unwrap_or_default());
+            let time = info.number("server_time_usec").map(instant);
+            self.clocks.observe_only(time);
         }
-        let source = match self.kind {
-            Kind::One => {
-                let client = match ways.tls {
-                    Some(certificates) => Client::build_with_tls(self.url.clone(), certificates),
-                    None => Client::open(self.url.clone()),
-                };
-                client.map(Source::Server).map_err(unusable)?
+        self.durable.store(is_durable, Ordering::Relaxed);
+        let is_unconfirmed = replicas > 0 && self.confirmation.is_none();
+        if is_unconfirmed && !self.has_warned.swap(true, Ordering::Relaxed) {
+            tracing::warn!(
+                replicas,
+                "the server has replicas, and locks are granted without waiting for them: after a failover a \
+                 replica may lack the last locks, tokens and slots, and another process takes the same lock \
+                 again; set wait_replicas=1 in the URL (Builder::wait_replicas), or use a database where \
+                 two runs would do harm"
+            );
+        }
+        Ok(())
+    }
+}
+
+/// The server at this address of a cluster.
+fn node(address: &str) -> Result<Node, Error> {
+    let (host, port) = address.rsplit_once(':').ok_or_else(malformed)?;
+    Ok(Some(RoutingInfo::SingleNode(
+        SingleNodeRoutingInfo::ByAddress {
+            host: host.to_owned(),
+            port: port.parse().map_err(|_| malformed())?,
+        },
+    )))
+}
+
+/// How many servers keys lie on: each range of slots names its own first, by address and port.
+fn primaries(ranges: Vec<Vec<Value>>) -> usize {
+    let mut seen = Vec::new();
+    for range in ranges {
+        if let Some(Value::Array(mut primary)) = range.into_iter().nth(2) {
+            primary.truncate(2);
+            if !seen.contains(&primary) {
+                seen.push(primary);
             }
-            Kind::Sentinels => {
-                let (name, database) = self.primary()?;
-                let client = self.sentinels(&name, database, ways).map_err(unusable)?;
-                Source::Sentinels(client)
+        }
+    }
+    seen.len()
+}
+
+/// The answer to `INFO`.
+struct Info<'a>(&'a str);
+
+impl<'a> Info<'a> {
+    fn get(&self, key: &str) -> Option<&'a str> {
+        let mut lines = self.0.lines();
+        lines.find_map(|line| line.strip_prefix(key)?.strip_prefix(':'))
+    }
+
+    fn number<T: FromStr>(&self, key: &str) -> Option<T> {
+        self.get(key)?.parse().ok()
+    }
+
+    fn check(&self, is_cluster: bool) -> Result<(), Error> {
+        let refused = if self.get("role").is_some_and(|role| role != "master") {
+            "the server is a replica, which takes no writes: connect to the primary"
+        } else if self.get("cluster_enabled") == Some("1") && !is_cluster {
+            "the server is one of a cluster: use a URL that begins with redis-cluster:// (with TLS \
+             rediss-cluster://), or the client's ClusterClient"
+        } else if self.get("redis_version").is_some_and(is_too_old) {
+            "the server is older than Redis 6.2, which locks need: upgrade it"
+        } else {
+            let policy = self.get("maxmemory_policy").unwrap_or("noeviction");
+            let is_bounded = self.get("maxmemory").is_some_and(|bytes| bytes != "0");
+            if is_bounded && policy != "noeviction" {
+                tracing::warn!(
+                    policy,
+                    "the server evicts keys when its memory is full (maxmemory-policy), and a lock that is \
+                     evicted is free: set it to noeviction, or keep locks apart from caches"
+                );
             }
-            Kind::Cluster => {
-                if !matches!(self.url.path(), "" | "/" | "/0") {
-                    return Err(invalid("a cluster has no numbered databases: leave it out"));
-                }
-                let client = self.cluster(ways).map_err(unusable)?;
-                let longest = connect.saturating_add(response);
-                return Ok(Connections::own_cluster(client).with_longest_call(longest));
-            }
+            return Ok(());
         };
-        let addresses = match self.kind {
-            // The primary that they name comes after them.
-            Kind::Sentinels => self.hosts.len() + 1,
-            Kind::One | Kind::Cluster => 1,
-        };
-        Ok(Connections::own(source, addresses, connect, response))
-    }
-
-    fn cluster(&self, ways: Ways) -> RedisResult<ClusterClient> {
-        let first = self.url.clone().into_connection_info()?;
-        let nodes = self.addresses(PORT).map(|it| first.clone().set_addr(it));
-        let mut builder = ClusterClient::builder(nodes)
-            .connection_timeout(ways.connect)
-            .response_timeout(ways.response);
-        if let Some(protocol) = ways.protocol {
-            builder = builder.use_protocol(protocol);
-        }
-        if let Some(certificates) = ways.tls {
-            builder = builder.certs(certificates);
-        }
-        builder.build()
-    }
-
-    fn addresses(&self, unless_said: u16) -> impl Iterator<Item = ConnectionAddr> {
-        self.hosts.iter().map(move |(host, port)| {
-            let (host, port) = (host.clone(), port.unwrap_or(unless_said));
-            if self.is_tls {
-                ConnectionAddr::TcpTls {
-                    host,
-                    port,
-                    insecure: false,
-                    tls_params: None,
-                }
-            } else {
-                ConnectionAddr::Tcp(host, port)
-            }
-        })
-    }
-
-    /// The name of the primary, and the number of its database.
-    fn primary(&self) -> Result<(String, i64), Error> {
-        let mut parts = self.url.path().trim_matches('/').split('/');
-        let name = parts.next().map(decoded).transpose()?.unwrap_or_default();
-        if name.is_empty() {
-            return Err(invalid(
-                "the URL does not name the primary that the sentinels watch: write it behind the \
-                 hosts, like redis-sentinel://host1,host2,host3/mymaster/0",
-            ));
-        }
-        match (parts.next().map(str::parse::<u32>), parts.next()) {
-            (None, None) => Ok((name, 0)),
-            (Some(Ok(number)), None) => Ok((name, number.into())),
-            _ => Err(invalid(
-                "behind the name of the primary stands what is no number of a database",
-            )),
-        }
-    }
-
-    fn sentinels(&self, name: &str, database: i64, ways: Ways) -> RedisResult<SentinelClient> {
-        let hosts = self.addresses(SENTINEL_PORT);
-        let mut builder = SentinelClientBuilder::new(hosts, name, SentinelServerType::Master)?
-            .set_client_to_redis_db(database);
-        let user = percent_decode_str(self.url.username()).decode_utf8_lossy();
-        if !user.is_empty() {
-            builder = builder.set_client_to_redis_username(user);
-        }
-        if let Some(password) = self.url.password() {
-            let password = percent_decode_str(password).decode_utf8_lossy();
-            builder = builder.set_client_to_redis_password(password);
-        }
-        if self.is_tls {
-            builder = builder.set_client_to_redis_tls_mode(TlsMode::Secure);
-        }
-        if let Some(protocol) = ways.protocol {
-            builder = builder.set_client_to_redis_protocol(protocol);
-        }
-        if let Some(user) = ways.sentinel_username {
-            builder = builder.set_client_to_sentinel_username(user);
-        }
-        if let Some(password) = ways.sentinel_password {
-            builder = builder.set_client_to_sentinel_password(password);
-        }
-        if let Some(certificates) = ways.tls {
-            builder = builder
-                .set_client_to_redis_certificates(certificates.clone())
-                .set_client_to_sentinel_certificates(certificates);
-        }
-        builder.build()
+        Err(Error::new(ErrorKind::Configuration, refused))
     }
 }
 
-fn decoded(part: &str) -> Result<String, Error> {
-    let text = percent_decode_str(part).decode_utf8();
-    text.map(String::from)
-        .map_err(|_| unreadable("what is escaped is no UTF-8"))
-}
-
-fn unreadable(why: &str) -> Error {
-    invalid(format!(
-        "the store's URL cannot be read ({why}): write it like \
-         redis://user:password@host:6379/0?option=value"
-    ))
-}
-
-fn unusable(error: redis::RedisError) -> Error {
-    invalid("the client cannot use the store's URL; its reason is the source").with_source(error)
-}
-
-pub(crate) fn invalid(message: impl Into<String>) -> Error {
-    Error::new(ErrorKind::InvalidInput, message).with_store("redis")
+/// Valkey returns the version of the Redis that it was made from.
+fn is_too_old(version: &str) -> bool {
+    let mut numbers = version.split('.').map(str::parse::<u32>);
+    match (numbers.next(), numbers.next()) {
+        (Some(Ok(major)), Some(Ok(minor))) => (major, minor) < (6, 2),
+        _ => false,
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn ways() -> Ways {
-        Ways {
-            connect: Duration::from_secs(1),
-            response: Duration::from_secs(1),
-            protocol: None,
-            tls: None,
-            sentinel_username: None,
-            sentinel_password: None,
+    #[test]
+    fn versions_are_compared_by_number() {
+        for old in ["5.0.14", "6.0.16", "2.8"] {
+            assert!(is_too_old(old), "{old}");
+        }
+        for new in ["6.2.0", "7.0.15", "10.1", "255.255.255", "unstable"] {
+            assert!(!is_too_old(new), "{new}");
         }
     }
 
     #[test]
-    fn sentinels_and_their_primary_are_read() {
-        let url = "redis-sentinel://ann:p%40ss@s1,[::1]:7000,s3:7001/my%20master/3?environment=a";
-        let servers = Servers::parse(url).unwrap();
-        assert_eq!(servers.kind, Kind::Sentinels);
-        let host = |host: &str, port| (host.to_owned(), port);
-        let expected = [
-            host("s1", None),
-            host("::1", Some(7000)),
-            host("s3", Some(7001)),
-        ];
-        assert_eq!(servers.hosts, expected);
-        assert_eq!(servers.primary().unwrap(), ("my master".to_owned(), 3));
-        assert!(servers.connections(ways()).is_ok());
+    fn values_are_found_by_their_whole_key() {
+        let text = "maxmemory_policy:noeviction\r\nmaxmemory:0\r\nconnected_slaves:2\r\n";
+        let info = Info(text);
+        assert_eq!(info.get("maxmemory"), Some("0"));
+        assert_eq!(info.get("maxmemory_policy"), Some("noeviction"));
+        assert_eq!(info.get("role"), None);
+        assert_eq!(info.number("connected_slaves"), Some(2));
+        assert_eq!(info.number::<u32>("maxmemory_policy"), None);
     }
 
     #[test]
-    fn what_names_no_server_is_refused_without_the_url() {
-        for (url, says) in [
-            ("http://u:secret@h", "no scheme of Redis"),
-            ("redis:secret", "cannot be read"),
-            ("redis://u:secret@a,b/0", "several hosts"),
-            ("redis-sentinel://u:secret@a,b", "does not name the primary"),
-            ("redis-sentinel://u:secret@a/m/nine", "no number"),
-            ("redis-sentinel://u:secret@a,,b/m", "cannot be read"),
-            ("redis-sentinel://u:secret@a:port/m", "cannot be read"),
-            ("redis-cluster://u:secret@a,b/1", "no numbered databases"),
-        ] {
-            let said = Servers::parse(url).and_then(|it| it.connections(ways()).map(drop));
-            let said = said.unwrap_err();
-            assert_eq!(said.kind(), ErrorKind::InvalidInput);
-            assert!(said.to_string().contains(says), "{url}: {said}");
-            assert!(!said.to_string().contains("secret"), "{said}");
-        }
+    fn primaries_are_counted_once_each() {
+        let node = |port| Value::Array(vec![text("10.0.0.1"), Value::Int(port), text("id")]);
+        let range = |port| vec![Value::Int(0), Value::Int(1), node(port), node(9)];
+        assert_eq!(primaries(vec![range(1), range(2), range(1)]), 2);
+        assert_eq!(primaries(Vec::new()), 0);
+    }
+
+    #[test]
+    fn a_server_of_a_cluster_is_found_by_its_address() {
+        let expected = RoutingInfo::SingleNode(SingleNodeRoutingInfo::ByAddress {
+            host: "::1".to_owned(),
+            port: 7000,
+        });
+        assert_eq!(node("::1:7000").unwrap(), Some(expected));
+        assert!(node("::1:port").is_err());
+    }
+
+    fn text(text: &str) -> Value {
+        Value::BulkString(text.as_bytes().to_vec())
     }
 }

@@ -112,9 +112,10 @@ async fn the_users_own_connections(cluster: &Clustered) {
     let client = ClusterClient::new([cluster.servers[0].url()]).unwrap();
     let connection = client.get_async_connection().await.unwrap();
     for (text, provider) in [
-        ("by the client", RedisProvider::new(client)),
-        ("by the connection", RedisProvider::new(connection)),
+        ("by the client", RedisProvider::builder(client)),
+        ("by the connection", RedisProvider::builder(connection)),
     ] {
+        let provider = provider.build().unwrap();
         provider.check().await.unwrap();
         let lease = take(&provider, text).await;
         let unlocked = provider.unlock(&lease, &UnlockRequest::new()).await;

@@ -12,10 +12,12 @@ use redis::aio::MultiplexedConnection;
 use redis::{Client, FromRedisValue, cmd};
 use shedlock_conformance::support::program;
 use shedlock_core::{
-    Attempt, AttemptRequest, ErrorKind, Executor, ExtendRequest, Extension, Lease, LockConfig,
-    LockName, LockProvider, Owner, SkipReason, Slot, Unlock, UnlockRequest,
+    Attempt, AttemptRequest, ErrorKind, Executor, ExtendRequest, Extension, ForceUnlock,
+    ForceUnlockRequest, Lease, LockConfig, LockName, LockProvider, Owner, SkipReason, Slot,
+    SlotState, Unlock, UnlockRequest,
 };
 use shedlock_redis::RedisProvider;
+use shedlock_store::{Changed, Store as _};
 
 const MINUTE: Duration = Duration::from_secs(60);
 
@@ -321,6 +323,56 @@ async fn is_left_alone(room: &mut Room) {
     let error = room.provider.attempt(&room.request()).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Conflict, "{error:?}");
     assert_eq!(room.value().await, None);
+}
+
+/// Neither an operator's free nor their reset.
+#[tokio::test]
+async fn what_has_changed_since_it_was_looked_at_is_left_alone() {
+    let mut room = Room::new().await;
+    let name = LockName::new("job").unwrap();
+    let now: (u64, u64) = room.run(&["TIME"]).await;
+    let slot = |before| Slot::at(UNIX_EPOCH + Duration::from_secs(now.0 - before)).unwrap();
+    let (lock, beside) = (room.lock.clone(), room.record.clone());
+    let all = ["MGET", &lock, &beside];
+    let provider = room.provider.clone();
+    let store = provider.backend();
+    let attempt = provider.attempt(&room.request().with_slot(slot(60))).await;
+    let lease = attempt.unwrap().acquired().unwrap();
+    let seen = store.look(&name).await.unwrap().unwrap();
+    let unlocked = provider.unlock(&lease, &UnlockRequest::new()).await;
+    assert_eq!(unlocked.unwrap(), Unlock::Unlocked);
+    let attempt = provider.attempt(&room.request().with_slot(slot(50))).await;
+    assert!(attempt.unwrap().acquired().is_some());
+
+    let slots = SlotState::new(Some(slot(70)), None, None);
+    let before: Vec<String> = room.run(&all).await;
+    assert_eq!(store.free(&name, &seen).await.unwrap(), Changed::Raced);
+    let reset = store.set_slots(&name, &seen, slots).await;
+    assert_eq!(reset.unwrap(), Changed::Raced);
+    assert_eq!(room.run::<Vec<String>>(&all).await, before);
+
+    let seen = store.look(&name).await.unwrap().unwrap();
+    let reset = store.set_slots(&name, &seen, slots).await;
+    assert_eq!(reset.unwrap(), Changed::Done);
+    assert_eq!(store.free(&name, &seen).await.unwrap(), Changed::Done);
+    let seen = store.look(&name).await.unwrap().unwrap();
+    assert_eq!(seen.record.last_slot, Some(slot(70)));
+    assert_eq!(room.value().await, None);
+}
+
+#[tokio::test]
+async fn a_lock_whose_value_is_no_text_is_freed_by_force() {
+    let mut room = Room::new().await;
+    let lock = room.lock.clone();
+    for value in [&b"\xff@\xfe"[..], b""] {
+        let mut set = cmd("SET");
+        set.arg(&lock).arg(value).arg("PX").arg(60_000);
+        let () = set.query_async(&mut room.admin).await.unwrap();
+        let force = ForceUnlockRequest::new(LockName::new("job").unwrap());
+        let freed = room.provider.force_unlock(&force).await.unwrap();
+        assert!(matches!(freed, ForceUnlock::Freed(_)), "{freed:?}");
+        assert_eq!(room.value().await, None);
+    }
 }
 
 #[tokio::test]

@@ -134,7 +134,8 @@ async fn what_is_not_confirmed_is_taken_back_or_told() {
     for (i, way) in ways.into_iter().enumerate() {
         let provider = RedisProvider::builder(way)
             .environment(format!("way-{i}"))
-            .wait_for_replicas(1, Duration::from_secs(1));
+            .wait_replicas(1)
+            .wait_timeout(Duration::from_secs(1));
         not_confirmed(&pair, provider.build().unwrap()).await;
     }
 }

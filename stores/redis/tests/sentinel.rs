@@ -97,7 +97,8 @@ async fn what_a_url_has_wrong_is_said() {
             .unwrap()
             .set_client_to_redis_password(PASSWORD)
             .set_client_to_sentinel_password(SENTINELS_PASSWORD);
-        let provider = RedisProvider::new(client.build().unwrap());
+        let provider = RedisProvider::builder(client.build().unwrap());
+        let provider = provider.build().unwrap();
         let checked = provider.check().await;
         assert_eq!(checked.is_ok(), is_right, "{checked:?}");
         let name = if is_right { "primary" } else { "replica" };

@@ -1,0 +1,93 @@
+//! The scripts: each is one call of the contract.
+
+use std::sync::LazyLock;
+
+use redis::{Cmd, ErrorKind, ServerErrorKind, cmd};
+use shedlock_core::Error;
+
+use crate::codec::Found;
+use crate::confirm::{Confirmation, Shortfall};
+use crate::connections::{Connections, Failure};
+use crate::explain::explain;
+use crate::key::Pair;
+
+/// A script, and what the server calls it.
+pub(crate) struct Script {
+    text: &'static str,
+    hash: String,
+    /// Whether it may have changed something when its answer is lost.
+    writes: bool,
+}
+
+/// Each is put together of these parts: what it does not need would cost it time.
+macro_rules! script {
+    ($name:ident, $writes:literal, $($part:literal),+) => {
+        pub(crate) static $name: LazyLock<Script> = LazyLock::new(|| {
+            const TEXT: &str = concat!($(include_str!(concat!("scripts/", $part, ".lua"))),+);
+            let hash = redis::Script::new(TEXT).get_hash().to_owned();
+            Script { text: TEXT, hash, writes: $writes }
+        });
+    };
+}
+
+script!(ATTEMPT, true, "common", "answer", "attempt");
+script!(EXTEND, true, "common", "extend");
+script!(FINISH, true, "common", "finish");
+script!(FORCE, true, "common", "force");
+script!(INSPECT, false, "common", "answer", "inspect");
+script!(RESET, true, "reset");
+script!(UNDO, true, "common", "undo");
+
+impl Script {
+    /// Runs it on the keys of one lock, by its hash; a server that does not have it is sent it whole, once. Then waits
+    /// for the replicas that are wanted, also where the script has changed nothing.
+    pub(crate) async fn run(
+        &self,
+        connections: &Connections,
+        pair: &Pair,
+        arguments: &[impl AsRef<[u8]>],
+        wanted: Option<Confirmation>,
+    ) -> Result<(Found, Option<Shortfall>), Error> {
+        let send = async |command, script| {
+            let call = call(command, script, pair, arguments);
+            let Some(wanted) = wanted else {
+                return Ok((connections.send(&call, None).await?, None));
+            };
+            let both = [call, wanted.command()];
+            let (answer, waited) = connections.send_both(&pair.lock, both).await?;
+            Ok((answer, wanted.shortfall(waited)))
+        };
+        let answer = match send("EVALSHA", &self.hash).await {
+            Err(failure) if is_unknown_script(&failure) => send("EVAL", self.text).await,
+            answer => answer,
+        };
+        let (reply, shortfall) = answer.map_err(|failure| explain(failure, self.writes))?;
+        Ok((Found::parse(reply)?, shortfall))
+    }
+}
+
+fn call(command: &str, script: &str, pair: &Pair, arguments: &[impl AsRef<[u8]>]) -> Cmd {
+    let mut call = cmd(command);
+    call.arg(script).arg(2).arg(&pair.lock).arg(&pair.companion);
+    for argument in arguments {
+        call.arg(argument.as_ref());
+    }
+    call
+}
+
+fn is_unknown_script(failure: &Failure) -> bool {
+    failure.error.kind() == ErrorKind::Server(ServerErrorKind::NoScript)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use shedlock_core::Owner;
+
+    /// The scripts write it by themselves.
+    #[test]
+    fn the_mark_of_an_unlock_is_the_cores() {
+        let mark = format!("'{}'", Owner::released_text(""));
+        assert!(FINISH.text.contains(&mark) && UNDO.text.contains(&mark[1..]));
+    }
+}

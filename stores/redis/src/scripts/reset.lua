@@ -1,0 +1,10 @@
+-- Sets the last slot that was taken, if it still is the one that was seen.
+local target, seen = ARGV[1], ARGV[2]
+
+local kept = redis.call('GET', KEYS[2])
+local token, slot, done, rest = string.match(kept or '', '^(%S+) (%S+) (%S+) %S+(.*)$')
+if slot ~= seen then
+  return 'differs'
+end
+redis.call('SET', KEYS[2], token .. ' ' .. target .. ' ' .. done .. ' -' .. rest)
+return 'done'

@@ -1,0 +1,426 @@
+//! The calls of the contract, each by a script.
+
+use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use futures_util::future::try_join_all;
+use shedlock_core::{
+    Attempt, AttemptRequest, BoundedAttempt, Capabilities, ClockSource, Error, ErrorKind,
+    ExtendRequest, Extension, Failover, Lease, ListRequest, LockDefaults, LockName, LockRecord,
+    LockState, Retries, Slot, SlotEnd, SlotState, answered_within, listed,
+};
+use shedlock_store::{
+    Changed, End, Ended, FromClient, HUNDRED_YEARS, Seen, Store, StoreProvider, check_name_length,
+    check_slot, refusal, slot_ahead,
+};
+
+use crate::RedisProvider;
+use crate::clocks::Clocks;
+use crate::codec::Found;
+use crate::confirm::{Confirmation, Shortfall};
+use crate::connections::Connections;
+use crate::key::{Keys, LONGEST_NAME};
+use crate::scripts::{self, Script};
+
+/// How many locks a list reads at a time.
+const READ: usize = 100;
+
+/// The keys of one environment.
+#[derive(Debug)]
+pub struct RedisStore {
+    pub(crate) connections: Connections,
+    keys: Keys,
+    pub(crate) confirmation: Option<Confirmation>,
+    server_skew: Duration,
+    pub(crate) clocks: Clocks,
+    /// As the last check has found it.
+    pub(crate) durable: AtomicBool,
+    /// Whether the replicas that are not waited for were warned of.
+    pub(crate) has_warned: AtomicBool,
+}
+
+/// Sets how a provider names its keys, and what it waits for; made by `RedisProvider::builder`.
+#[derive(Debug)]
+#[must_use = "a builder does nothing before `build`"]
+pub struct Builder {
+    pub(crate) connections: Connections,
+    pub(crate) key_prefix: String,
+    pub(crate) environment: String,
+    pub(crate) defaults: LockDefaults,
+    pub(crate) wait_replicas: Option<u32>,
+    pub(crate) wait_timeout: Option<Duration>,
+    pub(crate) server_skew: Duration,
+}
+
+impl FromClient for RedisStore {
+    type Client = Connections;
+    type Builder = Builder;
+
+    fn builder(connections: Connections) -> Builder {
+        Builder {
+            connections,
+            key_prefix: "job-lock".to_owned(),
+            environment: "default".to_owned(),
+            defaults: LockDefaults::new(),
+            wait_replicas: None,
+            wait_timeout: None,
+            server_skew: Duration::ZERO,
+        }
+    }
+}
+
+impl Builder {
+    /// The environment in the keys: `default` unless set, as in ShedLock. Locks of two environments are two.
+    pub fn environment(mut self, environment: impl Into<String>) -> Self {
+        self.environment = environment.into();
+        self
+    }
+
+    /// What the keys of locks begin with: `job-lock` unless set, as in ShedLock.
+    pub fn key_prefix(mut self, prefix: impl Into<String>) -> Self {
+        self.key_prefix = prefix.into();
+        self
+    }
+
+    /// Durations for locks that set none, and what owners start with.
+    pub fn defaults(mut self, defaults: LockDefaults) -> Self {
+        self.defaults = defaults;
+        self
+    }
+
+    /// Grants a lock, extends it and calls a slot done only when so many replicas have confirmed it (`WAIT`), so that a
+    /// failover to one of them knows it. A lock that is not confirmed within [`wait_timeout`](Self::wait_timeout) is
+    /// given back, and the attempt is an error of the kind unavailable; an extension or an unlock that is not confirmed
+    /// is an error of the kind unknown.
+    ///
+    /// A replica that takes over judges leases by its own clock: keep the clocks of all servers synchronized, and set
+    /// [`server_skew`](Self::server_skew) to what is left.
+    pub fn wait_replicas(mut self, replicas: u32) -> Self {
+        self.wait_replicas = Some(replicas);
+        self
+    }
+
+    /// How long replicas are waited for; 1 s unless set. Calls share a connection, and each waits for those before it:
+    /// keep the time well below that for an answer.
+    pub fn wait_timeout(mut self, timeout: Duration) -> Self {
+        self.wait_timeout = Some(timeout);
+        self
+    }
+
+    /// How far apart the clocks may be of servers that judge leases in turn: zero unless set. A server that takes over
+    /// judges by its own clock, so the runtime stops counting on a lease this much before its end, and lock_at_most_for
+    /// must be longer.
+    pub fn server_skew(mut self, skew: Duration) -> Self {
+        self.server_skew = skew;
+        self
+    }
+
+    /// Checks the settings; no I/O.
+    ///
+    /// # Errors
+    /// `InvalidInput` for replicas without a time to wait for them or a time without replicas, and for an environment
+    /// or a prefix that is empty, holds control characters, or would mix up the keys of locks with those beside them.
+    pub fn build(self) -> Result<RedisProvider, Error> {
+        let keys = Keys::new(&self.key_prefix, &self.environment);
+        let confirmation = Confirmation::new(self.wait_replicas, self.wait_timeout);
+        let store = RedisStore {
+            keys: keys.map_err(|error| error.with_store("redis"))?,
+            confirmation: confirmation.map_err(|error| error.with_store("redis"))?,
+            server_skew: self.server_skew,
+            clocks: Clocks::new(self.connections.is_cluster),
+            connections: self.connections,
+            durable: AtomicBool::new(false),
+            has_warned: AtomicBool::new(false),
+        };
+        Ok(StoreProvider::new(store).with_defaults(self.defaults))
+    }
+}
+
+impl RedisStore {
+    /// Runs a script on a lock, and then waits for the replicas that are wanted.
+    async fn run(
+        &self,
+        script: &Script,
+        name: &LockName,
+        arguments: &[impl AsRef<[u8]> + Sync],
+        wanted: Option<Confirmation>,
+    ) -> Result<(Found, Option<Shortfall>), Error> {
+        let pair = self.keys.of(name);
+        let answer = script.run(&self.connections, &pair, arguments, wanted);
+        let (found, shortfall) = answer.await?;
+        if found.now > UNIX_EPOCH {
+            self.clocks.of(&pair.lock).observe(found.now);
+        }
+        Ok((found, shortfall))
+    }
+
+    /// One sending of an attempt.
+    async fn claim(
+        &self,
+        request: &AttemptRequest,
+        not_after: SystemTime,
+    ) -> Result<BoundedAttempt, Error> {
+        let not_after = not_after.duration_since(UNIX_EPOCH).unwrap_or_default();
+        let slot = request.slot();
+        let tolerance = slot.map(|_| request.slot_tolerance().min(HUNDRED_YEARS));
+        let most = request.completion().retries().map(Retries::most_attempts);
+        let arguments = [
+            request.owner().as_str(),
+            &micros(request.lock_at_most_for()),
+            &not_after.as_micros().to_string(),
+            &shown(slot.map(Slot::as_micros)),
+            &shown(tolerance.map(|tolerance| tolerance.as_micros())),
+            &shown(most),
+            &shown(request.previous_slot().map(Slot::as_micros)),
+            flag(self.confirmation),
+        ];
+        let is_plain = slot.is_none() && self.confirmation.is_none();
+        let arguments = &arguments[..if is_plain { 3 } else { arguments.len() }];
+        let wanted = self.confirmation;
+        let answer = self.run(&scripts::ATTEMPT, request.name(), arguments, wanted);
+        let (found, shortfall) = answer.await?;
+        let attempt = match (&*found.word, shortfall) {
+            ("won", None) => Attempt::Acquired(found.lease(request)),
+            ("won", Some(shortfall)) => {
+                self.undo(request, &found).await?;
+                return Err(shortfall.taken_back());
+            }
+            ("taken", Some(shortfall)) if found.is_held_by(request.owner()) => {
+                return Err(shortfall.in_doubt());
+            }
+            ("taken" | "refused", _) => taken(request, &found)?,
+            ("ahead", _) => {
+                let slot = slot.ok_or_else(|| found.unexpected())?;
+                return Err(slot_ahead(slot, found.now, CLOCK));
+            }
+            ("over", _) => return Err(Error::attempt_ended()),
+            ("late", _) => {
+                let store_time = found.now;
+                return Ok(BoundedAttempt::TooLate { store_time });
+            }
+            _ => return Err(found.unexpected()),
+        };
+        Ok(BoundedAttempt::Judged(attempt))
+    }
+
+    /// Takes an attempt back that was won, and that too few replicas have confirmed.
+    async fn undo(&self, request: &AttemptRequest, won: &Found) -> Result<(), Error> {
+        let before = won.before.as_deref().unwrap_or_default();
+        let arguments = [request.owner().as_str(), before];
+        let undone = self.run(&scripts::UNDO, request.name(), &arguments, None);
+        undone.await.map(drop).map_err(|error| {
+            Error::new(
+                ErrorKind::Unknown,
+                "too few replicas confirmed the lock, and giving it back failed: ask again with \
+                 the same owner",
+            )
+            .with_source(error)
+        })
+    }
+
+    /// Runs a script that writes only where a lock is as it was seen.
+    async fn change(
+        &self,
+        script: &Script,
+        name: &LockName,
+        arguments: &[impl AsRef<[u8]> + Sync],
+    ) -> Result<Changed, Error> {
+        let (found, _) = self.run(script, name, arguments, None).await?;
+        match &*found.word {
+            "done" => Ok(Changed::Done),
+            "differs" => Ok(Changed::Raced),
+            _ => Err(found.unexpected()),
+        }
+    }
+}
+
+impl Store for RedisStore {
+    /// The value of the lock's own key, which no two acquisitions share.
+    type Version = Option<Vec<u8>>;
+
+    fn name(&self) -> &str {
+        "redis"
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        let mut capabilities = Capabilities::new(ClockSource::Store);
+        capabilities.granularity = Duration::from_millis(1);
+        capabilities.server_skew = self.server_skew;
+        capabilities.longest_lock_at_most_for = HUNDRED_YEARS;
+        capabilities.longest_name = LONGEST_NAME;
+        capabilities.durable = self.durable.load(Ordering::Relaxed);
+        capabilities.failover = match self.confirmation {
+            Some(Confirmation { replicas, .. }) => Failover::Confirmed { servers: replicas },
+            None => Failover::MayForget,
+        };
+        capabilities
+    }
+
+    fn longest_call(&self) -> Duration {
+        let wait = self.confirmation.map(|wanted| wanted.timeout);
+        let longest = self.connections.longest_call;
+        longest.saturating_add(wait.unwrap_or_default())
+    }
+
+    fn check_name(&self, name: &LockName) -> Result<(), Error> {
+        check_name_length(name, LONGEST_NAME)
+    }
+
+    async fn attempt(&self, request: &AttemptRequest) -> Result<Attempt, Error> {
+        let clock = self.clocks.of(&self.keys.of(request.name()).lock);
+        let claim = |not_after| self.claim(request, not_after);
+        clock.attempt(request, claim).await
+    }
+
+    async fn extend(&self, lease: &Lease, request: &ExtendRequest) -> Result<Extension, Error> {
+        let at_most = micros(request.lock_at_most_for());
+        let arguments = [lease.owner().as_str(), &at_most];
+        let wanted = self.confirmation;
+        let answer = self.run(&scripts::EXTEND, lease.name(), &arguments, wanted);
+        let (found, shortfall) = answer.await?;
+        match (&*found.word, shortfall) {
+            ("lost", _) => return Ok(Extension::Lost),
+            (_, Some(shortfall)) => return Err(shortfall.in_doubt()),
+            _ => {}
+        }
+        let extended = lease.extended(request);
+        Ok(Extension::Extended(match found.locked_until() {
+            Some(until) => extended.with_locked_until(until),
+            None => extended,
+        }))
+    }
+
+    async fn end(&self, end: &End<'_>) -> Result<Ended, Error> {
+        let acquired = end.lease.and_then(Lease::acquired_at);
+        let acquired = acquired.and_then(|at| Slot::at(at).ok());
+        let (mut done, mut given, mut before) = (None, None, None);
+        match end.slot {
+            Some((slot, SlotEnd::Done { .. })) => done = Some(slot),
+            Some((slot, SlotEnd::Cut)) => given = Some(slot),
+            Some((slot, SlotEnd::NotStarted)) => {
+                given = Some(slot);
+                before = Some(slot.just_before());
+            }
+            _ => {}
+        }
+        let pause = Some(end.retry_after()).filter(|pause| !pause.is_zero());
+        // A lock that a failover forgets to be free harms no one.
+        let wanted = self.confirmation.filter(|_| done.is_some());
+        let arguments = [
+            end.owner.as_str(),
+            &shown(acquired.map(Slot::as_micros)),
+            &micros(end.at_least),
+            &shown(done.map(Slot::as_micros)),
+            &shown(pause.map(micros)),
+            flag(wanted),
+            &shown(given.map(Slot::as_micros)),
+            &shown(before.map(Slot::as_micros)),
+        ];
+        let is_plain = end.at_least.is_zero() && done.or(given).is_none() && pause.is_none();
+        let arguments = &arguments[..if is_plain { 1 } else { arguments.len() }];
+        let answer = self.run(&scripts::FINISH, end.name, arguments, wanted);
+        let (found, shortfall) = answer.await?;
+        match (&*found.word, shortfall) {
+            ("lost", _) => Ok(Ended::Lost),
+            (_, Some(shortfall)) => Err(shortfall.in_doubt()),
+            ("ended", None) => Ok(Ended::Now),
+            ("before", None) => Ok(Ended::Before),
+            _ => Err(found.unexpected()),
+        }
+    }
+
+    async fn look(&self, name: &LockName) -> Result<Option<Seen<Self::Version>>, Error> {
+        let answer = self.run(&scripts::INSPECT, name, &[""; 0], None);
+        let (found, _) = answer.await?;
+        Ok(found.is_some().then(|| Seen {
+            record: found.record(name),
+            version: found.raw,
+        }))
+    }
+
+    async fn free(&self, name: &LockName, seen: &Seen<Self::Version>) -> Result<Changed, Error> {
+        let value = seen.version.as_deref().unwrap_or_default();
+        self.change(&scripts::FORCE, name, &[value]).await
+    }
+
+    async fn set_slots(
+        &self,
+        name: &LockName,
+        seen: &Seen<Self::Version>,
+        slots: SlotState,
+    ) -> Result<Changed, Error> {
+        let micros = |slot: Option<Slot>| shown(slot.map(Slot::as_micros));
+        let arguments = [micros(slots.last), micros(seen.record.last_slot)];
+        self.change(&scripts::RESET, name, &arguments).await
+    }
+
+    async fn list(&self, request: &ListRequest) -> Result<Vec<LockRecord>, Error> {
+        let names = self.connections.names(&self.keys).await?;
+        let is_ahead = |name: &LockName| request.after_name().is_none_or(|after| name > after);
+        let rest: Vec<_> = names.into_iter().filter(is_ahead).collect();
+        let size = request.page_size();
+        let mut page = Vec::new();
+        for some in rest.chunks(size.min(READ)) {
+            let read = some.iter().map(async |name| {
+                let limit = self.longest_call();
+                let record = self.inspect(name);
+                let record =
+                    answered_within(self.clock(), limit, ErrorKind::Unavailable, record).await;
+                let record = record.map_err(|error| error.with_lock(name.as_str()));
+                listed("redis", name.as_str(), record)
+            });
+            for record in try_join_all(read).await?.into_iter().flatten().flatten() {
+                if page.len() < size && (!request.is_held_only() || record.state != LockState::Free)
+                {
+                    page.push(record);
+                }
+            }
+            if page.len() == size {
+                break;
+            }
+        }
+        Ok(page)
+    }
+
+    async fn check(&self) -> Result<(), Error> {
+        self.check_servers().await
+    }
+}
+
+const CLOCK: &str = "the server's clock";
+
+/// The lock's own key is there, this request's own or in its way, or its slots refuse the request.
+pub(crate) fn taken(request: &AttemptRequest, found: &Found) -> Result<Attempt, Error> {
+    if found.is_held_by(request.owner()) {
+        return Ok(Attempt::Acquired(found.lease(request)));
+    }
+    if found.is_endless() {
+        return Err(Error::new(
+            ErrorKind::Conflict,
+            "the lock's key has no time to live, which neither shedlock nor ShedLock writes, and \
+             would never be free: look at it, and delete it or unlock by force",
+        ));
+    }
+    check_slot(request, found.now, CLOCK)?;
+    let record = found.record(request.name());
+    let refusal = refusal(request, &record, found.value.shedlock_at());
+    refusal
+        .map(Attempt::Skipped)
+        .ok_or_else(|| found.unexpected())
+}
+
+/// In microseconds, rounded up.
+fn micros(duration: Duration) -> String {
+    duration.as_nanos().div_ceil(1_000).to_string()
+}
+
+/// As scripts take what may be missing.
+fn shown(value: Option<impl fmt::Display>) -> String {
+    value.map(|value| value.to_string()).unwrap_or_default()
+}
+
+/// Tells a script that replicas will be waited for.
+fn flag(wanted: Option<Confirmation>) -> &'static str {
+    if wanted.is_some() { "1" } else { "" }
+}

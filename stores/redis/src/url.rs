@@ -1,0 +1,367 @@
+//! A provider from a URL.
+
+use std::time::Duration;
+
+use redis::cluster::ClusterClient;
+use redis::sentinel::{SentinelClient, SentinelClientBuilder, SentinelServerType};
+use redis::{
+    Client, ClientTlsConfig, ConnectionAddr, ConnectionInfo, IntoConnectionInfo as _,
+    ProtocolVersion, RedisConnectionInfo, RedisResult, TlsCertificates, TlsMode,
+};
+use shedlock_core::{Error, ErrorKind, warn_unverified};
+use shedlock_store::{FromUrl, Host, StoreUrl, TlsFiles, TlsOptions};
+
+use crate::RedisProvider;
+use crate::confirm::WAIT;
+use crate::connections::{Connections, Source, TIMEOUT};
+use crate::store::{Builder, RedisStore};
+
+/// The ports of servers and of sentinels, unless said.
+const PORT: u16 = 6_379;
+const SENTINEL_PORT: u16 = 26_379;
+
+/// The client's own word, at the end of a URL, for certificates that are not verified.
+const INSECURE: &str = "#insecure";
+
+const PROTOCOLS: [(&str, ProtocolVersion); 2] = [
+    ("resp2", ProtocolVersion::RESP2),
+    ("resp3", ProtocolVersion::RESP3),
+];
+
+impl FromUrl for RedisStore {
+    const NAME: &'static str = "redis";
+
+    type Store = Self;
+
+    async fn from_url(url: &str) -> Result<RedisProvider, Error> {
+        read(url)
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    One,
+    Sentinels,
+    Cluster,
+}
+
+/// What leads to the servers.
+struct Address {
+    kind: Kind,
+    hosts: Vec<Host>,
+    is_tls: bool,
+    is_insecure: bool,
+    connect: Duration,
+    response: Duration,
+    /// For the servers that keys lie on.
+    login: RedisConnectionInfo,
+    /// What the sentinels watch, and what they themselves ask for.
+    primary: String,
+    sentinel_username: Option<String>,
+    sentinel_password: Option<String>,
+}
+
+/// The provider that a URL describes; no I/O but for the files that it names.
+pub(crate) fn read(text: &str) -> Result<RedisProvider, Error> {
+    let (place, is_insecure) = match text.strip_suffix(INSECURE) {
+        Some(place) => (place, true),
+        None => (text, false),
+    };
+    let mut url = StoreUrl::parse(place, "redis://user:password@host:6379/0?option=value")?;
+    let address = Address::take(&mut url, is_insecure)?;
+    let mut options = url.options;
+    let encrypted = url.scheme.replacen("redis", "rediss", 1);
+    let tls = TlsOptions::take(&mut options, (!address.is_tls).then_some(&encrypted))?;
+    let defaults = options.defaults()?;
+    let (environment, key_prefix) = (options.text("environment")?, options.text("key_prefix")?);
+    let replicas = options.number("wait_replicas")?;
+    let wait = options.duration("wait_timeout")?;
+    let server_skew = options.duration("server_skew")?.unwrap_or_default();
+    options.finish()?;
+    if replicas.is_some() && wait.unwrap_or(WAIT) >= address.response {
+        return Err(invalid(
+            "the option \"wait_timeout\" in the URL must be shorter than \"response_timeout\"",
+        ));
+    }
+    let builder = RedisProvider::builder(address.connections(&tls)?);
+    let builder = Builder {
+        environment: environment.unwrap_or(builder.environment),
+        key_prefix: key_prefix.unwrap_or(builder.key_prefix),
+        wait_replicas: replicas,
+        wait_timeout: wait,
+        server_skew,
+        defaults,
+        ..builder
+    };
+    builder.build()
+}
+
+impl Address {
+    fn take(url: &mut StoreUrl, is_insecure: bool) -> Result<Self, Error> {
+        let (kind, is_tls) = match &*url.scheme {
+            "redis" => (Kind::One, false),
+            "rediss" => (Kind::One, true),
+            "redis-sentinel" => (Kind::Sentinels, false),
+            "rediss-sentinel" => (Kind::Sentinels, true),
+            "redis-cluster" => (Kind::Cluster, false),
+            "rediss-cluster" => (Kind::Cluster, true),
+            scheme => {
+                return Err(invalid(format!(
+                    "{scheme:?} is no scheme of Redis: write redis://, redis-sentinel:// or \
+                     redis-cluster://, or the same with rediss for TLS"
+                )));
+            }
+        };
+        let (primary, database) = match kind {
+            Kind::Sentinels => url.path.split_once('/').unwrap_or((&url.path, "")),
+            Kind::One | Kind::Cluster => ("", &*url.path),
+        };
+        match kind {
+            Kind::One if url.hosts.len() > 1 => Err(invalid(
+                "the URL names several hosts: write redis-sentinel:// before those of sentinels, \
+                 redis-cluster:// before those of a cluster",
+            )),
+            Kind::Sentinels if primary.is_empty() => Err(invalid(
+                "the URL does not name the primary that the sentinels watch: write it behind the \
+                 hosts, like redis-sentinel://host1,host2,host3/mymaster/0",
+            )),
+            Kind::Cluster if !matches!(database, "" | "0") => {
+                Err(invalid("a cluster has no numbered databases: leave it out"))
+            }
+            _ => Ok(()),
+        }?;
+        let database = match database {
+            "" => Ok(0_u32),
+            number => number.parse(),
+        };
+        let database = database
+            .map_err(|_| invalid("the URL's path ends with what is no number of a database"))?;
+        let options = &mut url.options;
+        let protocol = options.choice("protocol", &PROTOCOLS)?;
+        let mut login = RedisConnectionInfo::default()
+            .set_db(database.into())
+            .set_protocol(protocol.unwrap_or_default());
+        if let Some(user) = &url.user {
+            login = login.set_username(user);
+        }
+        if let Some(password) = &url.password {
+            login = login.set_password(password);
+        }
+        let mut of_sentinels = |name| match kind {
+            Kind::Sentinels => options.text(name),
+            Kind::One | Kind::Cluster => Ok(None),
+        };
+        Ok(Self {
+            kind,
+            hosts: url.hosts.clone(),
+            is_tls,
+            is_insecure,
+            login,
+            primary: primary.to_owned(),
+            sentinel_username: of_sentinels("sentinel_username")?,
+            sentinel_password: of_sentinels("sentinel_password")?,
+            connect: options.timeout("connect_timeout")?.unwrap_or(TIMEOUT),
+            response: options.timeout("response_timeout")?.unwrap_or(TIMEOUT),
+        })
+    }
+
+    fn connections(&self, tls: &TlsOptions) -> Result<Connections, Error> {
+        if self.is_tls {
+            // Where the program has chosen another one, that stays. The client takes no configuration with a provider
+            // of its own, and panics where several are built in and none is chosen.
+            let _ = rustls::crypto::ring::default_provider().install_default();
+        }
+        if !self.is_tls || self.is_insecure {
+            let hosts = self.hosts.iter().map(|host| &*host.name);
+            warn_unverified("redis", hosts, "write rediss://, without #insecure");
+        }
+        let TlsFiles { ca, identity } = tls.read()?;
+        let certificates = self.is_tls.then_some(TlsCertificates {
+            client_tls: identity.map(|(client_cert, client_key)| ClientTlsConfig {
+                client_cert,
+                client_key,
+            }),
+            root_cert: ca,
+        });
+        let source = match self.kind {
+            Kind::One => self.one(certificates).map(Source::Server),
+            Kind::Sentinels => self.sentinels(certificates).map(Source::Sentinels),
+            Kind::Cluster => self.cluster(certificates).map(Source::Cluster),
+        };
+        let source = source.map_err(|error| {
+            let message = "the client cannot use the certificates that the URL names; its reason is the source";
+            Error::new(ErrorKind::Configuration, message).with_source(error)
+        });
+        let addresses = match self.kind {
+            // The primary that they name comes after them.
+            Kind::Sentinels => self.hosts.len() + 1,
+            Kind::One | Kind::Cluster => 1,
+        };
+        Ok(Connections::new(
+            source?,
+            addresses,
+            self.connect,
+            self.response,
+        ))
+    }
+
+    fn one(&self, certificates: Option<TlsCertificates>) -> RedisResult<Client> {
+        let info = self.info(&self.hosts[0])?;
+        match certificates {
+            Some(certificates) => Client::build_with_tls(info, certificates),
+            None => Client::open(info),
+        }
+    }
+
+    fn cluster(&self, certificates: Option<TlsCertificates>) -> RedisResult<ClusterClient> {
+        let nodes: RedisResult<Vec<_>> = self.hosts.iter().map(|host| self.info(host)).collect();
+        let mut builder = ClusterClient::builder(nodes?)
+            .connection_timeout(self.connect)
+            .response_timeout(self.response);
+        if let Some(certificates) = certificates {
+            builder = builder.certs(certificates);
+        }
+        builder.build()
+    }
+
+    fn sentinels(&self, certificates: Option<TlsCertificates>) -> RedisResult<SentinelClient> {
+        let hosts = self
+            .hosts
+            .iter()
+            .map(|host| self.address(host, SENTINEL_PORT));
+        let (name, login) = (&self.primary, &self.login);
+        let mut builder = SentinelClientBuilder::new(hosts, name, SentinelServerType::Master)?
+            .set_client_to_redis_db(login.db())
+            .set_client_to_redis_protocol(login.protocol());
+        if let Some(user) = login.username() {
+            builder = builder.set_client_to_redis_username(user);
+        }
+        if let Some(password) = login.password() {
+            builder = builder.set_client_to_redis_password(password);
+        }
+        if let Some(user) = &self.sentinel_username {
+            builder = builder.set_client_to_sentinel_username(user);
+        }
+        if let Some(password) = &self.sentinel_password {
+            builder = builder.set_client_to_sentinel_password(password);
+        }
+        if let Some(certificates) = certificates {
+            let mode = if self.is_insecure {
+                TlsMode::Insecure
+            } else {
+                TlsMode::Secure
+            };
+            builder = builder
+                .set_client_to_redis_tls_mode(mode)
+                .set_client_to_redis_certificates(certificates.clone())
+                .set_client_to_sentinel_certificates(certificates);
+        }
+        builder.build()
+    }
+
+    fn info(&self, host: &Host) -> RedisResult<ConnectionInfo> {
+        let info = self.address(host, PORT).into_connection_info()?;
+        Ok(info.set_redis_settings(self.login.clone()))
+    }
+
+    fn address(&self, host: &Host, usual_port: u16) -> ConnectionAddr {
+        let (host, port) = (host.name.clone(), host.port.unwrap_or(usual_port));
+        if !self.is_tls {
+            return ConnectionAddr::Tcp(host, port);
+        }
+        ConnectionAddr::TcpTls {
+            host,
+            port,
+            insecure: self.is_insecure,
+            tls_params: None,
+        }
+    }
+}
+
+fn invalid(message: impl Into<String>) -> Error {
+    Error::new(ErrorKind::InvalidInput, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn urls_with_and_without_options_are_read() {
+        for url in [
+            "redis://127.0.0.1",
+            "redis://:secret@[::1]:7000/3?protocol=resp3",
+            "redis://user:p%40ss@host/0?environment=prod&lock_at_most_for=10m",
+            "rediss://host:6380?connect_timeout=1s&response_timeout=500ms&owner_prefix=blue",
+            "rediss://host#insecure",
+            "redis-sentinel://:pw@s1:26379,s2:26379/mymaster/0?environment=prod",
+            "redis-sentinel://ann:p%40ss@s1,[::1]:7000,s3:7001/my%20master/3?environment=a",
+            "redis-sentinel://s1/mymaster?sentinel_username=watch&sentinel_password=geheim",
+            "rediss-sentinel://s1,s2,s3/mymaster?protocol=resp3",
+            "redis://host?wait_replicas=1",
+            "redis://host?wait_replicas=2&wait_timeout=500ms&server_skew=2s",
+            "redis-cluster://user:p%40ss@h1:7000,[::1]:7001,h3?environment=prod",
+            "rediss-cluster://h1?protocol=resp3&connect_timeout=1s",
+        ] {
+            let built = read(url);
+            assert!(built.is_ok(), "{url}: {built:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_is_said_without_the_url() {
+        let long = "redis://u:secret@h?lock_at_most_for=soon";
+        for (url, says) in [
+            ("http://u:secret@h", "no scheme of Redis"),
+            ("redis:secret", "cannot be read"),
+            ("redis://u:secret@a,b/0", "several hosts"),
+            ("redis-sentinel://u:secret@a,b", "does not name the primary"),
+            ("redis-sentinel://u:secret@a/m/nine", "no number"),
+            ("redis-sentinel://u:secret@a,,b/m", "cannot be read"),
+            ("redis-sentinel://u:secret@a:port/m", "cannot be read"),
+            ("redis-cluster://u:secret@a,b/1", "no numbered databases"),
+            ("redis://u:secret@h?table=x", "unknown option \"table\""),
+            (
+                "redis://u:secret@h?environment=a&environment=b",
+                "set twice",
+            ),
+            (long, "lock_at_most_for"),
+            ("redis://u:secret@h/nine", "no number"),
+            ("redis://u:secret@h?protocol=4", "resp2 or resp3"),
+            ("redis://u:secret@h?response_timeout=0s", "response_timeout"),
+            ("redis://u:secret@h?tls_ca=/ca.pem", "rediss://"),
+            (
+                "redis-cluster://u:secret@h?tls_ca=/ca.pem",
+                "rediss-cluster://",
+            ),
+            ("rediss://u:secret@h?tls_cert=/c.pem", "tls_key"),
+            ("redis://u:secret@h?sentinel_password=x", "unknown option"),
+            ("redis://u:secret@h?wait_replicas=all", "must be a number"),
+            ("redis://u:secret@h?wait_timeout=1s", "is missing"),
+            (
+                "redis://u:secret@h?wait_replicas=1&wait_timeout=5s",
+                "shorter",
+            ),
+        ] {
+            let said = read(url).unwrap_err();
+            assert_eq!(said.kind(), ErrorKind::InvalidInput, "{url}: {said}");
+            assert!(said.to_string().contains(says), "{url}: {said}");
+            assert!(!said.to_string().contains("secret"), "{said}");
+        }
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_used_is_the_configurations_fault() {
+        let folder = tempfile::tempdir().unwrap();
+        let empty = folder.path().join("empty.pem");
+        std::fs::write(&empty, "-----BEGIN CERTIFICATE-----\n").unwrap();
+        for file in ["/no/such.pem", empty.to_str().unwrap()] {
+            for scheme in ["rediss", "rediss-cluster", "rediss-sentinel"] {
+                let url = format!("{scheme}://u:secret@h/0?tls_ca={file}");
+                let url = url.replace("cluster://u:secret@h/0", "cluster://u:secret@h");
+                let said = read(&url).unwrap_err();
+                assert_eq!(said.kind(), ErrorKind::Configuration, "{url}: {said}");
+            }
+        }
+    }
+}
