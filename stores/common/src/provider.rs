@@ -1,6 +1,7 @@
 //! The lock contract over a store.
 
 use std::fmt;
+use std::pin::pin;
 use std::sync::Arc;
 
 use ErrorKind::{Unavailable, Unknown};
@@ -50,6 +51,8 @@ impl<S: Store> StoreProvider<S> {
         unanswered: ErrorKind,
         call: impl Future<Output = Result<T, Error>> + Send,
     ) -> Result<T, Error> {
+        // Each layer that takes a future by value holds it twice.
+        let call = pin!(call);
         let limit = self.store.longest_call();
         let answer = answered_within(self.store.clock(), limit, unanswered, call).await;
         answer.map_err(|error| error.with_store(self.store.name()))
@@ -61,6 +64,7 @@ impl<S: Store> StoreProvider<S> {
         unanswered: ErrorKind,
         call: impl Future<Output = Result<T, Error>> + Send,
     ) -> Result<T, Error> {
+        let call = pin!(call);
         let answer = self.bounded(unanswered, call).await;
         answer.map_err(|error| error.with_lock(name.as_str()))
     }

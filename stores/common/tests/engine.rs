@@ -16,7 +16,7 @@ use shedlock_core::{
     ForceUnlockRequest, Lease, LockName, LockProvider, LockState, ManualClock, Owner, SkipReason,
     Unlock, UnlockRequest,
 };
-use shedlock_store::{DEFAULT_TOLERATED_SKEW, Record, StoreProvider, Versioned};
+use shedlock_store::{DEFAULT_TOLERATED_SKEW, Record, Store as _, StoreProvider, Versioned};
 
 const AT_MOST: Duration = Duration::from_secs(60);
 
@@ -274,4 +274,14 @@ async fn tokens_are_the_stores_revisions_where_it_has_them() {
     let shown = room.provider.inspect(&room.job).await.unwrap().unwrap();
     assert_eq!(shown.fencing_token, Some(1));
     assert_eq!(room.acquire().await.fencing_token(), Some(4));
+}
+
+/// Each is boxed, and copied into its box.
+#[test]
+fn the_layers_of_a_provider_do_not_multiply_the_size_of_a_call() {
+    let room = Room::new();
+    let request = room.request();
+    let of_store = size_of_val(&room.provider.backend().attempt(&request));
+    let of_provider = size_of_val(&*room.provider.attempt(&request));
+    assert!(of_provider < 3 * of_store, "{of_store} {of_provider}");
 }
