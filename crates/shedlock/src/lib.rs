@@ -377,6 +377,10 @@ pub use shedlock_mongodb::MongoProvider;
 pub use shedlock_nats as nats;
 #[cfg(feature = "nats")]
 pub use shedlock_nats::NatsProvider;
+/// Locks in Redis and Valkey: the store's own settings, and what a provider talks through.
+#[cfg(feature = "redis")]
+#[doc(inline)]
+pub use shedlock_redis as redis;
 #[cfg(feature = "redis")]
 pub use shedlock_redis::RedisProvider;
 #[cfg(feature = "scheduler")]
@@ -408,12 +412,6 @@ pub mod sql {
     #[cfg(feature = "tokio-postgres")]
     pub use shedlock_sql::ClientSource;
     pub use shedlock_sql::{Builder, TimeMode};
-}
-
-/// What goes with Redis and Valkey: settings, and what a provider talks through.
-#[cfg(feature = "redis")]
-pub mod redis {
-    pub use shedlock_redis::{Builder, Connections, RedisStore};
 }
 
 /// Longer texts.

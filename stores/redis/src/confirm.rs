@@ -32,13 +32,12 @@ impl Confirmation {
         timeout: Option<Duration>,
     ) -> Result<Option<Self>, Error> {
         let invalid = |message: String| Err(Error::new(ErrorKind::InvalidInput, message));
-        let Some(replicas) = replicas else {
-            return match timeout {
-                Some(_) => {
-                    invalid("wait_timeout is for wait_replicas, which is missing".to_owned())
-                }
-                None => Ok(None),
-            };
+        let replicas = match replicas {
+            Some(replicas) => replicas,
+            None if timeout.is_none() => return Ok(None),
+            None => {
+                return invalid("wait_timeout is for wait_replicas, which is missing".to_owned());
+            }
         };
         let timeout = timeout.unwrap_or(WAIT);
         if replicas == 0 || timeout.is_zero() || timeout > LONGEST_WAIT {

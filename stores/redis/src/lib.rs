@@ -55,8 +55,9 @@
 //! # Scripts
 //!
 //! Each call is one script, by its hash: one round trip, atomic, judged by the server's clock. A
-//! server that does not have the script yet is sent it in a second one. Scripts need Redis 6.2 or
-//! later, or Valkey.
+//! server that does not have the script yet is sent it in a second one. A forced unlock and a reset of a slot are
+//! two scripts, the second of which writes only if the lock is as the first one saw it. Scripts need Redis
+//! 6.2 or later, or Valkey.
 //!
 //! # Late requests
 //!
@@ -84,10 +85,11 @@
 //! # Encrypted connections
 //!
 //! `rediss://` verifies the server's certificate, its host name included, against the public authorities or `tls_ca`;
-//! the client's `#insecure` at the end of the URL switches that off, if its feature `tls-rustls-insecure` is on. `redis://` sends all in the clear, the password
-//! too. [`connect`](StoreProvider::connect) warns of both for hosts that are not this one. The client takes the crypto
-//! provider that the process has installed in rustls; where there is none, a URL with `rediss` installs `ring` for the
-//! whole process. A program that wants another one calls `CryptoProvider::install_default` first.
+//! the client's `#insecure` at the end of the URL switches that off, if its feature `tls-rustls-insecure` is on.
+//! `redis://` sends all in the clear, the password too. [`connect`](StoreProvider::connect) warns of both for hosts
+//! that are not this one. The client takes the crypto provider that the process has installed in rustls; where there is
+//! none, a URL with `rediss` installs `ring` for the whole process. A program that wants another one calls
+//! `CryptoProvider::install_default` first.
 //!
 //! # Sentinel
 //!

@@ -363,23 +363,20 @@ impl Store for RedisStore {
         let mut page = Vec::new();
         for some in rest.chunks(size.min(READ)) {
             let read = some.iter().map(async |name| {
-                let limit = self.longest_call();
-                let record = self.inspect(name);
-                let record =
-                    answered_within(self.clock(), limit, ErrorKind::Unavailable, record).await;
-                let record = record.map_err(|error| error.with_lock(name.as_str()));
+                let (limit, record) = (self.longest_call(), self.inspect(name));
+                let record = answered_within(self.clock(), limit, ErrorKind::Unavailable, record);
+                let record = record.await.map_err(|error| error.with_lock(name.as_str()));
                 listed("redis", name.as_str(), record)
             });
-            for record in try_join_all(read).await?.into_iter().flatten().flatten() {
-                if page.len() < size && (!request.is_held_only() || record.state != LockState::Free)
-                {
-                    page.push(record);
-                }
-            }
-            if page.len() == size {
+            let records = try_join_all(read).await?.into_iter().flatten().flatten();
+            let is_wanted =
+                |record: &LockRecord| !request.is_held_only() || record.state != LockState::Free;
+            page.extend(records.filter(is_wanted));
+            if page.len() >= size {
                 break;
             }
         }
+        page.truncate(size);
         Ok(page)
     }
 

@@ -116,26 +116,24 @@ impl Address {
             Kind::Sentinels => url.path.split_once('/').unwrap_or((&url.path, "")),
             Kind::One | Kind::Cluster => ("", &*url.path),
         };
-        match kind {
-            Kind::One if url.hosts.len() > 1 => Err(invalid(
+        let database = match kind {
+            Kind::One if url.hosts.len() > 1 => Err(
                 "the URL names several hosts: write redis-sentinel:// before those of sentinels, \
                  redis-cluster:// before those of a cluster",
-            )),
-            Kind::Sentinels if primary.is_empty() => Err(invalid(
+            ),
+            Kind::Sentinels if primary.is_empty() => Err(
                 "the URL does not name the primary that the sentinels watch: write it behind the \
                  hosts, like redis-sentinel://host1,host2,host3/mymaster/0",
-            )),
+            ),
             Kind::Cluster if !matches!(database, "" | "0") => {
-                Err(invalid("a cluster has no numbered databases: leave it out"))
+                Err("a cluster has no numbered databases: leave it out")
             }
-            _ => Ok(()),
-        }?;
-        let database = match database {
-            "" => Ok(0_u32),
-            number => number.parse(),
+            _ if database.is_empty() => Ok(0),
+            _ => database
+                .parse::<u32>()
+                .map_err(|_| "the URL's path ends with what is no number of a database"),
         };
-        let database = database
-            .map_err(|_| invalid("the URL's path ends with what is no number of a database"))?;
+        let database = database.map_err(invalid)?;
         let options = &mut url.options;
         let protocol = options.choice("protocol", &PROTOCOLS)?;
         let mut login = RedisConnectionInfo::default()
@@ -219,18 +217,17 @@ impl Address {
             .connection_timeout(self.connect)
             .response_timeout(self.response);
         if let Some(certificates) = certificates {
-            builder = builder.certs(certificates);
+            builder = builder.tls(self.tls_mode()).certs(certificates);
         }
         builder.build()
     }
 
     fn sentinels(&self, certificates: Option<TlsCertificates>) -> RedisResult<SentinelClient> {
-        let hosts = self
-            .hosts
-            .iter()
-            .map(|host| self.address(host, SENTINEL_PORT));
-        let (name, login) = (&self.primary, &self.login);
-        let mut builder = SentinelClientBuilder::new(hosts, name, SentinelServerType::Master)?
+        let login = &self.login;
+        let sentinels = self.hosts.iter();
+        let sentinels = sentinels.map(|host| self.address(host, SENTINEL_PORT));
+        let leads_to = SentinelServerType::Master;
+        let mut builder = SentinelClientBuilder::new(sentinels, &self.primary, leads_to)?
             .set_client_to_redis_db(login.db())
             .set_client_to_redis_protocol(login.protocol());
         if let Some(user) = login.username() {
@@ -246,17 +243,20 @@ impl Address {
             builder = builder.set_client_to_sentinel_password(password);
         }
         if let Some(certificates) = certificates {
-            let mode = if self.is_insecure {
-                TlsMode::Insecure
-            } else {
-                TlsMode::Secure
-            };
             builder = builder
-                .set_client_to_redis_tls_mode(mode)
+                .set_client_to_redis_tls_mode(self.tls_mode())
                 .set_client_to_redis_certificates(certificates.clone())
                 .set_client_to_sentinel_certificates(certificates);
         }
         builder.build()
+    }
+
+    fn tls_mode(&self) -> TlsMode {
+        if self.is_insecure {
+            TlsMode::Insecure
+        } else {
+            TlsMode::Secure
+        }
     }
 
     fn info(&self, host: &Host) -> RedisResult<ConnectionInfo> {
