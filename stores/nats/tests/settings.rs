@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use async_nats::Client;
 use common::{Own, request, servers, take, until};
+use futures_util::future::join_all;
 use serde_json::{Value, json};
 use shedlock_conformance::support::unique;
 use shedlock_core::{Attempt, ErrorKind, LockProvider, UnlockRequest};
@@ -150,6 +151,29 @@ async fn a_bucket_with_a_limit_that_discards_the_new_is_taken() {
         let provider = NatsProvider::connect(&url).await.unwrap();
         let lease = take(&provider, "job").await;
         common::give_back(&provider, &lease).await;
+    }
+}
+
+/// Servers refuse some of them because the subjects of the bucket are taken: by itself.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_bucket_that_many_make_at_once_is_made_for_all_of_them() {
+    for server in servers() {
+        let mut clients = Vec::new();
+        for _ in 0..8 {
+            clients.push(async_nats::connect(&server).await.unwrap());
+        }
+        for _ in 0..150 {
+            let bucket = unique("many");
+            let made = clients.iter().map(|client| {
+                let builder = NatsProvider::builder(client.clone()).bucket(&bucket);
+                let provider = builder.build().unwrap();
+                tokio::spawn(async move { provider.migrate().await })
+            });
+            for made in join_all(made).await {
+                made.unwrap().unwrap();
+            }
+            api(&clients[0], "DELETE", &bucket, json!({})).await;
+        }
     }
 }
 
