@@ -110,15 +110,18 @@ async fn shedlocks_own_commands_work_beside_ours() {
 #[tokio::test]
 async fn a_record_of_shedlocks_excludes_us_until_it_expires() {
     let room = Room::new().await;
-    room.java_locks(2).await.unwrap();
-    let written = room.document().await.unwrap();
+    room.java_locks(60).await.unwrap();
+    let mut written = room.document().await.unwrap();
     let fields: Vec<_> = written.keys().map(String::as_str).collect();
     assert_eq!(fields, ["_id", "lockUntil", "lockedAt", "lockedBy"]);
     assert_eq!(
         room.skipped(&room.request(MINUTE)).await.reason,
         SkipReason::Held
     );
-    wait(Duration::from_millis(2_050)).await;
+    let soon = DateTime::now().timestamp_millis() + 300;
+    written.insert("lockUntil", DateTime::from_millis(soon));
+    room.put(written).await;
+    wait(Duration::from_millis(350)).await;
     let _ = room.take().await;
     room.close().await;
 }
