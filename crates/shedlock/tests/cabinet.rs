@@ -1,10 +1,13 @@
-//! The provider of the documentation (`docs/writing_a_provider`), under the conformance kit: what the
+//! The store of the documentation (`docs/writing_a_provider`), under the conformance kit: what the
 //! text shows must keep the laws.
 #![allow(clippy::unwrap_used, reason = "as brief as the text needs it")]
 
 use std::process::ExitCode;
+use std::time::Duration;
 
+use shedlock::{BoxFuture, ManualClock};
 use shedlock_conformance::{BoxError, Harness, Power, Provider, Space, power};
+use shedlock_store::Versioned;
 
 include!("../docs/writing_a_provider/cabinet.rs");
 
@@ -23,7 +26,7 @@ impl Harness for Cabinets {
     fn space(&self) -> BoxFuture<'_, Result<Arc<dyn Space>, BoxError>> {
         Box::pin(async {
             let space = Room {
-                cabinet: Arc::default(),
+                cabinet: Cabinet::default(),
                 clock: ManualClock::new(),
             };
             Ok(Arc::new(space) as Arc<dyn Space>)
@@ -32,25 +35,22 @@ impl Harness for Cabinets {
 }
 
 struct Room {
-    cabinet: Arc<Cabinet>,
+    cabinet: Cabinet,
     clock: ManualClock,
 }
 
 impl Space for Room {
     fn provider(&self) -> BoxFuture<'_, Result<Provider, BoxError>> {
         Box::pin(async {
-            let provider = CabinetProvider {
-                cabinet: Arc::clone(&self.cabinet),
-                clock: Arc::new(self.clock.clone()),
-                identity: ProviderIdentity::unique(),
-            };
-            Ok(Arc::new(provider) as Provider)
+            let store =
+                Versioned::new(self.cabinet.clone()).with_clock(Arc::new(self.clock.clone()));
+            Ok(Arc::new(store.provider()) as Provider)
         })
     }
 
     fn delete_record<'a>(&'a self, name: &'a LockName) -> Power<'a, ()> {
         power(async {
-            self.cabinet.0.lock().unwrap().remove(name);
+            self.cabinet.0.lock().unwrap().papers.remove(name.as_str());
             Ok(())
         })
     }

@@ -89,7 +89,11 @@ impl SqlStore<TokioPostgres> {
         config
             .ssl_mode(mode.unwrap_or(SslMode::Prefer))
             .connect_timeout(address.connect_timeout.max(Duration::from_millis(1)));
-        let tls = TlsFiles { ca, identity }.client_config()?;
+        let files = TlsFiles { ca, identity };
+        let tls = match config.get_ssl_mode() {
+            SslMode::Require => files.client_config()?,
+            _ => files.optional_client_config()?,
+        };
         let tls = MakeRustlsConnect::new(tls);
         let options = address.settings.check::<TokioPostgres>()?;
         let connections = Connections::own(

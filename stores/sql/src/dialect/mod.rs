@@ -86,11 +86,6 @@ pub(crate) trait Dialect: fmt::Debug + Send + Sync + 'static {
     }
 }
 
-/// A lease as long as a hundred years is as good as one for ever, and no store's arithmetic is near
-/// its limits with it.
-#[cfg(any(feature = "postgres", feature = "tokio-postgres", feature = "sqlite"))]
-pub(crate) const CENTURY: Duration = Duration::from_secs(100 * 365 * 24 * 3_600);
-
 /// The statements of one provider. Each names the [`Bind`](crate::statement::Bind)s it needs; all
 /// act on one record.
 #[derive(Clone, Debug)]

@@ -40,7 +40,9 @@ use shedlock_core::Error;
 
 use self::time::Now;
 use self::writer::Writer;
-use super::{CENTURY, Dialect, Statements};
+use shedlock_store::HUNDRED_YEARS;
+
+use super::{Dialect, Statements};
 use crate::identifier::Fold;
 use crate::options::{ATTEMPTS_COLUMN, DONE_COLUMN, Options, SLOT_COLUMN, TOKEN_COLUMN};
 use crate::shape::{Column, Columns, Extras, Shape, TextColumn, TimeColumn, TimeKind};
@@ -196,7 +198,7 @@ impl Dialect for Postgres {
 
     fn longest_lease(&self, _: &Options, _: &Shape) -> Duration {
         // `bigint * interval` is computed in floating point: exact up to 285 years.
-        CENTURY
+        HUNDRED_YEARS
     }
 
     fn is_durable(&self, shape: &Shape) -> bool {

@@ -22,7 +22,9 @@ use std::time::Duration;
 use shedlock_core::{Error, ErrorKind};
 
 use self::writer::{CLOCK, Writer};
-use super::{CENTURY, Dialect, Statements};
+use shedlock_store::HUNDRED_YEARS;
+
+use super::{Dialect, Statements};
 use crate::driver::Class;
 use crate::identifier::Fold;
 use crate::options::{ATTEMPTS_COLUMN, DONE_COLUMN, Options, SLOT_COLUMN, TOKEN_COLUMN};
@@ -159,7 +161,7 @@ impl Dialect for Sqlite {
     }
 
     fn longest_lease(&self, _: &Options, _: &Shape) -> Duration {
-        CENTURY
+        HUNDRED_YEARS
     }
 
     fn is_durable(&self, shape: &Shape) -> bool {
