@@ -8,7 +8,7 @@ use shedlock_core::{
 };
 use shedlock_store::{ROUNDS, Record, Store as _, check_slot, refusal};
 
-use crate::codec::{self, Look};
+use crate::codec::{self, Look, RESOLUTION};
 use crate::store::MongoStore;
 use crate::update::Claim;
 
@@ -69,8 +69,14 @@ impl MongoStore {
     ) -> Result<Option<BoundedAttempt>, Error> {
         let record = codec::record(document)?;
         if record.owner == claim.request.owner().as_str() {
-            if let Some(at) = record.locked_at {
-                self.server.observe_reply(at, sent);
+            let at = record.locked_at.unwrap_or(UNIX_EPOCH);
+            match claim.not_after.map(|last| last.duration_since(at)) {
+                None => {}
+                Some(Ok(left)) if left.saturating_sub(RESOLUTION) <= claim.request.timeout() => {
+                    self.server.observe_reply(at, sent);
+                }
+                // That of a lease which a copy has won before is no time of the server's now. This reading is.
+                Some(_) => drop(self.read(claim.request.name()).await),
             }
             return Ok(Some(acquired(claim.request, &record)));
         }

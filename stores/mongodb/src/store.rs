@@ -258,13 +258,10 @@ impl Store for MongoStore {
             return Ok(Ended::Now);
         }
         // Asked again, since an answer was lost: no one has taken the lock meanwhile.
-        let look = self.read(end.name).await?;
-        let is_repeat = look.is_some_and(|look| look.record.owner == end.owner.released());
-        Ok(if is_repeat {
-            Ended::Before
-        } else {
-            Ended::Lost
-        })
+        match self.read(end.name).await? {
+            Some(look) if look.record.owner == end.owner.released() => Ok(Ended::Before),
+            _ => Ok(Ended::Lost),
+        }
     }
 
     async fn look(&self, name: &LockName) -> Result<Option<Seen<String>>> {
@@ -376,12 +373,8 @@ impl MongoStore {
     }
 
     async fn changed(&self, query: Document, update: Vec<Document>) -> Result<Changed> {
-        let is_done = self.update(query, update).await?.is_some();
-        Ok(if is_done {
-            Changed::Done
-        } else {
-            Changed::Raced
-        })
+        let written = self.update(query, update).await?;
+        Ok(written.map_or(Changed::Raced, |_| Changed::Done))
     }
 }
 

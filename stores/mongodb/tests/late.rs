@@ -256,6 +256,23 @@ async fn the_first_attempt_of_a_provider_is_judged_by_the_servers_time() {
     line.close().await;
 }
 
+/// Its answer shows when the lease was won, which is no time of the server's now: the next attempt would carry an
+/// instant that has passed, and its refusal would be taken for a held lock.
+#[tokio::test]
+async fn an_attempt_that_is_asked_again_late_does_not_have_the_next_one_skipped() {
+    let line = Line::new(TimeMode::Store).await;
+    let request = request();
+    let _ = take(&line.direct, &request).await;
+    SystemClock
+        .sleep_until(SystemClock.now() + 2 * TIMEOUT)
+        .await;
+    let lease = take(&line.direct, &request).await;
+    give_back(&line.direct, &lease).await;
+    let next = take(&line.direct, &self::request()).await;
+    give_back(&line.direct, &next).await;
+    line.close().await;
+}
+
 #[tokio::test]
 async fn an_extension_that_arrives_late_does_not_shorten_a_later_one() {
     for time in MODES {
