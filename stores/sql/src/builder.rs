@@ -8,8 +8,9 @@ use shedlock_core::{Clock, Error, LockDefaults};
 use shedlock_store::{FromClient, StoreProvider};
 
 use crate::driver::{Connections, Driver};
-use crate::options::{Settings, TimeMode};
+use crate::options::Settings;
 use crate::store::SqlStore;
+use shedlock_store::TimeMode;
 
 /// Sets how a provider finds and uses its table; made by `builder` of a provider.
 ///

@@ -26,7 +26,10 @@
 //!
 //! It is ShedLock's, with the same names and meanings: `name` (primary key), `lock_until`,
 //! `locked_at`, `locked_by`. Java services with ShedLock and Rust services share one table in
-//! ShedLock's db-time mode; for its client-time mode see [`TimeMode`].
+//! ShedLock's db-time mode. For tables that are shared with Java services in its client-time mode there is
+//! [`TimeMode::Client`] (`time=client` in a URL, with `tolerated_skew`): exclusion then holds only as long as all clocks,
+//! Java's included, differ by less than that, which is yours to ensure. How late an attempt reaches the database is judged
+//! by the database's clock all the same.
 //!
 //! Four columns are ours, `shedlock_fencing_token` and three for slots, 64 bits wide and nullable,
 //! which ShedLock neither sees nor touches. `migrate` adds them to a table that ShedLock made, or
@@ -179,9 +182,9 @@ pub use builder::Builder;
 pub use driver::tokio_postgres::{ClientSource, Clients, TokioPostgres};
 #[cfg(feature = "mysql")]
 pub use mysql::MySqlProvider;
-pub use options::TimeMode;
 #[cfg(feature = "postgres")]
 pub use postgres::PostgresProvider;
+pub use shedlock_store::TimeMode;
 #[cfg(feature = "sqlite")]
 pub use sqlite::{SqliteProvider, open_sqlite};
 pub use store::SqlStore;

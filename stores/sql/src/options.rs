@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use shedlock_core::{Clock, ClockSource, Error, LockDefaults, SystemClock};
+use shedlock_core::{Clock, Error, LockDefaults, SystemClock};
+use shedlock_store::TimeMode;
 
 use crate::driver::Driver;
 use crate::identifier::{Identifier, Table};
@@ -52,44 +53,6 @@ pub(crate) struct ColumnNames {
     pub(crate) lock_until: Identifier,
     pub(crate) locked_at: Identifier,
     pub(crate) locked_by: Identifier,
-}
-
-/// Whose clock rules.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum TimeMode {
-    /// The database's: clients may be wrong by any amount. ShedLock calls it `usingDbTime`.
-    #[default]
-    Store,
-    /// Each client's own, as ShedLock does unless told otherwise: for tables that are shared with
-    /// Java services in that mode. Exclusion holds only as long as all clocks, Java's included,
-    /// differ by less than the tolerated skew, which is the user's to ensure; it is declared in
-    /// the provider's capabilities. How late an attempt reaches the database is judged by the
-    /// database's clock all the same.
-    Client {
-        /// The difference between clocks that is declared as tolerated.
-        tolerated_skew: Duration,
-    },
-}
-
-impl TimeMode {
-    /// The clients' clocks, with a declared skew of one second.
-    pub const fn client() -> Self {
-        Self::Client {
-            tolerated_skew: Duration::from_secs(1),
-        }
-    }
-
-    pub(crate) fn source(self) -> ClockSource {
-        match self {
-            Self::Store => ClockSource::Store,
-            Self::Client { tolerated_skew } => ClockSource::Clients { tolerated_skew },
-        }
-    }
-
-    pub(crate) fn is_client(self) -> bool {
-        matches!(self, Self::Client { .. })
-    }
 }
 
 /// What the user set, not yet checked: the part of a builder that all dialects share.

@@ -6,7 +6,8 @@ use shedlock_core::{Error, ErrorKind};
 use shedlock_store::UrlOptions;
 use url::Url;
 
-use crate::options::{Settings, TimeMode};
+use crate::options::Settings;
+use shedlock_store::TimeMode;
 
 /// A URL, read as far as all dialects are alike.
 pub(crate) struct Address {
@@ -54,8 +55,7 @@ impl Address {
                 *setting = value;
             }
         }
-        let times = [("store", TimeMode::Store), ("client", TimeMode::client())];
-        settings.time = options.choice("time", &times)?.unwrap_or_default();
+        settings.time = TimeMode::take(&mut options)?;
         let max_connections = options.number("max_connections")?;
         if max_connections.is_some_and(|most| !(1..=1_000).contains(&most)) {
             return Err(invalid(

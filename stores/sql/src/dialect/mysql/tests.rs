@@ -1,7 +1,8 @@
 use super::*;
 use crate::dialect::{Claim, End, Step};
-use crate::options::{Settings, TimeMode};
+use crate::options::Settings;
 use crate::statement::Bind;
+use shedlock_store::TimeMode;
 
 fn options(change: impl FnOnce(&mut Settings)) -> Options {
     let mut settings = Settings::default();

@@ -1,7 +1,8 @@
 use super::*;
 use crate::dialect::{Claim, End, Step};
-use crate::options::{Settings, TimeMode};
+use crate::options::Settings;
 use crate::statement::Bind;
+use shedlock_store::TimeMode;
 
 const NOW: &str = "CAST(round((julianday('now') - 2440587.5) * 86400000) AS INTEGER)";
 
