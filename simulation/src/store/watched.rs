@@ -3,9 +3,8 @@
 use std::sync::Arc;
 
 use shedlock_core::{
-    Attempt, AttemptRequest, BoxFuture, Capabilities, Error, ErrorKind, ExtendRequest, Extension,
-    ForceUnlock, ForceUnlockRequest, Lease, ListRequest, LockName, LockProvider, LockRecord,
-    ProviderIdentity, SkipReason, Unlock, UnlockRequest,
+    Attempt, AttemptRequest, BoxFuture, Error, ErrorKind, ExtendRequest, Extension, Lease,
+    LockProvider, SkipReason, Unlock, UnlockRequest,
 };
 
 use super::conditional::skipped;
@@ -136,40 +135,5 @@ impl LockProvider for Watched {
         })
     }
 
-    fn inspect<'a>(
-        &'a self,
-        name: &'a LockName,
-    ) -> BoxFuture<'a, Result<Option<LockRecord>, Error>> {
-        self.inner.inspect(name)
-    }
-
-    fn list<'a>(
-        &'a self,
-        request: &'a ListRequest,
-    ) -> BoxFuture<'a, Result<Vec<LockRecord>, Error>> {
-        self.inner.list(request)
-    }
-
-    fn force_unlock<'a>(
-        &'a self,
-        request: &'a ForceUnlockRequest,
-    ) -> BoxFuture<'a, Result<ForceUnlock, Error>> {
-        self.inner.force_unlock(request)
-    }
-
-    fn check(&self) -> BoxFuture<'_, Result<(), Error>> {
-        self.inner.check()
-    }
-
-    fn capabilities(&self) -> Capabilities {
-        self.inner.capabilities()
-    }
-
-    fn identity(&self) -> ProviderIdentity {
-        self.inner.identity()
-    }
-
-    fn store(&self) -> &str {
-        self.inner.store()
-    }
+    shedlock_core::delegate!(inner except attempt, withdraw, extend, unlock);
 }

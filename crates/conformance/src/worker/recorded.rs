@@ -5,9 +5,8 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use shedlock_core::{
-    Attempt, AttemptRequest, BoxFuture, Capabilities, Error, ErrorKind, ExtendRequest, Extension,
-    ForceUnlock, ForceUnlockRequest, Lease, ListRequest, LockName, LockProvider, LockRecord,
-    Moment, Owner, ProviderIdentity, ResetSlotRequest, SlotEnd, SlotReset, Unlock, UnlockRequest,
+    Attempt, AttemptRequest, BoxFuture, Error, ErrorKind, ExtendRequest, Extension, Lease,
+    LockName, LockProvider, Moment, Owner, SlotEnd, Unlock, UnlockRequest,
 };
 
 use crate::Provider;
@@ -193,47 +192,5 @@ impl LockProvider for Recorded {
         })
     }
 
-    fn inspect<'a>(
-        &'a self,
-        name: &'a LockName,
-    ) -> BoxFuture<'a, Result<Option<LockRecord>, Error>> {
-        self.inner.inspect(name)
-    }
-
-    fn list<'a>(
-        &'a self,
-        request: &'a ListRequest,
-    ) -> BoxFuture<'a, Result<Vec<LockRecord>, Error>> {
-        self.inner.list(request)
-    }
-
-    fn force_unlock<'a>(
-        &'a self,
-        request: &'a ForceUnlockRequest,
-    ) -> BoxFuture<'a, Result<ForceUnlock, Error>> {
-        self.inner.force_unlock(request)
-    }
-
-    fn reset_slot<'a>(
-        &'a self,
-        request: &'a ResetSlotRequest,
-    ) -> BoxFuture<'a, Result<SlotReset, Error>> {
-        self.inner.reset_slot(request)
-    }
-
-    fn check(&self) -> BoxFuture<'_, Result<(), Error>> {
-        self.inner.check()
-    }
-
-    fn capabilities(&self) -> Capabilities {
-        self.inner.capabilities()
-    }
-
-    fn identity(&self) -> ProviderIdentity {
-        self.inner.identity()
-    }
-
-    fn store(&self) -> &str {
-        self.inner.store()
-    }
+    shedlock_core::delegate!(inner except attempt, withdraw, extend, unlock);
 }

@@ -6,10 +6,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, UNIX_EPOCH};
 
 use shedlock_core::{
-    Attempt, AttemptRequest, BoxFuture, Capabilities, Clock as _, Error, ErrorKind, ExtendRequest,
-    Extension, ForceUnlock, ForceUnlockRequest, Lease, ListRequest, LockName, LockProvider,
-    LockRecord, LockState, Moment, Owner, ProviderIdentity, ResetSlotRequest, SkipReason, SlotEnd,
-    SystemClock, Unlock, UnlockRequest,
+    Attempt, AttemptRequest, BoxFuture, Clock as _, Error, ErrorKind, ExtendRequest, Extension,
+    ForceUnlockRequest, Lease, LockName, LockProvider, LockState, Moment, Owner, ResetSlotRequest,
+    SkipReason, SlotEnd, SystemClock, Unlock, UnlockRequest,
 };
 
 use super::clock::WrongClock;
@@ -312,10 +311,6 @@ impl LockProvider for WrongProvider {
         })
     }
 
-    fn withdraw<'a>(&'a self, request: &'a AttemptRequest) -> BoxFuture<'a, Result<bool, Error>> {
-        self.inner.withdraw(request)
-    }
-
     fn extend<'a>(
         &'a self,
         lease: &'a Lease,
@@ -332,40 +327,5 @@ impl LockProvider for WrongProvider {
         Box::pin(self.try_unlock(lease, request))
     }
 
-    fn inspect<'a>(
-        &'a self,
-        name: &'a LockName,
-    ) -> BoxFuture<'a, Result<Option<LockRecord>, Error>> {
-        self.inner.inspect(name)
-    }
-
-    fn list<'a>(
-        &'a self,
-        request: &'a ListRequest,
-    ) -> BoxFuture<'a, Result<Vec<LockRecord>, Error>> {
-        self.inner.list(request)
-    }
-
-    fn force_unlock<'a>(
-        &'a self,
-        request: &'a ForceUnlockRequest,
-    ) -> BoxFuture<'a, Result<ForceUnlock, Error>> {
-        self.inner.force_unlock(request)
-    }
-
-    fn check(&self) -> BoxFuture<'_, Result<(), Error>> {
-        self.inner.check()
-    }
-
-    fn capabilities(&self) -> Capabilities {
-        self.inner.capabilities()
-    }
-
-    fn identity(&self) -> ProviderIdentity {
-        self.inner.identity()
-    }
-
-    fn store(&self) -> &str {
-        self.inner.store()
-    }
+    shedlock_core::delegate!(inner except attempt, extend, unlock);
 }

@@ -1,5 +1,6 @@
 //! Providers around providers.
 
+mod delegate;
 mod prefix;
 mod tenant;
 mod tracking;

@@ -6,9 +6,8 @@ use std::time::Duration;
 
 use crate::clock::{Clock, Moment, SystemClock};
 use crate::{
-    Attempt, AttemptRequest, BoxFuture, Capabilities, Error, ExtendRequest, Extension, ForceUnlock,
-    ForceUnlockRequest, Lease, ListRequest, LockDefaults, LockName, LockProvider, LockRecord,
-    Migration, Owner, ProviderIdentity, ResetSlotRequest, SlotReset, Unlock, UnlockRequest,
+    Attempt, AttemptRequest, BoxFuture, Error, ExtendRequest, Extension, Lease, LockProvider,
+    Owner, Unlock, UnlockRequest,
 };
 
 /// Lists the leases that were taken through it and still run: for a health page, or to give back
@@ -141,59 +140,5 @@ impl LockProvider for TrackingProvider {
         })
     }
 
-    fn inspect<'a>(
-        &'a self,
-        name: &'a LockName,
-    ) -> BoxFuture<'a, Result<Option<LockRecord>, Error>> {
-        self.inner.inspect(name)
-    }
-
-    fn list<'a>(
-        &'a self,
-        request: &'a ListRequest,
-    ) -> BoxFuture<'a, Result<Vec<LockRecord>, Error>> {
-        self.inner.list(request)
-    }
-
-    fn force_unlock<'a>(
-        &'a self,
-        request: &'a ForceUnlockRequest,
-    ) -> BoxFuture<'a, Result<ForceUnlock, Error>> {
-        self.inner.force_unlock(request)
-    }
-
-    fn reset_slot<'a>(
-        &'a self,
-        request: &'a ResetSlotRequest,
-    ) -> BoxFuture<'a, Result<SlotReset, Error>> {
-        self.inner.reset_slot(request)
-    }
-
-    fn check(&self) -> BoxFuture<'_, Result<(), Error>> {
-        self.inner.check()
-    }
-
-    fn capabilities(&self) -> Capabilities {
-        self.inner.capabilities()
-    }
-
-    fn identity(&self) -> ProviderIdentity {
-        self.inner.identity()
-    }
-
-    fn identity_of(&self, name: &LockName) -> ProviderIdentity {
-        self.inner.identity_of(name)
-    }
-
-    fn store(&self) -> &str {
-        self.inner.store()
-    }
-
-    fn defaults(&self) -> LockDefaults {
-        self.inner.defaults()
-    }
-
-    fn migrate(&self) -> BoxFuture<'_, Result<Migration, Error>> {
-        self.inner.migrate()
-    }
+    crate::delegate!(inner except attempt, withdraw, extend, unlock);
 }

@@ -1,0 +1,155 @@
+//! What a wrapper does not change.
+
+/// Writes the methods of [`LockProvider`](crate::LockProvider) that a wrapper hands on to the provider in its field, all
+/// but those that it names as its own. A method that is added to the trait is added here, so that no wrapper loses it.
+///
+/// ```
+/// use shedlock_core::{AttemptRequest, Attempt, BoxFuture, Error, LockProvider, delegate};
+/// use std::sync::Arc;
+///
+/// #[derive(Debug)]
+/// struct Logged {
+///     inner: Arc<dyn LockProvider>,
+/// }
+///
+/// impl LockProvider for Logged {
+///     fn attempt<'a>(&'a self, request: &'a AttemptRequest) -> BoxFuture<'a, Result<Attempt, Error>> {
+///         println!("attempt at {}", request.name());
+///         self.inner.attempt(request)
+///     }
+///
+///     delegate!(inner except attempt);
+/// }
+/// ```
+#[macro_export]
+macro_rules! delegate {
+    ($inner:ident except $($own:ident),+) => {
+        $crate::delegate!(@ attempt [$($own)+] {
+            fn attempt<'a>(&'a self, request: &'a $crate::AttemptRequest) -> $crate::BoxFuture<'a, Result<$crate::Attempt, $crate::Error>> {
+                self.$inner.attempt(request)
+            }
+        });
+        $crate::delegate!(@ withdraw [$($own)+] {
+            fn withdraw<'a>(&'a self, request: &'a $crate::AttemptRequest) -> $crate::BoxFuture<'a, Result<bool, $crate::Error>> {
+                self.$inner.withdraw(request)
+            }
+        });
+        $crate::delegate!(@ extend [$($own)+] {
+            fn extend<'a>(&'a self, lease: &'a $crate::Lease, request: &'a $crate::ExtendRequest) -> $crate::BoxFuture<'a, Result<$crate::Extension, $crate::Error>> {
+                self.$inner.extend(lease, request)
+            }
+        });
+        $crate::delegate!(@ unlock [$($own)+] {
+            fn unlock<'a>(&'a self, lease: &'a $crate::Lease, request: &'a $crate::UnlockRequest) -> $crate::BoxFuture<'a, Result<$crate::Unlock, $crate::Error>> {
+                self.$inner.unlock(lease, request)
+            }
+        });
+        $crate::delegate!(@ inspect [$($own)+] {
+            fn inspect<'a>(&'a self, name: &'a $crate::LockName) -> $crate::BoxFuture<'a, Result<Option<$crate::LockRecord>, $crate::Error>> {
+                self.$inner.inspect(name)
+            }
+        });
+        $crate::delegate!(@ list [$($own)+] {
+            fn list<'a>(&'a self, request: &'a $crate::ListRequest) -> $crate::BoxFuture<'a, Result<Vec<$crate::LockRecord>, $crate::Error>> {
+                self.$inner.list(request)
+            }
+        });
+        $crate::delegate!(@ force_unlock [$($own)+] {
+            fn force_unlock<'a>(&'a self, request: &'a $crate::ForceUnlockRequest) -> $crate::BoxFuture<'a, Result<$crate::ForceUnlock, $crate::Error>> {
+                self.$inner.force_unlock(request)
+            }
+        });
+        $crate::delegate!(@ reset_slot [$($own)+] {
+            fn reset_slot<'a>(&'a self, request: &'a $crate::ResetSlotRequest) -> $crate::BoxFuture<'a, Result<$crate::SlotReset, $crate::Error>> {
+                self.$inner.reset_slot(request)
+            }
+        });
+        $crate::delegate!(@ check [$($own)+] {
+            fn check(&self) -> $crate::BoxFuture<'_, Result<(), $crate::Error>> {
+                self.$inner.check()
+            }
+        });
+        $crate::delegate!(@ capabilities [$($own)+] {
+            fn capabilities(&self) -> $crate::Capabilities {
+                self.$inner.capabilities()
+            }
+        });
+        $crate::delegate!(@ identity [$($own)+] {
+            fn identity(&self) -> $crate::ProviderIdentity {
+                self.$inner.identity()
+            }
+        });
+        $crate::delegate!(@ identity_of [$($own)+] {
+            fn identity_of(&self, name: &$crate::LockName) -> $crate::ProviderIdentity {
+                self.$inner.identity_of(name)
+            }
+        });
+        $crate::delegate!(@ store [$($own)+] {
+            fn store(&self) -> &str {
+                self.$inner.store()
+            }
+        });
+        $crate::delegate!(@ defaults [$($own)+] {
+            fn defaults(&self) -> $crate::LockDefaults {
+                self.$inner.defaults()
+            }
+        });
+        $crate::delegate!(@ migrate [$($own)+] {
+            fn migrate(&self) -> $crate::BoxFuture<'_, Result<$crate::Migration, $crate::Error>> {
+                self.$inner.migrate()
+            }
+        });
+    };
+    (@ attempt [attempt $($rest:ident)*] { $($method:tt)* }) => {};
+    (@ withdraw [withdraw $($rest:ident)*] { $($method:tt)* }) => {};
+    (@ extend [extend $($rest:ident)*] { $($method:tt)* }) => {};
+    (@ unlock [unlock $($rest:ident)*] { $($method:tt)* }) => {};
+    (@ inspect [inspect $($rest:ident)*] { $($method:tt)* }) => {};
+    (@ list [list $($rest:ident)*] { $($method:tt)* }) => {};
+    (@ force_unlock [force_unlock $($rest:ident)*] { $($method:tt)* }) => {};
+    (@ reset_slot [reset_slot $($rest:ident)*] { $($method:tt)* }) => {};
+    (@ check [check $($rest:ident)*] { $($method:tt)* }) => {};
+    (@ capabilities [capabilities $($rest:ident)*] { $($method:tt)* }) => {};
+    (@ identity [identity $($rest:ident)*] { $($method:tt)* }) => {};
+    (@ identity_of [identity_of $($rest:ident)*] { $($method:tt)* }) => {};
+    (@ store [store $($rest:ident)*] { $($method:tt)* }) => {};
+    (@ defaults [defaults $($rest:ident)*] { $($method:tt)* }) => {};
+    (@ migrate [migrate $($rest:ident)*] { $($method:tt)* }) => {};
+    (@ $name:ident [$other:ident $($rest:ident)*] { $($method:tt)* }) => {
+        $crate::delegate!(@ $name [$($rest)*] { $($method)* });
+    };
+    (@ $name:ident [] { $($method:tt)* }) => { $($method)* };
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use crate::{LockProvider, MemoryProvider};
+
+    #[derive(Debug)]
+    struct Wrapper {
+        inner: Arc<dyn LockProvider>,
+    }
+
+    /// The lint names a method that the trait has and the macro lacks.
+    #[deny(clippy::missing_trait_methods)]
+    impl LockProvider for Wrapper {
+        fn store(&self) -> &str {
+            "wrapped"
+        }
+
+        delegate!(inner except store);
+    }
+
+    #[test]
+    fn a_wrapper_has_its_own_methods_and_all_others_of_what_it_wraps() {
+        let inner: Arc<dyn LockProvider> = Arc::new(MemoryProvider::new());
+        let wrapper = Wrapper {
+            inner: Arc::clone(&inner),
+        };
+        assert_eq!(wrapper.store(), "wrapped");
+        assert_eq!(wrapper.identity(), inner.identity());
+        assert_eq!(wrapper.capabilities(), inner.capabilities());
+    }
+}
