@@ -189,8 +189,8 @@ impl Fleets {
                 // The double is slow where it has to share a processor.
                 ours: &[
                     ("time", "client"),
-                    ("timeout", "60s"),
-                    ("connectTimeoutMS", "60000"),
+                    ("response_timeout", "60s"),
+                    ("connect_timeout", "60s"),
                 ],
             },
             Self::Redis => Settings {
