@@ -81,7 +81,7 @@ pub(crate) struct Value {
 }
 
 impl Value {
-    /// Reads a value. What neither of us writes names nobody.
+    /// Reads a value. What neither of us writes names no owner.
     pub(crate) fn parse(value: &[u8]) -> Self {
         let value = String::from_utf8_lossy(value);
         let Some((added, owner)) = value.split_once('@') else {

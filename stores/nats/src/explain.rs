@@ -88,8 +88,8 @@ pub(crate) fn unanswered(error: RequestError, effect: Effect) -> Error {
         ),
         (RequestErrorKind::NoResponders, Effect::Reads) => (
             ErrorKind::Unavailable,
-            "nobody answers for JetStream: is it switched on (`nats-server -js`), and may this user \
-             ask it?",
+            "JetStream does not answer: check that it is switched on (`nats-server -js`), and that this \
+             user may use it",
         ),
         (_, Effect::Writes) => (
             ErrorKind::Unknown,

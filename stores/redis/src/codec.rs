@@ -103,7 +103,7 @@ impl Found {
     /// The lease that this request has won, now or before.
     pub(crate) fn lease(&self, request: &AttemptRequest) -> Lease {
         let mut lease = Lease::granted(request);
-        // Otherwise somebody has deleted the record since.
+        // Otherwise the record was deleted since.
         if self.kept.owner == request.owner().as_str() {
             let attempts = request.slot().and(self.kept.slots.attempts);
             lease = lease.with_slot_attempt(attempts);

@@ -13,7 +13,7 @@
 //!
 //! - the runtime ends a lease of ours that much before its end in the record, so a node that is
 //!   ahead, ours or ShedLock's, takes over nobody who still runs;
-//! - a lease of somebody else counts as over that much after its end, so a node of ours that is
+//! - a lease of another owner counts as over that much after its end, so a node of ours that is
 //!   ahead takes over none of ShedLock's that still runs.
 //!
 //! An unlocked record is judged by its end alone, by ours and by ShedLock's nodes. So an unlock writes an

@@ -337,9 +337,9 @@ impl Dialect for MySql {
         literal
     }
 
-    /// Unless somebody has set a shorter one: no attempt waits long (50 s) for a transaction that
-    /// keeps its row locked, and a statement whose sender has gone does not go on waiting, to win
-    /// the lock for nobody.
+    /// A limit for waits on row locks, unless a shorter one is set: no attempt waits long (50 s) for a
+    /// transaction that keeps its row locked, and a statement whose sender has gone does not wait on, to win
+    /// the lock for an owner that has ended.
     fn session_init(&self) -> Option<&'static str> {
         Some(
             "SET SESSION innodb_lock_wait_timeout = \

@@ -236,9 +236,9 @@ impl Dialect for Postgres {
         }
     }
 
-    /// Unless somebody has set another limit: no attempt waits long for a transaction that keeps
-    /// its row locked, and a statement whose sender has gone does not go on waiting, to win the
-    /// lock for nobody.
+    /// A limit for waits on row locks, unless one is set: no attempt waits long for a transaction that
+    /// keeps its row locked, and a statement whose sender has gone does not wait on, to win the lock for an
+    /// owner that has ended.
     fn session_init(&self) -> Option<&'static str> {
         Some(
             "SELECT set_config('lock_timeout', '5s', false) \
