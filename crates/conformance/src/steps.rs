@@ -155,7 +155,7 @@ pub(crate) async fn unlock(provider: &Provider, lease: &Lease) -> Verdict {
 /// looks, so that the outcome stays unknown.
 pub(crate) async fn unlock_contended(provider: &Provider, lease: &Lease) -> Verdict {
     match provider.unlock(lease, &UnlockRequest::new()).await {
-        Err(error) if error.is_unknown() => Ok(()),
+        Err(error) if error.is_outcome_unknown() => Ok(()),
         answer => {
             let answer = answer?;
             ensure!(
@@ -175,7 +175,7 @@ pub(crate) async fn unlock_stale(
     request: &UnlockRequest,
 ) -> Result<Unlock, Error> {
     match provider.unlock(lease, request).await {
-        Err(error) if error.is_unknown() => provider.unlock(lease, request).await,
+        Err(error) if error.is_outcome_unknown() => provider.unlock(lease, request).await,
         answer => answer,
     }
 }

@@ -226,7 +226,7 @@ impl CurrentLock {
     ///
     /// # Errors
     /// `Lost` where the lease was over or another's: the task is then stopped. `Unavailable` or
-    /// `Unknown` where the store failed: the lease runs on as before. `InvalidInput` for a
+    /// `OutcomeUnknown` where the store failed: the lease runs on as before. `InvalidInput` for a
     /// duration that is zero, unreadable, or shorter than at-least.
     pub async fn extend(&self, lock_at_most_for: impl Into<LockDuration>) -> Result<(), Error> {
         let duration = lock_at_most_for.into().get()?;

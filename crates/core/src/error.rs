@@ -19,7 +19,7 @@ pub enum ErrorKind {
     Unavailable,
     /// The request was sent and its answer was lost: it may or may not have taken effect.
     /// Ask again with the same owner; the runtime of this crate does so by itself.
-    Unknown,
+    OutcomeUnknown,
     /// The record belongs to something else: another name that the store takes for the same, or
     /// data that no lock of ours or of ShedLock's looks like. A person has to look at it.
     Conflict,
@@ -44,7 +44,7 @@ impl ErrorKind {
             Self::Configuration => "configuration",
             Self::Unsupported => "unsupported",
             Self::Unavailable => "store unavailable",
-            Self::Unknown => "outcome unknown",
+            Self::OutcomeUnknown => "outcome unknown",
             Self::Conflict => "conflict",
             Self::SlotAhead => "slot ahead of the store's clock",
             Self::NotLocked => "not locked",
@@ -191,12 +191,15 @@ impl Error {
 
     /// True where the same call may succeed later without anybody changing anything.
     pub fn is_retryable(&self) -> bool {
-        matches!(self.0.kind, ErrorKind::Unavailable | ErrorKind::Unknown)
+        matches!(
+            self.0.kind,
+            ErrorKind::Unavailable | ErrorKind::OutcomeUnknown
+        )
     }
 
     /// True where the request may have taken effect although it failed.
-    pub fn is_unknown(&self) -> bool {
-        self.0.kind == ErrorKind::Unknown
+    pub fn is_outcome_unknown(&self) -> bool {
+        self.0.kind == ErrorKind::OutcomeUnknown
     }
 }
 

@@ -15,7 +15,7 @@ use crate::{
 ///
 /// - **No waiting.** Each method does its round trips and answers; it never waits for a lock.
 /// - **Errors have kinds.** A failure before anything can have been written is `Unavailable`; one
-///   after the request may have reached the store is `Unknown`. The runtime asks again with the
+///   after the request may have reached the store is `OutcomeUnknown`. The runtime asks again with the
 ///   same request, and a provider that finds the request's own owner answers with success.
 /// - **No transaction of the caller's**, no memory of what exists in the store.
 /// - **Cancellation.** Any future may be dropped at any point; that is the same as a lost answer.

@@ -31,7 +31,7 @@ pub async fn within<T>(
 
 /// The call's answer, or an error of kind `unanswered` when there is none within `limit`. For
 /// providers, which bound each call by their [`longest_call`](crate::Capabilities::longest_call):
-/// `Unknown` for one that may have written, `Unavailable` for one that only reads.
+/// `OutcomeUnknown` for one that may have written, `Unavailable` for one that only reads.
 ///
 /// ```
 /// use shedlock_core::{Error, ErrorKind, SystemClock, answered_within};

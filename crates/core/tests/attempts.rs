@@ -31,7 +31,7 @@ async fn an_attempt_that_stays_unknown_is_an_error_and_withdrawn_behind() {
     bench.settle().await;
     bench.pass(secs(3)).await;
     let error = task.await.unwrap().unwrap_err();
-    assert!(error.is_unknown(), "{error}");
+    assert!(error.is_outcome_unknown(), "{error}");
     assert_eq!(error.lock(), Some("a"));
     bench.settle().await;
     assert_eq!(
@@ -94,7 +94,7 @@ async fn nothing_is_asked_again_once_the_lease_would_be_over() {
     let task = tokio::spawn(async move { executor.execute(&config("a"), async { 1 }).await });
     bench.settle().await;
     bench.pass(secs(30)).await;
-    assert!(task.await.unwrap().unwrap_err().is_unknown());
+    assert!(task.await.unwrap().unwrap_err().is_outcome_unknown());
     assert_eq!(bench.faulty.calls_of("attempt"), 2);
 }
 
@@ -124,7 +124,7 @@ async fn withdrawals_of_one_name_do_not_pile_up_in_the_clients_pool() {
         let task = tokio::spawn(async move { executor.execute(&hour, async {}).await });
         bench.settle().await;
         bench.pass(secs(3)).await;
-        assert!(task.await.unwrap().unwrap_err().is_unknown());
+        assert!(task.await.unwrap().unwrap_err().is_outcome_unknown());
     }
     bench.settle().await;
     let waiting = Arc::strong_count(&bench.faulty.hanging) - idle;
@@ -205,7 +205,7 @@ async fn an_attempt_that_stays_unknown_is_withdrawn_once_more_when_no_copy_can_a
     let task = tokio::spawn(async move { executor.execute(&config("a"), async {}).await });
     bench.settle().await;
     bench.pass(secs(3)).await;
-    assert!(task.await.unwrap().unwrap_err().is_unknown());
+    assert!(task.await.unwrap().unwrap_err().is_outcome_unknown());
     bench.settle().await;
     assert_eq!(bench.faulty.calls_of("withdraw"), 1);
     let executor = bench.executor.clone();
@@ -229,7 +229,7 @@ async fn a_withdrawal_is_not_final_while_a_slow_server_may_grant_a_copy() {
     let task = tokio::spawn(async move { executor.execute(&config("a"), async {}).await });
     bench.settle().await;
     bench.pass(secs(3)).await;
-    assert!(task.await.unwrap().unwrap_err().is_unknown());
+    assert!(task.await.unwrap().unwrap_err().is_outcome_unknown());
     bench.settle().await;
     assert_eq!(bench.faulty.calls_of("withdraw"), 1);
     bench.pass(secs(11)).await;
@@ -248,7 +248,7 @@ async fn a_withdrawal_goes_on_while_the_store_is_away() {
     let task = tokio::spawn(async move { executor.execute(&config("a"), async {}).await });
     bench.settle().await;
     bench.pass(secs(3)).await;
-    assert!(task.await.unwrap().unwrap_err().is_unknown());
+    assert!(task.await.unwrap().unwrap_err().is_outcome_unknown());
     for _ in 0..10 {
         bench.pass(secs(2)).await;
     }

@@ -277,11 +277,16 @@ async fn an_extension_never_shortens_a_lease() {
     lock.extend(&shorter).await.unwrap();
     assert!(lock.time_left() > secs(9), "the store keeps the later end");
     bench.faulty.next([Fault::ReplyLost]);
-    assert!(lock.extend(&shorter).await.unwrap_err().is_unknown());
+    assert!(
+        lock.extend(&shorter)
+            .await
+            .unwrap_err()
+            .is_outcome_unknown()
+    );
     assert!(lock.time_left() > secs(9));
     let longer = shedlock_core::ExtendRequest::new(secs(100));
     bench.faulty.next([Fault::ReplyLost]);
-    assert!(lock.extend(&longer).await.unwrap_err().is_unknown());
+    assert!(lock.extend(&longer).await.unwrap_err().is_outcome_unknown());
     assert!(
         lock.time_left() <= secs(10),
         "the store may not have lengthened it"

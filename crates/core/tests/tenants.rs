@@ -81,7 +81,13 @@ async fn an_attempt_that_no_one_can_ask_about_any_more_is_forgotten() {
     let first = request("a");
     let owner = first.owner().to_string();
     bench.faulty.next([Fault::RequestLost, Fault::Unavailable]);
-    assert!(tenants.attempt(&first).await.unwrap_err().is_unknown());
+    assert!(
+        tenants
+            .attempt(&first)
+            .await
+            .unwrap_err()
+            .is_outcome_unknown()
+    );
     tenants.withdraw(&first).await.unwrap_err();
     drop(first);
     drop(tenants.attempt(&request("b")).await.unwrap());

@@ -66,7 +66,10 @@ impl Versioned {
         let sent = self.link.now();
         let call = self.link.call(move |store| {
             if flavour.starts_anew && store.is_of_deleted(&name, sent) {
-                return Err(Error::new(ErrorKind::Unknown, "the connection was cut"));
+                return Err(Error::new(
+                    ErrorKind::OutcomeUnknown,
+                    "the connection was cut",
+                ));
             }
             Ok(store.write(&name, before, &record, flavour))
         });

@@ -72,7 +72,7 @@ impl LockProvider for Watched {
                 Err(error) if error.kind() == ErrorKind::SlotAhead => {
                     self.ledger.count(Transition::SlotAhead);
                 }
-                Err(error) if !error.is_unknown() => {
+                Err(error) if !error.is_outcome_unknown() => {
                     self.ledger.was_refused(request.owner().as_str(), sent);
                 }
                 _ => {}

@@ -264,7 +264,7 @@ impl Link {
         let (link, caller) = (self.clone(), caller.clone());
         let arrive = move || {
             let network = &link.network;
-            let refused = matches!(&answer, Err(error) if !error.is_unknown());
+            let refused = matches!(&answer, Err(error) if !error.is_outcome_unknown());
             if !refused && network.lock().parted[link.node] {
                 network.ledger.count(Transition::ReplyLost);
                 return;
@@ -302,7 +302,7 @@ impl Link {
 }
 
 fn unknown(why: &str) -> Error {
-    Error::new(ErrorKind::Unknown, why)
+    Error::new(ErrorKind::OutcomeUnknown, why)
 }
 
 impl std::fmt::Debug for Link {

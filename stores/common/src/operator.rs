@@ -41,7 +41,7 @@ pub(crate) async fn force_unlock<S: Store>(
             // Whoever holds the lock by now must not be forced out by the same request.
             Changed::Overtaken => {
                 return Err(Error::new(
-                    ErrorKind::Unknown,
+                    ErrorKind::OutcomeUnknown,
                     "the answer to a forced unlock was lost, and the lock has changed since: \
                      look at it before you retry",
                 ));

@@ -4,7 +4,7 @@ use std::fmt;
 use std::pin::pin;
 use std::sync::Arc;
 
-use ErrorKind::{Unavailable, Unknown};
+use ErrorKind::{OutcomeUnknown, Unavailable};
 use shedlock_core::{
     Attempt, AttemptRequest, BoxFuture, Capabilities, Error, ErrorKind, ExtendRequest, Extension,
     ForceUnlock, ForceUnlockRequest, Lease, ListRequest, LockDefaults, LockName, LockProvider,
@@ -79,7 +79,7 @@ impl<S: Store> LockProvider for StoreProvider<S> {
             self.store.check_duration("lock_at_most_for", at_most)?;
             self.store.attempt(request).await
         };
-        Box::pin(self.call(request.name(), Unknown, attempt))
+        Box::pin(self.call(request.name(), OutcomeUnknown, attempt))
     }
 
     fn withdraw<'a>(&'a self, request: &'a AttemptRequest) -> BoxFuture<'a, Result<bool, Error>> {
@@ -87,7 +87,7 @@ impl<S: Store> LockProvider for StoreProvider<S> {
             self.store.check_name(request.name())?;
             self.store.withdraw(request).await
         };
-        Box::pin(self.call(request.name(), Unknown, withdrawal))
+        Box::pin(self.call(request.name(), OutcomeUnknown, withdrawal))
     }
 
     fn extend<'a>(
@@ -101,7 +101,7 @@ impl<S: Store> LockProvider for StoreProvider<S> {
             self.store.check_duration("lock_at_most_for", at_most)?;
             self.store.extend(lease, request).await
         };
-        Box::pin(self.call(lease.name(), Unknown, extension))
+        Box::pin(self.call(lease.name(), OutcomeUnknown, extension))
     }
 
     fn unlock<'a>(
@@ -120,7 +120,7 @@ impl<S: Store> LockProvider for StoreProvider<S> {
                 Ended::Lost => Unlock::Lost,
             })
         };
-        Box::pin(self.call(lease.name(), Unknown, unlock))
+        Box::pin(self.call(lease.name(), OutcomeUnknown, unlock))
     }
 
     fn inspect<'a>(
@@ -150,7 +150,7 @@ impl<S: Store> LockProvider for StoreProvider<S> {
         request: &'a ForceUnlockRequest,
     ) -> BoxFuture<'a, Result<ForceUnlock, Error>> {
         let forced = operator::force_unlock(&*self.store, request);
-        Box::pin(self.call(request.name(), Unknown, forced))
+        Box::pin(self.call(request.name(), OutcomeUnknown, forced))
     }
 
     fn reset_slot<'a>(
@@ -158,7 +158,7 @@ impl<S: Store> LockProvider for StoreProvider<S> {
         request: &'a ResetSlotRequest,
     ) -> BoxFuture<'a, Result<SlotReset, Error>> {
         let reset = operator::reset_slot(&*self.store, request);
-        Box::pin(self.call(request.name(), Unknown, reset))
+        Box::pin(self.call(request.name(), OutcomeUnknown, reset))
     }
 
     fn check(&self) -> BoxFuture<'_, Result<(), Error>> {
@@ -184,7 +184,7 @@ impl<S: Store> LockProvider for StoreProvider<S> {
     }
 
     fn migrate(&self) -> BoxFuture<'_, Result<Migration, Error>> {
-        Box::pin(self.bounded(Unknown, self.store.migrate()))
+        Box::pin(self.bounded(OutcomeUnknown, self.store.migrate()))
     }
 }
 

@@ -98,7 +98,7 @@ async fn a_write_that_may_yet_arrive_stays_unknown_and_is_one_lease_with_the_nex
         let request = room.request();
         room.texts.plan([Fault::Delayed]);
         let error = room.provider.attempt(&request).await.unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::Unknown, "{before}");
+        assert_eq!(error.kind(), ErrorKind::OutcomeUnknown, "{before}");
         assert_eq!(error.lock(), Some("job"));
         // Asked again, it wins; what was on its way then finds another version.
         let lease = room.provider.attempt(&request).await.unwrap().acquired();
@@ -145,7 +145,7 @@ async fn an_unlock_whose_answer_was_lost_is_unknown_once_the_lock_is_anothers() 
     room.texts.plan([Fault::ReplyLostThenTaken]);
     let request = UnlockRequest::new();
     let error = room.provider.unlock(&lease, &request).await.unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::Unknown);
+    assert_eq!(error.kind(), ErrorKind::OutcomeUnknown);
     assert_eq!(room.unlock(&lease).await, Unlock::Lost);
     assert_eq!(room.state().await, LockState::Held);
 }
@@ -157,7 +157,7 @@ async fn a_forced_unlock_whose_answer_was_lost_forces_nobody_else_out() {
     room.texts.plan([Fault::ReplyLostThenTaken]);
     let request = ForceUnlockRequest::new(room.job.clone());
     let error = room.provider.force_unlock(&request).await.unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::Unknown);
+    assert_eq!(error.kind(), ErrorKind::OutcomeUnknown);
     assert_eq!(room.state().await, LockState::Held);
 }
 

@@ -123,7 +123,7 @@ impl Room {
     async fn send_late(&self, request: &AttemptRequest) {
         self.texts.plan([Fault::Delayed]);
         let error = self.provider.attempt(request).await.unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::Unknown);
+        assert_eq!(error.kind(), ErrorKind::OutcomeUnknown);
     }
 }
 
@@ -170,7 +170,7 @@ async fn a_withdrawal_whose_own_write_is_late_is_unknown_and_is_repeated() {
             room.send_late(&request).await;
             room.texts.plan([Fault::Delayed]);
             let error = room.provider.withdraw(&request).await.unwrap_err();
-            assert_eq!(error.kind(), ErrorKind::Unknown, "{before:?}");
+            assert_eq!(error.kind(), ErrorKind::OutcomeUnknown, "{before:?}");
             assert!(!room.withdraw(&request).await, "{before:?}");
             let withdrawn = room.texts.text(&room.job);
             room.texts.deliver();
@@ -331,7 +331,7 @@ async fn a_late_extension_cuts_no_later_one_short() {
         room.texts.plan([Fault::Delayed]);
         let short = ExtendRequest::new(AT_MOST);
         let error = room.provider.extend(&lease, &short).await.unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::Unknown);
+        assert_eq!(error.kind(), ErrorKind::OutcomeUnknown);
         let long = ExtendRequest::new(2 * AT_MOST);
         let extension = room.provider.extend(&lease, &long).await.unwrap();
         let Extension::Extended(extended) = extension else {
@@ -352,7 +352,7 @@ async fn an_attempt_that_may_have_lost_its_race_to_itself_is_unknown() {
     let error = room.provider.attempt(&request).await.unwrap_err();
     assert_eq!(
         error.kind(),
-        ErrorKind::Unknown,
+        ErrorKind::OutcomeUnknown,
         "it holds the lock: {error}"
     );
     let again = room.provider.attempt(&request).await.unwrap();

@@ -29,7 +29,7 @@ pub(crate) fn refused(status: u16, said: &str, lost: ErrorKind) -> Error {
         500.. if said.contains("No cluster leader") => (ErrorKind::Unavailable, "try later"),
         500.. => (lost, "look at its log, and try again"),
         // A write was done, perhaps; but something else than Consul says so.
-        200 if lost == ErrorKind::Unknown => (lost, "is it Consul that is at this URL?"),
+        200 if lost == ErrorKind::OutcomeUnknown => (lost, "is it Consul that is at this URL?"),
         200 | 300..=399 | 404 | 405 => {
             let what_to_do = "is it Consul that is at this URL?";
             (ErrorKind::Configuration, what_to_do)
@@ -60,12 +60,12 @@ mod tests {
 
     #[test]
     fn a_failure_of_the_server_may_have_written_unless_it_says_that_nobody_leads() {
-        let kind = |status, said| refused(status, said, ErrorKind::Unknown).kind();
+        let kind = |status, said| refused(status, said, ErrorKind::OutcomeUnknown).kind();
         assert_eq!(kind(500, "No cluster leader"), ErrorKind::Unavailable);
         let lost = "leadership lost while committing log";
-        assert_eq!(kind(500, lost), ErrorKind::Unknown);
-        assert_eq!(kind(504, "<html>"), ErrorKind::Unknown);
-        assert_eq!(kind(200, "<html>"), ErrorKind::Unknown);
+        assert_eq!(kind(500, lost), ErrorKind::OutcomeUnknown);
+        assert_eq!(kind(504, "<html>"), ErrorKind::OutcomeUnknown);
+        assert_eq!(kind(200, "<html>"), ErrorKind::OutcomeUnknown);
         assert_eq!(kind(429, "rate limit"), ErrorKind::Unavailable);
         assert_eq!(kind(403, "Permission denied"), ErrorKind::Configuration);
         assert_eq!(kind(404, ""), ErrorKind::Configuration);

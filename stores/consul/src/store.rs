@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ErrorKind::{InvalidInput, Unavailable, Unknown};
+use ErrorKind::{InvalidInput, OutcomeUnknown, Unavailable};
 use base64::{Engine as _, prelude::BASE64_STANDARD as BASE64};
 use reqwest::{Client, Url};
 use serde_json::{Value, json};
@@ -112,8 +112,8 @@ impl ConsulStore {
         let key = format!("{}{name}", self.prefix);
         let value = BASE64.encode(to.to_text());
         let write = json!({"Verb": "cas", "Key": key, "Value": value, "Index": index});
-        match self.ask(write, "index is stale", Unknown).await? {
-            Some(done) => Ok(Written::Done(index_of(&done[0], Unknown)?)),
+        match self.ask(write, "index is stale", OutcomeUnknown).await? {
+            Some(done) => Ok(Written::Done(index_of(&done[0], OutcomeUnknown)?)),
             None => Ok(Written::Raced),
         }
     }

@@ -73,7 +73,7 @@ impl Connections {
     }
 
     /// Asks; again where that is safe and another server may do better. `lost` is the kind of the error
-    /// where no answer comes: `Unknown` for a request that writes.
+    /// where no answer comes: `OutcomeUnknown` for a request that writes.
     ///
     /// Dropping the future is the same as a lost answer; a client of our own is then left, since its
     /// connection may have fallen silent.
@@ -100,7 +100,7 @@ impl Connections {
             let again = match failure.trouble {
                 Trouble::Refused => false,
                 Trouble::NotSent => true,
-                Trouble::Broken | Trouble::Silent if lost == ErrorKind::Unknown => false,
+                Trouble::Broken | Trouble::Silent if lost == ErrorKind::OutcomeUnknown => false,
                 Trouble::Broken => true,
                 // No caller waits for one silent server after the other.
                 Trouble::Silent => !mem::replace(&mut was_silent, true),
@@ -199,7 +199,7 @@ mod tests {
         let connections = Connections::own(vec![server], options, limit, limit);
         let ask = || {
             let get = |it: Arc<Client>| async move { it.kv_client().get("key", None).await };
-            let answer = connections.ask(ErrorKind::Unknown, get);
+            let answer = connections.ask(ErrorKind::OutcomeUnknown, get);
             async { answer.await.expect_err("the server never answers") }
         };
         // One after the other they would take three times as long.

@@ -3,7 +3,7 @@
 use std::error::Error as StdError;
 use std::iter;
 
-use ErrorKind::{Configuration, InvalidInput, Lost, Unavailable, Unknown};
+use ErrorKind::{Configuration, InvalidInput, Lost, OutcomeUnknown, Unavailable};
 use Trouble::{Broken, NotSent, Refused};
 use shedlock_core::{Error, ErrorKind};
 use tonic::{Code, ConnectError, Status};
@@ -57,7 +57,7 @@ impl Failure {
 
     /// No answer came; `lost` is the kind of the error.
     pub(crate) fn unanswered(trouble: Trouble, lost: ErrorKind) -> Self {
-        let message = if lost == Unknown {
+        let message = if lost == OutcomeUnknown {
             "the answer did not come; the call may have taken effect: ask again with the same owner"
         } else {
             "the answer did not come; nothing was written: retry"
@@ -209,7 +209,7 @@ mod tests {
             "etcdserver: server stopped",
             "h2 protocol error: http2 error",
         ] {
-            for lost in [Unknown, Unavailable] {
+            for lost in [OutcomeUnknown, Unavailable] {
                 let answer = said(Code::Unavailable, message, lost);
                 assert_eq!(answer, (Broken, lost), "{message}");
             }
@@ -226,7 +226,7 @@ mod tests {
             (Code::NotFound, "requested lease not found", (Refused, Lost)),
         ] {
             let message = format!("etcdserver: {message}");
-            assert_eq!(said(code, &message, Unknown), answer, "{message}");
+            assert_eq!(said(code, &message, OutcomeUnknown), answer, "{message}");
         }
     }
 }

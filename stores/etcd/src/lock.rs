@@ -206,7 +206,7 @@ impl EtcdStore {
                 // It may have ended by this call, and another owner may have taken the lock
                 // since: the runtime decides whether the lease can have ended by itself.
                 return Err(Error::new(
-                    ErrorKind::Unknown,
+                    ErrorKind::OutcomeUnknown,
                     "the answer to an unlock was lost, and the lock has changed since",
                 ));
             }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use ErrorKind::{Internal, Lost, Unavailable, Unknown};
+use ErrorKind::{Internal, Lost, OutcomeUnknown, Unavailable};
 use etcd_client::{
     Client, Compare, CompareOp, PutOptions, ResponseHeader, Txn, TxnOp, TxnResponse,
 };
@@ -54,7 +54,7 @@ impl EtcdStore {
             lock,
             record,
         };
-        let answer = match self.send(Unknown, change.txn()).await {
+        let answer = match self.send(OutcomeUnknown, change.txn()).await {
             Ok(answer) if answer.succeeded() => {
                 let revision = answer.header().map(ResponseHeader::revision);
                 let revision = revision.ok_or_else(|| Error::new(Internal, "no revision came"));
@@ -65,7 +65,7 @@ impl EtcdStore {
             Err(error) if error.kind() == Lost => {
                 self.find(name).await.map(|found| (Changed::Raced, found))
             }
-            Err(error) if error.is_unknown() => match self.find(name).await {
+            Err(error) if error.is_outcome_unknown() => match self.find(name).await {
                 Ok(now) => change.outcome(&now).map(|it| (it, now)).ok_or(error),
                 Err(_) => Err(error),
             },
@@ -74,7 +74,7 @@ impl EtcdStore {
         if let Own::Put(_, lease) = change.lock {
             let is_needed = match &answer {
                 Ok((_, found)) => found.ends_with(lease),
-                Err(error) => error.is_unknown(),
+                Err(error) => error.is_outcome_unknown(),
             };
             if !is_needed {
                 self.revoke(lease);

@@ -347,7 +347,7 @@ async fn an_unlock_without_an_answer_is_unknown_once_the_lock_is_taken_again() {
     let (unlocked, taken) = futures_util::future::join(unlock, taken).await;
     assert!(trap.has_struck());
     let error = unlocked.unwrap_err();
-    assert!(error.is_unknown(), "{error:?}");
+    assert!(error.is_outcome_unknown(), "{error:?}");
     let next = room.provider.unlock(&taken, &UnlockRequest::new()).await;
     assert_eq!(next.unwrap(), Unlock::Unlocked);
 }

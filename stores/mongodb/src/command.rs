@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime};
 
-use ErrorKind::{Internal, Unavailable, Unknown};
+use ErrorKind::{Internal, OutcomeUnknown, Unavailable};
 use futures_util::TryStreamExt as _;
 use mongodb::action::{Action as _, Aggregate};
 use mongodb::bson::{Bson, DateTime, Document, doc};
@@ -96,7 +96,7 @@ impl MongoStore {
             command.insert("writeConcern", concern.clone());
         }
         let sent = self.place.database.run_command(command).into_future();
-        let mut answer = self.bounded(Unknown, sent).await?;
+        let mut answer = self.bounded(OutcomeUnknown, sent).await?;
         if let Some(Bson::Document(why)) = answer.get("writeConcernError") {
             return Err(unacknowledged(why));
         }

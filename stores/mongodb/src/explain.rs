@@ -1,6 +1,6 @@
 //! Failures as errors that say what to do.
 
-use ErrorKind::{Configuration, Conflict, InvalidInput, Unavailable, Unknown};
+use ErrorKind::{Configuration, Conflict, InvalidInput, OutcomeUnknown, Unavailable};
 use mongodb::bson::Document;
 use mongodb::error::{
     ErrorKind as Kind, NO_WRITES_PERFORMED, RETRYABLE_WRITE_ERROR, SYSTEM_OVERLOADED_ERROR,
@@ -9,7 +9,7 @@ use shedlock_core::{Error, ErrorKind};
 
 type Sorted = (ErrorKind, &'static str);
 
-/// The error for a failed command; `unanswered` is its kind where no answer came: `Unknown` where it may have written.
+/// The error for a failed command; `unanswered` is its kind where no answer came: `OutcomeUnknown` where it may have written.
 pub(crate) fn explain(error: mongodb::error::Error, unanswered: ErrorKind) -> Error {
     let (kind, message) = sort(&error.kind, |label| error.contains_label(label), unanswered);
     Error::new(kind, message).with_source(error)
@@ -20,7 +20,7 @@ pub(crate) fn unacknowledged(why: &Document) -> Error {
     let code = why.get_i32("code").unwrap_or_default();
     let said = why.get_str("errmsg").unwrap_or_default();
     Error::new(
-        Unknown,
+        OutcomeUnknown,
         format!(
             "the write was not acknowledged by as many members as it has to be, so that an election \
              may undo it (code {code}: {said}): ask again, and look at the replica set"
@@ -131,7 +131,7 @@ const INTERRUPTIONS: &[i32] = &[
 ];
 
 fn no_answer(kind: ErrorKind) -> Sorted {
-    let message = if kind == Unknown {
+    let message = if kind == OutcomeUnknown {
         "the answer did not come; the call may have taken effect: ask again with the same owner"
     } else {
         "the answer did not come; nothing was written: retry"
@@ -146,7 +146,7 @@ mod tests {
 
     /// Of a command that writes.
     fn written(kind: Kind) -> ErrorKind {
-        explain(kind.into(), Unknown).kind()
+        explain(kind.into(), OutcomeUnknown).kind()
     }
 
     fn read(kind: Kind) -> ErrorKind {
@@ -160,10 +160,10 @@ mod tests {
 
     #[test]
     fn a_lost_answer_to_a_write_is_unknown() {
-        assert_eq!(written(broken()), Unknown);
+        assert_eq!(written(broken()), OutcomeUnknown);
         assert_eq!(read(broken()), Unavailable);
         let undone = unacknowledged(&doc! { "code": 64, "errmsg": "waiting timed out" });
-        assert_eq!(undone.kind(), Unknown);
+        assert_eq!(undone.kind(), OutcomeUnknown);
         assert!(undone.message().contains("64: waiting"), "{undone}");
     }
 
@@ -177,7 +177,7 @@ mod tests {
     #[test]
     fn a_failover_ends_no_keep_alive() {
         for code in [6, 7, 89, 202, 9_001, 133, 11_600, 11_602, 189, 91] {
-            assert_eq!(written(refusal(code)), Unknown, "{code}");
+            assert_eq!(written(refusal(code)), OutcomeUnknown, "{code}");
             assert_eq!(read(refusal(code)), Unavailable, "{code}");
         }
         for code in [10_107, 13_435] {
@@ -189,16 +189,17 @@ mod tests {
     /// Of a code that this version does not know.
     #[test]
     fn the_drivers_labels_tell_whether_a_write_may_stand() {
-        let sorted =
-            |code, labels: &[&str]| sort(&refusal(code), |it| labels.contains(&it), Unknown).0;
+        let sorted = |code, labels: &[&str]| {
+            sort(&refusal(code), |it| labels.contains(&it), OutcomeUnknown).0
+        };
         let retryable = "RetryableWriteError";
         let unwritten = "NoWritesPerformed";
         assert_eq!(sorted(4_711, &[]), Configuration);
-        assert_eq!(sorted(4_711, &[retryable]), Unknown);
+        assert_eq!(sorted(4_711, &[retryable]), OutcomeUnknown);
         let both = [retryable, unwritten];
         assert_eq!(sorted(4_711, &both), Unavailable);
         assert_eq!(sorted(91, &both), Unavailable);
-        assert_eq!(sorted(91, &[retryable]), Unknown);
+        assert_eq!(sorted(91, &[retryable]), OutcomeUnknown);
     }
 
     #[test]

@@ -113,7 +113,7 @@ impl Builder {
         self
     }
 
-    /// How long an answer may take: 5 s unless set. A write whose answer does not come in time fails with `Unknown`;
+    /// How long an answer may take: 5 s unless set. A write whose answer does not come in time fails with `OutcomeUnknown`;
     /// the driver has no such limit of its own.
     pub fn response_timeout(mut self, timeout: Duration) -> Self {
         self.settings.response_timeout = timeout;

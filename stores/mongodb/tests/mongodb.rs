@@ -359,7 +359,7 @@ async fn a_write_that_too_few_members_have_is_unknown() {
     let request = room.request(MINUTE);
     for _ in 0..2 {
         let error = provider.attempt(&request).await.unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::Unknown, "{error:?}");
+        assert_eq!(error.kind(), ErrorKind::OutcomeUnknown, "{error:?}");
         assert!(error.message().contains("code 100"), "{error}");
     }
     let held = room.document().await.unwrap();

@@ -154,7 +154,7 @@ impl Bucket {
         let written = self.written(answer)?;
         if matches!(written, Written::Done(_)) && !are_both {
             return Err(Error::new(
-                ErrorKind::Unknown,
+                ErrorKind::OutcomeUnknown,
                 "the server took two messages of one step for one each: ask again with the same \
                  owner",
             ));
@@ -175,7 +175,7 @@ impl Bucket {
             None => Ok(Written::Raced),
             Some(Some(sequence)) => Ok(Written::Done(sequence)),
             Some(None) => Err(Error::new(
-                ErrorKind::Unknown,
+                ErrorKind::OutcomeUnknown,
                 "the server confirmed a message without its sequence",
             )),
         }

@@ -42,7 +42,7 @@ pub(crate) fn refused(error: &ApiError, effect: Effect) -> Error {
     let (kind, what_to_do) = match code {
         500.. if LASTING.contains(err_code) => (ErrorKind::Configuration, ""),
         500.. if effect == Effect::Writes && !BEFORE_WRITING.contains(err_code) => {
-            (ErrorKind::Unknown, ": ask again with the same owner")
+            (ErrorKind::OutcomeUnknown, ": ask again with the same owner")
         }
         500.. | 429 => (ErrorKind::Unavailable, ": ask again"),
         _ => (ErrorKind::Configuration, ""),
@@ -92,7 +92,7 @@ pub(crate) fn unanswered(error: RequestError, effect: Effect) -> Error {
              user may use it",
         ),
         (_, Effect::Writes) => (
-            ErrorKind::Unknown,
+            ErrorKind::OutcomeUnknown,
             "the server's answer was lost: ask again with the same owner",
         ),
         (_, Effect::Reads) => (ErrorKind::Unavailable, "the server does not answer"),
@@ -126,27 +126,27 @@ mod tests {
     /// but unavailable and unknown.
     #[test]
     fn a_failover_ends_no_keep_alive() {
-        use ErrorKind::{Configuration, Unavailable, Unknown};
+        use ErrorKind::{Configuration, OutcomeUnknown, Unavailable};
         for (answer, expected) in [
             (
                 r#"{"error":{"code":500,"err_code":10009,"description":"JetStream cluster can not handle request"}}"#,
-                [Unavailable, Unknown],
+                [Unavailable, OutcomeUnknown],
             ),
             (
                 r#"{"error":{"code":500,"err_code":10041,"description":"raft: proposal failed"}}"#,
-                [Unavailable, Unknown],
+                [Unavailable, OutcomeUnknown],
             ),
             (
                 r#"{"error":{"code":500,"err_code":10118,"description":"stream is offline"}}"#,
-                [Unavailable, Unknown],
+                [Unavailable, OutcomeUnknown],
             ),
             (
                 r#"{"error":{"code":500,"description":"unknown to this version"}}"#,
-                [Unavailable, Unknown],
+                [Unavailable, OutcomeUnknown],
             ),
             (
                 r#"{"error":{"code":503,"err_code":10077,"description":"error opening msg block file"}}"#,
-                [Unavailable, Unknown],
+                [Unavailable, OutcomeUnknown],
             ),
             (
                 r#"{"error":{"code":503,"err_code":10008,"description":"JetStream system temporarily unavailable"}}"#,

@@ -124,7 +124,7 @@ impl NatsStore {
         let connection = line.nth();
         let sequences = self.write_keys(name, before, record, is_kept).await;
         let doubtful =
-            |error: &Error| error.is_unknown() || error.kind() == ErrorKind::Configuration;
+            |error: &Error| error.is_outcome_unknown() || error.kind() == ErrorKind::Configuration;
         if sequences.as_ref().is_err_and(doubtful) {
             self.seen.doubt();
         }

@@ -89,7 +89,7 @@ impl Shortfall {
     /// Of a call that stands where it was sent to.
     pub(crate) fn in_doubt(self) -> Error {
         self.error(
-            ErrorKind::Unknown,
+            ErrorKind::OutcomeUnknown,
             "so that a failover may undo the call: ask again with the same owner",
         )
     }
@@ -125,6 +125,6 @@ mod tests {
         assert_eq!(error.kind(), ErrorKind::Unavailable);
         assert!(error.message().contains("1 of 2"), "{error}");
         let refused = wanted.shortfall(Value::Okay).unwrap().in_doubt();
-        assert_eq!(refused.kind(), ErrorKind::Unknown);
+        assert_eq!(refused.kind(), ErrorKind::OutcomeUnknown);
     }
 }

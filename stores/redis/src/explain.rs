@@ -1,6 +1,6 @@
 //! Failures as errors that say what to do.
 
-use ErrorKind::{Configuration, Conflict, InvalidInput, Unavailable, Unknown};
+use ErrorKind::{Configuration, Conflict, InvalidInput, OutcomeUnknown, Unavailable};
 use redis::{ErrorKind as Kind, RedisError};
 use shedlock_core::{Error, ErrorKind};
 
@@ -68,7 +68,7 @@ const TOO_OLD: &str =
 pub(crate) fn explain(failure: Failure, writes: bool) -> Error {
     let (lost, what_to_do) = if writes {
         let what_to_do = "the call may have taken effect: ask again with the same owner";
-        (Unknown, what_to_do)
+        (OutcomeUnknown, what_to_do)
     } else {
         (Unavailable, "nothing was written: retry later")
     };

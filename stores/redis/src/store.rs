@@ -211,7 +211,7 @@ impl RedisStore {
         let undone = self.run(&scripts::UNDO, request.name(), &arguments, None);
         undone.await.map(drop).map_err(|error| {
             Error::new(
-                ErrorKind::Unknown,
+                ErrorKind::OutcomeUnknown,
                 "too few replicas confirmed the lock, and giving it back failed: ask again with \
                  the same owner",
             )

@@ -246,7 +246,7 @@ async fn a_primary_that_dies_alone(cluster: &Clustered, provider: &RedisProvider
     let lease = take(provider, &there).await;
     cluster.servers[2].stop().unwrap();
     let error = provider.attempt(&request(&there)).await.unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::Unknown, "{error:?}");
+    assert_eq!(error.kind(), ErrorKind::OutcomeUnknown, "{error:?}");
     let error = provider.inspect(lease.name()).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unavailable, "{error:?}");
     let error = provider.list(&ListRequest::new()).await.unwrap_err();

@@ -160,10 +160,10 @@ async fn not_confirmed(pair: &Pair, provider: RedisProvider) {
     // What stands is told as unknown, and asked again.
     let longer = ExtendRequest::new(2 * MINUTE);
     let error = provider.extend(&held, &longer).await.unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::Unknown, "{error:?}");
+    assert_eq!(error.kind(), ErrorKind::OutcomeUnknown, "{error:?}");
     let done = UnlockRequest::new().slot_done(true);
     let error = provider.unlock(&unlocks, &done).await.unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::Unknown, "{error:?}");
+    assert_eq!(error.kind(), ErrorKind::OutcomeUnknown, "{error:?}");
     // Nobody is harmed where a replica does not know that a lock is free.
     let unlocked = provider.unlock(&held, &UnlockRequest::new()).await;
     assert_eq!(unlocked.unwrap(), Unlock::Unlocked);
@@ -186,7 +186,7 @@ async fn an_attempt_that_is_asked_again_is_confirmed_anew() {
     pair.replica.signal("STOP").unwrap();
     let again = Arc::new(at(&pair.primary, "wait_replicas=1&wait_timeout=1s").await);
     let error = again.attempt(&asked).await.unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::Unknown, "{error:?}");
+    assert_eq!(error.kind(), ErrorKind::OutcomeUnknown, "{error:?}");
     pair.replica.signal("CONT").unwrap();
     pair.has_caught_up().await.unwrap();
     let confirmed = take(&again, &asked).await;

@@ -227,7 +227,7 @@ enum Written {
 /// A lock that may have been taken is not to be left to itself: whoever asked asks again, or withdraws.
 fn unread(error: Error) -> Error {
     let message = "the lock may have been taken, but its record could not be read: ask again";
-    Error::new(ErrorKind::Unknown, message).with_source(error)
+    Error::new(ErrorKind::OutcomeUnknown, message).with_source(error)
 }
 
 fn acquired(lease: Lease) -> BoundedAttempt {

@@ -29,7 +29,7 @@ fn plainly(class: &Class, options: &Options, writes: bool) -> (ErrorKind, String
                 .to_owned(),
         ),
         Class::ReplyLost if writes => (
-            ErrorKind::Unknown,
+            ErrorKind::OutcomeUnknown,
             "no answer came (the connection broke, or the server fell silent); the statement may \
              have taken effect: ask again with the same owner"
                 .to_owned(),

@@ -66,7 +66,7 @@
 //!   at least twice as long unless you set it.
 //!
 //! A call without a connection is `Unavailable` and has written nothing. One that was sent and not
-//! answered is `Unknown` where it may have written.
+//! answered is `OutcomeUnknown` where it may have written.
 //!
 //! A connection whose server takes no writes any more, or whose session has lost its prepared
 //! statements, is closed; where it was not new, the statement is sent once more on another one. After a

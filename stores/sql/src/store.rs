@@ -198,7 +198,7 @@ impl<B: Driver> Store for SqlStore<B> {
             // The first try may have unlocked, and another owner may have taken the lock since: the
             // runtime knows whether the lease can have ended by itself.
             return Err(Error::new(
-                ErrorKind::Unknown,
+                ErrorKind::OutcomeUnknown,
                 "the reply to an unlock was lost, and the record has changed since",
             ));
         }

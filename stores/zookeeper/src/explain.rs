@@ -53,7 +53,7 @@ pub(crate) fn lost(effect: Effect) -> Error {
     match effect {
         Effect::Harmless => Error::new(ErrorKind::Unavailable, "the server does not answer"),
         Effect::Writes => Error::new(
-            ErrorKind::Unknown,
+            ErrorKind::OutcomeUnknown,
             "the server's answer was lost: ask again with the same owner",
         ),
     }
@@ -86,5 +86,6 @@ pub(crate) fn is_refused_unseen(error: &ClientError) -> bool {
 
 /// Whether a server said this, over a session that goes on.
 pub(crate) fn is_told(error: &ClientError) -> bool {
-    !is_refused_unseen(error) && explain(error.clone(), Effect::Writes).kind() != ErrorKind::Unknown
+    !is_refused_unseen(error)
+        && explain(error.clone(), Effect::Writes).kind() != ErrorKind::OutcomeUnknown
 }

@@ -178,11 +178,11 @@ impl Worker {
                 Ok(answer) => return Ok(Some((answer, strays))),
                 Err(error) if !error.is_retryable() => return Err(error.into()),
                 Err(error) => {
-                    if error.is_unknown() {
+                    if error.is_outcome_unknown() {
                         strays.one_more();
                     }
                     sleep(PAUSE).await;
-                    if !error.is_unknown() || self.chance.one_in(2) {
+                    if !error.is_outcome_unknown() || self.chance.one_in(2) {
                         strays.give_up();
                         return Ok(None);
                     }
@@ -306,6 +306,6 @@ impl Worker {
     /// What the call is answered in time; as the runtime does, it is dropped after that.
     async fn answer<T>(&self, call: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
         let answer = bounded(self.orders.patience, call).await;
-        answer.unwrap_or_else(|| Err(Error::new(ErrorKind::Unknown, "no answer in time")))
+        answer.unwrap_or_else(|| Err(Error::new(ErrorKind::OutcomeUnknown, "no answer in time")))
     }
 }

@@ -120,7 +120,7 @@ impl LockProvider for Recorded {
                 Ok(Attempt::Acquired(lease)) => What::acquired(lease),
                 Ok(Attempt::Skipped(skip)) => What::skipped(skip),
                 Ok(_) => What::Unknown,
-                Err(error) if error.is_unknown() => What::Unknown,
+                Err(error) if error.is_outcome_unknown() => What::Unknown,
                 Err(_) => What::Failed,
             })?;
             answer

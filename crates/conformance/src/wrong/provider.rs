@@ -91,7 +91,10 @@ impl WrongProvider {
             Wrong::ClockAhead => self.ahead(request).await,
             Wrong::LateAttempt if self.one_in(4) => {
                 late::attempt(Arc::clone(&self.inner), request.clone());
-                Err(Error::new(ErrorKind::Unknown, "it is still on its way"))
+                Err(Error::new(
+                    ErrorKind::OutcomeUnknown,
+                    "it is still on its way",
+                ))
             }
             _ => self.inner.attempt(request).await,
         }
@@ -147,7 +150,7 @@ impl WrongProvider {
         let answer = self.inner.attempt(request).await?;
         if matches!(answer, Attempt::Acquired(_)) && self.one_in(2) {
             sleep(request.lock_at_most_for() / 4).await;
-            return Err(Error::new(ErrorKind::Unknown, "the answer was lost"));
+            return Err(Error::new(ErrorKind::OutcomeUnknown, "the answer was lost"));
         }
         Ok(answer)
     }

@@ -65,7 +65,7 @@ impl ServedProvider {
     async fn call(&self, call: Call) -> Result<Reply, Error> {
         let unanswered = match call {
             Call::Inspect(_) | Call::List { .. } => ErrorKind::Unavailable,
-            _ => ErrorKind::Unknown,
+            _ => ErrorKind::OutcomeUnknown,
         };
         answered_within(&SystemClock, TIMEOUT, unanswered, self.sent(call)).await
     }
@@ -84,7 +84,8 @@ impl ServedProvider {
             None => BufStream::new(self.connect().await?),
         };
         let reply = exchange(&mut connection, &line).await.map_err(|error| {
-            Error::new(ErrorKind::Unknown, "the answer was lost: ask again").with_source(error)
+            Error::new(ErrorKind::OutcomeUnknown, "the answer was lost: ask again")
+                .with_source(error)
         })?;
         *slot = Some(connection);
         drop(slot);
@@ -187,7 +188,7 @@ impl LockProvider for ServedProvider {
                 Ok(Reply::Unlocked) => Ok(Unlock::Unlocked),
                 Ok(Reply::Lost) => Ok(Unlock::Lost),
                 Ok(reply) => Err(unexpected(&reply)),
-                Err(error) if error.is_unknown() && self.reads_unlocks_back => {
+                Err(error) if error.is_outcome_unknown() && self.reads_unlocks_back => {
                     self.read_back(lease, error).await
                 }
                 Err(error) => Err(error),

@@ -137,7 +137,7 @@ impl Pending<'_> {
                     .with_store(context.provider.store()),
             };
             context.store_failed(request.name(), &error);
-            if error.is_unknown() {
+            if error.is_outcome_unknown() {
                 ends_if_won_unseen = Some(deadline);
                 self.stray_until = Some(Withdrawal::bound(context, request));
             }

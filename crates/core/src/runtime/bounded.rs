@@ -5,11 +5,11 @@ use std::time::Duration;
 use crate::clock::Clock;
 use crate::{Error, ErrorKind, answered_within};
 
-/// The call's answer, or `Unknown` when there is none within `limit`: the store may have acted.
+/// The call's answer, or `OutcomeUnknown` when there is none within `limit`: the store may have acted.
 pub(super) async fn bounded<T>(
     clock: &dyn Clock,
     limit: Duration,
     call: impl Future<Output = Result<T, Error>>,
 ) -> Result<T, Error> {
-    answered_within(clock, limit, ErrorKind::Unknown, call).await
+    answered_within(clock, limit, ErrorKind::OutcomeUnknown, call).await
 }

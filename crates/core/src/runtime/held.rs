@@ -369,7 +369,7 @@ impl Held {
                 Err(error) => self.context_of(error),
             };
             self.context.store_failed(&self.name, &error);
-            unknown |= error.is_unknown();
+            unknown |= error.is_outcome_unknown();
             if !error.is_retryable() || clock.now() + pause >= deadline {
                 return Release::Failed(error);
             }

@@ -93,14 +93,14 @@ impl Faulty {
         match fault {
             None => call.await,
             Some(Fault::Unavailable) => Err(Error::new(ErrorKind::Unavailable, "refused")),
-            Some(Fault::RequestLost) => Err(Error::new(ErrorKind::Unknown, "cut")),
+            Some(Fault::RequestLost) => Err(Error::new(ErrorKind::OutcomeUnknown, "cut")),
             Some(Fault::StoppedThenLost) => {
                 self.clock.advance(secs(8));
-                Err(Error::new(ErrorKind::Unknown, "cut"))
+                Err(Error::new(ErrorKind::OutcomeUnknown, "cut"))
             }
             Some(Fault::ReplyLost) => {
                 let _ = call.await;
-                Err(Error::new(ErrorKind::Unknown, "cut"))
+                Err(Error::new(ErrorKind::OutcomeUnknown, "cut"))
             }
             Some(Fault::Hang) => {
                 let _ = call.await;

@@ -87,7 +87,7 @@ impl Flaky {
             }
             Fault::ReplyLost => {
                 let _ = call.await;
-                Err(Error::new(ErrorKind::Unknown, "cut"))
+                Err(Error::new(ErrorKind::OutcomeUnknown, "cut"))
             }
         }
     }

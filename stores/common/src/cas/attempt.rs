@@ -87,7 +87,7 @@ impl<S: VersionedStore> Versioned<S> {
 /// again.
 fn unread(error: Error) -> Error {
     let message = "the lock may have been taken, but its record could not be read: ask again";
-    Error::new(ErrorKind::Unknown, message).with_source(error)
+    Error::new(ErrorKind::OutcomeUnknown, message).with_source(error)
 }
 
 /// Why this record refuses the request, if it does.

@@ -94,7 +94,7 @@ impl<S: VersionedStore> Versioned<S> {
 /// whether it can have ended by itself.
 fn overtaken() -> Error {
     Error::new(
-        ErrorKind::Unknown,
+        ErrorKind::OutcomeUnknown,
         "the answer to an unlock was lost, and the lock has changed since: ask again",
     )
 }

@@ -157,7 +157,7 @@ impl<S: VersionedStore> Versioned<S> {
         match written {
             Ok(Written::Done(version)) => Ok(Wrote::Done(Found { record, version })),
             Ok(Written::Raced) => Ok(Wrote::Raced),
-            Err(error) if error.is_unknown() => {
+            Err(error) if error.is_outcome_unknown() => {
                 let Ok(reading) = self.store.read(name).await else {
                     return Err(error);
                 };

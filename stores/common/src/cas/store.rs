@@ -24,7 +24,7 @@ use crate::store::DEFAULT_LONGEST_CALL;
 ///   A store that keeps a record in two places makes them agree before it answers.
 /// - **A lost race is no error**: [`Written::Raced`]. The engine reads again.
 /// - **Errors have [kinds](shedlock_core::ErrorKind)**: `Unavailable` where nothing can have been
-///   written, which is so whenever `read` or `list` fail; `Unknown` where a write may have reached the
+///   written, which is so whenever `read` or `list` fail; `OutcomeUnknown` where a write may have reached the
 ///   store, and above all where its client gave up waiting. After an unknown write the engine reads
 ///   back whose record stands. A container that is missing, and a right that is, are `Configuration`.
 ///   The engine adds the names of the store and of the lock.

@@ -255,7 +255,7 @@ fn cut(instant: SystemTime, resolution: Duration) -> SystemTime {
 }
 
 fn lost() -> Error {
-    Error::new(ErrorKind::Unknown, "the answer was lost: ask again")
+    Error::new(ErrorKind::OutcomeUnknown, "the answer was lost: ask again")
 }
 
 impl VersionedStore for Texts {

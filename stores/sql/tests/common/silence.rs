@@ -43,7 +43,12 @@ pub(crate) async fn every_method_returns(provider: &dyn LockProvider, proxy: &Pr
     // In the middle: the request arrives, its reply does not.
     let attempt = request("other");
     let swallowed = proxy.on_request(contains(attempt.owner().as_str()), 1, Strike::SwallowReply);
-    fails("an attempt", ErrorKind::Unknown, provider.attempt(&attempt)).await;
+    fails(
+        "an attempt",
+        ErrorKind::OutcomeUnknown,
+        provider.attempt(&attempt),
+    )
+    .await;
     assert!(swallowed.has_struck());
 
     // From the start: open connections are silent, and so are new ones.
@@ -60,7 +65,10 @@ pub(crate) async fn every_method_returns(provider: &dyn LockProvider, proxy: &Pr
         .expect("it returns")
         .expect_err("the server is silent");
     assert!(
-        matches!(error.kind(), ErrorKind::Unknown | ErrorKind::Unavailable),
+        matches!(
+            error.kind(),
+            ErrorKind::OutcomeUnknown | ErrorKind::Unavailable
+        ),
         "{error}"
     );
     // By now none is open, and nothing is sent.

@@ -125,7 +125,7 @@ pub(crate) async fn a_claim_that_cannot_be_read_is_unknown(server: &str) {
     .with_slot(Slot::from_micros(1_700_000_000_000_000).unwrap())
     .with_completion(Completion::on_success());
     let error = provider.attempt(&request).await.unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::Unknown, "{error}");
+    assert_eq!(error.kind(), ErrorKind::OutcomeUnknown, "{error}");
     // So it is withdrawn, and neither the lock nor the attempt is lost.
     for host in ["%", "localhost"] {
         room.run(&format!(

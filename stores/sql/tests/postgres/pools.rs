@@ -106,7 +106,7 @@ async fn session_is_not_lent_again(source: impl ClientSource, left: impl Fn() ->
     let lock = sqlx::AssertSqlSafe(format!("LOCK TABLE {}.shedlock", room.schema));
     sqlx::raw_sql(lock).execute(&mut *keeper).await.unwrap();
     let error = provider.attempt(&request("job")).await.unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::Unknown, "{error}");
+    assert_eq!(error.kind(), ErrorKind::OutcomeUnknown, "{error}");
     assert_eq!(left(), 0, "the session waits for the table");
     keeper.rollback().await.unwrap();
     let lease = take(&provider, "other").await;

@@ -208,7 +208,7 @@ impl Dialect for Sqlite {
                 "the file or its folder cannot be written by this user: SQLite needs both",
             ),
             Class::ReplyLost if writes => (
-                ErrorKind::Unknown,
+                ErrorKind::OutcomeUnknown,
                 "the disk failed while the statement ran; it may have taken effect: ask again \
                  with the same owner",
             ),
