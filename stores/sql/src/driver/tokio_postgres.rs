@@ -4,9 +4,11 @@ use std::collections::HashMap;
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::{TryStreamExt as _, pin_mut};
-use shedlock_core::BoxFuture;
+use shedlock_core::{BoxFuture, SystemClock, within};
+use tokio::task::JoinHandle;
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Config, Statement as Prepared, config::SslMode};
 use tokio_postgres_rustls::MakeRustlsConnect;
@@ -126,9 +128,37 @@ pub(crate) struct Session {
 }
 
 enum Kind {
-    Own(Client),
+    Own(Own),
     Lent(Box<dyn Lent>),
 }
+
+/// A session of our own. Dropped, its connection is closed at once: the task would wait for the answer to a statement
+/// that was given up, for as long as a silent server likes.
+struct Own {
+    client: Option<Client>,
+    connection: JoinHandle<()>,
+}
+
+impl Own {
+    fn client(&self) -> &Client {
+        self.client.as_ref().expect(TAKEN)
+    }
+
+    /// Lets the task say goodbye, once its client is gone.
+    async fn close(mut self) {
+        drop(self.client.take());
+        within(&SystemClock, GOODBYE, &mut self.connection).await;
+    }
+}
+
+impl Drop for Own {
+    fn drop(&mut self) {
+        self.connection.abort();
+    }
+}
+
+/// How long a goodbye may take.
+const GOODBYE: Duration = Duration::from_secs(1);
 
 /// A session of the user's.
 pub(crate) struct Pooled {
@@ -150,7 +180,7 @@ impl Session {
 
     fn client(&self) -> &Client {
         match &self.kind {
-            Kind::Own(client) => client,
+            Kind::Own(own) => own.client(),
             Kind::Lent(lent) => lent.client(),
         }
     }
@@ -241,11 +271,14 @@ impl Driver for TokioPostgres {
 
     async fn connect(options: &Connect) -> Result<Session, BoxError> {
         let (client, connection) = options.config.connect(options.tls.clone()).await?;
-        // It ends with its client; what ends it earlier, the next statement reports.
-        tokio::spawn(async move {
+        // What ends it early, the next statement reports.
+        let connection = tokio::spawn(async move {
             let _ = connection.await;
         });
-        Ok(Session::of(Kind::Own(client)))
+        Ok(Session::of(Kind::Own(Own {
+            client: Some(client),
+            connection,
+        })))
     }
 
     async fn ping(session: &mut Session) -> Result<(), BoxError> {
@@ -253,9 +286,10 @@ impl Driver for TokioPostgres {
         Ok(())
     }
 
-    /// The task of the connection says goodbye.
     async fn close(session: Session) {
-        drop(session);
+        if let Kind::Own(own) = session.kind {
+            own.close().await;
+        }
     }
 
     async fn acquire(clients: &Clients) -> Result<Pooled, BoxError> {

@@ -128,6 +128,31 @@ async fn a_session_of_bb8_whose_answer_did_not_come_is_not_lent_again() {
     session_is_not_lent_again(pool, left).await;
 }
 
+/// Each connection has a task, which would wait for an answer that no one wants any more.
+#[tokio::test]
+async fn a_statement_that_is_given_up_leaves_no_connection_behind() {
+    let room = Room::migrated().await;
+    let url = format!("{}&timeout=500ms", room.url);
+    let provider = TokioPostgresProvider::connect(&url).await.unwrap();
+    let lease = take(&provider, "job").await;
+    free(&provider, &lease).await;
+    let mut keeper = room.admin.begin().await.unwrap();
+    let lock = sqlx::AssertSqlSafe(format!("LOCK TABLE {}.shedlock", room.schema));
+    sqlx::raw_sql(lock).execute(&mut *keeper).await.unwrap();
+    let tasks = || {
+        tokio::runtime::Handle::current()
+            .metrics()
+            .num_alive_tasks()
+    };
+    let before = tasks();
+    for _ in 0..3 {
+        provider.attempt(&request("job")).await.unwrap_err();
+    }
+    tokio::task::yield_now().await;
+    assert!(tasks() < before, "{} tasks, and {before} before", tasks());
+    keeper.rollback().await.unwrap();
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn no_call_hangs_on_a_pool_of_tokio_postgres() {
     let room = Room::migrated().await;
