@@ -8,7 +8,7 @@ use crate::{Event, LockName};
 pub(crate) struct Running<'a> {
     context: &'a Context,
     name: &'a LockName,
-    /// `None` where nobody listens.
+    /// `None` without a listener.
     started: Option<crate::Moment>,
 }
 

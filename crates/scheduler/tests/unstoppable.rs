@@ -180,7 +180,7 @@ impl Clock for Fragile {
 }
 
 impl Fragile {
-    /// One that breaks when it is told to, and what tells it.
+    /// A clock that breaks, and the switch that breaks it.
     fn of(node: &Node, for_good: bool) -> (Arc<AtomicBool>, Arc<Self>) {
         let breaks = Arc::new(AtomicBool::new(false));
         let clock = Self {

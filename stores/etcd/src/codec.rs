@@ -73,7 +73,7 @@ impl Keys {
 /// What a value says, ours or ShedLock's.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Value {
-    /// As it is told: our owner with the mark of an unlock, ShedLock's host. Empty where the value
+    /// As records show it: our owner with the mark of an unlock, ShedLock's host. Empty where the value
     /// names none.
     pub(crate) owner: String,
     /// When it was acquired, cut to milliseconds.
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn any_other_value_names_nobody() {
+    fn any_other_value_names_no_owner() {
         assert_eq!(Value::parse(b"locked"), Value::default());
         assert_eq!(Value::parse(b""), Value::default());
         assert_eq!(Value::parse(b"\xff@a").at, None);

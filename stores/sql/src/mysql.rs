@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use shedlock_core::{Error, ErrorKind};
+use shedlock_core::Error;
 use shedlock_store::{FromUrl, StoreProvider};
 use sqlx::mysql::MySqlConnectOptions;
 use sqlx::{ConnectOptions as _, MySql};
@@ -10,7 +10,7 @@ use sqlx::{ConnectOptions as _, MySql};
 use crate::builder::Builder;
 use crate::driver::{Connections, Driver as _};
 use crate::store::SqlStore;
-use crate::url::{Address, MAX_CONNECTIONS};
+use crate::url::{Address, MAX_CONNECTIONS, refused_by_driver};
 
 /// Locks in a table of MySQL (5.7 or later) or MariaDB (10.2 or later), shared with ShedLock's
 /// JDBC providers.
@@ -58,23 +58,13 @@ impl SqlStore<MySql> {
     /// No I/O.
     pub(crate) fn described(url: &str) -> Result<MySqlProvider, Error> {
         let mut address = Address::parse(url)?;
-        let options = &mut address.options;
-        let settings = &mut address.settings;
-        settings.prepared = options.flag("prepared")?.unwrap_or(true);
-        settings.server_skew = options.duration("server_skew")?.unwrap_or_default();
+        address.take_servers()?;
         // In a URL a plus sign stands for a blank.
-        let zone = options.text("shared_session_zone")?;
-        settings.session_zone = zone.map(|zone| zone.replace(' ', "+"));
+        let zone = address.options.text("shared_session_zone")?;
+        address.settings.session_zone = zone.map(|zone| zone.replace(' ', "+"));
         let url = address.for_driver(DRIVER_OPTIONS)?;
         let settings = address.settings;
-        let connect = MySqlConnectOptions::from_url(&url).map_err(|error| {
-            Error::new(
-                ErrorKind::InvalidInput,
-                "the store's URL has an option that the driver cannot use; its reason is the \
-                 source",
-            )
-            .with_source(error)
-        })?;
+        let connect = MySqlConnectOptions::from_url(&url).map_err(refused_by_driver)?;
         let options = settings.check::<MySql>()?;
         // For servers on which a statement cannot choose its zone.
         let zone = options.session_zone.as_deref().unwrap_or("+00:00");

@@ -1,6 +1,6 @@
 //! The provider over PostgreSQL.
 
-use shedlock_core::{Error, ErrorKind};
+use shedlock_core::Error;
 use shedlock_store::{FromUrl, StoreProvider};
 use sqlx::postgres::PgConnectOptions;
 use sqlx::{ConnectOptions as _, Postgres};
@@ -8,7 +8,7 @@ use sqlx::{ConnectOptions as _, Postgres};
 use crate::builder::Builder;
 use crate::driver::{Connections, Driver as _};
 use crate::store::SqlStore;
-use crate::url::{Address, MAX_CONNECTIONS};
+use crate::url::{Address, MAX_CONNECTIONS, refused_by_driver};
 
 /// Locks in a table of PostgreSQL, shared with ShedLock's JDBC providers.
 ///
@@ -71,21 +71,10 @@ impl SqlStore<Postgres> {
     /// No I/O.
     pub(crate) fn described(url: &str) -> Result<PostgresProvider, Error> {
         let mut address = Address::parse(url)?;
-        let options = &mut address.options;
-        let settings = &mut address.settings;
-        settings.prepared = options.flag("prepared")?.unwrap_or(true);
-        settings.durable_unlock = options.flag("durable_unlock")?.unwrap_or(false);
-        settings.server_skew = options.duration("server_skew")?.unwrap_or_default();
+        address.take_postgres()?;
         let url = address.for_driver(DRIVER_OPTIONS)?;
         let settings = address.settings;
-        let mut connect = PgConnectOptions::from_url(&url).map_err(|error| {
-            Error::new(
-                ErrorKind::InvalidInput,
-                "the store's URL has an option that the driver cannot use; its reason is the \
-                 source",
-            )
-            .with_source(error)
-        })?;
+        let mut connect = PgConnectOptions::from_url(&url).map_err(refused_by_driver)?;
         if !settings.prepared {
             // PgBouncer knows few parameters of a session and turns away those it does not know.
             connect = connect.extra_float_digits(None).statement_cache_capacity(0);

@@ -339,6 +339,30 @@ pub(crate) struct Row {
 }
 
 impl Row {
+    /// Reads the columns of an answer by the two types that they have.
+    pub(crate) fn decoded<E>(
+        fields: &[Field],
+        text: impl Fn(usize) -> Result<Option<String>, E>,
+        number: impl Fn(usize) -> Result<Option<i64>, E>,
+    ) -> Result<Self, E> {
+        let mut row = Self::default();
+        for (index, field) in fields.iter().enumerate() {
+            match field {
+                Field::Name => row.name = text(index)?,
+                Field::Owner => row.owner = text(index)?,
+                Field::LockedAt => row.locked_at = number(index)?,
+                Field::LockUntil => row.lock_until = number(index)?,
+                Field::Token => row.token = number(index)?,
+                Field::Slot => row.slot = number(index)?,
+                Field::SlotDone => row.slot_done = number(index)?,
+                Field::SlotAttempts => row.slot_attempts = number(index)?,
+                Field::Now => row.now = number(index)?,
+                Field::ServerTime => row.server_time = number(index)?,
+            }
+        }
+        Ok(row)
+    }
+
     /// The time of the server's clock, whoever's clock rules.
     pub(crate) fn server_time(&self) -> Option<i64> {
         self.server_time.or(self.now)

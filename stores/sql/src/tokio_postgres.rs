@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use shedlock_core::{Error, ErrorKind};
+use shedlock_core::Error;
 use shedlock_store::{FromUrl, StoreProvider, TlsFiles, read_file};
 use tokio_postgres::Config;
 use tokio_postgres::config::SslMode;
@@ -12,7 +12,7 @@ use crate::builder::Builder;
 use crate::driver::tokio_postgres::{Connect, TokioPostgres};
 use crate::driver::{Connections, Driver as _};
 use crate::store::SqlStore;
-use crate::url::{Address, MAX_CONNECTIONS};
+use crate::url::{Address, MAX_CONNECTIONS, refused_by_driver};
 
 /// Locks in a table of PostgreSQL by tokio-postgres: the statements, guarantees and tables of the provider over
 /// sqlx, without sqlx.
@@ -46,11 +46,8 @@ impl SqlStore<TokioPostgres> {
     /// No I/O but for the files that it names.
     pub(crate) fn described(url: &str) -> Result<TokioPostgresProvider, Error> {
         let mut address = Address::parse(url)?;
+        address.take_postgres()?;
         let options = &mut address.options;
-        let settings = &mut address.settings;
-        settings.prepared = options.flag("prepared")?.unwrap_or(true);
-        settings.durable_unlock = options.flag("durable_unlock")?.unwrap_or(false);
-        settings.server_skew = options.duration("server_skew")?.unwrap_or_default();
         let modes = [
             ("disable", SslMode::Disable),
             ("prefer", SslMode::Prefer),
@@ -79,13 +76,7 @@ impl SqlStore<TokioPostgres> {
                 "this is no URL of PostgreSQL: write postgres://user:password@host/database",
             ));
         }
-        let mut config: Config = url.as_str().parse().map_err(|error| {
-            Error::new(
-                ErrorKind::InvalidInput,
-                "the store's URL has an option that the driver cannot use; its reason is the source",
-            )
-            .with_source(error)
-        })?;
+        let mut config: Config = url.as_str().parse().map_err(refused_by_driver)?;
         config
             .ssl_mode(mode.unwrap_or(SslMode::Prefer))
             .connect_timeout(address.connect_timeout.max(Duration::from_millis(1)));

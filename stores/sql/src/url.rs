@@ -72,6 +72,23 @@ impl Address {
         })
     }
 
+    /// Takes what the databases behind a server have in common: `prepared` and `server_skew`.
+    #[cfg(any(feature = "postgres", feature = "tokio-postgres", feature = "mysql"))]
+    pub(crate) fn take_servers(&mut self) -> Result<(), Error> {
+        self.settings.prepared = self.options.flag("prepared")?.unwrap_or(true);
+        self.settings.server_skew = self.options.duration("server_skew")?.unwrap_or_default();
+        Ok(())
+    }
+
+    /// Takes what both drivers of PostgreSQL can be told.
+    #[cfg(any(feature = "postgres", feature = "tokio-postgres"))]
+    pub(crate) fn take_postgres(&mut self) -> Result<(), Error> {
+        self.take_servers()?;
+        let durable = self.options.flag("durable_unlock")?;
+        self.settings.durable_unlock = durable.unwrap_or(false);
+        Ok(())
+    }
+
     /// What is left for the driver, which knows these options (`options[` stands for all that begin so).
     ///
     /// # Errors
@@ -84,6 +101,16 @@ impl Address {
         }
         Ok(url)
     }
+}
+
+/// The error of an option that a driver knows, with a value that it does not.
+#[cfg(any(feature = "postgres", feature = "tokio-postgres", feature = "mysql"))]
+pub(crate) fn refused_by_driver(
+    error: impl Into<Box<dyn std::error::Error + Send + Sync>>,
+) -> Error {
+    let message =
+        "the store's URL has an option that the driver cannot use; its reason is the source";
+    invalid(message).with_source(error)
 }
 
 pub(crate) fn invalid(message: impl Into<String>) -> Error {

@@ -186,7 +186,7 @@ fn a_lock_that_comes_too_late_leaves_the_slot_open() {
         busy.end();
         (options, sandbox, asking)
     });
-    // Past the six seconds that the command has until it is told to end, and within the lease.
+    // After the six seconds at which the command is asked to end, and before the lease ends.
     pause(Duration::from_millis(6300));
     for (.., asking) in &late {
         signal(asking.id(), Signal::CONT);

@@ -22,7 +22,7 @@ pub(super) const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 const PAUSES_PER_PERIOD: u32 = 20;
 
-/// Tries until the lock is won, the slot is taken, the tick is too late, or it is told to give up.
+/// Tries until the lock is won, the slot is taken, the tick is too late, or it must give up.
 ///
 /// A slot that is taken, and whose lock is still held, is asked for once more: its holder may have given
 /// it back.
@@ -50,7 +50,7 @@ pub(super) async fn run(
                 }
                 tokio::select! {
                     biased;
-                    // Whatever it is told, the slot is another replica's.
+                    // Whatever the phase is by then, the slot belongs to another replica.
                     _ = phase.wait_for(|phase| *phase != Phase::Go) => return TickEnd::Taken,
                     () = shared.clock.sleep_until(pauses.once(&shared, &job, &due)) => {}
                 }
@@ -141,7 +141,7 @@ fn time_until_free(unsuccessful: &TickEnd, now: SystemTime) -> Duration {
     }
 }
 
-/// What a tick is to end as, where it was told to end.
+/// How a tick ends that has been asked to.
 pub(super) fn end_by(phase: Phase) -> Option<TickEnd> {
     match phase {
         Phase::Go | Phase::MakeRoom => None,

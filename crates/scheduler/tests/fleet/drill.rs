@@ -154,7 +154,7 @@ struct Book {
     jobs: BTreeMap<&'static str, BTreeMap<Slot, Facts>>,
     /// The replicas that were killed.
     killed: BTreeSet<u64>,
-    /// When which replica was told to shut down.
+    /// When each replica was asked to shut down.
     shutdowns: BTreeMap<u64, Moment>,
 }
 
@@ -183,7 +183,7 @@ impl Ledger {
         self.book().killed.insert(node);
     }
 
-    /// A replica is told to shut down, and does so before the clock moves on.
+    /// A replica is asked to shut down, and does so before the clock moves on.
     #[allow(dead_code, reason = "real clocks do move on")]
     pub(crate) fn shuts_down(&self, node: u64, at: Moment) {
         self.book().shutdowns.insert(node, at);
@@ -259,7 +259,7 @@ pub(crate) struct Drill {
 impl Drill {
     /// Each slot that must not be lost is done once, or was given up after its attempts, which an event
     /// says; no other runs twice, or is used up without a run; for each that did not run there is a tick
-    /// that says why, or it was paused; and no replica begins anything after it was told to shut down.
+    /// that says why, or it was paused; and no replica begins anything after it was asked to shut down.
     pub(crate) fn judge(&self, ledger: &Ledger) -> Result<(), String> {
         for kind in &KINDS {
             let facts = ledger.of(kind.name);

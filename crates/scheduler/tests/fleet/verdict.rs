@@ -7,7 +7,7 @@ use shedlock_core::Slot;
 
 use super::{Drill, KINDS, Kind, Ledger, MOST_ATTEMPTS, What};
 
-/// How ticks are told of; see `TickEnd`.
+/// The words for how ticks end; see `TickEnd`.
 const RAN: &str = "ran";
 const TAKEN: &str = "taken by another replica";
 const FAILED: &str = "failed: no luck";

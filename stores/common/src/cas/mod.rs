@@ -12,7 +12,7 @@
 //! since either side may share the store with ShedLock, which allows for none:
 //!
 //! - the runtime ends a lease of ours that much before its end in the record, so a node that is
-//!   ahead, ours or ShedLock's, takes over nobody who still runs;
+//!   ahead, ours or ShedLock's, takes no lock over from a holder that still runs;
 //! - a lease of another owner counts as over that much after its end, so a node of ours that is
 //!   ahead takes over none of ShedLock's that still runs.
 //!
@@ -54,7 +54,7 @@
 //! |---|---|
 //! | attempt that loses | 1: a read |
 //! | attempt that wins | 2: a read, a conditional write |
-//! | extend, unlock | 1: a conditional write against the version that the lease carries; with a read before it where the store's time is needed or versions start anew |
+//! | extend, unlock | 1: a conditional write against the version that the lease carries; with a read before it where the store's time is needed or versions can repeat |
 //! | withdrawal | 2: a read, a conditional write; 1 where another owner holds the lock |
 //!
 //! and two more for each race that is lost on the way. Races are bounded: an attempt that lost

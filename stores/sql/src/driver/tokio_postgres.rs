@@ -17,7 +17,7 @@ use super::{BoxError, Class, Database, Driver, Failure};
 use crate::dialect::postgres::errors;
 use crate::dialect::{self, Dialect};
 use crate::shape::Column;
-use crate::statement::{Field, Reply, Row, Statement, Value, Values};
+use crate::statement::{Reply, Row, Statement, Value, Values};
 
 /// PostgreSQL over tokio-postgres.
 #[derive(Debug)]
@@ -340,7 +340,12 @@ impl Driver for TokioPostgres {
         pin_mut!(rows);
         let mut reply = Reply::default();
         while let Some(row) = rows.try_next().await? {
-            match decode(&row, statement.fields()) {
+            let decoded = Row::decoded(
+                statement.fields(),
+                |index| row.try_get(index),
+                |index| row.try_get(index),
+            );
+            match decoded {
                 Ok(row) => reply.rows.push(row),
                 Err(error) => reply.unreadable.push((row.try_get(0).ok(), error.into())),
             }
@@ -383,25 +388,6 @@ fn type_of(value: &Value<'_>) -> Type {
         Value::Text(_) => Type::TEXT,
         Value::Integer(_) => Type::INT8,
     }
-}
-
-fn decode(row: &tokio_postgres::Row, fields: &[Field]) -> Result<Row, tokio_postgres::Error> {
-    let mut decoded = Row::default();
-    for (index, field) in fields.iter().enumerate() {
-        match field {
-            Field::Name => decoded.name = row.try_get(index)?,
-            Field::Owner => decoded.owner = row.try_get(index)?,
-            Field::LockedAt => decoded.locked_at = row.try_get(index)?,
-            Field::LockUntil => decoded.lock_until = row.try_get(index)?,
-            Field::Token => decoded.token = row.try_get(index)?,
-            Field::Slot => decoded.slot = row.try_get(index)?,
-            Field::SlotDone => decoded.slot_done = row.try_get(index)?,
-            Field::SlotAttempts => decoded.slot_attempts = row.try_get(index)?,
-            Field::Now => decoded.now = row.try_get(index)?,
-            Field::ServerTime => decoded.server_time = row.try_get(index)?,
-        }
-    }
-    Ok(decoded)
 }
 
 /// What the server reports, also inside an error of a pool.

@@ -109,13 +109,20 @@ macro_rules! execution {
                         reply.affected = done.rows_affected();
                         reply.last_insert_id = last_insert_id(&done);
                     }
-                    sqlx::Either::Right(row) => match decode(&row, statement.fields()) {
-                        Ok(row) => reply.rows.push(row),
-                        Err(error) => {
-                            use sqlx::Row as _;
-                            reply.unreadable.push((row.try_get(0).ok(), error.into()));
+                    sqlx::Either::Right(row) => {
+                        use sqlx::Row as _;
+                        let decoded = $crate::statement::Row::decoded(
+                            statement.fields(),
+                            |index| row.try_get(index),
+                            |index| row.try_get(index),
+                        );
+                        match decoded {
+                            Ok(row) => reply.rows.push(row),
+                            Err(error) => {
+                                reply.unreadable.push((row.try_get(0).ok(), error.into()));
+                            }
                         }
-                    },
+                    }
                 }
             }
             Ok(reply)
@@ -147,7 +154,7 @@ macro_rules! execution {
     };
 }
 
-/// The two functions that [`execution!`] needs beside it: binding and decoding.
+/// The function that [`execution!`] needs beside it: binding.
 macro_rules! values {
     ($database:ty) => {
         fn bound<'q>(
@@ -162,30 +169,6 @@ macro_rules! values {
                 };
             }
             query
-        }
-
-        fn decode(
-            row: &<$database as sqlx::Database>::Row,
-            fields: &[$crate::statement::Field],
-        ) -> Result<$crate::statement::Row, sqlx::Error> {
-            use sqlx::Row as _;
-            use $crate::statement::Field;
-            let mut decoded = $crate::statement::Row::default();
-            for (index, field) in fields.iter().enumerate() {
-                match field {
-                    Field::Name => decoded.name = row.try_get(index)?,
-                    Field::Owner => decoded.owner = row.try_get(index)?,
-                    Field::LockedAt => decoded.locked_at = row.try_get(index)?,
-                    Field::LockUntil => decoded.lock_until = row.try_get(index)?,
-                    Field::Token => decoded.token = row.try_get(index)?,
-                    Field::Slot => decoded.slot = row.try_get(index)?,
-                    Field::SlotDone => decoded.slot_done = row.try_get(index)?,
-                    Field::SlotAttempts => decoded.slot_attempts = row.try_get(index)?,
-                    Field::Now => decoded.now = row.try_get(index)?,
-                    Field::ServerTime => decoded.server_time = row.try_get(index)?,
-                }
-            }
-            Ok(decoded)
         }
     };
 }
