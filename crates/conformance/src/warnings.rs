@@ -1,7 +1,7 @@
 //! Warnings that are logged.
 
 use std::fmt::{self, Write as _};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tracing::field::{Field, Visit};
@@ -12,7 +12,12 @@ use tracing::{Dispatch, Event, Level, Metadata, Subscriber};
 
 use crate::wait::bounded;
 
-/// What is logged as a warning on this thread, until it is dropped.
+/// While a process has one subscriber, `tracing` asks only the thread that reaches a log line first
+/// whether that line is of interest: a thread without a subscriber then turns the line off for all.
+/// With a second subscriber, which is never dropped, it asks both.
+static SECOND: LazyLock<Dispatch> = LazyLock::new(|| Dispatch::new(Collector::default()));
+
+/// The warnings and errors that this thread logs, until it is dropped.
 #[derive(Debug)]
 pub struct Warnings {
     collector: Collector,
@@ -22,6 +27,7 @@ pub struct Warnings {
 impl Warnings {
     /// From now on.
     pub fn collect() -> Self {
+        LazyLock::force(&SECOND);
         let collector = Collector::default();
         Self {
             _guard: tracing::subscriber::set_default(collector.clone()),
@@ -29,7 +35,7 @@ impl Warnings {
         }
     }
 
-    /// Those with this text in them, fields included.
+    /// Those with this text in their level, target, message or fields.
     pub fn with(&self, part: &str) -> Vec<String> {
         let texts = self.collector.texts();
         let with_it = texts.iter().filter(|text| text.contains(part));
@@ -54,6 +60,7 @@ pub async fn warns_of_unverified<T>(urls: &[(&str, bool)], connect: impl AsyncFn
 
 /// The future's output, with what it has warned of: in the future itself, not in tasks that it spawns.
 pub(crate) async fn with_warnings<T>(future: impl Future<Output = T>) -> (T, String) {
+    LazyLock::force(&SECOND);
     let collector = Collector::default();
     let dispatch = Dispatch::new(collector.clone());
     let output = future.with_subscriber(dispatch).await;
@@ -84,7 +91,8 @@ impl Subscriber for Collector {
     fn record_follows_from(&self, _: &Id, _: &Id) {}
 
     fn event(&self, event: &Event<'_>) {
-        let mut text = Text(String::new());
+        let metadata = event.metadata();
+        let mut text = Text(format!("{} {}: ", metadata.level(), metadata.target()));
         event.record(&mut text);
         self.texts().push(text.0);
     }
@@ -100,5 +108,19 @@ impl Visit for Text {
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
         // Writing to a string does not fail.
         let _ = write!(self.0, "{field}={value:?} ");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Warnings;
+
+    #[test]
+    fn a_thread_without_a_subscriber_does_not_hide_a_warning_from_the_others() {
+        let warnings = Warnings::collect();
+        let warn = || tracing::warn!("seen by two threads");
+        std::thread::spawn(warn).join().unwrap();
+        warn();
+        assert_eq!(warnings.with("seen by two").len(), 1);
     }
 }

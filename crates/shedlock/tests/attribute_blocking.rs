@@ -53,7 +53,7 @@ fn a_store_error_is_returned_or_logged() {
     let executor = &Executor::new(broken());
     let error = outcome(executor, 1).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unavailable);
-    let (log, _guard) = Log::start();
+    let log = Log::start();
     assert_eq!(borrowed(executor, "text"), None);
     log.assert_one_error_with(&["connection refused", "attribute_blocking::borrowed"]);
 }
@@ -67,7 +67,7 @@ fn late(store: &Store) -> Result<Option<u8>, Error> {
 #[test]
 fn a_value_that_came_after_the_lease_is_kept_and_the_loss_logged() {
     let store = Store::new();
-    let (log, _guard) = Log::start();
+    let log = Log::start();
     assert_eq!(late(&store).unwrap(), Some(9));
     log.assert_one_error_with(&["late", "lease was lost before the task ended"]);
 }
@@ -79,7 +79,7 @@ async fn inside_a_runtime_it_is_an_error() {
     assert_eq!(error.kind(), ErrorKind::WrongContext);
     assert_eq!(error.lock(), Some("job-1"));
 
-    let (log, _guard) = Log::start();
+    let log = Log::start();
     let mut runs = 0;
     nothing(&store.executor, &mut runs);
     assert_eq!(runs, 0);

@@ -34,14 +34,14 @@ async fn no_provider_is_said_clearly() {
             .starts_with("lock \"job\": no lock provider is set: "),
         "{error}"
     );
-    let (log, _guard) = Log::start();
+    let log = Log::start();
     assert_eq!(option().await, None);
     log.assert_one_error_with(&["no lock provider is set", "provider_none::option"]);
 }
 
 #[test]
 fn no_provider_is_said_clearly_in_blocking_functions() {
-    let (log, _guard) = Log::start();
+    let log = Log::start();
     assert_eq!(blocking(), None);
     log.assert_one_error_with(&["no lock provider is set", "provider_none::blocking"]);
 }

@@ -4,37 +4,18 @@
 
 mod common;
 
-use std::io;
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use common::{MINUTE, Own, give_back, pause, take};
+use shedlock_conformance::support::Warnings;
 use shedlock_core::{
     ErrorKind, ExtendRequest, Extension, Failover, LockProvider, Unlock, UnlockRequest,
 };
 use shedlock_nats::NatsProvider;
 
-/// What was logged.
-#[derive(Clone, Default)]
-struct Log(Arc<Mutex<Vec<u8>>>);
-
-impl io::Write for Log {
-    fn write(&mut self, text: &[u8]) -> io::Result<usize> {
-        self.0.lock().unwrap().extend(text);
-        Ok(text.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
 #[tokio::test]
 async fn a_restart_frees_all_locks_and_it_is_said_before() {
-    let log = Log::default();
-    let writer = log.clone();
-    let logger = tracing_subscriber::fmt().with_writer(move || writer.clone());
-    let _logger = tracing::subscriber::set_default(logger.finish());
+    let warnings = Warnings::collect();
     let server = Own::start("jetstream { store_dir: \"$DIR\" }").await;
     let url = format!(
         "nats://{}?storage=memory&response_timeout=1s",
@@ -43,11 +24,7 @@ async fn a_restart_frees_all_locks_and_it_is_said_before() {
     let provider = NatsProvider::connect(&url).await.unwrap();
     provider.migrate().await.unwrap();
     provider.check().await.unwrap();
-    let said = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
-    assert!(
-        said.contains("WARN") && said.contains("kept in memory"),
-        "{said}"
-    );
+    assert_eq!(warnings.with("kept in memory").len(), 1);
     let declared = provider.capabilities();
     assert!(!declared.durable);
     assert_eq!(declared.failover, Failover::Never);

@@ -4,12 +4,12 @@
 
 mod common;
 
-use std::io;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use common::pair::Pair;
 use redis::Client;
+use shedlock_conformance::support::Warnings;
 use shedlock_core::{
     Attempt, AttemptRequest, Completion, ErrorKind, ExtendRequest, Extension, Failover, Lease,
     LockName, LockProvider, LockState, Owner, Retries, Slot, Unlock, UnlockRequest,
@@ -30,21 +30,6 @@ async fn take(provider: &RedisProvider, request: &AttemptRequest) -> Lease {
 async fn at(server: &common::own::Own, options: &str) -> RedisProvider {
     let url = format!("{}?{options}", server.url());
     RedisProvider::connect(&url).await.unwrap()
-}
-
-/// What is logged, kept.
-#[derive(Clone, Default)]
-struct Log(Arc<Mutex<Vec<u8>>>);
-
-impl io::Write for Log {
-    fn write(&mut self, text: &[u8]) -> io::Result<usize> {
-        self.0.lock().unwrap().extend(text);
-        Ok(text.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
 }
 
 /// A slot of the server's now.
@@ -79,15 +64,11 @@ async fn without_waiting_a_failover_forgets_a_lease_and_a_slot() {
 async fn replicas_that_are_not_waited_for_are_warned_of_once() {
     let pair = Pair::start().await.unwrap();
     for (options, warnings) in [("", 1), ("wait_replicas=1", 0)] {
-        let log = Log::default();
-        let writer = log.clone();
-        let logger = tracing_subscriber::fmt().with_writer(move || writer.clone());
-        let _logger = tracing::subscriber::set_default(logger.finish());
+        let log = Warnings::collect();
         let provider = at(&pair.primary, options).await;
         provider.check().await.unwrap();
-        let logged = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
-        let said = logged.matches("set wait_replicas=1 in the URL").count();
-        assert_eq!(said, warnings, "{logged}");
+        let logged = log.with("set wait_replicas=1 in the URL");
+        assert_eq!(logged.len(), warnings, "{logged:?}");
     }
 }
 

@@ -6,10 +6,9 @@ mod common;
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use common::Warnings;
 use shedlock_core::{
     Attempt, AttemptRequest, Error, ErrorKind, ExtendRequest, Extension, Lease, ListRequest,
     LockName, LockProvider, LockState, Owner, SkipReason, Unlock, UnlockRequest,
@@ -392,8 +391,6 @@ async fn over(path: &Path, journal: SqliteJournalMode, sync: SqliteSynchronous) 
 async fn a_pool_that_does_not_wait_for_the_disk_is_not_called_durable_and_said_once() {
     use SqliteJournalMode as Journal;
     use SqliteSynchronous as Sync;
-    let said = Said::default();
-    let _listening = tracing::subscriber::set_default(said.clone());
     for (journal, sync, is_durable) in [
         (Journal::Wal, Sync::Full, true),
         (Journal::Wal, Sync::Extra, true),
@@ -406,45 +403,19 @@ async fn a_pool_that_does_not_wait_for_the_disk_is_not_called_durable_and_said_o
         (Journal::Off, Sync::Full, false),
     ] {
         let (_folder, path) = folder();
-        said.0.store(0, Ordering::SeqCst);
+        let warnings = Warnings::collect();
         let provider = over(&path, journal, sync).await;
         provider.check().await.unwrap();
         provider.check().await.unwrap();
         free(&provider, &take(&provider, "job").await).await;
         let set = format!("{journal:?} {sync:?}");
         assert_eq!(provider.capabilities().durable, is_durable, "{set}");
-        let warnings = said.0.load(Ordering::SeqCst);
-        assert_eq!(warnings, usize::from(!is_durable), "{set}");
+        let logged = warnings.with("shedlock_sql");
+        assert_eq!(logged.len(), usize::from(!is_durable), "{set}: {logged:?}");
     }
     let (_folder, path) = folder();
     let own = connect(&path, "").await.unwrap();
     assert!(own.capabilities().durable);
-}
-
-/// Counts warnings about what the store is set to.
-#[derive(Clone, Default)]
-struct Said(Arc<AtomicUsize>);
-
-impl tracing::Subscriber for Said {
-    fn enabled(&self, metadata: &tracing::Metadata<'_>) -> bool {
-        *metadata.level() == tracing::Level::WARN && metadata.target().starts_with("shedlock_sql")
-    }
-
-    fn new_span(&self, _: &tracing::span::Attributes<'_>) -> tracing::span::Id {
-        tracing::span::Id::from_u64(1)
-    }
-
-    fn record(&self, _: &tracing::span::Id, _: &tracing::span::Record<'_>) {}
-
-    fn record_follows_from(&self, _: &tracing::span::Id, _: &tracing::span::Id) {}
-
-    fn event(&self, _: &tracing::Event<'_>) {
-        self.0.fetch_add(1, Ordering::SeqCst);
-    }
-
-    fn enter(&self, _: &tracing::span::Id) {}
-
-    fn exit(&self, _: &tracing::span::Id) {}
 }
 
 /// A page goes on past them, or whoever pages would take it for the last one.

@@ -1,7 +1,6 @@
 //! What the tests of the attribute share.
 #![allow(dead_code, reason = "each test file uses a part")]
 
-use std::io;
 use std::sync::{Arc, Mutex};
 
 use shedlock::{
@@ -10,55 +9,31 @@ use shedlock::{
     LockConfig, LockName, LockProvider, LockRecord, ManualClock, MemoryProvider, ProviderIdentity,
     Unlock, UnlockRequest,
 };
-use tracing::subscriber::DefaultGuard;
-use tracing_subscriber::fmt::MakeWriter;
+use shedlock_conformance::support::Warnings;
 
-/// What this thread logs, as text.
-#[derive(Clone, Default)]
-pub(crate) struct Log(Arc<Mutex<Vec<u8>>>);
+/// The errors that this thread logs.
+pub(crate) struct Log(Warnings);
 
 impl Log {
-    /// Starts to keep what this thread logs, until the guard goes.
-    pub(crate) fn start() -> (Self, DefaultGuard) {
-        let log = Self::default();
-        let subscriber = tracing_subscriber::fmt()
-            .with_writer(log.clone())
-            .with_ansi(false)
-            .with_max_level(tracing::Level::ERROR)
-            .finish();
-        (log, tracing::subscriber::set_default(subscriber))
+    pub(crate) fn start() -> Self {
+        Self(Warnings::collect())
     }
 
-    pub(crate) fn text(&self) -> String {
-        String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
+    pub(crate) fn errors(&self) -> Vec<String> {
+        self.0.with("ERROR")
     }
 
     #[track_caller]
     pub(crate) fn assert_one_error_with(&self, parts: &[&str]) {
-        let text = self.text();
-        assert_eq!(text.matches("ERROR").count(), 1, "{text}");
+        let errors = self.errors();
+        assert_eq!(errors.len(), 1, "{errors:?}");
         for part in parts {
-            assert!(text.contains(part), "{part:?} is missing in: {text}");
+            assert!(
+                errors[0].contains(part),
+                "{part:?} is missing in: {}",
+                errors[0]
+            );
         }
-    }
-}
-
-impl io::Write for Log {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().unwrap().extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-impl<'a> MakeWriter<'a> for Log {
-    type Writer = Self;
-
-    fn make_writer(&'a self) -> Self {
-        self.clone()
     }
 }
 
