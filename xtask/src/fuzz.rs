@@ -138,7 +138,7 @@ fn mutated(target: &Target, args: &Args) -> Command {
 /// Builds the program with libFuzzer in it; where it is.
 fn build_guided(steps: &mut Steps, host: &Servers, targets: &[Target]) -> anyhow::Result<PathBuf> {
     let root = steps::workspace_root();
-    let folder = root.join("fuzz/guided");
+    let folder = root.join("testing/fuzz/guided");
     // The versions that are tested are those that are tried.
     fs::copy(root.join("Cargo.lock"), folder.join("Cargo.lock"))
         .context("Cargo.lock cannot be copied")?;

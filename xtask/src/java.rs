@@ -16,9 +16,9 @@ pub(crate) const VARIABLE: &str = "SHEDLOCK_TEST_JAVA";
 /// A project of Maven's in this workspace.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Java {
-    /// `interop/java`.
+    /// `testing/interop/java`.
     Interop,
-    /// `benches/java`.
+    /// `testing/bench/java`.
     Bench,
 }
 
@@ -49,8 +49,8 @@ impl Java {
             );
         }
         let (source, property) = match self {
-            Self::Interop => ("interop/java", "interop.target"),
-            Self::Bench => ("benches/java", "bench.target"),
+            Self::Interop => ("testing/interop/java", "interop.target"),
+            Self::Bench => ("testing/bench/java", "bench.target"),
         };
         // A library of an older release would stay beside the one that has taken its place.
         let libraries = self.folder().join("lib");

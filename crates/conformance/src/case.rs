@@ -4,19 +4,19 @@ use std::fmt;
 
 use shedlock_core::BoxFuture;
 
-use crate::{Setting, Verdict};
+use crate::{TestContext, Verdict};
 
 /// One named test case.
 #[derive(Clone, Copy)]
 pub struct Case {
     name: &'static str,
-    run: for<'a> fn(&'a Setting) -> BoxFuture<'a, Verdict>,
+    run: for<'a> fn(&'a TestContext) -> BoxFuture<'a, Verdict>,
 }
 
 impl Case {
     pub(crate) const fn new(
         name: &'static str,
-        run: for<'a> fn(&'a Setting) -> BoxFuture<'a, Verdict>,
+        run: for<'a> fn(&'a TestContext) -> BoxFuture<'a, Verdict>,
     ) -> Self {
         Self { name, run }
     }
@@ -26,11 +26,11 @@ impl Case {
         self.name
     }
 
-    /// Runs it in this setting, which must be a fresh one.
+    /// Runs it in this context, which must be a fresh one.
     ///
-    /// [`run_case`](crate::run_case) also makes the setting and cleans up.
-    pub fn run<'a>(&self, setting: &'a Setting) -> BoxFuture<'a, Verdict> {
-        (self.run)(setting)
+    /// [`run_case`](crate::run_case) also makes the context and cleans up.
+    pub fn run<'a>(&self, context: &'a TestContext) -> BoxFuture<'a, Verdict> {
+        (self.run)(context)
     }
 }
 
@@ -47,7 +47,7 @@ macro_rules! cases {
         pub fn cases() -> Vec<$crate::Case> {
             vec![$($($crate::Case::new(
                 concat!($law, "::", stringify!($name)),
-                |setting| Box::pin($name(setting)),
+                |context| Box::pin($name(context)),
             )),*),*]
         }
     };

@@ -1,4 +1,4 @@
-//! The test target started once more, as another process over the same space.
+//! The test target started once more, as another process over the same namespace.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::harness::BoxError;
 use crate::verdict::chain;
 use crate::wait::{PATIENCE, bounded, now, sleep};
-use crate::{Harness, Provider, Setting, Stop, puppet, worker};
+use crate::{Harness, Provider, Stop, TestContext, remote_client, worker};
 
 /// Tells a process that it is a child, and which.
 const VARIABLE: &str = "SHEDLOCK_CONFORMANCE_CHILD";
@@ -28,9 +28,9 @@ struct Part {
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Role {
     /// Does what it is told on its standard input, call by call.
-    Puppet,
+    RemoteClient,
     /// Takes and frees locks on its own until it is stopped, and writes a log.
-    Worker(worker::Orders),
+    Worker(worker::WorkerSpec),
 }
 
 /// Plays a child's part, if this process was started as one by a case; `None` otherwise.
@@ -58,10 +58,10 @@ fn play(harnesses: &[Arc<dyn Harness>], part: &str) -> Result<(), BoxError> {
         .build()?;
     let played = runtime.block_on(async {
         match part.role {
-            Role::Puppet => puppet::play(&open(harness, &part.spec).await?).await,
-            Role::Worker(orders) => {
+            Role::RemoteClient => remote_client::play(&open(harness, &part.spec).await?).await,
+            Role::Worker(spec) => {
                 let provider = open_while_it_may_be_down(harness, &part.spec).await?;
-                worker::play(provider, orders).await
+                worker::play(provider, spec).await
             }
         }
     });
@@ -96,32 +96,32 @@ async fn open_while_it_may_be_down(
 async fn open(harness: &Arc<dyn Harness>, spec: &str) -> Result<Provider, BoxError> {
     harness
         .open_child(spec)
-        .ok_or("Space::child_spec gives a description that Harness::open_child does not take")?
+        .ok_or("Namespace::child_spec gives a description that Harness::open_child does not take")?
         .await
 }
 
-/// A command that starts this executable again in this role, over the setting's space: through this
+/// A command that starts this executable again in this role, over the context's namespace: through this
 /// address, where one is given, and that other executable, which is of an earlier version, likewise.
 pub(crate) fn command(
-    setting: &Setting,
+    context: &TestContext,
     role: Role,
     via: Option<SocketAddr>,
     old: Option<&Path>,
 ) -> Result<tokio::process::Command, Stop> {
-    let space = setting.space();
+    let namespace = context.namespace();
     let spec = match via {
-        None => space.child_spec().ok_or("Space::child_spec"),
-        Some(addr) => space
+        None => namespace.child_spec().ok_or("Namespace::child_spec"),
+        Some(addr) => namespace
             .child_spec_via(addr)
-            .ok_or("Space::child_spec_via, through a proxy"),
+            .ok_or("Namespace::child_spec_via, through a proxy"),
     };
     let spec = spec.map_err(|lacks| {
         Stop::not_applicable(format!(
-            "the harness cannot open a space from another process ({lacks})"
+            "the harness cannot open a namespace from another process ({lacks})"
         ))
     })?;
     let part = Part {
-        harness: setting.harness().name().to_owned(),
+        harness: context.harness().name().to_owned(),
         spec,
         role,
     };

@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 use shedlock_core::{BoxFuture, Clock, LockName, LockProvider};
 
 use crate::proxy::Matcher;
-use crate::{Sheet, Trouble};
+use crate::{StoreFault, StoreProfile};
 
 /// Any error, as harnesses give it.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
@@ -18,23 +18,25 @@ pub type Provider = Arc<dyn LockProvider>;
 
 /// Something that a harness may be able to do. `None` where it is not: the cases that need it are
 /// then reported as not applicable.
-pub type Power<'a, T> = Option<BoxFuture<'a, Result<T, BoxError>>>;
+pub type OptionalAction<'a, T> = Option<BoxFuture<'a, Result<T, BoxError>>>;
 
-/// A power that the harness has.
+/// A action that the harness has.
 ///
 /// ```
-/// use shedlock_conformance::{Power, power};
-/// fn answer<'a>() -> Power<'a, u8> {
-///     power(async { Ok(42) })
+/// use shedlock_conformance::{OptionalAction, action};
+/// fn answer<'a>() -> OptionalAction<'a, u8> {
+///     action(async { Ok(42) })
 /// }
 /// ```
-pub fn power<'a, T>(future: impl Future<Output = Result<T, BoxError>> + Send + 'a) -> Power<'a, T> {
+pub fn action<'a, T>(
+    future: impl Future<Output = Result<T, BoxError>> + Send + 'a,
+) -> OptionalAction<'a, T> {
     Some(Box::pin(future))
 }
 
-/// One store under test: makes [`Space`]s in it.
+/// One store under test: makes [`Namespace`]s in it.
 ///
-/// Only [`name`](Self::name) and [`space`](Self::space) must be there. Everything else is a power
+/// Only [`name`](Self::name) and [`namespace`](Self::namespace) must be there. Everything else is an optional action
 /// with a default of "cannot", and each one that a harness adds makes more cases applicable.
 pub trait Harness: Send + Sync + 'static {
     /// The name of what is tested, for messages and, where one test target runs several harnesses,
@@ -46,17 +48,17 @@ pub trait Harness: Send + Sync + 'static {
     ///
     /// # Errors
     /// Where the store cannot be reached or the room cannot be made. The whole run fails then.
-    fn space(&self) -> BoxFuture<'_, Result<Arc<dyn Space>, BoxError>>;
+    fn namespace(&self) -> BoxFuture<'_, Result<Arc<dyn Namespace>, BoxError>>;
 
-    /// A provider over the space that [`Space::child_spec`] described; called in a child process.
-    fn open_child<'a>(&'a self, spec: &'a str) -> Power<'a, Provider> {
+    /// A provider over the namespace that [`Namespace::child_spec`] described; called in a child process.
+    fn open_child<'a>(&'a self, spec: &'a str) -> OptionalAction<'a, Provider> {
         let _ = spec;
         None
     }
 
-    /// A space in an instance of the store that nobody else uses, so that it can be stopped
-    /// ([`Space::stop_store`]).
-    fn space_on_own_store(&self) -> Power<'_, Arc<dyn Space>> {
+    /// A namespace in an instance of the store that nobody else uses, so that it can be stopped
+    /// ([`Namespace::stop_store`]).
+    fn namespace_on_own_store(&self) -> OptionalAction<'_, Arc<dyn Namespace>> {
         None
     }
 
@@ -66,7 +68,7 @@ pub trait Harness: Send + Sync + 'static {
     }
 
     /// How many round trips the calls take, exactly; see [`Turns`]. `None`: nobody has promised.
-    fn turns(&self) -> Option<Turns> {
+    fn round_trips(&self) -> Option<RoundTrips> {
         None
     }
 
@@ -77,19 +79,19 @@ pub trait Harness: Send + Sync + 'static {
     }
 
     /// What is published about the store.
-    fn sheet(&self) -> Power<'_, Sheet> {
+    fn profile(&self) -> OptionalAction<'_, StoreProfile> {
         None
     }
 
-    /// Packets on the wire that belong to no call, such as heartbeats: not counted as turns.
+    /// Packets on the wire that belong to no call, such as heartbeats: not counted as round trips.
     fn chatter(&self) -> Option<Matcher> {
         None
     }
 }
 
 /// An empty room in the store, for one case.
-pub trait Space: Send + Sync + 'static {
-    /// A new provider over this space with connections of its own, as another process would have.
+pub trait Namespace: Send + Sync + 'static {
+    /// A new provider over this namespace with connections of its own, as another process would have.
     ///
     /// # Errors
     /// Where the store cannot be reached.
@@ -104,25 +106,25 @@ pub trait Space: Send + Sync + 'static {
     }
 
     /// Deletes the record of a lock, as a person would by hand.
-    fn delete_record<'a>(&'a self, name: &'a LockName) -> Power<'a, ()> {
+    fn delete_record<'a>(&'a self, name: &'a LockName) -> OptionalAction<'a, ()> {
         let _ = name;
         None
     }
 
     /// Writes what is no lock where the record of this lock would be, in the store's own way: these bytes,
     /// or a record whose fields have other types.
-    fn write_foreign<'a>(&'a self, name: &'a LockName, data: &'a [u8]) -> Power<'a, ()> {
+    fn write_foreign<'a>(&'a self, name: &'a LockName, data: &'a [u8]) -> OptionalAction<'a, ()> {
         let _ = (name, data);
         None
     }
 
     /// Deletes the container of the records (table, collection, bucket) with all that is in it.
-    fn drop_container(&self) -> Power<'_, ()> {
+    fn drop_container(&self) -> OptionalAction<'_, ()> {
         None
     }
 
     /// Makes the container anew, empty.
-    fn restore_container(&self) -> Power<'_, ()> {
+    fn restore_container(&self) -> OptionalAction<'_, ()> {
         None
     }
 
@@ -133,7 +135,7 @@ pub trait Space: Send + Sync + 'static {
     ///
     /// `None` where the container has no such settings, or where every provider keeps its promises
     /// under all of them.
-    fn weaken_container(&self) -> Power<'_, ()> {
+    fn weaken_container(&self) -> OptionalAction<'_, ()> {
         None
     }
 
@@ -144,19 +146,22 @@ pub trait Space: Send + Sync + 'static {
         &'a self,
         name: &'a LockName,
         record: &'a JavaRecord,
-    ) -> Power<'a, ()> {
+    ) -> OptionalAction<'a, ()> {
         let _ = (name, record);
         None
     }
 
     /// Reads a record with the eyes of ShedLock for Java; `None` where it would see none.
-    fn read_as_shedlock<'a>(&'a self, name: &'a LockName) -> Power<'a, Option<JavaRecord>> {
+    fn read_as_shedlock<'a>(
+        &'a self,
+        name: &'a LockName,
+    ) -> OptionalAction<'a, Option<JavaRecord>> {
         let _ = name;
         None
     }
 
     /// A provider whose own clock is this one: a client that is wrong about the time.
-    fn provider_with_clock(&self, clock: Arc<dyn Clock>) -> Power<'_, Provider> {
+    fn provider_with_clock(&self, clock: Arc<dyn Clock>) -> OptionalAction<'_, Provider> {
         let _ = clock;
         None
     }
@@ -169,7 +174,7 @@ pub trait Space: Send + Sync + 'static {
     /// A provider, with short time limits for connecting, that reaches the store through this
     /// address, where a
     /// [fault proxy](crate::proxy::Proxy) stands.
-    fn provider_via(&self, addr: SocketAddr) -> Power<'_, Provider> {
+    fn provider_via(&self, addr: SocketAddr) -> OptionalAction<'_, Provider> {
         let _ = addr;
         None
     }
@@ -182,7 +187,7 @@ pub trait Space: Send + Sync + 'static {
         None
     }
 
-    /// What [`Harness::open_child`] needs to open this space from another process.
+    /// What [`Harness::open_child`] needs to open this namespace from another process.
     fn child_spec(&self) -> Option<String> {
         None
     }
@@ -194,8 +199,8 @@ pub trait Space: Send + Sync + 'static {
         None
     }
 
-    /// A command that starts a process of real ShedLock over this space, which does what it is told on
-    /// its standard input as `interop/java` does in the repository of shedlock. It writes this host as
+    /// A command that starts a process of real ShedLock over this namespace, which does what it is told on
+    /// its standard input as `testing/interop/java` does in the repository of shedlock. It writes this host as
     /// its owner, reaches the store through this address where one is given, and gives up connections
     /// that are silent for four seconds.
     ///
@@ -210,30 +215,30 @@ pub trait Space: Send + Sync + 'static {
     }
 
     /// The store's own word for what it is, with its version: for reports of long runs.
-    fn store_version(&self) -> Power<'_, String> {
+    fn store_version(&self) -> OptionalAction<'_, String> {
         None
     }
 
-    /// Stops the store; only asked of a space from [`Harness::space_on_own_store`].
-    fn stop_store(&self) -> Power<'_, ()> {
+    /// Stops the store; only asked of a namespace from [`Harness::namespace_on_own_store`].
+    fn stop_store(&self) -> OptionalAction<'_, ()> {
         None
     }
 
     /// Starts the store again, with its data.
-    fn start_store(&self) -> Power<'_, ()> {
+    fn start_store(&self) -> OptionalAction<'_, ()> {
         None
     }
 
-    /// Brings the store into this trouble, which lasts until it is [ended](Self::end_trouble); only
-    /// asked of a space from [`Harness::space_on_own_store`].
-    fn begin_trouble(&self, trouble: Trouble) -> Power<'_, ()> {
-        let _ = trouble;
+    /// Brings the store into this fault, which lasts until it is [ended](Self::end_fault); only
+    /// asked of a namespace from [`Harness::namespace_on_own_store`].
+    fn begin_fault(&self, fault: StoreFault) -> OptionalAction<'_, ()> {
+        let _ = fault;
         None
     }
 
-    /// Ends this trouble: from when this is done the store serves as before.
-    fn end_trouble(&self, trouble: Trouble) -> Power<'_, ()> {
-        let _ = trouble;
+    /// Ends this fault: from when this is done the store serves as before.
+    fn end_fault(&self, fault: StoreFault) -> OptionalAction<'_, ()> {
+        let _ = fault;
         None
     }
 
@@ -246,7 +251,7 @@ pub trait Space: Send + Sync + 'static {
 
     /// Opens a transaction on the pool or connection that a provider was made from, runs `work`
     /// with that provider, and rolls the transaction back.
-    fn inside_rolled_back_transaction(&self, work: Work) -> Power<'_, ()> {
+    fn inside_rolled_back_transaction(&self, work: Work) -> OptionalAction<'_, ()> {
         let _ = work;
         None
     }
@@ -323,13 +328,13 @@ impl Default for Cost {
     }
 }
 
-/// How many round trips one call takes on a warm connection (law 13): turns from request to reply
+/// How many round trips one call takes on a warm connection (law 13): from request to reply
 /// as [`Meter`](crate::proxy::Meter) counts them, whatever the requests are about. What is sent
 /// together, and answered together, is one.
 ///
 /// Unlike [`Cost`] these are exact: a call that takes fewer does not do what it is documented to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Turns {
+pub struct RoundTrips {
     /// A won attempt on a record that is there.
     pub won: usize,
     /// A won attempt where there is no record yet.
@@ -342,7 +347,7 @@ pub struct Turns {
     pub unlock: usize,
 }
 
-impl Turns {
+impl RoundTrips {
     /// Every call is one.
     pub const ONE: Self = Self {
         won: 1,

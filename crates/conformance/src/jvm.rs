@@ -17,11 +17,11 @@ use tokio::process::{Child, ChildStdin, ChildStdout};
 use tokio::task::JoinHandle;
 
 use crate::Stop;
-use crate::chance::Chance;
 use crate::harness::BoxError;
 use crate::history::{Event, Log, What, nanos};
+use crate::rng::SeededRng;
 use crate::wait::{bounded, now, sleep};
-use crate::worker::{Job, Orders, Slots};
+use crate::worker::{Job, Slots, WorkerSpec};
 use answer::Answer;
 
 /// After a call that failed.
@@ -34,7 +34,7 @@ const STARTING: Duration = Duration::from_secs(120);
 const HOLDS_LONGER: u32 = 10;
 
 /// A statement of ShedLock's that gets no answer may keep its row for so long, until the client gives
-/// its connection up; [`Space::shedlock`](crate::Space::shedlock) says how long that is.
+/// its connection up; [`Namespace::shedlock`](crate::Namespace::shedlock) says how long that is.
 pub(crate) const KEEPS_ROWS: Duration = Duration::from_secs(5);
 
 /// Tells one process what to do, for as long as that lives.
@@ -45,11 +45,11 @@ pub(crate) struct Driver {
 }
 
 impl Driver {
-    /// Starts it as this host, with these orders.
+    /// Starts it as this host, with these spec.
     pub(crate) fn start(
         command: Command,
         host: String,
-        orders: Orders,
+        spec: WorkerSpec,
     ) -> Result<(Child, Self), Stop> {
         let mut process = tokio::process::Command::from(command)
             .stdin(Stdio::piped())
@@ -61,20 +61,20 @@ impl Driver {
             return Err(Stop::failed("a process of ShedLock ended at once"));
         };
         let is_ready = Arc::new(AtomicBool::new(false));
-        let jobs = orders.jobs.iter();
+        let jobs = spec.jobs.iter();
         let hand = Hand {
             input,
             answers: BufReader::new(output),
-            log: Log::open(&orders.log)?,
+            log: Log::open(&spec.log)?,
             process: number,
             host,
-            chance: Chance::new(orders.seed),
+            rng: SeededRng::new(spec.seed),
             // It knows no slots.
             jobs: jobs
                 .filter(|job| job.slots == Slots::None)
                 .cloned()
                 .collect(),
-            orders,
+            spec,
             asked: 0,
         };
         let work = Some(tokio::spawn(hand.work(Arc::clone(&is_ready))));
@@ -123,8 +123,8 @@ struct Hand {
     process: u32,
     host: String,
     jobs: Vec<Job>,
-    orders: Orders,
-    chance: Chance,
+    spec: WorkerSpec,
+    rng: SeededRng,
     /// How many attempts there were.
     asked: u64,
 }
@@ -144,7 +144,7 @@ impl Hand {
             Some(Some(_)) => is_ready.store(true, Ordering::Relaxed),
         }
         while self.turn().await?.is_some() {
-            sleep(self.chance.up_to(self.orders.rest)).await;
+            sleep(self.rng.up_to(self.spec.rest)).await;
         }
         Ok(())
     }
@@ -154,11 +154,11 @@ impl Hand {
     async fn turn(&mut self) -> Result<Option<()>, BoxError> {
         self.asked += 1;
         let attempt = Attempt {
-            job: self.chance.pick(&self.jobs).clone(),
+            job: self.rng.pick(&self.jobs).clone(),
             owner: format!("{}/{}", self.host, self.asked),
         };
         let asked = What::Asked {
-            at_most: nanos(self.orders.at_most),
+            at_most: nanos(self.spec.at_most),
             at_least: nanos(attempt.job.at_least),
             slot: None,
             slot_attempts: None,
@@ -180,12 +180,12 @@ impl Hand {
     }
 
     async fn hold(&mut self, attempt: &Attempt, mut handle: u64) -> Result<Option<()>, BoxError> {
-        let longest = HOLDS_LONGER * self.orders.hold;
-        sleep(self.chance.up_to(longest)).await;
-        if self.orders.extends && self.chance.one_in(4) {
+        let longest = HOLDS_LONGER * self.spec.hold;
+        sleep(self.rng.up_to(longest)).await;
+        if self.spec.extends && self.rng.one_in(4) {
             let command = self.lock(&attempt.job, json!({ "do": "extend", "handle": handle }));
             let asked = What::RenewAsked {
-                at_most: nanos(self.orders.at_most),
+                at_most: nanos(self.spec.at_most),
             };
             match self
                 .call(attempt, asked, command, Answer::to_extend)
@@ -198,12 +198,12 @@ impl Hand {
                     None => return Ok(Some(())),
                 },
             }
-            sleep(self.chance.up_to(longest)).await;
+            sleep(self.rng.up_to(longest)).await;
         }
-        let too_long = if self.orders.wrong.is_some() { 5 } else { 20 };
-        if self.chance.one_in(too_long) {
+        let too_long = if self.spec.wrong.is_some() { 5 } else { 20 };
+        if self.rng.one_in(too_long) {
             // Too long, as tasks in Java may: ShedLock stops nobody.
-            sleep(self.orders.at_most + self.orders.at_most / 4).await;
+            sleep(self.spec.at_most + self.spec.at_most / 4).await;
         }
         let command = json!({ "do": "unlock", "handle": handle });
         let answer = self
@@ -214,7 +214,7 @@ impl Hand {
 
     fn lock(&self, job: &Job, mut command: Value) -> Value {
         command["name"] = job.name.clone().into();
-        command["at_most"] = millis(self.orders.at_most).into();
+        command["at_most"] = millis(self.spec.at_most).into();
         command["at_least"] = millis(job.at_least).into();
         command
     }

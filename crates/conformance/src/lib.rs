@@ -23,12 +23,12 @@
 //!    provider over it. Its `main` is one call:
 //!
 //!    ```no_run
-//!    # use shedlock_conformance::{BoxError, Harness, Space};
+//!    # use shedlock_conformance::{BoxError, Harness, Namespace};
 //!    # use std::sync::Arc;
 //!    # struct MyStore;
 //!    # impl Harness for MyStore {
 //!    #     fn name(&self) -> &str { "my-store" }
-//!    #     fn space(&self) -> shedlock_core::BoxFuture<'_, Result<Arc<dyn Space>, BoxError>> {
+//!    #     fn namespace(&self) -> shedlock_core::BoxFuture<'_, Result<Arc<dyn Namespace>, BoxError>> {
 //!    #         Box::pin(async { Err("only an example".into()) })
 //!    #     }
 //!    # }
@@ -43,7 +43,7 @@
 //!
 //!    ```text
 //!    test law03_ownership::stale_unlock_by_another_process ... ok
-//!    test law07_no_memory::a_failed_first_attempt_poisons_nothing ... ignored (not applicable: the harness cannot drop the container (Space::drop_container))
+//!    test law07_no_memory::a_failed_first_attempt_poisons_nothing ... ignored (not applicable: the harness cannot drop the container (Namespace::drop_container))
 //!    test result: ok. 152 passed; 0 failed; 3 ignored; …
 //!    ```
 //!
@@ -59,7 +59,7 @@
 //! use std::sync::Arc;
 //! use std::time::Duration;
 //!
-//! use shedlock_conformance::{BoxError, Harness, Power, Provider, Space, Stop, laws, power};
+//! use shedlock_conformance::{BoxError, Harness, OptionalAction, Provider, Namespace, Stop, laws, action};
 //! use shedlock_core::{BoxFuture, LockName, ManualClock, MemoryProvider};
 //!
 //! struct Memory;
@@ -70,11 +70,11 @@
 //!     }
 //!
 //!     // A fresh store for each case. Over a database: a table with a name of its own.
-//!     fn space(&self) -> BoxFuture<'_, Result<Arc<dyn Space>, BoxError>> {
+//!     fn namespace(&self) -> BoxFuture<'_, Result<Arc<dyn Namespace>, BoxError>> {
 //!         Box::pin(async {
 //!             let clock = ManualClock::new();
 //!             let store = MemoryProvider::with_clock(Arc::new(clock.clone()));
-//!             Ok(Arc::new(Map { store, clock }) as Arc<dyn Space>)
+//!             Ok(Arc::new(Map { store, clock }) as Arc<dyn Namespace>)
 //!         })
 //!     }
 //! }
@@ -84,15 +84,15 @@
 //!     clock: ManualClock,
 //! }
 //!
-//! impl Space for Map {
+//! impl Namespace for Map {
 //!     // Each provider has connections of its own, as another process would.
 //!     fn provider(&self) -> BoxFuture<'_, Result<Provider, BoxError>> {
 //!         Box::pin(async { Ok(Arc::new(self.store.another_client()) as Provider) })
 //!     }
 //!
-//!     // Each power that a harness has makes more cases applicable.
-//!     fn delete_record<'a>(&'a self, name: &'a LockName) -> Power<'a, ()> {
-//!         power(async {
+//!     // Each action that a harness has makes more cases applicable.
+//!     fn delete_record<'a>(&'a self, name: &'a LockName) -> OptionalAction<'a, ()> {
+//!         action(async {
 //!             self.store.remove(name);
 //!             Ok(())
 //!         })
@@ -117,32 +117,32 @@
 //!
 //! # What a harness can do
 //!
-//! | power | what it opens |
+//! | action | what it opens |
 //! |---|---|
-//! | [`Space::provider`] | exclusion, ownership, durations, idempotence, fencing, slots, names, operators' calls |
-//! | [`Space::delete_record`], [`drop_container`](Space::drop_container), [`restore_container`](Space::restore_container) | law 7: what is deleted by hand heals |
-//! | [`Space::child_spec`] and [`Harness::open_child`] | the laws between processes, killed (SIGKILL) and stopped (SIGSTOP) ones included |
-//! | [`Space::store_addr`] and [`Space::provider_via`] | lost, late and withheld requests and answers, a store that goes away, the cost of calls |
-//! | [`Space::weaken_container`] | settings of the container under which nothing may be granted |
-//! | [`Harness::space_on_own_store`], [`Space::stop_store`], [`Space::start_store`] | restarts |
-//! | the same, with [`Harness::turns`] | round trips, counted exactly |
-//! | [`Harness::space_on_own_store`], [`Space::begin_trouble`] and [`Space::end_trouble`] | torture by a store without connections, that only reads, or that is full |
-//! | [`Space::child_spec_via`] | torture by a network that cuts, delays and swallows |
-//! | [`Space::shedlock`] | torture with real ShedLock among the processes |
-//! | [`Harness::sheet`] | what your documentation says of the store, held against the provider |
-//! | [`Space::provider_with_clock`] | clients with wrong clocks |
-//! | [`Space::write_as_shedlock`], [`Space::read_as_shedlock`] | records shared with ShedLock for Java |
-//! | [`Space::inside_rolled_back_transaction`] | law 11: the caller's transaction |
-//! | [`Space::advance`] | no real waiting, for stores whose time can be moved |
+//! | [`Namespace::provider`] | exclusion, ownership, durations, idempotence, fencing, slots, names, operators' calls |
+//! | [`Namespace::delete_record`], [`drop_container`](Namespace::drop_container), [`restore_container`](Namespace::restore_container) | law 7: what is deleted by hand heals |
+//! | [`Namespace::child_spec`] and [`Harness::open_child`] | the laws between processes, killed (SIGKILL) and stopped (SIGSTOP) ones included |
+//! | [`Namespace::store_addr`] and [`Namespace::provider_via`] | lost, late and withheld requests and answers, a store that goes away, the cost of calls |
+//! | [`Namespace::weaken_container`] | settings of the container under which nothing may be granted |
+//! | [`Harness::namespace_on_own_store`], [`Namespace::stop_store`], [`Namespace::start_store`] | restarts |
+//! | the same, with [`Harness::round_trips`] | round trips, counted exactly |
+//! | [`Harness::namespace_on_own_store`], [`Namespace::begin_fault`] and [`Namespace::end_fault`] | torture by a store without connections, that only reads, or that is full |
+//! | [`Namespace::child_spec_via`] | torture by a network that cuts, delays and swallows |
+//! | [`Namespace::shedlock`] | torture with real ShedLock among the processes |
+//! | [`Harness::profile`] | what your documentation says of the store, held against the provider |
+//! | [`Namespace::provider_with_clock`] | clients with wrong clocks |
+//! | [`Namespace::write_as_shedlock`], [`Namespace::read_as_shedlock`] | records shared with ShedLock for Java |
+//! | [`Namespace::inside_rolled_back_transaction`] | law 11: the caller's transaction |
+//! | [`Namespace::advance`] | no real waiting, for stores whose time can be moved |
 //!
-//! A case that needs a power which the harness lacks is *not applicable*: it is printed with its
+//! A case that needs an optional action which the harness lacks is *not applicable*: it is printed with its
 //! reason and counted as ignored, never left out in silence. So is one whose subject the provider
 //! does not declare in its [`Capabilities`](shedlock_core::Capabilities). For what is not declared
 //! there are cases too: an attempt with a slot, say, must be refused as unsupported. Declared is
 //! what it does, no more and no less.
 //!
 //! Faults strike at requests that carry the lock's name or owner in the clear, and a case whose fault
-//! met no request fails. Where a kind of call has no such request, declare it with [`Space::hides`].
+//! met no request fails. Where a kind of call has no such request, declare it with [`Namespace::hides`].
 //!
 //! Give providers short time limits (a second or two) for connecting where the store's client has
 //! any: cases that take the store away wait for them.
@@ -150,7 +150,7 @@
 //! # Several processes without a second binary
 //!
 //! [`main`] starts its own executable again and tells it through an environment variable to play
-//! another process: a puppet that does call by call what a case says, or a worker that contends
+//! another process: a remote_client that does call by call what a case says, or a worker that contends
 //! until it is killed. With a runner of your own call [`play_child`] first thing in `main`.
 //!
 //! Workers write what they do into logs, and [`history`] judges them all together: overlapping
@@ -161,7 +161,7 @@
 //!
 //! One case does everything at once: workers are killed and stopped for longer than their leases, the
 //! network between them and the store cuts, delays and swallows, and a store of one's own crashes and comes
-//! back, or is in [troubles](Trouble). `SHEDLOCK_TORTURE_SECONDS=600` makes it longer than by default, and
+//! back, or is in [troubles](StoreFault). `SHEDLOCK_TORTURE_SECONDS=600` makes it longer than by default, and
 //! puts it, without crashes and troubles, to stores that are not one's own;
 //! `SHEDLOCK_TORTURE_REST_MILLIS=50` has workers rest, so that a long history can be judged;
 //! `SHEDLOCK_TORTURE_JAVA=2` puts two processes of real ShedLock among the workers, where the harness can
@@ -190,44 +190,45 @@
 //! [`ManualClock`](shedlock_core::ManualClock).
 
 mod case;
-mod chance;
 mod child;
 pub mod contention;
+mod context;
+mod fault;
 mod harness;
 mod heard;
 pub mod history;
 mod jvm;
 pub mod laws;
 mod line;
-mod pace;
+mod profile;
 pub mod proxy;
-mod puppet;
+mod remote_client;
+mod rng;
 mod runner;
-mod setting;
-mod sheet;
 mod signal;
 mod steps;
 pub mod support;
+mod timing;
 mod torture;
-mod troop;
-mod trouble;
 mod verdict;
 mod wait;
 mod wall_clock;
 mod warnings;
 mod worker;
+mod worker_pool;
 mod wrapped;
 mod wrong;
 
 pub use case::Case;
 pub use child::play_child;
+pub use context::TestContext;
+pub use fault::StoreFault;
 pub use harness::{
-    BoxError, Call, Cost, Harness, JavaRecord, Power, Provider, Space, Turns, Work, power,
+    BoxError, Call, Cost, Harness, JavaRecord, Namespace, OptionalAction, Provider, RoundTrips,
+    Work, action,
 };
-pub use pace::Pace;
+pub use profile::StoreProfile;
 pub use runner::{main, main_after, run_case};
-pub use setting::Setting;
-pub use sheet::Sheet;
-pub use trouble::Trouble;
+pub use timing::Timing;
 pub use verdict::{Stop, Verdict};
 pub use wrapped::{Wrapped, wrapped};

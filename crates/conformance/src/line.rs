@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use shedlock_core::{Attempt, AttemptRequest, Error, ExtendRequest, Lease, Slot};
 
+use crate::context::{granted, name};
 use crate::proxy::{Counter, Matcher, Proxy, Strike, Trap, contains_any};
-use crate::setting::{granted, name};
 use crate::steps::{abandon, acquire, extend, unlock};
 use crate::verdict::ensure;
 use crate::wait::{PATIENCE, bounded, now, sleep};
-use crate::{Call, Provider, Setting, Stop};
+use crate::{Call, Provider, Stop, TestContext};
 
 /// The way to the store through a proxy.
 pub(crate) struct Line {
@@ -33,16 +33,16 @@ impl Line {
 
     /// Not applicable where the store cannot be reached through a proxy.
     ///
-    /// Fails where the proxy does not see which requests belong to a call and the space does not
+    /// Fails where the proxy does not see which requests belong to a call and the namespace does not
     /// declare so: its traps would strike nothing.
-    pub(crate) async fn new(setting: &Setting) -> Result<Self, Stop> {
-        let store = setting.space().store_addr().ok_or_else(|| {
-            Stop::not_applicable("the store has no plain TCP address (Space::store_addr)")
+    pub(crate) async fn new(context: &TestContext) -> Result<Self, Stop> {
+        let store = context.namespace().store_addr().ok_or_else(|| {
+            Stop::not_applicable("the store has no plain TCP address (Namespace::store_addr)")
         })?;
         let proxy = Proxy::start(store).await?;
-        let through = via(setting, &proxy).await?;
-        let direct = setting.provider().await?;
-        let slot = setting
+        let through = via(context, &proxy).await?;
+        let direct = context.provider().await?;
+        let slot = context
             .slot_before_now(&direct, Duration::from_secs(600))
             .await?;
         let mut line = Self {
@@ -53,28 +53,28 @@ impl Line {
             hidden: Vec::new(),
             warmed: AtomicUsize::new(0),
         };
-        line.hidden = line.probe(setting).await?;
+        line.hidden = line.probe(context).await?;
         Ok(line)
     }
 
     /// Makes each kind of call once and looks at what the proxy sees of it. Its connections are
     /// warm then.
-    async fn probe(&self, setting: &Setting) -> Result<Vec<(Call, String)>, Stop> {
-        let request = setting.request(&name("probe"));
+    async fn probe(&self, context: &TestContext) -> Result<Vec<(Call, String)>, Stop> {
+        let request = context.request(&name("probe"));
         let mut seen = Vec::new();
         let mut counter = self.sees(&request);
         let mut lease = acquire(&self.through, &request).await?;
         seen.push((Call::Attempt, counter.seen()));
-        if setting.capabilities().extend {
+        if context.capabilities().extend {
             counter = self.sees(&request);
-            let longer = ExtendRequest::new(2 * setting.pace().long());
+            let longer = ExtendRequest::new(2 * context.timing().long());
             lease = extend(&self.through, &lease, &longer).await?;
             seen.push((Call::Extend, counter.seen()));
         }
         counter = self.sees(&request);
         unlock(&self.through, &lease).await?;
         seen.push((Call::Unlock, counter.seen()));
-        let request = setting.request(&name("probe"));
+        let request = context.request(&name("probe"));
         abandon(&self.through, &request).await?;
         counter = self.sees(&request);
         self.through.withdraw(&request).await?;
@@ -82,13 +82,13 @@ impl Line {
 
         let mut hidden = Vec::new();
         for (call, seen) in seen {
-            match setting.space().hides(call) {
+            match context.namespace().hides(call) {
                 Some(reason) if seen == 0 => hidden.push((call, reason)),
                 None if seen > 0 => {}
                 Some(reason) => {
                     return Err(Stop::failed(format!(
                         "the harness declares that the requests of {call:?} cannot be told apart \
-                         (Space::hides: {reason}), but the proxy sees the lock's name or owner in \
+                         (Namespace::hides: {reason}), but the proxy sees the lock's name or owner in \
                          {seen} of them"
                     )));
                 }
@@ -96,7 +96,7 @@ impl Line {
                     return Err(Stop::failed(format!(
                         "the proxy sees neither the lock's name nor its owner in any request of \
                          {call:?}, so that no fault can strike one: reach the store without \
-                         encryption, or declare it (Space::hides)"
+                         encryption, or declare it (Namespace::hides)"
                     )));
                 }
             }
@@ -105,15 +105,15 @@ impl Line {
     }
 
     /// Another provider through the proxy, without any connection yet.
-    pub(crate) async fn another_through(&self, setting: &Setting) -> Result<Provider, Stop> {
-        via(setting, &self.proxy).await
+    pub(crate) async fn another_through(&self, context: &TestContext) -> Result<Provider, Stop> {
+        via(context, &self.proxy).await
     }
 
     /// The same, with warm connections and a view of the store's clock.
-    pub(crate) async fn warm_through(&self, setting: &Setting) -> Result<Provider, Stop> {
-        let provider = self.another_through(setting).await?;
+    pub(crate) async fn warm_through(&self, context: &TestContext) -> Result<Provider, Stop> {
+        let provider = self.another_through(context).await?;
         let nth = self.warmed.fetch_add(1, Ordering::Relaxed);
-        let request = setting.request(&name(&format!("warm-{nth}")));
+        let request = context.request(&name(&format!("warm-{nth}")));
         let lease = acquire(&provider, &request).await?;
         unlock(&provider, &lease).await?;
         Ok(provider)
@@ -158,23 +158,23 @@ impl Line {
         match self.hidden.iter().find(|(hidden, _)| *hidden == call) {
             None => Ok(()),
             Some((_, reason)) => Err(Stop::not_applicable(format!(
-                "the proxy cannot tell the requests of {call:?} apart: {reason} (Space::hides)"
+                "the proxy cannot tell the requests of {call:?} apart: {reason} (Namespace::hides)"
             ))),
         }
     }
 
     /// How many round trips a call through the proxy takes, with what it answers.
-    pub(crate) async fn turns<T>(
+    pub(crate) async fn round_trips<T>(
         &self,
-        setting: &Setting,
+        context: &TestContext,
         call: impl Future<Output = Result<T, Stop>>,
     ) -> Result<(usize, T), Stop> {
-        let chatter = setting.harness().chatter();
+        let chatter = context.harness().chatter();
         // What the call before has left behind is no part of this one.
         let _ = self.proxy.measure(chatter.clone()).settled().await;
         let meter = self.proxy.measure(chatter);
         let answer = call.await?;
-        Ok((meter.settled().await.turns, answer))
+        Ok((meter.settled().await.round_trips, answer))
     }
 
     /// The store is back: within a while the provider's attempt is granted.
@@ -233,11 +233,11 @@ fn meant(request: &AttemptRequest) -> Matcher {
     contains_any(spelled.concat())
 }
 
-async fn via(setting: &Setting, proxy: &Proxy) -> Result<Provider, Stop> {
+async fn via(context: &TestContext, proxy: &Proxy) -> Result<Provider, Stop> {
     granted(
-        setting.space().provider_via(proxy.addr()),
+        context.namespace().provider_via(proxy.addr()),
         "reach its store through a proxy",
-        "Space::provider_via",
+        "Namespace::provider_via",
     )
     .await
 }

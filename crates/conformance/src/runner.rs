@@ -11,7 +11,7 @@ use shedlock_core::BoxFuture;
 
 use crate::wait::bounded;
 use crate::wrong::Wrong;
-use crate::{Case, Harness, Setting, Stop, Verdict, laws, play_child, torture};
+use crate::{Case, Harness, Stop, TestContext, Verdict, laws, play_child, torture};
 
 /// Cases mostly wait, so more of them run at once than there are processors; not so many that a
 /// small database runs out of connections.
@@ -33,7 +33,7 @@ const LIMIT: Duration = Duration::from_secs(120);
 /// With more than one harness the names of the tests begin with the harness's.
 ///
 /// Cases that do not apply are printed as ignored with their reason, and counted. A harness that
-/// cannot make a space fails the target before any case runs.
+/// cannot make a namespace fails the target before any case runs.
 #[must_use]
 pub fn main(harnesses: impl IntoIterator<Item = Arc<dyn Harness>>) -> ExitCode {
     main_after(async { Ok(()) }, harnesses)
@@ -109,52 +109,52 @@ pub fn main_after(
     libtest_mimic::run(&arguments, trials).exit_code()
 }
 
-/// Runs one case in a fresh space and removes the space afterwards: for those with a runner of
+/// Runs one case in a fresh namespace and removes the namespace afterwards: for those with a runner of
 /// their own. Needs a multi-threaded tokio runtime.
 ///
 /// # Errors
-/// [`Stop::Failed`] for a broken law, a panic, a case that hangs and a space that could not be
+/// [`Stop::Failed`] for a broken law, a panic, a case that hangs and a namespace that could not be
 /// made or removed; [`Stop::NotApplicable`] where provider or harness lack something.
 pub async fn run_case(harness: Arc<dyn Harness>, case: Case) -> Verdict {
     let limit = LIMIT + torture::Options::from_environment()?.length;
-    run_in_a_space(harness, limit, |setting| case.run(setting)).await
+    run_in_a_namespace(harness, limit, |context| case.run(context)).await
 }
 
 /// Whether the judge of histories finds this mistake out.
 async fn find_out(harness: Arc<dyn Harness>, wrong: Wrong) -> Verdict {
     let limit = LIMIT + torture::hunt::LIMIT;
-    run_in_a_space(harness, limit, |setting| {
-        Box::pin(torture::hunt::find_out(setting, wrong))
+    run_in_a_namespace(harness, limit, |context| {
+        Box::pin(torture::hunt::find_out(context, wrong))
     })
     .await
 }
 
-async fn run_in_a_space(
+async fn run_in_a_namespace(
     harness: Arc<dyn Harness>,
     limit: Duration,
-    run: impl for<'a> FnOnce(&'a Setting) -> BoxFuture<'a, Verdict>,
+    run: impl for<'a> FnOnce(&'a TestContext) -> BoxFuture<'a, Verdict>,
 ) -> Verdict {
-    let setting = Setting::new(harness).await?;
-    let run = AssertUnwindSafe(run(&setting)).catch_unwind();
+    let context = TestContext::new(harness).await?;
+    let run = AssertUnwindSafe(run(&context)).catch_unwind();
     let verdict = match bounded(limit, run).await {
         Some(Ok(verdict)) => verdict,
         Some(Err(panic)) => Err(Stop::failed(format!("panicked: {}", text_of(&*panic)))),
         None => Err(Stop::failed(format!("hangs: no end after {limit:?}"))),
     };
-    let closed = setting.space().close().await;
+    let closed = context.namespace().close().await;
     verdict?;
-    closed.map_err(|error| Stop::harness("remove the space", &*error))
+    closed.map_err(|error| Stop::harness("remove the namespace", &*error))
 }
 
 /// Its granularity.
 async fn reachable(harness: &Arc<dyn Harness>) -> Result<Duration, Stop> {
-    let setting = Setting::new(Arc::clone(harness)).await?;
-    setting
-        .space()
+    let context = TestContext::new(Arc::clone(harness)).await?;
+    context
+        .namespace()
         .close()
         .await
-        .map_err(|error| Stop::harness("remove a space", &*error))?;
-    Ok(setting.capabilities().granularity)
+        .map_err(|error| Stop::harness("remove a namespace", &*error))?;
+    Ok(context.capabilities().granularity)
 }
 
 fn completion(verdict: Verdict) -> Result<Completion, Failed> {

@@ -7,7 +7,7 @@ use futures_util::future::{Either, select};
 use shedlock_core::{Clock, LockName, Moment, SystemClock};
 
 use crate::steps::{Taken, try_take};
-use crate::{Provider, Setting, Stop};
+use crate::{Provider, Stop, TestContext};
 
 /// How long a case waits for something that must happen, before it gives up: far above what any
 /// loaded machine needs.
@@ -34,11 +34,11 @@ pub(crate) async fn bounded<F: Future>(limit: Duration, future: F) -> Option<F::
     }
 }
 
-impl Setting {
+impl TestContext {
     /// Lets this much of the store's time go by: really, or by moving the store's own clock where
     /// the harness can.
     pub async fn pass(&self, duration: Duration) {
-        let moved = self.space().advance(duration).is_some();
+        let moved = self.namespace().advance(duration).is_some();
         // Where the store's time was moved, a real moment lets the other tasks of the case go on.
         sleep(if moved { BLINK } else { duration }).await;
     }
@@ -52,7 +52,7 @@ impl Setting {
     ) -> Result<Taken, Stop> {
         let started = now();
         let mut passed = Duration::ZERO;
-        let step = self.pace().step();
+        let step = self.timing().step();
         loop {
             if let Ok(taken) = try_take(provider, &self.request_for(name, at_most)).await? {
                 return Ok(taken);

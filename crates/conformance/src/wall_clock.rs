@@ -5,7 +5,7 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use shedlock_core::{Capabilities, Clock as _, ClockSource, Moment, SystemClock};
 
-use crate::Setting;
+use crate::TestContext;
 use crate::history::nanos;
 use crate::wait::now;
 
@@ -45,13 +45,13 @@ impl WallClock {
     ///
     /// # Errors
     /// Why that cannot be tried.
-    pub(crate) fn reach(setting: &Setting) -> Result<i64, String> {
-        if setting.space().store_addr().is_none() {
+    pub(crate) fn reach(context: &TestContext) -> Result<i64, String> {
+        if context.namespace().store_addr().is_none() {
             return Err("the store is not told from its clients by an address".to_owned());
         }
         let Capabilities {
             clock, slot_clock, ..
-        } = setting.capabilities();
+        } = context.capabilities();
         Ok([clock, slot_clock]
             .into_iter()
             .filter_map(|clock| tolerated(*clock))

@@ -8,7 +8,8 @@ use shedlock_core::{BoxFuture, Clock, Error, LockName};
 
 use crate::proxy::Matcher;
 use crate::{
-    BoxError, Call, Cost, Harness, JavaRecord, Power, Provider, Space, Trouble, Turns, Work,
+    BoxError, Call, Cost, Harness, JavaRecord, Namespace, OptionalAction, Provider, RoundTrips,
+    StoreFault, Work,
 };
 
 type Wrap = Arc<dyn Fn(Provider) -> Result<Provider, Error> + Send + Sync>;
@@ -61,7 +62,7 @@ impl Wrapped {
         self
     }
 
-    fn space_over(&self, inner: Arc<dyn Space>) -> Arc<dyn Space> {
+    fn namespace_over(&self, inner: Arc<dyn Namespace>) -> Arc<dyn Namespace> {
         Arc::new(Room {
             inner,
             wrap: Arc::clone(&self.wrap),
@@ -75,25 +76,25 @@ impl Harness for Wrapped {
         &self.name
     }
 
-    fn space(&self) -> BoxFuture<'_, Result<Arc<dyn Space>, BoxError>> {
-        Box::pin(async { Ok(self.space_over(self.harness.space().await?)) })
+    fn namespace(&self) -> BoxFuture<'_, Result<Arc<dyn Namespace>, BoxError>> {
+        Box::pin(async { Ok(self.namespace_over(self.harness.namespace().await?)) })
     }
 
-    fn open_child<'a>(&'a self, spec: &'a str) -> Power<'a, Provider> {
+    fn open_child<'a>(&'a self, spec: &'a str) -> OptionalAction<'a, Provider> {
         wrapping(&self.wrap, self.harness.open_child(spec))
     }
 
-    fn space_on_own_store(&self) -> Power<'_, Arc<dyn Space>> {
-        let inner = self.harness.space_on_own_store()?;
-        Some(Box::pin(async { Ok(self.space_over(inner.await?)) }))
+    fn namespace_on_own_store(&self) -> OptionalAction<'_, Arc<dyn Namespace>> {
+        let inner = self.harness.namespace_on_own_store()?;
+        Some(Box::pin(async { Ok(self.namespace_over(inner.await?)) }))
     }
 
     fn cost(&self) -> Cost {
         self.harness.cost()
     }
 
-    fn turns(&self) -> Option<Turns> {
-        self.harness.turns()
+    fn round_trips(&self) -> Option<RoundTrips> {
+        self.harness.round_trips()
     }
 
     fn chatter(&self) -> Option<Matcher> {
@@ -102,17 +103,20 @@ impl Harness for Wrapped {
 }
 
 struct Room {
-    inner: Arc<dyn Space>,
+    inner: Arc<dyn Namespace>,
     wrap: Wrap,
     rename: Rename,
 }
 
-fn wrapping<'a>(wrap: &'a Wrap, power: Power<'a, Provider>) -> Power<'a, Provider> {
-    let inner = power?;
+fn wrapping<'a>(
+    wrap: &'a Wrap,
+    action: OptionalAction<'a, Provider>,
+) -> OptionalAction<'a, Provider> {
+    let inner = action?;
     Some(Box::pin(async move { Ok(wrap(inner.await?)?) }))
 }
 
-impl Space for Room {
+impl Namespace for Room {
     fn provider(&self) -> BoxFuture<'_, Result<Provider, BoxError>> {
         Box::pin(async { Ok((self.wrap)(self.inner.provider().await?)?) })
     }
@@ -121,7 +125,7 @@ impl Space for Room {
         self.inner.close()
     }
 
-    fn delete_record<'a>(&'a self, name: &'a LockName) -> Power<'a, ()> {
+    fn delete_record<'a>(&'a self, name: &'a LockName) -> OptionalAction<'a, ()> {
         let name = (self.rename)(name);
         // Asked once for whether it can at all: the future borrows a name that it cannot have yet.
         drop(self.inner.delete_record(name.as_ref().ok()?)?);
@@ -133,7 +137,7 @@ impl Space for Room {
         }))
     }
 
-    fn write_foreign<'a>(&'a self, name: &'a LockName, data: &'a [u8]) -> Power<'a, ()> {
+    fn write_foreign<'a>(&'a self, name: &'a LockName, data: &'a [u8]) -> OptionalAction<'a, ()> {
         let name = (self.rename)(name);
         drop(self.inner.write_foreign(name.as_ref().ok()?, data)?);
         Some(Box::pin(async move {
@@ -144,15 +148,15 @@ impl Space for Room {
         }))
     }
 
-    fn drop_container(&self) -> Power<'_, ()> {
+    fn drop_container(&self) -> OptionalAction<'_, ()> {
         self.inner.drop_container()
     }
 
-    fn restore_container(&self) -> Power<'_, ()> {
+    fn restore_container(&self) -> OptionalAction<'_, ()> {
         self.inner.restore_container()
     }
 
-    fn weaken_container(&self) -> Power<'_, ()> {
+    fn weaken_container(&self) -> OptionalAction<'_, ()> {
         self.inner.weaken_container()
     }
 
@@ -160,7 +164,7 @@ impl Space for Room {
         &'a self,
         name: &'a LockName,
         record: &'a JavaRecord,
-    ) -> Power<'a, ()> {
+    ) -> OptionalAction<'a, ()> {
         let name = (self.rename)(name);
         drop(self.inner.write_as_shedlock(name.as_ref().ok()?, record)?);
         Some(Box::pin(async move {
@@ -171,7 +175,10 @@ impl Space for Room {
         }))
     }
 
-    fn read_as_shedlock<'a>(&'a self, name: &'a LockName) -> Power<'a, Option<JavaRecord>> {
+    fn read_as_shedlock<'a>(
+        &'a self,
+        name: &'a LockName,
+    ) -> OptionalAction<'a, Option<JavaRecord>> {
         let name = (self.rename)(name);
         drop(self.inner.read_as_shedlock(name.as_ref().ok()?)?);
         Some(Box::pin(async move {
@@ -182,7 +189,7 @@ impl Space for Room {
         }))
     }
 
-    fn provider_with_clock(&self, clock: Arc<dyn Clock>) -> Power<'_, Provider> {
+    fn provider_with_clock(&self, clock: Arc<dyn Clock>) -> OptionalAction<'_, Provider> {
         wrapping(&self.wrap, self.inner.provider_with_clock(clock))
     }
 
@@ -190,7 +197,7 @@ impl Space for Room {
         self.inner.store_addr()
     }
 
-    fn provider_via(&self, addr: SocketAddr) -> Power<'_, Provider> {
+    fn provider_via(&self, addr: SocketAddr) -> OptionalAction<'_, Provider> {
         wrapping(&self.wrap, self.inner.provider_via(addr))
     }
 
@@ -206,31 +213,31 @@ impl Space for Room {
         self.inner.child_spec_via(addr)
     }
 
-    fn store_version(&self) -> Power<'_, String> {
+    fn store_version(&self) -> OptionalAction<'_, String> {
         self.inner.store_version()
     }
 
-    fn stop_store(&self) -> Power<'_, ()> {
+    fn stop_store(&self) -> OptionalAction<'_, ()> {
         self.inner.stop_store()
     }
 
-    fn start_store(&self) -> Power<'_, ()> {
+    fn start_store(&self) -> OptionalAction<'_, ()> {
         self.inner.start_store()
     }
 
-    fn begin_trouble(&self, trouble: Trouble) -> Power<'_, ()> {
-        self.inner.begin_trouble(trouble)
+    fn begin_fault(&self, fault: StoreFault) -> OptionalAction<'_, ()> {
+        self.inner.begin_fault(fault)
     }
 
-    fn end_trouble(&self, trouble: Trouble) -> Power<'_, ()> {
-        self.inner.end_trouble(trouble)
+    fn end_fault(&self, fault: StoreFault) -> OptionalAction<'_, ()> {
+        self.inner.end_fault(fault)
     }
 
     fn advance(&self, by: Duration) -> Option<()> {
         self.inner.advance(by)
     }
 
-    fn inside_rolled_back_transaction(&self, work: Work) -> Power<'_, ()> {
+    fn inside_rolled_back_transaction(&self, work: Work) -> OptionalAction<'_, ()> {
         let wrap = Arc::clone(&self.wrap);
         self.inner
             .inside_rolled_back_transaction(Box::new(move |provider| {

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use shedlock_conformance::{
-    BoxError, Harness, JavaRecord, Power, Provider, Sheet, Space, power, wrapped,
+    BoxError, Harness, JavaRecord, Namespace, OptionalAction, Provider, StoreProfile, action,
+    wrapped,
 };
 use shedlock_core::{
     BoxFuture, Capabilities, Error, LockName, LockProvider, ManualClock, MemoryProvider,
@@ -78,17 +79,17 @@ impl Harness for Memory {
         }
     }
 
-    fn space(&self) -> BoxFuture<'_, Result<Arc<dyn Space>, BoxError>> {
+    fn namespace(&self) -> BoxFuture<'_, Result<Arc<dyn Namespace>, BoxError>> {
         let clock = self.stands_still.then(ManualClock::new);
         let store = clock.clone().map_or_else(MemoryProvider::new, |clock| {
             MemoryProvider::with_clock(Arc::new(clock))
         });
-        Box::pin(async move { Ok(Arc::new(Map { store, clock }) as Arc<dyn Space>) })
+        Box::pin(async move { Ok(Arc::new(Map { store, clock }) as Arc<dyn Namespace>) })
     }
 
-    fn sheet(&self) -> Power<'_, Sheet> {
+    fn profile(&self) -> OptionalAction<'_, StoreProfile> {
         let file = "../../docs/stores/memory.json";
-        let sheet = Sheet::new("memory", file)
+        let profile = StoreProfile::new("memory", file)
             .says("law01", "this process's")
             .says("law12", "–")
             .says("hosts", "no")
@@ -96,7 +97,7 @@ impl Harness for Memory {
         if self.stands_still {
             return None;
         }
-        power(async { Ok(sheet) })
+        action(async { Ok(profile) })
     }
 }
 
@@ -105,13 +106,13 @@ struct Map {
     clock: Option<ManualClock>,
 }
 
-impl Space for Map {
+impl Namespace for Map {
     fn provider(&self) -> BoxFuture<'_, Result<Provider, BoxError>> {
         Box::pin(async { Ok(Arc::new(self.store.another_client()) as Provider) })
     }
 
-    fn delete_record<'a>(&'a self, name: &'a LockName) -> Power<'a, ()> {
-        power(async {
+    fn delete_record<'a>(&'a self, name: &'a LockName) -> OptionalAction<'a, ()> {
+        action(async {
             self.store.remove(name);
             Ok(())
         })
@@ -121,8 +122,8 @@ impl Space for Map {
         &'a self,
         name: &'a LockName,
         record: &'a JavaRecord,
-    ) -> Power<'a, ()> {
-        power(async {
+    ) -> OptionalAction<'a, ()> {
+        action(async {
             let JavaRecord {
                 locked_by,
                 locked_at,
@@ -134,8 +135,11 @@ impl Space for Map {
         })
     }
 
-    fn read_as_shedlock<'a>(&'a self, name: &'a LockName) -> Power<'a, Option<JavaRecord>> {
-        power(async {
+    fn read_as_shedlock<'a>(
+        &'a self,
+        name: &'a LockName,
+    ) -> OptionalAction<'a, Option<JavaRecord>> {
+        action(async {
             let record = self.store.inspect(name).await?;
             Ok(record.and_then(|record| {
                 Some(JavaRecord {

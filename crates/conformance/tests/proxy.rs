@@ -114,7 +114,7 @@ async fn turns_and_bytes_are_counted_and_chatter_is_not() -> io::Result<()> {
     assert_eq!(ask(&mut other, "ping").await?, "re: ping");
     assert_eq!(ask(&mut other, "second").await?, "re: second");
     let expected = Traffic {
-        turns: 2,
+        round_trips: 2,
         to_store: 11,
         to_client: 19,
     };
@@ -136,7 +136,7 @@ async fn what_is_under_way_together_is_one_turn() -> io::Result<()> {
     client.write_all(b"one").await?;
     wait(Duration::from_millis(20)).await;
     assert!(ask(&mut client, "two").await?.starts_with("re: one"));
-    assert_eq!(meter.traffic().turns, 1);
+    assert_eq!(meter.traffic().round_trips, 1);
     Ok(())
 }
 

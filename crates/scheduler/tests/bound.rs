@@ -17,22 +17,17 @@ use shedlock_scheduler::{Job, JobRun, LatePolicy, Overlap, Schedule};
 const PERIOD: u64 = 10;
 const NODES: usize = 5;
 
-/// Chance with a seed (splitmix64).
+/// A generator with a seed, shared.
 #[derive(Clone)]
-struct Chance(Arc<Mutex<u64>>);
+struct SeededRng(Arc<Mutex<fastrand::Rng>>);
 
-impl Chance {
+impl SeededRng {
     fn new(seed: u64) -> Self {
-        Self(Arc::new(Mutex::new(seed)))
+        Self(Arc::new(Mutex::new(fastrand::Rng::with_seed(seed))))
     }
 
     fn below(&self, end: u64) -> u64 {
-        let mut state = self.0.lock().unwrap();
-        *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = *state;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (mixed ^ (mixed >> 31)) % end
+        self.0.lock().unwrap().u64(..end)
     }
 
     fn up_to(&self, longest: Duration) -> Duration {
@@ -77,24 +72,24 @@ struct Seen {
 
 fn simulate(seed: u64, bounds: Bounds) -> Seen {
     block_on(async {
-        let chance = Chance::new(seed);
+        let rng = SeededRng::new(seed);
         let world = World::before_midnight(secs(5));
         let log = Log::default();
         let ends = Ends::default();
         let mut nodes: Vec<Node> = (0..NODES)
-            .map(|number| node(&world, number, &log, &ends, &chance, bounds))
+            .map(|number| node(&world, number, &log, &ends, &rng, bounds))
             .collect();
         for slot in 0..bounds.slots {
             world
-                .run_until(secs(slot * PERIOD + chance.below(PERIOD)))
+                .run_until(secs(slot * PERIOD + rng.below(PERIOD)))
                 .await;
-            let at = usize::try_from(chance.below(NODES as u64)).unwrap();
-            if chance.is_one_in(bounds.deaths) {
+            let at = usize::try_from(rng.below(NODES as u64)).unwrap();
+            if rng.is_one_in(bounds.deaths) {
                 nodes[at].clock.kill();
-                nodes[at] = node(&world, at, &log, &ends, &chance, bounds);
+                nodes[at] = node(&world, at, &log, &ends, &rng, bounds);
             }
-            if chance.is_one_in(bounds.clock_changes) {
-                nodes[at].clock.set_offset(offset(&chance, bounds));
+            if rng.is_one_in(bounds.clock_changes) {
+                nodes[at].clock.set_offset(offset(&rng, bounds));
             }
         }
         // A backlog drains.
@@ -132,9 +127,9 @@ fn simulate(seed: u64, bounds: Bounds) -> Seen {
     })
 }
 
-fn offset(chance: &Chance, bounds: Bounds) -> i64 {
+fn offset(rng: &SeededRng, bounds: Bounds) -> i64 {
     let either = i64::try_from(bounds.offset.as_micros()).unwrap();
-    i64::try_from(chance.up_to(bounds.offset * 2).as_micros()).unwrap() - either
+    i64::try_from(rng.up_to(bounds.offset * 2).as_micros()).unwrap() - either
 }
 
 /// Slots of runs that ended by themselves, in seconds since midnight, and whether they succeeded.
@@ -145,10 +140,10 @@ fn node(
     number: usize,
     log: &Log,
     ends: &Ends,
-    chance: &Chance,
+    rng: &SeededRng,
     bounds: Bounds,
 ) -> Node {
-    let faults = chance.clone();
+    let faults = rng.clone();
     let node = Node::with_faults(world, number, log, move || {
         match faults.is_one_in(bounds.faults) {
             false => Fault::None,
@@ -156,17 +151,17 @@ fn node(
             true => Fault::ReplyLost,
         }
     });
-    node.clock.set_offset(offset(chance, bounds));
-    let timers = chance.clone();
+    node.clock.set_offset(offset(rng, bounds));
+    let timers = rng.clone();
     node.clock
         .set_timer_lateness(move |_| timers.up_to(bounds.lateness));
-    let run_times = chance.clone();
+    let run_times = rng.clone();
     let schedule = Schedule::every(Duration::from_secs(PERIOD)).unwrap();
     let mut job = match bounds.must_not_be_lost {
         None => node.job_of(lock(bounds.at_most), schedule, move || {
             run_times.up_to(bounds.run_time)
         }),
-        Some(failures) => in_order(&node, schedule, ends, chance, bounds, failures),
+        Some(failures) => in_order(&node, schedule, ends, rng, bounds, failures),
     };
     // Every policy has to keep the law that there are never two.
     if number % 2 == 1 && bounds.deaths > 0 && bounds.must_not_be_lost.is_none() {
@@ -182,17 +177,17 @@ fn in_order(
     node: &Node,
     schedule: Schedule,
     ends: &Ends,
-    chance: &Chance,
+    rng: &SeededRng,
     bounds: Bounds,
     failures: u64,
 ) -> Job {
     let retries = Retries::new().max_attempts(u32::MAX).backoff(secs(1));
     let config = lock(bounds.at_most)
         .slot_completion(Completion::OnSuccess(retries.longest_backoff(secs(20))));
-    let (log, ends, chance) = (node.log.clone(), ends.clone(), chance.clone());
+    let (log, ends, rng) = (node.log.clone(), ends.clone(), rng.clone());
     let (world, clock, number) = (node.world.clone(), node.clock.clone(), node.number);
     Job::new(config, schedule, move |run: JobRun| {
-        let (log, ends, chance) = (log.clone(), ends.clone(), chance.clone());
+        let (log, ends, rng) = (log.clone(), ends.clone(), rng.clone());
         let (world, clock) = (world.clone(), clock.clone());
         async move {
             log.push(RunSeen {
@@ -201,12 +196,12 @@ fn in_order(
                 started: world.since_midnight(),
                 token: run.fencing_token().expect("memory has tokens"),
             });
-            clock.sleep(chance.up_to(bounds.run_time)).await;
-            let succeeds = !chance.is_one_in(failures);
+            clock.sleep(rng.up_to(bounds.run_time)).await;
+            let succeeds = !rng.is_one_in(failures);
             let slot = run.slot().expect("a schedule has slots");
             ends.lock().unwrap().push((seconds(slot), succeeds));
             assert!(
-                succeeds || chance.is_one_in(2),
+                succeeds || rng.is_one_in(2),
                 "one failure in two is a panic"
             );
             if succeeds { Ok(()) } else { Err("no luck") }

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use shedlock::{BoxFuture, ManualClock};
-use shedlock_conformance::{BoxError, Harness, Power, Provider, Space, power};
+use shedlock_conformance::{BoxError, Harness, Namespace, OptionalAction, Provider, action};
 use shedlock_store::Versioned;
 
 include!("../docs/writing_a_provider/cabinet.rs");
@@ -23,13 +23,13 @@ impl Harness for Cabinets {
         "cabinet"
     }
 
-    fn space(&self) -> BoxFuture<'_, Result<Arc<dyn Space>, BoxError>> {
+    fn namespace(&self) -> BoxFuture<'_, Result<Arc<dyn Namespace>, BoxError>> {
         Box::pin(async {
             let space = Room {
                 cabinet: Cabinet::default(),
                 clock: ManualClock::new(),
             };
-            Ok(Arc::new(space) as Arc<dyn Space>)
+            Ok(Arc::new(space) as Arc<dyn Namespace>)
         })
     }
 }
@@ -39,7 +39,7 @@ struct Room {
     clock: ManualClock,
 }
 
-impl Space for Room {
+impl Namespace for Room {
     fn provider(&self) -> BoxFuture<'_, Result<Provider, BoxError>> {
         Box::pin(async {
             let store =
@@ -48,8 +48,8 @@ impl Space for Room {
         })
     }
 
-    fn delete_record<'a>(&'a self, name: &'a LockName) -> Power<'a, ()> {
-        power(async {
+    fn delete_record<'a>(&'a self, name: &'a LockName) -> OptionalAction<'a, ()> {
+        action(async {
             self.cabinet.0.lock().unwrap().papers.remove(name.as_str());
             Ok(())
         })

@@ -266,7 +266,7 @@ async fn a_page_of_a_list_is_one_request() {
             request = ListRequest::new().limit(size).after(after);
         }
         assert_eq!(names.len(), 250);
-        assert_eq!(meter.settled().await.turns, requests);
+        assert_eq!(meter.settled().await.round_trips, requests);
     }
     let after = LockName::new("job-199").unwrap();
     let rest = keys.store().list(Some(&after), 100).await.unwrap();

@@ -17,8 +17,8 @@ use shedlock_conformance::contention::{self, CLIENTS, ROUNDS};
 use shedlock_conformance::proxy::{Matcher, http2_control};
 use shedlock_conformance::support::{address, program, server, unique};
 use shedlock_conformance::{
-    BoxError, Cost, Harness, JavaRecord, Power, Provider, Sheet, Space, Trouble, Turns, Verdict,
-    power, wrapped,
+    BoxError, Cost, Harness, JavaRecord, Namespace, OptionalAction, Provider, RoundTrips,
+    StoreFault, StoreProfile, Verdict, action, wrapped,
 };
 use shedlock_core::{BoxFuture, Clock, LockName, PrefixProvider, SystemClock};
 use shedlock_etcd::EtcdProvider;
@@ -80,20 +80,20 @@ impl Harness for Etcd {
         self.name
     }
 
-    fn space(&self) -> BoxFuture<'_, Result<Arc<dyn Space>, BoxError>> {
+    fn namespace(&self) -> BoxFuture<'_, Result<Arc<dyn Namespace>, BoxError>> {
         Box::pin(async {
             let room = Room::new(&self.server, self.way, None).await?;
-            Ok(Arc::new(room) as Arc<dyn Space>)
+            Ok(Arc::new(room) as Arc<dyn Namespace>)
         })
     }
 
-    fn open_child<'a>(&'a self, spec: &'a str) -> Power<'a, Provider> {
-        power(async move { Ok(Arc::new(EtcdProvider::connect(spec).await?) as Provider) })
+    fn open_child<'a>(&'a self, spec: &'a str) -> OptionalAction<'a, Provider> {
+        action(async move { Ok(Arc::new(EtcdProvider::connect(spec).await?) as Provider) })
     }
 
     /// An extension and an unlock give a lease back behind, which nobody waits for.
-    fn turns(&self) -> Option<Turns> {
-        Some(Turns {
+    fn round_trips(&self) -> Option<RoundTrips> {
+        Some(RoundTrips {
             won: 3,
             first: 3,
             lost: 1,
@@ -117,11 +117,11 @@ impl Harness for Etcd {
         }
     }
 
-    fn sheet(&self) -> Power<'_, Sheet> {
+    fn profile(&self) -> OptionalAction<'_, StoreProfile> {
         (self.way == Way::Url).then_some(())?;
-        power(async {
+        action(async {
             let provider = EtcdProvider::connect(&self.server).await?;
-            Ok(Sheet::new("etcd", "../../docs/stores/etcd.json")
+            Ok(StoreProfile::new("etcd", "../../docs/stores/etcd.json")
                 .of_provider(Arc::new(provider))
                 .shares_records()
                 // The server here elects more quickly than it does as it ships.
@@ -131,12 +131,12 @@ impl Harness for Etcd {
         })
     }
 
-    fn space_on_own_store(&self) -> Power<'_, Arc<dyn Space>> {
+    fn namespace_on_own_store(&self) -> OptionalAction<'_, Arc<dyn Namespace>> {
         let program = program("etcd")?;
-        power(async move {
+        action(async move {
             let server = Own::start(program, 1, &QUICK).await?;
             let room = Room::new(&server.url(), self.way, Some(server)).await?;
-            Ok(Arc::new(room) as Arc<dyn Space>)
+            Ok(Arc::new(room) as Arc<dyn Namespace>)
         })
     }
 }
@@ -197,7 +197,7 @@ impl Room {
     }
 }
 
-impl Space for Room {
+impl Namespace for Room {
     fn provider(&self) -> BoxFuture<'_, Result<Provider, BoxError>> {
         Box::pin(async {
             match self.way {
@@ -219,8 +219,8 @@ impl Space for Room {
         })
     }
 
-    fn delete_record<'a>(&'a self, name: &'a LockName) -> Power<'a, ()> {
-        power(async move {
+    fn delete_record<'a>(&'a self, name: &'a LockName) -> OptionalAction<'a, ()> {
+        action(async move {
             let key = self.key(name);
             let mut admin = self.admin.clone();
             admin.delete(format!("shedlock-rs:{key}"), None).await?;
@@ -229,17 +229,17 @@ impl Space for Room {
         })
     }
 
-    fn drop_container(&self) -> Power<'_, ()> {
-        power(self.wipe())
+    fn drop_container(&self) -> OptionalAction<'_, ()> {
+        action(self.wipe())
     }
 
-    fn restore_container(&self) -> Power<'_, ()> {
-        power(async { Ok(()) })
+    fn restore_container(&self) -> OptionalAction<'_, ()> {
+        action(async { Ok(()) })
     }
 
     /// In the key beside the lock's: whatever stands in that one holds the lock.
-    fn write_foreign<'a>(&'a self, name: &'a LockName, data: &'a [u8]) -> Power<'a, ()> {
-        power(async move {
+    fn write_foreign<'a>(&'a self, name: &'a LockName, data: &'a [u8]) -> OptionalAction<'a, ()> {
+        action(async move {
             let key = format!("shedlock-rs:{}", self.key(name));
             self.admin.clone().put(key, data, None).await?;
             Ok(())
@@ -250,8 +250,8 @@ impl Space for Room {
         &'a self,
         name: &'a LockName,
         record: &'a JavaRecord,
-    ) -> Power<'a, ()> {
-        power(async move {
+    ) -> OptionalAction<'a, ()> {
+        action(async move {
             let mut admin = self.admin.clone();
             let key = self.key(name);
             let lasts = record.lock_until.duration_since(SystemClock.system_time());
@@ -270,8 +270,11 @@ impl Space for Room {
     }
 
     /// ShedLock sees a key and how long its lease will last, in seconds.
-    fn read_as_shedlock<'a>(&'a self, name: &'a LockName) -> Power<'a, Option<JavaRecord>> {
-        power(async move {
+    fn read_as_shedlock<'a>(
+        &'a self,
+        name: &'a LockName,
+    ) -> OptionalAction<'a, Option<JavaRecord>> {
+        action(async move {
             let mut admin = self.admin.clone();
             let found = admin.get(self.key(name), None).await?;
             let Some(key) = found.kvs().first() else {
@@ -293,19 +296,19 @@ impl Space for Room {
         })
     }
 
-    fn provider_with_clock(&self, clock: Arc<dyn Clock>) -> Power<'_, Provider> {
-        power(self.over_client(clock))
+    fn provider_with_clock(&self, clock: Arc<dyn Clock>) -> OptionalAction<'_, Provider> {
+        action(self.over_client(clock))
     }
 
     fn store_addr(&self) -> Option<SocketAddr> {
         address(&self.server, 2379)
     }
 
-    fn provider_via(&self, addr: SocketAddr) -> Power<'_, Provider> {
+    fn provider_via(&self, addr: SocketAddr) -> OptionalAction<'_, Provider> {
         // A client of the user's own stays with a connection that has fallen silent, as the crate
         // documents, so that it cannot promise what the cases of faults ask.
         let url = (self.way == Way::Url).then(|| self.url(&format!("etcd://{addr}")))?;
-        power(async move { Ok(Arc::new(EtcdProvider::connect(&url).await?) as Provider) })
+        action(async move { Ok(Arc::new(EtcdProvider::connect(&url).await?) as Provider) })
     }
 
     fn child_spec(&self) -> Option<String> {
@@ -317,33 +320,33 @@ impl Space for Room {
     }
 
     /// As one does whose quota is used up.
-    fn begin_trouble(&self, trouble: Trouble) -> Power<'_, ()> {
+    fn begin_fault(&self, fault: StoreFault) -> OptionalAction<'_, ()> {
         self.own.as_ref()?;
-        (trouble == Trouble::Full).then_some(())?;
-        power(self.alarm(AlarmAction::Activate))
+        (fault == StoreFault::Full).then_some(())?;
+        action(self.alarm(AlarmAction::Activate))
     }
 
-    fn end_trouble(&self, trouble: Trouble) -> Power<'_, ()> {
+    fn end_fault(&self, fault: StoreFault) -> OptionalAction<'_, ()> {
         self.own.as_ref()?;
-        (trouble == Trouble::Full).then_some(())?;
-        power(self.alarm(AlarmAction::Deactivate))
+        (fault == StoreFault::Full).then_some(())?;
+        action(self.alarm(AlarmAction::Deactivate))
     }
 
-    fn store_version(&self) -> Power<'_, String> {
-        power(async {
+    fn store_version(&self) -> OptionalAction<'_, String> {
+        action(async {
             let status = self.admin.clone().status().await?;
             Ok(format!("etcd {}", status.version()))
         })
     }
 
-    fn stop_store(&self) -> Power<'_, ()> {
+    fn stop_store(&self) -> OptionalAction<'_, ()> {
         let own = self.own.as_ref()?;
-        power(async { own.stop_all() })
+        action(async { own.stop_all() })
     }
 
-    fn start_store(&self) -> Power<'_, ()> {
+    fn start_store(&self) -> OptionalAction<'_, ()> {
         let own = self.own.as_ref()?;
-        power(async {
+        action(async {
             own.begin(0)?;
             own.serves(0).await
         })

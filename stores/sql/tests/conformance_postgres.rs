@@ -13,8 +13,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use shedlock_conformance::contention::{self, CLIENTS, ROUNDS};
 use shedlock_conformance::support::OwnServer;
 use shedlock_conformance::{
-    BoxError, Harness, JavaRecord, Power, Provider, Sheet, Space, Trouble, Turns, Verdict, Work,
-    power,
+    BoxError, Harness, JavaRecord, Namespace, OptionalAction, Provider, RoundTrips, StoreFault,
+    StoreProfile, Verdict, Work, action,
 };
 use shedlock_core::{BoxFuture, Clock, LockName};
 use shedlock_sql::{PostgresProvider, TimeMode, TokioPostgresProvider};
@@ -113,49 +113,53 @@ impl Harness for Postgres {
         self.name
     }
 
-    fn space(&self) -> BoxFuture<'_, Result<Arc<dyn Space>, BoxError>> {
+    fn namespace(&self) -> BoxFuture<'_, Result<Arc<dyn Namespace>, BoxError>> {
         Box::pin(self.room(&self.server, None))
     }
 
     /// One kind stands for all: what a crash does is the server's.
-    fn space_on_own_store(&self) -> Power<'_, Arc<dyn Space>> {
+    fn namespace_on_own_store(&self) -> OptionalAction<'_, Arc<dyn Namespace>> {
         if self.name != "postgres" || !OwnServer::can_start() {
             return None;
         }
-        power(async {
+        action(async {
             let own = OwnServer::start("postgres", &[])?;
             let url = own.url().to_owned();
             self.room(&url, Some(own)).await
         })
     }
 
-    fn open_child<'a>(&'a self, spec: &'a str) -> Power<'a, Provider> {
-        power(connect(spec.to_owned()))
+    fn open_child<'a>(&'a self, spec: &'a str) -> OptionalAction<'a, Provider> {
+        action(connect(spec.to_owned()))
     }
 
-    fn sheet(&self) -> Power<'_, Sheet> {
+    fn profile(&self) -> OptionalAction<'_, StoreProfile> {
         if self.name != "postgres" {
             return None;
         }
-        let sheet = Sheet::new("PostgreSQL", "../../docs/stores/postgres.json")
+        let sheet = StoreProfile::new("PostgreSQL", "../../docs/stores/postgres.json")
             .shares_records()
             .note("durable", "with `fsync` on")
             .note("law08", "after `migrate`")
             .note("law09", "after `migrate`")
             .note("law09_open", "after `migrate`")
             .says("tested_on", "15");
-        power(async { Ok(sheet) })
+        action(async { Ok(sheet) })
     }
 
-    fn turns(&self) -> Option<Turns> {
+    fn round_trips(&self) -> Option<RoundTrips> {
         // Without prepared statements each one is described before it is run.
         let is_prepared = !self.options.contains("prepared=false");
-        is_prepared.then_some(Turns::CONDITIONAL)
+        is_prepared.then_some(RoundTrips::CONDITIONAL)
     }
 }
 
 impl Postgres {
-    async fn room(&self, server: &str, own: Option<OwnServer>) -> Result<Arc<dyn Space>, BoxError> {
+    async fn room(
+        &self,
+        server: &str,
+        own: Option<OwnServer>,
+    ) -> Result<Arc<dyn Namespace>, BoxError> {
         let schema = common::unique("space");
         let admin = PgPoolOptions::new().max_connections(1);
         let mut options: PgConnectOptions = server.parse()?;
@@ -200,7 +204,7 @@ impl Postgres {
             );
             run(&space.admin, grant).await?;
         }
-        Ok(Arc::new(space) as Arc<dyn Space>)
+        Ok(Arc::new(space) as Arc<dyn Namespace>)
     }
 }
 
@@ -242,7 +246,7 @@ impl Schema {
     }
 }
 
-impl Space for Schema {
+impl Namespace for Schema {
     fn provider(&self) -> BoxFuture<'_, Result<Provider, BoxError>> {
         Box::pin(connect(self.url.clone()))
     }
@@ -255,8 +259,8 @@ impl Space for Schema {
         })
     }
 
-    fn delete_record<'a>(&'a self, name: &'a LockName) -> Power<'a, ()> {
-        power(async {
+    fn delete_record<'a>(&'a self, name: &'a LockName) -> OptionalAction<'a, ()> {
+        action(async {
             let text = format!("DELETE FROM {}.shedlock WHERE name = $1", self.schema);
             sqlx::query(AssertSqlSafe(text))
                 .bind(name.as_str())
@@ -266,23 +270,23 @@ impl Space for Schema {
         })
     }
 
-    fn drop_container(&self) -> Power<'_, ()> {
-        power(run(
+    fn drop_container(&self) -> OptionalAction<'_, ()> {
+        action(run(
             &self.admin,
             format!("DROP TABLE IF EXISTS {}.shedlock", self.schema),
         ))
     }
 
-    fn restore_container(&self) -> Power<'_, ()> {
-        power(run(&self.admin, self.create()))
+    fn restore_container(&self) -> OptionalAction<'_, ()> {
+        action(run(&self.admin, self.create()))
     }
 
     fn write_as_shedlock<'a>(
         &'a self,
         name: &'a LockName,
         record: &'a JavaRecord,
-    ) -> Power<'a, ()> {
-        power(async {
+    ) -> OptionalAction<'a, ()> {
+        action(async {
             let epoch = self.epoch();
             let micro = "interval '1 microsecond'";
             let text = format!(
@@ -303,8 +307,11 @@ impl Space for Schema {
         })
     }
 
-    fn read_as_shedlock<'a>(&'a self, name: &'a LockName) -> Power<'a, Option<JavaRecord>> {
-        power(async {
+    fn read_as_shedlock<'a>(
+        &'a self,
+        name: &'a LockName,
+    ) -> OptionalAction<'a, Option<JavaRecord>> {
+        action(async {
             let text = format!(
                 "SELECT locked_by, (extract(epoch FROM locked_at) * 1000000)::bigint, \
                  (extract(epoch FROM lock_until) * 1000000)::bigint \
@@ -326,8 +333,8 @@ impl Space for Schema {
         })
     }
 
-    fn provider_with_clock(&self, clock: Arc<dyn Clock>) -> Power<'_, Provider> {
-        power(async {
+    fn provider_with_clock(&self, clock: Arc<dyn Clock>) -> OptionalAction<'_, Provider> {
+        action(async {
             if self.by_tokio {
                 let pool = sources::Deadpool::new(&self.server)?;
                 let builder = TokioPostgresProvider::builder(pool).schema(&self.schema);
@@ -352,33 +359,33 @@ impl Space for Schema {
         common::address(&self.url, 5432)
     }
 
-    fn provider_via(&self, addr: SocketAddr) -> Power<'_, Provider> {
+    fn provider_via(&self, addr: SocketAddr) -> OptionalAction<'_, Provider> {
         let url = self.child_spec_via(addr)?;
-        power(connect(url))
+        action(connect(url))
     }
 
-    fn stop_store(&self) -> Power<'_, ()> {
+    fn stop_store(&self) -> OptionalAction<'_, ()> {
         let own = self.own.as_ref()?;
-        power(async { own.kill() })
+        action(async { own.kill() })
     }
 
-    fn start_store(&self) -> Power<'_, ()> {
+    fn start_store(&self) -> OptionalAction<'_, ()> {
         let own = self.own.as_ref()?;
-        power(async { own.start_again() })
+        action(async { own.start_again() })
     }
 
-    fn begin_trouble(&self, trouble: Trouble) -> Power<'_, ()> {
+    fn begin_fault(&self, fault: StoreFault) -> OptionalAction<'_, ()> {
         self.own.as_ref()?;
         let schema = &self.schema;
-        let orders = match trouble {
-            Trouble::FewConnections => format!(
+        let orders = match fault {
+            StoreFault::FewConnections => format!(
                 "ALTER ROLE {schema} CONNECTION LIMIT 2; \
                  SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = '{schema}'"
             ),
-            Trouble::ReadOnly => return power(self.only_reads("on")),
-            Trouble::Busy => {
+            StoreFault::ReadOnly => return action(self.only_reads("on")),
+            StoreFault::Busy => {
                 let lock = format!("LOCK TABLE {schema}.shedlock IN ACCESS EXCLUSIVE MODE");
-                return power(async {
+                return action(async {
                     let mut keeper = PgPool::connect(&self.server).await?.begin().await?;
                     sqlx::raw_sql(AssertSqlSafe(lock))
                         .execute(&mut *keeper)
@@ -389,18 +396,18 @@ impl Space for Schema {
             }
             _ => return None,
         };
-        power(run(&self.admin, orders))
+        action(run(&self.admin, orders))
     }
 
-    fn end_trouble(&self, trouble: Trouble) -> Power<'_, ()> {
+    fn end_fault(&self, fault: StoreFault) -> OptionalAction<'_, ()> {
         self.own.as_ref()?;
-        match trouble {
-            Trouble::FewConnections => {
+        match fault {
+            StoreFault::FewConnections => {
                 let order = format!("ALTER ROLE {} CONNECTION LIMIT -1", self.schema);
-                power(run(&self.admin, order))
+                action(run(&self.admin, order))
             }
-            Trouble::ReadOnly => power(self.only_reads("off")),
-            Trouble::Busy => power(async {
+            StoreFault::ReadOnly => action(self.only_reads("off")),
+            StoreFault::Busy => action(async {
                 if let Some(keeper) = self.keeper.lock().await.take() {
                     keeper.rollback().await?;
                 }
@@ -429,16 +436,16 @@ impl Space for Schema {
         is_shared.then(|| common::shedlock(host, "postgresql", &url, &parameters))?
     }
 
-    fn store_version(&self) -> Power<'_, String> {
-        power(async {
+    fn store_version(&self) -> OptionalAction<'_, String> {
+        action(async {
             let version =
                 sqlx::query_scalar("SELECT 'PostgreSQL ' || current_setting('server_version')");
             Ok(version.fetch_one(&self.admin).await?)
         })
     }
 
-    fn inside_rolled_back_transaction(&self, work: Work) -> Power<'_, ()> {
-        power(async {
+    fn inside_rolled_back_transaction(&self, work: Work) -> OptionalAction<'_, ()> {
+        action(async {
             if self.by_tokio {
                 let pool = sources::Deadpool::new(&self.server)?;
                 let builder = TokioPostgresProvider::builder(pool.clone());

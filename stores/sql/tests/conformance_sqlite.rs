@@ -7,8 +7,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use shedlock_conformance::contention::{self, CLIENTS, ROUNDS};
 use shedlock_conformance::{
-    BoxError, Cost, Harness, JavaRecord, Power, Provider, Sheet, Space, Verdict, Work, power,
-    support,
+    BoxError, Cost, Harness, JavaRecord, Namespace, OptionalAction, Provider, StoreProfile,
+    Verdict, Work, action, support,
 };
 use shedlock_core::{BoxFuture, Clock, LockName};
 use shedlock_sql::{SqliteProvider, TimeMode};
@@ -69,7 +69,7 @@ impl Harness for Sqlite {
         self.name
     }
 
-    fn space(&self) -> BoxFuture<'_, Result<Arc<dyn Space>, BoxError>> {
+    fn namespace(&self) -> BoxFuture<'_, Result<Arc<dyn Namespace>, BoxError>> {
         Box::pin(async {
             let folder = tempfile::tempdir()?;
             let path = folder.path().join("locks.db");
@@ -92,29 +92,29 @@ impl Harness for Sqlite {
                 _folder: folder,
             };
             space.create().await?;
-            Ok(Arc::new(space) as Arc<dyn Space>)
+            Ok(Arc::new(space) as Arc<dyn Namespace>)
         })
     }
 
     /// No other case has its file open in either. It cannot be stopped: there is no server.
-    fn space_on_own_store(&self) -> Power<'_, Arc<dyn Space>> {
-        (self.name == "sqlite").then(|| self.space())
+    fn namespace_on_own_store(&self) -> OptionalAction<'_, Arc<dyn Namespace>> {
+        (self.name == "sqlite").then(|| self.namespace())
     }
 
-    fn open_child<'a>(&'a self, spec: &'a str) -> Power<'a, Provider> {
-        power(connect(spec.to_owned()))
+    fn open_child<'a>(&'a self, spec: &'a str) -> OptionalAction<'a, Provider> {
+        action(connect(spec.to_owned()))
     }
 
-    fn sheet(&self) -> Power<'_, Sheet> {
+    fn profile(&self) -> OptionalAction<'_, StoreProfile> {
         if self.name != "sqlite" {
             return None;
         }
-        let sheet = Sheet::new("SQLite", "../../docs/stores/sqlite.json")
+        let sheet = StoreProfile::new("SQLite", "../../docs/stores/sqlite.json")
             .says("law01", "this host's")
             .says("law12", "–")
             .says("hosts", "no")
             .says("tested_on", "3.51");
-        power(async { Ok(sheet) })
+        action(async { Ok(sheet) })
     }
 
     /// One more for an attempt: it reads before it writes.
@@ -164,7 +164,7 @@ impl File {
     }
 }
 
-impl Space for File {
+impl Namespace for File {
     fn provider(&self) -> BoxFuture<'_, Result<Provider, BoxError>> {
         Box::pin(connect(self.url.clone()))
     }
@@ -176,8 +176,8 @@ impl Space for File {
         })
     }
 
-    fn delete_record<'a>(&'a self, name: &'a LockName) -> Power<'a, ()> {
-        power(async {
+    fn delete_record<'a>(&'a self, name: &'a LockName) -> OptionalAction<'a, ()> {
+        action(async {
             sqlx::query("DELETE FROM shedlock WHERE name = ?")
                 .bind(name.as_str())
                 .execute(&self.admin)
@@ -186,8 +186,8 @@ impl Space for File {
         })
     }
 
-    fn drop_container(&self) -> Power<'_, ()> {
-        power(async {
+    fn drop_container(&self) -> OptionalAction<'_, ()> {
+        action(async {
             sqlx::raw_sql("DROP TABLE IF EXISTS shedlock")
                 .execute(&self.admin)
                 .await?;
@@ -195,16 +195,16 @@ impl Space for File {
         })
     }
 
-    fn restore_container(&self) -> Power<'_, ()> {
-        power(self.create())
+    fn restore_container(&self) -> OptionalAction<'_, ()> {
+        action(self.create())
     }
 
     fn write_as_shedlock<'a>(
         &'a self,
         name: &'a LockName,
         record: &'a JavaRecord,
-    ) -> Power<'a, ()> {
-        power(async {
+    ) -> OptionalAction<'a, ()> {
+        action(async {
             let text = "INSERT INTO shedlock (name, lock_until, locked_at, locked_by) \
                         VALUES (?, ?, ?, ?) ON CONFLICT (name) DO UPDATE \
                         SET lock_until = excluded.lock_until, locked_at = excluded.locked_at, \
@@ -220,8 +220,11 @@ impl Space for File {
         })
     }
 
-    fn read_as_shedlock<'a>(&'a self, name: &'a LockName) -> Power<'a, Option<JavaRecord>> {
-        power(async {
+    fn read_as_shedlock<'a>(
+        &'a self,
+        name: &'a LockName,
+    ) -> OptionalAction<'a, Option<JavaRecord>> {
+        action(async {
             let row =
                 sqlx::query("SELECT locked_by, locked_at, lock_until FROM shedlock WHERE name = ?")
                     .bind(name.as_str())
@@ -238,8 +241,8 @@ impl Space for File {
         })
     }
 
-    fn provider_with_clock(&self, clock: Arc<dyn Clock>) -> Power<'_, Provider> {
-        power(async {
+    fn provider_with_clock(&self, clock: Arc<dyn Clock>) -> OptionalAction<'_, Provider> {
+        action(async {
             let provider = SqliteProvider::builder(self.pool(2).await?)
                 .time(self.time())
                 .clock(clock)
@@ -252,15 +255,15 @@ impl Space for File {
         Some(self.url.clone())
     }
 
-    fn store_version(&self) -> Power<'_, String> {
-        power(async {
+    fn store_version(&self) -> OptionalAction<'_, String> {
+        action(async {
             let version = sqlx::query_scalar("SELECT 'SQLite ' || sqlite_version()");
             Ok(version.fetch_one(&self.admin).await?)
         })
     }
 
-    fn inside_rolled_back_transaction(&self, work: Work) -> Power<'_, ()> {
-        power(async {
+    fn inside_rolled_back_transaction(&self, work: Work) -> OptionalAction<'_, ()> {
+        action(async {
             let pool = self.pool(2).await?;
             let provider = SqliteProvider::builder(pool.clone())
                 .time(self.time())

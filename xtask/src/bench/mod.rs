@@ -1,6 +1,6 @@
 //! `cargo xtask bench`: what locks cost, measured on throw-away servers with and without fsync.
 //!
-//! The measuring is done by a program of its own (`benches/`), so that xtask needs no database
+//! The measuring is done by a program of its own (`testing/bench/`), so that xtask needs no database
 //! client and is built in no time.
 
 mod peers;

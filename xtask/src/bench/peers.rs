@@ -35,7 +35,7 @@ pub(super) fn build(
     command
         .args(["build", "--release", "--locked", "--target-dir"])
         .arg(&folder)
-        .current_dir(steps::workspace_root().join("benches/peers"));
+        .current_dir(steps::workspace_root().join("testing/bench/peers"));
     if steps::complete(run, &mut command)? != Outcome::Passed {
         bail!(
             "the other locks could not be built; one of them needs OpenSSL: on Debian `{}`",

@@ -123,7 +123,7 @@ pub enum What {
     },
     /// The way of the process to the store was restored.
     WayRestored,
-    /// The store is about to get into trouble: requests may wait in it.
+    /// The store is about to get into fault: requests may wait in it.
     StoreTroubled,
     /// The store's trouble is over.
     StoreRecovered,

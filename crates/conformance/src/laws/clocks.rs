@@ -6,14 +6,14 @@ use std::time::{Duration, SystemTime};
 use shedlock_core::{BoxFuture, Clock, ClockSource, ErrorKind, Moment, Slot, SystemClock};
 
 use crate::case::cases;
-use crate::setting::name;
+use crate::context::name;
 use crate::steps::{
     abandon, acquire, attempt_error_as, not_earlier, skipped_as, still_holds, take, unlock,
     unlock_is_lost,
 };
 use crate::verdict::ensure;
 use crate::wait::now;
-use crate::{Provider, Setting, Stop, Verdict};
+use crate::{Provider, Stop, TestContext, Verdict};
 
 cases!("clocks":
     a_client_ahead_does_not_break_a_lease,
@@ -27,14 +27,14 @@ cases!("clocks":
 const HOUR: Duration = Duration::from_secs(3_600);
 
 /// To a client an hour ahead a lease of five minutes looks long over.
-pub async fn a_client_ahead_does_not_break_a_lease(setting: &Setting) -> Verdict {
-    let wrong = Wrong::new(setting).await?;
-    let right = setting.provider().await?;
+pub async fn a_client_ahead_does_not_break_a_lease(context: &TestContext) -> Verdict {
+    let wrong = Wrong::new(context).await?;
+    let right = context.provider().await?;
     let job = name("job");
-    let lease = acquire(&right, &setting.request(&job)).await?;
+    let lease = acquire(&right, &context.request(&job)).await?;
     skipped_as(
         &wrong.ahead,
-        &setting.request(&job),
+        &context.request(&job),
         shedlock_core::SkipReason::Held,
     )
     .await?;
@@ -44,35 +44,35 @@ pub async fn a_client_ahead_does_not_break_a_lease(setting: &Setting) -> Verdict
 }
 
 /// To a client an hour behind its expired lease looks as if it ran.
-pub async fn a_client_behind_does_not_hold_on(setting: &Setting) -> Verdict {
-    let wrong = Wrong::new(setting).await?;
-    let right = setting.provider().await?;
+pub async fn a_client_behind_does_not_hold_on(context: &TestContext) -> Verdict {
+    let wrong = Wrong::new(context).await?;
+    let right = context.provider().await?;
     let job = name("job");
-    let short = setting.pace().short();
-    let stale = acquire(&wrong.behind, &setting.request_for(&job, short)).await?;
-    setting.pass(setting.pace().past(short)).await;
+    let short = context.timing().short();
+    let stale = acquire(&wrong.behind, &context.request_for(&job, short)).await?;
+    context.pass(context.timing().past(short)).await;
     unlock_is_lost(&wrong.behind, &stale).await?;
-    let lease = acquire(&right, &setting.request(&job)).await?;
+    let lease = acquire(&right, &context.request(&job)).await?;
     unlock_is_lost(&wrong.behind, &stale).await?;
     still_holds(&wrong.behind, &lease).await?;
     unlock(&right, &lease).await
 }
 
 /// At-most after acquisition, whatever the clock of the holder or of the next one says.
-pub async fn leases_of_wrong_clients_end_in_time(setting: &Setting) -> Verdict {
-    let wrong = Wrong::new(setting).await?;
-    let short = setting.pace().short();
-    let orders = [(&wrong.ahead, &wrong.behind), (&wrong.behind, &wrong.ahead)];
-    for (i, (holder, next)) in orders.into_iter().enumerate() {
+pub async fn leases_of_wrong_clients_end_in_time(context: &TestContext) -> Verdict {
+    let wrong = Wrong::new(context).await?;
+    let short = context.timing().short();
+    let spec = [(&wrong.ahead, &wrong.behind), (&wrong.behind, &wrong.ahead)];
+    for (i, (holder, next)) in spec.into_iter().enumerate() {
         let job = name(&format!("job-{i}"));
-        let first = take(holder, &setting.request_for(&job, short)).await?;
-        let taken = setting
-            .take_when_free(next, &job, setting.pace().long())
+        let first = take(holder, &context.request_for(&job, short)).await?;
+        let taken = context
+            .take_when_free(next, &job, context.timing().long())
             .await?;
         not_earlier(&first, short, &taken)?;
         let took = now().saturating_since(first.answered);
         ensure!(
-            took < short + setting.pace().lateness(),
+            took < short + context.timing().lateness(),
             "a lease of {short:?} by a client with a wrong clock came free only after {took:?}"
         );
     }
@@ -80,28 +80,28 @@ pub async fn leases_of_wrong_clients_end_in_time(setting: &Setting) -> Verdict {
 }
 
 /// A client an hour ahead computes slots that do not exist yet; one behind is not hindered.
-pub async fn slots_are_judged_by_the_stores_clock(setting: &Setting) -> Verdict {
-    setting.needs_slots()?;
-    if setting.capabilities().slot_clock != ClockSource::Store {
+pub async fn slots_are_judged_by_the_stores_clock(context: &TestContext) -> Verdict {
+    context.needs_slots()?;
+    if context.capabilities().slot_clock != ClockSource::Store {
         return Err(Stop::not_applicable(
             "the provider declares that the clients' clocks judge slots",
         ));
     }
-    let wrong = Wrong::new(setting).await?;
-    let right = setting.provider().await?;
+    let wrong = Wrong::new(context).await?;
+    let right = context.provider().await?;
     let job = name("job");
-    let now = setting.store_now(&right).await?;
-    let ahead = setting.request(&job).with_slot(Slot::at(now + HOUR)?);
+    let now = context.store_now(&right).await?;
+    let ahead = context.request(&job).with_slot(Slot::at(now + HOUR)?);
     attempt_error_as(&wrong.ahead, &ahead, &[ErrorKind::SlotAhead]).await?;
-    let current = setting.request(&job).with_slot(Slot::at(now)?);
+    let current = context.request(&job).with_slot(Slot::at(now)?);
     abandon(&wrong.behind, &current).await
 }
 
 /// Also from a client ahead to one behind.
-pub async fn tokens_of_wrong_clients_grow(setting: &Setting) -> Verdict {
-    setting.needs_fencing()?;
-    let wrong = Wrong::new(setting).await?;
-    let right = setting.provider().await?;
+pub async fn tokens_of_wrong_clients_grow(context: &TestContext) -> Verdict {
+    context.needs_fencing()?;
+    let wrong = Wrong::new(context).await?;
+    let right = context.provider().await?;
     let job = name("job");
     let mut last = 0;
     for provider in [
@@ -111,7 +111,7 @@ pub async fn tokens_of_wrong_clients_grow(setting: &Setting) -> Verdict {
         &wrong.ahead,
         &wrong.behind,
     ] {
-        let lease = acquire(provider, &setting.request(&job)).await?;
+        let lease = acquire(provider, &context.request(&job)).await?;
         let token = lease.fencing_token().unwrap_or_default();
         ensure!(token > last, "the fencing token {token} follows {last}");
         last = token;
@@ -123,9 +123,9 @@ pub async fn tokens_of_wrong_clients_grow(setting: &Setting) -> Verdict {
 /// Where the clients' clocks judge: one that is ahead sees a lease end early, by what its clock is
 /// ahead and no more. That much the runtime has to take off a lease.
 pub async fn clients_that_differ_by_what_is_tolerated_take_over_no_earlier(
-    setting: &Setting,
+    context: &TestContext,
 ) -> Verdict {
-    let ClockSource::Clients { tolerated_skew } = setting.capabilities().clock else {
+    let ClockSource::Clients { tolerated_skew } = context.capabilities().clock else {
         return Err(Stop::not_applicable(
             "the provider declares that the store's clock judges leases",
         ));
@@ -134,13 +134,13 @@ pub async fn clients_that_differ_by_what_is_tolerated_take_over_no_earlier(
         ahead: tolerated_skew,
         behind: Duration::ZERO,
     };
-    let fast = setting.provider_with_clock(Arc::new(fast)).await?;
-    let right = setting.provider().await?;
-    let at_most = tolerated_skew + setting.pace().medium();
+    let fast = context.provider_with_clock(Arc::new(fast)).await?;
+    let right = context.provider().await?;
+    let at_most = tolerated_skew + context.timing().medium();
     let job = name("job");
-    let first = take(&right, &setting.request_for(&job, at_most)).await?;
-    let next = setting
-        .take_when_free(&fast, &job, setting.pace().long())
+    let first = take(&right, &context.request_for(&job, at_most)).await?;
+    let next = context
+        .take_when_free(&fast, &job, context.timing().long())
         .await?;
     let kept = next.answered.saturating_since(first.asked) + Duration::from_millis(2);
     ensure!(
@@ -157,8 +157,8 @@ struct Wrong {
 }
 
 impl Wrong {
-    async fn new(setting: &Setting) -> Result<Self, Stop> {
-        if setting.capabilities().clock != ClockSource::Store {
+    async fn new(context: &TestContext) -> Result<Self, Stop> {
+        if context.capabilities().clock != ClockSource::Store {
             return Err(Stop::not_applicable(
                 "the provider declares that the clients' clocks judge leases",
             ));
@@ -172,8 +172,8 @@ impl Wrong {
             behind: HOUR,
         };
         Ok(Self {
-            ahead: setting.provider_with_clock(Arc::new(ahead)).await?,
-            behind: setting.provider_with_clock(Arc::new(behind)).await?,
+            ahead: context.provider_with_clock(Arc::new(ahead)).await?,
+            behind: context.provider_with_clock(Arc::new(behind)).await?,
         })
     }
 }

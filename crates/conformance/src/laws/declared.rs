@@ -3,10 +3,10 @@
 use shedlock_core::{ErrorKind, ExtendRequest, UnlockRequest};
 
 use crate::case::cases;
-use crate::setting::{granted, name};
+use crate::context::{granted, name};
 use crate::steps::{acquire, still_holds, unlock};
 use crate::verdict::ensure;
-use crate::{Call, Setting, Verdict};
+use crate::{Call, TestContext, Verdict};
 
 cases!("declared":
     extend_is_refused_where_it_is_lacking,
@@ -19,12 +19,12 @@ cases!("declared":
 );
 
 /// A lease that cannot be extended says so, and runs on as it was.
-pub async fn extend_is_refused_where_it_is_lacking(setting: &Setting) -> Verdict {
-    let provider = setting.provider().await?;
-    let lease = acquire(&provider, &setting.request(&name("job"))).await?;
-    let longer = ExtendRequest::new(2 * setting.pace().long());
+pub async fn extend_is_refused_where_it_is_lacking(context: &TestContext) -> Verdict {
+    let provider = context.provider().await?;
+    let lease = acquire(&provider, &context.request(&name("job"))).await?;
+    let longer = ExtendRequest::new(2 * context.timing().long());
     let answer = provider.extend(&lease, &longer).await;
-    if setting.capabilities().extend {
+    if context.capabilities().extend {
         answer?;
         return Ok(());
     }
@@ -38,8 +38,8 @@ pub async fn extend_is_refused_where_it_is_lacking(setting: &Setting) -> Verdict
 }
 
 /// Once each has looked at the store.
-pub async fn providers_over_one_store_declare_the_same(setting: &Setting) -> Verdict {
-    let (first, second) = setting.two().await?;
+pub async fn providers_over_one_store_declare_the_same(context: &TestContext) -> Verdict {
+    let (first, second) = context.two().await?;
     first.check().await?;
     second.check().await?;
     ensure!(
@@ -52,11 +52,11 @@ pub async fn providers_over_one_store_declare_the_same(setting: &Setting) -> Ver
 }
 
 /// It is not taken back after some use.
-pub async fn what_was_declared_at_first_contact_holds(setting: &Setting) -> Verdict {
-    let provider = setting.provider().await?;
+pub async fn what_was_declared_at_first_contact_holds(context: &TestContext) -> Verdict {
+    let provider = context.provider().await?;
     provider.check().await?;
     let before = provider.capabilities();
-    let lease = acquire(&provider, &setting.request(&name("job"))).await?;
+    let lease = acquire(&provider, &context.request(&name("job"))).await?;
     unlock(&provider, &lease).await?;
     let after = provider.capabilities();
     ensure!(
@@ -67,8 +67,8 @@ pub async fn what_was_declared_at_first_contact_holds(setting: &Setting) -> Verd
 }
 
 /// Reentrancy goes by identity: two providers, though over one store, are two; one stays itself.
-pub async fn providers_have_identities_of_their_own(setting: &Setting) -> Verdict {
-    let (first, second) = setting.two().await?;
+pub async fn providers_have_identities_of_their_own(context: &TestContext) -> Verdict {
+    let (first, second) = context.two().await?;
     let job = name("job");
     ensure!(
         first.identity() == first.identity() && first.identity_of(&job) == first.identity_of(&job),
@@ -84,10 +84,10 @@ pub async fn providers_have_identities_of_their_own(setting: &Setting) -> Verdic
 }
 
 /// It may be asked at any time.
-pub async fn a_check_changes_nothing(setting: &Setting) -> Verdict {
-    let provider = setting.provider().await?;
+pub async fn a_check_changes_nothing(context: &TestContext) -> Verdict {
+    let provider = context.provider().await?;
     provider.check().await?;
-    let lease = acquire(&provider, &setting.request(&name("job"))).await?;
+    let lease = acquire(&provider, &context.request(&name("job"))).await?;
     for _ in 0..2 {
         provider.check().await?;
         still_holds(&provider, &lease).await?;
@@ -95,40 +95,47 @@ pub async fn a_check_changes_nothing(setting: &Setting) -> Verdict {
     unlock(&provider, &lease).await
 }
 
-/// The data sheet that goes into the documentation says what the provider declares.
-pub async fn what_is_published_holds(setting: &Setting) -> Verdict {
-    let harness = setting.harness();
-    let sheet = granted(harness.sheet(), "tell what is published", "Harness::sheet").await?;
-    let declared = setting.capabilities();
-    sheet.hold(&**harness, setting.space(), declared).await
+/// The data profile that goes into the documentation says what the provider declares.
+pub async fn what_is_published_holds(context: &TestContext) -> Verdict {
+    let harness = context.harness();
+    let profile = granted(
+        harness.profile(),
+        "tell what is published",
+        "Harness::profile",
+    )
+    .await?;
+    let declared = context.capabilities();
+    profile
+        .hold(&**harness, context.namespace(), declared)
+        .await
 }
 
 /// Nothing is granted under settings with which the store cannot keep its promises. The first call
 /// finds out, whichever it is: a program need not check its provider.
 pub async fn a_container_that_breaks_promises_is_refused_at_the_first_call(
-    setting: &Setting,
+    context: &TestContext,
 ) -> Verdict {
-    let provider = setting.provider().await?;
-    let held = setting.request(&name("held"));
+    let provider = context.provider().await?;
+    let held = context.request(&name("held"));
     let lease = acquire(&provider, &held).await?;
     drop(provider);
-    setting.weaken_container().await?;
+    context.weaken_container().await?;
     let calls = [Call::Attempt, Call::Extend, Call::Unlock, Call::Withdraw];
     for call in calls {
-        if call == Call::Extend && !setting.capabilities().extend {
+        if call == Call::Extend && !context.capabilities().extend {
             continue;
         }
         // That it cannot be made is a refusal, too.
-        let Ok(provider) = setting.space().provider().await else {
+        let Ok(provider) = context.namespace().provider().await else {
             continue;
         };
         let answer = match call {
             Call::Attempt => {
-                let request = setting.request(&name("job"));
+                let request = context.request(&name("job"));
                 provider.attempt(&request).await.map(debug)
             }
             Call::Extend => {
-                let longer = ExtendRequest::new(2 * setting.pace().long());
+                let longer = ExtendRequest::new(2 * context.timing().long());
                 provider.extend(&lease, &longer).await.map(debug)
             }
             Call::Unlock => {

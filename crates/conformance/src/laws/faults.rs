@@ -14,13 +14,13 @@ use shedlock_core::{
 };
 
 use crate::case::cases;
+use crate::context::name;
 use crate::line::{Line, until_answered};
 use crate::proxy::{Strike, Trap};
-use crate::setting::name;
 use crate::steps::{abandon, acquire, extend_is_lost, is_free, record, still_holds, unlock};
 use crate::verdict::ensure;
 use crate::wait::{PATIENCE, bounded, sleep};
-use crate::{Call, Setting, Stop, Verdict};
+use crate::{Call, Stop, TestContext, Verdict};
 
 cases!("law06_held_is_not_broken":
     an_attempt_whose_answer_was_lost_is_found_again,
@@ -40,35 +40,35 @@ cases!("law06_held_is_not_broken":
 /// Whichever of the attempt's statements lost its answer: the error says that the outcome is
 /// unknown, and the same attempt, asked again, has the lease; it is not told that somebody else
 /// has it.
-pub async fn an_attempt_whose_answer_was_lost_is_found_again(setting: &Setting) -> Verdict {
-    lose_attempts(setting, Strike::CutBeforeReply).await
+pub async fn an_attempt_whose_answer_was_lost_is_found_again(context: &TestContext) -> Verdict {
+    lose_attempts(context, Strike::CutBeforeReply).await
 }
 
 /// The same for a request that the store never saw.
-pub async fn an_attempt_that_was_lost_on_the_way_is_asked_again(setting: &Setting) -> Verdict {
-    lose_attempts(setting, Strike::CutBeforeRequest).await
+pub async fn an_attempt_that_was_lost_on_the_way_is_asked_again(context: &TestContext) -> Verdict {
+    lose_attempts(context, Strike::CutBeforeRequest).await
 }
 
-async fn lose_attempts(setting: &Setting, strike: Strike) -> Verdict {
-    let line = Line::new(setting).await?;
+async fn lose_attempts(context: &TestContext, strike: Strike) -> Verdict {
+    let line = Line::new(context).await?;
     // Where there is no record yet; on one that was unlocked; on one that expired.
     for before in ["nothing", "unlocked", "expired"] {
         for nth in 1..=Line::STATEMENTS {
             let job = name(&format!("{before}-{nth}"));
             match before {
                 "unlocked" => {
-                    let lease = acquire(&line.direct, &setting.request(&job)).await?;
+                    let lease = acquire(&line.direct, &context.request(&job)).await?;
                     unlock(&line.direct, &lease).await?;
                 }
                 "expired" => {
-                    let short = setting.pace().short();
-                    abandon(&line.direct, &setting.request_for(&job, short)).await?;
-                    setting.pass(setting.pace().past(short)).await;
+                    let short = context.timing().short();
+                    abandon(&line.direct, &context.request_for(&job, short)).await?;
+                    context.pass(context.timing().past(short)).await;
                 }
                 _ => {}
             }
-            let mut request = setting.request(&job);
-            if setting.capabilities().slots {
+            let mut request = context.request(&job);
+            if context.capabilities().slots {
                 request = request.with_slot(line.slot);
             }
             let trap = line.trap(Call::Attempt, &request, nth, strike)?;
@@ -93,13 +93,13 @@ async fn lose_attempts(setting: &Setting, strike: Strike) -> Verdict {
 }
 
 /// The task does not run after all: nothing stays behind.
-pub async fn an_attempt_whose_answer_was_lost_can_be_withdrawn(setting: &Setting) -> Verdict {
-    let line = Line::new(setting).await?;
+pub async fn an_attempt_whose_answer_was_lost_can_be_withdrawn(context: &TestContext) -> Verdict {
+    let line = Line::new(context).await?;
     for nth in 1..=Line::STATEMENTS {
         let job = name(&format!("job-{nth}"));
-        let request = setting
+        let request = context
             .request(&job)
-            .with_lock_at_least_for(setting.pace().long());
+            .with_lock_at_least_for(context.timing().long());
         let trap = line.trap(Call::Attempt, &request, nth, Strike::CutBeforeReply)?;
         // Whatever it is told, it withdraws.
         let _ = line.through.attempt(&request).await;
@@ -107,7 +107,7 @@ pub async fn an_attempt_whose_answer_was_lost_can_be_withdrawn(setting: &Setting
         let has_struck = line.has_struck(&trap, nth)?;
         until_answered(|| line.through.withdraw(&request)).await?;
         is_free(&line.direct, &job).await?;
-        abandon(&line.direct, &setting.request(&job)).await?;
+        abandon(&line.direct, &context.request(&job)).await?;
         if !has_struck {
             break;
         }
@@ -116,24 +116,24 @@ pub async fn an_attempt_whose_answer_was_lost_can_be_withdrawn(setting: &Setting
 }
 
 /// The lock is free, or kept by at-least; the second call is told so.
-pub async fn an_unlock_whose_answer_was_lost_is_not_lost(setting: &Setting) -> Verdict {
-    lose_unlocks(setting, Strike::CutBeforeReply).await
+pub async fn an_unlock_whose_answer_was_lost_is_not_lost(context: &TestContext) -> Verdict {
+    lose_unlocks(context, Strike::CutBeforeReply).await
 }
 
 /// The unlock frees the lock, and another owner takes it while the answer is lost. Whatever the
 /// provider reads then, it does not show that the lease was lost.
 pub async fn an_unlock_whose_answer_was_lost_is_not_lost_once_another_has_the_lock(
-    setting: &Setting,
+    context: &TestContext,
 ) -> Verdict {
-    let line = Line::new(setting).await?;
+    let line = Line::new(context).await?;
     for nth in 1..=Line::STATEMENTS {
         let job = name(&format!("job-{nth}"));
-        let request = setting.request(&job);
+        let request = context.request(&job);
         let lease = acquire(&line.through, &request).await?;
         let trap = line.trap(Call::Unlock, &request, nth, Strike::SwallowReply)?;
         let at_once = UnlockRequest::new();
         let unlocking = pin!(line.through.unlock(&lease, &at_once));
-        let next = setting.request(&job);
+        let next = context.request(&job);
         let taking = pin!(take_once_freed(&line, &trap, &next));
         let (answer, taken) = match select(unlocking, taking).await {
             Either::Left((answer, _)) => (answer, None),
@@ -186,16 +186,16 @@ async fn take_once_freed(
 }
 
 /// The lock is still held; the second call frees it.
-pub async fn an_unlock_that_was_lost_on_the_way_is_asked_again(setting: &Setting) -> Verdict {
-    lose_unlocks(setting, Strike::CutBeforeRequest).await
+pub async fn an_unlock_that_was_lost_on_the_way_is_asked_again(context: &TestContext) -> Verdict {
+    lose_unlocks(context, Strike::CutBeforeRequest).await
 }
 
-async fn lose_unlocks(setting: &Setting, strike: Strike) -> Verdict {
-    let line = Line::new(setting).await?;
-    for at_least in [Duration::ZERO, setting.pace().long()] {
+async fn lose_unlocks(context: &TestContext, strike: Strike) -> Verdict {
+    let line = Line::new(context).await?;
+    for at_least in [Duration::ZERO, context.timing().long()] {
         for nth in 1..=Line::STATEMENTS {
             let job = name(&format!("{}-{nth}", at_least.as_secs()));
-            let request = setting.request(&job).with_lock_at_least_for(at_least);
+            let request = context.request(&job).with_lock_at_least_for(at_least);
             let lease = acquire(&line.through, &request).await?;
             let trap = line.trap(Call::Unlock, &request, nth, strike)?;
             let answer = line.through.unlock(&lease, &UnlockRequest::new()).await;
@@ -226,21 +226,23 @@ async fn lose_unlocks(setting: &Setting, strike: Strike) -> Verdict {
 }
 
 /// The lease was extended already; the second call extends it once more.
-pub async fn an_extension_whose_answer_was_lost_is_asked_again(setting: &Setting) -> Verdict {
-    lose_extensions(setting, Strike::CutBeforeReply).await
+pub async fn an_extension_whose_answer_was_lost_is_asked_again(context: &TestContext) -> Verdict {
+    lose_extensions(context, Strike::CutBeforeReply).await
 }
 
 /// The lease runs on as it was; the second call extends it.
-pub async fn an_extension_that_was_lost_on_the_way_is_asked_again(setting: &Setting) -> Verdict {
-    lose_extensions(setting, Strike::CutBeforeRequest).await
+pub async fn an_extension_that_was_lost_on_the_way_is_asked_again(
+    context: &TestContext,
+) -> Verdict {
+    lose_extensions(context, Strike::CutBeforeRequest).await
 }
 
-async fn lose_extensions(setting: &Setting, strike: Strike) -> Verdict {
-    setting.needs_extend()?;
-    let line = Line::new(setting).await?;
-    let longer = ExtendRequest::new(2 * setting.pace().long());
+async fn lose_extensions(context: &TestContext, strike: Strike) -> Verdict {
+    context.needs_extend()?;
+    let line = Line::new(context).await?;
+    let longer = ExtendRequest::new(2 * context.timing().long());
     for nth in 1..=Line::STATEMENTS {
-        let request = setting.request(&name(&format!("job-{nth}")));
+        let request = context.request(&name(&format!("job-{nth}")));
         let lease = acquire(&line.through, &request).await?;
         let trap = line.trap(Call::Extend, &request, nth, strike)?;
         let answer = line.through.extend(&lease, &longer).await;
@@ -262,10 +264,10 @@ async fn lose_extensions(setting: &Setting, strike: Strike) -> Verdict {
 }
 
 /// The lock is free; the second call finds nothing to do.
-pub async fn a_withdrawal_whose_answer_was_lost_is_asked_again(setting: &Setting) -> Verdict {
-    let line = Line::new(setting).await?;
+pub async fn a_withdrawal_whose_answer_was_lost_is_asked_again(context: &TestContext) -> Verdict {
+    let line = Line::new(context).await?;
     for nth in 1..=Line::STATEMENTS {
-        let request = setting.request(&name(&format!("job-{nth}")));
+        let request = context.request(&name(&format!("job-{nth}")));
         abandon(&line.through, &request).await?;
         let trap = line.trap(Call::Withdraw, &request, nth, Strike::CutBeforeReply)?;
         let answer = line.through.withdraw(&request).await;
@@ -285,13 +287,13 @@ pub async fn a_withdrawal_whose_answer_was_lost_is_asked_again(setting: &Setting
 
 /// It was on its way while the lease was unlocked on another connection: it must not revive it,
 /// although at-least still keeps the record locked.
-pub async fn an_extension_that_arrives_after_the_unlock_is_lost(setting: &Setting) -> Verdict {
-    setting.needs_extend()?;
-    let line = Line::new(setting).await?;
-    let long = setting.pace().long();
+pub async fn an_extension_that_arrives_after_the_unlock_is_lost(context: &TestContext) -> Verdict {
+    context.needs_extend()?;
+    let line = Line::new(context).await?;
+    let long = context.timing().long();
     for at_least in [Duration::ZERO, long] {
         let job = name(&format!("at-least-{}", at_least.as_secs()));
-        let request = setting.request(&job).with_lock_at_least_for(at_least);
+        let request = context.request(&job).with_lock_at_least_for(at_least);
         let lease = acquire(&line.through, &request).await?;
         // A lease may go the way by which it came, so the other client has one of its own.
         let same = acquire(&line.direct, &request).await?;
@@ -326,12 +328,12 @@ pub async fn an_extension_that_arrives_after_the_unlock_is_lost(setting: &Settin
 }
 
 /// It is told that it holds a lease that is over: unlocking it is lost and disturbs nobody.
-pub async fn an_answer_that_comes_after_the_lease_is_of_no_use(setting: &Setting) -> Verdict {
-    let line = Line::new(setting).await?;
-    let short = setting.pace().short();
+pub async fn an_answer_that_comes_after_the_lease_is_of_no_use(context: &TestContext) -> Verdict {
+    let line = Line::new(context).await?;
+    let short = context.timing().short();
     let job = name("job");
-    let request = setting.request_for(&job, short);
-    let late = Strike::DelayReply(setting.pace().past(short));
+    let request = context.request_for(&job, short);
+    let late = Strike::DelayReply(context.timing().past(short));
     let trap = line.trap(Call::Attempt, &request, 1, late)?;
     let answer = line.through.attempt(&request).await;
     let _ = line.has_struck(&trap, 1)?;
@@ -349,8 +351,8 @@ pub async fn an_answer_that_comes_after_the_lease_is_of_no_use(setting: &Setting
         }
         Err(error) => is_retryable("a late attempt", &error)?,
     }
-    let taken = setting
-        .take_when_free(&line.direct, &job, setting.pace().long())
+    let taken = context
+        .take_when_free(&line.direct, &job, context.timing().long())
         .await?;
     still_holds(&line.through, &taken.lease).await
 }
@@ -362,10 +364,10 @@ async fn lease_is_over(line: &Line, lease: &Lease) -> Result<bool, Stop> {
 
 /// Half-open: nothing comes back, and nobody says so. The call is dropped, as the runtime does
 /// after its own time limit, and asked again on a new connection.
-pub async fn a_connection_that_falls_silent_is_left_behind(setting: &Setting) -> Verdict {
-    let line = Line::new(setting).await?;
+pub async fn a_connection_that_falls_silent_is_left_behind(context: &TestContext) -> Verdict {
+    let line = Line::new(context).await?;
     for strike in [Strike::SwallowReply, Strike::SwallowRequest] {
-        let request = setting.request(&name(&format!("{strike:?}")));
+        let request = context.request(&name(&format!("{strike:?}")));
         let trap = line.trap(Call::Attempt, &request, 1, strike)?;
         let silent = bounded(Duration::from_millis(700), line.through.attempt(&request)).await;
         let _ = line.has_struck(&trap, 1)?;

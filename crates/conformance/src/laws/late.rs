@@ -10,13 +10,13 @@ use futures_util::future::{Either, select, try_join_all};
 use shedlock_core::{Attempt, AttemptRequest, Error, ExtendRequest, LockName, Moment, Slot};
 
 use crate::case::cases;
+use crate::context::name;
 use crate::line::Line;
 use crate::proxy::{Delivery, Strike, Trap};
-use crate::setting::name;
 use crate::steps::{acquire, extend, is_free, skipped, still_holds, try_take, unlock};
 use crate::verdict::ensure;
 use crate::wait::{PATIENCE, bounded, now, sleep};
-use crate::{Call, Provider, Setting, Stop, Verdict};
+use crate::{Call, Provider, Stop, TestContext, Verdict};
 
 cases!(
     "law06_held_is_not_broken":
@@ -50,29 +50,33 @@ enum Course {
 }
 
 /// It finds the mark that its own owner left, also while its timeout still runs.
-pub async fn a_copy_that_arrives_after_the_unlock_takes_nothing(setting: &Setting) -> Verdict {
-    late_copies(setting, Course::Unlocked).await
+pub async fn a_copy_that_arrives_after_the_unlock_takes_nothing(context: &TestContext) -> Verdict {
+    late_copies(context, Course::Unlocked).await
 }
 
 /// Nothing in the record shows any more that its owner has ended; its timeout is over.
-pub async fn a_copy_that_arrives_after_other_owners_takes_nothing(setting: &Setting) -> Verdict {
-    late_copies(setting, Course::OtherOwners).await
+pub async fn a_copy_that_arrives_after_other_owners_takes_nothing(
+    context: &TestContext,
+) -> Verdict {
+    late_copies(context, Course::OtherOwners).await
 }
 
 /// The withdrawal that came past its timeout was final. Its slot can still be taken.
-pub async fn a_copy_that_arrives_after_the_withdrawal_takes_nothing(setting: &Setting) -> Verdict {
-    late_copies(setting, Course::Withdrawn).await
+pub async fn a_copy_that_arrives_after_the_withdrawal_takes_nothing(
+    context: &TestContext,
+) -> Verdict {
+    late_copies(context, Course::Withdrawn).await
 }
 
 /// The attempt was answered, so only the withdrawal past its timeout ends its copies.
-pub async fn a_copy_that_arrives_after_a_skip_takes_nothing(setting: &Setting) -> Verdict {
-    late_copies(setting, Course::Skipped).await
+pub async fn a_copy_that_arrives_after_a_skip_takes_nothing(context: &TestContext) -> Verdict {
+    late_copies(context, Course::Skipped).await
 }
 
 /// Where there was no record when it was sent, and on one that was unlocked; plain and with a slot.
-async fn late_copies(setting: &Setting, course: Course) -> Verdict {
-    let line = Line::new(setting).await?;
-    let slots: &[Option<Slot>] = if setting.capabilities().slots {
+async fn late_copies(context: &TestContext, course: Course) -> Verdict {
+    let line = Line::new(context).await?;
+    let slots: &[Option<Slot>] = if context.capabilities().slots {
         &[None, Some(line.slot)]
     } else {
         &[None]
@@ -80,14 +84,14 @@ async fn late_copies(setting: &Setting, course: Course) -> Verdict {
     let mut copies = Vec::new();
     for is_there in [false, true] {
         for slot in slots {
-            copies.push(each_statement(setting, &line, course, is_there, *slot));
+            copies.push(each_statement(context, &line, course, is_there, *slot));
         }
     }
     try_join_all(copies).await.map(drop)
 }
 
 async fn each_statement(
-    setting: &Setting,
+    context: &TestContext,
     line: &Line,
     course: Course,
     is_there: bool,
@@ -102,14 +106,14 @@ async fn each_statement(
     for nth in 1..=Line::STATEMENTS {
         let job = name(&format!("{nth}-{kind}-job"));
         if is_there {
-            let lease = acquire(&line.direct, &setting.request(&job)).await?;
+            let lease = acquire(&line.direct, &context.request(&job)).await?;
             unlock(&line.direct, &lease).await?;
         }
-        let mut request = setting.request(&job).with_timeout(TIMEOUT);
+        let mut request = context.request(&job).with_timeout(TIMEOUT);
         if let Some(slot) = slot {
             request = request.with_slot(slot);
         }
-        let through = line.warm_through(setting).await?;
+        let through = line.warm_through(context).await?;
         let trap = line.trap(Call::Attempt, &request, nth, Strike::WithholdRequest)?;
         let sent = now();
         let answer = until_struck(&trap, through.attempt(&request)).await;
@@ -117,7 +121,7 @@ async fn each_statement(
             return granted(&request, answer);
         }
         Copy {
-            setting,
+            context,
             direct: &line.direct,
             request,
             trap,
@@ -131,7 +135,7 @@ async fn each_statement(
 
 /// An attempt whose client has given it up, and which has not reached the store yet.
 struct Copy<'a> {
-    setting: &'a Setting,
+    context: &'a TestContext,
     direct: &'a Provider,
     request: AttemptRequest,
     trap: Trap,
@@ -146,12 +150,12 @@ impl Copy<'_> {
             Course::OtherOwners => {
                 sleep(TIMEOUT.saturating_sub(now().saturating_since(self.sent))).await;
                 self.run_and_unlock().await?;
-                let lease = acquire(direct, &self.setting.request(job)).await?;
+                let lease = acquire(direct, &self.context.request(job)).await?;
                 unlock(direct, &lease).await?;
                 self.timeout_passes().await;
             }
             Course::Withdrawn => self.withdraw_twice().await?,
-            Course::Skipped => match try_take(direct, &self.setting.request(job)).await? {
+            Course::Skipped => match try_take(direct, &self.context.request(job)).await? {
                 Ok(other) => {
                     skipped(direct, request).await?;
                     self.timeout_passes().await;
@@ -180,7 +184,7 @@ impl Copy<'_> {
 
     async fn timeout_passes(&self) {
         let waited = now().saturating_since(self.sent);
-        let over = self.setting.pace().past(TIMEOUT + SLACK);
+        let over = self.context.timing().past(TIMEOUT + SLACK);
         sleep(over.saturating_sub(waited)).await;
     }
 
@@ -202,7 +206,7 @@ impl Copy<'_> {
             "the last slot of {job} was {before:?}; a copy of an attempt that arrived when its \
              owner had ended made it {after:?}"
         );
-        let mut next = self.setting.request(job);
+        let mut next = self.context.request(job);
         if let Some(slot) = self.request.slot()
             && before < Some(slot)
         {
@@ -222,15 +226,15 @@ impl Copy<'_> {
 /// The client gives the first extension up, extends for longer on another connection, and relies on
 /// that: the first one, which asked for less, must not end the lease earlier when it arrives.
 pub async fn an_extension_that_arrives_late_does_not_shorten_the_lease(
-    setting: &Setting,
+    context: &TestContext,
 ) -> Verdict {
-    setting.needs_extend()?;
-    let line = Line::new(setting).await?;
-    let (short, long) = (setting.pace().short(), setting.pace().long());
+    context.needs_extend()?;
+    let line = Line::new(context).await?;
+    let (short, long) = (context.timing().short(), context.timing().long());
     for nth in 1..=Line::STATEMENTS {
-        let request = setting.request_for(&name(&format!("{nth}-job")), long / 5);
+        let request = context.request_for(&name(&format!("{nth}-job")), long / 5);
         let lease = acquire(&line.direct, &request).await?;
-        let through = line.warm_through(setting).await?;
+        let through = line.warm_through(context).await?;
         // A lease may go the way by which it came, so each client has one of its own.
         let same = acquire(&through, &request).await?;
         let trap = line.trap(Call::Extend, &request, nth, Strike::WithholdRequest)?;
@@ -242,9 +246,9 @@ pub async fn an_extension_that_arrives_late_does_not_shorten_the_lease(
         let extended = extend(&line.direct, &lease, &ExtendRequest::new(long)).await?;
         let delivered = deliver(&trap).await;
         still_holds(&line.direct, &extended).await?;
-        setting.pass(setting.pace().past(short)).await;
+        context.pass(context.timing().past(short)).await;
         still_holds(&line.direct, &extended).await?;
-        skipped(&line.direct, &setting.request(request.name())).await?;
+        skipped(&line.direct, &context.request(request.name())).await?;
         unlock(&line.direct, &extended).await?;
         delivered?;
     }

@@ -8,14 +8,14 @@ use shedlock_core::{Attempt, AttemptRequest, ExtendRequest, Extension, SkipReaso
 use tokio::task::JoinSet;
 
 use crate::case::cases;
-use crate::setting::name;
+use crate::context::name;
 use crate::steps::{
     abandon, acquire, extend, is_free, skipped, skipped_as, still_holds, take, try_take, unlock,
     unlock_contended,
 };
 use crate::verdict::ensure;
 use crate::wait::{PATIENCE, now, sleep};
-use crate::{Provider, Setting, Stop, Verdict};
+use crate::{Provider, Stop, TestContext, Verdict};
 
 cases!("law01_exclusion":
     lock_and_unlock_show_in_the_record,
@@ -31,31 +31,31 @@ cases!("law01_exclusion":
 );
 
 /// The record says held by us, then free.
-pub async fn lock_and_unlock_show_in_the_record(setting: &Setting) -> Verdict {
-    let provider = setting.provider().await?;
+pub async fn lock_and_unlock_show_in_the_record(context: &TestContext) -> Verdict {
+    let provider = context.provider().await?;
     let job = name("job");
-    let lease = acquire(&provider, &setting.request(&job)).await?;
+    let lease = acquire(&provider, &context.request(&job)).await?;
     still_holds(&provider, &lease).await?;
     unlock(&provider, &lease).await?;
     is_free(&provider, &job).await
 }
 
 /// By the same provider and by another one.
-pub async fn a_second_attempt_is_skipped(setting: &Setting) -> Verdict {
-    let (first, second) = setting.two().await?;
+pub async fn a_second_attempt_is_skipped(context: &TestContext) -> Verdict {
+    let (first, second) = context.two().await?;
     let job = name("job");
-    let lease = acquire(&first, &setting.request(&job)).await?;
-    skipped_as(&first, &setting.request(&job), SkipReason::Held).await?;
-    skipped_as(&second, &setting.request(&job), SkipReason::Held).await?;
+    let lease = acquire(&first, &context.request(&job)).await?;
+    skipped_as(&first, &context.request(&job), SkipReason::Held).await?;
+    skipped_as(&second, &context.request(&job), SkipReason::Held).await?;
     still_holds(&second, &lease).await?;
     unlock(&first, &lease).await
 }
 
 /// Neither stands in the way of the other, and unlocking one leaves the other.
-pub async fn two_names_are_two_locks(setting: &Setting) -> Verdict {
-    let provider = setting.provider().await?;
-    let first = acquire(&provider, &setting.request(&name("first"))).await?;
-    let second = acquire(&provider, &setting.request(&name("second"))).await?;
+pub async fn two_names_are_two_locks(context: &TestContext) -> Verdict {
+    let provider = context.provider().await?;
+    let first = acquire(&provider, &context.request(&name("first"))).await?;
+    let second = acquire(&provider, &context.request(&name("second"))).await?;
     unlock(&provider, &first).await?;
     is_free(&provider, first.name()).await?;
     still_holds(&provider, &second).await?;
@@ -63,34 +63,34 @@ pub async fn two_names_are_two_locks(setting: &Setting) -> Verdict {
 }
 
 /// A lock that was unlocked can be taken at once, also by another provider.
-pub async fn lock_unlock_lock(setting: &Setting) -> Verdict {
-    let (first, second) = setting.two().await?;
+pub async fn lock_unlock_lock(context: &TestContext) -> Verdict {
+    let (first, second) = context.two().await?;
     let job = name("job");
     for provider in [&first, &first, &second, &first] {
-        let lease = acquire(provider, &setting.request(&job)).await?;
+        let lease = acquire(provider, &context.request(&job)).await?;
         unlock(provider, &lease).await?;
     }
     Ok(())
 }
 
 /// Lock, a refused second attempt, unlock: ten times in a row.
-pub async fn ten_rounds_without_a_pause(setting: &Setting) -> Verdict {
-    let (first, second) = setting.two().await?;
+pub async fn ten_rounds_without_a_pause(context: &TestContext) -> Verdict {
+    let (first, second) = context.two().await?;
     let job = name("job");
     for _ in 0..10 {
-        let lease = acquire(&first, &setting.request(&job)).await?;
-        skipped(&second, &setting.request(&job)).await?;
+        let lease = acquire(&first, &context.request(&job)).await?;
+        skipped(&second, &context.request(&job)).await?;
         unlock(&first, &lease).await?;
     }
     Ok(())
 }
 
 /// Several rounds, over several providers; the first round also races for the record's creation.
-pub async fn sixty_four_contenders_have_one_winner(setting: &Setting) -> Verdict {
-    let providers = setting.providers(4).await?;
+pub async fn sixty_four_contenders_have_one_winner(context: &TestContext) -> Verdict {
+    let providers = context.providers(4).await?;
     let job = name("job");
     for round in 0..5 {
-        let mut winners = contend(&providers, |_| setting.request(&job)).await?;
+        let mut winners = contend(&providers, |_| context.request(&job)).await?;
         ensure!(
             winners.len() == 1,
             "round {round}: 64 contenders, {} winners: {winners:?}",
@@ -105,15 +105,15 @@ pub async fn sixty_four_contenders_have_one_winner(setting: &Setting) -> Verdict
 
 /// Expired and not unlocked: the take-over has one winner too.
 pub async fn sixty_four_contenders_at_an_expired_lock_have_one_winner(
-    setting: &Setting,
+    context: &TestContext,
 ) -> Verdict {
-    let providers = setting.providers(4).await?;
+    let providers = context.providers(4).await?;
     let job = name("job");
-    let short = setting.pace().short();
+    let short = context.timing().short();
     for round in 0..3 {
-        abandon(&providers[0], &setting.request_for(&job, short)).await?;
-        setting.pass(setting.pace().past(short)).await;
-        let mut winners = contend(&providers, |_| setting.request(&job)).await?;
+        abandon(&providers[0], &context.request_for(&job, short)).await?;
+        context.pass(context.timing().past(short)).await;
+        let mut winners = contend(&providers, |_| context.request(&job)).await?;
         ensure!(
             winners.len() == 1,
             "round {round}: 64 contenders at an expired lock, {} winners: {winners:?}",
@@ -126,9 +126,9 @@ pub async fn sixty_four_contenders_at_an_expired_lock_have_one_winner(
 }
 
 /// Contenders do not get into each other's way where they need not.
-pub async fn sixty_four_names_at_once_have_a_winner_each(setting: &Setting) -> Verdict {
-    let providers = setting.providers(4).await?;
-    let winners = contend(&providers, |i| setting.request(&name(&format!("job-{i}")))).await?;
+pub async fn sixty_four_names_at_once_have_a_winner_each(context: &TestContext) -> Verdict {
+    let providers = context.providers(4).await?;
+    let winners = contend(&providers, |i| context.request(&name(&format!("job-{i}")))).await?;
     ensure!(
         winners.len() == 64,
         "64 names for 64 contenders, but {} winners",
@@ -165,16 +165,16 @@ async fn contend(
 
 /// Eight workers, two locks, a counter under each that is read, held for a moment, and written
 /// back: broken exclusion shows as lost updates.
-pub async fn workers_that_count_under_two_locks_lose_no_update(setting: &Setting) -> Verdict {
+pub async fn workers_that_count_under_two_locks_lose_no_update(context: &TestContext) -> Verdict {
     const ROUNDS: u64 = 15;
     let counters: [Arc<AtomicU64>; 2] = Default::default();
-    let providers = setting.providers(4).await?;
+    let providers = context.providers(4).await?;
     let mut workers = JoinSet::new();
     for i in 0..8 {
         let counter = Arc::clone(&counters[i % 2]);
         let provider = Arc::clone(&providers[i / 2]);
         let job = name(["even", "odd"][i % 2]);
-        let setting = setting.clone();
+        let context = context.clone();
         // One worker stops early, so that the others are seen to go on without it.
         let rounds = if i == 0 { 3 } else { ROUNDS };
         workers.spawn(async move {
@@ -186,13 +186,13 @@ pub async fn workers_that_count_under_two_locks_lose_no_update(setting: &Setting
                     "worker {i} had only {done} of {rounds} turns: it starves"
                 );
                 // Where at-least is rounded up to seconds, all of them would wait for it all the time.
-                let is_quick = setting.capabilities().granularity < Duration::from_secs(1);
+                let is_quick = context.capabilities().granularity < Duration::from_secs(1);
                 let kept = if is_quick || done == 0 { 5 } else { 0 };
-                let request = setting
+                let request = context
                     .request(&job)
                     .with_lock_at_least_for(Duration::from_millis(kept));
                 let Ok(taken) = try_take(&provider, &request).await? else {
-                    setting.pass(Duration::from_millis(2)).await;
+                    context.pass(Duration::from_millis(2)).await;
                     continue;
                 };
                 let seen = counter.load(Ordering::SeqCst);
@@ -218,14 +218,14 @@ pub async fn workers_that_count_under_two_locks_lose_no_update(setting: &Setting
 }
 
 /// Past the end that it had before the extension.
-pub async fn an_extended_lease_still_excludes(setting: &Setting) -> Verdict {
-    setting.needs_extend()?;
-    let (first, second) = setting.two().await?;
-    let medium = setting.pace().medium();
-    let long = ExtendRequest::new(setting.pace().long());
+pub async fn an_extended_lease_still_excludes(context: &TestContext) -> Verdict {
+    context.needs_extend()?;
+    let (first, second) = context.two().await?;
+    let medium = context.timing().medium();
+    let long = ExtendRequest::new(context.timing().long());
     for i in 0..5 {
         let job = name(&format!("job-{i}"));
-        let taken = take(&first, &setting.request_for(&job, medium)).await?;
+        let taken = take(&first, &context.request_for(&job, medium)).await?;
         let answer = first.extend(&taken.lease, &long).await?;
         let Extension::Extended(mut lease) = answer else {
             // On a loaded machine the lease may be over before it is extended.
@@ -239,8 +239,8 @@ pub async fn an_extended_lease_still_excludes(setting: &Setting) -> Verdict {
         for _ in 0..2 {
             lease = extend(&first, &lease, &long).await?;
         }
-        setting.pass(setting.pace().past(medium)).await;
-        skipped_as(&second, &setting.request(&job), SkipReason::Held).await?;
+        context.pass(context.timing().past(medium)).await;
+        skipped_as(&second, &context.request(&job), SkipReason::Held).await?;
         still_holds(&second, &lease).await?;
         unlock(&first, &lease).await?;
         return is_free(&second, &job).await;

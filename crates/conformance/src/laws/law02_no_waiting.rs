@@ -5,11 +5,11 @@ use std::time::Duration;
 use shedlock_core::SkipReason;
 
 use crate::case::cases;
-use crate::setting::name;
+use crate::context::name;
 use crate::steps::{abandon, acquire, record, skip_as, skipped_as};
 use crate::verdict::ensure;
 use crate::wait::now;
-use crate::{Setting, Verdict};
+use crate::{TestContext, Verdict};
 
 cases!("law02_no_waiting":
     a_skip_comes_at_once,
@@ -18,13 +18,13 @@ cases!("law02_no_waiting":
 );
 
 /// Also while the holder's lease has long to go.
-pub async fn a_skip_comes_at_once(setting: &Setting) -> Verdict {
-    let (first, second) = setting.two().await?;
+pub async fn a_skip_comes_at_once(context: &TestContext) -> Verdict {
+    let (first, second) = context.two().await?;
     let job = name("job");
-    abandon(&first, &setting.request(&job)).await?;
+    abandon(&first, &context.request(&job)).await?;
     let started = now();
     for _ in 0..5 {
-        skipped_as(&second, &setting.request(&job), SkipReason::Held).await?;
+        skipped_as(&second, &context.request(&job), SkipReason::Held).await?;
     }
     let took = now().saturating_since(started);
     ensure!(
@@ -35,12 +35,12 @@ pub async fn a_skip_comes_at_once(setting: &Setting) -> Verdict {
 }
 
 /// As far as the store knows; `names_holder` declares that it does.
-pub async fn a_skip_names_holder_and_end(setting: &Setting) -> Verdict {
-    let (first, second) = setting.two().await?;
+pub async fn a_skip_names_holder_and_end(context: &TestContext) -> Verdict {
+    let (first, second) = context.two().await?;
     let job = name("job");
-    let lease = acquire(&first, &setting.request(&job)).await?;
-    let skip = skip_as(&second, &setting.request(&job), SkipReason::Held).await?;
-    if setting.capabilities().names_holder {
+    let lease = acquire(&first, &context.request(&job)).await?;
+    let skip = skip_as(&second, &context.request(&job), SkipReason::Held).await?;
+    if context.capabilities().names_holder {
         ensure!(
             skip.owner.as_deref() == Some(lease.owner().as_str()),
             "the holder is {}, the skip names {:?}",
@@ -64,13 +64,13 @@ pub async fn a_skip_names_holder_and_end(setting: &Setting) -> Verdict {
 }
 
 /// The record is the same before and after.
-pub async fn a_losing_attempt_writes_nothing(setting: &Setting) -> Verdict {
-    let (first, second) = setting.two().await?;
+pub async fn a_losing_attempt_writes_nothing(context: &TestContext) -> Verdict {
+    let (first, second) = context.two().await?;
     let job = name("job");
-    abandon(&first, &setting.request(&job)).await?;
+    abandon(&first, &context.request(&job)).await?;
     let mut before = record(&first, &job).await?;
     for _ in 0..3 {
-        skipped_as(&second, &setting.request(&job), SkipReason::Held).await?;
+        skipped_as(&second, &context.request(&job), SkipReason::Held).await?;
     }
     let after = record(&first, &job).await?;
     before.read_at = after.read_at;

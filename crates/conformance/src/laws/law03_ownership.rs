@@ -3,13 +3,13 @@
 use shedlock_core::{ExtendRequest, Extension, LockState, SkipReason, Unlock, UnlockRequest};
 
 use crate::case::cases;
-use crate::setting::name;
+use crate::context::name;
 use crate::steps::{
     abandon, acquire, extend, extend_is_lost, is_free, record, skipped_as, still_holds, unlock,
     unlock_is_lost,
 };
 use crate::verdict::ensure;
-use crate::{Setting, Stop, Verdict};
+use crate::{Stop, TestContext, Verdict};
 
 cases!("law03_ownership":
     stale_unlock_by_another_client,
@@ -29,13 +29,13 @@ cases!("law03_ownership":
 );
 
 /// The lease expired, another client took the lock: the late unlock is lost and changes nothing.
-pub async fn stale_unlock_by_another_client(setting: &Setting) -> Verdict {
-    let (late, next) = setting.two().await?;
+pub async fn stale_unlock_by_another_client(context: &TestContext) -> Verdict {
+    let (late, next) = context.two().await?;
     let job = name("job");
-    let short = setting.pace().short();
-    let stale = acquire(&late, &setting.request_for(&job, short)).await?;
-    let taken = setting
-        .take_when_free(&next, &job, setting.pace().long())
+    let short = context.timing().short();
+    let stale = acquire(&late, &context.request_for(&job, short)).await?;
+    let taken = context
+        .take_when_free(&next, &job, context.timing().long())
         .await?;
     unlock_is_lost(&late, &stale).await?;
     still_holds(&next, &taken.lease).await?;
@@ -43,28 +43,28 @@ pub async fn stale_unlock_by_another_client(setting: &Setting) -> Verdict {
 }
 
 /// The same for a late extension.
-pub async fn stale_extend_by_another_client(setting: &Setting) -> Verdict {
-    setting.needs_extend()?;
-    let (late, next) = setting.two().await?;
+pub async fn stale_extend_by_another_client(context: &TestContext) -> Verdict {
+    context.needs_extend()?;
+    let (late, next) = context.two().await?;
     let job = name("job");
-    let short = setting.pace().short();
-    let stale = acquire(&late, &setting.request_for(&job, short)).await?;
-    let taken = setting
-        .take_when_free(&next, &job, setting.pace().long())
+    let short = context.timing().short();
+    let stale = acquire(&late, &context.request_for(&job, short)).await?;
+    let taken = context
+        .take_when_free(&next, &job, context.timing().long())
         .await?;
-    extend_is_lost(&late, &stale, setting.pace().long()).await?;
+    extend_is_lost(&late, &stale, context.timing().long()).await?;
     still_holds(&next, &taken.lease).await?;
     unlock(&next, &taken.lease).await
 }
 
 /// Both leases belong to one client of one process.
-pub async fn stale_unlock_by_another_lease_of_this_client(setting: &Setting) -> Verdict {
-    let provider = setting.provider().await?;
+pub async fn stale_unlock_by_another_lease_of_this_client(context: &TestContext) -> Verdict {
+    let provider = context.provider().await?;
     let job = name("job");
-    let short = setting.pace().short();
-    let stale = acquire(&provider, &setting.request_for(&job, short)).await?;
-    let taken = setting
-        .take_when_free(&provider, &job, setting.pace().long())
+    let short = context.timing().short();
+    let stale = acquire(&provider, &context.request_for(&job, short)).await?;
+    let taken = context
+        .take_when_free(&provider, &job, context.timing().long())
         .await?;
     unlock_is_lost(&provider, &stale).await?;
     still_holds(&provider, &taken.lease).await?;
@@ -72,56 +72,56 @@ pub async fn stale_unlock_by_another_lease_of_this_client(setting: &Setting) -> 
 }
 
 /// The same for a late extension.
-pub async fn stale_extend_by_another_lease_of_this_client(setting: &Setting) -> Verdict {
-    setting.needs_extend()?;
-    let provider = setting.provider().await?;
+pub async fn stale_extend_by_another_lease_of_this_client(context: &TestContext) -> Verdict {
+    context.needs_extend()?;
+    let provider = context.provider().await?;
     let job = name("job");
-    let short = setting.pace().short();
-    let stale = acquire(&provider, &setting.request_for(&job, short)).await?;
-    let taken = setting
-        .take_when_free(&provider, &job, setting.pace().long())
+    let short = context.timing().short();
+    let stale = acquire(&provider, &context.request_for(&job, short)).await?;
+    let taken = context
+        .take_when_free(&provider, &job, context.timing().long())
         .await?;
-    extend_is_lost(&provider, &stale, setting.pace().long()).await?;
+    extend_is_lost(&provider, &stale, context.timing().long()).await?;
     still_holds(&provider, &taken.lease).await?;
     unlock(&provider, &taken.lease).await
 }
 
 /// Even if nobody has taken the lock since.
-pub async fn unlock_after_expiry_is_lost(setting: &Setting) -> Verdict {
-    let provider = setting.provider().await?;
+pub async fn unlock_after_expiry_is_lost(context: &TestContext) -> Verdict {
+    let provider = context.provider().await?;
     let job = name("job");
-    let short = setting.pace().short();
-    let stale = acquire(&provider, &setting.request_for(&job, short)).await?;
-    setting.pass(setting.pace().past(short)).await;
+    let short = context.timing().short();
+    let stale = acquire(&provider, &context.request_for(&job, short)).await?;
+    context.pass(context.timing().past(short)).await;
     unlock_is_lost(&provider, &stale).await?;
     is_free(&provider, &job).await?;
-    abandon(&provider, &setting.request(&job)).await
+    abandon(&provider, &context.request(&job)).await
 }
 
 /// An extension must not bring an expired lease back, even if nobody has taken the lock since.
-pub async fn extend_after_expiry_is_lost(setting: &Setting) -> Verdict {
-    setting.needs_extend()?;
-    let provider = setting.provider().await?;
+pub async fn extend_after_expiry_is_lost(context: &TestContext) -> Verdict {
+    context.needs_extend()?;
+    let provider = context.provider().await?;
     let job = name("job");
-    let short = setting.pace().short();
-    let stale = acquire(&provider, &setting.request_for(&job, short)).await?;
-    setting.pass(setting.pace().past(short)).await;
-    extend_is_lost(&provider, &stale, setting.pace().long()).await?;
+    let short = context.timing().short();
+    let stale = acquire(&provider, &context.request_for(&job, short)).await?;
+    context.pass(context.timing().past(short)).await;
+    extend_is_lost(&provider, &stale, context.timing().long()).await?;
     is_free(&provider, &job).await?;
-    abandon(&provider, &setting.request(&job)).await
+    abandon(&provider, &context.request(&job)).await
 }
 
 /// Its first answer may have been lost; with and without at-least left.
-pub async fn unlock_twice_is_not_lost(setting: &Setting) -> Verdict {
-    let (first, second) = setting.two().await?;
-    let long = setting.pace().long();
+pub async fn unlock_twice_is_not_lost(context: &TestContext) -> Verdict {
+    let (first, second) = context.two().await?;
+    let long = context.timing().long();
     for at_least in [std::time::Duration::ZERO, long] {
         let job = name(if at_least.is_zero() {
             "at once"
         } else {
             "kept"
         });
-        let request = setting.request(&job).with_lock_at_least_for(at_least);
+        let request = context.request(&job).with_lock_at_least_for(at_least);
         let lease = acquire(&first, &request).await?;
         unlock(&first, &lease).await?;
         unlock(&first, &lease).await?;
@@ -132,41 +132,41 @@ pub async fn unlock_twice_is_not_lost(setting: &Setting) -> Verdict {
 }
 
 /// The repeated unlock must not free what the next one holds.
-pub async fn unlock_twice_is_lost_once_somebody_else_holds(setting: &Setting) -> Verdict {
-    let (first, second) = setting.two().await?;
+pub async fn unlock_twice_is_lost_once_somebody_else_holds(context: &TestContext) -> Verdict {
+    let (first, second) = context.two().await?;
     let job = name("job");
-    let lease = acquire(&first, &setting.request(&job)).await?;
+    let lease = acquire(&first, &context.request(&job)).await?;
     unlock(&first, &lease).await?;
-    let next = acquire(&second, &setting.request(&job)).await?;
+    let next = acquire(&second, &context.request(&job)).await?;
     unlock_is_lost(&first, &lease).await?;
     still_holds(&second, &next).await?;
     unlock(&second, &next).await
 }
 
 /// Unlock ends ownership.
-pub async fn extend_after_unlock_is_lost(setting: &Setting) -> Verdict {
-    setting.needs_extend()?;
-    let provider = setting.provider().await?;
+pub async fn extend_after_unlock_is_lost(context: &TestContext) -> Verdict {
+    context.needs_extend()?;
+    let provider = context.provider().await?;
     let job = name("job");
-    let lease = acquire(&provider, &setting.request(&job)).await?;
+    let lease = acquire(&provider, &context.request(&job)).await?;
     unlock(&provider, &lease).await?;
-    extend_is_lost(&provider, &lease, setting.pace().long()).await?;
+    extend_is_lost(&provider, &lease, context.timing().long()).await?;
     is_free(&provider, &job).await
 }
 
 /// A delayed extension that arrives after the unlock must not revive the lease, although the
 /// record is still locked.
-pub async fn extend_after_unlock_with_at_least_left_is_lost(setting: &Setting) -> Verdict {
-    setting.needs_extend()?;
-    let provider = setting.provider().await?;
+pub async fn extend_after_unlock_with_at_least_left_is_lost(context: &TestContext) -> Verdict {
+    context.needs_extend()?;
+    let provider = context.provider().await?;
     let job = name("job");
-    let request = setting
+    let request = context
         .request(&job)
-        .with_lock_at_least_for(setting.pace().long());
+        .with_lock_at_least_for(context.timing().long());
     let lease = acquire(&provider, &request).await?;
     unlock(&provider, &lease).await?;
     let before = record(&provider, &job).await?;
-    extend_is_lost(&provider, &lease, 2 * setting.pace().long()).await?;
+    extend_is_lost(&provider, &lease, 2 * context.timing().long()).await?;
     let after = record(&provider, &job).await?;
     ensure!(
         after.state == LockState::AtLeast && after.locked_until == before.locked_until,
@@ -177,12 +177,12 @@ pub async fn extend_after_unlock_with_at_least_left_is_lost(setting: &Setting) -
 
 /// While at-least keeps the lock, the record does not say that somebody holds it, and a skip
 /// gives the reason.
-pub async fn a_lock_kept_by_at_least_is_nobodys(setting: &Setting) -> Verdict {
-    let (first, second) = setting.two().await?;
+pub async fn a_lock_kept_by_at_least_is_nobodys(context: &TestContext) -> Verdict {
+    let (first, second) = context.two().await?;
     let job = name("job");
-    let request = setting
+    let request = context
         .request(&job)
-        .with_lock_at_least_for(setting.pace().long());
+        .with_lock_at_least_for(context.timing().long());
     let lease = acquire(&first, &request).await?;
     unlock(&first, &lease).await?;
     let found = record(&second, &job).await?;
@@ -190,18 +190,18 @@ pub async fn a_lock_kept_by_at_least_is_nobodys(setting: &Setting) -> Verdict {
         found.state == LockState::AtLeast,
         "after an unlock with at-least left the record should say at-least, but says {found:?}"
     );
-    skipped_as(&second, &setting.request(&job), SkipReason::AtLeast).await?;
-    skipped_as(&first, &setting.request(&job), SkipReason::AtLeast).await
+    skipped_as(&second, &context.request(&job), SkipReason::AtLeast).await?;
+    skipped_as(&first, &context.request(&job), SkipReason::AtLeast).await
 }
 
 /// An extension's answer may be lost, and it is then asked again with the lease from before: that
 /// works. An unlock with that lease may work or be lost, but what it answers is true.
-pub async fn a_lease_that_was_extended_answers_truly(setting: &Setting) -> Verdict {
-    setting.needs_extend()?;
-    let provider = setting.provider().await?;
+pub async fn a_lease_that_was_extended_answers_truly(context: &TestContext) -> Verdict {
+    context.needs_extend()?;
+    let provider = context.provider().await?;
     let job = name("job");
-    let first = acquire(&provider, &setting.request(&job)).await?;
-    let request = ExtendRequest::new(2 * setting.pace().long());
+    let first = acquire(&provider, &context.request(&job)).await?;
+    let request = ExtendRequest::new(2 * context.timing().long());
     let _ = extend(&provider, &first, &request).await?;
     let newest = match provider.extend(&first, &request).await? {
         Extension::Extended(lease) => lease,
@@ -223,13 +223,13 @@ pub async fn a_lease_that_was_extended_answers_truly(setting: &Setting) -> Verdi
 }
 
 /// Somebody deleted the record by hand: the lease is gone.
-pub async fn stale_calls_on_a_deleted_record_are_lost(setting: &Setting) -> Verdict {
-    let provider = setting.provider().await?;
+pub async fn stale_calls_on_a_deleted_record_are_lost(context: &TestContext) -> Verdict {
+    let provider = context.provider().await?;
     let job = name("job");
-    let lease = acquire(&provider, &setting.request(&job)).await?;
-    setting.delete_record(&job).await?;
-    if setting.capabilities().extend {
-        extend_is_lost(&provider, &lease, setting.pace().long()).await?;
+    let lease = acquire(&provider, &context.request(&job)).await?;
+    context.delete_record(&job).await?;
+    if context.capabilities().extend {
+        extend_is_lost(&provider, &lease, context.timing().long()).await?;
         is_free(&provider, &job).await?;
     }
     unlock_is_lost(&provider, &lease).await?;
@@ -238,13 +238,13 @@ pub async fn stale_calls_on_a_deleted_record_are_lost(setting: &Setting) -> Verd
 
 /// A lease is not bound to the connection that won it: after a reconnect another one extends and
 /// unlocks.
-pub async fn any_client_may_act_with_the_lease(setting: &Setting) -> Verdict {
-    let (first, second) = setting.two().await?;
+pub async fn any_client_may_act_with_the_lease(context: &TestContext) -> Verdict {
+    let (first, second) = context.two().await?;
     let job = name("job");
-    let mut lease = acquire(&first, &setting.request(&job)).await?;
+    let mut lease = acquire(&first, &context.request(&job)).await?;
     drop(first);
-    if setting.capabilities().extend {
-        let request = ExtendRequest::new(setting.pace().long());
+    if context.capabilities().extend {
+        let request = ExtendRequest::new(context.timing().long());
         lease = extend(&second, &lease, &request).await?;
     }
     unlock(&second, &lease).await?;

@@ -5,14 +5,14 @@ use std::time::Duration;
 use shedlock_core::{ExtendRequest, SkipReason, Unlock, UnlockRequest};
 
 use crate::case::cases;
-use crate::setting::name;
+use crate::context::name;
 use crate::steps::{
     abandon, acquire, extend, not_earlier, not_later, record, skipped_as, still_holds, take,
     unlock, unlock_stale,
 };
 use crate::verdict::ensure;
 use crate::wait::now;
-use crate::{Setting, Verdict};
+use crate::{TestContext, Verdict};
 
 cases!("law04_at_least":
     at_least_is_kept_after_unlock,
@@ -26,68 +26,68 @@ cases!("law04_at_least":
 );
 
 /// However quickly the task ends; and no longer.
-pub async fn at_least_is_kept_after_unlock(setting: &Setting) -> Verdict {
-    let (first, second) = setting.two().await?;
+pub async fn at_least_is_kept_after_unlock(context: &TestContext) -> Verdict {
+    let (first, second) = context.two().await?;
     let job = name("job");
-    let at_least = setting.pace().medium();
-    let request = setting.request(&job).with_lock_at_least_for(at_least);
+    let at_least = context.timing().medium();
+    let request = context.request(&job).with_lock_at_least_for(at_least);
     let taken = take(&first, &request).await?;
     unlock(&first, &taken.lease).await?;
-    let next = setting
-        .take_when_free(&second, &job, setting.pace().long())
+    let next = context
+        .take_when_free(&second, &job, context.timing().long())
         .await?;
     not_earlier(&taken, at_least, &next)?;
-    not_later(&taken, at_least, setting.pace().lateness(), &next)
+    not_later(&taken, at_least, context.timing().lateness(), &next)
 }
 
 /// Not from unlock.
-pub async fn at_least_is_counted_from_acquisition(setting: &Setting) -> Verdict {
-    let provider = setting.provider().await?;
+pub async fn at_least_is_counted_from_acquisition(context: &TestContext) -> Verdict {
+    let provider = context.provider().await?;
     let job = name("job");
-    let at_least = setting.pace().long();
-    let request = setting.request(&job).with_lock_at_least_for(at_least);
+    let at_least = context.timing().long();
+    let request = context.request(&job).with_lock_at_least_for(at_least);
     let taken = take(&provider, &request).await?;
-    setting.pass(setting.pace().short()).await;
+    context.pass(context.timing().short()).await;
     unlock(&provider, &taken.lease).await?;
-    ends_at(setting, &provider, &taken, at_least).await
+    ends_at(context, &provider, &taken, at_least).await
 }
 
 /// Unlock after at-least is over: the lock is free at once.
-pub async fn at_least_that_is_over_frees_at_once(setting: &Setting) -> Verdict {
-    let (first, second) = setting.two().await?;
+pub async fn at_least_that_is_over_frees_at_once(context: &TestContext) -> Verdict {
+    let (first, second) = context.two().await?;
     let job = name("job");
-    let short = setting.pace().short();
-    let request = setting.request(&job).with_lock_at_least_for(short);
+    let short = context.timing().short();
+    let request = context.request(&job).with_lock_at_least_for(short);
     let lease = acquire(&first, &request).await?;
-    setting.pass(setting.pace().past(short)).await;
+    context.pass(context.timing().past(short)).await;
     unlock(&first, &lease).await?;
-    abandon(&second, &setting.request(&job)).await
+    abandon(&second, &context.request(&job)).await
 }
 
 /// It stays where it was, counted from the acquisition.
-pub async fn an_extension_neither_shortens_nor_moves_at_least(setting: &Setting) -> Verdict {
-    setting.needs_extend()?;
-    let provider = setting.provider().await?;
+pub async fn an_extension_neither_shortens_nor_moves_at_least(context: &TestContext) -> Verdict {
+    context.needs_extend()?;
+    let provider = context.provider().await?;
     let job = name("job");
-    let at_least = setting.pace().long();
-    let request = setting.request(&job).with_lock_at_least_for(at_least);
+    let at_least = context.timing().long();
+    let request = context.request(&job).with_lock_at_least_for(at_least);
     let taken = take(&provider, &request).await?;
-    setting.pass(setting.pace().short()).await;
-    let longer = ExtendRequest::new(2 * setting.pace().long());
+    context.pass(context.timing().short()).await;
+    let longer = ExtendRequest::new(2 * context.timing().long());
     let lease = extend(&provider, &taken.lease, &longer).await?;
     unlock(&provider, &lease).await?;
-    skipped_as(&provider, &setting.request(&job), SkipReason::AtLeast).await?;
-    ends_at(setting, &provider, &taken, at_least).await
+    skipped_as(&provider, &context.request(&job), SkipReason::AtLeast).await?;
+    ends_at(context, &provider, &taken, at_least).await
 }
 
 /// Still counted from the acquisition.
-pub async fn an_extension_may_lengthen_at_least(setting: &Setting) -> Verdict {
-    setting.needs_extend()?;
-    let provider = setting.provider().await?;
+pub async fn an_extension_may_lengthen_at_least(context: &TestContext) -> Verdict {
+    context.needs_extend()?;
+    let provider = context.provider().await?;
     let job = name("job");
-    let at_least = setting.pace().long();
-    let taken = take(&provider, &setting.request(&job)).await?;
-    setting.pass(setting.pace().short()).await;
+    let at_least = context.timing().long();
+    let taken = take(&provider, &context.request(&job)).await?;
+    context.pass(context.timing().short()).await;
     let longer = ExtendRequest::new(2 * at_least).with_lock_at_least_for(at_least);
     let lease = extend(&provider, &taken.lease, &longer).await?;
     ensure!(
@@ -96,17 +96,17 @@ pub async fn an_extension_may_lengthen_at_least(setting: &Setting) -> Verdict {
         lease.lock_at_least_for()
     );
     unlock(&provider, &lease).await?;
-    skipped_as(&provider, &setting.request(&job), SkipReason::AtLeast).await?;
-    ends_at(setting, &provider, &taken, at_least).await
+    skipped_as(&provider, &context.request(&job), SkipReason::AtLeast).await?;
+    ends_at(context, &provider, &taken, at_least).await
 }
 
 /// A lower at-least is not taken over; an at-most below at-least is refused.
-pub async fn an_extension_may_not_lower_at_least(setting: &Setting) -> Verdict {
-    setting.needs_extend()?;
-    let provider = setting.provider().await?;
+pub async fn an_extension_may_not_lower_at_least(context: &TestContext) -> Verdict {
+    context.needs_extend()?;
+    let provider = context.provider().await?;
     let job = name("job");
-    let at_least = setting.pace().long();
-    let request = setting.request(&job).with_lock_at_least_for(at_least);
+    let at_least = context.timing().long();
+    let request = context.request(&job).with_lock_at_least_for(at_least);
     let taken = take(&provider, &request).await?;
     let lower = ExtendRequest::new(at_least).with_lock_at_least_for(Duration::ZERO);
     let lease = extend(&provider, &taken.lease, &lower).await?;
@@ -119,15 +119,15 @@ pub async fn an_extension_may_not_lower_at_least(setting: &Setting) -> Verdict {
          answered {error:?}"
     );
     unlock(&provider, &lease).await?;
-    ends_at(setting, &provider, &taken, at_least).await
+    ends_at(context, &provider, &taken, at_least).await
 }
 
 /// Equal is allowed: the unlock then changes nothing about the end.
-pub async fn at_least_as_long_as_at_most(setting: &Setting) -> Verdict {
-    let (first, second) = setting.two().await?;
+pub async fn at_least_as_long_as_at_most(context: &TestContext) -> Verdict {
+    let (first, second) = context.two().await?;
     let job = name("job");
-    let medium = setting.pace().medium();
-    let request = setting
+    let medium = context.timing().medium();
+    let request = context
         .request_for(&job, medium)
         .with_lock_at_least_for(medium);
     let taken = take(&first, &request).await?;
@@ -138,20 +138,20 @@ pub async fn at_least_as_long_as_at_most(setting: &Setting) -> Verdict {
         "unlocking the running {:?} was answered with {answer:?}",
         taken.lease
     );
-    let next = setting
-        .take_when_free(&second, &job, setting.pace().long())
+    let next = context
+        .take_when_free(&second, &job, context.timing().long())
         .await?;
     not_earlier(&taken, medium, &next)?;
-    not_later(&taken, medium, setting.pace().lateness(), &next)
+    not_later(&taken, medium, context.timing().lateness(), &next)
 }
 
 /// For a task that never came to run: the lock is free at once, and the lease is over.
-pub async fn an_unlock_may_ignore_at_least(setting: &Setting) -> Verdict {
-    let (first, second) = setting.two().await?;
+pub async fn an_unlock_may_ignore_at_least(context: &TestContext) -> Verdict {
+    let (first, second) = context.two().await?;
     let job = name("job");
-    let request = setting
+    let request = context
         .request(&job)
-        .with_lock_at_least_for(setting.pace().long());
+        .with_lock_at_least_for(context.timing().long());
     let lease = acquire(&first, &request).await?;
     let at_once = UnlockRequest::new().ignoring_at_least();
     for _ in 0..2 {
@@ -161,7 +161,7 @@ pub async fn an_unlock_may_ignore_at_least(setting: &Setting) -> Verdict {
             "an unlock that ignores at-least should work, also twice, but was answered {answer:?}"
         );
     }
-    let next = acquire(&second, &setting.request(&job)).await?;
+    let next = acquire(&second, &context.request(&job)).await?;
     ensure!(
         unlock_stale(&first, &lease, &at_once).await? == Unlock::Lost,
         "an unlock that ignores at-least was not lost although somebody else holds the lock"
@@ -171,7 +171,7 @@ pub async fn an_unlock_may_ignore_at_least(setting: &Setting) -> Verdict {
 
 /// After the unlock: by the store's record, the lock ends `kept` after the acquisition.
 async fn ends_at(
-    setting: &Setting,
+    context: &TestContext,
     provider: &crate::Provider,
     taken: &crate::steps::Taken,
     kept: Duration,
@@ -184,14 +184,14 @@ async fn ends_at(
         // Nothing to read: that it is kept at all was checked by the skip.
         skipped_as(
             provider,
-            &setting.request(taken.lease.name()),
+            &context.request(taken.lease.name()),
             SkipReason::AtLeast,
         )
         .await?;
         return Ok(());
     };
     let found = until.duration_since(from).unwrap_or_default();
-    let tolerance = setting.capabilities().granularity + Duration::from_millis(1);
+    let tolerance = context.capabilities().granularity + Duration::from_millis(1);
     ensure!(
         found >= kept && found <= kept + tolerance,
         "{} should be kept {kept:?} from its acquisition, its record says {found:?}",

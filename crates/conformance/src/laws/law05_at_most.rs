@@ -5,13 +5,13 @@ use std::time::{Duration, SystemTime};
 use shedlock_core::{ErrorKind, ExtendRequest, Extension, LockState, SkipReason};
 
 use crate::case::cases;
-use crate::setting::name;
+use crate::context::name;
 use crate::steps::{
     abandon, acquire, attempt_error_as, extend, is_free, not_earlier, not_later, record, skipped,
     skipped_as, still_holds, take, try_take, unlock,
 };
 use crate::verdict::ensure;
-use crate::{Setting, Stop, Verdict};
+use crate::{Stop, TestContext, Verdict};
 
 cases!("law05_at_most":
     an_abandoned_lock_comes_free_at_its_end,
@@ -29,53 +29,53 @@ cases!("law05_at_most":
 );
 
 /// Its holder crashed: nobody unlocks.
-pub async fn an_abandoned_lock_comes_free_at_its_end(setting: &Setting) -> Verdict {
-    let (first, second) = setting.two().await?;
+pub async fn an_abandoned_lock_comes_free_at_its_end(context: &TestContext) -> Verdict {
+    let (first, second) = context.two().await?;
     let job = name("job");
-    let mut at_most = setting.pace().short();
+    let mut at_most = context.timing().short();
     for _ in 0..2 {
-        let taken = take(&first, &setting.request_for(&job, at_most)).await?;
-        let next = setting
-            .take_when_free(&second, &job, setting.pace().long())
+        let taken = take(&first, &context.request_for(&job, at_most)).await?;
+        let next = context
+            .take_when_free(&second, &job, context.timing().long())
             .await?;
         not_earlier(&taken, at_most, &next)?;
-        not_later(&taken, at_most, setting.pace().lateness(), &next)?;
+        not_later(&taken, at_most, context.timing().lateness(), &next)?;
         unlock(&second, &next.lease).await?;
-        at_most = setting.pace().medium();
+        at_most = context.timing().medium();
     }
     Ok(())
 }
 
 /// Counted from the extension.
-pub async fn an_extended_lock_comes_free_at_its_new_end(setting: &Setting) -> Verdict {
-    setting.needs_extend()?;
-    let (first, second) = setting.two().await?;
+pub async fn an_extended_lock_comes_free_at_its_new_end(context: &TestContext) -> Verdict {
+    context.needs_extend()?;
+    let (first, second) = context.two().await?;
     let job = name("job");
-    let medium = setting.pace().medium();
-    let taken = take(&first, &setting.request_for(&job, medium)).await?;
-    setting.pass(setting.pace().short()).await;
+    let medium = context.timing().medium();
+    let taken = take(&first, &context.request_for(&job, medium)).await?;
+    context.pass(context.timing().short()).await;
     let _ = extend(&first, &taken.lease, &ExtendRequest::new(medium)).await?;
-    let next = setting
-        .take_when_free(&second, &job, setting.pace().long())
+    let next = context
+        .take_when_free(&second, &job, context.timing().long())
         .await?;
-    not_earlier(&taken, setting.pace().short() + medium, &next)?;
+    not_earlier(&taken, context.timing().short() + medium, &next)?;
     not_later(
         &taken,
-        setting.pace().short() + medium,
-        setting.pace().lateness(),
+        context.timing().short() + medium,
+        context.timing().lateness(),
         &next,
     )
 }
 
 /// Asked for an earlier end than it has, the store keeps the later one and returns it: an extension
 /// that arrives late must not cut a later one short.
-pub async fn an_extension_never_shortens_the_lease(setting: &Setting) -> Verdict {
-    setting.needs_extend()?;
-    let (first, second) = setting.two().await?;
+pub async fn an_extension_never_shortens_the_lease(context: &TestContext) -> Verdict {
+    context.needs_extend()?;
+    let (first, second) = context.two().await?;
     let job = name("job");
-    let short = setting.pace().short();
-    let lease = acquire(&first, &setting.request(&job)).await?;
-    let coarse = setting.capabilities().granularity;
+    let short = context.timing().short();
+    let lease = acquire(&first, &context.request(&job)).await?;
+    let coarse = context.capabilities().granularity;
     let before = record(&first, &job).await?.locked_until;
     let extended = extend(&first, &lease, &ExtendRequest::new(short)).await?;
     let after = record(&first, &job).await?.locked_until;
@@ -88,17 +88,17 @@ pub async fn an_extension_never_shortens_the_lease(setting: &Setting) -> Verdict
         extended.locked_until().is_none() || !is_earlier(extended.locked_until()),
         "an extension by {short:?} of a lease until {before:?} returned {extended:?}"
     );
-    setting.pass(setting.pace().past(short)).await;
+    context.pass(context.timing().past(short)).await;
     still_holds(&second, &extended).await?;
     unlock(&first, &extended).await
 }
 
 /// At-most after the acquisition, by the store's clock, up to the granularity.
-pub async fn the_record_says_until_when(setting: &Setting) -> Verdict {
-    let provider = setting.provider().await?;
+pub async fn the_record_says_until_when(context: &TestContext) -> Verdict {
+    let provider = context.provider().await?;
     let job = name("job");
-    let long = setting.pace().long();
-    let taken = take(&provider, &setting.request(&job)).await?;
+    let long = context.timing().long();
+    let taken = take(&provider, &context.request(&job)).await?;
     let found = record(&provider, &job).await?;
     let from = taken.lease.acquired_at().or(found.locked_at);
     let (Some(from), Some(until)) = (from, found.locked_until) else {
@@ -107,7 +107,7 @@ pub async fn the_record_says_until_when(setting: &Setting) -> Verdict {
         ));
     };
     let lasts = until.duration_since(from).unwrap_or_default();
-    let tolerance = setting.capabilities().granularity + Duration::from_millis(1);
+    let tolerance = context.capabilities().granularity + Duration::from_millis(1);
     ensure!(
         lasts >= long && lasts <= long + tolerance,
         "a lease of {long:?} lasts {lasts:?} by its record"
@@ -116,19 +116,19 @@ pub async fn the_record_says_until_when(setting: &Setting) -> Verdict {
 }
 
 /// And has no effect on anybody.
-pub async fn the_record_of_an_expired_lease_says_free(setting: &Setting) -> Verdict {
-    let provider = setting.provider().await?;
+pub async fn the_record_of_an_expired_lease_says_free(context: &TestContext) -> Verdict {
+    let provider = context.provider().await?;
     let job = name("job");
-    let short = setting.pace().short();
-    abandon(&provider, &setting.request_for(&job, short)).await?;
-    setting.pass(setting.pace().past(short)).await;
+    let short = context.timing().short();
+    abandon(&provider, &context.request_for(&job, short)).await?;
+    context.pass(context.timing().past(short)).await;
     is_free(&provider, &job).await
 }
 
 /// A millisecond, a microsecond, a nanosecond: refused, or over soon; never for ever, and never
 /// over before it began.
-pub async fn the_shortest_lease_ends(setting: &Setting) -> Verdict {
-    let provider = setting.provider().await?;
+pub async fn the_shortest_lease_ends(context: &TestContext) -> Verdict {
+    let provider = context.provider().await?;
     let units = [
         ("ms", Duration::from_millis(1)),
         ("us", Duration::from_micros(1)),
@@ -136,7 +136,7 @@ pub async fn the_shortest_lease_ends(setting: &Setting) -> Verdict {
     ];
     for (unit, at_most) in units {
         let job = name(unit);
-        let request = setting.request_for(&job, at_most);
+        let request = context.request_for(&job, at_most);
         let first = match provider.attempt(&request).await {
             Err(error) => {
                 ensure!(
@@ -146,7 +146,7 @@ pub async fn the_shortest_lease_ends(setting: &Setting) -> Verdict {
                 );
                 continue;
             }
-            Ok(_) => take_again(setting, &provider, &job).await?,
+            Ok(_) => take_again(context, &provider, &job).await?,
         };
         unlock(&provider, &first.lease).await?;
     }
@@ -154,24 +154,24 @@ pub async fn the_shortest_lease_ends(setting: &Setting) -> Verdict {
 }
 
 async fn take_again(
-    setting: &Setting,
+    context: &TestContext,
     provider: &crate::Provider,
     job: &shedlock_core::LockName,
 ) -> Result<crate::steps::Taken, Stop> {
-    setting
-        .pass(setting.pace().past(Duration::from_millis(1)))
+    context
+        .pass(context.timing().past(Duration::from_millis(1)))
         .await;
-    take(provider, &setting.request(job)).await
+    take(provider, &context.request(job)).await
 }
 
 /// As long as the provider says it can be, but at most a hundred years.
-pub async fn the_longest_declared_lease_is_held(setting: &Setting) -> Verdict {
-    let (first, second) = setting.two().await?;
+pub async fn the_longest_declared_lease_is_held(context: &TestContext) -> Verdict {
+    let (first, second) = context.two().await?;
     let job = name("job");
     let century = Duration::from_secs(100 * 365 * 86_400);
-    let longest = setting.capabilities().longest_lock_at_most_for.min(century);
-    let lease = acquire(&first, &setting.request_for(&job, longest)).await?;
-    skipped_as(&second, &setting.request(&job), SkipReason::Held).await?;
+    let longest = context.capabilities().longest_lock_at_most_for.min(century);
+    let lease = acquire(&first, &context.request_for(&job, longest)).await?;
+    skipped_as(&second, &context.request(&job), SkipReason::Held).await?;
     let found = record(&second, &job).await?;
     ensure!(
         found.state == LockState::Held,
@@ -182,9 +182,9 @@ pub async fn the_longest_declared_lease_is_held(setting: &Setting) -> Verdict {
 }
 
 /// Never rounded to "for ever", and never to "already over".
-pub async fn what_is_longer_than_declared_is_refused_or_held(setting: &Setting) -> Verdict {
-    let (first, second) = setting.two().await?;
-    let longest = setting.capabilities().longest_lock_at_most_for;
+pub async fn what_is_longer_than_declared_is_refused_or_held(context: &TestContext) -> Verdict {
+    let (first, second) = context.two().await?;
+    let longest = context.capabilities().longest_lock_at_most_for;
     let lengths = [
         longest.saturating_add(Duration::from_secs(1)),
         longest.saturating_mul(2),
@@ -194,7 +194,7 @@ pub async fn what_is_longer_than_declared_is_refused_or_held(setting: &Setting) 
     ];
     for (i, at_most) in lengths.into_iter().enumerate() {
         let job = name(&format!("job-{i}"));
-        let request = setting.request_for(&job, at_most);
+        let request = context.request_for(&job, at_most);
         match try_take_or_error(&first, &request).await? {
             Err(error) => {
                 ensure!(
@@ -209,7 +209,7 @@ pub async fn what_is_longer_than_declared_is_refused_or_held(setting: &Setting) 
                     at_most <= longest,
                     "an at-most of {at_most:?} was granted, but only {longest:?} is declared"
                 );
-                skipped(&second, &setting.request(&job)).await?;
+                skipped(&second, &context.request(&job)).await?;
                 unlock(&first, &lease).await?;
             }
         }
@@ -235,20 +235,20 @@ async fn try_take_or_error(
 }
 
 /// Such a lock would be free again at once.
-pub async fn zero_is_refused(setting: &Setting) -> Verdict {
-    let provider = setting.provider().await?;
+pub async fn zero_is_refused(context: &TestContext) -> Verdict {
+    let provider = context.provider().await?;
     let job = name("job");
-    let request = setting.request_for(&job, Duration::ZERO);
+    let request = context.request_for(&job, Duration::ZERO);
     attempt_error_as(&provider, &request, &[ErrorKind::InvalidInput]).await?;
     is_free(&provider, &job).await
 }
 
 /// Before anything is written.
-pub async fn at_least_over_at_most_is_refused(setting: &Setting) -> Verdict {
-    let provider = setting.provider().await?;
+pub async fn at_least_over_at_most_is_refused(context: &TestContext) -> Verdict {
+    let provider = context.provider().await?;
     let job = name("job");
-    let long = setting.pace().long();
-    let request = setting
+    let long = context.timing().long();
+    let request = context
         .request_for(&job, long)
         .with_lock_at_least_for(2 * long);
     attempt_error_as(&provider, &request, &[ErrorKind::InvalidInput]).await?;
@@ -256,11 +256,11 @@ pub async fn at_least_over_at_most_is_refused(setting: &Setting) -> Verdict {
 }
 
 /// And the lease goes on as it was.
-pub async fn an_extension_by_zero_is_refused(setting: &Setting) -> Verdict {
-    setting.needs_extend()?;
-    let provider = setting.provider().await?;
+pub async fn an_extension_by_zero_is_refused(context: &TestContext) -> Verdict {
+    context.needs_extend()?;
+    let provider = context.provider().await?;
     let job = name("job");
-    let lease = acquire(&provider, &setting.request(&job)).await?;
+    let lease = acquire(&provider, &context.request(&job)).await?;
     let nothing = ExtendRequest::new(Duration::ZERO);
     let error = provider.extend(&lease, &nothing).await.err();
     ensure!(
@@ -271,10 +271,12 @@ pub async fn an_extension_by_zero_is_refused(setting: &Setting) -> Verdict {
 }
 
 /// Never rounded, never a shorter lease than was asked for.
-pub async fn an_extension_past_what_is_declared_is_refused_or_held(setting: &Setting) -> Verdict {
-    setting.needs_extend()?;
-    let (first, second) = setting.two().await?;
-    let longest = setting.capabilities().longest_lock_at_most_for;
+pub async fn an_extension_past_what_is_declared_is_refused_or_held(
+    context: &TestContext,
+) -> Verdict {
+    context.needs_extend()?;
+    let (first, second) = context.two().await?;
+    let longest = context.capabilities().longest_lock_at_most_for;
     let lengths = [
         longest.saturating_add(Duration::from_secs(1)),
         Duration::from_secs(i64::MAX.unsigned_abs()),
@@ -282,7 +284,7 @@ pub async fn an_extension_past_what_is_declared_is_refused_or_held(setting: &Set
     ];
     for (i, at_most) in lengths.into_iter().enumerate() {
         let job = name(&format!("job-{i}"));
-        let mut lease = acquire(&first, &setting.request(&job)).await?;
+        let mut lease = acquire(&first, &context.request(&job)).await?;
         match first.extend(&lease, &ExtendRequest::new(at_most)).await {
             Err(error) => ensure!(
                 error.kind() == ErrorKind::InvalidInput,

@@ -7,11 +7,11 @@ use shedlock_core::{Attempt, AttemptRequest, LockState, SkipReason};
 use tokio::task::JoinSet;
 
 use crate::case::cases;
-use crate::setting::name;
+use crate::context::name;
 use crate::steps::{abandon, acquire, is_free, record, skipped_as, still_holds, unlock};
 use crate::verdict::ensure;
 use crate::wait::bounded;
-use crate::{Setting, Stop, Verdict};
+use crate::{Stop, TestContext, Verdict};
 
 cases!("law06_held_is_not_broken":
     the_same_attempt_twice_is_one_lease,
@@ -27,9 +27,9 @@ cases!("law06_held_is_not_broken":
 );
 
 /// Asked again while its lease runs, the attempt is answered with that lease.
-pub async fn the_same_attempt_twice_is_one_lease(setting: &Setting) -> Verdict {
-    let provider = setting.provider().await?;
-    let request = setting.request(&name("job"));
+pub async fn the_same_attempt_twice_is_one_lease(context: &TestContext) -> Verdict {
+    let provider = context.provider().await?;
+    let request = context.request(&name("job"));
     let first = acquire(&provider, &request).await?;
     let again = acquire(&provider, &request).await?;
     same_lease(&first, &again)?;
@@ -39,9 +39,9 @@ pub async fn the_same_attempt_twice_is_one_lease(setting: &Setting) -> Verdict {
 }
 
 /// The connection that lost the answer is gone; the attempt is asked again on another one.
-pub async fn the_same_attempt_by_another_client_is_one_lease(setting: &Setting) -> Verdict {
-    let (first, second) = setting.two().await?;
-    let request = setting.request(&name("job"));
+pub async fn the_same_attempt_by_another_client_is_one_lease(context: &TestContext) -> Verdict {
+    let (first, second) = context.two().await?;
+    let request = context.request(&name("job"));
     let lease = acquire(&first, &request).await?;
     let again = acquire(&second, &request).await?;
     same_lease(&lease, &again)?;
@@ -50,10 +50,10 @@ pub async fn the_same_attempt_by_another_client_is_one_lease(setting: &Setting) 
 }
 
 /// Duplicates on the way may even overtake each other.
-pub async fn the_same_attempt_sixteen_times_at_once_is_one_lease(setting: &Setting) -> Verdict {
-    let providers = setting.providers(2).await?;
+pub async fn the_same_attempt_sixteen_times_at_once_is_one_lease(context: &TestContext) -> Verdict {
+    let providers = context.providers(2).await?;
     for round in 0..3 {
-        let request = setting.request(&name(&format!("job-{round}")));
+        let request = context.request(&name(&format!("job-{round}")));
         let mut attempts = JoinSet::new();
         for i in 0..16 {
             let (provider, request) = (Arc::clone(&providers[i % 2]), request.clone());
@@ -81,13 +81,13 @@ pub async fn the_same_attempt_sixteen_times_at_once_is_one_lease(setting: &Setti
 }
 
 /// Its own slot is not "already taken" for the attempt that took it.
-pub async fn the_same_attempt_for_a_slot_is_one_lease(setting: &Setting) -> Verdict {
-    setting.needs_slots()?;
-    let (first, second) = setting.two().await?;
-    let slot = setting
+pub async fn the_same_attempt_for_a_slot_is_one_lease(context: &TestContext) -> Verdict {
+    context.needs_slots()?;
+    let (first, second) = context.two().await?;
+    let slot = context
         .slot_before_now(&first, Duration::from_secs(60))
         .await?;
-    let request = setting.request(&name("job")).with_slot(slot);
+    let request = context.request(&name("job")).with_slot(slot);
     let lease = acquire(&first, &request).await?;
     same_lease(&lease, &acquire(&first, &request).await?)?;
     same_lease(&lease, &acquire(&second, &request).await?)?;
@@ -96,13 +96,13 @@ pub async fn the_same_attempt_for_a_slot_is_one_lease(setting: &Setting) -> Verd
 
 /// Either a new lease or a skip; never the one that is over.
 pub async fn an_attempt_asked_again_after_its_lease_expired_does_not_return_the_old_lease(
-    setting: &Setting,
+    context: &TestContext,
 ) -> Verdict {
-    let provider = setting.provider().await?;
-    let short = setting.pace().short();
-    let request = setting.request_for(&name("job"), short);
+    let provider = context.provider().await?;
+    let short = context.timing().short();
+    let request = context.request_for(&name("job"), short);
     let old = acquire(&provider, &request).await?;
-    setting.pass(setting.pace().past(short)).await;
+    context.pass(context.timing().past(short)).await;
     if let Attempt::Acquired(lease) = provider.attempt(&request).await?
         && let (Some(before), Some(after)) = (old.locked_until(), lease.locked_until())
     {
@@ -115,40 +115,40 @@ pub async fn an_attempt_asked_again_after_its_lease_expired_does_not_return_the_
 }
 
 /// Without honouring at-least, since its task never ran.
-pub async fn a_withdrawn_attempt_frees_at_once(setting: &Setting) -> Verdict {
-    let (first, second) = setting.two().await?;
-    let request = setting
+pub async fn a_withdrawn_attempt_frees_at_once(context: &TestContext) -> Verdict {
+    let (first, second) = context.two().await?;
+    let request = context
         .request(&name("job"))
-        .with_lock_at_least_for(setting.pace().long());
+        .with_lock_at_least_for(context.timing().long());
     abandon(&first, &request).await?;
     withdraw(&second, &request, true).await?;
     is_free(&first, request.name()).await?;
     withdraw(&first, &request, false).await?;
-    abandon(&first, &setting.request(request.name())).await
+    abandon(&first, &context.request(request.name())).await
 }
 
 /// Not what somebody else holds by now, nor what another attempt of this client holds.
-pub async fn a_withdrawal_frees_only_its_own(setting: &Setting) -> Verdict {
-    let (first, second) = setting.two().await?;
+pub async fn a_withdrawal_frees_only_its_own(context: &TestContext) -> Verdict {
+    let (first, second) = context.two().await?;
     let job = name("job");
-    let lease = acquire(&first, &setting.request(&job)).await?;
-    let refused = setting.request(&job);
+    let lease = acquire(&first, &context.request(&job)).await?;
+    let refused = context.request(&job);
     skipped_as(&first, &refused, SkipReason::Held).await?;
     withdraw(&first, &refused, false).await?;
-    withdraw(&second, &setting.request(&job), false).await?;
+    withdraw(&second, &context.request(&job), false).await?;
     still_holds(&first, &lease).await?;
     unlock(&first, &lease).await
 }
 
 /// The attempt never reached the store; and it is not left there by its withdrawal.
-pub async fn a_withdrawal_of_nothing_is_false(setting: &Setting) -> Verdict {
-    let provider = setting.provider().await?;
-    let request = setting.request(&name("job"));
+pub async fn a_withdrawal_of_nothing_is_false(context: &TestContext) -> Verdict {
+    let provider = context.provider().await?;
+    let request = context.request(&name("job"));
     withdraw(&provider, &request, false).await?;
     is_free(&provider, request.name()).await?;
-    let at_least = setting
+    let at_least = context
         .request(request.name())
-        .with_lock_at_least_for(setting.pace().long());
+        .with_lock_at_least_for(context.timing().long());
     let lease = acquire(&provider, &at_least).await?;
     unlock(&provider, &lease).await?;
     withdraw(&provider, &request, false).await?;
@@ -161,44 +161,46 @@ pub async fn a_withdrawal_of_nothing_is_false(setting: &Setting) -> Verdict {
 }
 
 /// The runtime withdraws what never ran, and a slot is not to be used up by that.
-pub async fn a_withdrawn_attempt_gives_its_slot_back(setting: &Setting) -> Verdict {
-    setting.needs_slots()?;
-    let provider = setting.provider().await?;
+pub async fn a_withdrawn_attempt_gives_its_slot_back(context: &TestContext) -> Verdict {
+    context.needs_slots()?;
+    let provider = context.provider().await?;
     let job = name("job");
-    let slot = setting
+    let slot = context
         .slot_before_now(&provider, Duration::from_secs(60))
         .await?;
-    let request = setting.request(&job).with_slot(slot);
+    let request = context.request(&job).with_slot(slot);
     abandon(&provider, &request).await?;
     withdraw(&provider, &request, true).await?;
     // By this very attempt it is not: a copy of it that arrives late runs nothing.
     withdraw(&provider, &request, false).await?;
-    let another = || setting.request(&job).with_slot(slot);
+    let another = || context.request(&job).with_slot(slot);
     let lease = acquire(&provider, &another()).await?;
     // Withdrawn without its slot: its task may have run.
     let (owner, at_most) = (lease.owner().clone(), lease.lock_at_most_for());
     let ran = AttemptRequest::new(job.clone(), owner, at_most);
     withdraw(&provider, &ran, true).await?;
     skipped_as(&provider, &another(), SkipReason::SlotTaken).await?;
-    abandon(&provider, &setting.request(&job)).await
+    abandon(&provider, &context.request(&job)).await
 }
 
 /// A dropped attempt is one whose answer was lost. It is withdrawn; if the request was still on
 /// its way then, at-most ends what it won.
-pub async fn an_attempt_dropped_midway_holds_no_longer_than_at_most(setting: &Setting) -> Verdict {
-    let (first, second) = setting.two().await?;
+pub async fn an_attempt_dropped_midway_holds_no_longer_than_at_most(
+    context: &TestContext,
+) -> Verdict {
+    let (first, second) = context.two().await?;
     // Its pools are warm, so that what is dropped is the attempt and not the connecting.
-    abandon(&first, &setting.request(&name("warm"))).await?;
+    abandon(&first, &context.request(&name("warm"))).await?;
     for micros in [0, 100, 300, 1_000, 3_000] {
         let job = name(&format!("job-{micros}"));
-        let request = setting.request_for(&job, setting.pace().medium());
+        let request = context.request_for(&job, context.timing().medium());
         let dropped = bounded(Duration::from_micros(micros), first.attempt(&request)).await;
         if let Some(answer) = dropped {
             answer?;
         }
         first.withdraw(&request).await?;
-        let taken = setting
-            .take_when_free(&second, &job, setting.pace().long())
+        let taken = context
+            .take_when_free(&second, &job, context.timing().long())
             .await?;
         // And nothing that was on its way takes it back.
         first.withdraw(&request).await?;

@@ -5,10 +5,10 @@ use shedlock_core::{
 };
 
 use crate::case::cases;
-use crate::setting::name;
+use crate::context::name;
 use crate::steps::{abandon, acquire, is_free, skipped, still_holds, unlock};
 use crate::verdict::ensure;
-use crate::{Provider, Setting, Stop, Verdict};
+use crate::{Provider, Stop, TestContext, Verdict};
 
 cases!("law07_no_memory":
     a_record_deleted_while_held_frees_the_lock,
@@ -20,15 +20,15 @@ cases!("law07_no_memory":
 );
 
 /// For everybody: for the provider that wrote it, and for others.
-pub async fn a_record_deleted_while_held_frees_the_lock(setting: &Setting) -> Verdict {
-    let (first, second) = setting.two().await?;
+pub async fn a_record_deleted_while_held_frees_the_lock(context: &TestContext) -> Verdict {
+    let (first, second) = context.two().await?;
     for provider in [&first, &second] {
         let job = name("job");
-        abandon(&first, &setting.request(&job)).await?;
-        skipped(provider, &setting.request(&job)).await?;
-        setting.delete_record(&job).await?;
+        abandon(&first, &context.request(&job)).await?;
+        skipped(provider, &context.request(&job)).await?;
+        context.delete_record(&job).await?;
         is_free(provider, &job).await?;
-        let lease = acquire(provider, &setting.request(&job)).await?;
+        let lease = acquire(provider, &context.request(&job)).await?;
         still_holds(provider, &lease).await?;
         unlock(provider, &lease).await?;
     }
@@ -36,53 +36,53 @@ pub async fn a_record_deleted_while_held_frees_the_lock(setting: &Setting) -> Ve
 }
 
 /// The next attempt makes it anew, by a provider that has seen it before.
-pub async fn a_record_deleted_after_unlock_heals(setting: &Setting) -> Verdict {
-    let provider = setting.provider().await?;
+pub async fn a_record_deleted_after_unlock_heals(context: &TestContext) -> Verdict {
+    let provider = context.provider().await?;
     let job = name("job");
-    let lease = acquire(&provider, &setting.request(&job)).await?;
+    let lease = acquire(&provider, &context.request(&job)).await?;
     unlock(&provider, &lease).await?;
-    setting.delete_record(&job).await?;
-    let lease = acquire(&provider, &setting.request(&job)).await?;
+    context.delete_record(&job).await?;
+    let lease = acquire(&provider, &context.request(&job)).await?;
     still_holds(&provider, &lease).await?;
     unlock(&provider, &lease).await
 }
 
 /// Whoever deletes the record means it.
-pub async fn a_record_deleted_during_at_least_frees_the_lock(setting: &Setting) -> Verdict {
-    let provider = setting.provider().await?;
+pub async fn a_record_deleted_during_at_least_frees_the_lock(context: &TestContext) -> Verdict {
+    let provider = context.provider().await?;
     let job = name("job");
-    let request = setting
+    let request = context
         .request(&job)
-        .with_lock_at_least_for(setting.pace().long());
+        .with_lock_at_least_for(context.timing().long());
     let lease = acquire(&provider, &request).await?;
     unlock(&provider, &lease).await?;
-    skipped(&provider, &setting.request(&job)).await?;
-    setting.delete_record(&job).await?;
-    abandon(&provider, &setting.request(&job)).await
+    skipped(&provider, &context.request(&job)).await?;
+    context.delete_record(&job).await?;
+    abandon(&provider, &context.request(&job)).await
 }
 
 /// Ten times in a row, over two providers by turns.
-pub async fn a_record_deleted_again_and_again_heals(setting: &Setting) -> Verdict {
-    let (first, second) = setting.two().await?;
+pub async fn a_record_deleted_again_and_again_heals(context: &TestContext) -> Verdict {
+    let (first, second) = context.two().await?;
     let job = name("job");
     for i in 0..10 {
         let provider = [&first, &second][i % 2];
-        abandon(provider, &setting.request(&job)).await?;
-        setting.delete_record(&job).await?;
+        abandon(provider, &context.request(&job)).await?;
+        context.delete_record(&job).await?;
     }
     is_free(&first, &job).await
 }
 
 /// Without its container each call says that the configuration is at fault, or heals it, or knows
 /// that there is no lease; never that somebody else holds the lock. Once it is back, all work.
-pub async fn a_container_dropped_between_any_two_steps_heals(setting: &Setting) -> Verdict {
-    let (first, second) = setting.two().await?;
+pub async fn a_container_dropped_between_any_two_steps_heals(context: &TestContext) -> Verdict {
+    let (first, second) = context.two().await?;
     let job = name("job");
-    let lease = acquire(&first, &setting.request(&job)).await?;
+    let lease = acquire(&first, &context.request(&job)).await?;
 
-    setting.drop_container().await?;
-    if setting.capabilities().extend {
-        let longer = ExtendRequest::new(setting.pace().long());
+    context.drop_container().await?;
+    if context.capabilities().extend {
+        let longer = ExtendRequest::new(context.timing().long());
         match first.extend(&lease, &longer).await {
             Ok(Extension::Lost) => {}
             Ok(answer) => {
@@ -102,16 +102,16 @@ pub async fn a_container_dropped_between_any_two_steps_heals(setting: &Setting) 
         }
         Err(error) => is_configuration(&error)?,
     }
-    reading_says_so_or_finds_nothing(setting, &first, &lease).await?;
+    reading_says_so_or_finds_nothing(context, &first, &lease).await?;
 
-    setting.drop_container().await?;
-    attempts_say_so_or_heal(setting, &first).await?;
-    setting.drop_container().await?;
-    attempts_say_so_or_heal(setting, &second).await?;
+    context.drop_container().await?;
+    attempts_say_so_or_heal(context, &first).await?;
+    context.drop_container().await?;
+    attempts_say_so_or_heal(context, &second).await?;
 
-    setting.restore_container().await?;
+    context.restore_container().await?;
     for provider in [&first, &second] {
-        let lease = acquire(provider, &setting.request(&job)).await?;
+        let lease = acquire(provider, &context.request(&job)).await?;
         still_holds(provider, &lease).await?;
         unlock(provider, &lease).await?;
     }
@@ -119,14 +119,14 @@ pub async fn a_container_dropped_between_any_two_steps_heals(setting: &Setting) 
 }
 
 /// The provider's very first contact finds no container.
-pub async fn a_failed_first_attempt_poisons_nothing(setting: &Setting) -> Verdict {
-    setting.drop_container().await?;
-    let provider = setting.provider().await?;
-    attempts_say_so_or_heal(setting, &provider).await?;
-    setting.restore_container().await?;
-    let mut request = setting.request(&name("job"));
-    if setting.capabilities().slots {
-        let slot = setting
+pub async fn a_failed_first_attempt_poisons_nothing(context: &TestContext) -> Verdict {
+    context.drop_container().await?;
+    let provider = context.provider().await?;
+    attempts_say_so_or_heal(context, &provider).await?;
+    context.restore_container().await?;
+    let mut request = context.request(&name("job"));
+    if context.capabilities().slots {
+        let slot = context
             .slot_before_now(&provider, std::time::Duration::from_secs(60))
             .await?;
         request = request.with_slot(slot);
@@ -136,8 +136,8 @@ pub async fn a_failed_first_attempt_poisons_nothing(setting: &Setting) -> Verdic
     unlock(&provider, &lease).await
 }
 
-async fn attempts_say_so_or_heal(setting: &Setting, provider: &Provider) -> Verdict {
-    let request = setting.request(&name("without a container"));
+async fn attempts_say_so_or_heal(context: &TestContext, provider: &Provider) -> Verdict {
+    let request = context.request(&name("without a container"));
     match provider.attempt(&request).await {
         Ok(answer) => {
             ensure!(
@@ -151,7 +151,7 @@ async fn attempts_say_so_or_heal(setting: &Setting, provider: &Provider) -> Verd
 }
 
 async fn reading_says_so_or_finds_nothing(
-    setting: &Setting,
+    context: &TestContext,
     provider: &Provider,
     lease: &shedlock_core::Lease,
 ) -> Verdict {
@@ -159,7 +159,7 @@ async fn reading_says_so_or_finds_nothing(
         Ok(found) => ensure!(found.is_none(), "a record without a container: {found:?}"),
         Err(error) => is_configuration(&error)?,
     }
-    if setting.capabilities().list {
+    if context.capabilities().list {
         match provider.list(&ListRequest::new()).await {
             Ok(found) => ensure!(found.is_empty(), "records without a container: {found:?}"),
             Err(error) => is_configuration(&error)?,

@@ -7,10 +7,10 @@ use shedlock_core::{AttemptRequest, ExtendRequest, Lease};
 use tokio::task::JoinSet;
 
 use crate::case::cases;
-use crate::setting::name;
+use crate::context::name;
 use crate::steps::{acquire, extend, record, try_take, unlock, unlock_contended};
 use crate::verdict::ensure;
-use crate::{JavaRecord, Provider, Setting, Stop, Verdict};
+use crate::{JavaRecord, Provider, Stop, TestContext, Verdict};
 
 cases!("law08_fencing":
     tokens_are_there_exactly_if_declared,
@@ -26,25 +26,25 @@ cases!("law08_fencing":
 );
 
 /// A provider that declares none gives none.
-pub async fn tokens_are_there_exactly_if_declared(setting: &Setting) -> Verdict {
-    let provider = setting.provider().await?;
-    let lease = acquire(&provider, &setting.request(&name("job"))).await?;
+pub async fn tokens_are_there_exactly_if_declared(context: &TestContext) -> Verdict {
+    let provider = context.provider().await?;
+    let lease = acquire(&provider, &context.request(&name("job"))).await?;
     ensure!(
-        lease.fencing_token().is_some() == setting.capabilities().fencing,
+        lease.fencing_token().is_some() == context.capabilities().fencing,
         "declared fencing: {}, token: {:?}",
-        setting.capabilities().fencing,
+        context.capabilities().fencing,
         lease.fencing_token()
     );
     Ok(())
 }
 
 /// Twenty in a row, as fast as they go.
-pub async fn tokens_grow_across_unlock(setting: &Setting) -> Verdict {
-    let mut guard = Guard::new(setting)?;
-    let provider = setting.provider().await?;
+pub async fn tokens_grow_across_unlock(context: &TestContext) -> Verdict {
+    let mut guard = Guard::new(context)?;
+    let provider = context.provider().await?;
     for _ in 0..20 {
         let lease = guard
-            .acquire(&provider, &setting.request(&name("job")))
+            .acquire(&provider, &context.request(&name("job")))
             .await?;
         unlock(&provider, &lease).await?;
     }
@@ -52,25 +52,25 @@ pub async fn tokens_grow_across_unlock(setting: &Setting) -> Verdict {
 }
 
 /// Nobody unlocked.
-pub async fn tokens_grow_across_expiry(setting: &Setting) -> Verdict {
-    let mut guard = Guard::new(setting)?;
-    let provider = setting.provider().await?;
-    let short = setting.pace().short();
+pub async fn tokens_grow_across_expiry(context: &TestContext) -> Verdict {
+    let mut guard = Guard::new(context)?;
+    let provider = context.provider().await?;
+    let short = context.timing().short();
     for _ in 0..3 {
-        let request = setting.request_for(&name("job"), short);
+        let request = context.request_for(&name("job"), short);
         let _ = guard.acquire(&provider, &request).await?;
-        setting.pass(setting.pace().past(short)).await;
+        context.pass(context.timing().past(short)).await;
     }
     Ok(())
 }
 
 /// As after a restart of the program.
-pub async fn tokens_grow_across_a_new_provider(setting: &Setting) -> Verdict {
-    let mut guard = Guard::new(setting)?;
+pub async fn tokens_grow_across_a_new_provider(context: &TestContext) -> Verdict {
+    let mut guard = Guard::new(context)?;
     for _ in 0..5 {
-        let provider = setting.provider().await?;
+        let provider = context.provider().await?;
         let lease = guard
-            .acquire(&provider, &setting.request(&name("job")))
+            .acquire(&provider, &context.request(&name("job")))
             .await?;
         unlock(&provider, &lease).await?;
     }
@@ -78,27 +78,27 @@ pub async fn tokens_grow_across_a_new_provider(setting: &Setting) -> Verdict {
 }
 
 /// The record that held the last one is gone.
-pub async fn tokens_grow_across_a_deleted_record(setting: &Setting) -> Verdict {
-    let mut guard = Guard::new(setting)?;
-    let (first, second) = setting.two().await?;
+pub async fn tokens_grow_across_a_deleted_record(context: &TestContext) -> Verdict {
+    let mut guard = Guard::new(context)?;
+    let (first, second) = context.two().await?;
     let job = name("job");
     for provider in [&first, &second, &first, &second] {
         for _ in 0..2 {
-            let lease = guard.acquire(provider, &setting.request(&job)).await?;
+            let lease = guard.acquire(provider, &context.request(&job)).await?;
             unlock(provider, &lease).await?;
         }
-        setting.delete_record(&job).await?;
-        setting.pass(Duration::from_millis(2)).await;
+        context.delete_record(&job).await?;
+        context.pass(Duration::from_millis(2)).await;
     }
     Ok(())
 }
 
 /// An attempt that was withdrawn may have been seen by somebody.
-pub async fn tokens_grow_across_a_withdrawal(setting: &Setting) -> Verdict {
-    let mut guard = Guard::new(setting)?;
-    let provider = setting.provider().await?;
+pub async fn tokens_grow_across_a_withdrawal(context: &TestContext) -> Verdict {
+    let mut guard = Guard::new(context)?;
+    let provider = context.provider().await?;
     for _ in 0..5 {
-        let request = setting.request(&name("job"));
+        let request = context.request(&name("job"));
         let _ = guard.acquire(&provider, &request).await?;
         provider.withdraw(&request).await?;
     }
@@ -106,35 +106,35 @@ pub async fn tokens_grow_across_a_withdrawal(setting: &Setting) -> Verdict {
 }
 
 /// Java's acquisitions carry none; they must not reset ours.
-pub async fn tokens_grow_across_an_acquisition_of_shedlock(setting: &Setting) -> Verdict {
-    let mut guard = Guard::new(setting)?;
-    let provider = setting.provider().await?;
+pub async fn tokens_grow_across_an_acquisition_of_shedlock(context: &TestContext) -> Verdict {
+    let mut guard = Guard::new(context)?;
+    let provider = context.provider().await?;
     let job = name("job");
     for _ in 0..3 {
-        let lease = guard.acquire(&provider, &setting.request(&job)).await?;
+        let lease = guard.acquire(&provider, &context.request(&job)).await?;
         unlock(&provider, &lease).await?;
-        let now = setting.store_now(&provider).await?;
+        let now = context.store_now(&provider).await?;
         let over = JavaRecord {
             locked_by: "java-host".to_owned(),
             locked_at: now - Duration::from_secs(20),
             lock_until: now - Duration::from_secs(10),
         };
-        setting.write_as_shedlock(&job, &over).await?;
+        context.write_as_shedlock(&job, &over).await?;
     }
     guard
-        .acquire(&provider, &setting.request(&job))
+        .acquire(&provider, &context.request(&job))
         .await
         .map(drop)
 }
 
 /// Whoever wins, in the order of winning.
-pub async fn tokens_grow_among_contenders(setting: &Setting) -> Verdict {
-    let mut guard = Guard::new(setting)?;
-    let providers = setting.providers(4).await?;
+pub async fn tokens_grow_among_contenders(context: &TestContext) -> Verdict {
+    let mut guard = Guard::new(context)?;
+    let providers = context.providers(4).await?;
     for _ in 0..10 {
         let mut contenders = JoinSet::new();
         for provider in &providers {
-            let (provider, request) = (Arc::clone(provider), setting.request(&name("job")));
+            let (provider, request) = (Arc::clone(provider), context.request(&name("job")));
             contenders.spawn(async move { try_take(&provider, &request).await });
         }
         while let Some(joined) = contenders.join_next().await {
@@ -148,12 +148,12 @@ pub async fn tokens_grow_among_contenders(setting: &Setting) -> Verdict {
 }
 
 /// It is one acquisition.
-pub async fn an_extension_keeps_the_token(setting: &Setting) -> Verdict {
-    setting.needs_fencing()?;
-    setting.needs_extend()?;
-    let provider = setting.provider().await?;
-    let lease = acquire(&provider, &setting.request(&name("job"))).await?;
-    let longer = ExtendRequest::new(2 * setting.pace().long());
+pub async fn an_extension_keeps_the_token(context: &TestContext) -> Verdict {
+    context.needs_fencing()?;
+    context.needs_extend()?;
+    let provider = context.provider().await?;
+    let lease = acquire(&provider, &context.request(&name("job"))).await?;
+    let longer = ExtendRequest::new(2 * context.timing().long());
     let extended = extend(&provider, &lease, &longer).await?;
     ensure!(
         extended.fencing_token() == lease.fencing_token(),
@@ -171,11 +171,11 @@ pub async fn an_extension_keeps_the_token(setting: &Setting) -> Verdict {
 }
 
 /// Also after the unlock, where the record stays.
-pub async fn the_record_shows_the_token(setting: &Setting) -> Verdict {
-    setting.needs_fencing()?;
-    let provider = setting.provider().await?;
+pub async fn the_record_shows_the_token(context: &TestContext) -> Verdict {
+    context.needs_fencing()?;
+    let provider = context.provider().await?;
     let job = name("job");
-    let lease = acquire(&provider, &setting.request(&job)).await?;
+    let lease = acquire(&provider, &context.request(&job)).await?;
     let held = record(&provider, &job).await?;
     ensure!(
         held.fencing_token == lease.fencing_token(),
@@ -187,15 +187,15 @@ pub async fn the_record_shows_the_token(setting: &Setting) -> Verdict {
 
 /// What a guarded write does: it refuses a token that is not larger than the last.
 struct Guard<'a> {
-    setting: &'a Setting,
+    context: &'a TestContext,
     last: Option<u64>,
 }
 
 impl<'a> Guard<'a> {
-    fn new(setting: &'a Setting) -> Result<Self, Stop> {
-        setting.needs_fencing()?;
+    fn new(context: &'a TestContext) -> Result<Self, Stop> {
+        context.needs_fencing()?;
         Ok(Self {
-            setting,
+            context,
             last: None,
         })
     }
@@ -215,7 +215,7 @@ impl<'a> Guard<'a> {
         let token = lease.fencing_token().ok_or_else(|| {
             Stop::failed(format!(
                 "{} declares fencing, but {lease:?} has no token",
-                self.setting.harness().name()
+                self.context.harness().name()
             ))
         })?;
         if let Some(last) = self.last {

@@ -12,13 +12,13 @@ use tokio::task::JoinSet;
 
 use super::slots::Slots;
 use crate::case::cases;
-use crate::setting::name;
+use crate::context::name;
 use crate::steps::{
     abandon, acquire, attempt_error_as, is_free, not_earlier, record, skip_as, skipped_as, take,
     unlock,
 };
 use crate::verdict::ensure;
-use crate::{Provider, Setting, Stop, Verdict};
+use crate::{Provider, Stop, TestContext, Verdict};
 
 cases!("law09_open_slots":
     open_slots_are_refused_unless_declared,
@@ -41,15 +41,15 @@ cases!("law09_open_slots":
 );
 
 /// A provider that cannot take over runs no task that must not be lost.
-pub async fn open_slots_are_refused_unless_declared(setting: &Setting) -> Verdict {
-    setting.needs_slots()?;
-    let provider = setting.provider().await?;
+pub async fn open_slots_are_refused_unless_declared(context: &TestContext) -> Verdict {
+    context.needs_slots()?;
+    let provider = context.provider().await?;
     let job = name("job");
-    let slot = setting
+    let slot = context
         .slot_before_now(&provider, Duration::from_secs(60))
         .await?;
-    let request = open(setting.request(&job).with_slot(slot), 3);
-    if setting.capabilities().slot_completion {
+    let request = open(context.request(&job).with_slot(slot), 3);
+    if context.capabilities().slot_completion {
         let lease = acquire(&provider, &request).await?;
         return attempt_is(&lease, 1);
     }
@@ -58,16 +58,16 @@ pub async fn open_slots_are_refused_unless_declared(setting: &Setting) -> Verdic
 }
 
 /// Before anything is asked.
-pub async fn no_attempts_at_all_are_refused(setting: &Setting) -> Verdict {
-    let case = new(setting).await?;
+pub async fn no_attempts_at_all_are_refused(context: &TestContext) -> Verdict {
+    let case = new(context).await?;
     let request = open(case.request(0)?, 0);
     attempt_error_as(&case.first, &request, &[ErrorKind::InvalidInput]).await?;
     is_free(&case.first, &case.job).await
 }
 
 /// The record tells that it is done, and the next one is to be had.
-pub async fn a_done_slot_is_not_taken_again(setting: &Setting) -> Verdict {
-    let case = new(setting).await?;
+pub async fn a_done_slot_is_not_taken_again(context: &TestContext) -> Verdict {
+    let case = new(context).await?;
     for slot in 0..3 {
         let lease = acquire(&case.first, &open(case.request(slot)?, 3)).await?;
         attempt_is(&lease, 1)?;
@@ -82,8 +82,10 @@ pub async fn a_done_slot_is_not_taken_again(setting: &Setting) -> Verdict {
 }
 
 /// For those who look at the list at night.
-pub async fn a_slot_that_is_used_up_when_taken_tells_when_it_is_done(setting: &Setting) -> Verdict {
-    let case = new(setting).await?;
+pub async fn a_slot_that_is_used_up_when_taken_tells_when_it_is_done(
+    context: &TestContext,
+) -> Verdict {
+    let case = new(context).await?;
     let lease = acquire(&case.first, &case.request(0)?).await?;
     ensure!(
         lease.slot_attempt().is_none(),
@@ -99,10 +101,10 @@ pub async fn a_slot_that_is_used_up_when_taken_tells_when_it_is_done(setting: &S
 }
 
 /// During which the lock is kept, and says why.
-pub async fn a_failed_slot_is_taken_over_after_its_pause(setting: &Setting) -> Verdict {
-    let case = new(setting).await?;
+pub async fn a_failed_slot_is_taken_over_after_its_pause(context: &TestContext) -> Verdict {
+    let case = new(context).await?;
     let request = || Ok::<_, Stop>(open(case.request(0)?, 3));
-    let pause = setting.pace().medium();
+    let pause = context.timing().medium();
     let first = take(&case.first, &request()?).await?;
     failed(&case.first, &first.lease, pause).await?;
     // On a loaded machine the pause may be over; then the slot is granted, and that is right too.
@@ -111,7 +113,7 @@ pub async fn a_failed_slot_is_taken_over_after_its_pause(setting: &Setting) -> V
             skip.reason == SkipReason::BackingOff && skip.last_slot == Some(case.slot(0)?),
             "a slot failed and its pause runs, but the skip says {skip:?}"
         );
-        setting.pass(setting.pace().past(pause)).await;
+        context.pass(context.timing().past(pause)).await;
         let second = take(&case.second, &request()?).await?;
         attempt_is(&second.lease, 2)?;
         not_earlier(&first, pause, &second)?;
@@ -122,16 +124,16 @@ pub async fn a_failed_slot_is_taken_over_after_its_pause(setting: &Setting) -> V
 }
 
 /// By whoever asks first when the lease is over.
-pub async fn a_slot_of_a_dead_runner_is_taken_over(setting: &Setting) -> Verdict {
-    let case = new(setting).await?;
-    let short = setting.pace().short();
-    let request = setting.request_for(&case.job, short);
+pub async fn a_slot_of_a_dead_runner_is_taken_over(context: &TestContext) -> Verdict {
+    let case = new(context).await?;
+    let short = context.timing().short();
+    let request = context.request_for(&case.job, short);
     let dies = acquire(&case.first, &open(request.with_slot(case.slot(0)?), 3)).await?;
-    setting.pass(setting.pace().past(short)).await;
+    context.pass(context.timing().past(short)).await;
     let lease = acquire(&case.second, &open(case.request(0)?, 3)).await?;
     attempt_is(&lease, 2)?;
     ensure!(
-        lease.fencing_token() > dies.fencing_token() || !setting.capabilities().fencing,
+        lease.fencing_token() > dies.fencing_token() || !context.capabilities().fencing,
         "the takeover has the fencing token {:?}, the dead runner had {:?}",
         lease.fencing_token(),
         dies.fencing_token()
@@ -141,8 +143,8 @@ pub async fn a_slot_of_a_dead_runner_is_taken_over(setting: &Setting) -> Verdict
 }
 
 /// A runner that shuts down in the middle lets others go on.
-pub async fn a_slot_that_was_left_is_taken_over_at_once(setting: &Setting) -> Verdict {
-    let case = new(setting).await?;
+pub async fn a_slot_that_was_left_is_taken_over_at_once(context: &TestContext) -> Verdict {
+    let case = new(context).await?;
     for attempt in 1..=3 {
         let provider = [&case.first, &case.second][attempt as usize % 2];
         let lease = acquire(provider, &open(case.request(0)?, 9)).await?;
@@ -154,8 +156,8 @@ pub async fn a_slot_that_was_left_is_taken_over_at_once(setting: &Setting) -> Ve
 }
 
 /// Its first answer was lost.
-pub async fn an_attempt_asked_again_counts_once(setting: &Setting) -> Verdict {
-    let case = new(setting).await?;
+pub async fn an_attempt_asked_again_counts_once(context: &TestContext) -> Verdict {
+    let case = new(context).await?;
     let request = open(case.request(0)?, 3);
     for provider in [&case.first, &case.first, &case.second] {
         let lease = acquire(provider, &request).await?;
@@ -165,8 +167,8 @@ pub async fn an_attempt_asked_again_counts_once(setting: &Setting) -> Verdict {
 }
 
 /// While it runs the lock is held; when it is free, the open slot has to be run first.
-pub async fn a_later_slot_waits_for_the_open_one(setting: &Setting) -> Verdict {
-    let case = new(setting).await?;
+pub async fn a_later_slot_waits_for_the_open_one(context: &TestContext) -> Verdict {
+    let case = new(context).await?;
     let later = || Ok::<_, Stop>(open(case.request(3)?, 3));
     let lease = acquire(&case.first, &open(case.request(2)?, 3)).await?;
     skipped_as(&case.second, &later()?, SkipReason::Held).await?;
@@ -188,8 +190,8 @@ pub async fn a_later_slot_waits_for_the_open_one(setting: &Setting) -> Verdict {
 }
 
 /// Where the slot before is named.
-pub async fn no_slot_is_left_out(setting: &Setting) -> Verdict {
-    let case = new(setting).await?;
+pub async fn no_slot_is_left_out(context: &TestContext) -> Verdict {
+    let case = new(context).await?;
     let after = |slot: u32| {
         let previous = case.slot(slot - 1)?;
         Ok::<_, Stop>(open(case.request(slot)?, 3).with_previous_slot(previous))
@@ -214,8 +216,8 @@ pub async fn no_slot_is_left_out(setting: &Setting) -> Verdict {
 }
 
 /// Then the slot is given up, and those behind it go on.
-pub async fn attempts_are_bounded(setting: &Setting) -> Verdict {
-    let case = new(setting).await?;
+pub async fn attempts_are_bounded(context: &TestContext) -> Verdict {
+    let case = new(context).await?;
     for attempt in 1..=2 {
         let lease = acquire(&case.first, &open(case.request(0)?, 2)).await?;
         attempt_is(&lease, attempt)?;
@@ -231,16 +233,16 @@ pub async fn attempts_are_bounded(setting: &Setting) -> Verdict {
 }
 
 /// Another one runs it by now.
-pub async fn a_stale_runner_says_nothing_of_the_slot(setting: &Setting) -> Verdict {
-    let case = new(setting).await?;
-    let short = setting.pace().short();
-    let request = setting.request_for(&case.job, short);
+pub async fn a_stale_runner_says_nothing_of_the_slot(context: &TestContext) -> Verdict {
+    let case = new(context).await?;
+    let short = context.timing().short();
+    let request = context.request_for(&case.job, short);
     let stale = acquire(&case.first, &open(request.with_slot(case.slot(0)?), 9)).await?;
-    setting.pass(setting.pace().past(short)).await;
+    context.pass(context.timing().past(short)).await;
     let lease = acquire(&case.second, &open(case.request(0)?, 9)).await?;
     for request in [
         UnlockRequest::new().slot_done(true),
-        UnlockRequest::new().slot_failed(setting.pace().long()),
+        UnlockRequest::new().slot_failed(context.timing().long()),
     ] {
         let answer = case.first.unlock(&stale, &request).await?;
         ensure!(
@@ -254,11 +256,11 @@ pub async fn a_stale_runner_says_nothing_of_the_slot(setting: &Setting) -> Verdi
 
 /// However many replicas there are, and however quickly they fail.
 pub async fn contenders_for_an_open_slot_make_as_many_attempts_as_it_has(
-    setting: &Setting,
+    context: &TestContext,
 ) -> Verdict {
     const ATTEMPTS: u32 = 6;
-    let case = new(setting).await?;
-    let providers = setting.providers(4).await?;
+    let case = new(context).await?;
+    let providers = context.providers(4).await?;
     let mut contenders = JoinSet::new();
     for i in 0..16 {
         let provider = Arc::clone(&providers[i % providers.len()]);
@@ -297,10 +299,10 @@ pub async fn contenders_for_an_open_slot_make_as_many_attempts_as_it_has(
 }
 
 /// Each replica goes through them at its own speed, and fails now and then.
-pub async fn contenders_do_each_of_many_slots_in_order(setting: &Setting) -> Verdict {
+pub async fn contenders_do_each_of_many_slots_in_order(context: &TestContext) -> Verdict {
     const SLOTS: u32 = 12;
-    let case = new(setting).await?;
-    let providers = setting.providers(4).await?;
+    let case = new(context).await?;
+    let providers = context.providers(4).await?;
     let finished = Arc::new(Mutex::new(Vec::new()));
     let mut replicas = JoinSet::new();
     for (replica, provider) in providers.into_iter().enumerate() {
@@ -350,8 +352,8 @@ pub async fn contenders_do_each_of_many_slots_in_order(setting: &Setting) -> Ver
 }
 
 /// A job that changes its mind between two releases: neither stands in the other's way.
-pub async fn slots_of_both_kinds_pass_each_other(setting: &Setting) -> Verdict {
-    let case = new(setting).await?;
+pub async fn slots_of_both_kinds_pass_each_other(context: &TestContext) -> Verdict {
+    let case = new(context).await?;
     // Used up when taken: not taken over.
     let lease = acquire(&case.first, &case.request(0)?).await?;
     unlock(&case.first, &lease).await?;
@@ -368,11 +370,11 @@ pub async fn slots_of_both_kinds_pass_each_other(setting: &Setting) -> Verdict {
 }
 
 /// It stays open.
-pub async fn acquisitions_without_slot_leave_the_open_slot(setting: &Setting) -> Verdict {
-    let case = new(setting).await?;
+pub async fn acquisitions_without_slot_leave_the_open_slot(context: &TestContext) -> Verdict {
+    let case = new(context).await?;
     let lease = acquire(&case.first, &open(case.request(0)?, 3)).await?;
     unlock(&case.first, &lease).await?;
-    let lease = acquire(&case.second, &setting.request(&case.job)).await?;
+    let lease = acquire(&case.second, &context.request(&case.job)).await?;
     done(&case.second, &lease).await?;
     state_is(&case, 0, None, Some(1)).await?;
     let lease = acquire(&case.first, &open(case.request(0)?, 3)).await?;
@@ -380,8 +382,8 @@ pub async fn acquisitions_without_slot_leave_the_open_slot(setting: &Setting) ->
 }
 
 /// Whatever ShedLock ran at or after its instant was that slot.
-pub async fn an_acquisition_of_shedlock_does_the_open_slot(setting: &Setting) -> Verdict {
-    let case = new(setting).await?;
+pub async fn an_acquisition_of_shedlock_does_the_open_slot(context: &TestContext) -> Verdict {
+    let case = new(context).await?;
     let lease = acquire(&case.first, &open(case.request(0)?, 3)).await?;
     unlock(&case.first, &lease).await?;
     case.java_leaves(Duration::from_secs(1), Duration::from_secs(3))
@@ -394,9 +396,9 @@ pub async fn an_acquisition_of_shedlock_does_the_open_slot(setting: &Setting) ->
     attempt_is(&lease, 1)
 }
 
-pub(super) async fn new(setting: &Setting) -> Result<Slots<'_>, Stop> {
-    setting.needs_slot_completion()?;
-    Slots::new(setting).await
+pub(super) async fn new(context: &TestContext) -> Result<Slots<'_>, Stop> {
+    context.needs_slot_completion()?;
+    Slots::new(context).await
 }
 
 pub(super) fn open(request: AttemptRequest, attempts: u32) -> AttemptRequest {

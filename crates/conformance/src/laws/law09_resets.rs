@@ -8,7 +8,7 @@ use super::law09_open_slots::{new, open, state_is};
 use crate::case::cases;
 use crate::steps::{abandon, acquire, skipped_as, unlock};
 use crate::verdict::ensure;
-use crate::{Provider, Setting, Stop, Verdict};
+use crate::{Provider, Stop, TestContext, Verdict};
 
 cases!("law09_resets":
     a_reset_brings_a_slot_back_from_the_future,
@@ -18,12 +18,12 @@ cases!("law09_resets":
 );
 
 /// A wrong clock has claimed slots that nobody reaches for a while.
-pub async fn a_reset_brings_a_slot_back_from_the_future(setting: &Setting) -> Verdict {
-    let case = new(setting).await?;
-    let now = setting.store_now(&case.first).await?;
+pub async fn a_reset_brings_a_slot_back_from_the_future(context: &TestContext) -> Verdict {
+    let case = new(context).await?;
+    let now = context.store_now(&case.first).await?;
     let at = |offset: u64| Slot::at(now + Duration::from_secs(offset));
     let request = |slot: Slot| {
-        let request = setting.request(&case.job).with_slot(slot);
+        let request = context.request(&case.job).with_slot(slot);
         request.with_slot_tolerance(Duration::from_secs(7_200))
     };
     let lease = acquire(&case.first, &request(at(3_600)?)).await?;
@@ -41,8 +41,8 @@ pub async fn a_reset_brings_a_slot_back_from_the_future(setting: &Setting) -> Ve
 }
 
 /// To run a slot again on purpose.
-pub async fn a_reset_to_a_slot_makes_later_ones_free(setting: &Setting) -> Verdict {
-    let case = new(setting).await?;
+pub async fn a_reset_to_a_slot_makes_later_ones_free(context: &TestContext) -> Verdict {
+    let case = new(context).await?;
     let lease = acquire(&case.first, &case.request(5)?).await?;
     unlock(&case.first, &lease).await?;
     let to = ResetSlotRequest::new(case.job.clone()).to(case.slot(3)?);
@@ -58,8 +58,8 @@ pub async fn a_reset_to_a_slot_makes_later_ones_free(setting: &Setting) -> Verdi
 }
 
 /// Nobody takes it over any more.
-pub async fn a_reset_gives_up_an_open_slot(setting: &Setting) -> Verdict {
-    let case = new(setting).await?;
+pub async fn a_reset_gives_up_an_open_slot(context: &TestContext) -> Verdict {
+    let case = new(context).await?;
     let lease = acquire(&case.first, &open(case.request(0)?, 9)).await?;
     unlock(&case.first, &lease).await?;
     let to = ResetSlotRequest::new(case.job.clone()).to(case.slot(0)?);
@@ -71,8 +71,8 @@ pub async fn a_reset_gives_up_an_open_slot(setting: &Setting) -> Verdict {
 }
 
 /// No record, no slot, or a slot of the past.
-pub async fn a_reset_without_need_changes_nothing(setting: &Setting) -> Verdict {
-    let case = new(setting).await?;
+pub async fn a_reset_without_need_changes_nothing(context: &TestContext) -> Verdict {
+    let case = new(context).await?;
     let request = ResetSlotRequest::new(case.job.clone());
     for _ in 0..2 {
         let answer = case.first.reset_slot(&request).await?;
@@ -80,7 +80,7 @@ pub async fn a_reset_without_need_changes_nothing(setting: &Setting) -> Verdict 
             matches!(answer, SlotReset::NoSlot),
             "no slot was ever taken, but the reset was answered {answer:?}"
         );
-        let lease = acquire(&case.second, &setting.request(&case.job)).await?;
+        let lease = acquire(&case.second, &context.request(&case.job)).await?;
         unlock(&case.second, &lease).await?;
     }
     let lease = acquire(&case.second, &case.request(0)?).await?;

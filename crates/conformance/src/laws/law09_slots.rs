@@ -7,12 +7,12 @@ use tokio::task::JoinSet;
 
 use super::slots::Slots;
 use crate::case::cases;
-use crate::setting::name;
+use crate::context::name;
 use crate::steps::{
     abandon, acquire, attempt_error_as, is_free, record, skip_as, skipped, skipped_as, unlock,
 };
 use crate::verdict::ensure;
-use crate::{JavaRecord, Setting, Stop, Verdict};
+use crate::{JavaRecord, Stop, TestContext, Verdict};
 
 cases!("law09_slots":
     slots_are_refused_unless_declared,
@@ -38,12 +38,12 @@ cases!("law09_slots":
 const MINUTE: Duration = Duration::from_secs(60);
 
 /// A provider without slots does not run a task whose slot it cannot guard.
-pub async fn slots_are_refused_unless_declared(setting: &Setting) -> Verdict {
-    let provider = setting.provider().await?;
+pub async fn slots_are_refused_unless_declared(context: &TestContext) -> Verdict {
+    let provider = context.provider().await?;
     let job = name("job");
-    let slot = setting.slot_before_now(&provider, MINUTE).await?;
-    let request = setting.request(&job).with_slot(slot);
-    if setting.capabilities().slots {
+    let slot = context.slot_before_now(&provider, MINUTE).await?;
+    let request = context.request(&job).with_slot(slot);
+    if context.capabilities().slots {
         let lease = acquire(&provider, &request).await?;
         ensure!(
             lease.slot() == Some(slot),
@@ -57,12 +57,12 @@ pub async fn slots_are_refused_unless_declared(setting: &Setting) -> Verdict {
 }
 
 /// Also after unlock, and for another provider.
-pub async fn a_slot_is_taken_once(setting: &Setting) -> Verdict {
-    let case = Slots::new(setting).await?;
+pub async fn a_slot_is_taken_once(context: &TestContext) -> Verdict {
+    let case = Slots::new(context).await?;
     let lease = acquire(&case.first, &case.request(0)?).await?;
     skipped(&case.second, &case.request(0)?).await?;
     unlock(&case.first, &lease).await?;
-    for provider in [&case.first, &case.second, &setting.provider().await?] {
+    for provider in [&case.first, &case.second, &context.provider().await?] {
         let skip = skip_as(provider, &case.request(0)?, SkipReason::SlotTaken).await?;
         ensure!(
             skip.last_slot == Some(case.slot(0)?),
@@ -75,22 +75,22 @@ pub async fn a_slot_is_taken_once(setting: &Setting) -> Verdict {
 }
 
 /// The runner of the slot crashed: the slot is used up.
-pub async fn a_taken_slot_survives_expiry(setting: &Setting) -> Verdict {
-    let case = Slots::new(setting).await?;
-    let short = setting.pace().short();
-    let request = setting
+pub async fn a_taken_slot_survives_expiry(context: &TestContext) -> Verdict {
+    let case = Slots::new(context).await?;
+    let short = context.timing().short();
+    let request = context
         .request_for(&case.job, short)
         .with_slot(case.slot(0)?);
     abandon(&case.first, &request).await?;
-    setting.pass(setting.pace().past(short)).await;
+    context.pass(context.timing().past(short)).await;
     skipped_as(&case.first, &case.request(0)?, SkipReason::SlotTaken).await?;
     skipped_as(&case.second, &case.request(0)?, SkipReason::SlotTaken).await?;
     abandon(&case.second, &case.request(1)?).await
 }
 
 /// A replica that was late does not run the past after the present.
-pub async fn an_older_slot_is_skipped(setting: &Setting) -> Verdict {
-    let case = Slots::new(setting).await?;
+pub async fn an_older_slot_is_skipped(context: &TestContext) -> Verdict {
+    let case = Slots::new(context).await?;
     let lease = acquire(&case.first, &case.request(5)?).await?;
     unlock(&case.first, &lease).await?;
     for older in [4, 0] {
@@ -106,8 +106,8 @@ pub async fn an_older_slot_is_skipped(setting: &Setting) -> Verdict {
 }
 
 /// One after the other, gaps included.
-pub async fn a_newer_slot_is_granted(setting: &Setting) -> Verdict {
-    let case = Slots::new(setting).await?;
+pub async fn a_newer_slot_is_granted(context: &TestContext) -> Verdict {
+    let case = Slots::new(context).await?;
     for slot in [0, 1, 2, 7, 8] {
         let lease = acquire(&case.first, &case.request(slot)?).await?;
         unlock(&case.first, &lease).await?;
@@ -122,9 +122,9 @@ pub async fn a_newer_slot_is_granted(setting: &Setting) -> Verdict {
 }
 
 /// Replicas wake up for a tick together; whether they unlock quickly or not, one runs.
-pub async fn sixty_four_contenders_for_a_slot_have_one_winner(setting: &Setting) -> Verdict {
-    let case = Slots::new(setting).await?;
-    let providers = setting.providers(4).await?;
+pub async fn sixty_four_contenders_for_a_slot_have_one_winner(context: &TestContext) -> Verdict {
+    let case = Slots::new(context).await?;
+    let providers = context.providers(4).await?;
     for slot in 0..4 {
         let winners = case.contend(&providers, slot, 64).await?;
         ensure!(
@@ -138,10 +138,10 @@ pub async fn sixty_four_contenders_for_a_slot_have_one_winner(setting: &Setting)
 
 /// Each replica goes through the same slots at its own speed.
 pub async fn contenders_for_the_same_slots_in_turn_have_one_winner_each(
-    setting: &Setting,
+    context: &TestContext,
 ) -> Verdict {
-    let case = Slots::new(setting).await?;
-    let providers = setting.providers(4).await?;
+    let case = Slots::new(context).await?;
+    let providers = context.providers(4).await?;
     let mut replicas = JoinSet::new();
     for provider in providers {
         let requests = (0..20)
@@ -174,18 +174,18 @@ pub async fn contenders_for_the_same_slots_in_turn_have_one_winner_each(
 }
 
 /// It is skipped, and the slot is still to be had.
-pub async fn a_slot_attempt_on_a_held_lock_claims_nothing(setting: &Setting) -> Verdict {
-    let case = Slots::new(setting).await?;
-    let lease = acquire(&case.first, &setting.request(&case.job)).await?;
+pub async fn a_slot_attempt_on_a_held_lock_claims_nothing(context: &TestContext) -> Verdict {
+    let case = Slots::new(context).await?;
+    let lease = acquire(&case.first, &context.request(&case.job)).await?;
     skipped_as(&case.second, &case.request(0)?, SkipReason::Held).await?;
     unlock(&case.first, &lease).await?;
     abandon(&case.second, &case.request(0)?).await
 }
 
 /// The same while at-least of an earlier slot keeps the lock.
-pub async fn a_slot_attempt_during_at_least_claims_nothing(setting: &Setting) -> Verdict {
-    let case = Slots::new(setting).await?;
-    let medium = setting.pace().medium();
+pub async fn a_slot_attempt_during_at_least_claims_nothing(context: &TestContext) -> Verdict {
+    let case = Slots::new(context).await?;
+    let medium = context.timing().medium();
     let request = case.request(0)?.with_lock_at_least_for(medium);
     let lease = acquire(&case.first, &request).await?;
     unlock(&case.first, &lease).await?;
@@ -197,19 +197,19 @@ pub async fn a_slot_attempt_during_at_least_claims_nothing(setting: &Setting) ->
             case.slot(1)?,
             case.slot(0)?
         );
-        setting.pass(setting.pace().past(medium)).await;
+        context.pass(context.timing().past(medium)).await;
         abandon(&case.second, &case.request(1)?).await?;
     }
     Ok(())
 }
 
 /// Neither claimed by them, nor forgotten over them.
-pub async fn acquisitions_without_slot_leave_the_slot(setting: &Setting) -> Verdict {
-    let case = Slots::new(setting).await?;
+pub async fn acquisitions_without_slot_leave_the_slot(context: &TestContext) -> Verdict {
+    let case = Slots::new(context).await?;
     let lease = acquire(&case.first, &case.request(0)?).await?;
     unlock(&case.first, &lease).await?;
     for _ in 0..3 {
-        let lease = acquire(&case.second, &setting.request(&case.job)).await?;
+        let lease = acquire(&case.second, &context.request(&case.job)).await?;
         unlock(&case.second, &lease).await?;
     }
     skipped_as(&case.first, &case.request(0)?, SkipReason::SlotTaken).await?;
@@ -217,19 +217,19 @@ pub async fn acquisitions_without_slot_leave_the_slot(setting: &Setting) -> Verd
 }
 
 /// A slot belongs to a name.
-pub async fn the_slots_of_two_names_are_two(setting: &Setting) -> Verdict {
-    let case = Slots::new(setting).await?;
+pub async fn the_slots_of_two_names_are_two(context: &TestContext) -> Verdict {
+    let case = Slots::new(context).await?;
     abandon(&case.first, &case.request(0)?).await?;
-    let other = setting.request(&name("other")).with_slot(case.slot(0)?);
+    let other = context.request(&name("other")).with_slot(case.slot(0)?);
     abandon(&case.second, &other).await
 }
 
 /// A node with a wrong clock must not silence the job for a year.
-pub async fn a_slot_a_year_ahead_claims_nothing(setting: &Setting) -> Verdict {
-    let case = Slots::new(setting).await?;
-    let now = setting.store_now(&case.first).await?;
+pub async fn a_slot_a_year_ahead_claims_nothing(context: &TestContext) -> Verdict {
+    let case = Slots::new(context).await?;
+    let now = context.store_now(&case.first).await?;
     let ahead = Slot::at(now + Duration::from_secs(365 * 86_400))?;
-    let request = || setting.request(&case.job).with_slot(ahead);
+    let request = || context.request(&case.job).with_slot(ahead);
     // Where there is no record yet, on a free lock, on a held one.
     attempt_error_as(&case.first, &request(), &[ErrorKind::SlotAhead]).await?;
     let lease = acquire(&case.first, &case.request(0)?).await?;
@@ -250,8 +250,8 @@ pub async fn a_slot_a_year_ahead_claims_nothing(setting: &Setting) -> Verdict {
 }
 
 /// A little inside is granted, a little outside refused; for the default and for one's own.
-pub async fn the_tolerance_is_respected_on_both_sides(setting: &Setting) -> Verdict {
-    let case = Slots::new(setting).await?;
+pub async fn the_tolerance_is_respected_on_both_sides(context: &TestContext) -> Verdict {
+    let case = Slots::new(context).await?;
     // Wider than what a loaded machine may lose between reading the clock and asking.
     let margin = Duration::from_secs(20);
     for (i, tolerance) in [Slot::DEFAULT_TOLERANCE, 10 * MINUTE]
@@ -259,10 +259,10 @@ pub async fn the_tolerance_is_respected_on_both_sides(setting: &Setting) -> Verd
         .enumerate()
     {
         let job = name(&format!("job-{i}"));
-        let now = setting.store_now(&case.first).await?;
+        let now = context.store_now(&case.first).await?;
         let attempt = |ahead: Duration| {
             Ok::<_, Stop>(
-                setting
+                context
                     .request(&job)
                     .with_slot(Slot::at(now + ahead)?)
                     .with_slot_tolerance(tolerance),
@@ -277,15 +277,15 @@ pub async fn the_tolerance_is_respected_on_both_sides(setting: &Setting) -> Verd
 }
 
 /// Two slots a microsecond apart are two, and are shown as they were given.
-pub async fn slots_keep_their_microseconds(setting: &Setting) -> Verdict {
-    let case = Slots::new(setting).await?;
+pub async fn slots_keep_their_microseconds(context: &TestContext) -> Verdict {
+    let case = Slots::new(context).await?;
     let base = case.slot(0)?.as_micros() + 123_456;
     for micros in [base, base + 1] {
         let slot = Slot::from_micros(micros)?;
-        let request = setting.request(&case.job).with_slot(slot);
+        let request = context.request(&case.job).with_slot(slot);
         let lease = acquire(&case.first, &request).await?;
         unlock(&case.first, &lease).await?;
-        let again = setting.request(&case.job).with_slot(slot);
+        let again = context.request(&case.job).with_slot(slot);
         let skip = skip_as(&case.second, &again, SkipReason::SlotTaken).await?;
         ensure!(
             skip.last_slot == Some(slot),
@@ -297,8 +297,8 @@ pub async fn slots_keep_their_microseconds(setting: &Setting) -> Verdict {
 }
 
 /// ShedLock knows no slots: that it ran at or after the slot's instant is all there is to see.
-pub async fn an_acquisition_of_shedlock_after_the_slot_takes_it(setting: &Setting) -> Verdict {
-    let case = Slots::new(setting).await?;
+pub async fn an_acquisition_of_shedlock_after_the_slot_takes_it(context: &TestContext) -> Verdict {
+    let case = Slots::new(context).await?;
     for later in [Duration::ZERO, Duration::from_secs(1)] {
         case.java_leaves(later, Duration::from_secs(3)).await?;
         skipped_as(&case.first, &case.request(0)?, SkipReason::SlotTaken).await?;
@@ -307,23 +307,25 @@ pub async fn an_acquisition_of_shedlock_after_the_slot_takes_it(setting: &Settin
 }
 
 /// It was the run of the slot before.
-pub async fn an_acquisition_of_shedlock_before_the_slot_leaves_it(setting: &Setting) -> Verdict {
-    let case = Slots::new(setting).await?;
+pub async fn an_acquisition_of_shedlock_before_the_slot_leaves_it(
+    context: &TestContext,
+) -> Verdict {
+    let case = Slots::new(context).await?;
     let slot = case.slot(0)?.instant();
     let record = JavaRecord {
         locked_by: "java-host".to_owned(),
         locked_at: slot - Duration::from_secs(1),
         lock_until: slot + Duration::from_secs(1),
     };
-    setting.write_as_shedlock(&case.job, &record).await?;
+    context.write_as_shedlock(&case.job, &record).await?;
     case.needs_shedlocks_times(record.locked_at).await?;
     abandon(&case.first, &case.request(0)?).await
 }
 
 /// Held by Java is held; when Java is done, a slot after its acquisition is to be had.
-pub async fn a_lock_held_by_shedlock_leaves_a_later_slot(setting: &Setting) -> Verdict {
-    let case = Slots::new(setting).await?;
-    case.java(Duration::ZERO, 10 * setting.pace().long() + 60 * MINUTE)
+pub async fn a_lock_held_by_shedlock_leaves_a_later_slot(context: &TestContext) -> Verdict {
+    let case = Slots::new(context).await?;
+    case.java(Duration::ZERO, 10 * context.timing().long() + 60 * MINUTE)
         .await?;
     case.needs_shedlocks_times(case.slot(0)?.instant()).await?;
     skipped_as(&case.first, &case.request(1)?, SkipReason::Held).await?;
@@ -332,9 +334,9 @@ pub async fn a_lock_held_by_shedlock_leaves_a_later_slot(setting: &Setting) -> V
 }
 
 /// It has run, or runs, for this slot: there is nothing to wait for.
-pub async fn a_lock_held_by_shedlock_since_the_slot_takes_it(setting: &Setting) -> Verdict {
-    let case = Slots::new(setting).await?;
-    let kept = 10 * setting.pace().long() + 60 * MINUTE;
+pub async fn a_lock_held_by_shedlock_since_the_slot_takes_it(context: &TestContext) -> Verdict {
+    let case = Slots::new(context).await?;
+    let kept = 10 * context.timing().long() + 60 * MINUTE;
     for later in [Duration::ZERO, Duration::from_secs(1)] {
         case.java(later, kept).await?;
         skipped_as(&case.first, &case.request(0)?, SkipReason::SlotTaken).await?;

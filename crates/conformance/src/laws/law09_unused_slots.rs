@@ -13,7 +13,7 @@ use super::slots::Slots;
 use crate::case::cases;
 use crate::steps::{acquire, record, skipped_as, unlock, unlock_stale};
 use crate::verdict::ensure;
-use crate::{Provider, Setting, Stop, Verdict};
+use crate::{Provider, Stop, TestContext, Verdict};
 
 cases!("law09_unused_slots":
     a_task_that_never_started_gives_its_slot_back,
@@ -28,9 +28,9 @@ cases!("law09_unused_slots":
 );
 
 /// At once, whatever at-least says; the slots before it stay taken.
-pub async fn a_task_that_never_started_gives_its_slot_back(setting: &Setting) -> Verdict {
-    let case = Slots::new(setting).await?;
-    let at_least = setting.pace().long();
+pub async fn a_task_that_never_started_gives_its_slot_back(context: &TestContext) -> Verdict {
+    let case = Slots::new(context).await?;
+    let at_least = context.timing().long();
     for provider in [&case.first, &case.second, &case.first] {
         let request = case.request(1)?.with_lock_at_least_for(at_least);
         let lease = acquire(provider, &request).await?;
@@ -45,8 +45,8 @@ pub async fn a_task_that_never_started_gives_its_slot_back(setting: &Setting) ->
 
 /// The unlock is asked again, since its answer was lost, and then once more when another replica has
 /// run the slot.
-pub async fn a_slot_is_given_back_once(setting: &Setting) -> Verdict {
-    let case = Slots::new(setting).await?;
+pub async fn a_slot_is_given_back_once(context: &TestContext) -> Verdict {
+    let case = Slots::new(context).await?;
     let first = acquire(&case.first, &case.request(1)?).await?;
     for _ in 0..2 {
         unlock_with(&case.first, &first, &not_started()).await?;
@@ -63,15 +63,15 @@ pub async fn a_slot_is_given_back_once(setting: &Setting) -> Verdict {
 }
 
 /// Another one runs by now.
-pub async fn a_stale_lease_gives_nothing_back(setting: &Setting) -> Verdict {
-    let case = new(setting).await?;
-    let short = setting.pace().short();
+pub async fn a_stale_lease_gives_nothing_back(context: &TestContext) -> Verdict {
+    let case = new(context).await?;
+    let short = context.timing().short();
     let dying = |slot: u32| {
-        let request = setting.request_for(&case.job, short);
+        let request = context.request_for(&case.job, short);
         Ok::<_, Stop>(request.with_slot(case.slot(slot)?))
     };
     let stale = acquire(&case.first, &open(dying(0)?, 9)).await?;
-    setting.pass(setting.pace().past(short)).await;
+    context.pass(context.timing().past(short)).await;
     let lease = acquire(&case.second, &open(case.request(0)?, 9)).await?;
     for request in [not_started(), UnlockRequest::new().slot_cut()] {
         is_lost(&case.first, &stale, &request).await?;
@@ -80,7 +80,7 @@ pub async fn a_stale_lease_gives_nothing_back(setting: &Setting) -> Verdict {
     done(&case.second, &lease).await?;
 
     let stale = acquire(&case.first, &dying(1)?).await?;
-    setting.pass(setting.pace().past(short)).await;
+    context.pass(context.timing().past(short)).await;
     // Its lease is over, so it may not give back what a process that died has used up.
     is_lost(&case.first, &stale, &not_started()).await?;
     let lease = acquire(&case.second, &case.request(2)?).await?;
@@ -90,8 +90,8 @@ pub async fn a_stale_lease_gives_nothing_back(setting: &Setting) -> Verdict {
 }
 
 /// By an operator, while the lease ran or before.
-pub async fn a_slot_that_is_done_or_was_reset_is_not_given_back(setting: &Setting) -> Verdict {
-    let case = new(setting).await?;
+pub async fn a_slot_that_is_done_or_was_reset_is_not_given_back(context: &TestContext) -> Verdict {
+    let case = new(context).await?;
     let reset = |slot: u32| {
         let request = ResetSlotRequest::new(case.job.clone());
         Ok::<_, Stop>(request.to(case.slot(slot)?))
@@ -114,17 +114,17 @@ pub async fn a_slot_that_is_done_or_was_reset_is_not_given_back(setting: &Settin
 }
 
 /// However often: the one attempt that it has is still to be made.
-pub async fn an_attempt_that_never_started_does_not_count(setting: &Setting) -> Verdict {
-    does_not_count(setting, not_started()).await
+pub async fn an_attempt_that_never_started_does_not_count(context: &TestContext) -> Verdict {
+    does_not_count(context, not_started()).await
 }
 
 /// However many polite shutdowns there are.
-pub async fn a_run_that_a_shutdown_cut_does_not_count(setting: &Setting) -> Verdict {
-    does_not_count(setting, UnlockRequest::new().slot_cut()).await
+pub async fn a_run_that_a_shutdown_cut_does_not_count(context: &TestContext) -> Verdict {
+    does_not_count(context, UnlockRequest::new().slot_cut()).await
 }
 
-async fn does_not_count(setting: &Setting, end: UnlockRequest) -> Verdict {
-    let case = new(setting).await?;
+async fn does_not_count(context: &TestContext, end: UnlockRequest) -> Verdict {
+    let case = new(context).await?;
     for provider in [&case.first, &case.second, &case.first] {
         let lease = acquire(provider, &open(case.request(0)?, 1)).await?;
         attempt_is(&lease, 1)?;
@@ -147,8 +147,8 @@ async fn does_not_count(setting: &Setting, end: UnlockRequest) -> Verdict {
 }
 
 /// Its task did run.
-pub async fn a_cut_run_uses_up_a_slot_that_is_taken_at_most_once(setting: &Setting) -> Verdict {
-    let case = new(setting).await?;
+pub async fn a_cut_run_uses_up_a_slot_that_is_taken_at_most_once(context: &TestContext) -> Verdict {
+    let case = new(context).await?;
     let lease = acquire(&case.first, &case.request(0)?).await?;
     unlock_with(&case.first, &lease, &UnlockRequest::new().slot_cut()).await?;
     state_is(&case, 0, None, None).await?;
@@ -157,12 +157,12 @@ pub async fn a_cut_run_uses_up_a_slot_that_is_taken_at_most_once(setting: &Setti
 
 /// Not while the last attempt runs, but from then on, also while an at-least or a pause keeps the
 /// lock; by no other name.
-pub async fn a_slot_whose_attempts_are_used_up_is_given_up(setting: &Setting) -> Verdict {
-    let case = new(setting).await?;
+pub async fn a_slot_whose_attempts_are_used_up_is_given_up(context: &TestContext) -> Verdict {
+    let case = new(context).await?;
     let request = || Ok::<_, Stop>(open(case.request(0)?, 1));
     let lease = acquire(&case.first, &request()?).await?;
     skipped_as(&case.second, &request()?, SkipReason::Held).await?;
-    failed(&case.first, &lease, setting.pace().long()).await?;
+    failed(&case.first, &lease, context.timing().long()).await?;
     skipped_as(&case.second, &request()?, SkipReason::SlotGivenUp).await?;
     // By those who try longer it is not given up: they wait for the pause.
     let patient = open(case.request(0)?, 2);
@@ -172,10 +172,10 @@ pub async fn a_slot_whose_attempts_are_used_up_is_given_up(setting: &Setting) ->
 
 /// Most of those who win it do nothing.
 pub async fn contenders_run_a_slot_once_however_often_it_is_given_back(
-    setting: &Setting,
+    context: &TestContext,
 ) -> Verdict {
-    let case = Slots::new(setting).await?;
-    let providers = setting.providers(4).await?;
+    let case = Slots::new(context).await?;
+    let providers = context.providers(4).await?;
     let mut contenders = JoinSet::new();
     for i in 0..16 {
         let provider = Arc::clone(&providers[i % providers.len()]);

@@ -3,10 +3,10 @@
 use shedlock_core::{Attempt, Error, ErrorKind, Lease, LockName, SkipReason};
 
 use crate::case::cases;
-use crate::setting::name;
+use crate::context::name;
 use crate::steps::{abandon, acquire, is_free, record, skipped_as, still_holds, unlock};
 use crate::verdict::ensure;
-use crate::{Provider, Setting, Stop, Verdict};
+use crate::{Provider, Stop, TestContext, Verdict};
 
 cases!("law10_names":
     names_round_trip_exactly,
@@ -20,7 +20,7 @@ cases!("law10_names":
 );
 
 /// All that is not longer than declared: letters of many scripts, blanks, separators, quotes.
-pub async fn names_round_trip_exactly(setting: &Setting) -> Verdict {
+pub async fn names_round_trip_exactly(context: &TestContext) -> Verdict {
     let names = [
         "a",
         "payroll",
@@ -39,11 +39,11 @@ pub async fn names_round_trip_exactly(setting: &Setting) -> Verdict {
         "-1",
         "~!@#$%^&*()_+{}|:<>?[]",
     ];
-    round_trip(setting, &names).await
+    round_trip(context, &names).await
 }
 
 /// Patterns, quotes and words that some store or its driver might read as more than a name.
-pub async fn names_with_meaning_to_a_store_are_only_names(setting: &Setting) -> Verdict {
+pub async fn names_with_meaning_to_a_store_are_only_names(context: &TestContext) -> Verdict {
     let names = [
         "'; DROP TABLE shedlock; --",
         "%",
@@ -67,12 +67,12 @@ pub async fn names_with_meaning_to_a_store_are_only_names(setting: &Setting) -> 
         "\u{200b}zero width",
         "right\u{202e}to left",
     ];
-    round_trip(setting, &names).await
+    round_trip(context, &names).await
 }
 
 /// By case, by accents, by blanks, by what a collation folds together. Each of the two is its own
 /// lock, or one of them is refused by an error that says so.
-pub async fn names_that_look_alike_are_two_locks(setting: &Setting) -> Verdict {
+pub async fn names_that_look_alike_are_two_locks(context: &TestContext) -> Verdict {
     let pairs = [
         ("job", "JOB"),
         ("job", "Job"),
@@ -99,11 +99,11 @@ pub async fn names_that_look_alike_are_two_locks(setting: &Setting) -> Verdict {
         ("1", "01"),
         ("1", "1.0"),
     ];
-    two_locks_each(setting, &pairs).await
+    two_locks_each(context, &pairs).await
 }
 
 /// A name that stands in a path or a URL must not be tidied there, nor end at a mark.
-pub async fn names_that_are_one_path_are_two_locks(setting: &Setting) -> Verdict {
+pub async fn names_that_are_one_path_are_two_locks(context: &TestContext) -> Verdict {
     let pairs = [
         ("a/b", "a//b"),
         ("a/b", "a/b/"),
@@ -118,23 +118,23 @@ pub async fn names_that_are_one_path_are_two_locks(setting: &Setting) -> Verdict
         ("a", "a;b"),
         ("a", "a%00"),
     ];
-    two_locks_each(setting, &pairs).await
+    two_locks_each(context, &pairs).await
 }
 
 /// A store that cuts names must not cut these two to one.
-pub async fn names_that_begin_alike_are_two_locks(setting: &Setting) -> Verdict {
-    let provider = setting.provider().await?;
+pub async fn names_that_begin_alike_are_two_locks(context: &TestContext) -> Verdict {
+    let provider = context.provider().await?;
     for shared in [63, 64, 127, 128, 249, 254, 255, 256, 511, 512, 1_023, 1_024] {
         let pair = ["a", "b"].map(|end| format!("{}{end}", "x".repeat(shared)));
-        two_locks(setting, &provider, &pair).await?;
+        two_locks(context, &provider, &pair).await?;
     }
     Ok(())
 }
 
 /// ASCII and, where it fits, characters of several bytes.
-pub async fn names_up_to_the_declared_length_are_accepted(setting: &Setting) -> Verdict {
-    let longest = setting.capabilities().longest_name.min(4_096);
-    let provider = setting.provider().await?;
+pub async fn names_up_to_the_declared_length_are_accepted(context: &TestContext) -> Verdict {
+    let longest = context.capabilities().longest_name.min(4_096);
+    let provider = context.provider().await?;
     for text in [
         "x".repeat(longest.min(64)),
         "x".repeat(longest - 1),
@@ -142,7 +142,7 @@ pub async fn names_up_to_the_declared_length_are_accepted(setting: &Setting) -> 
         "é".repeat(longest / 2),
         "👍".repeat(longest / 4),
     ] {
-        let lease = acquire(&provider, &setting.request(&name(&text))).await?;
+        let lease = acquire(&provider, &context.request(&name(&text))).await?;
         its_own(&provider, &lease).await?;
         unlock(&provider, &lease).await?;
     }
@@ -150,17 +150,17 @@ pub async fn names_up_to_the_declared_length_are_accepted(setting: &Setting) -> 
 }
 
 /// Refused as invalid input, before anything is written, or accepted whole.
-pub async fn longer_names_are_refused_or_round_trip(setting: &Setting) -> Verdict {
-    let longest = setting.capabilities().longest_name;
-    let provider = setting.provider().await?;
+pub async fn longer_names_are_refused_or_round_trip(context: &TestContext) -> Verdict {
+    let longest = context.capabilities().longest_name;
+    let provider = context.provider().await?;
     for length in [longest.saturating_add(1), 300, 1_100, 5_000, 70_000] {
         if length > 100_000 {
             continue;
         }
         let long = name(&"y".repeat(length));
-        if let Some(lease) = try_name(setting, &provider, &long).await? {
+        if let Some(lease) = try_name(context, &provider, &long).await? {
             its_own(&provider, &lease).await?;
-            skipped_as(&provider, &setting.request(&long), SkipReason::Held).await?;
+            skipped_as(&provider, &context.request(&long), SkipReason::Held).await?;
             unlock(&provider, &lease).await?;
         }
     }
@@ -169,12 +169,12 @@ pub async fn longer_names_are_refused_or_round_trip(setting: &Setting) -> Verdic
 
 /// What a provider keeps beside a record (token, slot, history) is not in the way of a lock that
 /// somebody calls so.
-pub async fn the_names_of_companions_are_free(setting: &Setting) -> Verdict {
-    let provider = setting.provider().await?;
+pub async fn the_names_of_companions_are_free(context: &TestContext) -> Verdict {
+    let provider = context.provider().await?;
     let job = name("job");
-    let mut request = setting.request(&job);
-    if setting.capabilities().slots {
-        let slot = setting
+    let mut request = context.request(&job);
+    if context.capabilities().slots {
+        let slot = context
             .slot_before_now(&provider, std::time::Duration::from_secs(60))
             .await?;
         request = request.with_slot(slot);
@@ -198,7 +198,7 @@ pub async fn the_names_of_companions_are_free(setting: &Setting) -> Verdict {
             ] {
                 let other = name(&other);
                 is_free(&provider, &other).await?;
-                abandon(&provider, &setting.request(&other)).await?;
+                abandon(&provider, &context.request(&other)).await?;
             }
         }
     }
@@ -206,16 +206,16 @@ pub async fn the_names_of_companions_are_free(setting: &Setting) -> Verdict {
     unlock(&provider, &lease).await
 }
 
-async fn round_trip(setting: &Setting, names: &[&str]) -> Verdict {
-    let (first, second) = setting.two().await?;
+async fn round_trip(context: &TestContext, names: &[&str]) -> Verdict {
+    let (first, second) = context.two().await?;
     let mut leases = Vec::new();
     for text in names {
-        leases.push(acquire(&first, &setting.request(&name(text))).await?);
+        leases.push(acquire(&first, &context.request(&name(text))).await?);
     }
     // All are held at once: none took another's record.
     for lease in &leases {
         its_own(&second, lease).await?;
-        let request = setting.request(lease.name());
+        let request = context.request(lease.name());
         skipped_as(&second, &request, SkipReason::Held).await?;
     }
     for lease in &leases {
@@ -237,20 +237,20 @@ async fn its_own(provider: &Provider, lease: &Lease) -> Verdict {
     Ok(())
 }
 
-async fn two_locks_each(setting: &Setting, pairs: &[(&str, &str)]) -> Verdict {
-    let provider = setting.provider().await?;
+async fn two_locks_each(context: &TestContext, pairs: &[(&str, &str)]) -> Verdict {
+    let provider = context.provider().await?;
     for (i, (left, right)) in pairs.iter().enumerate() {
         // A number keeps the pairs apart from each other.
         let pair = [format!("{i}.{left}"), format!("{i}.{right}")];
-        two_locks(setting, &provider, &pair).await?;
+        two_locks(context, &provider, &pair).await?;
     }
     Ok(())
 }
 
-async fn two_locks(setting: &Setting, provider: &Provider, pair: &[String; 2]) -> Verdict {
+async fn two_locks(context: &TestContext, provider: &Provider, pair: &[String; 2]) -> Verdict {
     let mut leases = Vec::new();
     for text in pair {
-        leases.extend(try_name(setting, provider, &name(text)).await?);
+        leases.extend(try_name(context, provider, &name(text)).await?);
     }
     for lease in &leases {
         its_own(provider, lease).await?;
@@ -267,11 +267,11 @@ async fn two_locks(setting: &Setting, provider: &Provider, pair: &[String; 2]) -
 /// A lease, or `None` where the name was refused as it may be. A skip is the one wrong answer:
 /// nobody else asked for this name.
 async fn try_name(
-    setting: &Setting,
+    context: &TestContext,
     provider: &Provider,
     name: &LockName,
 ) -> Result<Option<Lease>, Stop> {
-    match provider.attempt(&setting.request(name)).await {
+    match provider.attempt(&context.request(name)).await {
         Ok(Attempt::Acquired(lease)) => Ok(Some(lease)),
         Ok(answer) => Err(Stop::failed(format!(
             "nobody holds {name:?}, but the attempt was answered {answer:?}: it shares the record \
@@ -281,9 +281,9 @@ async fn try_name(
             names_are_at_fault(&error)?;
             let length = name.as_str().len();
             ensure!(
-                length > setting.capabilities().longest_name || error.kind() == ErrorKind::Conflict,
+                length > context.capabilities().longest_name || error.kind() == ErrorKind::Conflict,
                 "names of {} bytes are declared as accepted, one of {length} was refused: {error}",
-                setting.capabilities().longest_name
+                context.capabilities().longest_name
             );
             Ok(None)
         }

@@ -6,13 +6,13 @@ use shedlock_core::{ErrorKind, LockName, LockState, SkipReason};
 use tokio::task::JoinSet;
 
 use crate::case::cases;
-use crate::setting::name;
+use crate::context::name;
 use crate::steps::{
     abandon, acquire, extend_is_lost, is_free, record, skip_as, skipped, still_holds, unlock,
     unlock_is_lost,
 };
 use crate::verdict::ensure;
-use crate::{JavaRecord, Provider, Setting, Stop, Verdict};
+use crate::{JavaRecord, Provider, Stop, TestContext, Verdict};
 
 cases!("law12_record":
     a_lock_of_shedlock_is_held,
@@ -26,12 +26,12 @@ cases!("law12_record":
 );
 
 /// The skip and the record name its host and its end.
-pub async fn a_lock_of_shedlock_is_held(setting: &Setting) -> Verdict {
-    let provider = setting.provider().await?;
+pub async fn a_lock_of_shedlock_is_held(context: &TestContext) -> Verdict {
+    let provider = context.provider().await?;
     let job = name("job");
-    let java = java(setting, &provider, 600).await?;
-    setting.write_as_shedlock(&job, &java).await?;
-    let skip = skip_as(&provider, &setting.request(&job), SkipReason::Held).await?;
+    let java = java(context, &provider, 600).await?;
+    context.write_as_shedlock(&job, &java).await?;
+    let skip = skip_as(&provider, &context.request(&job), SkipReason::Held).await?;
     let found = record(&provider, &job).await?;
     ensure!(
         found.state == LockState::Held,
@@ -58,22 +58,22 @@ pub async fn a_lock_of_shedlock_is_held(setting: &Setting) -> Verdict {
 }
 
 /// Written a day ago by "me": it can be taken, unlocked, and taken again.
-pub async fn an_expired_record_of_shedlock_is_free(setting: &Setting) -> Verdict {
-    let provider = setting.provider().await?;
+pub async fn an_expired_record_of_shedlock_is_free(context: &TestContext) -> Verdict {
+    let provider = context.provider().await?;
     let job = name("job");
-    let now = setting.store_now(&provider).await?;
+    let now = context.store_now(&provider).await?;
     let yesterday = now - Duration::from_secs(86_400);
     let old = JavaRecord {
         locked_by: "me".to_owned(),
         locked_at: yesterday,
         lock_until: yesterday,
     };
-    setting.write_as_shedlock(&job, &old).await?;
+    context.write_as_shedlock(&job, &old).await?;
     is_free(&provider, &job).await?;
     for _ in 0..2 {
-        let lease = acquire(&provider, &setting.request(&job)).await?;
+        let lease = acquire(&provider, &context.request(&job)).await?;
         still_holds(&provider, &lease).await?;
-        skipped(&provider, &setting.request(&job)).await?;
+        skipped(&provider, &context.request(&job)).await?;
         unlock(&provider, &lease).await?;
     }
     Ok(())
@@ -81,24 +81,24 @@ pub async fn an_expired_record_of_shedlock_is_free(setting: &Setting) -> Verdict
 
 /// Our lease expired, ShedLock took the lock: a late unlock, extension or withdrawal of ours is
 /// lost.
-pub async fn stale_calls_leave_what_shedlock_took(setting: &Setting) -> Verdict {
-    let provider = setting.provider().await?;
+pub async fn stale_calls_leave_what_shedlock_took(context: &TestContext) -> Verdict {
+    let provider = context.provider().await?;
     let job = name("job");
-    let short = setting.pace().short();
-    let request = setting.request_for(&job, short);
+    let short = context.timing().short();
+    let request = context.request_for(&job, short);
     let stale = acquire(&provider, &request).await?;
-    setting.pass(setting.pace().past(short)).await;
-    let java = java(setting, &provider, 600).await?;
-    setting.write_as_shedlock(&job, &java).await?;
+    context.pass(context.timing().past(short)).await;
+    let java = java(context, &provider, 600).await?;
+    context.write_as_shedlock(&job, &java).await?;
     unlock_is_lost(&provider, &stale).await?;
-    if setting.capabilities().extend {
-        extend_is_lost(&provider, &stale, setting.pace().long()).await?;
+    if context.capabilities().extend {
+        extend_is_lost(&provider, &stale, context.timing().long()).await?;
     }
     ensure!(
         !provider.withdraw(&request).await?,
         "a withdrawal of ours answered that it freed what ShedLock holds"
     );
-    let skip = skip_as(&provider, &setting.request(&job), SkipReason::Held).await?;
+    let skip = skip_as(&provider, &context.request(&job), SkipReason::Held).await?;
     ensure!(
         skip.until
             .is_none_or(|until| same_instant(until, java.lock_until)),
@@ -110,10 +110,10 @@ pub async fn stale_calls_leave_what_shedlock_took(setting: &Setting) -> Verdict 
 }
 
 /// With our owner and our end.
-pub async fn shedlock_sees_our_lease(setting: &Setting) -> Verdict {
-    let provider = setting.provider().await?;
-    let lease = acquire(&provider, &setting.request(&name("job"))).await?;
-    let java = seen(setting, lease.name()).await?;
+pub async fn shedlock_sees_our_lease(context: &TestContext) -> Verdict {
+    let provider = context.provider().await?;
+    let lease = acquire(&provider, &context.request(&name("job"))).await?;
+    let java = seen(context, lease.name()).await?;
     ensure!(
         java.locked_by == lease.owner().as_str(),
         "ShedLock sees {:?} as the holder, it is {}",
@@ -133,14 +133,14 @@ pub async fn shedlock_sees_our_lease(setting: &Setting) -> Verdict {
 }
 
 /// It could take the lock now.
-pub async fn shedlock_sees_our_unlock(setting: &Setting) -> Verdict {
-    let provider = setting.provider().await?;
-    let lease = acquire(&provider, &setting.request(&name("job"))).await?;
+pub async fn shedlock_sees_our_unlock(context: &TestContext) -> Verdict {
+    let provider = context.provider().await?;
+    let lease = acquire(&provider, &context.request(&name("job"))).await?;
     unlock(&provider, &lease).await?;
-    let Some(java) = setting.read_as_shedlock(lease.name()).await? else {
+    let Some(java) = context.read_as_shedlock(lease.name()).await? else {
         return Ok(());
     };
-    let now = setting.store_now(&provider).await? + Duration::from_millis(1);
+    let now = context.store_now(&provider).await? + Duration::from_millis(1);
     ensure!(
         java.lock_until <= now,
         "we unlocked by {now:?}, ShedLock sees a lock until {:?}",
@@ -150,14 +150,14 @@ pub async fn shedlock_sees_our_unlock(setting: &Setting) -> Verdict {
 }
 
 /// It waits for our at-least.
-pub async fn shedlock_sees_at_least(setting: &Setting) -> Verdict {
-    let provider = setting.provider().await?;
-    let long = setting.pace().long();
-    let request = setting.request(&name("job")).with_lock_at_least_for(long);
+pub async fn shedlock_sees_at_least(context: &TestContext) -> Verdict {
+    let provider = context.provider().await?;
+    let long = context.timing().long();
+    let request = context.request(&name("job")).with_lock_at_least_for(long);
     let lease = acquire(&provider, &request).await?;
-    let held = seen(setting, lease.name()).await?;
+    let held = seen(context, lease.name()).await?;
     unlock(&provider, &lease).await?;
-    let kept = seen(setting, lease.name()).await?;
+    let kept = seen(context, lease.name()).await?;
     let lasts = kept
         .lock_until
         .duration_since(held.locked_at)
@@ -170,12 +170,12 @@ pub async fn shedlock_sees_at_least(setting: &Setting) -> Verdict {
 }
 
 /// Also by four at once; nothing that is there is lost.
-pub async fn migrating_twice_is_harmless(setting: &Setting) -> Verdict {
-    let provider = setting.provider().await?;
-    let lease = acquire(&provider, &setting.request(&name("job"))).await?;
+pub async fn migrating_twice_is_harmless(context: &TestContext) -> Verdict {
+    let provider = context.provider().await?;
+    let lease = acquire(&provider, &context.request(&name("job"))).await?;
     migrate(&provider).await?;
     let mut migrations = JoinSet::new();
-    for provider in setting.providers(4).await? {
+    for provider in context.providers(4).await? {
         migrations.spawn(async move { migrate(&provider).await });
     }
     while let Some(joined) = migrations.join_next().await {
@@ -190,19 +190,19 @@ pub async fn migrating_twice_is_harmless(setting: &Setting) -> Verdict {
 }
 
 /// Four at once; then the lock works.
-pub async fn migrating_makes_a_dropped_container(setting: &Setting) -> Verdict {
-    let provider = setting.provider().await?;
-    abandon(&provider, &setting.request(&name("before"))).await?;
-    setting.drop_container().await?;
+pub async fn migrating_makes_a_dropped_container(context: &TestContext) -> Verdict {
+    let provider = context.provider().await?;
+    abandon(&provider, &context.request(&name("before"))).await?;
+    context.drop_container().await?;
     let mut migrations = JoinSet::new();
-    for provider in setting.providers(4).await? {
+    for provider in context.providers(4).await? {
         migrations.spawn(async move { migrate(&provider).await });
     }
     while let Some(joined) = migrations.join_next().await {
         joined??;
     }
     provider.check().await?;
-    let lease = acquire(&provider, &setting.request(&name("job"))).await?;
+    let lease = acquire(&provider, &context.request(&name("job"))).await?;
     still_holds(&provider, &lease).await?;
     unlock(&provider, &lease).await
 }
@@ -218,8 +218,12 @@ async fn migrate(provider: &Provider) -> Result<Vec<String>, Stop> {
 }
 
 /// What ShedLock would write now for a lock of this many seconds.
-async fn java(setting: &Setting, provider: &Provider, seconds: u64) -> Result<JavaRecord, Stop> {
-    let now = in_millis(setting.store_now(provider).await?);
+async fn java(
+    context: &TestContext,
+    provider: &Provider,
+    seconds: u64,
+) -> Result<JavaRecord, Stop> {
+    let now = in_millis(context.store_now(provider).await?);
     Ok(JavaRecord {
         locked_by: "java-host.example".to_owned(),
         locked_at: now,
@@ -227,8 +231,8 @@ async fn java(setting: &Setting, provider: &Provider, seconds: u64) -> Result<Ja
     })
 }
 
-async fn seen(setting: &Setting, name: &LockName) -> Result<JavaRecord, Stop> {
-    let seen = setting.read_as_shedlock(name).await?;
+async fn seen(context: &TestContext, name: &LockName) -> Result<JavaRecord, Stop> {
+    let seen = context.read_as_shedlock(name).await?;
     seen.ok_or_else(|| Stop::failed(format!("ShedLock sees no record of {name}")))
 }
 

@@ -12,12 +12,12 @@ use std::time::Duration;
 use shedlock_core::{AttemptRequest, ExtendRequest, Lease};
 
 use crate::case::cases;
+use crate::context::name;
 use crate::line::Line;
 use crate::proxy::Fault;
-use crate::setting::name;
 use crate::steps::{acquire, extend, skipped, unlock};
 use crate::verdict::ensure;
-use crate::{Call, Setting, Stop, Turns, Verdict};
+use crate::{Call, RoundTrips, Stop, TestContext, Verdict};
 
 cases!("law13_cost":
     a_won_attempt_costs_what_is_declared,
@@ -29,85 +29,85 @@ cases!("law13_cost":
 );
 
 /// On a record that is there.
-pub async fn a_won_attempt_costs_what_is_declared(setting: &Setting) -> Verdict {
-    let line = warm(setting).await?;
+pub async fn a_won_attempt_costs_what_is_declared(context: &TestContext) -> Verdict {
+    let line = warm(context).await?;
     let job = name("cost-of-a-won-attempt");
     for _ in 0..2 {
-        let lease = acquire(&line.through, &setting.request(&job)).await?;
+        let lease = acquire(&line.through, &context.request(&job)).await?;
         unlock(&line.through, &lease).await?;
     }
-    let request = setting.request(&job);
+    let request = context.request(&job);
     let counter = line.count(Call::Attempt, &request)?;
     let _ = acquire(&line.through, &request).await?;
     costs(
         "a won attempt",
         counter.seen(),
-        setting.harness().cost().won,
+        context.harness().cost().won,
     )
 }
 
 /// Where there is no record yet.
-pub async fn a_first_attempt_costs_what_is_declared(setting: &Setting) -> Verdict {
-    let line = warm(setting).await?;
-    let request = setting.request(&name("cost-of-a-first-attempt"));
+pub async fn a_first_attempt_costs_what_is_declared(context: &TestContext) -> Verdict {
+    let line = warm(context).await?;
+    let request = context.request(&name("cost-of-a-first-attempt"));
     let counter = line.count(Call::Attempt, &request)?;
     let _ = acquire(&line.through, &request).await?;
     costs(
         "a first attempt",
         counter.seen(),
-        setting.harness().cost().first,
+        context.harness().cost().first,
     )
 }
 
 /// On a lock that somebody else holds.
-pub async fn a_lost_attempt_costs_what_is_declared(setting: &Setting) -> Verdict {
-    let line = warm(setting).await?;
+pub async fn a_lost_attempt_costs_what_is_declared(context: &TestContext) -> Verdict {
+    let line = warm(context).await?;
     let job = name("cost-of-a-lost-attempt");
-    let _ = acquire(&line.direct, &setting.request(&job)).await?;
-    skipped(&line.through, &setting.request(&job)).await?;
-    let request = setting.request(&job);
+    let _ = acquire(&line.direct, &context.request(&job)).await?;
+    skipped(&line.through, &context.request(&job)).await?;
+    let request = context.request(&job);
     let counter = line.count(Call::Attempt, &request)?;
     skipped(&line.through, &request).await?;
     costs(
         "a lost attempt",
         counter.seen(),
-        setting.harness().cost().lost,
+        context.harness().cost().lost,
     )
 }
 
 /// Of a running lease.
-pub async fn an_extension_costs_what_is_declared(setting: &Setting) -> Verdict {
-    setting.needs_extend()?;
-    let line = warm(setting).await?;
-    let (request, lease) = held(setting, &line, "cost-of-an-extension").await?;
-    let longer = ExtendRequest::new(setting.pace().long());
+pub async fn an_extension_costs_what_is_declared(context: &TestContext) -> Verdict {
+    context.needs_extend()?;
+    let line = warm(context).await?;
+    let (request, lease) = held(context, &line, "cost-of-an-extension").await?;
+    let longer = ExtendRequest::new(context.timing().long());
     let lease = extend(&line.through, &lease, &longer).await?;
     let counter = line.count(Call::Extend, &request)?;
     let _ = extend(&line.through, &lease, &longer).await?;
     costs(
         "an extension",
         counter.seen(),
-        setting.harness().cost().extend,
+        context.harness().cost().extend,
     )
 }
 
 /// Of a running lease.
-pub async fn an_unlock_costs_what_is_declared(setting: &Setting) -> Verdict {
-    let line = warm(setting).await?;
-    let (request, lease) = held(setting, &line, "cost-of-an-unlock").await?;
+pub async fn an_unlock_costs_what_is_declared(context: &TestContext) -> Verdict {
+    let line = warm(context).await?;
+    let (request, lease) = held(context, &line, "cost-of-an-unlock").await?;
     let counter = line.count(Call::Unlock, &request)?;
     unlock(&line.through, &lease).await?;
-    costs("an unlock", counter.seen(), setting.harness().cost().unlock)
+    costs("an unlock", counter.seen(), context.harness().cost().unlock)
 }
 
 /// Exactly as many round trips, on a connection that is warm and otherwise quiet.
-pub async fn calls_take_the_turns_that_are_declared(setting: &Setting) -> Verdict {
-    let Some(declared) = setting.harness().turns() else {
+pub async fn calls_take_the_turns_that_are_declared(context: &TestContext) -> Verdict {
+    let Some(declared) = context.harness().round_trips() else {
         return Err(Stop::not_applicable(
-            "the harness does not say how many round trips a call takes (Harness::turns)",
+            "the harness does not say how many round trips a call takes (Harness::round_trips)",
         ));
     };
-    let line = warm(setting).await?;
+    let line = warm(context).await?;
     // So late that what is sent together is under way together.
     let to_client = Duration::from_millis(15);
     let delay = Fault::Delay {
@@ -115,11 +115,11 @@ pub async fn calls_take_the_turns_that_are_declared(setting: &Setting) -> Verdic
         to_client,
     };
     line.proxy.set(delay).await?;
-    let mut seen = turns(setting, &line, "turns-0").await?;
-    for again in ["turns-1", "turns-2"] {
+    let mut seen = round_trips(context, &line, "round-trips-0").await?;
+    for again in ["round-trips-1", "round-trips-2"] {
         // A client may have had to see to its connections in between.
         if seen != declared {
-            seen = turns(setting, &line, again).await?;
+            seen = round_trips(context, &line, again).await?;
         }
     }
     ensure!(
@@ -130,32 +130,35 @@ pub async fn calls_take_the_turns_that_are_declared(setting: &Setting) -> Verdic
 }
 
 /// As many as each call takes.
-async fn turns(setting: &Setting, line: &Line, text: &str) -> Result<Turns, Stop> {
+async fn round_trips(context: &TestContext, line: &Line, text: &str) -> Result<RoundTrips, Stop> {
     let job = name(text);
     let through = &line.through;
     let (first, lease) = line
-        .turns(setting, acquire(through, &setting.request(&job)))
+        .round_trips(context, acquire(through, &context.request(&job)))
         .await?;
-    let (extend, lease) = if setting.capabilities().extend {
-        let longer = ExtendRequest::new(setting.pace().long());
-        line.turns(setting, extend(through, &lease, &longer))
+    let (extend, lease) = if context.capabilities().extend {
+        let longer = ExtendRequest::new(context.timing().long());
+        line.round_trips(context, extend(through, &lease, &longer))
             .await?
     } else {
         (
-            setting.harness().turns().map_or(0, |turns| turns.extend),
+            context
+                .harness()
+                .round_trips()
+                .map_or(0, |round_trips| round_trips.extend),
             lease,
         )
     };
-    let (unlocked, ()) = line.turns(setting, unlock(through, &lease)).await?;
+    let (unlocked, ()) = line.round_trips(context, unlock(through, &lease)).await?;
     let (won, lease) = line
-        .turns(setting, acquire(through, &setting.request(&job)))
+        .round_trips(context, acquire(through, &context.request(&job)))
         .await?;
     unlock(through, &lease).await?;
-    let _ = acquire(&line.direct, &setting.request(&job)).await?;
+    let _ = acquire(&line.direct, &context.request(&job)).await?;
     let (lost, ()) = line
-        .turns(setting, skipped(through, &setting.request(&job)))
+        .round_trips(context, skipped(through, &context.request(&job)))
         .await?;
-    Ok(Turns {
+    Ok(RoundTrips {
         won,
         first,
         lost,
@@ -165,20 +168,24 @@ async fn turns(setting: &Setting, line: &Line, text: &str) -> Result<Turns, Stop
 }
 
 /// A line whose calls have all been made once.
-async fn warm(setting: &Setting) -> Result<Line, Stop> {
-    let line = Line::new(setting).await?;
-    let (_, lease) = held(setting, &line, "warm").await?;
-    skipped(&line.through, &setting.request(lease.name())).await?;
-    if setting.capabilities().extend {
-        let longer = ExtendRequest::new(setting.pace().long());
+async fn warm(context: &TestContext) -> Result<Line, Stop> {
+    let line = Line::new(context).await?;
+    let (_, lease) = held(context, &line, "warm").await?;
+    skipped(&line.through, &context.request(lease.name())).await?;
+    if context.capabilities().extend {
+        let longer = ExtendRequest::new(context.timing().long());
         let _ = extend(&line.through, &lease, &longer).await?;
     }
     unlock(&line.through, &lease).await?;
     Ok(line)
 }
 
-async fn held(setting: &Setting, line: &Line, text: &str) -> Result<(AttemptRequest, Lease), Stop> {
-    let request = setting.request(&name(text));
+async fn held(
+    context: &TestContext,
+    line: &Line,
+    text: &str,
+) -> Result<(AttemptRequest, Lease), Stop> {
+    let request = context.request(&name(text));
     let lease = acquire(&line.through, &request).await?;
     Ok((request, lease))
 }

@@ -1,6 +1,6 @@
 //! The cases, one module a law.
 //!
-//! Each is a plain function over a [`Setting`](crate::Setting); [`cases`] lists them all.
+//! Each is a plain function over a [`TestContext`](crate::TestContext); [`cases`] lists them all.
 
 pub mod clocks;
 pub mod declared;

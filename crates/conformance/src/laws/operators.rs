@@ -8,14 +8,14 @@ use shedlock_core::{
 };
 
 use crate::case::cases;
-use crate::setting::name;
+use crate::context::name;
 use crate::steps::{
     abandon, acquire, extend_is_lost, is_free, record, skipped_as, still_holds, unlock,
     unlock_is_lost, unlock_stale,
 };
 use crate::verdict::ensure;
 use crate::warnings::with_warnings;
-use crate::{JavaRecord, Provider, Setting, Stop, Verdict};
+use crate::{JavaRecord, Provider, Stop, TestContext, Verdict};
 
 cases!("operators":
     inspect_of_an_unknown_lock_finds_nothing,
@@ -34,8 +34,8 @@ cases!("operators":
 );
 
 /// And makes no record.
-pub async fn inspect_of_an_unknown_lock_finds_nothing(setting: &Setting) -> Verdict {
-    let provider = setting.provider().await?;
+pub async fn inspect_of_an_unknown_lock_finds_nothing(context: &TestContext) -> Verdict {
+    let provider = context.provider().await?;
     for _ in 0..2 {
         let found = provider.inspect(&name("nobody")).await?;
         ensure!(found.is_none(), "nobody took this lock: {found:?}");
@@ -44,12 +44,12 @@ pub async fn inspect_of_an_unknown_lock_finds_nothing(setting: &Setting) -> Verd
 }
 
 /// Owner, times, token and slot, as far as the provider declares them.
-pub async fn inspect_shows_what_is_held(setting: &Setting) -> Verdict {
-    let (first, second) = setting.two().await?;
+pub async fn inspect_shows_what_is_held(context: &TestContext) -> Verdict {
+    let (first, second) = context.two().await?;
     let job = name("job");
-    let mut request = setting.request(&job);
-    if setting.capabilities().slots {
-        let slot = setting
+    let mut request = context.request(&job);
+    if context.capabilities().slots {
+        let slot = context
             .slot_before_now(&first, Duration::from_secs(60))
             .await?;
         request = request.with_slot(slot);
@@ -75,10 +75,10 @@ pub async fn inspect_shows_what_is_held(setting: &Setting) -> Verdict {
 }
 
 /// Refused as unsupported where it is not declared.
-pub async fn list_is_refused_unless_declared(setting: &Setting) -> Verdict {
-    let provider = setting.provider().await?;
+pub async fn list_is_refused_unless_declared(context: &TestContext) -> Verdict {
+    let provider = context.provider().await?;
     let listed = provider.list(&ListRequest::new()).await;
-    if setting.capabilities().list {
+    if context.capabilities().list {
         listed?;
         return Ok(());
     }
@@ -91,16 +91,16 @@ pub async fn list_is_refused_unless_declared(setting: &Setting) -> Verdict {
 }
 
 /// Page by page, each name once, none forgotten, whatever the store's own order is.
-pub async fn list_pages_in_the_byte_order_of_names(setting: &Setting) -> Verdict {
-    setting.needs_list()?;
-    let provider = setting.provider().await?;
+pub async fn list_pages_in_the_byte_order_of_names(context: &TestContext) -> Verdict {
+    context.needs_list()?;
+    let provider = context.provider().await?;
     let mut names: Vec<LockName> = (0..20).map(|i| name(&format!("job-{i}"))).collect();
     let odd = [
         "A", "a", "B", "b", "_", "~", " a", "a ", "ä", "Z", "z", "é", "👍", "a%", "a_", "'",
     ];
     names.extend(odd.map(name));
     for name in &names {
-        abandon(&provider, &setting.request(name)).await?;
+        abandon(&provider, &context.request(name)).await?;
     }
     names.sort_by(|a, b| a.as_str().as_bytes().cmp(b.as_str().as_bytes()));
     for size in [1, 7, names.len(), 1_000] {
@@ -127,15 +127,15 @@ pub async fn list_pages_in_the_byte_order_of_names(setting: &Setting) -> Verdict
 
 /// Data of another program, and bytes that cannot be read, where records of locks would be: the list has
 /// all locks around them, and shows each of the two, or a warning names it.
-pub async fn a_list_survives_what_is_no_lock_and_names_it(setting: &Setting) -> Verdict {
-    setting.needs_list()?;
-    let provider = setting.provider().await?;
+pub async fn a_list_survives_what_is_no_lock_and_names_it(context: &TestContext) -> Verdict {
+    context.needs_list()?;
+    let provider = context.provider().await?;
     let foreign = [name("b-foreign"), name("d-broken")];
-    setting.write_foreign(&foreign[0], b"hello").await?;
-    setting.write_foreign(&foreign[1], b"\xff\xfe\x00").await?;
+    context.write_foreign(&foreign[0], b"hello").await?;
+    context.write_foreign(&foreign[1], b"\xff\xfe\x00").await?;
     let locks = ["a", "c", "e"].map(name);
     for lock in &locks {
-        abandon(&provider, &setting.request(lock)).await?;
+        abandon(&provider, &context.request(lock)).await?;
     }
     for size in [1, 2, 1_000] {
         let request = ListRequest::new().limit(size);
@@ -160,20 +160,20 @@ pub async fn a_list_survives_what_is_no_lock_and_names_it(setting: &Setting) -> 
 }
 
 /// Held and kept by at-least stay; unlocked and expired go. Each shows its state.
-pub async fn list_of_held_locks_leaves_out_free_ones(setting: &Setting) -> Verdict {
-    setting.needs_list()?;
-    let provider = setting.provider().await?;
+pub async fn list_of_held_locks_leaves_out_free_ones(context: &TestContext) -> Verdict {
+    context.needs_list()?;
+    let provider = context.provider().await?;
     let (held, kept) = (name("held"), name("kept"));
-    abandon(&provider, &setting.request(&held)).await?;
-    let long = setting.pace().long();
-    let request = setting.request(&kept).with_lock_at_least_for(long);
+    abandon(&provider, &context.request(&held)).await?;
+    let long = context.timing().long();
+    let request = context.request(&kept).with_lock_at_least_for(long);
     let lease = acquire(&provider, &request).await?;
     unlock(&provider, &lease).await?;
-    let lease = acquire(&provider, &setting.request(&name("unlocked"))).await?;
+    let lease = acquire(&provider, &context.request(&name("unlocked"))).await?;
     unlock(&provider, &lease).await?;
-    let short = setting.pace().short();
-    abandon(&provider, &setting.request_for(&name("expired"), short)).await?;
-    setting.pass(setting.pace().past(short)).await;
+    let short = context.timing().short();
+    abandon(&provider, &context.request_for(&name("expired"), short)).await?;
+    context.pass(context.timing().past(short)).await;
 
     let listed = provider.list(&ListRequest::new().held_only()).await?;
     let seen: Vec<_> = listed.iter().map(|r| (r.name.as_str(), r.state)).collect();
@@ -197,11 +197,11 @@ pub async fn list_of_held_locks_leaves_out_free_ones(setting: &Setting) -> Verdi
 }
 
 /// Anybody may take it then.
-pub async fn force_unlock_frees_and_tells_what_was(setting: &Setting) -> Verdict {
-    let (first, second) = setting.two().await?;
+pub async fn force_unlock_frees_and_tells_what_was(context: &TestContext) -> Verdict {
+    let (first, second) = context.two().await?;
     let job = name("job");
     for by_owner in [false, true] {
-        let lease = acquire(&first, &setting.request(&job)).await?;
+        let lease = acquire(&first, &context.request(&job)).await?;
         let mut request = ForceUnlockRequest::new(job.clone());
         if by_owner {
             request = request.expecting_owner(lease.owner().as_str());
@@ -213,21 +213,21 @@ pub async fn force_unlock_frees_and_tells_what_was(setting: &Setting) -> Verdict
             lease.owner()
         );
         is_free(&first, &job).await?;
-        let next = acquire(&second, &setting.request(&job)).await?;
+        let next = acquire(&second, &context.request(&job)).await?;
         unlock(&second, &next).await?;
     }
     Ok(())
 }
 
 /// Nobody held it: never taken, or unlocked, or expired.
-pub async fn force_unlock_of_a_free_lock_changes_nothing(setting: &Setting) -> Verdict {
-    let provider = setting.provider().await?;
+pub async fn force_unlock_of_a_free_lock_changes_nothing(context: &TestContext) -> Verdict {
+    let provider = context.provider().await?;
     let (unlocked, expired) = (name("unlocked"), name("expired"));
-    let lease = acquire(&provider, &setting.request(&unlocked)).await?;
+    let lease = acquire(&provider, &context.request(&unlocked)).await?;
     unlock(&provider, &lease).await?;
-    let short = setting.pace().short();
-    abandon(&provider, &setting.request_for(&expired, short)).await?;
-    setting.pass(setting.pace().past(short)).await;
+    let short = context.timing().short();
+    abandon(&provider, &context.request_for(&expired, short)).await?;
+    context.pass(context.timing().past(short)).await;
     for free in [name("never taken"), unlocked, expired] {
         let answer = provider
             .force_unlock(&ForceUnlockRequest::new(free.clone()))
@@ -244,12 +244,12 @@ pub async fn force_unlock_of_a_free_lock_changes_nothing(setting: &Setting) -> V
 }
 
 /// An operator who frees a lock means it.
-pub async fn force_unlock_ends_at_least(setting: &Setting) -> Verdict {
-    let provider = setting.provider().await?;
+pub async fn force_unlock_ends_at_least(context: &TestContext) -> Verdict {
+    let provider = context.provider().await?;
     let job = name("job");
-    let request = setting
+    let request = context
         .request(&job)
-        .with_lock_at_least_for(setting.pace().long());
+        .with_lock_at_least_for(context.timing().long());
     let lease = acquire(&provider, &request).await?;
     unlock(&provider, &lease).await?;
     let before = freed(&provider, &ForceUnlockRequest::new(job.clone())).await?;
@@ -257,15 +257,15 @@ pub async fn force_unlock_ends_at_least(setting: &Setting) -> Verdict {
         before.state == LockState::AtLeast,
         "at-least kept the lock, the forced unlock says {before:?}"
     );
-    abandon(&provider, &setting.request(&job)).await
+    abandon(&provider, &context.request(&job)).await
 }
 
 /// The lock was taken anew between looking and acting.
-pub async fn force_unlock_of_another_owner_changes_nothing(setting: &Setting) -> Verdict {
-    let (first, second) = setting.two().await?;
+pub async fn force_unlock_of_another_owner_changes_nothing(context: &TestContext) -> Verdict {
+    let (first, second) = context.two().await?;
     let job = name("job");
-    let lease = acquire(&first, &setting.request(&job)).await?;
-    let other = setting.request(&job);
+    let lease = acquire(&first, &context.request(&job)).await?;
+    let other = context.request(&job);
     for owner in [other.owner().as_str(), "java-host", "%", ""] {
         let request = ForceUnlockRequest::new(job.clone()).expecting_owner(owner);
         match second.force_unlock(&request).await? {
@@ -288,31 +288,31 @@ pub async fn force_unlock_of_another_owner_changes_nothing(setting: &Setting) ->
 }
 
 /// Whether the task of the slot did its work cannot be known from the store.
-pub async fn force_unlock_keeps_the_slot(setting: &Setting) -> Verdict {
-    setting.needs_slots()?;
-    let provider = setting.provider().await?;
+pub async fn force_unlock_keeps_the_slot(context: &TestContext) -> Verdict {
+    context.needs_slots()?;
+    let provider = context.provider().await?;
     let job = name("job");
-    let slot = setting
+    let slot = context
         .slot_before_now(&provider, Duration::from_secs(60))
         .await?;
-    let request = || setting.request(&job).with_slot(slot);
+    let request = || context.request(&job).with_slot(slot);
     abandon(&provider, &request()).await?;
     let _ = freed(&provider, &ForceUnlockRequest::new(job.clone())).await?;
     skipped_as(&provider, &request(), SkipReason::SlotTaken).await?;
-    abandon(&provider, &setting.request(&job)).await
+    abandon(&provider, &context.request(&job)).await
 }
 
 /// And checks its host, where one is expected.
-pub async fn force_unlock_frees_a_lock_of_shedlock(setting: &Setting) -> Verdict {
-    let provider = setting.provider().await?;
+pub async fn force_unlock_frees_a_lock_of_shedlock(context: &TestContext) -> Verdict {
+    let provider = context.provider().await?;
     let job = name("job");
-    let now = setting.store_now(&provider).await?;
+    let now = context.store_now(&provider).await?;
     let java = JavaRecord {
         locked_by: "java-host".to_owned(),
         locked_at: now,
         lock_until: now + Duration::from_secs(600),
     };
-    setting.write_as_shedlock(&job, &java).await?;
+    context.write_as_shedlock(&job, &java).await?;
     let wrong = ForceUnlockRequest::new(job.clone()).expecting_owner("another-host");
     let answer = provider.force_unlock(&wrong).await?;
     ensure!(
@@ -326,27 +326,27 @@ pub async fn force_unlock_frees_a_lock_of_shedlock(setting: &Setting) -> Verdict
     }
     let _ = freed(&provider, &right).await?;
     is_free(&provider, &job).await?;
-    abandon(&provider, &setting.request(&job)).await
+    abandon(&provider, &context.request(&job)).await
 }
 
 /// Neither by an extension nor by its unlock, before and after somebody else took the lock.
-pub async fn a_forced_out_holder_cannot_come_back(setting: &Setting) -> Verdict {
-    let (first, second) = setting.two().await?;
+pub async fn a_forced_out_holder_cannot_come_back(context: &TestContext) -> Verdict {
+    let (first, second) = context.two().await?;
     let job = name("job");
-    let request = setting
+    let request = context
         .request(&job)
-        .with_lock_at_least_for(setting.pace().long());
+        .with_lock_at_least_for(context.timing().long());
     let lease = acquire(&first, &request).await?;
     let _ = freed(&second, &ForceUnlockRequest::new(job.clone())).await?;
-    if setting.capabilities().extend {
-        extend_is_lost(&first, &lease, setting.pace().long()).await?;
+    if context.capabilities().extend {
+        extend_is_lost(&first, &lease, context.timing().long()).await?;
     }
     // Whether its unlock is told "lost" or "unlocked" is not promised; that the lock stays free is.
     unlock_stale(&first, &lease, &UnlockRequest::new()).await?;
     is_free(&first, &job).await?;
-    let next = acquire(&second, &setting.request(&job)).await?;
-    if setting.capabilities().extend {
-        extend_is_lost(&first, &lease, setting.pace().long()).await?;
+    let next = acquire(&second, &context.request(&job)).await?;
+    if context.capabilities().extend {
+        extend_is_lost(&first, &lease, context.timing().long()).await?;
     }
     unlock_is_lost(&first, &lease).await?;
     still_holds(&second, &next).await?;

@@ -5,12 +5,12 @@ use shedlock_core::{Error, ErrorKind, ExtendRequest, Lease, ListRequest, UnlockR
 
 use super::faults::{extended, is_retryable};
 use crate::case::cases;
+use crate::context::name;
 use crate::line::Line;
 use crate::proxy::Fault;
-use crate::setting::name;
 use crate::steps::{acquire, is_free, still_holds, unlock};
 use crate::verdict::ensure;
-use crate::{Provider, Setting, Stop, Verdict};
+use crate::{Provider, Stop, TestContext, Verdict};
 
 cases!("law06_held_is_not_broken":
     a_provider_that_cannot_reach_its_store_says_so_and_recovers,
@@ -21,15 +21,15 @@ cases!("law06_held_is_not_broken":
 /// Connections are refused: once those that it had are used up, its error says that nothing can
 /// have been written; and it works when the store is there.
 pub async fn a_provider_that_cannot_reach_its_store_says_so_and_recovers(
-    setting: &Setting,
+    context: &TestContext,
 ) -> Verdict {
-    let line = Line::new(setting).await?;
-    let fresh = line.another_through(setting).await?;
+    let line = Line::new(context).await?;
+    let fresh = line.another_through(context).await?;
     line.proxy.set(Fault::Refuse).await?;
     let mut error = None;
     for i in 0..5 {
         // A connection from before may be found broken only by using it: unknown is right then.
-        let request = setting.request(&name(&format!("job-{i}")));
+        let request = context.request(&name(&format!("job-{i}")));
         let refused = failed("an attempt", fresh.attempt(&request).await)?;
         let is_certain = refused.kind() == ErrorKind::Unavailable;
         error = Some(refused);
@@ -44,7 +44,7 @@ pub async fn a_provider_that_cannot_reach_its_store_says_so_and_recovers(
         "nothing can have been written by an attempt without a connection, so its error should \
          be of kind Unavailable, but is {error:?}"
     );
-    let request = setting.request(&name("job"));
+    let request = context.request(&name("job"));
     line.proxy.heal().await?;
     let lease = line.recovers(&fresh, &request).await?;
     still_holds(&line.direct, &lease).await?;
@@ -55,39 +55,39 @@ pub async fn a_provider_that_cannot_reach_its_store_says_so_and_recovers(
 /// somebody else holds the lock or that the lease is lost. When the store is back, the provider
 /// and its lease go on.
 pub async fn a_store_that_goes_away_is_an_error_of_every_call_and_recovers(
-    setting: &Setting,
+    context: &TestContext,
 ) -> Verdict {
-    let line = Line::new(setting).await?;
-    let request = setting.request(&name("held"));
+    let line = Line::new(context).await?;
+    let request = context.request(&name("held"));
     let lease = acquire(&line.through, &request).await?;
     line.proxy.set(Fault::Refuse).await?;
-    every_call_fails(setting, &line.through, &lease).await?;
+    every_call_fails(context, &line.through, &lease).await?;
     line.proxy.heal().await?;
     let again = line.recovers(&line.through, &request).await?;
     ensure!(
         again.fencing_token() == lease.fencing_token(),
         "after the store came back the lease {lease:?} became {again:?}"
     );
-    if setting.capabilities().extend {
-        let longer = ExtendRequest::new(setting.pace().long());
+    if context.capabilities().extend {
+        let longer = ExtendRequest::new(context.timing().long());
         let _ = extended(line.through.extend(&lease, &longer).await?)?;
     }
     unlock(&line.through, &lease).await?;
     is_free(&line.direct, lease.name()).await
 }
 
-async fn every_call_fails(setting: &Setting, provider: &Provider, lease: &Lease) -> Verdict {
-    let another = setting.request(&name("another"));
+async fn every_call_fails(context: &TestContext, provider: &Provider, lease: &Lease) -> Verdict {
+    let another = context.request(&name("another"));
     failed("an attempt", provider.attempt(&another).await)?;
-    if setting.capabilities().extend {
-        let longer = ExtendRequest::new(setting.pace().long());
+    if context.capabilities().extend {
+        let longer = ExtendRequest::new(context.timing().long());
         failed("an extension", provider.extend(lease, &longer).await)?;
     }
     let request = UnlockRequest::new();
     failed("an unlock", provider.unlock(lease, &request).await)?;
     failed("a withdrawal", provider.withdraw(&another).await)?;
     failed("an inspection", provider.inspect(lease.name()).await)?;
-    if setting.capabilities().list {
+    if context.capabilities().list {
         failed("a list", provider.list(&ListRequest::new()).await)?;
     }
     let force = shedlock_core::ForceUnlockRequest::new(lease.name().clone());
@@ -97,25 +97,25 @@ async fn every_call_fails(setting: &Setting, provider: &Provider, lease: &Lease)
 
 /// Stopped and started: calls fail meanwhile, and work afterwards by the same provider. Leases
 /// outlive it exactly where the provider declares so.
-pub async fn a_store_that_restarts_is_used_again(setting: &Setting) -> Verdict {
-    let own = setting.on_own_store().await?;
+pub async fn a_store_that_restarts_is_used_again(context: &TestContext) -> Verdict {
+    let own = context.on_own_store().await?;
     let verdict = restart(&own).await;
-    let closed = own.space().close().await;
+    let closed = own.namespace().close().await;
     verdict?;
     closed.map_err(|error| Stop::harness("remove the store", &*error))
 }
 
-async fn restart(setting: &Setting) -> Verdict {
-    let provider = setting.provider().await?;
-    let held = setting.request(&name("held"));
+async fn restart(context: &TestContext) -> Verdict {
+    let provider = context.provider().await?;
+    let held = context.request(&name("held"));
     let lease = acquire(&provider, &held).await?;
-    setting.stop_store().await?;
-    every_call_fails(setting, &provider, &lease).await?;
-    setting.start_store().await?;
-    let next = setting.request(&name("next"));
+    context.stop_store().await?;
+    every_call_fails(context, &provider, &lease).await?;
+    context.start_store().await?;
+    let next = context.request(&name("next"));
     let after = Line::ask_until_answered(&provider, &next).await?;
     unlock(&provider, &after).await?;
-    if setting.capabilities().durable {
+    if context.capabilities().durable {
         still_holds(&provider, &lease).await?;
         unlock(&provider, &lease).await?;
     }

@@ -11,12 +11,12 @@ use shedlock_core::{
 };
 
 use crate::case::cases;
+use crate::context::name;
 use crate::line::Line;
 use crate::proxy::Fault;
-use crate::setting::name;
 use crate::steps::acquire;
 use crate::wait::bounded;
-use crate::{Provider, Setting, Stop, Verdict};
+use crate::{Provider, Stop, TestContext, Verdict};
 
 cases!("law06_held_is_not_broken":
     every_call_ends_in_time_on_a_connection_that_falls_silent,
@@ -64,28 +64,28 @@ enum Call {
 
 /// In the middle of its work: the connections are there, and nothing comes back any more.
 pub async fn every_call_ends_in_time_on_a_connection_that_falls_silent(
-    setting: &Setting,
+    context: &TestContext,
 ) -> Verdict {
-    in_silence(setting, false).await
+    in_silence(context, false).await
 }
 
 /// The connections are gone; new ones are accepted, and nothing comes back.
 pub async fn every_call_ends_in_time_on_new_connections_that_are_never_answered(
-    setting: &Setting,
+    context: &TestContext,
 ) -> Verdict {
-    in_silence(setting, true).await
+    in_silence(context, true).await
 }
 
-async fn in_silence(setting: &Setting, are_new: bool) -> Verdict {
-    let line = Line::new(setting).await?;
+async fn in_silence(context: &TestContext, are_new: bool) -> Verdict {
+    let line = Line::new(context).await?;
     let mut callers = Vec::new();
     for call in CALLS {
-        let provider = line.another_through(setting).await?;
-        let request = setting.request(&name(&format!("held-{call:?}")));
+        let provider = line.another_through(context).await?;
+        let request = context.request(&name(&format!("held-{call:?}")));
         let lease = acquire(&provider, &request).await?;
         callers.push((call, provider, lease));
     }
-    let runner = line.warm_through(setting).await?;
+    let runner = line.warm_through(context).await?;
     line.proxy.set(Fault::Swallow).await?;
     if are_new {
         line.proxy.cut_all();
@@ -93,19 +93,19 @@ async fn in_silence(setting: &Setting, are_new: bool) -> Verdict {
     // Each kind of call has a provider of its own, so that none finds the silence out for another:
     // once alone, and then several at once.
     let silent = callers.iter().map(async |(call, provider, lease)| {
-        ends_in_time(setting, *call, provider, lease).await?;
-        let many = (0..CALLERS).map(|_| ends_in_time(setting, *call, provider, lease));
+        ends_in_time(context, *call, provider, lease).await?;
+        let many = (0..CALLERS).map(|_| ends_in_time(context, *call, provider, lease));
         try_join_all(many).await.map(drop)
     });
-    let (calls, run) = join(join_all(silent), run_ends_in_time(setting, runner)).await;
+    let (calls, run) = join(join_all(silent), run_ends_in_time(context, runner)).await;
     run?;
     calls.into_iter().collect()
 }
 
-async fn run_ends_in_time(setting: &Setting, provider: Provider) -> Verdict {
+async fn run_ends_in_time(context: &TestContext, provider: Provider) -> Verdict {
     let executor = Executor::new(provider).with_store_timeout(STORE_TIMEOUT);
     let config =
-        LockConfig::new("another-run").lock_at_most_for(setting.pace().long() + LONGEST_ASKING);
+        LockConfig::new("another-run").lock_at_most_for(context.timing().long() + LONGEST_ASKING);
     match bounded(LONGEST_ASKING + SLACK, executor.execute(&config, async {})).await {
         Some(Err(error)) if error.is_retryable() => Ok(()),
         answer => Err(Stop::failed(format!(
@@ -116,13 +116,13 @@ async fn run_ends_in_time(setting: &Setting, provider: Provider) -> Verdict {
 }
 
 async fn ends_in_time(
-    setting: &Setting,
+    context: &TestContext,
     call: Call,
     provider: &Provider,
     lease: &Lease,
 ) -> Verdict {
     let limit = provider.capabilities().longest_call;
-    let answer = bounded(limit + SLACK, made(setting, call, provider, lease)).await;
+    let answer = bounded(limit + SLACK, made(context, call, provider, lease)).await;
     let Some(answer) = answer else {
         return Err(Stop::failed(format!(
             "the store never answers, and {call:?} has not ended within the {limit:?} that the \
@@ -142,14 +142,14 @@ async fn ends_in_time(
 }
 
 async fn made(
-    setting: &Setting,
+    context: &TestContext,
     call: Call,
     provider: &Provider,
     lease: &Lease,
 ) -> Result<(), Error> {
-    let long = setting.pace().long();
+    let long = context.timing().long();
     let held = lease.name();
-    let another = setting.request(&name(&format!("another-{call:?}")));
+    let another = context.request(&name(&format!("another-{call:?}")));
     match call {
         Call::Attempt => provider.attempt(&another).await.map(drop),
         Call::Withdraw => provider.withdraw(&another).await.map(drop),

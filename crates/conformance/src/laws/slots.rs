@@ -6,15 +6,15 @@ use std::time::{Duration, SystemTime};
 use shedlock_core::{Attempt, AttemptRequest, LockName, Slot};
 use tokio::task::JoinSet;
 
-use crate::setting::name;
+use crate::context::name;
 use crate::steps::unlock;
-use crate::{JavaRecord, Provider, Setting, Stop, Verdict};
+use crate::{JavaRecord, Provider, Stop, TestContext, Verdict};
 
 const MINUTE: Duration = Duration::from_secs(60);
 
 /// A job with slots a minute apart, the first of them an hour ago.
 pub(super) struct Slots<'a> {
-    pub(super) setting: &'a Setting,
+    pub(super) context: &'a TestContext,
     pub(super) job: LockName,
     base: Slot,
     pub(super) first: Provider,
@@ -22,12 +22,12 @@ pub(super) struct Slots<'a> {
 }
 
 impl<'a> Slots<'a> {
-    pub(super) async fn new(setting: &'a Setting) -> Result<Self, Stop> {
-        setting.needs_slots()?;
-        let (first, second) = setting.two().await?;
-        let base = setting.slot_before_now(&first, 60 * MINUTE).await?;
+    pub(super) async fn new(context: &'a TestContext) -> Result<Self, Stop> {
+        context.needs_slots()?;
+        let (first, second) = context.two().await?;
+        let base = context.slot_before_now(&first, 60 * MINUTE).await?;
         Ok(Self {
-            setting,
+            context,
             job: name("job"),
             base,
             first,
@@ -41,7 +41,7 @@ impl<'a> Slots<'a> {
 
     pub(super) fn request(&self, number: u32) -> Result<AttemptRequest, Stop> {
         Ok(self
-            .setting
+            .context
             .request(&self.job)
             .with_slot(self.slot(number)?))
     }
@@ -54,14 +54,14 @@ impl<'a> Slots<'a> {
             locked_at,
             lock_until: locked_at + kept,
         };
-        self.setting.write_as_shedlock(&self.job, &record).await
+        self.context.write_as_shedlock(&self.job, &record).await
     }
 
     /// The same where the record is still there when it is over; not applicable in a store where
     /// what ShedLock gave back, or what expired, has vanished.
     pub(super) async fn java_leaves(&self, after: Duration, kept: Duration) -> Verdict {
         self.java(after, kept).await?;
-        if self.setting.read_as_shedlock(&self.job).await?.is_none() {
+        if self.context.read_as_shedlock(&self.job).await?.is_none() {
             return Err(Stop::not_applicable(
                 "what ShedLock no longer holds leaves no record in this store",
             ));
@@ -72,7 +72,7 @@ impl<'a> Slots<'a> {
     /// Not applicable where the record that ShedLock left does not say when it acquired: such a
     /// store goes by when the record was written.
     pub(super) async fn needs_shedlocks_times(&self, locked_at: SystemTime) -> Verdict {
-        let seen = self.setting.read_as_shedlock(&self.job).await?;
+        let seen = self.context.read_as_shedlock(&self.job).await?;
         let apart = seen.map(|seen| seen.locked_at.duration_since(locked_at).unwrap_or_default());
         if apart.is_some_and(|apart| apart > MINUTE) {
             return Err(Stop::not_applicable(

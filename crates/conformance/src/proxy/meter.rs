@@ -36,7 +36,7 @@ pub struct Traffic {
     /// Round trips: how often a reply followed a request on a connection. Requests that are under
     /// way together are one, if the first reply comes after the last of them, which a
     /// [delay](super::Fault::Delay) of replies makes certain.
-    pub turns: usize,
+    pub round_trips: usize,
     /// Bytes from clients to the store.
     pub to_store: u64,
     /// Bytes from the store to clients.
@@ -82,7 +82,7 @@ impl Meter {
         if self.counts(packet) {
             let mut tally = self.lock();
             tally.traffic.to_client += bytes(packet);
-            tally.traffic.turns += usize::from(tally.waiting.remove(&connection));
+            tally.traffic.round_trips += usize::from(tally.waiting.remove(&connection));
         }
     }
 

@@ -163,7 +163,7 @@ impl Proxy {
         self.rules.count(matcher)
     }
 
-    /// Counts turns and bytes from now on, but for the packets that are `chatter`: heartbeats, and
+    /// Counts round trips and bytes from now on, but for the packets that are `chatter`: heartbeats, and
     /// what a protocol says to itself.
     pub fn measure(&self, chatter: Option<Matcher>) -> Meter {
         self.rules.measure(chatter)

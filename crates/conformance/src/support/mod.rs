@@ -66,7 +66,7 @@ pub fn unique(prefix: &str) -> String {
     format!("{prefix}_{}_{number}_{random}", std::process::id())
 }
 
-/// Where the server behind a URL listens, for [`Space::store_addr`](crate::Space::store_addr):
+/// Where the server behind a URL listens, for [`Namespace::store_addr`](crate::Namespace::store_addr):
 /// the first host that it names.
 ///
 /// ```

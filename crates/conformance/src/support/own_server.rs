@@ -9,7 +9,7 @@ use crate::BoxError;
 /// Names the program that starts servers: `cargo xtask test` sets it.
 const PROGRAM: &str = "SHEDLOCK_TEST_XTASK";
 
-/// A server that nobody else uses, for [`Harness::space_on_own_store`](crate::Harness): started,
+/// A server that nobody else uses, for [`Harness::namespace_on_own_store`](crate::Harness): started,
 /// killed and started again by `xtask servers up`. It is gone when this is dropped, and when this
 /// process is killed.
 #[derive(Debug)]
@@ -25,7 +25,7 @@ pub struct OwnServer {
 struct Xtask {
     process: Child,
     /// None once it is to end.
-    orders: Option<ChildStdin>,
+    spec: Option<ChildStdin>,
     answers: Lines<BufReader<ChildStdout>>,
 }
 
@@ -64,7 +64,7 @@ impl OwnServer {
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .spawn()?;
-        let orders = process.stdin.take();
+        let spec = process.stdin.take();
         let stdout = process.stdout.take().ok_or("no standard output")?;
         let mut answers = BufReader::new(stdout).lines();
         let mut urls = Vec::new();
@@ -88,7 +88,7 @@ impl OwnServer {
             companions: urls,
             xtask: Mutex::new(Xtask {
                 process,
-                orders,
+                spec,
                 answers,
             }),
         })
@@ -123,9 +123,9 @@ impl OwnServer {
 
     fn order(&self, verb: &str) -> Result<(), BoxError> {
         let mut xtask = self.xtask.lock().unwrap_or_else(PoisonError::into_inner);
-        let orders = xtask.orders.as_mut().ok_or("it was told to end")?;
-        writeln!(orders, "{verb} {}", self.store)?;
-        orders.flush()?;
+        let spec = xtask.spec.as_mut().ok_or("it was told to end")?;
+        writeln!(spec, "{verb} {}", self.store)?;
+        spec.flush()?;
         let answer = xtask.answers.next().ok_or("xtask has ended")??;
         if answer.starts_with("ok") {
             Ok(())
@@ -139,7 +139,7 @@ impl Drop for OwnServer {
     /// It ends its servers when its input does.
     fn drop(&mut self) {
         let xtask = self.xtask.get_mut().unwrap_or_else(PoisonError::into_inner);
-        drop(xtask.orders.take());
+        drop(xtask.spec.take());
         // One that is gone already needs no waiting for.
         let _ = xtask.process.wait();
     }

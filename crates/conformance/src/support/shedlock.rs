@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 use std::process::Command;
 
-/// Names the folder in which `interop/java` was built: `cargo xtask` sets it.
+/// Names the folder in which `testing/interop/java` was built: `cargo xtask` sets it.
 const FOLDER: &str = "SHEDLOCK_TEST_JAVA";
 
-/// A command that starts a process of real ShedLock (`interop/java` in the repository of shedlock) with
+/// A command that starts a process of real ShedLock (`testing/interop/java` in the repository of shedlock) with
 /// these system properties and arguments; `None` where nobody says that it was built.
 pub fn shedlock_jvm(properties: &[(&str, &str)], arguments: &[&str]) -> Option<Command> {
     let folder = PathBuf::from(std::env::var_os(FOLDER)?);

@@ -4,22 +4,22 @@
 use std::time::Duration;
 
 use super::tally::Tally;
-use crate::troop::Troop;
 use crate::wait::{PATIENCE, now, sleep};
 use crate::wall_clock::{self, WallClock};
-use crate::{Setting, Stop, Verdict};
+use crate::worker_pool::WorkerPool;
+use crate::{Stop, TestContext, Verdict};
 
 /// Whose clocks are wrong: one that reaches the store straight, and one that does not.
 const WRONG: [usize; 2] = [1, 5];
 
 /// Has one clock be ahead by far more than the clients' clocks may differ. Not applicable without
 /// libfaketime.
-pub(super) fn apart(troop: &mut Troop, setting: &Setting) -> Verdict {
+pub(super) fn apart(worker_pool: &mut WorkerPool, context: &TestContext) -> Verdict {
     let library = WallClock::library().map_err(Stop::not_applicable)?;
-    let reach = WallClock::reach(setting).map_err(Stop::not_applicable)?;
-    let at_most = i64::try_from(setting.pace().short().as_millis()).unwrap_or(i64::MAX / 2);
-    troop.give_clock(WRONG[0], library)?;
-    troop.set_clock(WRONG[0], at_most + 4 * reach)
+    let reach = WallClock::reach(context).map_err(Stop::not_applicable)?;
+    let at_most = i64::try_from(context.timing().short().as_millis()).unwrap_or(i64::MAX / 2);
+    worker_pool.give_clock(WRONG[0], library)?;
+    worker_pool.set_clock(WRONG[0], at_most + 4 * reach)
 }
 
 /// The workers' wall clocks.
@@ -32,12 +32,12 @@ pub(super) struct Clocks {
 impl Clocks {
     /// Before the workers start.
     pub(super) fn before(
-        troop: &mut Troop,
-        setting: &Setting,
+        worker_pool: &mut WorkerPool,
+        context: &TestContext,
         tally: &mut Tally,
     ) -> Result<Self, Stop> {
         let possible = WallClock::library().and_then(|library| {
-            let reach = WallClock::reach(setting)?;
+            let reach = WallClock::reach(context)?;
             Ok((library, reach))
         });
         let (library, reach) = match possible {
@@ -50,8 +50,8 @@ impl Clocks {
         tally.clocks_wrong_by_millis = reach;
         let clocks = Self { reach };
         for number in WRONG {
-            troop.give_clock(number, library.clone())?;
-            clocks.set(troop, number)?;
+            worker_pool.give_clock(number, library.clone())?;
+            clocks.set(worker_pool, number)?;
         }
         Ok(clocks)
     }
@@ -62,37 +62,37 @@ impl Clocks {
     }
 
     /// Sets one of them.
-    pub(super) fn jump(&self, troop: &mut Troop, tally: &mut Tally) -> Verdict {
-        let number = *troop.chance.pick(&WRONG);
-        self.set(troop, number)?;
+    pub(super) fn jump(&self, worker_pool: &mut WorkerPool, tally: &mut Tally) -> Verdict {
+        let number = *worker_pool.rng.pick(&WRONG);
+        self.set(worker_pool, number)?;
         tally.count("clocks set");
         Ok(())
     }
 
     /// How much that moves the ends of leases, where the clients' clocks judge.
-    pub(super) fn apart(&self, setting: &Setting) -> Duration {
+    pub(super) fn apart(&self, context: &TestContext) -> Duration {
         let apart = Duration::from_millis(2 * self.reach.unsigned_abs());
-        let tolerated = wall_clock::tolerated(setting.capabilities().clock);
+        let tolerated = wall_clock::tolerated(context.capabilities().clock);
         tolerated.map_or(Duration::ZERO, |_| apart)
     }
 
-    fn set(&self, troop: &mut Troop, number: usize) -> Verdict {
+    fn set(&self, worker_pool: &mut WorkerPool, number: usize) -> Verdict {
         let reach = self.reach.unsigned_abs();
-        let ahead = troop.chance.next() % (2 * reach + 1);
-        troop.set_clock(number, i64::try_from(ahead).unwrap_or(0) - self.reach)
+        let ahead = worker_pool.rng.next() % (2 * reach + 1);
+        worker_pool.set_clock(number, i64::try_from(ahead).unwrap_or(0) - self.reach)
     }
 
     /// Waits until each has been seen to be as wrong as it was set: a fault without any effect proves
     /// nothing.
-    pub(super) async fn took_effect(&self, troop: &mut Troop) -> Verdict {
+    pub(super) async fn took_effect(&self, worker_pool: &mut WorkerPool) -> Verdict {
         let started = now();
-        while let Some(still_right) = troop.clock_without_effect() {
+        while let Some(still_right) = worker_pool.clock_without_effect() {
             if now().saturating_since(started) > PATIENCE {
                 return Err(Stop::failed(still_right));
             }
             sleep(Duration::from_millis(20)).await;
-            troop.read_logs()?;
-            troop.all_run().await?;
+            worker_pool.read_logs()?;
+            worker_pool.all_run().await?;
         }
         Ok(())
     }

@@ -6,10 +6,10 @@ use super::processes::Processes;
 use super::tally::Tally;
 use super::{Options, clocks, jobs};
 use crate::history::Findings;
-use crate::troop::Troop;
 use crate::wait::{now, sleep};
+use crate::worker_pool::WorkerPool;
 use crate::wrong::Wrong;
-use crate::{Setting, Stop, Verdict};
+use crate::{Stop, TestContext, Verdict};
 
 const WORKERS: usize = 5;
 
@@ -23,8 +23,8 @@ pub(crate) const LIMIT: Duration = Duration::from_secs(60);
 const LOOK: Duration = Duration::from_millis(500);
 
 /// Has workers make this mistake, while they are killed and stopped, until their history shows it.
-pub(crate) async fn find_out(setting: &Setting, wrong: Wrong) -> Verdict {
-    wrong.applies(setting.capabilities())?;
+pub(crate) async fn find_out(context: &TestContext, wrong: Wrong) -> Verdict {
+    wrong.applies(context.capabilities())?;
     let shedlocks = match wrong {
         Wrong::ShedlocksOfOneHost => Options::from_environment()?.java,
         _ => 0,
@@ -33,50 +33,50 @@ pub(crate) async fn find_out(setting: &Setting, wrong: Wrong) -> Verdict {
         let lacks = "ShedLock was not asked for, or only once (`cargo xtask torture --java 3`)";
         return Err(Stop::not_applicable(lacks));
     }
-    let mut troop = Troop::without_workers(setting, &jobs(setting)).await?;
-    troop.go_wrong(wrong);
+    let mut worker_pool = WorkerPool::without_workers(context, &jobs(context)).await?;
+    worker_pool.go_wrong(wrong);
     if wrong == Wrong::ClocksApart {
-        clocks::apart(&mut troop, setting)?;
+        clocks::apart(&mut worker_pool, context)?;
     }
     if shedlocks > 0 {
-        troop.add_shedlocks(shedlocks)?;
-        troop.add(WORKERS_BESIDE_SHEDLOCKS)?;
+        worker_pool.add_shedlocks(shedlocks)?;
+        worker_pool.add(WORKERS_BESIDE_SHEDLOCKS)?;
     } else {
-        troop.add(WORKERS)?;
+        worker_pool.add(WORKERS)?;
     }
-    let at_most = setting.pace().short();
+    let at_most = context.timing().short();
     let (mut processes, mut tally) = (Processes::default(), Tally::default());
     let started = now();
     let mut next_look = started + LOOK;
     let mut seen = Findings::default();
     while now().saturating_since(started) < LIMIT {
-        troop.read_logs()?;
-        troop.all_run().await?;
-        processes.go_on(&mut troop, Some(now()))?;
+        worker_pool.read_logs()?;
+        worker_pool.all_run().await?;
+        processes.go_on(&mut worker_pool, Some(now()))?;
         // What shows only after a pause needs more of them.
         let stops = if wrong == Wrong::NoLookAfterPause {
             5
         } else {
             2
         };
-        match troop.chance.next() % 6 {
-            0 => processes.kill(&mut troop, &mut tally).await?,
-            deed if deed <= stops => processes.stop(&mut troop, at_most, &mut tally)?,
+        match worker_pool.rng.next() % 6 {
+            0 => processes.kill(&mut worker_pool, &mut tally).await?,
+            deed if deed <= stops => processes.stop(&mut worker_pool, at_most, &mut tally)?,
             _ => {}
         }
-        sleep(troop.chance.up_to(at_most / 2)).await;
+        sleep(worker_pool.rng.up_to(at_most / 2)).await;
         if now() < next_look {
             continue;
         }
-        seen = troop.history()?.judge(&troop.rules());
+        seen = worker_pool.history()?.judge(&worker_pool.rules());
         if let Some(law) = convicted(wrong, &seen) {
             let after = now().saturating_since(started);
-            tell(setting, wrong, after, &seen, law);
+            tell(context, wrong, after, &seen, law);
             return Ok(());
         }
         next_look = now() + LOOK;
     }
-    troop.keep_logs();
+    worker_pool.keep_logs();
     Err(Stop::failed(format!(
         "{} was not found out in {LIMIT:?} and {} acquisitions: none of {:?} is among {:?}; logs in \
          {} ({})",
@@ -84,8 +84,8 @@ pub(crate) async fn find_out(setting: &Setting, wrong: Wrong) -> Verdict {
         seen.acquisitions,
         wrong.violates(),
         seen.violations,
-        troop.logs().display(),
-        troop.seed
+        worker_pool.logs().display(),
+        worker_pool.seed
     )))
 }
 
@@ -105,10 +105,10 @@ fn convicted(wrong: Wrong, findings: &Findings) -> Option<&'static str> {
     clippy::print_stderr,
     reason = "what was found, and after how long, is what a reader of the run wants to see"
 )]
-fn tell(setting: &Setting, wrong: Wrong, after: Duration, seen: &Findings, law: &str) {
+fn tell(context: &TestContext, wrong: Wrong, after: Duration, seen: &Findings, law: &str) {
     eprintln!(
         "{}: {:22} found out after {:4.1} s and {:5} acquisitions: {law}",
-        setting.harness().name(),
+        context.harness().name(),
         wrong.name(),
         after.as_secs_f64(),
         seen.acquisitions,

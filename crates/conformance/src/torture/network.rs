@@ -7,9 +7,9 @@ use shedlock_core::Moment;
 
 use super::tally::Tally;
 use crate::proxy::{Fault, Matcher, Proxy, Strike, Trap};
-use crate::troop::{Troop, patience};
 use crate::wait::now;
-use crate::{Setting, Stop};
+use crate::worker_pool::{WorkerPool, patience};
+use crate::{Stop, TestContext};
 
 /// The ways of those workers to the store that do not go straight.
 pub(super) struct Network {
@@ -66,19 +66,19 @@ impl Network {
     /// Puts a proxy before two workers of three of those that will be started; none where the
     /// store cannot be reached through one.
     pub(super) async fn before(
-        troop: &mut Troop,
+        worker_pool: &mut WorkerPool,
         workers: usize,
-        setting: &Setting,
+        context: &TestContext,
     ) -> Result<Self, Stop> {
         let mut ways = Vec::new();
-        let space = setting.space();
-        if let Some(store) = space.store_addr() {
+        let namespace = context.namespace();
+        if let Some(store) = namespace.store_addr() {
             for number in (0..workers).filter(|number| number % 3 != 0) {
                 let proxy = Proxy::start(store).await?;
-                if space.child_spec_via(proxy.addr()).is_none() {
+                if namespace.child_spec_via(proxy.addr()).is_none() {
                     break;
                 }
-                troop.send_through(number, proxy.addr());
+                worker_pool.send_through(number, proxy.addr());
                 ways.push(Way {
                     of: number,
                     proxy,
@@ -97,7 +97,7 @@ impl Network {
     /// Something goes wrong on a way on which all is well, if there is one.
     pub(super) async fn disturb(
         &mut self,
-        troop: &mut Troop,
+        worker_pool: &mut WorkerPool,
         at_most: Duration,
         tally: &mut Tally,
     ) -> Result<(), Stop> {
@@ -107,22 +107,22 @@ impl Network {
         if well.is_empty() {
             return Ok(());
         }
-        let chance = &mut troop.chance;
-        let way = &mut self.ways[*chance.pick(&well)];
-        let kind = *chance.pick(&KINDS);
-        let nth = usize::try_from(1 + chance.next() % LATEST).unwrap_or(1);
-        let delay = if matches!(kind, Kind::LateRequest) && chance.one_in(2) {
+        let rng = &mut worker_pool.rng;
+        let way = &mut self.ways[*rng.pick(&well)];
+        let kind = *rng.pick(&KINDS);
+        let nth = usize::try_from(1 + rng.next() % LATEST).unwrap_or(1);
+        let delay = if matches!(kind, Kind::LateRequest) && rng.one_in(2) {
             // When it arrives, no one waits for an answer any more, and the store refuses it.
             let patience = patience(at_most);
-            patience + chance.up_to(patience / 2)
-        } else if chance.one_in(3) {
+            patience + rng.up_to(patience / 2)
+        } else if rng.one_in(3) {
             // The lease is over when it arrives.
-            at_most + chance.up_to(at_most / 2)
+            at_most + rng.up_to(at_most / 2)
         } else {
-            chance.up_to(at_most)
+            rng.up_to(at_most)
         };
-        let until = now() + chance.up_to(at_most + at_most / 2);
-        troop.way_disturbed(way.of, delay)?;
+        let until = now() + rng.up_to(at_most + at_most / 2);
+        worker_pool.way_disturbed(way.of, delay)?;
         let trap = match kind.strike(delay) {
             Some(strike) => Some((way.proxy.on_request(any(), nth, strike), kind.word())),
             None => {
@@ -140,7 +140,7 @@ impl Network {
     pub(super) async fn mend(
         &mut self,
         by: Option<Moment>,
-        troop: &mut Troop,
+        worker_pool: &mut WorkerPool,
         tally: &mut Tally,
     ) -> Result<(), Stop> {
         for way in &mut self.ways {
@@ -149,7 +149,7 @@ impl Network {
                 .take_if(|fault| by.is_none_or(|by| fault.until <= by));
             let Some(fault) = due else { continue };
             way.proxy.heal().await?;
-            troop.way_restored(way.of)?;
+            worker_pool.way_restored(way.of)?;
             if let Some((_, word)) = fault.trap.filter(|(trap, _)| trap.has_struck()) {
                 tally.count(word);
             }

@@ -5,7 +5,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use crate::Stop;
-use crate::troop::REST;
+use crate::worker_pool::REST;
 use crate::wrong::Wrong;
 
 /// How long it goes on, in seconds. Set by hand it also is put to stores that are not one's own.

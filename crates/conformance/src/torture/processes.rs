@@ -5,8 +5,8 @@ use std::time::Duration;
 use shedlock_core::Moment;
 
 use super::tally::Tally;
-use crate::troop::Troop;
 use crate::wait::now;
+use crate::worker_pool::WorkerPool;
 use crate::{Stop, Verdict};
 
 /// The processes that are stopped, and until when.
@@ -17,9 +17,13 @@ pub(super) struct Processes {
 
 impl Processes {
     /// Kills a holder, if there is one, and replaces it.
-    pub(super) async fn kill(&mut self, troop: &mut Troop, tally: &mut Tally) -> Verdict {
-        if let Some(number) = troop.kill_a_holder().await? {
-            let theirs = troop.is_shedlock(number);
+    pub(super) async fn kill(
+        &mut self,
+        worker_pool: &mut WorkerPool,
+        tally: &mut Tally,
+    ) -> Verdict {
+        if let Some(number) = worker_pool.kill_a_holder().await? {
+            let theirs = worker_pool.is_shedlock(number);
             tally.count(if theirs { "kills of ShedLock" } else { "kills" });
         }
         Ok(())
@@ -28,33 +32,37 @@ impl Processes {
     /// Stops one that is not stopped, a holder if a log says so, for longer than its lease.
     pub(super) fn stop(
         &mut self,
-        troop: &mut Troop,
+        worker_pool: &mut WorkerPool,
         at_most: Duration,
         tally: &mut Tally,
     ) -> Verdict {
         let runs = |number: &usize| self.stopped.iter().all(|(other, _)| other != number);
-        let holders: Vec<_> = troop.holders().into_iter().filter(runs).collect();
-        let all: Vec<_> = (0..troop.answers().len()).filter(runs).collect();
+        let holders: Vec<_> = worker_pool.holders().into_iter().filter(runs).collect();
+        let all: Vec<_> = (0..worker_pool.answers().len()).filter(runs).collect();
         let from = if holders.is_empty() { all } else { holders };
         if from.is_empty() {
             return Ok(());
         }
-        let number = *troop.chance.pick(&from);
-        troop.stop_process(number)?;
+        let number = *worker_pool.rng.pick(&from);
+        worker_pool.stop_process(number)?;
         self.stopped.push((number, now() + at_most + at_most / 2));
-        let theirs = troop.is_shedlock(number);
+        let theirs = worker_pool.is_shedlock(number);
         tally.count(if theirs { "stops of ShedLock" } else { "stops" });
         Ok(())
     }
 
     /// Lets those go on whose time has come; all of them where no instant is given.
-    pub(super) fn go_on(&mut self, troop: &mut Troop, by: Option<Moment>) -> Result<(), Stop> {
+    pub(super) fn go_on(
+        &mut self,
+        worker_pool: &mut WorkerPool,
+        by: Option<Moment>,
+    ) -> Result<(), Stop> {
         let due = self
             .stopped
             .extract_if(.., |(_, until)| by.is_none_or(|by| *until <= by));
         for (number, _) in due {
             // One that was killed meanwhile is another process by now, which this does not hurt.
-            troop.let_go_on(number)?;
+            worker_pool.let_go_on(number)?;
         }
         Ok(())
     }

@@ -45,7 +45,7 @@ pub(super) struct Tally {
     /// Lines in the logs, and how long it took to judge them, in milliseconds.
     pub(super) events: usize,
     pub(super) judged_in_millis: u64,
-    /// Why the run failed, if it did: a violation, or no end of a trouble.
+    /// Why the run failed, if it did: a violation, or a fault that does not end.
     pub(super) failure: Option<String>,
 }
 

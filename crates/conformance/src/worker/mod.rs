@@ -1,7 +1,7 @@
 //! Another process that takes and frees locks on its own, until it is stopped or killed.
 
-mod orders;
 mod recorded;
+mod spec;
 mod strays;
 mod task;
 
@@ -18,10 +18,10 @@ use crate::harness::BoxError;
 use crate::history::{What, nanos};
 use crate::wait::{bounded, sleep};
 use crate::wall_clock;
-use crate::{Provider, chance::Chance};
+use crate::{Provider, rng::SeededRng};
 
-pub(crate) use orders::{Grid, Job, Orders, Slots};
 use recorded::{Journal, Recorded};
+pub(crate) use spec::{Grid, Job, Slots, WorkerSpec};
 use strays::Strays;
 use task::Task;
 
@@ -29,14 +29,14 @@ use task::Task;
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// Works until its standard input ends.
-pub(crate) async fn play(provider: Provider, orders: Orders) -> Result<(), BoxError> {
-    let journal = Journal::open(&orders.log)?;
-    let (provider, clock) = match orders.wrong {
-        Some(wrong) => wrong.switched_in(provider, orders.seed),
+pub(crate) async fn play(provider: Provider, spec: WorkerSpec) -> Result<(), BoxError> {
+    let journal = Journal::open(&spec.log)?;
+    let (provider, clock) = match spec.wrong {
+        Some(wrong) => wrong.switched_in(provider, spec.seed),
         None => (provider, None),
     };
     let provider: Provider = Arc::new(Recorded::new(provider, journal.clone()));
-    let mut executor = Executor::new(Arc::clone(&provider)).with_store_timeout(orders.patience);
+    let mut executor = Executor::new(Arc::clone(&provider)).with_store_timeout(spec.patience);
     if let Some(clock) = clock {
         executor = executor.with_clock(clock);
     }
@@ -45,15 +45,15 @@ pub(crate) async fn play(provider: Provider, orders: Orders) -> Result<(), BoxEr
         ClockSource::Clients { tolerated_skew } => tolerated_skew,
         _ => Duration::ZERO,
     };
-    let executes = orders.at_most > 2 * (clients_skew + capabilities.server_skew);
+    let executes = spec.at_most > 2 * (clients_skew + capabilities.server_skew);
     let mut worker = Worker {
         provider,
         executor,
         executes,
         journal,
-        chance: Chance::new(orders.seed),
+        rng: SeededRng::new(spec.seed),
         wall_clock: None,
-        orders,
+        spec,
     };
     let mut stop = [0];
     let mut input = tokio::io::stdin();
@@ -70,21 +70,21 @@ struct Worker {
     /// Whether leases are as long as the executor wants them where clients' clocks judge.
     executes: bool,
     journal: Journal,
-    chance: Chance,
+    rng: SeededRng,
     /// By how much its wall clock was ahead of the one that histories are judged on, in nanoseconds.
     wall_clock: Option<u64>,
-    orders: Orders,
+    spec: WorkerSpec,
 }
 
 impl Worker {
     async fn work(&mut self) -> Result<(), BoxError> {
-        if self.orders.slots.is_empty() {
+        if self.spec.slots.is_empty() {
             loop {
                 self.turn().await?;
             }
         }
-        for slot in self.orders.slots.clone() {
-            let job = self.chance.pick(&self.orders.jobs).clone();
+        for slot in self.spec.slots.clone() {
+            let job = self.rng.pick(&self.spec.jobs).clone();
             self.by_hand(&job, Some(Slot::from_micros(slot)?)).await?;
         }
         // The logs are complete; wait to be stopped.
@@ -93,21 +93,21 @@ impl Worker {
 
     async fn turn(&mut self) -> Result<(), BoxError> {
         self.look_at_the_wall_clock()?;
-        let job = self.chance.pick(&self.orders.jobs).clone();
-        let slot = match (&self.orders.grid, job.slots) {
+        let job = self.rng.pick(&self.spec.jobs).clone();
+        let slot = match (&self.spec.grid, job.slots) {
             // Now and then one that is late.
             (Some(grid), Slots::WhenTaken | Slots::UntilDone) => {
-                let before = u64::from(self.chance.one_in(4));
+                let before = u64::from(self.rng.one_in(4));
                 Some(grid.slot(before)?)
             }
             _ => None,
         };
-        if self.executes && self.chance.one_in(3) {
+        if self.executes && self.rng.one_in(3) {
             self.through_the_executor(&job, slot).await
         } else {
             self.by_hand(&job, slot).await
         }?;
-        sleep(self.chance.up_to(self.orders.rest)).await;
+        sleep(self.rng.up_to(self.spec.rest)).await;
         Ok(())
     }
 
@@ -157,9 +157,9 @@ impl Worker {
         slot: Option<Slot>,
     ) -> Result<Option<(Attempt, Strays)>, BoxError> {
         let name = LockName::new(&job.name)?;
-        let mut request = AttemptRequest::new(name, Owner::generate(), self.orders.at_most)
+        let mut request = AttemptRequest::new(name, Owner::generate(), self.spec.at_most)
             .with_lock_at_least_for(job.at_least)
-            .with_timeout(self.orders.patience);
+            .with_timeout(self.spec.patience);
         if let Some(slot) = slot {
             request = request.with_slot(slot).with_completion(job.completion());
         }
@@ -182,7 +182,7 @@ impl Worker {
                         strays.one_more();
                     }
                     sleep(PAUSE).await;
-                    if !error.is_outcome_unknown() || self.chance.one_in(2) {
+                    if !error.is_outcome_unknown() || self.rng.one_in(2) {
                         strays.give_up();
                         return Ok(None);
                     }
@@ -192,24 +192,24 @@ impl Worker {
     }
 
     async fn hold(&mut self, job: &Job, mut lease: Lease) -> Result<(), BoxError> {
-        sleep(self.chance.up_to(self.orders.hold)).await;
-        let extends = self.orders.extends;
-        if extends && self.chance.one_in(4) {
+        sleep(self.rng.up_to(self.spec.hold)).await;
+        let extends = self.spec.extends;
+        if extends && self.rng.one_in(4) {
             lease = match self.extend(lease).await? {
                 Some(lease) => lease,
                 None => return Ok(()),
             };
-            sleep(self.chance.up_to(self.orders.hold)).await;
+            sleep(self.rng.up_to(self.spec.hold)).await;
         }
         if self.is_too_long(40) {
             // Too long: whoever holds the lock by then must not be disturbed.
-            sleep(self.orders.at_most + self.orders.at_most / 4).await;
-            if extends && self.chance.one_in(2) {
+            sleep(self.spec.at_most + self.spec.at_most / 4).await;
+            if extends && self.rng.one_in(2) {
                 lease = match self.extend(lease).await? {
                     Some(lease) => lease,
                     None => return Ok(()),
                 };
-                sleep(self.chance.up_to(self.orders.hold)).await;
+                sleep(self.rng.up_to(self.spec.hold)).await;
             }
         }
         let unlock = self.last_word(job);
@@ -218,7 +218,7 @@ impl Worker {
                 Ok(_) => return Ok(()),
                 Err(error) if !error.is_retryable() => return Err(error.into()),
                 Err(_) => {
-                    if self.chance.one_in(2) {
+                    if self.rng.one_in(2) {
                         return Ok(());
                     }
                     sleep(PAUSE).await;
@@ -231,13 +231,13 @@ impl Worker {
     /// it stays open until it is done, mostly that it is.
     fn last_word(&mut self, job: &Job) -> UnlockRequest {
         let unlock = UnlockRequest::new();
-        if self.chance.one_in(8) {
+        if self.rng.one_in(8) {
             unlock.slot_not_started()
-        } else if self.chance.one_in(8) {
+        } else if self.rng.one_in(8) {
             unlock.slot_cut()
-        } else if job.slots != Slots::UntilDone || self.chance.one_in(6) {
+        } else if job.slots != Slots::UntilDone || self.rng.one_in(6) {
             unlock
-        } else if self.chance.one_in(4) {
+        } else if self.rng.one_in(4) {
             unlock.slot_failed(Duration::ZERO)
         } else {
             unlock.slot_done(true)
@@ -245,7 +245,7 @@ impl Worker {
     }
 
     async fn extend(&mut self, lease: Lease) -> Result<Option<Lease>, BoxError> {
-        let request = ExtendRequest::new(self.orders.at_most);
+        let request = ExtendRequest::new(self.spec.at_most);
         match self.answer(self.provider.extend(&lease, &request)).await {
             Ok(Extension::Extended(lease)) => Ok(Some(lease)),
             Ok(_) => Ok(None),
@@ -260,27 +260,27 @@ impl Worker {
         job: &Job,
         slot: Option<Slot>,
     ) -> Result<(), BoxError> {
-        let at_most = self.orders.at_most;
+        let at_most = self.spec.at_most;
         let mut config = LockConfig::new(&job.name)
             .lock_at_most_for(at_most)
             .lock_at_least_for(job.at_least);
         if let Some(slot) = slot {
             config = config.slot(slot).slot_completion(job.completion());
         }
-        if self.orders.extends && self.chance.one_in(2) {
+        if self.spec.extends && self.rng.one_in(2) {
             config = config.keep_alive();
         }
         let takes = if self.is_too_long(6) {
             at_most + at_most / 2
         } else {
-            self.chance.up_to(self.orders.hold)
+            self.rng.up_to(self.spec.hold)
         };
         let task = Task {
             journal: self.journal.clone(),
             takes,
             pause: at_most / 60,
         };
-        let task = task.run(self.chance.one_in(4));
+        let task = task.run(self.rng.one_in(4));
         match self.executor.execute(&config, task).await {
             Ok(Outcome::Executed { value, .. }) => value,
             Ok(_) => Ok(()),
@@ -295,17 +295,17 @@ impl Worker {
     /// Whether this lock is held for too long: once in so often, and more often where it must show that
     /// something is wrong.
     fn is_too_long(&mut self, once_in: u64) -> bool {
-        let once_in = if self.orders.wrong.is_some() {
+        let once_in = if self.spec.wrong.is_some() {
             once_in.div_ceil(4)
         } else {
             once_in
         };
-        self.chance.one_in(once_in)
+        self.rng.one_in(once_in)
     }
 
     /// What the call is answered in time; as the runtime does, it is dropped after that.
     async fn answer<T>(&self, call: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
-        let answer = bounded(self.orders.patience, call).await;
+        let answer = bounded(self.spec.patience, call).await;
         answer.unwrap_or_else(|| Err(Error::new(ErrorKind::OutcomeUnknown, "no answer in time")))
     }
 }

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use shedlock_core::{Capabilities, Clock};
 
-use crate::chance::Chance;
+use crate::rng::SeededRng;
 use crate::wall_clock;
 use crate::{Provider, Stop, Verdict};
 use clock::WrongClock;
@@ -187,8 +187,8 @@ impl Wrong {
         seed: u64,
     ) -> (Provider, Option<Arc<dyn Clock>>) {
         let clock = WrongClock::new(self);
-        let chance = Chance::new(seed);
-        let wrong = WrongProvider::new(self, provider, Arc::clone(&clock), chance);
+        let rng = SeededRng::new(seed);
+        let wrong = WrongProvider::new(self, provider, Arc::clone(&clock), rng);
         let is_of_the_clock = matches!(
             self,
             Self::DeadlineFromReply | Self::DeadlineFromLastAsk | Self::NoLookAfterPause

@@ -14,14 +14,14 @@ use shedlock_core::{
 use super::clock::WrongClock;
 use super::{Wrong, late};
 use crate::Provider;
-use crate::chance::Chance;
+use crate::rng::SeededRng;
 use crate::wait::{now, sleep};
 
 pub(super) struct WrongProvider {
     wrong: Wrong,
     inner: Provider,
     clock: Arc<WrongClock>,
-    chance: Mutex<Chance>,
+    rng: Mutex<SeededRng>,
     acquisitions: AtomicU64,
     /// The attempt that was asked last, and when.
     asked: Mutex<Option<(Owner, Moment)>>,
@@ -38,21 +38,21 @@ impl WrongProvider {
         wrong: Wrong,
         inner: Provider,
         clock: Arc<WrongClock>,
-        chance: Chance,
+        rng: SeededRng,
     ) -> Self {
         Self {
             wrong,
             inner,
             clock,
-            chance: Mutex::new(chance),
+            rng: Mutex::new(rng),
             acquisitions: AtomicU64::new(0),
             asked: Mutex::new(None),
         }
     }
 
     fn one_in(&self, n: u64) -> bool {
-        let mut chance = self.chance.lock().unwrap_or_else(PoisonError::into_inner);
-        chance.one_in(n)
+        let mut rng = self.rng.lock().unwrap_or_else(PoisonError::into_inner);
+        rng.one_in(n)
     }
 
     async fn try_attempt(&self, request: &AttemptRequest) -> Result<Attempt, Error> {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use shedlock_conformance::{
-    BoxError, Call, Harness, JavaRecord, Power, Provider, Space, Turns, power,
+    BoxError, Call, Harness, JavaRecord, Namespace, OptionalAction, Provider, RoundTrips, action,
 };
 use shedlock_core::{BoxFuture, Clock, LockName, LockProvider};
 
@@ -42,28 +42,28 @@ impl Harness for Served {
         "served"
     }
 
-    fn space(&self) -> BoxFuture<'_, Result<Arc<dyn Space>, BoxError>> {
+    fn namespace(&self) -> BoxFuture<'_, Result<Arc<dyn Namespace>, BoxError>> {
         Box::pin(async {
             let server = Server::start(self.wrong).await?;
             let harness = *self;
-            Ok(Arc::new(Own { server, harness }) as Arc<dyn Space>)
+            Ok(Arc::new(Own { server, harness }) as Arc<dyn Namespace>)
         })
     }
 
-    fn space_on_own_store(&self) -> Power<'_, Arc<dyn Space>> {
-        Some(self.space())
+    fn namespace_on_own_store(&self) -> OptionalAction<'_, Arc<dyn Namespace>> {
+        Some(self.namespace())
     }
 
     fn finds_wrong_protocols_out(&self) -> bool {
         true
     }
 
-    fn open_child<'a>(&'a self, spec: &'a str) -> Power<'a, Provider> {
-        power(async { Ok(provider(spec.parse()?)) })
+    fn open_child<'a>(&'a self, spec: &'a str) -> OptionalAction<'a, Provider> {
+        action(async { Ok(provider(spec.parse()?)) })
     }
 
-    fn turns(&self) -> Option<Turns> {
-        Some(Turns::ONE)
+    fn round_trips(&self) -> Option<RoundTrips> {
+        Some(RoundTrips::ONE)
     }
 }
 
@@ -90,7 +90,7 @@ impl Own {
     }
 }
 
-impl Space for Own {
+impl Namespace for Own {
     fn provider(&self) -> BoxFuture<'_, Result<Provider, BoxError>> {
         Box::pin(async { Ok(self.provider_at(self.server.addr)) })
     }
@@ -99,30 +99,30 @@ impl Space for Own {
         Box::pin(self.server.stop())
     }
 
-    fn delete_record<'a>(&'a self, name: &'a LockName) -> Power<'a, ()> {
-        power(async {
+    fn delete_record<'a>(&'a self, name: &'a LockName) -> OptionalAction<'a, ()> {
+        action(async {
             self.server.store.remove(name);
             Ok(())
         })
     }
 
-    fn drop_container(&self) -> Power<'_, ()> {
-        power(async {
+    fn drop_container(&self) -> OptionalAction<'_, ()> {
+        action(async {
             self.server.store.clear();
             self.server.has_container.store(false, Ordering::SeqCst);
             Ok(())
         })
     }
 
-    fn restore_container(&self) -> Power<'_, ()> {
-        power(async {
+    fn restore_container(&self) -> OptionalAction<'_, ()> {
+        action(async {
             self.server.has_container.store(true, Ordering::SeqCst);
             Ok(())
         })
     }
 
-    fn weaken_container(&self) -> Power<'_, ()> {
-        power(async {
+    fn weaken_container(&self) -> OptionalAction<'_, ()> {
+        action(async {
             self.server.is_weak.store(true, Ordering::SeqCst);
             Ok(())
         })
@@ -132,8 +132,8 @@ impl Space for Own {
         &'a self,
         name: &'a LockName,
         record: &'a JavaRecord,
-    ) -> Power<'a, ()> {
-        power(async {
+    ) -> OptionalAction<'a, ()> {
+        action(async {
             let host = &record.locked_by;
             self.server
                 .store
@@ -142,8 +142,11 @@ impl Space for Own {
         })
     }
 
-    fn read_as_shedlock<'a>(&'a self, name: &'a LockName) -> Power<'a, Option<JavaRecord>> {
-        power(async {
+    fn read_as_shedlock<'a>(
+        &'a self,
+        name: &'a LockName,
+    ) -> OptionalAction<'a, Option<JavaRecord>> {
+        action(async {
             let record = self.server.store.inspect(name).await?;
             Ok(record.and_then(|record| {
                 Some(JavaRecord {
@@ -156,7 +159,7 @@ impl Space for Own {
     }
 
     /// The client has no clock that it could be wrong by.
-    fn provider_with_clock(&self, _clock: Arc<dyn Clock>) -> Power<'_, Provider> {
+    fn provider_with_clock(&self, _clock: Arc<dyn Clock>) -> OptionalAction<'_, Provider> {
         Some(self.provider())
     }
 
@@ -169,8 +172,8 @@ impl Space for Own {
         hidden.then(|| "unlocks are obscured".to_owned())
     }
 
-    fn provider_via(&self, addr: SocketAddr) -> Power<'_, Provider> {
-        power(async move { Ok(self.provider_at(addr)) })
+    fn provider_via(&self, addr: SocketAddr) -> OptionalAction<'_, Provider> {
+        action(async move { Ok(self.provider_at(addr)) })
     }
 
     fn child_spec(&self) -> Option<String> {
@@ -181,11 +184,11 @@ impl Space for Own {
         Some(addr.to_string())
     }
 
-    fn stop_store(&self) -> Power<'_, ()> {
-        power(self.server.stop())
+    fn stop_store(&self) -> OptionalAction<'_, ()> {
+        action(self.server.stop())
     }
 
-    fn start_store(&self) -> Power<'_, ()> {
-        power(async { self.server.start_again() })
+    fn start_store(&self) -> OptionalAction<'_, ()> {
+        action(async { self.server.start_again() })
     }
 }

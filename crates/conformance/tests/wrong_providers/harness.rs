@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use shedlock_conformance::{BoxError, Harness, Power, Provider, Space, power};
+use shedlock_conformance::{BoxError, Harness, Namespace, OptionalAction, Provider, action};
 use shedlock_core::{BoxFuture, LockName, ManualClock, MemoryProvider};
 
 use crate::fault::Fault;
@@ -18,9 +18,9 @@ impl Harness for WrongHarness {
         "wrong"
     }
 
-    fn space(&self) -> BoxFuture<'_, Result<Arc<dyn Space>, BoxError>> {
+    fn namespace(&self) -> BoxFuture<'_, Result<Arc<dyn Namespace>, BoxError>> {
         let clock = ManualClock::new();
-        let space = WrongSpace {
+        let namespace = WrongNamespace {
             fault: self.0,
             store: Arc::new(Store::new(
                 MemoryProvider::with_clock(Arc::new(clock.clone())),
@@ -28,39 +28,39 @@ impl Harness for WrongHarness {
             )),
             clock,
         };
-        Box::pin(async { Ok(Arc::new(space) as Arc<dyn Space>) })
+        Box::pin(async { Ok(Arc::new(namespace) as Arc<dyn Namespace>) })
     }
 }
 
-struct WrongSpace {
+struct WrongNamespace {
     fault: Fault,
     store: Arc<Store>,
     clock: ManualClock,
 }
 
-impl Space for WrongSpace {
+impl Namespace for WrongNamespace {
     fn provider(&self) -> BoxFuture<'_, Result<Provider, BoxError>> {
         let provider = WrongProvider::new(self.fault, Arc::clone(&self.store));
         Box::pin(async { Ok(Arc::new(provider) as Provider) })
     }
 
-    fn delete_record<'a>(&'a self, name: &'a LockName) -> Power<'a, ()> {
-        power(async {
+    fn delete_record<'a>(&'a self, name: &'a LockName) -> OptionalAction<'a, ()> {
+        action(async {
             self.store.records.remove(name);
             Ok(())
         })
     }
 
-    fn drop_container(&self) -> Power<'_, ()> {
-        power(async {
+    fn drop_container(&self) -> OptionalAction<'_, ()> {
+        action(async {
             self.store.records.clear();
             self.store.is_gone.store(true, Ordering::SeqCst);
             Ok(())
         })
     }
 
-    fn restore_container(&self) -> Power<'_, ()> {
-        power(async {
+    fn restore_container(&self) -> OptionalAction<'_, ()> {
+        action(async {
             self.store.is_gone.store(false, Ordering::SeqCst);
             Ok(())
         })

@@ -15,7 +15,7 @@ use shedlock_core::{
 
 use crate::fault::Fault;
 
-/// What all providers over one space share.
+/// What all providers over one namespace share.
 #[derive(Debug)]
 pub(crate) struct Store {
     pub(crate) records: MemoryProvider,

@@ -1,5 +1,5 @@
 //! What each replica of the drill runs, and what is written down of it. The drill itself is
-//! told twice: an hour in memory on a simulated clock here, and on PostgreSQL in `scenarios/`.
+//! told twice: an hour in memory on a simulated clock here, and on PostgreSQL in `testing/scenarios/`.
 
 mod verdict;
 
@@ -290,20 +290,21 @@ impl Drill {
     }
 }
 
-pub(crate) fn mixed(seed: u64) -> u64 {
-    let mut z = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
+/// A random number for this seed.
+fn mixed(seed: u64) -> u64 {
+    fastrand::Rng::with_seed(seed).u64(..)
 }
 
-/// The chance that a drill is drawn from.
-pub(crate) struct Draw(pub(crate) u64);
+/// The random numbers that a drill is drawn from.
+pub(crate) struct Draw(fastrand::Rng);
 
 impl Draw {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self(fastrand::Rng::with_seed(seed))
+    }
+
     pub(crate) fn below(&mut self, end: u64) -> u64 {
-        self.0 = self.0.wrapping_add(1);
-        mixed(self.0.wrapping_mul(0x1000_0000_01b3)) % end
+        self.0.u64(..end)
     }
 
     pub(crate) fn index(&mut self, length: usize) -> usize {

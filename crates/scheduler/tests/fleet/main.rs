@@ -36,7 +36,7 @@ impl Replica {
         let clock = world.clock(i64::try_from(draw.below(800_000)).unwrap() - 400_000);
         let node = draw.below(u64::MAX);
         // Now and then an answer takes so long that a shutdown comes first.
-        let mut calls = Draw(node);
+        let mut calls = Draw::new(node);
         let store = Flaky::new(&world.store, &clock, move || match calls.below(12) {
             0 => Fault::SlowReply,
             _ => Fault::None,
@@ -79,7 +79,7 @@ impl Replica {
 
 async fn hour(seed: u64) -> (Ledger, Drill) {
     let world = World::before_midnight(secs(90));
-    let (ledger, mut draw) = (Ledger::default(), Draw(seed << 32));
+    let (ledger, mut draw) = (Ledger::default(), Draw::new(seed));
     let now = world.clock(0);
     let mut replicas: Vec<Replica> = (0..REPLICAS)
         .map(|_| Replica::start(&world, &ledger, &mut draw))

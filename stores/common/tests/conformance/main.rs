@@ -9,7 +9,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use common::Texts;
-use shedlock_conformance::{BoxError, Harness, JavaRecord, Power, Provider, Space, power, wrapped};
+use shedlock_conformance::{
+    BoxError, Harness, JavaRecord, Namespace, OptionalAction, Provider, action, wrapped,
+};
 use shedlock_core::{
     BoxFuture, Capabilities, Clock, Error, LockName, ManualClock, PrefixProvider, SystemClock,
     TenantProvider, TenantRouter, TrackingProvider,
@@ -108,7 +110,7 @@ impl Harness for Cas {
         }
     }
 
-    fn space(&self) -> BoxFuture<'_, Result<Arc<dyn Space>, BoxError>> {
+    fn namespace(&self) -> BoxFuture<'_, Result<Arc<dyn Namespace>, BoxError>> {
         let manual = ManualClock::new();
         let texts = Texts::new();
         let clock = || -> Arc<dyn Clock> { Arc::new(manual.clone()) };
@@ -122,7 +124,7 @@ impl Harness for Cas {
             Kind::StartingAnew => (texts.starting_anew(), true),
         };
         let clock = advances.then_some(manual);
-        Box::pin(async move { Ok(Arc::new(Map { texts, clock }) as Arc<dyn Space>) })
+        Box::pin(async move { Ok(Arc::new(Map { texts, clock }) as Arc<dyn Namespace>) })
     }
 }
 
@@ -146,7 +148,7 @@ impl Map {
     }
 }
 
-impl Space for Map {
+impl Namespace for Map {
     fn provider(&self) -> BoxFuture<'_, Result<Provider, BoxError>> {
         let clock: Arc<dyn Clock> = match &self.clock {
             Some(manual) => Arc::new(manual.clone()),
@@ -155,15 +157,15 @@ impl Space for Map {
         Box::pin(async move { Ok(self.provider_on(clock)) })
     }
 
-    fn delete_record<'a>(&'a self, name: &'a LockName) -> Power<'a, ()> {
-        power(async {
+    fn delete_record<'a>(&'a self, name: &'a LockName) -> OptionalAction<'a, ()> {
+        action(async {
             self.texts.remove(name);
             Ok(())
         })
     }
 
-    fn write_foreign<'a>(&'a self, name: &'a LockName, data: &'a [u8]) -> Power<'a, ()> {
-        power(async move {
+    fn write_foreign<'a>(&'a self, name: &'a LockName, data: &'a [u8]) -> OptionalAction<'a, ()> {
+        action(async move {
             let text = String::from_utf8_lossy(data).into_owned();
             self.texts.overwrite(name, text);
             Ok(())
@@ -174,8 +176,8 @@ impl Space for Map {
         &'a self,
         name: &'a LockName,
         record: &'a JavaRecord,
-    ) -> Power<'a, ()> {
-        power(async {
+    ) -> OptionalAction<'a, ()> {
+        action(async {
             let mut text = Record::until(record.lock_until);
             if let Some(before) = self.record(name)? {
                 text = before;
@@ -188,8 +190,11 @@ impl Space for Map {
         })
     }
 
-    fn read_as_shedlock<'a>(&'a self, name: &'a LockName) -> Power<'a, Option<JavaRecord>> {
-        power(async {
+    fn read_as_shedlock<'a>(
+        &'a self,
+        name: &'a LockName,
+    ) -> OptionalAction<'a, Option<JavaRecord>> {
+        action(async {
             let record = self.record(name)?;
             Ok(record.and_then(|record| {
                 Some(JavaRecord {
@@ -202,11 +207,11 @@ impl Space for Map {
     }
 
     /// Where the clocks stand still, a wrong one would be hours away from the case's.
-    fn provider_with_clock(&self, clock: Arc<dyn Clock>) -> Power<'_, Provider> {
+    fn provider_with_clock(&self, clock: Arc<dyn Clock>) -> OptionalAction<'_, Provider> {
         if self.clock.is_some() {
             return None;
         }
-        power(async move { Ok(self.provider_on(clock)) })
+        action(async move { Ok(self.provider_on(clock)) })
     }
 
     fn advance(&self, by: Duration) -> Option<()> {

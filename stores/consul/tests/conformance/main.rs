@@ -11,7 +11,8 @@ use serde_json::{Value, json};
 use shedlock_conformance::contention::{self, CLIENTS, ROUNDS};
 use shedlock_conformance::support::{OwnServer, address, server, unique};
 use shedlock_conformance::{
-    BoxError, Cost, Harness, Power, Provider, Sheet, Space, Stop, Turns, Verdict, power, wrapped,
+    BoxError, Cost, Harness, Namespace, OptionalAction, Provider, RoundTrips, Stop, StoreProfile,
+    Verdict, action, wrapped,
 };
 use shedlock_consul::ConsulProvider;
 use shedlock_core::{BoxFuture, Clock, LockName, PrefixProvider};
@@ -75,36 +76,36 @@ impl Harness for Consul {
         "consul"
     }
 
-    fn space(&self) -> BoxFuture<'_, Result<Arc<dyn Space>, BoxError>> {
-        Box::pin(async { Ok(Arc::new(Keys::new(&self.server, None)) as Arc<dyn Space>) })
+    fn namespace(&self) -> BoxFuture<'_, Result<Arc<dyn Namespace>, BoxError>> {
+        Box::pin(async { Ok(Arc::new(Keys::new(&self.server, None)) as Arc<dyn Namespace>) })
     }
 
-    fn open_child<'a>(&'a self, spec: &'a str) -> Power<'a, Provider> {
-        power(open(spec))
+    fn open_child<'a>(&'a self, spec: &'a str) -> OptionalAction<'a, Provider> {
+        action(open(spec))
     }
 
-    fn space_on_own_store(&self) -> Power<'_, Arc<dyn Space>> {
+    fn namespace_on_own_store(&self) -> OptionalAction<'_, Arc<dyn Namespace>> {
         OwnServer::can_start().then_some(())?;
-        power(async {
+        action(async {
             let own = OwnServer::start("consul", &[])?;
             let server = own.url().to_owned();
-            Ok(Arc::new(Keys::new(&server, Some(own))) as Arc<dyn Space>)
+            Ok(Arc::new(Keys::new(&server, Some(own))) as Arc<dyn Namespace>)
         })
     }
 
     /// Of clients whose clocks may differ by as much as they may by default.
-    fn sheet(&self) -> Power<'_, Sheet> {
-        power(async {
+    fn profile(&self) -> OptionalAction<'_, StoreProfile> {
+        action(async {
             let provider = Arc::new(ConsulProvider::connect(&self.server).await?);
-            Ok(Sheet::new("Consul", "../../docs/stores/consul.json")
+            Ok(StoreProfile::new("Consul", "../../docs/stores/consul.json")
                 .of_provider(provider)
                 .says("law12", "–")
                 .says("tested_on", "1.8"))
         })
     }
 
-    fn turns(&self) -> Option<Turns> {
-        Some(Turns::COMPARE_AND_SWAP)
+    fn round_trips(&self) -> Option<RoundTrips> {
+        Some(RoundTrips::COMPARE_AND_SWAP)
     }
 
     fn cost(&self) -> Cost {
@@ -149,7 +150,7 @@ impl Keys {
     }
 }
 
-impl Space for Keys {
+impl Namespace for Keys {
     fn provider(&self) -> BoxFuture<'_, Result<Provider, BoxError>> {
         Box::pin(open(&self.url))
     }
@@ -164,29 +165,29 @@ impl Space for Keys {
         })
     }
 
-    fn delete_record<'a>(&'a self, name: &'a LockName) -> Power<'a, ()> {
+    fn delete_record<'a>(&'a self, name: &'a LockName) -> OptionalAction<'a, ()> {
         let key = format!("{}{name}", self.prefix);
-        power(self.ask(json!({ "Verb": "delete", "Key": key })))
+        action(self.ask(json!({ "Verb": "delete", "Key": key })))
     }
 
-    fn write_foreign<'a>(&'a self, name: &'a LockName, data: &'a [u8]) -> Power<'a, ()> {
+    fn write_foreign<'a>(&'a self, name: &'a LockName, data: &'a [u8]) -> OptionalAction<'a, ()> {
         use base64::Engine as _;
         let value = base64::engine::general_purpose::STANDARD.encode(data);
         let key = format!("{}{name}", self.prefix);
-        power(self.ask(json!({ "Verb": "set", "Key": key, "Value": value })))
+        action(self.ask(json!({ "Verb": "set", "Key": key, "Value": value })))
     }
 
     /// There is no other container than the keys themselves.
-    fn drop_container(&self) -> Power<'_, ()> {
-        power(self.ask(json!({ "Verb": "delete-tree", "Key": self.prefix })))
+    fn drop_container(&self) -> OptionalAction<'_, ()> {
+        action(self.ask(json!({ "Verb": "delete-tree", "Key": self.prefix })))
     }
 
-    fn restore_container(&self) -> Power<'_, ()> {
-        power(async { Ok(()) })
+    fn restore_container(&self) -> OptionalAction<'_, ()> {
+        action(async { Ok(()) })
     }
 
-    fn provider_with_clock(&self, clock: Arc<dyn Clock>) -> Power<'_, Provider> {
-        power(async {
+    fn provider_with_clock(&self, clock: Arc<dyn Clock>) -> OptionalAction<'_, Provider> {
+        action(async {
             let builder = ConsulProvider::builder(Client::new())
                 .agent(self.server.replace("consul://", "http://"))
                 .key_prefix(&self.prefix);
@@ -199,9 +200,9 @@ impl Space for Keys {
         address(&self.server, 8500)
     }
 
-    fn provider_via(&self, addr: SocketAddr) -> Power<'_, Provider> {
+    fn provider_via(&self, addr: SocketAddr) -> OptionalAction<'_, Provider> {
         let url = self.child_spec_via(addr)?;
-        power(async move { open(&url).await })
+        action(async move { open(&url).await })
     }
 
     fn child_spec(&self) -> Option<String> {
@@ -213,8 +214,8 @@ impl Space for Keys {
         Some(through)
     }
 
-    fn store_version(&self) -> Power<'_, String> {
-        power(async {
+    fn store_version(&self) -> OptionalAction<'_, String> {
+        action(async {
             let url = self.server.replace("consul://", "http://") + "/v1/agent/self";
             let told: Value = Client::new().get(url).send().await?.json().await?;
             let version = told["Config"]["Version"].as_str();
@@ -222,13 +223,13 @@ impl Space for Keys {
         })
     }
 
-    fn stop_store(&self) -> Power<'_, ()> {
+    fn stop_store(&self) -> OptionalAction<'_, ()> {
         let own = self.own.as_ref()?;
-        power(async { own.kill() })
+        action(async { own.kill() })
     }
 
-    fn start_store(&self) -> Power<'_, ()> {
+    fn start_store(&self) -> OptionalAction<'_, ()> {
         let own = self.own.as_ref()?;
-        power(async { own.start_again() })
+        action(async { own.start_again() })
     }
 }

@@ -9,7 +9,8 @@ use mongodb::{Client, Collection};
 use shedlock_conformance::contention::{self, CLIENTS, ROUNDS};
 use shedlock_conformance::support::{OwnServer, address, unique};
 use shedlock_conformance::{
-    BoxError, Cost, Harness, JavaRecord, Power, Provider, Sheet, Space, Stop, Turns, Verdict, power,
+    BoxError, Cost, Harness, JavaRecord, Namespace, OptionalAction, Provider, RoundTrips, Stop,
+    StoreProfile, Verdict, action,
 };
 use shedlock_core::{BoxFuture, Clock, LockName};
 use shedlock_mongodb::{Builder, MongoProvider, TimeMode};
@@ -71,15 +72,15 @@ impl Harness for Mongo {
         self.name
     }
 
-    fn space(&self) -> BoxFuture<'_, Result<Arc<dyn Space>, BoxError>> {
+    fn namespace(&self) -> BoxFuture<'_, Result<Arc<dyn Namespace>, BoxError>> {
         Box::pin(async {
             let room = Room::new(&self.server, self.way, None).await?;
-            Ok(Arc::new(room) as Arc<dyn Space>)
+            Ok(Arc::new(room) as Arc<dyn Namespace>)
         })
     }
 
-    fn open_child<'a>(&'a self, spec: &'a str) -> Power<'a, Provider> {
-        power(async {
+    fn open_child<'a>(&'a self, spec: &'a str) -> OptionalAction<'a, Provider> {
+        action(async {
             let (server, collection) = spec.split_once(' ').ok_or("no collection")?;
             let builder = builder(server, collection, self.way).await?;
             Ok(Arc::new(builder.build()?) as Provider)
@@ -97,32 +98,32 @@ impl Harness for Mongo {
         }
     }
 
-    fn turns(&self) -> Option<Turns> {
-        Some(Turns {
+    fn round_trips(&self) -> Option<RoundTrips> {
+        Some(RoundTrips {
             first: 3,
-            ..Turns::ONE
+            ..RoundTrips::ONE
         })
     }
 
-    fn sheet(&self) -> Power<'_, Sheet> {
+    fn profile(&self) -> OptionalAction<'_, StoreProfile> {
         if self.way != Way::Plain {
             return None;
         }
-        let sheet = Sheet::new("MongoDB", "../../docs/stores/mongodb.json")
+        let sheet = StoreProfile::new("MongoDB", "../../docs/stores/mongodb.json")
             .shares_records()
             .note("durable", "with a majority of the members")
             .says("tested_on", "a double: SecantusDB 0.7.0b3");
-        power(async { Ok(sheet) })
+        action(async { Ok(sheet) })
     }
 
-    fn space_on_own_store(&self) -> Power<'_, Arc<dyn Space>> {
+    fn namespace_on_own_store(&self) -> OptionalAction<'_, Arc<dyn Namespace>> {
         OwnServer::can_start().then_some(())?;
-        power(async {
+        action(async {
             let start = tokio::task::spawn_blocking(|| OwnServer::start("mongodb", &[]));
             let own = start.await??;
             let url = own.url().to_owned();
             let room = Room::new(&url, self.way, Some(own)).await?;
-            Ok(Arc::new(room) as Arc<dyn Space>)
+            Ok(Arc::new(room) as Arc<dyn Namespace>)
         })
     }
 }
@@ -169,7 +170,7 @@ fn date(instant: SystemTime) -> Bson {
     DateTime::from_system_time(instant).into()
 }
 
-impl Space for Room {
+impl Namespace for Room {
     fn provider(&self) -> BoxFuture<'_, Result<Provider, BoxError>> {
         Box::pin(async { Ok(Arc::new(self.builder().await?.build()?) as Provider) })
     }
@@ -184,20 +185,20 @@ impl Space for Room {
         })
     }
 
-    fn delete_record<'a>(&'a self, name: &'a LockName) -> Power<'a, ()> {
-        power(async {
+    fn delete_record<'a>(&'a self, name: &'a LockName) -> OptionalAction<'a, ()> {
+        action(async {
             let id = doc! { "_id": name.as_str() };
             self.collection.delete_one(id).await?;
             Ok(())
         })
     }
 
-    fn drop_container(&self) -> Power<'_, ()> {
-        power(async { Ok(self.collection.drop().await?) })
+    fn drop_container(&self) -> OptionalAction<'_, ()> {
+        action(async { Ok(self.collection.drop().await?) })
     }
 
-    fn restore_container(&self) -> Power<'_, ()> {
-        power(async {
+    fn restore_container(&self) -> OptionalAction<'_, ()> {
+        action(async {
             let database = self.admin.database(DATABASE);
             Ok(database.create_collection(self.collection.name()).await?)
         })
@@ -205,8 +206,8 @@ impl Space for Room {
 
     /// Its update, upserted.
     /// A text where the lock's end would be.
-    fn write_foreign<'a>(&'a self, name: &'a LockName, data: &'a [u8]) -> Power<'a, ()> {
-        power(async move {
+    fn write_foreign<'a>(&'a self, name: &'a LockName, data: &'a [u8]) -> OptionalAction<'a, ()> {
+        action(async move {
             let text = String::from_utf8_lossy(data);
             let document = doc! { "_id": name.as_str(), "lockUntil": &*text };
             self.collection.insert_one(document).await?;
@@ -218,8 +219,8 @@ impl Space for Room {
         &'a self,
         name: &'a LockName,
         record: &'a JavaRecord,
-    ) -> Power<'a, ()> {
-        power(async {
+    ) -> OptionalAction<'a, ()> {
+        action(async {
             let set = doc! {
                 "lockUntil": date(record.lock_until),
                 "lockedAt": date(record.locked_at),
@@ -232,8 +233,11 @@ impl Space for Room {
         })
     }
 
-    fn read_as_shedlock<'a>(&'a self, name: &'a LockName) -> Power<'a, Option<JavaRecord>> {
-        power(async {
+    fn read_as_shedlock<'a>(
+        &'a self,
+        name: &'a LockName,
+    ) -> OptionalAction<'a, Option<JavaRecord>> {
+        action(async {
             let id = doc! { "_id": name.as_str() };
             let Some(found) = self.collection.find_one(id).await? else {
                 return Ok(None);
@@ -246,8 +250,8 @@ impl Space for Room {
         })
     }
 
-    fn provider_with_clock(&self, clock: Arc<dyn Clock>) -> Power<'_, Provider> {
-        power(async {
+    fn provider_with_clock(&self, clock: Arc<dyn Clock>) -> OptionalAction<'_, Provider> {
+        action(async {
             let builder = self.builder().await?;
             Ok(Arc::new(builder.clock(clock).build()?) as Provider)
         })
@@ -257,8 +261,8 @@ impl Space for Room {
         address(&self.server, 27_017)
     }
 
-    fn provider_via(&self, addr: SocketAddr) -> Power<'_, Provider> {
-        power(async move {
+    fn provider_via(&self, addr: SocketAddr) -> OptionalAction<'_, Provider> {
+        action(async move {
             let through = format!("mongodb://{addr}");
             let builder = builder(&through, self.collection.name(), self.way).await?;
             Ok(Arc::new(
@@ -277,21 +281,21 @@ impl Space for Room {
         Some(format!("mongodb://{addr} {}", self.collection.name()))
     }
 
-    fn store_version(&self) -> Power<'_, String> {
-        power(async {
+    fn store_version(&self) -> OptionalAction<'_, String> {
+        action(async {
             let ask = doc! { "buildInfo": 1 };
             let told = self.admin.database(DATABASE).run_command(ask).await?;
             Ok(format!("MongoDB {}", told.get_str("version")?))
         })
     }
 
-    fn stop_store(&self) -> Power<'_, ()> {
+    fn stop_store(&self) -> OptionalAction<'_, ()> {
         let own = self.own.as_ref()?;
-        power(async { own.kill() })
+        action(async { own.kill() })
     }
 
-    fn start_store(&self) -> Power<'_, ()> {
+    fn start_store(&self) -> OptionalAction<'_, ()> {
         let own = self.own.as_ref()?;
-        power(async { own.start_again() })
+        action(async { own.start_again() })
     }
 }

@@ -11,8 +11,8 @@ use serde_json::{Value, json};
 use shedlock_conformance::contention::{self, CLIENTS, ROUNDS};
 use shedlock_conformance::support::{OwnServer, address, needs_store, server_if_any, unique};
 use shedlock_conformance::{
-    BoxError, Cost, Harness, JavaRecord, Power, Provider, Sheet, Space, Stop, Turns, Verdict,
-    power, wrapped,
+    BoxError, Cost, Harness, JavaRecord, Namespace, OptionalAction, Provider, RoundTrips, Stop,
+    StoreProfile, Verdict, action, wrapped,
 };
 use shedlock_core::{BoxFuture, Clock, LockName, Owner, PrefixProvider};
 use shedlock_nats::NatsProvider;
@@ -120,36 +120,38 @@ impl Harness for Nats {
         self.name
     }
 
-    fn space(&self) -> BoxFuture<'_, Result<Arc<dyn Space>, BoxError>> {
-        Box::pin(async { Ok(Arc::new(Bucket::make(&self.server, None).await?) as Arc<dyn Space>) })
+    fn namespace(&self) -> BoxFuture<'_, Result<Arc<dyn Namespace>, BoxError>> {
+        Box::pin(async {
+            Ok(Arc::new(Bucket::make(&self.server, None).await?) as Arc<dyn Namespace>)
+        })
     }
 
-    fn open_child<'a>(&'a self, spec: &'a str) -> Power<'a, Provider> {
-        power(open(spec.to_owned()))
+    fn open_child<'a>(&'a self, spec: &'a str) -> OptionalAction<'a, Provider> {
+        action(open(spec.to_owned()))
     }
 
-    fn space_on_own_store(&self) -> Power<'_, Arc<dyn Space>> {
+    fn namespace_on_own_store(&self) -> OptionalAction<'_, Arc<dyn Namespace>> {
         if !OwnServer::can_start() {
             return None;
         }
-        power(async move {
+        action(async move {
             let own = OwnServer::start(self.name, &[])?;
             let url = own.url().to_owned();
-            Ok(Arc::new(Bucket::make(&url, Some(own)).await?) as Arc<dyn Space>)
+            Ok(Arc::new(Bucket::make(&url, Some(own)).await?) as Arc<dyn Namespace>)
         })
     }
 
     /// Of clients whose clocks may differ by as much as they may by default.
-    fn sheet(&self) -> Power<'_, Sheet> {
+    fn profile(&self) -> OptionalAction<'_, StoreProfile> {
         // One for all of them.
         if self.name != "nats" {
             return None;
         }
-        power(async {
+        action(async {
             let bucket = Bucket::make(&self.server, None).await?;
             let builder = NatsProvider::builder(bucket.admin.clone());
             let provider = Arc::new(builder.bucket(&bucket.name).build()?);
-            Ok(Sheet::new("NATS", "../../docs/stores/nats.json")
+            Ok(StoreProfile::new("NATS", "../../docs/stores/nats.json")
                 .of_provider(provider)
                 .shares_records()
                 .says("durable", "only with `sync_interval: always`")
@@ -160,9 +162,9 @@ impl Harness for Nats {
 
     /// Read both, write beside the lock, write the lock; the last two in one step where the server
     /// can. An extension and an unlock read what they replace: its sequence can come again.
-    fn turns(&self) -> Option<Turns> {
+    fn round_trips(&self) -> Option<RoundTrips> {
         let won = if self.is_atomic() { 2 } else { 3 };
-        Some(Turns {
+        Some(RoundTrips {
             won,
             first: won,
             lost: 1,
@@ -261,7 +263,7 @@ async fn open(url: String) -> Result<Provider, BoxError> {
     Ok(Arc::new(NatsProvider::connect(&url).await?))
 }
 
-impl Space for Bucket {
+impl Namespace for Bucket {
     fn provider(&self) -> BoxFuture<'_, Result<Provider, BoxError>> {
         Box::pin(open(self.url.clone()))
     }
@@ -277,8 +279,8 @@ impl Space for Bucket {
     }
 
     /// With the deletion marker that `nats kv del` leaves.
-    fn delete_record<'a>(&'a self, name: &'a LockName) -> Power<'a, ()> {
-        power(async {
+    fn delete_record<'a>(&'a self, name: &'a LockName) -> OptionalAction<'a, ()> {
+        action(async {
             let mut headers = HeaderMap::new();
             headers.insert("KV-Operation", "DEL");
             let nothing = bytes::Bytes::new();
@@ -289,20 +291,20 @@ impl Space for Bucket {
         })
     }
 
-    fn drop_container(&self) -> Power<'_, ()> {
-        power(async { self.api("DELETE", Value::Null).await.map(drop) })
+    fn drop_container(&self) -> OptionalAction<'_, ()> {
+        action(async { self.api("DELETE", Value::Null).await.map(drop) })
     }
 
-    fn restore_container(&self) -> Power<'_, ()> {
-        power(async {
+    fn restore_container(&self) -> OptionalAction<'_, ()> {
+        action(async {
             open(self.url.clone()).await?.migrate().await?;
             Ok(())
         })
     }
 
     /// Keys vanish three seconds after they were written, held locks included.
-    fn weaken_container(&self) -> Power<'_, ()> {
-        power(async {
+    fn weaken_container(&self) -> OptionalAction<'_, ()> {
+        action(async {
             let mut settings = self.api("INFO", Value::Null).await?["config"].take();
             settings["max_age"] = json!(3_000_000_000_u64);
             // The server allows none that is longer than that.
@@ -315,20 +317,23 @@ impl Space for Bucket {
         })
     }
 
-    fn write_foreign<'a>(&'a self, name: &'a LockName, data: &'a [u8]) -> Power<'a, ()> {
-        power(self.put_data(name, data))
+    fn write_foreign<'a>(&'a self, name: &'a LockName, data: &'a [u8]) -> OptionalAction<'a, ()> {
+        action(self.put_data(name, data))
     }
 
     fn write_as_shedlock<'a>(
         &'a self,
         name: &'a LockName,
         record: &'a JavaRecord,
-    ) -> Power<'a, ()> {
-        power(self.put(name, record.lock_until))
+    ) -> OptionalAction<'a, ()> {
+        action(self.put(name, record.lock_until))
     }
 
-    fn read_as_shedlock<'a>(&'a self, name: &'a LockName) -> Power<'a, Option<JavaRecord>> {
-        power(async {
+    fn read_as_shedlock<'a>(
+        &'a self,
+        name: &'a LockName,
+    ) -> OptionalAction<'a, Option<JavaRecord>> {
+        action(async {
             let question = json!({ "last_by_subj": self.subject(name) });
             let answer = self.api("MSG.GET", question).await?;
             let Some(data) = answer["message"]["data"].as_str() else {
@@ -348,8 +353,8 @@ impl Space for Bucket {
         })
     }
 
-    fn provider_with_clock(&self, clock: Arc<dyn Clock>) -> Power<'_, Provider> {
-        power(async {
+    fn provider_with_clock(&self, clock: Arc<dyn Clock>) -> OptionalAction<'_, Provider> {
+        action(async {
             let server = self.url.split('?').next().unwrap_or_default();
             let builder = NatsProvider::builder(async_nats::connect(server).await?);
             let builder = builder.bucket(&self.name).tolerated_skew(SKEW);
@@ -361,9 +366,9 @@ impl Space for Bucket {
         address(&self.url, 4222)
     }
 
-    fn provider_via(&self, addr: SocketAddr) -> Power<'_, Provider> {
+    fn provider_via(&self, addr: SocketAddr) -> OptionalAction<'_, Provider> {
         let url = self.child_spec_via(addr)?;
-        power(open(url))
+        action(open(url))
     }
 
     /// Without what is only declared: a worker of an earlier version may not know the option.
@@ -377,17 +382,17 @@ impl Space for Bucket {
         Some(format!("nats://{addr}?{options}"))
     }
 
-    fn store_version(&self) -> Power<'_, String> {
-        power(async { Ok(format!("NATS {}", self.admin.server_info().version)) })
+    fn store_version(&self) -> OptionalAction<'_, String> {
+        action(async { Ok(format!("NATS {}", self.admin.server_info().version)) })
     }
 
-    fn stop_store(&self) -> Power<'_, ()> {
+    fn stop_store(&self) -> OptionalAction<'_, ()> {
         let own = self.own.as_ref()?;
-        power(async { own.kill() })
+        action(async { own.kill() })
     }
 
-    fn start_store(&self) -> Power<'_, ()> {
+    fn start_store(&self) -> OptionalAction<'_, ()> {
         let own = self.own.as_ref()?;
-        power(async { own.start_again() })
+        action(async { own.start_again() })
     }
 }

@@ -6,7 +6,9 @@ use redis::cluster::ClusterClient;
 use redis::cluster_async::ClusterConnection;
 use redis::cmd;
 use shedlock_conformance::support::unique;
-use shedlock_conformance::{BoxError, Cost, Harness, JavaRecord, Power, Provider, Space, power};
+use shedlock_conformance::{
+    BoxError, Cost, Harness, JavaRecord, Namespace, OptionalAction, Provider, action,
+};
 use shedlock_core::{BoxFuture, Clock, LockName};
 use shedlock_redis::RedisProvider;
 use tokio::runtime::Handle;
@@ -26,7 +28,7 @@ impl Harness for OnCluster {
         "redis-cluster"
     }
 
-    fn space(&self) -> BoxFuture<'_, Result<Arc<dyn Space>, BoxError>> {
+    fn namespace(&self) -> BoxFuture<'_, Result<Arc<dyn Namespace>, BoxError>> {
         Box::pin(async {
             // Its future cannot move between threads.
             let start = async || {
@@ -39,12 +41,12 @@ impl Harness for OnCluster {
                 client: ClusterClient::new(servers)?,
                 url: cluster.url(),
                 environment: unique("space"),
-            }) as Arc<dyn Space>)
+            }) as Arc<dyn Namespace>)
         })
     }
 
-    fn open_child<'a>(&'a self, spec: &'a str) -> Power<'a, Provider> {
-        power(open(spec.to_owned()))
+    fn open_child<'a>(&'a self, spec: &'a str) -> OptionalAction<'a, Provider> {
+        action(open(spec.to_owned()))
     }
 
     /// Each call is one script. A server whose time is not known yet is asked a second time.
@@ -84,13 +86,13 @@ async fn open(url: String) -> Result<Provider, BoxError> {
     Ok(Arc::new(RedisProvider::connect(&url).await?))
 }
 
-impl Space for Room {
+impl Namespace for Room {
     fn provider(&self) -> BoxFuture<'_, Result<Provider, BoxError>> {
         Box::pin(open(self.spec()))
     }
 
-    fn delete_record<'a>(&'a self, name: &'a LockName) -> Power<'a, ()> {
-        power(async move {
+    fn delete_record<'a>(&'a self, name: &'a LockName) -> OptionalAction<'a, ()> {
+        action(async move {
             let mut admin = self.admin().await?;
             let key = self.key(name);
             let beside = format!("shedlock-rs:{{{key}}}");
@@ -104,22 +106,25 @@ impl Space for Room {
         &'a self,
         name: &'a LockName,
         record: &'a JavaRecord,
-    ) -> Power<'a, ()> {
-        power(async move {
+    ) -> OptionalAction<'a, ()> {
+        action(async move {
             let mut admin = self.admin().await?;
             record::write(&mut admin, &self.key(name), record).await
         })
     }
 
-    fn read_as_shedlock<'a>(&'a self, name: &'a LockName) -> Power<'a, Option<JavaRecord>> {
-        power(async move {
+    fn read_as_shedlock<'a>(
+        &'a self,
+        name: &'a LockName,
+    ) -> OptionalAction<'a, Option<JavaRecord>> {
+        action(async move {
             let mut admin = self.admin().await?;
             record::read(&mut admin, &self.key(name)).await
         })
     }
 
     /// The client has no clock that it could be wrong by.
-    fn provider_with_clock(&self, _clock: Arc<dyn Clock>) -> Power<'_, Provider> {
+    fn provider_with_clock(&self, _clock: Arc<dyn Clock>) -> OptionalAction<'_, Provider> {
         Some(self.provider())
     }
 

@@ -17,8 +17,8 @@ use redis::{Client, cmd};
 use shedlock_conformance::contention::{self, CLIENTS, ROUNDS};
 use shedlock_conformance::support::{shedlock_jvm, unique};
 use shedlock_conformance::{
-    BoxError, Cost, Harness, JavaRecord, Power, Provider, Sheet, Space, Trouble, Turns, Verdict,
-    power,
+    BoxError, Cost, Harness, JavaRecord, Namespace, OptionalAction, Provider, RoundTrips,
+    StoreFault, StoreProfile, Verdict, action,
 };
 use shedlock_core::{BoxFuture, Clock, LockName, Owner};
 use shedlock_redis::RedisProvider;
@@ -69,15 +69,15 @@ impl Harness for Redis {
         self.name
     }
 
-    fn space(&self) -> BoxFuture<'_, Result<Arc<dyn Space>, BoxError>> {
+    fn namespace(&self) -> BoxFuture<'_, Result<Arc<dyn Namespace>, BoxError>> {
         Box::pin(async {
             let room = Room::new(&self.server, self.way, None).await?;
-            Ok(Arc::new(room) as Arc<dyn Space>)
+            Ok(Arc::new(room) as Arc<dyn Namespace>)
         })
     }
 
-    fn open_child<'a>(&'a self, spec: &'a str) -> Power<'a, Provider> {
-        power(from_url(spec.to_owned()))
+    fn open_child<'a>(&'a self, spec: &'a str) -> OptionalAction<'a, Provider> {
+        action(from_url(spec.to_owned()))
     }
 
     /// Each call is one script.
@@ -92,11 +92,11 @@ impl Harness for Redis {
     }
 
     /// One for both.
-    fn sheet(&self) -> Power<'_, Sheet> {
+    fn profile(&self) -> OptionalAction<'_, StoreProfile> {
         if self.name != "redis" && self.name != "valkey" {
             return None;
         }
-        let sheet = Sheet::new("Redis, Valkey", "../../docs/stores/redis.json")
+        let sheet = StoreProfile::new("Redis, Valkey", "../../docs/stores/redis.json")
             .shares_records()
             .says("durable", "only with `appendfsync always`")
             .says(
@@ -104,20 +104,20 @@ impl Harness for Redis {
                 "yes; Sentinel and Cluster may forget what no replica has (`wait_replicas`)",
             )
             .says("tested_on", "Redis 7.0, Valkey 9");
-        power(async { Ok(sheet) })
+        action(async { Ok(sheet) })
     }
 
-    fn turns(&self) -> Option<Turns> {
-        Some(Turns::ONE)
+    fn round_trips(&self) -> Option<RoundTrips> {
+        Some(RoundTrips::ONE)
     }
 
-    fn space_on_own_store(&self) -> Power<'_, Arc<dyn Space>> {
+    fn namespace_on_own_store(&self) -> OptionalAction<'_, Arc<dyn Namespace>> {
         let program = self.program.clone()?;
-        power(async move {
+        action(async move {
             let server = Own::start(program, &DURABLE).await?;
             let url = server.url();
             let room = Room::new(&url, self.way, Some(server)).await?;
-            Ok(Arc::new(room) as Arc<dyn Space>)
+            Ok(Arc::new(room) as Arc<dyn Namespace>)
         })
     }
 }
@@ -224,7 +224,7 @@ async fn from_url(url: String) -> Result<Provider, BoxError> {
     Ok(Arc::new(provider.build()?))
 }
 
-impl Space for Room {
+impl Namespace for Room {
     fn provider(&self) -> BoxFuture<'_, Result<Provider, BoxError>> {
         Box::pin(self.provider_at(&self.server))
     }
@@ -238,8 +238,8 @@ impl Space for Room {
         })
     }
 
-    fn delete_record<'a>(&'a self, name: &'a LockName) -> Power<'a, ()> {
-        power(async move {
+    fn delete_record<'a>(&'a self, name: &'a LockName) -> OptionalAction<'a, ()> {
+        action(async move {
             let mut admin = self.admin().await?;
             let key = self.key(name);
             let companion = format!("shedlock-rs:{{{key}}}");
@@ -253,17 +253,17 @@ impl Space for Room {
         })
     }
 
-    fn drop_container(&self) -> Power<'_, ()> {
-        power(self.wipe())
+    fn drop_container(&self) -> OptionalAction<'_, ()> {
+        action(self.wipe())
     }
 
-    fn restore_container(&self) -> Power<'_, ()> {
-        power(async { Ok(()) })
+    fn restore_container(&self) -> OptionalAction<'_, ()> {
+        action(async { Ok(()) })
     }
 
     /// A list, not a text.
-    fn write_foreign<'a>(&'a self, name: &'a LockName, data: &'a [u8]) -> Power<'a, ()> {
-        power(async move {
+    fn write_foreign<'a>(&'a self, name: &'a LockName, data: &'a [u8]) -> OptionalAction<'a, ()> {
+        action(async move {
             let mut admin = self.admin().await?;
             let push = redis::cmd("LPUSH").arg(self.key(name)).arg(data).to_owned();
             push.exec_async(&mut admin).await?;
@@ -275,22 +275,25 @@ impl Space for Room {
         &'a self,
         name: &'a LockName,
         record: &'a JavaRecord,
-    ) -> Power<'a, ()> {
-        power(async move {
+    ) -> OptionalAction<'a, ()> {
+        action(async move {
             let mut admin = self.admin().await?;
             record::write(&mut admin, &self.key(name), record).await
         })
     }
 
-    fn read_as_shedlock<'a>(&'a self, name: &'a LockName) -> Power<'a, Option<JavaRecord>> {
-        power(async move {
+    fn read_as_shedlock<'a>(
+        &'a self,
+        name: &'a LockName,
+    ) -> OptionalAction<'a, Option<JavaRecord>> {
+        action(async move {
             let mut admin = self.admin().await?;
             record::read(&mut admin, &self.key(name)).await
         })
     }
 
     /// The client has no clock that it could be wrong by.
-    fn provider_with_clock(&self, _clock: Arc<dyn Clock>) -> Power<'_, Provider> {
+    fn provider_with_clock(&self, _clock: Arc<dyn Clock>) -> OptionalAction<'_, Provider> {
         Some(self.provider())
     }
 
@@ -299,11 +302,11 @@ impl Space for Room {
         address.to_socket_addrs().ok()?.next()
     }
 
-    fn provider_via(&self, addr: SocketAddr) -> Power<'_, Provider> {
+    fn provider_via(&self, addr: SocketAddr) -> OptionalAction<'_, Provider> {
         // The manager stays with a connection that has fallen silent, as `Connections` says, so
         // that it cannot promise what the cases of faults ask.
         let through = (self.way == Way::Url).then(|| format!("redis://{addr}"))?;
-        power(async move { self.provider_at(&through).await })
+        action(async move { self.provider_at(&through).await })
     }
 
     fn child_spec(&self) -> Option<String> {
@@ -331,8 +334,8 @@ impl Space for Room {
         shedlock_jvm(&properties, &arguments)
     }
 
-    fn store_version(&self) -> Power<'_, String> {
-        power(async {
+    fn store_version(&self) -> OptionalAction<'_, String> {
+        action(async {
             let mut admin = self.admin().await?;
             let told: String = cmd("INFO").arg("server").query_async(&mut admin).await?;
             let word = |name: &str| told.lines().find_map(|line| line.strip_prefix(name));
@@ -342,43 +345,43 @@ impl Space for Room {
         })
     }
 
-    fn stop_store(&self) -> Power<'_, ()> {
+    fn stop_store(&self) -> OptionalAction<'_, ()> {
         let own = self.own.as_ref()?;
-        power(async { own.stop() })
+        action(async { own.stop() })
     }
 
-    fn start_store(&self) -> Power<'_, ()> {
+    fn start_store(&self) -> OptionalAction<'_, ()> {
         let own = self.own.as_ref()?;
-        power(async {
+        action(async {
             // Its connection went with the server.
             self.keeper.lock().await.take();
             own.begin().await
         })
     }
 
-    fn begin_trouble(&self, trouble: Trouble) -> Power<'_, ()> {
+    fn begin_fault(&self, fault: StoreFault) -> OptionalAction<'_, ()> {
         self.own.as_ref()?;
-        let orders: &[&[&str]] = match trouble {
-            Trouble::FewConnections => &[
+        let orders: &[&[&str]] = match fault {
+            StoreFault::FewConnections => &[
                 &["CONFIG", "SET", "maxclients", "4"],
                 &["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"],
             ],
             // Nobody is there to copy from, so that it keeps what it has.
-            Trouble::ReadOnly => &[&["REPLICAOF", "127.0.0.1", "1"]],
-            Trouble::Full => &[&["CONFIG", "SET", "maxmemory", "1"]],
+            StoreFault::ReadOnly => &[&["REPLICAOF", "127.0.0.1", "1"]],
+            StoreFault::Full => &[&["CONFIG", "SET", "maxmemory", "1"]],
             _ => return None,
         };
-        power(self.tell(orders))
+        action(self.tell(orders))
     }
 
-    fn end_trouble(&self, trouble: Trouble) -> Power<'_, ()> {
+    fn end_fault(&self, fault: StoreFault) -> OptionalAction<'_, ()> {
         self.own.as_ref()?;
-        let orders: &[&[&str]] = match trouble {
-            Trouble::FewConnections => &[&["CONFIG", "SET", "maxclients", "10000"]],
-            Trouble::ReadOnly => &[&["REPLICAOF", "NO", "ONE"]],
-            Trouble::Full => &[&["CONFIG", "SET", "maxmemory", "0"]],
+        let orders: &[&[&str]] = match fault {
+            StoreFault::FewConnections => &[&["CONFIG", "SET", "maxclients", "10000"]],
+            StoreFault::ReadOnly => &[&["REPLICAOF", "NO", "ONE"]],
+            StoreFault::Full => &[&["CONFIG", "SET", "maxmemory", "0"]],
             _ => return None,
         };
-        power(self.tell(orders))
+        action(self.tell(orders))
     }
 }

@@ -9,7 +9,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use shedlock_conformance::support::OwnServer;
 use shedlock_conformance::{
-    BoxError, Harness, JavaRecord, Power, Provider, Sheet, Space, Trouble, Turns, Work, power,
+    BoxError, Harness, JavaRecord, Namespace, OptionalAction, Provider, RoundTrips, StoreFault,
+    StoreProfile, Work, action,
 };
 use shedlock_core::{BoxFuture, Clock, LockName};
 use shedlock_sql::{MySqlProvider, TimeMode};
@@ -94,7 +95,11 @@ impl MySql {
         self
     }
 
-    async fn room(&self, server: &str, own: Option<OwnServer>) -> Result<Arc<dyn Space>, BoxError> {
+    async fn room(
+        &self,
+        server: &str,
+        own: Option<OwnServer>,
+    ) -> Result<Arc<dyn Namespace>, BoxError> {
         let database = common::unique("space");
         let admin = MySqlPoolOptions::new()
             .max_connections(1)
@@ -149,7 +154,7 @@ impl MySql {
             keeper: Mutex::new(None),
         };
         space.create().await?;
-        Ok(Arc::new(space) as Arc<dyn Space>)
+        Ok(Arc::new(space) as Arc<dyn Namespace>)
     }
 
     fn client_time(&self) -> bool {
@@ -178,32 +183,32 @@ impl Harness for MySql {
         self.name
     }
 
-    fn space(&self) -> BoxFuture<'_, Result<Arc<dyn Space>, BoxError>> {
+    fn namespace(&self) -> BoxFuture<'_, Result<Arc<dyn Namespace>, BoxError>> {
         Box::pin(self.room(&self.server, None))
     }
 
     /// One kind stands for all: what a crash does is the server's.
-    fn space_on_own_store(&self) -> Power<'_, Arc<dyn Space>> {
+    fn namespace_on_own_store(&self) -> OptionalAction<'_, Arc<dyn Namespace>> {
         if self.name != "mariadb" || !OwnServer::can_start() {
             return None;
         }
-        power(async {
+        action(async {
             let own = OwnServer::start("mariadb", &[])?;
             let url = own.url().to_owned();
             self.room(&url, Some(own)).await
         })
     }
 
-    fn open_child<'a>(&'a self, spec: &'a str) -> Power<'a, Provider> {
-        power(connect(spec.to_owned()))
+    fn open_child<'a>(&'a self, spec: &'a str) -> OptionalAction<'a, Provider> {
+        action(connect(spec.to_owned()))
     }
 
     /// One for both.
-    fn sheet(&self) -> Power<'_, Sheet> {
+    fn profile(&self) -> OptionalAction<'_, StoreProfile> {
         if self.name != "mariadb" && self.name != "mysql" {
             return None;
         }
-        let sheet = Sheet::new("MySQL, MariaDB", "../../docs/stores/mysql.json")
+        let sheet = StoreProfile::new("MySQL, MariaDB", "../../docs/stores/mysql.json")
             .shares_records()
             .note(
                 "durable",
@@ -214,13 +219,13 @@ impl Harness for MySql {
             .note("law09_open", "after `migrate`")
             .says("longest", "until 2038")
             .says("tested_on", "MariaDB 10.11, MySQL 9");
-        power(async { Ok(sheet) })
+        action(async { Ok(sheet) })
     }
 
-    fn turns(&self) -> Option<Turns> {
+    fn round_trips(&self) -> Option<RoundTrips> {
         // Without prepared statements each one is prepared before it is run.
         let is_prepared = !self.options.contains("prepared=false");
-        is_prepared.then_some(Turns::CONDITIONAL)
+        is_prepared.then_some(RoundTrips::CONDITIONAL)
     }
 }
 
@@ -294,7 +299,7 @@ impl Base {
     }
 }
 
-impl Space for Base {
+impl Namespace for Base {
     fn provider(&self) -> BoxFuture<'_, Result<Provider, BoxError>> {
         Box::pin(async {
             if self.pooled {
@@ -312,8 +317,8 @@ impl Space for Base {
         })
     }
 
-    fn delete_record<'a>(&'a self, name: &'a LockName) -> Power<'a, ()> {
-        power(async {
+    fn delete_record<'a>(&'a self, name: &'a LockName) -> OptionalAction<'a, ()> {
+        action(async {
             sqlx::query("DELETE FROM shedlock WHERE name = ?")
                 .bind(name.as_str())
                 .execute(&self.java)
@@ -322,12 +327,12 @@ impl Space for Base {
         })
     }
 
-    fn drop_container(&self) -> Power<'_, ()> {
-        power(run(&self.java, "DROP TABLE IF EXISTS shedlock"))
+    fn drop_container(&self) -> OptionalAction<'_, ()> {
+        action(run(&self.java, "DROP TABLE IF EXISTS shedlock"))
     }
 
-    fn restore_container(&self) -> Power<'_, ()> {
-        power(self.create())
+    fn restore_container(&self) -> OptionalAction<'_, ()> {
+        action(self.create())
     }
 
     /// The wall clock of UTC, which Java's session takes for its own.
@@ -335,8 +340,8 @@ impl Space for Base {
         &'a self,
         name: &'a LockName,
         record: &'a JavaRecord,
-    ) -> Power<'a, ()> {
-        power(async {
+    ) -> OptionalAction<'a, ()> {
+        action(async {
             let wall = "TIMESTAMP'1970-01-01 00:00:00' + INTERVAL ? MICROSECOND";
             let text = format!(
                 "INSERT INTO shedlock (name, lock_until, locked_at, locked_by) \
@@ -355,8 +360,11 @@ impl Space for Base {
         })
     }
 
-    fn read_as_shedlock<'a>(&'a self, name: &'a LockName) -> Power<'a, Option<JavaRecord>> {
-        power(async {
+    fn read_as_shedlock<'a>(
+        &'a self,
+        name: &'a LockName,
+    ) -> OptionalAction<'a, Option<JavaRecord>> {
+        action(async {
             let row = sqlx::query(
                 "SELECT locked_by, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', locked_at), \
                  TIMESTAMPDIFF(MICROSECOND, '1970-01-01', lock_until) \
@@ -376,35 +384,35 @@ impl Space for Base {
         })
     }
 
-    fn provider_with_clock(&self, clock: Arc<dyn Clock>) -> Power<'_, Provider> {
-        power(async { Ok(self.over_pool(2, Some(clock)).await?.1) })
+    fn provider_with_clock(&self, clock: Arc<dyn Clock>) -> OptionalAction<'_, Provider> {
+        action(async { Ok(self.over_pool(2, Some(clock)).await?.1) })
     }
 
     fn store_addr(&self) -> Option<SocketAddr> {
         common::address(&self.url, 3306)
     }
 
-    fn provider_via(&self, addr: SocketAddr) -> Power<'_, Provider> {
+    fn provider_via(&self, addr: SocketAddr) -> OptionalAction<'_, Provider> {
         let url = self.child_spec_via(addr)?;
-        power(connect(url))
+        action(connect(url))
     }
 
-    fn stop_store(&self) -> Power<'_, ()> {
+    fn stop_store(&self) -> OptionalAction<'_, ()> {
         let own = self.own.as_ref()?;
-        power(async { own.kill() })
+        action(async { own.kill() })
     }
 
-    fn start_store(&self) -> Power<'_, ()> {
+    fn start_store(&self) -> OptionalAction<'_, ()> {
         let own = self.own.as_ref()?;
-        power(async { own.start_again() })
+        action(async { own.start_again() })
     }
 
-    fn begin_trouble(&self, trouble: Trouble) -> Power<'_, ()> {
+    fn begin_fault(&self, fault: StoreFault) -> OptionalAction<'_, ()> {
         self.own.as_ref()?;
-        match trouble {
-            Trouble::FewConnections => power(self.few_connections()),
-            Trouble::ReadOnly => power(run(&self.java, "SET GLOBAL read_only = 1")),
-            Trouble::Busy => power(async {
+        match fault {
+            StoreFault::FewConnections => action(self.few_connections()),
+            StoreFault::ReadOnly => action(run(&self.java, "SET GLOBAL read_only = 1")),
+            StoreFault::Busy => action(async {
                 let mut keeper = MySqlPool::connect(&self.base).await?.begin().await?;
                 sqlx::raw_sql("SELECT name FROM shedlock FOR UPDATE")
                     .execute(&mut *keeper)
@@ -416,15 +424,15 @@ impl Space for Base {
         }
     }
 
-    fn end_trouble(&self, trouble: Trouble) -> Power<'_, ()> {
+    fn end_fault(&self, fault: StoreFault) -> OptionalAction<'_, ()> {
         self.own.as_ref()?;
-        match trouble {
-            Trouble::FewConnections => power(async {
+        match fault {
+            StoreFault::FewConnections => action(async {
                 let limit = format!("ALTER USER {USER} WITH MAX_USER_CONNECTIONS 0");
                 run(&self.java, &limit).await
             }),
-            Trouble::ReadOnly => power(run(&self.java, "SET GLOBAL read_only = 0")),
-            Trouble::Busy => power(async {
+            StoreFault::ReadOnly => action(run(&self.java, "SET GLOBAL read_only = 0")),
+            StoreFault::Busy => action(async {
                 if let Some(keeper) = self.keeper.lock().await.take() {
                     keeper.rollback().await?;
                 }
@@ -453,15 +461,15 @@ impl Space for Base {
         is_shared.then(|| common::shedlock(host, scheme, &url, &parameters))?
     }
 
-    fn store_version(&self) -> Power<'_, String> {
-        power(async {
+    fn store_version(&self) -> OptionalAction<'_, String> {
+        action(async {
             let version = sqlx::query_scalar("SELECT CONCAT(@@version_comment, ' ', @@version)");
             Ok(version.fetch_one(&self.java).await?)
         })
     }
 
-    fn inside_rolled_back_transaction(&self, work: Work) -> Power<'_, ()> {
-        power(async {
+    fn inside_rolled_back_transaction(&self, work: Work) -> OptionalAction<'_, ()> {
+        action(async {
             let (pool, provider) = self.over_pool(2, None).await?;
             let transaction = pool.begin().await?;
             work(provider).await;

@@ -13,8 +13,8 @@ use shedlock_conformance::contention::{self, CLIENTS, ROUNDS};
 use shedlock_conformance::proxy::Matcher;
 use shedlock_conformance::support::{OwnServer, address, server, unique};
 use shedlock_conformance::{
-    BoxError, Cost, Harness, JavaRecord, Power, Provider, Sheet, Space, Turns, Verdict, main_after,
-    power, wrapped,
+    BoxError, Cost, Harness, JavaRecord, Namespace, OptionalAction, Provider, RoundTrips,
+    StoreProfile, Verdict, action, main_after, wrapped,
 };
 use shedlock_core::{BoxFuture, Clock, LockName, PrefixProvider};
 use shedlock_zookeeper::{Builder, ZooKeeperProvider};
@@ -88,46 +88,48 @@ impl Harness for ZooKeeper {
         self.name
     }
 
-    fn space(&self) -> BoxFuture<'_, Result<Arc<dyn Space>, BoxError>> {
+    fn namespace(&self) -> BoxFuture<'_, Result<Arc<dyn Namespace>, BoxError>> {
         Box::pin(async {
             let room = Room::make(&self.server, self.way, None).await?;
-            Ok(Arc::new(room) as Arc<dyn Space>)
+            Ok(Arc::new(room) as Arc<dyn Namespace>)
         })
     }
 
-    fn open_child<'a>(&'a self, spec: &'a str) -> Power<'a, Provider> {
-        power(open(spec.to_owned()))
+    fn open_child<'a>(&'a self, spec: &'a str) -> OptionalAction<'a, Provider> {
+        action(open(spec.to_owned()))
     }
 
-    fn space_on_own_store(&self) -> Power<'_, Arc<dyn Space>> {
+    fn namespace_on_own_store(&self) -> OptionalAction<'_, Arc<dyn Namespace>> {
         if !OwnServer::can_start() {
             return None;
         }
-        power(async {
+        action(async {
             let own = OwnServer::start("zookeeper", &[])?;
             let url = own.url().to_owned();
             let room = Room::make(&url, self.way, Some(own)).await?;
-            Ok(Arc::new(room) as Arc<dyn Space>)
+            Ok(Arc::new(room) as Arc<dyn Namespace>)
         })
     }
 
     /// Of clients whose clocks may differ by as much as they may by default.
-    fn sheet(&self) -> Power<'_, Sheet> {
+    fn profile(&self) -> OptionalAction<'_, StoreProfile> {
         if self.way != Way::Url {
             return None;
         }
-        power(async {
+        action(async {
             let provider = ZooKeeperProvider::connect(&self.server).await?;
-            Ok(Sheet::new("ZooKeeper", "../../docs/stores/zookeeper.json")
-                .of_provider(Arc::new(provider))
-                .shares_records()
-                .says("tested_on", "3.8"))
+            Ok(
+                StoreProfile::new("ZooKeeper", "../../docs/stores/zookeeper.json")
+                    .of_provider(Arc::new(provider))
+                    .shares_records()
+                    .says("tested_on", "3.8"),
+            )
         })
     }
 
     /// Both nodes are read in one turn, and written in one.
-    fn turns(&self) -> Option<Turns> {
-        Some(Turns {
+    fn round_trips(&self) -> Option<RoundTrips> {
+        Some(RoundTrips {
             won: 2,
             first: 2,
             lost: 1,
@@ -209,7 +211,7 @@ async fn open(url: String) -> Result<Provider, BoxError> {
     Ok(Arc::new(ZooKeeperProvider::connect(&url).await?))
 }
 
-impl Space for Room {
+impl Namespace for Room {
     fn provider(&self) -> BoxFuture<'_, Result<Provider, BoxError>> {
         match self.way {
             Way::Url => Box::pin(open(self.url(&self.server))),
@@ -230,27 +232,27 @@ impl Space for Room {
         })
     }
 
-    fn delete_record<'a>(&'a self, name: &'a LockName) -> Power<'a, ()> {
-        power(async { Ok(self.admin.delete(&Self::node(name), None).await?) })
+    fn delete_record<'a>(&'a self, name: &'a LockName) -> OptionalAction<'a, ()> {
+        action(async { Ok(self.admin.delete(&Self::node(name), None).await?) })
     }
 
-    fn drop_container(&self) -> Power<'_, ()> {
-        power(async {
+    fn drop_container(&self) -> OptionalAction<'_, ()> {
+        action(async {
             delete_all(&self.admin, "/shedlock").await?;
             Ok(delete_all(&self.admin, "/shedlock.owners").await?)
         })
     }
 
-    fn restore_container(&self) -> Power<'_, ()> {
-        power(async {
+    fn restore_container(&self) -> OptionalAction<'_, ()> {
+        action(async {
             open(self.url(&self.server)).await?.migrate().await?;
             Ok(())
         })
     }
 
     /// As ShedLock writes.
-    fn write_foreign<'a>(&'a self, name: &'a LockName, data: &'a [u8]) -> Power<'a, ()> {
-        power(async move {
+    fn write_foreign<'a>(&'a self, name: &'a LockName, data: &'a [u8]) -> OptionalAction<'a, ()> {
+        action(async move {
             self.admin.create(&Self::node(name), data, &OPEN).await?;
             Ok(())
         })
@@ -260,8 +262,8 @@ impl Space for Room {
         &'a self,
         name: &'a LockName,
         record: &'a JavaRecord,
-    ) -> Power<'a, ()> {
-        power(async {
+    ) -> OptionalAction<'a, ()> {
+        action(async {
             let until = jiff::Timestamp::try_from(record.lock_until)?;
             let (node, data) = (Self::node(name), format!("{until:.3}"));
             match self.admin.set_data(&node, data.as_bytes(), None).await {
@@ -274,8 +276,11 @@ impl Space for Room {
         })
     }
 
-    fn read_as_shedlock<'a>(&'a self, name: &'a LockName) -> Power<'a, Option<JavaRecord>> {
-        power(async {
+    fn read_as_shedlock<'a>(
+        &'a self,
+        name: &'a LockName,
+    ) -> OptionalAction<'a, Option<JavaRecord>> {
+        action(async {
             let data = match self.admin.get_data(&Self::node(name)).await {
                 Ok((data, _)) => String::from_utf8(data)?,
                 Err(Error::NoNode) => return Ok(None),
@@ -296,8 +301,8 @@ impl Space for Room {
         })
     }
 
-    fn provider_with_clock(&self, clock: Arc<dyn Clock>) -> Power<'_, Provider> {
-        power(async {
+    fn provider_with_clock(&self, clock: Arc<dyn Clock>) -> OptionalAction<'_, Provider> {
+        action(async {
             let builder = self.over_client().await?;
             Ok(Arc::new(builder.clock(clock).build()?) as Provider)
         })
@@ -307,8 +312,8 @@ impl Space for Room {
         address(&self.server, 2181)
     }
 
-    fn provider_via(&self, addr: SocketAddr) -> Power<'_, Provider> {
-        power(open(self.url(&format!("zookeeper://{addr}"))))
+    fn provider_via(&self, addr: SocketAddr) -> OptionalAction<'_, Provider> {
+        action(open(self.url(&format!("zookeeper://{addr}"))))
     }
 
     fn child_spec(&self) -> Option<String> {
@@ -319,8 +324,8 @@ impl Space for Room {
         Some(self.url(&format!("zookeeper://{addr}")))
     }
 
-    fn store_version(&self) -> Power<'_, String> {
-        power(async {
+    fn store_version(&self) -> OptionalAction<'_, String> {
+        action(async {
             let mut socket = TcpStream::connect(host(&self.server)).await?;
             socket.write_all(b"srvr").await?;
             let mut told = String::new();
@@ -331,13 +336,13 @@ impl Space for Room {
         })
     }
 
-    fn stop_store(&self) -> Power<'_, ()> {
+    fn stop_store(&self) -> OptionalAction<'_, ()> {
         let own = self.own.as_ref()?;
-        power(async { own.kill() })
+        action(async { own.kill() })
     }
 
-    fn start_store(&self) -> Power<'_, ()> {
+    fn start_store(&self) -> OptionalAction<'_, ()> {
         let own = self.own.as_ref()?;
-        power(async { own.start_again() })
+        action(async { own.start_again() })
     }
 }

@@ -1,0 +1,58 @@
+//! How long leases and waits are.
+
+use std::time::Duration;
+
+use shedlock_core::Capabilities;
+
+/// Durations for cases, scaled by the store's granularity.
+///
+/// Real waits are kept short; what must *not* end during a case is long instead, so that a loaded
+/// machine does not decide a verdict.
+#[derive(Clone, Copy, Debug)]
+pub struct Timing {
+    granularity: Duration,
+}
+
+impl Timing {
+    pub(crate) fn new(capabilities: &Capabilities) -> Self {
+        Self {
+            granularity: capabilities.granularity,
+        }
+    }
+
+    /// A lease that the case waits out.
+    pub fn short(&self) -> Duration {
+        self.at_least(Duration::from_millis(300), 1)
+    }
+
+    /// A lease that must outlive a few calls, and that the case waits out then.
+    pub fn medium(&self) -> Duration {
+        self.at_least(Duration::from_millis(1_500), 3)
+    }
+
+    /// A lease that outlives the case.
+    pub fn long(&self) -> Duration {
+        Duration::from_secs(300)
+    }
+
+    /// How long to wait until a lease of `duration` is certainly over.
+    pub fn past(&self, duration: Duration) -> Duration {
+        duration + self.granularity + Duration::from_millis(50)
+    }
+
+    /// How much later than promised a lock may be found free before a case fails: the declared
+    /// granularity and what a loaded machine may add between two looks.
+    pub fn lateness(&self) -> Duration {
+        self.granularity + Duration::from_secs(5)
+    }
+
+    /// The pause between two looks.
+    pub(crate) fn step(&self) -> Duration {
+        Duration::from_millis(20).max(self.granularity / 10)
+    }
+
+    /// Whole multiples of a coarse granularity, which such a store can express.
+    fn at_least(&self, wanted: Duration, ticks: u32) -> Duration {
+        wanted.max(2 * ticks * self.granularity)
+    }
+}

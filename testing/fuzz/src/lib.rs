@@ -1,0 +1,140 @@
+//! Runs functions that read untrusted input over corpora, and over random changes of them.
+//!
+//! A *target* is a function `fn(&[u8])` that panics where a promise is broken: it stands in the module
+//! `fuzz` of the crate that reads the bytes. [`tests!`] makes a test of each, for `cargo test` and
+//! for `cargo xtask fuzz`; `testing/fuzz/guided` gives the same functions to libFuzzer. The cases that are
+//! kept are files in `tests/corpus/<target>/` of that crate.
+//!
+//! | variable | what |
+//! |---|---|
+//! | `SHEDLOCK_FUZZ_SECONDS` | how long each target is tried; unless given, a fixed number of times |
+//! | `SHEDLOCK_FUZZ_SEED` | chooses as an earlier run did; unless given, always the same |
+
+mod case;
+mod corpus;
+mod mutator;
+mod patience;
+mod rng;
+
+use std::path::Path;
+
+use case::Case;
+use corpus::Corpus;
+use mutator::Mutator;
+use patience::Patience;
+use rng::SeededRng;
+
+/// How often a target is tried unless `SHEDLOCK_FUZZ_SECONDS` says how long.
+const RUNS: u64 = 3_000;
+
+/// Makes a test of each target: functions of the module around this one.
+///
+/// ```
+/// pub mod fuzz {
+///     pub fn number(data: &[u8]) {
+///         if let Ok(number) = String::from_utf8_lossy(data).parse::<u8>() {
+///             assert_eq!(number.to_string().parse(), Ok(number));
+///         }
+///     }
+///
+///     #[cfg(test)]
+///     shedlock_fuzz::tests!(number);
+/// }
+/// ```
+#[macro_export]
+macro_rules! tests {
+    ($($target:ident),+ $(,)?) => {
+        mod tests {
+            $(
+                #[test]
+                fn $target() {
+                    $crate::check(env!("CARGO_MANIFEST_DIR"), stringify!($target), super::$target);
+                }
+            )+
+        }
+    };
+}
+
+/// Tries a target with each file of its corpus, and then with random changes of them.
+///
+/// The smallest input that was found to break a promise is written into the corpus.
+///
+/// # Panics
+/// Where the target does, with its message and the input; and where there is no corpus.
+pub fn check(package: &str, name: &str, target: fn(&[u8])) {
+    let corpus = Corpus::read(&Path::new(package).join("tests/corpus").join(name));
+    let patience = Patience::new(name);
+    for (file, bytes) in &corpus.cases {
+        patience.begins(bytes);
+        if let Err(said) = Case::of(target, bytes) {
+            panic!("{}: {said}\nwith {}", file.display(), bytes.escape_ascii());
+        }
+    }
+    let mut rng = SeededRng::of_environment();
+    let seed = rng.seed();
+    let mut mutator = Mutator::new(&corpus);
+    let mut runs = 0;
+    while patience.goes_on(runs, RUNS) {
+        let bytes = mutator.next(&mut rng);
+        patience.begins(&bytes);
+        runs += 1;
+        if Case::of(target, &bytes).is_err() {
+            let (bytes, said) = Case::smallest(target, bytes, |bytes| patience.begins(bytes));
+            let kept = corpus.keep(&bytes);
+            panic!(
+                "{name}: {said}\nwith {}\nkept as {kept} (run {runs} of seed {seed})",
+                bytes.escape_ascii()
+            );
+        }
+    }
+    tell(&format!(
+        "fuzz {name}: {runs} runs and {} of the corpus, seed {seed}",
+        corpus.cases.len()
+    ));
+}
+
+#[expect(
+    clippy::print_stdout,
+    reason = "the test harness shows it where it is asked for"
+)]
+fn tell(line: &str) {
+    println!("{line}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    fn hates_an_ugly_word(data: &[u8]) {
+        let text = String::from_utf8_lossy(data);
+        assert!(!text.contains("foo-bar"), "an ugly word");
+    }
+
+    #[test]
+    fn what_is_broken_is_found_made_small_and_kept() {
+        let package = std::env::temp_dir().join(format!("shedlock-fuzz-{}", std::process::id()));
+        let folder = package.join("tests/corpus/words");
+        fs::create_dir_all(&folder).unwrap();
+        fs::write(folder.join("a"), "one foo-two").unwrap();
+        fs::write(folder.join("b"), "three-bar four").unwrap();
+        let path = package.to_str().unwrap().to_owned();
+        let found = std::panic::catch_unwind(|| check(&path, "words", hates_an_ugly_word));
+        let said = *found.unwrap_err().downcast::<String>().unwrap();
+        assert!(said.contains("an ugly word\nwith foo-bar\n"), "{said}");
+        // From now on it is replayed.
+        let again = std::panic::catch_unwind(|| check(&path, "words", hates_an_ugly_word));
+        let said = *again.unwrap_err().downcast::<String>().unwrap();
+        assert!(said.contains("found-"), "{said}");
+        fs::remove_dir_all(package).unwrap();
+    }
+
+    #[test]
+    fn a_target_without_a_corpus_is_a_mistake() {
+        let said = std::panic::catch_unwind(|| check("/nowhere", "x", drop_it)).unwrap_err();
+        let said = *said.downcast::<String>().unwrap();
+        assert!(said.contains("/nowhere/tests/corpus/x"), "{said}");
+    }
+
+    fn drop_it(_: &[u8]) {}
+}

@@ -1,0 +1,201 @@
+//! The drill of a fleet (`crates/scheduler/tests/fleet`) on PostgreSQL in real time: replicas with
+//! runtimes of their own, restarted one after the other, some of them killed, an outage of all, and
+//! pauses.
+//!
+//! `SHEDLOCK_FLEET_SECONDS` says how long things go wrong, on each of three seeds at once: 12 s unless set.
+
+#![allow(
+    clippy::unwrap_used,
+    reason = "the lint's own allowance for tests covers functions marked as tests, not their helpers"
+)]
+
+#[path = "../../../crates/scheduler/tests/fleet/drill.rs"]
+mod drill;
+
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use drill::{Draw, Drill, KINDS, Ledger};
+use shedlock::scheduler::{Handle, Scheduler};
+use shedlock::{Clock, Executor, Owner, SystemClock};
+use shedlock_scenarios::Database;
+use tokio::runtime::{Builder, Runtime};
+use url::Url;
+
+const REPLICAS: usize = 3;
+const UNIT: Duration = Duration::from_millis(50);
+const ROUND: u32 = 60;
+/// Nothing goes wrong any more, so that what is open ends.
+const QUIET: u32 = 160;
+
+struct Replica {
+    node: u64,
+    ledger: Ledger,
+    runtime: Runtime,
+    handle: Handle,
+}
+
+impl Replica {
+    fn start(url: &str, ledger: &Ledger, draw: &mut Draw) -> Self {
+        let node = draw.below(u64::MAX);
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+        let runtime = Builder::new_multi_thread()
+            .worker_threads(1)
+            .enable_all()
+            .build()
+            .unwrap();
+        let handle = runtime.block_on(async {
+            let provider = shedlock::connect(url).await.unwrap();
+            let told = ledger.of_node(node, &clock);
+            let scheduler = Scheduler::new(Executor::new(provider).with_listener(told.clone()));
+            let jobs = KINDS
+                .iter()
+                .map(|kind| kind.job(UNIT, node, &clock, ledger));
+            let scheduler = scheduler.with_observer(told).with_seed(node);
+            scheduler.jobs(jobs).start().unwrap()
+        });
+        Self {
+            node,
+            ledger: ledger.clone(),
+            runtime,
+            handle,
+        }
+    }
+
+    /// Politely, or at once and without a word to the store.
+    fn stop(self, killed: bool, grace: Duration, stopping: &mut Vec<JoinHandle<()>>) {
+        if killed {
+            self.ledger.kills(self.node);
+            self.runtime.shutdown_background();
+            return;
+        }
+        stopping.push(std::thread::spawn(move || {
+            let report = self.runtime.block_on(self.handle.shutdown(grace));
+            report.unwrap();
+        }));
+    }
+}
+
+fn lasts() -> Duration {
+    let seconds = std::env::var("SHEDLOCK_FLEET_SECONDS");
+    Duration::from_secs(seconds.map_or(12, |seconds| seconds.parse().unwrap()))
+}
+
+/// A database of its own.
+fn database(runtime: &Runtime) -> (Database, String, Url) {
+    let server = std::env::var("SHEDLOCK_TEST_POSTGRES_URL")
+        .expect("SHEDLOCK_TEST_POSTGRES_URL is not set: run `cargo xtask test`");
+    let owner = Owner::generate();
+    let random = owner.as_str().rsplit('/').next().unwrap_or_default();
+    let name = format!("fleet_{random}");
+    let mut url: Url = server.parse().unwrap();
+    let database = runtime.block_on(async {
+        let database = Database::connect(&server).await.unwrap();
+        let create = format!("CREATE DATABASE {name}");
+        database.change(&create, &[]).await.unwrap();
+        url.set_path(&name);
+        let provider = shedlock::connect(url.as_str()).await.unwrap();
+        provider.migrate().await.unwrap();
+        database
+    });
+    (database, name, url)
+}
+
+/// False where the run was narrowed to other stores (`cargo xtask test --store mariadb`).
+fn is_wanted() -> bool {
+    let stores = std::env::var("SHEDLOCK_TEST_STORES");
+    stores.map_or(true, |stores| {
+        stores.split(',').any(|store| store == "postgres")
+    })
+}
+
+fn told(seed: u64) {
+    if !is_wanted() {
+        return;
+    }
+    let runtime = Builder::new_current_thread().enable_all().build().unwrap();
+    let wait = |for_units: Duration| {
+        let clock = SystemClock;
+        runtime.block_on(clock.sleep_until(clock.now() + for_units));
+    };
+    let (database, name, url) = database(&runtime);
+    let (ledger, mut draw) = (Ledger::default(), Draw::new(seed));
+    let mut stopping = Vec::new();
+    let start = |draw: &mut Draw| Replica::start(url.as_str(), &ledger, draw);
+    let mut replicas: Vec<Replica> = (0..REPLICAS).map(|_| start(&mut draw)).collect();
+    // The first slot is promised from when one was taken.
+    wait(UNIT * ROUND);
+    let from = SystemClock.system_time();
+    let mut drill = Drill {
+        unit: UNIT,
+        from,
+        until: from + lasts(),
+        rests: Vec::new(),
+        slack: Duration::from_secs(1),
+        most_left_out: 100,
+    };
+    let mut round = 0;
+    while SystemClock.system_time() < drill.until {
+        round += 1;
+        if round % 20 == 2 {
+            let begins = SystemClock.system_time();
+            for replica in replicas.drain(..) {
+                replica.stop(draw.below(2) == 0, UNIT * 3, &mut stopping);
+            }
+            wait(UNIT * ROUND);
+            replicas.extend((0..REPLICAS).map(|_| start(&mut draw)));
+            drill.rests.push((None, begins, SystemClock.system_time()));
+            continue;
+        }
+        wait(draw.up_to(UNIT, 20));
+        let restarted = replicas.swap_remove(draw.index(REPLICAS));
+        let grace = draw.up_to(UNIT, 12);
+        restarted.stop(draw.below(4) == 0, grace, &mut stopping);
+        wait(draw.up_to(UNIT, 9));
+        replicas.push(start(&mut draw));
+        if round % 3 == 0 {
+            let job = KINDS[draw.index(KINDS.len())].name;
+            let begins = SystemClock.system_time();
+            for replica in &replicas {
+                runtime.block_on(replica.handle.pause(job)).unwrap();
+            }
+            wait(UNIT + draw.up_to(UNIT, 24));
+            for replica in &replicas {
+                runtime.block_on(replica.handle.resume(job)).unwrap();
+            }
+            drill
+                .rests
+                .push((Some(job), begins, SystemClock.system_time()));
+        }
+        wait(draw.up_to(UNIT, 20));
+    }
+    wait(UNIT * QUIET);
+    for replica in replicas {
+        replica.stop(false, UNIT * ROUND, &mut stopping);
+    }
+    for stopped in stopping {
+        stopped.join().unwrap();
+    }
+    let judged = drill.judge(&ledger);
+    let drop = format!("DROP DATABASE IF EXISTS {name} WITH (FORCE)");
+    runtime.block_on(database.change(&drop, &[])).unwrap();
+    if let Err(wrong) = judged {
+        panic!("seed {seed}: {wrong}");
+    }
+}
+
+#[test]
+fn restarts_on_postgres_lose_and_double_nothing_seed_1() {
+    told(1);
+}
+
+#[test]
+fn restarts_on_postgres_lose_and_double_nothing_seed_2() {
+    told(2);
+}
+
+#[test]
+fn restarts_on_postgres_lose_and_double_nothing_seed_3() {
+    told(3);
+}

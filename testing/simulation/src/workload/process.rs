@@ -1,0 +1,200 @@
+//! A process: providers, executors, a scheduler, and those who use them.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use shedlock_core::{Executor, ForceUnlockRequest, LockConfig, LockName, LockProvider};
+use shedlock_core::{PrefixProvider, TrackingProvider};
+use shedlock_scheduler::{Handle, Job, JobRun, Schedule, Scheduler};
+use shedlock_store::Versioned as Engine;
+
+use super::actor::Actor;
+use super::body::{Body, Ends};
+use super::counting::Counting;
+use super::naive::Naive;
+use super::plan::{Family, JobPlan, Plan};
+use crate::Law;
+use crate::ledger::Ledger;
+use crate::rng::SeededRng;
+use crate::store::{Conditional, Versioned, Watched};
+use crate::transition::Transition;
+use crate::world::{Network, NodeClock, World};
+
+/// One life of a node.
+#[derive(Clone)]
+pub(crate) struct Process {
+    plan: Arc<Plan>,
+    world: World,
+    ledger: Ledger,
+    clock: NodeClock,
+    provider: Arc<dyn LockProvider>,
+    rng: Arc<Mutex<SeededRng>>,
+    scheduler: Arc<Mutex<Option<Handle>>>,
+}
+
+/// Whoever waits for a run looks every ten seconds.
+const LONGEST_RUN: Duration = Duration::from_secs(300);
+const MOMENT: Duration = Duration::from_millis(20);
+
+/// How long after its grace a shutdown may take: to let go of locks, and to be told.
+const RELEASE_TIME: Duration = Duration::from_secs(11);
+
+impl Process {
+    pub(crate) fn new(
+        plan: &Arc<Plan>,
+        world: &World,
+        ledger: &Ledger,
+        network: &Network,
+        node: usize,
+        clock: &NodeClock,
+        mut rng: SeededRng,
+    ) -> Self {
+        let link = network.link(node, plan.time_limit);
+        let (client, counts): (Arc<dyn LockProvider>, bool) = match plan.family {
+            Family::Conditional => (Arc::new(Conditional::new(link, clock)), false),
+            Family::Versioned(flavour) => {
+                let engine = Engine::new(Versioned::new(link, flavour))
+                    .with_tolerated_skew(plan.tolerated_skew)
+                    .with_clock(Arc::new(clock.clone()));
+                (Arc::new(engine.provider()), true)
+            }
+        };
+        let watched = Watched::new(client, world, ledger, node, plan.wrong, counts);
+        let mut provider: Arc<dyn LockProvider> = Arc::new(watched);
+        if plan.has_prefix {
+            let tracking = TrackingProvider::with_clock(provider, Arc::new(clock.clone()));
+            let prefixed = PrefixProvider::new(Arc::new(tracking), "team:");
+            provider = Arc::new(prefixed.expect("the prefix can begin a name"));
+        }
+        Self {
+            plan: plan.clone(),
+            world: world.clone(),
+            ledger: ledger.clone(),
+            clock: clock.clone(),
+            provider,
+            rng: Arc::new(Mutex::new(rng.fork())),
+            scheduler: Arc::default(),
+        }
+    }
+
+    /// Starts all that runs in it.
+    pub(crate) async fn run(self) {
+        let executor = Executor::new(self.provider.clone())
+            .with_clock(Arc::new(self.clock.clone()))
+            .with_store_timeout(self.plan.store_timeout)
+            .with_listener(Arc::new(Counting(self.ledger.clone())));
+        self.schedule(&executor);
+        if let Some(wrong) = self.plan.wrong.filter(|wrong| wrong.is_of_client()) {
+            let naive = Naive {
+                plan: self.plan.clone(),
+                provider: self.provider.clone(),
+                clock: self.clock.clone(),
+                ledger: self.ledger.clone(),
+                rng: self.fork(),
+                wrong,
+            };
+            return naive.run().await;
+        }
+        let actor = Actor {
+            plan: self.plan.clone(),
+            executor,
+            clock: self.clock.clone(),
+            ledger: self.ledger.clone(),
+            rng: self.fork(),
+        };
+        actor.run().await;
+    }
+
+    fn schedule(&self, executor: &Executor) {
+        if self.plan.jobs.is_empty() {
+            return;
+        }
+        let jobs = self.plan.jobs.iter().map(|job| self.job(job));
+        let started = Scheduler::new(executor.clone())
+            .with_clock(Arc::new(self.clock.clone()))
+            .with_clock_check(self.plan.clock_check)
+            .with_seed(self.fork().next())
+            .jobs(jobs)
+            .start();
+        *self.scheduler.lock().expect("nothing panics with it") =
+            Some(started.expect("the plan's jobs are right"));
+    }
+
+    fn job(&self, plan: &JobPlan) -> Job {
+        let lock = &plan.lock;
+        let (period, completion) = lock.slots.expect("a job has slots");
+        let mut config = LockConfig::new(lock.name.as_str())
+            .lock_at_most_for(lock.at_most)
+            .slot_completion(completion);
+        if plan.keeps_alive {
+            config = config.keep_alive();
+        }
+        let schedule = match &plan.cron {
+            Some(cron) => Schedule::cron(cron),
+            None => Schedule::every(period),
+        };
+        let (process, plan) = (self.clone(), plan.clone());
+        Job::new(config, schedule, move |_: JobRun| {
+            let mut rng = process.fork();
+            let fails = rng.one_in(plan.fails);
+            let body = Body {
+                ledger: process.ledger.clone(),
+                clock: process.clock.clone(),
+                takes: match rng.one_in(20) && !process.ledger.is_healed() {
+                    true => rng.up_to((period + period / 4).min(6 * LONGEST_RUN)),
+                    false => rng.heavy(MOMENT, (period / 8).min(LONGEST_RUN)),
+                },
+                steps: u32::try_from(1 + rng.below(3)).unwrap_or(1),
+                extends: None,
+                spawns: rng.one_in(8),
+                ignores_loss: false,
+                ends: match fails {
+                    true if rng.one_in(3) => Ends::InPanic,
+                    true => Ends::InError,
+                    false => Ends::Well,
+                },
+            };
+            body.run()
+        })
+    }
+
+    fn fork(&self) -> SeededRng {
+        self.rng.lock().expect("nothing panics with it").fork()
+    }
+
+    /// Shuts its scheduler down, and tells when it has.
+    pub(crate) async fn retire(self, grace: Duration, is_judged: bool, done: impl FnOnce()) {
+        let handle = self
+            .scheduler
+            .lock()
+            .expect("nothing panics with it")
+            .take();
+        if let Some(handle) = handle {
+            let before = self.world.now();
+            let report = handle.shutdown(grace).await;
+            let took = Duration::from_nanos(self.world.now() - before);
+            self.ledger.count(Transition::ShutDown);
+            let limit = grace + RELEASE_TIME + grace / 100 + self.plan.late_timers.1 * 2;
+            if is_judged && took > limit {
+                let what = format!("with {grace:?} of grace it took {took:?}");
+                self.ledger.accuse(Law::Shutdown, what);
+            }
+            if report.is_ok_and(|report| !report.cut.is_empty()) {
+                self.ledger.count(Transition::RunCut);
+            }
+        }
+        done();
+    }
+
+    /// An operator frees a lock from here.
+    pub(crate) async fn force(self) {
+        let number = self.fork().below(self.plan.locks.len() as u64);
+        let number = usize::try_from(number).unwrap_or(0);
+        let Ok(name) = LockName::new(self.plan.locks[number].name.as_str()) else {
+            return;
+        };
+        let request = ForceUnlockRequest::new(name);
+        // A store that cannot be reached is left alone.
+        let _ = self.provider.force_unlock(&request).await;
+    }
+}
