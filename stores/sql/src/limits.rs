@@ -51,7 +51,7 @@ impl<B: Driver> SqlStore<B> {
                 ),
             ));
         }
-        Ok(ceil_micros(duration, B::dialect().unit(shape)))
+        Ok(ceil_micros(duration, B::dialect().unit()))
     }
 }
 

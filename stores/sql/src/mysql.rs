@@ -67,8 +67,7 @@ impl SqlStore<MySql> {
         let connect = MySqlConnectOptions::from_url(&url).map_err(refused_by_driver)?;
         let options = settings.check::<MySql>()?;
         // For servers on which a statement cannot choose its zone.
-        let zone = options.session_zone.as_deref().unwrap_or("+00:00");
-        let connect = connect.timezone(Some(zone.to_owned()));
+        let connect = connect.timezone(Some(options.zone().to_owned()));
         let connections = Connections::own(
             connect.disable_statement_logging(),
             address.max_connections.unwrap_or(MAX_CONNECTIONS),

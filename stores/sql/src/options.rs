@@ -137,6 +137,14 @@ impl Settings {
     }
 }
 
+impl Options {
+    /// The time zone of MySQL's statements.
+    #[cfg(feature = "mysql")]
+    pub(crate) fn zone(&self) -> &str {
+        self.session_zone.as_deref().unwrap_or("+00:00")
+    }
+}
+
 impl ColumnNames {
     fn check_distinct(&self) -> Result<(), Error> {
         let mut names = [

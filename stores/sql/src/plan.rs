@@ -131,7 +131,7 @@ pub(crate) async fn probe<B: Driver>(
     options: &Options,
     deadline: &Deadline<'_>,
 ) -> Result<Vec<Column>, Failure> {
-    let statement = B::dialect().probe(options);
+    let statement = B::dialect().probing(options);
     let mut wanted = Wanted::Any;
     loop {
         let mut held = connections.acquire(wanted, deadline).await?;

@@ -2,6 +2,7 @@
 
 use shedlock_core::{Error, ErrorKind};
 
+use crate::identifier::Identifier;
 use crate::options::{ATTEMPTS_COLUMN, DONE_COLUMN, Options, SLOT_COLUMN, TOKEN_COLUMN};
 
 /// The shape of the table as far as statements depend on it. Nothing of its rows is kept.
@@ -130,6 +131,23 @@ impl TimeColumn {
 }
 
 impl Shape {
+    /// The table that `migrate` makes, with such columns for the times.
+    pub(crate) fn assumed(kind: TimeKind, digits: u8) -> Self {
+        let text = |length| TextColumn {
+            length: Some(length),
+            exact: true,
+        };
+        let time = TimeColumn { kind, digits };
+        Self {
+            name: text(64),
+            locked_by: text(255),
+            lock_until: time,
+            locked_at: time,
+            extras: Extras::ALL,
+            server: String::new(),
+        }
+    }
+
     /// The unit in which leases are counted: the coarser of the two time columns', in microseconds.
     pub(crate) fn unit(&self) -> i64 {
         self.lock_until.unit().max(self.locked_at.unit())
@@ -210,7 +228,7 @@ impl<'a> Columns<'a> {
     ///
     /// # Errors
     /// `Configuration` if the table has none.
-    pub(crate) fn get(&self, name: &str) -> Result<&'a Column, Error> {
+    fn get(&self, name: &str) -> Result<&'a Column, Error> {
         self.find(name).ok_or_else(|| {
             Error::new(
                 ErrorKind::Configuration,
@@ -224,12 +242,12 @@ impl<'a> Columns<'a> {
     }
 
     /// The column of this name, if the table has it.
-    pub(crate) fn find(&self, name: &str) -> Option<&'a Column> {
+    fn find(&self, name: &str) -> Option<&'a Column> {
         self.columns.iter().find(|column| same(&column.name, name))
     }
 
     /// The error for a column whose type cannot hold what it must.
-    pub(crate) fn unfit(&self, column: &Column, wanted: &str) -> Error {
+    fn unfit(&self, column: &Column, wanted: &str) -> Error {
         Error::new(
             ErrorKind::Configuration,
             format!(
@@ -239,19 +257,59 @@ impl<'a> Columns<'a> {
         )
     }
 
+    /// A column of text: `exact` says of one that passes whether it compares byte for byte.
+    ///
+    /// # Errors
+    /// `Configuration`.
+    pub(crate) fn text(
+        &self,
+        name: &Identifier,
+        exact: impl Fn(&Column) -> Option<bool>,
+        wanted: &str,
+    ) -> Result<TextColumn, Error> {
+        let column = self.get(name.as_str())?;
+        Ok(TextColumn {
+            length: column.length.and_then(|length| u32::try_from(length).ok()),
+            exact: exact(column).ok_or_else(|| self.unfit(column, wanted))?,
+        })
+    }
+
+    /// A column of an instant: `kind` knows the types that pass, and `usual` are the digits of one without any.
+    ///
+    /// # Errors
+    /// `Configuration`.
+    pub(crate) fn time(
+        &self,
+        name: &Identifier,
+        kind: impl Fn(&str) -> Option<TimeKind>,
+        usual: u8,
+        wanted: &str,
+    ) -> Result<TimeColumn, Error> {
+        let column = self.get(name.as_str())?;
+        let digits = column.digits.and_then(|digits| u8::try_from(digits).ok());
+        Ok(TimeColumn {
+            kind: kind(&column.type_name).ok_or_else(|| self.unfit(column, wanted))?,
+            digits: digits.unwrap_or(usual),
+        })
+    }
+
+    /// What is said of the server in every row.
+    pub(crate) fn server(&self) -> String {
+        let first = self.columns.first();
+        first
+            .map(|column| column.server.clone())
+            .unwrap_or_default()
+    }
+
     /// Which of our columns are there; all are integers of 64 bits.
     ///
     /// # Errors
     /// `Configuration` if one is there with a type that does not pass.
-    pub(crate) fn extras(
-        &self,
-        is_fit: impl Fn(&str) -> bool,
-        wanted: &str,
-    ) -> Result<Extras, Error> {
+    pub(crate) fn extras(&self, is_fit: impl Fn(&str) -> bool) -> Result<Extras, Error> {
         let has = |name: &str| match self.find(name) {
             None => Ok(false),
             Some(column) if is_fit(&column.type_name) => Ok(true),
-            Some(column) => Err(self.unfit(column, wanted)),
+            Some(column) => Err(self.unfit(column, "bigint")),
         };
         Ok(Extras {
             token: has(TOKEN_COLUMN)?,

@@ -69,21 +69,8 @@ pub(crate) enum Field {
     ServerTime,
 }
 
-/// The columns that tell everything of a record, in the order in which all dialects select them.
-pub(crate) const RECORD: [Field; 9] = [
-    Field::Name,
-    Field::Owner,
-    Field::LockedAt,
-    Field::LockUntil,
-    Field::Token,
-    Field::Slot,
-    Field::SlotDone,
-    Field::SlotAttempts,
-    Field::Now,
-];
-
-/// The same where the clients' clocks rule, with the time of the server's beside it, which judges
-/// how late an attempt comes.
+/// The columns that tell everything of a record, in the order in which all dialects select them; then,
+/// where the clients' clocks rule, the time of the server's, which judges how late an attempt comes.
 pub(crate) const RECORD_AND_SERVER_TIME: [Field; 10] = [
     Field::Name,
     Field::Owner,
@@ -96,6 +83,20 @@ pub(crate) const RECORD_AND_SERVER_TIME: [Field; 10] = [
     Field::Now,
     Field::ServerTime,
 ];
+
+/// The same without the latter.
+pub(crate) const RECORD: &[Field] = RECORD_AND_SERVER_TIME.split_at(9).0;
+
+/// What an attempt or insert returns that took the lock and an open slot.
+pub(crate) const GRANTED_SLOT: [Field; 4] = [
+    Field::LockedAt,
+    Field::LockUntil,
+    Field::Token,
+    Field::SlotAttempts,
+];
+
+/// The same without an open slot.
+pub(crate) const GRANTED: &[Field] = GRANTED_SLOT.split_at(3).0;
 
 /// How a dialect writes placeholders.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,6 +2,7 @@
 
 #[cfg(feature = "mysql")]
 pub(crate) mod mysql;
+mod pieces;
 #[cfg(any(feature = "postgres", feature = "tokio-postgres"))]
 pub(crate) mod postgres;
 #[cfg(feature = "sqlite")]
@@ -11,25 +12,40 @@ use std::fmt;
 use std::time::Duration;
 
 use shedlock_core::{Error, ErrorKind};
+use shedlock_store::HUNDRED_YEARS;
 
+pub(crate) use self::pieces::Pieces;
 use crate::driver::Class;
 use crate::identifier::Fold;
-use crate::options::{ATTEMPTS_COLUMN, DONE_COLUMN, Options, SLOT_COLUMN};
+use crate::options::Options;
 use crate::shape::{Column, Extras, Shape};
-#[cfg(any(feature = "postgres", feature = "tokio-postgres", feature = "sqlite"))]
-use crate::statement::Field;
-use crate::statement::Statement;
+use crate::statement::{
+    Field, GRANTED, GRANTED_SLOT, Placeholders, RECORD, RECORD_AND_SERVER_TIME, Statement,
+};
 
 /// What a dialect knows: how to ask for the table's shape, and which statements fit it.
 pub(crate) trait Dialect: fmt::Debug + Send + Sync + 'static {
     /// What the database does to names without quotes, and how many bytes a name may have.
     fn identifiers(&self) -> (Fold, usize);
 
+    /// What stands at both ends of a name.
+    fn quotation_mark(&self) -> char;
+
+    /// How placeholders are written.
+    fn placeholders(&self) -> Placeholders {
+        Placeholders::Positional
+    }
+
+    /// Whether a statement that writes can return rows.
+    fn returns_rows(&self) -> bool {
+        true
+    }
+
     /// Selects one row for each column of the table, none where there is no table, in the order
     /// of the fields of [`Column`]: name text, type text, digits bigint null, length bigint null,
     /// collation text null, unique bigint 0 or 1, required bigint 0 or 1, server text, the server's
     /// time bigint.
-    fn probe(&self, options: &Options) -> Statement;
+    fn probe(&self, options: &Options) -> String;
 
     /// Reads the probe's rows (at least one).
     ///
@@ -37,26 +53,30 @@ pub(crate) trait Dialect: fmt::Debug + Send + Sync + 'static {
     /// `Configuration` where the table cannot serve as it is.
     fn shape(&self, options: &Options, columns: &[Column]) -> Result<Shape, Error>;
 
-    /// The shape that [`create_table`](Self::create_table) makes: what is assumed before the first
-    /// contact.
+    /// The shape of a table that was just made: what is assumed before the first contact.
     fn assumed(&self) -> Shape;
 
-    /// The statements for a table of this shape.
-    fn statements(&self, options: &Options, shape: &Shape) -> Statements;
+    /// The template that makes the table, with the columns that ShedLock's lacks, and the one that adds
+    /// `{column}`, one of those, of 64 bits and nullable.
+    fn definitions(&self) -> [&'static str; 2];
 
-    /// The statement that makes the table, with the columns that ShedLock's lacks.
-    fn create_table(&self, options: &Options) -> Statement;
+    /// The template of a step; none where the server needs no such step.
+    fn template(&self, step: Step) -> Option<&'static str>;
 
-    /// The statement that adds one of those columns, of 64 bits and nullable.
-    fn add_column(&self, options: &Options, column: &str) -> Statement;
+    /// Sets the words of that template that are the dialect's own.
+    fn pieces(&self, options: &Options, shape: &Shape, step: Step, pieces: &mut Pieces);
 
-    /// What durations are rounded up to before they are sent, in microseconds.
-    fn unit(&self, shape: &Shape) -> i64 {
-        shape.unit()
+    /// What durations are rounded up to before they are sent, in microseconds: nothing where the statements round the
+    /// instant, for columns that are coarse.
+    fn unit(&self) -> i64 {
+        1
     }
 
     /// The longest lease that a table of this shape can express, seen from now.
-    fn longest_lease(&self, options: &Options, shape: &Shape) -> Duration;
+    fn longest_lease(&self, options: &Options, shape: &Shape) -> Duration {
+        let _ = (options, shape);
+        HUNDRED_YEARS
+    }
 
     /// A text as a literal.
     fn quote(&self, text: &str) -> String;
@@ -72,17 +92,72 @@ pub(crate) trait Dialect: fmt::Debug + Send + Sync + 'static {
         None
     }
 
+    /// What the probe may say of the server.
+    fn facts(&self) -> &'static [Fact];
+
     /// Whether what this server answers outlives a crash of it, as far as its settings tell.
     fn is_durable(&self, shape: &Shape) -> bool {
-        let _ = shape;
-        true
+        let mut facts = self.facts().iter();
+        !facts.any(|fact| fact.forgets && shape.server.contains(fact.text))
     }
 
     /// Warnings about a table or a server that works, but not as its users may think; each is logged
     /// once.
     fn warnings(&self, options: &Options, shape: &Shape) -> Vec<String> {
-        let _ = (options, shape);
-        Vec::new()
+        let _ = options;
+        let facts = self.facts().iter();
+        let found = facts.filter(|fact| shape.server.contains(fact.text));
+        found.map(|fact| fact.warning.to_owned()).collect()
+    }
+}
+
+/// Adds a column, in most dialects.
+const ADD_COLUMN: &str = "ALTER TABLE {table} ADD COLUMN {column} bigint NULL";
+
+/// What the probe says of a server that works, but not as its users may think.
+pub(crate) struct Fact {
+    /// As it stands in [`Shape::server`].
+    text: &'static str,
+    /// A crash forgets what was committed.
+    forgets: bool,
+    /// What users are warned of.
+    warning: &'static str,
+}
+
+impl dyn Dialect {
+    /// The statement that selects the table's columns.
+    pub(crate) fn probing(&self, options: &Options) -> Statement {
+        let template = Pieces::of_table(self, options).expand(&self.probe(options));
+        Statement::new(self.placeholders(), &template, &[])
+    }
+
+    /// The statement that makes the table.
+    pub(crate) fn create_table(&self, options: &Options) -> Statement {
+        self.definition(options, "", self.definitions()[0])
+    }
+
+    /// The statement that adds one of our columns.
+    pub(crate) fn add_column(&self, options: &Options, column: &'static str) -> Statement {
+        self.definition(options, column, self.definitions()[1])
+    }
+
+    fn definition(&self, options: &Options, column: &'static str, template: &str) -> Statement {
+        let mut pieces = Pieces::of_table(self, options);
+        pieces.set("column", column);
+        Statement::new(self.placeholders(), &pieces.expand(template), &[])
+    }
+
+    /// The statements for a table of this shape.
+    pub(crate) fn statements(&self, options: &Options, shape: &Shape) -> Statements {
+        let steps = Step::ALL.into_iter();
+        let possible = steps.filter(|step| step.is_possible(shape.extras));
+        let statements = possible.filter_map(|step| {
+            let template = self.template(step)?;
+            let template = Pieces::of_step(self, options, shape, step).expand(template);
+            let fields = step.fields(options.time.is_client(), self.returns_rows());
+            Some((step, Statement::new(self.placeholders(), &template, fields)))
+        });
+        Statements(statements.collect())
     }
 }
 
@@ -202,6 +277,19 @@ impl Step {
         }
     }
 
+    /// What comes back, where the clients' clocks rule or not, and from a server that returns rows of writes or not.
+    fn fields(self, is_client: bool, returns_rows: bool) -> &'static [Field] {
+        match self {
+            Self::Read | Self::ReadToDecide if is_client => &RECORD_AND_SERVER_TIME,
+            Self::Read | Self::ReadToDecide | Self::List { .. } => RECORD,
+            _ if !returns_rows => &[],
+            Self::Attempt(Claim::OpenSlot) | Self::Insert(Claim::OpenSlot) => &GRANTED_SLOT,
+            Self::Attempt(_) | Self::Insert(_) => GRANTED,
+            Self::Extend => &[Field::LockUntil],
+            _ => &[],
+        }
+    }
+
     /// Whether the table has the columns for it.
     pub(crate) fn is_possible(self, extras: Extras) -> bool {
         match self {
@@ -217,106 +305,7 @@ impl Step {
     }
 }
 
-/// How a dialect writes the statements for one table.
-pub(crate) trait Writing {
-    fn attempt(&self, claim: Claim) -> Statement;
-    fn insert(&self, claim: Claim) -> Statement;
-    fn read(&self) -> Statement;
-    /// Where there are no replicas, the same.
-    fn read_to_decide(&self) -> Statement {
-        self.read()
-    }
-    fn extend(&self) -> Statement;
-    fn unlock(&self, end: End) -> Statement;
-    fn withdraw(&self) -> Statement;
-    /// None where a withdrawal waits for every write.
-    fn settle(&self) -> Option<Statement> {
-        None
-    }
-    fn list(&self, held_only: bool) -> Statement;
-    fn reset_slot(&self) -> Statement;
-}
-
-/// The condition under which an open slot can be taken, in words that all dialects know: there is no
-/// slot yet, it is this one and has attempts left, or it is an earlier one that is over: done, given
-/// up, or run by ShedLock since. `by` is the owner's column, `at_micros` when the record was acquired.
-pub(crate) fn open_slot_is_free(by: &str, at_micros: &str) -> String {
-    format!(
-        "({SLOT_COLUMN} IS NULL \
-         OR ({SLOT_COLUMN} = :slot AND {ATTEMPTS_COLUMN} < :most_attempts) \
-         OR ({SLOT_COLUMN} < :slot AND {SLOT_COLUMN} >= :previous \
-         AND (COALESCE({ATTEMPTS_COLUMN}, :most_attempts) >= :most_attempts \
-         OR (COALESCE({by}, '') NOT LIKE '%/%/%' AND {at_micros} >= {SLOT_COLUMN}))))"
-    )
-}
-
-/// What an unlock sets of the slot's columns, in words that all dialects know. The slot comes first:
-/// MySQL sets one after the other, and a slot that is given back has no attempts.
-pub(crate) fn slot_after(end: End, extras: Extras) -> String {
-    let back = format!("CASE WHEN {SLOT_COLUMN} = :slot");
-    let last = |unless: &str| {
-        format!(", {SLOT_COLUMN} = {back}{unless} THEN :previous ELSE {SLOT_COLUMN} END")
-    };
-    let attempts = format!(
-        ", {ATTEMPTS_COLUMN} = {back} AND {ATTEMPTS_COLUMN} > 0 \
-         THEN {ATTEMPTS_COLUMN} - 1 ELSE {ATTEMPTS_COLUMN} END"
-    );
-    match end {
-        End::Done { .. } => format!(", {DONE_COLUMN} = :slot, {ATTEMPTS_COLUMN} = NULL"),
-        End::NotStarted if !extras.completion() => last(""),
-        End::NotStarted => {
-            let unless =
-                format!(" AND {ATTEMPTS_COLUMN} IS NULL AND COALESCE({DONE_COLUMN}, -1) <> :slot");
-            last(&unless) + &attempts
-        }
-        End::Cut => attempts,
-        End::Nothing | End::Failed => String::new(),
-    }
-}
-
-/// What an attempt or insert that took the lock returns, in dialects that can return rows.
-#[cfg(any(feature = "postgres", feature = "tokio-postgres", feature = "sqlite"))]
-pub(crate) fn granted(claim: Claim) -> &'static [Field] {
-    const ALL: &[Field] = &[
-        Field::LockedAt,
-        Field::LockUntil,
-        Field::Token,
-        Field::SlotAttempts,
-    ];
-    if claim == Claim::OpenSlot {
-        ALL
-    } else {
-        &ALL[..3]
-    }
-}
-
 impl Statements {
-    /// All that a table with these columns can be asked.
-    pub(crate) fn write(extras: Extras, writer: &impl Writing) -> Self {
-        let write = |step| {
-            Some(match step {
-                Step::Attempt(claim) => writer.attempt(claim),
-                Step::Insert(claim) => writer.insert(claim),
-                Step::Read => writer.read(),
-                Step::ReadToDecide => writer.read_to_decide(),
-                Step::Extend => writer.extend(),
-                Step::Unlock(end) => writer.unlock(end),
-                Step::Withdraw => writer.withdraw(),
-                Step::Settle => writer.settle()?,
-                Step::List { held_only } => writer.list(held_only),
-                Step::ResetSlot => writer.reset_slot(),
-            })
-        };
-        let possible = Step::ALL
-            .into_iter()
-            .filter(|step| step.is_possible(extras));
-        Self(
-            possible
-                .filter_map(|step| Some((step, write(step)?)))
-                .collect(),
-        )
-    }
-
     /// The statement for this step; `None` where the table lacks a column for it, or the server needs
     /// none.
     pub(crate) fn get(&self, step: Step) -> Option<&Statement> {

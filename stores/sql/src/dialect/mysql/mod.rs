@@ -46,18 +46,17 @@
 //!   the one that was set; no lock is taken in the one, and sessions of a pool must not do the other,
 //!   which would mislead attempts in every format.
 
-mod writer;
+mod statements;
 
 use std::time::{Duration, UNIX_EPOCH};
 
 use shedlock_core::Error;
 
-use self::writer::{SERVER_MICROS, Writer};
-use super::{Dialect, Statements};
+use self::statements::SERVER_MICROS;
+use super::{Dialect, Fact, Pieces, Step};
 use crate::identifier::Fold;
-use crate::options::{ATTEMPTS_COLUMN, DONE_COLUMN, Options, SLOT_COLUMN, TOKEN_COLUMN};
-use crate::shape::{Column, Columns, Extras, Shape, TextColumn, TimeColumn, TimeKind};
-use crate::statement::{Placeholders, Statement};
+use crate::options::Options;
+use crate::shape::{Column, Columns, Shape, TimeKind};
 
 /// The statements of MySQL and MariaDB.
 #[derive(Debug)]
@@ -126,7 +125,16 @@ impl Dialect for MySql {
         (Fold::Keep, LONGEST_NAME)
     }
 
-    fn probe(&self, options: &Options) -> Statement {
+    fn quotation_mark(&self) -> char {
+        '`'
+    }
+
+    /// What is told of an attempt is told by its last insert id.
+    fn returns_rows(&self) -> bool {
+        false
+    }
+
+    fn probe(&self, options: &Options) -> String {
         let schema = match &options.table.schema {
             Some(schema) => format!("'{}'", schema.as_str()),
             None => "DATABASE()".to_owned(),
@@ -148,7 +156,7 @@ impl Dialect for MySql {
             .iter()
             .map(|(condition, fact)| format!(", IF({condition}, ', {fact}', '')"))
             .collect();
-        let template = format!(
+        format!(
             "SELECT CAST(c.COLUMN_NAME AS CHAR), LOWER(CAST(c.DATA_TYPE AS CHAR)), \
              CAST(c.DATETIME_PRECISION AS SIGNED), CAST(c.CHARACTER_MAXIMUM_LENGTH AS SIGNED), \
              CAST(c.COLLATION_NAME AS CHAR), CAST(u.alone IS NOT NULL AS SIGNED), \
@@ -167,105 +175,55 @@ impl Dialect for MySql {
             is_utc("2027-07-01 00:00:00"),
             is_table("s"),
             is_table("c"),
-        );
-        Statement::new(Placeholders::Positional, &template, &[])
+        )
     }
 
     fn shape(&self, options: &Options, columns: &[Column]) -> Result<Shape, Error> {
+        let is_exact =
+            |collation: &str| collation == "utf8mb4_0900_bin" || collation.ends_with("_nopad_bin");
+        let is_exact = |column: &Column| column.collation.as_deref().is_some_and(is_exact);
+        // CHAR drops trailing blanks, VARBINARY counts bytes, TEXT has no full unique key.
+        let name = |column: &Column| (column.type_name == "varchar").then(|| is_exact(column));
+        let owner = |column: &Column| match column.type_name.as_str() {
+            "varchar" | "char" | "tinytext" | "text" | "mediumtext" | "longtext" => {
+                Some(is_exact(column))
+            }
+            _ => None,
+        };
+        let time = |type_name: &str| match type_name {
+            "timestamp" => Some(TimeKind::Instant),
+            "datetime" => Some(TimeKind::Wall),
+            _ => None,
+        };
         let found = Columns::check(options, columns)?;
         let names = &options.columns;
-        let name = found.get(names.name.as_str())?;
-        let locked_by = found.get(names.locked_by.as_str())?;
-        if name.type_name != "varchar" {
-            // CHAR drops trailing blanks, VARBINARY counts bytes, TEXT has no full unique key.
-            return Err(found.unfit(name, "varchar"));
-        }
-        if !matches!(
-            locked_by.type_name.as_str(),
-            "varchar" | "char" | "tinytext" | "text" | "mediumtext" | "longtext"
-        ) {
-            return Err(found.unfit(locked_by, "varchar or text"));
-        }
-        let time = |name: &str| {
-            let column = found.get(name)?;
-            let kind = match column.type_name.as_str() {
-                "timestamp" => TimeKind::Instant,
-                "datetime" => TimeKind::Wall,
-                _ => return Err(found.unfit(column, "timestamp or datetime")),
-            };
-            let digits = column.digits.and_then(|digits| u8::try_from(digits).ok());
-            Ok(TimeColumn {
-                kind,
-                digits: digits.unwrap_or(0),
-            })
-        };
-        let extras = found.extras(|of| of == "bigint", "bigint")?;
         Ok(Shape {
-            name: text(name),
-            locked_by: text(locked_by),
-            lock_until: time(names.lock_until.as_str())?,
-            locked_at: time(names.locked_at.as_str())?,
-            extras,
-            server: name.server.clone(),
+            name: found.text(&names.name, name, "varchar")?,
+            locked_by: found.text(&names.locked_by, owner, "varchar or text")?,
+            lock_until: found.time(&names.lock_until, time, 0, "timestamp or datetime")?,
+            locked_at: found.time(&names.locked_at, time, 0, "timestamp or datetime")?,
+            extras: found.extras(|of| of == "bigint")?,
+            server: found.server(),
         })
     }
 
     fn assumed(&self) -> Shape {
-        let time = TimeColumn {
-            kind: TimeKind::Instant,
-            digits: 3,
-        };
-        let text = |length| TextColumn {
-            length: Some(length),
-            exact: true,
-        };
-        Shape {
-            name: text(64),
-            locked_by: text(255),
-            lock_until: time,
-            locked_at: time,
-            extras: Extras::ALL,
-            server: String::new(),
-        }
+        Shape::assumed(TimeKind::Instant, 3)
     }
 
-    fn statements(&self, options: &Options, shape: &Shape) -> Statements {
-        Statements::write(shape.extras, &Writer::new(options, shape))
+    fn definitions(&self) -> [&'static str; 2] {
+        [
+            statements::CREATE_TABLE,
+            "ALTER TABLE {table} ADD COLUMN {column} BIGINT NULL",
+        ]
     }
 
-    fn create_table(&self, options: &Options) -> Statement {
-        let names = &options.columns;
-        // Collations that compare every byte, also trailing blanks, have another name in each
-        // server. Both times have a default, or an old server would make one of its own.
-        let template = format!(
-            "CREATE TABLE {} ({} VARCHAR(64) CHARACTER SET utf8mb4 \
-             /*M! COLLATE utf8mb4_nopad_bin */ /*!80017 COLLATE utf8mb4_0900_bin */ \
-             NOT NULL PRIMARY KEY, \
-             {} TIMESTAMP(3) NOT NULL DEFAULT CURRENT_TIMESTAMP(3), \
-             {} TIMESTAMP(3) NOT NULL DEFAULT CURRENT_TIMESTAMP(3), \
-             {} VARCHAR(255) CHARACTER SET utf8mb4 NOT NULL, \
-             {TOKEN_COLUMN} BIGINT NULL, {SLOT_COLUMN} BIGINT NULL, {DONE_COLUMN} BIGINT NULL, \
-             {ATTEMPTS_COLUMN} BIGINT NULL) ENGINE = InnoDB",
-            options.table.quoted('`'),
-            names.name.quoted('`'),
-            names.lock_until.quoted('`'),
-            names.locked_at.quoted('`'),
-            names.locked_by.quoted('`'),
-        );
-        Statement::new(Placeholders::Positional, &template, &[])
+    fn template(&self, step: Step) -> Option<&'static str> {
+        Some(statements::template(step))
     }
 
-    fn add_column(&self, options: &Options, column: &str) -> Statement {
-        let template = format!(
-            "ALTER TABLE {} ADD COLUMN {column} BIGINT NULL",
-            options.table.quoted('`')
-        );
-        Statement::new(Placeholders::Positional, &template, &[])
-    }
-
-    /// The statements round, where a column is coarse: the instant, not the duration.
-    fn unit(&self, _: &Shape) -> i64 {
-        1
+    fn pieces(&self, options: &Options, shape: &Shape, step: Step, pieces: &mut Pieces) {
+        statements::pieces(options, shape, step, pieces);
     }
 
     fn longest_lease(&self, options: &Options, shape: &Shape) -> Duration {
@@ -280,51 +238,58 @@ impl Dialect for MySql {
         Duration::from_secs(left.as_secs() / 86_400 * 86_400)
     }
 
-    fn is_durable(&self, shape: &Shape) -> bool {
-        ![UNFLUSHED_LOG, UNFLUSHED_BINLOG]
-            .iter()
-            .any(|fact| shape.server.contains(fact))
+    fn facts(&self) -> &'static [Fact] {
+        &[
+            Fact {
+                text: UNFLUSHED_LOG,
+                forgets: true,
+                warning: "the server answers a commit before its log is on the disk: a crash (in a cluster, of \
+                          all nodes at once) forgets who holds a lock and which slots are done; set \
+                          innodb_flush_log_at_trx_commit=1",
+            },
+            Fact {
+                text: UNFLUSHED_BINLOG,
+                forgets: true,
+                warning: "the server has a binary log and does not write it to the disk at each commit: a \
+                          crash of its machine undoes commits that the log lacks, and so forgets who holds a \
+                          lock and which slots are done; set sync_binlog=1",
+            },
+            Fact {
+                text: LOGS_STATEMENTS,
+                forgets: false,
+                warning: "the server logs statements for its replicas (binlog_format=STATEMENT): leases are \
+                          judged by the time at which a statement began, so that replicas come to the same \
+                          result; set binlog_format=ROW",
+            },
+        ]
     }
 
     fn warnings(&self, options: &Options, shape: &Shape) -> Vec<String> {
-        let zone =
-            has_instants(shape) && shape.server.contains(NOT_UTC) && options.session_zone.is_none();
-        let is_one_of_several = [GALERA, GROUP]
-            .iter()
-            .any(|fact| shape.server.contains(fact));
-        let skew = is_one_of_several && options.server_skew.is_zero() && !options.time.is_client();
-        let said = |fact: &str, text: &str| shape.server.contains(fact).then(|| text.to_owned());
-        [
-            zone.then(|| other_zone(shape)),
-            said(
-                UNFLUSHED_LOG,
-                "the server answers a commit before its log is on the disk: a crash (in a cluster, of \
-                 all nodes at once) forgets who holds a lock and which slots are done; set \
-                 innodb_flush_log_at_trx_commit=1",
-            ),
-            said(
-                UNFLUSHED_BINLOG,
-                "the server has a binary log and does not write it to the disk at each commit: a \
-                 crash of its machine undoes commits that the log lacks, and so forgets who holds a \
-                 lock and which slots are done; set sync_binlog=1",
-            ),
-            said(
-                LOGS_STATEMENTS,
-                "the server logs statements for its replicas (binlog_format=STATEMENT): leases are \
-                 judged by the time at which a statement began, so that replicas come to the same \
-                 result; set binlog_format=ROW",
-            ),
-            skew.then(|| {
+        let says = |fact: &str| shape.server.contains(fact);
+        let mut warnings = Vec::new();
+        if has_instants(shape) && says(NOT_UTC) && options.session_zone.is_none() {
+            warnings.push(format!(
+                "TIMESTAMP columns on a server ({}): Rust services agree among themselves, but a Java \
+                 ShedLock on this table writes instants shifted by the offset of its sessions, and \
+                 neither side would keep the other out; if Java uses the table, name the zone of its \
+                 sessions with shared_session_zone, if not, set it to +00:00 and this is not said \
+                 again",
+                shape.server
+            ));
+        }
+        let facts = self.facts().iter().filter(|fact| says(fact.text));
+        warnings.extend(facts.map(|fact| fact.warning.to_owned()));
+        let is_one_of_several = says(GALERA) || says(GROUP);
+        if is_one_of_several && options.server_skew.is_zero() && !options.time.is_client() {
+            warnings.push(
                 "several servers judge leases of this table (Galera or group replication), each by \
                  its own clock: two of them that differ by more than the runtime's margin can grant \
                  one lock twice; keep their clocks close, and set server_skew to how far apart they \
                  may be"
-                    .to_owned()
-            }),
-        ]
-        .into_iter()
-        .flatten()
-        .collect()
+                    .to_owned(),
+            );
+        }
+        warnings
     }
 
     /// In hexadecimal, which means the same in every `sql_mode` and character set of a session.
@@ -345,27 +310,6 @@ impl Dialect for MySql {
             "SET SESSION innodb_lock_wait_timeout = \
              CAST(LEAST(@@innodb_lock_wait_timeout, 5) AS SIGNED)",
         )
-    }
-}
-
-fn other_zone(shape: &Shape) -> String {
-    format!(
-        "TIMESTAMP columns on a server ({}): Rust services agree among themselves, but a Java \
-             ShedLock on this table writes instants shifted by the offset of its sessions, and \
-             neither side would keep the other out; if Java uses the table, name the zone of its \
-             sessions with shared_session_zone, if not, set it to +00:00 and this is not said \
-             again",
-        shape.server
-    )
-}
-
-fn text(column: &Column) -> TextColumn {
-    let exact = column.collation.as_deref().is_some_and(|collation| {
-        collation == "utf8mb4_0900_bin" || collation.ends_with("_nopad_bin")
-    });
-    TextColumn {
-        length: column.length.and_then(|length| u32::try_from(length).ok()),
-        exact,
     }
 }
 

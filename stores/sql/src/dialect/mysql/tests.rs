@@ -1,8 +1,10 @@
 use super::*;
-use crate::dialect::{Claim, End, Step};
+use crate::dialect::{Claim, End, Statements};
 use crate::options::Settings;
-use crate::statement::Bind;
+use crate::statement::{Bind, Statement};
 use shedlock_store::TimeMode;
+
+const DIALECT: &dyn Dialect = &MySql;
 
 fn options(change: impl FnOnce(&mut Settings)) -> Options {
     let mut settings = Settings::default();
@@ -13,7 +15,7 @@ fn options(change: impl FnOnce(&mut Settings)) -> Options {
 fn statements(change: impl FnOnce(&mut Shape)) -> Statements {
     let mut shape = MySql.assumed();
     change(&mut shape);
-    MySql.statements(&options(|_| {}), &shape)
+    DIALECT.statements(&options(|_| {}), &shape)
 }
 
 fn datetimes(shape: &mut Shape) {
@@ -138,7 +140,7 @@ fn every_statement_runs_in_its_zone_or_not_at_all() {
 #[test]
 fn a_shared_zone_is_the_zone_of_all_statements() {
     let options = options(|settings| settings.session_zone = Some("+5:30".to_owned()));
-    for statement in all(&MySql.statements(&options, &MySql.assumed())) {
+    for statement in all(&DIALECT.statements(&options, &MySql.assumed())) {
         let text = statement.text();
         assert!(text.contains("time_zone = '+05:30' FOR */"), "{text}");
         assert!(text.contains("@@time_zone <> '+05:30'"), "{text}");
@@ -252,7 +254,7 @@ fn coarse_columns_are_rounded_to_the_safe_side() {
 fn the_clients_time_is_sent_along_but_tokens_are_the_servers() {
     let options = options(|settings| settings.time = TimeMode::client());
     let statement =
-        MySql.statements(&options, &MySql.assumed())[Step::Attempt(Claim::Nothing)].clone();
+        DIALECT.statements(&options, &MySql.assumed())[Step::Attempt(Claim::Nothing)].clone();
     let text = statement.text();
     let now = "(TIMESTAMP'1970-01-01 00:00:00' + INTERVAL ? MICROSECOND)";
     assert!(
@@ -269,13 +271,13 @@ fn names_are_quoted_and_may_name_a_database() {
         settings.table = "jobs.Locks".to_owned();
         settings.lock_until = "until".to_owned();
     });
-    let statements = MySql.statements(&options, &MySql.assumed());
+    let statements = DIALECT.statements(&options, &MySql.assumed());
     assert!(
         statements[Step::Attempt(Claim::Nothing)]
             .text()
             .contains(" `jobs`.`Locks` SET `until` = ")
     );
-    let probe = MySql.probe(&options);
+    let probe = DIALECT.probing(&options);
     assert!(
         probe
             .text()
@@ -307,7 +309,7 @@ fn servers_that_start_sessions_elsewhere_bring_a_warning_until_the_zone_is_named
 fn a_replica_that_runs_statements_again_reads_no_clock_of_its_own() {
     let mut shape = MySql.assumed();
     let reads_the_clock = |shape: &Shape| {
-        all(&MySql.statements(&options(|_| {}), shape))
+        all(&DIALECT.statements(&options(|_| {}), shape))
             .iter()
             .any(|statement| statement.text().contains("SYSDATE"))
     };

@@ -31,24 +31,17 @@
 //!   plain too.
 
 pub(crate) mod errors;
+mod statements;
 mod time;
-mod writer;
-
-use std::time::Duration;
 
 use shedlock_core::Error;
 
-use self::time::Now;
-use self::writer::Writer;
-use shedlock_store::HUNDRED_YEARS;
-
-use super::{Dialect, Statements};
+pub(crate) use self::statements::TOO_LATE;
+use super::{ADD_COLUMN, Dialect, Fact, Pieces, Step};
 use crate::identifier::Fold;
-use crate::options::{ATTEMPTS_COLUMN, DONE_COLUMN, Options, SLOT_COLUMN, TOKEN_COLUMN};
-use crate::shape::{Column, Columns, Extras, Shape, TextColumn, TimeColumn, TimeKind};
-use crate::statement::{Placeholders, Statement};
-
-pub(crate) use self::writer::TOO_LATE;
+use crate::options::Options;
+use crate::shape::{Column, Columns, Shape, TimeKind};
+use crate::statement::Placeholders;
 
 /// PostgreSQL's statements.
 #[derive(Debug)]
@@ -71,10 +64,17 @@ impl Dialect for Postgres {
         (Fold::Lower, LONGEST_NAME)
     }
 
-    fn probe(&self, options: &Options) -> Statement {
+    fn quotation_mark(&self) -> char {
+        '"'
+    }
+
+    fn placeholders(&self) -> Placeholders {
+        Placeholders::Numbered
+    }
+
+    fn probe(&self, _: &Options) -> String {
         // to_regclass reads the name as a statement would: quoted, and by the search path.
-        let table = options.table.quoted('"');
-        let template = format!(
+        format!(
             "SELECT a.attname::text, t.typname::text, \
              CASE WHEN t.typname IN ('timestamp', 'timestamptz') \
              THEN CASE WHEN a.atttypmod < 0 THEN 6 ELSE a.atttypmod END END::bigint, \
@@ -90,140 +90,71 @@ impl Dialect for Postgres {
              WHEN pg_catalog.current_setting('synchronous_commit') <> 'off' \
              THEN '{WAITS_FOR_DISK}' ELSE '' END || CASE WHEN EXISTS (SELECT 1 \
              FROM pg_catalog.pg_class r WHERE r.oid = a.attrelid AND r.relpersistence <> 'p') \
-             THEN '{UNLOGGED}' ELSE '' END)::text, {} \
+             THEN '{UNLOGGED}' ELSE '' END)::text, \
+             (extract(epoch FROM clock_timestamp()) * 1000000)::bigint \
              FROM pg_catalog.pg_attribute a \
              JOIN pg_catalog.pg_type t ON t.oid = a.atttypid \
              LEFT JOIN pg_catalog.pg_collation c ON c.oid = a.attcollation \
-             WHERE a.attrelid = pg_catalog.to_regclass('{table}') \
-             AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum",
-            Now::Clock.micros(),
-        );
-        Statement::new(Placeholders::Numbered, &template, &[])
+             WHERE a.attrelid = pg_catalog.to_regclass('{{table}}') \
+             AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum"
+        )
     }
 
     fn shape(&self, options: &Options, columns: &[Column]) -> Result<Shape, Error> {
+        let text = |column: &Column| match column.type_name.as_str() {
+            "varchar" | "text" => Some(column.collation.is_none()),
+            "citext" => Some(false),
+            // char(n) ignores trailing blanks, and cuts or pads what is put into it.
+            _ => None,
+        };
+        let time = |type_name: &str| match type_name {
+            "timestamp" => Some(TimeKind::Wall),
+            "timestamptz" => Some(TimeKind::Instant),
+            _ => None,
+        };
         let found = Columns::check(options, columns)?;
         let names = &options.columns;
-        let name = found.get(names.name.as_str())?;
-        let locked_by = found.get(names.locked_by.as_str())?;
-        let text = |column: &Column| {
-            let exact = match column.type_name.as_str() {
-                "varchar" | "text" => column.collation.is_none(),
-                "citext" => false,
-                // char(n) ignores trailing blanks, and cuts or pads what is put into it.
-                _ => return Err(found.unfit(column, "varchar or text")),
-            };
-            Ok(TextColumn {
-                length: column.length.and_then(|length| u32::try_from(length).ok()),
-                exact,
-            })
-        };
-        let time = |name: &str| {
-            let column = found.get(name)?;
-            let kind = match column.type_name.as_str() {
-                "timestamp" => TimeKind::Wall,
-                "timestamptz" => TimeKind::Instant,
-                _ => return Err(found.unfit(column, "timestamp or timestamptz")),
-            };
-            let digits = column.digits.and_then(|digits| u8::try_from(digits).ok());
-            Ok(TimeColumn {
-                kind,
-                digits: digits.unwrap_or(6),
-            })
-        };
-        let extras = found.extras(|of| of == "int8", "bigint")?;
         Ok(Shape {
-            name: text(name)?,
-            locked_by: text(locked_by)?,
-            lock_until: time(names.lock_until.as_str())?,
-            locked_at: time(names.locked_at.as_str())?,
-            extras,
-            server: name.server.clone(),
+            name: found.text(&names.name, text, "varchar or text")?,
+            locked_by: found.text(&names.locked_by, text, "varchar or text")?,
+            lock_until: found.time(&names.lock_until, time, 6, "timestamp or timestamptz")?,
+            locked_at: found.time(&names.locked_at, time, 6, "timestamp or timestamptz")?,
+            extras: found.extras(|of| of == "int8")?,
+            server: found.server(),
         })
     }
 
     fn assumed(&self) -> Shape {
-        let time = TimeColumn {
-            kind: TimeKind::Wall,
-            digits: 6,
-        };
-        Shape {
-            name: TextColumn {
-                length: Some(64),
-                exact: true,
+        Shape::assumed(TimeKind::Wall, 6)
+    }
+
+    fn definitions(&self) -> [&'static str; 2] {
+        [statements::CREATE_TABLE, ADD_COLUMN]
+    }
+
+    fn template(&self, step: Step) -> Option<&'static str> {
+        Some(statements::template(step))
+    }
+
+    fn pieces(&self, options: &Options, shape: &Shape, step: Step, pieces: &mut Pieces) {
+        statements::pieces(options, shape, step, pieces);
+    }
+
+    fn facts(&self) -> &'static [Fact] {
+        &[
+            Fact {
+                text: FSYNC_OFF,
+                forgets: true,
+                warning: "the server runs with fsync=off: a crash of its machine forgets who holds a lock \
+                          and which slots are done, and can damage the database; set fsync=on",
             },
-            locked_by: TextColumn {
-                length: Some(255),
-                exact: true,
+            Fact {
+                text: UNLOGGED,
+                forgets: true,
+                warning: "the table is unlogged: a crash of the server empties it, so that every lock is \
+                          free and every slot can run again; run ALTER TABLE … SET LOGGED",
             },
-            lock_until: time,
-            locked_at: time,
-            extras: Extras::ALL,
-            server: String::new(),
-        }
-    }
-
-    fn statements(&self, options: &Options, shape: &Shape) -> Statements {
-        Statements::write(shape.extras, &Writer::new(options, shape))
-    }
-
-    fn create_table(&self, options: &Options) -> Statement {
-        let names = &options.columns;
-        let template = format!(
-            "CREATE TABLE {} ({} varchar(64) NOT NULL PRIMARY KEY, {} timestamp NOT NULL, \
-             {} timestamp NOT NULL, {} varchar(255) NOT NULL, {TOKEN_COLUMN} bigint NULL, \
-             {SLOT_COLUMN} bigint NULL, {DONE_COLUMN} bigint NULL, \
-             {ATTEMPTS_COLUMN} bigint NULL)",
-            options.table.quoted('"'),
-            names.name.quoted('"'),
-            names.lock_until.quoted('"'),
-            names.locked_at.quoted('"'),
-            names.locked_by.quoted('"'),
-        );
-        Statement::new(Placeholders::Numbered, &template, &[])
-    }
-
-    fn add_column(&self, options: &Options, column: &str) -> Statement {
-        let template = format!(
-            "ALTER TABLE {} ADD COLUMN {column} bigint NULL",
-            options.table.quoted('"')
-        );
-        Statement::new(Placeholders::Numbered, &template, &[])
-    }
-
-    /// The statements round, where a column is coarse: the instant, not the duration.
-    fn unit(&self, _: &Shape) -> i64 {
-        1
-    }
-
-    fn longest_lease(&self, _: &Options, _: &Shape) -> Duration {
-        // `bigint * interval` is computed in floating point: exact up to 285 years.
-        HUNDRED_YEARS
-    }
-
-    fn is_durable(&self, shape: &Shape) -> bool {
-        ![FSYNC_OFF, UNLOGGED]
-            .iter()
-            .any(|fact| shape.server.contains(fact))
-    }
-
-    fn warnings(&self, _: &Options, shape: &Shape) -> Vec<String> {
-        let mut warnings = Vec::new();
-        if shape.server.contains(FSYNC_OFF) {
-            warnings.push(
-                "the server runs with fsync=off: a crash of its machine forgets who holds a lock \
-                 and which slots are done, and can damage the database; set fsync=on"
-                    .to_owned(),
-            );
-        }
-        if shape.server.contains(UNLOGGED) {
-            warnings.push(
-                "the table is unlogged: a crash of the server empties it, so that every lock is \
-                 free and every slot can run again; run ALTER TABLE … SET LOGGED"
-                    .to_owned(),
-            );
-        }
-        warnings
+        ]
     }
 
     /// The form with `E` is right whatever `standard_conforming_strings` is set to.

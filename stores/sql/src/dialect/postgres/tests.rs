@@ -1,10 +1,13 @@
 use std::time::Duration;
 
 use super::*;
-use crate::dialect::{Claim, End, Step};
+use crate::dialect::{Claim, End, Statements};
 use crate::options::Settings;
+use crate::shape::Extras;
 use crate::statement::Bind;
 use shedlock_store::TimeMode;
+
+const DIALECT: &dyn Dialect = &Postgres;
 
 fn options(change: impl FnOnce(&mut Settings)) -> Options {
     let mut settings = Settings::default();
@@ -15,11 +18,11 @@ fn options(change: impl FnOnce(&mut Settings)) -> Options {
 fn statements(change: impl FnOnce(&mut Shape)) -> Statements {
     let mut shape = Postgres.assumed();
     change(&mut shape);
-    Postgres.statements(&options(|_| {}), &shape)
+    DIALECT.statements(&options(|_| {}), &shape)
 }
 
+use super::statements::{FLUSHED, UNFLUSHED};
 use super::time::micros_of;
-use super::writer::{FLUSHED, UNFLUSHED};
 
 fn that_waits_for_its_disk(shape: &mut Shape) {
     shape.server = format!("15.1{WAITS_FOR_DISK}");
@@ -268,7 +271,7 @@ fn the_clients_time_is_sent_along() {
             tolerated_skew: Duration::from_secs(1),
         };
     });
-    let statements = Postgres.statements(&options, &Postgres.assumed());
+    let statements = DIALECT.statements(&options, &Postgres.assumed());
     let all = [
         &statements[Step::Attempt(Claim::Nothing)],
         &statements[Step::Insert(Claim::Nothing)],
@@ -316,7 +319,7 @@ fn an_unlock_that_need_not_hurry_does_not() {
     let mut shape = Postgres.assumed();
     that_waits_for_its_disk(&mut shape);
     let durable = options(|settings| settings.durable_unlock = true);
-    let durable = Postgres.statements(&durable, &shape);
+    let durable = DIALECT.statements(&durable, &shape);
     for statements in [plain, durable] {
         let text = statements[Step::Unlock(End::Nothing)].text();
         assert!(!text.contains(UNFLUSHED), "{text}");
@@ -330,7 +333,7 @@ fn names_are_quoted_everywhere() {
         settings.schema = Some("Ops".to_owned());
         settings.name = "\"Name\"".to_owned();
     });
-    let statements = Postgres.statements(&options, &Postgres.assumed());
+    let statements = DIALECT.statements(&options, &Postgres.assumed());
     assert!(
         statements[Step::Attempt(Claim::Nothing)]
             .text()
@@ -342,12 +345,12 @@ fn names_are_quoted_everywhere() {
             .contains("ON CONFLICT (\"Name\")")
     );
     assert!(
-        Postgres
-            .probe(&options)
+        DIALECT
+            .probing(&options)
             .text()
             .contains("to_regclass('\"ops\".\"Jobs\"')")
     );
-    let create = Postgres.create_table(&options);
+    let create = DIALECT.create_table(&options);
     assert_eq!(
         create.text(),
         "CREATE TABLE \"ops\".\"Jobs\" (\"Name\" varchar(64) NOT NULL PRIMARY KEY, \
@@ -406,7 +409,7 @@ fn what_promises_something_waits_for_the_disk_whatever_the_session_is_set_to() {
         }
     }
     let durable = options(|settings| settings.durable_unlock = true);
-    let durable = Postgres.statements(&durable, &Postgres.assumed());
+    let durable = DIALECT.statements(&durable, &Postgres.assumed());
     assert!(insists(&durable, Step::Unlock(End::Nothing)));
     assert!(insists(&durable, Step::Unlock(End::Failed)));
 }

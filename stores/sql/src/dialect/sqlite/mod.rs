@@ -15,29 +15,20 @@
 //!   when the statement has the write lock, so that waiting for it makes no lease longer, and an
 //!   attempt that waited too long is refused.
 
-mod writer;
-
-use std::time::Duration;
+mod statements;
 
 use shedlock_core::{Error, ErrorKind};
 
-use self::writer::{CLOCK, Writer};
-use shedlock_store::HUNDRED_YEARS;
-
-use super::{Dialect, Statements};
+use self::statements::CLOCK;
+use super::{ADD_COLUMN, Dialect, Fact, Pieces, Step};
 use crate::driver::Class;
 use crate::identifier::Fold;
-use crate::options::{ATTEMPTS_COLUMN, DONE_COLUMN, Options, SLOT_COLUMN, TOKEN_COLUMN};
-use crate::shape::{Column, Columns, Extras, Shape, TextColumn, TimeColumn, TimeKind};
-use crate::statement::{Placeholders, Statement};
+use crate::options::Options;
+use crate::shape::{Column, Columns, Shape, TextColumn, TimeKind};
 
 /// SQLite's statements.
 #[derive(Debug)]
 pub(crate) struct Sqlite;
-
-/// Not the double quote: a name in those that no column has is a text to SQLite, so that a column
-/// that was renamed would never be missed.
-const QUOTE: char = '`';
 
 /// What the probe says of a file that a crash can leave without what was committed, or damaged.
 const FORGETS: &str = "synchronous or journal_mode is off or in memory";
@@ -45,17 +36,18 @@ const FORGETS: &str = "synchronous or journal_mode is off or in memory";
 /// What it says of a file from which a crash of the machine can take the last commits.
 const LAGS: &str = "synchronous is NORMAL in WAL mode";
 
-const TIME: TimeColumn = TimeColumn {
-    kind: TimeKind::EpochMillis,
-    digits: 3,
-};
-
 impl Dialect for Sqlite {
     fn identifiers(&self) -> (Fold, usize) {
         (Fold::Keep, 255)
     }
 
-    fn probe(&self, options: &Options) -> Statement {
+    /// Not the double quote: a name in those that no column has is a text to SQLite, so that a column
+    /// that was renamed would never be missed.
+    fn quotation_mark(&self) -> char {
+        '`'
+    }
+
+    fn probe(&self, options: &Options) -> String {
         let table = options.table.name.as_str();
         let (table, schema, here) = match &options.table.schema {
             Some(schema) => (
@@ -65,7 +57,7 @@ impl Dialect for Sqlite {
             ),
             None => (format!("'{table}'"), String::new(), String::new()),
         };
-        let template = format!(
+        format!(
             "SELECT c.name, \
              lower(trim(CASE WHEN instr(c.type, '(') > 0 \
              THEN substr(c.type, 1, instr(c.type, '(') - 1) ELSE c.type END)), \
@@ -83,41 +75,31 @@ impl Dialect for Sqlite {
              AND (SELECT journal_mode FROM pragma_journal_mode{here}) = 'wal' \
              THEN ', {LAGS}' ELSE '' END, {CLOCK} * 1000 \
              FROM pragma_table_info({table}) c ORDER BY c.cid"
-        );
-        Statement::new(Placeholders::Positional, &template, &[])
+        )
     }
 
     fn shape(&self, options: &Options, columns: &[Column]) -> Result<Shape, Error> {
+        // The collation cannot be asked for; the statements compare byte for byte in any case.
+        let text =
+            |column: &Column| (Affinity::of(&column.type_name) == Affinity::Text).then_some(false);
+        let time = |type_name: &str| match Affinity::of(type_name) {
+            Affinity::Integer | Affinity::Numeric => Some(TimeKind::EpochMillis),
+            _ => None,
+        };
         let found = Columns::check(options, columns)?;
         let names = &options.columns;
-        for column in [&names.name, &names.locked_by] {
-            let column = found.get(column.as_str())?;
-            if Affinity::of(&column.type_name) != Affinity::Text {
-                return Err(found.unfit(column, "varchar or text"));
-            }
-        }
-        for column in [&names.lock_until, &names.locked_at] {
-            let column = found.get(column.as_str())?;
-            if !matches!(
-                Affinity::of(&column.type_name),
-                Affinity::Integer | Affinity::Numeric
-            ) {
-                return Err(found.unfit(column, "integer or timestamp"));
-            }
-        }
         Ok(Shape {
-            extras: found.extras(|of| Affinity::of(of) == Affinity::Integer, "bigint")?,
-            server: columns
-                .first()
-                .map(|column| column.server.clone())
-                .unwrap_or_default(),
-            ..self.assumed()
+            name: found.text(&names.name, text, "varchar or text")?,
+            locked_by: found.text(&names.locked_by, text, "varchar or text")?,
+            lock_until: found.time(&names.lock_until, time, 3, "integer or timestamp")?,
+            locked_at: found.time(&names.locked_at, time, 3, "integer or timestamp")?,
+            extras: found.extras(|of| Affinity::of(of) == Affinity::Integer)?,
+            server: found.server(),
         })
     }
 
     fn assumed(&self) -> Shape {
-        // SQLite holds no text to its declared length. The collation cannot be asked for; the
-        // statements compare byte for byte in any case.
+        // SQLite holds no text to its declared length.
         let text = TextColumn {
             length: None,
             exact: false,
@@ -125,70 +107,44 @@ impl Dialect for Sqlite {
         Shape {
             name: text.clone(),
             locked_by: text,
-            lock_until: TIME,
-            locked_at: TIME,
-            extras: Extras::ALL,
-            server: String::new(),
+            ..Shape::assumed(TimeKind::EpochMillis, 3)
         }
     }
 
-    fn statements(&self, options: &Options, shape: &Shape) -> Statements {
-        Statements::write(shape.extras, &Writer::new(options, shape))
+    fn definitions(&self) -> [&'static str; 2] {
+        [statements::CREATE_TABLE, ADD_COLUMN]
     }
 
-    fn create_table(&self, options: &Options) -> Statement {
-        let names = &options.columns;
-        let template = format!(
-            "CREATE TABLE {} ({} varchar(64) NOT NULL PRIMARY KEY, {} integer NOT NULL, \
-             {} integer NOT NULL, {} varchar(255) NOT NULL, {TOKEN_COLUMN} bigint NULL, \
-             {SLOT_COLUMN} bigint NULL, {DONE_COLUMN} bigint NULL, \
-             {ATTEMPTS_COLUMN} bigint NULL)",
-            options.table.quoted(QUOTE),
-            names.name.quoted(QUOTE),
-            names.lock_until.quoted(QUOTE),
-            names.locked_at.quoted(QUOTE),
-            names.locked_by.quoted(QUOTE),
-        );
-        Statement::new(Placeholders::Positional, &template, &[])
+    fn template(&self, step: Step) -> Option<&'static str> {
+        statements::template(step)
     }
 
-    fn add_column(&self, options: &Options, column: &str) -> Statement {
-        let template = format!(
-            "ALTER TABLE {} ADD COLUMN {column} bigint NULL",
-            options.table.quoted(QUOTE)
-        );
-        Statement::new(Placeholders::Positional, &template, &[])
+    fn pieces(&self, options: &Options, shape: &Shape, step: Step, pieces: &mut Pieces) {
+        statements::pieces(options, shape, step, pieces);
     }
 
-    fn longest_lease(&self, _: &Options, _: &Shape) -> Duration {
-        HUNDRED_YEARS
+    /// Milliseconds.
+    fn unit(&self) -> i64 {
+        1_000
     }
 
-    fn is_durable(&self, shape: &Shape) -> bool {
-        ![FORGETS, LAGS]
-            .iter()
-            .any(|fact| shape.server.contains(fact))
-    }
-
-    fn warnings(&self, _: &Options, shape: &Shape) -> Vec<String> {
-        let mut warnings = Vec::new();
-        if shape.server.contains(FORGETS) {
-            warnings.push(
-                "the file has synchronous=OFF, or its journal is off or in memory: a crash can damage \
-                 it, and forgets who holds a lock and which slots are done; set synchronous=FULL and \
-                 journal_mode=WAL for the pool's connections"
-                    .to_owned(),
-            );
-        }
-        if shape.server.contains(LAGS) {
-            warnings.push(
-                "the file is in WAL mode with synchronous=NORMAL: a crash of the machine can take \
-                 the last commits, and with them the marks of slots that are done; set \
-                 synchronous=FULL for the pool's connections"
-                    .to_owned(),
-            );
-        }
-        warnings
+    fn facts(&self) -> &'static [Fact] {
+        &[
+            Fact {
+                text: FORGETS,
+                forgets: true,
+                warning: "the file has synchronous=OFF, or its journal is off or in memory: a crash can \
+                          damage it, and forgets who holds a lock and which slots are done; set \
+                          synchronous=FULL and journal_mode=WAL for the pool's connections",
+            },
+            Fact {
+                text: LAGS,
+                forgets: true,
+                warning: "the file is in WAL mode with synchronous=NORMAL: a crash of the machine can take \
+                          the last commits, and with them the marks of slots that are done; set \
+                          synchronous=FULL for the pool's connections",
+            },
+        ]
     }
 
     fn explain(&self, class: &Class, writes: bool) -> Option<(ErrorKind, &'static str)> {

@@ -1,8 +1,11 @@
 use super::*;
-use crate::dialect::{Claim, End, Step};
+use crate::dialect::{Claim, End, Statements};
 use crate::options::Settings;
+use crate::shape::Extras;
 use crate::statement::Bind;
 use shedlock_store::TimeMode;
+
+const DIALECT: &dyn Dialect = &Sqlite;
 
 const NOW: &str = "CAST(round((julianday('now') - 2440587.5) * 86400000) AS INTEGER)";
 
@@ -12,7 +15,7 @@ fn statements(change: impl FnOnce(&mut Shape)) -> Statements {
         .expect("valid settings");
     let mut shape = Sqlite.assumed();
     change(&mut shape);
-    Sqlite.statements(&options, &shape)
+    DIALECT.statements(&options, &shape)
 }
 
 #[test]
@@ -106,7 +109,7 @@ fn the_clients_time_is_sent_along() {
         ..Settings::default()
     };
     let options = settings.check::<sqlx::Sqlite>().expect("valid settings");
-    let statements = Sqlite.statements(&options, &Sqlite.assumed());
+    let statements = DIALECT.statements(&options, &Sqlite.assumed());
     for statement in [
         &statements[Step::Attempt(Claim::Nothing)],
         &statements[Step::Read],

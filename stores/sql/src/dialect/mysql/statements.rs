@@ -1,0 +1,278 @@
+//! The statements of MySQL and MariaDB; why they are so is said in the module above.
+
+use super::{LARGEST, LOGS_STATEMENTS, has_instants};
+use crate::dialect::{Claim, End, Pieces, Step};
+use crate::options::Options;
+use crate::shape::{Shape, TimeColumn, TimeKind};
+
+/// The last second of `TIMESTAMP` less a day, as the module above has it.
+const TIMESTAMP_LIMIT: &str = "TIMESTAMP'2038-01-18 03:14:07'";
+
+/// The server's time, whoever's clock rules: what fencing tokens start from.
+pub(super) const SERVER_MICROS: &str = "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))";
+
+const EPOCH: &str = "TIMESTAMP'1970-01-01 00:00:00'";
+
+/// Collations that compare every byte, also trailing blanks, have another name in each server. Both times have a
+/// default, or an old server would make one of its own.
+pub(super) const CREATE_TABLE: &str = "CREATE TABLE {table} ({name} VARCHAR(64) CHARACTER SET utf8mb4 \
+     /*M! COLLATE utf8mb4_nopad_bin */ /*!80017 COLLATE utf8mb4_0900_bin */ \
+     NOT NULL PRIMARY KEY, \
+     {until} TIMESTAMP(3) NOT NULL DEFAULT CURRENT_TIMESTAMP(3), \
+     {at} TIMESTAMP(3) NOT NULL DEFAULT CURRENT_TIMESTAMP(3), \
+     {by} VARCHAR(255) CHARACTER SET utf8mb4 NOT NULL, \
+     {token} BIGINT NULL, {slot} BIGINT NULL, {done} BIGINT NULL, \
+     {attempts} BIGINT NULL) ENGINE = InnoDB";
+
+pub(super) fn template(step: Step) -> &'static str {
+    match step {
+        Step::Attempt(_) => {
+            "{update} {until} = {end}, {at} = {now_at}, {by} = :owner{set_token}{set_slot} \
+             WHERE {named} AND {until} <= {now} AND COALESCE(NOT ({is_released}), 1) AND {in_time}\
+             {slot_is_free} AND {guarded}"
+        }
+        Step::Insert(_) => {
+            "{insert} ({columns}{token_column}{attempts_column}{slot_column}) \
+             SELECT :name, {end}, {now_at}, :owner{token_value}{attempts_value}{slot_value} \
+             {if_named} AND {in_time}{is_not_ahead}"
+        }
+        Step::Read => {
+            "{select} {record}, {now_micros}{server_time} FROM (SELECT 1 AS one) AS n \
+             LEFT JOIN {table} ON {name} = :name WHERE {guarded}"
+        }
+        // `FOR UPDATE` is what proxies look for. It locks the rows that its own level reads from tables: none.
+        Step::ReadToDecide => {
+            "{select} {record}, {now_micros}{server_time} FROM (SELECT 1 AS one) AS n \
+             LEFT JOIN (SELECT {columns}{our_columns} FROM {table} WHERE {name} = :name LIMIT 1) AS r \
+             ON {name} = :name WHERE {guarded} FOR UPDATE"
+        }
+        Step::Extend => {
+            "{update} {until} = GREATEST({until}, {end}), {at} = {at} WHERE {held} AND {guarded}"
+        }
+        Step::Unlock(_) => {
+            "{update} {until} = {end_of_lease}, {at} = {at}, {by} = :released{slot_after} \
+             WHERE {held} AND {guarded}"
+        }
+        Step::Withdraw => {
+            "{update} {until} = {now_down}, {at} = {at}, {by} = :released WHERE {held} AND {guarded}"
+        }
+        Step::Settle => {
+            "{insert} ({columns}) SELECT :name, {now_down}, {now_at}, :released {if_named}"
+        }
+        Step::List { .. } => {
+            "{select} {record}, {now_micros} FROM {table} WHERE {exact_name} > {after}{held_only} \
+             AND {guarded} ORDER BY {exact_name} LIMIT :limit"
+        }
+        Step::ResetSlot => {
+            "{update} {until} = {until}, {at} = {at}, {attempts} = NULL, {slot} = :slot \
+             WHERE {named} AND {slot} = :previous AND {guarded}"
+        }
+    }
+}
+
+pub(super) fn pieces(options: &Options, shape: &Shape, step: Step, pieces: &mut Pieces) {
+    let (until, at) = (shape.lock_until, shape.locked_at);
+    frame(options, shape, pieces);
+    clocks(options, shape, pieces);
+    pieces.set("now_down", cut("{now}", until));
+    pieces.set("now_at", cut("{now}", at));
+    pieces.set("end", end(until));
+    pieces.set("columns", "{name}, {until}, {at}, {by}");
+    pieces.set("at_micros", micros("{at}"));
+    pieces.set("until_micros", micros("{until}"));
+    pieces.set(
+        "record",
+        "CONVERT({name} USING utf8mb4), CONVERT({by} USING utf8mb4), {at_micros}, {until_micros}, {extras}",
+    );
+    pieces.set("null", "CAST(NULL AS SIGNED)");
+    let ours = shape.extras.columns().into_iter();
+    let ours = ours.filter_map(|(there, column)| there.then(|| format!(", {column}")));
+    pieces.set("our_columns", ours.collect::<String>());
+    pieces.set("named", "{name} = :name");
+    pieces.set("exact_name", "{name}");
+    pieces.set("after", ":after");
+    if !shape.name.exact {
+        pieces.set(
+            "named",
+            "{name} = :name AND {exact_name} = CAST(:name AS BINARY)",
+        );
+        pieces.set("exact_name", bytes("{name}"));
+        pieces.set("after", "CAST(:after AS BINARY)");
+    }
+    pieces.set("is_owner", "{by} = :owner");
+    pieces.set("is_released", "{by} = :released");
+    if !shape.locked_by.exact {
+        pieces.set("exact_by", bytes("{by}"));
+        pieces.set("is_owner", "{exact_by} = CAST(:owner AS BINARY)");
+        pieces.set("is_released", "{exact_by} = CAST(:released AS BINARY)");
+    }
+    pieces.set("held", "{named} AND {is_owner} AND {until} > {now_by_then}");
+    match step {
+        Step::Attempt(claim) | Step::Insert(claim) => {
+            pieces.set("first_token", "LAST_INSERT_ID({server_micros})");
+            pieces.set(
+                "next_token",
+                "LAST_INSERT_ID(GREATEST(COALESCE({token}, 0) + 1, {server_micros}))",
+            );
+            pieces.set(
+                "next_attempt",
+                "IF(COALESCE({slot} = :slot, 0), COALESCE({attempts}, 0) + 1, 1)",
+            );
+            pieces.set("acquired", "{at_micros}");
+            pieces.set("is_before_slot", "COALESCE({acquired}, 0) < :slot");
+            if claim != Claim::Nothing {
+                pieces.set("set_slot", "{set_attempts}, {slot} = :slot");
+            }
+            pieces.set(
+                "claimable",
+                match claim {
+                    Claim::OpenSlot => "{open_slot_is_free}",
+                    _ => "COALESCE({slot} < :slot, 1)",
+                },
+            );
+        }
+        Step::Unlock(end) => {
+            pieces.set("kept", kept(options, shape));
+            pieces.set(
+                "least_end",
+                "IF(:at_least = 0, {now_down}, GREATEST({now_down}, {kept}))",
+            );
+            pieces.set(
+                "end_of_lease",
+                match end {
+                    End::Failed => "GREATEST({least_end}, {end})",
+                    _ => "{least_end}",
+                },
+            );
+        }
+        _ => {}
+    }
+}
+
+/// The zone in which a statement runs, and the guard.
+fn frame(options: &Options, shape: &Shape, pieces: &mut Pieces) {
+    // Before the statement and behind its verb: what sets the zone, for MariaDB and for MySQL.
+    pieces.set("update", "{zone}UPDATE{hint} {table} SET");
+    pieces.set("insert", "{zone}INSERT{hint} INTO {table}");
+    pieces.set("select", "{zone}SELECT{hint}");
+    pieces.set("zone", "");
+    pieces.set("hint", "");
+    pieces.set("zone_differs", "");
+    if has_instants(shape) {
+        let zone = options.zone();
+        pieces.set(
+            "zone",
+            format!("/*M! SET STATEMENT time_zone = '{zone}' FOR */ "),
+        );
+        pieces.set("hint", format!(" /*+ SET_VAR(time_zone = '{zone}') */"));
+        pieces.set("zone_differs", format!("@@time_zone <> '{zone}' OR "));
+    }
+    pieces.set("largest", LARGEST);
+    pieces.set("guard", "{largest} + ({zone_differs}@@autocommit = 0");
+    pieces.set("guarded", "{guard}) > 0");
+    // A session of another character set would store another name than it was given. The comparison stands aside, so
+    // that an error of the guard does not quote the name in that character set.
+    pieces.set(
+        "if_named",
+        "FROM (SELECT CAST(CONVERT(:name USING utf8mb4) AS BINARY) \
+         <> CAST(:name AS BINARY) AS differs) AS n WHERE {guard} OR n.differs) > 0",
+    );
+}
+
+fn clocks(options: &Options, shape: &Shape, pieces: &mut Pieces) {
+    let is_in_utc = has_instants(shape) && options.zone() == "+00:00";
+    // Replicas run the statements again, later.
+    let is_replayed = shape.server.contains(LOGS_STATEMENTS);
+    let is_client = options.time.is_client();
+    pieces.set("epoch", EPOCH);
+    pieces.set("server_micros", SERVER_MICROS);
+    pieces.set("now", "UTC_TIMESTAMP(6)");
+    pieces.set("now_micros", "{server_micros}");
+    // Now, read when the row is in hand, where the server has such a clock in UTC, and no replica reads its own later.
+    pieces.set(
+        "now_by_then",
+        if is_in_utc && !is_replayed {
+            "SYSDATE(6)"
+        } else {
+            "{now}"
+        },
+    );
+    if is_client {
+        pieces.set("now", "({epoch} + INTERVAL :now MICROSECOND)");
+        pieces.set("now_micros", ":now");
+        pieces.set("now_by_then", "{now}");
+    }
+    // The attempt does not come too late, whoever's clock rules: by the server's, read when the row is in hand.
+    pieces.set(
+        "in_time",
+        if is_replayed {
+            // A replica that runs the statement again, later, must not find that it came late.
+            "{server_micros} <= :not_after".to_owned()
+        } else if is_in_utc {
+            micros("SYSDATE(6)") + " <= :not_after"
+        } else {
+            // There is no such clock in UTC, but how long the statement has waited is the same in every zone.
+            "{server_micros} + TIMESTAMPDIFF(MICROSECOND, NOW(6), SYSDATE(6)) <= :not_after"
+                .to_owned()
+        },
+    );
+}
+
+/// Until when at-least keeps the lock. A coarse column tells the acquisition to a unit only; the
+/// fencing token tells it to the microsecond, unless it had to go on from an older one.
+fn kept(options: &Options, shape: &Shape) -> String {
+    let (until, unit) = (shape.lock_until, shape.locked_at.unit());
+    if unit == 1 {
+        return up("{at}", ":at_least", until);
+    }
+    if !shape.extras.token || options.time.is_client() {
+        return up("{at}", &format!("{unit} + :at_least"), until);
+    }
+    let acquired = format!("LEAST({{token}}, {{at_micros}} + {unit})");
+    up("{epoch}", &format!("{acquired} + :at_least"), until)
+}
+
+/// When a lease ends that begins now.
+fn end(column: TimeColumn) -> String {
+    let end = up("{now}", ":at_most", column);
+    match column.kind {
+        // What is longer was refused before; this is for clients whose clock is years behind,
+        // since without strict mode a server stores the year 0 for what it cannot hold.
+        TimeKind::Instant => format!("LEAST({end}, {TIMESTAMP_LIMIT})"),
+        _ => end,
+    }
+}
+
+/// A text column byte for byte, whatever its character set.
+fn bytes(column: &str) -> String {
+    format!("CAST(CONVERT({column} USING utf8mb4) AS BINARY)")
+}
+
+/// Microseconds since 1970 of a UTC wall clock; null for null and for the year 0.
+fn micros(instant: &str) -> String {
+    format!("TIMESTAMPDIFF(MICROSECOND, '1970-01-01', {instant})")
+}
+
+/// An instant to the microsecond, cut to what the column can hold: never later.
+fn cut(instant: &str, column: TimeColumn) -> String {
+    match column.digits {
+        6.. => instant.to_owned(),
+        0 => format!("CAST(LEFT({instant}, 19) AS DATETIME)"),
+        digits => format!(
+            "CAST(LEFT({instant}, {}) AS DATETIME({digits}))",
+            20 + digits
+        ),
+    }
+}
+
+/// An instant and a duration in microseconds, rounded up to what the column can hold.
+fn up(instant: &str, duration: &str, column: TimeColumn) -> String {
+    let duration = match column.unit() - 1 {
+        0 => duration.to_owned(),
+        rest => format!("{duration} + {rest}"),
+    };
+    cut(
+        &format!("{instant} + INTERVAL {duration} MICROSECOND"),
+        column,
+    )
+}
