@@ -8,13 +8,14 @@ use shedlock_core::{
 };
 
 use crate::dialect::{Claim, End, Step};
-use crate::driver::{Class, Driver, Failure};
+use crate::driver::Driver;
+use crate::explain::explain;
 use crate::limits::{check_length, check_owner, floor_micros};
 use crate::plan::Plan;
-use crate::send::{Call, Stop};
+use crate::send::Call;
 use crate::statement::{Reply, Values};
 use crate::store::SqlStore;
-use crate::verdict::{State, Verdict, instant, lease};
+use crate::verdict::{State, instant, lease};
 
 /// How often a lock that was found free is tried for, before the attempt gives way.
 const ROUNDS: usize = 3;
@@ -94,11 +95,11 @@ impl<B: Driver> SqlStore<B> {
         {
             return Ok(false);
         }
-        match call.write(Step::Settle, &values).await? {
-            Written::Taken(_) => Ok(false),
-            // The record is there, and ours if a copy of the attempt was under way.
-            Written::Nothing { .. } | Written::Exists(_) => call.ended(withdraw, &values).await,
+        if call.run(Step::Settle, &values).await?.affected > 0 {
+            return Ok(false);
         }
+        // The record is there, and ours if a copy of the attempt was under way.
+        call.ended(withdraw, &values).await
     }
 }
 
@@ -115,42 +116,40 @@ impl<B: Driver> Call<'_, B> {
         let mut exists = None;
         let mut may_be_ours = false;
         for _ in 0..ROUNDS {
-            let won = match state {
+            let step = match state {
                 State::Answered(answer) => return Ok(BoundedAttempt::Judged(answer)),
-                State::Free => self.write(Step::Attempt(claim), values).await?,
-                State::Absent => self.write(Step::Insert(claim), values).await?,
+                State::Free => Step::Attempt(claim),
+                State::Absent => Step::Insert(claim),
             };
-            match won {
-                // The reply holds no token where the server told the number of another column.
-                Written::Taken(reply) if plan.shape.extras.token && reply.token().is_none() => {
-                    may_be_ours = true;
-                }
+            let reply = self.run(step, values).await?;
+            let is_won = reply.affected > 0;
+            if is_won && plan.shape.extras.token && reply.token().is_none() {
+                // The server told the number of another column.
+                may_be_ours = true;
+            } else if is_won && claim == Claim::OpenSlot && reply.row().is_none() {
                 // MySQL's has no room for the attempts at a slot: the record tells.
-                Written::Taken(reply) if claim == Claim::OpenSlot && reply.row().is_none() => {
-                    let row = self.read(values).await.map_err(unread)?;
-                    let is_ours = row.owner.as_deref() == Some(values.owner);
-                    return Ok(acquired(if is_ours {
-                        lease(request, &row)
-                    } else {
-                        // It is over already, and somebody else's by now.
-                        granted(request, &reply)
-                    }));
-                }
-                Written::Taken(reply) => {
-                    self.observe(plan, &reply);
-                    return Ok(acquired(granted(request, &reply)));
-                }
-                // A first try whose reply was lost may have taken the lock.
-                Written::Nothing { repeated } => may_be_ours |= repeated,
-                Written::Exists(failure) => exists = Some(failure),
+                let row = self.read(values).await.map_err(unread)?;
+                let is_ours = row.owner.as_deref() == Some(values.owner);
+                return Ok(acquired(if is_ours {
+                    lease(request, &row)
+                } else {
+                    // It is over already, and somebody else's by now.
+                    granted(request, &reply)
+                }));
+            } else if is_won {
+                self.observe(plan, &reply);
+                return Ok(acquired(granted(request, &reply)));
             }
+            // A first try whose reply was lost may have taken the lock.
+            may_be_ours |= reply.repeated;
+            exists = reply.duplicate.or(exists);
             let row = self.read(values).await;
             let row = if may_be_ours {
                 row.map_err(unread)
             } else {
                 row
             }?;
-            state = Verdict { request, row: &row }.state()?;
+            state = State::of(request, &row)?;
             let server_time = row.server_time();
             let is_too_late = server_time.filter(|now| *now > values.not_after);
             if let (State::Free | State::Absent, Some(now)) = (&state, is_too_late) {
@@ -161,9 +160,7 @@ impl<B: Driver> Call<'_, B> {
         match (state, exists) {
             (State::Answered(answer), _) => Ok(BoundedAttempt::Judged(answer)),
             // The record is not there and cannot be made: another unique key is in the way.
-            (State::Absent, Some(failure)) => {
-                Err(self.error(Stop::Failure(failure), Step::Insert(claim)))
-            }
+            (State::Absent, Some(failure)) => Err(explain::<B>(failure, self.options(), true)),
             // A first try whose reply was lost may take the lock yet.
             _ if may_be_ours => Err(unread(Error::new(
                 ErrorKind::Unavailable,
@@ -186,23 +183,6 @@ impl<B: Driver> Call<'_, B> {
         }
     }
 
-    /// Sends an attempt, an insert, or what makes sure that none is under way.
-    async fn write(&self, step: Step, values: &Values<'_>) -> Result<Written, Error> {
-        match self.run(step, values).await {
-            Ok(reply) if reply.affected > 0 => Ok(Written::Taken(reply)),
-            Ok(reply) => Ok(Written::Nothing {
-                repeated: reply.repeated,
-            }),
-            Err(Stop::Failure(failure)) if failure.class == Class::Held => {
-                Ok(Written::Nothing { repeated: false })
-            }
-            Err(Stop::Failure(failure)) if failure.class == Class::Duplicate => {
-                Ok(Written::Exists(failure))
-            }
-            Err(stop) => Err(self.error(stop, step)),
-        }
-    }
-
     /// The instant of a lease that was granted is the server's time, unless the clients' clocks rule.
     fn observe(&self, plan: &Plan, reply: &Reply) {
         let is_clock = !self.options().time.is_client() && plan.shape.locked_at.unit() <= COARSE;
@@ -211,17 +191,6 @@ impl<B: Driver> Call<'_, B> {
             self.plans().clock().observe(instant(now));
         }
     }
-}
-
-/// What a statement did that takes or makes the record.
-enum Written {
-    /// It took, or made, the record.
-    Taken(Reply),
-    /// The record stood in the way, or it was too late; where the statement was repeated, the record
-    /// may be ours.
-    Nothing { repeated: bool },
-    /// A unique key stood in the way.
-    Exists(Failure),
 }
 
 /// A lock that may have been taken is not to be left to itself: whoever asked asks again, or withdraws.

@@ -1,11 +1,9 @@
 //! How long a call of the provider may take.
 
-use std::future::{Future, poll_fn};
 use std::pin::Pin;
-use std::task::Poll;
 use std::time::Duration;
 
-use shedlock_core::{Clock, Moment};
+use shedlock_core::{Clock, Moment, within};
 
 /// When one call has returned, whatever the server does.
 ///
@@ -31,13 +29,15 @@ impl<'a> Deadline<'a> {
 
     /// The output, unless the time for a connection is over first: three quarters of the caller's
     /// patience. And no more than `limit` from now.
+    ///
+    /// The future is pinned by its caller, since each function that it is passed through would double its size.
     pub(crate) async fn connect<T>(
         &self,
         limit: Duration,
         future: Pin<&mut impl Future<Output = T>>,
     ) -> Option<T> {
-        let by = self.connected.min(self.clock.now() + limit);
-        until(self.clock, by, future).await
+        let left = self.connected.saturating_since(self.clock.now());
+        within(self.clock, left.min(limit), future).await
     }
 
     /// Whether the time for a connection is over.
@@ -47,25 +47,7 @@ impl<'a> Deadline<'a> {
 
     /// The output, unless the time of the call is over first.
     pub(crate) async fn answer<T>(&self, future: Pin<&mut impl Future<Output = T>>) -> Option<T> {
-        until(self.clock, self.answered, future).await
+        let left = self.answered.saturating_since(self.clock.now());
+        within(self.clock, left, future).await
     }
-}
-
-/// The future's output, or `None` once it is `moment`. The timer is made only if the future is not
-/// ready at once. The future is pinned by its caller, since each function that it is passed through
-/// would double its size.
-async fn until<T>(
-    clock: &dyn Clock,
-    moment: Moment,
-    mut future: Pin<&mut impl Future<Output = T>>,
-) -> Option<T> {
-    let mut timer = None;
-    poll_fn(|context| {
-        if let Poll::Ready(output) = future.as_mut().poll(context) {
-            return Poll::Ready(Some(output));
-        }
-        let timer = timer.get_or_insert_with(|| clock.sleep_until(moment));
-        timer.as_mut().poll(context).map(|()| None)
-    })
-    .await
 }

@@ -7,7 +7,7 @@ use shedlock_core::{AttemptRequest, ErrorKind, LockName, Owner, Slot};
 
 use crate::identifier::{Fold, Table};
 use crate::statement::Row;
-use crate::verdict::{State, Verdict, record};
+use crate::verdict::{State, record};
 
 /// URLs of PostgreSQL. Files of certificates are left out, which are read.
 #[cfg(feature = "postgres")]
@@ -108,11 +108,7 @@ pub fn row(data: &[u8]) {
     let plain = AttemptRequest::new(name, owner, Duration::from_secs(60));
     let slot = Slot::from_micros(1_799_999_940_000_000).expect("it is a slot");
     for request in [plain.clone(), plain.with_slot(slot)] {
-        let verdict = Verdict {
-            request: &request,
-            row: &row,
-        };
-        match verdict.state() {
+        match State::of(&request, &row) {
             Ok(State::Absent) => assert_eq!(row.name, None),
             Ok(State::Free) => {
                 assert!(row.lock_until <= row.now);

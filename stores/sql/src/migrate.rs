@@ -1,14 +1,11 @@
 //! Making the table, or adding what ShedLock's lacks.
 
-use std::pin::pin;
-
 use shedlock_core::{Error, ErrorKind, Migration};
 
-use crate::driver::{Class, Driver, Failure, Wanted};
+use crate::driver::{Class, Driver, Wanted};
 use crate::explain::explain;
-use crate::plan::probe;
 use crate::send::Call;
-use crate::statement::Statement;
+use crate::statement::{Row, Statement, Values};
 use crate::store::SqlStore;
 
 impl<B: Driver> SqlStore<B> {
@@ -18,14 +15,8 @@ impl<B: Driver> SqlStore<B> {
         let call = self.call();
         let mut changes = Vec::new();
         let table = &self.options().table;
-        let columns = probe(self.connections(), self.options(), call.deadline())
-            .await
-            .map_err(|failure| self.refused(failure))?;
-        if columns.is_empty() {
-            let create = B::dialect().create_table(self.options());
-            if call.define(&create).await? {
-                changes.push(format!("created table {table}"));
-            }
+        if call.create_if_missing().await? {
+            changes.push(format!("created table {table}"));
         }
         // Also after the table was made: by another process of an older release, perhaps.
         let plan = call.look().await?;
@@ -41,66 +32,40 @@ impl<B: Driver> SqlStore<B> {
         }
         Ok(Migration::with_changes(changes))
     }
-
-    /// Makes the table if there is none, and leaves one that is there as it is.
-    #[cfg(feature = "sqlite")]
-    pub(crate) async fn create_if_missing(&self) -> Result<(), Error> {
-        let call = self.call();
-        let columns = probe(self.connections(), self.options(), call.deadline())
-            .await
-            .map_err(|failure| self.refused(failure))?;
-        if columns.is_empty() {
-            call.define(&B::dialect().create_table(self.options()))
-                .await?;
-        }
-        call.check().await
-    }
-
-    fn not_allowed(&self, failure: Failure, statement: &Statement) -> Error {
-        Error::new(
-            ErrorKind::Configuration,
-            format!(
-                "the database user may not define table {}: migrate with a user who may, or have \
-                 one run: {}",
-                self.options().table,
-                statement.text()
-            ),
-        )
-        .with_source(failure.source)
-    }
-
-    fn refused(&self, failure: Failure) -> Error {
-        explain::<B>(failure, self.options(), false)
-    }
 }
 
 impl<B: Driver> Call<'_, B> {
+    /// Makes the table if there is none, and leaves one that is there as it is. True where it was made.
+    pub(crate) async fn create_if_missing(&self) -> Result<bool, Error> {
+        if !self.columns().await?.is_empty() {
+            return Ok(false);
+        }
+        self.define(&B::dialect().create_table(self.options()))
+            .await
+    }
+
     /// False where another process was faster.
     async fn define(&self, statement: &Statement) -> Result<bool, Error> {
         tracing::debug!(sql = statement.text(), "migration");
-        let mut held = self
-            .connections()
-            .acquire(Wanted::Proven, self.deadline())
-            .await
-            .map_err(|failure| self.refused(failure))?;
-        let answer = {
-            let define = B::batch(&mut held, statement.text());
-            self.deadline().answer(pin!(define)).await
-        };
-        let failure = match answer {
-            Some(Ok(())) => {
-                held.finished();
-                return Ok(true);
-            }
-            Some(Err(error)) => B::running(error),
-            None => Failure::silent(),
+        let values = Values::default();
+        let answer = self
+            .send::<Row>(statement, &values, false, Wanted::Proven)
+            .await;
+        let Err(failure) = answer else {
+            return Ok(true);
         };
         match failure.class {
-            Class::Exists => {
-                held.finished();
-                Ok(false)
-            }
-            Class::Privilege => Err(self.not_allowed(failure, statement)),
+            Class::Exists => Ok(false),
+            Class::Privilege => Err(Error::new(
+                ErrorKind::Configuration,
+                format!(
+                    "the database user may not define table {}: migrate with a user who may, or have \
+                     one run: {}",
+                    self.options().table,
+                    statement.text()
+                ),
+            )
+            .with_source(failure.source)),
             _ => Err(explain::<B>(failure, self.options(), true)),
         }
     }

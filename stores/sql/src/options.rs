@@ -1,5 +1,6 @@
 //! What a provider is told about its table and its way of working.
 
+use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,6 +9,7 @@ use shedlock_store::TimeMode;
 
 use crate::driver::Driver;
 use crate::identifier::{Identifier, Table};
+use crate::url::invalid;
 #[cfg(feature = "mysql")]
 use crate::zone;
 
@@ -22,6 +24,9 @@ pub(crate) const DONE_COLUMN: &str = "shedlock_slot_done";
 /// The column of the attempts at a last slot that must not be lost and is not done.
 pub(crate) const ATTEMPTS_COLUMN: &str = "shedlock_slot_attempts";
 
+/// All of ours.
+pub(crate) const COLUMNS: [&str; 4] = [TOKEN_COLUMN, SLOT_COLUMN, DONE_COLUMN, ATTEMPTS_COLUMN];
+
 /// How long a call may take, unless set: as long as the runtime waits for one.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -30,20 +35,16 @@ pub(crate) const TIMEOUT: Duration = Duration::from_secs(10);
 pub(crate) struct Options {
     pub(crate) table: Table,
     pub(crate) columns: ColumnNames,
-    pub(crate) time: TimeMode,
-    pub(crate) defaults: LockDefaults,
-    pub(crate) clock: Arc<dyn Clock>,
-    /// Whether statements are prepared on the server.
-    pub(crate) prepared: bool,
-    /// Whether an unlock waits until it is on disk, where the server waits for its disk at all.
-    pub(crate) durable_unlock: bool,
-    /// How far apart the clocks may be of servers that judge leases in turn.
-    pub(crate) server_skew: Duration,
-    /// After this long every call has returned.
-    pub(crate) timeout: Duration,
-    /// The time zone of the sessions that share the table, as the server spells it.
-    #[cfg(feature = "mysql")]
-    pub(crate) session_zone: Option<String>,
+    /// The rest.
+    settings: Settings,
+}
+
+impl Deref for Options {
+    type Target = Settings;
+
+    fn deref(&self) -> &Settings {
+        &self.settings
+    }
 }
 
 /// ShedLock's four columns.
@@ -55,7 +56,7 @@ pub(crate) struct ColumnNames {
     pub(crate) locked_by: Identifier,
 }
 
-/// What the user set, not yet checked: the part of a builder that all dialects share.
+/// What the user set, not yet checked.
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
     pub(crate) table: String,
@@ -67,10 +68,15 @@ pub(crate) struct Settings {
     pub(crate) time: TimeMode,
     pub(crate) defaults: LockDefaults,
     pub(crate) clock: Arc<dyn Clock>,
+    /// Whether statements are prepared on the server.
     pub(crate) prepared: bool,
+    /// Whether an unlock waits until it is on disk, where the server waits for its disk at all.
     pub(crate) durable_unlock: bool,
+    /// How far apart the clocks may be of servers that judge leases in turn.
     pub(crate) server_skew: Duration,
+    /// After this long every call has returned.
     pub(crate) timeout: Option<Duration>,
+    /// The time zone of the sessions that share the table; once it is checked, as the server spells it.
     #[cfg(feature = "mysql")]
     pub(crate) session_zone: Option<String>,
 }
@@ -98,11 +104,26 @@ impl Default for Settings {
 }
 
 impl Settings {
+    /// After this long every call has returned: as long as the runtime waits for one, unless set.
+    pub(crate) fn timeout(&self) -> Duration {
+        self.timeout.unwrap_or(TIMEOUT)
+    }
+
+    /// The time zone of MySQL's statements.
+    #[cfg(feature = "mysql")]
+    pub(crate) fn zone(&self) -> &str {
+        self.session_zone.as_deref().unwrap_or("+00:00")
+    }
+
     /// Checks all of it.
     ///
     /// # Errors
     /// `InvalidInput` that names the setting.
-    pub(crate) fn check<B: Driver>(&self) -> Result<Options, Error> {
+    #[cfg_attr(
+        not(feature = "mysql"),
+        expect(unused_mut, reason = "it has no time zone")
+    )]
+    pub(crate) fn check<B: Driver>(mut self) -> Result<Options, Error> {
         let (fold, longest) = B::dialect().identifiers();
         let identifier = |what: &str, text: &str| Identifier::parse(what, text, fold, longest);
         self.defaults.validate()?;
@@ -114,59 +135,49 @@ impl Settings {
             locked_by: identifier("the locked_by column", &self.locked_by)?,
         };
         columns.check_distinct()?;
-        let timeout = self.timeout.unwrap_or(TIMEOUT);
-        if timeout.is_zero() {
-            return Err(Error::new(
-                shedlock_core::ErrorKind::InvalidInput,
+        if self.timeout().is_zero() {
+            return Err(invalid(
                 "a timeout of zero leaves no call any time: set it to a few seconds",
             ));
+        }
+        #[cfg(feature = "mysql")]
+        if let Some(zone) = &mut self.session_zone {
+            *zone = zone::parse(zone)?;
         }
         Ok(Options {
             table,
             columns,
-            time: self.time,
-            defaults: self.defaults.clone(),
-            clock: Arc::clone(&self.clock),
-            prepared: self.prepared,
-            durable_unlock: self.durable_unlock,
-            server_skew: self.server_skew,
-            timeout,
-            #[cfg(feature = "mysql")]
-            session_zone: self.session_zone.as_deref().map(zone::parse).transpose()?,
+            settings: self,
         })
     }
 }
 
-impl Options {
-    /// The time zone of MySQL's statements.
-    #[cfg(feature = "mysql")]
-    pub(crate) fn zone(&self) -> &str {
-        self.session_zone.as_deref().unwrap_or("+00:00")
-    }
-}
-
 impl ColumnNames {
+    /// All of them.
+    pub(crate) fn all(&self) -> [&str; 4] {
+        [
+            &self.name,
+            &self.lock_until,
+            &self.locked_at,
+            &self.locked_by,
+        ]
+        .map(Identifier::as_str)
+    }
+
     fn check_distinct(&self) -> Result<(), Error> {
-        let mut names = [
-            self.name.as_str().to_ascii_lowercase(),
-            self.lock_until.as_str().to_ascii_lowercase(),
-            self.locked_at.as_str().to_ascii_lowercase(),
-            self.locked_by.as_str().to_ascii_lowercase(),
-            TOKEN_COLUMN.to_owned(),
-            SLOT_COLUMN.to_owned(),
-            DONE_COLUMN.to_owned(),
-            ATTEMPTS_COLUMN.to_owned(),
-        ];
+        let mut names: Vec<_> = self
+            .all()
+            .into_iter()
+            .chain(COLUMNS)
+            .map(str::to_ascii_lowercase)
+            .collect();
         names.sort_unstable();
         match names.windows(2).find(|pair| pair[0] == pair[1]) {
             None => Ok(()),
-            Some(pair) => Err(Error::new(
-                shedlock_core::ErrorKind::InvalidInput,
-                format!(
-                    "two columns are both called {:?}: every column needs a name of its own",
-                    pair[0]
-                ),
-            )),
+            Some(pair) => Err(invalid(format!(
+                "two columns are both called {:?}: every column needs a name of its own",
+                pair[0]
+            ))),
         }
     }
 }

@@ -1,17 +1,17 @@
 //! The table's shape and the statements for it, found at first contact and again when they fail.
 
-use std::pin::pin;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use shedlock_core::{Error, ErrorKind, Moment, StoreClock};
 
-use crate::deadline::Deadline;
 use crate::dialect::{Dialect, Statements};
-use crate::driver::{Class, Connections, Driver, Failure, Wanted};
+use crate::driver::{Class, Driver, Wanted};
 use crate::explain::explain;
 use crate::options::Options;
+use crate::send::Call;
 use crate::shape::{Column, Shape};
+use crate::statement::Values;
 use crate::verdict::instant;
 
 /// A shape with its statements.
@@ -54,67 +54,29 @@ impl Plans {
             .clone()
     }
 
-    /// The plan in use; looks at the table if there is none yet, or if its columns may have come
-    /// in the meantime.
-    pub(crate) async fn get<B: Driver>(
-        &self,
-        connections: &Connections<B>,
-        options: &Options,
-        deadline: &Deadline<'_>,
-    ) -> Result<Arc<Plan>, Error> {
-        match self.known() {
-            Some(plan) if !plan.is_stale(options) => Ok(plan),
-            _ => self.look(connections, options, deadline).await,
-        }
-    }
-
-    /// Looks at the table now.
-    pub(crate) async fn look<B: Driver>(
-        &self,
-        connections: &Connections<B>,
-        options: &Options,
-        deadline: &Deadline<'_>,
-    ) -> Result<Arc<Plan>, Error> {
-        let columns = probe(connections, options, deadline)
-            .await
-            .map_err(|failure| explain::<B>(failure, options, false))?;
-        let dialect = B::dialect();
-        let Some(first) = columns.first() else {
-            self.forget();
-            return Err(missing::<B>(options));
-        };
-        self.clock.observe(instant(first.server_time));
-        let shape = dialect.shape(options, &columns)?;
-        Ok(self.keep(dialect, options, shape))
+    fn set(&self, plan: Option<Arc<Plan>>) {
+        *self.plan.write().unwrap_or_else(PoisonError::into_inner) = plan;
     }
 
     fn keep(&self, dialect: &dyn Dialect, options: &Options, shape: Shape) -> Arc<Plan> {
         let known = self.known();
-        let is_new = known.as_ref().is_none_or(|plan| plan.shape != shape);
-        if is_new {
-            let known = known.as_ref();
-            let said = known.map_or_else(Vec::new, |plan| dialect.warnings(options, &plan.shape));
-            for warning in dialect.warnings(options, &shape) {
-                if !said.contains(&warning) {
-                    tracing::warn!(table = %options.table, "{warning}");
-                }
-            }
-        }
-        let statements = match known {
-            Some(plan) if !is_new => plan.statements.clone(),
+        let statements = match &known {
+            Some(plan) if plan.shape == shape => plan.statements.clone(),
             _ => dialect.statements(options, &shape),
         };
+        let said = known.map_or_else(Vec::new, |plan| dialect.warnings(options, &plan.shape));
+        for warning in dialect.warnings(options, &shape) {
+            if !said.contains(&warning) {
+                tracing::warn!(table = %options.table, "{warning}");
+            }
+        }
         let plan = Arc::new(Plan {
             statements,
             shape,
             found_at: options.clock.now(),
         });
-        *self.plan.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&plan));
+        self.set(Some(Arc::clone(&plan)));
         plan
-    }
-
-    fn forget(&self) {
-        *self.plan.write().unwrap_or_else(PoisonError::into_inner) = None;
     }
 }
 
@@ -125,43 +87,50 @@ impl Plan {
     }
 }
 
-/// The table's columns as they are now; none where there is no table.
-pub(crate) async fn probe<B: Driver>(
-    connections: &Connections<B>,
-    options: &Options,
-    deadline: &Deadline<'_>,
-) -> Result<Vec<Column>, Failure> {
-    let statement = B::dialect().probing(options);
-    let mut wanted = Wanted::Any;
-    loop {
-        let mut held = connections.acquire(wanted, deadline).await?;
-        let answer = {
-            let columns = B::columns(&mut held, &statement);
-            deadline.answer(pin!(columns)).await
-        };
-        let failure = match answer {
-            Some(Ok(columns)) => {
-                held.finished();
-                return Ok(columns);
-            }
-            Some(Err(error)) => B::running(error),
-            None => Failure::silent(),
-        };
-        if wanted == Wanted::Proven || failure.class != Class::ReplyLost {
-            return Err(failure);
+impl<B: Driver> Call<'_, B> {
+    /// The plan in use; looks at the table if there is none yet, or if its columns may have come
+    /// in the meantime.
+    pub(crate) async fn plan(&self) -> Result<Arc<Plan>, Error> {
+        match self.plans().known() {
+            Some(plan) if !plan.is_stale(self.options()) => Ok(plan),
+            _ => self.look().await,
         }
-        wanted = Wanted::Proven;
     }
-}
 
-fn missing<B: Driver>(options: &Options) -> Error {
-    let ddl = B::dialect().create_table(options);
-    Error::new(
-        ErrorKind::Configuration,
-        format!(
-            "there is no table {}: create it with `shedlock migrate --store …` or with: {}",
-            options.table,
-            ddl.text()
-        ),
-    )
+    /// Looks at the table now.
+    pub(crate) async fn look(&self) -> Result<Arc<Plan>, Error> {
+        let columns = self.columns().await?;
+        let (plans, options, dialect) = (self.plans(), self.options(), B::dialect());
+        let Some(first) = columns.first() else {
+            plans.set(None);
+            return Err(Error::new(
+                ErrorKind::Configuration,
+                format!(
+                    "there is no table {}: create it with `shedlock migrate --store …` or with: {}",
+                    options.table,
+                    dialect.create_table(options).text()
+                ),
+            ));
+        };
+        plans.clock.observe(instant(first.server_time));
+        let shape = dialect.shape(options, &columns)?;
+        Ok(plans.keep(dialect, options, shape))
+    }
+
+    /// The table's columns as they are now; none where there is no table.
+    ///
+    /// The probe is not prepared: it is asked rarely, and MariaDB 10.11 was seen to crash when a prepared
+    /// statement over its information_schema was run again.
+    pub(crate) async fn columns(&self) -> Result<Vec<Column>, Error> {
+        let probe = B::dialect().probing(self.options());
+        let values = Values::default();
+        let mut answer = self.send(&probe, &values, false, Wanted::Any).await;
+        if matches!(&answer, Err(failure) if failure.class == Class::ReplyLost) {
+            answer = self.send(&probe, &values, false, Wanted::Proven).await;
+        }
+        match answer.and_then(|reply| reply.readable()) {
+            Ok(reply) => Ok(reply.rows),
+            Err(failure) => Err(explain::<B>(failure, self.options(), false)),
+        }
+    }
 }

@@ -12,7 +12,7 @@ use crate::dialect::Step;
 use crate::driver::{Class, Driver, Failure, Wanted};
 use crate::explain::explain;
 use crate::plan::Plan;
-use crate::statement::{Reply, Row, Values};
+use crate::statement::{Answer, Reply, Row, Statement, Values};
 use crate::store::SqlStore;
 use crate::verdict::instant;
 
@@ -20,17 +20,9 @@ use crate::verdict::instant;
 /// in between: whoever was in the way has committed by then.
 const COLLISIONS: usize = 10;
 
-/// Why a statement gave no reply.
-pub(crate) enum Stop {
-    /// It failed, finally.
-    Failure(Failure),
-    /// It was not even sent.
-    Error(Error),
-}
-
 /// One call of the provider: everything that it sends is bounded by one deadline.
 pub(crate) struct Call<'a, B: Driver> {
-    flow: &'a SqlStore<B>,
+    store: &'a SqlStore<B>,
     deadline: Deadline<'a>,
 }
 
@@ -38,29 +30,22 @@ impl<B: Driver> Deref for Call<'_, B> {
     type Target = SqlStore<B>;
 
     fn deref(&self) -> &SqlStore<B> {
-        self.flow
+        self.store
     }
 }
 
 impl<B: Driver> SqlStore<B> {
     /// A call that begins now.
     pub(crate) fn call(&self) -> Call<'_, B> {
-        self.call_of(self.options().timeout)
+        self.call_of(self.options().timeout())
     }
 
     /// A call that begins now, made by someone who waits for this long.
     pub(crate) fn call_of(&self, patience: Duration) -> Call<'_, B> {
         let options = self.options();
         Call {
-            flow: self,
-            deadline: Deadline::new(&*options.clock, options.timeout, patience),
-        }
-    }
-
-    pub(crate) fn error(&self, stop: Stop, step: Step) -> Error {
-        match stop {
-            Stop::Error(error) => error,
-            Stop::Failure(failure) => explain::<B>(failure, self.options(), step.writes()),
+            store: self,
+            deadline: Deadline::new(&*options.clock, options.timeout(), patience),
         }
     }
 
@@ -77,35 +62,17 @@ impl<B: Driver> SqlStore<B> {
 }
 
 impl<B: Driver> Call<'_, B> {
-    pub(crate) fn deadline(&self) -> &Deadline<'_> {
-        &self.deadline
-    }
-
-    pub(crate) async fn plan(&self) -> Result<Arc<Plan>, Error> {
-        let (connections, options) = (self.connections(), self.options());
-        self.plans().get(connections, options, &self.deadline).await
-    }
-
-    /// Looks at the table now.
-    pub(crate) async fn look(&self) -> Result<Arc<Plan>, Error> {
-        let (connections, options) = (self.connections(), self.options());
-        self.plans()
-            .look(connections, options, &self.deadline)
-            .await
-    }
-
     /// The plan for a table that has the columns for this step.
     pub(crate) async fn plan_for(&self, step: Step) -> Result<Arc<Plan>, Error> {
-        let plan = self.plan().await?;
-        if step.is_possible(plan.shape.extras) {
-            return Ok(plan);
+        let mut plan = self.plan().await?;
+        if !step.is_possible(plan.shape.extras) {
+            // The table may have been migrated since; this call fails otherwise, so asking is fair.
+            plan = self.look().await?;
         }
-        // The table may have been migrated since; this call fails otherwise, so asking is fair.
-        let plan = self.look().await?;
-        if step.is_possible(plan.shape.extras) {
-            return Ok(plan);
+        match step.is_possible(plan.shape.extras) {
+            true => Ok(plan),
+            false => Err(self.no_column()),
         }
-        Err(self.no_column())
     }
 
     /// The record as the server has it that takes writes.
@@ -117,15 +84,9 @@ impl<B: Driver> Call<'_, B> {
         Ok(row)
     }
 
-    /// Sends a statement of which a failure is an error.
-    pub(crate) async fn reply(&self, step: Step, values: &Values<'_>) -> Result<Reply, Error> {
-        let reply = self.run(step, values).await;
-        reply.map_err(|stop| self.error(stop, step))
-    }
-
     /// The row that a reading step gives.
     pub(crate) async fn row(&self, step: Step, values: &Values<'_>) -> Result<Row, Error> {
-        let reply = self.reply(step, values).await?;
+        let reply = self.run(step, values).await?;
         reply.rows.into_iter().next().ok_or_else(|| {
             Error::new(
                 ErrorKind::Internal,
@@ -137,15 +98,26 @@ impl<B: Driver> Call<'_, B> {
     /// Sends a statement: again at once where another transaction was in the way, once more on a
     /// proven connection where one broke, once more on a new one where a session no longer serves,
     /// and once more after a look at the table where that is no longer what it was.
-    pub(crate) async fn run(&self, step: Step, values: &Values<'_>) -> Result<Reply, Stop> {
-        let mut plan = self.plan().await.map_err(Stop::Error)?;
+    pub(crate) async fn run(&self, step: Step, values: &Values<'_>) -> Result<Reply, Error> {
+        let explained = |failure| explain::<B>(failure, self.options(), step.writes());
+        let mut plan = self.plan().await?;
         let mut wanted = Wanted::Any;
         let mut collisions = 0;
         let mut looked = false;
         // Once a reply was lost the outcome is unknown whatever happens to the second try.
         let mut lost = None;
         loop {
-            let failure = match self.send(step, values, &plan, wanted).await? {
+            let statement = plan.statements.get(step).ok_or_else(|| self.no_column())?;
+            let lock = values.name;
+            tracing::debug!(
+                step = step.word(),
+                lock,
+                sql = statement.text(),
+                "statement"
+            );
+            let prepared = self.options().prepared;
+            let answer = self.send(statement, values, prepared, wanted).await;
+            let failure = match answer.and_then(|reply| step.checked(reply)) {
                 Ok(mut reply) => {
                     reply.repeated = lost.is_some();
                     return Ok(reply);
@@ -165,47 +137,42 @@ impl<B: Driver> Call<'_, B> {
                     looked = true;
                     let now = match self.look().await {
                         Ok(now) => now,
-                        Err(error) => return Err(lost.map_or(Stop::Error(error), Stop::Failure)),
+                        Err(error) => return Err(lost.map_or(error, explained)),
                     };
                     // The table is as it was: the reason is another one.
                     if *class != Class::Shape && now.shape == plan.shape {
-                        return Err(Stop::Failure(lost.unwrap_or(failure)));
+                        return Err(explained(lost.unwrap_or(failure)));
                     }
                     plan = now;
                 }
-                _ => return Err(Stop::Failure(lost.unwrap_or(failure))),
+                Class::Held if step.takes() && lost.is_none() => return Ok(Reply::default()),
+                Class::Duplicate if step.takes() && lost.is_none() => {
+                    return Ok(Reply {
+                        duplicate: Some(failure),
+                        ..Reply::default()
+                    });
+                }
+                _ => return Err(explained(lost.unwrap_or(failure))),
             }
         }
     }
 
-    async fn send(
+    /// Sends a statement once.
+    pub(crate) async fn send<R: Answer>(
         &self,
-        step: Step,
+        statement: &Statement,
         values: &Values<'_>,
-        plan: &Plan,
+        prepared: bool,
         wanted: Wanted,
-    ) -> Result<Result<Reply, Failure>, Stop> {
-        let Some(statement) = plan.statements.get(step) else {
-            return Err(Stop::Error(self.no_column()));
-        };
-        tracing::debug!(
-            step = step.word(),
-            lock = values.name,
-            sql = statement.text(),
-            "statement"
-        );
-        let mut held = match self.connections().acquire(wanted, &self.deadline).await {
-            Ok(held) => held,
-            Err(failure) => return Ok(Err(failure)),
-        };
+    ) -> Result<Reply<R>, Failure> {
+        let mut held = self.connections().acquire(wanted, &self.deadline).await?;
         let was_used = !held.is_new();
         let answer = {
-            let run = B::run(&mut held, statement, values, self.options().prepared);
+            let run = B::run(&mut held, statement, values, prepared);
             self.deadline.answer(pin!(run)).await
         };
         let result = match answer {
-            Some(Ok(reply)) => readable(step, reply),
-            Some(Err(error)) => Err(B::running(error)),
+            Some(answer) => answer.map_err(B::running),
             None => Err(Failure::silent()),
         };
         // A refusal is an answer too.
@@ -213,21 +180,9 @@ impl<B: Driver> Call<'_, B> {
         if result.as_ref().err().is_none_or(is_fit) {
             held.finished();
         }
-        Ok(result.map_err(|failure| Failure {
+        result.map_err(|failure| Failure {
             was_used,
             ..failure
-        }))
-    }
-}
-
-/// A list goes on past records that cannot be read; where there is one record, it must be readable.
-fn readable(step: Step, mut reply: Reply) -> Result<Reply, Failure> {
-    match (step, reply.unreadable.pop()) {
-        (_, None) => Ok(reply),
-        (Step::List { .. }, Some(last)) => {
-            reply.unreadable.push(last);
-            Ok(reply)
-        }
-        (_, Some((_, error))) => Err(Failure::new(Class::Foreign, error)),
+        })
     }
 }

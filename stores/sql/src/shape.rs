@@ -3,7 +3,8 @@
 use shedlock_core::{Error, ErrorKind};
 
 use crate::identifier::Identifier;
-use crate::options::{ATTEMPTS_COLUMN, DONE_COLUMN, Options, SLOT_COLUMN, TOKEN_COLUMN};
+use crate::options::{ATTEMPTS_COLUMN, COLUMNS, DONE_COLUMN, Options, SLOT_COLUMN, TOKEN_COLUMN};
+use crate::statement::{Answer, Field};
 
 /// The shape of the table as far as statements depend on it. Nothing of its rows is kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,11 +52,12 @@ impl Extras {
 
     /// All columns that `migrate` adds, with whether they are there.
     pub(crate) fn columns(self) -> [(bool, &'static str); 4] {
+        let [token, slot, done, attempts] = COLUMNS;
         [
-            (self.token, TOKEN_COLUMN),
-            (self.slot, SLOT_COLUMN),
-            (self.done, DONE_COLUMN),
-            (self.attempts, ATTEMPTS_COLUMN),
+            (self.token, token),
+            (self.slot, slot),
+            (self.done, done),
+            (self.attempts, attempts),
         ]
     }
 
@@ -123,6 +125,26 @@ pub(crate) struct Column {
     pub(crate) server_time: i64,
 }
 
+impl Answer for Column {
+    fn decoded<E>(
+        _: &[Field],
+        text: impl Fn(usize) -> Result<Option<String>, E>,
+        number: impl Fn(usize) -> Result<Option<i64>, E>,
+    ) -> Result<Self, E> {
+        Ok(Self {
+            name: text(0)?.unwrap_or_default(),
+            type_name: text(1)?.unwrap_or_default(),
+            digits: number(2)?,
+            length: number(3)?,
+            collation: text(4)?,
+            unique: number(5)? == Some(1),
+            required: number(6)? == Some(1),
+            server: text(7)?.unwrap_or_default(),
+            server_time: number(8)?.unwrap_or_default(),
+        })
+    }
+}
+
 impl TimeColumn {
     /// The unit of this column in microseconds.
     pub(crate) fn unit(self) -> i64 {
@@ -174,13 +196,8 @@ impl<'a> Columns<'a> {
     pub(crate) fn check(options: &'a Options, columns: &'a [Column]) -> Result<Self, Error> {
         let found = Self { options, columns };
         let names = &options.columns;
-        for name in [
-            &names.name,
-            &names.lock_until,
-            &names.locked_at,
-            &names.locked_by,
-        ] {
-            found.get(name.as_str())?;
+        for name in names.all() {
+            found.get(name)?;
         }
         if !found.get(names.name.as_str())?.unique {
             return Err(Error::new(
@@ -209,19 +226,8 @@ impl<'a> Columns<'a> {
     }
 
     fn is_known(&self, column: &str) -> bool {
-        let names = &self.options.columns;
-        [
-            names.name.as_str(),
-            names.lock_until.as_str(),
-            names.locked_at.as_str(),
-            names.locked_by.as_str(),
-            TOKEN_COLUMN,
-            SLOT_COLUMN,
-            DONE_COLUMN,
-            ATTEMPTS_COLUMN,
-        ]
-        .iter()
-        .any(|known| same(known, column))
+        let mut known = self.options.columns.all().into_iter().chain(COLUMNS);
+        known.any(|known| same(known, column))
     }
 
     /// The column of this name.

@@ -1,55 +1,21 @@
 //! Statements as data: text, what is bound to it, what comes back.
 
-use std::fmt::Write as _;
 use std::sync::Arc;
 
 use shedlock_core::Slot;
 
 use crate::dialect::Dialect;
-use crate::driver::BoxError;
+use crate::driver::{BoxError, Class, Failure};
 
 /// A statement that can be read, compared and tested without a database.
 ///
 /// Its text is built once for a table's [`Shape`](crate::shape::Shape), never for a call.
 #[derive(Clone, Debug)]
 pub(crate) struct Statement {
+    template: String,
     text: Arc<str>,
-    binds: Vec<Bind>,
-    fields: Vec<Field>,
-    parts: Vec<Part>,
-}
-
-/// What is bound to a placeholder. The order of [`Statement::binds`] is the order in which the
-/// values are sent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Bind {
-    /// The lock's name: text.
-    Name,
-    /// The owner that asks, or that the record must name: text.
-    Owner,
-    /// What the record shall name as owner once the lease is over: text.
-    Released,
-    /// At-most in microseconds, a multiple of the dialect's unit.
-    AtMost,
-    /// At-least in microseconds, a multiple of the dialect's unit.
-    AtLeast,
-    /// The slot in microseconds since 1970 (UTC).
-    Slot,
-    /// How far ahead of now a slot may lie, in microseconds.
-    Tolerance,
-    /// How many attempts an open slot has.
-    MostAttempts,
-    /// The slot that must have been taken, or passed, before; or the last one, where it is to be set.
-    Previous,
-    /// The client's time in microseconds since 1970 (UTC); only where the client's clock rules.
-    Now,
-    /// The last instant of the server's clock at which an attempt may be granted, in microseconds
-    /// since 1970 (UTC).
-    NotAfter,
-    /// The name that a page starts behind: text, empty for the first page.
-    After,
-    /// The page size.
-    Limit,
+    binds: Vec<String>,
+    fields: &'static [Field],
 }
 
 /// What a column of the answer means. Instants come as microseconds since 1970 (UTC) in a 64-bit
@@ -107,67 +73,40 @@ pub(crate) enum Placeholders {
     Positional,
 }
 
-#[derive(Clone, Debug)]
-enum Part {
-    Text(Box<str>),
-    Bind(Bind),
-}
-
-impl Bind {
-    const ALL: [(&'static str, Self); 13] = [
-        ("name", Self::Name),
-        ("owner", Self::Owner),
-        ("released", Self::Released),
-        ("at_most", Self::AtMost),
-        ("at_least", Self::AtLeast),
-        ("slot", Self::Slot),
-        ("tolerance", Self::Tolerance),
-        ("most_attempts", Self::MostAttempts),
-        ("previous", Self::Previous),
-        ("now", Self::Now),
-        ("not_after", Self::NotAfter),
-        ("after", Self::After),
-        ("limit", Self::Limit),
-    ];
-
-    fn find(word: &str) -> Option<Self> {
-        Self::ALL
-            .iter()
-            .find_map(|(name, bind)| (*name == word).then_some(*bind))
-    }
-}
-
 impl Statement {
-    /// Reads a template in which `:name`, `:at_most` and so on (the words of [`Bind`]) stand for
+    /// Reads a template in which `:name`, `:at_most` and so on (the words of [`Values`]) stand for
     /// values. Any other colon is left alone, so `::bigint` is no placeholder.
-    pub(crate) fn new(placeholders: Placeholders, template: &str, fields: &[Field]) -> Self {
-        let parts = split(template);
-        let mut text = String::with_capacity(template.len());
-        let mut binds: Vec<Bind> = Vec::new();
-        for part in &parts {
-            match (part, placeholders) {
-                (Part::Text(fixed), _) => text.push_str(fixed),
-                (Part::Bind(bind), Placeholders::Positional) => {
-                    binds.push(*bind);
-                    text.push('?');
-                }
-                (Part::Bind(bind), Placeholders::Numbered) => {
-                    let known = binds.iter().position(|seen| seen == bind);
-                    let index = known.unwrap_or_else(|| {
-                        binds.push(*bind);
-                        binds.len() - 1
-                    });
-                    // Writing to a String cannot fail.
-                    let _ = write!(text, "${}", index + 1);
+    pub(crate) fn new(
+        placeholders: Placeholders,
+        template: &str,
+        fields: &'static [Field],
+    ) -> Self {
+        let mut binds: Vec<String> = Vec::new();
+        let text = replaced(template, &Values::default(), |text, word, _| {
+            let known = binds.iter().position(|seen| seen == word);
+            match (placeholders, known) {
+                (Placeholders::Numbered, Some(_)) => {}
+                _ => binds.push(word.to_owned()),
+            }
+            match placeholders {
+                Placeholders::Positional => text.push('?'),
+                Placeholders::Numbered => {
+                    let index = known.map_or(binds.len(), |index| index + 1);
+                    text.push_str(&format!("${index}"));
                 }
             }
-        }
+        });
         Self {
+            template: template.to_owned(),
             text: text.into(),
             binds,
-            fields: fields.to_vec(),
-            parts,
+            fields,
         }
+    }
+
+    /// A text without values and rows.
+    pub(crate) fn plain(text: &str) -> Self {
+        Self::new(Placeholders::Positional, text, &[])
     }
 
     /// The text with placeholders. Identifiers in it were checked and quoted; values never are.
@@ -181,75 +120,88 @@ impl Statement {
     }
 
     /// What to bind, in this order.
-    pub(crate) fn binds(&self) -> &[Bind] {
-        &self.binds
+    pub(crate) fn binds<'a>(&self, values: &Values<'a>) -> impl Iterator<Item = Value<'a>> {
+        self.binds.iter().filter_map(|word| values.get(word))
     }
 
     /// What the columns of the answer mean, in their order; empty where no rows come back.
-    pub(crate) fn fields(&self) -> &[Field] {
-        &self.fields
+    pub(crate) fn fields(&self) -> &'static [Field] {
+        self.fields
+    }
+
+    /// The words of what is bound.
+    #[cfg(test)]
+    pub(crate) fn words(&self) -> &[String] {
+        &self.binds
     }
 
     /// The text with the values written into it as literals, for servers that are reached through
     /// something that cannot keep prepared statements.
     pub(crate) fn inlined(&self, values: &Values<'_>, dialect: &dyn Dialect) -> String {
-        let mut text = String::with_capacity(self.text.len() + 128);
-        for part in &self.parts {
-            match part {
-                Part::Text(fixed) => text.push_str(fixed),
-                Part::Bind(bind) => match values.get(*bind) {
-                    Value::Text(value) => text.push_str(&dialect.quote(value)),
-                    Value::Integer(value) => {
-                        let _ = write!(text, "{value}");
-                    }
-                },
-            }
-        }
-        text
+        replaced(&self.template, values, |text, _, value| match value {
+            Value::Text(value) => text.push_str(&dialect.quote(value)),
+            Value::Integer(value) => text.push_str(&value.to_string()),
+        })
     }
 }
 
-fn split(template: &str) -> Vec<Part> {
-    let mut parts = Vec::new();
+/// The template with its placeholders replaced: by what is done for each word and its value.
+fn replaced(
+    template: &str,
+    values: &Values<'_>,
+    mut replace: impl FnMut(&mut String, &str, Value<'_>),
+) -> String {
+    let mut text = String::with_capacity(template.len() + 128);
     let mut rest = template;
-    let mut fixed = String::new();
-    while let Some(at) = rest.find(':') {
-        let (before, from_colon) = rest.split_at(at);
-        fixed.push_str(before);
-        let after = &from_colon[1..];
-        let end = after
-            .find(|c: char| !c.is_ascii_lowercase() && c != '_')
-            .unwrap_or(after.len());
-        let is_cast = fixed.ends_with(':');
-        if let Some(bind) = Bind::find(&after[..end]).filter(|_| !is_cast) {
-            parts.push(Part::Text(std::mem::take(&mut fixed).into()));
-            parts.push(Part::Bind(bind));
-            rest = &after[end..];
-        } else {
-            fixed.push(':');
-            rest = after;
+    while let Some((before, after)) = rest.split_once(':') {
+        text.push_str(before);
+        let end = after.find(|c: char| !c.is_ascii_lowercase() && c != '_');
+        let (word, behind) = after.split_at(end.unwrap_or(after.len()));
+        let is_cast = before.is_empty() && text.ends_with(':');
+        match values.get(word).filter(|_| !is_cast) {
+            Some(value) => {
+                replace(&mut text, word, value);
+                rest = behind;
+            }
+            None => {
+                text.push(':');
+                rest = after;
+            }
         }
     }
-    fixed.push_str(rest);
-    parts.push(Part::Text(fixed.into()));
-    parts
+    text.push_str(rest);
+    text
 }
 
 /// The values of one call; each statement takes those it names.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Values<'a> {
+    /// The lock's name.
     pub(crate) name: &'a str,
+    /// The owner that asks, or that the record must name.
     pub(crate) owner: &'a str,
+    /// What the record shall name as owner once the lease is over.
     pub(crate) released: &'a str,
+    /// At-most in microseconds, a multiple of the dialect's unit.
     pub(crate) at_most: i64,
+    /// At-least in microseconds, a multiple of the dialect's unit.
     pub(crate) at_least: i64,
+    /// The slot in microseconds since 1970 (UTC).
     pub(crate) slot: i64,
+    /// How far ahead of now a slot may lie, in microseconds.
     pub(crate) tolerance: i64,
+    /// How many attempts an open slot has.
     pub(crate) most_attempts: i64,
+    /// The slot that must have been taken, or passed, before; or the last one, where it is to be set.
     pub(crate) previous: i64,
+    /// The client's time in microseconds since 1970 (UTC); only where the client's clock rules.
     pub(crate) now: i64,
+    /// The last instant of the server's clock at which an attempt may be granted, in microseconds
+    /// since 1970 (UTC).
     pub(crate) not_after: i64,
+    /// The name that a page starts behind, empty for the first page.
     pub(crate) after: &'a str,
+    /// The page size.
     pub(crate) limit: i64,
 }
 
@@ -267,29 +219,30 @@ impl<'a> Values<'a> {
         self.previous = slot.map_or(0, |slot| slot.just_before().as_micros());
     }
 
-    /// The value for this placeholder.
-    pub(crate) fn get(&self, bind: Bind) -> Value<'a> {
-        match bind {
-            Bind::Name => Value::Text(self.name),
-            Bind::Owner => Value::Text(self.owner),
-            Bind::Released => Value::Text(self.released),
-            Bind::AtMost => Value::Integer(self.at_most),
-            Bind::AtLeast => Value::Integer(self.at_least),
-            Bind::Slot => Value::Integer(self.slot),
-            Bind::Tolerance => Value::Integer(self.tolerance),
-            Bind::MostAttempts => Value::Integer(self.most_attempts),
-            Bind::Previous => Value::Integer(self.previous),
-            Bind::Now => Value::Integer(self.now),
-            Bind::NotAfter => Value::Integer(self.not_after),
-            Bind::After => Value::Text(self.after),
-            Bind::Limit => Value::Integer(self.limit),
-        }
+    /// The value for this word of a template.
+    fn get(&self, word: &str) -> Option<Value<'a>> {
+        Some(match word {
+            "name" => Value::Text(self.name),
+            "owner" => Value::Text(self.owner),
+            "released" => Value::Text(self.released),
+            "at_most" => Value::Integer(self.at_most),
+            "at_least" => Value::Integer(self.at_least),
+            "slot" => Value::Integer(self.slot),
+            "tolerance" => Value::Integer(self.tolerance),
+            "most_attempts" => Value::Integer(self.most_attempts),
+            "previous" => Value::Integer(self.previous),
+            "now" => Value::Integer(self.now),
+            "not_after" => Value::Integer(self.not_after),
+            "after" => Value::Text(self.after),
+            "limit" => Value::Integer(self.limit),
+            _ => return None,
+        })
     }
 }
 
 /// What came back of a statement.
-#[derive(Debug, Default)]
-pub(crate) struct Reply {
+#[derive(Debug)]
+pub(crate) struct Reply<R = Row> {
     /// How many rows were changed (or found, on MySQL), as the server counts them for the last
     /// statement of the text.
     pub(crate) affected: u64,
@@ -298,9 +251,46 @@ pub(crate) struct Reply {
     /// True where the reply of a first try was lost, which may have taken effect.
     pub(crate) repeated: bool,
     /// What was returned or selected.
-    pub(crate) rows: Vec<Row>,
+    pub(crate) rows: Vec<R>,
     /// Rows that hold other things than they should: their names, where these can be read, and why.
     pub(crate) unreadable: Vec<(Option<String>, BoxError)>,
+    /// The unique key that stood in the way of an insert.
+    pub(crate) duplicate: Option<Failure>,
+}
+
+impl<R> Default for Reply<R> {
+    fn default() -> Self {
+        Self {
+            affected: 0,
+            last_insert_id: None,
+            repeated: false,
+            rows: Vec::new(),
+            unreadable: Vec::new(),
+            duplicate: None,
+        }
+    }
+}
+
+impl<R> Reply<R> {
+    /// Adds a row as it was read; `name` reads its name alone.
+    pub(crate) fn add<E: Into<BoxError>>(
+        &mut self,
+        row: Result<R, E>,
+        name: impl FnOnce() -> Option<String>,
+    ) {
+        match row {
+            Ok(row) => self.rows.push(row),
+            Err(error) => self.unreadable.push((name(), error.into())),
+        }
+    }
+
+    /// The reply, if all of it can be read.
+    pub(crate) fn readable(mut self) -> Result<Self, Failure> {
+        match self.unreadable.pop() {
+            None => Ok(self),
+            Some((_, error)) => Err(Failure::new(Class::Foreign, error)),
+        }
+    }
 }
 
 impl Reply {
@@ -324,6 +314,16 @@ impl Reply {
     }
 }
 
+/// What a row of an answer is read as.
+pub(crate) trait Answer: Sized + Send + 'static {
+    /// Reads the columns by the two types that they have.
+    fn decoded<E>(
+        fields: &[Field],
+        text: impl Fn(usize) -> Result<Option<String>, E>,
+        number: impl Fn(usize) -> Result<Option<i64>, E>,
+    ) -> Result<Self, E>;
+}
+
 /// A row of an answer; what its statement does not select is `None`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Row {
@@ -339,9 +339,8 @@ pub(crate) struct Row {
     pub(crate) server_time: Option<i64>,
 }
 
-impl Row {
-    /// Reads the columns of an answer by the two types that they have.
-    pub(crate) fn decoded<E>(
+impl Answer for Row {
+    fn decoded<E>(
         fields: &[Field],
         text: impl Fn(usize) -> Result<Option<String>, E>,
         number: impl Fn(usize) -> Result<Option<i64>, E>,
@@ -363,7 +362,9 @@ impl Row {
         }
         Ok(row)
     }
+}
 
+impl Row {
     /// The time of the server's clock, whoever's clock rules.
     pub(crate) fn server_time(&self) -> Option<i64> {
         self.server_time.or(self.now)
@@ -384,13 +385,13 @@ mod tests {
             numbered.text(),
             "UPDATE t SET a = $1::bigint + $1 WHERE n = $2 AND o = ':x'"
         );
-        assert_eq!(numbered.binds(), [Bind::AtMost, Bind::Name]);
+        assert_eq!(numbered.binds, ["at_most", "name"]);
         let positional = Statement::new(Placeholders::Positional, TEMPLATE, &[]);
         assert_eq!(
             positional.text(),
             "UPDATE t SET a = ?::bigint + ? WHERE n = ? AND o = ':x'"
         );
-        assert_eq!(positional.binds(), [Bind::AtMost, Bind::AtMost, Bind::Name]);
+        assert_eq!(positional.binds, ["at_most", "at_most", "name"]);
     }
 
     #[test]

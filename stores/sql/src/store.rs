@@ -12,10 +12,9 @@ use shedlock_store::{Changed, End, Ended, Seen, Store, StoreProvider};
 use crate::contended::Contended;
 use crate::dialect::{End as SlotMark, Step};
 use crate::driver::{Connections, Driver};
-use crate::explain::explain;
 use crate::limits::{check_owner, longest_name};
 use crate::options::Options;
-use crate::plan::{Plans, probe};
+use crate::plan::Plans;
 use crate::send::Call;
 use crate::statement::Values;
 use crate::verdict::{instant, mark, record};
@@ -85,9 +84,7 @@ impl<B: Driver> SqlStore<B> {
     /// no error yet.
     pub(crate) async fn reached(&self) -> Result<(), Error> {
         let call = self.call();
-        let columns = probe(&self.connections, &self.options, call.deadline())
-            .await
-            .map_err(|failure| explain::<B>(failure, &self.options, false))?;
+        let columns = call.columns().await?;
         if columns.is_empty() {
             return Ok(());
         }
@@ -124,7 +121,7 @@ impl<B: Driver> Store for SqlStore<B> {
     }
 
     fn longest_call(&self) -> Duration {
-        self.options.timeout
+        self.options.timeout()
     }
 
     fn clock(&self) -> &dyn Clock {
@@ -151,7 +148,7 @@ impl<B: Driver> Store for SqlStore<B> {
         values.owner = lease.owner().as_str();
         values.at_most =
             self.micros("lock_at_most_for", request.lock_at_most_for(), &plan.shape)?;
-        let reply = call.reply(Step::Extend, &values).await?;
+        let reply = call.run(Step::Extend, &values).await?;
         if reply.affected == 0 {
             return Ok(Extension::Lost);
         }
@@ -184,7 +181,7 @@ impl<B: Driver> Store for SqlStore<B> {
         values.at_least = self.micros("lock_at_least_for", end.at_least, &plan.shape)?;
         values.end_of(end.slot.map(|(slot, _)| slot));
         values.at_most = self.micros("the pause before a retry", end.retry_after(), &plan.shape)?;
-        let reply = call.reply(step, &values).await?;
+        let reply = call.run(step, &values).await?;
         if reply.affected > 0 {
             return Ok(Ended::Now);
         }
@@ -242,7 +239,7 @@ impl<B: Driver> Store for SqlStore<B> {
         let mut values = self.values(name);
         values.previous = seen.version.last_slot;
         values.slot = slots.last.map_or(0, Slot::as_micros);
-        let reply = call.reply(Step::ResetSlot, &values).await?;
+        let reply = call.run(Step::ResetSlot, &values).await?;
         Ok(match reply.affected > 0 || reply.repeated {
             true => Changed::Done,
             false => Changed::Raced,
@@ -271,7 +268,7 @@ impl<B: Driver> Store for SqlStore<B> {
                 now: self.now(),
                 ..Values::default()
             };
-            let reply = call.reply(step, &values).await?;
+            let reply = call.run(step, &values).await?;
             let is_last = reply.rows.len() + reply.unreadable.len() < size;
             let last = reply.last_name().map(str::to_owned);
             for row in &reply.rows {
@@ -313,7 +310,7 @@ impl<B: Driver> Call<'_, B> {
     /// Ends the lease of these values' owner at once, by this step; true also where a first try, whose
     /// reply was lost, had done so.
     pub(crate) async fn ended(&self, step: Step, values: &Values<'_>) -> Result<bool, Error> {
-        let reply = self.reply(step, values).await?;
+        let reply = self.run(step, values).await?;
         if reply.affected > 0 || !reply.repeated {
             return Ok(reply.affected > 0);
         }

@@ -3,9 +3,9 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use shedlock_core::{
-    Attempt, AttemptRequest, Error, ErrorKind, Lease, LockName, LockRecord, LockState, Owner, Skip,
-    SkipReason, Slot, SlotState,
+    Attempt, AttemptRequest, Error, ErrorKind, Lease, LockName, LockRecord, Owner, Slot, SlotState,
 };
+use shedlock_store::{check_slot, refusal};
 
 use crate::options::{ATTEMPTS_COLUMN, SLOT_COLUMN};
 use crate::shape::Shape;
@@ -22,139 +22,87 @@ pub(crate) enum State {
     Answered(Attempt),
 }
 
-/// An attempt and the row that was read for it.
-pub(crate) struct Verdict<'a> {
-    pub(crate) request: &'a AttemptRequest,
-    pub(crate) row: &'a Row,
-}
-
-impl Verdict<'_> {
-    /// Judges, in the order in which reasons count: our own lease, a slot that cannot be claimed,
-    /// a lease that runs.
+impl State {
+    /// Judges an attempt by the row that was read for it, in the order in which reasons count: our own lease, a slot
+    /// that cannot be claimed, a lease that runs.
     ///
     /// # Errors
     /// `Conflict` for a record of another name, without times or with a slot that is none, `SlotAhead`,
     /// `Lost` where this attempt has ended before, `Internal` where the row lacks the store's time.
-    pub(crate) fn state(&self) -> Result<State, Error> {
-        let row = self.row;
+    pub(crate) fn of(request: &AttemptRequest, row: &Row) -> Result<Self, Error> {
         let Some(now) = row.now else {
             return Err(Error::new(
                 ErrorKind::Internal,
                 "the row that was read lacks the store's time",
             ));
         };
+        let is_held = row.lock_until.is_some_and(|until| until > now);
         if let Some(stored) = &row.name {
-            self.check_name(stored)?;
-            if self.is_own(now) {
-                return Ok(State::Answered(Attempt::Acquired(lease(self.request, row))));
+            check_name(request.name(), stored)?;
+            if is_held && row.owner.as_deref() == Some(request.owner().as_str()) {
+                return Ok(Self::Answered(Attempt::Acquired(lease(request, row))));
             }
         }
-        if let Some(slot) = self.request.slot() {
-            self.check_ahead(slot, now)?;
-            self.check_slots()?;
-            if let Some(reason) = self.refusal(now) {
-                return Ok(State::Answered(Attempt::Skipped(self.refused(reason))));
-            }
+        check_slot(request, instant(now), "the store's clock")?;
+        if request.slot().is_some() {
+            check_slots(row)?;
         }
         let Some(record) = record(row) else {
-            return Ok(State::Absent);
+            return Ok(Self::Absent);
         };
-        match row.lock_until {
-            None => Err(Error::new(
-                ErrorKind::Conflict,
-                "the record has no end (lock_until is null), so that nobody can ever take it: \
-                 delete it or give it one",
-            )),
-            Some(until) if until > now => Ok(State::Answered(Attempt::Skipped(record.as_skip()))),
-            Some(_) if self.has_ended() => Err(Error::attempt_ended()),
-            Some(_) if row.token == Some(i64::MAX) => Err(Error::new(
-                ErrorKind::Conflict,
-                "the record's fencing token is the largest there is, which no clock has reached, and \
-                 cannot grow: find out who wrote it, and set it to one that was given out",
-            )),
-            Some(_) => Ok(State::Free),
-        }
-    }
-
-    /// Some collations take `Job` and `job ` for the same; the record is then another lock's.
-    fn check_name(&self, stored: &str) -> Result<(), Error> {
-        let asked = self.request.name().as_str();
-        if stored == asked {
-            return Ok(());
-        }
-        Err(Error::new(
-            ErrorKind::Conflict,
-            format!(
-                "the table takes the names {asked:?} and {stored:?} for the same: rename one of \
-                 the locks, or give the column a collation that tells them apart"
-            ),
-        ))
-    }
-
-    fn is_own(&self, now: i64) -> bool {
-        self.row.owner.as_deref() == Some(self.request.owner().as_str())
-            && self.row.lock_until.is_some_and(|until| until > now)
-    }
-
-    /// The record is as an unlock of this very owner has left it.
-    fn has_ended(&self) -> bool {
-        self.row.owner.as_deref() == Some(&self.request.owner().released())
-    }
-
-    fn check_ahead(&self, slot: Slot, now: i64) -> Result<(), Error> {
-        let ahead = slot.as_micros().saturating_sub(now);
-        let tolerance = self.request.slot_tolerance();
-        let Ok(ahead) = u64::try_from(ahead) else {
-            return Ok(());
-        };
-        let ahead = Duration::from_micros(ahead);
-        if ahead <= tolerance {
-            return Ok(());
-        }
-        Err(Error::new(
-            ErrorKind::SlotAhead,
-            format!(
-                "slot {slot} lies {} s ahead of the store's clock, and {} s are tolerated: one of \
-                 the two clocks is wrong",
-                ahead.as_secs(),
-                tolerance.as_secs()
-            ),
-        ))
-    }
-
-    /// What nobody writes there would keep every slot from being taken, and be taken for no slot.
-    fn check_slots(&self) -> Result<(), Error> {
-        let row = self.row;
-        let is_slot = |micros: i64| Slot::from_micros(micros).is_ok();
-        let (column, value) = match (row.slot, row.slot_attempts) {
-            (Some(slot), _) if !is_slot(slot) => (SLOT_COLUMN, slot),
-            (_, Some(attempts)) if u32::try_from(attempts).is_err() => (ATTEMPTS_COLUMN, attempts),
-            _ => return Ok(()),
-        };
-        Err(Error::new(
-            ErrorKind::Conflict,
-            format!(
-                "the record's column {column} holds {value}, which shedlock does not write: find \
-                 out who did, and set the last slot with `shedlock slot reset --to`"
-            ),
-        ))
-    }
-
-    fn refusal(&self, now: i64) -> Option<SkipReason> {
-        let row = self.row;
-        row.name.as_ref()?;
         let is_ours = row.owner.as_deref().is_some_and(Owner::is_ours);
         let shedlock_at = row.locked_at.filter(|_| !is_ours).map(instant);
-        let lock = match row.lock_until {
-            Some(until) if until > now => record(row).map_or(LockState::Held, |found| found.state),
-            _ => LockState::Free,
-        };
-        slots(row).refusal(self.request, shedlock_at, lock)
+        if let Some(skip) = refusal(request, &record, shedlock_at) {
+            return Ok(Self::Answered(Attempt::Skipped(skip)));
+        }
+        if row.lock_until.is_none() {
+            return Err(conflict(
+                "the record has no end (lock_until is null), so that nobody can ever take it: \
+                 delete it or give it one",
+            ));
+        }
+        // As an unlock of this very owner has left it.
+        if row.owner.as_deref() == Some(&request.owner().released()) {
+            return Err(Error::attempt_ended());
+        }
+        if row.token == Some(i64::MAX) {
+            return Err(conflict(
+                "the record's fencing token is the largest there is, which no clock has reached, and \
+                 cannot grow: find out who wrote it, and set it to one that was given out",
+            ));
+        }
+        Ok(Self::Free)
     }
+}
 
-    fn refused(&self, reason: SkipReason) -> Skip {
-        record(self.row).map_or_else(|| Skip::new(reason), |record| record.as_skip_for(reason))
+fn conflict(message: impl Into<String>) -> Error {
+    Error::new(ErrorKind::Conflict, message)
+}
+
+/// Some collations take `Job` and `job ` for the same; the record is then another lock's.
+fn check_name(asked: &LockName, stored: &str) -> Result<(), Error> {
+    if stored == asked.as_str() {
+        return Ok(());
     }
+    Err(conflict(format!(
+        "the table takes the names {:?} and {stored:?} for the same: rename one of the locks, or give \
+         the column a collation that tells them apart",
+        asked.as_str()
+    )))
+}
+
+/// What nobody writes there would keep every slot from being taken, and be taken for no slot.
+fn check_slots(row: &Row) -> Result<(), Error> {
+    let is_slot = |micros: i64| Slot::from_micros(micros).is_ok();
+    let (column, value) = match (row.slot, row.slot_attempts) {
+        (Some(slot), _) if !is_slot(slot) => (SLOT_COLUMN, slot),
+        (_, Some(attempts)) if u32::try_from(attempts).is_err() => (ATTEMPTS_COLUMN, attempts),
+        _ => return Ok(()),
+    };
+    Err(conflict(format!(
+        "the record's column {column} holds {value}, which shedlock does not write: find out who did, \
+         and set the last slot with `shedlock slot reset --to`"
+    )))
 }
 
 /// The last microsecond of the year 9999.

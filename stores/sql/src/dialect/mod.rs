@@ -15,12 +15,12 @@ use shedlock_core::{Error, ErrorKind};
 use shedlock_store::HUNDRED_YEARS;
 
 pub(crate) use self::pieces::Pieces;
-use crate::driver::Class;
+use crate::driver::{Class, Failure};
 use crate::identifier::Fold;
 use crate::options::Options;
 use crate::shape::{Column, Extras, Shape};
 use crate::statement::{
-    Field, GRANTED, GRANTED_SLOT, Placeholders, RECORD, RECORD_AND_SERVER_TIME, Statement,
+    Field, GRANTED, GRANTED_SLOT, Placeholders, RECORD, RECORD_AND_SERVER_TIME, Reply, Statement,
 };
 
 /// What a dialect knows: how to ask for the table's shape, and which statements fit it.
@@ -128,7 +128,7 @@ impl dyn Dialect {
     /// The statement that selects the table's columns.
     pub(crate) fn probing(&self, options: &Options) -> Statement {
         let template = Pieces::of_table(self, options).expand(&self.probe(options));
-        Statement::new(self.placeholders(), &template, &[])
+        Statement::plain(&template)
     }
 
     /// The statement that makes the table.
@@ -144,7 +144,7 @@ impl dyn Dialect {
     fn definition(&self, options: &Options, column: &'static str, template: &str) -> Statement {
         let mut pieces = Pieces::of_table(self, options);
         pieces.set("column", column);
-        Statement::new(self.placeholders(), &pieces.expand(template), &[])
+        Statement::plain(&pieces.expand(template))
     }
 
     /// The statements for a table of this shape.
@@ -260,6 +260,19 @@ impl Step {
     /// True where a lost reply leaves open whether something was written.
     pub(crate) fn writes(self) -> bool {
         !matches!(self, Self::Read | Self::ReadToDecide | Self::List { .. })
+    }
+
+    /// It takes or makes the record, unless that stands in the way.
+    pub(crate) fn takes(self) -> bool {
+        matches!(self, Self::Attempt(_) | Self::Insert(_) | Self::Settle)
+    }
+
+    /// A list goes on past records that cannot be read; where there is one record, it must be readable.
+    pub(crate) fn checked(self, reply: Reply) -> Result<Reply, Failure> {
+        match self {
+            Self::List { .. } => Ok(reply),
+            _ => reply.readable(),
+        }
     }
 
     /// For logs.

@@ -13,6 +13,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use super::{Driver, Failure};
 use crate::deadline::Deadline;
 use crate::options::Options;
+use crate::statement::{Reply, Statement, Values};
 
 /// The user's own pool, or connections of ours where the provider was made from a URL.
 ///
@@ -237,8 +238,9 @@ impl<B: Driver> Own<B> {
         let connected = B::connect(&self.options).await;
         let mut connection = connected.map_err(B::connecting)?;
         if let Some(text) = B::dialect().session_init().filter(|_| self.is_set_up) {
-            let batch = B::batch(&mut connection, text).await;
-            batch.map_err(B::connecting)?;
+            let (init, values) = (Statement::plain(text), Values::default());
+            let answer: Result<Reply, _> = B::run(&mut connection, &init, &values, false).await;
+            answer.map_err(B::connecting)?;
         }
         Ok(connection)
     }

@@ -11,8 +11,7 @@ pub(crate) mod tokio_postgres;
 use std::ops::DerefMut;
 
 use crate::dialect::Dialect;
-use crate::shape::Column;
-use crate::statement::{Reply, Statement, Values};
+use crate::statement::{Answer, Reply, Statement, Values};
 pub(crate) use connections::{Connections, Wanted};
 pub(crate) use failure::{Class, Failure};
 
@@ -90,24 +89,11 @@ pub(crate) trait Driver: Database {
     /// leaves the pool.
     fn pooled(pool: &Self::Pool) -> (u32, bool);
 
-    /// Runs statements that are not ours to read: no values, no rows, never prepared.
-    fn batch(
-        connection: &mut Self::Connection,
-        text: &str,
-    ) -> impl Future<Output = Result<(), Self::Error>> + Send;
-
     /// Runs a statement to the end of its answer.
-    fn run<'a>(
+    fn run<'a, R: Answer>(
         connection: &'a mut Self::Connection,
         statement: &'a Statement,
         values: &'a Values<'a>,
         prepared: bool,
-    ) -> impl Future<Output = Result<Reply, Self::Error>> + Send + 'a;
-
-    /// Runs a probe, not prepared: it is asked rarely, and MariaDB 10.11 was seen to crash when a
-    /// prepared statement over its information_schema was run again.
-    fn columns<'a>(
-        connection: &'a mut Self::Connection,
-        statement: &'a Statement,
-    ) -> impl Future<Output = Result<Vec<Column>, Self::Error>> + Send + 'a;
+    ) -> impl Future<Output = Result<Reply<R>, Self::Error>> + Send + 'a;
 }

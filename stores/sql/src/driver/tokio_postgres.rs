@@ -16,8 +16,7 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 use super::{BoxError, Class, Database, Driver, Failure};
 use crate::dialect::postgres::errors;
 use crate::dialect::{self, Dialect};
-use crate::shape::Column;
-use crate::statement::{Reply, Row, Statement, Value, Values};
+use crate::statement::{Answer, Reply, Statement, Value, Values};
 
 /// PostgreSQL over tokio-postgres.
 #[derive(Debug)]
@@ -190,10 +189,10 @@ impl Session {
         if let Some(prepared) = self.prepared.get(statement.text()) {
             return Ok(prepared.clone());
         }
+        let values = Values::default();
         let types: Vec<Type> = statement
-            .binds()
-            .iter()
-            .map(|bind| bind_type(*bind))
+            .binds(&values)
+            .map(|value| type_of(&value))
             .collect();
         let prepared = self
             .client()
@@ -202,13 +201,6 @@ impl Session {
         self.prepared
             .insert(statement.shared_text(), prepared.clone());
         Ok(prepared)
-    }
-}
-
-fn bind_type(bind: crate::statement::Bind) -> Type {
-    match Values::default().get(bind) {
-        Value::Text(_) => Type::TEXT,
-        Value::Integer(_) => Type::INT8,
     }
 }
 
@@ -308,24 +300,15 @@ impl Driver for TokioPostgres {
         (BROKEN, false)
     }
 
-    async fn batch(session: &mut Session, text: &str) -> Result<(), BoxError> {
-        session.client().batch_execute(text).await?;
-        Ok(())
-    }
-
     /// On sessions that are not ours, and without `prepared`, as an unnamed statement in one round trip, which
     /// leaves nothing behind: a session may be another one for each statement behind PgBouncer.
-    async fn run<'a>(
+    async fn run<'a, R: Answer>(
         session: &'a mut Session,
         statement: &'a Statement,
         values: &'a Values<'a>,
         prepared: bool,
-    ) -> Result<Reply, BoxError> {
-        let values: Vec<Value<'a>> = statement
-            .binds()
-            .iter()
-            .map(|bind| values.get(*bind))
-            .collect();
+    ) -> Result<Reply<R>, BoxError> {
+        let values: Vec<Value<'a>> = statement.binds(values).collect();
         let rows = if prepared && matches!(session.kind, Kind::Own(_)) {
             let prepared = session.prepared(statement).await?;
             let parameters = values.iter().map(parameter);
@@ -340,39 +323,12 @@ impl Driver for TokioPostgres {
         pin_mut!(rows);
         let mut reply = Reply::default();
         while let Some(row) = rows.try_next().await? {
-            let decoded = Row::decoded(
-                statement.fields(),
-                |index| row.try_get(index),
-                |index| row.try_get(index),
-            );
-            match decoded {
-                Ok(row) => reply.rows.push(row),
-                Err(error) => reply.unreadable.push((row.try_get(0).ok(), error.into())),
-            }
+            let text = |index| row.try_get(index);
+            let decoded = R::decoded(statement.fields(), text, |index| row.try_get(index));
+            reply.add(decoded, || row.try_get(0).ok());
         }
         reply.affected = rows.rows_affected().unwrap_or_default();
         Ok(reply)
-    }
-
-    async fn columns<'a>(
-        session: &'a mut Session,
-        statement: &'a Statement,
-    ) -> Result<Vec<Column>, BoxError> {
-        let rows = session.client().query_typed(statement.text(), &[]).await?;
-        let columns = rows.iter().map(|row| {
-            Ok(Column {
-                name: row.try_get(0)?,
-                type_name: row.try_get(1)?,
-                digits: row.try_get(2)?,
-                length: row.try_get(3)?,
-                collation: row.try_get(4)?,
-                unique: row.try_get::<_, i64>(5)? != 0,
-                required: row.try_get::<_, i64>(6)? != 0,
-                server: row.try_get(7)?,
-                server_time: row.try_get(8)?,
-            })
-        });
-        columns.collect()
     }
 }
 

@@ -133,7 +133,9 @@ impl SqlStore<Sqlite> {
             &options,
         );
         let store = SqlStore::new(connections, options);
-        store.create_if_missing().await?;
+        let call = store.call();
+        let _ = call.create_if_missing().await?;
+        call.check().await?;
         Ok(store.provider())
     }
 }

@@ -81,19 +81,14 @@ macro_rules! execution {
             (pool.size(), pool.num_idle() > 0)
         }
 
-        async fn batch(connection: &mut Self::Connection, text: &str) -> Result<(), sqlx::Error> {
-            let text = sqlx::AssertSqlSafe(text.to_owned());
-            sqlx::raw_sql(text).execute(connection).await.map(drop)
-        }
-
-        async fn run<'a>(
+        async fn run<'a, R: $crate::statement::Answer>(
             connection: &'a mut Self::Connection,
             statement: &'a $crate::statement::Statement,
             values: &'a $crate::statement::Values<'a>,
             prepared: bool,
-        ) -> Result<$crate::statement::Reply, sqlx::Error> {
+        ) -> Result<$crate::statement::Reply<R>, sqlx::Error> {
             use futures_util::TryStreamExt as _;
-            use sqlx::Executor as _;
+            use sqlx::{Executor as _, Row as _};
             let mut reply = $crate::statement::Reply::default();
             let mut results = if prepared {
                 connection.fetch_many(bound(statement, values))
@@ -110,46 +105,14 @@ macro_rules! execution {
                         reply.last_insert_id = last_insert_id(&done);
                     }
                     sqlx::Either::Right(row) => {
-                        use sqlx::Row as _;
-                        let decoded = $crate::statement::Row::decoded(
-                            statement.fields(),
-                            |index| row.try_get(index),
-                            |index| row.try_get(index),
-                        );
-                        match decoded {
-                            Ok(row) => reply.rows.push(row),
-                            Err(error) => {
-                                reply.unreadable.push((row.try_get(0).ok(), error.into()));
-                            }
-                        }
+                        let text = |index| row.try_get(index);
+                        let number = |index| row.try_get(index);
+                        let decoded = R::decoded(statement.fields(), text, number);
+                        reply.add(decoded, || row.try_get(0).ok());
                     }
                 }
             }
             Ok(reply)
-        }
-
-        async fn columns<'a>(
-            connection: &'a mut Self::Connection,
-            statement: &'a $crate::statement::Statement,
-        ) -> Result<Vec<$crate::shape::Column>, sqlx::Error> {
-            use sqlx::Row as _;
-            let text = sqlx::AssertSqlSafe(statement.text().to_owned());
-            let rows = sqlx::raw_sql(text).fetch_all(connection).await?;
-            rows.iter()
-                .map(|row| {
-                    Ok($crate::shape::Column {
-                        name: row.try_get(0)?,
-                        type_name: row.try_get(1)?,
-                        digits: row.try_get(2)?,
-                        length: row.try_get(3)?,
-                        collation: row.try_get(4)?,
-                        unique: row.try_get::<i64, _>(5)? != 0,
-                        required: row.try_get::<i64, _>(6)? != 0,
-                        server: row.try_get(7)?,
-                        server_time: row.try_get(8)?,
-                    })
-                })
-                .collect()
         }
     };
 }
@@ -162,8 +125,8 @@ macro_rules! values {
             values: &$crate::statement::Values<'_>,
         ) -> sqlx::query::Query<'q, $database, <$database as sqlx::Database>::Arguments> {
             let mut query = sqlx::query(sqlx::AssertSqlSafe(statement.shared_text()));
-            for bind in statement.binds() {
-                query = match values.get(*bind) {
+            for value in statement.binds(values) {
+                query = match value {
                     $crate::statement::Value::Text(text) => query.bind(text),
                     $crate::statement::Value::Integer(integer) => query.bind(integer),
                 };
