@@ -1,16 +1,14 @@
 //! Settings of a provider over the user's own pool.
 
 use std::fmt;
-use std::sync::Arc;
 use std::time::Duration;
 
-use shedlock_core::{Clock, Error, LockDefaults};
-use shedlock_store::{FromClient, StoreProvider};
+use shedlock_core::Error;
+use shedlock_store::{FromClient, StoreProvider, TimeMode};
 
 use crate::driver::{Connections, Driver};
 use crate::options::Settings;
 use crate::store::SqlStore;
-use shedlock_store::TimeMode;
 
 /// Sets how a provider finds and uses its table; made by `builder` of a provider.
 ///
@@ -80,17 +78,7 @@ impl<D: Driver> Builder<D> {
         self
     }
 
-    /// Durations for locks that set none, and what owners start with.
-    pub fn defaults(mut self, defaults: LockDefaults) -> Self {
-        self.settings.defaults = defaults;
-        self
-    }
-
-    /// The clock that [`TimeMode::Client`] and time-outs use: the machine's unless set.
-    pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
-        self.settings.clock = clock;
-        self
-    }
+    shedlock_store::common_setters!(settings);
 
     /// After this long every call has returned, whatever the server does: 10 s unless set.
     ///

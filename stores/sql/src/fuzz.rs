@@ -2,35 +2,32 @@
 
 use std::time::Duration;
 
-use shedlock_core::fuzz::is_refusal;
-use shedlock_core::{AttemptRequest, ErrorKind, LockName, Owner, Slot};
+use ErrorKind::{Conflict, Internal, Lost, SlotAhead};
+use shedlock_core::fuzz::{is_refusal, is_refusal_of_url};
+use shedlock_core::{AttemptRequest, Error, ErrorKind, LockName, Owner, Slot};
 
+use crate::driver::Driver as _;
 use crate::identifier::{Fold, Table};
 use crate::statement::Row;
+use crate::url::described;
 use crate::verdict::{State, record};
 
-/// URLs of PostgreSQL. Files of certificates are left out, which are read.
+/// URLs of PostgreSQL.
 #[cfg(feature = "postgres")]
 pub fn postgres_url(data: &[u8]) {
-    refused_or_read(data, |url| {
-        crate::SqlStore::<sqlx::Postgres>::described(url).map(drop)
-    });
+    refused_or_read(data, |url| described::<sqlx::Postgres>(url).map(drop));
 }
 
-/// URLs of PostgreSQL as tokio-postgres has them. Files of certificates are left out, which are read.
+/// URLs of PostgreSQL as tokio-postgres has them.
 #[cfg(feature = "tokio-postgres")]
 pub fn tokio_postgres_url(data: &[u8]) {
-    refused_or_read(data, |url| {
-        crate::SqlStore::<crate::TokioPostgres>::described(url).map(drop)
-    });
+    refused_or_read(data, |url| described::<crate::TokioPostgres>(url).map(drop));
 }
 
-/// URLs of MySQL and MariaDB. Files of certificates are left out, which are read.
+/// URLs of MySQL and MariaDB.
 #[cfg(feature = "mysql")]
 pub fn mysql_url(data: &[u8]) {
-    refused_or_read(data, |url| {
-        crate::SqlStore::<sqlx::MySql>::described(url).map(drop)
-    });
+    refused_or_read(data, |url| described::<sqlx::MySql>(url).map(drop));
 }
 
 /// URLs of SQLite. Nothing is opened.
@@ -42,13 +39,14 @@ pub fn sqlite_url(data: &[u8]) {
     });
 }
 
-fn refused_or_read(data: &[u8], read: fn(&str) -> Result<(), shedlock_core::Error>) {
+/// Files of certificates are left out, which are read.
+fn refused_or_read(data: &[u8], read: fn(&str) -> Result<(), Error>) {
     let url = String::from_utf8_lossy(data);
-    if url.contains("cert") || url.contains("key") || url.contains("ca=") {
+    if ["cert", "key", "ca="].iter().any(|file| url.contains(file)) {
         return;
     }
     if let Err(error) = read(&url).map_err(|error| error.of_url(&url)) {
-        shedlock_core::fuzz::is_refusal_of_url(&error, &url, &[ErrorKind::InvalidInput]);
+        is_refusal_of_url(&error, &url, &[ErrorKind::InvalidInput]);
     }
 }
 
@@ -86,23 +84,26 @@ pub fn session_zone(data: &[u8]) {
 /// A row as it was read, a column a line: an attempt is answered, or told why not.
 pub fn row(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
-    let mut row = Row::default();
-    for line in text.lines() {
-        let (column, value) = line.split_once(' ').unwrap_or((line, ""));
-        let number = value.parse().ok();
-        match column {
-            "name" => row.name = Some(value.to_owned()),
-            "owner" => row.owner = Some(value.to_owned()),
-            "locked_at" => row.locked_at = number,
-            "lock_until" => row.lock_until = number,
-            "token" => row.token = number,
-            "slot" => row.slot = number,
-            "slot_done" => row.slot_done = number,
-            "slot_attempts" => row.slot_attempts = number,
-            "now" => row.now = number,
-            _ => {}
-        }
-    }
+    let value = |column: &str| {
+        let mut lines = text.lines().rev();
+        lines.find_map(|line| match line.split_once(' ').unwrap_or((line, "")) {
+            (name, value) if name == column => Some(value.to_owned()),
+            _ => None,
+        })
+    };
+    let number = |column| value(column)?.parse().ok();
+    let row = Row {
+        name: value("name"),
+        owner: value("owner"),
+        locked_at: number("locked_at"),
+        lock_until: number("lock_until"),
+        token: number("token"),
+        slot: number("slot"),
+        slot_done: number("slot_done"),
+        slot_attempts: number("slot_attempts"),
+        now: number("now"),
+        server_time: None,
+    };
     let name = LockName::new("job").expect("it is a name");
     let owner = Owner::parse("web-3/1/0123456789abcdef").expect("it is an owner");
     let plain = AttemptRequest::new(name, owner, Duration::from_secs(60));
@@ -117,15 +118,7 @@ pub fn row(data: &[u8]) {
                 assert!(request.slot().is_none() || row.slot.iter().all(is_slot));
             }
             Ok(State::Answered(_)) => {}
-            Err(error) => is_refusal(
-                &error,
-                &[
-                    ErrorKind::Conflict,
-                    ErrorKind::SlotAhead,
-                    ErrorKind::Lost,
-                    ErrorKind::Internal,
-                ],
-            ),
+            Err(error) => is_refusal(&error, &[Conflict, SlotAhead, Lost, Internal]),
         }
     }
     let _ = record(&row);
@@ -134,38 +127,38 @@ pub fn row(data: &[u8]) {
 /// Texts as literals, for statements that are not prepared: none leaves its quotes, and what is between
 /// them is the text.
 pub fn literal(data: &[u8]) {
-    use crate::driver::Driver;
     let text = String::from_utf8_lossy(data);
     #[cfg(feature = "postgres")]
     {
         let literal = sqlx::Postgres::dialect().quote(&text);
-        let (inner, is_escaped) = match literal.strip_prefix("E'") {
-            Some(inner) => (inner, true),
-            None => (literal.strip_prefix('\'').expect("a quote"), false),
-        };
-        let inner = inner.strip_suffix('\'').expect("a quote");
-        assert_eq!(unquoted(inner, is_escaped).as_deref(), Some(&*text));
+        let escaped = literal.strip_prefix('E');
+        let (quoted, is_escaped) = (escaped.unwrap_or(&literal), escaped.is_some());
+        assert_eq!(
+            unquoted(between(quoted, "'"), is_escaped).as_deref(),
+            Some(&*text)
+        );
     }
     #[cfg(feature = "sqlite")]
     {
         let literal = sqlx::Sqlite::dialect().quote(&text);
-        let inner = literal
-            .strip_prefix('\'')
-            .and_then(|it| it.strip_suffix('\''));
         assert_eq!(
-            unquoted(inner.expect("quotes"), false).as_deref(),
+            unquoted(between(&literal, "'"), false).as_deref(),
             Some(&*text)
         );
     }
     #[cfg(feature = "mysql")]
     {
         let literal = sqlx::MySql::dialect().quote(&text);
-        let inner = literal
-            .strip_prefix("_utf8mb4 X'")
-            .and_then(|it| it.strip_suffix('\''));
-        let inner = inner.expect("quotes");
+        let inner = between(&literal, "_utf8mb4 X'");
         assert!(inner.len() == text.len() * 2 && inner.bytes().all(|b| b.is_ascii_hexdigit()));
     }
+}
+
+fn between<'a>(literal: &'a str, start: &str) -> &'a str {
+    let inner = literal
+        .strip_prefix(start)
+        .and_then(|inner| inner.strip_suffix('\''));
+    inner.expect("quotes")
 }
 
 /// The text between two quotes as a server reads it; none where it ends before the last one.

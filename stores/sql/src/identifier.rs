@@ -2,7 +2,9 @@
 
 use std::fmt;
 
-use shedlock_core::{Error, ErrorKind};
+use shedlock_core::Error;
+
+use crate::explain::invalid;
 
 /// The name of a table, schema or column as the database keeps it: letters, digits, `_`, `$` and
 /// `-`, so that it can be quoted without escaping.
@@ -25,37 +27,27 @@ impl Identifier {
     /// # Errors
     /// `InvalidInput` that names `what`.
     pub(crate) fn parse(what: &str, text: &str, fold: Fold, longest: usize) -> Result<Self, Error> {
-        let quoted = text
+        let unquoted = text
             .strip_prefix('"')
             .and_then(|rest| rest.strip_suffix('"'));
-        let name = match (quoted, fold) {
+        let name = match (unquoted, fold) {
             (Some(inner), _) => inner.to_owned(),
             (None, Fold::Lower) => text.to_ascii_lowercase(),
             (None, Fold::Keep) => text.to_owned(),
         };
-        let wrong = |why: &str| {
-            Err(Error::new(
-                ErrorKind::InvalidInput,
-                format!("{what} cannot be called {text:?}: {why}"),
-            ))
-        };
-        if name.is_empty() {
-            return wrong("it is empty");
-        }
-        if name.len() > longest {
-            return wrong(&format!("this database cuts names after {longest} bytes"));
-        }
+        let is_plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'$' | b'-');
         let starts_right = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
-        let is_plain = name
-            .bytes()
-            .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'$' | b'-'));
-        if !starts_right || !is_plain {
-            return wrong(
-                "a name starts with a letter or '_' and holds letters, digits, '_', '$' and '-' \
-                 of ASCII",
-            );
-        }
-        Ok(Self(name.into()))
+        let why = if name.is_empty() {
+            "it is empty".to_owned()
+        } else if name.len() > longest {
+            format!("this database cuts names after {longest} bytes")
+        } else if !starts_right || !name.bytes().all(is_plain) {
+            "a name starts with a letter or '_' and holds letters, digits, '_', '$' and '-' of ASCII"
+                .to_owned()
+        } else {
+            return Ok(Self(name.into()));
+        };
+        Err(invalid(format!("{what} cannot be called {text:?}: {why}")))
     }
 
     /// The name as the database keeps it.
@@ -103,17 +95,17 @@ impl Table {
             (schema, None) => (schema, table),
             (None, Some((schema, table))) => (Some(schema), table),
             (Some(schema), Some(_)) => {
-                return Err(Error::new(
-                    ErrorKind::InvalidInput,
-                    format!("table {table:?} names a schema, and so does schema={schema:?}"),
-                ));
+                return Err(invalid(format!(
+                    "table {table:?} names a schema, and so does schema={schema:?}"
+                )));
             }
         };
+        let identifier = |what, text| Identifier::parse(what, text, fold, longest);
         Ok(Self {
             schema: schema
-                .map(|schema| Identifier::parse("the schema", schema, fold, longest))
+                .map(|schema| identifier("the schema", schema))
                 .transpose()?,
-            name: Identifier::parse("the table", table, fold, longest)?,
+            name: identifier("the table", table)?,
         })
     }
 
@@ -137,6 +129,8 @@ impl fmt::Display for Table {
 
 #[cfg(test)]
 mod tests {
+    use shedlock_core::ErrorKind;
+
     use super::*;
 
     fn identifier(text: &str, fold: Fold) -> Result<Identifier, Error> {

@@ -163,7 +163,6 @@ mod statement;
 mod store;
 mod url;
 mod verdict;
-#[cfg(feature = "mysql")]
 mod zone;
 
 #[cfg(feature = "mysql")]

@@ -2,9 +2,10 @@
 
 use std::time::{Duration, UNIX_EPOCH};
 
-use shedlock_core::{Error, ErrorKind, LockName, Owner};
+use shedlock_core::{Error, LockName, Owner};
 
 use crate::driver::Driver;
+use crate::explain::{configuration, invalid};
 use crate::options::Options;
 use crate::shape::Shape;
 use crate::statement::Values;
@@ -41,15 +42,12 @@ impl<B: Driver> SqlStore<B> {
     ) -> Result<i64, Error> {
         let longest = B::dialect().longest_lease(self.options(), shape);
         if duration > longest {
-            return Err(Error::new(
-                ErrorKind::InvalidInput,
-                format!(
-                    "{what} of {} s is longer than table {} can express: at most {} s from now",
-                    duration.as_secs(),
-                    self.options().table,
-                    longest.as_secs()
-                ),
-            ));
+            return Err(invalid(format!(
+                "{what} of {} s is longer than table {} can express: at most {} s from now",
+                duration.as_secs(),
+                self.options().table,
+                longest.as_secs()
+            )));
         }
         Ok(ceil_micros(duration, B::dialect().unit()))
     }
@@ -63,13 +61,10 @@ pub(crate) fn check_length(name: &LockName, shape: &Shape) -> Result<(), Error> 
     if u32::try_from(characters).is_ok_and(|characters| characters <= length) {
         return Ok(());
     }
-    Err(Error::new(
-        ErrorKind::InvalidInput,
-        format!(
-            "the name has {characters} characters and the table's column holds {length}: shorten \
+    Err(invalid(format!(
+        "the name has {characters} characters and the table's column holds {length}: shorten \
              it, or widen the column"
-        ),
-    ))
+    )))
 }
 
 /// Some servers cut what is too long for its column: no lease would ever be found again.
@@ -78,14 +73,11 @@ pub(crate) fn check_owner(owner: &Owner, shape: &Shape, options: &Options) -> Re
     match shape.locked_by.length {
         Some(length) if u32::try_from(needed).is_ok_and(|needed| needed > length) => {
             let (column, table) = (&options.columns.locked_by, &options.table);
-            Err(Error::new(
-                ErrorKind::Configuration,
-                format!(
-                    "the owner {:?} and its mark need {needed} characters and column {column} of \
+            Err(configuration(format!(
+                "the owner {:?} and its mark need {needed} characters and column {column} of \
                      table {table} holds {length}: widen the column to VARCHAR(255)",
-                    owner.as_str()
-                ),
-            ))
+                owner.as_str()
+            )))
         }
         _ => Ok(()),
     }

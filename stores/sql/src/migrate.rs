@@ -1,9 +1,9 @@
 //! Making the table, or adding what ShedLock's lacks.
 
-use shedlock_core::{Error, ErrorKind, Migration};
+use shedlock_core::{Error, Migration};
 
 use crate::driver::{Class, Driver, Wanted};
-use crate::explain::explain;
+use crate::explain::{configuration, explain};
 use crate::send::Call;
 use crate::statement::{Row, Statement, Values};
 use crate::store::SqlStore;
@@ -56,15 +56,12 @@ impl<B: Driver> Call<'_, B> {
         };
         match failure.class {
             Class::Exists => Ok(false),
-            Class::Privilege => Err(Error::new(
-                ErrorKind::Configuration,
-                format!(
-                    "the database user may not define table {}: migrate with a user who may, or have \
+            Class::Privilege => Err(configuration(format!(
+                "the database user may not define table {}: migrate with a user who may, or have \
                      one run: {}",
-                    self.options().table,
-                    statement.text()
-                ),
-            )
+                self.options().table,
+                statement.text()
+            ))
             .with_source(failure.source)),
             _ => Err(explain::<B>(failure, self.options(), true)),
         }

@@ -3,14 +3,14 @@
 use std::time::Duration;
 
 use shedlock_core::Error;
-use shedlock_store::{FromUrl, StoreProvider};
+use shedlock_store::StoreProvider;
 use sqlx::mysql::MySqlConnectOptions;
 use sqlx::{ConnectOptions as _, MySql};
 
 use crate::builder::Builder;
-use crate::driver::{Connections, Driver as _};
 use crate::store::SqlStore;
-use crate::url::{Address, MAX_CONNECTIONS, refused_by_driver};
+use crate::url::{Address, Remote, refused_by_driver};
+use crate::zone;
 
 /// Locks in a table of MySQL (5.7 or later) or MariaDB (10.2 or later), shared with ShedLock's
 /// JDBC providers.
@@ -40,41 +40,18 @@ use crate::url::{Address, MAX_CONNECTIONS, refused_by_driver};
 /// what they do is said at the methods of [`Builder`].
 pub type MySqlProvider = StoreProvider<SqlStore<MySql>>;
 
-impl FromUrl for SqlStore<MySql> {
-    const NAME: &'static str = MySql::STORE;
-
-    type Store = Self;
-
-    async fn from_url(url: &str) -> Result<MySqlProvider, Error> {
-        Self::described(url)
-    }
-
-    async fn reach(store: &Self) -> Result<(), Error> {
-        store.reached().await
-    }
-}
-
-impl SqlStore<MySql> {
-    /// No I/O.
-    pub(crate) fn described(url: &str) -> Result<MySqlProvider, Error> {
-        let mut address = Address::parse(url)?;
+impl Remote for MySql {
+    fn read(address: &mut Address) -> Result<MySqlConnectOptions, Error> {
         address.take_servers()?;
         // In a URL a plus sign stands for a blank.
         let zone = address.options.text("shared_session_zone")?;
-        address.settings.session_zone = zone.map(|zone| zone.replace(' ', "+"));
+        let zone = zone.map(|zone| zone::parse(&zone.replace(' ', "+")));
+        address.settings.session_zone = zone.transpose()?;
         let url = address.for_driver(DRIVER_OPTIONS)?;
-        let settings = address.settings;
         let connect = MySqlConnectOptions::from_url(&url).map_err(refused_by_driver)?;
-        let options = settings.check::<MySql>()?;
         // For servers on which a statement cannot choose its zone.
-        let connect = connect.timezone(Some(options.zone().to_owned()));
-        let connections = Connections::own(
-            connect.disable_statement_logging(),
-            address.max_connections.unwrap_or(MAX_CONNECTIONS),
-            address.connect_timeout,
-            &options,
-        );
-        Ok(SqlStore::new(connections, options).provider())
+        let zone = address.settings.zone().to_owned();
+        Ok(connect.timezone(Some(zone)).disable_statement_logging())
     }
 }
 

@@ -8,9 +8,8 @@ use shedlock_core::{Clock, Error, LockDefaults, SystemClock};
 use shedlock_store::TimeMode;
 
 use crate::driver::Driver;
+use crate::explain::invalid;
 use crate::identifier::{Identifier, Table};
-use crate::url::invalid;
-#[cfg(feature = "mysql")]
 use crate::zone;
 
 /// The column of the fencing token: part of the wire format, the same in every table.
@@ -76,8 +75,7 @@ pub(crate) struct Settings {
     pub(crate) server_skew: Duration,
     /// After this long every call has returned.
     pub(crate) timeout: Option<Duration>,
-    /// The time zone of the sessions that share the table; once it is checked, as the server spells it.
-    #[cfg(feature = "mysql")]
+    /// MySQL's: the time zone of the sessions that share the table; once it is checked, as the server spells it.
     pub(crate) session_zone: Option<String>,
 }
 
@@ -97,7 +95,6 @@ impl Default for Settings {
             durable_unlock: false,
             server_skew: Duration::ZERO,
             timeout: None,
-            #[cfg(feature = "mysql")]
             session_zone: None,
         }
     }
@@ -110,7 +107,6 @@ impl Settings {
     }
 
     /// The time zone of MySQL's statements.
-    #[cfg(feature = "mysql")]
     pub(crate) fn zone(&self) -> &str {
         self.session_zone.as_deref().unwrap_or("+00:00")
     }
@@ -119,10 +115,6 @@ impl Settings {
     ///
     /// # Errors
     /// `InvalidInput` that names the setting.
-    #[cfg_attr(
-        not(feature = "mysql"),
-        expect(unused_mut, reason = "it has no time zone")
-    )]
     pub(crate) fn check<B: Driver>(mut self) -> Result<Options, Error> {
         let (fold, longest) = B::dialect().identifiers();
         let identifier = |what: &str, text: &str| Identifier::parse(what, text, fold, longest);
@@ -140,10 +132,7 @@ impl Settings {
                 "a timeout of zero leaves no call any time: set it to a few seconds",
             ));
         }
-        #[cfg(feature = "mysql")]
-        if let Some(zone) = &mut self.session_zone {
-            *zone = zone::parse(zone)?;
-        }
+        self.session_zone = self.session_zone.as_deref().map(zone::parse).transpose()?;
         Ok(Options {
             table,
             columns,
@@ -155,22 +144,18 @@ impl Settings {
 impl ColumnNames {
     /// All of them.
     pub(crate) fn all(&self) -> [&str; 4] {
-        [
-            &self.name,
-            &self.lock_until,
-            &self.locked_at,
-            &self.locked_by,
-        ]
-        .map(Identifier::as_str)
+        let Self {
+            name,
+            lock_until,
+            locked_at,
+            locked_by,
+        } = self;
+        [name, lock_until, locked_at, locked_by].map(Identifier::as_str)
     }
 
     fn check_distinct(&self) -> Result<(), Error> {
-        let mut names: Vec<_> = self
-            .all()
-            .into_iter()
-            .chain(COLUMNS)
-            .map(str::to_ascii_lowercase)
-            .collect();
+        let names = self.all().into_iter().chain(COLUMNS);
+        let mut names: Vec<_> = names.map(str::to_ascii_lowercase).collect();
         names.sort_unstable();
         match names.windows(2).find(|pair| pair[0] == pair[1]) {
             None => Ok(()),

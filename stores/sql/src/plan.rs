@@ -3,11 +3,11 @@
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
-use shedlock_core::{Error, ErrorKind, Moment, StoreClock};
+use shedlock_core::{Error, Moment, StoreClock};
 
 use crate::dialect::{Dialect, Statements};
 use crate::driver::{Class, Driver, Wanted};
-use crate::explain::explain;
+use crate::explain::{configuration, explain};
 use crate::options::Options;
 use crate::send::Call;
 use crate::shape::{Column, Shape};
@@ -103,14 +103,11 @@ impl<B: Driver> Call<'_, B> {
         let (plans, options, dialect) = (self.plans(), self.options(), B::dialect());
         let Some(first) = columns.first() else {
             plans.set(None);
-            return Err(Error::new(
-                ErrorKind::Configuration,
-                format!(
-                    "there is no table {}: create it with `shedlock migrate --store …` or with: {}",
-                    options.table,
-                    dialect.create_table(options).text()
-                ),
-            ));
+            return Err(configuration(format!(
+                "there is no table {}: create it with `shedlock migrate --store …` or with: {}",
+                options.table,
+                dialect.create_table(options).text()
+            )));
         };
         plans.clock.observe(instant(first.server_time));
         let shape = dialect.shape(options, &columns)?;

@@ -1,14 +1,13 @@
 //! The provider over PostgreSQL.
 
 use shedlock_core::Error;
-use shedlock_store::{FromUrl, StoreProvider};
+use shedlock_store::StoreProvider;
 use sqlx::postgres::PgConnectOptions;
 use sqlx::{ConnectOptions as _, Postgres};
 
 use crate::builder::Builder;
-use crate::driver::{Connections, Driver as _};
 use crate::store::SqlStore;
-use crate::url::{Address, MAX_CONNECTIONS, refused_by_driver};
+use crate::url::{Address, Remote, refused_by_driver};
 
 /// Locks in a table of PostgreSQL, shared with ShedLock's JDBC providers.
 ///
@@ -53,40 +52,17 @@ use crate::url::{Address, MAX_CONNECTIONS, refused_by_driver};
 /// (0s); what they do is said at the methods of [`Builder`].
 pub type PostgresProvider = StoreProvider<SqlStore<Postgres>>;
 
-impl FromUrl for SqlStore<Postgres> {
-    const NAME: &'static str = Postgres::STORE;
-
-    type Store = Self;
-
-    async fn from_url(url: &str) -> Result<PostgresProvider, Error> {
-        Self::described(url)
-    }
-
-    async fn reach(store: &Self) -> Result<(), Error> {
-        store.reached().await
-    }
-}
-
-impl SqlStore<Postgres> {
-    /// No I/O.
-    pub(crate) fn described(url: &str) -> Result<PostgresProvider, Error> {
-        let mut address = Address::parse(url)?;
+impl Remote for Postgres {
+    fn read(address: &mut Address) -> Result<PgConnectOptions, Error> {
         address.take_postgres()?;
         let url = address.for_driver(DRIVER_OPTIONS)?;
-        let settings = address.settings;
-        let mut connect = PgConnectOptions::from_url(&url).map_err(refused_by_driver)?;
-        if !settings.prepared {
-            // PgBouncer knows few parameters of a session and turns away those it does not know.
-            connect = connect.extra_float_digits(None).statement_cache_capacity(0);
+        let connect = PgConnectOptions::from_url(&url).map_err(refused_by_driver)?;
+        let connect = connect.disable_statement_logging();
+        if address.settings.prepared {
+            return Ok(connect);
         }
-        let options = settings.check::<Postgres>()?;
-        let connections = Connections::own(
-            connect.disable_statement_logging(),
-            address.max_connections.unwrap_or(MAX_CONNECTIONS),
-            address.connect_timeout,
-            &options,
-        );
-        Ok(SqlStore::new(connections, options).provider())
+        // PgBouncer knows few parameters of a session and turns away those it does not know.
+        Ok(connect.extra_float_digits(None).statement_cache_capacity(0))
     }
 }
 

@@ -1,7 +1,8 @@
 //! What the lock table looks like now.
 
-use shedlock_core::{Error, ErrorKind};
+use shedlock_core::Error;
 
+use crate::explain::configuration;
 use crate::identifier::Identifier;
 use crate::options::{ATTEMPTS_COLUMN, COLUMNS, DONE_COLUMN, Options, SLOT_COLUMN, TOKEN_COLUMN};
 use crate::statement::{Answer, Field};
@@ -200,27 +201,21 @@ impl<'a> Columns<'a> {
             found.get(name)?;
         }
         if !found.get(names.name.as_str())?.unique {
-            return Err(Error::new(
-                ErrorKind::Configuration,
-                format!(
-                    "column {} of table {} is neither primary key nor unique: without that two \
+            return Err(configuration(format!(
+                "column {} of table {} is neither primary key nor unique: without that two \
                      processes can both insert the lock; add a primary key on it",
-                    names.name, options.table
-                ),
-            ));
+                names.name, options.table
+            )));
         }
         if let Some(column) = columns
             .iter()
             .find(|column| column.required && !found.is_known(&column.name))
         {
-            return Err(Error::new(
-                ErrorKind::Configuration,
-                format!(
-                    "table {} has a column {:?} that must be filled and is not the lock's: give it \
+            return Err(configuration(format!(
+                "table {} has a column {:?} that must be filled and is not the lock's: give it \
                      a default or allow null",
-                    options.table, column.name
-                ),
-            ));
+                options.table, column.name
+            )));
         }
         Ok(found)
     }
@@ -236,14 +231,11 @@ impl<'a> Columns<'a> {
     /// `Configuration` if the table has none.
     fn get(&self, name: &str) -> Result<&'a Column, Error> {
         self.find(name).ok_or_else(|| {
-            Error::new(
-                ErrorKind::Configuration,
-                format!(
-                    "table {} has no column {name:?}: set the column's name if it has another one, \
+            configuration(format!(
+                "table {} has no column {name:?}: set the column's name if it has another one, \
                      or create the table with `shedlock migrate`",
-                    self.options.table
-                ),
-            )
+                self.options.table
+            ))
         })
     }
 
@@ -254,13 +246,10 @@ impl<'a> Columns<'a> {
 
     /// The error for a column whose type cannot hold what it must.
     fn unfit(&self, column: &Column, wanted: &str) -> Error {
-        Error::new(
-            ErrorKind::Configuration,
-            format!(
-                "column {:?} of table {} has the type {}: {wanted} is needed",
-                column.name, self.options.table, column.type_name
-            ),
-        )
+        configuration(format!(
+            "column {:?} of table {} has the type {}: {wanted} is needed",
+            column.name, self.options.table, column.type_name
+        ))
     }
 
     /// A column of text: `exact` says of one that passes whether it compares byte for byte.

@@ -3,16 +3,16 @@
 use std::time::Duration;
 
 use shedlock_core::Error;
-use shedlock_store::{FromUrl, StoreProvider, TlsFiles, read_file};
+use shedlock_store::{StoreProvider, TlsFiles, read_file};
 use tokio_postgres::Config;
 use tokio_postgres::config::SslMode;
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use crate::builder::Builder;
 use crate::driver::tokio_postgres::{Connect, TokioPostgres};
-use crate::driver::{Connections, Driver as _};
+use crate::explain::invalid;
 use crate::store::SqlStore;
-use crate::url::{Address, MAX_CONNECTIONS, refused_by_driver};
+use crate::url::{Address, Remote, refused_by_driver};
 
 /// Locks in a table of PostgreSQL by tokio-postgres: the statements, guarantees and tables of the provider over
 /// sqlx, without sqlx.
@@ -28,24 +28,8 @@ use crate::url::{Address, MAX_CONNECTIONS, refused_by_driver};
 /// name included, against `sslrootcert` or the system's authorities; `sslcert` and `sslkey` are the client's own.
 pub type TokioPostgresProvider = StoreProvider<SqlStore<TokioPostgres>>;
 
-impl FromUrl for SqlStore<TokioPostgres> {
-    const NAME: &'static str = TokioPostgres::STORE;
-
-    type Store = Self;
-
-    async fn from_url(url: &str) -> Result<TokioPostgresProvider, Error> {
-        Self::described(url)
-    }
-
-    async fn reach(store: &Self) -> Result<(), Error> {
-        store.reached().await
-    }
-}
-
-impl SqlStore<TokioPostgres> {
-    /// No I/O but for the files that it names.
-    pub(crate) fn described(url: &str) -> Result<TokioPostgresProvider, Error> {
-        let mut address = Address::parse(url)?;
+impl Remote for TokioPostgres {
+    fn read(address: &mut Address) -> Result<Connect, Error> {
         address.take_postgres()?;
         let options = &mut address.options;
         let modes = [
@@ -64,7 +48,7 @@ impl SqlStore<TokioPostgres> {
             (Some(certificate), Some(key)) => Some((certificate, key)),
             (None, None) => None,
             _ => {
-                return Err(crate::url::invalid(
+                return Err(invalid(
                     "options \"sslcert\" and \"sslkey\" in the URL need each other",
                 ));
             }
@@ -72,7 +56,7 @@ impl SqlStore<TokioPostgres> {
         let url = address.for_driver(DRIVER_OPTIONS)?;
         // The driver would take any other text for a list of settings.
         if !["postgres", "postgresql"].contains(&url.scheme()) {
-            return Err(crate::url::invalid(
+            return Err(invalid(
                 "this is no URL of PostgreSQL: write postgres://user:password@host/database",
             ));
         }
@@ -86,14 +70,7 @@ impl SqlStore<TokioPostgres> {
             _ => files.optional_client_config()?,
         };
         let tls = MakeRustlsConnect::new(tls);
-        let options = address.settings.check::<TokioPostgres>()?;
-        let connections = Connections::own(
-            Connect { config, tls },
-            address.max_connections.unwrap_or(MAX_CONNECTIONS),
-            address.connect_timeout,
-            &options,
-        );
-        Ok(SqlStore::new(connections, options).provider())
+        Ok(Connect { config, tls })
     }
 }
 

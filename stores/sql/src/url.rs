@@ -2,12 +2,42 @@
 
 use std::time::Duration;
 
-use shedlock_core::{Error, ErrorKind};
-use shedlock_store::UrlOptions;
+use shedlock_core::Error;
+use shedlock_store::{FromUrl, StoreProvider, TimeMode, UrlOptions};
 use url::Url;
 
+use crate::driver::{Connections, Driver};
+use crate::explain::invalid;
 use crate::options::Settings;
-use shedlock_store::TimeMode;
+use crate::store::SqlStore;
+
+/// A database behind a server, with a driver that reads URLs.
+pub(crate) trait Remote: Driver {
+    /// Takes what is the database's of the URL's options, and has the driver read the rest. No I/O but for files that
+    /// the URL names.
+    fn read(address: &mut Address) -> Result<Self::Options, Error>;
+}
+
+impl<B: Remote> FromUrl for SqlStore<B> {
+    const NAME: &'static str = B::STORE;
+
+    type Store = Self;
+
+    async fn from_url(url: &str) -> Result<StoreProvider<Self>, Error> {
+        described(url)
+    }
+
+    async fn reach(store: &Self) -> Result<(), Error> {
+        store.reached().await
+    }
+}
+
+/// The provider that a URL describes.
+pub(crate) fn described<B: Remote>(url: &str) -> Result<StoreProvider<SqlStore<B>>, Error> {
+    let mut address = Address::parse(url)?;
+    let options = B::read(&mut address)?;
+    Ok(address.store(options, MAX_CONNECTIONS)?.provider())
+}
 
 /// A URL, read as far as all dialects are alike.
 pub(crate) struct Address {
@@ -15,7 +45,7 @@ pub(crate) struct Address {
     url: Url,
     pub(crate) settings: Settings,
     /// As set, if it is.
-    pub(crate) max_connections: Option<usize>,
+    max_connections: Option<usize>,
     /// How long a call waits for a connection of our own.
     pub(crate) connect_timeout: Duration,
     /// Those of the dialect and of its driver.
@@ -24,8 +54,7 @@ pub(crate) struct Address {
 
 /// Connections of our own to a server at most, unless set. Each is made only when it is needed: one
 /// is enough for a program with one job at a time.
-#[cfg(any(feature = "postgres", feature = "tokio-postgres", feature = "mysql"))]
-pub(crate) const MAX_CONNECTIONS: usize = 4;
+const MAX_CONNECTIONS: usize = 4;
 
 impl Address {
     /// # Errors
@@ -73,7 +102,6 @@ impl Address {
     }
 
     /// Takes what the databases behind a server have in common: `prepared` and `server_skew`.
-    #[cfg(any(feature = "postgres", feature = "tokio-postgres", feature = "mysql"))]
     pub(crate) fn take_servers(&mut self) -> Result<(), Error> {
         self.settings.prepared = self.options.flag("prepared")?.unwrap_or(true);
         self.settings.server_skew = self.options.duration("server_skew")?.unwrap_or_default();
@@ -81,7 +109,6 @@ impl Address {
     }
 
     /// Takes what both drivers of PostgreSQL can be told.
-    #[cfg(any(feature = "postgres", feature = "tokio-postgres"))]
     pub(crate) fn take_postgres(&mut self) -> Result<(), Error> {
         self.take_servers()?;
         let durable = self.options.flag("durable_unlock")?;
@@ -101,10 +128,21 @@ impl Address {
         }
         Ok(url)
     }
+
+    /// The store with connections of its own, `usual` many at most unless the URL sets it.
+    pub(crate) fn store<B: Driver>(
+        self,
+        connect: B::Options,
+        usual: usize,
+    ) -> Result<SqlStore<B>, Error> {
+        let options = self.settings.check::<B>()?;
+        let size = self.max_connections.unwrap_or(usual);
+        let connections = Connections::own(connect, size, self.connect_timeout, &options);
+        Ok(SqlStore::new(connections, options))
+    }
 }
 
 /// The error of an option that a driver knows, with a value that it does not.
-#[cfg(any(feature = "postgres", feature = "tokio-postgres", feature = "mysql"))]
 pub(crate) fn refused_by_driver(
     error: impl Into<Box<dyn std::error::Error + Send + Sync>>,
 ) -> Error {
@@ -113,12 +151,10 @@ pub(crate) fn refused_by_driver(
     invalid(message).with_source(error)
 }
 
-pub(crate) fn invalid(message: impl Into<String>) -> Error {
-    Error::new(ErrorKind::InvalidInput, message)
-}
-
 #[cfg(test)]
 mod tests {
+    use shedlock_core::ErrorKind;
+
     use super::*;
 
     /// With what is left for the driver.

@@ -1,6 +1,7 @@
 //! Time zones of sessions, as MySQL and MariaDB spell them.
 
-use shedlock_core::{Error, ErrorKind};
+use crate::explain::invalid;
+use shedlock_core::Error;
 
 /// Reads a time zone as a session can be set to: `SYSTEM`, an offset from -13:59 to +14:00, or a
 /// name that the server knows from its tables. Returns it as the server shows it, so that the two
@@ -21,13 +22,10 @@ pub(crate) fn parse(text: &str) -> Result<String, Error> {
         "SYSTEM" => Ok("SYSTEM".to_owned()),
         _ if is_name => Ok(text.to_owned()),
         _ => offset(text).ok_or_else(|| {
-            Error::new(
-                ErrorKind::InvalidInput,
-                format!(
-                    "{text:?} is no time zone of a session: write an offset like \"+05:30\", the \
+            invalid(format!(
+                "{text:?} is no time zone of a session: write an offset like \"+05:30\", the \
                      server's name of a zone like \"Asia/Kolkata\", or \"SYSTEM\""
-                ),
-            )
+            ))
         }),
     }
 }
@@ -55,6 +53,8 @@ fn offset(text: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use shedlock_core::ErrorKind;
+
     use super::*;
 
     #[test]

@@ -10,8 +10,8 @@ use shedlock_core::{Clock, Error, ErrorKind};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
 use sqlx::{ConnectOptions as _, Connection as _, Row as _};
 
-use super::Place;
-use super::filesystem::Filesystem;
+use super::{Place, filesystem};
+use crate::explain::configuration;
 
 /// Makes the file and its folder where they are missing, and checks that they can serve.
 ///
@@ -23,13 +23,11 @@ pub(super) async fn prepare(
     clock: &Arc<dyn Clock>,
 ) -> Result<(), Error> {
     // File systems block, some of them for long.
-    let is_new = tokio::task::spawn_blocking(move || make(&place))
-        .await
-        .map_err(|error| {
-            Error::new(ErrorKind::Internal, "looking at the database file failed")
-                .with_source(error)
-        })??;
-    if is_new {
+    let made = tokio::task::spawn_blocking(move || make(&place)).await;
+    let is_new = made.map_err(|error| {
+        Error::new(ErrorKind::Internal, "looking at the database file failed").with_source(error)
+    })?;
+    if is_new? {
         write_ahead(connect, clock).await?;
     }
     Ok(())
@@ -46,11 +44,9 @@ fn make(place: &Place) -> Result<bool, Error> {
         if !place.create {
             return Err(refused(path, "its folder does not exist and create=false"));
         }
-        make_folder(folder).map_err(|error| cannot("folder", folder, "made", error))?;
+        make_folder(folder).map_err(cannot("folder", folder, "made"))?;
     }
-    if let Some(name) = Filesystem::of(folder)?.network()
-        && !place.allow_network_fs
-    {
+    if let Some(name) = filesystem::network(folder).filter(|_| !place.allow_network_fs) {
         return Err(refused(
             path,
             &format!(
@@ -60,55 +56,31 @@ fn make(place: &Place) -> Result<bool, Error> {
             ),
         ));
     }
-    match fs::metadata(path) {
-        Ok(found) if found.is_dir() => return Err(refused(path, "it is a folder")),
-        Ok(_) => {}
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            if !place.create {
-                return Err(refused(path, "it does not exist and create=false"));
-            }
-            make_file(path).map_err(|error| cannot("file", path, "made", error))?;
-        }
-        Err(error) => return Err(cannot("file", path, "looked at", error)),
+    if path.is_dir() {
+        return Err(refused(path, "it is a folder"));
     }
-    let file = fs::OpenOptions::new()
-        .read(true)
-        .write(true)
-        .open(path)
-        .map_err(|error| cannot("file", path, "opened for writing", error))?;
+    let mut options = fs::OpenOptions::new();
+    options.read(true).write(true).create(place.create);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let file = options.open(path).map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound if !place.create => {
+            refused(path, "it does not exist and create=false")
+        }
+        _ => cannot("file", path, "opened for writing")(error),
+    })?;
     // The journal lies beside the file: the folder must take new files.
-    check_folder(folder).map_err(|error| cannot("folder", folder, "written", error))?;
-    let length = file
-        .metadata()
-        .map_err(|error| cannot("file", path, "looked at", error))?
-        .len();
-    Ok(length == 0)
+    check_folder(folder).map_err(cannot("folder", folder, "written"))?;
+    let found = file.metadata().map_err(cannot("file", path, "looked at"))?;
+    Ok(found.len() == 0)
 }
 
 fn make_folder(folder: &Path) -> io::Result<()> {
     let mut builder = fs::DirBuilder::new();
     builder.recursive(true);
     #[cfg(unix)]
-    {
-        use std::os::unix::fs::DirBuilderExt as _;
-        builder.mode(0o700);
-    }
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
     builder.create(folder)
-}
-
-fn make_file(path: &Path) -> io::Result<()> {
-    let mut options = fs::OpenOptions::new();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::OpenOptionsExt as _;
-        options.mode(0o600);
-    }
-    match options.open(path) {
-        // Another process was faster.
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
-        made => made.map(drop),
-    }
 }
 
 #[cfg(unix)]
@@ -163,27 +135,20 @@ fn is_busy(code: &str) -> bool {
 }
 
 fn not_a_database(error: sqlx::Error) -> Error {
-    Error::new(
-        ErrorKind::Configuration,
-        "the file cannot be used as a SQLite database; the reason is the source",
-    )
-    .with_source(error)
+    configuration("the file cannot be used as a SQLite database; the reason is the source")
+        .with_source(error)
 }
 
-fn cannot(what: &str, path: &Path, done: &str, error: io::Error) -> Error {
-    Error::new(
-        ErrorKind::Configuration,
-        format!(
+fn cannot(what: &str, path: &Path, done: &str) -> impl FnOnce(io::Error) -> Error {
+    move |error| {
+        configuration(format!(
             "{what} {path:?} cannot be {done} ({}): give a path that this user may write to",
             error.kind()
-        ),
-    )
-    .with_source(error)
+        ))
+        .with_source(error)
+    }
 }
 
 fn refused(path: &Path, why: &str) -> Error {
-    Error::new(
-        ErrorKind::Configuration,
-        format!("file {path:?} cannot hold locks: {why}"),
-    )
+    configuration(format!("file {path:?} cannot hold locks: {why}"))
 }

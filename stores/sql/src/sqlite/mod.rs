@@ -12,10 +12,11 @@ use shedlock_store::{FromUrl, StoreProvider, UrlOptions};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteSynchronous};
 use sqlx::{ConnectOptions as _, Sqlite};
 
-use crate::driver::{Connections, Driver as _};
+use crate::driver::Driver as _;
+use crate::explain::invalid;
 use crate::options::TIMEOUT;
 use crate::store::SqlStore;
-use crate::url::{Address, invalid};
+use crate::url::Address;
 
 /// Locks in a table of a SQLite file: for the processes of one machine.
 ///
@@ -118,21 +119,14 @@ impl SqlStore<Sqlite> {
         // Whoever waits longer for other writers waits longer for an answer.
         let timeout = TIMEOUT.max(place.busy_timeout * 2);
         address.settings.timeout.get_or_insert(timeout);
-        let options = address.settings.check::<Sqlite>()?;
         let connect = SqliteConnectOptions::new()
             .filename(&place.path)
             .create_if_missing(false)
             .busy_timeout(place.busy_timeout)
             .synchronous(SqliteSynchronous::Full)
             .disable_statement_logging();
-        file::prepare(place, &connect, &options.clock).await?;
-        let connections = Connections::own(
-            connect,
-            address.max_connections.unwrap_or(1),
-            address.connect_timeout,
-            &options,
-        );
-        let store = SqlStore::new(connections, options);
+        let store = address.store(connect.clone(), 1)?;
+        file::prepare(place, &connect, &store.options().clock).await?;
         let call = store.call();
         let _ = call.create_if_missing().await?;
         call.check().await?;
