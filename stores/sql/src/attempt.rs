@@ -37,7 +37,7 @@ impl<B: Driver> SqlStore<B> {
         let call = self.call_of(request.timeout());
         let fits = |plan: &Plan| {
             check_length(request.name(), &plan.shape)?;
-            check_owner(request.owner(), &plan.shape, self.options())
+            check_owner(request.owner(), &plan.shape, &self.options)
         };
         let mut plan = call.plan_for(Step::Attempt(claim)).await?;
         if fits(&plan).is_err() {
@@ -57,7 +57,7 @@ impl<B: Driver> SqlStore<B> {
         values.most_attempts = retries.map_or(0, |retries| retries.most_attempts().into());
         values.tolerance = floor_micros(request.slot_tolerance()).min(LONGEST_TOLERANCE);
 
-        let (clock, plan, call) = (self.plans().clock(), &*plan, &call);
+        let (clock, plan, call) = (self.plans.clock(), &*plan, &call);
         let send = |not_after| {
             let values = Values {
                 now: self.now(),
@@ -70,7 +70,7 @@ impl<B: Driver> SqlStore<B> {
         let is_contended =
             matches!(&answer, Attempt::Skipped(skip) if skip.reason == SkipReason::Contended);
         if !is_contended {
-            self.contended().ended(request.name());
+            self.contended.ended(request.name());
         }
         Ok(answer)
     }
@@ -160,7 +160,7 @@ impl<B: Driver> Call<'_, B> {
         match (state, exists) {
             (State::Answered(answer), _) => Ok(BoundedAttempt::Judged(answer)),
             // The record is not there and cannot be made: another unique key is in the way.
-            (State::Absent, Some(failure)) => Err(explain::<B>(failure, self.options(), true)),
+            (State::Absent, Some(failure)) => Err(explain::<B>(failure, &self.options, true)),
             // A first try whose reply was lost may take the lock yet.
             _ if may_be_ours => Err(unread(Error::new(
                 ErrorKind::Unavailable,
@@ -168,9 +168,9 @@ impl<B: Driver> Call<'_, B> {
             ))),
             // Free each time we looked and taken each time we tried.
             _ => {
-                if self.contended().again(request.name()) {
+                if self.contended.again(request.name()) {
                     tracing::warn!(
-                        table = %self.options().table,
+                        table = %self.options.table,
                         lock = request.name().as_str(),
                         "the lock is found free again and again, and cannot be taken: row-level \
                          security may hide its record, or a trigger may undo what is written; look \
@@ -185,10 +185,10 @@ impl<B: Driver> Call<'_, B> {
 
     /// The instant of a lease that was granted is the server's time, unless the clients' clocks rule.
     fn observe(&self, plan: &Plan, reply: &Reply) {
-        let is_clock = !self.options().time.is_client() && plan.shape.locked_at.unit() <= COARSE;
+        let is_clock = !self.options.time.is_client() && plan.shape.locked_at.unit() <= COARSE;
         let granted_at = reply.row().and_then(|row| row.locked_at);
         if let Some(now) = granted_at.filter(|_| is_clock) {
-            self.plans().clock().observe(instant(now));
+            self.plans.clock().observe(instant(now));
         }
     }
 }

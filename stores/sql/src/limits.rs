@@ -22,14 +22,10 @@ impl<B: Driver> SqlStore<B> {
 
     /// The client's time, where it rules: in whole milliseconds, as ShedLock's clock has it.
     pub(crate) fn now(&self) -> i64 {
-        if !self.options().time.is_client() {
+        if !self.options.time.is_client() {
             return 0;
         }
-        let since = self
-            .options()
-            .clock
-            .system_time()
-            .duration_since(UNIX_EPOCH);
+        let since = self.options.clock.system_time().duration_since(UNIX_EPOCH);
         since.map_or(0, |since| floor_micros(since) / 1_000 * 1_000)
     }
 
@@ -40,12 +36,12 @@ impl<B: Driver> SqlStore<B> {
         duration: Duration,
         shape: &Shape,
     ) -> Result<i64, Error> {
-        let longest = B::dialect().longest_lease(self.options(), shape);
+        let longest = B::dialect().longest_lease(&self.options, shape);
         if duration > longest {
             return Err(invalid(format!(
                 "{what} of {} s is longer than table {} can express: at most {} s from now",
                 duration.as_secs(),
-                self.options().table,
+                self.options.table,
                 longest.as_secs()
             )));
         }

@@ -14,7 +14,7 @@ impl<B: Driver> SqlStore<B> {
     pub(crate) async fn migrated(&self) -> Result<Migration, Error> {
         let call = self.call();
         let mut changes = Vec::new();
-        let table = &self.options().table;
+        let table = &self.options.table;
         if call.create_if_missing().await? {
             changes.push(format!("created table {table}"));
         }
@@ -22,7 +22,7 @@ impl<B: Driver> SqlStore<B> {
         let plan = call.look().await?;
         let columns = plan.shape.extras.columns();
         for (_, column) in columns.iter().filter(|(there, _)| !there) {
-            let add = B::dialect().add_column(self.options(), column);
+            let add = B::dialect().column_addition(&self.options, column);
             if call.define(&add).await? {
                 changes.push(format!("added column {column:?} to table {table}"));
             }
@@ -40,7 +40,7 @@ impl<B: Driver> Call<'_, B> {
         if !self.columns().await?.is_empty() {
             return Ok(false);
         }
-        self.define(&B::dialect().create_table(self.options()))
+        self.define(&B::dialect().table_creation(&self.options))
             .await
     }
 
@@ -59,11 +59,11 @@ impl<B: Driver> Call<'_, B> {
             Class::Privilege => Err(configuration(format!(
                 "the database user may not define table {}: migrate with a user who may, or have \
                      one run: {}",
-                self.options().table,
+                self.options.table,
                 statement.text()
             ))
             .with_source(failure.source)),
-            _ => Err(explain::<B>(failure, self.options(), true)),
+            _ => Err(explain::<B>(failure, &self.options, true)),
         }
     }
 }

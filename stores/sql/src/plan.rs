@@ -91,8 +91,8 @@ impl<B: Driver> Call<'_, B> {
     /// The plan in use; looks at the table if there is none yet, or if its columns may have come
     /// in the meantime.
     pub(crate) async fn plan(&self) -> Result<Arc<Plan>, Error> {
-        match self.plans().known() {
-            Some(plan) if !plan.is_stale(self.options()) => Ok(plan),
+        match self.plans.known() {
+            Some(plan) if !plan.is_stale(&self.options) => Ok(plan),
             _ => self.look().await,
         }
     }
@@ -100,13 +100,13 @@ impl<B: Driver> Call<'_, B> {
     /// Looks at the table now.
     pub(crate) async fn look(&self) -> Result<Arc<Plan>, Error> {
         let columns = self.columns().await?;
-        let (plans, options, dialect) = (self.plans(), self.options(), B::dialect());
+        let (plans, options, dialect) = (&self.plans, &self.options, B::dialect());
         let Some(first) = columns.first() else {
             plans.set(None);
             return Err(configuration(format!(
                 "there is no table {}: create it with `shedlock migrate --store …` or with: {}",
                 options.table,
-                dialect.create_table(options).text()
+                dialect.table_creation(options).text()
             )));
         };
         plans.clock.observe(instant(first.server_time));
@@ -119,7 +119,7 @@ impl<B: Driver> Call<'_, B> {
     /// The probe is not prepared: it is asked rarely, and MariaDB 10.11 was seen to crash when a prepared
     /// statement over its information_schema was run again.
     pub(crate) async fn columns(&self) -> Result<Vec<Column>, Error> {
-        let probe = B::dialect().probing(self.options());
+        let probe = B::dialect().probing(&self.options);
         let values = Values::default();
         let mut answer = self.send(&probe, &values, false, Wanted::Any).await;
         if matches!(&answer, Err(failure) if failure.class == Class::ReplyLost) {
@@ -127,7 +127,7 @@ impl<B: Driver> Call<'_, B> {
         }
         match answer.and_then(|reply| reply.readable()) {
             Ok(reply) => Ok(reply.rows),
-            Err(failure) => Err(explain::<B>(failure, self.options(), false)),
+            Err(failure) => Err(explain::<B>(failure, &self.options, false)),
         }
     }
 }

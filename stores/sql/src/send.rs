@@ -37,12 +37,12 @@ impl<B: Driver> Deref for Call<'_, B> {
 impl<B: Driver> SqlStore<B> {
     /// A call that begins now.
     pub(crate) fn call(&self) -> Call<'_, B> {
-        self.call_of(self.options().timeout())
+        self.call_of(self.options.timeout())
     }
 
     /// A call that begins now, made by someone who waits for this long.
     pub(crate) fn call_of(&self, patience: Duration) -> Call<'_, B> {
-        let options = self.options();
+        let options = &self.options;
         Call {
             store: self,
             deadline: Deadline::new(&*options.clock, options.timeout(), patience),
@@ -55,7 +55,7 @@ impl<B: Driver> SqlStore<B> {
             format!(
                 "a slot was asked for, but table {} lacks columns for it: add them with `shedlock \
                  migrate --store …`",
-                self.options().table
+                self.options.table
             ),
         )
     }
@@ -79,7 +79,7 @@ impl<B: Driver> Call<'_, B> {
     pub(crate) async fn read(&self, values: &Values<'_>) -> Result<Row, Error> {
         let row = self.row(Step::ReadToDecide, values).await?;
         if let Some(server_time) = row.server_time() {
-            self.plans().clock().observe(instant(server_time));
+            self.plans.clock().observe(instant(server_time));
         }
         Ok(row)
     }
@@ -99,7 +99,7 @@ impl<B: Driver> Call<'_, B> {
     /// proven connection where one broke, once more on a new one where a session no longer serves,
     /// and once more after a look at the table where that is no longer what it was.
     pub(crate) async fn run(&self, step: Step, values: &Values<'_>) -> Result<Reply, Error> {
-        let explained = |failure| explain::<B>(failure, self.options(), step.writes());
+        let explained = |failure| explain::<B>(failure, &self.options, step.writes());
         let mut plan = self.plan().await?;
         let mut wanted = Wanted::Any;
         let mut collisions = 0;
@@ -115,7 +115,7 @@ impl<B: Driver> Call<'_, B> {
                 sql = statement.text(),
                 "statement"
             );
-            let prepared = self.options().prepared;
+            let prepared = self.options.prepared;
             let answer = self.send(statement, values, prepared, wanted).await;
             let failure = match answer.and_then(|reply| step.checked(reply)) {
                 Ok(mut reply) => {
@@ -165,10 +165,10 @@ impl<B: Driver> Call<'_, B> {
         prepared: bool,
         wanted: Wanted,
     ) -> Result<Reply<R>, Failure> {
-        let mut held = self.connections().acquire(wanted, &self.deadline).await?;
+        let mut held = self.connections.acquire(wanted, &self.deadline).await?;
         let was_used = !held.is_new();
         let answer = {
-            let run = B::run(&mut held, statement, values, prepared);
+            let run = B::run(held.session(), statement, values, prepared);
             self.deadline.answer(pin!(run)).await
         };
         let result = match answer {

@@ -2,6 +2,7 @@
 
 use shedlock_core::Error;
 
+use crate::dialect::Dialect;
 use crate::explain::configuration;
 use crate::identifier::Identifier;
 use crate::options::{ATTEMPTS_COLUMN, COLUMNS, DONE_COLUMN, Options, SLOT_COLUMN, TOKEN_COLUMN};
@@ -184,6 +185,7 @@ impl Shape {
 
 /// The columns of a table that exists, looked up by name, with errors that say what is wrong.
 pub(crate) struct Columns<'a> {
+    dialect: &'a dyn Dialect,
     options: &'a Options,
     columns: &'a [Column],
 }
@@ -194,8 +196,16 @@ impl<'a> Columns<'a> {
     ///
     /// # Errors
     /// `Configuration` with a message of its own for each fault.
-    pub(crate) fn check(options: &'a Options, columns: &'a [Column]) -> Result<Self, Error> {
-        let found = Self { options, columns };
+    pub(crate) fn check(
+        dialect: &'a dyn Dialect,
+        options: &'a Options,
+        columns: &'a [Column],
+    ) -> Result<Self, Error> {
+        let found = Self {
+            dialect,
+            options,
+            columns,
+        };
         let names = &options.columns;
         for name in names.all() {
             found.get(name)?;
@@ -252,58 +262,42 @@ impl<'a> Columns<'a> {
         ))
     }
 
-    /// A column of text: `exact` says of one that passes whether it compares byte for byte.
+    /// The column of the lock's name or of its owner.
     ///
     /// # Errors
-    /// `Configuration`.
-    pub(crate) fn text(
-        &self,
-        name: &Identifier,
-        exact: impl Fn(&Column) -> Option<bool>,
-        wanted: &str,
-    ) -> Result<TextColumn, Error> {
+    /// `Configuration` for a type that does not pass.
+    pub(crate) fn text(&self, name: &Identifier, is_name: bool) -> Result<TextColumn, Error> {
         let column = self.get(name.as_str())?;
+        let exact = self.dialect.text(column, is_name);
+        let wanted = self.dialect.wanted()[usize::from(!is_name)];
         Ok(TextColumn {
             length: column.length.and_then(|length| u32::try_from(length).ok()),
-            exact: exact(column).ok_or_else(|| self.unfit(column, wanted))?,
+            exact: exact.ok_or_else(|| self.unfit(column, wanted))?,
         })
     }
 
-    /// A column of an instant: `kind` knows the types that pass, and `usual` are the digits of one without any.
+    /// A column of an instant.
     ///
     /// # Errors
-    /// `Configuration`.
-    pub(crate) fn time(
-        &self,
-        name: &Identifier,
-        kind: impl Fn(&str) -> Option<TimeKind>,
-        usual: u8,
-        wanted: &str,
-    ) -> Result<TimeColumn, Error> {
+    /// `Configuration` for a type that does not pass.
+    pub(crate) fn time(&self, name: &Identifier) -> Result<TimeColumn, Error> {
         let column = self.get(name.as_str())?;
+        let kind = self.dialect.time(&column.type_name);
         let digits = column.digits.and_then(|digits| u8::try_from(digits).ok());
         Ok(TimeColumn {
-            kind: kind(&column.type_name).ok_or_else(|| self.unfit(column, wanted))?,
-            digits: digits.unwrap_or(usual),
+            kind: kind.ok_or_else(|| self.unfit(column, self.dialect.wanted()[2]))?,
+            digits: digits.unwrap_or(self.dialect.assumed().lock_until.digits),
         })
-    }
-
-    /// What is said of the server in every row.
-    pub(crate) fn server(&self) -> String {
-        let first = self.columns.first();
-        first
-            .map(|column| column.server.clone())
-            .unwrap_or_default()
     }
 
     /// Which of our columns are there; all are integers of 64 bits.
     ///
     /// # Errors
     /// `Configuration` if one is there with a type that does not pass.
-    pub(crate) fn extras(&self, is_fit: impl Fn(&str) -> bool) -> Result<Extras, Error> {
+    pub(crate) fn extras(&self) -> Result<Extras, Error> {
         let has = |name: &str| match self.find(name) {
             None => Ok(false),
-            Some(column) if is_fit(&column.type_name) => Ok(true),
+            Some(column) if self.dialect.is_integer(&column.type_name) => Ok(true),
             Some(column) => Err(self.unfit(column, "bigint")),
         };
         Ok(Extras {

@@ -5,13 +5,14 @@ use std::time::Duration;
 
 use shedlock_core::{
     Attempt, AttemptRequest, Capabilities, Clock, Error, ErrorKind, ExtendRequest, Extension,
-    Lease, ListRequest, LockName, LockRecord, Migration, Owner, Slot, SlotEnd, SlotState,
+    Lease, ListRequest, LockName, LockRecord, Migration, Owner, Slot, SlotEnd, SlotState, listed,
 };
 use shedlock_store::{Changed, End, Ended, Seen, Store, StoreProvider};
 
 use crate::contended::Contended;
 use crate::dialect::{End as SlotMark, Step};
-use crate::driver::{Connections, Driver};
+use crate::driver::{Class, Connections, Driver, Failure};
+use crate::explain::{explain, invalid};
 use crate::limits::{check_owner, longest_name};
 use crate::options::Options;
 use crate::plan::Plans;
@@ -21,10 +22,10 @@ use crate::verdict::{instant, mark, record};
 
 /// A table of locks: its connections, its settings, and what was found of it.
 pub struct SqlStore<B: Driver> {
-    connections: Connections<B>,
-    options: Options,
-    plans: Plans,
-    contended: Contended,
+    pub(crate) connections: Connections<B>,
+    pub(crate) options: Options,
+    pub(crate) plans: Plans,
+    pub(crate) contended: Contended,
 }
 
 /// What a record has to be for a change by an operator.
@@ -62,22 +63,6 @@ impl<B: Driver> SqlStore<B> {
     pub(crate) fn provider(self) -> StoreProvider<Self> {
         let defaults = self.options.defaults.clone();
         StoreProvider::new(self).with_defaults(defaults)
-    }
-
-    pub(crate) fn options(&self) -> &Options {
-        &self.options
-    }
-
-    pub(crate) fn connections(&self) -> &Connections<B> {
-        &self.connections
-    }
-
-    pub(crate) fn plans(&self) -> &Plans {
-        &self.plans
-    }
-
-    pub(crate) fn contended(&self) -> &Contended {
-        &self.contended
     }
 
     /// Reaches the server, or says why not; what it finds of the table is kept, a missing table is
@@ -259,7 +244,7 @@ impl<B: Driver> Store for SqlStore<B> {
         };
         let call = self.call();
         let size = request.page_size();
-        let mut found: Vec<LockRecord> = Vec::new();
+        let mut page: Vec<LockRecord> = Vec::new();
         let mut after = request.after_name().map_or("", LockName::as_str).to_owned();
         loop {
             let values = Values {
@@ -272,27 +257,20 @@ impl<B: Driver> Store for SqlStore<B> {
             let is_last = reply.rows.len() + reply.unreadable.len() < size;
             let last = reply.last_name().map(str::to_owned);
             for row in &reply.rows {
-                match record(row) {
-                    Some(record) => found.push(record),
-                    None => tracing::warn!(
-                        table = %self.options.table,
-                        name = row.name,
-                        "left out of the list: no lock can have this name"
-                    ),
-                }
+                let name = row.name.as_deref().unwrap_or_default();
+                let found = record(row).ok_or_else(|| invalid("no lock can have this name"));
+                page.extend(listed(B::STORE, name, found)?);
             }
-            for (name, error) in &reply.unreadable {
-                tracing::warn!(
-                    table = %self.options.table,
-                    name,
-                    error = %error,
-                    "left out of the list: the record holds what neither shedlock nor ShedLock writes"
-                );
+            for (name, error) in reply.unreadable {
+                let name = name.unwrap_or_default();
+                let foreign = Failure::new(Class::Foreign, error);
+                let foreign = explain::<B>(foreign, &self.options, false);
+                page.extend(listed(B::STORE, &name, Err(foreign))?);
             }
-            found.truncate(size);
+            page.truncate(size);
             match last {
-                Some(last) if !is_last && found.len() < size => after = last,
-                _ => return Ok(found),
+                Some(last) if !is_last && page.len() < size => after = last,
+                _ => return Ok(page),
             }
         }
     }
@@ -322,6 +300,6 @@ impl<B: Driver> Call<'_, B> {
 
     pub(crate) async fn check(&self) -> Result<(), Error> {
         let plan = self.look().await?;
-        check_owner(&Owner::generate(), &plan.shape, self.options())
+        check_owner(&Owner::generate(), &plan.shape, &self.options)
     }
 }

@@ -18,28 +18,18 @@ pub(crate) use self::pieces::Pieces;
 use crate::driver::{Class, Failure};
 use crate::identifier::Fold;
 use crate::options::Options;
-use crate::shape::{Column, Extras, Shape};
+use crate::shape::{Column, Columns, Extras, Shape, TimeKind};
 use crate::statement::{
     Field, GRANTED, GRANTED_SLOT, Placeholders, RECORD, RECORD_AND_SERVER_TIME, Reply, Statement,
 };
 
 /// What a dialect knows: how to ask for the table's shape, and which statements fit it.
-pub(crate) trait Dialect: fmt::Debug + Send + Sync + 'static {
+pub(crate) trait Dialect: Templates + fmt::Debug + Send + Sync + 'static {
     /// What the database does to names without quotes, and how many bytes a name may have.
     fn identifiers(&self) -> (Fold, usize);
 
     /// What stands at both ends of a name.
     fn quotation_mark(&self) -> char;
-
-    /// How placeholders are written.
-    fn placeholders(&self) -> Placeholders {
-        Placeholders::Positional
-    }
-
-    /// Whether a statement that writes can return rows.
-    fn returns_rows(&self) -> bool {
-        true
-    }
 
     /// Selects one row for each column of the table, none where there is no table, in the order
     /// of the fields of [`Column`]: name text, type text, digits bigint null, length bigint null,
@@ -47,24 +37,21 @@ pub(crate) trait Dialect: fmt::Debug + Send + Sync + 'static {
     /// time bigint.
     fn probe(&self, options: &Options) -> String;
 
-    /// Reads the probe's rows (at least one).
-    ///
-    /// # Errors
-    /// `Configuration` where the table cannot serve as it is.
-    fn shape(&self, options: &Options, columns: &[Column]) -> Result<Shape, Error>;
+    /// Whether a column of this type holds the lock's name (`is_name`) or its owner, and then whether it compares byte
+    /// for byte.
+    fn text(&self, column: &Column, is_name: bool) -> Option<bool>;
+
+    /// How a column of this type holds an instant, if it can.
+    fn time(&self, type_name: &str) -> Option<TimeKind>;
+
+    /// Whether a column of this type holds integers of 64 bits.
+    fn is_integer(&self, type_name: &str) -> bool;
+
+    /// The types that pass for name, owner and time, in words.
+    fn wanted(&self) -> [&'static str; 3];
 
     /// The shape of a table that was just made: what is assumed before the first contact.
     fn assumed(&self) -> Shape;
-
-    /// The template that makes the table, with the columns that ShedLock's lacks, and the one that adds
-    /// `{column}`, one of those, of 64 bits and nullable.
-    fn definitions(&self) -> [&'static str; 2];
-
-    /// The template of a step; none where the server needs no such step.
-    fn template(&self, step: Step) -> Option<&'static str>;
-
-    /// Sets the words of that template that are the dialect's own.
-    fn pieces(&self, options: &Options, shape: &Shape, step: Step, pieces: &mut Pieces);
 
     /// What durations are rounded up to before they are sent, in microseconds: nothing where the statements round the
     /// instant, for columns that are coarse.
@@ -111,8 +98,32 @@ pub(crate) trait Dialect: fmt::Debug + Send + Sync + 'static {
     }
 }
 
-/// Adds a column, in most dialects.
-const ADD_COLUMN: &str = "ALTER TABLE {table} ADD COLUMN {column} bigint NULL";
+/// The statements of a dialect, with words in them: see [`Pieces`].
+pub(crate) trait Templates {
+    /// How placeholders are written.
+    fn placeholders(&self) -> Placeholders {
+        Placeholders::Positional
+    }
+
+    /// Whether a statement that writes can return rows.
+    fn returns_rows(&self) -> bool {
+        true
+    }
+
+    /// The statement of a step; none where the server needs no such step.
+    fn template(&self, step: Step) -> Option<&'static str>;
+
+    /// Sets the words of that template that are the dialect's own.
+    fn pieces(&self, options: &Options, shape: &Shape, step: Step, pieces: &mut Pieces);
+
+    /// Makes the table, with the columns that ShedLock's lacks.
+    fn create_table(&self) -> &'static str;
+
+    /// Adds `{column}`, one of those: of 64 bits and nullable.
+    fn add_column(&self) -> &'static str {
+        "ALTER TABLE {table} ADD COLUMN {column} bigint NULL"
+    }
+}
 
 /// What the probe says of a server that works, but not as its users may think.
 pub(crate) struct Fact {
@@ -132,19 +143,35 @@ impl dyn Dialect {
     }
 
     /// The statement that makes the table.
-    pub(crate) fn create_table(&self, options: &Options) -> Statement {
-        self.definition(options, "", self.definitions()[0])
+    pub(crate) fn table_creation(&self, options: &Options) -> Statement {
+        Statement::plain(&Pieces::of_table(self, options).expand(self.create_table()))
     }
 
     /// The statement that adds one of our columns.
-    pub(crate) fn add_column(&self, options: &Options, column: &'static str) -> Statement {
-        self.definition(options, column, self.definitions()[1])
-    }
-
-    fn definition(&self, options: &Options, column: &'static str, template: &str) -> Statement {
+    pub(crate) fn column_addition(&self, options: &Options, column: &'static str) -> Statement {
         let mut pieces = Pieces::of_table(self, options);
         pieces.set("column", column);
-        Statement::plain(&pieces.expand(template))
+        Statement::plain(&pieces.expand(self.add_column()))
+    }
+
+    /// The shape that the probe's rows (at least one) show.
+    ///
+    /// # Errors
+    /// `Configuration` where the table cannot serve as it is.
+    pub(crate) fn shape(&self, options: &Options, columns: &[Column]) -> Result<Shape, Error> {
+        let found = Columns::check(self, options, columns)?;
+        let names = &options.columns;
+        Ok(Shape {
+            name: found.text(&names.name, true)?,
+            locked_by: found.text(&names.locked_by, false)?,
+            lock_until: found.time(&names.lock_until)?,
+            locked_at: found.time(&names.locked_at)?,
+            extras: found.extras()?,
+            server: columns
+                .first()
+                .map(|column| column.server.clone())
+                .unwrap_or_default(),
+        })
     }
 
     /// The statements for a table of this shape.

@@ -1,9 +1,8 @@
 //! Where connections come from, and which of them may be used again.
 
 use std::fmt;
-use std::ops::{Deref, DerefMut};
 use std::pin::pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use shedlock_core::{Clock, Moment};
@@ -65,22 +64,23 @@ pub(crate) enum Wanted {
     New,
 }
 
-/// A connection in use.
-pub(crate) struct Held<B: Driver> {
-    from: From<B>,
-    /// The last reply was read to its end.
-    clean: bool,
-    /// It was made for this statement.
-    is_new: bool,
-}
-
-enum From<B: Driver> {
-    Pool(B::Pooled),
+/// A connection in use. One that is not [`finished`](Self::finished) is closed.
+pub(crate) enum Held<B: Driver> {
+    Lent(Lent<B>),
     Own {
-        connection: Option<B::Connection>,
+        connection: B::Connection,
         own: Arc<Own<B>>,
         _permit: OwnedSemaphorePermit,
+        /// It was made for this statement.
+        is_new: bool,
     },
+}
+
+/// A session of the user's pool.
+pub(crate) struct Lent<B: Driver> {
+    pooled: B::Pooled,
+    /// The last reply was read to its end.
+    is_fit: bool,
 }
 
 impl<B: Driver> Connections<B> {
@@ -110,31 +110,23 @@ impl<B: Driver> Connections<B> {
         wanted: Wanted,
         deadline: &Deadline<'_>,
     ) -> Result<Held<B>, Failure> {
-        let (from, is_new) = match self {
-            Self::Pool(pool) => {
-                let acquire = Box::pin(acquire::<B>(pool, wanted, deadline));
-                (From::Pool(acquire.await?), false)
-            }
+        match self {
+            Self::Pool(pool) => Box::pin(lent(pool, wanted, deadline)).await,
             Self::Own(own) => match own.ready(wanted) {
-                Some(from) => (from, false),
+                Some(held) => Ok(held),
                 // Rarely, and its future is large.
-                None => Box::pin(own.acquire(wanted, deadline)).await?,
+                None => Box::pin(own.acquire(wanted, deadline)).await,
             },
-        };
-        Ok(Held {
-            from,
-            clean: false,
-            is_new,
-        })
+        }
     }
 }
 
 /// From the user's pool, within the time of the call: the pool's own time-out may be longer.
-async fn acquire<B: Driver>(
+async fn lent<B: Driver>(
     pool: &B::Pool,
     wanted: Wanted,
     deadline: &Deadline<'_>,
-) -> Result<B::Pooled, Failure> {
+) -> Result<Held<B>, Failure> {
     // Each connection that is found broken leaves the pool, so that in the end a new one is made.
     let (size, _) = B::pooled(pool);
     let mut tries = size + 1;
@@ -147,15 +139,19 @@ async fn acquire<B: Driver>(
         let Some(acquired) = acquired else {
             continue;
         };
-        let mut pooled = acquired.map_err(B::connecting)?;
+        let mut lent = Lent {
+            pooled: acquired.map_err(B::connecting)?,
+            is_fit: false,
+        };
         if wanted != Wanted::Proven {
-            return Ok(pooled);
+            return Ok(Held::Lent(lent));
         }
-        let answer = deadline.connect(PING, pin!(B::ping(&mut pooled))).await;
+        let answer = deadline
+            .connect(PING, pin!(B::ping(&mut lent.pooled)))
+            .await;
         if let Some(Ok(())) = answer {
-            return Ok(pooled);
+            return Ok(Held::Lent(lent));
         }
-        B::discard(&mut pooled);
         tries = tries.saturating_sub(1);
         if tries == 0 {
             break;
@@ -166,30 +162,29 @@ async fn acquire<B: Driver>(
 
 impl<B: Driver> Own<B> {
     /// The connection that was used last, if it may be used at once: what happens almost always.
-    fn ready(self: &Arc<Self>, wanted: Wanted) -> Option<From<B>> {
+    fn ready(self: &Arc<Self>, wanted: Wanted) -> Option<Held<B>> {
         let permit = Arc::clone(&self.permits).try_acquire_owned().ok()?;
         let parked = self
             .lock()
             .pop_if(|parked| wanted == Wanted::Any && self.idle(parked) <= FRESH)?;
-        Some(self.held(parked.connection, permit))
+        Some(self.held(parked.connection, permit, false))
     }
 
-    /// With whether it is new.
     async fn acquire(
         self: &Arc<Self>,
         wanted: Wanted,
         deadline: &Deadline<'_>,
-    ) -> Result<(From<B>, bool), Failure> {
+    ) -> Result<Held<B>, Failure> {
         let acquire = async {
             // The semaphore is never closed, so this cannot fail.
             let permit = Arc::clone(&self.permits)
                 .acquire_owned()
                 .await
                 .map_err(|_| Failure::no_connection())?;
-            if let Some(connection) = self.used(wanted, deadline).await {
-                return Ok((self.held(connection, permit), false));
+            match self.used(wanted, deadline).await {
+                Some(connection) => Ok(self.held(connection, permit, false)),
+                None => Ok(self.held(self.connect().await?, permit, true)),
             }
-            Ok((self.held(self.connect().await?, permit), true))
         };
         let acquired = deadline.connect(self.timeout, pin!(acquire)).await;
         acquired.unwrap_or_else(|| Err(Failure::no_connection()))
@@ -226,11 +221,17 @@ impl<B: Driver> Own<B> {
         self.clock.now().saturating_since(parked.since)
     }
 
-    fn held(self: &Arc<Self>, connection: B::Connection, permit: OwnedSemaphorePermit) -> From<B> {
-        From::Own {
-            connection: Some(connection),
+    fn held(
+        self: &Arc<Self>,
+        connection: B::Connection,
+        _permit: OwnedSemaphorePermit,
+        is_new: bool,
+    ) -> Held<B> {
+        Held::Own {
+            connection,
             own: Arc::clone(self),
-            _permit: permit,
+            _permit,
+            is_new,
         }
     }
 
@@ -245,75 +246,50 @@ impl<B: Driver> Own<B> {
         Ok(connection)
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Parked<B>>> {
+    fn lock(&self) -> MutexGuard<'_, Vec<Parked<B>>> {
         self.parked.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl<B: Driver> Held<B> {
+    /// The connection.
+    pub(crate) fn session(&mut self) -> &mut B::Connection {
+        match self {
+            Self::Lent(lent) => &mut lent.pooled,
+            Self::Own { connection, .. } => connection,
+        }
+    }
+
     /// Whether it was made for this statement; never where the pool made it.
     pub(crate) fn is_new(&self) -> bool {
-        self.is_new
+        matches!(self, Self::Own { is_new: true, .. })
     }
 
     /// Says that the last reply was read to its end: the connection may be used again.
-    pub(crate) fn finished(mut self) {
-        self.clean = true;
-    }
-}
-
-impl<B: Driver> Deref for Held<B> {
-    type Target = B::Connection;
-
-    fn deref(&self) -> &B::Connection {
-        match &self.from {
-            From::Pool(connection) => connection,
-            From::Own { connection, .. } => connection.as_ref().expect(TAKEN),
-        }
-    }
-}
-
-impl<B: Driver> DerefMut for Held<B> {
-    fn deref_mut(&mut self) -> &mut B::Connection {
-        match &mut self.from {
-            From::Pool(connection) => connection,
-            From::Own { connection, .. } => connection.as_mut().expect(TAKEN),
-        }
-    }
-}
-
-const TAKEN: &str = "the connection is taken out on drop alone";
-
-impl<B: Driver> Drop for Held<B> {
-    fn drop(&mut self) {
-        match &mut self.from {
-            From::Pool(pooled) if !self.clean => B::discard(pooled),
-            From::Pool(_) => {}
-            From::Own {
+    pub(crate) fn finished(self) {
+        match self {
+            Self::Lent(mut lent) => lent.is_fit = true,
+            Self::Own {
                 connection, own, ..
             } => {
-                if let Some(connection) = connection.take().filter(|_| self.clean) {
-                    let parked = Parked {
-                        connection,
-                        since: own.clock.now(),
-                    };
-                    own.parked
-                        .lock()
-                        .unwrap_or_else(PoisonError::into_inner)
-                        .push(parked);
-                }
+                let since = own.clock.now();
+                own.lock().push(Parked { connection, since });
             }
+        }
+    }
+}
+
+impl<B: Driver> Drop for Lent<B> {
+    fn drop(&mut self) {
+        if !self.is_fit {
+            B::discard(&mut self.pooled);
         }
     }
 }
 
 impl<B: Driver> Drop for Own<B> {
     fn drop(&mut self) {
-        let parked = self
-            .parked
-            .get_mut()
-            .unwrap_or_else(PoisonError::into_inner);
-        close(std::mem::take(parked));
+        close(std::mem::take(&mut *self.lock()));
     }
 }
 
@@ -334,10 +310,7 @@ impl<B: Driver> fmt::Debug for Connections<B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Pool(pool) => write!(f, "the user's pool of {}", B::pooled(pool).0),
-            Self::Own(own) => {
-                let parked = own.parked.lock().unwrap_or_else(PoisonError::into_inner);
-                write!(f, "own connections, {} unused", parked.len())
-            }
+            Self::Own(own) => write!(f, "own connections, {} unused", own.lock().len()),
         }
     }
 }

@@ -126,7 +126,7 @@ impl SqlStore<Sqlite> {
             .synchronous(SqliteSynchronous::Full)
             .disable_statement_logging();
         let store = address.store(connect.clone(), 1)?;
-        file::prepare(place, &connect, &store.options().clock).await?;
+        file::prepare(place, &connect, &store.options.clock).await?;
         let call = store.call();
         let _ = call.create_if_missing().await?;
         call.check().await?;

@@ -50,13 +50,11 @@ mod statements;
 
 use std::time::{Duration, UNIX_EPOCH};
 
-use shedlock_core::Error;
-
 use self::statements::SERVER_MICROS;
-use super::{Dialect, Fact, Pieces, Step};
+use super::{Dialect, Fact};
 use crate::identifier::Fold;
 use crate::options::Options;
-use crate::shape::{Column, Columns, Shape, TimeKind};
+use crate::shape::{Column, Shape, TimeKind};
 
 /// The statements of MySQL and MariaDB.
 #[derive(Debug)]
@@ -129,11 +127,6 @@ impl Dialect for MySql {
         '`'
     }
 
-    /// What is told of an attempt is told by its last insert id.
-    fn returns_rows(&self) -> bool {
-        false
-    }
-
     fn probe(&self, options: &Options) -> String {
         let schema = match &options.table.schema {
             Some(schema) => format!("'{}'", schema.as_str()),
@@ -178,52 +171,36 @@ impl Dialect for MySql {
         )
     }
 
-    fn shape(&self, options: &Options, columns: &[Column]) -> Result<Shape, Error> {
-        let is_exact =
-            |collation: &str| collation == "utf8mb4_0900_bin" || collation.ends_with("_nopad_bin");
-        let is_exact = |column: &Column| column.collation.as_deref().is_some_and(is_exact);
-        // CHAR drops trailing blanks, VARBINARY counts bytes, TEXT has no full unique key.
-        let name = |column: &Column| (column.type_name == "varchar").then(|| is_exact(column));
-        let owner = |column: &Column| match column.type_name.as_str() {
-            "varchar" | "char" | "tinytext" | "text" | "mediumtext" | "longtext" => {
-                Some(is_exact(column))
-            }
+    fn text(&self, column: &Column, is_name: bool) -> Option<bool> {
+        let collation = column.collation.as_deref().unwrap_or_default();
+        let is_exact = collation == "utf8mb4_0900_bin" || collation.ends_with("_nopad_bin");
+        match &*column.type_name {
+            "varchar" => Some(is_exact),
+            // CHAR drops trailing blanks, VARBINARY counts bytes, TEXT has no full unique key.
+            _ if is_name => None,
+            "char" | "tinytext" | "text" | "mediumtext" | "longtext" => Some(is_exact),
             _ => None,
-        };
-        let time = |type_name: &str| match type_name {
+        }
+    }
+
+    fn time(&self, type_name: &str) -> Option<TimeKind> {
+        match type_name {
             "timestamp" => Some(TimeKind::Instant),
             "datetime" => Some(TimeKind::Wall),
             _ => None,
-        };
-        let found = Columns::check(options, columns)?;
-        let names = &options.columns;
-        Ok(Shape {
-            name: found.text(&names.name, name, "varchar")?,
-            locked_by: found.text(&names.locked_by, owner, "varchar or text")?,
-            lock_until: found.time(&names.lock_until, time, 0, "timestamp or datetime")?,
-            locked_at: found.time(&names.locked_at, time, 0, "timestamp or datetime")?,
-            extras: found.extras(|of| of == "bigint")?,
-            server: found.server(),
-        })
+        }
+    }
+
+    fn is_integer(&self, type_name: &str) -> bool {
+        type_name == "bigint"
+    }
+
+    fn wanted(&self) -> [&'static str; 3] {
+        ["varchar", "varchar or text", "timestamp or datetime"]
     }
 
     fn assumed(&self) -> Shape {
         Shape::assumed(TimeKind::Instant, 3)
-    }
-
-    fn definitions(&self) -> [&'static str; 2] {
-        [
-            statements::CREATE_TABLE,
-            "ALTER TABLE {table} ADD COLUMN {column} BIGINT NULL",
-        ]
-    }
-
-    fn template(&self, step: Step) -> Option<&'static str> {
-        Some(statements::template(step))
-    }
-
-    fn pieces(&self, options: &Options, shape: &Shape, step: Step, pieces: &mut Pieces) {
-        statements::pieces(options, shape, step, pieces);
     }
 
     fn longest_lease(&self, options: &Options, shape: &Shape) -> Duration {

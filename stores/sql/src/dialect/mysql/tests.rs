@@ -1,5 +1,5 @@
 use super::*;
-use crate::dialect::{Claim, End, Statements};
+use crate::dialect::{Claim, End, Statements, Step};
 use crate::options::Settings;
 use crate::statement::Statement;
 use shedlock_store::TimeMode;

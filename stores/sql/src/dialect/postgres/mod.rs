@@ -34,14 +34,11 @@ pub(crate) mod errors;
 mod statements;
 mod time;
 
-use shedlock_core::Error;
-
 pub(crate) use self::statements::TOO_LATE;
-use super::{ADD_COLUMN, Dialect, Fact, Pieces, Step};
+use super::{Dialect, Fact};
 use crate::identifier::Fold;
 use crate::options::Options;
-use crate::shape::{Column, Columns, Shape, TimeKind};
-use crate::statement::Placeholders;
+use crate::shape::{Column, Shape, TimeKind};
 
 /// PostgreSQL's statements.
 #[derive(Debug)]
@@ -66,10 +63,6 @@ impl Dialect for Postgres {
 
     fn quotation_mark(&self) -> char {
         '"'
-    }
-
-    fn placeholders(&self) -> Placeholders {
-        Placeholders::Numbered
     }
 
     fn probe(&self, _: &Options) -> String {
@@ -100,44 +93,37 @@ impl Dialect for Postgres {
         )
     }
 
-    fn shape(&self, options: &Options, columns: &[Column]) -> Result<Shape, Error> {
-        let text = |column: &Column| match column.type_name.as_str() {
+    fn text(&self, column: &Column, _: bool) -> Option<bool> {
+        match &*column.type_name {
             "varchar" | "text" => Some(column.collation.is_none()),
             "citext" => Some(false),
             // char(n) ignores trailing blanks, and cuts or pads what is put into it.
             _ => None,
-        };
-        let time = |type_name: &str| match type_name {
+        }
+    }
+
+    fn time(&self, type_name: &str) -> Option<TimeKind> {
+        match type_name {
             "timestamp" => Some(TimeKind::Wall),
             "timestamptz" => Some(TimeKind::Instant),
             _ => None,
-        };
-        let found = Columns::check(options, columns)?;
-        let names = &options.columns;
-        Ok(Shape {
-            name: found.text(&names.name, text, "varchar or text")?,
-            locked_by: found.text(&names.locked_by, text, "varchar or text")?,
-            lock_until: found.time(&names.lock_until, time, 6, "timestamp or timestamptz")?,
-            locked_at: found.time(&names.locked_at, time, 6, "timestamp or timestamptz")?,
-            extras: found.extras(|of| of == "int8")?,
-            server: found.server(),
-        })
+        }
+    }
+
+    fn is_integer(&self, type_name: &str) -> bool {
+        type_name == "int8"
+    }
+
+    fn wanted(&self) -> [&'static str; 3] {
+        [
+            "varchar or text",
+            "varchar or text",
+            "timestamp or timestamptz",
+        ]
     }
 
     fn assumed(&self) -> Shape {
         Shape::assumed(TimeKind::Wall, 6)
-    }
-
-    fn definitions(&self) -> [&'static str; 2] {
-        [statements::CREATE_TABLE, ADD_COLUMN]
-    }
-
-    fn template(&self, step: Step) -> Option<&'static str> {
-        Some(statements::template(step))
-    }
-
-    fn pieces(&self, options: &Options, shape: &Shape, step: Step, pieces: &mut Pieces) {
-        statements::pieces(options, shape, step, pieces);
     }
 
     fn facts(&self) -> &'static [Fact] {

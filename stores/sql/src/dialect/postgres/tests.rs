@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use super::*;
-use crate::dialect::{Claim, End, Statements};
+use crate::dialect::{Claim, End, Statements, Step};
 use crate::options::Settings;
 use crate::shape::Extras;
 use shedlock_store::TimeMode;
@@ -343,7 +343,7 @@ fn names_are_quoted_everywhere() {
             .text()
             .contains("to_regclass('\"ops\".\"Jobs\"')")
     );
-    let create = DIALECT.create_table(&options);
+    let create = DIALECT.table_creation(&options);
     assert_eq!(
         create.text(),
         "CREATE TABLE \"ops\".\"Jobs\" (\"Name\" varchar(64) NOT NULL PRIMARY KEY, \

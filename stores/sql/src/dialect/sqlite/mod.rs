@@ -17,14 +17,14 @@
 
 mod statements;
 
-use shedlock_core::{Error, ErrorKind};
+use shedlock_core::ErrorKind;
 
 use self::statements::CLOCK;
-use super::{ADD_COLUMN, Dialect, Fact, Pieces, Step};
+use super::{Dialect, Fact};
 use crate::driver::Class;
 use crate::identifier::Fold;
 use crate::options::Options;
-use crate::shape::{Column, Columns, Shape, TextColumn, TimeKind};
+use crate::shape::{Column, Shape, TextColumn, TimeKind};
 
 /// SQLite's statements.
 #[derive(Debug)]
@@ -78,24 +78,25 @@ impl Dialect for Sqlite {
         )
     }
 
-    fn shape(&self, options: &Options, columns: &[Column]) -> Result<Shape, Error> {
-        // The collation cannot be asked for; the statements compare byte for byte in any case.
-        let text =
-            |column: &Column| (Affinity::of(&column.type_name) == Affinity::Text).then_some(false);
-        let time = |type_name: &str| match Affinity::of(type_name) {
+    /// The collation cannot be asked for; the statements compare byte for byte in any case.
+    fn text(&self, column: &Column, _: bool) -> Option<bool> {
+        let is_text = Affinity::of(&column.type_name) == Affinity::Text;
+        is_text.then_some(false)
+    }
+
+    fn time(&self, type_name: &str) -> Option<TimeKind> {
+        match Affinity::of(type_name) {
             Affinity::Integer | Affinity::Numeric => Some(TimeKind::EpochMillis),
             _ => None,
-        };
-        let found = Columns::check(options, columns)?;
-        let names = &options.columns;
-        Ok(Shape {
-            name: found.text(&names.name, text, "varchar or text")?,
-            locked_by: found.text(&names.locked_by, text, "varchar or text")?,
-            lock_until: found.time(&names.lock_until, time, 3, "integer or timestamp")?,
-            locked_at: found.time(&names.locked_at, time, 3, "integer or timestamp")?,
-            extras: found.extras(|of| Affinity::of(of) == Affinity::Integer)?,
-            server: found.server(),
-        })
+        }
+    }
+
+    fn is_integer(&self, type_name: &str) -> bool {
+        Affinity::of(type_name) == Affinity::Integer
+    }
+
+    fn wanted(&self) -> [&'static str; 3] {
+        ["varchar or text", "varchar or text", "integer or timestamp"]
     }
 
     fn assumed(&self) -> Shape {
@@ -109,18 +110,6 @@ impl Dialect for Sqlite {
             locked_by: text,
             ..Shape::assumed(TimeKind::EpochMillis, 3)
         }
-    }
-
-    fn definitions(&self) -> [&'static str; 2] {
-        [statements::CREATE_TABLE, ADD_COLUMN]
-    }
-
-    fn template(&self, step: Step) -> Option<&'static str> {
-        statements::template(step)
-    }
-
-    fn pieces(&self, options: &Options, shape: &Shape, step: Step, pieces: &mut Pieces) {
-        statements::pieces(options, shape, step, pieces);
     }
 
     /// Milliseconds.

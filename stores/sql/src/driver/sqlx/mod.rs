@@ -12,6 +12,10 @@ use sqlx::error::DatabaseError;
 
 use super::{Class, Failure};
 
+impl<D: sqlx::Database + Sync> super::Database for D {
+    type Pool = sqlx::Pool<D>;
+}
+
 /// Sorts what a server reports.
 type Classify = fn(&dyn DatabaseError) -> Class;
 
@@ -22,6 +26,24 @@ fn connecting(error: Error, classify: Classify) -> Failure {
         _ => Class::NotSent,
     };
     Failure::new(class, error)
+}
+
+/// A warning where connections to this host do not verify the server, and leave this machine.
+#[cfg(any(feature = "postgres", feature = "mysql"))]
+fn unverified(
+    host: &str,
+    socket: Option<&std::path::Path>,
+    mode: &str,
+    wanted: &str,
+    ca: &str,
+) -> Option<String> {
+    if socket.is_some() || shedlock_core::is_this_machine(host) {
+        return None;
+    }
+    Some(format!(
+        "connections to {host} do not verify the server ({mode}): whoever can intercept them can \
+         answer in its place; set {wanted}, with {ca} for a certificate authority of your own"
+    ))
 }
 
 fn running(error: Error, classify: Classify) -> Failure {
@@ -36,9 +58,9 @@ fn running(error: Error, classify: Classify) -> Failure {
 }
 
 /// The methods of [`Driver`] that are alike for all of sqlx's databases; its own bounds do not carry over to generic
-/// code.
+/// code. `$last_insert_id` is what a reply has of that.
 macro_rules! execution {
-    ($database:ty) => {
+    ($database:ty, $last_insert_id:expr) => {
         type Connection = <$database as sqlx::Database>::Connection;
         type Options = <Self::Connection as sqlx::Connection>::Options;
         type Pooled = sqlx::pool::PoolConnection<$database>;
@@ -91,7 +113,14 @@ macro_rules! execution {
             use sqlx::{Executor as _, Row as _};
             let mut reply = $crate::statement::Reply::default();
             let mut results = if prepared {
-                connection.fetch_many(bound(statement, values))
+                let mut query = sqlx::query(sqlx::AssertSqlSafe(statement.shared_text()));
+                for value in statement.binds(values) {
+                    query = match value {
+                        $crate::statement::Value::Text(text) => query.bind(text),
+                        $crate::statement::Value::Integer(integer) => query.bind(integer),
+                    };
+                }
+                connection.fetch_many(query)
             } else {
                 let text = statement.inlined(values, Self::dialect());
                 sqlx::raw_sql(sqlx::AssertSqlSafe(text)).fetch_many(connection)
@@ -102,7 +131,7 @@ macro_rules! execution {
                         // Of several statements in one text the last one counts; SQLite repeats the
                         // number of the one before for each that only reads.
                         reply.affected = done.rows_affected();
-                        reply.last_insert_id = last_insert_id(&done);
+                        reply.last_insert_id = $last_insert_id(&done);
                     }
                     sqlx::Either::Right(row) => {
                         let text = |index| row.try_get(index);
@@ -117,26 +146,7 @@ macro_rules! execution {
     };
 }
 
-/// The function that [`execution!`] needs beside it: binding.
-macro_rules! values {
-    ($database:ty) => {
-        fn bound<'q>(
-            statement: &$crate::statement::Statement,
-            values: &$crate::statement::Values<'_>,
-        ) -> sqlx::query::Query<'q, $database, <$database as sqlx::Database>::Arguments> {
-            let mut query = sqlx::query(sqlx::AssertSqlSafe(statement.shared_text()));
-            for value in statement.binds(values) {
-                query = match value {
-                    $crate::statement::Value::Text(text) => query.bind(text),
-                    $crate::statement::Value::Integer(integer) => query.bind(integer),
-                };
-            }
-            query
-        }
-    };
-}
-
-pub(crate) use {execution, values};
+pub(crate) use execution;
 
 #[cfg(all(test, feature = "postgres", feature = "mysql"))]
 mod tests {

@@ -6,16 +6,12 @@ use sqlx::mysql::{MySqlConnectOptions, MySqlDatabaseError, MySqlQueryResult, MyS
 
 use crate::dialect::mysql::LARGEST;
 use crate::dialect::{self, Dialect};
-use crate::driver::{Class, Database, Driver};
+use crate::driver::{Class, Driver};
 use crate::options::TOKEN_COLUMN;
 
 /// September 2001 in microseconds: no fencing token is smaller, since they start from the server's
 /// time; a number of an AUTO_INCREMENT column, which an insert reports in the same place, always is.
 const NO_TOKEN_BELOW: u64 = 1_000_000_000_000_000;
-
-impl Database for MySql {
-    type Pool = sqlx::Pool<Self>;
-}
 
 impl Driver for MySql {
     const STORE: &'static str = "mysql";
@@ -25,19 +21,16 @@ impl Driver for MySql {
     }
 
     fn unverified(options: &MySqlConnectOptions) -> Option<String> {
-        let (host, mode) = (options.get_host(), options.get_ssl_mode());
-        let is_verified = matches!(mode, MySqlSslMode::VerifyCa | MySqlSslMode::VerifyIdentity);
-        if is_verified || options.get_socket().is_some() || shedlock_core::is_this_machine(host) {
-            return None;
-        }
-        Some(format!(
-            "connections to {host} do not verify the server (ssl-mode is {mode:?}): whoever can \
-             intercept them can answer in its place; set ssl-mode=VERIFY_IDENTITY, with ssl-ca for a \
-             certificate authority of your own"
-        ))
+        let (host, socket) = (options.get_host(), options.get_socket());
+        let mode = match options.get_ssl_mode() {
+            MySqlSslMode::VerifyCa | MySqlSslMode::VerifyIdentity => return None,
+            mode => format!("ssl-mode is {mode:?}"),
+        };
+        let socket = socket.map(|socket| &**socket);
+        super::unverified(host, socket, &mode, "ssl-mode=VERIFY_IDENTITY", "ssl-ca")
     }
 
-    super::execution!(MySql);
+    super::execution!(MySql, last_insert_id);
 }
 
 fn classify(error: &dyn DatabaseError) -> Class {
@@ -50,8 +43,6 @@ fn classify(error: &dyn DatabaseError) -> Class {
 fn last_insert_id(result: &MySqlQueryResult) -> Option<u64> {
     Some(result.last_insert_id()).filter(|id| *id >= NO_TOKEN_BELOW)
 }
-
-super::values!(MySql);
 
 /// Sorts the servers' numbers; the two share most, and above 1900 rarely mean the same thing.
 fn of_number(number: u16, message: &str) -> Class {

@@ -2,15 +2,11 @@
 
 use sqlx::Postgres;
 use sqlx::error::DatabaseError;
-use sqlx::postgres::{PgConnectOptions, PgQueryResult, PgSslMode};
+use sqlx::postgres::{PgConnectOptions, PgSslMode};
 
 use crate::dialect::postgres::errors;
 use crate::dialect::{self, Dialect};
-use crate::driver::{Class, Database, Driver};
-
-impl Database for Postgres {
-    type Pool = sqlx::Pool<Self>;
-}
+use crate::driver::{Class, Driver};
 
 impl Driver for Postgres {
     const STORE: &'static str = "postgres";
@@ -20,32 +16,22 @@ impl Driver for Postgres {
     }
 
     fn unverified(options: &PgConnectOptions) -> Option<String> {
-        let (host, mode) = (options.get_host(), options.get_ssl_mode());
-        let is_verified = matches!(mode, PgSslMode::VerifyCa | PgSslMode::VerifyFull);
-        if is_verified || options.get_socket().is_some() || shedlock_core::is_this_machine(host) {
-            return None;
-        }
-        Some(format!(
-            "connections to {host} do not verify the server (sslmode is {mode:?}): whoever can \
-             intercept them can answer in its place; set sslmode=verify-full, with sslrootcert for a \
-             certificate authority of your own"
-        ))
+        let (host, socket) = (options.get_host(), options.get_socket());
+        let mode = match options.get_ssl_mode() {
+            PgSslMode::VerifyCa | PgSslMode::VerifyFull => return None,
+            mode => format!("sslmode is {mode:?}"),
+        };
+        let socket = socket.map(|socket| &**socket);
+        super::unverified(host, socket, &mode, "sslmode=verify-full", "sslrootcert")
     }
 
-    super::execution!(Postgres);
+    super::execution!(Postgres, |_| None);
 }
 
 fn classify(error: &dyn DatabaseError) -> Class {
     let code = error.code().unwrap_or_default();
     errors::classify(&code, error.message(), error.constraint())
 }
-
-/// There is no such thing.
-fn last_insert_id(_: &PgQueryResult) -> Option<u64> {
-    None
-}
-
-super::values!(Postgres);
 
 #[cfg(test)]
 mod tests {

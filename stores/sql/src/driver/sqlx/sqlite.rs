@@ -2,14 +2,9 @@
 
 use sqlx::Sqlite;
 use sqlx::error::DatabaseError;
-use sqlx::sqlite::SqliteQueryResult;
 
 use crate::dialect::{self, Dialect};
-use crate::driver::{Class, Database, Driver};
-
-impl Database for Sqlite {
-    type Pool = sqlx::Pool<Self>;
-}
+use crate::driver::{Class, Driver};
 
 impl Driver for Sqlite {
     const STORE: &'static str = "sqlite";
@@ -18,7 +13,7 @@ impl Driver for Sqlite {
         &dialect::sqlite::Sqlite
     }
 
-    super::execution!(Sqlite);
+    super::execution!(Sqlite, |_| None);
 }
 
 fn classify(error: &dyn DatabaseError) -> Class {
@@ -41,13 +36,6 @@ fn classify(error: &dyn DatabaseError) -> Class {
         _ => Class::Other,
     }
 }
-
-/// There is no such thing.
-fn last_insert_id(_: &SqliteQueryResult) -> Option<u64> {
-    None
-}
-
-super::values!(Sqlite);
 
 const ERROR: i32 = 1;
 const PERM: i32 = 3;
