@@ -8,7 +8,7 @@ use crate::options::Options;
 
 /// The error for a failure of a statement that may write (`writes`) or only reads.
 pub(crate) fn explain<B: Driver>(failure: Failure, options: &Options, writes: bool) -> Error {
-    let explained = B::dialect().explain(&failure.class, writes);
+    let explained = (B::DIALECT.explain)(&failure.class, writes);
     let (kind, message) = explained.unwrap_or_else(|| plainly(&failure.class, writes));
     let mut message = message.replace("{table}", &options.table.to_string());
     if let Class::Constraint(Some(name)) = &failure.class {

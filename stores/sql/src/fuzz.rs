@@ -130,7 +130,7 @@ pub fn literal(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     #[cfg(feature = "postgres")]
     {
-        let literal = sqlx::Postgres::dialect().quote(&text);
+        let literal = (sqlx::Postgres::DIALECT.quote)(&text);
         let escaped = literal.strip_prefix('E');
         let (quoted, is_escaped) = (escaped.unwrap_or(&literal), escaped.is_some());
         assert_eq!(
@@ -140,7 +140,7 @@ pub fn literal(data: &[u8]) {
     }
     #[cfg(feature = "sqlite")]
     {
-        let literal = sqlx::Sqlite::dialect().quote(&text);
+        let literal = (sqlx::Sqlite::DIALECT.quote)(&text);
         assert_eq!(
             unquoted(between(&literal, "'"), false).as_deref(),
             Some(&*text)
@@ -148,7 +148,7 @@ pub fn literal(data: &[u8]) {
     }
     #[cfg(feature = "mysql")]
     {
-        let literal = sqlx::MySql::dialect().quote(&text);
+        let literal = (sqlx::MySql::DIALECT.quote)(&text);
         let inner = between(&literal, "_utf8mb4 X'");
         assert!(inner.len() == text.len() * 2 && inner.bytes().all(|b| b.is_ascii_hexdigit()));
     }

@@ -36,7 +36,7 @@ impl<B: Driver> SqlStore<B> {
         duration: Duration,
         shape: &Shape,
     ) -> Result<i64, Error> {
-        let longest = B::dialect().longest_lease(&self.options, shape);
+        let longest = (B::DIALECT.longest_lease)(&self.options, shape);
         if duration > longest {
             return Err(invalid(format!(
                 "{what} of {} s is longer than table {} can express: at most {} s from now",
@@ -45,7 +45,7 @@ impl<B: Driver> SqlStore<B> {
                 longest.as_secs()
             )));
         }
-        Ok(ceil_micros(duration, B::dialect().unit()))
+        Ok(ceil_micros(duration, B::DIALECT.unit))
     }
 }
 

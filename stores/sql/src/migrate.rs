@@ -22,7 +22,7 @@ impl<B: Driver> SqlStore<B> {
         let plan = call.look().await?;
         let columns = plan.shape.extras.columns();
         for (_, column) in columns.iter().filter(|(there, _)| !there) {
-            let add = B::dialect().column_addition(&self.options, column);
+            let add = B::DIALECT.column_addition(&self.options, column);
             if call.define(&add).await? {
                 changes.push(format!("added column {column:?} to table {table}"));
             }
@@ -40,8 +40,7 @@ impl<B: Driver> Call<'_, B> {
         if !self.columns().await?.is_empty() {
             return Ok(false);
         }
-        self.define(&B::dialect().table_creation(&self.options))
-            .await
+        self.define(&B::DIALECT.table_creation(&self.options)).await
     }
 
     /// False where another process was faster.

@@ -116,7 +116,7 @@ impl Settings {
     /// # Errors
     /// `InvalidInput` that names the setting.
     pub(crate) fn check<B: Driver>(mut self) -> Result<Options, Error> {
-        let (fold, longest) = B::dialect().identifiers();
+        let (fold, longest) = (B::DIALECT.fold, B::DIALECT.longest_name);
         let identifier = |what: &str, text: &str| Identifier::parse(what, text, fold, longest);
         self.defaults.validate()?;
         let table = Table::parse(self.schema.as_deref(), &self.table, fold, longest)?;

@@ -58,7 +58,7 @@ impl Plans {
         *self.plan.write().unwrap_or_else(PoisonError::into_inner) = plan;
     }
 
-    fn keep(&self, dialect: &dyn Dialect, options: &Options, shape: Shape) -> Arc<Plan> {
+    fn keep(&self, dialect: &Dialect, options: &Options, shape: Shape) -> Arc<Plan> {
         let known = self.known();
         let statements = match &known {
             Some(plan) if plan.shape == shape => plan.statements.clone(),
@@ -100,7 +100,7 @@ impl<B: Driver> Call<'_, B> {
     /// Looks at the table now.
     pub(crate) async fn look(&self) -> Result<Arc<Plan>, Error> {
         let columns = self.columns().await?;
-        let (plans, options, dialect) = (&self.plans, &self.options, B::dialect());
+        let (plans, options, dialect) = (&self.plans, &self.options, B::DIALECT);
         let Some(first) = columns.first() else {
             plans.set(None);
             return Err(configuration(format!(
@@ -119,7 +119,7 @@ impl<B: Driver> Call<'_, B> {
     /// The probe is not prepared: it is asked rarely, and MariaDB 10.11 was seen to crash when a prepared
     /// statement over its information_schema was run again.
     pub(crate) async fn columns(&self) -> Result<Vec<Column>, Error> {
-        let probe = B::dialect().probing(&self.options);
+        let probe = B::DIALECT.probing(&self.options);
         let values = Values::default();
         let mut answer = self.send(&probe, &values, false, Wanted::Any).await;
         if matches!(&answer, Err(failure) if failure.class == Class::ReplyLost) {

@@ -185,7 +185,7 @@ impl Shape {
 
 /// The columns of a table that exists, looked up by name, with errors that say what is wrong.
 pub(crate) struct Columns<'a> {
-    dialect: &'a dyn Dialect,
+    dialect: &'a Dialect,
     options: &'a Options,
     columns: &'a [Column],
 }
@@ -197,7 +197,7 @@ impl<'a> Columns<'a> {
     /// # Errors
     /// `Configuration` with a message of its own for each fault.
     pub(crate) fn check(
-        dialect: &'a dyn Dialect,
+        dialect: &'a Dialect,
         options: &'a Options,
         columns: &'a [Column],
     ) -> Result<Self, Error> {
@@ -268,8 +268,8 @@ impl<'a> Columns<'a> {
     /// `Configuration` for a type that does not pass.
     pub(crate) fn text(&self, name: &Identifier, is_name: bool) -> Result<TextColumn, Error> {
         let column = self.get(name.as_str())?;
-        let exact = self.dialect.text(column, is_name);
-        let wanted = self.dialect.wanted()[usize::from(!is_name)];
+        let exact = (self.dialect.text)(column, is_name);
+        let wanted = self.dialect.wanted[usize::from(!is_name)];
         Ok(TextColumn {
             length: column.length.and_then(|length| u32::try_from(length).ok()),
             exact: exact.ok_or_else(|| self.unfit(column, wanted))?,
@@ -282,11 +282,11 @@ impl<'a> Columns<'a> {
     /// `Configuration` for a type that does not pass.
     pub(crate) fn time(&self, name: &Identifier) -> Result<TimeColumn, Error> {
         let column = self.get(name.as_str())?;
-        let kind = self.dialect.time(&column.type_name);
+        let kind = (self.dialect.time)(&column.type_name);
         let digits = column.digits.and_then(|digits| u8::try_from(digits).ok());
         Ok(TimeColumn {
-            kind: kind.ok_or_else(|| self.unfit(column, self.dialect.wanted()[2]))?,
-            digits: digits.unwrap_or(self.dialect.assumed().lock_until.digits),
+            kind: kind.ok_or_else(|| self.unfit(column, self.dialect.wanted[2]))?,
+            digits: digits.unwrap_or((self.dialect.assumed)().lock_until.digits),
         })
     }
 
@@ -297,7 +297,7 @@ impl<'a> Columns<'a> {
     pub(crate) fn extras(&self) -> Result<Extras, Error> {
         let has = |name: &str| match self.find(name) {
             None => Ok(false),
-            Some(column) if self.dialect.is_integer(&column.type_name) => Ok(true),
+            Some(column) if (self.dialect.is_integer)(&column.type_name) => Ok(true),
             Some(column) => Err(self.unfit(column, "bigint")),
         };
         Ok(Extras {

@@ -137,9 +137,9 @@ impl Statement {
 
     /// The text with the values written into it as literals, for servers that are reached through
     /// something that cannot keep prepared statements.
-    pub(crate) fn inlined(&self, values: &Values<'_>, dialect: &dyn Dialect) -> String {
+    pub(crate) fn inlined(&self, values: &Values<'_>, dialect: &Dialect) -> String {
         replaced(&self.template, values, |text, _, value| match value {
-            Value::Text(value) => text.push_str(&dialect.quote(value)),
+            Value::Text(value) => text.push_str(&(dialect.quote)(value)),
             Value::Integer(value) => text.push_str(&value.to_string()),
         })
     }
@@ -403,7 +403,7 @@ mod tests {
         };
         let statement = Statement::new(Placeholders::Numbered, TEMPLATE, &[]);
         assert_eq!(
-            statement.inlined(&values, &crate::dialect::postgres::Postgres),
+            statement.inlined(&values, &crate::dialect::postgres::POSTGRES),
             "UPDATE t SET a = -7::bigint + -7 WHERE n = 'it''s' AND o = ':x'"
         );
     }

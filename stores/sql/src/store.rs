@@ -89,14 +89,14 @@ impl<B: Driver> Store for SqlStore<B> {
     fn capabilities(&self) -> Capabilities {
         let mut capabilities = Capabilities::new(self.options.time.source());
         let plan = self.plans.known();
-        let dialect = B::dialect();
-        let assumed = dialect.assumed();
+        let dialect = B::DIALECT;
+        let assumed = (dialect.assumed)();
         let shape = plan.as_ref().map_or(&assumed, |plan| &plan.shape);
         capabilities.fencing = shape.extras.token;
         capabilities.slots = shape.extras.slot;
         capabilities.slot_completion = shape.extras.completion();
         capabilities.granularity = Duration::from_micros(shape.unit().unsigned_abs());
-        capabilities.longest_lock_at_most_for = dialect.longest_lease(&self.options, shape);
+        capabilities.longest_lock_at_most_for = (dialect.longest_lease)(&self.options, shape);
         capabilities.longest_name = longest_name(shape);
         capabilities.durable = dialect.is_durable(shape);
         if !self.options.time.is_client() {

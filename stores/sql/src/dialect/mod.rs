@@ -8,11 +8,9 @@ pub(crate) mod postgres;
 #[cfg(feature = "sqlite")]
 pub(crate) mod sqlite;
 
-use std::fmt;
 use std::time::Duration;
 
 use shedlock_core::{Error, ErrorKind};
-use shedlock_store::HUNDRED_YEARS;
 
 pub(crate) use self::pieces::Pieces;
 use crate::driver::{Class, Failure};
@@ -24,106 +22,59 @@ use crate::statement::{
 };
 
 /// What a dialect knows: how to ask for the table's shape, and which statements fit it.
-pub(crate) trait Dialect: Templates + fmt::Debug + Send + Sync + 'static {
-    /// What the database does to names without quotes, and how many bytes a name may have.
-    fn identifiers(&self) -> (Fold, usize);
-
+pub(crate) struct Dialect {
+    /// What the database does to names without quotes.
+    pub(crate) fold: Fold,
+    /// How many bytes a name may have.
+    pub(crate) longest_name: usize,
     /// What stands at both ends of a name.
-    fn quotation_mark(&self) -> char;
-
+    quotation_mark: char,
+    placeholders: Placeholders,
+    /// Whether a statement that writes can return rows.
+    returns_rows: bool,
     /// Selects one row for each column of the table, none where there is no table, in the order
     /// of the fields of [`Column`]: name text, type text, digits bigint null, length bigint null,
     /// collation text null, unique bigint 0 or 1, required bigint 0 or 1, server text, the server's
     /// time bigint.
-    fn probe(&self, options: &Options) -> String;
-
-    /// Whether a column of this type holds the lock's name (`is_name`) or its owner, and then whether it compares byte
-    /// for byte.
-    fn text(&self, column: &Column, is_name: bool) -> Option<bool>;
-
+    probe: fn(&Options) -> String,
+    /// Whether a column of this type holds the lock's name (`true`) or its owner, and then whether it compares byte for
+    /// byte.
+    pub(crate) text: fn(&Column, bool) -> Option<bool>,
     /// How a column of this type holds an instant, if it can.
-    fn time(&self, type_name: &str) -> Option<TimeKind>;
-
+    pub(crate) time: fn(&str) -> Option<TimeKind>,
     /// Whether a column of this type holds integers of 64 bits.
-    fn is_integer(&self, type_name: &str) -> bool;
-
+    pub(crate) is_integer: fn(&str) -> bool,
     /// The types that pass for name, owner and time, in words.
-    fn wanted(&self) -> [&'static str; 3];
-
+    pub(crate) wanted: [&'static str; 3],
     /// The shape of a table that was just made: what is assumed before the first contact.
-    fn assumed(&self) -> Shape;
-
+    pub(crate) assumed: fn() -> Shape,
     /// What durations are rounded up to before they are sent, in microseconds: nothing where the statements round the
     /// instant, for columns that are coarse.
-    fn unit(&self) -> i64 {
-        1
-    }
-
+    pub(crate) unit: i64,
     /// The longest lease that a table of this shape can express, seen from now.
-    fn longest_lease(&self, options: &Options, shape: &Shape) -> Duration {
-        let _ = (options, shape);
-        HUNDRED_YEARS
-    }
-
+    pub(crate) longest_lease: fn(&Options, &Shape) -> Duration,
     /// A text as a literal.
-    fn quote(&self, text: &str) -> String;
-
-    /// What sets up a new session of our own; nothing unless there is something to set.
-    fn session_init(&self) -> Option<&'static str> {
-        None
-    }
-
+    pub(crate) quote: fn(&str) -> String,
+    /// What sets up a new session of our own.
+    pub(crate) session_init: Option<&'static str>,
     /// What a failure means here, where that is not what it means elsewhere.
-    fn explain(&self, class: &Class, writes: bool) -> Option<(ErrorKind, &'static str)> {
-        let _ = (class, writes);
-        None
-    }
-
+    pub(crate) explain: fn(&Class, bool) -> Option<(ErrorKind, &'static str)>,
     /// What the probe may say of the server.
-    fn facts(&self) -> &'static [Fact];
-
-    /// Whether what this server answers outlives a crash of it, as far as its settings tell.
-    fn is_durable(&self, shape: &Shape) -> bool {
-        let mut facts = self.facts().iter();
-        !facts.any(|fact| fact.forgets && shape.server.contains(fact.text))
-    }
-
-    /// Warnings about a table or a server that works, but not as its users may think; each is logged
-    /// once.
-    fn warnings(&self, options: &Options, shape: &Shape) -> Vec<String> {
-        let _ = options;
-        let facts = self.facts().iter();
-        let found = facts.filter(|fact| shape.server.contains(fact.text));
-        found.map(|fact| fact.warning.to_owned()).collect()
-    }
-}
-
-/// The statements of a dialect, with words in them: see [`Pieces`].
-pub(crate) trait Templates {
-    /// How placeholders are written.
-    fn placeholders(&self) -> Placeholders {
-        Placeholders::Positional
-    }
-
-    /// Whether a statement that writes can return rows.
-    fn returns_rows(&self) -> bool {
-        true
-    }
-
-    /// The statement of a step; none where the server needs no such step.
-    fn template(&self, step: Step) -> Option<&'static str>;
-
+    facts: &'static [Fact],
+    /// What else users are warned of.
+    other_warnings: fn(&Options, &Shape) -> Vec<String>,
+    /// The statement of a step, with words in it ([`Pieces`]); none where the server needs no such step.
+    template: fn(Step) -> Option<&'static str>,
     /// Sets the words of that template that are the dialect's own.
-    fn pieces(&self, options: &Options, shape: &Shape, step: Step, pieces: &mut Pieces);
-
+    pieces: fn(&Options, &Shape, Step, &mut Pieces),
     /// Makes the table, with the columns that ShedLock's lacks.
-    fn create_table(&self) -> &'static str;
-
+    create_table: &'static str,
     /// Adds `{column}`, one of those: of 64 bits and nullable.
-    fn add_column(&self) -> &'static str {
-        "ALTER TABLE {table} ADD COLUMN {column} bigint NULL"
-    }
+    add_column: &'static str,
 }
+
+/// Adds a column, in most dialects.
+const ADD_COLUMN: &str = "ALTER TABLE {table} ADD COLUMN {column} bigint NULL";
 
 /// What the probe says of a server that works, but not as its users may think.
 pub(crate) struct Fact {
@@ -135,23 +86,23 @@ pub(crate) struct Fact {
     warning: &'static str,
 }
 
-impl dyn Dialect {
+impl Dialect {
     /// The statement that selects the table's columns.
     pub(crate) fn probing(&self, options: &Options) -> Statement {
-        let template = Pieces::of_table(self, options).expand(&self.probe(options));
+        let template = Pieces::of_table(self, options).expand(&(self.probe)(options));
         Statement::plain(&template)
     }
 
     /// The statement that makes the table.
     pub(crate) fn table_creation(&self, options: &Options) -> Statement {
-        Statement::plain(&Pieces::of_table(self, options).expand(self.create_table()))
+        Statement::plain(&Pieces::of_table(self, options).expand(self.create_table))
     }
 
     /// The statement that adds one of our columns.
     pub(crate) fn column_addition(&self, options: &Options, column: &'static str) -> Statement {
         let mut pieces = Pieces::of_table(self, options);
         pieces.set("column", column);
-        Statement::plain(&pieces.expand(self.add_column()))
+        Statement::plain(&pieces.expand(self.add_column))
     }
 
     /// The shape that the probe's rows (at least one) show.
@@ -174,15 +125,31 @@ impl dyn Dialect {
         })
     }
 
+    /// Whether what this server answers outlives a crash of it, as far as its settings tell.
+    pub(crate) fn is_durable(&self, shape: &Shape) -> bool {
+        let mut facts = self.facts.iter();
+        !facts.any(|fact| fact.forgets && shape.server.contains(fact.text))
+    }
+
+    /// Warnings about a table or a server that works, but not as its users may think; each is logged
+    /// once.
+    pub(crate) fn warnings(&self, options: &Options, shape: &Shape) -> Vec<String> {
+        let facts = self.facts.iter();
+        let found = facts.filter(|fact| shape.server.contains(fact.text));
+        let mut warnings: Vec<_> = found.map(|fact| fact.warning.to_owned()).collect();
+        warnings.extend((self.other_warnings)(options, shape));
+        warnings
+    }
+
     /// The statements for a table of this shape.
     pub(crate) fn statements(&self, options: &Options, shape: &Shape) -> Statements {
         let steps = Step::ALL.into_iter();
         let possible = steps.filter(|step| step.is_possible(shape.extras));
         let statements = possible.filter_map(|step| {
-            let template = self.template(step)?;
+            let template = (self.template)(step)?;
             let template = Pieces::of_step(self, options, shape, step).expand(template);
-            let fields = step.fields(options.time.is_client(), self.returns_rows());
-            Some((step, Statement::new(self.placeholders(), &template, fields)))
+            let fields = step.fields(options.time.is_client(), self.returns_rows);
+            Some((step, Statement::new(self.placeholders, &template, fields)))
         });
         Statements(statements.collect())
     }

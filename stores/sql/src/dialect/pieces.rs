@@ -11,8 +11,8 @@ pub(crate) struct Pieces(Vec<(&'static str, Cow<'static, str>)>);
 
 impl Pieces {
     /// The names of table and columns.
-    pub(super) fn of_table(dialect: &dyn Dialect, options: &Options) -> Self {
-        let mark = dialect.quotation_mark();
+    pub(super) fn of_table(dialect: &Dialect, options: &Options) -> Self {
+        let mark = dialect.quotation_mark;
         let names = &options.columns;
         let mut pieces = Self(Vec::new());
         pieces.set("table", options.table.quoted(mark));
@@ -28,12 +28,7 @@ impl Pieces {
     }
 
     /// Those, and what all dialects have in common of this step. They refer to words of the dialect's.
-    pub(super) fn of_step(
-        dialect: &dyn Dialect,
-        options: &Options,
-        shape: &Shape,
-        step: Step,
-    ) -> Self {
+    pub(super) fn of_step(dialect: &Dialect, options: &Options, shape: &Shape, step: Step) -> Self {
         let mut pieces = Self::of_table(dialect, options);
         let extras = shape.extras;
         pieces.set(
@@ -52,7 +47,7 @@ impl Pieces {
             Step::List { held_only: true } => pieces.set("held_only", " AND {until} > {now}"),
             _ => {}
         }
-        dialect.pieces(options, shape, step, &mut pieces);
+        (dialect.pieces)(options, shape, step, &mut pieces);
         pieces
     }
 

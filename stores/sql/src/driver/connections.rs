@@ -238,7 +238,7 @@ impl<B: Driver> Own<B> {
     async fn connect(&self) -> Result<B::Connection, Failure> {
         let connected = B::connect(&self.options).await;
         let mut connection = connected.map_err(B::connecting)?;
-        if let Some(text) = B::dialect().session_init().filter(|_| self.is_set_up) {
+        if let Some(text) = B::DIALECT.session_init.filter(|_| self.is_set_up) {
             let (init, values) = (Statement::plain(text), Values::default());
             let answer: Result<Reply, _> = B::run(&mut connection, &init, &values, false).await;
             answer.map_err(B::connecting)?;

@@ -44,7 +44,7 @@ pub(crate) trait Driver: Database {
     type Error: Into<BoxError> + Send + 'static;
 
     /// Its statements.
-    fn dialect() -> &'static dyn Dialect;
+    const DIALECT: &'static Dialect;
 
     /// What an error means that came while a connection was sought: nothing was sent.
     fn connecting(error: Self::Error) -> Failure;

@@ -216,9 +216,7 @@ impl Driver for TokioPostgres {
     type Pooled = Pooled;
     type Error = BoxError;
 
-    fn dialect() -> &'static dyn Dialect {
-        &dialect::postgres::Postgres
-    }
+    const DIALECT: &'static Dialect = &dialect::postgres::POSTGRES;
 
     fn connecting(error: BoxError) -> Failure {
         let class = match reported(&error) {

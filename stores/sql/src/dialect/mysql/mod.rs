@@ -55,13 +55,7 @@ use super::{Dialect, Fact};
 use crate::identifier::Fold;
 use crate::options::Options;
 use crate::shape::{Column, Shape, TimeKind};
-
-/// The statements of MySQL and MariaDB.
-#[derive(Debug)]
-pub(crate) struct MySql;
-
-/// Characters of an identifier.
-const LONGEST_NAME: usize = 64;
+use crate::statement::Placeholders;
 
 /// What the guard adds one to; also how its error is told from others of the same code.
 pub(crate) const LARGEST: &str = "18446744073709551615";
@@ -118,176 +112,167 @@ const FACTS: [(&str, &str); 5] = [
     ("v.team <> ''", GROUP),
 ];
 
-impl Dialect for MySql {
-    fn identifiers(&self) -> (Fold, usize) {
-        (Fold::Keep, LONGEST_NAME)
-    }
-
-    fn quotation_mark(&self) -> char {
-        '`'
-    }
-
-    fn probe(&self, options: &Options) -> String {
-        let schema = match &options.table.schema {
-            Some(schema) => format!("'{}'", schema.as_str()),
-            None => "DATABASE()".to_owned(),
-        };
-        let table = options.table.name.as_str();
-        // In January or in July: a zone with summer time is not UTC in both.
-        let is_utc = |date: &str| {
-            format!("COALESCE(CONVERT_TZ('{date}', '+00:00', @@global.time_zone) = '{date}', 0)")
-        };
-        // On servers that tell names by case, the views of the schema do not.
-        let is_table = |of: &str| {
-            format!(
-                "{of}.TABLE_SCHEMA = {schema} AND {of}.TABLE_NAME = '{table}' \
-                 AND (@@lower_case_table_names > 0 \
-                 OR CAST({of}.TABLE_NAME AS BINARY) = CAST('{table}' AS BINARY))"
-            )
-        };
-        let facts: String = FACTS
-            .iter()
-            .map(|(condition, fact)| format!(", IF({condition}, ', {fact}', '')"))
-            .collect();
-        format!(
-            "SELECT CAST(c.COLUMN_NAME AS CHAR), LOWER(CAST(c.DATA_TYPE AS CHAR)), \
-             CAST(c.DATETIME_PRECISION AS SIGNED), CAST(c.CHARACTER_MAXIMUM_LENGTH AS SIGNED), \
-             CAST(c.COLLATION_NAME AS CHAR), CAST(u.alone IS NOT NULL AS SIGNED), \
-             CAST(c.IS_NULLABLE = 'NO' AND c.COLUMN_DEFAULT IS NULL \
-             AND LOWER(c.EXTRA) NOT LIKE '%auto_increment%' \
-             AND LOWER(c.EXTRA) NOT LIKE '%generated%' AS SIGNED), \
-             CONCAT(VERSION(), ', sessions start with time_zone ', @@global.time_zone, \
-             IF({} AND {}, '', ', {NOT_UTC}'){facts}), {SERVER_MICROS} \
-             FROM information_schema.COLUMNS c CROSS JOIN ({SETTINGS}) v \
-             LEFT JOIN (SELECT DISTINCT MIN(s.COLUMN_NAME) AS alone \
-             FROM information_schema.STATISTICS s \
-             WHERE {} GROUP BY s.INDEX_NAME \
-             HAVING COUNT(*) = 1 AND MAX(s.NON_UNIQUE) = 0 AND COUNT(s.SUB_PART) = 0) u \
-             ON u.alone = c.COLUMN_NAME WHERE {} ORDER BY c.ORDINAL_POSITION",
-            is_utc("2027-01-01 00:00:00"),
-            is_utc("2027-07-01 00:00:00"),
-            is_table("s"),
-            is_table("c"),
-        )
-    }
-
-    fn text(&self, column: &Column, is_name: bool) -> Option<bool> {
-        let collation = column.collation.as_deref().unwrap_or_default();
-        let is_exact = collation == "utf8mb4_0900_bin" || collation.ends_with("_nopad_bin");
-        match &*column.type_name {
-            "varchar" => Some(is_exact),
-            // CHAR drops trailing blanks, VARBINARY counts bytes, TEXT has no full unique key.
-            _ if is_name => None,
-            "char" | "tinytext" | "text" | "mediumtext" | "longtext" => Some(is_exact),
-            _ => None,
-        }
-    }
-
-    fn time(&self, type_name: &str) -> Option<TimeKind> {
-        match type_name {
-            "timestamp" => Some(TimeKind::Instant),
-            "datetime" => Some(TimeKind::Wall),
-            _ => None,
-        }
-    }
-
-    fn is_integer(&self, type_name: &str) -> bool {
-        type_name == "bigint"
-    }
-
-    fn wanted(&self) -> [&'static str; 3] {
-        ["varchar", "varchar or text", "timestamp or datetime"]
-    }
-
-    fn assumed(&self) -> Shape {
-        Shape::assumed(TimeKind::Instant, 3)
-    }
-
-    fn longest_lease(&self, options: &Options, shape: &Shape) -> Duration {
-        let ends = if has_instants(shape) {
-            TIMESTAMP_ENDS
-        } else {
-            DATETIME_ENDS
-        };
-        let now = options.clock.system_time().duration_since(UNIX_EPOCH);
-        let left = ends.saturating_sub(now.unwrap_or_default());
-        // In whole days, so that what is declared is still true when it is asked for.
-        Duration::from_secs(left.as_secs() / 86_400 * 86_400)
-    }
-
-    fn facts(&self) -> &'static [Fact] {
-        &[
-            Fact {
-                text: UNFLUSHED_LOG,
-                forgets: true,
-                warning: "the server answers a commit before its log is on the disk: a crash (in a cluster, of \
+/// The statements of MySQL and MariaDB.
+pub(crate) static MYSQL: Dialect = Dialect {
+    fold: Fold::Keep,
+    longest_name: 64,
+    quotation_mark: '`',
+    placeholders: Placeholders::Positional,
+    // What is told of an attempt is told by its last insert id.
+    returns_rows: false,
+    probe,
+    text,
+    time: |type_name| match type_name {
+        "timestamp" => Some(TimeKind::Instant),
+        "datetime" => Some(TimeKind::Wall),
+        _ => None,
+    },
+    is_integer: |type_name| type_name == "bigint",
+    wanted: ["varchar", "varchar or text", "timestamp or datetime"],
+    assumed: || Shape::assumed(TimeKind::Instant, 3),
+    unit: 1,
+    longest_lease,
+    quote,
+    // A limit for waits on row locks, unless a shorter one is set: no attempt waits long (50 s) for a
+    // transaction that keeps its row locked, and a statement whose sender has gone does not wait on, to win
+    // the lock for an owner that has ended.
+    session_init: Some(
+        "SET SESSION innodb_lock_wait_timeout = \
+         CAST(LEAST(@@innodb_lock_wait_timeout, 5) AS SIGNED)",
+    ),
+    explain: |_, _| None,
+    facts: &[
+        Fact {
+            text: UNFLUSHED_LOG,
+            forgets: true,
+            warning: "the server answers a commit before its log is on the disk: a crash (in a cluster, of \
                           all nodes at once) forgets who holds a lock and which slots are done; set \
                           innodb_flush_log_at_trx_commit=1",
-            },
-            Fact {
-                text: UNFLUSHED_BINLOG,
-                forgets: true,
-                warning: "the server has a binary log and does not write it to the disk at each commit: a \
+        },
+        Fact {
+            text: UNFLUSHED_BINLOG,
+            forgets: true,
+            warning: "the server has a binary log and does not write it to the disk at each commit: a \
                           crash of its machine undoes commits that the log lacks, and so forgets who holds a \
                           lock and which slots are done; set sync_binlog=1",
-            },
-            Fact {
-                text: LOGS_STATEMENTS,
-                forgets: false,
-                warning: "the server logs statements for its replicas (binlog_format=STATEMENT): leases are \
+        },
+        Fact {
+            text: LOGS_STATEMENTS,
+            forgets: false,
+            warning: "the server logs statements for its replicas (binlog_format=STATEMENT): leases are \
                           judged by the time at which a statement began, so that replicas come to the same \
                           result; set binlog_format=ROW",
-            },
-        ]
-    }
+        },
+    ],
+    other_warnings,
+    template: statements::template,
+    pieces: statements::pieces,
+    create_table: statements::CREATE_TABLE,
+    add_column: "ALTER TABLE {table} ADD COLUMN {column} BIGINT NULL",
+};
 
-    fn warnings(&self, options: &Options, shape: &Shape) -> Vec<String> {
-        let says = |fact: &str| shape.server.contains(fact);
-        let mut warnings = Vec::new();
-        if has_instants(shape) && says(NOT_UTC) && options.session_zone.is_none() {
-            warnings.push(format!(
-                "TIMESTAMP columns on a server ({}): Rust services agree among themselves, but a Java \
-                 ShedLock on this table writes instants shifted by the offset of its sessions, and \
-                 neither side would keep the other out; if Java uses the table, name the zone of its \
-                 sessions with shared_session_zone, if not, set it to +00:00 and this is not said \
-                 again",
-                shape.server
-            ));
-        }
-        let facts = self.facts().iter().filter(|fact| says(fact.text));
-        warnings.extend(facts.map(|fact| fact.warning.to_owned()));
-        let is_one_of_several = says(GALERA) || says(GROUP);
-        if is_one_of_several && options.server_skew.is_zero() && !options.time.is_client() {
-            warnings.push(
-                "several servers judge leases of this table (Galera or group replication), each by \
-                 its own clock: two of them that differ by more than the runtime's margin can grant \
-                 one lock twice; keep their clocks close, and set server_skew to how far apart they \
-                 may be"
-                    .to_owned(),
-            );
-        }
-        warnings
-    }
-
-    /// In hexadecimal, which means the same in every `sql_mode` and character set of a session.
-    fn quote(&self, text: &str) -> String {
-        let mut literal = String::from("_utf8mb4 X'");
-        for byte in text.bytes() {
-            literal.push_str(&format!("{byte:02X}"));
-        }
-        literal.push('\'');
-        literal
-    }
-
-    /// A limit for waits on row locks, unless a shorter one is set: no attempt waits long (50 s) for a
-    /// transaction that keeps its row locked, and a statement whose sender has gone does not wait on, to win
-    /// the lock for an owner that has ended.
-    fn session_init(&self) -> Option<&'static str> {
-        Some(
-            "SET SESSION innodb_lock_wait_timeout = \
-             CAST(LEAST(@@innodb_lock_wait_timeout, 5) AS SIGNED)",
+fn probe(options: &Options) -> String {
+    let schema = match &options.table.schema {
+        Some(schema) => format!("'{}'", schema.as_str()),
+        None => "DATABASE()".to_owned(),
+    };
+    let table = options.table.name.as_str();
+    // In January or in July: a zone with summer time is not UTC in both.
+    let is_utc = |date: &str| {
+        format!("COALESCE(CONVERT_TZ('{date}', '+00:00', @@global.time_zone) = '{date}', 0)")
+    };
+    // On servers that tell names by case, the views of the schema do not.
+    let is_table = |of: &str| {
+        format!(
+            "{of}.TABLE_SCHEMA = {schema} AND {of}.TABLE_NAME = '{table}' \
+             AND (@@lower_case_table_names > 0 \
+             OR CAST({of}.TABLE_NAME AS BINARY) = CAST('{table}' AS BINARY))"
         )
+    };
+    let facts: String = FACTS
+        .iter()
+        .map(|(condition, fact)| format!(", IF({condition}, ', {fact}', '')"))
+        .collect();
+    format!(
+        "SELECT CAST(c.COLUMN_NAME AS CHAR), LOWER(CAST(c.DATA_TYPE AS CHAR)), \
+         CAST(c.DATETIME_PRECISION AS SIGNED), CAST(c.CHARACTER_MAXIMUM_LENGTH AS SIGNED), \
+         CAST(c.COLLATION_NAME AS CHAR), CAST(u.alone IS NOT NULL AS SIGNED), \
+         CAST(c.IS_NULLABLE = 'NO' AND c.COLUMN_DEFAULT IS NULL \
+         AND LOWER(c.EXTRA) NOT LIKE '%auto_increment%' \
+         AND LOWER(c.EXTRA) NOT LIKE '%generated%' AS SIGNED), \
+         CONCAT(VERSION(), ', sessions start with time_zone ', @@global.time_zone, \
+         IF({} AND {}, '', ', {NOT_UTC}'){facts}), {SERVER_MICROS} \
+         FROM information_schema.COLUMNS c CROSS JOIN ({SETTINGS}) v \
+         LEFT JOIN (SELECT DISTINCT MIN(s.COLUMN_NAME) AS alone \
+         FROM information_schema.STATISTICS s \
+         WHERE {} GROUP BY s.INDEX_NAME \
+         HAVING COUNT(*) = 1 AND MAX(s.NON_UNIQUE) = 0 AND COUNT(s.SUB_PART) = 0) u \
+         ON u.alone = c.COLUMN_NAME WHERE {} ORDER BY c.ORDINAL_POSITION",
+        is_utc("2027-01-01 00:00:00"),
+        is_utc("2027-07-01 00:00:00"),
+        is_table("s"),
+        is_table("c"),
+    )
+}
+
+fn text(column: &Column, is_name: bool) -> Option<bool> {
+    let collation = column.collation.as_deref().unwrap_or_default();
+    let is_exact = collation == "utf8mb4_0900_bin" || collation.ends_with("_nopad_bin");
+    match &*column.type_name {
+        "varchar" => Some(is_exact),
+        // CHAR drops trailing blanks, VARBINARY counts bytes, TEXT has no full unique key.
+        _ if is_name => None,
+        "char" | "tinytext" | "text" | "mediumtext" | "longtext" => Some(is_exact),
+        _ => None,
     }
+}
+
+fn longest_lease(options: &Options, shape: &Shape) -> Duration {
+    let ends = if has_instants(shape) {
+        TIMESTAMP_ENDS
+    } else {
+        DATETIME_ENDS
+    };
+    let now = options.clock.system_time().duration_since(UNIX_EPOCH);
+    let left = ends.saturating_sub(now.unwrap_or_default());
+    // In whole days, so that what is declared is still true when it is asked for.
+    Duration::from_secs(left.as_secs() / 86_400 * 86_400)
+}
+
+fn other_warnings(options: &Options, shape: &Shape) -> Vec<String> {
+    let says = |fact: &str| shape.server.contains(fact);
+    let mut warnings = Vec::new();
+    if has_instants(shape) && says(NOT_UTC) && options.session_zone.is_none() {
+        warnings.push(format!(
+            "TIMESTAMP columns on a server ({}): Rust services agree among themselves, but a Java \
+             ShedLock on this table writes instants shifted by the offset of its sessions, and \
+             neither side would keep the other out; if Java uses the table, name the zone of its \
+             sessions with shared_session_zone, if not, set it to +00:00 and this is not said \
+             again",
+            shape.server
+        ));
+    }
+    let is_one_of_several = says(GALERA) || says(GROUP);
+    if is_one_of_several && options.server_skew.is_zero() && !options.time.is_client() {
+        warnings.push(
+            "several servers judge leases of this table (Galera or group replication), each by \
+             its own clock: two of them that differ by more than the runtime's margin can grant \
+             one lock twice; keep their clocks close, and set server_skew to how far apart they \
+             may be"
+                .to_owned(),
+        );
+    }
+    warnings
+}
+
+/// In hexadecimal, which means the same in every `sql_mode` and character set of a session.
+fn quote(text: &str) -> String {
+    let mut literal = String::from("_utf8mb4 X'");
+    for byte in text.bytes() {
+        literal.push_str(&format!("{byte:02X}"));
+    }
+    literal.push('\'');
+    literal
 }
 
 fn has_instants(shape: &Shape) -> bool {

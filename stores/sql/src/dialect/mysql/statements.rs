@@ -1,7 +1,7 @@
 //! The statements of MySQL and MariaDB; why they are so is said in the module above.
 
-use super::{LARGEST, LOGS_STATEMENTS, MySql, has_instants};
-use crate::dialect::{Claim, End, Pieces, Step, Templates};
+use super::{LARGEST, LOGS_STATEMENTS, has_instants};
+use crate::dialect::{Claim, End, Pieces, Step};
 use crate::options::Options;
 use crate::shape::{Shape, TimeColumn, TimeKind};
 
@@ -13,152 +13,139 @@ pub(super) const SERVER_MICROS: &str = "TIMESTAMPDIFF(MICROSECOND, '1970-01-01',
 
 const EPOCH: &str = "TIMESTAMP'1970-01-01 00:00:00'";
 
-impl Templates for MySql {
-    /// What is told of an attempt is told by its last insert id.
-    fn returns_rows(&self) -> bool {
-        false
-    }
-
-    fn template(&self, step: Step) -> Option<&'static str> {
-        Some(match step {
-            Step::Attempt(_) => {
-                "{update} {until} = {end}, {at} = {now_at}, {by} = :owner{set_token}{set_slot} \
-             WHERE {named} AND {until} <= {now} AND COALESCE(NOT ({is_released}), 1) AND {in_time}\
-             {slot_is_free} AND {guarded}"
-            }
-            Step::Insert(_) => {
-                "{insert} ({columns}{token_column}{attempts_column}{slot_column}) \
-             SELECT :name, {end}, {now_at}, :owner{token_value}{attempts_value}{slot_value} \
-             {if_named} AND {in_time}{is_not_ahead}"
-            }
-            Step::Read => {
-                "{select} {record}, {now_micros}{server_time} FROM (SELECT 1 AS one) AS n \
-             LEFT JOIN {table} ON {name} = :name WHERE {guarded}"
-            }
-            // `FOR UPDATE` is what proxies look for. It locks the rows that its own level reads from tables: none.
-            Step::ReadToDecide => {
-                "{select} {record}, {now_micros}{server_time} FROM (SELECT 1 AS one) AS n \
-             LEFT JOIN (SELECT {columns}{our_columns} FROM {table} WHERE {name} = :name LIMIT 1) AS r \
-             ON {name} = :name WHERE {guarded} FOR UPDATE"
-            }
-            Step::Extend => {
-                "{update} {until} = GREATEST({until}, {end}), {at} = {at} WHERE {held} AND {guarded}"
-            }
-            Step::Unlock(_) => {
-                "{update} {until} = {end_of_lease}, {at} = {at}, {by} = :released{slot_after} \
-             WHERE {held} AND {guarded}"
-            }
-            Step::Withdraw => {
-                "{update} {until} = {now_down}, {at} = {at}, {by} = :released WHERE {held} AND {guarded}"
-            }
-            Step::Settle => {
-                "{insert} ({columns}) SELECT :name, {now_down}, {now_at}, :released {if_named}"
-            }
-            Step::List { .. } => {
-                "{select} {record}, {now_micros} FROM {table} WHERE {exact_name} > {after}{held_only} \
-             AND {guarded} ORDER BY {exact_name} LIMIT :limit"
-            }
-            Step::ResetSlot => {
-                "{update} {until} = {until}, {at} = {at}, {attempts} = NULL, {slot} = :slot \
-             WHERE {named} AND {slot} = :previous AND {guarded}"
-            }
-        })
-    }
-
-    fn pieces(&self, options: &Options, shape: &Shape, step: Step, pieces: &mut Pieces) {
-        let (until, at) = (shape.lock_until, shape.locked_at);
-        frame(options, shape, pieces);
-        clocks(options, shape, pieces);
-        pieces.set("now_down", cut("{now}", until));
-        pieces.set("now_at", cut("{now}", at));
-        pieces.set("end", end(until));
-        pieces.set("columns", "{name}, {until}, {at}, {by}");
-        pieces.set("at_micros", micros("{at}"));
-        pieces.set("until_micros", micros("{until}"));
-        pieces.set(
-        "record",
-        "CONVERT({name} USING utf8mb4), CONVERT({by} USING utf8mb4), {at_micros}, {until_micros}, {extras}",
-    );
-        pieces.set("null", "CAST(NULL AS SIGNED)");
-        let ours = shape.extras.columns().into_iter();
-        let ours = ours.filter_map(|(there, column)| there.then(|| format!(", {column}")));
-        pieces.set("our_columns", ours.collect::<String>());
-        pieces.set("named", "{name} = :name");
-        pieces.set("exact_name", "{name}");
-        pieces.set("after", ":after");
-        if !shape.name.exact {
-            pieces.set(
-                "named",
-                "{name} = :name AND {exact_name} = CAST(:name AS BINARY)",
-            );
-            pieces.set("exact_name", bytes("{name}"));
-            pieces.set("after", "CAST(:after AS BINARY)");
-        }
-        pieces.set("is_owner", "{by} = :owner");
-        pieces.set("is_released", "{by} = :released");
-        if !shape.locked_by.exact {
-            pieces.set("exact_by", bytes("{by}"));
-            pieces.set("is_owner", "{exact_by} = CAST(:owner AS BINARY)");
-            pieces.set("is_released", "{exact_by} = CAST(:released AS BINARY)");
-        }
-        pieces.set("held", "{named} AND {is_owner} AND {until} > {now_by_then}");
-        match step {
-            Step::Attempt(claim) | Step::Insert(claim) => {
-                pieces.set("first_token", "LAST_INSERT_ID({server_micros})");
-                pieces.set(
-                    "next_token",
-                    "LAST_INSERT_ID(GREATEST(COALESCE({token}, 0) + 1, {server_micros}))",
-                );
-                pieces.set(
-                    "next_attempt",
-                    "IF(COALESCE({slot} = :slot, 0), COALESCE({attempts}, 0) + 1, 1)",
-                );
-                pieces.set("acquired", "{at_micros}");
-                pieces.set("is_before_slot", "COALESCE({acquired}, 0) < :slot");
-                if claim != Claim::Nothing {
-                    pieces.set("set_slot", "{set_attempts}, {slot} = :slot");
-                }
-                pieces.set(
-                    "claimable",
-                    match claim {
-                        Claim::OpenSlot => "{open_slot_is_free}",
-                        _ => "COALESCE({slot} < :slot, 1)",
-                    },
-                );
-            }
-            Step::Unlock(end) => {
-                pieces.set("kept", kept(options, shape));
-                pieces.set(
-                    "least_end",
-                    "IF(:at_least = 0, {now_down}, GREATEST({now_down}, {kept}))",
-                );
-                pieces.set(
-                    "end_of_lease",
-                    match end {
-                        End::Failed => "GREATEST({least_end}, {end})",
-                        _ => "{least_end}",
-                    },
-                );
-            }
-            _ => {}
-        }
-    }
-
-    /// Collations that compare every byte, also trailing blanks, have another name in each server. Both times have a
-    /// default, or an old server would make one of its own.
-    fn create_table(&self) -> &'static str {
-        "CREATE TABLE {table} ({name} VARCHAR(64) CHARACTER SET utf8mb4 \
+/// Collations that compare every byte, also trailing blanks, have another name in each server. Both times have a
+/// default, or an old server would make one of its own.
+pub(super) const CREATE_TABLE: &str = "CREATE TABLE {table} ({name} VARCHAR(64) CHARACTER SET utf8mb4 \
      /*M! COLLATE utf8mb4_nopad_bin */ /*!80017 COLLATE utf8mb4_0900_bin */ \
      NOT NULL PRIMARY KEY, \
      {until} TIMESTAMP(3) NOT NULL DEFAULT CURRENT_TIMESTAMP(3), \
      {at} TIMESTAMP(3) NOT NULL DEFAULT CURRENT_TIMESTAMP(3), \
      {by} VARCHAR(255) CHARACTER SET utf8mb4 NOT NULL, \
      {token} BIGINT NULL, {slot} BIGINT NULL, {done} BIGINT NULL, \
-     {attempts} BIGINT NULL) ENGINE = InnoDB"
-    }
+     {attempts} BIGINT NULL) ENGINE = InnoDB";
 
-    fn add_column(&self) -> &'static str {
-        "ALTER TABLE {table} ADD COLUMN {column} BIGINT NULL"
+pub(super) fn template(step: Step) -> Option<&'static str> {
+    Some(match step {
+        Step::Attempt(_) => {
+            "{update} {until} = {end}, {at} = {now_at}, {by} = :owner{set_token}{set_slot} \
+         WHERE {named} AND {until} <= {now} AND COALESCE(NOT ({is_released}), 1) AND {in_time}\
+         {slot_is_free} AND {guarded}"
+        }
+        Step::Insert(_) => {
+            "{insert} ({columns}{token_column}{attempts_column}{slot_column}) \
+         SELECT :name, {end}, {now_at}, :owner{token_value}{attempts_value}{slot_value} \
+         {if_named} AND {in_time}{is_not_ahead}"
+        }
+        Step::Read => {
+            "{select} {record}, {now_micros}{server_time} FROM (SELECT 1 AS one) AS n \
+         LEFT JOIN {table} ON {name} = :name WHERE {guarded}"
+        }
+        // `FOR UPDATE` is what proxies look for. It locks the rows that its own level reads from tables: none.
+        Step::ReadToDecide => {
+            "{select} {record}, {now_micros}{server_time} FROM (SELECT 1 AS one) AS n \
+         LEFT JOIN (SELECT {columns}{our_columns} FROM {table} WHERE {name} = :name LIMIT 1) AS r \
+         ON {name} = :name WHERE {guarded} FOR UPDATE"
+        }
+        Step::Extend => {
+            "{update} {until} = GREATEST({until}, {end}), {at} = {at} WHERE {held} AND {guarded}"
+        }
+        Step::Unlock(_) => {
+            "{update} {until} = {end_of_lease}, {at} = {at}, {by} = :released{slot_after} \
+         WHERE {held} AND {guarded}"
+        }
+        Step::Withdraw => {
+            "{update} {until} = {now_down}, {at} = {at}, {by} = :released WHERE {held} AND {guarded}"
+        }
+        Step::Settle => {
+            "{insert} ({columns}) SELECT :name, {now_down}, {now_at}, :released {if_named}"
+        }
+        Step::List { .. } => {
+            "{select} {record}, {now_micros} FROM {table} WHERE {exact_name} > {after}{held_only} \
+         AND {guarded} ORDER BY {exact_name} LIMIT :limit"
+        }
+        Step::ResetSlot => {
+            "{update} {until} = {until}, {at} = {at}, {attempts} = NULL, {slot} = :slot \
+         WHERE {named} AND {slot} = :previous AND {guarded}"
+        }
+    })
+}
+
+pub(super) fn pieces(options: &Options, shape: &Shape, step: Step, pieces: &mut Pieces) {
+    let (until, at) = (shape.lock_until, shape.locked_at);
+    frame(options, shape, pieces);
+    clocks(options, shape, pieces);
+    pieces.set("now_down", cut("{now}", until));
+    pieces.set("now_at", cut("{now}", at));
+    pieces.set("end", end(until));
+    pieces.set("columns", "{name}, {until}, {at}, {by}");
+    pieces.set("at_micros", micros("{at}"));
+    pieces.set("until_micros", micros("{until}"));
+    pieces.set(
+    "record",
+    "CONVERT({name} USING utf8mb4), CONVERT({by} USING utf8mb4), {at_micros}, {until_micros}, {extras}",
+);
+    pieces.set("null", "CAST(NULL AS SIGNED)");
+    let ours = shape.extras.columns().into_iter();
+    let ours = ours.filter_map(|(there, column)| there.then(|| format!(", {column}")));
+    pieces.set("our_columns", ours.collect::<String>());
+    pieces.set("named", "{name} = :name");
+    pieces.set("exact_name", "{name}");
+    pieces.set("after", ":after");
+    if !shape.name.exact {
+        pieces.set(
+            "named",
+            "{name} = :name AND {exact_name} = CAST(:name AS BINARY)",
+        );
+        pieces.set("exact_name", bytes("{name}"));
+        pieces.set("after", "CAST(:after AS BINARY)");
+    }
+    pieces.set("is_owner", "{by} = :owner");
+    pieces.set("is_released", "{by} = :released");
+    if !shape.locked_by.exact {
+        pieces.set("exact_by", bytes("{by}"));
+        pieces.set("is_owner", "{exact_by} = CAST(:owner AS BINARY)");
+        pieces.set("is_released", "{exact_by} = CAST(:released AS BINARY)");
+    }
+    pieces.set("held", "{named} AND {is_owner} AND {until} > {now_by_then}");
+    match step {
+        Step::Attempt(claim) | Step::Insert(claim) => {
+            pieces.set("first_token", "LAST_INSERT_ID({server_micros})");
+            pieces.set(
+                "next_token",
+                "LAST_INSERT_ID(GREATEST(COALESCE({token}, 0) + 1, {server_micros}))",
+            );
+            pieces.set(
+                "next_attempt",
+                "IF(COALESCE({slot} = :slot, 0), COALESCE({attempts}, 0) + 1, 1)",
+            );
+            pieces.set("acquired", "{at_micros}");
+            pieces.set("is_before_slot", "COALESCE({acquired}, 0) < :slot");
+            if claim != Claim::Nothing {
+                pieces.set("set_slot", "{set_attempts}, {slot} = :slot");
+            }
+            pieces.set(
+                "claimable",
+                match claim {
+                    Claim::OpenSlot => "{open_slot_is_free}",
+                    _ => "COALESCE({slot} < :slot, 1)",
+                },
+            );
+        }
+        Step::Unlock(end) => {
+            pieces.set("kept", kept(options, shape));
+            pieces.set(
+                "least_end",
+                "IF(:at_least = 0, {now_down}, GREATEST({now_down}, {kept}))",
+            );
+            pieces.set(
+                "end_of_lease",
+                match end {
+                    End::Failed => "GREATEST({least_end}, {end})",
+                    _ => "{least_end}",
+                },
+            );
+        }
+        _ => {}
     }
 }
 

@@ -4,8 +4,6 @@ use crate::options::Settings;
 use crate::statement::Statement;
 use shedlock_store::TimeMode;
 
-const DIALECT: &dyn Dialect = &MySql;
-
 fn options(change: impl FnOnce(&mut Settings)) -> Options {
     let mut settings = Settings::default();
     change(&mut settings);
@@ -13,9 +11,9 @@ fn options(change: impl FnOnce(&mut Settings)) -> Options {
 }
 
 fn statements(change: impl FnOnce(&mut Shape)) -> Statements {
-    let mut shape = MySql.assumed();
+    let mut shape = (MYSQL.assumed)();
     change(&mut shape);
-    DIALECT.statements(&options(|_| {}), &shape)
+    MYSQL.statements(&options(|_| {}), &shape)
 }
 
 fn datetimes(shape: &mut Shape) {
@@ -134,7 +132,7 @@ fn every_statement_runs_in_its_zone_or_not_at_all() {
 #[test]
 fn a_shared_zone_is_the_zone_of_all_statements() {
     let options = options(|settings| settings.session_zone = Some("+5:30".to_owned()));
-    for statement in all(&DIALECT.statements(&options, &MySql.assumed())) {
+    for statement in all(&MYSQL.statements(&options, &(MYSQL.assumed)())) {
         let text = statement.text();
         assert!(text.contains("time_zone = '+05:30' FOR */"), "{text}");
         assert!(text.contains("@@time_zone <> '+05:30'"), "{text}");
@@ -248,7 +246,7 @@ fn coarse_columns_are_rounded_to_the_safe_side() {
 fn the_clients_time_is_sent_along_but_tokens_are_the_servers() {
     let options = options(|settings| settings.time = TimeMode::client());
     let statement =
-        DIALECT.statements(&options, &MySql.assumed())[Step::Attempt(Claim::Nothing)].clone();
+        MYSQL.statements(&options, &(MYSQL.assumed)())[Step::Attempt(Claim::Nothing)].clone();
     let text = statement.text();
     let now = "(TIMESTAMP'1970-01-01 00:00:00' + INTERVAL ? MICROSECOND)";
     assert!(
@@ -265,13 +263,13 @@ fn names_are_quoted_and_may_name_a_database() {
         settings.table = "jobs.Locks".to_owned();
         settings.lock_until = "until".to_owned();
     });
-    let statements = DIALECT.statements(&options, &MySql.assumed());
+    let statements = MYSQL.statements(&options, &(MYSQL.assumed)());
     assert!(
         statements[Step::Attempt(Claim::Nothing)]
             .text()
             .contains(" `jobs`.`Locks` SET `until` = ")
     );
-    let probe = DIALECT.probing(&options);
+    let probe = MYSQL.probing(&options);
     assert!(
         probe
             .text()
@@ -281,9 +279,9 @@ fn names_are_quoted_and_may_name_a_database() {
 
 #[test]
 fn servers_that_start_sessions_elsewhere_bring_a_warning_until_the_zone_is_named() {
-    let mut shape = MySql.assumed();
+    let mut shape = (MYSQL.assumed)();
     shape.server = format!("10.11, sessions start with time_zone +05:30, {NOT_UTC}");
-    let warnings = MySql.warnings(&options(|_| {}), &shape);
+    let warnings = MYSQL.warnings(&options(|_| {}), &shape);
     let [warning] = &warnings[..] else {
         panic!("one thing matters: {warnings:?}");
     };
@@ -293,17 +291,17 @@ fn servers_that_start_sessions_elsewhere_bring_a_warning_until_the_zone_is_named
     );
     for zone in ["+05:30", "+00:00"] {
         let named = options(|settings| settings.session_zone = Some(zone.to_owned()));
-        assert!(MySql.warnings(&named, &shape).is_empty());
+        assert!(MYSQL.warnings(&named, &shape).is_empty());
     }
     datetimes(&mut shape);
-    assert!(MySql.warnings(&options(|_| {}), &shape).is_empty());
+    assert!(MYSQL.warnings(&options(|_| {}), &shape).is_empty());
 }
 
 #[test]
 fn a_replica_that_runs_statements_again_reads_no_clock_of_its_own() {
-    let mut shape = MySql.assumed();
+    let mut shape = (MYSQL.assumed)();
     let reads_the_clock = |shape: &Shape| {
-        all(&DIALECT.statements(&options(|_| {}), shape))
+        all(&MYSQL.statements(&options(|_| {}), shape))
             .iter()
             .any(|statement| statement.text().contains("SYSDATE"))
     };
@@ -314,26 +312,26 @@ fn a_replica_that_runs_statements_again_reads_no_clock_of_its_own() {
 
 #[test]
 fn writers_side_by_side_bring_a_warning_until_their_skew_is_set() {
-    let mut shape = MySql.assumed();
+    let mut shape = (MYSQL.assumed)();
     for fact in [GALERA, GROUP] {
         shape.server = format!("10.11, {fact}");
-        let warnings = MySql.warnings(&options(|_| {}), &shape);
+        let warnings = MYSQL.warnings(&options(|_| {}), &shape);
         assert!(warnings[0].contains("server_skew"), "{warnings:?}");
         let set = options(|settings| settings.server_skew = Duration::from_secs(1));
-        assert!(MySql.warnings(&set, &shape).is_empty());
+        assert!(MYSQL.warnings(&set, &shape).is_empty());
         let by_clients = options(|settings| settings.time = TimeMode::client());
-        assert!(MySql.warnings(&by_clients, &shape).is_empty());
+        assert!(MYSQL.warnings(&by_clients, &shape).is_empty());
     }
 }
 
 #[test]
 fn a_lease_ends_before_its_column_does() {
-    let shape = MySql.assumed();
-    let longest = MySql.longest_lease(&options(|_| {}), &shape);
+    let shape = (MYSQL.assumed)();
+    let longest = (MYSQL.longest_lease)(&options(|_| {}), &shape);
     assert!(longest < TIMESTAMP_ENDS && longest > Duration::ZERO);
     let mut shape = shape;
     datetimes(&mut shape);
-    assert!(MySql.longest_lease(&options(|_| {}), &shape) > 100 * longest);
+    assert!((MYSQL.longest_lease)(&options(|_| {}), &shape) > 100 * longest);
 }
 
 fn all(statements: &Statements) -> Vec<Statement> {

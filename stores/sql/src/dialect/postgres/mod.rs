@@ -34,15 +34,14 @@ pub(crate) mod errors;
 mod statements;
 mod time;
 
+use shedlock_store::HUNDRED_YEARS;
+
 pub(crate) use self::statements::TOO_LATE;
-use super::{Dialect, Fact};
+use super::{ADD_COLUMN, Dialect, Fact};
 use crate::identifier::Fold;
 use crate::options::Options;
 use crate::shape::{Column, Shape, TimeKind};
-
-/// PostgreSQL's statements.
-#[derive(Debug)]
-pub(crate) struct Postgres;
+use crate::statement::Placeholders;
 
 /// What the probe says of a server that answers a commit when it is on its disk.
 const WAITS_FOR_DISK: &str = ", waits for its disk";
@@ -53,114 +52,104 @@ const FSYNC_OFF: &str = ", fsync is off";
 /// What it says of a table that a crash empties.
 const UNLOGGED: &str = ", the table is unlogged";
 
-/// Bytes of an identifier; longer ones are cut by the server.
-const LONGEST_NAME: usize = 63;
-
-impl Dialect for Postgres {
-    fn identifiers(&self) -> (Fold, usize) {
-        (Fold::Lower, LONGEST_NAME)
-    }
-
-    fn quotation_mark(&self) -> char {
-        '"'
-    }
-
-    fn probe(&self, _: &Options) -> String {
-        // to_regclass reads the name as a statement would: quoted, and by the search path.
-        format!(
-            "SELECT a.attname::text, t.typname::text, \
-             CASE WHEN t.typname IN ('timestamp', 'timestamptz') \
-             THEN CASE WHEN a.atttypmod < 0 THEN 6 ELSE a.atttypmod END END::bigint, \
-             CASE WHEN t.typname IN ('varchar', 'bpchar') AND a.atttypmod >= 4 \
-             THEN a.atttypmod - 4 END::bigint, \
-             CASE WHEN c.collisdeterministic THEN NULL ELSE c.collname END::text, \
-             (EXISTS (SELECT 1 FROM pg_catalog.pg_index i WHERE i.indrelid = a.attrelid \
-             AND i.indisunique AND i.indisvalid AND i.indimmediate AND i.indpred IS NULL \
-             AND i.indnkeyatts = 1 AND i.indkey[0] = a.attnum))::int::bigint, \
-             (a.attnotnull AND NOT a.atthasdef AND a.attidentity = '')::int::bigint, \
-             (pg_catalog.current_setting('server_version') || CASE \
-             WHEN pg_catalog.current_setting('fsync') <> 'on' THEN '{FSYNC_OFF}' \
-             WHEN pg_catalog.current_setting('synchronous_commit') <> 'off' \
-             THEN '{WAITS_FOR_DISK}' ELSE '' END || CASE WHEN EXISTS (SELECT 1 \
-             FROM pg_catalog.pg_class r WHERE r.oid = a.attrelid AND r.relpersistence <> 'p') \
-             THEN '{UNLOGGED}' ELSE '' END)::text, \
-             (extract(epoch FROM clock_timestamp()) * 1000000)::bigint \
-             FROM pg_catalog.pg_attribute a \
-             JOIN pg_catalog.pg_type t ON t.oid = a.atttypid \
-             LEFT JOIN pg_catalog.pg_collation c ON c.oid = a.attcollation \
-             WHERE a.attrelid = pg_catalog.to_regclass('{{table}}') \
-             AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum"
-        )
-    }
-
-    fn text(&self, column: &Column, _: bool) -> Option<bool> {
-        match &*column.type_name {
-            "varchar" | "text" => Some(column.collation.is_none()),
-            "citext" => Some(false),
-            // char(n) ignores trailing blanks, and cuts or pads what is put into it.
-            _ => None,
-        }
-    }
-
-    fn time(&self, type_name: &str) -> Option<TimeKind> {
-        match type_name {
-            "timestamp" => Some(TimeKind::Wall),
-            "timestamptz" => Some(TimeKind::Instant),
-            _ => None,
-        }
-    }
-
-    fn is_integer(&self, type_name: &str) -> bool {
-        type_name == "int8"
-    }
-
-    fn wanted(&self) -> [&'static str; 3] {
-        [
-            "varchar or text",
-            "varchar or text",
-            "timestamp or timestamptz",
-        ]
-    }
-
-    fn assumed(&self) -> Shape {
-        Shape::assumed(TimeKind::Wall, 6)
-    }
-
-    fn facts(&self) -> &'static [Fact] {
-        &[
-            Fact {
-                text: FSYNC_OFF,
-                forgets: true,
-                warning: "the server runs with fsync=off: a crash of its machine forgets who holds a lock \
+/// PostgreSQL's statements.
+pub(crate) static POSTGRES: Dialect = Dialect {
+    fold: Fold::Lower,
+    // Longer ones are cut by the server.
+    longest_name: 63,
+    quotation_mark: '"',
+    placeholders: Placeholders::Numbered,
+    returns_rows: true,
+    probe,
+    text,
+    time: |type_name| match type_name {
+        "timestamp" => Some(TimeKind::Wall),
+        "timestamptz" => Some(TimeKind::Instant),
+        _ => None,
+    },
+    is_integer: |type_name| type_name == "int8",
+    wanted: [
+        "varchar or text",
+        "varchar or text",
+        "timestamp or timestamptz",
+    ],
+    assumed: || Shape::assumed(TimeKind::Wall, 6),
+    unit: 1,
+    // `bigint * interval` is computed in floating point: exact up to 285 years.
+    longest_lease: |_, _| HUNDRED_YEARS,
+    quote,
+    // A limit for waits on row locks, unless one is set: no attempt waits long for a transaction that
+    // keeps its row locked, and a statement whose sender has gone does not wait on, to win the lock for an
+    // owner that has ended.
+    session_init: Some(
+        "SELECT set_config('lock_timeout', '5s', false) WHERE current_setting('lock_timeout') = '0'",
+    ),
+    explain: |_, _| None,
+    facts: &[
+        Fact {
+            text: FSYNC_OFF,
+            forgets: true,
+            warning: "the server runs with fsync=off: a crash of its machine forgets who holds a lock \
                           and which slots are done, and can damage the database; set fsync=on",
-            },
-            Fact {
-                text: UNLOGGED,
-                forgets: true,
-                warning: "the table is unlogged: a crash of the server empties it, so that every lock is \
+        },
+        Fact {
+            text: UNLOGGED,
+            forgets: true,
+            warning: "the table is unlogged: a crash of the server empties it, so that every lock is \
                           free and every slot can run again; run ALTER TABLE … SET LOGGED",
-            },
-        ]
-    }
+        },
+    ],
+    other_warnings: |_, _| Vec::new(),
+    template: statements::template,
+    pieces: statements::pieces,
+    create_table: statements::CREATE_TABLE,
+    add_column: ADD_COLUMN,
+};
 
-    /// The form with `E` is right whatever `standard_conforming_strings` is set to.
-    fn quote(&self, text: &str) -> String {
-        let doubled = text.replace('\'', "''");
-        if doubled.contains('\\') {
-            format!("E'{}'", doubled.replace('\\', "\\\\"))
-        } else {
-            format!("'{doubled}'")
-        }
-    }
+fn probe(_: &Options) -> String {
+    // to_regclass reads the name as a statement would: quoted, and by the search path.
+    format!(
+        "SELECT a.attname::text, t.typname::text, \
+         CASE WHEN t.typname IN ('timestamp', 'timestamptz') \
+         THEN CASE WHEN a.atttypmod < 0 THEN 6 ELSE a.atttypmod END END::bigint, \
+         CASE WHEN t.typname IN ('varchar', 'bpchar') AND a.atttypmod >= 4 \
+         THEN a.atttypmod - 4 END::bigint, \
+         CASE WHEN c.collisdeterministic THEN NULL ELSE c.collname END::text, \
+         (EXISTS (SELECT 1 FROM pg_catalog.pg_index i WHERE i.indrelid = a.attrelid \
+         AND i.indisunique AND i.indisvalid AND i.indimmediate AND i.indpred IS NULL \
+         AND i.indnkeyatts = 1 AND i.indkey[0] = a.attnum))::int::bigint, \
+         (a.attnotnull AND NOT a.atthasdef AND a.attidentity = '')::int::bigint, \
+         (pg_catalog.current_setting('server_version') || CASE \
+         WHEN pg_catalog.current_setting('fsync') <> 'on' THEN '{FSYNC_OFF}' \
+         WHEN pg_catalog.current_setting('synchronous_commit') <> 'off' \
+         THEN '{WAITS_FOR_DISK}' ELSE '' END || CASE WHEN EXISTS (SELECT 1 \
+         FROM pg_catalog.pg_class r WHERE r.oid = a.attrelid AND r.relpersistence <> 'p') \
+         THEN '{UNLOGGED}' ELSE '' END)::text, \
+         (extract(epoch FROM clock_timestamp()) * 1000000)::bigint \
+         FROM pg_catalog.pg_attribute a \
+         JOIN pg_catalog.pg_type t ON t.oid = a.atttypid \
+         LEFT JOIN pg_catalog.pg_collation c ON c.oid = a.attcollation \
+         WHERE a.attrelid = pg_catalog.to_regclass('{{table}}') \
+         AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum"
+    )
+}
 
-    /// A limit for waits on row locks, unless one is set: no attempt waits long for a transaction that
-    /// keeps its row locked, and a statement whose sender has gone does not wait on, to win the lock for an
-    /// owner that has ended.
-    fn session_init(&self) -> Option<&'static str> {
-        Some(
-            "SELECT set_config('lock_timeout', '5s', false) \
-             WHERE current_setting('lock_timeout') = '0'",
-        )
+fn text(column: &Column, _: bool) -> Option<bool> {
+    match &*column.type_name {
+        "varchar" | "text" => Some(column.collation.is_none()),
+        "citext" => Some(false),
+        // char(n) ignores trailing blanks, and cuts or pads what is put into it.
+        _ => None,
+    }
+}
+
+/// The form with `E` is right whatever `standard_conforming_strings` is set to.
+fn quote(text: &str) -> String {
+    let doubled = text.replace('\'', "''");
+    if doubled.contains('\\') {
+        format!("E'{}'", doubled.replace('\\', "\\\\"))
+    } else {
+        format!("'{doubled}'")
     }
 }
 

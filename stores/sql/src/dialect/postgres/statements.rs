@@ -1,11 +1,10 @@
 //! The statements of PostgreSQL; why they are so is said in the module above.
 
+use super::WAITS_FOR_DISK;
 use super::time::{Now, later, micros, micros_of, up};
-use super::{Postgres, WAITS_FOR_DISK};
-use crate::dialect::{Claim, End, Pieces, Step, Templates};
+use crate::dialect::{Claim, End, Pieces, Step};
 use crate::options::Options;
 use crate::shape::Shape;
-use crate::statement::Placeholders;
 
 /// How the error begins with which an attempt fails that comes too late.
 pub(crate) const TOO_LATE: &str = "the attempt came after its not-after: ";
@@ -23,151 +22,141 @@ pub(super) const FLUSHED: &str = "CASE current_setting('synchronous_commit') WHE
 /// A condition that is always true, by which the commit is answered before it is on the disk.
 pub(super) const UNFLUSHED: &str = "set_config('synchronous_commit', 'off', true) IS NOT NULL";
 
-impl Templates for Postgres {
-    fn placeholders(&self) -> Placeholders {
-        Placeholders::Numbered
-    }
-
-    fn template(&self, step: Step) -> Option<&'static str> {
-        Some(match step {
-            Step::Attempt(_) => {
-                "UPDATE {table} SET {until} = {end}, {at} = {now_at}, {by} = :owner{set_token}{set_slot} \
-             WHERE {named} AND {until} <= {now} AND {by} IS DISTINCT FROM :released AND {in_time}\
-             {slot_is_free} AND {flushed} RETURNING {granted}"
-            }
-            Step::Insert(_) => {
-                "INSERT INTO {table} ({name}, {until}, {at}, {by}\
-             {token_column}{slot_column}{attempts_column}) \
-             SELECT :name, {end}, {now_at}, :owner{token_value}{slot_value}{attempts_value} \
-             WHERE {in_time} AND {flushed}{is_not_ahead} \
-             ON CONFLICT ({name}) DO NOTHING RETURNING {granted}"
-            }
-            // By the column's own collation, so that a record of a name that it takes for the same is found, and reported.
-            Step::Read => {
-                "SELECT {record}, n.now{server_time} FROM (SELECT {now_micros} AS now) n \
-             LEFT JOIN {table} ON {name} = :name"
-            }
-            // An update that can change nothing makes it a write to the server and to every proxy that reads statements;
-            // pgpool also goes by the comment.
-            Step::ReadToDecide => {
-                "/*NO LOAD BALANCE*/ WITH \"a write\" AS (UPDATE {table} SET {until} = {until} \
-             WHERE false) \
-             SELECT {record}, n.now{server_time} FROM (SELECT {now_micros} AS now) n \
-             LEFT JOIN {table} ON {name} = :name"
-            }
-            Step::Extend => {
-                "UPDATE {table} SET {until} = GREATEST({until}, {end}) \
-             WHERE {held} AND {flushed} RETURNING {until_micros}"
-            }
-            Step::Unlock(_) => {
-                "UPDATE {table} SET {until} = GREATEST({now_down}, {kept}{pause}), \
-             {by} = :released{slot_after} WHERE {held}{flush_unlock}"
-            }
-            Step::Withdraw => {
-                "UPDATE {table} SET {until} = {now_down}, {by} = :released WHERE {held}"
-            }
-            Step::Settle => {
-                "INSERT INTO {table} AS found ({name}, {until}, {at}, {by}) \
-             VALUES (:name, {now_down}, {now_at}, :released) \
-             ON CONFLICT ({name}) DO UPDATE SET {until} = {now_down} \
-             WHERE found.{until} <= {now}{is_found}"
-            }
-            Step::List { .. } => {
-                "SELECT {record}, {now_micros} FROM {table} \
-             WHERE {name} COLLATE \"C\" > :after{held_only} ORDER BY {name} COLLATE \"C\" LIMIT :limit"
-            }
-            Step::ResetSlot => {
-                "UPDATE {table} SET {slot} = :slot, {attempts} = NULL \
-             WHERE {named} AND {slot} = :previous AND {flushed}"
-            }
-        })
-    }
-
-    fn pieces(&self, options: &Options, shape: &Shape, step: Step, pieces: &mut Pieces) {
-        let (until, at) = (shape.lock_until, shape.locked_at);
-        let now = match step {
-            _ if options.time.is_client() => Now::Client,
-            Step::Attempt(_) | Step::Insert(_) => Now::Arrival,
-            _ => Now::Clock,
-        };
-        pieces.set("now", now.of(until));
-        pieces.set("now_micros", now.micros());
-        pieces.set("now_down", now.down(until));
-        pieces.set("now_at", now.down(at));
-        pieces.set("end", now.after(until, ":at_most"));
-        pieces.set("server_micros", Now::Clock.micros());
-        // The attempt does not come too late, whoever's clock rules: by the server's, read at this place.
-        pieces.set("in_time", "{server_micros} <= :not_after");
-        pieces.set("at_micros", micros_of("{at}"));
-        pieces.set("until_micros", micros_of("{until}"));
-        pieces.set("null", "NULL::bigint");
-        pieces.set("flushed", FLUSHED);
-        pieces.set("named", "{name} = :name");
-        pieces.set("is_found", "");
-        if !shape.name.exact {
-            // A collation that takes different names for the same finds the candidates (by the index), and the second
-            // condition tells them apart, byte for byte.
-            pieces.set(
-                "named",
-                "{name} = :name AND {name}::text COLLATE \"C\" = :name",
-            );
-            pieces.set("is_found", " AND found.{name}::text COLLATE \"C\" = :name");
-        }
-        pieces.set("held", "{named} AND {by} = :owner AND {until} > {now}");
-        match step {
-            Step::Attempt(claim) | Step::Insert(claim) => {
-                pieces.set(
-                    "granted",
-                    "CASE WHEN {in_time} THEN {granted_at} ELSE {fail} END, {granted_until}, \
-                 {granted_token}{granted_attempts}",
-                );
-                pieces.set("granted_at", micros("{at}"));
-                pieces.set("granted_until", micros("{until}"));
-                // It names a column, or it would be computed, and fail, when the statement is planned.
-                pieces.set("fail", format!("('{TOO_LATE}' || {{name}})::bigint"));
-                pieces.set("first_token", "{now_micros}");
-                pieces.set(
-                    "next_token",
-                    "GREATEST(COALESCE({token}, 0) + 1, {now_micros})",
-                );
-                pieces.set(
-                    "next_attempt",
-                    "CASE WHEN {slot} = :slot THEN COALESCE({attempts}, 0) + 1 ELSE 1 END",
-                );
-                pieces.set("acquired", "{at_micros}");
-                pieces.set(
-                    "claimable",
-                    match claim {
-                        Claim::OpenSlot => "{open_slot_is_free}",
-                        _ => "COALESCE({slot} < :slot, true)",
-                    },
-                );
-            }
-            Step::Unlock(end) => {
-                pieces.set("kept", kept(shape));
-                pieces.set("pause", if end == End::Failed { ", {end}" } else { "" });
-                // Losing an unlock in a crash of the server is safe: the lease then runs to its end. Losing the mark of a
-                // slot that must not be lost would run it again.
-                let hurries = shape.server.contains(WAITS_FOR_DISK);
-                pieces.set("unflushed", UNFLUSHED);
-                pieces.set(
-                    "flush_unlock",
-                    match end {
-                        End::Done { durable: true } => " AND {flushed}",
-                        _ if options.durable_unlock => " AND {flushed}",
-                        _ if hurries => " AND {unflushed}",
-                        _ => "",
-                    },
-                );
-            }
-            _ => {}
-        }
-    }
-
-    fn create_table(&self) -> &'static str {
-        "CREATE TABLE {table} ({name} varchar(64) NOT NULL PRIMARY KEY, {until} timestamp NOT NULL, \
+pub(super) const CREATE_TABLE: &str = "CREATE TABLE {table} ({name} varchar(64) NOT NULL PRIMARY KEY, {until} timestamp NOT NULL, \
      {at} timestamp NOT NULL, {by} varchar(255) NOT NULL, {token} bigint NULL, \
-     {slot} bigint NULL, {done} bigint NULL, {attempts} bigint NULL)"
+     {slot} bigint NULL, {done} bigint NULL, {attempts} bigint NULL)";
+
+pub(super) fn template(step: Step) -> Option<&'static str> {
+    Some(match step {
+        Step::Attempt(_) => {
+            "UPDATE {table} SET {until} = {end}, {at} = {now_at}, {by} = :owner{set_token}{set_slot} \
+         WHERE {named} AND {until} <= {now} AND {by} IS DISTINCT FROM :released AND {in_time}\
+         {slot_is_free} AND {flushed} RETURNING {granted}"
+        }
+        Step::Insert(_) => {
+            "INSERT INTO {table} ({name}, {until}, {at}, {by}\
+         {token_column}{slot_column}{attempts_column}) \
+         SELECT :name, {end}, {now_at}, :owner{token_value}{slot_value}{attempts_value} \
+         WHERE {in_time} AND {flushed}{is_not_ahead} \
+         ON CONFLICT ({name}) DO NOTHING RETURNING {granted}"
+        }
+        // By the column's own collation, so that a record of a name that it takes for the same is found, and reported.
+        Step::Read => {
+            "SELECT {record}, n.now{server_time} FROM (SELECT {now_micros} AS now) n \
+         LEFT JOIN {table} ON {name} = :name"
+        }
+        // An update that can change nothing makes it a write to the server and to every proxy that reads statements;
+        // pgpool also goes by the comment.
+        Step::ReadToDecide => {
+            "/*NO LOAD BALANCE*/ WITH \"a write\" AS (UPDATE {table} SET {until} = {until} \
+         WHERE false) \
+         SELECT {record}, n.now{server_time} FROM (SELECT {now_micros} AS now) n \
+         LEFT JOIN {table} ON {name} = :name"
+        }
+        Step::Extend => {
+            "UPDATE {table} SET {until} = GREATEST({until}, {end}) \
+         WHERE {held} AND {flushed} RETURNING {until_micros}"
+        }
+        Step::Unlock(_) => {
+            "UPDATE {table} SET {until} = GREATEST({now_down}, {kept}{pause}), \
+         {by} = :released{slot_after} WHERE {held}{flush_unlock}"
+        }
+        Step::Withdraw => "UPDATE {table} SET {until} = {now_down}, {by} = :released WHERE {held}",
+        Step::Settle => {
+            "INSERT INTO {table} AS found ({name}, {until}, {at}, {by}) \
+         VALUES (:name, {now_down}, {now_at}, :released) \
+         ON CONFLICT ({name}) DO UPDATE SET {until} = {now_down} \
+         WHERE found.{until} <= {now}{is_found}"
+        }
+        Step::List { .. } => {
+            "SELECT {record}, {now_micros} FROM {table} \
+         WHERE {name} COLLATE \"C\" > :after{held_only} ORDER BY {name} COLLATE \"C\" LIMIT :limit"
+        }
+        Step::ResetSlot => {
+            "UPDATE {table} SET {slot} = :slot, {attempts} = NULL \
+         WHERE {named} AND {slot} = :previous AND {flushed}"
+        }
+    })
+}
+
+pub(super) fn pieces(options: &Options, shape: &Shape, step: Step, pieces: &mut Pieces) {
+    let (until, at) = (shape.lock_until, shape.locked_at);
+    let now = match step {
+        _ if options.time.is_client() => Now::Client,
+        Step::Attempt(_) | Step::Insert(_) => Now::Arrival,
+        _ => Now::Clock,
+    };
+    pieces.set("now", now.of(until));
+    pieces.set("now_micros", now.micros());
+    pieces.set("now_down", now.down(until));
+    pieces.set("now_at", now.down(at));
+    pieces.set("end", now.after(until, ":at_most"));
+    pieces.set("server_micros", Now::Clock.micros());
+    // The attempt does not come too late, whoever's clock rules: by the server's, read at this place.
+    pieces.set("in_time", "{server_micros} <= :not_after");
+    pieces.set("at_micros", micros_of("{at}"));
+    pieces.set("until_micros", micros_of("{until}"));
+    pieces.set("null", "NULL::bigint");
+    pieces.set("flushed", FLUSHED);
+    pieces.set("named", "{name} = :name");
+    pieces.set("is_found", "");
+    if !shape.name.exact {
+        // A collation that takes different names for the same finds the candidates (by the index), and the second
+        // condition tells them apart, byte for byte.
+        pieces.set(
+            "named",
+            "{name} = :name AND {name}::text COLLATE \"C\" = :name",
+        );
+        pieces.set("is_found", " AND found.{name}::text COLLATE \"C\" = :name");
+    }
+    pieces.set("held", "{named} AND {by} = :owner AND {until} > {now}");
+    match step {
+        Step::Attempt(claim) | Step::Insert(claim) => {
+            pieces.set(
+                "granted",
+                "CASE WHEN {in_time} THEN {granted_at} ELSE {fail} END, {granted_until}, \
+             {granted_token}{granted_attempts}",
+            );
+            pieces.set("granted_at", micros("{at}"));
+            pieces.set("granted_until", micros("{until}"));
+            // It names a column, or it would be computed, and fail, when the statement is planned.
+            pieces.set("fail", format!("('{TOO_LATE}' || {{name}})::bigint"));
+            pieces.set("first_token", "{now_micros}");
+            pieces.set(
+                "next_token",
+                "GREATEST(COALESCE({token}, 0) + 1, {now_micros})",
+            );
+            pieces.set(
+                "next_attempt",
+                "CASE WHEN {slot} = :slot THEN COALESCE({attempts}, 0) + 1 ELSE 1 END",
+            );
+            pieces.set("acquired", "{at_micros}");
+            pieces.set(
+                "claimable",
+                match claim {
+                    Claim::OpenSlot => "{open_slot_is_free}",
+                    _ => "COALESCE({slot} < :slot, true)",
+                },
+            );
+        }
+        Step::Unlock(end) => {
+            pieces.set("kept", kept(shape));
+            pieces.set("pause", if end == End::Failed { ", {end}" } else { "" });
+            // Losing an unlock in a crash of the server is safe: the lease then runs to its end. Losing the mark of a
+            // slot that must not be lost would run it again.
+            let hurries = shape.server.contains(WAITS_FOR_DISK);
+            pieces.set("unflushed", UNFLUSHED);
+            pieces.set(
+                "flush_unlock",
+                match end {
+                    End::Done { durable: true } => " AND {flushed}",
+                    _ if options.durable_unlock => " AND {flushed}",
+                    _ if hurries => " AND {unflushed}",
+                    _ => "",
+                },
+            );
+        }
+        _ => {}
     }
 }
 

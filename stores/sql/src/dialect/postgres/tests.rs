@@ -6,8 +6,6 @@ use crate::options::Settings;
 use crate::shape::Extras;
 use shedlock_store::TimeMode;
 
-const DIALECT: &dyn Dialect = &Postgres;
-
 fn options(change: impl FnOnce(&mut Settings)) -> Options {
     let mut settings = Settings::default();
     change(&mut settings);
@@ -15,9 +13,9 @@ fn options(change: impl FnOnce(&mut Settings)) -> Options {
 }
 
 fn statements(change: impl FnOnce(&mut Shape)) -> Statements {
-    let mut shape = Postgres.assumed();
+    let mut shape = (POSTGRES.assumed)();
     change(&mut shape);
-    DIALECT.statements(&options(|_| {}), &shape)
+    POSTGRES.statements(&options(|_| {}), &shape)
 }
 
 use super::statements::{FLUSHED, UNFLUSHED};
@@ -264,7 +262,7 @@ fn the_clients_time_is_sent_along() {
             tolerated_skew: Duration::from_secs(1),
         };
     });
-    let statements = DIALECT.statements(&options, &Postgres.assumed());
+    let statements = POSTGRES.statements(&options, &(POSTGRES.assumed)());
     let all = [
         &statements[Step::Attempt(Claim::Nothing)],
         &statements[Step::Insert(Claim::Nothing)],
@@ -309,10 +307,10 @@ fn only_an_unlock_is_answered_before_it_is_on_the_disk() {
 #[test]
 fn an_unlock_that_need_not_hurry_does_not() {
     let plain = statements(|_| {});
-    let mut shape = Postgres.assumed();
+    let mut shape = (POSTGRES.assumed)();
     that_waits_for_its_disk(&mut shape);
     let durable = options(|settings| settings.durable_unlock = true);
-    let durable = DIALECT.statements(&durable, &shape);
+    let durable = POSTGRES.statements(&durable, &shape);
     for statements in [plain, durable] {
         let text = statements[Step::Unlock(End::Nothing)].text();
         assert!(!text.contains(UNFLUSHED), "{text}");
@@ -326,7 +324,7 @@ fn names_are_quoted_everywhere() {
         settings.schema = Some("Ops".to_owned());
         settings.name = "\"Name\"".to_owned();
     });
-    let statements = DIALECT.statements(&options, &Postgres.assumed());
+    let statements = POSTGRES.statements(&options, &(POSTGRES.assumed)());
     assert!(
         statements[Step::Attempt(Claim::Nothing)]
             .text()
@@ -338,12 +336,12 @@ fn names_are_quoted_everywhere() {
             .contains("ON CONFLICT (\"Name\")")
     );
     assert!(
-        DIALECT
+        POSTGRES
             .probing(&options)
             .text()
             .contains("to_regclass('\"ops\".\"Jobs\"')")
     );
-    let create = DIALECT.table_creation(&options);
+    let create = POSTGRES.table_creation(&options);
     assert_eq!(
         create.text(),
         "CREATE TABLE \"ops\".\"Jobs\" (\"Name\" varchar(64) NOT NULL PRIMARY KEY, \
@@ -402,20 +400,20 @@ fn what_promises_something_waits_for_the_disk_whatever_the_session_is_set_to() {
         }
     }
     let durable = options(|settings| settings.durable_unlock = true);
-    let durable = DIALECT.statements(&durable, &Postgres.assumed());
+    let durable = POSTGRES.statements(&durable, &(POSTGRES.assumed)());
     assert!(insists(&durable, Step::Unlock(End::Nothing)));
     assert!(insists(&durable, Step::Unlock(End::Failed)));
 }
 
 #[test]
 fn what_a_crash_forgets_is_not_called_durable() {
-    let mut shape = Postgres.assumed();
+    let mut shape = (POSTGRES.assumed)();
     that_waits_for_its_disk(&mut shape);
-    assert!(Postgres.is_durable(&shape) && Postgres.warnings(&options(|_| {}), &shape).is_empty());
+    assert!(POSTGRES.is_durable(&shape) && POSTGRES.warnings(&options(|_| {}), &shape).is_empty());
     for fact in [FSYNC_OFF, UNLOGGED] {
         shape.server = format!("15.1{fact}");
-        assert!(!Postgres.is_durable(&shape), "{fact}");
-        assert_eq!(Postgres.warnings(&options(|_| {}), &shape).len(), 1);
+        assert!(!POSTGRES.is_durable(&shape), "{fact}");
+        assert_eq!(POSTGRES.warnings(&options(|_| {}), &shape).len(), 1);
     }
 }
 

@@ -18,17 +18,15 @@
 mod statements;
 
 use shedlock_core::ErrorKind;
+use shedlock_store::HUNDRED_YEARS;
 
 use self::statements::CLOCK;
-use super::{Dialect, Fact};
+use super::{ADD_COLUMN, Dialect, Fact};
 use crate::driver::Class;
 use crate::identifier::Fold;
 use crate::options::Options;
-use crate::shape::{Column, Shape, TextColumn, TimeKind};
-
-/// SQLite's statements.
-#[derive(Debug)]
-pub(crate) struct Sqlite;
+use crate::shape::{Shape, TextColumn, TimeKind};
+use crate::statement::Placeholders;
 
 /// What the probe says of a file that a crash can leave without what was committed, or damaged.
 const FORGETS: &str = "synchronous or journal_mode is off or in memory";
@@ -36,138 +34,125 @@ const FORGETS: &str = "synchronous or journal_mode is off or in memory";
 /// What it says of a file from which a crash of the machine can take the last commits.
 const LAGS: &str = "synchronous is NORMAL in WAL mode";
 
-impl Dialect for Sqlite {
-    fn identifiers(&self) -> (Fold, usize) {
-        (Fold::Keep, 255)
-    }
-
-    /// Not the double quote: a name in those that no column has is a text to SQLite, so that a column
-    /// that was renamed would never be missed.
-    fn quotation_mark(&self) -> char {
-        '`'
-    }
-
-    fn probe(&self, options: &Options) -> String {
-        let table = options.table.name.as_str();
-        let (table, schema, here) = match &options.table.schema {
-            Some(schema) => (
-                format!("'{table}', '{}'", schema.as_str()),
-                format!(", '{}'", schema.as_str()),
-                format!(" WHERE schema = '{}'", schema.as_str()),
-            ),
-            None => (format!("'{table}'"), String::new(), String::new()),
-        };
-        format!(
-            "SELECT c.name, \
-             lower(trim(CASE WHEN instr(c.type, '(') > 0 \
-             THEN substr(c.type, 1, instr(c.type, '(') - 1) ELSE c.type END)), \
-             NULL, NULL, NULL, \
-             EXISTS (SELECT 1 FROM pragma_index_list({table}) l \
-             WHERE l.\"unique\" = 1 AND l.partial = 0 \
-             AND (SELECT count(*) FROM pragma_index_info(l.name{schema})) = 1 \
-             AND (SELECT i.name FROM pragma_index_info(l.name{schema}) i) = c.name), \
-             c.\"notnull\" = 1 AND c.dflt_value IS NULL AND c.pk = 0, \
-             sqlite_version() || CASE \
-             WHEN (SELECT synchronous FROM pragma_synchronous{here}) = 0 \
-             OR (SELECT journal_mode FROM pragma_journal_mode{here}) IN ('off', 'memory') \
-             THEN ', {FORGETS}' \
-             WHEN (SELECT synchronous FROM pragma_synchronous{here}) = 1 \
-             AND (SELECT journal_mode FROM pragma_journal_mode{here}) = 'wal' \
-             THEN ', {LAGS}' ELSE '' END, {CLOCK} * 1000 \
-             FROM pragma_table_info({table}) c ORDER BY c.cid"
-        )
-    }
-
-    /// The collation cannot be asked for; the statements compare byte for byte in any case.
-    fn text(&self, column: &Column, _: bool) -> Option<bool> {
-        let is_text = Affinity::of(&column.type_name) == Affinity::Text;
-        is_text.then_some(false)
-    }
-
-    fn time(&self, type_name: &str) -> Option<TimeKind> {
-        match Affinity::of(type_name) {
-            Affinity::Integer | Affinity::Numeric => Some(TimeKind::EpochMillis),
-            _ => None,
-        }
-    }
-
-    fn is_integer(&self, type_name: &str) -> bool {
-        Affinity::of(type_name) == Affinity::Integer
-    }
-
-    fn wanted(&self) -> [&'static str; 3] {
-        ["varchar or text", "varchar or text", "integer or timestamp"]
-    }
-
-    fn assumed(&self) -> Shape {
-        // SQLite holds no text to its declared length.
-        let text = TextColumn {
-            length: None,
-            exact: false,
-        };
-        Shape {
-            name: text.clone(),
-            locked_by: text,
-            ..Shape::assumed(TimeKind::EpochMillis, 3)
-        }
-    }
-
-    /// Milliseconds.
-    fn unit(&self) -> i64 {
-        1_000
-    }
-
-    fn facts(&self) -> &'static [Fact] {
-        &[
-            Fact {
-                text: FORGETS,
-                forgets: true,
-                warning: "the file has synchronous=OFF, or its journal is off or in memory: a crash can \
+/// SQLite's statements.
+pub(crate) static SQLITE: Dialect = Dialect {
+    fold: Fold::Keep,
+    longest_name: 255,
+    // Not the double quote: a name in those that no column has is a text to SQLite, so that a column
+    // that was renamed would never be missed.
+    quotation_mark: '`',
+    placeholders: Placeholders::Positional,
+    returns_rows: true,
+    probe,
+    // The collation cannot be asked for; the statements compare byte for byte in any case.
+    text: |column, _| (Affinity::of(&column.type_name) == Affinity::Text).then_some(false),
+    time: |type_name| match Affinity::of(type_name) {
+        Affinity::Integer | Affinity::Numeric => Some(TimeKind::EpochMillis),
+        _ => None,
+    },
+    is_integer: |type_name| Affinity::of(type_name) == Affinity::Integer,
+    wanted: ["varchar or text", "varchar or text", "integer or timestamp"],
+    assumed,
+    // Milliseconds.
+    unit: 1_000,
+    longest_lease: |_, _| HUNDRED_YEARS,
+    quote: |text| format!("'{}'", text.replace('\'', "''")),
+    session_init: None,
+    explain,
+    facts: &[
+        Fact {
+            text: FORGETS,
+            forgets: true,
+            warning: "the file has synchronous=OFF, or its journal is off or in memory: a crash can \
                           damage it, and forgets who holds a lock and which slots are done; set \
                           synchronous=FULL and journal_mode=WAL for the pool's connections",
-            },
-            Fact {
-                text: LAGS,
-                forgets: true,
-                warning: "the file is in WAL mode with synchronous=NORMAL: a crash of the machine can take \
+        },
+        Fact {
+            text: LAGS,
+            forgets: true,
+            warning: "the file is in WAL mode with synchronous=NORMAL: a crash of the machine can take \
                           the last commits, and with them the marks of slots that are done; set \
                           synchronous=FULL for the pool's connections",
-            },
-        ]
-    }
+        },
+    ],
+    other_warnings: |_, _| Vec::new(),
+    template: statements::template,
+    pieces: statements::pieces,
+    create_table: statements::CREATE_TABLE,
+    add_column: ADD_COLUMN,
+};
 
-    fn explain(&self, class: &Class, writes: bool) -> Option<(ErrorKind, &'static str)> {
-        Some(match class {
-            Class::NotSent | Class::Refused => (
-                ErrorKind::Configuration,
-                "the file cannot be opened as a SQLite database; the reason is the source",
-            ),
-            Class::Busy => (
-                ErrorKind::Unavailable,
-                "another process kept the file locked for as long as busy_timeout lets one wait, \
-                 or the disk is full; nothing was written: retry later, and look for long \
-                 transactions on this file",
-            ),
-            Class::ReadOnly | Class::Privilege => (
-                ErrorKind::Configuration,
-                "the file or its folder cannot be written by this user: SQLite needs both",
-            ),
-            Class::ReplyLost if writes => (
-                ErrorKind::OutcomeUnknown,
-                "the disk failed while the statement ran; it may have taken effect: ask again \
-                 with the same owner",
-            ),
-            Class::ReplyLost => (
-                ErrorKind::Unavailable,
-                "the disk failed while the file was read; nothing was written: retry",
-            ),
-            _ => return None,
-        })
-    }
+fn probe(options: &Options) -> String {
+    let table = options.table.name.as_str();
+    let (table, schema, here) = match &options.table.schema {
+        Some(schema) => (
+            format!("'{table}', '{}'", schema.as_str()),
+            format!(", '{}'", schema.as_str()),
+            format!(" WHERE schema = '{}'", schema.as_str()),
+        ),
+        None => (format!("'{table}'"), String::new(), String::new()),
+    };
+    format!(
+        "SELECT c.name, \
+         lower(trim(CASE WHEN instr(c.type, '(') > 0 \
+         THEN substr(c.type, 1, instr(c.type, '(') - 1) ELSE c.type END)), \
+         NULL, NULL, NULL, \
+         EXISTS (SELECT 1 FROM pragma_index_list({table}) l \
+         WHERE l.\"unique\" = 1 AND l.partial = 0 \
+         AND (SELECT count(*) FROM pragma_index_info(l.name{schema})) = 1 \
+         AND (SELECT i.name FROM pragma_index_info(l.name{schema}) i) = c.name), \
+         c.\"notnull\" = 1 AND c.dflt_value IS NULL AND c.pk = 0, \
+         sqlite_version() || CASE \
+         WHEN (SELECT synchronous FROM pragma_synchronous{here}) = 0 \
+         OR (SELECT journal_mode FROM pragma_journal_mode{here}) IN ('off', 'memory') \
+         THEN ', {FORGETS}' \
+         WHEN (SELECT synchronous FROM pragma_synchronous{here}) = 1 \
+         AND (SELECT journal_mode FROM pragma_journal_mode{here}) = 'wal' \
+         THEN ', {LAGS}' ELSE '' END, {CLOCK} * 1000 \
+         FROM pragma_table_info({table}) c ORDER BY c.cid"
+    )
+}
 
-    fn quote(&self, text: &str) -> String {
-        format!("'{}'", text.replace('\'', "''"))
+fn assumed() -> Shape {
+    // SQLite holds no text to its declared length.
+    let text = TextColumn {
+        length: None,
+        exact: false,
+    };
+    Shape {
+        name: text.clone(),
+        locked_by: text,
+        ..Shape::assumed(TimeKind::EpochMillis, 3)
     }
+}
+
+fn explain(class: &Class, writes: bool) -> Option<(ErrorKind, &'static str)> {
+    Some(match class {
+        Class::NotSent | Class::Refused => (
+            ErrorKind::Configuration,
+            "the file cannot be opened as a SQLite database; the reason is the source",
+        ),
+        Class::Busy => (
+            ErrorKind::Unavailable,
+            "another process kept the file locked for as long as busy_timeout lets one wait, \
+             or the disk is full; nothing was written: retry later, and look for long \
+             transactions on this file",
+        ),
+        Class::ReadOnly | Class::Privilege => (
+            ErrorKind::Configuration,
+            "the file or its folder cannot be written by this user: SQLite needs both",
+        ),
+        Class::ReplyLost if writes => (
+            ErrorKind::OutcomeUnknown,
+            "the disk failed while the statement ran; it may have taken effect: ask again \
+             with the same owner",
+        ),
+        Class::ReplyLost => (
+            ErrorKind::Unavailable,
+            "the disk failed while the file was read; nothing was written: retry",
+        ),
+        _ => return None,
+    })
 }
 
 /// What SQLite makes of a declared type.

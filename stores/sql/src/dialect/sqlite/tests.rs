@@ -4,17 +4,15 @@ use crate::options::Settings;
 use crate::shape::Extras;
 use shedlock_store::TimeMode;
 
-const DIALECT: &dyn Dialect = &Sqlite;
-
 const NOW: &str = "CAST(round((julianday('now') - 2440587.5) * 86400000) AS INTEGER)";
 
 fn statements(change: impl FnOnce(&mut Shape)) -> Statements {
     let options = Settings::default()
         .check::<sqlx::Sqlite>()
         .expect("valid settings");
-    let mut shape = Sqlite.assumed();
+    let mut shape = (SQLITE.assumed)();
     change(&mut shape);
-    DIALECT.statements(&options, &shape)
+    SQLITE.statements(&options, &shape)
 }
 
 #[test]
@@ -108,7 +106,7 @@ fn the_clients_time_is_sent_along() {
         ..Settings::default()
     };
     let options = settings.check::<sqlx::Sqlite>().expect("valid settings");
-    let statements = DIALECT.statements(&options, &Sqlite.assumed());
+    let statements = SQLITE.statements(&options, &(SQLITE.assumed)());
     for statement in [
         &statements[Step::Attempt(Claim::Nothing)],
         &statements[Step::Read],

@@ -122,7 +122,7 @@ macro_rules! execution {
                 }
                 connection.fetch_many(query)
             } else {
-                let text = statement.inlined(values, Self::dialect());
+                let text = statement.inlined(values, Self::DIALECT);
                 sqlx::raw_sql(sqlx::AssertSqlSafe(text)).fetch_many(connection)
             };
             while let Some(result) = results.try_next().await? {

@@ -16,9 +16,7 @@ const NO_TOKEN_BELOW: u64 = 1_000_000_000_000_000;
 impl Driver for MySql {
     const STORE: &'static str = "mysql";
 
-    fn dialect() -> &'static dyn Dialect {
-        &dialect::mysql::MySql
-    }
+    const DIALECT: &'static Dialect = &dialect::mysql::MYSQL;
 
     fn unverified(options: &MySqlConnectOptions) -> Option<String> {
         let (host, socket) = (options.get_host(), options.get_socket());
@@ -122,9 +120,9 @@ mod tests {
     #[test]
     fn literals_need_no_escaping() {
         assert_eq!(
-            MySql::dialect().quote("it's \\"),
+            (MySql::DIALECT.quote)("it's \\"),
             "_utf8mb4 X'69742773205C'"
         );
-        assert_eq!(MySql::dialect().quote(""), "_utf8mb4 X''");
+        assert_eq!((MySql::DIALECT.quote)(""), "_utf8mb4 X''");
     }
 }

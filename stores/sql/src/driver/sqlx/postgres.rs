@@ -11,9 +11,7 @@ use crate::driver::{Class, Driver};
 impl Driver for Postgres {
     const STORE: &'static str = "postgres";
 
-    fn dialect() -> &'static dyn Dialect {
-        &dialect::postgres::Postgres
-    }
+    const DIALECT: &'static Dialect = &dialect::postgres::POSTGRES;
 
     fn unverified(options: &PgConnectOptions) -> Option<String> {
         let (host, socket) = (options.get_host(), options.get_socket());

@@ -9,9 +9,7 @@ use crate::driver::{Class, Driver};
 impl Driver for Sqlite {
     const STORE: &'static str = "sqlite";
 
-    fn dialect() -> &'static dyn Dialect {
-        &dialect::sqlite::Sqlite
-    }
+    const DIALECT: &'static Dialect = &dialect::sqlite::SQLITE;
 
     super::execution!(Sqlite, |_| None);
 }
