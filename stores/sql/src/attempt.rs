@@ -46,9 +46,7 @@ impl<B: Driver> SqlStore<B> {
             fits(&plan)?;
         }
         let released = request.owner().released();
-        let mut values = self.values(request.name());
-        values.owner = request.owner().as_str();
-        values.released = &released;
+        let mut values = self.values_of(request.name(), request.owner().as_str(), &released);
         values.at_most =
             self.micros("lock_at_most_for", request.lock_at_most_for(), &plan.shape)?;
         values.slot = request.slot().map_or(0, Slot::as_micros);
@@ -79,9 +77,7 @@ impl<B: Driver> SqlStore<B> {
     pub(crate) async fn withdrawn(&self, request: &AttemptRequest) -> Result<bool, Error> {
         let call = self.call();
         let released = request.owner().released();
-        let mut values = self.values(request.name());
-        values.owner = request.owner().as_str();
-        values.released = &released;
+        let mut values = self.values_of(request.name(), request.owner().as_str(), &released);
         values.end_of(request.slot());
         let plan = call.plan().await?;
         let gives_back = Some(Step::Unlock(End::NotStarted))

@@ -9,6 +9,7 @@ use shedlock_store::{FromClient, StoreProvider, TimeMode};
 use crate::driver::{Connections, Driver};
 use crate::options::Settings;
 use crate::store::SqlStore;
+use crate::url::{Postgres, Remote};
 
 /// Sets how a provider finds and uses its table; made by `builder` of a provider.
 ///
@@ -102,6 +103,39 @@ impl<D: Driver> Builder<D> {
     }
 }
 
+/// Of databases behind a server.
+impl<D: Remote> Builder<D> {
+    /// Whether statements are prepared on the server: true unless set. Without, values are
+    /// written into the statements as literals, each statement stays one round trip, and nothing
+    /// is left behind in a session: for proxies that cannot keep prepared statements, such as PgBouncer in
+    /// transaction or statement pooling.
+    pub fn prepared(mut self, prepared: bool) -> Self {
+        self.settings.prepared = prepared;
+        self
+    }
+
+    /// How far apart the clocks may be of servers that judge leases of this table, one after another
+    /// or, in a cluster with several writers, side by side: zero unless set. See the documentation of
+    /// the crate on [failover](crate#failover-and-several-writers).
+    pub fn server_skew(mut self, skew: Duration) -> Self {
+        self.settings.server_skew = skew;
+        self
+    }
+}
+
+/// Of PostgreSQL.
+impl<D: Postgres> Builder<D> {
+    /// Whether an unlock waits until it is on the server's disk: false unless set. A crash of the
+    /// server may then lose the unlocks of its last moments (three times its `wal_writer_delay`, so
+    /// 0.6 s as shipped), and their leases run to their ends. Acquisitions, extensions, and unlocks
+    /// that end a slot which must not be lost always wait, also in sessions whose
+    /// `synchronous_commit` is off.
+    pub fn durable_unlock(mut self, durable: bool) -> Self {
+        self.settings.durable_unlock = durable;
+        self
+    }
+}
+
 impl<D: Driver> fmt::Debug for Builder<D> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Builder")
@@ -109,38 +143,3 @@ impl<D: Driver> fmt::Debug for Builder<D> {
             .finish_non_exhaustive()
     }
 }
-
-/// What both drivers of PostgreSQL can be told.
-#[cfg(any(feature = "postgres", feature = "tokio-postgres"))]
-macro_rules! postgres_setters {
-    () => {
-        /// Whether statements are prepared on the server: true unless set. Without, values are
-        /// written into the statements as literals, each statement stays one round trip, and nothing
-        /// is left behind in a session: for PgBouncer in transaction or statement pooling.
-        pub fn prepared(mut self, prepared: bool) -> Self {
-            self.settings.prepared = prepared;
-            self
-        }
-
-        /// Whether an unlock waits until it is on the server's disk: false unless set. A crash of the
-        /// server may then lose the unlocks of its last moments (three times its `wal_writer_delay`, so
-        /// 0.6 s as shipped), and their leases run to their ends. Acquisitions, extensions, and unlocks
-        /// that end a slot which must not be lost always wait, also in sessions whose
-        /// `synchronous_commit` is off.
-        pub fn durable_unlock(mut self, durable: bool) -> Self {
-            self.settings.durable_unlock = durable;
-            self
-        }
-
-        /// How far apart the clocks may be of servers that judge leases of this table, one after another:
-        /// zero unless set. See the documentation of the crate on
-        /// [failover](crate#failover-and-several-writers).
-        pub fn server_skew(mut self, skew: ::std::time::Duration) -> Self {
-            self.settings.server_skew = skew;
-            self
-        }
-    };
-}
-
-#[cfg(any(feature = "postgres", feature = "tokio-postgres"))]
-pub(crate) use postgres_setters;

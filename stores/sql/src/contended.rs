@@ -30,10 +30,7 @@ impl Contended {
 
     /// The lock was taken, or found held.
     pub(crate) fn ended(&self, lock: &LockName) {
-        let mut counts = self.lock();
-        if !counts.is_empty() {
-            counts.remove(lock.as_str());
-        }
+        self.lock().remove(lock.as_str());
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<String, u32>> {

@@ -8,7 +8,7 @@ use crate::explain::invalid;
 
 /// The name of a table, schema or column as the database keeps it: letters, digits, `_`, `$` and
 /// `-`, so that it can be quoted without escaping.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Identifier(Box<str>);
 
 /// What a database does to a name that is written without quotes.
@@ -27,13 +27,11 @@ impl Identifier {
     /// # Errors
     /// `InvalidInput` that names `what`.
     pub(crate) fn parse(what: &str, text: &str, fold: Fold, longest: usize) -> Result<Self, Error> {
-        let unquoted = text
-            .strip_prefix('"')
-            .and_then(|rest| rest.strip_suffix('"'));
-        let name = match (unquoted, fold) {
-            (Some(inner), _) => inner.to_owned(),
-            (None, Fold::Lower) => text.to_ascii_lowercase(),
-            (None, Fold::Keep) => text.to_owned(),
+        let quoted = text.strip_prefix('"');
+        let name = match quoted.and_then(|rest| rest.strip_suffix('"')) {
+            Some(inner) => inner.to_owned(),
+            None if fold == Fold::Lower => text.to_ascii_lowercase(),
+            None => text.to_owned(),
         };
         let is_plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'$' | b'-');
         let starts_right = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
@@ -67,12 +65,6 @@ impl fmt::Display for Identifier {
     }
 }
 
-impl fmt::Debug for Identifier {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
-    }
-}
-
 /// A table, with its schema (MySQL: its database) where one is given.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Table {
@@ -101,10 +93,9 @@ impl Table {
             }
         };
         let identifier = |what, text| Identifier::parse(what, text, fold, longest);
+        let schema = schema.map(|schema| identifier("the schema", schema));
         Ok(Self {
-            schema: schema
-                .map(|schema| identifier("the schema", schema))
-                .transpose()?,
+            schema: schema.transpose()?,
             name: identifier("the table", table)?,
         })
     }
@@ -121,8 +112,8 @@ impl Table {
 impl fmt::Display for Table {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.schema {
-            Some(schema) => write!(f, "\"{}.{}\"", schema.as_str(), self.name.as_str()),
-            None => write!(f, "{}", self.name),
+            Some(schema) => write!(f, "\"{}.{}\"", schema.0, self.name.0),
+            None => self.name.fmt(f),
         }
     }
 }

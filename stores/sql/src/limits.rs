@@ -13,8 +13,20 @@ use crate::store::SqlStore;
 
 impl<B: Driver> SqlStore<B> {
     pub(crate) fn values<'a>(&self, name: &'a LockName) -> Values<'a> {
+        self.values_of(name, "", "")
+    }
+
+    /// With the owner, and its text once the lease is over.
+    pub(crate) fn values_of<'a>(
+        &self,
+        name: &'a LockName,
+        owner: &'a str,
+        released: &'a str,
+    ) -> Values<'a> {
         Values {
             name: name.as_str(),
+            owner,
+            released,
             now: self.now(),
             ..Values::default()
         }

@@ -1,7 +1,5 @@
 //! The provider over MySQL and MariaDB.
 
-use std::time::Duration;
-
 use shedlock_core::Error;
 use shedlock_store::StoreProvider;
 use sqlx::mysql::MySqlConnectOptions;
@@ -75,21 +73,6 @@ impl Builder<MySql> {
     /// another zone. Naming `+00:00` here says that this is right.
     pub fn shared_session_zone(mut self, zone: impl Into<String>) -> Self {
         self.settings.session_zone = Some(zone.into());
-        self
-    }
-
-    /// Whether statements are prepared on the server: true unless set. Without, values are
-    /// written into the statements as literals: for proxies that cannot keep prepared statements.
-    pub fn prepared(mut self, prepared: bool) -> Self {
-        self.settings.prepared = prepared;
-        self
-    }
-
-    /// How far apart the clocks may be of servers that judge leases of this table, one after another
-    /// or, in a cluster with several writers, side by side: zero unless set. See the documentation of
-    /// the crate on [failover](crate#failover-and-several-writers).
-    pub fn server_skew(mut self, skew: Duration) -> Self {
-        self.settings.server_skew = skew;
         self
     }
 }

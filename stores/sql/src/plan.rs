@@ -11,7 +11,7 @@ use crate::explain::{configuration, explain};
 use crate::options::Options;
 use crate::send::Call;
 use crate::shape::{Column, Shape};
-use crate::statement::Values;
+use crate::statement::{Reply, Values};
 use crate::verdict::instant;
 
 /// A shape with its statements.
@@ -125,7 +125,7 @@ impl<B: Driver> Call<'_, B> {
         if matches!(&answer, Err(failure) if failure.class == Class::ReplyLost) {
             answer = self.send(&probe, &values, false, Wanted::Proven).await;
         }
-        match answer.and_then(|reply| reply.readable()) {
+        match answer.and_then(Reply::readable) {
             Ok(reply) => Ok(reply.rows),
             Err(failure) => Err(explain::<B>(failure, &self.options, false)),
         }

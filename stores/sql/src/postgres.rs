@@ -5,7 +5,6 @@ use shedlock_store::StoreProvider;
 use sqlx::postgres::PgConnectOptions;
 use sqlx::{ConnectOptions as _, Postgres};
 
-use crate::builder::Builder;
 use crate::store::SqlStore;
 use crate::url::{Address, Remote, refused_by_driver};
 
@@ -49,7 +48,7 @@ use crate::url::{Address, Remote, refused_by_driver};
 /// `name_column`, `lock_until_column`, `locked_at_column`, `locked_by_column`, `time` (`store`
 /// or `client`), `lock_at_most_for`, `lock_at_least_for`, `owner_prefix`, `max_connections`
 /// (4), `connect_timeout` (10s), `timeout` (10s), `prepared` (true), `durable_unlock` (false) and `server_skew`
-/// (0s); what they do is said at the methods of [`Builder`].
+/// (0s); what they do is said at the methods of [`Builder`](crate::Builder).
 pub type PostgresProvider = StoreProvider<SqlStore<Postgres>>;
 
 impl Remote for Postgres {
@@ -66,9 +65,7 @@ impl Remote for Postgres {
     }
 }
 
-impl Builder<Postgres> {
-    crate::builder::postgres_setters!();
-}
+impl crate::url::Postgres for Postgres {}
 
 /// What sqlx reads from a URL of PostgreSQL.
 const DRIVER_OPTIONS: &[&str] = &[

@@ -129,8 +129,7 @@ impl<B: Driver> Store for SqlStore<B> {
     async fn extend(&self, lease: &Lease, request: &ExtendRequest) -> Result<Extension, Error> {
         let call = self.call();
         let plan = call.plan().await?;
-        let mut values = self.values(lease.name());
-        values.owner = lease.owner().as_str();
+        let mut values = self.values_of(lease.name(), lease.owner().as_str(), "");
         values.at_most =
             self.micros("lock_at_most_for", request.lock_at_most_for(), &plan.shape)?;
         let reply = call.run(Step::Extend, &values).await?;
@@ -160,9 +159,7 @@ impl<B: Driver> Store for SqlStore<B> {
         // Only a slot that is used up by now can have been taken from a table without the columns.
         let step = Some(Step::Unlock(mark)).filter(|step| step.is_possible(plan.shape.extras));
         let step = step.unwrap_or(Step::Unlock(SlotMark::Nothing));
-        let mut values = self.values(end.name);
-        values.owner = end.owner.as_str();
-        values.released = &released;
+        let mut values = self.values_of(end.name, end.owner.as_str(), &released);
         values.at_least = self.micros("lock_at_least_for", end.at_least, &plan.shape)?;
         values.end_of(end.slot.map(|(slot, _)| slot));
         values.at_most = self.micros("the pause before a retry", end.retry_after(), &plan.shape)?;
@@ -203,9 +200,7 @@ impl<B: Driver> Store for SqlStore<B> {
     async fn free(&self, name: &LockName, seen: &Seen<Stored>) -> Result<Changed, Error> {
         let call = self.call();
         let released = mark(&seen.version.owner, &call.plan().await?.shape);
-        let mut values = self.values(name);
-        values.owner = &seen.version.owner;
-        values.released = &released;
+        let values = self.values_of(name, &seen.version.owner, &released);
         Ok(match call.ended(Step::Withdraw, &values).await? {
             true => Changed::Done,
             false => Changed::Raced,

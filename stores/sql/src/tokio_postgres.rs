@@ -8,7 +8,6 @@ use tokio_postgres::Config;
 use tokio_postgres::config::SslMode;
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-use crate::builder::Builder;
 use crate::driver::tokio_postgres::{Connect, TokioPostgres};
 use crate::explain::invalid;
 use crate::store::SqlStore;
@@ -74,9 +73,7 @@ impl Remote for TokioPostgres {
     }
 }
 
-impl Builder<TokioPostgres> {
-    crate::builder::postgres_setters!();
-}
+impl crate::url::Postgres for TokioPostgres {}
 
 /// What tokio-postgres reads from a URL.
 const DRIVER_OPTIONS: &[&str] = &[

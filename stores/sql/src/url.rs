@@ -18,6 +18,9 @@ pub(crate) trait Remote: Driver {
     fn read(address: &mut Address) -> Result<Self::Options, Error>;
 }
 
+/// PostgreSQL, by one of its drivers.
+pub(crate) trait Postgres: Remote {}
+
 impl<B: Remote> FromUrl for SqlStore<B> {
     const NAME: &'static str = B::STORE;
 

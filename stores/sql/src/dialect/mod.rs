@@ -269,21 +269,6 @@ impl Step {
         }
     }
 
-    /// For logs.
-    pub(crate) fn word(self) -> &'static str {
-        match self {
-            Self::Attempt(_) => "attempt",
-            Self::Insert(_) => "insert",
-            Self::Read | Self::ReadToDecide => "read",
-            Self::Extend => "extend",
-            Self::Unlock(_) => "unlock",
-            Self::Withdraw => "withdraw",
-            Self::Settle => "settle",
-            Self::List { .. } => "list",
-            Self::ResetSlot => "reset slot",
-        }
-    }
-
     /// What comes back, where the clients' clocks rule or not, and from a server that returns rows of writes or not.
     fn fields(self, is_client: bool, returns_rows: bool) -> &'static [Field] {
         match self {

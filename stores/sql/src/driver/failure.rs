@@ -62,17 +62,16 @@ pub(crate) enum Class {
 impl Failure {
     /// No connection in time.
     pub(crate) fn no_connection() -> Self {
-        let none = io::Error::new(
-            io::ErrorKind::TimedOut,
-            "no connection could be had in time",
-        );
-        Self::new(Class::NotSent, none)
+        Self::timed_out(Class::NotSent, "no connection could be had in time")
     }
 
     /// No answer within the time of the call.
     pub(crate) fn silent() -> Self {
-        let silent = io::Error::new(io::ErrorKind::TimedOut, "the server gave no answer in time");
-        Self::new(Class::ReplyLost, silent)
+        Self::timed_out(Class::ReplyLost, "the server gave no answer in time")
+    }
+
+    fn timed_out(class: Class, why: &str) -> Self {
+        Self::new(class, io::Error::new(io::ErrorKind::TimedOut, why))
     }
 
     pub(crate) fn new(class: Class, source: impl Into<BoxError>) -> Self {

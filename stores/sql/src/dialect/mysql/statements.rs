@@ -85,9 +85,16 @@ pub(super) fn pieces(options: &Options, shape: &Shape, step: Step, pieces: &mut 
     "CONVERT({name} USING utf8mb4), CONVERT({by} USING utf8mb4), {at_micros}, {until_micros}, {extras}",
 );
     pieces.set("null", "CAST(NULL AS SIGNED)");
-    let ours = shape.extras.columns().into_iter();
-    let ours = ours.filter_map(|(there, column)| there.then(|| format!(", {column}")));
-    pieces.set("our_columns", ours.collect::<String>());
+    let ours = shape
+        .extras
+        .columns()
+        .into_iter()
+        .filter(|(there, _)| *there);
+    pieces.set(
+        "our_columns",
+        ours.map(|(_, column)| format!(", {column}"))
+            .collect::<String>(),
+    );
     pieces.set("named", "{name} = :name");
     pieces.set("exact_name", "{name}");
     pieces.set("after", ":after");

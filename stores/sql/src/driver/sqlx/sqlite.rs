@@ -20,34 +20,23 @@ fn classify(error: &dyn DatabaseError) -> Class {
     let message = error.message();
     // The low byte is the primary code, the rest says more.
     match code & 0xff {
-        ERROR if message == HELD => Class::Held,
-        ERROR if is_about_shape(message) => Class::Shape,
-        ERROR if is_about_existing(message) => Class::Exists,
-        BUSY | LOCKED | FULL | NOMEM => Class::Busy,
-        READONLY => Class::ReadOnly,
-        PERM | AUTH | CANTOPEN => Class::Privilege,
+        // All that is wrong with a statement.
+        1 if message == HELD => Class::Held,
+        1 if is_about_shape(message) => Class::Shape,
+        1 if is_about_existing(message) => Class::Exists,
+        // Busy, locked, out of memory, full.
+        5 | 6 | 7 | 13 => Class::Busy,
+        8 => Class::ReadOnly,
+        // No permission, cannot be opened, not authorized.
+        3 | 14 | 23 => Class::Privilege,
         // How much of a write was done when the disk failed is not known.
-        IOERR => Class::ReplyLost,
-        SCHEMA => Class::Shape,
-        TOOBIG => Class::TooLong,
-        CONSTRAINT => Class::Constraint(None),
+        10 => Class::ReplyLost,
+        17 => Class::Shape,
+        18 => Class::TooLong,
+        19 => Class::Constraint(None),
         _ => Class::Other,
     }
 }
-
-const ERROR: i32 = 1;
-const PERM: i32 = 3;
-const BUSY: i32 = 5;
-const LOCKED: i32 = 6;
-const NOMEM: i32 = 7;
-const READONLY: i32 = 8;
-const IOERR: i32 = 10;
-const FULL: i32 = 13;
-const CANTOPEN: i32 = 14;
-const SCHEMA: i32 = 17;
-const TOOBIG: i32 = 18;
-const CONSTRAINT: i32 = 19;
-const AUTH: i32 = 23;
 
 /// How an attempt stops between its two statements.
 const HELD: &str = "integer overflow";
