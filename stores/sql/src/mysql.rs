@@ -40,7 +40,6 @@ pub type MySqlProvider = StoreProvider<SqlStore<MySql>>;
 
 impl Remote for MySql {
     fn read(address: &mut Address) -> Result<MySqlConnectOptions, Error> {
-        address.take_servers()?;
         // In a URL a plus sign stands for a blank.
         let zone = address.options.text("shared_session_zone")?;
         let zone = zone.map(|zone| zone::parse(&zone.replace(' ', "+")));

@@ -84,16 +84,14 @@ impl Statement {
         let mut binds: Vec<String> = Vec::new();
         let text = replaced(template, &Values::default(), |text, word, _| {
             let known = binds.iter().position(|seen| seen == word);
-            match (placeholders, known) {
-                (Placeholders::Numbered, Some(_)) => {}
-                _ => binds.push(word.to_owned()),
-            }
+            let known = known.filter(|_| placeholders == Placeholders::Numbered);
+            let index = known.unwrap_or_else(|| {
+                binds.push(word.to_owned());
+                binds.len() - 1
+            });
             match placeholders {
                 Placeholders::Positional => text.push('?'),
-                Placeholders::Numbered => {
-                    let index = known.map_or(binds.len(), |index| index + 1);
-                    text.push_str(&format!("${index}"));
-                }
+                Placeholders::Numbered => text.push_str(&format!("${}", index + 1)),
             }
         });
         Self {
@@ -241,7 +239,7 @@ impl<'a> Values<'a> {
 }
 
 /// What came back of a statement.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Reply<R = Row> {
     /// How many rows were changed (or found, on MySQL), as the server counts them for the last
     /// statement of the text.
@@ -256,19 +254,6 @@ pub(crate) struct Reply<R = Row> {
     pub(crate) unreadable: Vec<(Option<String>, BoxError)>,
     /// The unique key that stood in the way of an insert.
     pub(crate) duplicate: Option<Failure>,
-}
-
-impl<R> Default for Reply<R> {
-    fn default() -> Self {
-        Self {
-            affected: 0,
-            last_insert_id: None,
-            repeated: false,
-            rows: Vec::new(),
-            unreadable: Vec::new(),
-            duplicate: None,
-        }
-    }
 }
 
 impl<R> Reply<R> {
@@ -315,7 +300,7 @@ impl Reply {
 }
 
 /// What a row of an answer is read as.
-pub(crate) trait Answer: Sized + Send + 'static {
+pub(crate) trait Answer: Default + Send + 'static {
     /// Reads the columns by the two types that they have.
     fn decoded<E>(
         fields: &[Field],

@@ -64,17 +64,6 @@ impl<B: Driver> SqlStore<B> {
         let defaults = self.options.defaults.clone();
         StoreProvider::new(self).with_defaults(defaults)
     }
-
-    /// Reaches the server, or says why not; what it finds of the table is kept, a missing table is
-    /// no error yet.
-    pub(crate) async fn reached(&self) -> Result<(), Error> {
-        let call = self.call();
-        let columns = call.columns().await?;
-        if columns.is_empty() {
-            return Ok(());
-        }
-        call.check().await
-    }
 }
 
 impl<B: Driver> Store for SqlStore<B> {

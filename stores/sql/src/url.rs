@@ -30,14 +30,21 @@ impl<B: Remote> FromUrl for SqlStore<B> {
         described(url)
     }
 
+    /// What is found of the table is kept; a missing table is no error yet.
     async fn reach(store: &Self) -> Result<(), Error> {
-        store.reached().await
+        let call = store.call();
+        match call.columns().await?.is_empty() {
+            true => Ok(()),
+            false => call.check().await,
+        }
     }
 }
 
 /// The provider that a URL describes.
 pub(crate) fn described<B: Remote>(url: &str) -> Result<StoreProvider<SqlStore<B>>, Error> {
     let mut address = Address::parse(url)?;
+    address.settings.prepared = address.options.flag("prepared")?.unwrap_or(true);
+    address.settings.server_skew = address.options.duration("server_skew")?.unwrap_or_default();
     let options = B::read(&mut address)?;
     Ok(address.store(options, MAX_CONNECTIONS)?.provider())
 }
@@ -104,16 +111,8 @@ impl Address {
         })
     }
 
-    /// Takes what the databases behind a server have in common: `prepared` and `server_skew`.
-    pub(crate) fn take_servers(&mut self) -> Result<(), Error> {
-        self.settings.prepared = self.options.flag("prepared")?.unwrap_or(true);
-        self.settings.server_skew = self.options.duration("server_skew")?.unwrap_or_default();
-        Ok(())
-    }
-
     /// Takes what both drivers of PostgreSQL can be told.
     pub(crate) fn take_postgres(&mut self) -> Result<(), Error> {
-        self.take_servers()?;
         let durable = self.options.flag("durable_unlock")?;
         self.settings.durable_unlock = durable.unwrap_or(false);
         Ok(())

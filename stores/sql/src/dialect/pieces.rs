@@ -36,6 +36,9 @@ impl Pieces {
             "{name}, {by}, {at_micros}, {until_micros}, {extras}",
         );
         pieces.set("extras", extras.or_null("{null}"));
+        pieces.set("held", "{named} AND {by} = :owner AND {until} > {now}");
+        // The attempt does not come too late, whoever's clock rules: by the server's, read at this place.
+        pieces.set("in_time", "{server_micros} <= :not_after");
         pieces.set("held_only", "");
         pieces.set("server_time", "");
         if options.time.is_client() {
@@ -63,7 +66,8 @@ impl Pieces {
         );
         self.set("granted_attempts", opens(", {attempts}"));
         self.set("set_token", has_token(", {token} = {next_token}"));
-        self.set("set_slot", claims(", {slot} = :slot{set_attempts}"));
+        self.set("set_slot", claims("{sets_slot}"));
+        self.set("sets_slot", ", {slot} = :slot{set_attempts}");
         self.set(
             "set_attempts",
             match claim {
@@ -87,6 +91,18 @@ impl Pieces {
             claims(" AND {claimable}{is_not_ahead} AND ({is_before_slot} OR {by} LIKE '%/%/%')"),
         );
         self.set("is_before_slot", "{acquired} < :slot");
+        self.set("acquired", "{at_micros}");
+        self.set("first_token", "{now_micros}");
+        self.set(
+            "claimable",
+            if claim == Claim::OpenSlot {
+                "{claimable_open}"
+            } else {
+                "{claimable_once}"
+            },
+        );
+        self.set("claimable_once", "COALESCE({slot} < :slot, {true})");
+        self.set("claimable_open", "{open_slot_is_free}");
         // There is no slot yet, it is this one and has attempts left, or it is an earlier one that is over: done,
         // given up, or run by ShedLock since the record was `{acquired}`.
         self.set(
@@ -102,6 +118,7 @@ impl Pieces {
     /// What an unlock sets of the slot's columns. The slot comes first: MySQL sets one after the other, and a slot that
     /// is given back has no attempts.
     fn end(&mut self, end: End, shape: &Shape) {
+        self.set("pause", if end == End::Failed { ", {end}" } else { "" });
         self.set("is_ours", "CASE WHEN {slot} = :slot");
         self.set(
             "give_back_attempt",

@@ -1,7 +1,7 @@
 //! The statements of MySQL and MariaDB; why they are so is said in the module above.
 
 use super::{LARGEST, LOGS_STATEMENTS, has_instants};
-use crate::dialect::{Claim, End, Pieces, Step};
+use crate::dialect::{End, Pieces, Step};
 use crate::options::Options;
 use crate::shape::{Shape, TimeColumn, TimeKind};
 
@@ -85,6 +85,7 @@ pub(super) fn pieces(options: &Options, shape: &Shape, step: Step, pieces: &mut 
     "CONVERT({name} USING utf8mb4), CONVERT({by} USING utf8mb4), {at_micros}, {until_micros}, {extras}",
 );
     pieces.set("null", "CAST(NULL AS SIGNED)");
+    pieces.set("true", "1");
     let ours = shape
         .extras
         .columns()
@@ -114,45 +115,25 @@ pub(super) fn pieces(options: &Options, shape: &Shape, step: Step, pieces: &mut 
         pieces.set("is_released", "{exact_by} = CAST(:released AS BINARY)");
     }
     pieces.set("held", "{named} AND {is_owner} AND {until} > {now_by_then}");
-    match step {
-        Step::Attempt(claim) | Step::Insert(claim) => {
-            pieces.set("first_token", "LAST_INSERT_ID({server_micros})");
-            pieces.set(
-                "next_token",
-                "LAST_INSERT_ID(GREATEST(COALESCE({token}, 0) + 1, {server_micros}))",
-            );
-            pieces.set(
-                "next_attempt",
-                "IF(COALESCE({slot} = :slot, 0), COALESCE({attempts}, 0) + 1, 1)",
-            );
-            pieces.set("acquired", "{at_micros}");
-            pieces.set("is_before_slot", "COALESCE({acquired}, 0) < :slot");
-            if claim != Claim::Nothing {
-                pieces.set("set_slot", "{set_attempts}, {slot} = :slot");
-            }
-            pieces.set(
-                "claimable",
-                match claim {
-                    Claim::OpenSlot => "{open_slot_is_free}",
-                    _ => "COALESCE({slot} < :slot, 1)",
-                },
-            );
-        }
-        Step::Unlock(end) => {
-            pieces.set("kept", kept(options, shape));
-            pieces.set(
-                "least_end",
-                "IF(:at_least = 0, {now_down}, GREATEST({now_down}, {kept}))",
-            );
-            pieces.set(
-                "end_of_lease",
-                match end {
-                    End::Failed => "GREATEST({least_end}, {end})",
-                    _ => "{least_end}",
-                },
-            );
-        }
-        _ => {}
+    pieces.set("first_token", "LAST_INSERT_ID({server_micros})");
+    pieces.set(
+        "next_token",
+        "LAST_INSERT_ID(GREATEST(COALESCE({token}, 0) + 1, {server_micros}))",
+    );
+    pieces.set(
+        "next_attempt",
+        "IF(COALESCE({slot} = :slot, 0), COALESCE({attempts}, 0) + 1, 1)",
+    );
+    pieces.set("is_before_slot", "COALESCE({acquired}, 0) < :slot");
+    pieces.set("sets_slot", "{set_attempts}, {slot} = :slot");
+    pieces.set("kept", kept(options, shape));
+    pieces.set(
+        "least_end",
+        "IF(:at_least = 0, {now_down}, GREATEST({now_down}, {kept}))",
+    );
+    pieces.set("end_of_lease", "{least_end}");
+    if step == Step::Unlock(End::Failed) {
+        pieces.set("end_of_lease", "GREATEST({least_end}, {end})");
     }
 }
 

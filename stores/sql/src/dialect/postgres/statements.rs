@@ -2,7 +2,7 @@
 
 use super::WAITS_FOR_DISK;
 use super::time::{Now, later, micros, micros_of, up};
-use crate::dialect::{Claim, End, Pieces, Step};
+use crate::dialect::{End, Pieces, Step};
 use crate::options::Options;
 use crate::shape::Shape;
 
@@ -92,11 +92,10 @@ pub(super) fn pieces(options: &Options, shape: &Shape, step: Step, pieces: &mut 
     pieces.set("now_at", now.down(at));
     pieces.set("end", now.after(until, ":at_most"));
     pieces.set("server_micros", Now::Clock.micros());
-    // The attempt does not come too late, whoever's clock rules: by the server's, read at this place.
-    pieces.set("in_time", "{server_micros} <= :not_after");
     pieces.set("at_micros", micros_of("{at}"));
     pieces.set("until_micros", micros_of("{until}"));
     pieces.set("null", "NULL::bigint");
+    pieces.set("true", "true");
     pieces.set("flushed", FLUSHED);
     pieces.set("named", "{name} = :name");
     pieces.set("is_found", "");
@@ -109,55 +108,37 @@ pub(super) fn pieces(options: &Options, shape: &Shape, step: Step, pieces: &mut 
         );
         pieces.set("is_found", " AND found.{name}::text COLLATE \"C\" = :name");
     }
-    pieces.set("held", "{named} AND {by} = :owner AND {until} > {now}");
-    match step {
-        Step::Attempt(claim) | Step::Insert(claim) => {
-            pieces.set(
-                "granted",
-                "CASE WHEN {in_time} THEN {granted_at} ELSE {fail} END, {granted_until}, \
-             {granted_token}{granted_attempts}",
-            );
-            pieces.set("granted_at", micros("{at}"));
-            pieces.set("granted_until", micros("{until}"));
-            // It names a column, or it would be computed, and fail, when the statement is planned.
-            pieces.set("fail", format!("('{TOO_LATE}' || {{name}})::bigint"));
-            pieces.set("first_token", "{now_micros}");
-            pieces.set(
-                "next_token",
-                "GREATEST(COALESCE({token}, 0) + 1, {now_micros})",
-            );
-            pieces.set(
-                "next_attempt",
-                "CASE WHEN {slot} = :slot THEN COALESCE({attempts}, 0) + 1 ELSE 1 END",
-            );
-            pieces.set("acquired", "{at_micros}");
-            pieces.set(
-                "claimable",
-                match claim {
-                    Claim::OpenSlot => "{open_slot_is_free}",
-                    _ => "COALESCE({slot} < :slot, true)",
-                },
-            );
-        }
-        Step::Unlock(end) => {
-            pieces.set("kept", kept(shape));
-            pieces.set("pause", if end == End::Failed { ", {end}" } else { "" });
-            // Losing an unlock in a crash of the server is safe: the lease then runs to its end. Losing the mark of a
-            // slot that must not be lost would run it again.
-            let hurries = shape.server.contains(WAITS_FOR_DISK);
-            pieces.set("unflushed", UNFLUSHED);
-            pieces.set(
-                "flush_unlock",
-                match end {
-                    End::Done { durable: true } => " AND {flushed}",
-                    _ if options.durable_unlock => " AND {flushed}",
-                    _ if hurries => " AND {unflushed}",
-                    _ => "",
-                },
-            );
-        }
-        _ => {}
-    }
+    pieces.set(
+        "granted",
+        "CASE WHEN {in_time} THEN {granted_at} ELSE {fail} END, {granted_until}, \
+         {granted_token}{granted_attempts}",
+    );
+    pieces.set("granted_at", micros("{at}"));
+    pieces.set("granted_until", micros("{until}"));
+    // It names a column, or it would be computed, and fail, when the statement is planned.
+    pieces.set("fail", format!("('{TOO_LATE}' || {{name}})::bigint"));
+    pieces.set(
+        "next_token",
+        "GREATEST(COALESCE({token}, 0) + 1, {now_micros})",
+    );
+    pieces.set(
+        "next_attempt",
+        "CASE WHEN {slot} = :slot THEN COALESCE({attempts}, 0) + 1 ELSE 1 END",
+    );
+    pieces.set("kept", kept(shape));
+    // Losing an unlock in a crash of the server is safe: the lease then runs to its end. Losing the mark of a slot that
+    // must not be lost would run it again.
+    let must_wait = options.durable_unlock || step == Step::Unlock(End::Done { durable: true });
+    let hurries = shape.server.contains(WAITS_FOR_DISK);
+    pieces.set("unflushed", UNFLUSHED);
+    pieces.set(
+        "flush_unlock",
+        match (must_wait, hurries) {
+            (true, _) => " AND {flushed}",
+            (false, true) => " AND {unflushed}",
+            (false, false) => "",
+        },
+    );
 }
 
 /// Until when at-least keeps the lock.

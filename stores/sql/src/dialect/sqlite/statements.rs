@@ -1,6 +1,6 @@
 //! The statements of SQLite; why they are so is said in the module above.
 
-use crate::dialect::{Claim, End, Pieces, Step};
+use crate::dialect::{Pieces, Step};
 use crate::options::Options;
 use crate::shape::Shape;
 
@@ -56,7 +56,7 @@ pub(super) fn template(step: Step) -> Option<&'static str> {
     })
 }
 
-pub(super) fn pieces(options: &Options, shape: &Shape, step: Step, pieces: &mut Pieces) {
+pub(super) fn pieces(options: &Options, shape: &Shape, _: Step, pieces: &mut Pieces) {
     let is_client = options.time.is_client();
     // In milliseconds.
     pieces.set("now", if is_client { "(:now / 1000)" } else { CLOCK });
@@ -64,8 +64,6 @@ pub(super) fn pieces(options: &Options, shape: &Shape, step: Step, pieces: &mut 
     pieces.set("end", "{now} + :at_most / 1000");
     pieces.set("clock", CLOCK);
     pieces.set("server_micros", "{clock} * 1000");
-    // The attempt does not come too late, whoever's clock rules: by the machine's.
-    pieces.set("in_time", "{server_micros} <= :not_after");
     // What is no integer stays as it is, and then cannot be read as one.
     pieces.set(
         "at_micros",
@@ -78,40 +76,27 @@ pub(super) fn pieces(options: &Options, shape: &Shape, step: Step, pieces: &mut 
     pieces.set("null", "NULL");
     // Found by the column's collation, which has the index, and compared byte for byte.
     pieces.set("named", "{name} = :name AND {name} COLLATE BINARY = :name");
-    pieces.set("held", "{named} AND {by} = :owner AND {until} > {now}");
-    match step {
-        Step::Attempt(claim) | Step::Insert(claim) => {
-            pieces.set(
-            "free",
-            "{until} <= {now} AND {by} IS NOT :released AND {in_time}{slot_is_free}{token_grows}",
-        );
-            // One more than the largest integer is a real to SQLite.
-            let token_grows = " AND coalesce({token}, 0) < 9223372036854775807";
-            pieces.set(
-                "token_grows",
-                if shape.extras.token { token_grows } else { "" },
-            );
-            pieces.set(
-                "granted",
-                "{at_micros}, {until_micros}, {granted_token}{granted_attempts}",
-            );
-            pieces.set("first_token", "{now_micros}");
-            pieces.set("next_token", "max(coalesce({token}, 0) + 1, {now_micros})");
-            pieces.set(
-                "next_attempt",
-                "CASE WHEN {slot} = :slot THEN coalesce({attempts}, 0) + 1 ELSE 1 END",
-            );
-            pieces.set("acquired", "{at} * 1000");
-            // Never null, or the look before the write would pass.
-            pieces.set(
-                "claimable",
-                match claim {
-                    Claim::OpenSlot => "coalesce({open_slot_is_free}, 0)",
-                    _ => "coalesce({slot} < :slot, 1)",
-                },
-            );
-        }
-        Step::Unlock(end) => pieces.set("pause", if end == End::Failed { ", {end}" } else { "" }),
-        _ => {}
-    }
+    pieces.set(
+        "free",
+        "{until} <= {now} AND {by} IS NOT :released AND {in_time}{slot_is_free}{token_grows}",
+    );
+    // One more than the largest integer is a real to SQLite.
+    let token_grows = " AND coalesce({token}, 0) < 9223372036854775807";
+    pieces.set(
+        "token_grows",
+        if shape.extras.token { token_grows } else { "" },
+    );
+    pieces.set(
+        "granted",
+        "{at_micros}, {until_micros}, {granted_token}{granted_attempts}",
+    );
+    pieces.set("next_token", "max(coalesce({token}, 0) + 1, {now_micros})");
+    pieces.set(
+        "next_attempt",
+        "CASE WHEN {slot} = :slot THEN coalesce({attempts}, 0) + 1 ELSE 1 END",
+    );
+    pieces.set("acquired", "{at} * 1000");
+    // Never null, or the look before the write would pass.
+    pieces.set("claimable_once", "coalesce({slot} < :slot, 1)");
+    pieces.set("claimable_open", "coalesce({open_slot_is_free}, 0)");
 }
