@@ -55,7 +55,7 @@ impl<B: Driver> SqlStore<B> {
         values.most_attempts = retries.map_or(0, |retries| retries.most_attempts().into());
         values.tolerance = floor_micros(request.slot_tolerance()).min(LONGEST_TOLERANCE);
 
-        let (clock, plan, call) = (self.plans.clock(), &*plan, &call);
+        let (clock, plan, call) = (&self.plans.clock, &*plan, &call);
         let send = |not_after| {
             let values = Values {
                 now: self.now(),
@@ -184,7 +184,7 @@ impl<B: Driver> Call<'_, B> {
         let is_clock = !self.options.time.is_client() && plan.shape.locked_at.unit() <= COARSE;
         let granted_at = reply.row().and_then(|row| row.locked_at);
         if let Some(now) = granted_at.filter(|_| is_clock) {
-            self.plans.clock().observe(instant(now));
+            self.plans.clock.observe(instant(now));
         }
     }
 }

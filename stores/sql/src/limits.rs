@@ -62,43 +62,28 @@ impl<B: Driver> SqlStore<B> {
 }
 
 pub(crate) fn check_length(name: &LockName, shape: &Shape) -> Result<(), Error> {
-    let Some(length) = shape.name.length else {
-        return Ok(());
-    };
-    let characters = name.as_str().chars().count();
-    if u32::try_from(characters).is_ok_and(|characters| characters <= length) {
+    let (characters, longest) = (name.as_str().chars().count(), shape.name.length);
+    if characters <= longest {
         return Ok(());
     }
     Err(invalid(format!(
-        "the name has {characters} characters and the table's column holds {length}: shorten \
-             it, or widen the column"
+        "the name has {characters} characters and the table's column holds {longest}: shorten it, or \
+         widen the column"
     )))
 }
 
 /// Some servers cut what is too long for its column: no lease would ever be found again.
 pub(crate) fn check_owner(owner: &Owner, shape: &Shape, options: &Options) -> Result<(), Error> {
-    let needed = owner.released().chars().count();
-    match shape.locked_by.length {
-        Some(length) if u32::try_from(needed).is_ok_and(|needed| needed > length) => {
-            let (column, table) = (&options.columns.locked_by, &options.table);
-            Err(configuration(format!(
-                "the owner {:?} and its mark need {needed} characters and column {column} of \
-                     table {table} holds {length}: widen the column to VARCHAR(255)",
-                owner.as_str()
-            )))
-        }
-        _ => Ok(()),
+    let (needed, longest) = (owner.released().chars().count(), shape.locked_by.length);
+    if needed <= longest {
+        return Ok(());
     }
-}
-
-/// Certain in bytes: names of ASCII take one for each character, and every other name has fewer
-/// characters than bytes.
-pub(crate) fn longest_name(shape: &Shape) -> usize {
-    shape
-        .name
-        .length
-        .and_then(|characters| usize::try_from(characters).ok())
-        .unwrap_or(usize::MAX)
+    let (column, table) = (&options.columns.locked_by, &options.table);
+    Err(configuration(format!(
+        "the owner {:?} and its mark need {needed} characters and column {column} of table {table} \
+         holds {longest}: widen the column to VARCHAR(255)",
+        owner.as_str()
+    )))
 }
 
 pub(crate) fn floor_micros(duration: Duration) -> i64 {

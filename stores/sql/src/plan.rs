@@ -26,7 +26,8 @@ pub(crate) struct Plan {
 #[derive(Debug)]
 pub(crate) struct Plans {
     plan: RwLock<Option<Arc<Plan>>>,
-    clock: StoreClock,
+    /// The server's, as it was last seen.
+    pub(crate) clock: StoreClock,
 }
 
 /// A table that lacks columns of ours is looked at again after this long, so that a `migrate` by
@@ -39,11 +40,6 @@ impl Plans {
             plan: RwLock::new(None),
             clock: StoreClock::with_clock(Arc::clone(&options.clock)),
         }
-    }
-
-    /// The server's clock, as it was last seen.
-    pub(crate) fn clock(&self) -> &StoreClock {
-        &self.clock
     }
 
     /// The plan in use, if there was any contact.

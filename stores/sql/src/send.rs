@@ -79,7 +79,7 @@ impl<B: Driver> Call<'_, B> {
     pub(crate) async fn read(&self, values: &Values<'_>) -> Result<Row, Error> {
         let row = self.row(Step::ReadToDecide, values).await?;
         if let Some(server_time) = row.server_time() {
-            self.plans.clock().observe(instant(server_time));
+            self.plans.clock.observe(instant(server_time));
         }
         Ok(row)
     }

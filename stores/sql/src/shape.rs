@@ -23,7 +23,7 @@ pub(crate) struct Shape {
 }
 
 /// Which of the columns are there that are ours.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Extras {
     /// The fencing token.
     pub(crate) token: bool,
@@ -41,15 +41,6 @@ impl Extras {
         slot: true,
         done: true,
         attempts: true,
-    };
-
-    /// ShedLock's table.
-    #[cfg(test)]
-    pub(crate) const NONE: Self = Self {
-        token: false,
-        slot: false,
-        done: false,
-        attempts: false,
     };
 
     /// All columns that `migrate` adds, with whether they are there.
@@ -80,8 +71,8 @@ impl Extras {
 /// A column that holds text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct TextColumn {
-    /// How many characters it holds at most; `None` where there is no limit.
-    pub(crate) length: Option<u32>,
+    /// How many characters it holds at most: `usize::MAX` where there is no limit.
+    pub(crate) length: usize,
     /// True where the column compares byte for byte; otherwise statements must see to it.
     pub(crate) exact: bool,
 }
@@ -158,7 +149,7 @@ impl Shape {
     /// The table that `migrate` makes, with such columns for the times.
     pub(crate) fn assumed(kind: TimeKind, digits: u8) -> Self {
         let text = |length| TextColumn {
-            length: Some(length),
+            length,
             exact: true,
         };
         let time = TimeColumn { kind, digits };
@@ -268,10 +259,13 @@ impl<'a> Columns<'a> {
     /// `Configuration` for a type that does not pass.
     pub(crate) fn text(&self, name: &Identifier, is_name: bool) -> Result<TextColumn, Error> {
         let column = self.get(name.as_str())?;
+        let length = column
+            .length
+            .and_then(|length| usize::try_from(length).ok());
         let exact = (self.dialect.text)(column, is_name);
         let wanted = self.dialect.wanted[usize::from(!is_name)];
         Ok(TextColumn {
-            length: column.length.and_then(|length| u32::try_from(length).ok()),
+            length: length.unwrap_or(usize::MAX),
             exact: exact.ok_or_else(|| self.unfit(column, wanted))?,
         })
     }

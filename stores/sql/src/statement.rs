@@ -13,9 +13,12 @@ use crate::driver::{BoxError, Class, Failure};
 #[derive(Clone, Debug)]
 pub(crate) struct Statement {
     template: String,
-    text: Arc<str>,
-    binds: Vec<String>,
-    fields: &'static [Field],
+    /// The text with placeholders. Identifiers in it were checked and quoted; values never are.
+    pub(crate) text: Arc<str>,
+    /// The words of what is bound, in the order in which it is sent.
+    pub(crate) binds: Vec<String>,
+    /// What the columns of the answer mean, in their order; empty where no rows come back.
+    pub(crate) fields: &'static [Field],
 }
 
 /// What a column of the answer means. Instants come as microseconds since 1970 (UTC) in a 64-bit
@@ -107,30 +110,14 @@ impl Statement {
         Self::new(Placeholders::Positional, text, &[])
     }
 
-    /// The text with placeholders. Identifiers in it were checked and quoted; values never are.
+    /// The text with placeholders.
     pub(crate) fn text(&self) -> &str {
         &self.text
     }
 
-    /// The same, for drivers that keep it.
-    pub(crate) fn shared_text(&self) -> Arc<str> {
-        Arc::clone(&self.text)
-    }
-
-    /// What to bind, in this order.
-    pub(crate) fn binds<'a>(&self, values: &Values<'a>) -> impl Iterator<Item = Value<'a>> {
+    /// What to bind, in its order.
+    pub(crate) fn bound<'a>(&self, values: &Values<'a>) -> impl Iterator<Item = Value<'a>> {
         self.binds.iter().filter_map(|word| values.get(word))
-    }
-
-    /// What the columns of the answer mean, in their order; empty where no rows come back.
-    pub(crate) fn fields(&self) -> &'static [Field] {
-        self.fields
-    }
-
-    /// The words of what is bound.
-    #[cfg(test)]
-    pub(crate) fn words(&self) -> &[String] {
-        &self.binds
     }
 
     /// The text with the values written into it as literals, for servers that are reached through

@@ -13,7 +13,7 @@ use crate::contended::Contended;
 use crate::dialect::{End as SlotMark, Step};
 use crate::driver::{Class, Connections, Driver, Failure};
 use crate::explain::{explain, invalid};
-use crate::limits::{check_owner, longest_name};
+use crate::limits::check_owner;
 use crate::options::Options;
 use crate::plan::Plans;
 use crate::send::Call;
@@ -86,7 +86,9 @@ impl<B: Driver> Store for SqlStore<B> {
         capabilities.slot_completion = shape.extras.completion();
         capabilities.granularity = Duration::from_micros(shape.unit().unsigned_abs());
         capabilities.longest_lock_at_most_for = (dialect.longest_lease)(&self.options, shape);
-        capabilities.longest_name = longest_name(shape);
+        // Certain in bytes: names of ASCII take one for each character, and every other name has fewer
+        // characters than bytes.
+        capabilities.longest_name = shape.name.length;
         capabilities.durable = dialect.is_durable(shape);
         if !self.options.time.is_client() {
             capabilities.server_skew = self.options.server_skew;

@@ -156,10 +156,7 @@ pub(crate) fn record(row: &Row) -> Option<LockRecord> {
 /// the column has no room for it.
 pub(crate) fn mark(stored: &str, shape: &Shape) -> String {
     let marked = Owner::released_text(Owner::without_mark(stored));
-    let fits = shape
-        .locked_by
-        .length
-        .is_none_or(|length| u32::try_from(marked.chars().count()).is_ok_and(|n| n <= length));
+    let fits = marked.chars().count() <= shape.locked_by.length;
     if fits { marked } else { stored.to_owned() }
 }
 

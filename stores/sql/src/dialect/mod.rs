@@ -304,19 +304,7 @@ impl Statements {
         let found = self.0.iter().find(|(known, _)| *known == step);
         found.map(|(_, statement)| statement)
     }
-
-    /// Each of them.
-    #[cfg(test)]
-    pub(crate) fn all(&self) -> impl Iterator<Item = &Statement> {
-        self.0.iter().map(|(_, statement)| statement)
-    }
 }
 
 #[cfg(test)]
-impl std::ops::Index<Step> for Statements {
-    type Output = Statement;
-
-    fn index(&self, step: Step) -> &Statement {
-        self.get(step).expect("the table has the columns for it")
-    }
-}
+mod tests;

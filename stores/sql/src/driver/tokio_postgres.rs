@@ -191,7 +191,7 @@ impl Session {
         }
         let values = Values::default();
         let types: Vec<Type> = statement
-            .binds(&values)
+            .bound(&values)
             .map(|value| type_of(&value))
             .collect();
         let prepared = self
@@ -199,7 +199,7 @@ impl Session {
             .prepare_typed(statement.text(), &types)
             .await?;
         self.prepared
-            .insert(statement.shared_text(), prepared.clone());
+            .insert(Arc::clone(&statement.text), prepared.clone());
         Ok(prepared)
     }
 }
@@ -306,7 +306,7 @@ impl Driver for TokioPostgres {
         values: &'a Values<'a>,
         prepared: bool,
     ) -> Result<Reply<R>, BoxError> {
-        let values: Vec<Value<'a>> = statement.binds(values).collect();
+        let values: Vec<Value<'a>> = statement.bound(values).collect();
         let rows = if prepared && matches!(session.kind, Kind::Own(_)) {
             let prepared = session.prepared(statement).await?;
             let parameters = values.iter().map(parameter);
@@ -322,7 +322,7 @@ impl Driver for TokioPostgres {
         let mut reply = Reply::default();
         while let Some(row) = rows.try_next().await? {
             let text = |index| row.try_get(index);
-            let decoded = R::decoded(statement.fields(), text, |index| row.try_get(index));
+            let decoded = R::decoded(statement.fields, text, |index| row.try_get(index));
             reply.add(decoded, || row.try_get(0).ok());
         }
         reply.affected = rows.rows_affected().unwrap_or_default();

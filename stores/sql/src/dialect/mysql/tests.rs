@@ -49,7 +49,7 @@ fn an_attempt_is_one_conditional_update() {
         )
     );
     let binds = ["at_most", "owner", "name", "released", "not_after"];
-    assert_eq!(statement.words(), binds);
+    assert_eq!(statement.binds, binds);
 }
 
 #[test]
@@ -79,7 +79,7 @@ fn a_slot_is_claimed_in_the_same_statement() {
         "{}",
         insert.text()
     );
-    assert_eq!(insert.words().last().map(String::as_str), Some("tolerance"));
+    assert_eq!(insert.binds.last().map(String::as_str), Some("tolerance"));
 }
 
 #[test]
@@ -107,7 +107,7 @@ fn a_withdrawal_that_finds_nothing_makes_the_record_released() {
         ),
         "{text}"
     );
-    assert_eq!(statement.words()[..2], ["name", "released"]);
+    assert_eq!(statement.binds[..2], ["name", "released"]);
 }
 
 #[test]

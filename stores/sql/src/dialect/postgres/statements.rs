@@ -1,7 +1,7 @@
 //! The statements of PostgreSQL; why they are so is said in the module above.
 
 use super::WAITS_FOR_DISK;
-use super::time::{Now, later, micros, micros_of, up};
+use super::time::{after, later, micros, micros_of, now, now_down, up};
 use crate::dialect::{End, Pieces, Step};
 use crate::options::Options;
 use crate::shape::Shape;
@@ -81,17 +81,29 @@ pub(super) fn template(step: Step) -> Option<&'static str> {
 
 pub(super) fn pieces(options: &Options, shape: &Shape, step: Step, pieces: &mut Pieces) {
     let (until, at) = (shape.lock_until, shape.locked_at);
-    let now = match step {
-        _ if options.time.is_client() => Now::Client,
-        Step::Attempt(_) | Step::Insert(_) => Now::Arrival,
-        _ => Now::Clock,
-    };
-    pieces.set("now", now.of(until));
-    pieces.set("now_micros", now.micros());
-    pieces.set("now_down", now.down(until));
-    pieces.set("now_at", now.down(at));
-    pieces.set("end", now.after(until, ":at_most"));
-    pieces.set("server_micros", Now::Clock.micros());
+    let is_client = options.time.is_client();
+    // See the module above for why there are two clocks of the server's: one reads when the statement arrived, the same
+    // in all of it, the other the time it has become, at each place.
+    pieces.set(
+        "clock",
+        match step {
+            Step::Attempt(_) | Step::Insert(_) => "CURRENT_TIMESTAMP",
+            _ => "clock_timestamp()",
+        },
+    );
+    pieces.set("now", now(until, is_client));
+    pieces.set(
+        "now_micros",
+        if is_client {
+            ":now".to_owned()
+        } else {
+            micros("{clock}")
+        },
+    );
+    pieces.set("now_down", now_down(until, is_client));
+    pieces.set("now_at", now_down(at, is_client));
+    pieces.set("end", after(":at_most", until, is_client));
+    pieces.set("server_micros", micros("clock_timestamp()"));
     pieces.set("at_micros", micros_of("{at}"));
     pieces.set("until_micros", micros_of("{until}"));
     pieces.set("null", "NULL::bigint");

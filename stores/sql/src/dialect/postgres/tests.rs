@@ -31,7 +31,7 @@ fn with_zone(shape: &mut Shape) {
 }
 
 fn without_our_columns(shape: &mut Shape) {
-    shape.extras = Extras::NONE;
+    shape.extras = Extras::default();
 }
 
 fn whole_seconds(shape: &mut Shape) {
@@ -61,7 +61,7 @@ fn an_attempt_is_one_conditional_update() {
          (extract(epoch FROM \"lock_until\") * 1000000)::bigint, shedlock_fencing_token"
     );
     let binds = ["at_most", "owner", "name", "released", "not_after"];
-    assert_eq!(statement.words(), binds);
+    assert_eq!(statement.binds, binds);
 }
 
 #[test]
@@ -275,7 +275,7 @@ fn the_clients_time_is_sent_along() {
     ];
     for statement in all {
         assert!(
-            statement.words().iter().any(|word| word == "now"),
+            statement.binds.iter().any(|word| word == "now"),
             "{}",
             statement.text()
         );

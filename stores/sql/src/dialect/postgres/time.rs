@@ -2,63 +2,6 @@
 
 use crate::shape::{TimeColumn, TimeKind};
 
-/// Which now is meant; see the module above for why there are two of the server's.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Now {
-    /// When the statement arrived: the same in all of it.
-    Arrival,
-    /// The time it has become, read anew at each place.
-    Clock,
-    /// The client's, sent along.
-    Client,
-}
-
-impl Now {
-    /// As a column of this kind holds it, to its last digit.
-    pub(super) fn of(self, column: TimeColumn) -> String {
-        match (self, column.kind) {
-            (Self::Client, kind) => at(kind, ":now"),
-            (_, TimeKind::Instant) => self.word().to_owned(),
-            (_, _) => format!("timezone('utc', {})", self.word()),
-        }
-    }
-
-    /// In microseconds since 1970 (UTC).
-    pub(super) fn micros(self) -> String {
-        match self {
-            Self::Client => ":now".to_owned(),
-            _ => micros(self.word()),
-        }
-    }
-
-    fn word(self) -> &'static str {
-        match self {
-            Self::Clock => "clock_timestamp()",
-            _ => "CURRENT_TIMESTAMP",
-        }
-    }
-
-    /// Rounded down to what the column can hold: never later than now.
-    pub(super) fn down(self, column: TimeColumn) -> String {
-        let unit = column.unit();
-        if unit == 1 {
-            return self.of(column);
-        }
-        at(
-            column.kind,
-            &format!("({} / {unit} * {unit})", self.micros()),
-        )
-    }
-
-    /// Now and so many microseconds, rounded up to what the column can hold.
-    pub(super) fn after(self, column: TimeColumn, duration: &str) -> String {
-        if column.unit() == 1 {
-            return later(&self.of(column), duration);
-        }
-        up(column, &format!("{} + {duration}", self.micros()))
-    }
-}
-
 /// Microseconds since 1970 (UTC), of an instant or of UTC wall time.
 pub(super) fn micros(instant: &str) -> String {
     format!("(extract(epoch FROM {instant}) * 1000000)::bigint")
@@ -78,17 +21,41 @@ pub(super) fn later(instant: &str, duration: &str) -> String {
     format!("{instant} + {duration} * interval '1 microsecond'")
 }
 
+/// Now, as a column of this kind holds it, to its last digit.
+pub(super) fn now(column: TimeColumn, is_client: bool) -> String {
+    match column.kind {
+        kind if is_client => at(kind, "{now_micros}"),
+        TimeKind::Instant => "{clock}".to_owned(),
+        _ => "timezone('utc', {clock})".to_owned(),
+    }
+}
+
+/// Now, rounded down to what the column can hold: never later.
+pub(super) fn now_down(column: TimeColumn, is_client: bool) -> String {
+    match column.unit() {
+        1 => now(column, is_client),
+        unit => at(column.kind, &format!("({{now_micros}} / {unit} * {unit})")),
+    }
+}
+
+/// Now and so many microseconds, rounded up to what the column can hold.
+pub(super) fn after(duration: &str, column: TimeColumn, is_client: bool) -> String {
+    match column.unit() {
+        1 => later(&now(column, is_client), duration),
+        _ => up(column, &format!("{{now_micros}} + {duration}")),
+    }
+}
+
 /// Microseconds since 1970 (UTC) as this column holds them, rounded up: the server itself would
 /// round to the nearest, and so could end a lease early.
 pub(super) fn up(column: TimeColumn, micros: &str) -> String {
-    let unit = column.unit();
-    if unit == 1 {
-        return at(column.kind, &format!("({micros})"));
+    match column.unit() {
+        1 => at(column.kind, &format!("({micros})")),
+        unit => at(
+            column.kind,
+            &format!("(({micros} + {}) / {unit} * {unit})", unit - 1),
+        ),
     }
-    at(
-        column.kind,
-        &format!("(({micros} + {}) / {unit} * {unit})", unit - 1),
-    )
 }
 
 /// The instant, or the UTC wall time, of so many microseconds since 1970 (UTC).

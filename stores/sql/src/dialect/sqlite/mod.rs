@@ -116,7 +116,7 @@ fn probe(options: &Options) -> String {
 fn assumed() -> Shape {
     // SQLite holds no text to its declared length.
     let text = TextColumn {
-        length: None,
+        length: usize::MAX,
         exact: false,
     };
     Shape {

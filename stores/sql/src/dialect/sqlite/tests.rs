@@ -43,7 +43,7 @@ fn an_attempt_looks_before_it_writes() {
         )
     );
     assert_eq!(
-        statement.words(),
+        statement.binds,
         [
             "name",
             "name",
@@ -84,7 +84,7 @@ fn an_unlock_keeps_at_least() {
 
 #[test]
 fn a_table_without_our_columns_is_never_asked_for_them() {
-    let statements = statements(|shape| shape.extras = Extras::NONE);
+    let statements = statements(|shape| shape.extras = Extras::default());
     assert!(statements.get(Step::Attempt(Claim::Slot)).is_none());
     for statement in [
         &statements[Step::Attempt(Claim::Nothing)],
@@ -112,7 +112,7 @@ fn the_clients_time_is_sent_along() {
         &statements[Step::Read],
         &statements[Step::Unlock(End::Nothing)],
     ] {
-        assert!(statement.words().iter().any(|word| word == "now"));
+        assert!(statement.binds.iter().any(|word| word == "now"));
     }
     // How late an attempt comes is for the machine's clock.
     let machines = |step| statements[step].text().matches("julianday").count();

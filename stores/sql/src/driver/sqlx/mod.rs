@@ -113,8 +113,9 @@ macro_rules! execution {
             use sqlx::{Executor as _, Row as _};
             let mut reply = $crate::statement::Reply::default();
             let mut results = if prepared {
-                let mut query = sqlx::query(sqlx::AssertSqlSafe(statement.shared_text()));
-                for value in statement.binds(values) {
+                let mut query =
+                    sqlx::query(sqlx::AssertSqlSafe(std::sync::Arc::clone(&statement.text)));
+                for value in statement.bound(values) {
                     query = match value {
                         $crate::statement::Value::Text(text) => query.bind(text),
                         $crate::statement::Value::Integer(integer) => query.bind(integer),
@@ -136,7 +137,7 @@ macro_rules! execution {
                     sqlx::Either::Right(row) => {
                         let text = |index| row.try_get(index);
                         let number = |index| row.try_get(index);
-                        let decoded = R::decoded(statement.fields(), text, number);
+                        let decoded = R::decoded(statement.fields, text, number);
                         reply.add(decoded, || row.try_get(0).ok());
                     }
                 }

@@ -1,0 +1,69 @@
+use std::ops::Index;
+
+use super::*;
+
+impl Statements {
+    /// Each of them.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Statement> {
+        self.0.iter().map(|(_, statement)| statement)
+    }
+}
+
+impl Index<Step> for Statements {
+    type Output = Statement;
+
+    fn index(&self, step: Step) -> &Statement {
+        self.get(step).expect("the table has the columns for it")
+    }
+}
+
+#[cfg(all(feature = "postgres", feature = "mysql", feature = "sqlite"))]
+mod words {
+    use shedlock_store::TimeMode;
+
+    use super::*;
+    use crate::dialect::{mysql::MYSQL, postgres::POSTGRES, sqlite::SQLITE};
+    use crate::driver::Driver;
+    use crate::options::Settings;
+
+    fn options<D: Driver>(time: TimeMode) -> Options {
+        let settings = Settings {
+            time,
+            ..Settings::default()
+        };
+        settings.check::<D>().expect("valid settings")
+    }
+
+    /// A word without a text would stop the first call of a provider, on the one table that needs it.
+    #[test]
+    fn no_table_is_met_with_a_word_that_has_no_text() {
+        let times = [TimeMode::Store, TimeMode::client()];
+        let dialects = times.into_iter().flat_map(|time| {
+            [
+                (&POSTGRES, options::<sqlx::Postgres>(time)),
+                (&MYSQL, options::<sqlx::MySql>(time)),
+                (&SQLITE, options::<sqlx::Sqlite>(time)),
+            ]
+        });
+        for (dialect, options) in dialects {
+            for bits in 0..1 << 9 {
+                let has = |bit: u32| bits >> bit & 1 == 1;
+                let mut shape = (dialect.assumed)();
+                (shape.name.exact, shape.locked_by.exact) = (has(0), has(1));
+                shape.lock_until.kind = [TimeKind::Wall, TimeKind::Instant][usize::from(has(2))];
+                shape.locked_at.kind = shape.lock_until.kind;
+                shape.lock_until.digits = [0, 6][usize::from(has(3))];
+                shape.locked_at.digits = [0, 6][usize::from(has(4))];
+                shape.extras = Extras {
+                    token: has(5),
+                    slot: has(6),
+                    done: has(7),
+                    attempts: has(8),
+                };
+                for statement in dialect.statements(&options, &shape).all() {
+                    assert!(!statement.text().contains(['{', '}']), "{statement:?}");
+                }
+            }
+        }
+    }
+}
