@@ -164,15 +164,7 @@ impl<B: Driver> Call<'_, B> {
             ))),
             // Free each time we looked and taken each time we tried.
             _ => {
-                if self.contended.again(request.name()) {
-                    tracing::warn!(
-                        table = %self.options.table,
-                        lock = request.name().as_str(),
-                        "the lock is found free again and again, and cannot be taken: row-level \
-                         security may hide its record, or a trigger may undo what is written; look \
-                         at the policies and triggers of the table"
-                    );
-                }
+                self.contended.again(request.name(), &self.options.table);
                 let skip = Skip::new(SkipReason::Contended);
                 Ok(BoundedAttempt::Judged(Attempt::Skipped(skip)))
             }

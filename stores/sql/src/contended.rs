@@ -5,6 +5,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use shedlock_core::LockName;
 
+use crate::identifier::Table;
+
 /// How often in a row each lock was found free without being taken. Other owners can be faster once,
 /// but hardly in every round of several attempts: then the server keeps the record from us.
 #[derive(Debug, Default)]
@@ -17,15 +19,22 @@ const SUSPICIOUS: u32 = 3;
 const MOST_NAMES: usize = 1_000;
 
 impl Contended {
-    /// One more attempt. True once for each row of them, when it becomes suspicious.
-    pub(crate) fn again(&self, lock: &LockName) -> bool {
+    /// One more attempt on a lock of this table; warns once for each row of them, when it becomes suspicious.
+    pub(crate) fn again(&self, lock: &LockName, table: &Table) {
         let mut counts = self.lock();
         if counts.len() >= MOST_NAMES {
             counts.clear();
         }
         let count = counts.entry(lock.as_str().to_owned()).or_default();
         *count = count.saturating_add(1);
-        *count == SUSPICIOUS
+        if *count == SUSPICIOUS {
+            tracing::warn!(
+                %table,
+                lock = lock.as_str(),
+                "the lock is found free again and again, and cannot be taken: row-level security may hide its \
+                 record, or a trigger may undo what is written; look at the policies and triggers of the table"
+            );
+        }
     }
 
     /// The lock was taken, or found held.

@@ -57,7 +57,7 @@ impl<B: Driver> Call<'_, B> {
             Class::Exists => Ok(false),
             Class::Privilege => Err(configuration(format!(
                 "the database user may not define table {}: migrate with a user who may, or have \
-                     one run: {}",
+                 one run: {}",
                 self.options.table,
                 statement.text()
             ))

@@ -77,17 +77,5 @@ impl Builder<MySql> {
 }
 
 /// What sqlx reads from a URL of MySQL. Not the session's zone: that one is ours to choose.
-const DRIVER_OPTIONS: &[&str] = &[
-    "sslmode",
-    "ssl-mode",
-    "sslca",
-    "ssl-ca",
-    "sslcert",
-    "ssl-cert",
-    "sslkey",
-    "ssl-key",
-    "charset",
-    "collation",
-    "statement-cache-capacity",
-    "socket",
-];
+const DRIVER_OPTIONS: &str = "sslmode ssl-mode sslca ssl-ca sslcert ssl-cert sslkey ssl-key charset collation \
+     statement-cache-capacity socket";

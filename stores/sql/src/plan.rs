@@ -106,7 +106,7 @@ impl<B: Driver> Call<'_, B> {
             )));
         };
         plans.clock.observe(instant(first.server_time));
-        let shape = dialect.shape(options, &columns)?;
+        let shape = Shape::of(dialect, options, &columns)?;
         Ok(plans.keep(dialect, options, shape))
     }
 

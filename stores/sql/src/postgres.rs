@@ -68,24 +68,6 @@ impl Remote for Postgres {
 impl crate::url::Postgres for Postgres {}
 
 /// What sqlx reads from a URL of PostgreSQL.
-const DRIVER_OPTIONS: &[&str] = &[
-    "sslmode",
-    "ssl-mode",
-    "sslrootcert",
-    "ssl-root-cert",
-    "ssl-ca",
-    "sslcert",
-    "ssl-cert",
-    "sslkey",
-    "ssl-key",
-    "statement-cache-capacity",
-    "host",
-    "hostaddr",
-    "port",
-    "dbname",
-    "user",
-    "password",
-    "application_name",
-    "options",
-    "options[",
-];
+const DRIVER_OPTIONS: &str = "sslmode ssl-mode sslrootcert ssl-root-cert ssl-ca sslcert ssl-cert sslkey ssl-key \
+     statement-cache-capacity host hostaddr port dbname user password application_name \
+     options options[";

@@ -146,6 +146,38 @@ impl TimeColumn {
 }
 
 impl Shape {
+    /// The shape that these columns show.
+    ///
+    /// # Errors
+    /// `Configuration` where the table cannot serve as it is.
+    pub(crate) fn of(
+        dialect: &Dialect,
+        options: &Options,
+        columns: &[Column],
+    ) -> Result<Self, Error> {
+        let found = Columns {
+            dialect,
+            options,
+            columns,
+        };
+        found.check()?;
+        let names = &options.columns;
+        let server = columns.first().map(|column| column.server.clone());
+        Ok(Self {
+            name: found.text(&names.name, true)?,
+            locked_by: found.text(&names.locked_by, false)?,
+            lock_until: found.time(&names.lock_until)?,
+            locked_at: found.time(&names.locked_at)?,
+            extras: Extras {
+                token: found.has(TOKEN_COLUMN)?,
+                slot: found.has(SLOT_COLUMN)?,
+                done: found.has(DONE_COLUMN)?,
+                attempts: found.has(ATTEMPTS_COLUMN)?,
+            },
+            server: server.unwrap_or_default(),
+        })
+    }
+
     /// The table that `migrate` makes, with such columns for the times.
     pub(crate) fn assumed(kind: TimeKind, digits: u8) -> Self {
         let text = |length| TextColumn {
@@ -175,77 +207,56 @@ impl Shape {
 }
 
 /// The columns of a table that exists, looked up by name, with errors that say what is wrong.
-pub(crate) struct Columns<'a> {
+struct Columns<'a> {
     dialect: &'a Dialect,
     options: &'a Options,
     columns: &'a [Column],
 }
 
 impl<'a> Columns<'a> {
-    /// Checks what holds for every dialect: the four columns are there, the name is unique, and
-    /// nothing else must be filled.
-    ///
-    /// # Errors
-    /// `Configuration` with a message of its own for each fault.
-    pub(crate) fn check(
-        dialect: &'a Dialect,
-        options: &'a Options,
-        columns: &'a [Column],
-    ) -> Result<Self, Error> {
-        let found = Self {
-            dialect,
-            options,
-            columns,
-        };
-        let names = &options.columns;
+    /// What holds for every dialect: the four columns are there, the name is unique, and nothing else must
+    /// be filled.
+    fn check(&self) -> Result<(), Error> {
+        let (names, table) = (&self.options.columns, &self.options.table);
         for name in names.all() {
-            found.get(name)?;
+            self.get(name)?;
         }
-        if !found.get(names.name.as_str())?.unique {
+        if !self.get(names.name.as_str())?.unique {
             return Err(configuration(format!(
-                "column {} of table {} is neither primary key nor unique: without that two \
-                     processes can both insert the lock; add a primary key on it",
-                names.name, options.table
+                "column {} of table {table} is neither primary key nor unique: without that two processes \
+                 can both insert the lock; add a primary key on it",
+                names.name
             )));
         }
-        if let Some(column) = columns
-            .iter()
-            .find(|column| column.required && !found.is_known(&column.name))
-        {
-            return Err(configuration(format!(
-                "table {} has a column {:?} that must be filled and is not the lock's: give it \
-                     a default or allow null",
-                options.table, column.name
-            )));
+        let is_known = |column: &Column| {
+            let mut known = names.all().into_iter().chain(COLUMNS);
+            known.any(|known| column.is_called(known))
+        };
+        let mut required = self.columns.iter().filter(|column| column.required);
+        match required.find(|column| !is_known(column)) {
+            None => Ok(()),
+            Some(column) => Err(configuration(format!(
+                "table {table} has a column {:?} that must be filled and is not the lock's: give it a \
+                 default or allow null",
+                column.name
+            ))),
         }
-        Ok(found)
     }
 
-    fn is_known(&self, column: &str) -> bool {
-        let mut known = self.options.columns.all().into_iter().chain(COLUMNS);
-        known.any(|known| same(known, column))
-    }
-
-    /// The column of this name.
-    ///
-    /// # Errors
-    /// `Configuration` if the table has none.
     fn get(&self, name: &str) -> Result<&'a Column, Error> {
         self.find(name).ok_or_else(|| {
             configuration(format!(
-                "table {} has no column {name:?}: set the column's name if it has another one, \
-                     or create the table with `shedlock migrate`",
+                "table {} has no column {name:?}: set the column's name if it has another one, or create \
+                 the table with `shedlock migrate`",
                 self.options.table
             ))
         })
     }
 
-    /// The column of this name, if the table has it.
     fn find(&self, name: &str) -> Option<&'a Column> {
-        self.columns.iter().find(|column| same(&column.name, name))
+        self.columns.iter().find(|column| column.is_called(name))
     }
 
-    /// The error for a column whose type cannot hold what it must.
     fn unfit(&self, column: &Column, wanted: &str) -> Error {
         configuration(format!(
             "column {:?} of table {} has the type {}: {wanted} is needed",
@@ -254,27 +265,18 @@ impl<'a> Columns<'a> {
     }
 
     /// The column of the lock's name or of its owner.
-    ///
-    /// # Errors
-    /// `Configuration` for a type that does not pass.
-    pub(crate) fn text(&self, name: &Identifier, is_name: bool) -> Result<TextColumn, Error> {
+    fn text(&self, name: &Identifier, is_name: bool) -> Result<TextColumn, Error> {
         let column = self.get(name.as_str())?;
-        let length = column
-            .length
-            .and_then(|length| usize::try_from(length).ok());
+        let length = column.length.map(usize::try_from);
         let exact = (self.dialect.text)(column, is_name);
         let wanted = self.dialect.wanted[usize::from(!is_name)];
         Ok(TextColumn {
-            length: length.unwrap_or(usize::MAX),
+            length: length.and_then(Result::ok).unwrap_or(usize::MAX),
             exact: exact.ok_or_else(|| self.unfit(column, wanted))?,
         })
     }
 
-    /// A column of an instant.
-    ///
-    /// # Errors
-    /// `Configuration` for a type that does not pass.
-    pub(crate) fn time(&self, name: &Identifier) -> Result<TimeColumn, Error> {
+    fn time(&self, name: &Identifier) -> Result<TimeColumn, Error> {
         let column = self.get(name.as_str())?;
         let kind = (self.dialect.time)(&column.type_name);
         let digits = column.digits.and_then(|digits| u8::try_from(digits).ok());
@@ -284,27 +286,20 @@ impl<'a> Columns<'a> {
         })
     }
 
-    /// Which of our columns are there; all are integers of 64 bits.
-    ///
-    /// # Errors
-    /// `Configuration` if one is there with a type that does not pass.
-    pub(crate) fn extras(&self) -> Result<Extras, Error> {
-        let has = |name: &str| match self.find(name) {
+    /// Whether one of our columns is there; all are integers of 64 bits.
+    fn has(&self, name: &str) -> Result<bool, Error> {
+        match self.find(name) {
             None => Ok(false),
             Some(column) if (self.dialect.is_integer)(&column.type_name) => Ok(true),
             Some(column) => Err(self.unfit(column, "bigint")),
-        };
-        Ok(Extras {
-            token: has(TOKEN_COLUMN)?,
-            slot: has(SLOT_COLUMN)?,
-            done: has(DONE_COLUMN)?,
-            attempts: has(ATTEMPTS_COLUMN)?,
-        })
+        }
     }
 }
 
-/// Databases differ in how they compare the names of columns; two that differ in case only would
-/// be a trap in any of them.
-fn same(a: &str, b: &str) -> bool {
-    a.eq_ignore_ascii_case(b)
+impl Column {
+    /// Databases differ in how they compare the names of columns; two that differ in case only would
+    /// be a trap in any of them.
+    fn is_called(&self, name: &str) -> bool {
+        self.name.eq_ignore_ascii_case(name)
+    }
 }

@@ -76,23 +76,6 @@ impl Remote for TokioPostgres {
 impl crate::url::Postgres for TokioPostgres {}
 
 /// What tokio-postgres reads from a URL.
-const DRIVER_OPTIONS: &[&str] = &[
-    "user",
-    "password",
-    "passfile",
-    "dbname",
-    "options",
-    "application_name",
-    "sslnegotiation",
-    "host",
-    "hostaddr",
-    "port",
-    "tcp_user_timeout",
-    "keepalives",
-    "keepalives_idle",
-    "keepalives_interval",
-    "keepalives_retries",
-    "target_session_attrs",
-    "channel_binding",
-    "load_balance_hosts",
-];
+const DRIVER_OPTIONS: &str = "user password passfile dbname options application_name sslnegotiation host hostaddr port \
+     tcp_user_timeout keepalives keepalives_idle keepalives_interval keepalives_retries \
+     target_session_attrs channel_binding load_balance_hosts";

@@ -118,12 +118,14 @@ impl Address {
         Ok(())
     }
 
-    /// What is left for the driver, which knows these options (`options[` stands for all that begin so).
+    /// What is left for the driver, which knows these options, with blanks between them (`options[` stands for all
+    /// that begin so).
     ///
     /// # Errors
     /// `InvalidInput` for any other.
-    pub(crate) fn for_driver(&mut self, known: &[&str]) -> Result<Url, Error> {
-        let rest = std::mem::take(&mut self.options).finish_for_driver(known)?;
+    pub(crate) fn for_driver(&mut self, known: &str) -> Result<Url, Error> {
+        let known: Vec<_> = known.split_whitespace().collect();
+        let rest = std::mem::take(&mut self.options).finish_for_driver(&known)?;
         let mut url = self.url.clone();
         if !rest.is_empty() {
             url.set_query(Some(&rest.join("&")));
@@ -163,7 +165,7 @@ mod tests {
     fn parse(text: &str) -> Result<(Address, Url), Error> {
         let mut address = Address::parse(text)?;
         address.options.flag("prepared")?;
-        let url = address.for_driver(&["sslmode", "options["])?;
+        let url = address.for_driver("sslmode options[")?;
         Ok((address, url))
     }
 

@@ -24,7 +24,7 @@ pub(crate) fn parse(text: &str) -> Result<String, Error> {
         _ => offset(text).ok_or_else(|| {
             invalid(format!(
                 "{text:?} is no time zone of a session: write an offset like \"+05:30\", the \
-                     server's name of a zone like \"Asia/Kolkata\", or \"SYSTEM\""
+                 server's name of a zone like \"Asia/Kolkata\", or \"SYSTEM\""
             ))
         }),
     }

@@ -10,13 +10,13 @@ pub(crate) mod sqlite;
 
 use std::time::Duration;
 
-use shedlock_core::{Error, ErrorKind};
+use shedlock_core::ErrorKind;
 
 pub(crate) use self::pieces::Pieces;
 use crate::driver::{Class, Failure};
 use crate::identifier::Fold;
 use crate::options::Options;
-use crate::shape::{Column, Columns, Extras, Shape, TimeKind};
+use crate::shape::{Column, Extras, Shape, TimeKind};
 use crate::statement::{
     Field, GRANTED, GRANTED_SLOT, Placeholders, RECORD, RECORD_AND_SERVER_TIME, Reply, Statement,
 };
@@ -103,26 +103,6 @@ impl Dialect {
         let mut pieces = Pieces::of_table(self, options);
         pieces.set("column", column);
         Statement::plain(&pieces.expand(self.add_column))
-    }
-
-    /// The shape that the probe's rows (at least one) show.
-    ///
-    /// # Errors
-    /// `Configuration` where the table cannot serve as it is.
-    pub(crate) fn shape(&self, options: &Options, columns: &[Column]) -> Result<Shape, Error> {
-        let found = Columns::check(self, options, columns)?;
-        let names = &options.columns;
-        Ok(Shape {
-            name: found.text(&names.name, true)?,
-            locked_by: found.text(&names.locked_by, false)?,
-            lock_until: found.time(&names.lock_until)?,
-            locked_at: found.time(&names.locked_at)?,
-            extras: found.extras()?,
-            server: columns
-                .first()
-                .map(|column| column.server.clone())
-                .unwrap_or_default(),
-        })
     }
 
     /// Whether what this server answers outlives a crash of it, as far as its settings tell.

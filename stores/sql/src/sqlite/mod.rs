@@ -110,7 +110,7 @@ pub async fn open_sqlite(path: impl AsRef<Path>) -> Result<SqliteProvider, Error
 pub(crate) fn described(url: &str) -> Result<(Address, Place), Error> {
     let mut address = Address::parse(url)?;
     let place = Place::read(url, &mut address.options)?;
-    address.for_driver(&[])?;
+    address.for_driver("")?;
     Ok((address, place))
 }
 
