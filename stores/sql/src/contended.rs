@@ -27,7 +27,9 @@ impl Contended {
         }
         let count = counts.entry(lock.as_str().to_owned()).or_default();
         *count = count.saturating_add(1);
-        if *count == SUSPICIOUS {
+        let is_suspicious = *count == SUSPICIOUS;
+        drop(counts);
+        if is_suspicious {
             tracing::warn!(
                 %table,
                 lock = lock.as_str(),

@@ -109,7 +109,12 @@ impl<B: Driver> Call<'_, B> {
         loop {
             let statement = plan.statements.get(step).ok_or_else(|| self.no_column())?;
             let lock = values.name;
-            tracing::debug!(?step, lock, sql = statement.text(), "statement");
+            tracing::debug!(
+                step = step.word(),
+                lock,
+                sql = statement.text(),
+                "statement"
+            );
             let prepared = self.options.prepared;
             let answer = self.send(statement, values, prepared, wanted).await;
             let failure = match answer.and_then(|reply| step.checked(reply)) {

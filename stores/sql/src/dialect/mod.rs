@@ -63,9 +63,8 @@ pub(crate) struct Dialect {
     facts: &'static [Fact],
     /// What else users are warned of.
     other_warnings: fn(&Options, &Shape) -> Vec<String>,
-    /// The statement of a step, with words in it ([`Pieces`]); none where the server needs no such step.
-    template: fn(Step) -> Option<&'static str>,
-    /// Sets the words of that template that are the dialect's own.
+    /// Sets the words that are the dialect's own ([`Pieces`]), that of the step among them, unless the server needs no
+    /// such step.
     pieces: fn(&Options, &Shape, Step, &mut Pieces),
     /// Makes the table, with the columns that ShedLock's lacks.
     create_table: &'static str,
@@ -126,8 +125,8 @@ impl Dialect {
         let steps = Step::ALL.into_iter();
         let possible = steps.filter(|step| step.is_possible(shape.extras));
         let statements = possible.filter_map(|step| {
-            let template = (self.template)(step)?;
-            let template = Pieces::of_step(self, options, shape, step).expand(template);
+            let pieces = Pieces::of_step(self, options, shape, step);
+            let template = pieces.expand(pieces.get(step.word())?);
             let fields = step.fields(options.time.is_client(), self.returns_rows);
             Some((step, Statement::new(self.placeholders, &template, fields)))
         });
@@ -246,6 +245,22 @@ impl Step {
         match self {
             Self::List { .. } => Ok(reply),
             _ => reply.readable(),
+        }
+    }
+
+    /// The word of its template; also for logs.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::Attempt(_) => "attempt",
+            Self::Insert(_) => "insert",
+            Self::Read => "read",
+            Self::ReadToDecide => "read_to_decide",
+            Self::Extend => "extend",
+            Self::Unlock(_) => "unlock",
+            Self::Withdraw => "withdraw",
+            Self::Settle => "settle",
+            Self::List { .. } => "list",
+            Self::ResetSlot => "reset_slot",
         }
     }
 

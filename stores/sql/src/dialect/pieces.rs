@@ -9,21 +9,31 @@ use crate::shape::Shape;
 /// Texts by the words that stand for them in templates, and in each other: `{until}`.
 pub(crate) struct Pieces(Vec<(&'static str, Cow<'static, str>)>);
 
+/// Says what words stand for, from now on.
+macro_rules! words {
+    ($pieces:ident: $($word:ident = $text:expr;)*) => {
+        $($pieces.set(stringify!($word), $text);)*
+    };
+}
+pub(super) use words;
+
 impl Pieces {
     /// The names of table and columns.
     pub(super) fn of_table(dialect: &Dialect, options: &Options) -> Self {
         let mark = dialect.quotation_mark;
         let names = &options.columns;
         let mut pieces = Self(Vec::new());
-        pieces.set("table", options.table.quoted(mark));
-        pieces.set("name", names.name.quoted(mark));
-        pieces.set("until", names.lock_until.quoted(mark));
-        pieces.set("at", names.locked_at.quoted(mark));
-        pieces.set("by", names.locked_by.quoted(mark));
-        pieces.set("token", TOKEN_COLUMN);
-        pieces.set("slot", SLOT_COLUMN);
-        pieces.set("done", DONE_COLUMN);
-        pieces.set("attempts", ATTEMPTS_COLUMN);
+        words! { pieces:
+            table = options.table.quoted(mark);
+            name = names.name.quoted(mark);
+            until = names.lock_until.quoted(mark);
+            at = names.locked_at.quoted(mark);
+            by = names.locked_by.quoted(mark);
+            token = TOKEN_COLUMN;
+            slot = SLOT_COLUMN;
+            done = DONE_COLUMN;
+            attempts = ATTEMPTS_COLUMN;
+        }
         pieces
     }
 
@@ -31,16 +41,15 @@ impl Pieces {
     pub(super) fn of_step(dialect: &Dialect, options: &Options, shape: &Shape, step: Step) -> Self {
         let mut pieces = Self::of_table(dialect, options);
         let extras = shape.extras;
-        pieces.set(
-            "record",
-            "{name}, {by}, {at_micros}, {until_micros}, {extras}",
-        );
-        pieces.set("extras", extras.or_null("{null}"));
-        pieces.set("held", "{named} AND {by} = :owner AND {until} > {now}");
-        // The attempt does not come too late, whoever's clock rules: by the server's, read at this place.
-        pieces.set("in_time", "{server_micros} <= :not_after");
-        pieces.set("held_only", "");
-        pieces.set("server_time", "");
+        words! { pieces:
+            record = "{name}, {by}, {at_micros}, {until_micros}, {extras}";
+            extras = extras.or_null("{null}");
+            held = "{named} AND {by} = :owner AND {until} > {now}";
+            // The attempt does not come too late, whoever's clock rules: by the server's, read at this place.
+            in_time = "{server_micros} <= :not_after";
+            held_only = "";
+            server_time = "";
+        }
         if options.time.is_client() {
             pieces.set("server_time", ", {server_micros}");
         }
@@ -60,90 +69,70 @@ impl Pieces {
         let has_token = |text| if extras.token { text } else { "" };
         let claims = |text| if claim == Claim::Nothing { "" } else { text };
         let opens = |text| if claim == Claim::OpenSlot { text } else { "" };
-        self.set(
-            "granted_token",
-            if extras.token { "{token}" } else { "{null}" },
-        );
-        self.set("granted_attempts", opens(", {attempts}"));
-        self.set("set_token", has_token(", {token} = {next_token}"));
-        self.set("set_slot", claims("{sets_slot}"));
-        self.set("sets_slot", ", {slot} = :slot{set_attempts}");
-        self.set(
-            "set_attempts",
-            match claim {
+        words! { self:
+            granted_token = if extras.token { "{token}" } else { "{null}" };
+            granted_attempts = opens(", {attempts}");
+            set_token = has_token(", {token} = {next_token}");
+            set_slot = claims("{sets_slot}");
+            sets_slot = ", {slot} = :slot{set_attempts}";
+            set_attempts = match claim {
                 Claim::OpenSlot => ", {attempts} = {next_attempt}",
                 Claim::Slot if extras.completion() => ", {attempts} = NULL",
                 _ => "",
-            },
-        );
-        self.set("token_column", has_token(", {token}"));
-        self.set("token_value", has_token(", {first_token}"));
-        self.set("slot_column", claims(", {slot}"));
-        self.set("slot_value", claims(", :slot"));
-        self.set("attempts_column", opens(", {attempts}"));
-        self.set("attempts_value", opens(", 1"));
-        self.set(
-            "is_not_ahead",
-            claims(" AND :slot <= {now_micros} + :tolerance"),
-        );
-        self.set(
-            "slot_is_free",
-            claims(" AND {claimable}{is_not_ahead} AND ({is_before_slot} OR {by} LIKE '%/%/%')"),
-        );
-        self.set("is_before_slot", "{acquired} < :slot");
-        self.set("acquired", "{at_micros}");
-        self.set("first_token", "{now_micros}");
-        self.set(
-            "claimable",
-            if claim == Claim::OpenSlot {
-                "{claimable_open}"
-            } else {
-                "{claimable_once}"
-            },
-        );
-        self.set("claimable_once", "COALESCE({slot} < :slot, {true})");
-        self.set("claimable_open", "{open_slot_is_free}");
-        // There is no slot yet, it is this one and has attempts left, or it is an earlier one that is over: done,
-        // given up, or run by ShedLock since the record was `{acquired}`.
-        self.set(
-            "open_slot_is_free",
-            "({slot} IS NULL \
-             OR ({slot} = :slot AND {attempts} < :most_attempts) \
-             OR ({slot} < :slot AND {slot} >= :previous \
-             AND (COALESCE({attempts}, :most_attempts) >= :most_attempts \
-             OR (COALESCE({by}, '') NOT LIKE '%/%/%' AND {acquired} >= {slot}))))",
-        );
+            };
+            token_column = has_token(", {token}");
+            token_value = has_token(", {first_token}");
+            slot_column = claims(", {slot}");
+            slot_value = claims(", :slot");
+            attempts_column = opens(", {attempts}");
+            attempts_value = opens(", 1");
+            is_not_ahead = claims(" AND :slot <= {now_micros} + :tolerance");
+            slot_is_free = claims(" AND {claimable}{is_not_ahead} AND ({is_before_slot} OR {by} LIKE '%/%/%')");
+            is_before_slot = "{acquired} < :slot";
+            acquired = "{at_micros}";
+            first_token = "{now_micros}";
+            claimable = if claim == Claim::OpenSlot { "{claimable_open}" } else { "{claimable_once}" };
+            claimable_once = "COALESCE({slot} < :slot, {true})";
+            claimable_open = "{open_slot_is_free}";
+            // There is no slot yet, it is this one and has attempts left, or it is an earlier one that is over: done,
+            // given up, or run by ShedLock since the record was `{acquired}`.
+            open_slot_is_free = "({slot} IS NULL \
+                 OR ({slot} = :slot AND {attempts} < :most_attempts) \
+                 OR ({slot} < :slot AND {slot} >= :previous \
+                 AND (COALESCE({attempts}, :most_attempts) >= :most_attempts \
+                 OR (COALESCE({by}, '') NOT LIKE '%/%/%' AND {acquired} >= {slot}))))";
+        }
     }
 
     /// What an unlock sets of the slot's columns. The slot comes first: MySQL sets one after the other, and a slot that
     /// is given back has no attempts.
     fn end(&mut self, end: End, shape: &Shape) {
-        self.set("pause", if end == End::Failed { ", {end}" } else { "" });
-        self.set("is_ours", "CASE WHEN {slot} = :slot");
-        self.set(
-            "give_back_attempt",
-            ", {attempts} = {is_ours} AND {attempts} > 0 THEN {attempts} - 1 ELSE {attempts} END",
-        );
-        self.set(
-            "slot_after",
-            match end {
+        words! { self:
+            pause = if end == End::Failed { ", {end}" } else { "" };
+            is_ours = "CASE WHEN {slot} = :slot";
+            give_back_attempt = ", {attempts} = {is_ours} AND {attempts} > 0 THEN {attempts} - 1 ELSE {attempts} END";
+            give_back_slot = ", {slot} = {is_ours} THEN :previous ELSE {slot} END";
+            give_back_unless_done = ", {slot} = {is_ours} AND {attempts} IS NULL AND COALESCE({done}, -1) <> :slot \
+                 THEN :previous ELSE {slot} END";
+            slot_after = match end {
                 End::Done { .. } => ", {done} = :slot, {attempts} = NULL",
-                End::NotStarted if !shape.extras.completion() => {
-                    ", {slot} = {is_ours} THEN :previous ELSE {slot} END"
-                }
-                End::NotStarted => {
-                    ", {slot} = {is_ours} AND {attempts} IS NULL AND COALESCE({done}, -1) <> :slot \
-                     THEN :previous ELSE {slot} END{give_back_attempt}"
-                }
+                End::NotStarted if !shape.extras.completion() => "{give_back_slot}",
+                End::NotStarted => "{give_back_unless_done}{give_back_attempt}",
                 End::Cut => "{give_back_attempt}",
                 End::Nothing | End::Failed => "",
-            },
-        );
+            };
+        }
     }
 
     /// Says what a word stands for, from now on.
     pub(crate) fn set(&mut self, word: &'static str, text: impl Into<Cow<'static, str>>) {
         self.0.push((word, text.into()));
+    }
+
+    /// What a word stands for.
+    pub(super) fn get(&self, word: &str) -> Option<&str> {
+        let found = self.0.iter().rev().find(|(known, _)| *known == word);
+        found.map(|(_, text)| &**text)
     }
 
     /// The template with each `{word}` replaced, also in what replaces it.
@@ -152,8 +141,8 @@ impl Pieces {
         let mut rest = template;
         while let Some((before, from)) = rest.split_once('{') {
             let (word, after) = from.split_once('}').expect("each word ends");
-            let found = self.0.iter().rev().find(|(known, _)| *known == word);
-            let (_, piece) = found.unwrap_or_else(|| panic!("{{{word}}} has no text"));
+            let piece = self.get(word);
+            let piece = piece.unwrap_or_else(|| panic!("{{{word}}} has no text"));
             text.push_str(before);
             text.push_str(&self.expand(piece));
             rest = after;

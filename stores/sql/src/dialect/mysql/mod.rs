@@ -165,7 +165,6 @@ pub(crate) static MYSQL: Dialect = Dialect {
         },
     ],
     other_warnings,
-    template: statements::template,
     pieces: statements::pieces,
     create_table: statements::CREATE_TABLE,
     add_column: "ALTER TABLE {table} ADD COLUMN {column} BIGINT NULL",

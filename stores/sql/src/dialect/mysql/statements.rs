@@ -1,6 +1,7 @@
 //! The statements of MySQL and MariaDB; why they are so is said in the module above.
 
 use super::{LARGEST, LOGS_STATEMENTS, has_instants};
+use crate::dialect::pieces::words;
 use crate::dialect::{End, Pieces, Step};
 use crate::options::Options;
 use crate::shape::{Shape, TimeColumn, TimeKind};
@@ -24,186 +25,142 @@ pub(super) const CREATE_TABLE: &str = "CREATE TABLE {table} ({name} VARCHAR(64) 
      {token} BIGINT NULL, {slot} BIGINT NULL, {done} BIGINT NULL, \
      {attempts} BIGINT NULL) ENGINE = InnoDB";
 
-pub(super) fn template(step: Step) -> Option<&'static str> {
-    Some(match step {
-        Step::Attempt(_) => {
-            "{update} {until} = {end}, {at} = {now_at}, {by} = :owner{set_token}{set_slot} \
-         WHERE {named} AND {until} <= {now} AND COALESCE(NOT ({is_released}), 1) AND {in_time}\
-         {slot_is_free} AND {guarded}"
-        }
-        Step::Insert(_) => {
-            "{insert} ({columns}{token_column}{attempts_column}{slot_column}) \
-         SELECT :name, {end}, {now_at}, :owner{token_value}{attempts_value}{slot_value} \
-         {if_named} AND {in_time}{is_not_ahead}"
-        }
-        Step::Read => {
-            "{select} {record}, {now_micros}{server_time} FROM (SELECT 1 AS one) AS n \
-         LEFT JOIN {table} ON {name} = :name WHERE {guarded}"
-        }
+/// The statement of each step.
+fn steps(pieces: &mut Pieces) {
+    words! { pieces:
+        attempt = "{update} {until} = {end}, {at} = {now_at}, {by} = :owner{set_token}{set_slot} \
+             WHERE {named} AND {until} <= {now} AND COALESCE(NOT ({is_released}), 1) AND {in_time}\
+             {slot_is_free} AND {guarded}";
+        insert = "{insert_into} ({columns}{token_column}{attempts_column}{slot_column}) \
+             SELECT :name, {end}, {now_at}, :owner{token_value}{attempts_value}{slot_value} \
+             {if_named} AND {in_time}{is_not_ahead}";
+        read = "{select} {record}, {now_micros}{server_time} FROM (SELECT 1 AS one) AS n \
+             LEFT JOIN {table} ON {name} = :name WHERE {guarded}";
         // `FOR UPDATE` is what proxies look for. It locks the rows that its own level reads from tables: none.
-        Step::ReadToDecide => {
-            "{select} {record}, {now_micros}{server_time} FROM (SELECT 1 AS one) AS n \
-         LEFT JOIN (SELECT {columns}{our_columns} FROM {table} WHERE {name} = :name LIMIT 1) AS r \
-         ON {name} = :name WHERE {guarded} FOR UPDATE"
-        }
-        Step::Extend => {
-            "{update} {until} = GREATEST({until}, {end}), {at} = {at} WHERE {held} AND {guarded}"
-        }
-        Step::Unlock(_) => {
-            "{update} {until} = {end_of_lease}, {at} = {at}, {by} = :released{slot_after} \
-         WHERE {held} AND {guarded}"
-        }
-        Step::Withdraw => {
-            "{update} {until} = {now_down}, {at} = {at}, {by} = :released WHERE {held} AND {guarded}"
-        }
-        Step::Settle => {
-            "{insert} ({columns}) SELECT :name, {now_down}, {now_at}, :released {if_named}"
-        }
-        Step::List { .. } => {
-            "{select} {record}, {now_micros} FROM {table} WHERE {exact_name} > {after}{held_only} \
-         AND {guarded} ORDER BY {exact_name} LIMIT :limit"
-        }
-        Step::ResetSlot => {
-            "{update} {until} = {until}, {at} = {at}, {attempts} = NULL, {slot} = :slot \
-         WHERE {named} AND {slot} = :previous AND {guarded}"
-        }
-    })
+        read_to_decide = "{select} {record}, {now_micros}{server_time} FROM (SELECT 1 AS one) AS n \
+             LEFT JOIN (SELECT {columns}{our_columns} FROM {table} WHERE {name} = :name LIMIT 1) AS r \
+             ON {name} = :name WHERE {guarded} FOR UPDATE";
+        extend = "{update} {until} = GREATEST({until}, {end}), {at} = {at} WHERE {held} AND {guarded}";
+        unlock = "{update} {until} = {end_of_lease}, {at} = {at}, {by} = :released{slot_after} \
+             WHERE {held} AND {guarded}";
+        withdraw = "{update} {until} = {now_down}, {at} = {at}, {by} = :released WHERE {held} AND {guarded}";
+        settle = "{insert_into} ({columns}) SELECT :name, {now_down}, {now_at}, :released {if_named}";
+        list = "{select} {record}, {now_micros} FROM {table} WHERE {exact_name} > {after}{held_only} \
+             AND {guarded} ORDER BY {exact_name} LIMIT :limit";
+        reset_slot = "{update} {until} = {until}, {at} = {at}, {attempts} = NULL, {slot} = :slot \
+             WHERE {named} AND {slot} = :previous AND {guarded}";
+    }
 }
 
 pub(super) fn pieces(options: &Options, shape: &Shape, step: Step, pieces: &mut Pieces) {
+    steps(pieces);
     let (until, at) = (shape.lock_until, shape.locked_at);
+    let ours = shape.extras.columns().into_iter();
+    let ours = ours.filter(|(there, _)| *there);
     frame(options, shape, pieces);
     clocks(options, shape, pieces);
-    pieces.set("now_down", cut("{now}", until));
-    pieces.set("now_at", cut("{now}", at));
-    pieces.set("end", end(until));
-    pieces.set("columns", "{name}, {until}, {at}, {by}");
-    pieces.set("at_micros", micros("{at}"));
-    pieces.set("until_micros", micros("{until}"));
-    pieces.set(
-    "record",
-    "CONVERT({name} USING utf8mb4), CONVERT({by} USING utf8mb4), {at_micros}, {until_micros}, {extras}",
-);
-    pieces.set("null", "CAST(NULL AS SIGNED)");
-    pieces.set("true", "1");
-    let ours = shape
-        .extras
-        .columns()
-        .into_iter()
-        .filter(|(there, _)| *there);
-    pieces.set(
-        "our_columns",
-        ours.map(|(_, column)| format!(", {column}"))
-            .collect::<String>(),
-    );
-    pieces.set("named", "{name} = :name");
-    pieces.set("exact_name", "{name}");
-    pieces.set("after", ":after");
-    if !shape.name.exact {
-        pieces.set(
-            "named",
-            "{name} = :name AND {exact_name} = CAST(:name AS BINARY)",
-        );
-        pieces.set("exact_name", bytes("{name}"));
-        pieces.set("after", "CAST(:after AS BINARY)");
+    words! { pieces:
+        now_down = cut("{now}", until);
+        now_at = cut("{now}", at);
+        end = end(until);
+        columns = "{name}, {until}, {at}, {by}";
+        our_columns = ours.map(|(_, column)| format!(", {column}")).collect::<String>();
+        at_micros = micros("{at}");
+        until_micros = micros("{until}");
+        record = "CONVERT({name} USING utf8mb4), CONVERT({by} USING utf8mb4), {at_micros}, {until_micros}, {extras}";
+        null = "CAST(NULL AS SIGNED)";
+        true = "1";
+        named = "{name} = :name";
+        exact_name = "{name}";
+        after = ":after";
+        is_owner = "{by} = :owner";
+        is_released = "{by} = :released";
+        held = "{named} AND {is_owner} AND {until} > {now_by_then}";
+        first_token = "LAST_INSERT_ID({server_micros})";
+        next_token = "LAST_INSERT_ID(GREATEST(COALESCE({token}, 0) + 1, {server_micros}))";
+        next_attempt = "IF(COALESCE({slot} = :slot, 0), COALESCE({attempts}, 0) + 1, 1)";
+        is_before_slot = "COALESCE({acquired}, 0) < :slot";
+        sets_slot = "{set_attempts}, {slot} = :slot";
+        kept = kept(options, shape);
+        least_end = "IF(:at_least = 0, {now_down}, GREATEST({now_down}, {kept}))";
+        end_of_lease = "{least_end}";
     }
-    pieces.set("is_owner", "{by} = :owner");
-    pieces.set("is_released", "{by} = :released");
-    if !shape.locked_by.exact {
-        pieces.set("exact_by", bytes("{by}"));
-        pieces.set("is_owner", "{exact_by} = CAST(:owner AS BINARY)");
-        pieces.set("is_released", "{exact_by} = CAST(:released AS BINARY)");
-    }
-    pieces.set("held", "{named} AND {is_owner} AND {until} > {now_by_then}");
-    pieces.set("first_token", "LAST_INSERT_ID({server_micros})");
-    pieces.set(
-        "next_token",
-        "LAST_INSERT_ID(GREATEST(COALESCE({token}, 0) + 1, {server_micros}))",
-    );
-    pieces.set(
-        "next_attempt",
-        "IF(COALESCE({slot} = :slot, 0), COALESCE({attempts}, 0) + 1, 1)",
-    );
-    pieces.set("is_before_slot", "COALESCE({acquired}, 0) < :slot");
-    pieces.set("sets_slot", "{set_attempts}, {slot} = :slot");
-    pieces.set("kept", kept(options, shape));
-    pieces.set(
-        "least_end",
-        "IF(:at_least = 0, {now_down}, GREATEST({now_down}, {kept}))",
-    );
-    pieces.set("end_of_lease", "{least_end}");
     if step == Step::Unlock(End::Failed) {
         pieces.set("end_of_lease", "GREATEST({least_end}, {end})");
+    }
+    if !shape.name.exact {
+        words! { pieces:
+            named = "{name} = :name AND {exact_name} = CAST(:name AS BINARY)";
+            exact_name = bytes("{name}");
+            after = "CAST(:after AS BINARY)";
+        }
+    }
+    if !shape.locked_by.exact {
+        words! { pieces:
+            exact_by = bytes("{by}");
+            is_owner = "{exact_by} = CAST(:owner AS BINARY)";
+            is_released = "{exact_by} = CAST(:released AS BINARY)";
+        }
     }
 }
 
 /// The zone in which a statement runs, and the guard.
 fn frame(options: &Options, shape: &Shape, pieces: &mut Pieces) {
-    // Before the statement and behind its verb: what sets the zone, for MariaDB and for MySQL.
-    pieces.set("update", "{zone}UPDATE{hint} {table} SET");
-    pieces.set("insert", "{zone}INSERT{hint} INTO {table}");
-    pieces.set("select", "{zone}SELECT{hint}");
-    pieces.set("zone", "");
-    pieces.set("hint", "");
-    pieces.set("zone_differs", "");
+    words! { pieces:
+        // Before the statement and behind its verb: what sets the zone, for MariaDB and for MySQL.
+        update = "{zone}UPDATE{hint} {table} SET";
+        insert_into = "{zone}INSERT{hint} INTO {table}";
+        select = "{zone}SELECT{hint}";
+        zone = "";
+        hint = "";
+        zone_differs = "";
+        largest = LARGEST;
+        guard = "{largest} + ({zone_differs}@@autocommit = 0";
+        guarded = "{guard}) > 0";
+        // A session of another character set would store another name than it was given. The comparison stands
+        // aside, so that an error of the guard does not quote the name in that character set.
+        if_named = "FROM (SELECT CAST(CONVERT(:name USING utf8mb4) AS BINARY) \
+             <> CAST(:name AS BINARY) AS differs) AS n WHERE {guard} OR n.differs) > 0";
+    }
     if has_instants(shape) {
         let zone = options.zone();
-        pieces.set(
-            "zone",
-            format!("/*M! SET STATEMENT time_zone = '{zone}' FOR */ "),
-        );
-        pieces.set("hint", format!(" /*+ SET_VAR(time_zone = '{zone}') */"));
-        pieces.set("zone_differs", format!("@@time_zone <> '{zone}' OR "));
+        words! { pieces:
+            zone = format!("/*M! SET STATEMENT time_zone = '{zone}' FOR */ ");
+            hint = format!(" /*+ SET_VAR(time_zone = '{zone}') */");
+            zone_differs = format!("@@time_zone <> '{zone}' OR ");
+        }
     }
-    pieces.set("largest", LARGEST);
-    pieces.set("guard", "{largest} + ({zone_differs}@@autocommit = 0");
-    pieces.set("guarded", "{guard}) > 0");
-    // A session of another character set would store another name than it was given. The comparison stands aside, so
-    // that an error of the guard does not quote the name in that character set.
-    pieces.set(
-        "if_named",
-        "FROM (SELECT CAST(CONVERT(:name USING utf8mb4) AS BINARY) \
-         <> CAST(:name AS BINARY) AS differs) AS n WHERE {guard} OR n.differs) > 0",
-    );
 }
 
 fn clocks(options: &Options, shape: &Shape, pieces: &mut Pieces) {
     let is_in_utc = has_instants(shape) && options.zone() == "+00:00";
     // Replicas run the statements again, later.
     let is_replayed = shape.server.contains(LOGS_STATEMENTS);
-    let is_client = options.time.is_client();
-    pieces.set("epoch", EPOCH);
-    pieces.set("server_micros", SERVER_MICROS);
-    pieces.set("now", "UTC_TIMESTAMP(6)");
-    pieces.set("now_micros", "{server_micros}");
-    // Now, read when the row is in hand, where the server has such a clock in UTC, and no replica reads its own later.
-    pieces.set(
-        "now_by_then",
-        if is_in_utc && !is_replayed {
-            "SYSDATE(6)"
-        } else {
-            "{now}"
-        },
-    );
-    if is_client {
-        pieces.set("now", "({epoch} + INTERVAL :now MICROSECOND)");
-        pieces.set("now_micros", ":now");
-        pieces.set("now_by_then", "{now}");
-    }
-    // The attempt does not come too late, whoever's clock rules: by the server's, read when the row is in hand.
-    pieces.set(
-        "in_time",
-        if is_replayed {
+    words! { pieces:
+        epoch = EPOCH;
+        server_micros = SERVER_MICROS;
+        now = "UTC_TIMESTAMP(6)";
+        now_micros = "{server_micros}";
+        // Now, read when the row is in hand, where the server has such a clock in UTC, and no replica reads its own
+        // later.
+        now_by_then = if is_in_utc && !is_replayed { "SYSDATE(6)" } else { "{now}" };
+        // The attempt does not come too late, whoever's clock rules: by the server's, read when the row is in hand.
+        in_time = "{micros_by_then} <= :not_after";
+        micros_by_then = match (is_replayed, is_in_utc) {
             // A replica that runs the statement again, later, must not find that it came late.
-            "{server_micros} <= :not_after".to_owned()
-        } else if is_in_utc {
-            micros("SYSDATE(6)") + " <= :not_after"
-        } else {
+            (true, _) => "{server_micros}".to_owned(),
+            (false, true) => micros("SYSDATE(6)"),
             // There is no such clock in UTC, but how long the statement has waited is the same in every zone.
-            "{server_micros} + TIMESTAMPDIFF(MICROSECOND, NOW(6), SYSDATE(6)) <= :not_after"
-                .to_owned()
-        },
-    );
+            (false, false) => "{server_micros} + TIMESTAMPDIFF(MICROSECOND, NOW(6), SYSDATE(6))".to_owned(),
+        };
+    }
+    if options.time.is_client() {
+        words! { pieces:
+            now = "({epoch} + INTERVAL :now MICROSECOND)";
+            now_micros = ":now";
+            now_by_then = "{now}";
+        }
+    }
 }
 
 /// Until when at-least keeps the lock. A coarse column tells the acquisition to a unit only; the

@@ -100,7 +100,6 @@ pub(crate) static POSTGRES: Dialect = Dialect {
         },
     ],
     other_warnings: |_, _| Vec::new(),
-    template: statements::template,
     pieces: statements::pieces,
     create_table: statements::CREATE_TABLE,
     add_column: ADD_COLUMN,

@@ -2,6 +2,7 @@
 
 use super::WAITS_FOR_DISK;
 use super::time::{after, later, micros, micros_of, now, now_down, up};
+use crate::dialect::pieces::words;
 use crate::dialect::{End, Pieces, Step};
 use crate::options::Options;
 use crate::shape::Shape;
@@ -26,131 +27,92 @@ pub(super) const CREATE_TABLE: &str = "CREATE TABLE {table} ({name} varchar(64) 
      {at} timestamp NOT NULL, {by} varchar(255) NOT NULL, {token} bigint NULL, \
      {slot} bigint NULL, {done} bigint NULL, {attempts} bigint NULL)";
 
-pub(super) fn template(step: Step) -> Option<&'static str> {
-    Some(match step {
-        Step::Attempt(_) => {
-            "UPDATE {table} SET {until} = {end}, {at} = {now_at}, {by} = :owner{set_token}{set_slot} \
-         WHERE {named} AND {until} <= {now} AND {by} IS DISTINCT FROM :released AND {in_time}\
-         {slot_is_free} AND {flushed} RETURNING {granted}"
-        }
-        Step::Insert(_) => {
-            "INSERT INTO {table} ({name}, {until}, {at}, {by}\
-         {token_column}{slot_column}{attempts_column}) \
-         SELECT :name, {end}, {now_at}, :owner{token_value}{slot_value}{attempts_value} \
-         WHERE {in_time} AND {flushed}{is_not_ahead} \
-         ON CONFLICT ({name}) DO NOTHING RETURNING {granted}"
-        }
+/// The statement of each step.
+fn steps(pieces: &mut Pieces) {
+    words! { pieces:
+        attempt = "UPDATE {table} SET {until} = {end}, {at} = {now_at}, {by} = :owner{set_token}{set_slot} \
+             WHERE {named} AND {until} <= {now} AND {by} IS DISTINCT FROM :released AND {in_time}\
+             {slot_is_free} AND {flushed} RETURNING {granted}";
+        insert = "INSERT INTO {table} ({name}, {until}, {at}, {by}\
+             {token_column}{slot_column}{attempts_column}) \
+             SELECT :name, {end}, {now_at}, :owner{token_value}{slot_value}{attempts_value} \
+             WHERE {in_time} AND {flushed}{is_not_ahead} \
+             ON CONFLICT ({name}) DO NOTHING RETURNING {granted}";
         // By the column's own collation, so that a record of a name that it takes for the same is found, and reported.
-        Step::Read => {
-            "SELECT {record}, n.now{server_time} FROM (SELECT {now_micros} AS now) n \
-         LEFT JOIN {table} ON {name} = :name"
-        }
+        read = "SELECT {record}, n.now{server_time} FROM (SELECT {now_micros} AS now) n \
+             LEFT JOIN {table} ON {name} = :name";
         // An update that can change nothing makes it a write to the server and to every proxy that reads statements;
         // pgpool also goes by the comment.
-        Step::ReadToDecide => {
-            "/*NO LOAD BALANCE*/ WITH \"a write\" AS (UPDATE {table} SET {until} = {until} \
-         WHERE false) \
-         SELECT {record}, n.now{server_time} FROM (SELECT {now_micros} AS now) n \
-         LEFT JOIN {table} ON {name} = :name"
-        }
-        Step::Extend => {
-            "UPDATE {table} SET {until} = GREATEST({until}, {end}) \
-         WHERE {held} AND {flushed} RETURNING {until_micros}"
-        }
-        Step::Unlock(_) => {
-            "UPDATE {table} SET {until} = GREATEST({now_down}, {kept}{pause}), \
-         {by} = :released{slot_after} WHERE {held}{flush_unlock}"
-        }
-        Step::Withdraw => "UPDATE {table} SET {until} = {now_down}, {by} = :released WHERE {held}",
-        Step::Settle => {
-            "INSERT INTO {table} AS found ({name}, {until}, {at}, {by}) \
-         VALUES (:name, {now_down}, {now_at}, :released) \
-         ON CONFLICT ({name}) DO UPDATE SET {until} = {now_down} \
-         WHERE found.{until} <= {now}{is_found}"
-        }
-        Step::List { .. } => {
-            "SELECT {record}, {now_micros} FROM {table} \
-         WHERE {name} COLLATE \"C\" > :after{held_only} ORDER BY {name} COLLATE \"C\" LIMIT :limit"
-        }
-        Step::ResetSlot => {
-            "UPDATE {table} SET {slot} = :slot, {attempts} = NULL \
-         WHERE {named} AND {slot} = :previous AND {flushed}"
-        }
-    })
+        read_to_decide = "/*NO LOAD BALANCE*/ WITH \"a write\" AS (UPDATE {table} SET {until} = {until} \
+             WHERE false) {read}";
+        extend = "UPDATE {table} SET {until} = GREATEST({until}, {end}) \
+             WHERE {held} AND {flushed} RETURNING {until_micros}";
+        unlock = "UPDATE {table} SET {until} = GREATEST({now_down}, {kept}{pause}), \
+             {by} = :released{slot_after} WHERE {held}{flush_unlock}";
+        withdraw = "UPDATE {table} SET {until} = {now_down}, {by} = :released WHERE {held}";
+        settle = "INSERT INTO {table} AS found ({name}, {until}, {at}, {by}) \
+             VALUES (:name, {now_down}, {now_at}, :released) \
+             ON CONFLICT ({name}) DO UPDATE SET {until} = {now_down} \
+             WHERE found.{until} <= {now}{is_found}";
+        list = "SELECT {record}, {now_micros} FROM {table} \
+             WHERE {name} COLLATE \"C\" > :after{held_only} ORDER BY {name} COLLATE \"C\" LIMIT :limit";
+        reset_slot = "UPDATE {table} SET {slot} = :slot, {attempts} = NULL \
+             WHERE {named} AND {slot} = :previous AND {flushed}";
+    }
 }
 
 pub(super) fn pieces(options: &Options, shape: &Shape, step: Step, pieces: &mut Pieces) {
+    steps(pieces);
     let (until, at) = (shape.lock_until, shape.locked_at);
     let is_client = options.time.is_client();
-    // See the module above for why there are two clocks of the server's: one reads when the statement arrived, the same
-    // in all of it, the other the time it has become, at each place.
-    pieces.set(
-        "clock",
-        match step {
-            Step::Attempt(_) | Step::Insert(_) => "CURRENT_TIMESTAMP",
-            _ => "clock_timestamp()",
-        },
-    );
-    pieces.set("now", now(until, is_client));
-    pieces.set(
-        "now_micros",
-        if is_client {
-            ":now".to_owned()
-        } else {
-            micros("{clock}")
-        },
-    );
-    pieces.set("now_down", now_down(until, is_client));
-    pieces.set("now_at", now_down(at, is_client));
-    pieces.set("end", after(":at_most", until, is_client));
-    pieces.set("server_micros", micros("clock_timestamp()"));
-    pieces.set("at_micros", micros_of("{at}"));
-    pieces.set("until_micros", micros_of("{until}"));
-    pieces.set("null", "NULL::bigint");
-    pieces.set("true", "true");
-    pieces.set("flushed", FLUSHED);
-    pieces.set("named", "{name} = :name");
-    pieces.set("is_found", "");
-    if !shape.name.exact {
-        // A collation that takes different names for the same finds the candidates (by the index), and the second
-        // condition tells them apart, byte for byte.
-        pieces.set(
-            "named",
-            "{name} = :name AND {name}::text COLLATE \"C\" = :name",
-        );
-        pieces.set("is_found", " AND found.{name}::text COLLATE \"C\" = :name");
-    }
-    pieces.set(
-        "granted",
-        "CASE WHEN {in_time} THEN {granted_at} ELSE {fail} END, {granted_until}, \
-         {granted_token}{granted_attempts}",
-    );
-    pieces.set("granted_at", micros("{at}"));
-    pieces.set("granted_until", micros("{until}"));
-    // It names a column, or it would be computed, and fail, when the statement is planned.
-    pieces.set("fail", format!("('{TOO_LATE}' || {{name}})::bigint"));
-    pieces.set(
-        "next_token",
-        "GREATEST(COALESCE({token}, 0) + 1, {now_micros})",
-    );
-    pieces.set(
-        "next_attempt",
-        "CASE WHEN {slot} = :slot THEN COALESCE({attempts}, 0) + 1 ELSE 1 END",
-    );
-    pieces.set("kept", kept(shape));
-    // Losing an unlock in a crash of the server is safe: the lease then runs to its end. Losing the mark of a slot that
-    // must not be lost would run it again.
     let must_wait = options.durable_unlock || step == Step::Unlock(End::Done { durable: true });
     let hurries = shape.server.contains(WAITS_FOR_DISK);
-    pieces.set("unflushed", UNFLUSHED);
-    pieces.set(
-        "flush_unlock",
-        match (must_wait, hurries) {
+    words! { pieces:
+        // See the module above for why there are two clocks of the server's: one shows when the statement arrived,
+        // the same in all of it, the other the time it has become, at each place.
+        clock = match step {
+            Step::Attempt(_) | Step::Insert(_) => "CURRENT_TIMESTAMP",
+            _ => "clock_timestamp()",
+        };
+        now = now(until, is_client);
+        now_micros = if is_client { ":now".to_owned() } else { micros("{clock}") };
+        now_down = now_down(until, is_client);
+        now_at = now_down(at, is_client);
+        end = after(":at_most", until, is_client);
+        server_micros = micros("clock_timestamp()");
+        at_micros = micros_of("{at}");
+        until_micros = micros_of("{until}");
+        null = "NULL::bigint";
+        true = "true";
+        named = "{name} = :name";
+        is_found = "";
+        granted = "CASE WHEN {in_time} THEN {granted_at} ELSE {fail} END, {granted_until}, \
+             {granted_token}{granted_attempts}";
+        granted_at = micros("{at}");
+        granted_until = micros("{until}");
+        // It names a column, or it would be computed, and fail, when the statement is planned.
+        fail = format!("('{TOO_LATE}' || {{name}})::bigint");
+        next_token = "GREATEST(COALESCE({token}, 0) + 1, {now_micros})";
+        next_attempt = "CASE WHEN {slot} = :slot THEN COALESCE({attempts}, 0) + 1 ELSE 1 END";
+        kept = kept(shape);
+        flushed = FLUSHED;
+        unflushed = UNFLUSHED;
+        // Losing an unlock in a crash of the server is safe: the lease then runs to its end. Losing the mark of a
+        // slot that must not be lost would run it again.
+        flush_unlock = match (must_wait, hurries) {
             (true, _) => " AND {flushed}",
             (false, true) => " AND {unflushed}",
             (false, false) => "",
-        },
-    );
+        };
+    }
+    if !shape.name.exact {
+        // A collation that takes different names for the same finds the candidates (by the index), and the second
+        // condition tells them apart, byte for byte.
+        words! { pieces:
+            named = "{name} = :name AND {name}::text COLLATE \"C\" = :name";
+            is_found = " AND found.{name}::text COLLATE \"C\" = :name";
+        }
+    }
 }
 
 /// Until when at-least keeps the lock.

@@ -76,7 +76,6 @@ pub(crate) static SQLITE: Dialect = Dialect {
         },
     ],
     other_warnings: |_, _| Vec::new(),
-    template: statements::template,
     pieces: statements::pieces,
     create_table: statements::CREATE_TABLE,
     add_column: ADD_COLUMN,
