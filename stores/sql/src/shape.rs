@@ -45,12 +45,11 @@ impl Extras {
 
     /// All columns that `migrate` adds, with whether they are there.
     pub(crate) fn columns(self) -> [(bool, &'static str); 4] {
-        let [token, slot, done, attempts] = COLUMNS;
         [
-            (self.token, token),
-            (self.slot, slot),
-            (self.done, done),
-            (self.attempts, attempts),
+            (self.token, TOKEN_COLUMN),
+            (self.slot, SLOT_COLUMN),
+            (self.done, DONE_COLUMN),
+            (self.attempts, ATTEMPTS_COLUMN),
         ]
     }
 

@@ -56,17 +56,6 @@ pub(crate) const RECORD_AND_SERVER_TIME: [Field; 10] = [
 /// The same without the latter.
 pub(crate) const RECORD: &[Field] = RECORD_AND_SERVER_TIME.split_at(9).0;
 
-/// What an attempt or insert returns that took the lock and an open slot.
-pub(crate) const GRANTED_SLOT: [Field; 4] = [
-    Field::LockedAt,
-    Field::LockUntil,
-    Field::Token,
-    Field::SlotAttempts,
-];
-
-/// The same without an open slot.
-pub(crate) const GRANTED: &[Field] = GRANTED_SLOT.split_at(3).0;
-
 /// How a dialect writes placeholders.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Placeholders {

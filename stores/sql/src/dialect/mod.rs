@@ -17,9 +17,7 @@ use crate::driver::{Class, Failure};
 use crate::identifier::Fold;
 use crate::options::Options;
 use crate::shape::{Column, Extras, Shape, TimeKind};
-use crate::statement::{
-    Field, GRANTED, GRANTED_SLOT, Placeholders, RECORD, RECORD_AND_SERVER_TIME, Reply, Statement,
-};
+use crate::statement::{Field, Placeholders, RECORD, RECORD_AND_SERVER_TIME, Reply, Statement};
 
 /// What a dialect knows: how to ask for the table's shape, and which statements fit it.
 pub(crate) struct Dialect {
@@ -266,13 +264,16 @@ impl Step {
 
     /// What comes back, where the clients' clocks rule or not, and from a server that returns rows of writes or not.
     fn fields(self, is_client: bool, returns_rows: bool) -> &'static [Field] {
+        use Field::{LockUntil, LockedAt, SlotAttempts, Token};
         match self {
             Self::Read | Self::ReadToDecide if is_client => &RECORD_AND_SERVER_TIME,
             Self::Read | Self::ReadToDecide | Self::List { .. } => RECORD,
             _ if !returns_rows => &[],
-            Self::Attempt(Claim::OpenSlot) | Self::Insert(Claim::OpenSlot) => &GRANTED_SLOT,
-            Self::Attempt(_) | Self::Insert(_) => GRANTED,
-            Self::Extend => &[Field::LockUntil],
+            Self::Attempt(Claim::OpenSlot) | Self::Insert(Claim::OpenSlot) => {
+                &[LockedAt, LockUntil, Token, SlotAttempts]
+            }
+            Self::Attempt(_) | Self::Insert(_) => &[LockedAt, LockUntil, Token],
+            Self::Extend => &[LockUntil],
             _ => &[],
         }
     }
