@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use shedlock_core::Slot;
+use Field::{Attempts, Done, LockUntil, LockedAt, Name, Now, Owner, ServerTime, Slot, Token};
 
 use crate::dialect::Dialect;
 use crate::driver::{BoxError, Class, Failure};
@@ -31,8 +31,10 @@ pub(crate) enum Field {
     LockUntil,
     Token,
     Slot,
-    SlotDone,
-    SlotAttempts,
+    /// The last slot that is done.
+    Done,
+    /// The attempts at the last slot.
+    Attempts,
     Now,
     /// The server's time, where [`Now`](Self::Now) is the client's.
     ServerTime,
@@ -41,16 +43,7 @@ pub(crate) enum Field {
 /// The columns that tell everything of a record, in the order in which all dialects select them; then,
 /// where the clients' clocks rule, the time of the server's, which judges how late an attempt comes.
 pub(crate) const RECORD_AND_SERVER_TIME: [Field; 10] = [
-    Field::Name,
-    Field::Owner,
-    Field::LockedAt,
-    Field::LockUntil,
-    Field::Token,
-    Field::Slot,
-    Field::SlotDone,
-    Field::SlotAttempts,
-    Field::Now,
-    Field::ServerTime,
+    Name, Owner, LockedAt, LockUntil, Token, Slot, Done, Attempts, Now, ServerTime,
 ];
 
 /// The same without the latter.
@@ -188,8 +181,8 @@ pub(crate) enum Value<'a> {
 
 impl<'a> Values<'a> {
     /// Adds the slot of a lease that ends, with what the last slot is where it is given back.
-    pub(crate) fn end_of(&mut self, slot: Option<Slot>) {
-        self.slot = slot.map_or(0, Slot::as_micros);
+    pub(crate) fn end_of(&mut self, slot: Option<shedlock_core::Slot>) {
+        self.slot = slot.map_or(0, shedlock_core::Slot::as_micros);
         self.previous = slot.map_or(0, |slot| slot.just_before().as_micros());
     }
 
@@ -309,16 +302,16 @@ impl Answer for Row {
         let mut row = Self::default();
         for (index, field) in fields.iter().enumerate() {
             match field {
-                Field::Name => row.name = text(index)?,
-                Field::Owner => row.owner = text(index)?,
-                Field::LockedAt => row.locked_at = number(index)?,
-                Field::LockUntil => row.lock_until = number(index)?,
-                Field::Token => row.token = number(index)?,
-                Field::Slot => row.slot = number(index)?,
-                Field::SlotDone => row.slot_done = number(index)?,
-                Field::SlotAttempts => row.slot_attempts = number(index)?,
-                Field::Now => row.now = number(index)?,
-                Field::ServerTime => row.server_time = number(index)?,
+                Name => row.name = text(index)?,
+                Owner => row.owner = text(index)?,
+                LockedAt => row.locked_at = number(index)?,
+                LockUntil => row.lock_until = number(index)?,
+                Token => row.token = number(index)?,
+                Slot => row.slot = number(index)?,
+                Done => row.slot_done = number(index)?,
+                Attempts => row.slot_attempts = number(index)?,
+                Now => row.now = number(index)?,
+                ServerTime => row.server_time = number(index)?,
             }
         }
         Ok(row)

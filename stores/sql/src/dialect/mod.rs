@@ -132,7 +132,7 @@ impl Dialect {
     }
 }
 
-/// The statements of one provider. Each names the [`Bind`](crate::statement::Bind)s it needs; all
+/// The statements of one provider. Each names the [`Values`](crate::statement::Values) it needs; all
 /// act on one record.
 #[derive(Clone, Debug)]
 pub(crate) struct Statements(Vec<(Step, Statement)>);
@@ -264,13 +264,13 @@ impl Step {
 
     /// What comes back, where the clients' clocks rule or not, and from a server that returns rows of writes or not.
     fn fields(self, is_client: bool, returns_rows: bool) -> &'static [Field] {
-        use Field::{LockUntil, LockedAt, SlotAttempts, Token};
+        use Field::{Attempts, LockUntil, LockedAt, Token};
         match self {
             Self::Read | Self::ReadToDecide if is_client => &RECORD_AND_SERVER_TIME,
             Self::Read | Self::ReadToDecide | Self::List { .. } => RECORD,
             _ if !returns_rows => &[],
             Self::Attempt(Claim::OpenSlot) | Self::Insert(Claim::OpenSlot) => {
-                &[LockedAt, LockUntil, Token, SlotAttempts]
+                &[LockedAt, LockUntil, Token, Attempts]
             }
             Self::Attempt(_) | Self::Insert(_) => &[LockedAt, LockUntil, Token],
             Self::Extend => &[LockUntil],
