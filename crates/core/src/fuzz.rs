@@ -37,6 +37,26 @@ pub fn is_refusal_of_url(error: &Error, url: &str, kinds: &[ErrorKind]) {
     );
 }
 
+/// A URL: `read` reads no file and asks no server, and whatever it refuses is input.
+pub fn url<T>(data: &[u8], read: impl FnOnce(&str) -> Result<T, Error>) {
+    let url = String::from_utf8_lossy(data);
+    if let Err(error) = read(&url) {
+        is_refusal_of_url(&error.of_url(&url), &url, &[ErrorKind::InvalidInput]);
+    }
+}
+
+/// The same for what reads files: URLs that name any are left out.
+pub fn url_without_files<T>(data: &[u8], read: impl FnOnce(&str) -> Result<T, Error>) {
+    let url = String::from_utf8_lossy(data);
+    let names_file = |option| url.contains(option);
+    if !["tls_ca", "tls_cert", "tls_key", "token_file"]
+        .into_iter()
+        .any(names_file)
+    {
+        self::url(data, read);
+    }
+}
+
 /// Whether the secret stands behind the scheme and before the `@` of a host, and nowhere else.
 pub fn holds_secret(url: &str) -> bool {
     let mut parts = url.splitn(2, "://");

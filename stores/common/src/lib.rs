@@ -101,9 +101,11 @@
 
 pub mod cas;
 mod construct;
+mod errors;
 mod limits;
 mod operator;
 mod provider;
+mod shedlock;
 mod slots;
 mod store;
 mod time;
@@ -118,12 +120,16 @@ pub use cas::{
     DEFAULT_TOLERATED_SKEW, Found, Listed, Reading, Record, Versioned, VersionedSettings,
     VersionedStore, Written,
 };
-pub use construct::{FromClient, FromUrl};
+pub use construct::{FromClient, FromUrl, maybe};
+pub use errors::{in_doubt, invalid, unanswered, untrusted};
 pub use limits::{HUNDRED_YEARS, check_duration, check_name_length};
 pub use operator::{ROUNDS, contended};
 pub use provider::StoreProvider;
+pub use shedlock::{Added, COMPANION, start_of_keys};
 pub use slots::{check_slot, refusal, slot_ahead};
 pub use store::{Changed, End, Ended, Seen, Store};
 pub use time::TimeMode;
+#[cfg(feature = "crypto-choice")]
+pub use tls::check_crypto_choice;
 pub use tls::{TlsFiles, TlsOptions, read_file, unusable_file};
 pub use url::{Host, StoreUrl, UrlOptions};

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use shedlock_core::{Error, ErrorKind, LockName};
+use shedlock_core::{Error, LockName};
+
+use crate::errors::invalid;
 
 /// The longest duration that stores accept: every calendar of theirs can show an instant so far away, and every script
 /// can count it in microseconds.
@@ -16,10 +18,7 @@ pub fn check_duration(what: &str, duration: Duration) -> Result<(), Error> {
     if duration <= HUNDRED_YEARS {
         return Ok(());
     }
-    Err(Error::new(
-        ErrorKind::InvalidInput,
-        format!("{what} is longer than a hundred years"),
-    ))
+    Err(invalid(format!("{what} is longer than a hundred years")))
 }
 
 /// Refuses names of more than `longest` bytes.
@@ -31,10 +30,9 @@ pub fn check_name_length(name: &LockName, longest: usize) -> Result<(), Error> {
     if length <= longest {
         return Ok(());
     }
-    Err(Error::new(
-        ErrorKind::InvalidInput,
-        format!("the lock's name has {length} bytes, and the store accepts {longest}: shorten it"),
-    ))
+    Err(invalid(format!(
+        "the lock's name has {length} bytes, and the store accepts {longest}: shorten it"
+    )))
 }
 
 #[cfg(test)]

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use shedlock_core::{ClockSource, Error};
 
-use crate::url::{UrlOptions, invalid};
+use crate::errors::invalid;
+use crate::url::UrlOptions;
 
 /// Whose clock judges leases, in stores that can judge by either.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

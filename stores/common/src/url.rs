@@ -7,7 +7,9 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use percent_encoding::percent_decode_str;
-use shedlock_core::{Error, ErrorKind, LockDefaults, parse_duration};
+use shedlock_core::{Error, LockDefaults, parse_duration};
+
+use crate::errors::invalid;
 
 /// A URL of a store: `scheme://user:password@host:port,host:port/path?option=value`.
 #[derive(Clone, PartialEq, Eq)]
@@ -365,13 +367,10 @@ impl fmt::Debug for UrlOptions {
     }
 }
 
-pub(crate) fn invalid(message: impl Into<String>) -> Error {
-    Error::new(ErrorKind::InvalidInput, message)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use shedlock_core::ErrorKind;
 
     fn parse(text: &str) -> Result<StoreUrl, Error> {
         StoreUrl::parse(text, "redis://host:6379")

@@ -1,57 +1,44 @@
 //! What to do where there is no answer, or none that helps.
 
-use std::error::Error as _;
-
+use ErrorKind::{Configuration, OutcomeUnknown, Unavailable};
 use shedlock_core::{Error, ErrorKind};
+use shedlock_store::{invalid, untrusted};
+
+/// The error of an agent's address that is no URL.
+pub(crate) fn no_url(error: impl std::error::Error + Send + Sync + 'static) -> Error {
+    let message = "the agent's URL cannot be read: write it like http://127.0.0.1:8500";
+    invalid(message).with_source(error).with_store("consul")
+}
 
 /// The error of a request that was not answered; `lost` is its kind where it may have been sent.
 pub(crate) fn unanswered(error: reqwest::Error, lost: ErrorKind) -> Error {
-    let (kind, message) = if !error.is_connect() {
-        let message = "the agent was asked and did not answer in time, or hung up: ask again";
-        (lost, message)
-    } else if is_about_certificates(&error) {
-        let message =
-            "the agent's certificate is not trusted: look at tls_ca and at the host's name";
-        (ErrorKind::Configuration, message)
+    let explained = if !error.is_connect() {
+        shedlock_store::unanswered(lost)
     } else {
-        let message = "the agent cannot be reached: is it up, and is the address right?";
-        (ErrorKind::Unavailable, message)
+        untrusted(&error).unwrap_or_else(|| {
+            let message = "the agent cannot be reached: is it up, and is the address right?";
+            Error::new(Unavailable, message)
+        })
     };
-    Error::new(kind, message).with_source(error.without_url())
+    explained.with_source(error.without_url())
 }
 
 /// The error of an answer with another status than those that a call is made for; `lost` is its kind
 /// where there is no telling what was done.
 pub(crate) fn refused(status: u16, said: &str, lost: ErrorKind) -> Error {
     let (kind, what_to_do) = match status {
-        429 => (ErrorKind::Unavailable, "it limits requests: try later"),
+        429 => (Unavailable, "it limits requests: try later"),
         // The one failure after which Consul's own agents ask again, also for a write.
-        500.. if said.contains("No cluster leader") => (ErrorKind::Unavailable, "try later"),
+        500.. if said.contains("No cluster leader") => (Unavailable, "try later"),
         500.. => (lost, "look at its log, and try again"),
         // A write was done, perhaps; but something else than Consul says so.
-        200 if lost == ErrorKind::OutcomeUnknown => (lost, "is it Consul that is at this URL?"),
-        200 | 300..=399 | 404 | 405 => {
-            let what_to_do = "is it Consul that is at this URL?";
-            (ErrorKind::Configuration, what_to_do)
-        }
-        _ => (ErrorKind::Configuration, "look at the rights of its token"),
+        200 if lost == OutcomeUnknown => (lost, "is it Consul that is at this URL?"),
+        200 | 300..=399 | 404 | 405 => (Configuration, "is it Consul that is at this URL?"),
+        _ => (Configuration, "look at the rights of its token"),
     };
     let said = said.trim();
-    Error::new(
-        kind,
-        format!("the agent answered {status}, {said:.200}: {what_to_do}"),
-    )
-}
-
-fn is_about_certificates(error: &reqwest::Error) -> bool {
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        if error.to_string().contains("certificate") {
-            return true;
-        }
-        cause = error.source();
-    }
-    false
+    let message = format!("the agent answered {status}, {said:.200}: {what_to_do}");
+    Error::new(kind, message)
 }
 
 #[cfg(test)]

@@ -1,18 +1,12 @@
 //! What reads foreign text here, as targets of fuzzing: each panics where a promise is broken.
 
-use serde_json::{Value, json};
-use shedlock_core::ErrorKind;
-use shedlock_core::fuzz::{is_refusal, is_refusal_of_url};
-
 use base64::{Engine as _, prelude::BASE64_STANDARD as BASE64};
+use serde_json::{Value, json};
+use shedlock_core::{ErrorKind, fuzz::is_refusal};
 
-/// URLs. Files are left out, which are read.
+/// URLs.
 pub fn url(data: &[u8]) {
-    let url = String::from_utf8_lossy(data);
-    if let Err(error) = crate::url::Address::read(&url) {
-        let error = error.of_url(&url);
-        is_refusal_of_url(&error, &url, &[ErrorKind::InvalidInput]);
-    }
+    shedlock_core::fuzz::url_without_files(data, crate::url::read);
 }
 
 /// What an agent says of a key: JSON, or the value alone.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ErrorKind::{InvalidInput, OutcomeUnknown, Unavailable};
+use ErrorKind::{OutcomeUnknown, Unavailable};
 use base64::{Engine as _, prelude::BASE64_STANDARD as BASE64};
 use reqwest::{Client, Url};
 use serde_json::{Value, json};
@@ -20,8 +20,8 @@ type Result<T> = std::result::Result<T, Error>;
 #[derive(Clone, Debug)]
 pub struct ConsulStore {
     client: Client,
-    url: Url,
-    prefix: String,
+    pub(crate) url: Url,
+    pub(crate) prefix: String,
     response: Duration,
 }
 
@@ -29,27 +29,11 @@ pub struct ConsulStore {
 #[derive(Debug)]
 #[must_use = "a builder does nothing before `build`"]
 pub struct Builder {
-    pub(crate) client: Client,
-    pub(crate) settings: Settings,
-}
-
-#[derive(Debug)]
-pub(crate) struct Settings {
-    pub(crate) agent: String,
-    pub(crate) prefix: String,
-    pub(crate) response: Duration,
+    client: Client,
+    agent: String,
+    key_prefix: String,
+    response_timeout: Duration,
     pub(crate) common: VersionedSettings,
-}
-
-impl Default for Settings {
-    fn default() -> Self {
-        Self {
-            agent: "http://127.0.0.1:8500".to_owned(),
-            prefix: "shedlock/".to_owned(),
-            response: Duration::from_secs(5),
-            common: VersionedSettings::default(),
-        }
-    }
 }
 
 impl FromClient for ConsulStore {
@@ -57,52 +41,44 @@ impl FromClient for ConsulStore {
     type Builder = Builder;
 
     fn builder(client: Client) -> Builder {
-        let settings = Settings::default();
-        Builder { client, settings }
+        Builder {
+            client,
+            agent: "http://127.0.0.1:8500".to_owned(),
+            key_prefix: "shedlock/".to_owned(),
+            response_timeout: Duration::from_secs(5),
+            common: VersionedSettings::default(),
+        }
     }
 }
 
 impl Builder {
-    /// The URL of the agent, with options like `?dc=eu`; `http://127.0.0.1:8500` unless set.
-    pub fn agent(mut self, url: impl Into<String>) -> Self {
-        self.settings.agent = url.into();
-        self
+    shedlock_store::setters! { []
+        /// The URL of the agent, with options like `?dc=eu`; `http://127.0.0.1:8500` unless set.
+        agent(url: impl Into<String>) = url.into();
+
+        /// What the keys of the locks begin with; `shedlock/` unless set.
+        key_prefix(prefix: impl Into<String>) = prefix.into();
+
+        /// How long an answer may take, the connection included; 5 s unless set.
+        response_timeout(timeout: Duration) = timeout;
     }
 
-    /// What the keys of the locks begin with; `shedlock/` unless set.
-    pub fn key_prefix(mut self, prefix: impl Into<String>) -> Self {
-        self.settings.prefix = prefix.into();
-        self
-    }
-
-    /// How long an answer may take, the connection included; 5 s unless set.
-    pub fn response_timeout(mut self, timeout: Duration) -> Self {
-        self.settings.response = timeout;
-        self
-    }
-
-    shedlock_store::versioned_setters!(settings.common);
+    shedlock_store::versioned_setters!(common);
 
     /// Checks the settings; no I/O.
     ///
     /// # Errors
     /// `InvalidInput` for an agent that is no URL.
     pub fn build(self) -> Result<ConsulProvider> {
-        let settings = self.settings;
-        let mut url = Url::parse(&settings.agent).map_err(|error| {
-            let message = "the agent's URL cannot be read: write it like http://127.0.0.1:8500";
-            let error = Error::new(InvalidInput, message).with_source(error);
-            error.with_store("consul")
-        })?;
+        let mut url = Url::parse(&self.agent).map_err(explain::no_url)?;
         url.set_path(&format!("{}/v1/txn", url.path().trim_end_matches('/')));
         url.query_pairs_mut().append_pair("consistent", "");
-        let store = ConsulStore {
+        Ok(self.common.provider(ConsulStore {
             client: self.client,
             url,
-            prefix: settings.prefix,
-            response: settings.response,
-        };
-        Ok(settings.common.provider(store))
+            prefix: self.key_prefix,
+            response: self.response_timeout,
+        }))
     }
 }
 
@@ -157,21 +133,17 @@ impl VersionedStore for ConsulStore {
     }
 
     /// Each time all of them: Consul cannot start a list at a key.
-    async fn list(&self, after: Option<&LockName>, _: usize) -> Result<Listed<u64>> {
+    async fn list(&self, _: Option<&LockName>, _: usize) -> Result<Listed<u64>> {
         let tree = json!({"Verb": "get-tree", "Key": self.prefix});
         let found = self.ask(tree, "doesn't exist", Unavailable).await?;
-        let mut locks = Vec::new();
-        for pair in found.iter().filter_map(Value::as_array).flatten() {
-            let key = pair["KV"]["Key"].as_str().unwrap_or_default();
+        let pairs = found.iter().filter_map(Value::as_array).flatten();
+        let locks = pairs.filter_map(|pair| {
+            let key = pair["KV"]["Key"].as_str()?;
             // A folder that was made by hand is a key with no name behind the prefix.
-            let name = LockName::new(key.strip_prefix(&self.prefix).unwrap_or_default());
-            if let Ok(name) = name
-                && after.is_none_or(|after| name > *after)
-            {
-                locks.push((name, reading(pair)));
-            }
-        }
-        Ok(locks)
+            let name = LockName::new(key.strip_prefix(&self.prefix)?).ok()?;
+            Some((name, reading(pair)))
+        });
+        Ok(locks.collect())
     }
 
     /// Where the token may not write, a write is refused before its index is looked at.

@@ -3,11 +3,11 @@
 use std::str::FromStr;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use jiff::Timestamp;
 use redis::{FromRedisValue, Value as Reply};
 use shedlock_core::{
     AttemptRequest, Error, ErrorKind, Lease, LockName, LockRecord, Owner, Slot, SlotState,
 };
+use shedlock_store::Added;
 
 /// What a script returns of a lock: its own key as it was found, the record beside it as it is now.
 #[derive(Clone, Debug)]
@@ -19,22 +19,12 @@ pub(crate) struct Found {
     /// The value of the lock's own key, if there is one.
     pub(crate) raw: Option<Vec<u8>>,
     /// The same, read.
-    pub(crate) value: Value,
+    pub(crate) value: Added,
     /// What is left of the key's time in milliseconds; negative where it has no end.
     left: i64,
     /// What the record said of slots before, where an attempt has taken one that may be taken back.
     pub(crate) before: Option<String>,
     kept: Kept,
-}
-
-/// The value of a lock's own key, `ADDED:{instant}@{owner}`, ours or ShedLock's.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Value {
-    /// Our owner with the mark of an unlock, ShedLock's host. Empty where the value names none.
-    pub(crate) owner: String,
-    /// When it was acquired, cut to milliseconds.
-    pub(crate) at: Option<SystemTime>,
-    is_ours: bool,
 }
 
 /// The record beside a lock's own key, which lasts when that is gone: two lines of words, `-` for what is not known.
@@ -77,7 +67,7 @@ impl Found {
         Ok(Self {
             word: word.to_owned(),
             now: instant(now.parse().map_err(|_| malformed())?),
-            value: raw.as_deref().map(Value::parse).unwrap_or_default(),
+            value: raw.as_deref().map(value).unwrap_or_default(),
             raw,
             left,
             before,
@@ -163,34 +153,15 @@ impl Found {
     }
 }
 
-impl Value {
-    /// Reads a value. What neither of us writes names no owner.
-    pub(crate) fn parse(value: &[u8]) -> Self {
-        let value = String::from_utf8_lossy(value);
-        let Some((added, owner)) = value.split_once('@') else {
-            return Self::default();
-        };
-        let at = added
-            .strip_prefix("ADDED:")
-            .and_then(|text| text.parse::<Timestamp>().ok())
-            .map(SystemTime::from);
-        let is_ours = Owner::is_ours(owner);
-        // ShedLock's ends with a random part of its own.
-        let owner = match owner.rsplit_once(':') {
-            Some((host, _)) if !is_ours => host,
-            _ => owner,
-        };
-        Self {
-            owner: owner.to_owned(),
-            at,
-            is_ours,
-        }
+/// Reads the value of a lock's own key. ShedLock's owner ends with a random part of its own.
+pub(crate) fn value(raw: &[u8]) -> Added {
+    let mut value = Added::parse(raw);
+    if !Owner::is_ours(&value.owner)
+        && let Some(end) = value.owner.rfind(':')
+    {
+        value.owner.truncate(end);
     }
-
-    /// When ShedLock acquired it, if it did.
-    pub(crate) fn shedlock_at(&self) -> Option<SystemTime> {
-        self.at.filter(|_| !self.is_ours)
-    }
+    value
 }
 
 impl Kept {
@@ -277,25 +248,10 @@ mod tests {
     #[test]
     fn shedlocks_value_tells_host_and_instant() {
         let text = b"ADDED:2023-11-14T22:13:20.123Z@web-3:7f4df1a2-87e5-4b1c-9a59-0d7f6c3b2a10";
-        let value = Value::parse(text);
+        let value = value(text);
         assert_eq!(value.owner, "web-3");
         assert_eq!(value.at, Some(UNIX_EPOCH + AT));
         assert_eq!(value.shedlock_at(), Some(UNIX_EPOCH + AT));
-    }
-
-    #[test]
-    fn our_value_tells_the_owner() {
-        let text = b"ADDED:2023-11-14T22:13:20.123Z@blue:web-3/1/0123456789abcdef unlocked";
-        let value = Value::parse(text);
-        assert_eq!(value.owner, "blue:web-3/1/0123456789abcdef unlocked");
-        assert_eq!(value.shedlock_at(), None);
-    }
-
-    #[test]
-    fn any_other_value_names_nobody() {
-        assert_eq!(Value::parse(b"locked"), Value::default());
-        assert_eq!(Value::parse(b""), Value::default());
-        assert_eq!(Value::parse(b"\xff@a").at, None);
     }
 
     #[test]

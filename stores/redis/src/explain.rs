@@ -3,6 +3,7 @@
 use ErrorKind::{Configuration, Conflict, InvalidInput, OutcomeUnknown, Unavailable};
 use redis::{ErrorKind as Kind, RedisError};
 use shedlock_core::{Error, ErrorKind};
+use shedlock_store::{in_doubt, unanswered, untrusted};
 
 use crate::connections::{Failure, Sent};
 
@@ -66,34 +67,23 @@ const TOO_OLD: &str =
 
 /// The error for a failed command that may write (`writes`) or only reads.
 pub(crate) fn explain(failure: Failure, writes: bool) -> Error {
-    let (lost, what_to_do) = if writes {
-        let what_to_do = "the call may have taken effect: ask again with the same owner";
-        (OutcomeUnknown, what_to_do)
-    } else {
-        (Unavailable, "nothing was written: retry later")
-    };
+    let lost = if writes { OutcomeUnknown } else { Unavailable };
     let error = &failure.error;
     let may_pass = |kind| kind == Unavailable || error.is_cluster_error();
-    let (kind, message) = match refusal(&failure) {
-        Some((kind, _)) if failure.sent == Sent::Repeatedly && may_pass(kind) => (
-            lost,
-            format!("the cluster refused in the end; {what_to_do}"),
-        ),
-        Some(refusal) => refusal,
-        None if failure.sent != Sent::Never && error.code().is_none() => {
-            (lost, format!("the answer did not come; {what_to_do}"))
+    let explained = match refusal(&failure) {
+        Some((kind, _)) if failure.sent == Sent::Repeatedly && may_pass(kind) => {
+            in_doubt("the cluster refused in the end", lost)
         }
-        None => {
-            let (kind, message) = unknown(error);
-            (kind, message.to_owned())
-        }
+        Some((kind, message)) => Error::new(kind, message),
+        None if failure.sent != Sent::Never && error.code().is_none() => unanswered(lost),
+        None => unlisted(error),
     };
-    Error::new(kind, message).with_source(failure.error)
+    explained.with_source(failure.error)
 }
 
 /// Of a refusal that is in no list, or of a connection that could not be made.
-fn unknown(error: &RedisError) -> (ErrorKind, &'static str) {
-    match error.kind() {
+fn unlisted(error: &RedisError) -> Error {
+    let (kind, message) = match error.kind() {
         _ if error.code().is_some() => (
             Configuration,
             "the server refused; its reason is the source",
@@ -103,23 +93,21 @@ fn unknown(error: &RedisError) -> (ErrorKind, &'static str) {
             InvalidInput,
             "the client cannot use this address; its reason is the source",
         ),
-        // Clients keep the words alone.
-        _ if error.to_string().to_lowercase().contains("certificate") => (
-            Configuration,
-            "no encrypted connection could be made: check the server's certificate, who has signed \
-             it (tls_ca in the URL), and whether it asks for one of ours (tls_cert, tls_key)",
-        ),
-        Kind::MasterNameNotFoundBySentinel => (
-            Unavailable,
-            "the sentinels name no primary that is one; nothing was written: retry after the \
-             failover, or check the primary's name in the URL",
-        ),
-        _ => (
-            Unavailable,
-            "no connection could be had; nothing was written: check that the server is up, then \
-             retry",
-        ),
-    }
+        kind => match untrusted(error) {
+            Some(error) => return error,
+            None if kind == Kind::MasterNameNotFoundBySentinel => (
+                Unavailable,
+                "the sentinels name no primary that is one; nothing was written: retry after the \
+                 failover, or check the primary's name in the URL",
+            ),
+            None => (
+                Unavailable,
+                "no connection could be had; nothing was written: check that the server is up, then \
+                 retry",
+            ),
+        },
+    };
+    Error::new(kind, message)
 }
 
 /// What the server itself said, also where the client has made it into a failure of its own.

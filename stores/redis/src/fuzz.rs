@@ -3,28 +3,22 @@
 use std::time::Duration;
 
 use redis::Value as Reply;
-use shedlock_core::fuzz::{is_refusal, is_refusal_of_url};
+use shedlock_core::fuzz::is_refusal;
 use shedlock_core::{AttemptRequest, ErrorKind, LockName, LockState, Owner};
 use shedlock_store::check_name_length;
 
-use crate::codec::{Found, Value};
+use crate::codec::{self, Found};
 use crate::key::{Keys, LONGEST_NAME};
 use crate::store::taken;
 
-/// URLs. Files of certificates are left out, which are read.
+/// URLs.
 pub fn url(data: &[u8]) {
-    let url = String::from_utf8_lossy(data);
-    if url.contains("tls_") {
-        return;
-    }
-    if let Err(error) = crate::url::read(&url) {
-        is_refusal_of_url(&error.of_url(&url), &url, &[ErrorKind::InvalidInput]);
-    }
+    shedlock_core::fuzz::url_without_files(data, crate::url::read);
 }
 
 /// The value of a lock's own key, ours, ShedLock's and others'.
 pub fn value(data: &[u8]) {
-    let value = Value::parse(data);
+    let value = codec::value(data);
     let text = String::from_utf8_lossy(data);
     assert!(value.owner.is_empty() || text.contains(&value.owner));
     assert!(value.shedlock_at().is_none() || !Owner::is_ours(&value.owner));

@@ -4,11 +4,8 @@ use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use redis::cluster_routing::Slot;
-use shedlock_core::{Error, ErrorKind, LockName};
-use shedlock_store::check_name_length;
-
-/// What ours begin with. ShedLock's begin with their prefix, which may not be this word.
-const COMPANION: &str = "shedlock-rs:";
+use shedlock_core::{Error, LockName};
+use shedlock_store::{COMPANION, check_name_length, start_of_keys};
 
 /// The longest name that is accepted, in bytes. Redis would take longer ones; nobody reads them.
 pub(crate) const LONGEST_NAME: usize = 16 * 1024;
@@ -32,20 +29,7 @@ pub(crate) struct Pair {
 impl Keys {
     /// With ShedLock's prefix and environment, or one's own.
     pub(crate) fn new(prefix: &str, environment: &str) -> Result<Self, Error> {
-        let refused = |what: &str| Err(Error::new(ErrorKind::InvalidInput, what.to_owned()));
-        if prefix.is_empty() || environment.is_empty() {
-            return refused("key prefix and environment must not be empty");
-        }
-        let start = format!("{prefix}:{environment}:");
-        if start.chars().any(char::is_control) {
-            return refused("key prefix and environment must not hold control characters");
-        }
-        if start.starts_with(COMPANION) {
-            return refused(
-                "keys that begin with \"shedlock-rs:\" are those of fencing tokens and slots: \
-                 choose another key prefix",
-            );
-        }
+        let start = start_of_keys(prefix, environment)?;
         Ok(Self { start })
     }
 
@@ -204,14 +188,5 @@ mod tests {
             .map(|number| Slot::for_key(number.to_string()))
             .collect();
         assert_eq!(slots.len(), 16_384);
-    }
-
-    #[test]
-    fn what_would_mix_up_keys_is_refused() {
-        assert!(Keys::new("shedlock-rs", "default").is_err());
-        assert!(Keys::new("shedlock-rs:x", "default").is_err());
-        assert!(Keys::new("", "default").is_err());
-        assert!(Keys::new("job-lock", "").is_err());
-        assert!(Keys::new("job-lock", "a\nb").is_err());
     }
 }

@@ -87,9 +87,9 @@
 //! `rediss://` verifies the server's certificate, its host name included, against the public authorities or `tls_ca`;
 //! the client's `#insecure` at the end of the URL switches that off, if its feature `tls-rustls-insecure` is on.
 //! `redis://` sends all in the clear, the password too. [`connect`](StoreProvider::connect) warns of both for hosts
-//! that are not this one. The client takes the crypto provider that the process has installed in rustls; where there is
-//! none, a URL with `rediss` installs `ring` for the whole process. A program that wants another one calls
-//! `CryptoProvider::install_default` first.
+//! that are not this one. The client takes the crypto library that the program has chosen in rustls
+//! (`CryptoProvider::install_default`), or the only one that the program has, which is `ring` unless another crate brings
+//! more. Where there are two and no choice, a URL with `rediss` is refused.
 //!
 //! # Sentinel
 //!

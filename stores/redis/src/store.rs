@@ -71,49 +71,33 @@ impl FromClient for RedisStore {
 }
 
 impl Builder {
-    /// The environment in the keys: `default` unless set, as in ShedLock. Locks of two environments are two.
-    pub fn environment(mut self, environment: impl Into<String>) -> Self {
-        self.environment = environment.into();
-        self
-    }
+    shedlock_store::setters! { []
+        /// The environment in the keys: `default` unless set, as in ShedLock. Locks of two environments are two.
+        environment(environment: impl Into<String>) = environment.into();
 
-    /// What the keys of locks begin with: `job-lock` unless set, as in ShedLock.
-    pub fn key_prefix(mut self, prefix: impl Into<String>) -> Self {
-        self.key_prefix = prefix.into();
-        self
-    }
+        /// What the keys of locks begin with: `job-lock` unless set, as in ShedLock.
+        key_prefix(prefix: impl Into<String>) = prefix.into();
 
-    /// Durations for locks that set none, and what owners start with.
-    pub fn defaults(mut self, defaults: LockDefaults) -> Self {
-        self.defaults = defaults;
-        self
-    }
+        /// Durations for locks that set none, and what owners start with.
+        defaults(defaults: LockDefaults) = defaults;
 
-    /// Grants a lock, extends it and calls a slot done only when so many replicas have confirmed it (`WAIT`), so that a
-    /// failover to one of them knows it. A lock that is not confirmed within [`wait_timeout`](Self::wait_timeout) is
-    /// given back, and the attempt is an error of the kind unavailable; an extension or an unlock that is not confirmed
-    /// is an error of the kind unknown.
-    ///
-    /// A replica that takes over judges leases by its own clock: keep the clocks of all servers synchronized, and set
-    /// [`server_skew`](Self::server_skew) to what is left.
-    pub fn wait_replicas(mut self, replicas: u32) -> Self {
-        self.wait_replicas = Some(replicas);
-        self
-    }
+        /// Grants a lock, extends it and calls a slot done only when so many replicas have confirmed it (`WAIT`), so that a
+        /// failover to one of them knows it. A lock that is not confirmed within [`wait_timeout`](Self::wait_timeout) is
+        /// given back, and the attempt is an error of the kind unavailable; an extension or an unlock that is not confirmed
+        /// is an error of the kind unknown.
+        ///
+        /// A replica that takes over judges leases by its own clock: keep the clocks of all servers synchronized, and set
+        /// [`server_skew`](Self::server_skew) to what is left.
+        wait_replicas(replicas: u32) = Some(replicas);
 
-    /// How long replicas are waited for; 1 s unless set. Calls share a connection, and each waits for those before it:
-    /// keep the time well below that for an answer.
-    pub fn wait_timeout(mut self, timeout: Duration) -> Self {
-        self.wait_timeout = Some(timeout);
-        self
-    }
+        /// How long replicas are waited for; 1 s unless set. Calls share a connection, and each waits for those before it:
+        /// keep the time well below that for an answer.
+        wait_timeout(timeout: Duration) = Some(timeout);
 
-    /// How far apart the clocks may be of servers that judge leases in turn: zero unless set. A server that takes over
-    /// judges by its own clock, so the runtime stops counting on a lease this much before its end, and lock_at_most_for
-    /// must be longer.
-    pub fn server_skew(mut self, skew: Duration) -> Self {
-        self.server_skew = skew;
-        self
+        /// How far apart the clocks may be of servers that judge leases in turn: zero unless set. A server that takes over
+        /// judges by its own clock, so the runtime stops counting on a lease this much before its end, and lock_at_most_for
+        /// must be longer.
+        server_skew(skew: Duration) = skew;
     }
 
     /// Checks the settings; no I/O.

@@ -3,13 +3,17 @@
 use std::time::Duration;
 
 use redis::cluster::ClusterClient;
-use redis::sentinel::{SentinelClient, SentinelClientBuilder, SentinelServerType};
+use redis::sentinel::{
+    SentinelClient, SentinelClientBuilder as SentinelBuilder, SentinelServerType,
+};
 use redis::{
     Client, ClientTlsConfig, ConnectionAddr, ConnectionInfo, IntoConnectionInfo as _,
     ProtocolVersion, RedisConnectionInfo, RedisResult, TlsCertificates, TlsMode,
 };
 use shedlock_core::{Error, ErrorKind, warn_unverified};
-use shedlock_store::{FromUrl, Host, StoreUrl, TlsFiles, TlsOptions};
+use shedlock_store::{
+    FromUrl, Host, StoreUrl, TlsFiles, TlsOptions, check_crypto_choice, invalid, maybe,
+};
 
 use crate::RedisProvider;
 use crate::confirm::WAIT;
@@ -49,8 +53,7 @@ enum Kind {
 struct Address {
     kind: Kind,
     hosts: Vec<Host>,
-    is_tls: bool,
-    is_insecure: bool,
+    tls: Option<TlsMode>,
     connect: Duration,
     response: Duration,
     /// For the servers that keys lie on.
@@ -61,50 +64,50 @@ struct Address {
     sentinel_password: Option<String>,
 }
 
+/// How servers are verified, and with which certificates.
+type Tls = (TlsMode, TlsCertificates);
+
 /// The provider that a URL describes; no I/O but for the files that it names.
 pub(crate) fn read(text: &str) -> Result<RedisProvider, Error> {
-    let (place, is_insecure) = match text.strip_suffix(INSECURE) {
-        Some(place) => (place, true),
-        None => (text, false),
+    let (place, mode) = match text.strip_suffix(INSECURE) {
+        Some(place) => (place, TlsMode::Insecure),
+        None => (text, TlsMode::Secure),
     };
     let mut url = StoreUrl::parse(place, "redis://user:password@host:6379/0?option=value")?;
-    let address = Address::take(&mut url, is_insecure)?;
+    let address = Address::take(&mut url, mode)?;
     let mut options = url.options;
     let encrypted = url.scheme.replacen("redis", "rediss", 1);
-    let tls = TlsOptions::take(&mut options, (!address.is_tls).then_some(&encrypted))?;
+    let tls = TlsOptions::take(&mut options, address.tls.is_none().then_some(&encrypted))?;
     let defaults = options.defaults()?;
     let (environment, key_prefix) = (options.text("environment")?, options.text("key_prefix")?);
-    let replicas = options.number("wait_replicas")?;
-    let wait = options.duration("wait_timeout")?;
+    let wait_replicas = options.number("wait_replicas")?;
+    let wait_timeout = options.duration("wait_timeout")?;
     let server_skew = options.duration("server_skew")?.unwrap_or_default();
     options.finish()?;
-    if replicas.is_some() && wait.unwrap_or(WAIT) >= address.response {
+    if wait_replicas.is_some() && wait_timeout.unwrap_or(WAIT) >= address.response {
         return Err(invalid(
             "the option \"wait_timeout\" in the URL must be shorter than \"response_timeout\"",
         ));
     }
     let builder = RedisProvider::builder(address.connections(&tls)?);
+    let builder = maybe(builder, environment, Builder::environment);
     let builder = Builder {
-        environment: environment.unwrap_or(builder.environment),
-        key_prefix: key_prefix.unwrap_or(builder.key_prefix),
-        wait_replicas: replicas,
-        wait_timeout: wait,
-        server_skew,
-        defaults,
-        ..builder
+        wait_replicas,
+        wait_timeout,
+        ..maybe(builder, key_prefix, Builder::key_prefix)
     };
-    builder.build()
+    builder.server_skew(server_skew).defaults(defaults).build()
 }
 
 impl Address {
-    fn take(url: &mut StoreUrl, is_insecure: bool) -> Result<Self, Error> {
-        let (kind, is_tls) = match &*url.scheme {
-            "redis" => (Kind::One, false),
-            "rediss" => (Kind::One, true),
-            "redis-sentinel" => (Kind::Sentinels, false),
-            "rediss-sentinel" => (Kind::Sentinels, true),
-            "redis-cluster" => (Kind::Cluster, false),
-            "rediss-cluster" => (Kind::Cluster, true),
+    fn take(url: &mut StoreUrl, mode: TlsMode) -> Result<Self, Error> {
+        let (kind, tls) = match &*url.scheme {
+            "redis" => (Kind::One, None),
+            "rediss" => (Kind::One, Some(mode)),
+            "redis-sentinel" => (Kind::Sentinels, None),
+            "rediss-sentinel" => (Kind::Sentinels, Some(mode)),
+            "redis-cluster" => (Kind::Cluster, None),
+            "rediss-cluster" => (Kind::Cluster, Some(mode)),
             scheme => {
                 return Err(invalid(format!(
                     "{scheme:?} is no scheme of Redis: write redis://, redis-sentinel:// or \
@@ -133,18 +136,17 @@ impl Address {
                 .parse::<u32>()
                 .map_err(|_| "the URL's path ends with what is no number of a database"),
         };
-        let database = database.map_err(invalid)?;
         let options = &mut url.options;
         let protocol = options.choice("protocol", &PROTOCOLS)?;
-        let mut login = RedisConnectionInfo::default()
-            .set_db(database.into())
+        let login = RedisConnectionInfo::default()
+            .set_db(database.map_err(invalid)?.into())
             .set_protocol(protocol.unwrap_or_default());
-        if let Some(user) = &url.user {
-            login = login.set_username(user);
-        }
-        if let Some(password) = &url.password {
-            login = login.set_password(password);
-        }
+        let login = maybe(login, url.user.as_ref(), RedisConnectionInfo::set_username);
+        let login = maybe(
+            login,
+            url.password.as_ref(),
+            RedisConnectionInfo::set_password,
+        );
         let mut of_sentinels = |name| match kind {
             Kind::Sentinels => options.text(name),
             Kind::One | Kind::Cluster => Ok(None),
@@ -152,8 +154,7 @@ impl Address {
         Ok(Self {
             kind,
             hosts: url.hosts.clone(),
-            is_tls,
-            is_insecure,
+            tls,
             login,
             primary: primary.to_owned(),
             sentinel_username: of_sentinels("sentinel_username")?,
@@ -164,99 +165,90 @@ impl Address {
     }
 
     fn connections(&self, tls: &TlsOptions) -> Result<Connections, Error> {
-        if self.is_tls {
-            // Where the program has chosen another one, that stays. The client takes no configuration with a provider
-            // of its own, and panics where several are built in and none is chosen.
-            let _ = rustls::crypto::ring::default_provider().install_default();
+        if self.tls.is_some() {
+            check_crypto_choice()?;
         }
-        if !self.is_tls || self.is_insecure {
+        if self.tls != Some(TlsMode::Secure) {
             let hosts = self.hosts.iter().map(|host| &*host.name);
             warn_unverified("redis", hosts, "write rediss://, without #insecure");
         }
         let TlsFiles { ca, identity } = tls.read()?;
-        let certificates = self.is_tls.then_some(TlsCertificates {
+        let certificates = TlsCertificates {
             client_tls: identity.map(|(client_cert, client_key)| ClientTlsConfig {
                 client_cert,
                 client_key,
             }),
             root_cert: ca,
-        });
+        };
+        let tls = self.tls.map(|mode| (mode, certificates));
         let source = match self.kind {
-            Kind::One => self.one(certificates).map(Source::Server),
-            Kind::Sentinels => self.sentinels(certificates).map(Source::Sentinels),
-            Kind::Cluster => self.cluster(certificates).map(Source::Cluster),
+            Kind::One => self.one(tls).map(Source::Server),
+            Kind::Sentinels => self.sentinels(tls).map(Source::Sentinels),
+            Kind::Cluster => self.cluster(tls).map(Source::Cluster),
         };
         let source = source.map_err(|error| {
             let message = "the client cannot use the certificates that the URL names; its reason is the source";
             Error::new(ErrorKind::Configuration, message).with_source(error)
-        });
+        })?;
         let addresses = match self.kind {
             // The primary that they name comes after them.
             Kind::Sentinels => self.hosts.len() + 1,
             Kind::One | Kind::Cluster => 1,
         };
-        Ok(Connections::new(
-            source?,
-            addresses,
-            self.connect,
-            self.response,
-        ))
+        let (connect, response) = (self.connect, self.response);
+        Ok(Connections::new(source, addresses, connect, response))
     }
 
-    fn one(&self, certificates: Option<TlsCertificates>) -> RedisResult<Client> {
+    fn one(&self, tls: Option<Tls>) -> RedisResult<Client> {
         let info = self.info(&self.hosts[0])?;
-        match certificates {
-            Some(certificates) => Client::build_with_tls(info, certificates),
+        match tls {
+            Some((_, certificates)) => Client::build_with_tls(info, certificates),
             None => Client::open(info),
         }
     }
 
-    fn cluster(&self, certificates: Option<TlsCertificates>) -> RedisResult<ClusterClient> {
+    fn cluster(&self, tls: Option<Tls>) -> RedisResult<ClusterClient> {
         let nodes: RedisResult<Vec<_>> = self.hosts.iter().map(|host| self.info(host)).collect();
-        let mut builder = ClusterClient::builder(nodes?)
+        let builder = ClusterClient::builder(nodes?)
             .connection_timeout(self.connect)
             .response_timeout(self.response);
-        if let Some(certificates) = certificates {
-            builder = builder.tls(self.tls_mode()).certs(certificates);
-        }
-        builder.build()
+        let encrypted = maybe(builder, tls, |builder, (mode, certificates)| {
+            builder.tls(mode).certs(certificates)
+        });
+        encrypted.build()
     }
 
-    fn sentinels(&self, certificates: Option<TlsCertificates>) -> RedisResult<SentinelClient> {
-        let login = &self.login;
+    fn sentinels(&self, tls: Option<Tls>) -> RedisResult<SentinelClient> {
         let sentinels = self.hosts.iter();
         let sentinels = sentinels.map(|host| self.address(host, SENTINEL_PORT));
         let leads_to = SentinelServerType::Master;
-        let mut builder = SentinelClientBuilder::new(sentinels, &self.primary, leads_to)?
+        let (login, user) = (&self.login, self.sentinel_username.as_ref());
+        let password = self.sentinel_password.as_ref();
+        let it = SentinelBuilder::new(sentinels, &self.primary, leads_to)?
             .set_client_to_redis_db(login.db())
             .set_client_to_redis_protocol(login.protocol());
-        if let Some(user) = login.username() {
-            builder = builder.set_client_to_redis_username(user);
-        }
-        if let Some(password) = login.password() {
-            builder = builder.set_client_to_redis_password(password);
-        }
-        if let Some(user) = &self.sentinel_username {
-            builder = builder.set_client_to_sentinel_username(user);
-        }
-        if let Some(password) = &self.sentinel_password {
-            builder = builder.set_client_to_sentinel_password(password);
-        }
-        if let Some(certificates) = certificates {
-            builder = builder
-                .set_client_to_redis_tls_mode(self.tls_mode())
+        let it = maybe(
+            it,
+            login.username(),
+            SentinelBuilder::set_client_to_redis_username,
+        );
+        let it = maybe(
+            it,
+            login.password(),
+            SentinelBuilder::set_client_to_redis_password,
+        );
+        let it = maybe(it, user, SentinelBuilder::set_client_to_sentinel_username);
+        let it = maybe(
+            it,
+            password,
+            SentinelBuilder::set_client_to_sentinel_password,
+        );
+        let encrypted = maybe(it, tls, |it, (mode, certificates)| {
+            it.set_client_to_redis_tls_mode(mode)
                 .set_client_to_redis_certificates(certificates.clone())
-                .set_client_to_sentinel_certificates(certificates);
-        }
-        builder.build()
-    }
-
-    fn tls_mode(&self) -> TlsMode {
-        if self.is_insecure {
-            TlsMode::Insecure
-        } else {
-            TlsMode::Secure
-        }
+                .set_client_to_sentinel_certificates(certificates)
+        });
+        encrypted.build()
     }
 
     fn info(&self, host: &Host) -> RedisResult<ConnectionInfo> {
@@ -266,20 +258,16 @@ impl Address {
 
     fn address(&self, host: &Host, usual_port: u16) -> ConnectionAddr {
         let (host, port) = (host.name.clone(), host.port.unwrap_or(usual_port));
-        if !self.is_tls {
-            return ConnectionAddr::Tcp(host, port);
-        }
-        ConnectionAddr::TcpTls {
-            host,
-            port,
-            insecure: self.is_insecure,
-            tls_params: None,
+        match self.tls {
+            None => ConnectionAddr::Tcp(host, port),
+            Some(mode) => ConnectionAddr::TcpTls {
+                host,
+                port,
+                insecure: mode == TlsMode::Insecure,
+                tls_params: None,
+            },
         }
     }
-}
-
-fn invalid(message: impl Into<String>) -> Error {
-    Error::new(ErrorKind::InvalidInput, message)
 }
 
 #[cfg(test)]
@@ -363,5 +351,14 @@ mod tests {
                 assert_eq!(said.kind(), ErrorKind::Configuration, "{url}: {said}");
             }
         }
+    }
+
+    /// The choice is the program's. rustls makes it for one that has a single library built in, when the client connects.
+    #[test]
+    fn a_url_installs_no_crypto_library_for_the_whole_process() {
+        for url in ["rediss://h", "rediss-sentinel://h/m", "rediss-cluster://h"] {
+            read(url).unwrap();
+        }
+        assert!(rustls::crypto::CryptoProvider::get_default().is_none());
     }
 }

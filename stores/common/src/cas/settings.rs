@@ -58,14 +58,13 @@ impl VersionedSettings {
 #[doc(hidden)]
 #[macro_export]
 macro_rules! versioned_setters {
-    ($($field:ident).+) => {
-        /// How much the clocks may differ of all programs that share the locks, ShedLock's included; 1 s unless set.
-        /// All of them have to agree on it.
-        pub fn tolerated_skew(mut self, skew: ::std::time::Duration) -> Self {
-            self.$($field).+.tolerated_skew = skew;
-            self
+    ($($at:ident).*) => {
+        $crate::setters! { [$($at).*]
+            /// How much the clocks may differ of all programs that share the locks, ShedLock's included; 1 s unless set.
+            /// All of them have to agree on it.
+            tolerated_skew(skew: ::std::time::Duration) = skew;
         }
 
-        $crate::common_setters!($($field).+);
+        $crate::common_setters!($($at).*);
     };
 }

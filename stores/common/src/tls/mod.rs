@@ -1,13 +1,19 @@
 //! Certificates that a URL names.
 
+#[cfg(feature = "crypto-choice")]
+mod choice;
 #[cfg(feature = "rustls")]
 mod config;
+
+#[cfg(feature = "crypto-choice")]
+pub use choice::check_crypto_choice;
 
 use std::fs;
 
 use shedlock_core::{Error, ErrorKind};
 
-use crate::url::{UrlOptions, invalid};
+use crate::errors::invalid;
+use crate::url::UrlOptions;
 
 /// The options `tls_ca`, `tls_cert` and `tls_key`: paths of PEM files.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

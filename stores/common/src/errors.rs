@@ -1,0 +1,55 @@
+//! Failures that every store meets.
+
+use std::error::Error as StdError;
+use std::iter;
+
+use ErrorKind::{Configuration, InvalidInput, OutcomeUnknown};
+use shedlock_core::{Error, ErrorKind};
+
+/// The error of a setting or a URL that cannot be meant.
+pub fn invalid(message: impl Into<String>) -> Error {
+    Error::new(InvalidInput, message)
+}
+
+/// The error of a call whose answer did not come. `kind` is `OutcomeUnknown` where the call may have written.
+pub fn unanswered(kind: ErrorKind) -> Error {
+    in_doubt("the answer did not come", kind)
+}
+
+/// The same, where something else happened to it.
+pub fn in_doubt(what: &str, kind: ErrorKind) -> Error {
+    let what_to_do = if kind == OutcomeUnknown {
+        "the call may have taken effect: ask again with the same owner"
+    } else {
+        "nothing was written: retry"
+    };
+    Error::new(kind, format!("{what}; {what_to_do}"))
+}
+
+/// The error of a connection that failed over certificates, if this failure is one of that kind. Of the reason most
+/// clients keep the words alone.
+pub fn untrusted<'a>(failure: &'a (dyn StdError + 'static)) -> Option<Error> {
+    let next = |cause: &&'a (dyn StdError + 'static)| (*cause).source();
+    let mut causes = iter::successors(Some(failure), next);
+    let is_one = causes.any(|cause| cause.to_string().to_lowercase().contains("certificate"));
+    is_one.then(|| {
+        Error::new(
+            Configuration,
+            "no encrypted connection could be made: check the server's certificate, the name in it, who has signed \
+             it (tls_ca in the URL), and whether the server asks for one of yours (tls_cert, tls_key)",
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn certificates_are_found_in_any_cause() {
+        let cause = std::io::Error::other("invalid peer Certificate: UnknownIssuer");
+        let failure = Error::new(ErrorKind::Unavailable, "no connection").with_source(cause);
+        assert_eq!(untrusted(&failure).unwrap().kind(), Configuration);
+        assert!(untrusted(&Error::new(ErrorKind::Unavailable, "no connection")).is_none());
+    }
+}
