@@ -118,7 +118,7 @@ pub mod fuzz;
 
 pub use cas::{
     DEFAULT_TOLERATED_SKEW, Found, Listed, Reading, Record, Versioned, VersionedSettings,
-    VersionedStore, Written,
+    VersionedStore, Written, whole_millis,
 };
 pub use construct::{FromClient, FromUrl, maybe};
 pub use errors::{in_doubt, invalid, unanswered, untrusted};

@@ -1,13 +1,10 @@
-//! The keys of a lock, the lock of a key, and the value of a lock's own key, `ADDED:{instant}@{owner}`.
+//! The keys of a lock, the lock of a key, and what a lock's own key holds.
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::SystemTime;
 
 use jiff::Timestamp;
-use shedlock_core::{Error, ErrorKind, LockName, Owner};
-use shedlock_store::check_name_length;
-
-/// What ours begin with. ShedLock's begin with their prefix, which may not be this word.
-const COMPANION: &str = "shedlock-rs:";
+use shedlock_core::{Error, LockName, Owner};
+use shedlock_store::{COMPANION, check_name_length, start_of_keys, whole_millis};
 
 /// The longest name that is accepted, in bytes: a page of such names fits one answer.
 pub(crate) const LONGEST_NAME: usize = 4 * 1024;
@@ -15,47 +12,35 @@ pub(crate) const LONGEST_NAME: usize = 4 * 1024;
 /// How keys are made from names.
 #[derive(Clone, Debug)]
 pub(crate) struct Keys {
-    /// `{prefix}:{environment}`.
-    room: String,
+    /// `{prefix}:{environment}:`.
+    start: String,
 }
 
 impl Keys {
     /// With ShedLock's prefix and environment, or one's own.
     pub(crate) fn new(prefix: &str, environment: &str) -> Result<Self, Error> {
-        let refused = |what: &str| Err(Error::new(ErrorKind::InvalidInput, what.to_owned()));
-        if prefix.is_empty() || environment.is_empty() {
-            return refused("key prefix and environment must not be empty");
-        }
-        let room = format!("{prefix}:{environment}");
-        if room.chars().any(char::is_control) {
-            return refused("key prefix and environment must not hold control characters");
-        }
-        if room.starts_with(COMPANION) {
-            return refused(
-                "keys that begin with \"shedlock-rs:\" are those of fencing tokens and slots: \
-                 choose another key prefix",
-            );
-        }
-        Ok(Self { room })
+        let start = start_of_keys(prefix, environment)?;
+        Ok(Self { start })
     }
 
     /// The keys of this lock: the one that ShedLock has too, and the one of the record beside it.
     pub(crate) fn of(&self, name: &LockName) -> [String; 2] {
-        ["", COMPANION].map(|what| format!("{what}{}:{name}", self.room))
+        ["", COMPANION].map(|what| format!("{what}{}{name}", self.start))
     }
 
     /// The keys of all locks after this one, and those beside them, in the order of names: from the first
     /// to the second, which is not one of them.
     pub(crate) fn after(&self, name: Option<&LockName>) -> [(String, String); 2] {
         ["", COMPANION].map(|what| {
-            let room = format!("{what}{}", self.room);
+            let start = format!("{what}{}", self.start);
+            // The byte after the colon: the first key that does not begin with it.
+            let end = format!("{};", &start[..start.len() - 1]);
             let from = match name {
                 // The first key after that one.
-                Some(name) => format!("{room}:{name}\0"),
-                None => format!("{room}:"),
+                Some(name) => format!("{start}{name}\0"),
+                None => start,
             };
-            // The byte after the colon: the first key that does not begin with it.
-            (from, format!("{room};"))
+            (from, end)
         })
     }
 
@@ -63,43 +48,10 @@ impl Keys {
     pub(crate) fn name_of(&self, key: &[u8]) -> Option<LockName> {
         let key = std::str::from_utf8(key).ok()?;
         let lock = key.strip_prefix(COMPANION).unwrap_or(key);
-        let name = LockName::new(lock.strip_prefix(&self.room)?.strip_prefix(':')?).ok()?;
+        let name = LockName::new(lock.strip_prefix(&self.start)?).ok()?;
         // Others may have keys that look like ours, with names that no lock has.
         let is_ours = check_name_length(&name, LONGEST_NAME).is_ok();
         is_ours.then_some(name)
-    }
-}
-
-/// What a value says, ours or ShedLock's.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Value {
-    /// As records show it: our owner with the mark of an unlock, ShedLock's host. Empty where the value
-    /// names none.
-    pub(crate) owner: String,
-    /// When it was acquired, cut to milliseconds.
-    pub(crate) at: Option<SystemTime>,
-}
-
-impl Value {
-    /// Reads a value. What neither of us writes names no owner.
-    pub(crate) fn parse(value: &[u8]) -> Self {
-        let value = String::from_utf8_lossy(value);
-        let Some((added, owner)) = value.split_once('@') else {
-            return Self::default();
-        };
-        let at = added
-            .strip_prefix("ADDED:")
-            .and_then(|text| text.parse::<Timestamp>().ok())
-            .map(SystemTime::from);
-        Self {
-            owner: owner.to_owned(),
-            at,
-        }
-    }
-
-    /// When ShedLock acquired it, if it did.
-    pub(crate) fn shedlock_at(&self) -> Option<SystemTime> {
-        self.at.filter(|_| !Owner::is_ours(&self.owner))
     }
 }
 
@@ -115,17 +67,12 @@ pub(crate) fn released(value: &[u8]) -> Vec<u8> {
     [value, Owner::released_text("").as_bytes()].concat()
 }
 
-/// An instant as records keep it.
-pub(crate) fn whole_millis(instant: SystemTime) -> SystemTime {
-    let since = instant.duration_since(UNIX_EPOCH).unwrap_or_default();
-    UNIX_EPOCH
-        + Duration::from_secs(since.as_secs())
-        + Duration::from_millis(since.subsec_millis().into())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::{Duration, UNIX_EPOCH};
+
+    use shedlock_store::Added;
 
     const AT: Duration = Duration::from_millis(1_700_000_000_120);
 
@@ -169,17 +116,8 @@ mod tests {
     }
 
     #[test]
-    fn what_would_mix_up_keys_is_refused() {
-        assert!(Keys::new("shedlock-rs", "default").is_err());
-        assert!(Keys::new("shedlock-rs:x", "default").is_err());
-        assert!(Keys::new("", "default").is_err());
-        assert!(Keys::new("shedlock", "").is_err());
-        assert!(Keys::new("shedlock", "a\nb").is_err());
-    }
-
-    #[test]
     fn shedlocks_value_tells_host_and_instant() {
-        let value = Value::parse(b"ADDED:2023-11-14T22:13:20.120Z@web-3:8080");
+        let value = Added::parse(b"ADDED:2023-11-14T22:13:20.120Z@web-3:8080");
         assert_eq!(value.owner, "web-3:8080");
         assert_eq!(value.shedlock_at(), Some(UNIX_EPOCH + AT));
     }
@@ -190,18 +128,11 @@ mod tests {
         let owner = "blue:web-3/1/0123456789abcdef";
         let text = write(UNIX_EPOCH + AT + Duration::from_nanos(999_999), owner);
         assert_eq!(text, format!("ADDED:2023-11-14T22:13:20.120Z@{owner}"));
-        let value = Value::parse(text.as_bytes());
+        let value = Added::parse(text.as_bytes());
         assert_eq!((&*value.owner, value.at), (owner, Some(UNIX_EPOCH + AT)));
         assert_eq!(value.shedlock_at(), None);
-        let value = Value::parse(&released(text.as_bytes()));
+        let value = Added::parse(&released(text.as_bytes()));
         assert!(Owner::is_released(&value.owner));
         assert_eq!(value.shedlock_at(), None);
-    }
-
-    #[test]
-    fn any_other_value_names_no_owner() {
-        assert_eq!(Value::parse(b"locked"), Value::default());
-        assert_eq!(Value::parse(b""), Value::default());
-        assert_eq!(Value::parse(b"\xff@a").at, None);
     }
 }

@@ -3,9 +3,10 @@
 use std::error::Error as StdError;
 use std::iter;
 
-use ErrorKind::{Configuration, InvalidInput, Lost, OutcomeUnknown, Unavailable};
+use ErrorKind::{Configuration, InvalidInput, Lost, Unavailable};
 use Trouble::{Broken, NotSent, Refused};
 use shedlock_core::{Error, ErrorKind};
+use shedlock_store::{unanswered, untrusted};
 use tonic::{Code, ConnectError, Status};
 
 /// What a failure means for the request. Unless broken or silent, nothing was written.
@@ -57,12 +58,8 @@ impl Failure {
 
     /// No answer came; `lost` is the kind of the error.
     pub(crate) fn unanswered(trouble: Trouble, lost: ErrorKind) -> Self {
-        let message = if lost == OutcomeUnknown {
-            "the answer did not come; the call may have taken effect: ask again with the same owner"
-        } else {
-            "the answer did not come; nothing was written: retry"
-        };
-        Self::new(trouble, lost, message)
+        let error = unanswered(lost);
+        Self { trouble, error }
     }
 
     fn new(trouble: Trouble, kind: ErrorKind, message: &str) -> Self {
@@ -85,13 +82,10 @@ fn status(error: &etcd_client::Error) -> Option<&Status> {
 
 /// What the server itself returned.
 fn refusal(error: &etcd_client::Error) -> Option<Failure> {
-    // What is left of a reason to refuse a certificate is words. Nothing is carried out before both sides accept the
-    // other's.
-    if causes(error).any(|cause| cause.to_string().to_lowercase().contains("certificate")) {
-        let message = "no encrypted connection could be made: check the servers' certificates, who has \
-                       signed them (tls_ca in the URL), the name in them (tls_domain), and whether the \
-                       servers ask for one of ours (tls_cert, tls_key)";
-        return Some(Failure::new(NotSent, Configuration, message));
+    // Nothing is carried out before both sides accept the other's certificate.
+    if let Some(error) = causes(error).next().and_then(untrusted) {
+        let trouble = NotSent;
+        return Some(Failure { trouble, error });
     }
     let message = status(error)?.message().strip_prefix("etcdserver: ")?;
     let (said, _) = message.split_once(',').unwrap_or((message, ""));
@@ -194,6 +188,7 @@ fn is_answer(error: &etcd_client::Error) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ErrorKind::OutcomeUnknown;
 
     fn said(code: Code, message: &str, lost: ErrorKind) -> (Trouble, ErrorKind) {
         let failure = Failure::of(Status::new(code, message).into(), lost);

@@ -4,9 +4,7 @@ use std::time::SystemTime;
 
 use etcd_client::{GetResponse, KeyValue, TxnOpResponse, TxnResponse};
 use shedlock_core::{AttemptRequest, Error, ErrorKind, Lease, LockName, LockRecord, Owner};
-use shedlock_store::Record;
-
-use crate::codec::Value;
+use shedlock_store::{Added, Record};
 
 /// Both keys of a lock, as they were at one revision of the store.
 #[derive(Clone, Debug)]
@@ -71,9 +69,9 @@ impl Found {
     }
 
     /// What the lock's own key says.
-    pub(crate) fn value(&self) -> Value {
+    pub(crate) fn value(&self) -> Added {
         let value = self.lock.as_ref().map(|lock| &*lock.value);
-        Value::parse(value.unwrap_or_default())
+        Added::parse(value.unwrap_or_default())
     }
 
     /// The lock's own key, if this owner's lease is what keeps it.

@@ -1,34 +1,26 @@
 //! What reads foreign text here, as targets of fuzzing: each panics where a promise is broken.
 
-use shedlock_core::fuzz::{is_refusal, is_refusal_of_url};
-use shedlock_core::{ErrorKind, LockName, Owner};
-use shedlock_store::check_name_length;
+use shedlock_core::{ErrorKind, LockName, Owner, fuzz::is_refusal};
+use shedlock_store::{Added, check_name_length};
 
-use crate::codec::{Keys, LONGEST_NAME, Value, released, write};
+use crate::codec::{Keys, LONGEST_NAME, released, write};
 use crate::store::Builder;
 
-/// URLs. Files of certificates are left out, which are read.
+/// URLs.
 pub fn url(data: &[u8]) {
-    let url = String::from_utf8_lossy(data);
-    let files = ["tls_ca", "tls_cert", "tls_key"];
-    if files.iter().any(|it| url.contains(it)) {
-        return;
-    }
-    if let Err(error) = crate::url::builder(&url).and_then(Builder::build) {
-        let error = error.of_url(&url);
-        is_refusal_of_url(&error, &url, &[ErrorKind::InvalidInput]);
-    }
+    let read = |url: &str| crate::url::builder(url).and_then(Builder::build);
+    shedlock_core::fuzz::url_without_files(data, read);
 }
 
 /// The value of a lock's own key, ours, ShedLock's and others'.
 pub fn value(data: &[u8]) {
-    let value = Value::parse(data);
+    let value = Added::parse(data);
     assert!(value.shedlock_at().is_none() || !Owner::is_ours(&value.owner));
-    let ended = Value::parse(&released(data));
+    let ended = Added::parse(&released(data));
     assert_eq!(ended.at, value.at);
     if let Some(at) = value.at {
         assert!(Owner::is_released(&ended.owner));
-        let written = Value::parse(write(at, &value.owner).as_bytes());
+        let written = Added::parse(write(at, &value.owner).as_bytes());
         assert_eq!(written.owner, value.owner);
         let cut = at.duration_since(written.at.expect("it was written"));
         // Cut to milliseconds; what lies before 1970 to that.

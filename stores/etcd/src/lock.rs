@@ -7,10 +7,12 @@ use shedlock_core::{
     Attempt, AttemptRequest, Error, ErrorKind, ExtendRequest, Extension, Lease, Moment, Skip,
     SkipReason,
 };
-use shedlock_store::{Changed, End, Ended, ROUNDS, Record, check_slot, contended, refusal};
+use shedlock_store::{
+    Changed, End, Ended, ROUNDS, Record, check_slot, contended, refusal, whole_millis,
+};
 
 use crate::EtcdStore;
-use crate::codec::{released, whole_millis, write};
+use crate::codec::{released, write};
 use crate::found::Found;
 use crate::lease::Granted;
 use crate::txn::Own;

@@ -12,10 +12,11 @@ use shedlock_core::{
 };
 use shedlock_store::{
     Changed, End, Ended, FromClient, HUNDRED_YEARS, Seen, Store, StoreProvider, check_name_length,
+    whole_millis,
 };
 
 use crate::EtcdProvider;
-use crate::codec::{Keys, LONGEST_NAME, whole_millis};
+use crate::codec::{Keys, LONGEST_NAME};
 use crate::connections::Connections;
 use crate::found::Found;
 use crate::txn::Own;
@@ -42,8 +43,8 @@ pub struct EtcdStore {
 #[must_use = "a builder does nothing before `build`"]
 pub struct Builder {
     connections: Connections,
-    pub(crate) prefix: String,
-    pub(crate) environment: String,
+    key_prefix: String,
+    environment: String,
     defaults: LockDefaults,
     clock: Arc<dyn Clock>,
 }
@@ -61,38 +62,28 @@ impl Builder {
     pub(crate) fn new(connections: Connections) -> Self {
         Self {
             connections,
-            prefix: "shedlock".to_owned(),
+            key_prefix: "shedlock".to_owned(),
             environment: "default".to_owned(),
             defaults: LockDefaults::new(),
             clock: Arc::new(SystemClock),
         }
     }
 
-    /// The environment in the keys: `default` unless set, as in ShedLock. Locks of two environments
-    /// are two.
-    pub fn environment(mut self, environment: impl Into<String>) -> Self {
-        self.environment = environment.into();
-        self
-    }
+    shedlock_store::setters! { []
+        /// The environment in the keys: `default` unless set, as in ShedLock. Locks of two environments
+        /// are two.
+        environment(environment: impl Into<String>) = environment.into();
 
-    /// What the keys of locks begin with: `shedlock` unless set, as in ShedLock. ShedLock over a
-    /// client with a namespace has that before it.
-    pub fn key_prefix(mut self, prefix: impl Into<String>) -> Self {
-        self.prefix = prefix.into();
-        self
-    }
+        /// What the keys of locks begin with: `shedlock` unless set, as in ShedLock. ShedLock over a
+        /// client with a namespace has that before it.
+        key_prefix(prefix: impl Into<String>) = prefix.into();
 
-    /// Durations for locks that set none, and what owners start with.
-    pub fn defaults(mut self, defaults: LockDefaults) -> Self {
-        self.defaults = defaults;
-        self
-    }
+        /// Durations for locks that set none, and what owners start with.
+        defaults(defaults: LockDefaults) = defaults;
 
-    /// This host's clock, by which slots that lie too far ahead are refused, at-least is counted,
-    /// and times are shown; for tests. Leases are judged by the store.
-    pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
-        self.clock = clock;
-        self
+        /// This host's clock, by which slots that lie too far ahead are refused, at-least is counted,
+        /// and times are shown; for tests. Leases are judged by the store.
+        clock(clock: Arc<dyn Clock>) = clock;
     }
 
     /// Checks the settings; no I/O.
@@ -101,7 +92,7 @@ impl Builder {
     /// `InvalidInput` for an environment or a prefix that is empty, holds control characters, or
     /// would mix up the keys of locks with those beside them.
     pub fn build(self) -> Result<EtcdProvider, Error> {
-        let keys = Keys::new(&self.prefix, &self.environment);
+        let keys = Keys::new(&self.key_prefix, &self.environment);
         let store = EtcdStore {
             connections: Arc::new(self.connections),
             keys: keys.map_err(|error| error.with_store("etcd"))?,

@@ -4,8 +4,8 @@ use std::mem;
 use std::time::Duration;
 
 use etcd_client::{Certificate, ConnectOptions, Identity};
-use shedlock_core::{Error, ErrorKind, warn_unverified};
-use shedlock_store::{FromUrl, StoreUrl, TlsFiles, TlsOptions};
+use shedlock_core::{Error, warn_unverified};
+use shedlock_store::{FromUrl, StoreUrl, TlsFiles, TlsOptions, invalid, maybe};
 use tonic::transport::Endpoint;
 
 use crate::EtcdProvider;
@@ -51,7 +51,7 @@ pub(crate) fn builder(text: &str) -> Result<Builder, Error> {
     let defaults = options.defaults()?;
     options.finish()?;
 
-    let mut client = ConnectOptions::new()
+    let client = ConnectOptions::new()
         .with_connect_timeout(connect)
         .with_timeout(response)
         // So that nothing on the way forgets a connection that is used once a day.
@@ -59,19 +59,22 @@ pub(crate) fn builder(text: &str) -> Result<Builder, Error> {
         // A server that has lost its cluster says so then, rather than wait for it.
         .with_require_leader(true)
         .with_auto_token_refresh(true);
-    client = match (url.user.take(), url.password.take()) {
+    let client = match (url.user.take(), url.password.take()) {
         (Some(name), Some(password)) => client.with_user(name, password),
         (None, None) => client,
         _ => return Err(invalid("in the URL user and password need each other")),
     };
     let scheme = if is_encrypted { "https" } else { "http" };
-    if is_encrypted {
-        client = client.with_tls(verified(tls.read()?, domain));
-    } else if domain.is_some() {
+    if domain.is_some() && !is_encrypted {
         return Err(invalid("option \"tls_domain\" in the URL needs etcds://"));
-    } else {
+    }
+    if !is_encrypted {
         warn_unverified("etcd", url.host_names(), "write etcds://");
     }
+    let files = is_encrypted.then(|| tls.read()).transpose()?;
+    let client = maybe(client, files, |client, files| {
+        client.with_tls(verified(files, domain))
+    });
     let servers = url.hosts.iter().map(|host| {
         let server = format!("{scheme}://{}", host.with_port(PORT));
         let endpoint = Endpoint::from_shared(server.clone()).map(|_| server);
@@ -79,34 +82,26 @@ pub(crate) fn builder(text: &str) -> Result<Builder, Error> {
     });
     let servers = servers.collect::<Result<_, _>>()?;
     let connections = Connections::own(servers, client, connect, response);
-    let mut builder = Builder::new(connections).defaults(defaults);
-    builder.environment = environment.unwrap_or(builder.environment);
-    builder.prefix = prefix.unwrap_or(builder.prefix);
-    Ok(builder)
+    let builder = Builder::new(connections).defaults(defaults);
+    let builder = maybe(builder, environment, Builder::environment);
+    Ok(maybe(builder, prefix, Builder::key_prefix))
 }
 
 fn verified(files: TlsFiles, domain: Option<String>) -> etcd_client::TlsOptions {
-    let mut options = etcd_client::TlsOptions::new();
-    options = match files.ca {
-        Some(ca) => options.ca_certificate(Certificate::from_pem(ca)),
-        None => options.with_webpki_roots(),
+    let options = match files.ca {
+        Some(ca) => etcd_client::TlsOptions::new().ca_certificate(Certificate::from_pem(ca)),
+        None => etcd_client::TlsOptions::new().with_webpki_roots(),
     };
-    if let Some((certificate, key)) = files.identity {
-        options = options.identity(Identity::from_pem(certificate, key));
-    }
-    match domain {
-        Some(domain) => options.domain_name(domain),
-        None => options,
-    }
-}
-
-fn invalid(message: &str) -> Error {
-    Error::new(ErrorKind::InvalidInput, message)
+    let options = maybe(options, files.identity, |options, (certificate, key)| {
+        options.identity(Identity::from_pem(certificate, key))
+    });
+    maybe(options, domain, etcd_client::TlsOptions::domain_name)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use shedlock_core::ErrorKind;
 
     #[test]
     fn urls_with_and_without_options_are_read() {

@@ -2,6 +2,7 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use ErrorKind::{Configuration, OutcomeUnknown, Unavailable};
 use async_nats::client::RequestErrorKind;
 use async_nats::{HeaderMap, Request};
 use base64::Engine as _;
@@ -13,7 +14,7 @@ use shedlock_core::{Clock as _, Error, ErrorKind, Owner, SystemClock};
 use shedlock_store::Written;
 
 use crate::codec::Message;
-use crate::explain::{Effect, failure, refused, unanswered, unreadable};
+use crate::explain::{failure, refused, unanswered, unreadable};
 use crate::line::{Line, NEW_CONNECTION};
 use crate::shape::{Shape, Version, version};
 use crate::store::Storage;
@@ -91,7 +92,7 @@ impl Bucket {
     pub(crate) async fn last(&self, key: &str) -> Result<Option<Message>, Error> {
         let subject = self.api("MSG.GET");
         let question = json!({ "last_by_subj": self.subject(key) });
-        let answer = self.ask(subject, &question, Effect::Reads, &[NO_MESSAGE]);
+        let answer = self.ask(subject, &question, Unavailable, &[NO_MESSAGE]);
         let Some(mut answer) = answer.await? else {
             return Ok(None);
         };
@@ -111,7 +112,7 @@ impl Bucket {
     /// Writes a message if the last one of its key has the sequence that it names.
     pub(crate) async fn put(&self, put: Put) -> Result<Written<u64>, Error> {
         let (subject, request) = self.request_of(put);
-        let answer = self.send(subject, request, Effect::Writes).await?;
+        let answer = self.send(subject, request, OutcomeUnknown).await?;
         self.written(answer)
     }
 
@@ -142,11 +143,10 @@ impl Bucket {
         let sent = connected
             .client
             .publish_with_headers(subject, headers, data);
-        sent.await.map_err(|error| {
-            Error::new(ErrorKind::Unavailable, "the client has ended").with_source(error)
-        })?;
+        sent.await
+            .map_err(|error| Error::new(Unavailable, "the client has ended").with_source(error))?;
         let (subject, request) = self.request_of(last);
-        let answer = self.send(subject, request, Effect::Writes).await?;
+        let answer = self.send(subject, request, OutcomeUnknown).await?;
         if failure(&answer).is_some_and(|error| NO_BATCH.contains(&error.err_code)) {
             return Ok(None);
         }
@@ -154,7 +154,7 @@ impl Bucket {
         let written = self.written(answer)?;
         if matches!(written, Written::Done(_)) && !are_both {
             return Err(Error::new(
-                ErrorKind::OutcomeUnknown,
+                OutcomeUnknown,
                 "the server took two messages of one step for one each: ask again with the same \
                  owner",
             ));
@@ -170,12 +170,12 @@ impl Bucket {
 
     /// What the answer to a write says.
     fn written(&self, answer: Value) -> Result<Written<u64>, Error> {
-        let accepted = self.accepted(answer, Effect::Writes, &WRONG_LAST_SEQUENCE)?;
+        let accepted = self.accepted(answer, OutcomeUnknown, &WRONG_LAST_SEQUENCE)?;
         match accepted.map(|answer| answer["seq"].as_u64()) {
             None => Ok(Written::Raced),
             Some(Some(sequence)) => Ok(Written::Done(sequence)),
             Some(None) => Err(Error::new(
-                ErrorKind::OutcomeUnknown,
+                OutcomeUnknown,
                 "the server confirmed a message without its sequence",
             )),
         }
@@ -184,7 +184,7 @@ impl Bucket {
     /// The settings of its stream; none where there is no such bucket.
     pub(crate) async fn shape(&self) -> Result<Option<Shape>, Error> {
         let subject = self.api("INFO");
-        let answer = self.ask(subject, &Value::Null, Effect::Reads, &[STREAM_NOT_FOUND]);
+        let answer = self.ask(subject, &Value::Null, Unavailable, &[STREAM_NOT_FOUND]);
         Ok(answer.await?.map(|mut answer| Shape {
             first_sequence: answer["state"]["first_seq"].as_u64().unwrap_or_default(),
             config: answer
@@ -198,7 +198,7 @@ impl Bucket {
     /// There is no such bucket.
     pub(crate) fn missing(&self) -> Error {
         Error::new(
-            ErrorKind::Configuration,
+            Configuration,
             format!(
                 "the bucket {:?} does not exist: make it with `shedlock migrate`",
                 self.name
@@ -215,7 +215,7 @@ impl Bucket {
     pub(crate) async fn make_atomic(&self, shape: &Shape) -> Result<(), Error> {
         let mut config = shape.config.clone();
         config["allow_atomic"] = true.into();
-        let asked = self.ask(self.api("UPDATE"), &config, Effect::Writes, &[]);
+        let asked = self.ask(self.api("UPDATE"), &config, OutcomeUnknown, &[]);
         asked.await.map(drop)
     }
 
@@ -251,7 +251,7 @@ impl Bucket {
             config["first_seq"] = micros.into();
             config["allow_atomic"] = true.into();
         }
-        let made = self.ask(self.api("CREATE"), &config, Effect::Writes, &[]);
+        let made = self.ask(self.api("CREATE"), &config, OutcomeUnknown, &[]);
         match made.await {
             Ok(_) => Ok(()),
             // Another client was faster, with another clock. Servers refuse the slower one by the name or, in a race
@@ -271,7 +271,7 @@ impl Bucket {
                 "subjects_filter": format!("{prefix}>"),
                 "offset": keys.len(),
             });
-            let answer = self.ask(subject, &question, Effect::Reads, &[]).await?;
+            let answer = self.ask(subject, &question, Unavailable, &[]).await?;
             let answer = answer.unwrap_or_default();
             let page = answer["state"]["subjects"].as_object();
             let before = keys.len();
@@ -287,12 +287,13 @@ impl Bucket {
         }
     }
 
-    /// The answer to a question; none where it is refused with one of these numbers.
+    /// The answer to a question; none where it is refused with one of these numbers, `lost` the kind of the error where
+    /// none comes.
     async fn ask(
         &self,
         subject: String,
         question: &Value,
-        effect: Effect,
+        lost: ErrorKind,
         no: &[u64],
     ) -> Result<Option<Value>, Error> {
         let question = if question.is_null() {
@@ -301,17 +302,17 @@ impl Bucket {
             question.to_string().into()
         };
         let request = Request::new().payload(question);
-        let answer = self.send(subject, request, effect).await?;
-        self.accepted(answer, effect, no)
+        let answer = self.send(subject, request, lost).await?;
+        self.accepted(answer, lost, no)
     }
 
     /// The answer, unless it is a refusal; none for one with these numbers.
-    fn accepted(&self, answer: Value, effect: Effect, no: &[u64]) -> Result<Option<Value>, Error> {
+    fn accepted(&self, answer: Value, lost: ErrorKind, no: &[u64]) -> Result<Option<Value>, Error> {
         match failure(&answer) {
             None => Ok(Some(answer)),
             Some(error) if no.contains(&error.err_code) => Ok(None),
             Some(error) if error.err_code == STREAM_NOT_FOUND => Err(self.missing()),
-            Some(error) => Err(refused(&error, effect)),
+            Some(error) => Err(refused(&error, lost)),
         }
     }
 
@@ -319,7 +320,7 @@ impl Bucket {
         &self,
         subject: String,
         request: Request,
-        effect: Effect,
+        lost: ErrorKind,
     ) -> Result<Value, Error> {
         let connected = self.line.to_send(self.timeout).await?;
         let request = request.timeout(Some(self.timeout));
@@ -336,14 +337,14 @@ impl Bucket {
         match error.kind() {
             RequestErrorKind::NoResponders => {
                 self.line.was_answered();
-                if effect == Effect::Writes && Box::pin(self.shape()).await?.is_none() {
+                if lost == OutcomeUnknown && Box::pin(self.shape()).await?.is_none() {
                     return Err(self.missing());
                 }
             }
             RequestErrorKind::TimedOut => self.line.was_silent(connected.nth).await,
             _ => {}
         }
-        Err(unanswered(error, effect))
+        Err(unanswered(error, lost))
     }
 }
 

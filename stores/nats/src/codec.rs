@@ -1,12 +1,12 @@
 //! What the messages of a bucket hold.
 
 use std::cmp::Ordering::{Equal, Greater, Less};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use async_nats::HeaderMap;
 use bytes::Bytes;
 use shedlock_core::{Error, ErrorKind, Owner, SlotState};
-use shedlock_store::Record;
+use shedlock_store::{Record, whole_millis};
 
 /// Before the names of our headers.
 const HEADER: &str = "Shedlock-";
@@ -189,15 +189,10 @@ impl Beside {
     }
 }
 
-fn whole_millis(instant: SystemTime) -> SystemTime {
-    let since = instant.duration_since(UNIX_EPOCH).unwrap_or_default();
-    let millis = u64::try_from(since.as_millis()).unwrap_or_default();
-    UNIX_EPOCH + Duration::from_millis(millis)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::Duration;
 
     const OURS: &str = "shedlock 1\nuntil 1800000000999\nat 1799999999001\ntoken 18\n\
         slot 1799999940000001\ndone 1799999880000000\nattempts 2\nowner web/1/ab unlocked\n";

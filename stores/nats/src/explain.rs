@@ -1,17 +1,12 @@
 //! Refusals and lost answers as errors that say what to do.
 
+use ErrorKind::{Configuration, Internal, OutcomeUnknown, Unavailable};
 use async_nats::client::{RequestError, RequestErrorKind};
 use async_nats::{ConnectError, ConnectErrorKind};
 use serde::Deserialize;
 use serde_json::Value;
 use shedlock_core::{Error, ErrorKind};
-
-/// Whether a request may change something, and so what a lost answer means.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Effect {
-    Reads,
-    Writes,
-}
+use shedlock_store::untrusted;
 
 #[derive(Deserialize)]
 pub(crate) struct ApiError {
@@ -31,79 +26,65 @@ const LASTING: [u64; 8] = [
 /// resources, an earlier message of the key that is not stored yet.
 const BEFORE_WRITING: [u64; 5] = [10_008, 10_023, 10_028, 10_047, 10_163];
 
-/// The error of a refusal. While a cluster elects a leader it answers with various failures of 5xx: the
-/// next try succeeds, and a write may have been stored by the last leader.
-pub(crate) fn refused(error: &ApiError, effect: Effect) -> Error {
+/// The error of a refusal; `lost` is its kind where the request may have been carried out. While a cluster elects a
+/// leader it answers with various failures of 5xx: the next try succeeds, and a write may have been stored by the last
+/// leader.
+pub(crate) fn refused(error: &ApiError, lost: ErrorKind) -> Error {
     let ApiError {
         code,
         err_code,
         description,
     } = error;
     let (kind, what_to_do) = match code {
-        500.. if LASTING.contains(err_code) => (ErrorKind::Configuration, ""),
-        500.. if effect == Effect::Writes && !BEFORE_WRITING.contains(err_code) => {
-            (ErrorKind::OutcomeUnknown, ": ask again with the same owner")
-        }
-        500.. | 429 => (ErrorKind::Unavailable, ": ask again"),
-        _ => (ErrorKind::Configuration, ""),
+        500.. if LASTING.contains(err_code) => (Configuration, ""),
+        500.. if !BEFORE_WRITING.contains(err_code) => (lost, ": ask again with the same owner"),
+        500.. | 429 => (Unavailable, ": ask again"),
+        _ => (Configuration, ""),
     };
-    Error::new(
-        kind,
-        format!("jetstream refused with {code} {description:?}{what_to_do}"),
-    )
+    let message = format!("jetstream refused with {code} {description:?}{what_to_do}");
+    Error::new(kind, message)
 }
 
 /// The error of a client that could not connect.
 pub(crate) fn unconnected(error: ConnectError) -> Error {
-    let is_about_certificates = format!("{error:?}").to_lowercase().contains("certificate");
-    let (kind, message) = match error.kind() {
-        ConnectErrorKind::Authentication | ConnectErrorKind::AuthorizationViolation => (
-            ErrorKind::Configuration,
+    let explained = match error.kind() {
+        ConnectErrorKind::Authentication | ConnectErrorKind::AuthorizationViolation => Error::new(
+            Configuration,
             "the server refuses this user: check name, password, token, credentials or nkey",
         ),
-        ConnectErrorKind::Tls => (
-            ErrorKind::Configuration,
+        ConnectErrorKind::Tls => Error::new(
+            Configuration,
             "no encrypted connection could be made: check the server's certificate, and who has \
              signed it (tls_ca in the URL)",
         ),
-        _ if is_about_certificates => (
-            ErrorKind::Configuration,
-            "no encrypted connection could be made: check the server's certificate, who has signed \
-             it (tls_ca in the URL), and whether it asks for one of ours (tls_cert, tls_key)",
-        ),
-        _ => (
-            ErrorKind::Unavailable,
-            "the server cannot be reached: is it up, and is the address right?",
-        ),
+        _ => untrusted(&error).unwrap_or_else(|| {
+            let message = "the server cannot be reached: is it up, and is the address right?";
+            Error::new(Unavailable, message)
+        }),
     };
-    Error::new(kind, message).with_source(error)
+    explained.with_source(error)
 }
 
 /// The error of a request that was not answered; what writes has found its bucket.
-pub(crate) fn unanswered(error: RequestError, effect: Effect) -> Error {
-    let (kind, message) = match (error.kind(), effect) {
-        (RequestErrorKind::NoResponders, Effect::Writes) => (
-            ErrorKind::Unavailable,
-            "the bucket has no leader: ask again",
-        ),
-        (RequestErrorKind::NoResponders, Effect::Reads) => (
-            ErrorKind::Unavailable,
+pub(crate) fn unanswered(error: RequestError, lost: ErrorKind) -> Error {
+    let explained = match error.kind() {
+        RequestErrorKind::NoResponders if lost == OutcomeUnknown => {
+            Error::new(Unavailable, "the bucket has no leader: ask again")
+        }
+        RequestErrorKind::NoResponders => Error::new(
+            Unavailable,
             "JetStream does not answer: check that it is switched on (`nats-server -js`), and that this \
              user may use it",
         ),
-        (_, Effect::Writes) => (
-            ErrorKind::OutcomeUnknown,
-            "the server's answer was lost: ask again with the same owner",
-        ),
-        (_, Effect::Reads) => (ErrorKind::Unavailable, "the server does not answer"),
+        _ => shedlock_store::unanswered(lost),
     };
-    Error::new(kind, message).with_source(error)
+    explained.with_source(error)
 }
 
 /// The error of an answer that JetStream does not give.
 pub(crate) fn unreadable(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Error {
     let message = "the server's answer cannot be understood";
-    Error::new(ErrorKind::Internal, message).with_source(error)
+    Error::new(Internal, message).with_source(error)
 }
 
 /// The refusal of an answer; none where it is something else.
@@ -119,14 +100,13 @@ mod tests {
     fn kinds(answer: &str) -> [ErrorKind; 2] {
         let answer: Value = serde_json::from_str(answer).unwrap();
         let error = failure(&answer).unwrap();
-        [Effect::Reads, Effect::Writes].map(|effect| refused(&error, effect).kind())
+        [Unavailable, OutcomeUnknown].map(|lost| refused(&error, lost).kind())
     }
 
     /// As servers have answered while another became leader. Keep-alive gives up on any kind of error
     /// but unavailable and unknown.
     #[test]
     fn a_failover_ends_no_keep_alive() {
-        use ErrorKind::{Configuration, OutcomeUnknown, Unavailable};
         for (answer, expected) in [
             (
                 r#"{"error":{"code":500,"err_code":10009,"description":"JetStream cluster can not handle request"}}"#,

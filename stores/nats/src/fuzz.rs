@@ -2,7 +2,7 @@
 
 use std::time::{Duration, UNIX_EPOCH};
 
-use shedlock_core::fuzz::{is_refusal, is_refusal_of_url};
+use shedlock_core::fuzz::is_refusal;
 use shedlock_core::{ErrorKind, LockName, Owner};
 
 use crate::bucket::headers_of;
@@ -10,13 +10,9 @@ use crate::codec::{Beside, Message, message};
 use crate::key;
 use crate::url::Address;
 
-/// URLs. Files are left out, which are read.
+/// URLs.
 pub fn url(data: &[u8]) {
-    let url = String::from_utf8_lossy(data);
-    if let Err(error) = Address::read(&url) {
-        let error = error.of_url(&url);
-        is_refusal_of_url(&error, &url, &[ErrorKind::InvalidInput]);
-    }
+    shedlock_core::fuzz::url(data, Address::read);
 }
 
 /// A message of a key: its eight bytes, then the block of its headers.

@@ -54,7 +54,7 @@ pub struct Builder {
 pub(crate) struct Settings {
     pub(crate) bucket: String,
     pub(crate) domain: Option<String>,
-    pub(crate) response: Duration,
+    pub(crate) response_timeout: Duration,
     pub(crate) replicas: usize,
     pub(crate) storage: Storage,
     pub(crate) sync_always: bool,
@@ -67,7 +67,7 @@ impl Default for Settings {
             // As ShedLock calls it.
             bucket: "shedlock-locks".to_owned(),
             domain: None,
-            response: Duration::from_secs(5),
+            response_timeout: Duration::from_secs(5),
             replicas: 1,
             storage: Storage::File,
             sync_always: false,
@@ -89,45 +89,29 @@ impl FromClient for NatsStore {
 }
 
 impl Builder {
-    /// The bucket; `shedlock-locks` unless set.
-    pub fn bucket(mut self, bucket: impl Into<String>) -> Self {
-        self.settings.bucket = bucket.into();
-        self
-    }
+    shedlock_store::setters! { [settings]
+        /// The bucket; `shedlock-locks` unless set.
+        bucket(bucket: impl Into<String>) = bucket.into();
 
-    /// The JetStream domain, where it is not the server's own.
-    pub fn domain(mut self, domain: impl Into<String>) -> Self {
-        self.settings.domain = Some(domain.into());
-        self
-    }
+        /// The JetStream domain, where it is not the server's own.
+        domain(domain: impl Into<String>) = Some(domain.into());
 
-    /// How long an answer may take; 5 s unless set.
-    pub fn response_timeout(mut self, timeout: Duration) -> Self {
-        self.settings.response = timeout;
-        self
-    }
+        /// How long an answer may take; 5 s unless set.
+        response_timeout(timeout: Duration) = timeout;
 
-    /// How many servers keep the bucket, where [`migrate`](VersionedStore::migrate) makes it: 1 unless
-    /// set, 3 for a cluster that may lose one.
-    pub fn replicas(mut self, replicas: usize) -> Self {
-        self.settings.replicas = replicas;
-        self
-    }
+        /// How many servers keep the bucket, where [`migrate`](VersionedStore::migrate) makes it: 1 unless
+        /// set, 3 for a cluster that may lose one.
+        replicas(replicas: usize) = replicas;
 
-    /// Where the bucket is kept, where [`migrate`](VersionedStore::migrate) makes it; on disk unless set.
-    pub fn storage(mut self, storage: Storage) -> Self {
-        self.settings.storage = storage;
-        self
-    }
+        /// Where the bucket is kept, where [`migrate`](VersionedStore::migrate) makes it; on disk unless set.
+        storage(storage: Storage) = storage;
 
-    /// Asserts that each server that keeps the bucket is set up with `sync_interval: always`, which
-    /// NATS has from 2.10 on: what it has confirmed is on disk. No client can find that out.
-    ///
-    /// Without it a server that loses its power may lose the last two minutes, locks included:
-    /// [`durable`](Capabilities::durable) is not declared, and each extension and unlock reads first.
-    pub fn sync_always(mut self, sync_always: bool) -> Self {
-        self.settings.sync_always = sync_always;
-        self
+        /// Asserts that each server that keeps the bucket is set up with `sync_interval: always`, which
+        /// NATS has from 2.10 on: what it has confirmed is on disk. No client can find that out.
+        ///
+        /// Without it a server that loses its power may lose the last two minutes, locks included:
+        /// [`durable`](Capabilities::durable) is not declared, and each extension and unlock reads first.
+        sync_always(sync_always: bool) = sync_always;
     }
 
     shedlock_store::versioned_setters!(settings.common);
@@ -152,7 +136,7 @@ impl Builder {
             bucket: Bucket {
                 line: self.line,
                 name: settings.bucket,
-                timeout: settings.response,
+                timeout: settings.response_timeout,
                 domain: settings.domain,
             },
             replicas: settings.replicas,

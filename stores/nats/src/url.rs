@@ -5,7 +5,7 @@ use std::time::Duration;
 use async_nats::{ConnectOptions, ServerAddr};
 use shedlock_core::{Error, ErrorKind, warn_unverified};
 use shedlock_store::{
-    FromUrl, StoreUrl, TlsOptions, UrlOptions, Versioned, VersionedSettings, read_file,
+    FromUrl, StoreUrl, TlsOptions, Versioned, VersionedSettings, invalid, read_file,
 };
 
 use crate::line::Line;
@@ -29,7 +29,12 @@ impl FromUrl for NatsStore {
 /// A URL, read. Files that it names are not, yet.
 pub(crate) struct Address {
     servers: Vec<ServerAddr>,
-    user: User,
+    /// A user, or a token where there is no password.
+    user: Option<String>,
+    password: Option<String>,
+    /// The paths of files.
+    credentials: Option<String>,
+    nkey: Option<String>,
     /// Whether the server must speak TLS; otherwise it is free to.
     is_encrypted: bool,
     tls: TlsOptions,
@@ -37,22 +42,10 @@ pub(crate) struct Address {
     settings: Settings,
 }
 
-/// Who we are; in files, whose paths these are, or not.
-#[derive(Debug, PartialEq, Eq)]
-enum User {
-    Nobody,
-    Password(String, String),
-    Token(String),
-    Credentials(String),
-    Nkey(String),
-}
-
 impl Address {
     pub(crate) fn read(text: &str) -> Result<Self, Error> {
-        let url = StoreUrl::parse(
-            text,
-            "nats://user:password@host:4222,host:4222?bucket=locks",
-        )?;
+        let example = "nats://user:password@host:4222,host:4222?bucket=locks";
+        let url = StoreUrl::parse(text, example)?;
         let is_tls = url.is_encrypted("nats", "tls")?;
         if !url.path.is_empty() {
             return Err(invalid(
@@ -66,29 +59,39 @@ impl Address {
         });
         let servers = servers.collect::<Result<_, _>>()?;
         let mut options = url.options;
-        let user = User::take(url.user, url.password, &mut options)?;
+        let credentials = options.text("credentials")?;
+        let nkey = options.text("nkey")?;
+        let is_named = url.user.is_some() || url.password.is_some();
+        let ways = [is_named, credentials.is_some(), nkey.is_some()];
+        if ways.into_iter().filter(|is_taken| *is_taken).count() > 1 {
+            return Err(invalid(
+                "the URL says more than once who we are: give one of user and password, token, \
+                 credentials, nkey",
+            ));
+        }
         let tls = TlsOptions::take(&mut options, None)?;
         let must_encrypt = options.flag("tls")?.unwrap_or(false);
         let connect = options.timeout("connect_timeout")?;
+        let response = options.timeout("response_timeout")?;
         let usual = Settings::default();
         let storages = [("file", Storage::File), ("memory", Storage::Memory)];
+        let storage = options.choice("storage", &storages)?;
         let settings = Settings {
             bucket: options.text("bucket")?.unwrap_or(usual.bucket),
             domain: options.text("domain")?,
-            response: options
-                .timeout("response_timeout")?
-                .unwrap_or(usual.response),
+            response_timeout: response.unwrap_or(usual.response_timeout),
             replicas: options.number("replicas")?.unwrap_or(usual.replicas),
-            storage: options
-                .choice("storage", &storages)?
-                .unwrap_or(usual.storage),
+            storage: storage.unwrap_or(usual.storage),
             sync_always: options.flag("sync_always")?.unwrap_or(usual.sync_always),
             common: VersionedSettings::take(&mut options)?,
         };
         options.finish()?;
         Ok(Self {
             servers,
-            user,
+            user: url.user,
+            password: url.password,
+            credentials,
+            nkey,
             is_encrypted: is_tls || must_encrypt || tls != TlsOptions::default(),
             tls,
             connect: connect.unwrap_or(Duration::from_secs(5)),
@@ -104,9 +107,9 @@ impl Address {
         } else {
             files.optional_client_config()?
         };
-        let options = ConnectOptions::new()
+        let mut options = ConnectOptions::new()
             .connection_timeout(self.connect)
-            .request_timeout(Some(self.settings.response))
+            .request_timeout(Some(self.settings.response_timeout))
             .ping_interval(Duration::from_secs(10))
             // Its own pauses grow to 4 s, and an extension may be due.
             .reconnect_delay_callback(|failed| match failed {
@@ -115,7 +118,22 @@ impl Address {
             })
             .tls_client_config(tls)
             .require_tls(self.is_encrypted);
-        let options = self.user.introduced(options)?;
+        options = match (self.user, self.password) {
+            (None, None) => options,
+            (Some(token), None) => options.token(token),
+            (user, Some(password)) => options.user_and_password(user.unwrap_or_default(), password),
+        };
+        if let Some(path) = self.nkey {
+            options = options.nkey(text_of("nkey", &path)?.trim().to_owned());
+        }
+        if let Some(path) = self.credentials {
+            let credentials = options.credentials(&text_of("credentials", &path)?);
+            options = credentials.map_err(|error| {
+                let message =
+                    "the file of option \"credentials\" in the URL holds no token and key";
+                Error::new(ErrorKind::Configuration, message).with_source(error)
+            })?;
+        }
         if !self.is_encrypted {
             let hosts = self.servers.iter().map(ServerAddr::host);
             warn_unverified("nats", hosts, "set tls=true in the URL");
@@ -127,57 +145,9 @@ impl Address {
     }
 }
 
-impl User {
-    fn take(
-        user: Option<String>,
-        password: Option<String>,
-        options: &mut UrlOptions,
-    ) -> Result<Self, Error> {
-        let of_url = match (user, password) {
-            (None, None) => None,
-            (Some(token), None) => Some(Self::Token(token)),
-            (user, Some(password)) => Some(Self::Password(user.unwrap_or_default(), password)),
-        };
-        let credentials = options.text("credentials")?.map(Self::Credentials);
-        let nkey = options.text("nkey")?.map(Self::Nkey);
-        let mut all = [of_url, credentials, nkey].into_iter().flatten();
-        let user = all.next().unwrap_or(Self::Nobody);
-        if all.next().is_some() {
-            return Err(invalid(
-                "the URL says more than once who we are: give one of user and password, token, \
-                 credentials, nkey",
-            ));
-        }
-        Ok(user)
-    }
-
-    /// Says who we are.
-    fn introduced(&self, options: ConnectOptions) -> Result<ConnectOptions, Error> {
-        let text = |option, path: &str| {
-            let text = read_file(option, path)?;
-            Ok::<_, Error>(String::from_utf8_lossy(&text).into_owned())
-        };
-        Ok(match self {
-            Self::Nobody => options,
-            Self::Password(user, password) => {
-                options.user_and_password(user.clone(), password.clone())
-            }
-            Self::Token(token) => options.token(token.clone()),
-            Self::Nkey(path) => options.nkey(text("nkey", path)?.trim().to_owned()),
-            Self::Credentials(path) => {
-                let credentials = options.credentials(&text("credentials", path)?);
-                credentials.map_err(|error| {
-                    let message =
-                        "the file of option \"credentials\" in the URL holds no token and key";
-                    Error::new(ErrorKind::Configuration, message).with_source(error)
-                })?
-            }
-        })
-    }
-}
-
-fn invalid(message: &str) -> Error {
-    Error::new(ErrorKind::InvalidInput, message)
+fn text_of(option: &str, path: &str) -> Result<String, Error> {
+    let text = read_file(option, path)?;
+    Ok(String::from_utf8_lossy(&text).into_owned())
 }
 
 #[cfg(test)]
@@ -190,10 +160,11 @@ mod tests {
         let servers = address.servers.iter();
         let seen: Vec<_> = servers.map(|it| (it.host(), it.port())).collect();
         assert_eq!(seen, [("a", 4223), ("b", 4222)]);
-        let ann = User::Password("ann".to_owned(), "p@ss".to_owned());
-        assert!(address.user == ann && !address.is_encrypted);
+        let user = (address.user.as_deref(), address.password.as_deref());
+        assert_eq!(user, (Some("ann"), Some("p@ss")));
+        assert!(!address.is_encrypted);
         let address = Address::read("TLS://s3cret@a").unwrap();
-        assert_eq!(address.user, User::Token("s3cret".to_owned()));
+        assert_eq!(address.user.as_deref(), Some("s3cret"));
         assert!(address.is_encrypted);
         assert!(Address::read("nats://a?tls=true").unwrap().is_encrypted);
         assert!(Address::read("nats://a?tls_ca=b").unwrap().is_encrypted);
@@ -207,14 +178,14 @@ mod tests {
              lock_at_least_for=1s&owner_prefix=blue",
         );
         let Address {
-            user,
+            credentials,
             connect,
             settings,
             ..
         } = address.unwrap();
-        assert_eq!(user, User::Credentials("/etc/a b.creds".to_owned()));
+        assert_eq!(credentials.as_deref(), Some("/etc/a b.creds"));
         assert_eq!(connect, Duration::from_secs(1));
-        assert_eq!(settings.response, Duration::from_secs(2));
+        assert_eq!(settings.response_timeout, Duration::from_secs(2));
         assert_eq!(settings.domain.as_deref(), Some("hub"));
         assert_eq!((settings.storage, settings.replicas), (Storage::Memory, 3));
         assert_eq!(settings.common.tolerated_skew, Duration::ZERO);

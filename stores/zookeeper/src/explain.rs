@@ -1,22 +1,15 @@
 //! What the client says, as errors that say what to do.
 
+use ErrorKind::{Configuration, Internal, OutcomeUnknown, Unavailable};
 use shedlock_core::{Error, ErrorKind};
+use shedlock_store::unanswered;
 use zookeeper_client::Error as ClientError;
 
-/// What a lost answer means.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Effect {
-    /// Nothing: what was asked changes nothing, or nothing of a lock.
-    Harmless,
-    /// The lock may have been written.
-    Writes,
-}
-
-/// A failed request.
-pub(crate) fn explain(error: ClientError, effect: Effect) -> Error {
+/// A failed request; `lost` is its kind where the answer was lost: `OutcomeUnknown` where a lock may have been written.
+pub(crate) fn explain(error: ClientError, lost: ErrorKind) -> Error {
     use ClientError as E;
-    let setup = |message| Error::new(ErrorKind::Configuration, message);
-    let later = |message| Error::new(ErrorKind::Unavailable, message);
+    let setup = |message| Error::new(Configuration, message);
+    let later = |message| Error::new(Unavailable, message);
     let explained = match &error {
         E::NoAuth => setup(
             "this user may not read or write the nodes of locks: look at their ACL, and at the user \
@@ -40,29 +33,18 @@ pub(crate) fn explain(error: ClientError, effect: Effect) -> Error {
             later("the session is over, and the request was refused: ask again")
         }
         E::BadArguments(_) | E::MarshallingError => Error::new(
-            ErrorKind::Internal,
+            Internal,
             "the client or the server does not understand the request",
         ),
-        _ => lost(effect),
+        _ => unanswered(lost),
     };
     explained.with_source(error)
-}
-
-/// A request whose answer did not come.
-pub(crate) fn lost(effect: Effect) -> Error {
-    match effect {
-        Effect::Harmless => Error::new(ErrorKind::Unavailable, "the server does not answer"),
-        Effect::Writes => Error::new(
-            ErrorKind::OutcomeUnknown,
-            "the server's answer was lost: ask again with the same owner",
-        ),
-    }
 }
 
 /// A session that could not be made.
 pub(crate) fn refused(error: ClientError) -> Error {
     match error {
-        ClientError::AuthFailed | ClientError::BadArguments(_) => explain(error, Effect::Harmless),
+        ClientError::AuthFailed | ClientError::BadArguments(_) => explain(error, Unavailable),
         error => unreachable_server().with_source(error),
     }
 }
@@ -70,7 +52,7 @@ pub(crate) fn refused(error: ClientError) -> Error {
 /// There is no session, and so nothing was sent.
 pub(crate) fn unreachable_server() -> Error {
     Error::new(
-        ErrorKind::Unavailable,
+        Unavailable,
         "no server of the ensemble can be reached: is it up, has it a quorum, and is the address \
          right?",
     )
@@ -86,6 +68,5 @@ pub(crate) fn is_refused_unseen(error: &ClientError) -> bool {
 
 /// Whether a server said this, over a session that goes on.
 pub(crate) fn is_told(error: &ClientError) -> bool {
-    !is_refused_unseen(error)
-        && explain(error.clone(), Effect::Writes).kind() != ErrorKind::OutcomeUnknown
+    !is_refused_unseen(error) && explain(error.clone(), OutcomeUnknown).kind() != OutcomeUnknown
 }

@@ -2,23 +2,15 @@
 
 use std::time::SystemTime;
 
-use shedlock_core::fuzz::{is_refusal, is_refusal_of_url};
-use shedlock_core::{ErrorKind, LockName};
+use shedlock_core::{ErrorKind, LockName, fuzz::is_refusal};
 use zookeeper_client::Stat;
 
 use crate::codec::{Node, end_of_time, record, until};
 use crate::path::{self, Paths};
 
-/// URLs. Files of certificates are left out, which are read.
+/// URLs.
 pub fn url(data: &[u8]) {
-    let url = String::from_utf8_lossy(data);
-    if url.contains("tls_") {
-        return;
-    }
-    if let Err(error) = crate::url::read(&url) {
-        let error = error.of_url(&url);
-        is_refusal_of_url(&error, &url, &[ErrorKind::InvalidInput]);
-    }
+    shedlock_core::fuzz::url_without_files(data, crate::url::read);
 }
 
 /// The data of a lock's node and, behind the first line, of the one beside it.

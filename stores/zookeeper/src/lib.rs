@@ -88,8 +88,8 @@
 //! # Encrypted connections
 //!
 //! `zookeepers://…` needs the feature `tls`, with which the client brings a crypto library of its own
-//! (`aws-lc-rs`). A program whose other crates bring another one chooses by rustls's
-//! `CryptoProvider::install_default`, before it connects; where it has not, `connect` does, for the whole process.
+//! (`aws-lc-rs`). A program whose other crates bring another one, as those of most stores do (`ring`), chooses by rustls's
+//! `CryptoProvider::install_default` before it connects; where it has not, such a URL is refused.
 //! Servers' certificates are verified against `tls_ca`, their host names included. `zookeeper://` sends all in the
 //! clear, the password too: `connect` warns of hosts that are not this one.
 //!

@@ -1,11 +1,11 @@
 //! A walk over the nodes of all locks.
 
+use ErrorKind::Unavailable;
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
-use shedlock_core::Error;
+use shedlock_core::{Error, ErrorKind};
 use shedlock_store::{Found, Listed, Reading, Record};
 
 use crate::codec::{self, Nodes, Version};
-use crate::explain::Effect;
 use crate::path;
 use crate::requests;
 use crate::store::ZooKeeperStore;
@@ -56,7 +56,7 @@ impl ZooKeeperStore {
         let parents: Vec<_> = parents.iter().map(|it| format!("{locks}{it}")).collect();
         let parents = &parents;
         let ask = |session| async move { requests::children(&session, parents).await };
-        let children = self.sessions.ask(Effect::Harmless, ask).await?;
+        let children = self.sessions.ask(Unavailable, ask).await?;
         let below = children.iter().map(|it| it[locks.len() + 1..].to_owned());
         Ok(below.collect())
     }

@@ -5,11 +5,10 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use shedlock_core::{Error, ErrorKind, SystemClock};
+use shedlock_store::unanswered;
 use zookeeper_client::{Client, Connector, Error as ClientError, SessionState};
 
-use crate::explain::{
-    Effect, explain, is_refused_unseen, is_told, lost, refused, unreachable_server,
-};
+use crate::explain::{explain, is_refused_unseen, is_told, refused, unreachable_server};
 use crate::requests::Session;
 
 /// What a store talks through.
@@ -58,7 +57,7 @@ impl Origin {
 }
 
 impl Sessions {
-    /// Asks over a session that is connected. What changes nothing is asked once more where the
+    /// Asks over a session that is connected; `lost` is the kind of the error where no answer comes. What changes nothing is asked once more where the
     /// connection broke on the way, since it is found broken only by using it; and so is whatever was
     /// refused for its session's sake.
     ///
@@ -66,7 +65,7 @@ impl Sessions {
     /// since its connection may have fallen silent.
     pub(crate) async fn ask<T, F>(
         &self,
-        effect: Effect,
+        lost: ErrorKind,
         ask: impl Fn(Session) -> F,
     ) -> Result<T, Error>
     where
@@ -81,7 +80,7 @@ impl Sessions {
                 is_over: false,
             };
             let answer = within(self.response, ask(session.clone())).await;
-            let error = match answer.ok_or_else(|| lost(effect))? {
+            let error = match answer.ok_or_else(|| unanswered(lost))? {
                 Ok(answer) => {
                     doubt.is_over = true;
                     return Ok(answer);
@@ -90,9 +89,9 @@ impl Sessions {
             };
             doubt.is_over = is_told(&error);
             let may_repeat =
-                is_refused_unseen(&error) || effect == Effect::Harmless && !doubt.is_over;
+                is_refused_unseen(&error) || lost == ErrorKind::Unavailable && !doubt.is_over;
             if !again || !may_repeat {
-                return Err(explain(error, effect));
+                return Err(explain(error, lost));
             }
             again = false;
         }
@@ -107,8 +106,8 @@ impl Sessions {
                     return Ok(session.clone());
                 }
                 let session = within(self.response, Session::begin(client.clone())).await;
-                let session = session.ok_or_else(|| lost(Effect::Harmless))?;
-                let session = session.map_err(|error| explain(error, Effect::Harmless))?;
+                let session = session.ok_or_else(|| unanswered(ErrorKind::Unavailable))?;
+                let session = session.map_err(|error| explain(error, ErrorKind::Unavailable))?;
                 Ok(begun.get_or_init(|| session).clone())
             }
             Origin::Own(own) => own.session(self.connect).await,
@@ -137,7 +136,9 @@ async fn settled(client: &Client, timeout: Duration) -> Result<(), Error> {
     };
     match within(timeout, state).await {
         Some(state) if is_connected(state) => Ok(()),
-        Some(SessionState::AuthFailed) => Err(explain(ClientError::AuthFailed, Effect::Harmless)),
+        Some(SessionState::AuthFailed) => {
+            Err(explain(ClientError::AuthFailed, ErrorKind::Unavailable))
+        }
         Some(_) => Err(Error::new(
             ErrorKind::Unavailable,
             "the session of this client is over, and a client does not make another one: make a new \

@@ -2,17 +2,17 @@
 
 use std::time::Duration;
 
+use ErrorKind::{OutcomeUnknown, Unavailable};
 use futures_util::future::try_join;
 use shedlock_core::{Capabilities, Error, ErrorKind, Failover, LockName, Migration};
 use shedlock_store::{
     FromClient, Listed, Reading, Record, VersionedSettings, VersionedStore, Written,
-    check_name_length,
+    check_name_length, invalid,
 };
 use zookeeper_client::{Acl, Client, Error as ClientError, Permission};
 
 use crate::ZooKeeperProvider;
 use crate::codec::{self, Nodes, Version};
-use crate::explain::Effect;
 use crate::path::{self, Parent, Paths, ancestors};
 use crate::requests::{self, Committed, Session};
 use crate::sessions::{Origin, Sessions};
@@ -29,9 +29,11 @@ pub struct ZooKeeperStore {
 #[derive(Debug)]
 #[must_use = "a builder does nothing before `build`"]
 pub struct Builder {
-    pub(crate) sessions: Sessions,
+    origin: Origin,
     path: String,
     acl: Vec<Acl>,
+    connect_timeout: Duration,
+    response_timeout: Duration,
     pub(crate) common: VersionedSettings,
 }
 
@@ -52,41 +54,29 @@ impl FromClient for ZooKeeperStore {
 impl Builder {
     pub(crate) fn over(origin: Origin) -> Self {
         Self {
-            sessions: Sessions {
-                origin,
-                connect: Duration::from_secs(5),
-                response: Duration::from_secs(5),
-            },
+            origin,
+            connect_timeout: Duration::from_secs(5),
+            response_timeout: Duration::from_secs(5),
             path: "/shedlock".to_owned(),
             acl: vec![Acl::new_const(Permission::ALL, "world", "anyone")],
             common: VersionedSettings::default(),
         }
     }
 
-    /// The path below which the locks are; `/shedlock` unless set. Two providers must not lie below each
-    /// other.
-    pub fn path(mut self, path: impl Into<String>) -> Self {
-        self.path = path.into();
-        self
-    }
+    shedlock_store::setters! { []
+        /// The path below which the locks are; `/shedlock` unless set. Two providers must not lie below each
+        /// other.
+        path(path: impl Into<String>) = path.into();
 
-    /// The ACL of the nodes that are made: anyone may do anything unless set, as with ShedLock.
-    /// Whoever shares the locks needs to read, write and create. That of nodes that are there stays.
-    pub fn acl(mut self, acl: Vec<Acl>) -> Self {
-        self.acl = acl;
-        self
-    }
+        /// The ACL of the nodes that are made: anyone may do anything unless set, as with ShedLock.
+        /// Whoever shares the locks needs to read, write and create. That of nodes that are there stays.
+        acl(acl: Vec<Acl>) = acl;
 
-    /// How long a call waits for a connection; 5 s unless set.
-    pub fn connect_timeout(mut self, timeout: Duration) -> Self {
-        self.sessions.connect = timeout;
-        self
-    }
+        /// How long a call waits for a connection; 5 s unless set.
+        connect_timeout(timeout: Duration) = timeout;
 
-    /// How long a call waits for an answer; 5 s unless set.
-    pub fn response_timeout(mut self, timeout: Duration) -> Self {
-        self.sessions.response = timeout;
-        self
+        /// How long a call waits for an answer; 5 s unless set.
+        response_timeout(timeout: Duration) = timeout;
     }
 
     shedlock_store::versioned_setters!(common);
@@ -98,12 +88,16 @@ impl Builder {
     /// ACL that is empty.
     pub fn build(self) -> Result<ZooKeeperProvider, Error> {
         if self.acl.is_empty() {
-            let message = "the ACL lets no one in: add an entry";
-            return Err(Error::new(ErrorKind::InvalidInput, message).with_store("zookeeper"));
+            return Err(invalid("the ACL lets no one in: add an entry").with_store("zookeeper"));
         }
         let paths = Paths::new(&self.path).map_err(|error| error.with_store("zookeeper"))?;
+        let sessions = Sessions {
+            origin: self.origin,
+            connect: self.connect_timeout,
+            response: self.response_timeout,
+        };
         Ok(self.common.provider(ZooKeeperStore {
-            sessions: self.sessions,
+            sessions,
             paths,
             acl: self.acl,
         }))
@@ -119,7 +113,7 @@ impl ZooKeeperStore {
         let paths: Vec<_> = paths.into_iter().collect();
         let paths = &paths;
         let ask = |session| async move { requests::read(&session, paths).await };
-        let mut nodes = self.sessions.ask(Effect::Harmless, ask).await?.into_iter();
+        let mut nodes = self.sessions.ask(Unavailable, ask).await?.into_iter();
         let pairs = std::iter::from_fn(|| {
             let (lock, beside) = (nodes.next()?, nodes.next()?);
             Some(Nodes { lock, beside })
@@ -132,7 +126,7 @@ impl ZooKeeperStore {
         let ask = |session: Session| async move {
             requests::make(&session.client, parents, &self.acl).await
         };
-        self.sessions.ask(Effect::Harmless, ask).await
+        self.sessions.ask(Unavailable, ask).await
     }
 
     async fn write(
@@ -149,10 +143,10 @@ impl ZooKeeperStore {
         let ask = |session: Session| async move {
             requests::commit(&session.client, nodes, &self.acl).await
         };
-        let mut committed = self.sessions.ask(Effect::Writes, ask).await?;
+        let mut committed = self.sessions.ask(OutcomeUnknown, ask).await?;
         if committed == Committed::Parentless {
             self.make(&self.paths.above(name)).await?;
-            committed = self.sessions.ask(Effect::Writes, ask).await?;
+            committed = self.sessions.ask(OutcomeUnknown, ask).await?;
         }
         Ok(match committed {
             Committed::Done([lock, beside]) => Written::Done(Version { lock, beside }),
@@ -203,7 +197,7 @@ impl VersionedStore for ZooKeeperStore {
             let (root, _) = found.await?;
             root.map(drop).ok_or(ClientError::NoNode)
         };
-        self.sessions.ask(Effect::Harmless, ask).await
+        self.sessions.ask(Unavailable, ask).await
     }
 
     async fn migrate(&self) -> Result<Migration, Error> {
@@ -217,7 +211,7 @@ impl VersionedStore for ZooKeeperStore {
             let root = client.chroot("/").unwrap_or_else(|client| client);
             requests::make(&root, &parents, &self.acl).await
         };
-        let mut made = self.sessions.ask(Effect::Harmless, ask).await?;
+        let mut made = self.sessions.ask(Unavailable, ask).await?;
         made.extend(self.make(&self.paths.roots()).await?);
         let changes = made.iter().map(|node| format!("made the node {node:?}"));
         Ok(Migration::with_changes(changes.collect()))

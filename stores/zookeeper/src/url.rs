@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use shedlock_core::{Error, ErrorKind, warn_unverified};
-use shedlock_store::{FromUrl, StoreUrl, TlsOptions, Versioned, VersionedSettings};
+use shedlock_core::{Error, warn_unverified};
+use shedlock_store::{FromUrl, StoreUrl, TlsOptions, Versioned, VersionedSettings, invalid, maybe};
 use zookeeper_client::{Acl, Client, Connector, Permission};
 
 use crate::ZooKeeperProvider;
@@ -59,41 +59,32 @@ pub(crate) fn read(text: &str) -> Result<ZooKeeperProvider, Error> {
         ));
     }
 
-    let mut connector = Client::connector()
+    let connector = Client::connector()
         .with_session_timeout(session.unwrap_or(Duration::from_secs(10)))
         .with_fail_eagerly();
-    if let Some(digest) = &digest {
-        connector = connector.with_auth("digest", digest.as_bytes());
-    }
+    let mut connector = maybe(connector, digest.as_ref(), |connector, digest| {
+        connector.with_auth("digest", digest.as_bytes())
+    });
     if is_encrypted {
         connector = encrypted(connector, &tls)?;
-    }
-    let origin = Origin::own(connector, servers, format!("/{}", url.path));
-    let mut builder = Builder::over(origin);
-    builder.common = common;
-    if let Some(path) = path {
-        builder = builder.path(path);
-    }
-    if is_creators_alone {
-        builder = builder.acl(vec![Acl::new_const(Permission::ALL, "auth", "")]);
-    }
-    if let Some(timeout) = connect {
-        builder = builder.connect_timeout(timeout);
-    }
-    if let Some(timeout) = response {
-        builder = builder.response_timeout(timeout);
-    }
-    let provider = builder.build()?;
-    if !is_encrypted {
+    } else {
         let remedy = "write zookeepers:// with tls_ca";
         warn_unverified("zookeeper", url.host_names(), remedy);
     }
-    Ok(provider)
+    let origin = Origin::own(connector, servers, format!("/{}", url.path));
+    let creators = is_creators_alone.then(|| vec![Acl::new_const(Permission::ALL, "auth", "")]);
+    let mut builder = Builder::over(origin);
+    builder.common = common;
+    let builder = maybe(builder, path, Builder::path);
+    let builder = maybe(builder, creators, Builder::acl);
+    let builder = maybe(builder, connect, Builder::connect_timeout);
+    maybe(builder, response, Builder::response_timeout).build()
 }
 
 #[cfg(feature = "tls")]
 fn encrypted(connector: Connector, tls: &TlsOptions) -> Result<Connector, Error> {
-    use shedlock_store::unusable_file;
+    use shedlock_store::{check_crypto_choice, unusable_file};
+    check_crypto_choice()?;
     let files = tls.read()?;
     let Some(ca) = &files.ca else {
         return Err(invalid(
@@ -110,9 +101,6 @@ fn encrypted(connector: Connector, tls: &TlsOptions) -> Result<Connector, Error>
             .with_pem_identity(&certificate, &key)
             .map_err(|error| unusable_file("tls_cert").with_source(error))?;
     }
-    // The client takes the program's own choice. Where it has made none, rustls panics if other crates bring
-    // another crypto library.
-    let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
     Ok(connector.with_tls(options))
 }
 
@@ -124,13 +112,10 @@ fn encrypted(_: Connector, _: &TlsOptions) -> Result<Connector, Error> {
     ))
 }
 
-fn invalid(message: &str) -> Error {
-    Error::new(ErrorKind::InvalidInput, message)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use shedlock_core::ErrorKind;
 
     #[test]
     fn urls_with_and_without_options_are_read() {
@@ -178,4 +163,29 @@ mod tests {
             assert!(is_path || !said.contains("secret"), "{said}");
         }
     }
+
+    /// The choice is the program's. rustls makes it for one that has a single library built in, when the client is made.
+    #[cfg(feature = "tls")]
+    #[test]
+    fn a_url_installs_no_crypto_library_for_the_whole_process() {
+        let folder = tempfile::tempdir().unwrap();
+        let authority = folder.path().join("ca.pem");
+        std::fs::write(&authority, AUTHORITY).unwrap();
+        let url = format!("zookeepers://h?tls_ca={}", authority.display());
+        read(&url).unwrap();
+        assert!(rustls::crypto::CryptoProvider::get_default().is_none());
+    }
+
+    #[cfg(feature = "tls")]
+    const AUTHORITY: &str = "\
+-----BEGIN CERTIFICATE-----
+MIIBeDCCAR2gAwIBAgIUZwj2HTB576T4uQ3AMNRy0XTjm+cwCgYIKoZIzj0EAwIw
+EDEOMAwGA1UEAwwFdGVzdHMwIBcNMjYxMTIyMTc0NzI3WhgPMjEyNjEwMjkxNzQ3
+MjdaMBAxDjAMBgNVBAMMBXRlc3RzMFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAE
+w4/8Ab2o/eAhQ3v2g5VB/FAdALgJx+zUzhtnfkSsb9eBEXfVKLSNsrhAFN2dJwSB
+e1gOz8DiPVHdpBDm+7rcTqNTMFEwHQYDVR0OBBYEFHsfApDAcDjK/77KYEwaVuZO
+jk7QMB8GA1UdIwQYMBaAFHsfApDAcDjK/77KYEwaVuZOjk7QMA8GA1UdEwEB/wQF
+MAMBAf8wCgYIKoZIzj0EAwIDSQAwRgIhAMEDlbH6I6AFjz9gleRtG7ErR7k4lyOS
+QsX8KJohrVi3AiEAiJloMvm8BoWZRMVN74brSwQ66/iHWJUbMXlXoZ3m308=
+-----END CERTIFICATE-----";
 }

@@ -62,12 +62,12 @@ impl Now {
 
     /// This instant as records keep it: not ahead of what the clock says.
     pub(crate) fn stamp(self) -> SystemTime {
-        floor(self.told)
+        whole_millis(self.told)
     }
 
     /// The end of what is over by now, by whatever clock it is judged.
     pub(crate) fn past(self) -> SystemTime {
-        floor(self.sure)
+        whole_millis(self.sure)
     }
 
     /// Microseconds since 1970, for tokens.
@@ -92,12 +92,13 @@ pub(crate) fn millis(instant: SystemTime) -> u64 {
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }
 
-fn floor(instant: SystemTime) -> SystemTime {
+/// An instant as records keep it.
+pub fn whole_millis(instant: SystemTime) -> SystemTime {
     UNIX_EPOCH + Duration::from_millis(millis(instant))
 }
 
 fn ceil(instant: SystemTime) -> Result<SystemTime, Error> {
-    let whole = floor(instant);
+    let whole = whole_millis(instant);
     if whole >= instant {
         return Ok(whole);
     }
