@@ -34,6 +34,8 @@ fn main() -> ExitCode {
     if watchdog::is_wanted(std::env::args_os().nth(1).as_deref()) {
         return watchdog::serve(Terminal::new(false));
     }
+    #[cfg(feature = "zookeeper-tls")]
+    choose_crypto();
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => return Terminal::new(false).usage(&error),
@@ -47,6 +49,13 @@ fn main() -> ExitCode {
             failure.code()
         }
     }
+}
+
+/// Of the two libraries that this program then has, for the clients that take none of their own.
+#[cfg(feature = "zookeeper-tls")]
+fn choose_crypto() {
+    // Nothing has chosen before.
+    let _ = rustls::crypto::ring::default_provider().install_default();
 }
 
 fn execute(command: &Command, terminal: Terminal) -> Result<ExitCode, Failure> {

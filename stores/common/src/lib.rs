@@ -100,6 +100,7 @@
 //! kills processes of it, and asks for names that no sane person gives a lock.
 
 pub mod cas;
+mod connection;
 mod construct;
 mod errors;
 mod limits;
@@ -120,6 +121,7 @@ pub use cas::{
     DEFAULT_TOLERATED_SKEW, Found, Listed, Reading, Record, Versioned, VersionedSettings,
     VersionedStore, Written, whole_millis,
 };
+pub use connection::{Call, Connect, Shared};
 pub use construct::{FromClient, FromUrl, maybe};
 pub use errors::{in_doubt, invalid, unanswered, untrusted};
 pub use limits::{HUNDRED_YEARS, check_duration, check_name_length};

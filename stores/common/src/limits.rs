@@ -10,10 +10,7 @@ use crate::errors::invalid;
 /// can count it in microseconds.
 pub const HUNDRED_YEARS: Duration = Duration::from_secs(100 * 366 * 86_400);
 
-/// Refuses durations over [`HUNDRED_YEARS`]. `what` names the setting.
-///
-/// # Errors
-/// `InvalidInput`.
+/// Refuses durations over [`HUNDRED_YEARS`] as `InvalidInput`. `what` names the setting.
 pub fn check_duration(what: &str, duration: Duration) -> Result<(), Error> {
     if duration <= HUNDRED_YEARS {
         return Ok(());
@@ -21,10 +18,7 @@ pub fn check_duration(what: &str, duration: Duration) -> Result<(), Error> {
     Err(invalid(format!("{what} is longer than a hundred years")))
 }
 
-/// Refuses names of more than `longest` bytes.
-///
-/// # Errors
-/// `InvalidInput`.
+/// Refuses names of more than `longest` bytes as `InvalidInput`.
 pub fn check_name_length(name: &LockName, longest: usize) -> Result<(), Error> {
     let length = name.as_str().len();
     if length <= longest {

@@ -10,11 +10,8 @@ use crate::errors::invalid;
 /// What keys beside locks begin with. ShedLock's begin with their prefix, which may not be this word.
 pub const COMPANION: &str = "shedlock-rs:";
 
-/// What the keys of all locks begin with, `{prefix}:{environment}:`.
-///
-/// # Errors
-/// `InvalidInput` for a prefix or an environment that is empty, holds control characters, or would mix up the keys of
-/// locks with those beside them.
+/// What the keys of all locks begin with, `{prefix}:{environment}:`. `InvalidInput` for a prefix or an environment that is
+/// empty, holds control characters, or would mix up the keys of locks with those beside them.
 pub fn start_of_keys(prefix: &str, environment: &str) -> Result<String, Error> {
     if prefix.is_empty() || environment.is_empty() {
         return Err(invalid("key prefix and environment must not be empty"));

@@ -27,11 +27,8 @@ pub fn refusal(
     }
 }
 
-/// Refuses a slot that is further ahead of the clock that judges it than the request tolerates. `clock` says whose
-/// it is: "the server's clock".
-///
-/// # Errors
-/// `SlotAhead`.
+/// Refuses a slot as `SlotAhead` that is further ahead of the clock that judges it than the request tolerates. `clock`
+/// is whose it is: "the server's clock".
 pub fn check_slot(request: &AttemptRequest, now: SystemTime, clock: &str) -> Result<(), Error> {
     let Some(slot) = request.slot() else {
         return Ok(());

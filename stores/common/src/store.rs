@@ -51,20 +51,14 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
         &SystemClock
     }
 
-    /// Refuses names that the store cannot hold, before any I/O.
-    ///
-    /// # Errors
-    /// `InvalidInput`.
+    /// Refuses names that the store cannot hold as `InvalidInput`, before any I/O.
     fn check_name(&self, name: &LockName) -> Result<(), Error> {
         let _ = name;
         Ok(())
     }
 
-    /// Refuses durations that the store cannot express, before any I/O: those over a hundred years, unless
-    /// overridden. `what` names the setting.
-    ///
-    /// # Errors
-    /// `InvalidInput`.
+    /// Refuses durations that the store cannot express as `InvalidInput`, before any I/O: those over a hundred years,
+    /// unless overridden. `what` names the setting.
     fn check_duration(&self, what: &str, duration: Duration) -> Result<(), Error> {
         check_duration(what, duration)
     }

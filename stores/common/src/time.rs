@@ -46,9 +46,6 @@ impl TimeMode {
     }
 
     /// Takes `time` (`store` or `client`) and, for the clients' clocks, `tolerated_skew` from a URL.
-    ///
-    /// # Errors
-    /// `InvalidInput`.
     pub fn take(options: &mut UrlOptions) -> Result<Self, Error> {
         let modes = [("store", Self::Store), ("client", Self::client())];
         let mode = options.choice("time", &modes)?.unwrap_or_default();

@@ -11,7 +11,8 @@ use shedlock_core::{Error, LockDefaults, parse_duration};
 
 use crate::errors::invalid;
 
-/// A URL of a store: `scheme://user:password@host:port,host:port/path?option=value`.
+/// A URL of a store: `scheme://user:password@host:port,host:port/path?option=value`. What cannot be read is
+/// `InvalidInput`.
 #[derive(Clone, PartialEq, Eq)]
 pub struct StoreUrl {
     /// In lower case.
@@ -39,7 +40,8 @@ pub struct Host {
 
 /// The options of a URL, each taken by the name that its reader asks for.
 ///
-/// Those that no one has asked for are unknown: [`finish`](Self::finish) refuses them, and names the others.
+/// Those that no one has asked for are unknown: [`finish`](Self::finish) refuses them, and names the others. What cannot
+/// be read, or is set twice, is `InvalidInput`.
 ///
 /// ```
 /// use shedlock_store::UrlOptions;
@@ -69,9 +71,6 @@ struct UrlOption {
 
 impl StoreUrl {
     /// Reads a URL. `example` shows how one is written.
-    ///
-    /// # Errors
-    /// `InvalidInput`.
     pub fn parse(text: &str, example: &str) -> Result<Self, Error> {
         let unreadable = |why: &str| {
             invalid(format!(
@@ -111,9 +110,6 @@ impl StoreUrl {
     }
 
     /// The one host of a store that takes no more.
-    ///
-    /// # Errors
-    /// `InvalidInput`.
     pub fn only_host(&self) -> Result<&Host, Error> {
         match &*self.hosts {
             [host] => Ok(host),
@@ -127,9 +123,6 @@ impl StoreUrl {
     }
 
     /// Whether this scheme asks for TLS: `plain` does not, `encrypted` does.
-    ///
-    /// # Errors
-    /// `InvalidInput` for any other scheme.
     pub fn is_encrypted(&self, plain: &str, encrypted: &str) -> Result<bool, Error> {
         match &*self.scheme {
             scheme if scheme == plain => Ok(false),
@@ -208,9 +201,6 @@ impl UrlOptions {
     }
 
     /// The option as it is.
-    ///
-    /// # Errors
-    /// `InvalidInput` where it is set twice.
     pub fn text(&mut self, name: &'static str) -> Result<Option<String>, Error> {
         self.known.push(name);
         let mut found = self.left.extract_if(.., |option| option.name == name);
@@ -222,9 +212,6 @@ impl UrlOptions {
     }
 
     /// A duration like `10m`.
-    ///
-    /// # Errors
-    /// `InvalidInput`.
     pub fn duration(&mut self, name: &'static str) -> Result<Option<Duration>, Error> {
         let text = self.text(name)?;
         let parsed = text.map(|text| parse_duration(&text)).transpose();
@@ -232,9 +219,6 @@ impl UrlOptions {
     }
 
     /// A duration that is not zero.
-    ///
-    /// # Errors
-    /// `InvalidInput`.
     pub fn timeout(&mut self, name: &'static str) -> Result<Option<Duration>, Error> {
         match self.duration(name)? {
             Some(Duration::ZERO) => Err(invalid(format!(
@@ -245,9 +229,6 @@ impl UrlOptions {
     }
 
     /// A number.
-    ///
-    /// # Errors
-    /// `InvalidInput`.
     pub fn number<N: FromStr>(&mut self, name: &'static str) -> Result<Option<N>, Error> {
         let text = self.text(name)?;
         let parsed = text.map(|text| text.parse()).transpose();
@@ -255,17 +236,11 @@ impl UrlOptions {
     }
 
     /// `true` or `false`.
-    ///
-    /// # Errors
-    /// `InvalidInput`.
     pub fn flag(&mut self, name: &'static str) -> Result<Option<bool>, Error> {
         self.choice(name, &[("true", true), ("false", false)])
     }
 
     /// One of these words.
-    ///
-    /// # Errors
-    /// `InvalidInput`.
     pub fn choice<T: Copy>(
         &mut self,
         name: &'static str,
@@ -286,9 +261,6 @@ impl UrlOptions {
     }
 
     /// `lock_at_most_for`, `lock_at_least_for` and `owner_prefix`: for locks that set none.
-    ///
-    /// # Errors
-    /// `InvalidInput`.
     pub fn defaults(&mut self) -> Result<LockDefaults, Error> {
         let mut defaults = LockDefaults::new();
         if let Some(duration) = self.duration("lock_at_most_for")? {
@@ -315,18 +287,12 @@ impl UrlOptions {
     }
 
     /// Refuses what is left.
-    ///
-    /// # Errors
-    /// `InvalidInput`.
     pub fn finish(self) -> Result<(), Error> {
         self.finish_for_driver(&[]).map(drop)
     }
 
     /// What is left, as it stood in the URL, for a driver that knows these options and no others. `options[` stands
     /// for all that begin so.
-    ///
-    /// # Errors
-    /// `InvalidInput`.
     pub fn finish_for_driver(self, theirs: &[&str]) -> Result<Vec<String>, Error> {
         let is_theirs = |name: &str| {
             theirs

@@ -1,12 +1,12 @@
 //! How the servers are reached: by the user's own client, or by one of ours for one server at a time.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 use std::{fmt, mem};
 
 use etcd_client::{Client, ConnectOptions};
 use shedlock_core::{Error, ErrorKind, SystemClock, within};
-use tokio::sync::OnceCell;
+use shedlock_store::{Connect, Shared};
 
 use crate::explain::{Failure, Trouble};
 
@@ -19,24 +19,44 @@ const TRIES: usize = 5;
 
 /// What a provider sends requests through.
 pub(crate) struct Connections {
-    /// None where the client is the user's own.
-    servers: Vec<String>,
-    options: ConnectOptions,
+    shared: Shared<Servers>,
     connect: Duration,
     response: Duration,
-    current: Mutex<Arc<Session>>,
+    /// How often a request is sent while that is safe.
+    tries: usize,
 }
 
-/// One client for one server, which is left for the next one when it does not answer.
-struct Session {
-    server: usize,
-    client: OnceCell<Arc<Client>>,
+/// What clients lead to.
+enum Servers {
+    /// The user's own.
+    Given(Box<Client>),
+    /// Ours, to one server each: one that does not answer is left for the next one.
+    Own {
+        servers: Vec<String>,
+        options: Box<ConnectOptions>,
+        next: usize,
+    },
 }
 
-impl Session {
-    fn new(server: usize, client: Option<Client>) -> Arc<Self> {
-        let client = OnceCell::new_with(client.map(Arc::new));
-        Arc::new(Self { server, client })
+impl Connect for Servers {
+    type Connection = Client;
+    type Error = Failure;
+
+    async fn connect(&mut self) -> Result<Client, Failure> {
+        match self {
+            Self::Given(client) => Ok(Client::clone(client)),
+            Self::Own {
+                servers,
+                options,
+                next,
+            } => {
+                let server = servers[*next].clone();
+                *next = (*next + 1) % servers.len();
+                // Without a user this sends nothing: the connection is made with the first request.
+                let client = Client::connect([server], Some(ConnectOptions::clone(options))).await;
+                client.map_err(Failure::unconnected)
+            }
+        }
     }
 }
 
@@ -48,22 +68,27 @@ impl Connections {
         connect: Duration,
         response: Duration,
     ) -> Self {
-        // Processes begin with different servers.
-        let server = std::process::id() as usize % servers.len().max(1);
         Self {
-            servers,
-            options,
+            // Once more than there are: the first may be one that is known to be gone only now.
+            tries: servers.len() + 1,
+            shared: Shared::new(Servers::Own {
+                // Processes begin with different servers.
+                next: std::process::id() as usize % servers.len().max(1),
+                servers,
+                options: Box::new(options),
+            }),
             connect,
             response,
-            current: Mutex::new(Session::new(server, None)),
         }
     }
 
     /// The user's own client.
     pub(crate) fn of(client: Client) -> Self {
         Self {
-            current: Mutex::new(Session::new(0, Some(client))),
-            ..Self::own(Vec::new(), ConnectOptions::new(), TIMEOUT, TIMEOUT)
+            shared: Shared::new(Servers::Given(Box::new(client))),
+            connect: TIMEOUT,
+            response: TIMEOUT,
+            tries: TRIES,
         }
     }
 
@@ -85,11 +110,7 @@ impl Connections {
     where
         F: Future<Output = Result<T, etcd_client::Error>> + Send,
     {
-        let mut tries = match self.servers.len() {
-            0 => TRIES,
-            // Once more than there are: the first may be one that is known to be gone only now.
-            servers => servers + 1,
-        };
+        let mut tries = self.tries;
         let mut was_silent = false;
         loop {
             let failure = match self.ask_once(lost, &question).await {
@@ -119,68 +140,34 @@ impl Connections {
     where
         F: Future<Output = Result<T, etcd_client::Error>> + Send,
     {
-        let mut doubt = Doubt {
-            connections: self,
-            session: Arc::clone(&self.current()),
-            is_over: false,
-        };
-        let connected = self.client(&doubt.session);
-        let connected = within(&SystemClock, self.connect, connected).await;
-        let client = connected.unwrap_or_else(|| Err(Failure::not_sent()))?;
+        let call = self.shared.call(self.connect).await;
+        let call = call.unwrap_or_else(|| Err(Failure::not_sent()))?;
         // A limit of our own: the client's begins only when it has a connection.
-        let answer = match within(&SystemClock, self.response, question(client)).await {
+        let answer = match within(
+            &SystemClock,
+            self.response,
+            question(Arc::clone(&call.connection)),
+        )
+        .await
+        {
             Some(answer) => answer.map_err(|error| Failure::of(error, lost)),
             None => Err(Failure::unanswered(Trouble::Silent, lost)),
         };
         let failure = answer.as_ref().err();
-        doubt.is_over = failure.is_none_or(|failure| failure.trouble == Trouble::Refused);
+        if failure.is_none_or(|failure| failure.trouble == Trouble::Refused) {
+            call.settle();
+        }
         answer
     }
-
-    /// That of a session: one caller makes it, and the others wait.
-    async fn client(&self, session: &Arc<Session>) -> Result<Arc<Client>, Failure> {
-        let connect = || async {
-            // A caller that waited for one that failed goes on to the next server instead.
-            if !Arc::ptr_eq(&self.current(), session) {
-                return Err(Failure::not_sent());
-            }
-            let server = self.servers[session.server].clone();
-            // Without a user this sends nothing: the connection is made with the first request.
-            let client = Client::connect([server], Some(self.options.clone())).await;
-            client.map(Arc::new).map_err(Failure::unconnected)
-        };
-        session.client.get_or_try_init(connect).await.cloned()
-    }
-
-    fn current(&self) -> MutexGuard<'_, Arc<Session>> {
-        self.current.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
-/// Leaves a session and goes to the next server, unless the answer came.
-struct Doubt<'a> {
-    connections: &'a Connections,
-    session: Arc<Session>,
-    is_over: bool,
-}
-
-impl Drop for Doubt<'_> {
-    fn drop(&mut self) {
-        let servers = self.connections.servers.len();
-        if self.is_over || servers == 0 {
-            return;
-        }
-        let mut current = self.connections.current();
-        if Arc::ptr_eq(&current, &self.session) {
-            *current = Session::new((self.session.server + 1) % servers, None);
-        }
-    }
-}
-
+/// Without options, which hold passwords.
 impl fmt::Debug for Connections {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Options hold passwords.
-        f.debug_tuple("Connections").field(&self.servers).finish()
+        f.debug_struct("Connections")
+            .field("connect", &self.connect)
+            .field("response", &self.response)
+            .finish_non_exhaustive()
     }
 }
 

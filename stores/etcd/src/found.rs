@@ -158,13 +158,9 @@ impl Found {
 
 impl Kept {
     /// This record, written at this revision.
-    pub(crate) fn new(mut record: Record, revision: i64) -> Self {
-        // The token is the revision at which the lock was taken, which the write that took it could
-        // not know; later ones do. A released record without a token is a withdrawal's.
-        let is_acquired = Owner::is_ours(&record.owner) && !Owner::is_released(&record.owner);
-        if record.fencing_token.is_none() && is_acquired {
-            record.fencing_token = Some(revision.unsigned_abs());
-        }
+    pub(crate) fn new(record: Record, revision: i64) -> Self {
+        // The token is the revision at which the lock was taken.
+        let record = record.with_token_of(Some(revision.unsigned_abs()));
         Self { record, revision }
     }
 

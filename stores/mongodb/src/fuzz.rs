@@ -4,26 +4,20 @@ use std::time::UNIX_EPOCH;
 
 use futures_util::FutureExt as _;
 use mongodb::bson::{Bson, DateTime, Document};
-use shedlock_core::fuzz::{is_refusal, is_refusal_of_url};
-use shedlock_core::{ErrorKind, LockName, LockState, Owner};
+use shedlock_core::{ErrorKind, LockName, LockState, Owner, fuzz::is_refusal};
 
 use crate::codec::{Look, record};
 use crate::url::Address;
 
 /// URLs, as far as no server is asked: hosts of `mongodb+srv` would be looked up.
 pub fn url(data: &[u8]) {
-    let url = String::from_utf8_lossy(data);
-    if url.contains("srv") {
+    if String::from_utf8_lossy(data).contains("srv") {
         return;
     }
-    let read = Address::read(&url).and_then(|address| {
-        let options = address.options().now_or_never();
-        options.map_or(Ok(()), |options| options.map(drop))
+    shedlock_core::fuzz::url(data, |url| {
+        let address = Address::read(url)?;
+        address.options().now_or_never().transpose()
     });
-    if let Err(error) = read {
-        let error = error.of_url(&url);
-        is_refusal_of_url(&error, &url, &[ErrorKind::InvalidInput]);
-    }
 }
 
 /// A document: what no lock looks like is a conflict.

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ErrorKind::{Configuration, InvalidInput, Unavailable};
+use ErrorKind::{Configuration, Unavailable};
 use futures_util::TryStreamExt as _;
 use mongodb::bson::{Bson, Document, doc, serialize_to_document};
 use mongodb::options::{Acknowledgment, CollectionOptions, ReadConcern, WriteConcern};
@@ -106,26 +106,19 @@ impl Builder {
         self
     }
 
-    /// Whose clock judges: the server's unless set. That is the primary's: keep the clocks of all members synchronized,
-    /// since a new primary judges leases by its own, and set [`server_skew`](Self::server_skew) to what is left.
-    pub fn time(mut self, time: TimeMode) -> Self {
-        self.settings.time = time;
-        self
-    }
+    shedlock_store::setters! { [settings]
+        /// Whose clock judges: the server's unless set. That is the primary's: keep the clocks of all members synchronized,
+        /// since a new primary judges leases by its own, and set [`server_skew`](Self::server_skew) to what is left.
+        time(time: TimeMode) = time;
 
-    /// How long an answer may take: 5 s unless set. A write whose answer does not come in time fails with `OutcomeUnknown`;
-    /// the driver has no such limit of its own.
-    pub fn response_timeout(mut self, timeout: Duration) -> Self {
-        self.settings.response_timeout = timeout;
-        self
-    }
+        /// How long an answer may take: 5 s unless set. A write whose answer does not come in time fails with `OutcomeUnknown`;
+        /// the driver has no such limit of its own.
+        response_timeout(timeout: Duration) = timeout;
 
-    /// How far apart the clocks may be of servers that judge leases in turn: zero unless set. A server that takes over
-    /// judges by its own clock, so the runtime stops counting on a lease this much before its end, and lock_at_most_for
-    /// must be longer. Has no effect with [`TimeMode::Client`].
-    pub fn server_skew(mut self, skew: Duration) -> Self {
-        self.settings.server_skew = skew;
-        self
+        /// How far apart the clocks may be of servers that judge leases in turn: zero unless set. A server that takes over
+        /// judges by its own clock, so the runtime stops counting on a lease this much before its end, and lock_at_most_for
+        /// must be longer. Has no effect with [`TimeMode::Client`].
+        server_skew(skew: Duration) = skew;
     }
 
     shedlock_store::common_setters!(settings);
@@ -180,7 +173,7 @@ impl Place {
 }
 
 pub(crate) fn invalid(message: impl Into<String>) -> Error {
-    Error::new(InvalidInput, message).with_store(NAME)
+    shedlock_store::invalid(message).with_store(NAME)
 }
 
 impl Store for MongoStore {

@@ -15,8 +15,8 @@ use shedlock_store::Written;
 
 use crate::codec::Message;
 use crate::explain::{failure, refused, unanswered, unreadable};
-use crate::line::{Line, NEW_CONNECTION};
-use crate::shape::{Shape, Version, version};
+use crate::line::Line;
+use crate::shape::{Shape, Version};
 use crate::store::Storage;
 
 /// JetStream's own numbers of what went wrong.
@@ -56,10 +56,10 @@ struct Stored {
 }
 
 impl Bucket {
-    /// After this long a call has ended: one whose answer was lost, and what is asked then, which may
-    /// wait for a new connection.
+    /// After this long a call has ended: one whose answer was lost, and what is asked then, perhaps over a new
+    /// connection.
     pub(crate) fn longest_call(&self) -> Duration {
-        let once_more = self.timeout.max(2 * NEW_CONNECTION);
+        let once_more = self.timeout.max(self.line.connect);
         self.timeout.saturating_add(once_more)
     }
 
@@ -185,13 +185,14 @@ impl Bucket {
     pub(crate) async fn shape(&self) -> Result<Option<Shape>, Error> {
         let subject = self.api("INFO");
         let answer = self.ask(subject, &Value::Null, Unavailable, &[STREAM_NOT_FOUND]);
-        Ok(answer.await?.map(|mut answer| Shape {
+        let Some(mut answer) = answer.await? else {
+            return Ok(None);
+        };
+        let config = answer.get_mut("config").map(Value::take);
+        Ok(Some(Shape {
             first_sequence: answer["state"]["first_seq"].as_u64().unwrap_or_default(),
-            config: answer
-                .get_mut("config")
-                .map(Value::take)
-                .unwrap_or_default(),
-            server: version(&self.line.server_version()),
+            config: config.unwrap_or_default(),
+            server: self.line.server().await?,
         }))
     }
 
@@ -207,8 +208,8 @@ impl Bucket {
     }
 
     /// Whether the server can store several messages or none.
-    pub(crate) fn can_be_atomic(&self) -> bool {
-        version(&self.line.server_version()) >= ATOMIC_SINCE
+    pub(crate) async fn can_be_atomic(&self) -> Result<bool, Error> {
+        Ok(self.line.server().await? >= ATOMIC_SINCE)
     }
 
     /// Has the bucket take several messages in one step.
@@ -247,7 +248,7 @@ impl Bucket {
             "allow_rollup_hdrs": true,
             "allow_direct": true,
         });
-        if self.can_be_atomic() {
+        if self.can_be_atomic().await? {
             config["first_seq"] = micros.into();
             config["allow_atomic"] = true.into();
         }
@@ -322,27 +323,21 @@ impl Bucket {
         request: Request,
         lost: ErrorKind,
     ) -> Result<Value, Error> {
-        let connected = self.line.to_send(self.timeout).await?;
+        let call = self.line.call().await?;
         let request = request.timeout(Some(self.timeout));
-        let waiting = self.line.waiting(connected.nth);
-        let answer = connected.client.send_request(subject, request).await;
-        waiting.settle();
-        let error = match answer {
+        let error = match call.connection.client.send_request(subject, request).await {
             Ok(answer) => {
-                self.line.was_answered();
+                call.settle();
                 return serde_json::from_slice(&answer.payload).map_err(unreadable);
             }
             Err(error) => error,
         };
-        match error.kind() {
-            RequestErrorKind::NoResponders => {
-                self.line.was_answered();
-                if lost == OutcomeUnknown && Box::pin(self.shape()).await?.is_none() {
-                    return Err(self.missing());
-                }
-            }
-            RequestErrorKind::TimedOut => self.line.was_silent(connected.nth).await,
-            _ => {}
+        if error.kind() != RequestErrorKind::TimedOut {
+            call.settle();
+        }
+        let has_no_responders = error.kind() == RequestErrorKind::NoResponders;
+        if has_no_responders && lost == OutcomeUnknown && Box::pin(self.shape()).await?.is_none() {
+            return Err(self.missing());
         }
         Err(unanswered(error, lost))
     }

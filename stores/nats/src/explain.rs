@@ -57,12 +57,15 @@ pub(crate) fn unconnected(error: ConnectError) -> Error {
             "no encrypted connection could be made: check the server's certificate, and who has \
              signed it (tls_ca in the URL)",
         ),
-        _ => untrusted(&error).unwrap_or_else(|| {
-            let message = "the server cannot be reached: is it up, and is the address right?";
-            Error::new(Unavailable, message)
-        }),
+        _ => untrusted(&error).unwrap_or_else(unreachable_server),
     };
     explained.with_source(error)
+}
+
+/// There is no connection in time.
+pub(crate) fn unreachable_server() -> Error {
+    let message = "the server cannot be reached: is it up, and is the address right?";
+    Error::new(Unavailable, message)
 }
 
 /// The error of a request that was not answered; what writes has found its bucket.

@@ -55,7 +55,7 @@ impl Version {
 
 impl NatsStore {
     pub(crate) async fn look(&self, name: &LockName) -> Result<Reading<Version>, Error> {
-        let connection = self.bucket.line.nth();
+        let connection = self.bucket.line.nth().await?;
         let (key, key_beside) = (key::key(name), key::key_beside(name));
         let both = future::try_join(self.bucket.last(&key), self.bucket.last(&key_beside));
         let (mut lock, message_beside) = both.await?;
@@ -113,15 +113,15 @@ impl NatsStore {
         let is_kept = before.is_whole
             && record.fencing_token == before.token
             && record.slots.last == before.slots.last;
-        if !is_kept && !self.seen.has_passed_on(line.nth()) {
+        if !is_kept && !self.seen.has_passed_on(line.nth().await?) {
             self.look_at_settings().await?;
         }
-        if before.lock > 0 && self.comes_again(before) && before.connection != line.nth() {
+        let connection = line.nth().await?;
+        if before.lock > 0 && self.comes_again(before) && before.connection != connection {
             // The server may have lost its last writes since: what was read need not stand, and
             // its sequence may be another's.
             return Ok(Written::Raced);
         }
-        let connection = line.nth();
         let sequences = self.write_keys(name, before, record, is_kept).await;
         let doubtful =
             |error: &Error| error.is_outcome_unknown() || error.kind() == ErrorKind::Configuration;

@@ -14,13 +14,16 @@ use shedlock_store::{
 use crate::NatsProvider;
 use crate::bucket::Bucket;
 use crate::key;
-use crate::line::Line;
+use crate::line::{Line, Origin};
 use crate::pair::Version;
 use crate::shape::{Seen, Shape};
 
 /// Sequences from here on (2^40) began with a clock: nobody writes as many messages, and in microseconds
 /// it was January 1970.
 const CLOCKED: u64 = 1 << 40;
+
+/// For a connection, and for an answer.
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Locks in a key-value bucket of NATS JetStream: what a [`NatsProvider`] is made of.
 #[derive(Clone, Debug)]
@@ -67,7 +70,7 @@ impl Default for Settings {
             // As ShedLock calls it.
             bucket: "shedlock-locks".to_owned(),
             domain: None,
-            response_timeout: Duration::from_secs(5),
+            response_timeout: TIMEOUT,
             replicas: 1,
             storage: Storage::File,
             sync_always: false,
@@ -82,7 +85,7 @@ impl FromClient for NatsStore {
 
     fn builder(client: Client) -> Builder {
         Builder {
-            line: Line::of(client),
+            line: Line::new(Origin::Theirs(client), TIMEOUT),
             settings: Settings::default(),
         }
     }
@@ -153,12 +156,12 @@ fn is_plain(name: &str) -> bool {
 }
 
 impl NatsStore {
-    /// Looks at the bucket's settings, for who has just connected.
+    /// Connects, and looks at the bucket's settings.
     ///
     /// # Errors
-    /// `Configuration` where they lose locks. Whatever else is wrong, the first call meets.
+    /// `Configuration` where they lose locks. Whatever else is wrong with them, the first call meets.
     pub(crate) async fn look_ahead(&self) -> Result<(), Error> {
-        let nth = self.bucket.line.nth();
+        let nth = self.bucket.line.nth().await?;
         let Ok(Some(shape)) = self.bucket.shape().await else {
             return Ok(());
         };
@@ -166,7 +169,7 @@ impl NatsStore {
     }
 
     pub(crate) async fn look_at_settings(&self) -> Result<(), Error> {
-        let nth = self.bucket.line.nth();
+        let nth = self.bucket.line.nth().await?;
         let shape = self.bucket.shape().await?;
         self.learn(&shape.ok_or_else(|| self.bucket.missing())?, nth)
     }
@@ -238,7 +241,7 @@ impl VersionedStore for NatsStore {
     }
 
     async fn migrate(&self) -> Result<Migration, Error> {
-        let nth = self.bucket.line.nth();
+        let nth = self.bucket.line.nth().await?;
         let bucket = &self.bucket;
         let mut changes = Vec::new();
         let mut shape = bucket.shape().await?;
@@ -248,7 +251,7 @@ impl VersionedStore for NatsStore {
             shape = bucket.shape().await?;
         }
         let mut shape = shape.ok_or_else(|| bucket.missing())?;
-        if !shape.is_atomic() && bucket.can_be_atomic() {
+        if !shape.is_atomic() && bucket.can_be_atomic().await? {
             match bucket.make_atomic(&shape).await {
                 Ok(()) => shape = bucket.shape().await?.unwrap_or(shape),
                 Err(error) => tracing::warn!(

@@ -8,9 +8,9 @@ use shedlock_store::{
     FromUrl, StoreUrl, TlsOptions, Versioned, VersionedSettings, invalid, read_file,
 };
 
-use crate::line::Line;
-use crate::store::{Builder, NatsStore, Settings, Storage};
-use crate::{NatsProvider, explain};
+use crate::NatsProvider;
+use crate::line::{Line, Origin};
+use crate::store::{Builder, NatsStore, Settings, Storage, TIMEOUT};
 
 impl FromUrl for NatsStore {
     const NAME: &'static str = "nats";
@@ -18,7 +18,7 @@ impl FromUrl for NatsStore {
     type Store = Versioned<Self>;
 
     async fn from_url(url: &str) -> Result<NatsProvider, Error> {
-        Address::read(url)?.connect().await
+        Address::read(url)?.provider()
     }
 
     async fn reach(store: &Versioned<Self>) -> Result<(), Error> {
@@ -94,12 +94,12 @@ impl Address {
             nkey,
             is_encrypted: is_tls || must_encrypt || tls != TlsOptions::default(),
             tls,
-            connect: connect.unwrap_or(Duration::from_secs(5)),
+            connect: connect.unwrap_or(TIMEOUT),
             settings,
         })
     }
 
-    async fn connect(self) -> Result<NatsProvider, Error> {
+    fn provider(self) -> Result<NatsProvider, Error> {
         let files = self.tls.read()?;
         // With a crypto provider of its own, so that none is installed for the process.
         let tls = if self.is_encrypted {
@@ -138,8 +138,12 @@ impl Address {
             let hosts = self.servers.iter().map(ServerAddr::host);
             warn_unverified("nats", hosts, "set tls=true in the URL");
         }
-        let client = options.connect(self.servers).await;
-        let line = Line::of(client.map_err(explain::unconnected)?).owned();
+        let origin = Origin::Own {
+            servers: self.servers,
+            options: Box::new(options),
+            made: 0,
+        };
+        let line = Line::new(origin, self.connect);
         let settings = self.settings;
         Builder { line, settings }.build()
     }

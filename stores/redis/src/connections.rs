@@ -3,7 +3,7 @@
 
 use std::fmt;
 use std::io;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use redis::aio::{ConnectionLike as _, ConnectionManager, MultiplexedConnection};
@@ -12,7 +12,7 @@ use redis::cluster_async::ClusterConnection;
 use redis::cluster_routing::{Route, RoutingInfo, SingleNodeRoutingInfo, SlotAddr};
 use redis::sentinel::SentinelClient;
 use redis::{AsyncConnectionConfig, Client, Cmd, RedisError, RedisResult, Value};
-use shedlock_core::{SystemClock, within};
+use shedlock_store::{Call, Connect, Shared};
 
 /// How long a connection may take to be made, and an answer to come, unless set.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(5);
@@ -31,20 +31,18 @@ pub(crate) const TIMEOUT: Duration = Duration::from_secs(5);
 /// together. Behind sentinels `connect_timeout` counts for each of them.
 #[derive(Clone)]
 pub struct Connections {
-    own: Arc<Own>,
+    shared: Arc<Shared<Servers>>,
+    /// How long a connection may take to be made, all addresses that lead to it together.
+    connect: Duration,
     pub(crate) is_cluster: bool,
     /// After this long a call is given up.
     pub(crate) longest_call: Duration,
 }
 
-/// One connection, which is made when it is needed.
-struct Own {
+/// Where connections lead to, and their limits of time.
+struct Servers {
+    source: Source,
     config: AsyncConnectionConfig,
-    /// How long it may take to be made, all addresses that lead to it together.
-    connect: Duration,
-    current: Mutex<Option<Arc<Line>>>,
-    /// Held while it is made, so that one is.
-    source: tokio::sync::Mutex<Source>,
 }
 
 /// What leads to a connection.
@@ -95,20 +93,25 @@ impl Connections {
         let addresses = u32::try_from(addresses).unwrap_or(u32::MAX);
         let all = connect.saturating_mul(addresses);
         let longest_call = all.saturating_add(response);
-        let own = Own {
-            config: AsyncConnectionConfig::new()
-                .set_connection_timeout(Some(connect))
-                .set_response_timeout(Some(response)),
+        let config = AsyncConnectionConfig::new()
+            .set_connection_timeout(Some(connect))
+            .set_response_timeout(Some(response));
+        Self {
+            shared: Arc::new(Shared::new(Servers { source, config })),
             // A cluster's client has servers to ask before it is connected, of which some may be silent.
             connect: if is_cluster { longest_call } else { all },
-            current: Mutex::default(),
-            source: tokio::sync::Mutex::new(source),
-        };
-        Self {
-            own: Arc::new(own),
             is_cluster,
             longest_call,
         }
+    }
+
+    async fn call(&self) -> Result<Call<'_, Servers>, Failure> {
+        let silent = || Err(io::Error::from(io::ErrorKind::TimedOut).into());
+        let call = self.shared.call(self.connect).await;
+        call.unwrap_or_else(silent).map_err(|error| Failure {
+            error,
+            sent: Sent::Never,
+        })
     }
 
     /// Sends a command to the server that has its keys; in a cluster, to where `to` leads. Dropping the future is the
@@ -118,8 +121,8 @@ impl Connections {
         command: &Cmd,
         to: Option<&RoutingInfo>,
     ) -> Result<Value, Failure> {
-        let call = self.own.call().await?;
-        let sent = match (&*call.line, to) {
+        let call = self.call().await?;
+        let sent = match (&*call.connection, to) {
             (Line::Manager(line), _) => line.clone().send_packed_command(command).await,
             (Line::Multiplexed(line), _) => line.clone().send_packed_command(command).await,
             (Line::Cluster(line), None) => line.clone().req_packed_command(command).await,
@@ -128,7 +131,7 @@ impl Connections {
                 line.route_command(command, to.clone()).await
             }
         };
-        call.settle(sent.and_then(Value::extract_error))
+        settled(call, sent.and_then(Value::extract_error))
     }
 
     /// Sends two commands at once, on one connection, to the server that has this key. An error of the second one
@@ -142,8 +145,8 @@ impl Connections {
         for command in commands {
             both.add_command(command);
         }
-        let call = self.own.call().await?;
-        let sent = match &*call.line {
+        let call = self.call().await?;
+        let sent = match &*call.connection {
             Line::Manager(line) => line.clone().send_packed_commands(&both, 0, 2).await,
             Line::Multiplexed(line) => line.clone().send_packed_commands(&both, 0, 2).await,
             Line::Cluster(line) => {
@@ -152,107 +155,60 @@ impl Connections {
                 line.clone().route_pipeline(both, 0, 2, server).await
             }
         };
-        call.settle(sent.and_then(|answers| {
+        let both = sent.and_then(|answers| {
             let mut answers = answers.into_iter();
             let mut next = || answers.next().unwrap_or(Value::Nil);
             Ok((next().extract_error()?, next()))
-        }))
-    }
-}
-
-impl Own {
-    async fn call(&self) -> Result<Call<'_>, Failure> {
-        let current = self.lock().clone();
-        let line = match current {
-            Some(line) => line,
-            None => Box::pin(self.made()).await?,
-        };
-        Ok(Call {
-            own: Some(self),
-            line,
-        })
-    }
-
-    /// What waits for another caller's connection waits no longer than for one of its own.
-    async fn made(&self) -> Result<Arc<Line>, Failure> {
-        let made = within(&SystemClock, self.connect, async {
-            let mut source = self.source.lock().await;
-            if let Some(line) = &*self.lock() {
-                return Ok(Arc::clone(line));
-            }
-            let line = Arc::new(source.connect(&self.config).await?);
-            *self.lock() = Some(Arc::clone(&line));
-            Ok(line)
         });
-        let silent = || Err(io::Error::from(io::ErrorKind::TimedOut).into());
-        let made: RedisResult<_> = made.await.unwrap_or_else(silent);
-        made.map_err(|error| Failure {
-            error,
-            sent: Sent::Never,
-        })
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Option<Arc<Line>>> {
-        self.current.lock().unwrap_or_else(PoisonError::into_inner)
+        settled(call, both)
     }
 }
 
-impl Source {
-    async fn connect(&mut self, config: &AsyncConnectionConfig) -> RedisResult<Line> {
-        Ok(match self {
-            Self::Server(client) => {
+impl Connect for Servers {
+    type Connection = Line;
+    type Error = RedisError;
+
+    async fn connect(&mut self) -> RedisResult<Line> {
+        let config = &self.config;
+        Ok(match &mut self.source {
+            Source::Server(client) => {
                 let made = client.get_multiplexed_async_connection_with_config(config);
                 Line::Multiplexed(made.await?)
             }
-            Self::Sentinels(client) => {
+            Source::Sentinels(client) => {
                 Line::Multiplexed(client.get_async_connection_with_config(config).await?)
             }
-            Self::Cluster(client) => Line::Cluster(client.get_async_connection().await?),
-            Self::Given(line) => line.clone(),
+            Source::Cluster(client) => Line::Cluster(client.get_async_connection().await?),
+            Source::Given(line) => line.clone(),
         })
     }
-}
 
-/// A command on its way. It leaves the connection behind where the answer does not come, also since the future was
-/// dropped: it may have fallen silent.
-struct Call<'a> {
-    own: Option<&'a Own>,
-    line: Arc<Line>,
-}
-
-impl Call<'_> {
-    fn settle<T>(mut self, answer: RedisResult<T>) -> Result<T, Failure> {
-        // A replica is not written to: there may be another primary by now.
-        let is_answer = |error: &RedisError| error.code().is_some() && !is_read_only(error);
-        if answer.as_ref().err().is_none_or(is_answer) {
-            self.own = None;
-        }
-        answer.map_err(|error| Failure {
-            sent: match &*self.line {
-                Line::Cluster(_) => Sent::Repeatedly,
-                // A manager that could not connect again says so by the refusal itself.
-                _ if error.is_connection_refusal() => Sent::Never,
-                _ => Sent::Once,
-            },
-            error,
-        })
+    fn heals(line: &Line) -> bool {
+        matches!(line, Line::Cluster(_))
     }
 }
 
-impl Drop for Call<'_> {
-    fn drop(&mut self) {
-        // A cluster's connection heals by itself.
-        let Some(own) = self.own.filter(|_| !matches!(*self.line, Line::Cluster(_))) else {
-            return;
-        };
-        let mut current = own.lock();
-        if current
-            .as_ref()
-            .is_some_and(|line| Arc::ptr_eq(line, &self.line))
-        {
-            *current = None;
-        }
+/// The end of a call, by its answer.
+fn settled<T>(call: Call<'_, Servers>, answer: RedisResult<T>) -> Result<T, Failure> {
+    let answer = answer.map_err(|error| Failure {
+        sent: match &*call.connection {
+            Line::Cluster(_) => Sent::Repeatedly,
+            // A manager that could not connect again says so by the refusal itself.
+            _ if error.is_connection_refusal() => Sent::Never,
+            _ => Sent::Once,
+        },
+        error,
+    });
+    // A replica is not written to: there may be another primary by now.
+    let is_answer = |error: &RedisError| error.code().is_some() && !is_read_only(error);
+    if answer
+        .as_ref()
+        .err()
+        .is_none_or(|failure| is_answer(&failure.error))
+    {
+        call.settle();
     }
+    answer
 }
 
 /// Whether the server refused a write since it is a replica.

@@ -3,7 +3,7 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use jiff::Timestamp;
-use shedlock_core::{Error, ErrorKind, Owner};
+use shedlock_core::{Error, ErrorKind};
 use shedlock_store::{Found, Reading, Record};
 use zookeeper_client::Stat;
 
@@ -73,11 +73,7 @@ pub(crate) fn record(lock: Option<&Node>, beside: Option<&Node>) -> Result<Recor
         }
         Some((kept, of)) => {
             record.slots = kept.slots;
-            // An acquisition cannot write its own number. A released record without a token is a
-            // withdrawal's.
-            let is_acquired = Owner::is_ours(&kept.owner) && !Owner::is_released(&kept.owner);
-            let own = is_acquired.then(|| u64::try_from(of).ok());
-            record.fencing_token = kept.fencing_token.or(own.flatten());
+            record.fencing_token = kept.with_token_of(u64::try_from(of).ok()).fencing_token;
         }
         None => {}
     }

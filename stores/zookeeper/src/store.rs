@@ -47,7 +47,7 @@ impl FromClient for ZooKeeperStore {
     type Builder = Builder;
 
     fn builder(client: Client) -> Builder {
-        Builder::over(Origin::theirs(client))
+        Builder::over(Origin::Theirs(client))
     }
 }
 
@@ -91,13 +91,9 @@ impl Builder {
             return Err(invalid("the ACL lets no one in: add an entry").with_store("zookeeper"));
         }
         let paths = Paths::new(&self.path).map_err(|error| error.with_store("zookeeper"))?;
-        let sessions = Sessions {
-            origin: self.origin,
-            connect: self.connect_timeout,
-            response: self.response_timeout,
-        };
+        let (connect, response) = (self.connect_timeout, self.response_timeout);
         Ok(self.common.provider(ZooKeeperStore {
-            sessions,
+            sessions: Sessions::new(self.origin, connect, response),
             paths,
             acl: self.acl,
         }))

@@ -21,7 +21,7 @@ impl FromUrl for ZooKeeperStore {
 
     /// Makes a session, and leaves it to `migrate` to make a chroot that is missing.
     async fn reach(store: &Versioned<Self>) -> Result<(), Error> {
-        store.records().sessions.session().await.map(drop)
+        store.records().sessions.reach().await
     }
 }
 
@@ -71,7 +71,11 @@ pub(crate) fn read(text: &str) -> Result<ZooKeeperProvider, Error> {
         let remedy = "write zookeepers:// with tls_ca";
         warn_unverified("zookeeper", url.host_names(), remedy);
     }
-    let origin = Origin::own(connector, servers, format!("/{}", url.path));
+    let origin = Origin::Own {
+        connector: Box::new(connector),
+        servers,
+        chroot: format!("/{}", url.path),
+    };
     let creators = is_creators_alone.then(|| vec![Acl::new_const(Permission::ALL, "auth", "")]);
     let mut builder = Builder::over(origin);
     builder.common = common;

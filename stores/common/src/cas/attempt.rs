@@ -76,9 +76,8 @@ impl<S: VersionedStore> Versioned<S> {
     }
 
     fn granted(&self, request: &AttemptRequest, mut found: Found<S::Version>) -> Lease {
-        if found.record.fencing_token.is_none() {
-            found.record.fencing_token = self.store.revision(&found.version);
-        }
+        let revision = self.store.revision(&found.version);
+        found.record = found.record.with_token_of(revision);
         found.record.as_lease(request).with_state(Arc::new(found))
     }
 }

@@ -114,15 +114,9 @@ impl<S: VersionedStore> Versioned<S> {
                 Now::of_store(told, resolution, self.clock.system_time())?
             }
         };
-        let found = reading.found.map(|mut found| {
-            // Where the token is the number of the write that acquired, that write could not know it.
-            // A released record without a token is a withdrawal's.
-            let owner = &found.record.owner;
-            let is_acquired = Owner::is_ours(owner) && !Owner::is_released(owner);
-            if found.record.fencing_token.is_none() && is_acquired {
-                found.record.fencing_token = self.store.revision(&found.version);
-            }
-            found
+        let found = reading.found.map(|Found { record, version }| Found {
+            record: record.with_token_of(self.store.revision(&version)),
+            version,
         });
         Ok((found, now))
     }

@@ -131,6 +131,16 @@ impl Record {
         }
     }
 
+    /// With its token, where that is the number of the write that acquired: that write could not know it. A released
+    /// record without a token is a withdrawal's.
+    pub fn with_token_of(mut self, write: Option<u64>) -> Self {
+        let is_acquired = Owner::is_ours(&self.owner) && !Owner::is_released(&self.owner);
+        if is_acquired {
+            self.fencing_token = self.fencing_token.or(write);
+        }
+        self
+    }
+
     /// Whether nobody may take the lock: a lease may still run, or at-least keeps it.
     pub(crate) fn is_locked(&self, now: Now) -> bool {
         let free = if Owner::is_released(&self.owner) {

@@ -32,9 +32,6 @@ impl Default for VersionedSettings {
 
 impl VersionedSettings {
     /// Takes `tolerated_skew`, `lock_at_most_for`, `lock_at_least_for` and `owner_prefix` from a URL.
-    ///
-    /// # Errors
-    /// `InvalidInput`.
     pub fn take(options: &mut UrlOptions) -> Result<Self, Error> {
         let mut settings = Self::default();
         if let Some(skew) = options.duration("tolerated_skew")? {

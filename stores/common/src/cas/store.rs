@@ -44,19 +44,13 @@ pub trait VersionedStore: fmt::Debug + Send + Sync + 'static {
     /// The store's short name for messages: "nats".
     fn store(&self) -> &str;
 
-    /// The record of this lock, with its version.
-    ///
-    /// # Errors
-    /// `Conflict` for data that no lock of ours or of ShedLock's looks like.
+    /// The record of this lock, with its version; `Conflict` for data that no lock of ours or of ShedLock's looks like.
     fn read(
         &self,
         name: &LockName,
     ) -> impl Future<Output = Result<Reading<Self::Version>, Error>> + Send;
 
     /// Writes the record if there is none.
-    ///
-    /// # Errors
-    /// As the rules say.
     fn create(
         &self,
         name: &LockName,
@@ -64,9 +58,6 @@ pub trait VersionedStore: fmt::Debug + Send + Sync + 'static {
     ) -> impl Future<Output = Result<Written<Self::Version>, Error>> + Send;
 
     /// Writes the record if the one of this version still stands.
-    ///
-    /// # Errors
-    /// As the rules say.
     fn replace(
         &self,
         name: &LockName,
@@ -76,28 +67,19 @@ pub trait VersionedStore: fmt::Debug + Send + Sync + 'static {
 
     /// The first `limit` locks behind `after` in the byte order of their names, or more of them, in any
     /// order: fewer only where no more follow. Those up to `after` may be among them.
-    ///
-    /// # Errors
-    /// As the rules say.
     fn list(
         &self,
         after: Option<&LockName>,
         limit: usize,
     ) -> impl Future<Output = Result<Listed<Self::Version>, Error>> + Send;
 
-    /// Refuses names that the store cannot hold, before any I/O.
-    ///
-    /// # Errors
-    /// `InvalidInput`.
+    /// Refuses names that the store cannot hold as `InvalidInput`, before any I/O.
     fn check_name(&self, name: &LockName) -> Result<(), Error> {
         let _ = name;
         Ok(())
     }
 
     /// Looks at the store: is it reachable and set up.
-    ///
-    /// # Errors
-    /// Where it is not.
     fn check(&self) -> impl Future<Output = Result<(), Error>> + Send {
         async {
             let nobody = LockName::new("check")?;
@@ -107,9 +89,6 @@ pub trait VersionedStore: fmt::Debug + Send + Sync + 'static {
 
     /// Makes the container, or adds what is missing. A store whose records need nothing made for
     /// them has nothing to do here.
-    ///
-    /// # Errors
-    /// As the rules say.
     fn migrate(&self) -> impl Future<Output = Result<Migration, Error>> + Send {
         async { Ok(Migration::default()) }
     }

@@ -3,11 +3,8 @@
 use rustls::crypto::CryptoProvider;
 use shedlock_core::{Error, ErrorKind};
 
-/// Refuses a program with two crypto libraries that has chosen none: rustls panics there, in the client. With a single
+/// Refuses a program with two crypto libraries that has chosen none as `Configuration`: rustls panics there, in the client. With a single
 /// one in the program rustls takes that. The choice holds for the whole process, so no library makes it.
-///
-/// # Errors
-/// `Configuration`.
 pub fn check_crypto_choice() -> Result<(), Error> {
     if CryptoProvider::get_default().is_some() || !has_two() {
         return Ok(());

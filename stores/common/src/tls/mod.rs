@@ -57,10 +57,7 @@ impl TlsOptions {
         }
     }
 
-    /// Reads the files.
-    ///
-    /// # Errors
-    /// `Configuration` for one that cannot be read.
+    /// Reads the files: one that cannot be read is `Configuration`.
     pub fn read(&self) -> Result<TlsFiles, Error> {
         let ca = self.ca.as_ref().map(|path| read_file("tls_ca", path));
         let identity = self.identity.as_ref().map(|(certificate, key)| {
@@ -76,10 +73,7 @@ impl TlsOptions {
     }
 }
 
-/// Reads the file that an option of a URL names.
-///
-/// # Errors
-/// `Configuration`.
+/// Reads the file that an option of a URL names: one that cannot be read is `Configuration`.
 pub fn read_file(option: &str, path: &str) -> Result<Vec<u8>, Error> {
     fs::read(path).map_err(|error| {
         Error::new(

@@ -1,0 +1,25 @@
+//! A program with two crypto libraries of rustls, which the stores of these features bring, chooses one of them itself.
+#![cfg(all(feature = "redis", feature = "zookeeper-tls"))]
+#![allow(clippy::unwrap_used, reason = "a test fails there, and says where")]
+
+use rustls::crypto::{CryptoProvider, ring};
+use shedlock::{ErrorKind, connect};
+
+/// In a file of its own: the choice holds for the whole process.
+#[tokio::test]
+async fn a_url_with_tls_does_not_choose_the_crypto_library_of_the_program() {
+    // Nobody listens on port 1.
+    let urls = [
+        "rediss://127.0.0.1:1",
+        "zookeepers://127.0.0.1:1?tls_ca=/no.pem",
+    ];
+    for url in urls {
+        let error = connect(url).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Configuration, "{error}");
+        assert!(error.message().contains("install_default"), "{error}");
+    }
+    assert!(CryptoProvider::get_default().is_none());
+    ring::default_provider().install_default().unwrap();
+    let error = connect(urls[0]).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
+}
