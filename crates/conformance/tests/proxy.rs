@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use shedlock_conformance::proxy::{Delivery, Fault, Proxy, Strike, Traffic, contains};
-use shedlock_core::{Clock, SystemClock};
+use shedlock_core::{Clock, SystemClock, within};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
@@ -240,6 +240,34 @@ async fn a_connection_goes_on_when_its_withheld_request_is_delivered() -> io::Re
         let length = client.read_exact(&mut packet).await?;
         assert_eq!(&packet[..length], b"re: two");
     }
+    Ok(())
+}
+
+/// Every later request would get the answer to the one before it.
+#[tokio::test]
+async fn a_reply_on_its_way_is_not_lost_when_the_next_request_is_withheld() -> io::Result<()> {
+    let (_echo, proxy) = setup().await?;
+    let mut client = TcpStream::connect(proxy.addr()).await?;
+    let to_client = Duration::from_millis(300);
+    let to_store = Duration::ZERO;
+    let delay = Fault::Delay {
+        to_store,
+        to_client,
+    };
+    proxy.set(delay).await?;
+    let trap = proxy.on_request(contains("two"), 1, Strike::WithholdRequest);
+    client.write_all(b"one").await?;
+    wait(to_client / 3).await;
+    client.write_all(b"two").await?;
+    while !trap.has_struck() {
+        wait(Duration::from_millis(5)).await;
+    }
+    assert_eq!(trap.deliver().await, Delivery::Answered);
+    let mut packet = [0; 14];
+    let read = client.read_exact(&mut packet);
+    let read = within(&SystemClock, Duration::from_secs(5), read).await;
+    assert!(read.is_some(), "a reply was lost");
+    assert_eq!(&packet, b"re: onere: two");
     Ok(())
 }
 

@@ -29,9 +29,11 @@ pub(super) async fn run(
     let (mut from_store, mut to_store) = store.into_split();
     let mut cut = line.subscribe();
     loop {
+        // Read from the store, and not written to the client yet.
+        let mut delayed = Vec::new();
         let withheld = tokio::select! {
             withheld = requests(&mut from_client, &mut to_store, rules, id, &line) => withheld,
-            () = replies(&mut from_store, &mut to_client, rules, id, &line) => None,
+            () = replies(&mut from_store, &mut to_client, rules, id, &line, &mut delayed) => None,
             _ = cut.wait_for(|line| *line == Line::Cut) => None,
         };
         let Some(withheld) = withheld else { break };
@@ -39,7 +41,9 @@ pub(super) async fn run(
         let goes_on = tokio::select! {
             biased;
             _ = cut.wait_for(|line| *line == Line::Cut) => false,
-            goes_on = withheld.deliver(&mut from_store, &mut to_store, &mut to_client) => goes_on,
+            goes_on = withheld.deliver(
+                delayed, &mut from_store, &mut to_store, &mut to_client
+            ) => goes_on,
         };
         if !goes_on {
             break;
@@ -104,6 +108,7 @@ async fn replies(
     rules: &Rules,
     id: u64,
     line: &watch::Sender<Line>,
+    delayed: &mut Vec<u8>,
 ) {
     let mut packet = vec![0; PACKET];
     while let Some(length) = read(store, &mut packet).await {
@@ -117,7 +122,9 @@ async fn replies(
             Line::NoReplies | Line::Dead => continue,
             Line::CutOnReply | Line::Cut => return,
         };
+        delayed.extend_from_slice(&packet[..length]);
         sleep(delay).await;
+        delayed.clear();
         // What was in flight when the line fell silent does not arrive either.
         if matches!(*line.borrow(), Line::Dead | Line::NoReplies) {
             continue;
@@ -137,16 +144,15 @@ struct Withheld {
 
 impl Withheld {
     /// Waits for the order, sends the request, and waits for the store's reply. Whether the
-    /// connection goes on.
+    /// connection goes on. What was `late` before that comes late, too: it is no reply to this request.
     async fn deliver(
         mut self,
+        mut late: Vec<u8>,
         from_store: &mut OwnedReadHalf,
         to_store: &mut OwnedWriteHalf,
         to_client: &mut OwnedWriteHalf,
     ) -> bool {
         let mut packet = vec![0; PACKET];
-        // What the store sends before that is no reply to this request. It comes late, too.
-        let mut late = Vec::new();
         let done = loop {
             tokio::select! {
                 biased;
