@@ -1,5 +1,6 @@
 //! One connection that all calls share.
 
+use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -85,6 +86,13 @@ impl<C: Connect> Shared<C> {
 
     fn lock(&self) -> MutexGuard<'_, Option<Arc<C::Connection>>> {
         self.current.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Without what leads to connections, which may hold passwords.
+impl<C: Connect> fmt::Debug for Shared<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Shared").finish_non_exhaustive()
     }
 }
 

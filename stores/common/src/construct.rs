@@ -26,8 +26,6 @@ pub trait FromUrl {
     type Store: Store;
 
     /// The provider that a URL describes. Reads the files that it names.
-    ///
-    /// # Errors
     /// `InvalidInput` for what is wrong with the URL; `Configuration` for a file that cannot be used; others where it
     /// takes a connection to make a client.
     fn from_url(
@@ -35,9 +33,6 @@ pub trait FromUrl {
     ) -> impl Future<Output = Result<StoreProvider<Self::Store>, Error>> + Send;
 
     /// Reaches the store, or reports why not: [`Store::check`], unless overridden.
-    ///
-    /// # Errors
-    /// Where it cannot be reached, or not be used.
     fn reach(store: &Self::Store) -> impl Future<Output = Result<(), Error>> + Send {
         store.check()
     }

@@ -11,7 +11,8 @@
 //!
 //! Around that the toolkit has what a record holds ([`Record`]), the rules of slots ([`refusal`], [`check_slot`]),
 //! limits ([`check_duration`], [`check_name_length`]), the choice of a clock ([`TimeMode`]), the reader of URLs and
-//! their options ([`StoreUrl`]) and of certificates ([`TlsOptions`]).
+//! their options ([`StoreUrl`]) and of certificates ([`TlsOptions`]), a connection that calls share ([`Shared`]), and what
+//! ShedLock writes into stores of keys ([`Added`]).
 //!
 //! # A store in one screen
 //!

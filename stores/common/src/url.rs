@@ -9,6 +9,7 @@ use std::time::Duration;
 use percent_encoding::percent_decode_str;
 use shedlock_core::{Error, LockDefaults, parse_duration};
 
+use crate::construct::maybe;
 use crate::errors::invalid;
 
 /// A URL of a store: `scheme://user:password@host:port,host:port/path?option=value`. What cannot be read is
@@ -152,16 +153,15 @@ impl Host {
                 None => (text, None),
             },
         };
-        let port = port.map(|port| port.parse().ok().filter(|port| *port > 0));
+        let port = match port {
+            Some(port) => Some(port.parse().ok().filter(|port| *port > 0)?),
+            None => None,
+        };
         let is_name =
             !name.is_empty() && !name.contains(|c: char| c.is_whitespace() || c.is_control());
-        is_name.then_some(())?;
-        Some(Self {
+        is_name.then(|| Self {
             name: name.to_owned(),
-            port: match port {
-                Some(port) => Some(port?),
-                None => None,
-            },
+            port,
         })
     }
 
@@ -262,16 +262,12 @@ impl UrlOptions {
 
     /// `lock_at_most_for`, `lock_at_least_for` and `owner_prefix`: for locks that set none.
     pub fn defaults(&mut self) -> Result<LockDefaults, Error> {
-        let mut defaults = LockDefaults::new();
-        if let Some(duration) = self.duration("lock_at_most_for")? {
-            defaults = defaults.lock_at_most_for(duration);
-        }
-        if let Some(duration) = self.duration("lock_at_least_for")? {
-            defaults = defaults.lock_at_least_for(duration);
-        }
-        if let Some(prefix) = self.text("owner_prefix")? {
-            defaults = defaults.owner_prefix(prefix);
-        }
+        let at_most = self.duration("lock_at_most_for")?;
+        let at_least = self.duration("lock_at_least_for")?;
+        let defaults = maybe(LockDefaults::new(), at_most, LockDefaults::lock_at_most_for);
+        let defaults = maybe(defaults, at_least, LockDefaults::lock_at_least_for);
+        let prefix = self.text("owner_prefix")?;
+        let defaults = maybe(defaults, prefix, LockDefaults::owner_prefix);
         defaults.validate()?;
         Ok(defaults)
     }

@@ -1,8 +1,8 @@
 //! How the servers are reached: by the user's own client, or by one of ours for one server at a time.
 
+use std::mem;
 use std::sync::Arc;
 use std::time::Duration;
-use std::{fmt, mem};
 
 use etcd_client::{Client, ConnectOptions};
 use shedlock_core::{Error, ErrorKind, SystemClock, within};
@@ -18,6 +18,7 @@ pub(crate) const TIMEOUT: Duration = Duration::from_secs(5);
 const TRIES: usize = 5;
 
 /// What a provider sends requests through.
+#[derive(Debug)]
 pub(crate) struct Connections {
     shared: Shared<Servers>,
     connect: Duration,
@@ -158,16 +159,6 @@ impl Connections {
             call.settle();
         }
         answer
-    }
-}
-
-/// Without options, which hold passwords.
-impl fmt::Debug for Connections {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Connections")
-            .field("connect", &self.connect)
-            .field("response", &self.response)
-            .finish_non_exhaustive()
     }
 }
 

@@ -37,8 +37,6 @@ pub(crate) struct Kept {
 
 impl Found {
     /// From the answers to a get of the one key and a get of the other.
-    ///
-    /// # Errors
     /// `Conflict` where the key beside the lock holds what we do not write.
     pub(crate) fn read(answer: &TxnResponse) -> Result<Self, Error> {
         let [lock, kept] = gets(answer)?;

@@ -29,8 +29,6 @@ impl FromUrl for EtcdStore {
 }
 
 /// The builder that a URL describes. No request is sent; files of certificates are read.
-///
-/// # Errors
 /// `InvalidInput`, and `Configuration` for a file that cannot be read.
 pub(crate) fn builder(text: &str) -> Result<Builder, Error> {
     let example = "etcd://user:password@host1:2379,host2:2379/?option=value";

@@ -53,8 +53,6 @@ impl Look {
 }
 
 /// Reads a document.
-///
-/// # Errors
 /// `Conflict` where a field is of a type that is never written there: ShedLock would hold such a lock for ever.
 pub(crate) fn record(document: &Document) -> Result<Record, Error> {
     let until = date(document, UNTIL)?.ok_or_else(|| foreign(document, UNTIL))?;

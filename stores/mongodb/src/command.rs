@@ -55,8 +55,6 @@ impl MongoStore {
     }
 
     /// Makes the document of this name, free; never changes one that is there. False where a race for it was lost.
-    ///
-    /// # Errors
     /// `Conflict` where there is one.
     pub(crate) async fn create(&self, name: &LockName) -> Result<bool, Error> {
         // No end is both, so that no document matches: it is made, or the name is taken.

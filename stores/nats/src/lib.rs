@@ -34,8 +34,8 @@
 //! | `tls_ca` | a file (PEM) of those who may have signed its certificate; the system's unless given |
 //! | `tls_cert`, `tls_key` | files (PEM) of a certificate of ours and its key |
 //!
-//! The client connects again by itself when its connection is lost, and when a request had no answer in time: the
-//! connection may be half-open, with no one left to report it.
+//! A connection that is lost, or over which a request had no answer, is replaced for the next request: it may be
+//! half-open, with no one left to report it.
 //!
 //! # What is where
 //!
@@ -93,10 +93,10 @@
 //!
 //! # A connection that falls silent
 //!
-//! From a URL, a request without an answer in time has the connection replaced before the next one. A client
-//! of your own is left alone, since it may serve more than locks: it finds a half-open connection out by its
-//! pings, after two to three `ping_interval`s (a minute each unless set), and until then calls fail as
-//! unavailable or unknown.
+//! From a URL, a request without an answer in time, or one that was given up, has the connection replaced before the next
+//! one. A client of your own is left alone, since it may serve more than locks: it finds a half-open connection out by
+//! its pings, after two to three `ping_interval`s (a minute each unless set), and until then calls fail as unavailable or
+//! unknown.
 //!
 //! # Encrypted connections
 //!

@@ -113,7 +113,7 @@ impl NatsStore {
         let is_kept = before.is_whole
             && record.fencing_token == before.token
             && record.slots.last == before.slots.last;
-        if !is_kept && !self.seen.has_passed_on(line.nth().await?) {
+        if !is_kept && self.seen.known().passed != line.nth().await? {
             self.look_at_settings().await?;
         }
         let connection = line.nth().await?;
@@ -171,7 +171,7 @@ impl NatsStore {
                 before: before.beside,
                 content: (beside.to_text().into(), HeaderMap::new()),
             };
-            if self.seen.is_atomic() {
+            if self.seen.known().is_atomic {
                 match self.bucket.put_both(put(&beside), lock()).await? {
                     Some(Written::Done(sequence)) => {
                         return Ok(Written::Done((sequence, sequence - 1)));

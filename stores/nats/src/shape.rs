@@ -1,6 +1,7 @@
 //! What a bucket's settings mean for locks.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::mem;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use serde_json::Value;
@@ -41,14 +42,18 @@ const KEEPS_FIRST_SINCE: Version = (2, 11, 4);
 
 /// What the last look at the settings found.
 #[derive(Debug, Default)]
-pub(crate) struct Seen {
+pub(crate) struct Seen(Mutex<Known>);
+
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Known {
     /// On which connection they were in order; 0: on none yet.
-    passed: AtomicU64,
-    is_atomic: AtomicBool,
+    pub(crate) passed: u64,
+    /// Whether the bucket takes several messages in one step.
+    pub(crate) is_atomic: bool,
     /// Whether the server may forget what it has confirmed, however it is set up.
-    is_fleeting: AtomicBool,
+    pub(crate) is_fleeting: bool,
     /// How many servers keep the bucket; 0 before the first look.
-    kept_by: AtomicUsize,
+    pub(crate) kept_by: u64,
 }
 
 impl Shape {
@@ -57,10 +62,8 @@ impl Shape {
         self.is_set("allow_atomic")
     }
 
-    /// Refuses settings with which a held lock is forgotten, or no lock can be taken.
-    ///
-    /// # Errors
-    /// `Configuration`; it names the setting and what to do.
+    /// Refuses settings with which a held lock is forgotten, or no lock can be taken, as `Configuration`; the error names
+    /// the setting and what to do.
     pub(crate) fn check(&self, bucket: &str) -> Result<(), Error> {
         let Some((what, remedy)) = self.fault() else {
             return Ok(());
@@ -192,19 +195,21 @@ enum Remedy {
 }
 
 impl Seen {
-    /// Keeps what this look found, on the connection of this number.
-    ///
-    /// # Errors
-    /// As [`Shape::check`].
+    pub(crate) fn known(&self) -> Known {
+        *self.lock()
+    }
+
+    /// Keeps what this look found, on the connection of this number, and [checks](Shape::check) it.
     pub(crate) fn learn(&self, shape: &Shape, bucket: &str, nth: u64) -> Result<(), Error> {
-        let relaxed = Ordering::Relaxed;
-        let replicas = shape.config["num_replicas"].as_u64().unwrap_or(1);
-        let replicas = usize::try_from(replicas).unwrap_or(usize::MAX);
-        self.kept_by.store(replicas, relaxed);
-        self.is_atomic.store(shape.is_atomic(), relaxed);
         let is_late = shape.config["persist_mode"] == "async";
-        let is_fleeting = shape.is_in_memory() || is_late;
-        if !self.is_fleeting.swap(is_fleeting, relaxed) && is_fleeting {
+        let known = Known {
+            is_atomic: shape.is_atomic(),
+            is_fleeting: shape.is_in_memory() || is_late,
+            kept_by: shape.config["num_replicas"].as_u64().unwrap_or(1),
+            ..self.known()
+        };
+        let before = mem::replace(&mut *self.lock(), known);
+        if known.is_fleeting && !before.is_fleeting {
             if is_late {
                 tracing::warn!(
                     bucket,
@@ -219,37 +224,20 @@ impl Seen {
             }
         }
         shape.check(bucket)?;
-        self.passed.store(nth, relaxed);
+        self.lock().passed = nth;
         Ok(())
-    }
-
-    /// Whether the settings were in order, on whichever connection.
-    pub(crate) fn has_passed(&self) -> bool {
-        self.passed.load(Ordering::Relaxed) > 0
-    }
-
-    /// Whether they were in order on this connection.
-    pub(crate) fn has_passed_on(&self, nth: u64) -> bool {
-        self.passed.load(Ordering::Relaxed) == nth
     }
 
     /// An answer may come of settings that were changed: the next taking looks at them again.
     pub(crate) fn doubt(&self) {
-        if self.has_passed() {
-            self.passed.store(u64::MAX, Ordering::Relaxed);
+        let mut known = self.lock();
+        if known.passed > 0 {
+            known.passed = u64::MAX;
         }
     }
 
-    pub(crate) fn is_atomic(&self) -> bool {
-        self.is_atomic.load(Ordering::Relaxed)
-    }
-
-    pub(crate) fn is_fleeting(&self) -> bool {
-        self.is_fleeting.load(Ordering::Relaxed)
-    }
-
-    pub(crate) fn kept_by(&self) -> usize {
-        self.kept_by.load(Ordering::Relaxed)
+    fn lock(&self) -> MutexGuard<'_, Known> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

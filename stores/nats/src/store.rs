@@ -85,7 +85,8 @@ impl FromClient for NatsStore {
 
     fn builder(client: Client) -> Builder {
         Builder {
-            line: Line::new(Origin::Theirs(client), TIMEOUT),
+            // It is connected or not: there is nothing to wait for.
+            line: Line::new(Origin::Theirs(client), Duration::from_secs(1)),
             settings: Settings::default(),
         }
     }
@@ -156,10 +157,7 @@ fn is_plain(name: &str) -> bool {
 }
 
 impl NatsStore {
-    /// Connects, and looks at the bucket's settings.
-    ///
-    /// # Errors
-    /// `Configuration` where they lose locks. Whatever else is wrong with them, the first call meets.
+    /// Connects, and looks at the bucket's settings: `Configuration` where they lose locks. Whatever else is wrong with them, the first call meets.
     pub(crate) async fn look_ahead(&self) -> Result<(), Error> {
         let nth = self.bucket.line.nth().await?;
         let Ok(Some(shape)) = self.bucket.shape().await else {
@@ -180,7 +178,7 @@ impl NatsStore {
 
     /// Whether the servers keep all that they have confirmed, as far as is known.
     fn is_durable(&self) -> bool {
-        self.sync_always && !self.seen.is_fleeting()
+        self.sync_always && !self.seen.known().is_fleeting
     }
 }
 
@@ -192,7 +190,7 @@ impl VersionedStore for NatsStore {
     }
 
     async fn read(&self, name: &LockName) -> Result<Reading<Version>, Error> {
-        if !self.seen.has_passed() {
+        if self.seen.known().passed == 0 {
             self.look_at_settings().await?;
         }
         self.look(name).await
@@ -280,7 +278,7 @@ impl VersionedStore for NatsStore {
         let mut capabilities = engine;
         capabilities.longest_name = key::LONGEST;
         capabilities.durable = self.is_durable();
-        capabilities.failover = match self.seen.kept_by() {
+        capabilities.failover = match self.seen.known().kept_by {
             0 => Failover::Unspecified,
             1 => Failover::Never,
             _ => Failover::Majority,

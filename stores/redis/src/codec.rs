@@ -44,8 +44,6 @@ struct Kept {
 impl Found {
     /// Reads the answer of a script: a text, or one with what is left of the lock's own key, and its value. The text is
     /// a word, or a line `{word} {now}` and the record, if there is one.
-    ///
-    /// # Errors
     /// `Conflict` where the record holds what we do not write.
     pub(crate) fn parse(reply: Reply) -> Result<Self, Error> {
         let (text, left, raw): (Vec<u8>, i64, Vec<u8>) = match reply {
@@ -166,8 +164,6 @@ pub(crate) fn value(raw: &[u8]) -> Added {
 
 impl Kept {
     /// Reads a record; nothing where there is none.
-    ///
-    /// # Errors
     /// `Conflict` for what we do not write.
     fn parse(text: &str) -> Result<Self, Error> {
         if text.is_empty() {

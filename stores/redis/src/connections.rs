@@ -1,7 +1,6 @@
 //! How the servers are reached: by the user's own connection, or by one that is made when it is needed, and left when
 //! it is broken.
 
-use std::fmt;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,7 +28,7 @@ pub(crate) const TIMEOUT: Duration = Duration::from_secs(5);
 ///
 /// A call that has no answer after 10 s is given up; from a URL, after `connect_timeout` and `response_timeout`
 /// together. Behind sentinels `connect_timeout` counts for each of them.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct Connections {
     shared: Arc<Shared<Servers>>,
     /// How long a connection may take to be made, all addresses that lead to it together.
@@ -245,14 +244,4 @@ made_from! {
     ConnectionManager => |manager| Source::Given(Line::Manager(manager));
     MultiplexedConnection => |connection| Source::Given(Line::Multiplexed(connection));
     ClusterConnection => |connection| Source::Given(Line::Cluster(connection));
-}
-
-/// Without addresses, which may come with passwords.
-impl fmt::Debug for Connections {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Connections")
-            .field("is_cluster", &self.is_cluster)
-            .field("longest_call", &self.longest_call)
-            .finish_non_exhaustive()
-    }
 }

@@ -32,10 +32,8 @@ impl Connections {
         T::from_redis_value(answer).map_err(|error| malformed().with_source(error))
     }
 
-    /// All servers that keys lie on.
-    ///
-    /// # Errors
-    /// Where one of them does not answer: what it has must not be left out in silence.
+    /// All servers that keys lie on. An error where one of them does not answer: what it has must not be left out in
+    /// silence.
     async fn nodes(&self) -> Result<Vec<Node>, Error> {
         if !self.is_cluster {
             return Ok(vec![None]);
@@ -86,8 +84,6 @@ impl Connections {
 
 impl RedisStore {
     /// Looks at the server, or at each of a cluster. Warns where it may evict or forget locks.
-    ///
-    /// # Errors
     /// `Configuration` for a replica, for a server that is too old, and for one of a cluster.
     pub(crate) async fn check_servers(&self) -> Result<(), Error> {
         let connections = &self.connections;

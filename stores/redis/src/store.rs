@@ -4,7 +4,8 @@ use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use futures_util::future::try_join_all;
+use futures_util::future::ready;
+use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use shedlock_core::{
     Attempt, AttemptRequest, BoundedAttempt, Capabilities, ClockSource, Error, ErrorKind,
     ExtendRequest, Extension, Failover, Lease, ListRequest, LockDefaults, LockName, LockRecord,
@@ -340,28 +341,20 @@ impl Store for RedisStore {
     }
 
     async fn list(&self, request: &ListRequest) -> Result<Vec<LockRecord>, Error> {
-        let names = self.connections.names(&self.keys).await?;
+        let names = self.connections.names(&self.keys).await?.into_iter();
         let is_ahead = |name: &LockName| request.after_name().is_none_or(|after| name > after);
-        let rest: Vec<_> = names.into_iter().filter(is_ahead).collect();
         let size = request.page_size();
-        let mut page = Vec::new();
-        for some in rest.chunks(size.min(READ)) {
-            let read = some.iter().map(async |name| {
-                let (limit, record) = (self.longest_call(), self.inspect(name));
-                let record = answered_within(self.clock(), limit, ErrorKind::Unavailable, record);
-                let record = record.await.map_err(|error| error.with_lock(name.as_str()));
-                listed("redis", name.as_str(), record)
-            });
-            let records = try_join_all(read).await?.into_iter().flatten().flatten();
-            let is_wanted =
-                |record: &LockRecord| !request.is_held_only() || record.state != LockState::Free;
-            page.extend(records.filter(is_wanted));
-            if page.len() >= size {
-                break;
-            }
-        }
-        page.truncate(size);
-        Ok(page)
+        let records = stream::iter(names.filter(is_ahead)).map(|name| async move {
+            let (limit, record) = (self.longest_call(), self.inspect(&name));
+            let record = answered_within(self.clock(), limit, ErrorKind::Unavailable, record);
+            let record = record.await.map_err(|error| error.with_lock(name.as_str()));
+            Ok(listed("redis", name.as_str(), record)?.flatten())
+        });
+        let is_wanted =
+            |record: &LockRecord| !request.is_held_only() || record.state != LockState::Free;
+        let page = records.buffered(READ.min(size));
+        let page = page.try_filter_map(|record| ready(Ok(record.filter(is_wanted))));
+        page.take(size).try_collect().await
     }
 
     async fn check(&self) -> Result<(), Error> {

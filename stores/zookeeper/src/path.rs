@@ -29,8 +29,6 @@ pub(crate) const FREE: &str = "1970-01-01T00:00:00.000Z";
 
 impl Paths {
     /// Below this path.
-    ///
-    /// # Errors
     /// `InvalidInput` for what is no absolute path, and for one that is kept for nodes beside locks.
     pub(crate) fn new(path: &str) -> Result<Self, Error> {
         let invalid = |why: &str| {

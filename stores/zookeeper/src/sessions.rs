@@ -12,7 +12,7 @@ use crate::explain::{explain, is_refused_unseen, is_told, refused, unreachable_s
 use crate::requests::Session;
 
 /// What a store talks through.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub(crate) struct Sessions {
     shared: Arc<Shared<Origin>>,
     /// How long a session may take to be there.
@@ -150,16 +150,6 @@ fn is_connected(state: SessionState) -> bool {
         state,
         SessionState::SyncConnected | SessionState::ConnectedReadOnly
     )
-}
-
-/// Without servers, which a password may stand before.
-impl fmt::Debug for Sessions {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Sessions")
-            .field("connect", &self.connect)
-            .field("response", &self.response)
-            .finish_non_exhaustive()
-    }
 }
 
 /// Without servers, which a password may stand before.

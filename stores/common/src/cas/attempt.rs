@@ -19,11 +19,8 @@ impl<S: VersionedStore> Versioned<S> {
         let mut has_written = false;
         for _ in 0..ROUNDS {
             let look = self.read(name).await;
-            let (before, now) = if has_written {
-                look.map_err(unread)?
-            } else {
-                look?
-            };
+            let unread = |error| if has_written { unread(error) } else { error };
+            let (before, now) = look.map_err(unread)?;
             if let Some(found) = &before {
                 // Asked again: the answer was lost.
                 if found.record.is_held_by(request.owner(), now) {
@@ -64,14 +61,9 @@ impl<S: VersionedStore> Versioned<S> {
             .unwrap_or_default()
             .taken(request);
         let stored = before.and_then(|record| record.fencing_token);
-        record.fencing_token = if self.store.has_revisions() {
-            None
-        } else {
-            Some(
-                now.micros()
-                    .max(stored.map_or(0, |token| token.saturating_add(1))),
-            )
-        };
+        let next = stored.map_or(0, |token| token.saturating_add(1));
+        let is_own = !self.store.has_revisions();
+        record.fencing_token = is_own.then(|| next.max(now.micros()));
         Ok(record)
     }
 

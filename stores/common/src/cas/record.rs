@@ -1,6 +1,5 @@
 //! What is kept of a lock, and its text form for stores that have no form of ShedLock's.
 
-use std::fmt::Write;
 use std::str::FromStr;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -60,25 +59,23 @@ impl Record {
     /// # Ok::<(), shedlock_core::Error>(())
     /// ```
     pub fn to_text(&self) -> String {
-        let mut text = format!("shedlock 1\nuntil {}\n", self.until_millis());
-        let mut line = |word: &str, value: Option<&dyn std::fmt::Display>| {
-            if let Some(value) = value {
-                // Writing to a string does not fail.
-                let _ = writeln!(text, "{word} {value}");
-            }
-        };
-        let at = self.locked_at.map(millis);
-        let slots = [self.slots.last, self.slots.done].map(|slot| slot.map(Slot::as_micros));
-        line("at", at.as_ref().map(|value| value as _));
-        line("token", self.fencing_token.as_ref().map(|value| value as _));
-        line("slot", slots[0].as_ref().map(|value| value as _));
-        line("done", slots[1].as_ref().map(|value| value as _));
-        line(
-            "attempts",
-            self.slots.attempts.as_ref().map(|value| value as _),
-        );
         let owner: String = self.owner.chars().filter(|c| !c.is_control()).collect();
-        line("owner", (!owner.is_empty()).then_some(&owner as _));
+        let slot = |slot: Option<Slot>| slot.map(|slot| slot.as_micros().to_string());
+        let words = [
+            ("until", Some(self.until_millis().to_string())),
+            ("at", self.locked_at.map(|at| millis(at).to_string())),
+            ("token", self.fencing_token.map(|token| token.to_string())),
+            ("slot", slot(self.slots.last)),
+            ("done", slot(self.slots.done)),
+            (
+                "attempts",
+                self.slots.attempts.map(|number| number.to_string()),
+            ),
+            ("owner", Some(owner).filter(|owner| !owner.is_empty())),
+        ];
+        let mut text = "shedlock 1\n".to_owned();
+        let lines = words.into_iter();
+        text.extend(lines.filter_map(|(word, value)| Some(format!("{word} {}\n", value?))));
         text
     }
 
