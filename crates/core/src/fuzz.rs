@@ -57,6 +57,37 @@ pub fn url_without_files<T>(data: &[u8], read: impl FnOnce(&str) -> Result<T, Er
     }
 }
 
+/// Key prefix, environment and what stands behind them, a line each: names become two keys and keys names, of which no
+/// two meet. Names that do not fit are no key's.
+pub fn keys<K>(
+    data: &[u8],
+    new: impl Fn(&str, &str) -> Result<K, Error>,
+    of: impl Fn(&K, &LockName) -> [String; 2],
+    name_of: impl Fn(&K, &str) -> Option<LockName>,
+    fits: impl Fn(&LockName) -> bool,
+) {
+    let text = String::from_utf8_lossy(data);
+    let mut lines = text.splitn(3, '\n');
+    let mut line = || lines.next().unwrap_or_default();
+    let keys = match new(line(), line()) {
+        Ok(keys) => keys,
+        Err(error) => return is_refusal(&error, &[ErrorKind::InvalidInput]),
+    };
+    let last = line();
+    if let Some(name) = name_of(&keys, last) {
+        assert!(of(&keys, &name).iter().any(|key| key == last), "{name}");
+    }
+    let Ok(name) = LockName::new(last) else {
+        return;
+    };
+    let both = of(&keys, &name);
+    assert_ne!(both[0], both[1]);
+    let expected = fits(&name).then_some(&name);
+    for key in &both {
+        assert_eq!(name_of(&keys, key).as_ref(), expected, "{key}");
+    }
+}
+
 /// Whether the secret stands behind the scheme and before the `@` of a host, and nowhere else.
 pub fn holds_secret(url: &str) -> bool {
     let mut parts = url.splitn(2, "://");

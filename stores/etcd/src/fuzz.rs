@@ -1,6 +1,6 @@
 //! What reads foreign text here, as targets of fuzzing: each panics where a promise is broken.
 
-use shedlock_core::{ErrorKind, LockName, Owner, fuzz::is_refusal};
+use shedlock_core::{LockName, Owner};
 use shedlock_store::{Added, check_name_length};
 
 use crate::codec::{Keys, LONGEST_NAME, released, write};
@@ -29,28 +29,18 @@ pub fn value(data: &[u8]) {
     }
 }
 
-/// Key prefix, environment and what stands behind them, a line each: names become keys and keys names,
-/// of which no two meet.
+/// Keys, which are in the ranges of a list.
 pub fn key(data: &[u8]) {
-    let text = String::from_utf8_lossy(data);
-    let mut lines = text.splitn(3, '\n');
-    let mut line = || lines.next().unwrap_or_default();
-    let keys = match Keys::new(line(), line()) {
-        Ok(keys) => keys,
-        Err(error) => return is_refusal(&error, &[ErrorKind::InvalidInput]),
+    let of = |keys: &Keys, name: &LockName| {
+        let both = keys.of(name);
+        for (key, (from, end)) in both.iter().zip(keys.after(None)) {
+            assert!((&from..&end).contains(&key), "{key}");
+        }
+        both
     };
-    let last = line();
-    if let Some(name) = keys.name_of(last.as_bytes()) {
-        assert!(keys.of(&name).iter().any(|key| key == last), "{name}");
-    }
+    let name_of = |keys: &Keys, key: &str| keys.name_of(key.as_bytes());
     let fits = |name: &LockName| check_name_length(name, LONGEST_NAME).is_ok();
-    let Some(name) = LockName::new(last).ok().filter(fits) else {
-        return;
-    };
-    for (key, (from, end)) in keys.of(&name).iter().zip(keys.after(None)) {
-        assert_eq!(keys.name_of(key.as_bytes()).as_ref(), Some(&name), "{key}");
-        assert!((&from..&end).contains(&key), "{key}");
-    }
+    shedlock_core::fuzz::keys(data, Keys::new, of, name_of, fits);
 }
 
 #[cfg(test)]

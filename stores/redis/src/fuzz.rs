@@ -56,34 +56,14 @@ pub fn answer(data: &[u8]) {
     }
 }
 
-/// Key prefix, environment and what stands behind them, a line each: names become keys and keys names,
-/// of which no two meet.
+/// Keys.
 pub fn key(data: &[u8]) {
-    let text = String::from_utf8_lossy(data);
-    let mut lines = text.splitn(3, '\n');
-    let mut line = || lines.next().unwrap_or_default();
-    let keys = match Keys::new(line(), line()) {
-        Ok(keys) => keys,
-        Err(error) => return is_refusal(&error, &[ErrorKind::InvalidInput]),
+    let of = |keys: &Keys, name: &LockName| {
+        let pair = keys.of(name);
+        [pair.lock, pair.companion]
     };
-    let last = line();
-    if let Some(name) = keys.name_of(last) {
-        let pair = keys.of(&name);
-        assert!(pair.lock == last || pair.companion == last, "{pair:?}");
-    }
-    let Ok(name) = LockName::new(last) else {
-        return;
-    };
-    let pair = keys.of(&name);
-    assert_ne!(pair.lock, pair.companion);
-    let is_lock = check_name_length(&name, LONGEST_NAME).is_ok();
-    for key in [&pair.lock, &pair.companion] {
-        assert_eq!(
-            keys.name_of(key).as_ref(),
-            is_lock.then_some(&name),
-            "{key}"
-        );
-    }
+    let fits = |name: &LockName| check_name_length(name, LONGEST_NAME).is_ok();
+    shedlock_core::fuzz::keys(data, Keys::new, of, Keys::name_of, fits);
 }
 
 #[cfg(test)]
