@@ -1,6 +1,5 @@
 //! How the ensemble is reached: by the user's own client, or by sessions that we make.
 
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,7 +13,7 @@ use crate::requests::Session;
 /// What a store talks through.
 #[derive(Clone, Debug)]
 pub(crate) struct Sessions {
-    shared: Arc<Shared<Origin>>,
+    pub(crate) shared: Arc<Shared<Origin>>,
     /// How long a session may take to be there.
     pub(crate) connect: Duration,
     /// How long an answer may take.
@@ -35,20 +34,12 @@ pub(crate) enum Origin {
 }
 
 impl Sessions {
-    pub(crate) fn new(origin: Origin, connect: Duration, response: Duration) -> Self {
-        Self {
-            shared: Arc::new(Shared::new(origin)),
-            connect,
-            response,
-        }
-    }
-
-    /// Asks over a session that is connected; `lost` is the kind of the error where no answer comes. What changes nothing is asked once more where the
-    /// connection broke on the way, since it is found broken only by using it; and so is whatever was
-    /// refused for its session's sake.
+    /// Asks over a session that is connected; `lost` is the kind of the error where no answer comes. What changes nothing
+    /// is asked once more where the connection broke on the way, since it is found broken only by using it; and so is
+    /// whatever was refused for its session's sake.
     ///
-    /// Dropping the future is the same as a lost answer; a session of our own is then left behind,
-    /// since its connection may have fallen silent.
+    /// Dropping the future is the same as a lost answer; the session is then left behind, since its connection may have
+    /// fallen silent.
     pub(crate) async fn ask<T, F>(
         &self,
         lost: ErrorKind,
@@ -150,14 +141,4 @@ fn is_connected(state: SessionState) -> bool {
         state,
         SessionState::SyncConnected | SessionState::ConnectedReadOnly
     )
-}
-
-/// Without servers, which a password may stand before.
-impl fmt::Debug for Origin {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Theirs(_) => "Theirs",
-            Self::Own { .. } => "Own",
-        })
-    }
 }

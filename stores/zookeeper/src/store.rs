@@ -1,12 +1,13 @@
 //! The ensemble as a store of versioned records.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use ErrorKind::{OutcomeUnknown, Unavailable};
 use futures_util::future::try_join;
 use shedlock_core::{Capabilities, Error, ErrorKind, Failover, LockName, Migration};
 use shedlock_store::{
-    FromClient, Listed, Reading, Record, VersionedSettings, VersionedStore, Written,
+    FromClient, Listed, Reading, Record, Shared, VersionedSettings, VersionedStore, Written,
     check_name_length, invalid,
 };
 use zookeeper_client::{Acl, Client, Error as ClientError, Permission};
@@ -29,7 +30,7 @@ pub struct ZooKeeperStore {
 #[derive(Debug)]
 #[must_use = "a builder does nothing before `build`"]
 pub struct Builder {
-    origin: Origin,
+    shared: Arc<Shared<Origin>>,
     path: String,
     acl: Vec<Acl>,
     connect_timeout: Duration,
@@ -54,7 +55,7 @@ impl FromClient for ZooKeeperStore {
 impl Builder {
     pub(crate) fn over(origin: Origin) -> Self {
         Self {
-            origin,
+            shared: Arc::new(Shared::new(origin)),
             connect_timeout: Duration::from_secs(5),
             response_timeout: Duration::from_secs(5),
             path: "/shedlock".to_owned(),
@@ -91,9 +92,12 @@ impl Builder {
             return Err(invalid("the ACL lets no one in: add an entry").with_store("zookeeper"));
         }
         let paths = Paths::new(&self.path).map_err(|error| error.with_store("zookeeper"))?;
-        let (connect, response) = (self.connect_timeout, self.response_timeout);
         Ok(self.common.provider(ZooKeeperStore {
-            sessions: Sessions::new(self.origin, connect, response),
+            sessions: Sessions {
+                shared: self.shared,
+                connect: self.connect_timeout,
+                response: self.response_timeout,
+            },
             paths,
             acl: self.acl,
         }))
