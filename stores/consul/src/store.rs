@@ -133,7 +133,7 @@ impl VersionedStore for ConsulStore {
     }
 
     /// Each time all of them: Consul cannot start a list at a key.
-    async fn list(&self, _: Option<&LockName>, _: usize) -> Result<Listed<u64>> {
+    async fn list(&self, after: Option<&LockName>, _: usize) -> Result<Listed<u64>> {
         let tree = json!({"Verb": "get-tree", "Key": self.prefix});
         let found = self.ask(tree, "doesn't exist", Unavailable).await?;
         let pairs = found.iter().filter_map(Value::as_array).flatten();
@@ -141,7 +141,8 @@ impl VersionedStore for ConsulStore {
             let key = pair["KV"]["Key"].as_str()?;
             // A folder that was made by hand is a key with no name behind the prefix.
             let name = LockName::new(key.strip_prefix(&self.prefix)?).ok()?;
-            Some((name, reading(pair)))
+            let is_ahead = after.is_none_or(|after| name > *after);
+            is_ahead.then(|| (name, reading(pair)))
         });
         Ok(locks.collect())
     }
