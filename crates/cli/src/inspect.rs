@@ -54,10 +54,10 @@ async fn all_locks(store: &Store, held_only: bool) -> Result<Vec<LockRecord>, Er
     }
     loop {
         let page = store.provider().list(&request).await?;
-        let is_last = page.len() < request.page_size();
+        let is_last = page.len() < request.limit();
         locks.extend(page);
         match locks.last() {
-            Some(last) if !is_last => request = request.after(last.name.clone()),
+            Some(last) if !is_last => request = request.with_after(last.name.clone()),
             _ => return Ok(locks),
         }
     }

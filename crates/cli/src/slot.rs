@@ -15,7 +15,7 @@ pub(crate) async fn reset(args: &ResetArgs, terminal: Terminal) -> Result<ExitCo
     let name = LockName::new(&args.name)?;
     let mut request = ResetSlotRequest::new(name.clone());
     if let Some(to) = args.to {
-        request = request.to(Slot::at(to.into())?);
+        request = request.with_slot(Slot::at(to.into())?);
     }
     let store = Store::open(&args.store, terminal).await?;
     let provider = store.provider();

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use shedlock::{ForceUnlock, ForceUnlockRequest, LockName, LockState};
+use shedlock::{ForceUnlockRequest, ForcedUnlock, LockName, LockState};
 
 use crate::args::UnlockArgs;
 use crate::exit::{ABSENT, Failure};
@@ -24,15 +24,15 @@ pub(crate) async fn unlock(args: &UnlockArgs, terminal: Terminal) -> Result<Exit
         // The one that was seen, so that a lock which is taken anew in between is left alone.
         let owner = seen.as_ref().and_then(|lock| lock.owner.clone());
         if let Some(owner) = args.owner.clone().or(owner) {
-            request = request.expecting_owner(owner);
+            request = request.with_expected_owner(owner);
         }
         provider.force_unlock(&request).await?
     } else {
-        ForceUnlock::NotHeld
+        ForcedUnlock::NotHeld
     };
     let (lock, is_freed, why_not) = match answer {
-        ForceUnlock::Freed(lock) => (Some(lock), true, None),
-        ForceUnlock::OwnerDiffers(lock) => {
+        ForcedUnlock::Freed(lock) => (Some(lock), true, None),
+        ForcedUnlock::OwnerDiffers(lock) => {
             let owner = lock.owner.clone().unwrap_or_default();
             let why = format!("its owner is {owner:?}");
             (Some(lock), false, Some(why))

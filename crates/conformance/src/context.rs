@@ -148,7 +148,7 @@ impl TestContext {
 
     /// Not applicable unless slots can be kept open.
     pub(crate) fn needs_slot_completion(&self) -> Result<(), Stop> {
-        declared(self.capabilities.slot_completion, "slot_completion")
+        declared(self.capabilities.completion, "completion")
     }
 
     /// Not applicable unless fencing tokens are declared.

@@ -140,7 +140,7 @@ impl StoreProfile {
             ("law07", yes(true)),
             ("law08", yes(capabilities.fencing)),
             ("law09", yes(capabilities.slots)),
-            ("law09_open", yes(capabilities.slot_completion)),
+            ("law09_open", yes(capabilities.completion)),
             ("law10", longest_name(capabilities.longest_name)),
             ("law11", yes(true)),
             ("law12", yes(self.shares_records)),

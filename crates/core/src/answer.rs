@@ -6,19 +6,21 @@ use std::time::SystemTime;
 use crate::text;
 use crate::{Lease, LockRecord, Slot};
 
-/// The answer to an attempt.
+/// What an attempt at a lock came to: a provider grants a [`Lease`],
+/// [`Executor::lock`](crate::Executor::lock) a [`HeldLock`](crate::HeldLock).
 #[derive(Clone, Debug)]
+#[must_use]
 #[non_exhaustive]
-pub enum Attempt {
-    /// The lock is ours until the lease ends.
-    Acquired(Lease),
-    /// The lock, or the slot, is somebody else's.
+pub enum Attempt<L = Lease> {
+    /// The lock is ours until it is unlocked or its lease ends.
+    Acquired(L),
+    /// Another owner has the lock, or the slot is taken.
     Skipped(Skip),
 }
 
-impl Attempt {
-    /// The lease, if there is one.
-    pub fn acquired(self) -> Option<Lease> {
+impl<L> Attempt<L> {
+    /// What was acquired, if anything was.
+    pub fn acquired(self) -> Option<L> {
         match self {
             Self::Acquired(lease) => Some(lease),
             Self::Skipped(_) => None,
@@ -183,7 +185,7 @@ pub enum Unlock {
 /// The answer to a forced unlock.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub enum ForceUnlock {
+pub enum ForcedUnlock {
     /// The lock is free; this is what its record said before.
     Freed(LockRecord),
     /// It was free: no lease ran, and no at-least kept it. Nothing was changed.

@@ -22,8 +22,8 @@ use tokio::runtime::{Builder, Handle, Runtime};
 
 use crate::executor::{as_ended, conclude, judged, look_after, run_blocking};
 use crate::running::Running;
-use crate::runtime::{Granted, watch_deadline};
-use crate::{Error, ErrorKind, LockConfig, LockProvider, Outcome, Release};
+use crate::runtime::watch_deadline;
+use crate::{Attempt, Error, ErrorKind, LockConfig, LockProvider, Outcome, Release};
 
 /// Runs closures under locks on the calling thread; see the [module](self).
 #[derive(Clone, Debug)]
@@ -80,14 +80,14 @@ impl Executor {
             let granted = asking.acquire(&wanted).await?;
             // Started here, where there is a runtime to run it.
             let keep_alive = match &granted {
-                Granted::Held(held) => look_after(held, &wanted)?,
-                Granted::Skipped(_) => None,
+                Attempt::Acquired(held) => look_after(held, &wanted)?,
+                Attempt::Skipped(_) => None,
             };
             Ok::<_, Error>((granted, keep_alive))
         });
         let (held, keep_alive) = match taken?? {
-            (Granted::Held(held), keep_alive) => (held, keep_alive),
-            (Granted::Skipped(skip), _) => return Ok(Outcome::Skipped(skip)),
+            (Attempt::Acquired(held), keep_alive) => (held, keep_alive),
+            (Attempt::Skipped(skip), _) => return Ok(Outcome::Skipped(skip)),
         };
         let watched = held.clone();
         let watch = runtime()?.spawn(async move { watch_deadline(&watched).await });

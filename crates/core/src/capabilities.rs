@@ -25,7 +25,7 @@ pub struct Capabilities {
     pub slots: bool,
     /// Whether slots can be kept open until they are done, and be set by an operator (law 9). Without
     /// it an attempt with [`Completion::OnSuccess`](crate::Completion::OnSuccess) is an error.
-    pub slot_completion: bool,
+    pub completion: bool,
     /// Whether a lease can be extended.
     pub extend: bool,
     /// Whether a skip says who holds the lock.
@@ -94,7 +94,7 @@ impl Capabilities {
             slot_clock: clock,
             fencing: true,
             slots: true,
-            slot_completion: true,
+            completion: true,
             extend: true,
             names_holder: true,
             list: true,

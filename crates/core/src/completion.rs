@@ -11,7 +11,7 @@ use crate::{Error, ErrorKind};
 /// use std::time::Duration;
 /// let config = LockConfig::new("invoices")
 ///     .lock_at_most_for("30m")
-///     .slot_completion(Completion::OnSuccess(
+///     .completion(Completion::OnSuccess(
 ///         Retries::new().max_attempts(3).backoff(Duration::from_secs(60)),
 ///     ));
 /// # drop(config);
@@ -37,7 +37,7 @@ pub enum Completion {
 pub struct Retries {
     max_attempts: u32,
     backoff: Duration,
-    longest_backoff: Duration,
+    max_backoff: Duration,
 }
 
 impl Completion {
@@ -77,7 +77,7 @@ impl Retries {
         Self {
             max_attempts: 5,
             backoff: Duration::from_secs(10),
-            longest_backoff: Duration::from_secs(600),
+            max_backoff: Duration::from_secs(600),
         }
     }
 
@@ -96,13 +96,13 @@ impl Retries {
     }
 
     /// The longest pause between attempts.
-    pub const fn longest_backoff(mut self, pause: Duration) -> Self {
-        self.longest_backoff = pause;
+    pub const fn max_backoff(mut self, pause: Duration) -> Self {
+        self.max_backoff = pause;
         self
     }
 
     /// How often the slot is taken before it is given up.
-    pub fn most_attempts(self) -> u32 {
+    pub fn get_max_attempts(self) -> u32 {
         self.max_attempts
     }
 
@@ -111,7 +111,7 @@ impl Retries {
         let doublings = attempt.saturating_sub(1).min(31);
         self.backoff
             .saturating_mul(1 << doublings)
-            .min(self.longest_backoff)
+            .min(self.max_backoff)
     }
 }
 

@@ -4,14 +4,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::clock::random_u64;
+use crate::duration::UnreadableDuration;
 use crate::owner::check_prefix;
 use crate::text;
 use crate::{AttemptRequest, Completion, Error, ErrorKind, LockDuration, LockName, Owner, Slot};
 
 /// A lock as the user asks for it: its name, how long it may be held, how long it must be.
 ///
-/// Nothing is checked before [`resolve`](Self::resolve), which every use of a configuration goes
-/// through before any I/O; so setters take `Duration`s and text alike and need no `?`.
+/// Setters take `Duration`s and text alike. Text is parsed by the setter; a text that cannot be read
+/// is reported by [`resolve`](Self::resolve), which every use of a configuration goes through before
+/// any I/O, so that setters need no `?`.
 ///
 /// ```
 /// use shedlock_core::LockConfig;
@@ -23,15 +25,16 @@ use crate::{AttemptRequest, Completion, Error, ErrorKind, LockDuration, LockName
 #[must_use]
 pub struct LockConfig {
     name: Arc<str>,
-    lock_at_most_for: Option<LockDuration>,
-    lock_at_least_for: Option<LockDuration>,
+    lock_at_most_for: Option<Duration>,
+    lock_at_least_for: Option<Duration>,
     slot: Option<Slot>,
     slot_tolerance: Duration,
     completion: Completion,
     previous_slot: Option<Slot>,
     keep_alive: bool,
-    max_run_time: Option<LockDuration>,
-    lock_wait: Option<LockDuration>,
+    max_run_time: Option<Duration>,
+    lock_wait: Duration,
+    unreadable: Option<UnreadableDuration>,
 }
 
 impl LockConfig {
@@ -47,20 +50,21 @@ impl LockConfig {
             previous_slot: None,
             keep_alive: false,
             max_run_time: None,
-            lock_wait: None,
+            lock_wait: Duration::ZERO,
+            unreadable: None,
         }
     }
 
     /// The lease ends this long after acquisition if nobody unlocks it. Longer than the task ever
     /// takes: past it another replica may start.
     pub fn lock_at_most_for(mut self, duration: impl Into<LockDuration>) -> Self {
-        self.lock_at_most_for = Some(duration.into());
+        self.lock_at_most_for = duration.into().or_note(&mut self.unreadable);
         self
     }
 
     /// The lock stays taken at least this long after acquisition, however quickly the task ends.
     pub fn lock_at_least_for(mut self, duration: impl Into<LockDuration>) -> Self {
-        self.lock_at_least_for = Some(duration.into());
+        self.lock_at_least_for = duration.into().or_note(&mut self.unreadable);
         self
     }
 
@@ -79,7 +83,7 @@ impl LockConfig {
     /// When the slot is used up: when it is taken, unless set. With
     /// [`Completion::OnSuccess`] it is done only when the task has returned, and, where it is run by
     /// `try_execute`, returned `Ok`.
-    pub fn slot_completion(mut self, completion: Completion) -> Self {
+    pub fn completion(mut self, completion: Completion) -> Self {
         self.completion = completion;
         self
     }
@@ -104,7 +108,7 @@ impl LockConfig {
     /// Stops the task when it has run this long, whatever its lease: the bound for a task that hangs
     /// under [`keep_alive`](Self::keep_alive).
     pub fn max_run_time(mut self, duration: impl Into<LockDuration>) -> Self {
-        self.max_run_time = Some(duration.into());
+        self.max_run_time = duration.into().or_note(&mut self.unreadable);
         self
     }
 
@@ -120,7 +124,7 @@ impl LockConfig {
     /// answer where it is still away when the wait is over, and also, after an attempt whose answer
     /// was lost, when the lease that this attempt may have won would end. Any other error ends the
     /// waiting. A call that is under way when the wait is over is not cut off: it may take the
-    /// [store timeout](crate::Executor::with_store_timeout) longer.
+    /// [store timeout](crate::Executor::store_timeout) longer.
     ///
     /// A job of the scheduler does not need it, and does not look at it: its ticks are tried again
     /// anyway.
@@ -129,12 +133,12 @@ impl LockConfig {
     /// between two attempts nothing is held, and an attempt under way is withdrawn.
     ///
     /// ```
-    /// use shedlock_core::{Acquisition, Executor, LockConfig, MemoryProvider};
+    /// use shedlock_core::{Attempt, Executor, LockConfig, MemoryProvider};
     /// use std::sync::Arc;
     /// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
     /// let executor = Executor::new(Arc::new(MemoryProvider::new()));
     /// let config = LockConfig::new("deploy").lock_at_most_for("10m");
-    /// let Acquisition::Acquired(first) = executor.lock(&config).await? else { unreachable!() };
+    /// let Attempt::Acquired(first) = executor.lock(&config).await? else { unreachable!() };
     ///
     /// let patient = config.lock_wait("30s");
     /// let (second, _) = tokio::join!(executor.execute(&patient, async { 2 }), first.unlock());
@@ -142,7 +146,8 @@ impl LockConfig {
     /// # Ok::<(), shedlock_core::Error>(()) }).unwrap();
     /// ```
     pub fn lock_wait(mut self, duration: impl Into<LockDuration>) -> Self {
-        self.lock_wait = Some(duration.into());
+        let duration = duration.into().or_note(&mut self.unreadable);
+        self.lock_wait = duration.unwrap_or_default();
         self
     }
 
@@ -151,39 +156,24 @@ impl LockConfig {
         &self.name
     }
 
-    /// When slots of this lock are used up.
-    pub fn completion(&self) -> Completion {
+    /// What was set with [`completion`](Self::completion).
+    pub fn get_completion(&self) -> Completion {
         self.completion
     }
 
-    /// Whether the lease is to be extended in the background.
-    pub fn keeps_alive(&self) -> bool {
+    /// Whether [`keep_alive`](Self::keep_alive) was set.
+    pub fn get_keep_alive(&self) -> bool {
         self.keep_alive
     }
 
-    /// The longest run, if there is a bound.
-    ///
-    /// # Errors
-    /// `InvalidInput` for an unreadable duration and for zero.
-    pub fn longest_run(&self) -> Result<Option<Duration>, Error> {
-        let Some(duration) = &self.max_run_time else {
-            return Ok(None);
-        };
-        let duration = duration.get()?;
-        if duration.is_zero() {
-            let zero = "max_run_time is zero: the task could never run";
-            return Err(Error::new(ErrorKind::InvalidInput, zero));
-        }
-        Ok(Some(duration))
+    /// What was set with [`max_run_time`](Self::max_run_time).
+    pub fn get_max_run_time(&self) -> Option<Duration> {
+        self.max_run_time
     }
 
-    /// How long the lock is waited for; zero unless set.
-    ///
-    /// # Errors
-    /// `InvalidInput` for an unreadable duration.
-    pub fn longest_wait(&self) -> Result<Duration, Error> {
-        let wait = self.lock_wait.as_ref();
-        wait.map_or(Ok(Duration::ZERO), LockDuration::get)
+    /// What was set with [`lock_wait`](Self::lock_wait); zero unless set.
+    pub fn get_lock_wait(&self) -> Duration {
+        self.lock_wait
     }
 
     /// Checks what can be checked without knowing the defaults.
@@ -221,20 +211,31 @@ impl LockConfig {
         random: impl FnOnce() -> u64,
     ) -> Result<AttemptRequest, Error> {
         let name = LockName::shared(self.name.clone())?;
-        let at_most = first(&self.lock_at_most_for, defaults, |d| &d.lock_at_most_for)
+        let unreadable = self.unreadable.iter();
+        let mut unreadable =
+            unreadable.chain(defaults.iter().filter_map(|d| d.unreadable.as_ref()));
+        if let Some(duration) = unreadable.next() {
+            return Err(duration.error());
+        }
+        let at_most = self
+            .lock_at_most_for
+            .or_else(|| defaults.iter().find_map(|d| d.lock_at_most_for))
             .ok_or_else(|| {
                 Error::new(
                     ErrorKind::InvalidInput,
                     "lock_at_most_for is not set: set it on the lock, or a default on the executor \
                      or the provider",
                 )
-            })?
-            .get()?;
-        let at_least = first(&self.lock_at_least_for, defaults, |d| &d.lock_at_least_for)
-            .map_or(Ok(Duration::ZERO), LockDuration::get)?;
+            })?;
+        let at_least = self
+            .lock_at_least_for
+            .or_else(|| defaults.iter().find_map(|d| d.lock_at_least_for))
+            .unwrap_or_default();
         check_durations(at_most, at_least)?;
-        self.longest_run()?;
-        self.longest_wait()?;
+        if self.max_run_time == Some(Duration::ZERO) {
+            let zero = "max_run_time is zero: the task could never run";
+            return Err(Error::new(ErrorKind::InvalidInput, zero));
+        }
         self.completion.validate()?;
         let prefix = defaults.iter().find_map(|d| d.owner_prefix.as_deref());
         let owner = Owner::drawn(prefix, random())?;
@@ -251,15 +252,6 @@ impl LockConfig {
         }
         Ok(request)
     }
-}
-
-fn first<'a>(
-    own: &'a Option<LockDuration>,
-    defaults: &[&'a LockDefaults],
-    field: impl Fn(&'a LockDefaults) -> &'a Option<LockDuration>,
-) -> Option<&'a LockDuration> {
-    own.as_ref()
-        .or_else(|| defaults.iter().find_map(|d| field(d).as_ref()))
 }
 
 pub(crate) fn check_durations(at_most: Duration, at_least: Duration) -> Result<(), Error> {
@@ -290,9 +282,10 @@ pub(crate) fn check_durations(at_most: Duration, at_least: Duration) -> Result<(
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[must_use]
 pub struct LockDefaults {
-    lock_at_most_for: Option<LockDuration>,
-    lock_at_least_for: Option<LockDuration>,
+    lock_at_most_for: Option<Duration>,
+    lock_at_least_for: Option<Duration>,
     owner_prefix: Option<String>,
+    unreadable: Option<UnreadableDuration>,
 }
 
 impl LockDefaults {
@@ -302,18 +295,19 @@ impl LockDefaults {
             lock_at_most_for: None,
             lock_at_least_for: None,
             owner_prefix: None,
+            unreadable: None,
         }
     }
 
     /// The at-most of locks that set none.
     pub fn lock_at_most_for(mut self, duration: impl Into<LockDuration>) -> Self {
-        self.lock_at_most_for = Some(duration.into());
+        self.lock_at_most_for = duration.into().or_note(&mut self.unreadable);
         self
     }
 
     /// The at-least of locks that set none.
     pub fn lock_at_least_for(mut self, duration: impl Into<LockDuration>) -> Self {
-        self.lock_at_least_for = Some(duration.into());
+        self.lock_at_least_for = duration.into().or_note(&mut self.unreadable);
         self
     }
 
@@ -331,15 +325,13 @@ impl LockDefaults {
         if let Some(prefix) = &self.owner_prefix {
             check_prefix(prefix)?;
         }
-        let at_most = self
-            .lock_at_most_for
-            .as_ref()
-            .map_or(Ok(Duration::MAX), LockDuration::get)?;
-        let at_least = self
-            .lock_at_least_for
-            .as_ref()
-            .map_or(Ok(Duration::ZERO), LockDuration::get)?;
-        check_durations(at_most, at_least)
+        if let Some(duration) = &self.unreadable {
+            return Err(duration.error());
+        }
+        check_durations(
+            self.lock_at_most_for.unwrap_or(Duration::MAX),
+            self.lock_at_least_for.unwrap_or_default(),
+        )
     }
 }
 

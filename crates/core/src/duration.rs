@@ -62,8 +62,7 @@ fn refused(text: &str, why: &str) -> Error {
     )
 }
 
-/// A duration that is given as a [`Duration`] or as text; text is read when the configuration is
-/// used, so that setters need no `?`.
+/// A duration that is given as a [`Duration`] or as text: what setters take.
 ///
 /// ```
 /// use shedlock_core::LockConfig;
@@ -73,41 +72,48 @@ fn refused(text: &str, why: &str) -> Error {
 /// LockConfig::new("a").lock_at_most_for("PT10M");
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LockDuration(Form);
+pub struct LockDuration(Result<Duration, UnreadableDuration>);
 
+/// The text of a duration that cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Form {
-    Exact(Duration),
-    Unreadable(String),
-}
+pub(crate) struct UnreadableDuration(String);
 
 impl LockDuration {
     /// The duration.
     ///
     /// # Errors
     /// As [`parse_duration`].
-    pub fn get(&self) -> Result<Duration, Error> {
-        match &self.0 {
-            Form::Exact(duration) => Ok(*duration),
-            Form::Unreadable(text) => parse_duration(text),
-        }
+    pub fn get(self) -> Result<Duration, Error> {
+        self.0.map_err(|unreadable| unreadable.error())
+    }
+
+    /// The duration; where it cannot be read, nothing, and a note of that, unless there is one.
+    pub(crate) fn or_note(self, note: &mut Option<UnreadableDuration>) -> Option<Duration> {
+        self.0
+            .map_err(|unreadable| note.get_or_insert(unreadable))
+            .ok()
+    }
+}
+
+impl UnreadableDuration {
+    /// The error of [`parse_duration`], with its source.
+    pub(crate) fn error(&self) -> Error {
+        let Err(error) = parse_duration(&self.0) else {
+            unreachable!("it could not be read before")
+        };
+        error
     }
 }
 
 impl From<Duration> for LockDuration {
     fn from(duration: Duration) -> Self {
-        Self(Form::Exact(duration))
+        Self(Ok(duration))
     }
 }
 
-/// Read at once, so that a lock which is taken often does not read it each time; what cannot be read
-/// is refused where the duration is asked for.
 impl From<&str> for LockDuration {
     fn from(text: &str) -> Self {
-        match parse_duration(text) {
-            Ok(duration) => duration.into(),
-            Err(_) => Self(Form::Unreadable(text.to_owned())),
-        }
+        Self(parse_duration(text).map_err(|_| UnreadableDuration(text.to_owned())))
     }
 }
 

@@ -11,12 +11,12 @@ use crate::clock::Clock;
 use crate::current::CurrentLock;
 use crate::running::Running;
 use crate::runtime::{
-    Context, Ended, Granted, Held, KeepAlive, ReleaseOnDrop, acquire, guard, watch_deadline,
+    Context, Ended, Held, KeepAlive, ReleaseOnDrop, acquire, guard, watch_deadline,
 };
 use crate::scope::current_executor;
 use crate::thread::{Thread, joined, run_on};
 use crate::{
-    Acquisition, AttemptRequest, Error, ErrorKind, HeldLock, Listener, LockConfig, LockDefaults,
+    Attempt, AttemptRequest, Error, ErrorKind, HeldLock, Listener, LockConfig, LockDefaults,
     LockName, LockProvider, LostPolicy, Outcome, Release,
 };
 
@@ -76,26 +76,26 @@ impl Executor {
     }
 
     /// Sets durations and an owner prefix for locks that set none; they win over the provider's.
-    pub fn with_defaults(mut self, defaults: LockDefaults) -> Self {
+    pub fn defaults(mut self, defaults: LockDefaults) -> Self {
         self.change().defaults = defaults;
         self
     }
 
     /// Replaces the clock that bounds leases from the inside: [`SystemClock`](crate::SystemClock), together
     /// with what only the wall clock shows of pauses of the machine.
-    pub fn with_clock(mut self, clock: Arc<dyn Clock>) -> Self {
+    pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.change().clock = clock;
         self
     }
 
     /// Tells this listener of everything that happens.
-    pub fn with_listener(mut self, listener: Arc<dyn Listener>) -> Self {
+    pub fn listener(mut self, listener: Arc<dyn Listener>) -> Self {
         self.change().listener = Some(listener);
         self
     }
 
     /// What happens to a task whose lease is lost; it is stopped unless set.
-    pub fn with_lost_policy(mut self, policy: LostPolicy) -> Self {
+    pub fn lost_policy(mut self, policy: LostPolicy) -> Self {
         self.change().lost_policy = policy;
         self
     }
@@ -105,7 +105,7 @@ impl Executor {
     /// A hundredth of lock_at_most_for, at most 1 s or a thousandth of it, unless set: it covers
     /// clocks that run at different speeds, and leaves time to stop the task. A margin as long as lock_at_most_for
     /// leaves no time to run in: such a lock is refused.
-    pub fn with_deadline_margin(mut self, margin: Duration) -> Self {
+    pub fn deadline_margin(mut self, margin: Duration) -> Self {
         self.change().deadline_margin = Some(margin);
         self
     }
@@ -115,7 +115,7 @@ impl Executor {
     ///
     /// An attempt that reaches the store later is refused there ([`AttemptRequest::timeout`]), so this
     /// also bounds how long [`settled`](Self::settled) takes once the store answers.
-    pub fn with_store_timeout(mut self, timeout: Duration) -> Self {
+    pub fn store_timeout(mut self, timeout: Duration) -> Self {
         self.change().store_timeout = timeout;
         self
     }
@@ -124,7 +124,7 @@ impl Executor {
     ///
     /// An attempt whose outcome was unknown, or whose future was dropped, is withdrawn in the
     /// background, and once more when no copy of it can reach the store any more: after
-    /// [`with_store_timeout`](Self::with_store_timeout). Await this before the process exits, within
+    /// [`store_timeout`](Self::store_timeout). Await this before the process exits, within
     /// a time limit of your own: while the store is away it takes up to lock_at_most_for. Where the
     /// process exits earlier, a lock that such a copy takes is free after lock_at_most_for.
     ///
@@ -177,8 +177,8 @@ impl Executor {
             });
         }
         let held = match self.acquire(config).await? {
-            Granted::Held(held) => held,
-            Granted::Skipped(skip) => return Ok(Outcome::Skipped(skip)),
+            Attempt::Acquired(held) => held,
+            Attempt::Skipped(skip) => return Ok(Outcome::Skipped(skip)),
         };
         let release = ReleaseOnDrop::new(held.clone());
         let keep_alive = look_after(&held, config)?;
@@ -206,7 +206,7 @@ impl Executor {
     /// let config = LockConfig::new("invoices")
     ///     .lock_at_most_for("10m")
     ///     .slot(Slot::from_micros(1_700_000_000_000_000)?)
-    ///     .slot_completion(Completion::on_success());
+    ///     .completion(Completion::on_success());
     /// let outcome = executor.try_execute(&config, async {
     ///     println!("attempt {:?}", current_lock().and_then(|lock| lock.slot_attempt()));
     ///     "twelve".parse::<u32>()
@@ -288,10 +288,10 @@ impl Executor {
             });
         }
         // A pool without a free thread costs neither lease nor slot.
-        let reserved = Thread::reserve_if(config.longest_wait()?.is_zero(), &runtime).await;
+        let reserved = Thread::reserve_if(config.get_lock_wait().is_zero(), &runtime).await;
         let held = match self.acquire(config).await? {
-            Granted::Held(held) => held,
-            Granted::Skipped(skip) => return Ok(Outcome::Skipped(skip)),
+            Attempt::Acquired(held) => held,
+            Attempt::Skipped(skip) => return Ok(Outcome::Skipped(skip)),
         };
         let release = ReleaseOnDrop::new(held.clone());
         let keep_alive = look_after(&held, config)?;
@@ -326,15 +326,15 @@ impl Executor {
     ///
     /// # Errors
     /// As [`execute`](Self::execute).
-    pub async fn lock(&self, config: &LockConfig) -> Result<Acquisition, Error> {
+    pub async fn lock(&self, config: &LockConfig) -> Result<Attempt<HeldLock>, Error> {
         Ok(match self.acquire(config).await? {
-            Granted::Held(held) => {
+            Attempt::Acquired(held) => {
                 let mut lock = HeldLock::new(held.clone());
                 lock.keep_alive = look_after(&held, config)?;
                 held.set_started();
-                Acquisition::Acquired(lock)
+                Attempt::Acquired(lock)
             }
-            Granted::Skipped(skip) => Acquisition::Skipped(skip),
+            Attempt::Skipped(skip) => Attempt::Skipped(skip),
         })
     }
 
@@ -347,8 +347,8 @@ impl Executor {
         self.request(config).map(drop)
     }
 
-    pub(crate) async fn acquire(&self, config: &LockConfig) -> Result<Granted, Error> {
-        let wait = config.longest_wait()?;
+    pub(crate) async fn acquire(&self, config: &LockConfig) -> Result<Attempt<Arc<Held>>, Error> {
+        let wait = config.get_lock_wait();
         acquire(&self.0, wait, || self.request(config)).await
     }
 
@@ -359,7 +359,7 @@ impl Executor {
         self.0
             .check_usable(request.lock_at_most_for())
             .map_err(|error| error.with_lock(config.name()))?;
-        if config.keeps_alive() {
+        if config.get_keep_alive() {
             self.check_extends()
                 .map_err(|error| error.with_lock(config.name()))?;
         }
@@ -410,10 +410,10 @@ pub(crate) fn look_after(
     held: &Arc<Held>,
     config: &LockConfig,
 ) -> Result<Option<KeepAlive>, Error> {
-    if let Some(max_run_time) = config.longest_run()? {
+    if let Some(max_run_time) = config.get_max_run_time() {
         held.bound_run(max_run_time);
     }
-    if config.keeps_alive() {
+    if config.get_keep_alive() {
         KeepAlive::start(held).map(Some)
     } else {
         Ok(None)

@@ -5,18 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use crate::runtime::{Held, KeepAlive, ReleaseOnDrop};
-use crate::{Error, ExtendRequest, Lease, LockName, Owner, Release, Skip, Slot, UnlockRequest};
-
-/// The answer to [`Executor::lock`](crate::Executor::lock).
-#[derive(Debug)]
-#[non_exhaustive]
-#[must_use]
-pub enum Acquisition {
-    /// The lock is ours until it is unlocked or its lease ends.
-    Acquired(HeldLock),
-    /// The lock, or its slot, is somebody else's.
-    Skipped(Skip),
-}
+use crate::{Error, ExtendRequest, Lease, LockName, Owner, Release, Slot, UnlockRequest};
 
 /// A lock that is held, to be given back by [`unlock`](Self::unlock).
 ///
@@ -24,12 +13,12 @@ pub enum Acquisition {
 /// when lock_at_most_for is over.
 ///
 /// ```
-/// use shedlock_core::{Acquisition, Executor, LockConfig, MemoryProvider};
+/// use shedlock_core::{Attempt, Executor, LockConfig, MemoryProvider};
 /// use std::sync::Arc;
 /// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
 /// let executor = Executor::new(Arc::new(MemoryProvider::new()));
 /// let config = LockConfig::new("payroll").lock_at_most_for("10m");
-/// if let Acquisition::Acquired(lock) = executor.lock(&config).await? {
+/// if let Attempt::Acquired(lock) = executor.lock(&config).await? {
 ///     println!("{} until {:?}", lock.owner(), lock.locked_until());
 ///     lock.unlock().await;
 /// }

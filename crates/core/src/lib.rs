@@ -46,7 +46,9 @@ mod wrappers;
 use std::future::Future;
 use std::pin::Pin;
 
-pub use answer::{Attempt, Extension, ForceUnlock, Migration, Skip, SkipReason, SlotReset, Unlock};
+pub use answer::{
+    Attempt, Extension, ForcedUnlock, Migration, Skip, SkipReason, SlotReset, Unlock,
+};
 pub use capabilities::{Capabilities, ClockSource, Failover};
 pub use clock::{Clock, ManualClock, Moment, SystemClock};
 pub use completion::{Completion, Retries};
@@ -55,7 +57,7 @@ pub use current::{CurrentLock, assert_locked, current_lock, extend_current};
 pub use duration::{LockDuration, parse_duration};
 pub use error::{Error, ErrorKind};
 pub use executor::Executor;
-pub use held_lock::{Acquisition, HeldLock};
+pub use held_lock::HeldLock;
 pub use identity::ProviderIdentity;
 pub use lease::Lease;
 pub use listener::{Event, Listener};

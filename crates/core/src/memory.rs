@@ -10,7 +10,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use crate::clock::{Clock, SystemClock};
 use crate::{
     Attempt, AttemptRequest, BoxFuture, Capabilities, ClockSource, Error, ErrorKind, ExtendRequest,
-    Extension, Failover, ForceUnlock, ForceUnlockRequest, Lease, ListRequest, LockDefaults,
+    Extension, Failover, ForceUnlockRequest, ForcedUnlock, Lease, ListRequest, LockDefaults,
     LockName, LockProvider, LockRecord, Migration, Owner, ProviderIdentity, ResetSlotRequest, Skip,
     Slot, SlotEnd, SlotReset, SlotState, Unlock, UnlockRequest,
 };
@@ -229,25 +229,25 @@ impl MemoryProvider {
         }
     }
 
-    fn try_force_unlock(&self, request: &ForceUnlockRequest) -> ForceUnlock {
+    fn try_force_unlock(&self, request: &ForceUnlockRequest) -> ForcedUnlock {
         let mut records = self.lock();
         let now = self.clock.system_time();
         let Some(record) = records.get_mut(request.name()) else {
-            return ForceUnlock::NotHeld;
+            return ForcedUnlock::NotHeld;
         };
         if record.locked_until <= now {
-            return ForceUnlock::NotHeld;
+            return ForcedUnlock::NotHeld;
         }
         let before = record.as_record(request.name(), now);
         if request
             .expected_owner()
             .is_some_and(|expected| before.owner.as_deref() != Some(expected))
         {
-            return ForceUnlock::OwnerDiffers(before);
+            return ForcedUnlock::OwnerDiffers(before);
         }
         record.is_released = true;
         record.locked_until = now;
-        ForceUnlock::Freed(before)
+        ForcedUnlock::Freed(before)
     }
 
     fn try_reset_slot(&self, request: &ResetSlotRequest) -> Result<SlotReset, Error> {
@@ -260,7 +260,7 @@ impl MemoryProvider {
             return Ok(SlotReset::NoSlot);
         };
         let before = record.as_record(request.name(), now);
-        let to = match request.target() {
+        let to = match request.slot() {
             Some(slot) => slot,
             None if last.instant() <= now => return Ok(SlotReset::NotAhead(before)),
             None => Slot::at(now)?,
@@ -274,13 +274,11 @@ impl MemoryProvider {
 
     fn page(&self, request: &ListRequest) -> Vec<LockRecord> {
         let now = self.clock.system_time();
-        let start = request
-            .after_name()
-            .map_or(Bound::Unbounded, Bound::Excluded);
+        let start = request.after().map_or(Bound::Unbounded, Bound::Excluded);
         self.lock()
             .range::<LockName, _>((start, Bound::Unbounded))
             .filter(|(_, record)| !request.is_held_only() || record.locked_until > now)
-            .take(request.page_size())
+            .take(request.limit())
             .map(|(name, record)| record.as_record(name, now))
             .collect()
     }
@@ -452,7 +450,7 @@ impl LockProvider for MemoryProvider {
     fn force_unlock<'a>(
         &'a self,
         request: &'a ForceUnlockRequest,
-    ) -> BoxFuture<'a, Result<ForceUnlock, Error>> {
+    ) -> BoxFuture<'a, Result<ForcedUnlock, Error>> {
         Box::pin(async move { Ok(self.try_force_unlock(request)) })
     }
 

@@ -8,7 +8,7 @@ use crate::{Event, Listener, SkipReason};
 
 /// Counts what happens to locks, through the `metrics` facade: install the recorder of your
 /// choice (Prometheus, statsd) and hand this to
-/// [`Executor::with_listener`](crate::Executor::with_listener).
+/// [`Executor::listener`](crate::Executor::listener).
 ///
 /// | meter | kind | counts |
 /// |---|---|---|

@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::{
     Attempt, AttemptRequest, BoxFuture, Capabilities, Error, ErrorKind, ExtendRequest, Extension,
-    ForceUnlock, ForceUnlockRequest, Lease, ListRequest, LockDefaults, LockName, LockRecord,
+    ForceUnlockRequest, ForcedUnlock, Lease, ListRequest, LockDefaults, LockName, LockRecord,
     Migration, ProviderIdentity, ResetSlotRequest, SlotReset, Unlock, UnlockRequest,
 };
 
@@ -82,7 +82,7 @@ pub trait LockProvider: fmt::Debug + Send + Sync + 'static {
     fn force_unlock<'a>(
         &'a self,
         request: &'a ForceUnlockRequest,
-    ) -> BoxFuture<'a, Result<ForceUnlock, Error>>;
+    ) -> BoxFuture<'a, Result<ForcedUnlock, Error>>;
 
     /// Sets the last slot that was taken, so that slots behind it can be taken, and gives up one
     /// that is open: for operators, after a wrong clock has claimed the future, or to have a slot

@@ -243,6 +243,13 @@ pub enum SlotEnd {
     Cut,
 }
 
+impl SlotEnd {
+    /// The slot is done; `durable` as in [`Done`](Self::Done).
+    pub const fn done(durable: bool) -> Self {
+        Self::Done { durable }
+    }
+}
+
 impl UnlockRequest {
     /// Free at acquisition + at-least, or at once where that is over.
     pub fn new() -> Self {
@@ -256,28 +263,9 @@ impl UnlockRequest {
         self
     }
 
-    /// The slot of the lease is done. `durable` as in [`SlotEnd::Done`].
-    pub fn slot_done(mut self, durable: bool) -> Self {
-        self.slot_end = SlotEnd::Done { durable };
-        self
-    }
-
-    /// The run of the slot failed; it can be taken over after this pause.
-    pub fn slot_failed(mut self, retry_after: Duration) -> Self {
-        self.slot_end = SlotEnd::Failed { retry_after };
-        self
-    }
-
-    /// The task never started, so that the slot can be taken again; free at once, whatever at-least
-    /// says.
-    pub fn slot_not_started(mut self) -> Self {
-        self.slot_end = SlotEnd::NotStarted;
-        self
-    }
-
-    /// A shutdown cut the run of the slot: it does not count as an attempt.
-    pub fn slot_cut(mut self) -> Self {
-        self.slot_end = SlotEnd::Cut;
+    /// Sets what became of the slot of the lease.
+    pub fn with_slot_end(mut self, end: SlotEnd) -> Self {
+        self.slot_end = end;
         self
     }
 
@@ -315,13 +303,13 @@ impl ListRequest {
     }
 
     /// Only names that sort (byte by byte) after this one: the last of the page before.
-    pub fn after(mut self, name: LockName) -> Self {
+    pub fn with_after(mut self, name: LockName) -> Self {
         self.after = Some(name);
         self
     }
 
     /// At most this many; 1 where 0 is asked.
-    pub fn limit(mut self, limit: usize) -> Self {
+    pub fn with_limit(mut self, limit: usize) -> Self {
         self.limit = Some(limit.max(1));
         self
     }
@@ -333,12 +321,12 @@ impl ListRequest {
     }
 
     /// The name that the page starts behind.
-    pub fn after_name(&self) -> Option<&LockName> {
+    pub fn after(&self) -> Option<&LockName> {
         self.after.as_ref()
     }
 
     /// The page size.
-    pub fn page_size(&self) -> usize {
+    pub fn limit(&self) -> usize {
         self.limit.unwrap_or(Self::DEFAULT_LIMIT)
     }
 
@@ -372,7 +360,7 @@ impl ForceUnlockRequest {
     /// a lock taken anew in between is left alone.
     ///
     /// [`inspect`]: crate::LockProvider::inspect
-    pub fn expecting_owner(mut self, owner: impl Into<String>) -> Self {
+    pub fn with_expected_owner(mut self, owner: impl Into<String>) -> Self {
         self.expected_owner = Some(owner.into());
         self
     }
@@ -399,20 +387,20 @@ impl ForceUnlockRequest {
 #[must_use]
 pub struct ResetSlotRequest {
     name: LockName,
-    to: Option<Slot>,
+    slot: Option<Slot>,
 }
 
 impl ResetSlotRequest {
     /// Brings a last slot that lies ahead of the store's clock back to that clock: the next slot
     /// then runs, and none that has passed. One that lies behind it is left as it is.
     pub fn new(name: LockName) -> Self {
-        Self { name, to: None }
+        Self { name, slot: None }
     }
 
     /// Sets it to this one, wherever it lies: slots behind it can be taken, also those that were
     /// taken before.
-    pub fn to(mut self, slot: Slot) -> Self {
-        self.to = Some(slot);
+    pub fn with_slot(mut self, slot: Slot) -> Self {
+        self.slot = Some(slot);
         self
     }
 
@@ -428,7 +416,7 @@ impl ResetSlotRequest {
     }
 
     /// The slot to set; none for the store's clock.
-    pub fn target(&self) -> Option<Slot> {
-        self.to
+    pub fn slot(&self) -> Option<Slot> {
+        self.slot
     }
 }

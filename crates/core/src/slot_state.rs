@@ -49,7 +49,7 @@ impl SlotState {
         let Completion::OnSuccess(retries) = request.completion() else {
             return (slot <= last).then_some(SkipReason::SlotTaken);
         };
-        let is_open = |attempts| attempts < retries.most_attempts();
+        let is_open = |attempts| attempts < retries.get_max_attempts();
         if slot <= last {
             let Some(made) = self.attempts.filter(|_| slot == last) else {
                 return Some(SkipReason::SlotTaken);

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use common::{Bench, Fault, bench, config, secs};
 use shedlock_core::{
-    Acquisition, AttemptRequest, ErrorKind, Lease, LockName, LockProvider, LockState, Owner,
-    Unlock, UnlockRequest,
+    Attempt, AttemptRequest, ErrorKind, Lease, LockName, LockProvider, LockState, Owner, Unlock,
+    UnlockRequest,
 };
 
 #[tokio::test]
@@ -61,7 +61,7 @@ async fn a_store_that_cannot_be_asked_is_an_error_at_once() {
 async fn a_store_that_never_answers_is_given_up_and_asked_again() {
     let bench = bench();
     bench.faulty.next([Fault::Hang]);
-    let executor = bench.executor.clone().with_store_timeout(secs(2));
+    let executor = bench.executor.clone().store_timeout(secs(2));
     let task = tokio::spawn(async move { executor.execute(&config("a"), async { 1 }).await });
     bench.settle().await;
     bench.pass(secs(3)).await;
@@ -72,7 +72,7 @@ async fn a_store_that_never_answers_is_given_up_and_asked_again() {
 async fn an_attempt_that_took_longer_than_its_lease_is_no_lease() {
     let bench = bench();
     bench.faulty.next([Fault::Late]);
-    let executor = bench.executor.clone().with_store_timeout(secs(60));
+    let executor = bench.executor.clone().store_timeout(secs(60));
     let error = executor
         .execute(&config("a").lock_at_most_for("11s"), async { 1 })
         .await;
@@ -90,7 +90,7 @@ async fn an_attempt_that_took_longer_than_its_lease_is_no_lease() {
 async fn nothing_is_asked_again_once_the_lease_would_be_over() {
     let bench = bench();
     bench.faulty.next([Fault::Hang; 4]);
-    let executor = bench.executor.clone().with_store_timeout(secs(6));
+    let executor = bench.executor.clone().store_timeout(secs(6));
     let task = tokio::spawn(async move { executor.execute(&config("a"), async { 1 }).await });
     bench.settle().await;
     bench.pass(secs(30)).await;
@@ -165,7 +165,7 @@ async fn a_copy_that_arrives_after_its_attempt_was_granted_and_unlocked_keeps_no
     let task = tokio::spawn(async move { executor.lock(&config).await });
     bench.settle().await;
     bench.pass(secs(1)).await;
-    let Acquisition::Acquired(lock) = task.await.unwrap().unwrap() else {
+    let Attempt::Acquired(lock) = task.await.unwrap().unwrap() else {
         panic!("the lock was free")
     };
     let owner = lock.owner().clone();
@@ -223,7 +223,7 @@ async fn a_withdrawal_is_not_final_while_a_slow_server_may_grant_a_copy() {
     let mut bench = bench();
     bench.faulty.server_skew = secs(3);
     bench.executor = shedlock_core::Executor::new(Arc::new(bench.faulty.clone()))
-        .with_clock(Arc::new(bench.clock.clone()));
+        .clock(Arc::new(bench.clock.clone()));
     bench.faulty.next([Fault::RequestLost; 4]);
     let executor = bench.executor.clone();
     let task = tokio::spawn(async move { executor.execute(&config("a"), async {}).await });

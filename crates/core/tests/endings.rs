@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 
 use common::{Alive, Fault, bench, config, secs};
-use shedlock_core::{Acquisition, ErrorKind, Executor, LockState, Outcome, Release};
+use shedlock_core::{Attempt, ErrorKind, Executor, LockState, Outcome, Release};
 use tokio::task::JoinHandle;
 
 #[tokio::test]
@@ -141,7 +141,7 @@ async fn a_failing_unlock_is_asked_again_and_never_takes_the_value_away() {
 #[tokio::test]
 async fn an_unlock_that_was_overtaken_after_a_lost_answer_is_not_lost() {
     let bench = bench();
-    let Acquisition::Acquired(lock) = bench.executor.lock(&config("a")).await.unwrap() else {
+    let Attempt::Acquired(lock) = bench.executor.lock(&config("a")).await.unwrap() else {
         panic!("free")
     };
     bench.faulty.next([Fault::ReplyLost]);
@@ -149,7 +149,7 @@ async fn an_unlock_that_was_overtaken_after_a_lost_answer_is_not_lost() {
     bench.settle().await;
     // The first unlock landed; somebody else takes the lock before the second is asked.
     let other = Executor::new(Arc::new(bench.faulty.store.another_client()));
-    let Acquisition::Acquired(other) = other.lock(&config("a")).await.unwrap() else {
+    let Attempt::Acquired(other) = other.lock(&config("a")).await.unwrap() else {
         panic!("the unlock had landed")
     };
     bench.pass(secs(1)).await;
@@ -172,7 +172,7 @@ async fn a_panicking_listener_harms_nothing() {
         }
     }
     let bench = bench();
-    let executor = bench.executor.clone().with_listener(Arc::new(Rude));
+    let executor = bench.executor.clone().listener(Arc::new(Rude));
     assert!(
         executor
             .execute(&config("a"), async {})

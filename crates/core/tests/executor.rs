@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use common::{bench, config, secs};
 use shedlock_core::{
-    Acquisition, ErrorKind, Executor, LockState, MemoryProvider, Outcome, Release, SkipReason,
+    Attempt, ErrorKind, Executor, LockState, MemoryProvider, Outcome, Release, SkipReason,
     assert_locked, current_lock,
 };
 
@@ -52,7 +52,7 @@ async fn a_task_runs_under_its_lock_and_gives_it_back() {
 #[tokio::test]
 async fn a_held_lock_is_a_skip_that_says_who_and_until_when() {
     let bench = bench();
-    let Acquisition::Acquired(held) = bench.executor.lock(&config("a")).await.unwrap() else {
+    let Attempt::Acquired(held) = bench.executor.lock(&config("a")).await.unwrap() else {
         panic!("free")
     };
     bench.heard.take();

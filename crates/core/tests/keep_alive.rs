@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use common::{Bench, Fault, bench, config, secs};
 use shedlock_core::{
-    Acquisition, ErrorKind, Executor, ForceUnlockRequest, LockName, LockProvider, LockState,
+    Attempt, ErrorKind, Executor, ForceUnlockRequest, LockName, LockProvider, LockState,
     LostReason, Outcome, current_lock,
 };
 use tokio::task::JoinHandle;
@@ -59,7 +59,7 @@ async fn where_the_clients_clocks_judge_it_asks_no_more_often_than_it_has_to() {
     // Of 9 s, nearly 4 are left: a third of the whole lease would be gone from the beginning.
     bench.faulty.tolerated_skew = Some(secs(5));
     bench.executor =
-        Executor::new(Arc::new(bench.faulty.clone())).with_clock(Arc::new(bench.clock.clone()));
+        Executor::new(Arc::new(bench.faulty.clone())).clock(Arc::new(bench.clock.clone()));
     let task = start(&bench, secs(100));
     bench.settle().await;
     for _ in 0..101 {
@@ -202,7 +202,7 @@ async fn a_task_that_extends_further_by_itself_is_not_cut_back() {
 async fn a_lock_in_the_hand_is_kept_alive_until_it_is_unlocked() {
     let bench = bench();
     let kept = config("a").keep_alive();
-    let Acquisition::Acquired(lock) = bench.executor.lock(&kept).await.unwrap() else {
+    let Attempt::Acquired(lock) = bench.executor.lock(&kept).await.unwrap() else {
         panic!("free")
     };
     bench.settle().await;
@@ -218,7 +218,7 @@ async fn a_lock_in_the_hand_is_kept_alive_until_it_is_unlocked() {
 #[tokio::test]
 async fn a_release_that_is_dropped_goes_on_behind() {
     let bench = bench();
-    let Acquisition::Acquired(lock) = bench.executor.lock(&config("a")).await.unwrap() else {
+    let Attempt::Acquired(lock) = bench.executor.lock(&config("a")).await.unwrap() else {
         panic!("free")
     };
     bench.faulty.next([Fault::Unavailable]);

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use common::{Bench, Fault, bench, config, secs};
 use shedlock_core::{
-    Acquisition, AttemptRequest, Clock, ErrorKind, HeldLock, LockConfig, LockName, LockProvider,
+    Attempt, AttemptRequest, Clock, ErrorKind, HeldLock, LockConfig, LockName, LockProvider,
     LockState, Outcome, Owner, SkipReason, Slot,
 };
 use tokio::task::JoinHandle;
@@ -16,7 +16,7 @@ use tokio::task::JoinHandle;
 type Ran = JoinHandle<Result<Outcome<u8>, shedlock_core::Error>>;
 
 async fn hold(bench: &Bench) -> HeldLock {
-    let Acquisition::Acquired(held) = bench.executor.lock(&config("a")).await.unwrap() else {
+    let Attempt::Acquired(held) = bench.executor.lock(&config("a")).await.unwrap() else {
         panic!("free")
     };
     bench.heard.take();
@@ -227,8 +227,5 @@ async fn every_form_waits() {
     bench.pass(secs(1)).await;
     let _ = held.unlock().await;
     bench.pass(secs(1)).await;
-    assert!(matches!(
-        lock.await.unwrap().unwrap(),
-        Acquisition::Acquired(_)
-    ));
+    assert!(matches!(lock.await.unwrap().unwrap(), Attempt::Acquired(_)));
 }

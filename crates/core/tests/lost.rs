@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use common::{Alive, Fault, bench, config, secs};
 use shedlock_core::{
-    Acquisition, ErrorKind, Executor, ForceUnlockRequest, LockName, LockProvider, LockState,
+    Attempt, ErrorKind, Executor, ForceUnlockRequest, LockName, LockProvider, LockState,
     LostPolicy, LostReason, Outcome, assert_locked, current_lock, extend_current,
 };
 
@@ -91,8 +91,8 @@ async fn where_clients_judge_their_difference_is_taken_off_the_holders_side() {
     let bench = bench();
     let mut provider = bench.faulty.clone();
     provider.tolerated_skew = Some(secs(3));
-    let executor = Executor::new(Arc::new(provider)).with_clock(Arc::new(bench.clock.clone()));
-    let Acquisition::Acquired(lock) = executor.lock(&config("a")).await.unwrap() else {
+    let executor = Executor::new(Arc::new(provider)).clock(Arc::new(bench.clock.clone()));
+    let Attempt::Acquired(lock) = executor.lock(&config("a")).await.unwrap() else {
         panic!("free")
     };
     assert_eq!(lock.time_left(), Duration::from_millis(6_900));
@@ -116,14 +116,14 @@ async fn where_clients_judge_their_difference_is_taken_off_the_holders_side() {
 async fn a_lock_that_the_deadline_margin_leaves_no_time_for_is_refused() {
     let bench = bench();
     for margin in [secs(10), secs(60), Duration::MAX] {
-        let executor = bench.executor.clone().with_deadline_margin(margin);
+        let executor = bench.executor.clone().deadline_margin(margin);
         let error = executor.lock(&config("a")).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::InvalidInput, "{error}");
         assert!(error.message().contains("deadline margin"), "{error}");
     }
     assert_eq!(bench.faulty.calls_of("attempt"), 0);
-    let executor = bench.executor.clone().with_deadline_margin(secs(9));
-    let Acquisition::Acquired(lock) = executor.lock(&config("a")).await.unwrap() else {
+    let executor = bench.executor.clone().deadline_margin(secs(9));
+    let Attempt::Acquired(lock) = executor.lock(&config("a")).await.unwrap() else {
         panic!("free")
     };
     assert_eq!(lock.time_left(), secs(1));
@@ -136,8 +136,8 @@ async fn a_server_that_is_ahead_of_the_one_that_granted_a_lease_finds_its_holder
     let mut provider = bench.faulty.clone();
     provider.server_skew = secs(3);
     let executor = Executor::new(Arc::new(provider.clone()));
-    let executor = executor.with_clock(Arc::new(bench.clock.clone()));
-    let Acquisition::Acquired(lock) = executor.lock(&config("a")).await.unwrap() else {
+    let executor = executor.clock(Arc::new(bench.clock.clone()));
+    let Attempt::Acquired(lock) = executor.lock(&config("a")).await.unwrap() else {
         panic!("free")
     };
     assert_eq!(lock.time_left(), Duration::from_millis(6_900));
@@ -149,8 +149,8 @@ async fn a_server_that_is_ahead_of_the_one_that_granted_a_lease_finds_its_holder
     // Beside clients whose clocks judge, both differences count.
     provider.tolerated_skew = Some(secs(2));
     let executor = Executor::new(Arc::new(provider));
-    let executor = executor.with_clock(Arc::new(bench.clock.clone()));
-    let Acquisition::Acquired(lock) = executor.lock(&config("c")).await.unwrap() else {
+    let executor = executor.clock(Arc::new(bench.clock.clone()));
+    let Attempt::Acquired(lock) = executor.lock(&config("c")).await.unwrap() else {
         panic!("free")
     };
     assert_eq!(lock.time_left(), Duration::from_millis(4_900));
@@ -192,10 +192,7 @@ async fn a_value_that_came_too_late_is_kept_and_called_lost() {
 #[tokio::test]
 async fn by_policy_a_late_task_goes_on() {
     let bench = bench();
-    let executor = bench
-        .executor
-        .clone()
-        .with_lost_policy(LostPolicy::Continue);
+    let executor = bench.executor.clone().lost_policy(LostPolicy::Continue);
     let clock = bench.clock.clone();
     let outcome = executor
         .execute(&config("a"), async move {
@@ -270,7 +267,7 @@ async fn a_refused_extension_stops_the_task() {
 #[tokio::test]
 async fn an_extension_never_shortens_a_lease() {
     let bench = bench();
-    let Acquisition::Acquired(lock) = bench.executor.lock(&config("a")).await.unwrap() else {
+    let Attempt::Acquired(lock) = bench.executor.lock(&config("a")).await.unwrap() else {
         panic!("free")
     };
     let shorter = shedlock_core::ExtendRequest::new(secs(1));

@@ -19,10 +19,7 @@ fn everything_that_happens_is_counted_under_shedlocks_names() {
     metrics::with_local_recorder(&recorder, || {
         runtime.block_on(async {
             let bench = bench();
-            let executor = bench
-                .executor
-                .clone()
-                .with_listener(Arc::new(MetricsListener));
+            let executor = bench.executor.clone().listener(Arc::new(MetricsListener));
             let slot = Slot::at(bench.clock.system_time() - secs(3)).unwrap();
             let slotted = config("a").slot(slot);
             assert!(

@@ -11,8 +11,9 @@ use std::time::Duration;
 
 use common::{Bench, Fault, bench, secs};
 use shedlock_core::{
-    Acquisition, Completion, Executor, HeldLock, LockConfig, LockName, LockProvider, LockRecord,
-    LockState, Outcome, Release, Retries, SkipReason, Slot, UnlockRequest, blocking, current_lock,
+    Attempt, Completion, Executor, HeldLock, LockConfig, LockName, LockProvider, LockRecord,
+    LockState, Outcome, Release, Retries, SkipReason, Slot, SlotEnd, UnlockRequest, blocking,
+    current_lock,
 };
 
 const BACKOFF: Duration = secs(4);
@@ -26,7 +27,7 @@ fn config() -> LockConfig {
     LockConfig::new("job")
         .lock_at_most_for("10s")
         .slot(slot())
-        .slot_completion(Completion::OnSuccess(retries))
+        .completion(Completion::OnSuccess(retries))
 }
 
 async fn record(bench: &Bench) -> LockRecord {
@@ -67,12 +68,12 @@ async fn has_failed(bench: &Bench, pause: Duration, next: u32) {
 /// Another replica.
 fn other(bench: &Bench) -> Executor {
     Executor::new(Arc::new(bench.faulty.store.another_client()))
-        .with_clock(Arc::new(bench.clock.clone()))
+        .clock(Arc::new(bench.clock.clone()))
 }
 
 async fn refused(bench: &Bench) -> SkipReason {
     match other(bench).lock(&config()).await.unwrap() {
-        Acquisition::Skipped(skip) => skip.reason,
+        Attempt::Skipped(skip) => skip.reason,
         acquired => panic!("{acquired:?}"),
     }
 }
@@ -83,7 +84,7 @@ async fn taken(bench: &Bench) -> HeldLock {
 
 async fn held(executor: &Executor) -> HeldLock {
     match executor.lock(&config()).await.unwrap() {
-        Acquisition::Acquired(lock) => lock,
+        Attempt::Acquired(lock) => lock,
         skipped => panic!("{skipped:?}"),
     }
 }
@@ -222,12 +223,13 @@ async fn a_lock_in_the_hand_says_it_as_it_is_given_back() {
 
     let bench = common::bench();
     let lock = held(&bench.executor).await;
-    lock.unlock_with(&UnlockRequest::new().slot_cut()).await;
+    lock.unlock_with(&UnlockRequest::new().with_slot_end(SlotEnd::Cut))
+        .await;
     is_open(&bench, 1).await;
 
     let bench = common::bench();
     let lock = held(&bench.executor).await;
-    lock.unlock_with(&UnlockRequest::new().slot_not_started())
+    lock.unlock_with(&UnlockRequest::new().with_slot_end(SlotEnd::NotStarted))
         .await;
     is_open(&bench, 1).await;
 
@@ -363,7 +365,7 @@ async fn an_unlock_that_nobody_waits_for_any_more_still_says_that_the_slot_is_do
 #[tokio::test]
 async fn other_slots_are_used_up_whatever_is_said() {
     let bench = bench();
-    let config = config().slot_completion(Completion::WhenTaken);
+    let config = config().completion(Completion::WhenTaken);
     let task = async {
         current_lock().unwrap().fail_slot();
         Err::<(), _>("no mail server")

@@ -56,7 +56,7 @@ async fn an_attempt_is_withdrawn_where_it_was_sent_whatever_the_store_answered_s
         .faulty
         .next([Fault::ReplyLost, Fault::Unavailable, Fault::Unavailable]);
     bench.faulty.next([Fault::Unavailable; 2]);
-    let executor = Executor::new(tenants(&bench)).with_clock(Arc::new(bench.clock.clone()));
+    let executor = Executor::new(tenants(&bench)).clock(Arc::new(bench.clock.clone()));
     let task = tokio::spawn(async move { executor.execute(&config("a"), async {}).await });
     bench.settle().await;
     bench.pass(secs(3)).await;

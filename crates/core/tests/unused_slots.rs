@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use common::{Bench, Fault, bench, secs};
 use shedlock_core::{
-    Acquisition, Clock, Completion, Event, Executor, Listener, LockConfig, LockName, LockProvider,
+    Attempt, Clock, Completion, Event, Executor, Listener, LockConfig, LockName, LockProvider,
     LockRecord, ManualClock, Outcome, Retries, SkipReason, Slot, SlotEnd, SlotState, current_lock,
 };
 
@@ -26,7 +26,7 @@ fn plain(bench: &Bench) -> LockConfig {
 
 fn not_lost(bench: &Bench, attempts: u32) -> LockConfig {
     let retries = Retries::new().max_attempts(attempts);
-    plain(bench).slot_completion(Completion::OnSuccess(retries))
+    plain(bench).completion(Completion::OnSuccess(retries))
 }
 
 async fn record(bench: &Bench) -> LockRecord {
@@ -36,7 +36,7 @@ async fn record(bench: &Bench) -> LockRecord {
 
 async fn reason(executor: &Executor, config: &LockConfig) -> SkipReason {
     match executor.lock(config).await.unwrap() {
-        Acquisition::Skipped(skip) => skip.reason,
+        Attempt::Skipped(skip) => skip.reason,
         acquired => panic!("{acquired:?}"),
     }
 }
@@ -91,7 +91,7 @@ async fn a_task_that_was_never_polled_leaves_its_slot_to_others() {
             plain(&bench)
         };
         let stopped = Arc::new(StoppedBeforeTheTask(bench.clock.clone()));
-        let stopped = bench.executor.clone().with_listener(stopped);
+        let stopped = bench.executor.clone().listener(stopped);
         let kept = config.clone().lock_at_least_for("10s");
         let outcome = stopped.execute(&kept, async { 1 }).await.unwrap();
         assert!(matches!(outcome, Outcome::Lost { value: None, .. }));
@@ -180,7 +180,7 @@ impl Listener for Seen {
 async fn a_slot_that_is_given_up_is_seen_by_its_last_runner_and_by_all_who_come_later() {
     let bench = bench();
     let seen = Arc::new(Seen::default());
-    let executor = bench.executor.clone().with_listener(seen.clone());
+    let executor = bench.executor.clone().listener(seen.clone());
     let config = not_lost(&bench, 1);
     let failing = async { Err::<(), _>("no mail server") };
     let _ = executor.try_execute(&config, failing).await.unwrap();

@@ -145,7 +145,7 @@ impl Arguments {
             "max_run_time" => self.max_run_time = errors.keep(period(value)),
             "lock_wait" => self.lock_wait = errors.keep(period(value)),
             "provider" => self.provider = Some(value),
-            "must_not_be_lost" | "max_attempts" | "backoff" | "longest_backoff" => errors.add(
+            "must_not_be_lost" | "max_attempts" | "backoff" | "max_backoff" => errors.add(
                 key.span(),
                 format!("`{key}` belongs to `#[scheduled]`, where the slots are"),
             ),

@@ -217,7 +217,7 @@ pub fn scheduler_lock(
 /// | `must_not_be_lost` | each slot runs until it is done; see below. Alone, or with a `bool` |
 /// | `max_attempts` | of `must_not_be_lost`: how often a slot is tried before it is given up; 5 without it |
 /// | `backoff` | of `must_not_be_lost`: the pause after the first attempt that failed, doubled after each further one: text, or a `Duration`; `"10s"` without it |
-/// | `longest_backoff` | of `must_not_be_lost`: the longest such pause; `"10m"`, or `backoff` where that is longer, without it |
+/// | `max_backoff` | of `must_not_be_lost`: the longest such pause; `"10m"`, or `backoff` where that is longer, without it |
 /// | `job` | the name that stands for the job, where a type or a module has the function's: `job = clean_job`, and the job is `clean_job::job(…)` |
 /// | `crate` | the path of the crate `shedlock`, where it has another name |
 ///

@@ -42,11 +42,12 @@ pub(crate) enum Task {
 pub struct Job {
     pub(crate) config: LockConfig,
     pub(crate) schedule: Schedule,
-    /// Why there is no such schedule; what stands in its place is never asked then.
-    wrong_schedule: Option<Error>,
+    /// What could not be read, first of all: of the schedule, in whose place then stands one that
+    /// never fires, or of a duration.
+    unreadable: Option<Error>,
     pub(crate) task: Task,
-    jitter: Option<LockDuration>,
-    initial_delay: Option<LockDuration>,
+    pub(crate) jitter: Duration,
+    pub(crate) initial_delay: Option<Duration>,
     pub(crate) run_at_start: bool,
     pub(crate) late: LatePolicy,
     pub(crate) overlap: Overlap,
@@ -58,7 +59,7 @@ impl Job {
     /// The slot is set on the lock for each run. The task's future is dropped when its lease is
     /// lost or a shutdown's grace is over; what it returns as an error is logged and told to the
     /// [`Observer`](crate::Observer), and the slot stays used, unless the lock's
-    /// [`slot_completion`](LockConfig::slot_completion) says that it must not be lost: then it is
+    /// [`completion`](LockConfig::completion) says that it must not be lost: then it is
     /// tried again.
     ///
     /// A schedule that could not be read is refused, as the rest of what is wrong with a job, when
@@ -106,16 +107,16 @@ impl Job {
     }
 
     fn of(config: LockConfig, schedule: impl IntoSchedule, task: Task) -> Self {
-        let (schedule, wrong_schedule) = match schedule.into_schedule() {
+        let (schedule, unreadable) = match schedule.into_schedule() {
             Ok(schedule) => (schedule, None),
             Err(error) => (Schedule::never(), Some(error)),
         };
         Self {
             config,
             schedule,
-            wrong_schedule,
+            unreadable,
             task,
-            jitter: None,
+            jitter: Duration::ZERO,
             initial_delay: None,
             run_at_start: false,
             late: LatePolicy::default(),
@@ -130,7 +131,7 @@ impl Job {
     /// starts. No run is put off into the last tenth of the time to its next slot, however long the
     /// jitter is.
     pub fn jitter(mut self, up_to: impl Into<LockDuration>) -> Self {
-        self.jitter = Some(up_to.into());
+        self.jitter = self.read(up_to.into()).unwrap_or_default();
         self
     }
 
@@ -138,7 +139,7 @@ impl Job {
     /// meanwhile are looked for afterwards as any that were missed. For a fixed delay it comes in
     /// place of the first delay.
     pub fn initial_delay(mut self, delay: impl Into<LockDuration>) -> Self {
-        self.initial_delay = Some(delay.into());
+        self.initial_delay = self.read(delay.into());
         self
     }
 
@@ -170,18 +171,14 @@ impl Job {
 
     /// True where the slots of this job are open until they are done, and run in order.
     pub(crate) fn runs_in_order(&self) -> bool {
-        self.config.completion().retries().is_some()
+        self.config.get_completion().retries().is_some()
     }
 
-    /// The jitter of a job that was validated.
-    pub(crate) fn jitter_or_zero(&self) -> Duration {
-        let jitter = self.jitter.as_ref().map(LockDuration::get);
-        jitter.and_then(Result::ok).unwrap_or_default()
-    }
-
-    /// The initial delay of a job that was validated.
-    pub(crate) fn first_delay(&self) -> Option<Duration> {
-        self.initial_delay.as_ref()?.get().ok()
+    fn read(&mut self, duration: LockDuration) -> Option<Duration> {
+        duration
+            .get()
+            .map_err(|error| self.unreadable.get_or_insert(error))
+            .ok()
     }
 
     /// # Errors
@@ -201,20 +198,17 @@ impl Job {
     }
 
     fn check(&mut self) -> Result<(), Error> {
-        if let Some(error) = self.wrong_schedule.take() {
+        if let Some(error) = self.unreadable.take() {
             return Err(error);
         }
-        for duration in [&self.jitter, &self.initial_delay].into_iter().flatten() {
-            duration.get()?;
-        }
-        if self.config.completion().retries().is_some() && self.schedule.delay().is_some() {
+        if self.runs_in_order() && self.schedule.delay().is_some() {
             return Err(Error::new(
                 ErrorKind::InvalidInput,
                 "a fixed delay has no slots that could be lost: give the job a calendar or a grid, or \
                  leave its completion out",
             ));
         }
-        let jitter = self.jitter_or_zero();
+        let jitter = self.jitter;
         if self
             .schedule
             .shortest_gap()

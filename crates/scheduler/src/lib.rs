@@ -17,7 +17,7 @@
 //!
 //! # Jobs that must not be lost
 //!
-//! With [`LockConfig::slot_completion`](shedlock_core::LockConfig::slot_completion) and
+//! With [`LockConfig::completion`](shedlock_core::LockConfig::completion) and
 //! [`Completion::OnSuccess`](shedlock_core::Completion::OnSuccess) a slot is done only when its run
 //! has returned `Ok`. After an error, a panic, a lost lease or a death any replica takes it over,
 //! within the bounds of [`Retries`](shedlock_core::Retries), and no later slot of the job starts
@@ -61,7 +61,7 @@
 //! One task holds all jobs in a heap and sleeps until the next one is due. Jobs are due by the
 //! calendar, and a timer cannot know when somebody sets the clock or suspends the machine: so that
 //! one task, not each job, also looks at the clock once a second while it waits
-//! ([`Scheduler::with_clock_check`]).
+//! ([`Scheduler::clock_check`]).
 
 mod driver;
 #[cfg(any(test, feature = "fuzzing"))]

@@ -5,7 +5,7 @@ use ::metrics::{Unit, counter, describe_counter, describe_histogram, histogram};
 use crate::{MissedReason, Observer, Tick, TickEnd};
 
 /// Counts what becomes of ticks, through the `metrics` facade; for
-/// [`Scheduler::with_observer`](crate::Scheduler::with_observer). What happens to the locks is counted
+/// [`Scheduler::observer`](crate::Scheduler::observer). What happens to the locks is counted
 /// by `MetricsListener`, on the executor.
 ///
 /// | meter | kind | counts |
@@ -28,8 +28,8 @@ use crate::{MissedReason, Observer, Tick, TickEnd};
 /// use shedlock_scheduler::{MetricsObserver, Scheduler};
 /// use std::sync::Arc;
 /// let executor = Executor::new(Arc::new(MemoryProvider::new()))
-///     .with_listener(Arc::new(MetricsListener));
-/// let scheduler = Scheduler::new(executor).with_observer(Arc::new(MetricsObserver));
+///     .listener(Arc::new(MetricsListener));
+/// let scheduler = Scheduler::new(executor).observer(Arc::new(MetricsObserver));
 /// # drop(scheduler);
 /// ```
 #[derive(Clone, Copy, Debug, Default)]

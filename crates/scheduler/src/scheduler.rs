@@ -53,8 +53,8 @@ impl Scheduler {
     }
 
     /// Replaces the clock: of the schedules and of the executor.
-    pub fn with_clock(mut self, clock: Arc<dyn Clock>) -> Self {
-        self.executor = self.executor.with_clock(clock.clone());
+    pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
+        self.executor = self.executor.clock(clock.clone());
         self.clock = clock;
         self
     }
@@ -64,19 +64,19 @@ impl Scheduler {
     ///
     /// A timer does not hear of a calendar that is set, nor of a machine that was suspended: this is
     /// how late they are noticed. It is one wake-up for the whole scheduler, however many jobs wait.
-    pub fn with_clock_check(mut self, every: Duration) -> Self {
+    pub fn clock_check(mut self, every: Duration) -> Self {
         self.clock_check = every;
         self
     }
 
     /// Tells this observer what became of each tick.
-    pub fn with_observer(mut self, observer: Arc<dyn Observer>) -> Self {
+    pub fn observer(mut self, observer: Arc<dyn Observer>) -> Self {
         self.observer = Some(observer);
         self
     }
 
     /// Replaces the chance that jitter is drawn from: the same seed draws the same.
-    pub fn with_seed(mut self, seed: u64) -> Self {
+    pub fn seed(mut self, seed: u64) -> Self {
         self.seed = seed;
         self
     }

@@ -167,7 +167,7 @@ fn node(
     if number % 2 == 1 && bounds.deaths > 0 && bounds.must_not_be_lost.is_none() {
         job = job.overlap(Overlap::Skip).late(LatePolicy::Within(secs(4)));
     }
-    let scheduler = node.scheduler([job]).with_clock_check(secs(3));
+    let scheduler = node.scheduler([job]).clock_check(secs(3));
     scheduler.start().unwrap();
     node
 }
@@ -182,8 +182,8 @@ fn in_order(
     failures: u64,
 ) -> Job {
     let retries = Retries::new().max_attempts(u32::MAX).backoff(secs(1));
-    let config = lock(bounds.at_most)
-        .slot_completion(Completion::OnSuccess(retries.longest_backoff(secs(20))));
+    let config =
+        lock(bounds.at_most).completion(Completion::OnSuccess(retries.max_backoff(secs(20))));
     let (log, ends, rng) = (node.log.clone(), ends.clone(), rng.clone());
     let (world, clock, number) = (node.world.clone(), node.clock.clone(), node.number);
     Job::new(config, schedule, move |run: JobRun| {

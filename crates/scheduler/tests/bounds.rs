@@ -17,7 +17,7 @@ use shedlock_core::{
 use shedlock_scheduler::{Handle, Job, JobRun, Schedule};
 
 fn must_not_be_lost() -> shedlock_core::LockConfig {
-    lock("1m").slot_completion(Completion::OnSuccess(Retries::new()))
+    lock("1m").completion(Completion::OnSuccess(Retries::new()))
 }
 
 type Slots = Arc<Mutex<Vec<Option<i64>>>>;

@@ -128,10 +128,10 @@ fn jobs_that_cannot_run_are_refused_before_anything_starts() {
     let endless = node.job(LockConfig::new("job"), every(60), secs(1));
     assert!(message(vec![endless]).contains("lock_at_most_for is not set"));
     assert!(message(vec![job()]).contains("needs a tokio runtime"));
-    let kept = lock("10m").slot_completion(Completion::on_success());
+    let kept = lock("10m").completion(Completion::on_success());
     let without_slots = node.job(kept, Schedule::fixed_delay("1m").unwrap(), secs(1));
     assert!(message(vec![without_slots]).contains("no slots that could be lost"));
-    let never = Scheduler::new(node.executor()).with_clock_check(secs(0));
+    let never = Scheduler::new(node.executor()).clock_check(secs(0));
     assert!(never.start().is_err());
     assert!(Schedule::fixed_delay("0s").is_err());
     assert!(Schedule::every("0s").is_err());

@@ -17,7 +17,7 @@ use shedlock_scheduler::{Job, JobRun, LatePolicy, Overlap, Schedule};
 const TEN: u64 = 10;
 
 fn must_not_be_lost(at_most: &str, retries: Retries) -> LockConfig {
-    lock(at_most).slot_completion(Completion::OnSuccess(retries))
+    lock(at_most).completion(Completion::OnSuccess(retries))
 }
 
 /// What runs did: slot, attempt, and whether it succeeded.

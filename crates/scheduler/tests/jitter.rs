@@ -50,8 +50,8 @@ fn a_jitter_longer_than_a_gap_costs_no_slot() {
             let node = Node::new(&world, 0, &log);
             let schedule = cron("0 0 1,2,3 * *");
             let job = node.job(lock("10m"), schedule, secs(1)).jitter("60h");
-            let scheduler = node.scheduler([job]).with_seed(seed);
-            let _handle = scheduler.with_clock_check(secs(3_600)).start().unwrap();
+            let scheduler = node.scheduler([job]).seed(seed);
+            let _handle = scheduler.clock_check(secs(3_600)).start().unwrap();
             world.run_until(secs(3 * 86_400)).await;
             let slots = log.slots();
             assert_eq!(slots[..2], [0, 86_400], "seed {seed}: {:?}", log.ticks());
@@ -117,7 +117,7 @@ proptest! {
                 });
             }
             let job = node.job(lock("1m"), schedule.clone(), Duration::ZERO).jitter(jitter);
-            let scheduler = node.scheduler([job]).with_seed(seed);
+            let scheduler = node.scheduler([job]).seed(seed);
             let handle = scheduler.start().unwrap();
             let from = node.clock.system_time();
             world.run_for(secs(3_605)).await;

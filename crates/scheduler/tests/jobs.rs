@@ -34,7 +34,7 @@ fn a_day_of_a_nightly_and_a_ten_minute_job_on_three_nodes() {
                 secs(3_600),
             );
             for (node, job) in [(&node, ten_minutes), (&other, night)] {
-                let scheduler = node.scheduler([job]).with_clock_check(secs(600));
+                let scheduler = node.scheduler([job]).clock_check(secs(600));
                 scheduler.start().unwrap();
             }
         }
@@ -140,7 +140,7 @@ fn jitter_moves_the_start_and_not_the_slot() {
         for number in 0..4 {
             let node = Node::new(&world, number, &log);
             let job = node.job(lock("10m"), every(60), millis(1)).jitter("20s");
-            let scheduler = node.scheduler([job]).with_clock_check(secs(60));
+            let scheduler = node.scheduler([job]).clock_check(secs(60));
             scheduler.start().unwrap();
         }
         world.run_until(secs(60 * 50)).await;
@@ -195,7 +195,7 @@ fn an_observer_that_panics_harms_nothing() {
         let job = node
             .job(lock("10m"), every(10), secs(1))
             .initial_delay("25s");
-        let scheduler = node.scheduler([job]).with_observer(Arc::new(Panics));
+        let scheduler = node.scheduler([job]).observer(Arc::new(Panics));
         scheduler.start().unwrap();
         std::panic::set_hook(Box::new(|_| {}));
         world.run_until(secs(15)).await;

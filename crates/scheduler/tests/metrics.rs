@@ -51,7 +51,7 @@ fn every_end_of_a_tick_is_counted_and_runs_tell_how_late_they_were() {
             let others = second.job(lock("10m"), every(10), secs(1));
             for (node, job) in [(&first, job), (&second, others.late(LatePolicy::Skip))] {
                 let scheduler = node.scheduler([job]);
-                let scheduler = scheduler.with_observer(Arc::new(MetricsObserver));
+                let scheduler = scheduler.observer(Arc::new(MetricsObserver));
                 scheduler.start().unwrap();
             }
             world.run_until(secs(25)).await;

@@ -58,7 +58,7 @@ fn a_shutdown_is_answered_however_many_jobs_are_due() {
                 })
             });
             let scheduler = Scheduler::new(Executor::new(Arc::new(store)));
-            let handle = scheduler.with_clock(clock).jobs(jobs).start().unwrap();
+            let handle = scheduler.clock(clock).jobs(jobs).start().unwrap();
             tokio::task::yield_now().await;
             drop(handle.shutdown(secs(3_600)).await.unwrap());
         });
@@ -93,7 +93,7 @@ fn no_duration_is_too_long_for_the_driver() {
             .job(late, every(60), secs(1))
             .initial_delay(Duration::MAX);
         let jobs = [node.job(lock("10m"), every(60), secs(1)), fixed, late];
-        let scheduler = node.scheduler(jobs).with_clock_check(Duration::MAX);
+        let scheduler = node.scheduler(jobs).clock_check(Duration::MAX);
         let handle = scheduler.start().unwrap();
         world.run_until(secs(2)).await;
         assert_eq!(log.slots(), [0]);
@@ -198,7 +198,7 @@ fn a_panic_in_the_driver_stops_no_job() {
         let (world, log, node) = alone();
         let (breaks, clock) = Fragile::of(&node, false);
         let job = node.job(lock("10m"), every(10), secs(1));
-        let handle = node.scheduler([job]).with_clock(clock).start().unwrap();
+        let handle = node.scheduler([job]).clock(clock).start().unwrap();
         world.run_until(secs(1)).await;
         breaks.store(true, Ordering::Relaxed);
         world.run_until(secs(50)).await;
@@ -215,7 +215,7 @@ fn a_handle_reports_a_driver_that_panics_for_good() {
         let (world, log, node) = alone();
         let (breaks, clock) = Fragile::of(&node, true);
         let job = node.job(lock("10m"), every(10), millis(10));
-        let handle = node.scheduler([job]).with_clock(clock).start().unwrap();
+        let handle = node.scheduler([job]).clock(clock).start().unwrap();
         world.run_until(secs(1)).await;
         breaks.store(true, Ordering::Relaxed);
         world.run_until(secs(100)).await;

@@ -98,7 +98,7 @@
 //!
 //! An attempt whose answer was lost on the network is sent again with the same owner, so a broken
 //! connection does not leave a lock taken. Copies of it that are still on their way are refused once
-//! [`Executor::with_store_timeout`] (10 s) has passed, and the attempt is then withdrawn for good.
+//! [`Executor::store_timeout`] (10 s) has passed, and the attempt is then withdrawn for good.
 //! Until then such a copy can take the lock, or its slot, for no one: for two timeouts at most while the
 //! store answers. If the store stays away, or the process dies, the worst case is `lock_at_most_for`.
 //! Before a short-lived program ends, let it await [`Executor::settled`]; `shedlock run` does.
@@ -283,7 +283,7 @@
 //! # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
 //! let clock = ManualClock::new();
 //! let provider = MemoryProvider::with_clock(Arc::new(clock.clone()));
-//! let executor = Executor::new(Arc::new(provider)).with_clock(Arc::new(clock.clone()));
+//! let executor = Executor::new(Arc::new(provider)).clock(Arc::new(clock.clone()));
 //! let config = LockConfig::new("payroll").lock_at_most_for("1h").lock_at_least_for("10m");
 //!
 //! assert!(executor.execute(&config, async {}).await?.is_executed());
@@ -341,10 +341,6 @@
 pub mod __private;
 mod connect;
 #[cfg(test)]
-#[expect(
-    hidden_glob_reexports,
-    reason = "the core's module of this name is for its own targets"
-)]
 mod fuzz;
 
 pub use connect::connect;
@@ -354,7 +350,20 @@ pub use connect::connect;
 pub use shedlock_consul as consul;
 #[cfg(feature = "consul")]
 pub use shedlock_consul::ConsulProvider;
-pub use shedlock_core::*;
+#[cfg(feature = "metrics")]
+pub use shedlock_core::MetricsListener;
+pub use shedlock_core::{
+    Attempt, AttemptRequest, BoxFuture, Capabilities, Clock, ClockSource, Completion, CurrentLock,
+    Error, ErrorKind, Event, Executor, ExtendRequest, Extension, Failover, ForceUnlockRequest,
+    ForcedUnlock, HeldLock, Lease, ListRequest, Listener, LockConfig, LockDefaults, LockDuration,
+    LockName, LockProvider, LockRecord, LockState, LostPolicy, LostReason, ManualClock,
+    MemoryProvider, Migration, Moment, Outcome, Owner, PrefixProvider, ProviderIdentity, Release,
+    ResetSlotRequest, Retries, Skip, SkipReason, Slot, SlotEnd, SlotReset, SlotState, SystemClock,
+    TenantProvider, TenantRouter, TrackingProvider, Unlock, UnlockRequest, assert_locked, blocking,
+    current_lock, current_provider, delegate, extend_current, parse_duration, set_global_executor,
+    set_global_provider, testing, with_executor, with_executor_blocking, with_provider,
+    with_provider_blocking,
+};
 /// Locks in etcd: the store itself.
 #[cfg(feature = "etcd")]
 #[doc(inline)]

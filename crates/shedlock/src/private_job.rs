@@ -41,7 +41,7 @@ pub fn keep_alive(config: LockConfig, wanted: bool) -> LockConfig {
 /// The lock, its slots open until they are done, or not.
 pub fn must_not_be_lost(config: LockConfig, wanted: bool, retries: Retries) -> LockConfig {
     if wanted {
-        config.slot_completion(Completion::OnSuccess(retries))
+        config.completion(Completion::OnSuccess(retries))
     } else {
         config
     }
@@ -51,7 +51,7 @@ pub fn must_not_be_lost(config: LockConfig, wanted: bool, retries: Retries) -> L
 pub fn backing_off(pause: Duration) -> Retries {
     const LONGEST: Duration = Duration::from_secs(600);
     let retries = Retries::new().backoff(pause);
-    retries.longest_backoff(pause.max(LONGEST))
+    retries.max_backoff(pause.max(LONGEST))
 }
 
 /// The job, run when its scheduler starts, or not.

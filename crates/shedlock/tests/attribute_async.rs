@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use shedlock::{
-    Acquisition, Error, ErrorKind, Executor, LockConfig, LockProvider, LockState, LostReason,
-    Outcome, SkipReason, scheduler_lock,
+    Attempt, Error, ErrorKind, Executor, LockConfig, LockProvider, LockState, LostReason, Outcome,
+    SkipReason, scheduler_lock,
 };
 use support::{Heard, Log, Store, broken};
 
@@ -119,7 +119,7 @@ async fn a_store_error_is_returned_where_the_type_has_a_place_for_it() {
 #[tokio::test]
 async fn a_store_error_is_logged_and_heard_of_where_it_has_none() {
     let heard = Heard::default();
-    let executor = &Executor::new(broken()).with_listener(Arc::new(heard.clone()));
+    let executor = &Executor::new(broken()).listener(Arc::new(heard.clone()));
     let expected = [
         "lock=\"job\"",
         "function=\"attribute_async::",
@@ -260,7 +260,7 @@ async fn durations_come_from_the_attribute_or_the_defaults() {
         "{error}"
     );
     let defaults = shedlock::LockDefaults::new().lock_at_most_for("1m");
-    let executor = store.executor.clone().with_defaults(defaults);
+    let executor = store.executor.clone().defaults(defaults);
     without_durations(&executor).await.unwrap();
 
     computed(&executor, "2m").await.unwrap();
@@ -480,7 +480,7 @@ async fn patient(store: &Store, patience: Duration) -> Outcome<()> {}
 async fn a_lock_is_waited_for_where_the_attribute_says_so() {
     let store = Store::new();
     let holder = LockConfig::new("busy").lock_at_most_for("1m");
-    let Acquisition::Acquired(held) = store.executor.lock(&holder).await.unwrap() else {
+    let Attempt::Acquired(held) = store.executor.lock(&holder).await.unwrap() else {
         panic!("free")
     };
     assert!(patient(&store, Duration::ZERO).await.is_skipped());

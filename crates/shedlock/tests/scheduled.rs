@@ -109,8 +109,8 @@ impl Bench {
         let ears = Arc::new(Ears::default());
         let provider = MemoryProvider::with_clock(Arc::new(clock.clone()));
         let executor = Executor::new(Arc::new(provider))
-            .with_clock(Arc::new(clock.clone()))
-            .with_listener(ears.clone());
+            .clock(Arc::new(clock.clone()))
+            .listener(ears.clone());
         Self {
             clock,
             ears,
@@ -120,8 +120,8 @@ impl Bench {
 
     fn start(&self, job: Job) -> Handle {
         Scheduler::new(self.executor.clone())
-            .with_clock(Arc::new(self.clock.clone()))
-            .with_observer(self.ears.clone())
+            .clock(Arc::new(self.clock.clone()))
+            .observer(self.ears.clone())
             .job(job)
             .start()
             .unwrap()

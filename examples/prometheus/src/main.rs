@@ -43,9 +43,9 @@ async fn main() -> Result<(), Error> {
     let provider = shedlock::connect(&store).await?;
     provider.migrate().await?;
     // The listener counts what happens to locks, the observer what becomes of ticks.
-    let executor = Executor::new(provider).with_listener(Arc::new(MetricsListener));
+    let executor = Executor::new(provider).listener(Arc::new(MetricsListener));
     let scheduler = Scheduler::new(executor)
-        .with_observer(Arc::new(MetricsObserver))
+        .observer(Arc::new(MetricsObserver))
         .job(send_mails::job())
         .start()?;
     println!("metrics at http://{address}/metrics");

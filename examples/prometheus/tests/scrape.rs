@@ -81,8 +81,8 @@ async fn prometheus_reads_all_meters() {
     let clock = ManualClock::new();
     let provider = MemoryProvider::with_clock(Arc::new(clock.clone()));
     let executor = Executor::new(Arc::new(provider))
-        .with_clock(Arc::new(clock.clone()))
-        .with_listener(Arc::new(MetricsListener));
+        .clock(Arc::new(clock.clone()))
+        .listener(Arc::new(MetricsListener));
     let report = LockConfig::new("report").lock_at_most_for("10m");
 
     // A run of 90 s, three seconds after its slot; and the same slot again.
@@ -105,7 +105,7 @@ async fn prometheus_reads_all_meters() {
 
     // A store that cannot be asked.
     let away = Executor::new(Arc::new(TenantProvider::new(Arc::new(Away))));
-    let away = away.with_listener(Arc::new(MetricsListener));
+    let away = away.listener(Arc::new(MetricsListener));
     let config = LockConfig::new("away").lock_at_most_for("1m");
     let refused = away.execute(&config, async {}).await;
     refused.expect_err("there is no store");
@@ -116,8 +116,8 @@ async fn prometheus_reads_all_meters() {
         Err("no paper")
     });
     let scheduler = Scheduler::new(executor)
-        .with_clock(Arc::new(clock))
-        .with_observer(Arc::new(MetricsObserver))
+        .clock(Arc::new(clock))
+        .observer(Arc::new(MetricsObserver))
         .job(job)
         .start()
         .expect("the job is right");

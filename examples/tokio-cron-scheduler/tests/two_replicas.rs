@@ -42,7 +42,7 @@ async fn replica(url: &str, ran: &Ran) -> (JobScheduler, Arc<Fired>) {
     let fired = Arc::new(Fired::default());
     let provider = shedlock::connect(url).await.unwrap();
     provider.migrate().await.unwrap();
-    let executor = Executor::new(provider).with_listener(fired.clone());
+    let executor = Executor::new(provider).listener(fired.clone());
     let scheduler = JobScheduler::new().await.unwrap();
     let config = LockConfig::new("job")
         .lock_at_most_for("1m")

@@ -3,7 +3,7 @@
 use std::time::UNIX_EPOCH;
 
 use shedlock_core::{
-    Error, ErrorKind, ForceUnlock, ForceUnlockRequest, LockState, ResetSlotRequest, Slot,
+    Error, ErrorKind, ForceUnlockRequest, ForcedUnlock, LockState, ResetSlotRequest, Slot,
     SlotReset, SlotState,
 };
 
@@ -23,20 +23,20 @@ pub fn contended() -> Error {
 pub(crate) async fn force_unlock<S: Store>(
     store: &S,
     request: &ForceUnlockRequest,
-) -> Result<ForceUnlock, Error> {
+) -> Result<ForcedUnlock, Error> {
     let name = request.name();
     store.check_name(name)?;
     for _ in 0..ROUNDS {
         let seen = store.look(name).await?;
         let Some(seen) = seen.filter(|seen| seen.record.state != LockState::Free) else {
-            return Ok(ForceUnlock::NotHeld);
+            return Ok(ForcedUnlock::NotHeld);
         };
         let differs = |expected| seen.record.owner.as_deref() != Some(expected);
         if request.expected_owner().is_some_and(differs) {
-            return Ok(ForceUnlock::OwnerDiffers(seen.record));
+            return Ok(ForcedUnlock::OwnerDiffers(seen.record));
         }
         match store.free(name, &seen).await? {
-            Changed::Done => return Ok(ForceUnlock::Freed(seen.record)),
+            Changed::Done => return Ok(ForcedUnlock::Freed(seen.record)),
             Changed::Raced => {}
             // Whoever holds the lock by now must not be forced out by the same request.
             Changed::Overtaken => {
@@ -66,7 +66,7 @@ pub(crate) async fn reset_slot<S: Store>(
             return Ok(SlotReset::NoSlot);
         };
         let now = record.read_at.unwrap_or(UNIX_EPOCH);
-        let to = match request.target() {
+        let to = match request.slot() {
             Some(slot) => slot,
             None if last.instant() <= now => return Ok(SlotReset::NotAhead(seen.record)),
             None => Slot::at(now)?,

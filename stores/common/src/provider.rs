@@ -7,7 +7,7 @@ use std::sync::Arc;
 use ErrorKind::{OutcomeUnknown, Unavailable};
 use shedlock_core::{
     Attempt, AttemptRequest, BoxFuture, Capabilities, Error, ErrorKind, ExtendRequest, Extension,
-    ForceUnlock, ForceUnlockRequest, Lease, ListRequest, LockDefaults, LockName, LockProvider,
+    ForceUnlockRequest, ForcedUnlock, Lease, ListRequest, LockDefaults, LockName, LockProvider,
     LockRecord, Migration, ProviderIdentity, ResetSlotRequest, SlotReset, Unlock, UnlockRequest,
     answered_within,
 };
@@ -148,7 +148,7 @@ impl<S: Store> LockProvider for StoreProvider<S> {
     fn force_unlock<'a>(
         &'a self,
         request: &'a ForceUnlockRequest,
-    ) -> BoxFuture<'a, Result<ForceUnlock, Error>> {
+    ) -> BoxFuture<'a, Result<ForcedUnlock, Error>> {
         let forced = operator::force_unlock(&*self.store, request);
         Box::pin(self.call(request.name(), OutcomeUnknown, forced))
     }

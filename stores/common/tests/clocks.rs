@@ -12,7 +12,7 @@ use std::time::{Duration, SystemTime};
 
 use common::Texts;
 use shedlock_core::{
-    Attempt, AttemptRequest, BoxFuture, Clock, ForceUnlock, ForceUnlockRequest, Lease, LockName,
+    Attempt, AttemptRequest, BoxFuture, Clock, ForceUnlockRequest, ForcedUnlock, Lease, LockName,
     LockProvider, ManualClock, Moment, Owner, Unlock, UnlockRequest,
 };
 use shedlock_store::{DEFAULT_TOLERATED_SKEW as SKEW, StoreProvider, Versioned};
@@ -99,6 +99,6 @@ async fn a_forced_out_lock_is_free_at_once_for_a_host_that_is_behind() {
     let lease = attempt(&behind).await.expect("the lock is free");
     let force = ForceUnlockRequest::new(lease.name().clone());
     let freed = ahead.force_unlock(&force).await.unwrap();
-    assert!(matches!(freed, ForceUnlock::Freed(_)), "{freed:?}");
+    assert!(matches!(freed, ForcedUnlock::Freed(_)), "{freed:?}");
     assert!(attempt(&behind).await.is_some(), "the lock was freed");
 }

@@ -254,7 +254,7 @@ async fn a_page_of_a_list_is_one_request() {
     for (size, requests) in [(1_000, 1), (100, 3)] {
         let meter = proxy.measure(None);
         let mut names = Vec::new();
-        let mut request = ListRequest::new().limit(size);
+        let mut request = ListRequest::new().with_limit(size);
         loop {
             let page = provider.list(&request).await.unwrap();
             let is_last = page.len() < size;
@@ -263,7 +263,7 @@ async fn a_page_of_a_list_is_one_request() {
                 break;
             }
             let after = names.last().unwrap().clone();
-            request = ListRequest::new().limit(size).after(after);
+            request = ListRequest::new().with_limit(size).with_after(after);
         }
         assert_eq!(names.len(), 250);
         assert_eq!(meter.settled().await.round_trips, requests);

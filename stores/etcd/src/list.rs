@@ -18,15 +18,15 @@ impl EtcdStore {
     /// The page that this request asks for.
     pub(crate) async fn page(&self, request: &ListRequest) -> Result<Vec<LockRecord>, Error> {
         let mut page = Vec::new();
-        let mut after = request.after_name().cloned();
+        let mut after = request.after().cloned();
         loop {
             let (mut records, until) = self.read(after.as_ref()).await?;
             if request.is_held_only() {
                 records.retain(|record| record.state != LockState::Free);
             }
             page.append(&mut records);
-            if until.is_none() || page.len() >= request.page_size() {
-                page.truncate(request.page_size());
+            if until.is_none() || page.len() >= request.limit() {
+                page.truncate(request.limit());
                 return Ok(page);
             }
             after = until;

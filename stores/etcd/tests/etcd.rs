@@ -16,7 +16,7 @@ use shedlock_conformance::proxy::{Proxy, Strike, contains};
 use shedlock_conformance::support::{address, program, server};
 use shedlock_core::{
     Attempt, AttemptRequest, Clock, ErrorKind, ExtendRequest, Extension, ListRequest, LockName,
-    LockProvider, LockState, Owner, SkipReason, Slot, SystemClock, Unlock, UnlockRequest,
+    LockProvider, LockState, Owner, SkipReason, Slot, SlotEnd, SystemClock, Unlock, UnlockRequest,
 };
 use shedlock_etcd::EtcdProvider;
 
@@ -66,7 +66,7 @@ async fn a_record_is_as_documented() {
         format!("shedlock 1\nuntil {until}\nat {at}\nslot {micros}\nowner {owner}\n")
     );
 
-    let done = UnlockRequest::new().slot_done(true);
+    let done = UnlockRequest::new().with_slot_end(SlotEnd::done(true));
     let answer = room.provider.unlock(&lease, &done).await.unwrap();
     assert_eq!(answer, Unlock::Unlocked);
     assert_eq!(
@@ -290,11 +290,11 @@ async fn a_list_goes_on_where_an_answer_ends() {
         .map(|record| (record.name.to_string(), record.state == LockState::Held))
         .collect();
     assert_eq!(seen, expected);
-    let held = ListRequest::new().held_only().limit(400);
+    let held = ListRequest::new().held_only().with_limit(400);
     let listed = room.provider.list(&held).await.unwrap();
     assert_eq!(listed.len(), 400);
     let after = LockName::new("n300").unwrap();
-    let page = ListRequest::new().after(after).limit(2);
+    let page = ListRequest::new().with_after(after).with_limit(2);
     let listed = room.provider.list(&page).await.unwrap();
     let names: Vec<_> = listed.iter().map(|record| record.name.as_str()).collect();
     assert_eq!(names, ["n301", "n302"]);

@@ -12,7 +12,7 @@ use common::own::{Own, QUICK};
 use etcd_client::{Client, Permission};
 use shedlock_conformance::support::{program, server, warns_of_unverified};
 use shedlock_core::{
-    Attempt, AttemptRequest, ErrorKind, ExtendRequest, Extension, ForceUnlock, ForceUnlockRequest,
+    Attempt, AttemptRequest, ErrorKind, ExtendRequest, Extension, ForceUnlockRequest, ForcedUnlock,
     ListRequest, LockName, LockProvider, Owner, Unlock, UnlockRequest,
 };
 use shedlock_etcd::EtcdProvider;
@@ -46,7 +46,7 @@ async fn works(provider: &EtcdProvider) {
     assert!(attempt.acquired().is_some(), "the lock should be free");
     let force = ForceUnlockRequest::new(LockName::new("job").unwrap());
     let freed = provider.force_unlock(&force).await.unwrap();
-    assert!(matches!(freed, ForceUnlock::Freed(_)), "{freed:?}");
+    assert!(matches!(freed, ForcedUnlock::Freed(_)), "{freed:?}");
 }
 
 #[tokio::test]

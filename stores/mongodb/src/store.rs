@@ -288,9 +288,9 @@ impl Store for MongoStore {
     /// In the byte order of the names, or that of the collation that the collection was made with. Documents that are
     /// no locks are left out, with a warning.
     async fn list(&self, request: &ListRequest) -> Result<Vec<LockRecord>> {
-        let size = request.page_size();
+        let size = request.limit();
         let mut page: Vec<LockRecord> = Vec::new();
-        let mut after = request.after_name().map_or("", LockName::as_str).to_owned();
+        let mut after = request.after().map_or("", LockName::as_str).to_owned();
         // What was left out makes room for more.
         while page.len() < size {
             let want = size - page.len();

@@ -90,7 +90,7 @@ impl Claim<'_> {
     /// The same of a slot that is open until it is done, where there is a last one.
     fn may_take_open(self, slot: Slot, retries: Retries) -> Document {
         let slot = slot.as_micros();
-        let most = i64::from(retries.most_attempts());
+        let most = i64::from(retries.get_max_attempts());
         let is_open = doc! { "$and": [is_set(ATTEMPTS), { "$lt": [value(ATTEMPTS), most] }] };
         // ShedLock's run at or after the slot that is open has done it.
         let is_pending = doc! { "$and": [

@@ -15,9 +15,9 @@ use mongodb::options::{Acknowledgment, CollectionOptions, WriteConcern};
 use room::{MINUTE, Room, is_duplicate, job};
 use shedlock_conformance::support::{unique, warns_of_unverified};
 use shedlock_core::{
-    AttemptRequest, Clock as _, ErrorKind, ExtendRequest, Extension, ForceUnlock,
-    ForceUnlockRequest, ListRequest, LockProvider, LockState, Owner, SkipReason, Slot, SystemClock,
-    Unlock, UnlockRequest,
+    AttemptRequest, Clock as _, ErrorKind, ExtendRequest, Extension, ForceUnlockRequest,
+    ForcedUnlock, ListRequest, LockProvider, LockState, Owner, SkipReason, Slot, SlotEnd,
+    SystemClock, Unlock, UnlockRequest,
 };
 use shedlock_mongodb::MongoProvider;
 
@@ -64,7 +64,7 @@ async fn a_document_is_as_documented_byte_for_byte() {
     let body = 4..shedlocks.len() - 1;
     assert_eq!(stored[body.clone()], shedlocks[body]);
 
-    let done = UnlockRequest::new().slot_done(true);
+    let done = UnlockRequest::new().with_slot_end(SlotEnd::done(true));
     let unlocked = room.provider.unlock(&lease, &done).await.unwrap();
     assert_eq!(unlocked, Unlock::Unlocked);
     // At-least counts from the acquisition.
@@ -298,7 +298,7 @@ async fn a_lock_without_an_owner_can_be_freed_by_force() {
         .provider
         .force_unlock(&ForceUnlockRequest::new(job()))
         .await;
-    let Ok(ForceUnlock::Freed(before)) = freed else {
+    let Ok(ForcedUnlock::Freed(before)) = freed else {
         panic!("the lock is held: {freed:?}");
     };
     assert_eq!(before.state, LockState::Held);

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use shedlock_conformance::support::unique;
 use shedlock_core::{
     Attempt, Clock as _, ErrorKind, Executor, ExtendRequest, Extension, ListRequest, LockConfig,
-    LockName, LockProvider, Outcome, Slot, SystemClock, Unlock, UnlockRequest,
+    LockName, LockProvider, Outcome, Slot, SlotEnd, SystemClock, Unlock, UnlockRequest,
 };
 use shedlock_nats::NatsProvider;
 
@@ -136,7 +136,7 @@ async fn a_record_is_as_documented() {
         );
         assert_eq!(String::from_utf8(beside.data).unwrap(), text);
 
-        let done = UnlockRequest::new().slot_done(true);
+        let done = UnlockRequest::new().with_slot_end(SlotEnd::done(true));
         let unlocked = room.provider.unlock(&lease, &done).await.unwrap();
         assert_eq!(unlocked, Unlock::Unlocked);
         let ended = room.stored("job").await.unwrap();
@@ -277,12 +277,12 @@ async fn a_page_of_locks_is_read_once_and_no_lock_beside_it() {
         let subject = format!("$JS.API.STREAM.MSG.GET.KV_{}", room.bucket);
         let mut requests = room.raw.subscribe(subject.clone()).await.unwrap();
         room.raw.flush().await.unwrap();
-        let mut page = ListRequest::new().limit(100);
+        let mut page = ListRequest::new().with_limit(100);
         for expected in [&names[..100], &names[100..]] {
             let listed = room.provider.list(&page).await.unwrap();
             let listed: Vec<_> = listed.iter().map(|record| record.name.as_str()).collect();
             assert_eq!(listed, *expected);
-            page = page.after(LockName::new(listed[listed.len() - 1]).unwrap());
+            page = page.with_after(LockName::new(listed[listed.len() - 1]).unwrap());
             // What the server passes on comes in its order.
             room.raw
                 .publish(subject.clone(), "end".into())

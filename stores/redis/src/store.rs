@@ -149,7 +149,10 @@ impl RedisStore {
         let not_after = not_after.duration_since(UNIX_EPOCH).unwrap_or_default();
         let slot = request.slot();
         let tolerance = slot.map(|_| request.slot_tolerance().min(HUNDRED_YEARS));
-        let most = request.completion().retries().map(Retries::most_attempts);
+        let most = request
+            .completion()
+            .retries()
+            .map(Retries::get_max_attempts);
         let arguments = [
             request.owner().as_str(),
             &micros(request.lock_at_most_for()),
@@ -342,8 +345,8 @@ impl Store for RedisStore {
 
     async fn list(&self, request: &ListRequest) -> Result<Vec<LockRecord>, Error> {
         let names = self.connections.names(&self.keys).await?.into_iter();
-        let is_ahead = |name: &LockName| request.after_name().is_none_or(|after| name > after);
-        let size = request.page_size();
+        let is_ahead = |name: &LockName| request.after().is_none_or(|after| name > after);
+        let size = request.limit();
         let records = stream::iter(names.filter(is_ahead)).map(|name| async move {
             let (limit, record) = (self.longest_call(), self.inspect(&name));
             let record = answered_within(self.clock(), limit, ErrorKind::Unavailable, record);

@@ -13,7 +13,7 @@ use redis::cluster::ClusterClient;
 use redis::cluster_routing::Slot;
 use redis::cmd;
 use shedlock_core::{
-    Attempt, AttemptRequest, ErrorKind, ExtendRequest, Extension, ForceUnlock, ForceUnlockRequest,
+    Attempt, AttemptRequest, ErrorKind, ExtendRequest, Extension, ForceUnlockRequest, ForcedUnlock,
     Lease, ListRequest, LockName, LockProvider, LockState, Owner, Slot as Tick, Unlock,
     UnlockRequest,
 };
@@ -90,11 +90,11 @@ async fn names_with_braces(provider: &RedisProvider) {
         assert!(next.fencing_token() > lease.fencing_token(), "{text}");
     }
     let mut listed = Vec::new();
-    let mut page = ListRequest::new().limit(5);
+    let mut page = ListRequest::new().with_limit(5);
     loop {
         let some = provider.list(&page).await.unwrap();
         let Some(last) = some.last() else { break };
-        page = page.after(last.name.clone());
+        page = page.with_after(last.name.clone());
         listed.extend(some.iter().map(|record| record.name.to_string()));
     }
     let mut expected: Vec<_> = names.iter().map(ToString::to_string).collect();
@@ -104,7 +104,7 @@ async fn names_with_braces(provider: &RedisProvider) {
     for text in names {
         let force = ForceUnlockRequest::new(name(text));
         let freed = provider.force_unlock(&force).await.unwrap();
-        assert!(matches!(freed, ForceUnlock::Freed(_)), "{freed:?}");
+        assert!(matches!(freed, ForcedUnlock::Freed(_)), "{freed:?}");
     }
 }
 

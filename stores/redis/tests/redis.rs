@@ -12,8 +12,8 @@ use redis::aio::MultiplexedConnection;
 use redis::{Client, FromRedisValue, cmd};
 use shedlock_conformance::support::program;
 use shedlock_core::{
-    Attempt, AttemptRequest, ErrorKind, Executor, ExtendRequest, Extension, ForceUnlock,
-    ForceUnlockRequest, Lease, LockConfig, LockName, LockProvider, Owner, SkipReason, Slot,
+    Attempt, AttemptRequest, ErrorKind, Executor, ExtendRequest, Extension, ForceUnlockRequest,
+    ForcedUnlock, Lease, LockConfig, LockName, LockProvider, Owner, SkipReason, Slot, SlotEnd,
     SlotState, Unlock, UnlockRequest,
 };
 use shedlock_redis::RedisProvider;
@@ -127,7 +127,7 @@ async fn a_record_is_as_documented() {
     let kept: String = room.run(&["GET", &beside]).await;
     assert_eq!(kept, format!("{token} {tick} - -\n{at} {until} {owner}"));
 
-    let done = UnlockRequest::new().slot_done(true);
+    let done = UnlockRequest::new().with_slot_end(SlotEnd::done(true));
     let answer = room.provider.unlock(&lease, &done).await.unwrap();
     assert_eq!(answer, Unlock::Unlocked);
     assert_eq!(room.value().await, Some(format!("{value} unlocked")));
@@ -370,7 +370,7 @@ async fn a_lock_whose_value_is_no_text_is_freed_by_force() {
         let () = set.query_async(&mut room.admin).await.unwrap();
         let force = ForceUnlockRequest::new(LockName::new("job").unwrap());
         let freed = room.provider.force_unlock(&force).await.unwrap();
-        assert!(matches!(freed, ForceUnlock::Freed(_)), "{freed:?}");
+        assert!(matches!(freed, ForcedUnlock::Freed(_)), "{freed:?}");
         assert_eq!(room.value().await, None);
     }
 }

@@ -12,7 +12,7 @@ use redis::Client;
 use shedlock_conformance::support::Warnings;
 use shedlock_core::{
     Attempt, AttemptRequest, Completion, ErrorKind, ExtendRequest, Extension, Failover, Lease,
-    LockName, LockProvider, LockState, Owner, Retries, Slot, Unlock, UnlockRequest,
+    LockName, LockProvider, LockState, Owner, Retries, Slot, SlotEnd, Unlock, UnlockRequest,
 };
 use shedlock_redis::{Connections, RedisProvider};
 
@@ -142,7 +142,7 @@ async fn not_confirmed(pair: &Pair, provider: RedisProvider) {
     let longer = ExtendRequest::new(2 * MINUTE);
     let error = provider.extend(&held, &longer).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::OutcomeUnknown, "{error:?}");
-    let done = UnlockRequest::new().slot_done(true);
+    let done = UnlockRequest::new().with_slot_end(SlotEnd::done(true));
     let error = provider.unlock(&unlocks, &done).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::OutcomeUnknown, "{error:?}");
     // Nobody is harmed where a replica does not know that a lock is free.

@@ -12,7 +12,7 @@ use common::rights::allow;
 use common::watched::{SENTINELS_PASSWORD, Watched};
 use shedlock_conformance::support::{free_port, program, warns_of_unverified};
 use shedlock_core::{
-    AttemptRequest, ErrorKind, ExtendRequest, ForceUnlock, ForceUnlockRequest, ListRequest,
+    AttemptRequest, ErrorKind, ExtendRequest, ForceUnlockRequest, ForcedUnlock, ListRequest,
     LockName, LockProvider, Owner, Unlock, UnlockRequest,
 };
 use shedlock_redis::RedisProvider;
@@ -36,7 +36,7 @@ async fn works(provider: &RedisProvider) {
     assert!(attempt.acquired().is_some(), "the lock should be free");
     let force = ForceUnlockRequest::new(LockName::new("job").unwrap());
     let freed = provider.force_unlock(&force).await.unwrap();
-    assert!(matches!(freed, ForceUnlock::Freed(_)), "{freed:?}");
+    assert!(matches!(freed, ForcedUnlock::Freed(_)), "{freed:?}");
 }
 
 /// A server that speaks TLS, and its address by it.

@@ -52,7 +52,7 @@ impl<B: Driver> SqlStore<B> {
         values.slot = request.slot().map_or(0, Slot::as_micros);
         values.previous = request.previous_slot().map_or(0, Slot::as_micros);
         let retries = request.completion().retries();
-        values.most_attempts = retries.map_or(0, |retries| retries.most_attempts().into());
+        values.most_attempts = retries.map_or(0, |retries| retries.get_max_attempts().into());
         values.tolerance = floor_micros(request.slot_tolerance()).min(LONGEST_TOLERANCE);
 
         let (clock, plan, call) = (&self.plans.clock, &*plan, &call);

@@ -83,7 +83,7 @@ impl<B: Driver> Store for SqlStore<B> {
         let shape = plan.as_ref().map_or(&assumed, |plan| &plan.shape);
         capabilities.fencing = shape.extras.token;
         capabilities.slots = shape.extras.slot;
-        capabilities.slot_completion = shape.extras.completion();
+        capabilities.completion = shape.extras.completion();
         capabilities.granularity = Duration::from_micros(shape.unit().unsigned_abs());
         capabilities.longest_lock_at_most_for = (dialect.longest_lease)(&self.options, shape);
         // Certain in bytes: names of ASCII take one for each character, and every other name has fewer
@@ -229,9 +229,9 @@ impl<B: Driver> Store for SqlStore<B> {
             held_only: request.is_held_only(),
         };
         let call = self.call();
-        let size = request.page_size();
+        let size = request.limit();
         let mut page: Vec<LockRecord> = Vec::new();
-        let mut after = request.after_name().map_or("", LockName::as_str).to_owned();
+        let mut after = request.after().map_or("", LockName::as_str).to_owned();
         loop {
             let values = Values {
                 after: &after,

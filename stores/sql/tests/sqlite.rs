@@ -436,13 +436,15 @@ async fn records_that_cannot_be_read_break_no_list() {
     .await;
     for limit in [1, 2, 3, 100] {
         let mut names = Vec::new();
-        let mut page = ListRequest::new().limit(limit);
+        let mut page = ListRequest::new().with_limit(limit);
         loop {
             let listed = provider.list(&page).await.unwrap();
             let Some(last) = listed.last() else {
                 break;
             };
-            page = ListRequest::new().limit(limit).after(last.name.clone());
+            page = ListRequest::new()
+                .with_limit(limit)
+                .with_after(last.name.clone());
             names.extend(listed.iter().map(|record| record.name.to_string()));
         }
         assert_eq!(names, ["a", "z"], "in pages of {limit}");

@@ -161,7 +161,7 @@ fn wake_ups(waits: Option<Waits>) -> anyhow::Result<f64> {
                 .collect();
             let mut scheduler = Scheduler::new(executor()).jobs(jobs?);
             if let Waits::ByTheCalendar(check) = waits {
-                scheduler = scheduler.with_clock_check(check);
+                scheduler = scheduler.clock_check(check);
             }
             handle = Some(settled(scheduler.start()?).await?);
         }

@@ -90,7 +90,7 @@ impl Report {
             .lock_at_most_for(self.lock_at_most_for)
             .lock_at_least_for(self.lock_at_least_for);
         if self.must_not_be_lost {
-            lock.slot_completion(Completion::on_success())
+            lock.completion(Completion::on_success())
         } else {
             lock
         }

@@ -31,7 +31,7 @@ pub async fn run(args: Args) -> anyhow::Result<()> {
     let service = Service {
         name: args.name,
         database: Database::connect(&args.database).await?,
-        executor: Executor::new(provider).with_clock(clock.clone()),
+        executor: Executor::new(provider).clock(clock.clone()),
         clock,
     };
     match args.task {
@@ -52,7 +52,7 @@ impl Service {
     /// Runs a job by its schedule until the process is told to stop, and says what became of the
     /// run that was going on then.
     async fn schedule(&self, job: Job, grace: Duration) -> anyhow::Result<()> {
-        let scheduler = Scheduler::new(self.executor.clone()).with_clock(self.clock.clone());
+        let scheduler = Scheduler::new(self.executor.clone()).clock(self.clock.clone());
         let handle = scheduler.job(job).start()?;
         tracing::info!(pid = std::process::id(), "ready");
         shutdown_signal().await?;

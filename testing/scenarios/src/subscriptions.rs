@@ -37,7 +37,7 @@ impl Subscriptions {
         let lock = LockConfig::new("subscriptions")
             .lock_at_most_for(self.lock_at_most_for)
             .keep_alive()
-            .slot_completion(Completion::on_success());
+            .completion(Completion::on_success());
         Ok(Job::new(lock, Schedule::cron(&self.cron)?, move |run| {
             let (database, post) = (database.clone(), post.clone());
             async move { remind(&database, &post, &run).await }

@@ -48,11 +48,11 @@ impl Replica {
         let handle = runtime.block_on(async {
             let provider = shedlock::connect(url).await.unwrap();
             let told = ledger.of_node(node, &clock);
-            let scheduler = Scheduler::new(Executor::new(provider).with_listener(told.clone()));
+            let scheduler = Scheduler::new(Executor::new(provider).listener(told.clone()));
             let jobs = KINDS
                 .iter()
                 .map(|kind| kind.job(UNIT, node, &clock, ledger));
-            let scheduler = scheduler.with_observer(told).with_seed(node);
+            let scheduler = scheduler.observer(told).seed(node);
             scheduler.jobs(jobs).start().unwrap()
         });
         Self {

@@ -218,7 +218,7 @@ impl RunArgs {
         if let Some(pause) = self.retry_backoff {
             retries = retries
                 .backoff(pause)
-                .longest_backoff(LONGEST_BACKOFF.max(pause));
+                .max_backoff(LONGEST_BACKOFF.max(pause));
         }
         retries
     }

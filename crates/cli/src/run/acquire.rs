@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 use shedlock::{
-    Acquisition, AttemptRequest, Clock, Executor, HeldLock, LockConfig, LockDefaults, Moment, Skip,
-    SystemClock, UnlockRequest,
+    Attempt, AttemptRequest, Clock, Executor, HeldLock, LockConfig, LockDefaults, Moment, Skip,
+    SlotEnd, SystemClock, UnlockRequest,
 };
 
 use super::events::Events;
@@ -57,7 +57,7 @@ pub(super) async fn acquire(
     if let Some(Acquired::Lock(held, _)) = answer {
         // Failures are logged; the lock is free when lock_at_most_for is over.
         let _ = held
-            .unlock_with(&UnlockRequest::new().slot_not_started())
+            .unlock_with(&UnlockRequest::new().with_slot_end(SlotEnd::NotStarted))
             .await;
     }
     if let Some(executor) = asked.get() {
@@ -86,7 +86,7 @@ async fn ask(
     terminal: Terminal,
     asked: &OnceLock<Executor>,
 ) -> Result<Acquired, Failure> {
-    let wait_until = SystemClock.now() + lock.longest_wait()?;
+    let wait_until = SystemClock.now() + lock.get_lock_wait();
     let store = open(args, wait_until, terminal).await?;
     let provider = store.provider();
     if args.lock_at_most_for.is_none() && provider.defaults() == LockDefaults::new() {
@@ -97,17 +97,17 @@ async fn ask(
         ));
     }
     let executor = Executor::new(provider.clone())
-        .with_defaults(args.defaults())
-        .with_listener(events.clone());
+        .defaults(args.defaults())
+        .listener(events.clone());
     let executor = asked.get_or_init(|| executor).clone();
     let wait = wait_until.saturating_since(SystemClock.now());
     let answer = executor.lock(&lock.clone().lock_wait(wait)).await;
-    if let Ok(Acquisition::Acquired(held)) = answer {
+    if let Ok(Attempt::Acquired(held)) = answer {
         return Ok(Acquired::Lock(held, executor));
     }
     settle(&executor, &args.name, terminal).await;
     match answer? {
-        Acquisition::Skipped(skip) => Ok(Acquired::Skipped(skip)),
+        Attempt::Skipped(skip) => Ok(Acquired::Skipped(skip)),
         _ => unreachable!("a lock is acquired or skipped"),
     }
 }

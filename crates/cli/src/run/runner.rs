@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rustix::process::Signal;
-use shedlock::{Clock, HeldLock, LockConfig, Release, Skip, Slot, SystemClock, UnlockRequest};
+use shedlock::{
+    Clock, HeldLock, LockConfig, Release, Skip, Slot, SlotEnd, SystemClock, UnlockRequest,
+};
 
 use super::acquire::{Acquired, acquire, settle};
 use super::events::Events;
@@ -121,12 +123,13 @@ impl<'a> Runner<'a> {
         let unlock = async {
             match ended.as_ref().map(code_of) {
                 Err(_) => {
-                    held.unlock_with(&UnlockRequest::new().slot_not_started())
+                    held.unlock_with(&UnlockRequest::new().with_slot_end(SlotEnd::NotStarted))
                         .await
                 }
                 Ok(0) => held.unlock().await,
                 Ok(_) if was_told_to_end => {
-                    held.unlock_with(&UnlockRequest::new().slot_cut()).await
+                    held.unlock_with(&UnlockRequest::new().with_slot_end(SlotEnd::Cut))
+                        .await
                 }
                 Ok(_) => held.fail().await,
             }

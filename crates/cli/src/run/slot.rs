@@ -31,7 +31,7 @@ pub(super) fn claimed_by(lock: LockConfig, slot: Slot, args: &RunArgs) -> LockCo
         .slot(slot)
         .slot_tolerance(tolerance.max(Slot::DEFAULT_TOLERANCE));
     if args.must_not_be_lost {
-        lock.slot_completion(Completion::OnSuccess(args.retries()))
+        lock.completion(Completion::OnSuccess(args.retries()))
     } else {
         lock
     }

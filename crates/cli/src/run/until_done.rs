@@ -45,7 +45,7 @@ pub(super) async fn until_done(runner: &mut Runner<'_>, wanted: Slot) -> Result<
             },
             Turn::Ran(ran) => {
                 let attempt = ran.attempt.unwrap_or(1);
-                let is_over = ran.code == 0 || attempt >= retries.most_attempts();
+                let is_over = ran.code == 0 || attempt >= retries.get_max_attempts();
                 if ran.is_asked_to_end || (is_over && slot == wanted) {
                     return Ok(ran.code);
                 }

@@ -147,7 +147,7 @@ impl What {
             slot_attempts: request
                 .slot()
                 .and(request.completion().retries())
-                .map(shedlock_core::Retries::most_attempts),
+                .map(shedlock_core::Retries::get_max_attempts),
             host: None,
             timeout: nanos(request.timeout()),
         }

@@ -196,7 +196,7 @@ pub async fn an_attempt_dropped_midway_holds_no_longer_than_at_most(
         let request = context.request_for(&job, context.timing().medium());
         let dropped = bounded(Duration::from_micros(micros), first.attempt(&request)).await;
         if let Some(answer) = dropped {
-            answer?;
+            let _ = answer?;
         }
         first.withdraw(&request).await?;
         let taken = context

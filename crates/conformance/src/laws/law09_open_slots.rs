@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use shedlock_core::{
-    Attempt, AttemptRequest, Completion, ErrorKind, Lease, Owner, Retries, SkipReason, Unlock,
-    UnlockRequest,
+    Attempt, AttemptRequest, Completion, ErrorKind, Lease, Owner, Retries, SkipReason, SlotEnd,
+    Unlock, UnlockRequest,
 };
 use tokio::task::JoinSet;
 
@@ -49,7 +49,7 @@ pub async fn open_slots_are_refused_unless_declared(context: &TestContext) -> Ve
         .slot_before_now(&provider, Duration::from_secs(60))
         .await?;
     let request = open(context.request(&job).with_slot(slot), 3);
-    if context.capabilities().slot_completion {
+    if context.capabilities().completion {
         let lease = acquire(&provider, &request).await?;
         return attempt_is(&lease, 1);
     }
@@ -92,7 +92,7 @@ pub async fn a_slot_that_is_used_up_when_taken_tells_when_it_is_done(
         "a slot that is used up when it is taken has no attempts, but the lease says {lease:?}"
     );
     state_is(&case, 0, None, None).await?;
-    let request = UnlockRequest::new().slot_done(false);
+    let request = UnlockRequest::new().with_slot_end(SlotEnd::done(false));
     unlock_with(&case.first, &lease, &request).await?;
     state_is(&case, 0, Some(0), None).await?;
     let lease = acquire(&case.second, &case.request(1)?).await?;
@@ -241,8 +241,10 @@ pub async fn a_stale_runner_says_nothing_of_the_slot(context: &TestContext) -> V
     context.pass(context.timing().past(short)).await;
     let lease = acquire(&case.second, &open(case.request(0)?, 9)).await?;
     for request in [
-        UnlockRequest::new().slot_done(true),
-        UnlockRequest::new().slot_failed(context.timing().long()),
+        UnlockRequest::new().with_slot_end(SlotEnd::done(true)),
+        UnlockRequest::new().with_slot_end(SlotEnd::Failed {
+            retry_after: context.timing().long(),
+        }),
     ] {
         let answer = case.first.unlock(&stale, &request).await?;
         ensure!(
@@ -427,11 +429,21 @@ pub(super) async fn unlock_with(
 }
 
 pub(super) async fn done(provider: &Provider, lease: &Lease) -> Verdict {
-    unlock_with(provider, lease, &UnlockRequest::new().slot_done(true)).await
+    unlock_with(
+        provider,
+        lease,
+        &UnlockRequest::new().with_slot_end(SlotEnd::done(true)),
+    )
+    .await
 }
 
 pub(super) async fn failed(provider: &Provider, lease: &Lease, pause: Duration) -> Verdict {
-    unlock_with(provider, lease, &UnlockRequest::new().slot_failed(pause)).await
+    unlock_with(
+        provider,
+        lease,
+        &UnlockRequest::new().with_slot_end(SlotEnd::Failed { retry_after: pause }),
+    )
+    .await
 }
 
 /// What the record keeps of the slots, by their numbers.

@@ -45,7 +45,7 @@ pub async fn a_reset_to_a_slot_makes_later_ones_free(context: &TestContext) -> V
     let case = new(context).await?;
     let lease = acquire(&case.first, &case.request(5)?).await?;
     unlock(&case.first, &lease).await?;
-    let to = ResetSlotRequest::new(case.job.clone()).to(case.slot(3)?);
+    let to = ResetSlotRequest::new(case.job.clone()).with_slot(case.slot(3)?);
     let (before, last_slot) = reset(&case.second, to).await?;
     ensure!(
         before == Some(case.slot(5)?) && last_slot == case.slot(3)?,
@@ -62,7 +62,7 @@ pub async fn a_reset_gives_up_an_open_slot(context: &TestContext) -> Verdict {
     let case = new(context).await?;
     let lease = acquire(&case.first, &open(case.request(0)?, 9)).await?;
     unlock(&case.first, &lease).await?;
-    let to = ResetSlotRequest::new(case.job.clone()).to(case.slot(0)?);
+    let to = ResetSlotRequest::new(case.job.clone()).with_slot(case.slot(0)?);
     reset(&case.second, to).await?;
     state_is(&case, 0, None, None).await?;
     let given_up = open(case.request(0)?, 9);

@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use shedlock_core::{
-    Attempt, AttemptRequest, Lease, Owner, ResetSlotRequest, SkipReason, Unlock, UnlockRequest,
+    Attempt, AttemptRequest, Lease, Owner, ResetSlotRequest, SkipReason, SlotEnd, Unlock,
+    UnlockRequest,
 };
 use tokio::task::JoinSet;
 
@@ -73,7 +74,10 @@ pub async fn a_stale_lease_gives_nothing_back(context: &TestContext) -> Verdict 
     let stale = acquire(&case.first, &open(dying(0)?, 9)).await?;
     context.pass(context.timing().past(short)).await;
     let lease = acquire(&case.second, &open(case.request(0)?, 9)).await?;
-    for request in [not_started(), UnlockRequest::new().slot_cut()] {
+    for request in [
+        not_started(),
+        UnlockRequest::new().with_slot_end(SlotEnd::Cut),
+    ] {
         is_lost(&case.first, &stale, &request).await?;
         state_is(&case, 0, None, Some(2)).await?;
     }
@@ -94,7 +98,7 @@ pub async fn a_slot_that_is_done_or_was_reset_is_not_given_back(context: &TestCo
     let case = new(context).await?;
     let reset = |slot: u32| {
         let request = ResetSlotRequest::new(case.job.clone());
-        Ok::<_, Stop>(request.to(case.slot(slot)?))
+        Ok::<_, Stop>(request.with_slot(case.slot(slot)?))
     };
     let lease = acquire(&case.first, &case.request(1)?).await?;
     done(&case.first, &lease).await?;
@@ -120,7 +124,7 @@ pub async fn an_attempt_that_never_started_does_not_count(context: &TestContext)
 
 /// However many polite shutdowns there are.
 pub async fn a_run_that_a_shutdown_cut_does_not_count(context: &TestContext) -> Verdict {
-    does_not_count(context, UnlockRequest::new().slot_cut()).await
+    does_not_count(context, UnlockRequest::new().with_slot_end(SlotEnd::Cut)).await
 }
 
 async fn does_not_count(context: &TestContext, end: UnlockRequest) -> Verdict {
@@ -150,7 +154,12 @@ async fn does_not_count(context: &TestContext, end: UnlockRequest) -> Verdict {
 pub async fn a_cut_run_uses_up_a_slot_that_is_taken_at_most_once(context: &TestContext) -> Verdict {
     let case = new(context).await?;
     let lease = acquire(&case.first, &case.request(0)?).await?;
-    unlock_with(&case.first, &lease, &UnlockRequest::new().slot_cut()).await?;
+    unlock_with(
+        &case.first,
+        &lease,
+        &UnlockRequest::new().with_slot_end(SlotEnd::Cut),
+    )
+    .await?;
     state_is(&case, 0, None, None).await?;
     skipped_as(&case.second, &case.request(0)?, SkipReason::SlotTaken).await
 }
@@ -213,7 +222,7 @@ pub async fn contenders_run_a_slot_once_however_often_it_is_given_back(
 }
 
 fn not_started() -> UnlockRequest {
-    UnlockRequest::new().slot_not_started()
+    UnlockRequest::new().with_slot_end(SlotEnd::NotStarted)
 }
 
 /// The slot can be taken again; the lock is free.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use shedlock_core::{
-    ErrorKind, ForceUnlock, ForceUnlockRequest, ListRequest, LockName, LockRecord, LockState,
+    ErrorKind, ForceUnlockRequest, ForcedUnlock, ListRequest, LockName, LockRecord, LockState,
     SkipReason, UnlockRequest,
 };
 
@@ -104,14 +104,14 @@ pub async fn list_pages_in_the_byte_order_of_names(context: &TestContext) -> Ver
     }
     names.sort_by(|a, b| a.as_str().as_bytes().cmp(b.as_str().as_bytes()));
     for size in [1, 7, names.len(), 1_000] {
-        let listed = pages(&provider, ListRequest::new().limit(size), size).await?;
+        let listed = pages(&provider, ListRequest::new().with_limit(size), size).await?;
         let listed: Vec<_> = listed.into_iter().map(|record| record.name).collect();
         ensure!(
             listed == names,
             "in pages of {size} the names {names:?} were listed as {listed:?}"
         );
     }
-    let after = ListRequest::new().after(name("job-"));
+    let after = ListRequest::new().with_after(name("job-"));
     let first = provider.list(&after).await?.into_iter().next();
     ensure!(
         first
@@ -119,7 +119,7 @@ pub async fn list_pages_in_the_byte_order_of_names(context: &TestContext) -> Ver
             .is_some_and(|record| record.name.as_str() == "job-0"),
         "the first name after \"job-\" should be \"job-0\", but is {first:?}"
     );
-    let end = ListRequest::new().after(name("\u{10ffff}"));
+    let end = ListRequest::new().with_after(name("\u{10ffff}"));
     let found = provider.list(&end).await?;
     ensure!(found.is_empty(), "behind the last name there is {found:?}");
     Ok(())
@@ -138,7 +138,7 @@ pub async fn a_list_survives_what_is_no_lock_and_names_it(context: &TestContext)
         abandon(&provider, &context.request(lock)).await?;
     }
     for size in [1, 2, 1_000] {
-        let request = ListRequest::new().limit(size);
+        let request = ListRequest::new().with_limit(size);
         let (listed, warnings) = with_warnings(pages(&provider, request, size)).await;
         let listed: Vec<_> = listed?.into_iter().map(|record| record.name).collect();
         for lock in &locks {
@@ -204,7 +204,7 @@ pub async fn force_unlock_frees_and_tells_what_was(context: &TestContext) -> Ver
         let lease = acquire(&first, &context.request(&job)).await?;
         let mut request = ForceUnlockRequest::new(job.clone());
         if by_owner {
-            request = request.expecting_owner(lease.owner().as_str());
+            request = request.with_expected_owner(lease.owner().as_str());
         }
         let before = freed(&second, &request).await?;
         ensure!(
@@ -233,7 +233,7 @@ pub async fn force_unlock_of_a_free_lock_changes_nothing(context: &TestContext) 
             .force_unlock(&ForceUnlockRequest::new(free.clone()))
             .await?;
         ensure!(
-            matches!(answer, ForceUnlock::NotHeld),
+            matches!(answer, ForcedUnlock::NotHeld),
             "nobody holds {free}, the forced unlock says {answer:?}"
         );
         is_free(&provider, &free).await?;
@@ -267,9 +267,9 @@ pub async fn force_unlock_of_another_owner_changes_nothing(context: &TestContext
     let lease = acquire(&first, &context.request(&job)).await?;
     let other = context.request(&job);
     for owner in [other.owner().as_str(), "java-host", "%", ""] {
-        let request = ForceUnlockRequest::new(job.clone()).expecting_owner(owner);
+        let request = ForceUnlockRequest::new(job.clone()).with_expected_owner(owner);
         match second.force_unlock(&request).await? {
-            ForceUnlock::OwnerDiffers(found) => ensure!(
+            ForcedUnlock::OwnerDiffers(found) => ensure!(
                 found.owner.as_deref() == Some(lease.owner().as_str()),
                 "{} holds {job}, the refused forced unlock says {found:?}",
                 lease.owner()
@@ -313,16 +313,16 @@ pub async fn force_unlock_frees_a_lock_of_shedlock(context: &TestContext) -> Ver
         lock_until: now + Duration::from_secs(600),
     };
     context.write_as_shedlock(&job, &java).await?;
-    let wrong = ForceUnlockRequest::new(job.clone()).expecting_owner("another-host");
+    let wrong = ForceUnlockRequest::new(job.clone()).with_expected_owner("another-host");
     let answer = provider.force_unlock(&wrong).await?;
     ensure!(
-        matches!(answer, ForceUnlock::OwnerDiffers(_)),
+        matches!(answer, ForcedUnlock::OwnerDiffers(_)),
         "\"java-host\" holds {job}, a forced unlock that expects another was answered {answer:?}"
     );
     let mut right = ForceUnlockRequest::new(job.clone());
     // Some stores have no room for the host; nobody can expect one there.
     if record(&provider, &job).await?.owner.is_some() {
-        right = right.expecting_owner("java-host");
+        right = right.with_expected_owner("java-host");
     }
     let _ = freed(&provider, &right).await?;
     is_free(&provider, &job).await?;
@@ -355,7 +355,7 @@ pub async fn a_forced_out_holder_cannot_come_back(context: &TestContext) -> Verd
 
 async fn freed(provider: &Provider, request: &ForceUnlockRequest) -> Result<LockRecord, Stop> {
     match provider.force_unlock(request).await? {
-        ForceUnlock::Freed(before) => Ok(before),
+        ForcedUnlock::Freed(before) => Ok(before),
         answer => Err(Stop::failed(format!(
             "a forced unlock of {} should free it, but was answered {answer:?}",
             request.name()
@@ -380,7 +380,9 @@ async fn pages(
         let Some(last) = page.last() else {
             return Ok(all);
         };
-        request = ListRequest::new().limit(size).after(last.name.clone());
+        request = ListRequest::new()
+            .with_limit(size)
+            .with_after(last.name.clone());
         all.extend(page);
         ensure!(all.len() < 10_000, "paging does not come to an end");
     }

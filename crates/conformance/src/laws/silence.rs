@@ -42,7 +42,7 @@ const CALLS: [Call; 10] = [
     Call::Unlock,
     Call::Inspect,
     Call::List,
-    Call::ForceUnlock,
+    Call::ForcedUnlock,
     Call::ResetSlot,
     Call::Check,
     Call::Migrate,
@@ -56,7 +56,7 @@ enum Call {
     Unlock,
     Inspect,
     List,
-    ForceUnlock,
+    ForcedUnlock,
     ResetSlot,
     Check,
     Migrate,
@@ -103,7 +103,7 @@ async fn in_silence(context: &TestContext, are_new: bool) -> Verdict {
 }
 
 async fn run_ends_in_time(context: &TestContext, provider: Provider) -> Verdict {
-    let executor = Executor::new(provider).with_store_timeout(STORE_TIMEOUT);
+    let executor = Executor::new(provider).store_timeout(STORE_TIMEOUT);
     let config =
         LockConfig::new("another-run").lock_at_most_for(context.timing().long() + LONGEST_ASKING);
     match bounded(LONGEST_ASKING + SLACK, executor.execute(&config, async {})).await {
@@ -163,7 +163,7 @@ async fn made(
         }
         Call::Inspect => provider.inspect(held).await.map(drop),
         Call::List => provider.list(&ListRequest::new()).await.map(drop),
-        Call::ForceUnlock => {
+        Call::ForcedUnlock => {
             let request = ForceUnlockRequest::new(held.clone());
             provider.force_unlock(&request).await.map(drop)
         }

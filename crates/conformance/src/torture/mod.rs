@@ -100,7 +100,7 @@ impl<'a> Run<'a> {
     ) -> Result<Self, Stop> {
         let mut jobs = jobs(context);
         // In the short run of the tests every lock has to be taken often.
-        if options.is_asked_for && context.capabilities().slot_completion {
+        if options.is_asked_for && context.capabilities().completion {
             jobs.push(Job::with_open_slots("open"));
         }
         let mut worker_pool = WorkerPool::without_workers(context, &jobs).await?;

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use shedlock_core::{
     Attempt, AttemptRequest, ClockSource, Error, ErrorKind, Executor, ExtendRequest, Extension,
-    Lease, LockConfig, LockName, Outcome, Owner, Skip, SkipReason, Slot, UnlockRequest,
+    Lease, LockConfig, LockName, Outcome, Owner, Skip, SkipReason, Slot, SlotEnd, UnlockRequest,
 };
 use tokio::io::AsyncReadExt;
 
@@ -36,9 +36,9 @@ pub(crate) async fn play(provider: Provider, spec: WorkerSpec) -> Result<(), Box
         None => (provider, None),
     };
     let provider: Provider = Arc::new(Recorded::new(provider, journal.clone()));
-    let mut executor = Executor::new(Arc::clone(&provider)).with_store_timeout(spec.patience);
+    let mut executor = Executor::new(Arc::clone(&provider)).store_timeout(spec.patience);
     if let Some(clock) = clock {
-        executor = executor.with_clock(clock);
+        executor = executor.clock(clock);
     }
     let capabilities = provider.capabilities();
     let clients_skew = match capabilities.clock {
@@ -232,15 +232,17 @@ impl Worker {
     fn last_word(&mut self, job: &Job) -> UnlockRequest {
         let unlock = UnlockRequest::new();
         if self.rng.one_in(8) {
-            unlock.slot_not_started()
+            unlock.with_slot_end(SlotEnd::NotStarted)
         } else if self.rng.one_in(8) {
-            unlock.slot_cut()
+            unlock.with_slot_end(SlotEnd::Cut)
         } else if job.slots != Slots::UntilDone || self.rng.one_in(6) {
             unlock
         } else if self.rng.one_in(4) {
-            unlock.slot_failed(Duration::ZERO)
+            unlock.with_slot_end(SlotEnd::Failed {
+                retry_after: Duration::ZERO,
+            })
         } else {
-            unlock.slot_done(true)
+            unlock.with_slot_end(SlotEnd::done(true))
         }
     }
 
@@ -265,7 +267,7 @@ impl Worker {
             .lock_at_most_for(at_most)
             .lock_at_least_for(job.at_least);
         if let Some(slot) = slot {
-            config = config.slot(slot).slot_completion(job.completion());
+            config = config.slot(slot).completion(job.completion());
         }
         if self.spec.extends && self.rng.one_in(2) {
             config = config.keep_alive();

@@ -169,7 +169,7 @@ impl Wrong {
             Self::TokensOfProcess | Self::TokensStand => (capabilities.fencing, "fencing"),
             Self::SlotOfLeaseOnly | Self::SlotsAnyOrder => (capabilities.slots, "slots"),
             // Stores whose last slot can be set.
-            Self::SlotGivenBackTwice => (capabilities.slot_completion, "slot_completion"),
+            Self::SlotGivenBackTwice => (capabilities.completion, "completion"),
             _ => (true, ""),
         };
         if is_declared {

@@ -286,7 +286,7 @@ impl WrongProvider {
         if let Some(slot) = lease.slot()
             && record.last_slot == Some(slot)
         {
-            let request = ResetSlotRequest::new(lease.name().clone()).to(slot.just_before());
+            let request = ResetSlotRequest::new(lease.name().clone()).with_slot(slot.just_before());
             self.inner.reset_slot(&request).await?;
         }
         Ok(())

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use shedlock_core::{
     Attempt, AttemptRequest, BoundedAttempt, BoxFuture, Capabilities, ClockSource, Error,
-    ErrorKind, ExtendRequest, Extension, ForceUnlock, ForceUnlockRequest, Lease, ListRequest,
+    ErrorKind, ExtendRequest, Extension, ForceUnlockRequest, ForcedUnlock, Lease, ListRequest,
     LockName, LockProvider, LockRecord, ProviderIdentity, StoreClock, SystemClock, Unlock,
     UnlockRequest, answered_within,
 };
@@ -223,12 +223,12 @@ impl LockProvider for ServedProvider {
     fn force_unlock<'a>(
         &'a self,
         request: &'a ForceUnlockRequest,
-    ) -> BoxFuture<'a, Result<ForceUnlock, Error>> {
+    ) -> BoxFuture<'a, Result<ForcedUnlock, Error>> {
         Box::pin(async move {
             match self.call(Call::force_unlock(request)).await? {
-                Reply::Freed(record) => Ok(ForceUnlock::Freed(record.record()?)),
-                Reply::NotHeld => Ok(ForceUnlock::NotHeld),
-                Reply::OwnerDiffers(record) => Ok(ForceUnlock::OwnerDiffers(record.record()?)),
+                Reply::Freed(record) => Ok(ForcedUnlock::Freed(record.record()?)),
+                Reply::NotHeld => Ok(ForcedUnlock::NotHeld),
+                Reply::OwnerDiffers(record) => Ok(ForcedUnlock::OwnerDiffers(record.record()?)),
                 reply => Err(unexpected(&reply)),
             }
         })
@@ -244,7 +244,7 @@ impl LockProvider for ServedProvider {
     fn capabilities(&self) -> Capabilities {
         let mut capabilities = Capabilities::new(ClockSource::Store);
         capabilities.durable = false;
-        capabilities.slot_completion = false;
+        capabilities.completion = false;
         // An attempt may be sent twice.
         capabilities.longest_call = 2 * TIMEOUT;
         capabilities.longest_lock_at_most_for = Duration::from_secs(100 * 366 * 86_400);

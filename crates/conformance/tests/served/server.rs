@@ -7,8 +7,8 @@ use std::time::SystemTime;
 
 use shedlock_conformance::BoxError;
 use shedlock_core::{
-    Attempt, AttemptRequest, Clock, Error, ErrorKind, ExtendRequest, Extension, ForceUnlock,
-    ForceUnlockRequest, Lease, ListRequest, LockName, LockProvider, LockState, MemoryProvider,
+    Attempt, AttemptRequest, Clock, Error, ErrorKind, ExtendRequest, Extension, ForceUnlockRequest,
+    ForcedUnlock, Lease, ListRequest, LockName, LockProvider, LockState, MemoryProvider, SlotEnd,
     SystemClock, Unlock, UnlockRequest,
 };
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
@@ -197,7 +197,7 @@ impl Desk {
                     request = request.ignoring_at_least();
                 }
                 if never_started {
-                    request = request.slot_not_started();
+                    request = request.with_slot_end(SlotEnd::NotStarted);
                 }
                 let lease = lease.lease()?;
                 match store.unlock(&lease, &request).await? {
@@ -219,9 +219,9 @@ impl Desk {
                 limit,
                 held_only,
             } => {
-                let mut request = ListRequest::new().limit(limit);
+                let mut request = ListRequest::new().with_limit(limit);
                 if let Some(after) = after {
-                    request = request.after(LockName::new(after)?);
+                    request = request.with_after(LockName::new(after)?);
                 }
                 if held_only {
                     request = request.held_only();
@@ -229,18 +229,18 @@ impl Desk {
                 let page = store.list(&request).await?;
                 Reply::Listed(page.into_iter().map(Into::into).collect())
             }
-            Call::ForceUnlock {
+            Call::ForcedUnlock {
                 name,
                 expected_owner,
             } => {
                 let mut request = ForceUnlockRequest::new(LockName::new(name)?);
                 if let Some(owner) = expected_owner {
-                    request = request.expecting_owner(owner);
+                    request = request.with_expected_owner(owner);
                 }
                 match store.force_unlock(&request).await? {
-                    ForceUnlock::Freed(record) => Reply::Freed(record.into()),
-                    ForceUnlock::NotHeld => Reply::NotHeld,
-                    ForceUnlock::OwnerDiffers(record) => Reply::OwnerDiffers(record.into()),
+                    ForcedUnlock::Freed(record) => Reply::Freed(record.into()),
+                    ForcedUnlock::NotHeld => Reply::NotHeld,
+                    ForcedUnlock::OwnerDiffers(record) => Reply::OwnerDiffers(record.into()),
                     _ => return Err(unknown_answer()),
                 }
             }
@@ -256,7 +256,7 @@ impl Desk {
         let is_late = store_time > not_after && self.wrong != Wrong::IgnoresNotAfter;
         if is_late && self.grants(request).await? {
             if self.wrong == Wrong::TakesSlotOfLateAttempt {
-                self.store.attempt(request).await?;
+                let _ = self.store.attempt(request).await?;
                 self.store.withdraw(request).await?;
             }
             return Ok(Reply::TooLate(store_time));

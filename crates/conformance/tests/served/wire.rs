@@ -32,7 +32,7 @@ pub(crate) enum Call {
         limit: usize,
         held_only: bool,
     },
-    ForceUnlock {
+    ForcedUnlock {
         name: String,
         expected_owner: Option<String>,
     },
@@ -284,14 +284,14 @@ impl Call {
 
     pub(crate) fn list(request: &ListRequest) -> Self {
         Self::List {
-            after: request.after_name().map(ToString::to_string),
-            limit: request.page_size(),
+            after: request.after().map(ToString::to_string),
+            limit: request.limit(),
             held_only: request.is_held_only(),
         }
     }
 
     pub(crate) fn force_unlock(request: &ForceUnlockRequest) -> Self {
-        Self::ForceUnlock {
+        Self::ForcedUnlock {
             name: request.name().to_string(),
             expected_owner: request.expected_owner().map(ToOwned::to_owned),
         }

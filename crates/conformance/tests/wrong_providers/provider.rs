@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use shedlock_core::{
     Attempt, AttemptRequest, BoxFuture, Capabilities, Clock, Error, ErrorKind, ExtendRequest,
-    Extension, ForceUnlock, ForceUnlockRequest, Lease, ListRequest, LockName, LockProvider,
+    Extension, ForceUnlockRequest, ForcedUnlock, Lease, ListRequest, LockName, LockProvider,
     LockRecord, LockState, ManualClock, MemoryProvider, ProviderIdentity, ResetSlotRequest, Skip,
     SkipReason, Slot, SlotReset, Unlock, UnlockRequest,
 };
@@ -136,7 +136,7 @@ impl WrongProvider {
                     && request.slot() == Some(last)
                 {
                     let just_before = Slot::from_micros(last.as_micros() - 1)?;
-                    let reset = ResetSlotRequest::new(name.clone()).to(just_before);
+                    let reset = ResetSlotRequest::new(name.clone()).with_slot(just_before);
                     records.reset_slot(&reset).await?;
                 }
             }
@@ -144,7 +144,7 @@ impl WrongProvider {
                 if let Some(last) = open_and_free(before.as_ref())
                     && request.slot() > Some(last)
                 {
-                    let reset = ResetSlotRequest::new(name.clone()).to(last);
+                    let reset = ResetSlotRequest::new(name.clone()).with_slot(last);
                     records.reset_slot(&reset).await?;
                 }
             }
@@ -279,7 +279,7 @@ impl WrongProvider {
     }
 
     async fn try_list(&self, request: &ListRequest) -> Result<Vec<LockRecord>, Error> {
-        if self.fault == Fault::OnePage && request.after_name().is_some() {
+        if self.fault == Fault::OnePage && request.after().is_some() {
             return Ok(Vec::new());
         }
         self.records()?.list(request).await
@@ -336,7 +336,7 @@ impl LockProvider for WrongProvider {
     fn force_unlock<'a>(
         &'a self,
         request: &'a ForceUnlockRequest,
-    ) -> BoxFuture<'a, Result<ForceUnlock, Error>> {
+    ) -> BoxFuture<'a, Result<ForcedUnlock, Error>> {
         Box::pin(async move { self.records()?.force_unlock(request).await })
     }
 

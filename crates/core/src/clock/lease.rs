@@ -131,7 +131,7 @@ mod tests {
     async fn a_task_whose_lease_ended_in_a_pause_of_the_machine_is_stopped_soon_after_it() {
         let manual = ManualClock::new();
         let executor = Executor::new(Arc::new(MemoryProvider::new()))
-            .with_clock(Arc::new(LeaseClock::new(manual.clone())));
+            .clock(Arc::new(LeaseClock::new(manual.clone())));
         let task = tokio::spawn(async move {
             let config = LockConfig::new("a").lock_at_most_for(MINUTE);
             executor

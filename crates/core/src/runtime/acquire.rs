@@ -7,18 +7,7 @@ use super::bounded::bounded;
 use super::withdrawal::Withdrawal;
 use super::{Context, Held};
 use crate::clock::Moment;
-use crate::{Attempt, AttemptRequest, Error, ErrorKind, Event, Lease, Skip};
-
-pub(crate) enum Granted {
-    Held(Arc<Held>),
-    Skipped(Skip),
-}
-
-/// One attempt that was answered.
-pub(super) enum Answered {
-    Held(Arc<Held>),
-    Skipped(Box<AttemptRequest>, Skip),
-}
+use crate::{Attempt, AttemptRequest, Error, ErrorKind, Event, Lease};
 
 /// How often an attempt is sent whose answer was lost, the first time included.
 const ASKED: u32 = 4;
@@ -36,14 +25,13 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 /// was granted is still held then.
 pub(super) async fn attempt(
     context: &Arc<Context>,
-    request: AttemptRequest,
+    request: &AttemptRequest,
     wait_until: Option<Moment>,
-) -> Result<Answered, Error> {
-    let request = request.with_timeout(context.store_timeout);
-    context.emit(|| Event::Attempt { request: &request });
+) -> Result<Attempt<Arc<Held>>, Error> {
+    context.emit(|| Event::Attempt { request });
     let mut pending = Pending {
         context,
-        request: Some(request),
+        request: Some(request.clone()),
         is_unanswered: false,
         stray_until: None,
     };
@@ -68,14 +56,14 @@ pub(super) async fn attempt(
                 owner = held.owner().as_str(),
                 "lock acquired"
             );
-            Ok(Answered::Held(Arc::new(held)))
+            Ok(Attempt::Acquired(Arc::new(held)))
         }
         (Attempt::Skipped(skip), _) => {
             let (request, stray_until) = pending.defuse();
             if let Some(until) = stray_until {
-                Withdrawal::of_strays(request.clone(), until).start(context);
+                Withdrawal::of_strays(request, until).start(context);
             }
-            Ok(Answered::Skipped(Box::new(request), skip))
+            Ok(Attempt::Skipped(skip))
         }
     }
 }

@@ -11,7 +11,7 @@ use super::{Context, LeaseState, LostReason, Release};
 use crate::clock::Moment;
 use crate::{
     Completion, Error, ErrorKind, Event, ExtendRequest, Extension, Lease, LockName, Owner,
-    ProviderIdentity, Retries, Slot, Unlock, UnlockRequest,
+    ProviderIdentity, Retries, Slot, SlotEnd, Unlock, UnlockRequest,
 };
 
 /// The state that the task, its handles and its release share.
@@ -124,7 +124,7 @@ impl Held {
     /// How the lock is to be given back where no one says more of the task than whether it started.
     pub(super) fn drop_request(&self) -> UnlockRequest {
         if self.slot_word() == SlotWord::NotStarted as u8 {
-            UnlockRequest::new().slot_not_started()
+            UnlockRequest::new().with_slot_end(SlotEnd::NotStarted)
         } else {
             UnlockRequest::new()
         }
@@ -139,20 +139,22 @@ impl Held {
         }
         let failed = !finished || word == SlotWord::Failed as u8;
         match self.completion.retries() {
-            _ if word == SlotWord::Cut as u8 => request.slot_cut(),
+            _ if word == SlotWord::Cut as u8 => request.with_slot_end(SlotEnd::Cut),
             Some(retries) if failed => {
                 let attempt = self.slot_attempt().unwrap_or(1);
                 self.tell_of_failure(attempt, retries);
-                request.slot_failed(retries.pause_after(attempt))
+                request.with_slot_end(SlotEnd::Failed {
+                    retry_after: retries.pause_after(attempt),
+                })
             }
             None if failed => request,
-            retries => request.slot_done(retries.is_some()),
+            retries => request.with_slot_end(SlotEnd::done(retries.is_some())),
         }
     }
 
     fn tell_of_failure(&self, attempt: u32, retries: Retries) {
         let slot = self.slot.map(tracing::field::display);
-        let (lock, of) = (self.name.as_str(), retries.most_attempts());
+        let (lock, of) = (self.name.as_str(), retries.get_max_attempts());
         if attempt < of {
             tracing::warn!(
                 lock,

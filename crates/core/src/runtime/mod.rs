@@ -14,7 +14,6 @@ mod wait;
 mod watcher;
 mod withdrawal;
 
-pub(crate) use acquire::Granted;
 pub(crate) use context::Context;
 pub(crate) use guard::{Ended, guard, watch_deadline};
 pub(crate) use held::{Held, SlotWord};

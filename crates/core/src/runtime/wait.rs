@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use super::acquire::{Answered, attempt};
-use super::{Context, Granted};
+use super::acquire::attempt;
+use super::{Context, Held};
 use crate::clock::Clock;
-use crate::{AttemptRequest, Error, Event, Skip, SkipReason, Slot};
+use crate::{Attempt, AttemptRequest, Error, Event, Skip, SkipReason, Slot};
 
 /// Takes the lock or says why not, asking again until `wait` is over; at once where it is zero.
 ///
@@ -17,13 +17,14 @@ pub(crate) async fn acquire(
     context: &Arc<Context>,
     wait: Duration,
     request: impl Fn() -> Result<AttemptRequest, Error>,
-) -> Result<Granted, Error> {
+) -> Result<Attempt<Arc<Held>>, Error> {
     let until = (!wait.is_zero()).then(|| context.clock.now() + wait);
     let mut pauses = Pauses::of(wait);
     loop {
-        let (request, mut skip) = match attempt(context, request()?, until).await? {
-            Answered::Held(held) => return Ok(Granted::Held(held)),
-            Answered::Skipped(request, skip) => (request, skip),
+        let request = request()?.with_timeout(context.store_timeout);
+        let mut skip = match attempt(context, &request, until).await? {
+            Attempt::Skipped(skip) => skip,
+            acquired @ Attempt::Acquired(_) => return Ok(acquired),
         };
         look_ahead(&mut skip, &request, context.clock.system_time());
         // What was taken stays taken, however long one waits.
@@ -41,7 +42,7 @@ pub(crate) async fn acquire(
                 request: &request,
                 skip: &skip,
             });
-            return Ok(Granted::Skipped(skip));
+            return Ok(Attempt::Skipped(skip));
         };
         tracing::debug!(lock = request.name().as_str(), "waiting: {skip}");
         context.emit(|| Event::Waiting {

@@ -107,7 +107,7 @@ impl TestLock {
     /// ```
     pub fn slot_attempt(mut self, attempt: u32) -> Self {
         self.slot_attempt = Some(attempt);
-        self.config = self.config.slot_completion(Completion::on_success());
+        self.config = self.config.completion(Completion::on_success());
         self
     }
 
@@ -124,7 +124,7 @@ impl TestLock {
     }
 
     /// The clock that the lease is measured by, in place of the real one.
-    pub fn with_clock(mut self, clock: Arc<dyn Clock>) -> Self {
+    pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.clock = clock;
         self
     }
@@ -183,8 +183,8 @@ impl TestLock {
             LostPolicy::default()
         };
         Executor::new(Arc::new(provider))
-            .with_clock(self.clock.clone())
-            .with_lost_policy(policy)
+            .clock(self.clock.clone())
+            .lost_policy(policy)
     }
 
     /// Loses the lock that the running task holds, if that is wanted.
@@ -249,7 +249,7 @@ mod tests {
         let clock = ManualClock::new();
         let lock = TestLock::new("a")
             .lock_at_most_for("10m")
-            .with_clock(Arc::new(clock.clone()));
+            .clock(Arc::new(clock.clone()));
         let extended = lock.clone().hold(async {
             clock.advance(Duration::from_secs(400));
             extend_current("10m").await.unwrap();

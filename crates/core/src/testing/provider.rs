@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::{
     Attempt, AttemptRequest, BoxFuture, Capabilities, Clock, ClockSource, Error, ExtendRequest,
-    Extension, ForceUnlock, ForceUnlockRequest, Lease, ListRequest, LockName, LockProvider,
+    Extension, ForceUnlockRequest, ForcedUnlock, Lease, ListRequest, LockName, LockProvider,
     LockRecord, ProviderIdentity, Unlock, UnlockRequest,
 };
 
@@ -83,8 +83,8 @@ impl LockProvider for Granting {
     fn force_unlock<'a>(
         &'a self,
         _: &'a ForceUnlockRequest,
-    ) -> BoxFuture<'a, Result<ForceUnlock, Error>> {
-        Box::pin(async { Ok(ForceUnlock::NotHeld) })
+    ) -> BoxFuture<'a, Result<ForcedUnlock, Error>> {
+        Box::pin(async { Ok(ForcedUnlock::NotHeld) })
     }
 
     fn check(&self) -> BoxFuture<'_, Result<(), Error>> {

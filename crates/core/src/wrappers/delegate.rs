@@ -55,7 +55,7 @@ macro_rules! delegate {
             }
         });
         $crate::delegate!(@ force_unlock [$($own)+] {
-            fn force_unlock<'a>(&'a self, request: &'a $crate::ForceUnlockRequest) -> $crate::BoxFuture<'a, Result<$crate::ForceUnlock, $crate::Error>> {
+            fn force_unlock<'a>(&'a self, request: &'a $crate::ForceUnlockRequest) -> $crate::BoxFuture<'a, Result<$crate::ForcedUnlock, $crate::Error>> {
                 self.$inner.force_unlock(request)
             }
         });

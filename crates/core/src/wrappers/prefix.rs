@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use crate::{
-    Attempt, AttemptRequest, BoxFuture, Capabilities, Error, ExtendRequest, Extension, ForceUnlock,
-    ForceUnlockRequest, Lease, ListRequest, LockDefaults, LockName, LockProvider, LockRecord,
-    Migration, ProviderIdentity, ResetSlotRequest, SlotReset, Unlock, UnlockRequest,
+    Attempt, AttemptRequest, BoxFuture, Capabilities, Error, ExtendRequest, Extension,
+    ForceUnlockRequest, ForcedUnlock, Lease, ListRequest, LockDefaults, LockName, LockProvider,
+    LockRecord, Migration, ProviderIdentity, ResetSlotRequest, SlotReset, Unlock, UnlockRequest,
 };
 
 /// Puts the same text before every name, so that teams can share one store.
@@ -121,11 +121,11 @@ impl LockProvider for PrefixProvider {
     ) -> BoxFuture<'a, Result<Vec<LockRecord>, Error>> {
         Box::pin(async move {
             // Names with the prefix stand together in byte order, right behind the prefix itself.
-            let after = match request.after_name() {
+            let after = match request.after() {
                 Some(name) => self.inside(name)?,
                 None => self.prefix.clone(),
             };
-            let page = self.inner.list(&request.clone().after(after)).await?;
+            let page = self.inner.list(&request.clone().with_after(after)).await?;
             Ok(page
                 .into_iter()
                 .take_while(|record| record.name.as_str().starts_with(self.prefix.as_str()))
@@ -137,15 +137,15 @@ impl LockProvider for PrefixProvider {
     fn force_unlock<'a>(
         &'a self,
         request: &'a ForceUnlockRequest,
-    ) -> BoxFuture<'a, Result<ForceUnlock, Error>> {
+    ) -> BoxFuture<'a, Result<ForcedUnlock, Error>> {
         Box::pin(async move {
             let inner = request.clone().with_name(self.inside(request.name())?);
             Ok(match self.inner.force_unlock(&inner).await? {
-                ForceUnlock::Freed(record) => ForceUnlock::Freed(self.record_outside(record)),
-                ForceUnlock::OwnerDiffers(record) => {
-                    ForceUnlock::OwnerDiffers(self.record_outside(record))
+                ForcedUnlock::Freed(record) => ForcedUnlock::Freed(self.record_outside(record)),
+                ForcedUnlock::OwnerDiffers(record) => {
+                    ForcedUnlock::OwnerDiffers(self.record_outside(record))
                 }
-                ForceUnlock::NotHeld => ForceUnlock::NotHeld,
+                ForcedUnlock::NotHeld => ForcedUnlock::NotHeld,
             })
         })
     }

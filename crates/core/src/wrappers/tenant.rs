@@ -9,8 +9,8 @@ use tokio::sync::OnceCell;
 
 use crate::{
     Attempt, AttemptRequest, BoxFuture, Capabilities, Error, ErrorKind, ExtendRequest, Extension,
-    ForceUnlock, ForceUnlockRequest, Lease, ListRequest, LockName, LockProvider, LockRecord, Owner,
-    ProviderIdentity, ResetSlotRequest, SlotReset, Unlock, UnlockRequest,
+    ForceUnlockRequest, ForcedUnlock, Lease, ListRequest, LockName, LockProvider, LockRecord,
+    Owner, ProviderIdentity, ResetSlotRequest, SlotReset, Unlock, UnlockRequest,
 };
 
 /// Says which tenant a lock belongs to, and makes the provider of a tenant.
@@ -187,7 +187,7 @@ impl LockProvider for TenantProvider {
     fn force_unlock<'a>(
         &'a self,
         request: &'a ForceUnlockRequest,
-    ) -> BoxFuture<'a, Result<ForceUnlock, Error>> {
+    ) -> BoxFuture<'a, Result<ForcedUnlock, Error>> {
         Box::pin(async move { self.of(request.name()).await?.force_unlock(request).await })
     }
 

@@ -17,14 +17,14 @@ use crate::{
 /// failed stays until it is over.
 ///
 /// ```
-/// use shedlock_core::{Acquisition, Executor, LockConfig, MemoryProvider, TrackingProvider};
+/// use shedlock_core::{Attempt, Executor, LockConfig, MemoryProvider, TrackingProvider};
 /// use std::sync::Arc;
 /// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
 /// let tracking = TrackingProvider::new(Arc::new(MemoryProvider::new()));
 /// let executor = Executor::new(Arc::new(tracking.clone()));
 /// let held = executor.lock(&LockConfig::new("payroll").lock_at_most_for("10m")).await?;
 /// assert_eq!(tracking.held()[0].name().as_str(), "payroll");
-/// if let Acquisition::Acquired(lock) = held {
+/// if let Attempt::Acquired(lock) = held {
 ///     lock.unlock().await;
 /// }
 /// assert!(tracking.held().is_empty());

@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use shedlock_core::{
     Attempt, AttemptRequest, BoxFuture, Capabilities, ClockSource, Error, ErrorKind, Event,
-    Executor, ExtendRequest, Extension, ForceUnlock, ForceUnlockRequest, Lease, ListRequest,
+    Executor, ExtendRequest, Extension, ForceUnlockRequest, ForcedUnlock, Lease, ListRequest,
     Listener, LockConfig, LockName, LockProvider, LockRecord, LockState, ManualClock,
     MemoryProvider, ProviderIdentity, Unlock, UnlockRequest,
 };
@@ -152,7 +152,7 @@ impl LockProvider for Faulty {
     fn force_unlock<'a>(
         &'a self,
         request: &'a ForceUnlockRequest,
-    ) -> BoxFuture<'a, Result<ForceUnlock, Error>> {
+    ) -> BoxFuture<'a, Result<ForcedUnlock, Error>> {
         self.store.force_unlock(request)
     }
     fn check(&self) -> BoxFuture<'_, Result<(), Error>> {
@@ -222,8 +222,8 @@ pub fn bench() -> Bench {
     );
     let heard = Arc::new(Heard::default());
     let executor = Executor::new(Arc::new(faulty.clone()))
-        .with_clock(Arc::new(clock.clone()))
-        .with_listener(heard.clone());
+        .clock(Arc::new(clock.clone()))
+        .listener(heard.clone());
     Bench {
         clock,
         faulty,

@@ -13,7 +13,7 @@ use crate::attr::{Errors, Period, Value, period, read_pairs, unknown_key};
 
 const KEYS: &str = "`cron`, `zone`, `every`, `anchor`, `fixed_delay`, `jitter`, `initial_delay`, \
                     `run_at_start`, `late`, `overlap`, `must_not_be_lost`, `max_attempts`, \
-                    `backoff`, `longest_backoff`, `job` and `crate`";
+                    `backoff`, `max_backoff`, `job` and `crate`";
 const FLAGS: &[&str] = &["run_at_start", "must_not_be_lost"];
 const TRIGGERS: &str = "write `cron = \"0 2 * * *\"`, `every = \"10m\"` or `fixed_delay = \"10s\"`";
 

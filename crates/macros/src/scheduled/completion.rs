@@ -15,7 +15,7 @@ pub(super) struct Completion {
     details: Vec<Ident>,
     max_attempts: Option<Expr>,
     backoff: Option<Period>,
-    longest_backoff: Option<Period>,
+    max_backoff: Option<Period>,
 }
 
 impl Completion {
@@ -28,7 +28,7 @@ impl Completion {
             }
             "max_attempts" => self.max_attempts = errors.keep(max_attempts(value)),
             "backoff" => self.backoff = errors.keep(period(value.clone())),
-            "longest_backoff" => self.longest_backoff = errors.keep(period(value.clone())),
+            "max_backoff" => self.max_backoff = errors.keep(period(value.clone())),
             _ => return false,
         }
         self.details.push(key.clone());
@@ -51,12 +51,12 @@ impl Completion {
             );
         }
         if let (Some(Period::Known(backoff, _)), Some(Period::Known(longest, span))) =
-            (&self.backoff, &self.longest_backoff)
+            (&self.backoff, &self.max_backoff)
             && longest < backoff
         {
             errors.add(
                 *span,
-                "longest_backoff is shorter than backoff: raise the one or lower the other",
+                "max_backoff is shorter than backoff: raise the one or lower the other",
             );
         }
     }
@@ -73,8 +73,8 @@ impl Completion {
             Some(backoff) => quote!(#private::job::backing_off(#backoff)),
             None => quote!(#private::job::Retries::new()),
         };
-        let longest = self.longest_backoff.as_ref().map(pause);
-        let longest = longest.map(|pause| quote!(.longest_backoff(#pause)));
+        let longest = self.max_backoff.as_ref().map(pause);
+        let longest = longest.map(|pause| quote!(.max_backoff(#pause)));
         quote! {
             #private::job::must_not_be_lost(
                 #config,

@@ -127,7 +127,7 @@ impl Driver {
 
     /// Plans a job for the first time.
     fn start(&mut self, id: JobId) {
-        match self.entry(id).job.first_delay() {
+        match self.entry(id).job.initial_delay {
             Some(delay) if !delay.is_zero() => {
                 let at = self.shared.clock.now() + delay;
                 self.entry(id).plan = Plan::Begin(at);
@@ -162,7 +162,7 @@ impl Driver {
         };
         if job.run_at_start {
             self.tick(id, Due::of_slot(newest, trigger));
-        } else if job.runs_in_order() || job.late.allows(newest, now, job.jitter_or_zero()) {
+        } else if job.runs_in_order() || job.late.allows(newest, now, job.jitter) {
             self.questions.add(&self.shared, id, job);
         }
     }

@@ -25,7 +25,7 @@ impl Shared {
     /// When this slot's run starts: up to its jitter later, the same however often it is asked, and
     /// before the last tenth of the time to the next slot, which would end it unrun.
     pub(super) fn start_of(&self, job: &Job, slot: Slot) -> SystemTime {
-        let jitter = job.jitter_or_zero();
+        let jitter = job.jitter;
         if jitter.is_zero() {
             return slot.instant();
         }
@@ -42,13 +42,12 @@ impl Shared {
     /// True where the late policy lets this slot start now.
     pub(super) fn in_time(&self, job: &Job, slot: Slot) -> bool {
         let now = self.clock.system_time();
-        job.late.allows(slot, now, job.jitter_or_zero())
+        job.late.allows(slot, now, job.jitter)
     }
 
     /// The earliest instant whose slot may start now; none where any may.
     pub(super) fn oldest_in_time(&self, job: &Job) -> Option<SystemTime> {
-        job.late
-            .oldest(self.clock.system_time(), job.jitter_or_zero())
+        job.late.oldest(self.clock.system_time(), job.jitter)
     }
 
     /// True where this may still start now. A start that was asked for is never too late.

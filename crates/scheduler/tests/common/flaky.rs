@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use shedlock_core::{
     Attempt, AttemptRequest, BoxFuture, Capabilities, Error, ErrorKind, ExtendRequest, Extension,
-    ForceUnlock, ForceUnlockRequest, Lease, ListRequest, LockName, LockProvider, LockRecord,
+    ForceUnlockRequest, ForcedUnlock, Lease, ListRequest, LockName, LockProvider, LockRecord,
     MemoryProvider, ProviderIdentity, Unlock, UnlockRequest,
 };
 
@@ -138,7 +138,7 @@ impl LockProvider for Flaky {
     fn force_unlock<'a>(
         &'a self,
         request: &'a ForceUnlockRequest,
-    ) -> BoxFuture<'a, Result<ForceUnlock, Error>> {
+    ) -> BoxFuture<'a, Result<ForcedUnlock, Error>> {
         Box::pin(self.answer(self.store.force_unlock(request)))
     }
     fn check(&self) -> BoxFuture<'_, Result<(), Error>> {

@@ -383,9 +383,9 @@ impl Node {
 
     pub fn scheduler(&self, jobs: impl IntoIterator<Item = Job>) -> Scheduler {
         Scheduler::new(self.executor())
-            .with_clock(Arc::new(self.clock.clone()))
-            .with_observer(Arc::new(self.log.clone()))
-            .with_seed(self.number as u64)
+            .clock(Arc::new(self.clock.clone()))
+            .observer(Arc::new(self.log.clone()))
+            .seed(self.number as u64)
             .jobs(jobs)
     }
 

@@ -75,7 +75,7 @@ impl Kind {
         let mut config = LockConfig::new(self.name).lock_at_most_for(unit * 70);
         if self.must_not_be_lost {
             let retries = Retries::new().max_attempts(MOST_ATTEMPTS).backoff(unit);
-            config = config.slot_completion(Completion::OnSuccess(retries));
+            config = config.completion(Completion::OnSuccess(retries));
         }
         let (clock, ledger) = (clock.clone(), ledger.clone());
         let (name, longest) = (self.name, unit * self.takes);

@@ -43,11 +43,11 @@ impl Replica {
         });
         let shared: Arc<dyn Clock> = Arc::new(clock.clone());
         let told = ledger.of_node(node, &shared);
-        let executor = Executor::new(Arc::new(store)).with_listener(told.clone());
+        let executor = Executor::new(Arc::new(store)).listener(told.clone());
         let scheduler = Scheduler::new(executor)
-            .with_clock(shared.clone())
-            .with_observer(told)
-            .with_seed(node)
+            .clock(shared.clone())
+            .observer(told)
+            .seed(node)
             .jobs(
                 KINDS
                     .iter()

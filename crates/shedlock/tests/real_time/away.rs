@@ -60,7 +60,7 @@ impl Scene {
         direct.migrate().await.unwrap();
         let proxy = Proxy::start(place.addr()).await.unwrap();
         let proxied = connect(&behind(&url, proxy.addr())).await.unwrap();
-        let executor = Executor::new(proxied).with_deadline_margin(margin());
+        let executor = Executor::new(proxied).deadline_margin(margin());
         let seen = Arc::new(Seen::default());
         let alive = Alive(seen.clone());
         let task = tokio::spawn(async move {

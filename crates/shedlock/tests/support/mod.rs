@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use shedlock::{
     Attempt, AttemptRequest, BoxFuture, Capabilities, Error, ErrorKind, Event, Executor,
-    ExtendRequest, Extension, ForceUnlock, ForceUnlockRequest, Lease, ListRequest, Listener,
+    ExtendRequest, Extension, ForceUnlockRequest, ForcedUnlock, Lease, ListRequest, Listener,
     LockConfig, LockName, LockProvider, LockRecord, ManualClock, MemoryProvider, ProviderIdentity,
     Unlock, UnlockRequest,
 };
@@ -78,8 +78,8 @@ impl Store {
         let provider = Arc::new(MemoryProvider::with_clock(Arc::new(clock.clone())));
         let heard = Heard::default();
         let executor = Executor::new(provider.clone())
-            .with_clock(Arc::new(clock.clone()))
-            .with_listener(Arc::new(heard.clone()));
+            .clock(Arc::new(clock.clone()))
+            .listener(Arc::new(heard.clone()));
         Self {
             clock,
             provider,
@@ -163,7 +163,7 @@ impl LockProvider for Broken {
     fn force_unlock<'a>(
         &'a self,
         _: &'a ForceUnlockRequest,
-    ) -> BoxFuture<'a, Result<ForceUnlock, Error>> {
+    ) -> BoxFuture<'a, Result<ForcedUnlock, Error>> {
         Self::fail()
     }
 

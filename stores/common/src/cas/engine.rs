@@ -182,10 +182,10 @@ impl<S: VersionedStore> Versioned<S> {
     }
 
     async fn page(&self, request: &ListRequest) -> Result<Vec<LockRecord>, Error> {
-        let size = request.page_size();
+        let size = request.limit();
         // Of free locks that are not wanted there may be many.
         let limit = size.max(FEWEST);
-        let mut after = request.after_name().cloned();
+        let mut after = request.after().cloned();
         let mut records = Vec::new();
         loop {
             let mut some = self.store.list(after.as_ref(), limit).await?;

@@ -57,7 +57,7 @@ pub(crate) async fn every_method_returns(provider: &dyn LockProvider, proxy: &Pr
     let unlock = UnlockRequest::new();
     let force = ForceUnlockRequest::new(job.clone());
     let slot = Slot::from_micros(1_700_000_000_000_000).expect("a slot");
-    let reset = ResetSlotRequest::new(job.clone()).to(slot);
+    let reset = ResetSlotRequest::new(job.clone()).with_slot(slot);
     let free = request("free");
     // The first one may be sent on a connection that was open.
     let first = within(HANG, provider.attempt(&free)).await;

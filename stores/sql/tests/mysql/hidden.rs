@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use shedlock_core::{Attempt, ErrorKind, ForceUnlock, ForceUnlockRequest, LockProvider as _, Slot};
+use shedlock_core::{
+    Attempt, ErrorKind, ForceUnlockRequest, ForcedUnlock, LockProvider as _, Slot,
+};
 use shedlock_sql::MySqlProvider;
 use sqlx::Executor as _;
 
@@ -57,10 +59,13 @@ pub(crate) async fn a_read_that_decides_waits_for_no_lock_on_the_row(server: &st
         .await
         .unwrap();
     // The first thing that a forced unlock does is to read; this one then finds another owner.
-    let force = ForceUnlockRequest::new(lease.name().clone()).expecting_owner("other");
+    let force = ForceUnlockRequest::new(lease.name().clone()).with_expected_owner("other");
     let answer = within(Duration::from_secs(4), provider.force_unlock(&force));
     let answer = answer.await.expect("a read waits for no one").unwrap();
-    assert!(matches!(answer, ForceUnlock::OwnerDiffers(_)), "{answer:?}");
+    assert!(
+        matches!(answer, ForcedUnlock::OwnerDiffers(_)),
+        "{answer:?}"
+    );
     transaction.rollback().await.unwrap();
     free(&provider, &lease).await;
 }

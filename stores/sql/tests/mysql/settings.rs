@@ -5,7 +5,7 @@ use std::time::Duration;
 use shedlock_conformance::support::OwnServer;
 use shedlock_core::{
     Attempt, AttemptRequest, Clock as _, Completion, ErrorKind, ExtendRequest, Extension,
-    LockProvider as _, Owner, Slot, SystemClock, Unlock, UnlockRequest,
+    LockProvider as _, Owner, Slot, SlotEnd, SystemClock, Unlock, UnlockRequest,
 };
 use shedlock_sql::MySqlProvider;
 use sqlx::mysql::{MySqlPoolOptions, MySqlRow};
@@ -49,7 +49,7 @@ async fn a_replica_that_lags_loses_no_extension_and_no_done_mark() {
         let Attempt::Acquired(lease) = provider.attempt(&brief).await.unwrap() else {
             panic!("the lock is free");
         };
-        let done = UnlockRequest::new().slot_done(true);
+        let done = UnlockRequest::new().with_slot_end(SlotEnd::done(true));
         let unlocked = provider.unlock(&lease, &done).await.unwrap();
         assert_eq!(unlocked, Unlock::Unlocked);
         wait(short + Duration::from_secs(1)).await;

@@ -7,7 +7,7 @@ use crate::room::{name, request, take};
 use shedlock_conformance::support::OwnServer;
 use shedlock_core::{
     Attempt, Clock as _, Completion, ExtendRequest, Extension, Lease, LockProvider, LockRecord,
-    Slot, SystemClock, Unlock, UnlockRequest,
+    Slot, SlotEnd, SystemClock, Unlock, UnlockRequest,
 };
 use shedlock_sql::PostgresProvider;
 use sqlx::{PgPool, Row as _};
@@ -187,7 +187,7 @@ impl Promise {
                     panic!("{lock} should be free");
                 };
                 flush(server).await;
-                let done = UnlockRequest::new().slot_done(true);
+                let done = UnlockRequest::new().with_slot_end(SlotEnd::done(true));
                 let unlocked = provider.unlock(&lease, &done).await.unwrap();
                 assert_eq!(unlocked, Unlock::Unlocked);
                 lease

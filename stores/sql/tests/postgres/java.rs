@@ -4,7 +4,7 @@ use std::time::{Duration, SystemTime};
 
 use crate::room::{Room, SHEDLOCKS, free, hold, name, request, skip, take};
 use shedlock_core::{
-    ErrorKind, ForceUnlock, ForceUnlockRequest, LockProvider as _, SkipReason, Slot, Unlock,
+    ErrorKind, ForceUnlockRequest, ForcedUnlock, LockProvider as _, SkipReason, Slot, Unlock,
     UnlockRequest,
 };
 
@@ -145,11 +145,14 @@ async fn shedlocks_lock_can_be_freed_by_force() {
         host: "web-3",
     };
     assert!(java.insert("job", 60.0).await);
-    let other = ForceUnlockRequest::new(name("job")).expecting_owner("web-4");
+    let other = ForceUnlockRequest::new(name("job")).with_expected_owner("web-4");
     let answer = provider.force_unlock(&other).await.unwrap();
-    assert!(matches!(answer, ForceUnlock::OwnerDiffers(_)), "{answer:?}");
-    let right = ForceUnlockRequest::new(name("job")).expecting_owner("web-3");
-    let ForceUnlock::Freed(before) = provider.force_unlock(&right).await.unwrap() else {
+    assert!(
+        matches!(answer, ForcedUnlock::OwnerDiffers(_)),
+        "{answer:?}"
+    );
+    let right = ForceUnlockRequest::new(name("job")).with_expected_owner("web-3");
+    let ForcedUnlock::Freed(before) = provider.force_unlock(&right).await.unwrap() else {
         panic!("Java's lock is freed");
     };
     assert_eq!(before.owner.as_deref(), Some("web-3"));

@@ -67,12 +67,12 @@ async fn many_locks_are_listed_a_page_at_a_time() {
         let until = "2026-01-01T00:00:00.000Z";
         room.put(&room.lock(name), until).await;
     }
-    let mut request = ListRequest::new().limit(50);
+    let mut request = ListRequest::new().with_limit(50);
     let mut seen = Vec::new();
     loop {
         let page = room.provider.list(&request).await.unwrap();
         let Some(last) = page.last() else { break };
-        request = request.after(last.name.clone());
+        request = request.with_after(last.name.clone());
         seen.extend(page.iter().map(|it| it.name.to_string()));
     }
     assert_eq!(seen, names);

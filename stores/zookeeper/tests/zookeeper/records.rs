@@ -4,8 +4,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use shedlock_conformance::support::OwnServer;
 use shedlock_core::{
-    Attempt, ErrorKind, Extension, ListRequest, LockProvider, LockState, SkipReason, Slot, Unlock,
-    UnlockRequest,
+    Attempt, ErrorKind, Extension, ListRequest, LockProvider, LockState, SkipReason, Slot, SlotEnd,
+    Unlock, UnlockRequest,
 };
 use shedlock_zookeeper::ZooKeeperProvider;
 
@@ -55,7 +55,7 @@ async fn a_record_is_as_documented() {
     assert_eq!(lock, shedlocks(until));
     assert_eq!(beside, expected(until, &token, "", lease.owner().as_str()));
 
-    let done = UnlockRequest::new().slot_done(true);
+    let done = UnlockRequest::new().with_slot_end(SlotEnd::done(true));
     let answer = room.provider.unlock(&lease, &done).await.unwrap();
     assert_eq!(answer, Unlock::Unlocked);
     let (lock, _) = room.text(&room.lock("job")).await;

@@ -308,7 +308,7 @@ impl Book {
             return Some((Law::Liveness, format!("{slot} after {last} leaves one out")));
         }
         let most = match self.completion(&grant.owner) {
-            Completion::OnSuccess(retries) => Some(retries.most_attempts()),
+            Completion::OnSuccess(retries) => Some(retries.get_max_attempts()),
             _ => None,
         };
         let Some(most) = most else {
@@ -339,7 +339,7 @@ impl Book {
             && !is_same
             && lock.slots.last.is_some()
             && !lock.slots.is_done
-            && lock.slots.attempts >= retries.most_attempts()
+            && lock.slots.attempts >= retries.get_max_attempts()
         {
             self.counts.add(Transition::SlotGivenUp);
             self.note(now, || format!("a slot of {name} was given up"));

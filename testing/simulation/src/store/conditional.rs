@@ -5,7 +5,7 @@ use std::time::SystemTime;
 
 use shedlock_core::{
     Attempt, AttemptRequest, BoundedAttempt, BoxFuture, Capabilities, Error, ErrorKind,
-    ExtendRequest, Extension, ForceUnlock, ForceUnlockRequest, Lease, ListRequest, LockName,
+    ExtendRequest, Extension, ForceUnlockRequest, ForcedUnlock, Lease, ListRequest, LockName,
     LockProvider, LockRecord, ProviderIdentity, SkipReason, SlotEnd, SlotState, StoreClock, Unlock,
     UnlockRequest,
 };
@@ -131,9 +131,9 @@ impl Store {
         self.ledger.left_slots(name.as_str(), owner, after);
     }
 
-    fn force_unlock(&self, request: &ForceUnlockRequest) -> Result<ForceUnlock, Error> {
+    fn force_unlock(&self, request: &ForceUnlockRequest) -> Result<ForcedUnlock, Error> {
         let answer = at_once(self.memory.force_unlock(request));
-        if let Ok(ForceUnlock::Freed(_)) = &answer {
+        if let Ok(ForcedUnlock::Freed(_)) = &answer {
             self.ledger.forced(request.name().as_str());
         }
         answer
@@ -235,7 +235,7 @@ impl LockProvider for Conditional {
     fn force_unlock<'a>(
         &'a self,
         request: &'a ForceUnlockRequest,
-    ) -> BoxFuture<'a, Result<ForceUnlock, Error>> {
+    ) -> BoxFuture<'a, Result<ForcedUnlock, Error>> {
         let request = request.clone();
         Box::pin(self.link.call(move |store| store.force_unlock(&request)))
     }

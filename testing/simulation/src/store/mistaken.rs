@@ -182,7 +182,7 @@ impl Store {
             && is_later
             && request.completion() != Completion::WhenTaken
         {
-            let reset = ResetSlotRequest::new(name.clone()).to(open);
+            let reset = ResetSlotRequest::new(name.clone()).with_slot(open);
             at_once(self.memory.reset_slot(&reset))?;
         }
         Ok(())

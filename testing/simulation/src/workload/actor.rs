@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use shedlock_core::{
-    Acquisition, Clock, Completion, Error, Executor, LockConfig, LostPolicy, Outcome, Release,
-    SkipReason, Slot, UnlockRequest,
+    Attempt, Clock, Completion, Error, Executor, LockConfig, LostPolicy, Outcome, Release,
+    SkipReason, Slot, SlotEnd, UnlockRequest,
 };
 use shedlock_scheduler::Schedule;
 
@@ -78,7 +78,7 @@ impl Actor {
             return None;
         }
         let executor = match way {
-            Way::GoOn => self.executor.clone().with_lost_policy(LostPolicy::Continue),
+            Way::GoOn => self.executor.clone().lost_policy(LostPolicy::Continue),
             _ => self.executor.clone(),
         };
         let inner = (way == Way::Nested).then(|| (executor.clone(), config.clone()));
@@ -153,7 +153,7 @@ impl Actor {
                     .slot_at(now, Schedule::SLOT_TOLERANCE)
                     .expect("a grid has always a slot"),
             };
-            config = config.slot(slot).slot_completion(completion);
+            config = config.slot(slot).completion(completion);
         }
         let mut takes = rng.heavy(at_most / 100, at_most);
         match way {
@@ -197,12 +197,12 @@ impl Actor {
 
     /// Work that is not one future.
     async fn by_hand(&mut self, config: &LockConfig, body: &Body) {
-        let Ok(Acquisition::Acquired(lock)) = self.executor.lock(config).await else {
+        let Ok(Attempt::Acquired(lock)) = self.executor.lock(config).await else {
             return;
         };
         if body.ends == Ends::BeforeItBegins {
             let _ = lock
-                .unlock_with(&UnlockRequest::new().slot_not_started())
+                .unlock_with(&UnlockRequest::new().with_slot_end(SlotEnd::NotStarted))
                 .await;
             return;
         }
@@ -218,7 +218,10 @@ impl Actor {
             0 => drop(lock),
             1 => drop(lock.fail().await),
             _ if body.ends == Ends::Cut => {
-                drop(lock.unlock_with(&UnlockRequest::new().slot_cut()).await);
+                drop(
+                    lock.unlock_with(&UnlockRequest::new().with_slot_end(SlotEnd::Cut))
+                        .await,
+                );
             }
             _ => drop(lock.unlock().await),
         }

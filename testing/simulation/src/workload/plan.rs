@@ -334,5 +334,5 @@ fn on_success(unit: Duration, rng: &mut SeededRng) -> Completion {
     let retries = Retries::new()
         .max_attempts(attempts)
         .backoff((2 * unit).min(MINUTE));
-    Completion::OnSuccess(retries.longest_backoff((20 * unit).min(5 * MINUTE)))
+    Completion::OnSuccess(retries.max_backoff((20 * unit).min(5 * MINUTE)))
 }

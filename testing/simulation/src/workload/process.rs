@@ -80,9 +80,9 @@ impl Process {
     /// Starts all that runs in it.
     pub(crate) async fn run(self) {
         let executor = Executor::new(self.provider.clone())
-            .with_clock(Arc::new(self.clock.clone()))
-            .with_store_timeout(self.plan.store_timeout)
-            .with_listener(Arc::new(Counting(self.ledger.clone())));
+            .clock(Arc::new(self.clock.clone()))
+            .store_timeout(self.plan.store_timeout)
+            .listener(Arc::new(Counting(self.ledger.clone())));
         self.schedule(&executor);
         if let Some(wrong) = self.plan.wrong.filter(|wrong| wrong.is_of_client()) {
             let naive = Naive {
@@ -111,9 +111,9 @@ impl Process {
         }
         let jobs = self.plan.jobs.iter().map(|job| self.job(job));
         let started = Scheduler::new(executor.clone())
-            .with_clock(Arc::new(self.clock.clone()))
-            .with_clock_check(self.plan.clock_check)
-            .with_seed(self.fork().next())
+            .clock(Arc::new(self.clock.clone()))
+            .clock_check(self.plan.clock_check)
+            .seed(self.fork().next())
             .jobs(jobs)
             .start();
         *self.scheduler.lock().expect("nothing panics with it") =
@@ -125,7 +125,7 @@ impl Process {
         let (period, completion) = lock.slots.expect("a job has slots");
         let mut config = LockConfig::new(lock.name.as_str())
             .lock_at_most_for(lock.at_most)
-            .slot_completion(completion);
+            .completion(completion);
         if plan.keeps_alive {
             config = config.keep_alive();
         }

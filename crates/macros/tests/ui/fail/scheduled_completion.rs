@@ -4,7 +4,7 @@ use shedlock::{scheduled, scheduler_lock};
 #[scheduler_lock(name = "a", lock_at_most_for = "9m")]
 async fn no_slots() {}
 
-#[scheduled(every = "1m", max_attempts = 3, backoff = "10s", longest_backoff = "1m")]
+#[scheduled(every = "1m", max_attempts = 3, backoff = "10s", max_backoff = "1m")]
 #[scheduler_lock(name = "a", lock_at_most_for = "9m")]
 async fn attempts_of_nothing() {}
 
@@ -20,7 +20,7 @@ async fn wrong_literals() {}
 #[scheduler_lock(name = "a", lock_at_most_for = "9m")]
 async fn negative() {}
 
-#[scheduled(every = "1m", must_not_be_lost, backoff = "1h", longest_backoff = "1m")]
+#[scheduled(every = "1m", must_not_be_lost, backoff = "1h", max_backoff = "1m")]
 #[scheduler_lock(name = "a", lock_at_most_for = "9m")]
 async fn longest_is_shorter() {}
 

@@ -102,7 +102,7 @@ const ATTEMPTS: u32 = 3;
     must_not_be_lost = cfg!(debug_assertions),
     max_attempts = ATTEMPTS,
     backoff = "1m",
-    longest_backoff = Duration::from_secs(3_600),
+    max_backoff = Duration::from_secs(3_600),
 )]
 #[scheduler_lock(name = "kept-blocking", lock_at_most_for = "9m", keep_alive)]
 fn kept_blocking(run: JobRun) -> Result<(), shedlock::Error> {
