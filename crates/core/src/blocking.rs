@@ -5,13 +5,13 @@
 //! of blocking it: use the async forms there, or say with [`allow`] that this thread may block.
 //!
 //! ```
-//! use shedlock_core::{LockConfig, MemoryProvider, blocking};
+//! use shedlock::{LockConfig, MemoryProvider, blocking};
 //! use std::sync::Arc;
 //! let executor = blocking::Executor::new(Arc::new(MemoryProvider::new()));
 //! let config = LockConfig::new("payroll").lock_at_most_for("10m");
 //! let outcome = executor.execute(&config, || 6 * 7)?;
 //! assert_eq!(outcome.value(), Some(42));
-//! # Ok::<(), shedlock_core::Error>(())
+//! # Ok::<(), shedlock::Error>(())
 //! ```
 
 use std::cell::Cell;
@@ -163,7 +163,7 @@ thread_local! {
 /// `tokio::task::spawn_blocking`. Never use it in async code.
 ///
 /// ```
-/// use shedlock_core::{LockConfig, MemoryProvider, blocking};
+/// use shedlock::{LockConfig, MemoryProvider, blocking};
 /// use std::sync::Arc;
 /// # tokio::runtime::Builder::new_multi_thread().build().unwrap().block_on(async {
 /// let executor = blocking::Executor::new(Arc::new(MemoryProvider::new()));
@@ -172,7 +172,7 @@ thread_local! {
 /// tokio::task::spawn_blocking(move || blocking::allow(|| executor.execute(&config, || ())))
 ///     .await
 ///     .unwrap()?;
-/// # Ok::<(), shedlock_core::Error>(()) }).unwrap();
+/// # Ok::<(), shedlock::Error>(()) }).unwrap();
 /// ```
 pub fn allow<R>(run: impl FnOnce() -> R) -> R {
     struct Restore(bool);

@@ -7,7 +7,7 @@ use crate::{Error, ErrorKind};
 /// When a slot is used up: when it is taken, or when its run succeeded.
 ///
 /// ```
-/// use shedlock_core::{Completion, LockConfig, Retries};
+/// use shedlock::{Completion, LockConfig, Retries};
 /// use std::time::Duration;
 /// let config = LockConfig::new("invoices")
 ///     .lock_at_most_for("30m")

@@ -16,10 +16,10 @@ use crate::{AttemptRequest, Completion, Error, ErrorKind, LockDuration, LockName
 /// any I/O, so that setters need no `?`.
 ///
 /// ```
-/// use shedlock_core::LockConfig;
+/// use shedlock::LockConfig;
 /// let config = LockConfig::new("payroll").lock_at_most_for("10m").lock_at_least_for("30s");
 /// config.validate()?;
-/// # Ok::<(), shedlock_core::Error>(())
+/// # Ok::<(), shedlock::Error>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use]
@@ -133,7 +133,7 @@ impl LockConfig {
     /// between two attempts nothing is held, and an attempt under way is withdrawn.
     ///
     /// ```
-    /// use shedlock_core::{Attempt, Executor, LockConfig, MemoryProvider};
+    /// use shedlock::{Attempt, Executor, LockConfig, MemoryProvider};
     /// use std::sync::Arc;
     /// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
     /// let executor = Executor::new(Arc::new(MemoryProvider::new()));
@@ -143,7 +143,7 @@ impl LockConfig {
     /// let patient = config.lock_wait("30s");
     /// let (second, _) = tokio::join!(executor.execute(&patient, async { 2 }), first.unlock());
     /// assert!(second?.is_executed());
-    /// # Ok::<(), shedlock_core::Error>(()) }).unwrap();
+    /// # Ok::<(), shedlock::Error>(()) }).unwrap();
     /// ```
     pub fn lock_wait(mut self, duration: impl Into<LockDuration>) -> Self {
         let duration = duration.into().or_note(&mut self.unreadable);

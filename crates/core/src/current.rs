@@ -44,7 +44,7 @@ pub fn current_lock() -> Option<CurrentLock> {
 /// `NotLocked` where there is no lock or where it was unlocked, `Lost` where its lease is over.
 ///
 /// ```
-/// let error = shedlock_core::assert_locked().unwrap_err();
+/// let error = shedlock::assert_locked().unwrap_err();
 /// assert_eq!(error.to_string(), "no lock is held here: run this inside a locked task");
 /// ```
 pub fn assert_locked() -> Result<(), Error> {
@@ -109,7 +109,7 @@ impl CurrentLock {
     /// `NotLocked` and `Lost` where the lock is over, `WrongContext` outside a tokio runtime.
     ///
     /// ```
-    /// use shedlock_core::{Executor, LockConfig, MemoryProvider, current_lock};
+    /// use shedlock::{Executor, LockConfig, MemoryProvider, current_lock};
     /// use std::sync::Arc;
     /// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
     /// let executor = Executor::new(Arc::new(MemoryProvider::new()));
@@ -117,10 +117,10 @@ impl CurrentLock {
     /// let outcome = executor.execute(&config, async {
     ///     let lock = current_lock().expect("this task holds it");
     ///     let sending = lock.spawn(async { 3 })?;
-    ///     Ok::<_, shedlock_core::Error>(sending.await.expect("not aborted: it is awaited"))
+    ///     Ok::<_, shedlock::Error>(sending.await.expect("not aborted: it is awaited"))
     /// });
     /// assert_eq!(outcome.await?.value().transpose()?, Some(3));
-    /// # Ok::<(), shedlock_core::Error>(()) }).unwrap();
+    /// # Ok::<(), shedlock::Error>(()) }).unwrap();
     /// ```
     pub fn spawn<F>(&self, future: F) -> Result<JoinHandle<F::Output>, Error>
     where

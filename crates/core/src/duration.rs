@@ -13,13 +13,13 @@ use crate::{Error, ErrorKind};
 /// `InvalidInput`, with the right form in the message.
 ///
 /// ```
-/// use shedlock_core::parse_duration;
+/// use shedlock::parse_duration;
 /// use std::time::Duration;
 /// assert_eq!(parse_duration("1h 30m")?, Duration::from_secs(5_400));
 /// assert_eq!(parse_duration("PT0.5S")?, Duration::from_millis(500));
 /// let error = parse_duration("10").unwrap_err();
 /// assert_eq!(error.to_string(), "cannot read \"10\" as a duration: write it with its unit, like \"10m\", \"1h 30m\", \"500ms\" or \"PT10M\"");
-/// # Ok::<(), shedlock_core::Error>(())
+/// # Ok::<(), shedlock::Error>(())
 /// ```
 pub fn parse_duration(text: &str) -> Result<Duration, Error> {
     let span: jiff::Span = text.trim().parse().map_err(|error: jiff::Error| {
@@ -65,7 +65,7 @@ fn refused(text: &str, why: &str) -> Error {
 /// A duration that is given as a [`Duration`] or as text: what setters take.
 ///
 /// ```
-/// use shedlock_core::LockConfig;
+/// use shedlock::LockConfig;
 /// use std::time::Duration;
 /// LockConfig::new("a").lock_at_most_for(Duration::from_secs(600));
 /// LockConfig::new("a").lock_at_most_for("10m");

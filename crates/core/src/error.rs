@@ -68,7 +68,7 @@ impl fmt::Display for ErrorKind {
 /// [`source`](StdError::source) and is not repeated in the message.
 ///
 /// ```
-/// use shedlock_core::{Error, ErrorKind};
+/// use shedlock::{Error, ErrorKind};
 /// let error = Error::new(ErrorKind::Configuration, "table \"shedlock\" does not exist: create it with `shedlock migrate`")
 ///     .with_store("postgres")
 ///     .with_lock("payroll");
@@ -139,7 +139,7 @@ impl Error {
     /// or for options, which errors show. Such a URL has an `@` behind the first of the three.
     ///
     /// ```
-    /// use shedlock_core::{Error, ErrorKind};
+    /// use shedlock::{Error, ErrorKind};
     /// let unknown = || Error::new(ErrorKind::InvalidInput, "unknown option \"cret@db\" in the URL");
     /// let error = unknown().of_url("postgres://app:se?cret@db/app");
     /// assert!(!error.to_string().contains("cret"));

@@ -41,7 +41,7 @@ use crate::{
 /// until lock_at_most_for.
 ///
 /// ```
-/// use shedlock_core::{Executor, LockConfig, MemoryProvider, Outcome};
+/// use shedlock::{Executor, LockConfig, MemoryProvider, Outcome};
 /// use std::sync::Arc;
 /// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
 /// let executor = Executor::new(Arc::new(MemoryProvider::new()));
@@ -52,7 +52,7 @@ use crate::{
 ///     Outcome::Lost { reason, .. } => println!("stopped: {reason}"),
 ///     _ => {}
 /// }
-/// # Ok::<(), shedlock_core::Error>(()) }).unwrap();
+/// # Ok::<(), shedlock::Error>(()) }).unwrap();
 /// ```
 #[derive(Clone, Debug)]
 #[must_use]
@@ -199,7 +199,7 @@ impl Executor {
     /// [`Outcome::transpose`] puts it in front.
     ///
     /// ```
-    /// use shedlock_core::{Completion, Executor, LockConfig, MemoryProvider, Slot, current_lock};
+    /// use shedlock::{Completion, Executor, LockConfig, MemoryProvider, Slot, current_lock};
     /// use std::sync::Arc;
     /// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
     /// let executor = Executor::new(Arc::new(MemoryProvider::new()));
@@ -215,7 +215,7 @@ impl Executor {
     /// // Somebody else gets the slot, when the backoff is over.
     /// let outcome = executor.try_execute(&config, async { Ok::<_, std::io::Error>(()) }).await?;
     /// assert!(outcome.skip().unwrap().to_string().starts_with("a slot failed"));
-    /// # Ok::<(), shedlock_core::Error>(()) }).unwrap();
+    /// # Ok::<(), shedlock::Error>(()) }).unwrap();
     /// ```
     pub fn try_execute<T, E, F>(
         &self,

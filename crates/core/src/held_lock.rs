@@ -13,7 +13,7 @@ use crate::{Error, ExtendRequest, Lease, LockName, Owner, Release, Slot, UnlockR
 /// when lock_at_most_for is over.
 ///
 /// ```
-/// use shedlock_core::{Attempt, Executor, LockConfig, MemoryProvider};
+/// use shedlock::{Attempt, Executor, LockConfig, MemoryProvider};
 /// use std::sync::Arc;
 /// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
 /// let executor = Executor::new(Arc::new(MemoryProvider::new()));
@@ -22,7 +22,7 @@ use crate::{Error, ExtendRequest, Lease, LockName, Owner, Release, Slot, UnlockR
 ///     println!("{} until {:?}", lock.owner(), lock.locked_until());
 ///     lock.unlock().await;
 /// }
-/// # Ok::<(), shedlock_core::Error>(()) }).unwrap();
+/// # Ok::<(), shedlock::Error>(()) }).unwrap();
 /// ```
 #[must_use = "dropped, the lock is given back at once"]
 pub struct HeldLock {

@@ -11,7 +11,7 @@ use crate::{AttemptRequest, Error, Lease, LockName, LostReason, Skip, Slot};
 /// nothing.
 ///
 /// ```
-/// use shedlock_core::{Event, Listener};
+/// use shedlock::{Event, Listener};
 /// #[derive(Debug)]
 /// struct Skips;
 /// impl Listener for Skips {

@@ -22,7 +22,7 @@ use crate::{
 /// judges leases can be replaced by one that a test moves.
 ///
 /// ```
-/// use shedlock_core::{Executor, LockConfig, ManualClock, MemoryProvider, Outcome};
+/// use shedlock::{Executor, LockConfig, ManualClock, MemoryProvider, Outcome};
 /// use std::sync::Arc;
 /// # let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
 /// # runtime.block_on(async {
@@ -32,7 +32,7 @@ use crate::{
 /// assert!(executor.execute(&config, async { 42 }).await?.is_executed());
 /// // At-least keeps it taken: the clock stands still.
 /// assert!(matches!(executor.execute(&config, async { 42 }).await?, Outcome::Skipped(_)));
-/// # Ok::<(), shedlock_core::Error>(()) }).unwrap();
+/// # Ok::<(), shedlock::Error>(()) }).unwrap();
 /// ```
 #[derive(Clone, Debug)]
 pub struct MemoryProvider {

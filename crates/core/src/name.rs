@@ -12,11 +12,11 @@ use crate::{Error, ErrorKind};
 /// never lets two names share a record (law 10).
 ///
 /// ```
-/// use shedlock_core::LockName;
+/// use shedlock::LockName;
 /// assert_eq!(LockName::new("payroll")?.as_str(), "payroll");
 /// assert!(LockName::new("").is_err());
 /// assert!(LockName::new("a\nb").is_err());
-/// # Ok::<(), shedlock_core::Error>(())
+/// # Ok::<(), shedlock::Error>(())
 /// ```
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct LockName(Arc<str>);

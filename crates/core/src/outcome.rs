@@ -92,7 +92,7 @@ impl<T, E> Outcome<Result<T, E>> {
     /// The error that the task returned.
     ///
     /// ```
-    /// use shedlock_core::{Executor, LockConfig, MemoryProvider};
+    /// use shedlock::{Executor, LockConfig, MemoryProvider};
     /// use std::sync::Arc;
     /// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
     /// let executor = Executor::new(Arc::new(MemoryProvider::new()));

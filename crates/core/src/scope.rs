@@ -38,7 +38,7 @@ pub fn set_global_executor(executor: Executor) -> Result<(), Error> {
 /// inherit it.
 ///
 /// ```
-/// use shedlock_core::{Executor, LockConfig, MemoryProvider, with_provider};
+/// use shedlock::{Executor, LockConfig, MemoryProvider, with_provider};
 /// use std::sync::Arc;
 /// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
 /// let outcome = with_provider(Arc::new(MemoryProvider::new()), async {
@@ -46,7 +46,7 @@ pub fn set_global_executor(executor: Executor) -> Result<(), Error> {
 ///     Executor::current()?.execute(&config, async {}).await
 /// });
 /// assert!(outcome.await?.is_executed());
-/// # Ok::<(), shedlock_core::Error>(()) }).unwrap();
+/// # Ok::<(), shedlock::Error>(()) }).unwrap();
 /// ```
 pub fn with_provider<F: Future>(
     provider: Arc<dyn LockProvider>,

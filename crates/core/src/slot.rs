@@ -12,11 +12,11 @@ use crate::{Error, ErrorKind};
 /// cut.
 ///
 /// ```
-/// use shedlock_core::Slot;
+/// use shedlock::Slot;
 /// use std::time::{Duration, UNIX_EPOCH};
 /// let slot = Slot::at(UNIX_EPOCH + Duration::from_secs(1_800_000_000))?;
 /// assert_eq!(slot.to_string(), "2027-01-15T08:00:00Z");
-/// # Ok::<(), shedlock_core::Error>(())
+/// # Ok::<(), shedlock::Error>(())
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Slot(i64);

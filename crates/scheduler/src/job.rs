@@ -21,8 +21,8 @@ pub(crate) enum Task {
 /// A task with its schedule and its lock. The lock's name is the job's name.
 ///
 /// ```
-/// use shedlock_core::LockConfig;
-/// use shedlock_scheduler::{Job, LatePolicy, Overlap, Schedule};
+/// use shedlock::LockConfig;
+/// use shedlock::scheduler::{Job, LatePolicy, Overlap, Schedule};
 /// use std::time::Duration;
 /// let job = Job::new(
 ///     LockConfig::new("invoices").lock_at_most_for("30m"),
@@ -36,7 +36,7 @@ pub(crate) enum Task {
 /// .jitter("30s")
 /// .late(LatePolicy::Within(Duration::from_secs(4 * 3_600)))
 /// .overlap(Overlap::Skip);
-/// # Ok::<(), shedlock_core::Error>(())
+/// # Ok::<(), shedlock::Error>(())
 /// ```
 #[must_use]
 pub struct Job {
@@ -88,8 +88,8 @@ impl Job {
     /// lives to see that.
     ///
     /// ```
-    /// use shedlock_core::LockConfig;
-    /// use shedlock_scheduler::{Job, Schedule};
+    /// use shedlock::LockConfig;
+    /// use shedlock::scheduler::{Job, Schedule};
     /// let job = Job::blocking(
     ///     LockConfig::new("clean").lock_at_most_for("10m"),
     ///     Schedule::every("1h"),

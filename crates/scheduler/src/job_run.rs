@@ -23,15 +23,15 @@ impl JobRun {
     /// It was due, and started, at this instant, without a slot.
     ///
     /// ```
-    /// use shedlock_core::Slot;
-    /// use shedlock_scheduler::JobRun;
+    /// use shedlock::Slot;
+    /// use shedlock::scheduler::JobRun;
     /// use std::time::{Duration, UNIX_EPOCH};
     /// let midnight = UNIX_EPOCH + Duration::from_secs(1_800_057_600);
     /// let run = JobRun::at(midnight + Duration::from_secs(3), "report")
     ///     .with_slot(Slot::at(midnight)?)
     ///     .with_fencing_token(7);
     /// assert_eq!(run.lateness(), Duration::from_secs(3));
-    /// # Ok::<(), shedlock_core::Error>(())
+    /// # Ok::<(), shedlock::Error>(())
     /// ```
     pub fn at(instant: SystemTime, job: impl Into<String>) -> Self {
         Self {

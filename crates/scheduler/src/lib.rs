@@ -31,8 +31,8 @@
 //! # A scheduler
 //!
 //! ```
-//! use shedlock_core::{Executor, LockConfig, MemoryProvider};
-//! use shedlock_scheduler::{Job, Schedule, Scheduler};
+//! use shedlock::{Executor, LockConfig, MemoryProvider};
+//! use shedlock::scheduler::{Job, Schedule, Scheduler};
 //! use std::convert::Infallible;
 //! use std::sync::Arc;
 //! use std::time::Duration;
@@ -48,10 +48,10 @@
 //!         },
 //!     ))
 //!     .start()?;
-//! // Until SIGTERM or ctrl-c: shedlock_scheduler::shutdown_signal().await?;
+//! // Until SIGTERM or ctrl-c: shedlock::scheduler::shutdown_signal().await?;
 //! let report = handle.shutdown(Duration::from_secs(25)).await?;
 //! assert!(report.cut.is_empty());
-//! # Ok::<(), shedlock_core::Error>(()) }).unwrap();
+//! # Ok::<(), shedlock::Error>(()) }).unwrap();
 //! ```
 //!
 //! With the facade's feature `macros`, the attribute `#[scheduled]` makes such jobs of functions.

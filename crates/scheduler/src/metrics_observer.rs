@@ -24,8 +24,8 @@ use crate::{MissedReason, Observer, Tick, TickEnd};
 /// - `too_late`, `superseded`, `overlap`, `set_back`, `paused`, `shutdown`: the [`MissedReason`].
 ///
 /// ```
-/// use shedlock_core::{Executor, MemoryProvider, MetricsListener};
-/// use shedlock_scheduler::{MetricsObserver, Scheduler};
+/// use shedlock::{Executor, MemoryProvider, MetricsListener};
+/// use shedlock::scheduler::{MetricsObserver, Scheduler};
 /// use std::sync::Arc;
 /// let executor = Executor::new(Arc::new(MemoryProvider::new()))
 ///     .listener(Arc::new(MetricsListener));

@@ -11,8 +11,8 @@ use shedlock_core::{Error, ErrorKind};
 /// `Internal` where the handler cannot be set.
 ///
 /// ```no_run
-/// # async fn run(scheduler: shedlock_scheduler::Scheduler) -> Result<(), shedlock_core::Error> {
-/// use shedlock_scheduler::shutdown_signal;
+/// # async fn run(scheduler: shedlock::scheduler::Scheduler) -> Result<(), shedlock::Error> {
+/// use shedlock::scheduler::shutdown_signal;
 /// use std::time::Duration;
 /// let handle = scheduler.start()?;
 /// shutdown_signal().await?;

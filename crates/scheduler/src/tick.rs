@@ -13,7 +13,7 @@ use crate::Trigger;
 /// Called by the one task that drives all jobs: be quick. A panic in it is caught and logged.
 ///
 /// ```
-/// use shedlock_scheduler::{Observer, Tick, TickEnd};
+/// use shedlock::scheduler::{Observer, Tick, TickEnd};
 /// #[derive(Debug)]
 /// struct Alarm;
 /// impl Observer for Alarm {

@@ -15,7 +15,7 @@ use crate::BoxFuture;
 /// would.
 ///
 /// ```
-/// use shedlock_core::{Clock, ManualClock};
+/// use shedlock::{Clock, ManualClock};
 /// use std::time::Duration;
 /// let clock = ManualClock::new();
 /// let before = clock.now();

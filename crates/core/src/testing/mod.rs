@@ -6,10 +6,10 @@
 //! is lost:
 //!
 //! ```
-//! use shedlock_core::testing::{self, TestLock};
-//! use shedlock_core::{assert_locked, current_lock};
+//! use shedlock::testing::{self, TestLock};
+//! use shedlock::{assert_locked, current_lock};
 //!
-//! async fn charge_cards() -> Result<u64, shedlock_core::Error> {
+//! async fn charge_cards() -> Result<u64, shedlock::Error> {
 //!     assert_locked()?;
 //!     Ok(current_lock().and_then(|lock| lock.fencing_token()).unwrap_or(0))
 //! }
@@ -54,8 +54,8 @@ pub fn locked_blocking<T>(task: impl FnOnce() -> T) -> T {
 /// A lock that is granted without a store, for tests.
 ///
 /// ```
-/// use shedlock_core::testing::TestLock;
-/// use shedlock_core::{Slot, current_lock};
+/// use shedlock::testing::TestLock;
+/// use shedlock::{Slot, current_lock};
 /// use std::time::UNIX_EPOCH;
 /// let slot = Slot::at(UNIX_EPOCH)?;
 /// TestLock::new("report").slot(slot).fencing_token(3).hold_blocking(|| {
@@ -63,7 +63,7 @@ pub fn locked_blocking<T>(task: impl FnOnce() -> T) -> T {
 ///     assert_eq!(lock.name().as_str(), "report");
 ///     assert_eq!((lock.slot(), lock.fencing_token()), (Some(slot), Some(3)));
 /// });
-/// # Ok::<(), shedlock_core::Error>(())
+/// # Ok::<(), shedlock::Error>(())
 /// ```
 #[derive(Clone, Debug)]
 #[must_use]
@@ -98,12 +98,12 @@ impl TestLock {
     /// it is left out.
     ///
     /// ```
-    /// use shedlock_core::testing::TestLock;
-    /// use shedlock_core::{Slot, current_lock};
+    /// use shedlock::testing::TestLock;
+    /// use shedlock::{Slot, current_lock};
     /// let is_last = || current_lock().and_then(|lock| lock.slot_attempt()) >= Some(5);
     /// let third = TestLock::new("report").slot(Slot::from_micros(0)?).slot_attempt(3);
     /// assert!(!third.hold_blocking(is_last));
-    /// # Ok::<(), shedlock_core::Error>(())
+    /// # Ok::<(), shedlock::Error>(())
     /// ```
     pub fn slot_attempt(mut self, attempt: u32) -> Self {
         self.slot_attempt = Some(attempt);

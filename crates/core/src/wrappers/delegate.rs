@@ -4,7 +4,7 @@
 /// but those that it names as its own. A method that is added to the trait is added here, so that no wrapper loses it.
 ///
 /// ```
-/// use shedlock_core::{AttemptRequest, Attempt, BoxFuture, Error, LockProvider, delegate};
+/// use shedlock::{AttemptRequest, Attempt, BoxFuture, Error, LockProvider, delegate};
 /// use std::sync::Arc;
 ///
 /// #[derive(Debug)]

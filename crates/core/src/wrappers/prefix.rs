@@ -15,11 +15,11 @@ use crate::{
 /// show the whole name; leases, records and lists the name without the prefix.
 ///
 /// ```
-/// use shedlock_core::{LockProvider, MemoryProvider, PrefixProvider};
+/// use shedlock::{LockProvider, MemoryProvider, PrefixProvider};
 /// use std::sync::Arc;
 /// let provider = PrefixProvider::new(Arc::new(MemoryProvider::new()), "billing:")?;
 /// assert_eq!(provider.store(), "memory");
-/// # Ok::<(), shedlock_core::Error>(())
+/// # Ok::<(), shedlock::Error>(())
 /// ```
 #[derive(Clone, Debug)]
 pub struct PrefixProvider {

@@ -17,7 +17,7 @@ use crate::{
 /// failed stays until it is over.
 ///
 /// ```
-/// use shedlock_core::{Attempt, Executor, LockConfig, MemoryProvider, TrackingProvider};
+/// use shedlock::{Attempt, Executor, LockConfig, MemoryProvider, TrackingProvider};
 /// use std::sync::Arc;
 /// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
 /// let tracking = TrackingProvider::new(Arc::new(MemoryProvider::new()));
@@ -28,7 +28,7 @@ use crate::{
 ///     lock.unlock().await;
 /// }
 /// assert!(tracking.held().is_empty());
-/// # Ok::<(), shedlock_core::Error>(()) }).unwrap();
+/// # Ok::<(), shedlock::Error>(()) }).unwrap();
 /// ```
 #[derive(Clone, Debug)]
 pub struct TrackingProvider {

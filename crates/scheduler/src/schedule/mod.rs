@@ -19,7 +19,7 @@ use grid::Grid;
 /// [`fixed_delay`](Self::fixed_delay) counts from the end of the last run on this node and has none.
 ///
 /// ```
-/// use shedlock_scheduler::Schedule;
+/// use shedlock::scheduler::Schedule;
 /// use std::time::{Duration, UNIX_EPOCH};
 /// let midnight = UNIX_EPOCH + Duration::from_secs(1_800_057_600);
 /// let schedule = Schedule::cron("*/10 * * * *")?;
@@ -28,7 +28,7 @@ use grid::Grid;
 /// assert_eq!(slot.to_string(), "2027-01-16T00:00:00Z");
 /// let next = schedule.next_after(late).expect("cron has slots");
 /// assert_eq!(next.to_string(), "2027-01-16T00:10:00Z");
-/// # Ok::<(), shedlock_core::Error>(())
+/// # Ok::<(), shedlock::Error>(())
 /// ```
 #[derive(Clone, PartialEq, Eq)]
 pub struct Schedule(Kind);
@@ -90,7 +90,7 @@ impl Schedule {
     /// `InvalidInput`: unreadable expression, one that never fires (30 February), unknown zone.
     ///
     /// ```
-    /// use shedlock_scheduler::Schedule;
+    /// use shedlock::scheduler::Schedule;
     /// use std::time::{Duration, UNIX_EPOCH};
     /// let schedule = Schedule::cron_in("30 2 * * *", "Europe/Berlin")?;
     /// // On 28 March 2027, 02:00 to 03:00 is left out there: the job runs at its end.
@@ -98,7 +98,7 @@ impl Schedule {
     /// let slot = schedule.next_after(noon_before).expect("cron has slots");
     /// assert_eq!(slot.to_string(), "2027-03-28T01:00:00Z");
     /// assert!(Schedule::cron("0 0 30 2 *").is_err());
-    /// # Ok::<(), shedlock_core::Error>(())
+    /// # Ok::<(), shedlock::Error>(())
     /// ```
     pub fn cron_in(expression: &str, zone: &str) -> Result<Self, Error> {
         Cron::parse(expression, zone).map(|cron| Self(Kind::Cron(cron)))
@@ -162,8 +162,8 @@ impl Schedule {
     /// shows a time before the first one (in 1970).
     ///
     /// ```
-    /// use shedlock_core::{Executor, LockConfig, MemoryProvider, SkipReason};
-    /// use shedlock_scheduler::Schedule;
+    /// use shedlock::{Executor, LockConfig, MemoryProvider, SkipReason};
+    /// use shedlock::scheduler::Schedule;
     /// use std::sync::Arc;
     /// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
     /// # let executor = Executor::new(Arc::new(MemoryProvider::new()));
@@ -175,7 +175,7 @@ impl Schedule {
     /// # let again = executor.execute(&config, async {}).await?;
     /// # assert_eq!(again.skip().map(|skip| skip.reason), Some(SkipReason::SlotTaken));
     /// assert!(Schedule::fixed_delay("1m")?.slot_now().is_err());
-    /// # Ok::<(), shedlock_core::Error>(()) }).unwrap();
+    /// # Ok::<(), shedlock::Error>(()) }).unwrap();
     /// ```
     pub fn slot_now(&self) -> Result<Slot, Error> {
         let now = SystemClock.system_time();
@@ -214,14 +214,14 @@ impl Schedule {
     /// `None` before the first slot (in 1970) and for [`fixed_delay`](Self::fixed_delay).
     ///
     /// ```
-    /// use shedlock_scheduler::Schedule;
+    /// use shedlock::scheduler::Schedule;
     /// use std::time::{Duration, UNIX_EPOCH};
     /// let schedule = Schedule::every("10m")?;
     /// let slow_clock = UNIX_EPOCH + Duration::from_millis(1_800_057_599_800);
     /// let slot = |tolerance| schedule.slot_at(slow_clock, tolerance).expect("a grid has slots");
     /// assert_eq!(slot(Duration::from_secs(1)).to_string(), "2027-01-16T00:00:00Z");
     /// assert_eq!(slot(Duration::ZERO).to_string(), "2027-01-15T23:50:00Z");
-    /// # Ok::<(), shedlock_core::Error>(())
+    /// # Ok::<(), shedlock::Error>(())
     /// ```
     pub fn slot_at(&self, now: SystemTime, tolerance: Duration) -> Option<Slot> {
         let now = micros_of(now);
@@ -265,11 +265,11 @@ impl Schedule {
     /// `None` for cron that fires once on some days, and for [`fixed_delay`](Self::fixed_delay).
     ///
     /// ```
-    /// use shedlock_scheduler::Schedule;
+    /// use shedlock::scheduler::Schedule;
     /// use std::time::Duration;
     /// let schedule = Schedule::cron("0,50 9-17 * * MON-FRI")?;
     /// assert_eq!(schedule.shortest_gap(), Some(Duration::from_secs(600)));
-    /// # Ok::<(), shedlock_core::Error>(())
+    /// # Ok::<(), shedlock::Error>(())
     /// ```
     pub fn shortest_gap(&self) -> Option<Duration> {
         match &self.0 {
