@@ -1,5 +1,5 @@
 //! Project tasks: `cargo xtask test`, `cargo xtask interop`, `cargo xtask torture`, `cargo xtask fuzz`,
-//! `cargo xtask bench`, `cargo xtask servers up`, `cargo xtask table`, `cargo xtask deny`.
+//! `cargo xtask bench`, `cargo xtask servers up`, `cargo xtask table`, `cargo xtask api`, `cargo xtask deny`.
 //!
 //! Everything that needs a real database goes through [`servers`]: it finds or installs the
 //! servers, runs throw-away instances of them, and leaves nothing behind.
@@ -13,6 +13,7 @@
     reason = "waits for real servers, and no test of ours replaces its clock"
 )]
 
+mod api;
 mod bench;
 mod clients;
 mod counts;
@@ -60,6 +61,8 @@ enum Task {
     Servers(servers::Command),
     /// Write the README's table of stores, from the sheets in docs/stores.
     Table,
+    /// Compare the public API of the published crates with its snapshots in docs/api.
+    Api(api::Args),
     /// Check licences, advisories and sources of the dependencies with cargo-deny.
     Deny,
 }
@@ -77,6 +80,7 @@ fn main() -> ExitCode {
         Task::Bench(args) => bench::run(&args),
         Task::Servers(command) => servers::run(&command),
         Task::Table => table::run(),
+        Task::Api(args) => api::run(&args),
         Task::Deny => deny::run(),
     };
     match done {

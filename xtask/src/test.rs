@@ -1,5 +1,6 @@
 //! `cargo xtask test`: the databases, the checks and the tests.
 
+use crate::api;
 use crate::clients;
 use crate::counts::Counts;
 use crate::host;
@@ -136,6 +137,7 @@ fn check_code(steps: &mut Steps, servers: &Servers) {
     cargo("clippy", &[&clippy[..], &["-D", "warnings"]].concat(), &[]);
     let doc = ["doc", "--workspace", "--no-deps", "--all-features"];
     cargo("documentation", &doc, &[("RUSTDOCFLAGS", "-D warnings")]);
+    steps.run("public API", api::check);
     steps.run("one store, one client", clients::one_store_brings_no_other);
     steps.run("core without clients", clients::core_brings_none);
     steps.run("oldest supported Rust", || oldest_rust(servers));

@@ -67,7 +67,7 @@ pub trait Harness: Send + Sync + 'static {
         Cost::default()
     }
 
-    /// How many round trips the calls take, exactly; see [`Turns`]. `None`: nobody has promised.
+    /// How many round trips the calls take, exactly; see [`RoundTrips`]. `None`: nobody has promised.
     fn round_trips(&self) -> Option<RoundTrips> {
         None
     }

@@ -15,7 +15,7 @@ const VARIABLE: &str = "SHEDLOCK_SHEETS";
 
 /// The data profile of a store, for a table of stores in your documentation: a row for each law and
 /// each capability, made from what the provider declares, from what it takes
-/// ([`Turns`]), and from the little that only people know.
+/// ([`RoundTrips`](crate::RoundTrips)), and from the little that only people know.
 ///
 /// The case `declared::what_is_published_holds` compares it with a file that is kept with the
 /// documentation; with `SHEDLOCK_SHEETS=write` in the environment it writes the file. In this

@@ -1,0 +1,212 @@
+//! `cargo xtask api`: the public API of the published crates as text, in `docs/api/`, so that a change
+//! to it shows in a diff.
+
+use crate::host;
+use crate::steps::{self, Outcome};
+use anyhow::{Context as _, ensure};
+use serde::Deserialize;
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::fs;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// Where the snapshots are, a file for each crate.
+const FOLDER: &str = "docs/api";
+
+/// Arguments of `cargo xtask api`.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Write the snapshots instead of comparing with them.
+    #[arg(long)]
+    update: bool,
+}
+
+/// What `cargo metadata` prints, as far as it is needed.
+#[derive(Deserialize)]
+struct Metadata {
+    packages: Vec<Package>,
+    target_directory: PathBuf,
+}
+
+#[derive(Deserialize)]
+struct Package {
+    name: String,
+    /// The registries that it may be published to; `None` for any, empty for none.
+    publish: Option<Vec<String>>,
+    targets: Vec<Target>,
+}
+
+#[derive(Deserialize)]
+struct Target {
+    name: String,
+    kind: Vec<String>,
+}
+
+impl Package {
+    /// The name of the library, if it is published and has one that other crates link.
+    fn library(&self) -> Option<&str> {
+        let is_published = self.publish.as_ref().is_none_or(|to| !to.is_empty());
+        let library = self.targets.iter();
+        let mut library = library.filter(|target| target.kind.iter().any(|kind| kind == "lib"));
+        library
+            .next()
+            .filter(|_| is_published)
+            .map(|target| target.name.as_str())
+    }
+}
+
+/// Runs it.
+pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let found = snapshots()?;
+    if args.update {
+        let folder = steps::workspace_root().join(FOLDER);
+        fs::create_dir_all(&folder).with_context(|| format!("cannot create {FOLDER}"))?;
+        for (name, text) in found {
+            fs::write(folder.join(name), text)?;
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
+    match judged(&found) {
+        Outcome::Passed => Ok(ExitCode::SUCCESS),
+        _ => Ok(ExitCode::FAILURE),
+    }
+}
+
+/// Fails if the API of a crate is not as its snapshot says.
+pub(crate) fn check() -> anyhow::Result<Outcome> {
+    Ok(judged(&snapshots()?))
+}
+
+/// Compares with the files, and prints what differs.
+fn judged(found: &[(String, String)]) -> Outcome {
+    let folder = steps::workspace_root().join(FOLDER);
+    let mut differing = Vec::new();
+    for (name, text) in found {
+        let kept = fs::read_to_string(folder.join(name)).unwrap_or_default();
+        let differences = differences(&kept, text);
+        if !differences.is_empty() {
+            println!("{FOLDER}/{name}:\n{differences}");
+            differing.push(name.as_str());
+        }
+    }
+    for name in strays(&folder, found) {
+        println!("{FOLDER}/{name}: no published crate has this name");
+        differing.push("a snapshot without a crate");
+    }
+    if differing.is_empty() {
+        return Outcome::Passed;
+    }
+    println!(
+        "What is gone or changed breaks the users of that crate. If it is meant, run `cargo xtask api \
+         --update`, and say so in CHANGELOG.md."
+    );
+    Outcome::Failed(format!("the public API differs: {}", differing.join(", ")))
+}
+
+/// The lines that only one of them has: `-` for the old one's, `+` for the new one's.
+fn differences(old: &str, new: &str) -> String {
+    let (old, new): (BTreeSet<_>, BTreeSet<_>) = (old.lines().collect(), new.lines().collect());
+    let mut text = String::new();
+    for line in old.difference(&new) {
+        let _ = writeln!(text, "  - {line}");
+    }
+    for line in new.difference(&old) {
+        let _ = writeln!(text, "  + {line}");
+    }
+    text
+}
+
+/// Snapshots of crates that are no more.
+fn strays(folder: &Path, found: &[(String, String)]) -> Vec<String> {
+    let files = fs::read_dir(folder).into_iter().flatten().flatten();
+    files
+        .map(|file| file.file_name().to_string_lossy().into_owned())
+        .filter(|name| !found.iter().any(|(found, _)| found == name))
+        .collect()
+}
+
+/// File name and text for each crate.
+fn snapshots() -> anyhow::Result<Vec<(String, String)>> {
+    let metadata = ["metadata", "--no-deps", "--format-version", "1"];
+    let metadata = host::output(steps::cargo().args(metadata))?;
+    let metadata: Metadata = serde_json::from_str(&metadata)?;
+    let crates: Vec<(&str, &str)> = metadata
+        .packages
+        .iter()
+        .filter_map(|package| Some((package.name.as_str(), package.library()?)))
+        .collect();
+    ensure!(!crates.is_empty(), "no crate of the workspace is published");
+    document(&crates)?;
+    let snapshot = |(package, library): &(&str, &str)| {
+        let json = metadata.target_directory.join("doc");
+        let json = json.join(format!("{library}.json"));
+        let api = public_api::Builder::from_rustdoc_json(&json)
+            .omit_blanket_impls(true)
+            .omit_auto_trait_impls(true)
+            .omit_auto_derived_impls(true)
+            .build()
+            .with_context(|| format!("cannot read {}", json.display()))?;
+        Ok((format!("{package}.txt"), api.to_string()))
+    };
+    crates.iter().map(snapshot).collect()
+}
+
+/// Has rustdoc write JSON for these crates.
+///
+/// Its format is not stable, so only rustdoc itself runs as a nightly would: the same variable for cargo
+/// would have it build all dependencies once more.
+fn document(crates: &[(&str, &str)]) -> anyhow::Result<()> {
+    let folder = tempfile::tempdir().context("cannot create a temporary folder")?;
+    let rustdoc = folder.path().join("rustdoc");
+    let mut options = fs::OpenOptions::new();
+    let mut file = options
+        .write(true)
+        .create_new(true)
+        .mode(0o700)
+        .open(&rustdoc)?;
+    std::io::Write::write_all(
+        &mut file,
+        b"#!/bin/sh\nRUSTC_BOOTSTRAP=1 exec rustdoc \"$@\"\n",
+    )?;
+    drop(file);
+    let mut command = steps::cargo();
+    command
+        .args(["doc", "--lib", "--no-deps", "--all-features"])
+        .env("RUSTDOC", &rustdoc)
+        .env("RUSTDOCFLAGS", "-Z unstable-options --output-format json");
+    for (package, _) in crates {
+        command.args(["--package", package]);
+    }
+    let status = command.status().context("cannot start cargo")?;
+    ensure!(status.success(), "cargo doc failed: {status}");
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_differs_is_shown_by_line() {
+        assert_eq!(differences("a\nb\n", "a\nb\n"), "");
+        assert_eq!(differences("a\nb\n", "b\nc\n"), "  - a\n  + c\n");
+    }
+
+    #[test]
+    fn only_published_libraries_have_a_snapshot() {
+        let package = |publish, kind: &str| Package {
+            name: "a".to_owned(),
+            publish,
+            targets: vec![Target {
+                name: "a".to_owned(),
+                kind: vec![kind.to_owned()],
+            }],
+        };
+        assert_eq!(package(None, "lib").library(), Some("a"));
+        assert_eq!(package(None, "proc-macro").library(), None);
+        assert_eq!(package(None, "bin").library(), None);
+        assert_eq!(package(Some(Vec::new()), "lib").library(), None);
+    }
+}
