@@ -397,9 +397,7 @@ impl Executor {
 
 /// Tells the running lock of a failure.
 pub(crate) fn judged<T, E>(result: Result<T, E>) -> Result<T, E> {
-    if result.is_err()
-        && let Some(lock) = crate::current_lock()
-    {
+    if let (Err(_), Some(lock)) = (&result, crate::current_lock()) {
         lock.fail_slot();
     }
     result

@@ -130,9 +130,7 @@ impl MemoryProvider {
         let found = records.get_mut(request.name());
         let before = found.as_deref();
 
-        if let Some(record) = before
-            && record.is_held_by(request.owner(), now)
-        {
+        if let Some(record) = before.filter(|record| record.is_held_by(request.owner(), now)) {
             return Ok(Attempt::Acquired(record.as_lease(request)));
         }
         if let Some(slot) = request.slot() {
@@ -147,14 +145,11 @@ impl MemoryProvider {
                 }
             }
         }
-        if let Some(record) = before
-            && record.locked_until > now
-        {
+        if let Some(record) = before.filter(|record| record.locked_until > now) {
             return Ok(Attempt::Skipped(record.as_skip(request.name(), now)));
         }
-        if let Some(record) = before
-            && record.is_released
-            && *record.owner == *request.owner().as_str()
+        if before
+            .is_some_and(|record| record.is_released && *record.owner == *request.owner().as_str())
         {
             return Err(Error::attempt_ended());
         }

@@ -171,14 +171,15 @@ impl Arguments {
             self.lock_at_most_for = None;
             return;
         }
-        if let Some(Period::Known(at_least, at_least_span)) = self.lock_at_least_for
-            && at_least > at_most
-        {
-            errors.add(
-                at_least_span,
-                "lock_at_least_for is longer than lock_at_most_for: raise the one or lower the other",
-            );
-            self.lock_at_least_for = None;
+        match self.lock_at_least_for {
+            Some(Period::Known(at_least, at_least_span)) if at_least > at_most => {
+                errors.add(
+                    at_least_span,
+                    "lock_at_least_for is longer than lock_at_most_for: raise the one or lower the other",
+                );
+                self.lock_at_least_for = None;
+            }
+            _ => {}
         }
     }
 }

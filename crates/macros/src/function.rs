@@ -124,11 +124,12 @@ impl TrailingFuture {
     pub(crate) fn evaluate_to(&mut self, body: &Type) {
         self.inside.retain(|statement| !is_return_edge(statement));
         for statement in &mut self.inside {
-            if let Stmt::Local(local) = statement
-                && let Pat::Type(typed) = &mut local.pat
-                && is_returned(&typed.pat)
-            {
-                *typed.ty = body.clone();
+            let Stmt::Local(local) = statement else {
+                continue;
+            };
+            match &mut local.pat {
+                Pat::Type(typed) if is_returned(&typed.pat) => *typed.ty = body.clone(),
+                _ => {}
             }
         }
     }

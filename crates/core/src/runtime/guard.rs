@@ -30,9 +30,7 @@ pub(crate) async fn guard<F: Future>(held: &Arc<Held>, task: F) -> Ended<F::Outp
     let mut watcher = Watcher::default();
     poll_fn(|context| {
         loop {
-            if let Some(reason) = held.lost()
-                && cancels
-            {
+            if let Some(reason) = held.lost().filter(|_| cancels) {
                 // Dropped inside the scope: its destructors may ask for the current lock.
                 let dropped = catch_unwind(AssertUnwindSafe(|| {
                     span.in_scope(|| current.enter(|| task.as_mut().set(None)))

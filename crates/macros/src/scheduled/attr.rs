@@ -170,12 +170,16 @@ impl Arguments {
         };
         if let Some(gap) = gap {
             for setting in &self.settings {
-                if let Setting::Duration("jitter", Period::Known(jitter, span)) = setting
-                    && *jitter >= gap
-                {
-                    let message =
-                        format!("the jitter ({jitter:?}) reaches the next slot: make it shorter");
-                    errors.add(*span, message);
+                match setting {
+                    Setting::Duration("jitter", Period::Known(jitter, span)) if *jitter >= gap => {
+                        errors.add(
+                            *span,
+                            format!(
+                                "the jitter ({jitter:?}) reaches the next slot: make it shorter"
+                            ),
+                        );
+                    }
+                    _ => {}
                 }
             }
         }

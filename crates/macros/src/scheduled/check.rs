@@ -119,7 +119,7 @@ pub(super) fn every(period: Duration) -> Result<(), String> {
         "the shortest period is 1ms"
     } else if period > LONGEST {
         "the longest period is 100 years"
-    } else if !period.subsec_nanos().is_multiple_of(1_000) {
+    } else if period.subsec_nanos() % 1_000 != 0 {
         "slots are kept in whole microseconds"
     } else {
         return Ok(());

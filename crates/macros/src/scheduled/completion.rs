@@ -50,14 +50,16 @@ impl Completion {
                 "a fixed delay has no slots that could be lost: give the job a `cron` or `every`",
             );
         }
-        if let (Some(Period::Known(backoff, _)), Some(Period::Known(longest, span))) =
-            (&self.backoff, &self.max_backoff)
-            && longest < backoff
-        {
-            errors.add(
-                *span,
-                "max_backoff is shorter than backoff: raise the one or lower the other",
-            );
+        match (&self.backoff, &self.max_backoff) {
+            (Some(Period::Known(backoff, _)), Some(Period::Known(longest, span)))
+                if longest < backoff =>
+            {
+                errors.add(
+                    *span,
+                    "max_backoff is shorter than backoff: raise the one or lower the other",
+                );
+            }
+            _ => {}
         }
     }
 

@@ -132,8 +132,11 @@ impl Next {
     /// The store called this slot taken, and `last` the last one that it has seen taken.
     async fn was_taken(&mut self, last: Option<Slot>, target: Slot, shared: &Shared, job: &Job) {
         self.over = self.over.max(Some(self.slot));
-        let left_no_slot = last.is_none_or(|last| last < self.slot);
-        if left_no_slot && let Some(until) = shedlock_ran_at(shared, job).await {
+        let shedlocks = match last {
+            Some(last) if last >= self.slot => None,
+            _ => shedlock_ran_at(shared, job).await,
+        };
+        if let Some(until) = shedlocks {
             // What lies before that run is over with it, and the gap is to be borne.
             self.over = self.over.max(job.schedule.slot_at(until, Duration::ZERO));
             self.go_on_behind(self.over.unwrap_or(self.slot), job);
@@ -178,10 +181,7 @@ impl Next {
         }
         let oldest = shared.oldest_in_time(job);
         let is_in_time = |slot: Slot| oldest.is_none_or(|oldest| slot.instant() >= oldest);
-        if let Some(oldest) = oldest
-            && self.slot < target
-            && !is_in_time(self.slot)
-        {
+        if let Some(oldest) = oldest.filter(|_| self.slot < target && !is_in_time(self.slot)) {
             let just_before = oldest - Duration::from_micros(1);
             let first = job.schedule.next_after(just_before).unwrap_or(target);
             let left_out = std::mem::replace(&mut self.slot, first.min(target));
@@ -206,10 +206,10 @@ async fn attempt_once(
     phase: &watch::Receiver<Phase>,
 ) -> Attempted {
     let mut config = job.config.clone().slot(next.slot);
-    if next.follows
-        && let Some(previous) = job.schedule.before(next.slot)
-    {
-        config = config.previous_slot(previous);
+    if next.follows {
+        if let Some(previous) = job.schedule.before(next.slot) {
+            config = config.previous_slot(previous);
+        }
     }
     // A panic is one failure of the slot, and not the end of the tick.
     let attempted = attempt(shared, job, &config, due, phase);

@@ -103,10 +103,10 @@ impl Questions {
     }
 
     fn ask(&mut self, shared: &Arc<Shared>) {
-        while self.rest.is_none()
-            && self.asked.len() < AT_ONCE
-            && let Some(question) = self.waiting.pop_front()
-        {
+        while self.rest.is_none() && self.asked.len() < AT_ONCE {
+            let Some(question) = self.waiting.pop_front() else {
+                return;
+            };
             let shared = shared.clone();
             self.asked.spawn(async move {
                 let answer = ask(&shared, question.job.name()).await;

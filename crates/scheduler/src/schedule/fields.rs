@@ -90,9 +90,8 @@ impl Fields {
     /// were UTC. `None` where there is none for decades.
     pub(super) fn first_from(&self, local: i64) -> Option<i64> {
         let (today, second) = split(local)?;
-        if self.has_date(today)
-            && let Some(time) = self.time_from(second)
-        {
+        let later_today = self.has_date(today).then(|| self.time_from(second));
+        if let Some(time) = later_today.flatten() {
             return join(today, time);
         }
         let time = self.time_from(0)?;
@@ -113,9 +112,8 @@ impl Fields {
     /// The last local time at or before this one that fits.
     pub(super) fn last_until(&self, local: i64) -> Option<i64> {
         let (today, second) = split(local)?;
-        if self.has_date(today)
-            && let Some(time) = self.time_until(second)
-        {
+        let earlier_today = self.has_date(today).then(|| self.time_until(second));
+        if let Some(time) = earlier_today.flatten() {
             return join(today, time);
         }
         let time = self.time_until(DAY - 1)?;
@@ -163,9 +161,8 @@ impl Fields {
     fn time_from(&self, second: i64) -> Option<i64> {
         let (hour, minute, second) = clock(second);
         if has(self.hours, hour) {
-            if has(self.minutes, minute)
-                && let Some(second) = at_or_above(self.seconds, second)
-            {
+            let in_this = has(self.minutes, minute).then(|| at_or_above(self.seconds, second));
+            if let Some(second) = in_this.flatten() {
                 return Some(time(hour, minute, second));
             }
             if let Some(minute) = at_or_above(self.minutes, minute + 1) {
@@ -180,9 +177,8 @@ impl Fields {
     fn time_until(&self, second: i64) -> Option<i64> {
         let (hour, minute, second) = clock(second);
         if has(self.hours, hour) {
-            if has(self.minutes, minute)
-                && let Some(second) = below(self.seconds, second + 1)
-            {
+            let in_this = has(self.minutes, minute).then(|| below(self.seconds, second + 1));
+            if let Some(second) = in_this.flatten() {
                 return Some(time(hour, minute, second));
             }
             if let Some(minute) = below(self.minutes, minute) {

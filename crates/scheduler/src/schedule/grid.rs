@@ -27,7 +27,7 @@ impl Grid {
         if period > LONGEST {
             return refused("the longest period is 100 years");
         }
-        if !period.subsec_nanos().is_multiple_of(1_000) {
+        if period.subsec_nanos() % 1_000 != 0 {
             return refused("slots are kept in whole microseconds");
         }
         match i64::try_from(period.as_micros()) {
