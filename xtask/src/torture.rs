@@ -52,7 +52,7 @@ const OF_ONE_HOST: &str = "shedlocks-of-one-host";
 /// The stores on which ShedLock excludes others whatever happens to its processes.
 const SHARED: [Store; 4] = [Store::Postgres, Store::Mariadb, Store::Mysql, Store::Redis];
 
-/// Runs the one case of the conformance kit over the store's plainest kind.
+/// Runs the one case of `testing/torture` over the store's plainest kind.
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let (package, target) = match args.store {
         Store::Postgres => ("shedlock-sql", "conformance_postgres"),

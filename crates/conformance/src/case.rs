@@ -1,29 +1,55 @@
 //! A law as something that runs.
 
+use std::borrow::Cow;
 use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
 
 use shedlock_core::BoxFuture;
 
 use crate::{TestContext, Verdict};
 
+type Run = dyn for<'a> Fn(&'a TestContext) -> BoxFuture<'a, Verdict> + Send + Sync;
+
 /// One named test case.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub struct Case {
-    name: &'static str,
-    run: for<'a> fn(&'a TestContext) -> BoxFuture<'a, Verdict>,
+    name: Cow<'static, str>,
+    run: Arc<Run>,
+    limit: Duration,
 }
 
 impl Case {
-    pub(crate) const fn new(
-        name: &'static str,
-        run: for<'a> fn(&'a TestContext) -> BoxFuture<'a, Verdict>,
+    /// A case that takes longer than this hangs, unless [it says so](Self::with_limit).
+    pub const LIMIT: Duration = Duration::from_secs(120);
+
+    /// A case of this name, which says the law and what is checked.
+    pub fn new(
+        name: impl Into<Cow<'static, str>>,
+        run: impl for<'a> Fn(&'a TestContext) -> BoxFuture<'a, Verdict> + Send + Sync + 'static,
     ) -> Self {
-        Self { name, run }
+        Self {
+            name: name.into(),
+            run: Arc::new(run),
+            limit: Self::LIMIT,
+        }
+    }
+
+    /// The same, which may take this long.
+    #[must_use]
+    pub fn with_limit(mut self, limit: Duration) -> Self {
+        self.limit = limit;
+        self
     }
 
     /// The law and what is checked: "law03_ownership::unlock_after_expiry_is_lost".
-    pub fn name(&self) -> &'static str {
-        self.name
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// How long it may take.
+    pub fn limit(&self) -> Duration {
+        self.limit
     }
 
     /// Runs it in this context, which must be a fresh one.

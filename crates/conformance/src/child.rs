@@ -1,36 +1,117 @@
-//! The test target started once more, as another process over the same namespace.
+//! Other processes over the namespace of a case: the test target itself, started once more in a role.
+//!
+//! The kit's own role is a client that does call by call what a case says. A crate with cases of its
+//! own adds roles to its [`Runner`](crate::Runner::child), and starts them with [`command`].
 
-use std::net::SocketAddr;
+use std::collections::BTreeMap;
+use std::fmt;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use shedlock_core::BoxFuture;
+use tokio::process::Command;
 
 use crate::harness::BoxError;
+pub use crate::signal::{go_on, stop};
 use crate::verdict::chain;
-use crate::wait::{PATIENCE, bounded, now, sleep};
-use crate::{Harness, Provider, Stop, TestContext, remote_client, worker};
+use crate::{Harness, Provider, Stop, TestContext, remote_client};
 
 /// Tells a process that it is a child, and which.
 const VARIABLE: &str = "SHEDLOCK_CONFORMANCE_CHILD";
 
 /// What a child process is to do.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Debug, Deserialize)]
 struct Part {
     harness: String,
     spec: String,
-    role: Role,
+    /// One, with what it is told.
+    role: BTreeMap<String, Value>,
 }
 
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum Role {
-    /// Does what it is told on its standard input, call by call.
-    RemoteClient,
-    /// Takes and frees locks on its own until it is stopped, and writes a log.
-    Worker(worker::WorkerSpec),
+/// The namespace of the case that has started this process.
+#[derive(Clone)]
+pub struct Opener {
+    harness: Arc<dyn Harness>,
+    spec: String,
+}
+
+impl Opener {
+    /// A provider over it.
+    ///
+    /// # Errors
+    /// Where the store cannot be reached.
+    pub async fn open(&self) -> Result<Provider, BoxError> {
+        self.harness
+            .open_child(&self.spec)
+            .ok_or(
+                "Namespace::child_spec gives a description that Harness::open_child does not take",
+            )?
+            .await
+    }
+}
+
+impl fmt::Debug for Opener {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Opener({}, {})", self.harness.name(), self.spec)
+    }
+}
+
+type Play = Box<dyn Fn(Opener, Value) -> BoxFuture<'static, Result<(), BoxError>>>;
+
+/// The roles that this executable can play, by their names.
+pub(crate) struct Roles(BTreeMap<&'static str, Play>);
+
+impl Default for Roles {
+    fn default() -> Self {
+        let mut roles = Self(BTreeMap::new());
+        roles.add(remote_client::ROLE, |opener, _| remote_client::play(opener));
+        roles
+    }
+}
+
+impl Roles {
+    pub(crate) fn add<F>(&mut self, role: &'static str, play: impl Fn(Opener, Value) -> F + 'static)
+    where
+        F: Future<Output = Result<(), BoxError>> + Send + 'static,
+    {
+        let play: Play = Box::new(move |opener, work| Box::pin(play(opener, work)));
+        self.0.insert(role, play);
+    }
+
+    /// Plays one of them, if this process was started to; `None` otherwise.
+    pub(crate) fn play_part(&self, harnesses: &[Arc<dyn Harness>]) -> Option<ExitCode> {
+        let part = std::env::var(VARIABLE).ok()?;
+        Some(match self.try_to_play(harnesses, &part) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => complain(&format!("child process: {}", chain(&*error))),
+        })
+    }
+
+    fn try_to_play(&self, harnesses: &[Arc<dyn Harness>], part: &str) -> Result<(), BoxError> {
+        let part: Part = serde_json::from_str(part)?;
+        let harness = harnesses
+            .iter()
+            .find(|harness| harness.name() == part.harness)
+            .ok_or("the harness of this name is not in this executable")?;
+        let (role, work) = part.role.into_iter().next().ok_or("no role")?;
+        let play = self.0.get(&*role);
+        let play = play.ok_or_else(|| format!("this executable cannot play the role {role:?}"))?;
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .enable_all()
+            .build()?;
+        let opener = Opener {
+            harness: Arc::clone(harness),
+            spec: part.spec,
+        };
+        let played = runtime.block_on(play(opener, work));
+        // Whoever reads the standard input may go on for ever, and an error has to be told now.
+        runtime.shutdown_background();
+        played
+    }
 }
 
 /// Plays a child's part, if this process was started as one by a case; `None` otherwise.
@@ -38,100 +119,43 @@ pub(crate) enum Role {
 /// [`main`](crate::main) does so by itself. With a runner of your own, call it first thing in the
 /// `main` of the same executable.
 #[must_use]
-pub fn play_child(harnesses: &[Arc<dyn Harness>]) -> Option<ExitCode> {
-    let part = std::env::var(VARIABLE).ok()?;
-    Some(match play(harnesses, &part) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => complain(&format!("child process: {}", chain(&*error))),
-    })
+pub fn play(harnesses: &[Arc<dyn Harness>]) -> Option<ExitCode> {
+    Roles::default().play_part(harnesses)
 }
 
-fn play(harnesses: &[Arc<dyn Harness>], part: &str) -> Result<(), BoxError> {
-    let part: Part = serde_json::from_str(part)?;
-    let harness = harnesses
-        .iter()
-        .find(|harness| harness.name() == part.harness)
-        .ok_or("the harness of this name is not in this executable")?;
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(1)
-        .enable_all()
-        .build()?;
-    let played = runtime.block_on(async {
-        match part.role {
-            Role::RemoteClient => remote_client::play(&open(harness, &part.spec).await?).await,
-            Role::Worker(spec) => {
-                let provider = open_while_it_may_be_down(harness, &part.spec).await?;
-                worker::play(provider, spec).await
-            }
-        }
-    });
-    // Whoever reads the standard input may go on for ever, and an error has to be told now.
-    runtime.shutdown_background();
-    played
-}
-
-/// How long a worker waits for its connection before it begins anew: one that has fallen silent on
-/// the way tells nobody.
-const CONNECTING: Duration = Duration::from_secs(10);
-
-/// A worker may be started while the store has crashed and is not back yet, or while the way there
-/// is cut.
-async fn open_while_it_may_be_down(
-    harness: &Arc<dyn Harness>,
-    spec: &str,
-) -> Result<Provider, BoxError> {
-    let started = now();
-    loop {
-        let opened = bounded(CONNECTING, open(harness, spec)).await;
-        let may_wait = now().saturating_since(started) < PATIENCE;
-        match opened {
-            Some(Ok(provider)) => return Ok(provider),
-            _ if may_wait => sleep(Duration::from_millis(100)).await,
-            Some(refused) => return refused,
-            None => return Err("the store could not be reached in time".into()),
-        }
-    }
-}
-
-async fn open(harness: &Arc<dyn Harness>, spec: &str) -> Result<Provider, BoxError> {
-    harness
-        .open_child(spec)
-        .ok_or("Namespace::child_spec gives a description that Harness::open_child does not take")?
-        .await
-}
-
-/// A command that starts this executable again in this role, over the context's namespace: through this
-/// address, where one is given, and that other executable, which is of an earlier version, likewise.
-pub(crate) fn command(
+/// A command that starts this executable again in this role, with this work, over the namespace of
+/// [this description](crate::Namespace::child_spec). The process is killed when it is dropped.
+///
+/// # Errors
+/// Where the work cannot be written down as JSON.
+pub fn command(
     context: &TestContext,
-    role: Role,
-    via: Option<SocketAddr>,
-    old: Option<&Path>,
-) -> Result<tokio::process::Command, Stop> {
-    let namespace = context.namespace();
-    let spec = match via {
-        None => namespace.child_spec().ok_or("Namespace::child_spec"),
-        Some(addr) => namespace
-            .child_spec_via(addr)
-            .ok_or("Namespace::child_spec_via, through a proxy"),
-    };
-    let spec = spec.map_err(|lacks| {
-        Stop::not_applicable(format!(
-            "the harness cannot open a namespace from another process ({lacks})"
-        ))
-    })?;
-    let part = Part {
-        harness: context.harness().name().to_owned(),
-        spec,
-        role,
-    };
-    let executable = match old {
-        Some(old) => old.to_owned(),
-        None => std::env::current_exe()?,
-    };
-    let mut command = tokio::process::Command::new(executable);
+    spec: &str,
+    role: &str,
+    work: &impl Serialize,
+) -> Result<Command, Stop> {
+    command_of(&std::env::current_exe()?, context, spec, role, work)
+}
+
+/// The same with another executable: this test target, as it was built from an earlier version.
+///
+/// # Errors
+/// As of [`command`].
+pub fn command_of(
+    executable: &Path,
+    context: &TestContext,
+    spec: &str,
+    role: &str,
+    work: &impl Serialize,
+) -> Result<Command, Stop> {
+    let part = json!({
+        "harness": context.harness().name(),
+        "spec": spec,
+        "role": { role: serde_json::to_value(work)? },
+    });
+    let mut command = Command::new(executable);
     command
-        .env(VARIABLE, serde_json::to_string(&part)?)
+        .env(VARIABLE, part.to_string())
         .stdin(std::process::Stdio::piped())
         .stdout(std::process::Stdio::piped())
         .kill_on_drop(true);

@@ -11,7 +11,7 @@ use shedlock_core::{
 use crate::harness::{BoxError, OptionalAction};
 use crate::steps::take;
 use crate::timing::Timing;
-use crate::{Harness, JavaRecord, Namespace, Provider, Stop, StoreFault};
+use crate::{Harness, JavaRecord, Namespace, Provider, Stop};
 
 /// What one case works with: a namespace of its own, providers over it, durations that fit the store.
 #[derive(Clone)]
@@ -36,13 +36,16 @@ impl TestContext {
         Self::over(harness, namespace).await
     }
 
-    /// A context over a namespace on a store of its own.
-    pub(crate) async fn on_own_store(&self) -> Result<Self, Stop> {
+    /// A context over a namespace on a store of its own, to be closed by whoever asks for it.
+    ///
+    /// # Errors
+    /// [`Stop::NotApplicable`] where the harness cannot start one.
+    pub async fn on_own_store(&self) -> Result<Self, Stop> {
         let namespace = self
             .harness
             .namespace_on_own_store()
             .ok_or_else(|| {
-                lacking(
+                Stop::lacking(
                     "start a store of its own",
                     "Harness::namespace_on_own_store",
                 )
@@ -131,18 +134,20 @@ impl TestContext {
     }
 
     /// The slot this far from the store's now, in whole seconds.
-    pub(crate) async fn slot_before_now(
-        &self,
-        provider: &Provider,
-        by: Duration,
-    ) -> Result<Slot, Stop> {
+    ///
+    /// # Errors
+    /// Where the provider fails.
+    pub async fn slot_before_now(&self, provider: &Provider, by: Duration) -> Result<Slot, Stop> {
         let now = self.store_now(provider).await?;
         let micros = Slot::at(now - by)?.as_micros();
         Ok(Slot::from_micros(micros - micros % 1_000_000)?)
     }
 
     /// Not applicable unless slots are declared.
-    pub(crate) fn needs_slots(&self) -> Result<(), Stop> {
+    ///
+    /// # Errors
+    /// [`Stop::NotApplicable`].
+    pub fn needs_slots(&self) -> Result<(), Stop> {
         declared(self.capabilities.slots, "slots")
     }
 
@@ -218,7 +223,11 @@ impl TestContext {
         granted(action, "read as ShedLock", "Namespace::read_as_shedlock").await
     }
 
-    pub(crate) async fn stop_store(&self) -> Result<(), Stop> {
+    /// Stops the store; not applicable where the harness cannot.
+    ///
+    /// # Errors
+    /// Where that fails.
+    pub async fn stop_store(&self) -> Result<(), Stop> {
         granted(
             self.namespace.stop_store(),
             "stop the store",
@@ -227,7 +236,11 @@ impl TestContext {
         .await
     }
 
-    pub(crate) async fn start_store(&self) -> Result<(), Stop> {
+    /// Starts the store again; not applicable where the harness cannot.
+    ///
+    /// # Errors
+    /// Where that fails.
+    pub async fn start_store(&self) -> Result<(), Stop> {
         granted(
             self.namespace.start_store(),
             "start the store",
@@ -236,30 +249,17 @@ impl TestContext {
         .await
     }
 
-    pub(crate) async fn begin_fault(&self, fault: StoreFault) -> Result<(), Stop> {
-        let action = self.namespace.begin_fault(fault);
-        granted(
-            action,
-            &format!("begin {fault:?}"),
-            "Namespace::begin_fault",
-        )
-        .await
-    }
-
-    pub(crate) async fn end_fault(&self, fault: StoreFault) -> Result<(), Stop> {
-        let action = self.namespace.end_fault(fault);
-        granted(action, &format!("end {fault:?}"), "Namespace::end_fault").await
-    }
-
-    /// Where the harness can tell.
-    pub(crate) async fn store_version(&self) -> Result<Option<String>, Stop> {
-        match self.namespace.store_version() {
-            None => Ok(None),
-            Some(version) => version
-                .await
-                .map(Some)
-                .map_err(|error| Stop::harness("ask the store's version", &*error)),
-        }
+    /// What another process needs to open the namespace; not applicable where none can.
+    ///
+    /// # Errors
+    /// [`Stop::NotApplicable`].
+    pub fn child_spec(&self) -> Result<String, Stop> {
+        self.namespace.child_spec().ok_or_else(|| {
+            Stop::lacking(
+                "open a namespace from another process",
+                "Namespace::child_spec",
+            )
+        })
     }
 
     pub(crate) async fn provider_with_clock(
@@ -283,20 +283,20 @@ async fn open(namespace: &dyn Namespace) -> Result<Provider, Stop> {
         .map_err(|error| Stop::harness("make a provider", &*error))
 }
 
-/// Uses an optional action, or ends the case as not applicable.
-pub(crate) async fn granted<T>(
+/// Uses an optional action, or ends the case as not applicable: what the harness would do, and the
+/// method that lacks.
+///
+/// # Errors
+/// [`Stop::NotApplicable`] where there is no such action, [`Stop::Failed`] where it fails.
+pub async fn granted<T>(
     action: OptionalAction<'_, T>,
     what: &str,
     method: &str,
 ) -> Result<T, Stop> {
     action
-        .ok_or_else(|| lacking(what, method))?
+        .ok_or_else(|| Stop::lacking(what, method))?
         .await
         .map_err(|error| Stop::harness(what, &*error))
-}
-
-fn lacking(what: &str, method: &str) -> Stop {
-    Stop::not_applicable(format!("the harness cannot {what} ({method})"))
 }
 
 fn declared(is_declared: bool, what: &str) -> Result<(), Stop> {

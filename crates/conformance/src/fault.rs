@@ -21,7 +21,7 @@ impl StoreFault {
     pub const ALL: [Self; 4] = [Self::FewConnections, Self::ReadOnly, Self::Full, Self::Busy];
 
     /// As it is counted.
-    pub(crate) fn word(self) -> &'static str {
+    pub fn word(self) -> &'static str {
         match self {
             Self::FewConnections => "times of few connections",
             Self::ReadOnly => "times of only reading",

@@ -106,7 +106,7 @@
 //!
 //! let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
 //! for case in laws::law03_ownership::cases() {
-//!     match runtime.block_on(shedlock_conformance::run_case(Arc::new(Memory), case)) {
+//!     match runtime.block_on(shedlock_conformance::run_case(Arc::new(Memory), &case)) {
 //!         Ok(()) => {}
 //!         Err(Stop::NotApplicable(reason)) => println!("{}: {reason}", case.name()),
 //!         Err(Stop::Failed(message)) => panic!("{}: {message}", case.name()),
@@ -150,28 +150,15 @@
 //! # Several processes without a second binary
 //!
 //! [`main`] starts its own executable again and tells it through an environment variable to play
-//! another process: a remote_client that does call by call what a case says, or a worker that contends
-//! until it is killed. With a runner of your own call [`play_child`] first thing in `main`.
+//! another process: a client that does call by call what a case says. With a runner of your own call
+//! [`child::play`] first thing in `main`.
 //!
-//! Workers write what they do into logs, and [`history`] judges them all together: overlapping
-//! leases, tokens and slots out of order, locks that come free too early or too late, leases lost
-//! before their end, owners that return by a late copy of their attempt, tasks that outlive their leases.
-//! `SHEDLOCK_CONFORMANCE_ACQUISITIONS=1000` makes that run longer than by default (200);
-//! `SHEDLOCK_CONFORMANCE_SEED=…`, which a failure prints, repeats its choices.
+//! # Cases of your own
 //!
-//! One case does everything at once: workers are killed and stopped for longer than their leases, the
-//! network between them and the store cuts, delays and swallows, and a store of one's own crashes and comes
-//! back, or is in [troubles](StoreFault). `SHEDLOCK_TORTURE_SECONDS=600` makes it longer than by default, and
-//! puts it, without crashes and troubles, to stores that are not one's own;
-//! `SHEDLOCK_TORTURE_REST_MILLIS=50` has workers rest, so that a long history can be judged;
-//! `SHEDLOCK_TORTURE_JAVA=2` puts two processes of real ShedLock among the workers, where the harness can
-//! start them; `SHEDLOCK_TORTURE_OLD=path` puts three workers of an earlier version beside them, where the
-//! path leads to this test target as it was built then (`SHEDLOCK_TORTURE_OLD_WORKERS=5` for five);
-//! `SHEDLOCK_TORTURE_SUMMARY=file.json` writes the figures down.
-//!
-//! Such a judge is worth what it convicts: `SHEDLOCK_TORTURE_WRONG=all` switches wrong protocols in
-//! between the workers and your provider, each of which has to be found out within a minute
-//! (`wrong_protocols::…`).
+//! [`main`] is a [`Runner`] with the laws. Another one runs your [cases](Runner::cases) beside them, or
+//! without them, and starts this executable in [roles](Runner::child) of yours. In the repository of
+//! shedlock the torture is added so (`testing/torture`): processes that are killed and stopped, behind a
+//! network that cuts, delays and swallows, over a store that crashes, and a judge of their history.
 //!
 //! # Time
 //!
@@ -190,45 +177,35 @@
 //! [`ManualClock`](shedlock_core::ManualClock).
 
 mod case;
-mod child;
+pub mod child;
 pub mod contention;
 mod context;
 mod fault;
 mod harness;
-mod heard;
-pub mod history;
-mod jvm;
 pub mod laws;
 mod line;
 mod profile;
 pub mod proxy;
 mod remote_client;
-mod rng;
 mod runner;
 mod signal;
 mod steps;
 pub mod support;
 mod timing;
-mod torture;
 mod verdict;
-mod wait;
-mod wall_clock;
+pub mod wait;
 mod warnings;
-mod worker;
-mod worker_pool;
 mod wrapped;
-mod wrong;
 
 pub use case::Case;
-pub use child::play_child;
-pub use context::TestContext;
+pub use context::{TestContext, granted};
 pub use fault::StoreFault;
 pub use harness::{
     BoxError, Call, Cost, Harness, JavaRecord, Namespace, OptionalAction, Provider, RoundTrips,
     Work, action,
 };
 pub use profile::StoreProfile;
-pub use runner::{main, main_after, run_case};
+pub use runner::{Runner, main, main_after, run_case};
 pub use timing::Timing;
 pub use verdict::{Stop, Verdict};
 pub use wrapped::{Wrapped, wrapped};

@@ -12,10 +12,13 @@ use shedlock_core::{
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdin, ChildStdout};
 
-use crate::child::{Role, command};
+use crate::child::{Opener, command};
 use crate::harness::BoxError;
 use crate::wait::{PATIENCE, bounded};
 use crate::{Provider, Stop, TestContext};
+
+/// Its name as a role of child processes.
+pub(crate) const ROLE: &str = "remote_client";
 
 #[derive(Debug, Serialize, Deserialize)]
 enum Order {
@@ -58,7 +61,7 @@ pub(crate) struct RemoteClient {
 impl RemoteClient {
     /// Starts it over the context's namespace and waits until it has its provider.
     pub(crate) async fn start(context: &TestContext) -> Result<Self, Stop> {
-        let mut process = command(context, Role::RemoteClient, None, None)?.spawn()?;
+        let mut process = command(context, &context.child_spec()?, ROLE, &())?.spawn()?;
         let (Some(spec), Some(answers)) = (process.stdin.take(), process.stdout.take()) else {
             return Err(Stop::failed("a child process without pipes"));
         };
@@ -159,12 +162,13 @@ fn unexpected(expected: &str, answer: &Answer) -> Stop {
 }
 
 /// The other side: obeys until its standard input ends.
-pub(crate) async fn play(provider: &Provider) -> Result<(), BoxError> {
+pub(crate) async fn play(opener: Opener) -> Result<(), BoxError> {
+    let provider = opener.open().await?;
     let mut spec = BufReader::new(tokio::io::stdin()).lines();
     let mut leases = HashMap::new();
     say(&Answer::Ready)?;
     while let Some(line) = spec.next_line().await? {
-        let answer = obey(provider, &mut leases, serde_json::from_str(&line)?).await?;
+        let answer = obey(&provider, &mut leases, serde_json::from_str(&line)?).await?;
         say(&answer.unwrap_or_else(|error| Answer::Failed(format!("{error:?}"))))?;
     }
     Ok(())

@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
-use shedlock_core::BoxFuture;
+use serde_json::Value;
 
+use crate::child::{Opener, Roles};
 use crate::wait::bounded;
-use crate::wrong::Wrong;
-use crate::{Case, Harness, Stop, TestContext, Verdict, laws, play_child, torture};
+use crate::{BoxError, Case, Harness, Stop, TestContext, Verdict, laws};
 
 /// Cases mostly wait, so more of them run at once than there are processors; not so many that a
 /// small database runs out of connections.
@@ -19,9 +19,6 @@ const THREADS: usize = 8;
 
 /// The same over a store that keeps time in seconds, whose cases do little but wait.
 const THREADS_WAITING: usize = 24;
-
-/// A case that takes longer than this hangs.
-const LIMIT: Duration = Duration::from_secs(120);
 
 /// Runs all cases over these harnesses: the whole `main` of a test target with
 /// `harness = false`. Takes the arguments of `cargo test` (filters, `--list`, `--exact`,
@@ -36,7 +33,7 @@ const LIMIT: Duration = Duration::from_secs(120);
 /// cannot make a namespace fails the target before any case runs.
 #[must_use]
 pub fn main(harnesses: impl IntoIterator<Item = Arc<dyn Harness>>) -> ExitCode {
-    main_after(async { Ok(()) }, harnesses)
+    Runner::new(harnesses).laws().run()
 }
 
 /// The same, once this test of the server itself has passed: the
@@ -46,67 +43,141 @@ pub fn main_after(
     self_test: impl Future<Output = Verdict>,
     harnesses: impl IntoIterator<Item = Arc<dyn Harness>>,
 ) -> ExitCode {
-    let harnesses: Vec<_> = harnesses.into_iter().collect();
-    if let Some(code) = play_child(&harnesses) {
-        return code;
-    }
-    let runtime = match runtime() {
-        Ok(runtime) => Arc::new(runtime),
-        Err(error) => return refuse(&format!("no async runtime: {error}")),
-    };
-    let mut arguments = Arguments::from_args();
-    let mut threads = THREADS;
-    if !arguments.list {
-        if let Err(stop) = runtime.block_on(self_test) {
-            return refuse(&format!("the server is not fit to be tested on: {stop}"));
+    Runner::new(harnesses).laws().run_after(self_test)
+}
+
+type Cases = Box<dyn Fn(&dyn Harness) -> Result<Vec<Case>, Stop>>;
+
+/// What [`main`] does, for a crate that has cases and child processes of its own.
+///
+/// ```no_run
+/// use shedlock_conformance::{Case, Harness, Runner, Verdict, TestContext};
+/// # use std::sync::Arc;
+///
+/// async fn a_thousand_locks_are_listed(context: &TestContext) -> Verdict {
+///     let provider = context.provider().await?;
+/// #   let _ = provider;
+///     Ok(())
+/// }
+///
+/// fn main() -> std::process::ExitCode {
+/// #   let harnesses: Vec<Arc<dyn Harness>> = Vec::new();
+///     Runner::new(harnesses)
+///         .laws()
+///         .cases(|_harness| {
+///             Ok(vec![Case::new("load::a_thousand_locks_are_listed", |context| {
+///                 Box::pin(a_thousand_locks_are_listed(context))
+///             })])
+///         })
+///         .run()
+/// }
+/// ```
+#[must_use = "no case has run yet"]
+pub struct Runner {
+    harnesses: Vec<Arc<dyn Harness>>,
+    cases: Vec<Cases>,
+    roles: Roles,
+}
+
+impl Runner {
+    /// Without any cases yet.
+    pub fn new(harnesses: impl IntoIterator<Item = Arc<dyn Harness>>) -> Self {
+        Self {
+            harnesses: harnesses.into_iter().collect(),
+            cases: Vec::new(),
+            roles: Roles::default(),
         }
-        for harness in &harnesses {
-            match runtime.block_on(reachable(harness)) {
-                Ok(granularity) if granularity >= Duration::from_secs(1) => {
+    }
+
+    /// Adds the cases of [all laws](laws::cases).
+    pub fn laws(self) -> Self {
+        self.cases(|_| Ok(laws::cases()))
+    }
+
+    /// Adds these cases for each harness. An error fails the target before any case runs.
+    pub fn cases(
+        mut self,
+        cases: impl Fn(&dyn Harness) -> Result<Vec<Case>, Stop> + 'static,
+    ) -> Self {
+        self.cases.push(Box::new(cases));
+        self
+    }
+
+    /// Adds a part for child processes: what one does that a case has started by
+    /// [`child::command`](crate::child::command) in the role of this name, with the value that was given there.
+    pub fn child<F>(
+        mut self,
+        role: &'static str,
+        play: impl Fn(Opener, Value) -> F + 'static,
+    ) -> Self
+    where
+        F: Future<Output = Result<(), BoxError>> + Send + 'static,
+    {
+        self.roles.add(role, play);
+        self
+    }
+
+    /// Runs the cases, or plays the child's part: the rest of `main`. See [`main`].
+    #[must_use]
+    pub fn run(self) -> ExitCode {
+        self.run_after(async { Ok(()) })
+    }
+
+    /// The same, once this test of the server itself has passed; see [`main_after`].
+    #[must_use]
+    pub fn run_after(self, self_test: impl Future<Output = Verdict>) -> ExitCode {
+        if let Some(code) = self.roles.play_part(&self.harnesses) {
+            return code;
+        }
+        let mut arguments = Arguments::from_args();
+        let trials = match self.trials(&mut arguments, self_test) {
+            Ok(trials) => trials,
+            Err(message) => return refuse(&message),
+        };
+        libtest_mimic::run(&arguments, trials).exit_code()
+    }
+
+    fn trials(
+        self,
+        arguments: &mut Arguments,
+        self_test: impl Future<Output = Verdict>,
+    ) -> Result<Vec<Trial>, String> {
+        let runtime = runtime().map_err(|error| format!("no async runtime: {error}"))?;
+        let runtime = Arc::new(runtime);
+        let mut threads = THREADS;
+        if !arguments.list {
+            runtime
+                .block_on(self_test)
+                .map_err(|stop| format!("the server is not fit to be tested on: {stop}"))?;
+            for harness in &self.harnesses {
+                let granularity = runtime
+                    .block_on(reachable(harness))
+                    .map_err(|stop| format!("{} cannot be tested: {stop}", harness.name()))?;
+                if granularity >= Duration::from_secs(1) {
                     threads = THREADS_WAITING;
                 }
-                Ok(_) => {}
-                Err(stop) => {
-                    return refuse(&format!("{} cannot be tested: {stop}", harness.name()));
+            }
+        }
+        arguments.test_threads.get_or_insert(threads);
+        let prefixed = self.harnesses.len() > 1;
+        let mut trials = Vec::new();
+        for harness in &self.harnesses {
+            for cases in &self.cases {
+                for case in cases(&**harness).map_err(|stop| stop.to_string())? {
+                    let name = if prefixed {
+                        format!("{}::{}", harness.name(), case.name())
+                    } else {
+                        case.name().to_owned()
+                    };
+                    let (runtime, harness) = (Arc::clone(&runtime), Arc::clone(harness));
+                    trials.push(Trial::ignorable_test(name, move || {
+                        completion(runtime.block_on(run_case(harness, &case)))
+                    }));
                 }
             }
         }
+        Ok(trials)
     }
-    arguments.test_threads.get_or_insert(threads);
-    let wrong_protocols = match torture::wrong_protocols() {
-        Ok(asked_for) => asked_for,
-        Err(stop) => return refuse(&stop.to_string()),
-    };
-    let prefixed = harnesses.len() > 1;
-    let mut trials = Vec::new();
-    for harness in harnesses {
-        let name_of = |case: &str| {
-            if prefixed {
-                format!("{}::{case}", harness.name())
-            } else {
-                case.to_owned()
-            }
-        };
-        for case in laws::cases() {
-            let (runtime, harness) = (Arc::clone(&runtime), Arc::clone(&harness));
-            trials.push(Trial::ignorable_test(name_of(case.name()), move || {
-                completion(runtime.block_on(run_case(harness, case)))
-            }));
-        }
-        let wrong_protocols = if harness.finds_wrong_protocols_out() {
-            &Wrong::ALL[..]
-        } else {
-            &wrong_protocols
-        };
-        for wrong in wrong_protocols.iter().copied() {
-            let name = name_of(&format!("wrong_protocols::{}", wrong.name()));
-            let (runtime, harness) = (Arc::clone(&runtime), Arc::clone(&harness));
-            trials.push(Trial::ignorable_test(name, move || {
-                completion(runtime.block_on(find_out(harness, wrong)))
-            }));
-        }
-    }
-    libtest_mimic::run(&arguments, trials).exit_code()
 }
 
 /// Runs one case in a fresh namespace and removes the namespace afterwards: for those with a runner of
@@ -115,27 +186,10 @@ pub fn main_after(
 /// # Errors
 /// [`Stop::Failed`] for a broken law, a panic, a case that hangs and a namespace that could not be
 /// made or removed; [`Stop::NotApplicable`] where provider or harness lack something.
-pub async fn run_case(harness: Arc<dyn Harness>, case: Case) -> Verdict {
-    let limit = LIMIT + torture::Options::from_environment()?.length;
-    run_in_a_namespace(harness, limit, |context| case.run(context)).await
-}
-
-/// Whether the judge of histories finds this mistake out.
-async fn find_out(harness: Arc<dyn Harness>, wrong: Wrong) -> Verdict {
-    let limit = LIMIT + torture::hunt::LIMIT;
-    run_in_a_namespace(harness, limit, |context| {
-        Box::pin(torture::hunt::find_out(context, wrong))
-    })
-    .await
-}
-
-async fn run_in_a_namespace(
-    harness: Arc<dyn Harness>,
-    limit: Duration,
-    run: impl for<'a> FnOnce(&'a TestContext) -> BoxFuture<'a, Verdict>,
-) -> Verdict {
+pub async fn run_case(harness: Arc<dyn Harness>, case: &Case) -> Verdict {
     let context = TestContext::new(harness).await?;
-    let run = AssertUnwindSafe(run(&context)).catch_unwind();
+    let run = AssertUnwindSafe(case.run(&context)).catch_unwind();
+    let limit = case.limit();
     let verdict = match bounded(limit, run).await {
         Some(Ok(verdict)) => verdict,
         Some(Err(panic)) => Err(Stop::failed(format!("panicked: {}", text_of(&*panic)))),

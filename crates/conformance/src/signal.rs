@@ -2,13 +2,19 @@
 
 use crate::{Stop, Verdict};
 
-/// SIGSTOP.
-pub(crate) fn stop(process: Option<u32>) -> Verdict {
+/// Stops a process (SIGSTOP).
+///
+/// # Errors
+/// Where there is none, and [`Stop::NotApplicable`] on systems without such signals.
+pub fn stop(process: Option<u32>) -> Verdict {
     send(process, Kind::Stop)
 }
 
-/// SIGCONT.
-pub(crate) fn go_on(process: Option<u32>) -> Verdict {
+/// Lets it go on (SIGCONT).
+///
+/// # Errors
+/// As of [`stop`].
+pub fn go_on(process: Option<u32>) -> Verdict {
     send(process, Kind::Continue)
 }
 

@@ -28,8 +28,13 @@ impl Stop {
         Self::NotApplicable(reason.into())
     }
 
+    /// A case that cannot be put to this harness: what it would have to do, and the method that lacks.
+    pub fn lacking(what: &str, method: &str) -> Self {
+        Self::not_applicable(format!("the harness cannot {what} ({method})"))
+    }
+
     /// An error of the harness, with what was asked of it.
-    pub(crate) fn harness(what: &str, error: &(dyn StdError + 'static)) -> Self {
+    pub fn harness(what: &str, error: &(dyn StdError + 'static)) -> Self {
         Self::Failed(format!("the harness could not {what}: {}", chain(error)))
     }
 }
@@ -68,7 +73,17 @@ impl fmt::Display for Stop {
     }
 }
 
-/// Ends the case as failed unless the condition holds.
+/// Ends a case as failed, with this message, unless the condition holds.
+///
+/// ```
+/// use shedlock_conformance::{Verdict, ensure};
+/// fn is_even(number: u32) -> Verdict {
+///     ensure!(number % 2 == 0, "{number} should be even");
+///     Ok(())
+/// }
+/// assert!(is_even(3).is_err());
+/// ```
+#[macro_export]
 macro_rules! ensure {
     ($condition:expr, $($message:tt)+) => {
         if !$condition {

@@ -1,4 +1,4 @@
-//! The only place where cases wait.
+//! The only place where cases wait: real time, which no clock of a case moves.
 
 use std::future::Future;
 use std::time::Duration;
@@ -11,22 +11,22 @@ use crate::{Provider, Stop, TestContext};
 
 /// How long a case waits for something that must happen, before it gives up: far above what any
 /// loaded machine needs.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+pub const PATIENCE: Duration = Duration::from_secs(30);
 
 const BLINK: Duration = Duration::from_millis(1);
 
 /// Now, on the clock that goes on during suspend. All processes of one machine share it.
-pub(crate) fn now() -> Moment {
+pub fn now() -> Moment {
     SystemClock.now()
 }
 
 /// Lets real time go by.
-pub(crate) async fn sleep(duration: Duration) {
+pub async fn sleep(duration: Duration) {
     SystemClock.sleep_until(now() + duration).await;
 }
 
 /// The future's output, or `None` once this much real time has gone by.
-pub(crate) async fn bounded<F: Future>(limit: Duration, future: F) -> Option<F::Output> {
+pub async fn bounded<F: Future>(limit: Duration, future: F) -> Option<F::Output> {
     let future = std::pin::pin!(future);
     match select(future, SystemClock.sleep_until(now() + limit)).await {
         Either::Left((output, _)) => Some(output),

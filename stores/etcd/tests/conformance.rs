@@ -35,7 +35,7 @@ fn main() -> ExitCode {
     })
     .with_names(|name| LockName::new(format!("team:{name}")));
     let harnesses = [variant("etcd", Way::Url), Arc::new(prefixed)];
-    shedlock_conformance::main_after(race(server.clone()), harnesses)
+    shedlock_torture::main_after(race(server.clone()), harnesses)
 }
 
 /// Raw clients race for one key, whose last value each names.

@@ -30,5 +30,5 @@ fn main() -> ExitCode {
         variant("mongodb-client-time", Way::ClientTime),
         Arc::new(prefixed),
     ];
-    shedlock_conformance::main_after(race(server), harnesses)
+    shedlock_torture::main_after(race(server), harnesses)
 }

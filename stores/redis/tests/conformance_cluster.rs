@@ -12,7 +12,7 @@ fn main() -> ExitCode {
     // Its program is tested where that server is.
     common::server("SHEDLOCK_TEST_REDIS_URL");
     let harness = Arc::new(OnCluster::default());
-    let code = shedlock_conformance::main([Arc::clone(&harness) as Arc<_>]);
+    let code = shedlock_torture::main([Arc::clone(&harness) as Arc<_>]);
     // Whoever else still has the harness does not keep the servers.
     if let Some(cluster) = harness.cluster.get() {
         for server in &cluster.servers {

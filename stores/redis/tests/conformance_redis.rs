@@ -31,5 +31,5 @@ fn main() -> ExitCode {
         variant("redis-manager", Way::Manager),
         Arc::new(prefixed),
     ];
-    shedlock_conformance::main_after(race(&server), harnesses)
+    shedlock_torture::main_after(race(&server), harnesses)
 }

@@ -20,5 +20,5 @@ fn main() -> ExitCode {
         way: Way::Url,
         program: program("valkey-server"),
     };
-    shedlock_conformance::main_after(race(&server), [Arc::new(harness) as Arc<dyn Harness>])
+    shedlock_torture::main_after(race(&server), [Arc::new(harness) as Arc<dyn Harness>])
 }

@@ -29,7 +29,7 @@ fn main() -> ExitCode {
             .table(SHEDLOCKS)
             .shared_with("SYSTEM"),
     );
-    shedlock_conformance::main_after(
+    shedlock_torture::main_after(
         race(&server),
         all.into_iter()
             .map(|variant| Arc::new(variant) as Arc<dyn Harness>),

@@ -23,7 +23,7 @@ fn main() -> ExitCode {
     let Some(server) = common::server_if_any("SHEDLOCK_TEST_MYSQL") else {
         return shedlock_conformance::main([]);
     };
-    shedlock_conformance::main_after(
+    shedlock_torture::main_after(
         race(&server),
         variants(&names, &server)
             .into_iter()

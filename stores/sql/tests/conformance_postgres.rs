@@ -55,7 +55,7 @@ fn main() -> ExitCode {
             ..variant("tokio-postgres-deadpool-pgbouncer", FULL, "by=deadpool")
         });
     }
-    shedlock_conformance::main_after(
+    shedlock_torture::main_after(
         race(&server),
         variants
             .into_iter()

@@ -24,7 +24,7 @@ fn main() -> ExitCode {
         variant("sqlite-as-shedlocks-users-make-it", Some(SHEDLOCKS), ""),
         variant("sqlite-client-time", None, "time=client"),
     ];
-    shedlock_conformance::main_after(race(), harnesses)
+    shedlock_torture::main_after(race(), harnesses)
 }
 
 /// Raw connections race for one row, as attempts do. They wait for each other's locks on the file,

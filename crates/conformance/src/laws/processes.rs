@@ -1,21 +1,15 @@
 //! The laws between processes: this executable is started again, as often as it takes.
 
-use std::time::Duration;
-
 use crate::case::cases;
 use crate::context::name;
 use crate::remote_client::{Answer, RemoteClient};
 use crate::steps::{acquire, is_free, not_earlier, not_later, skip_as, still_holds, take, unlock};
 use crate::verdict::ensure;
-use crate::worker::Job;
-use crate::worker_pool::WorkerPool;
-use crate::{Stop, TestContext, Verdict, signal, torture};
+use crate::{TestContext, Verdict, child};
 
 cases!(
     "law01_exclusion":
-        a_lock_held_by_another_process_is_skipped,
-        ten_processes_killed_at_random_leave_a_lawful_history,
-        killed_and_stopped_processes_over_a_crashing_store_leave_a_lawful_history;
+        a_lock_held_by_another_process_is_skipped;
     "law03_ownership":
         stale_unlock_by_another_process,
         stale_extend_by_another_process,
@@ -23,8 +17,6 @@ cases!(
         a_stopped_holder_cannot_come_back;
     "law05_at_most":
         a_killed_holder_is_succeeded_at_its_end;
-    "law09_slots":
-        ten_processes_run_each_slot_at_most_once;
 );
 
 /// Held is held, whoever asks; and it is told who holds.
@@ -113,11 +105,11 @@ pub async fn a_stopped_holder_cannot_come_back(context: &TestContext) -> Verdict
     let job = name("job");
     let stale = context.request_for(&job, context.timing().short());
     stopped.acquires(&stale).await?;
-    signal::stop(stopped.id())?;
+    child::stop(stopped.id())?;
     let next = context
         .take_when_free(&provider, &job, context.timing().long())
         .await?;
-    signal::go_on(stopped.id())?;
+    child::go_on(stopped.id())?;
     if context.capabilities().extend {
         stopped
             .extends(&stale, context.timing().long(), Answer::Lost)
@@ -143,62 +135,4 @@ pub async fn a_killed_holder_is_succeeded_at_its_end(context: &TestContext) -> V
         .await?;
     not_earlier(&clock, at_most, &next)?;
     not_later(&clock, at_most, context.timing().lateness(), &next)
-}
-
-/// Contenders for two locks; holders are killed with SIGKILL at random, some oversleep their
-/// lease, some extend it. All of their logs together are judged.
-pub async fn ten_processes_killed_at_random_leave_a_lawful_history(
-    context: &TestContext,
-) -> Verdict {
-    let acquisitions = WorkerPool::acquisitions_wanted()?;
-    let mut worker_pool =
-        WorkerPool::start(context, 10, &["hot", "warm"].map(Job::plain), &[]).await?;
-    worker_pool.kill_holders_until(acquisitions).await?;
-    let findings = worker_pool.stop_and_judge().await?;
-    ensure!(
-        findings.acquisitions >= acquisitions && findings.skips > 0 && findings.abandoned > 0,
-        "the history proves nothing: {findings:?}"
-    );
-    Ok(())
-}
-
-/// Holders are killed, and stopped for longer than their leases, while the store itself is killed
-/// and started again: nothing is lawful only while all is well.
-pub async fn killed_and_stopped_processes_over_a_crashing_store_leave_a_lawful_history(
-    context: &TestContext,
-) -> Verdict {
-    let is_asked_for = torture::Options::from_environment()?.is_asked_for;
-    match context.on_own_store().await {
-        Ok(own) => {
-            let may_crash = own.capabilities().durable && own.namespace().stop_store().is_some();
-            let verdict = torture::torture(&own, may_crash).await;
-            let closed = own.namespace().close().await;
-            verdict?;
-            closed.map_err(|error| Stop::harness("remove the store", &*error))
-        }
-        Err(Stop::NotApplicable(_)) if is_asked_for => torture::torture(context, false).await,
-        Err(stop) => Err(stop),
-    }
-}
-
-/// All go through the same slots at their own speed, while holders are killed.
-pub async fn ten_processes_run_each_slot_at_most_once(context: &TestContext) -> Verdict {
-    context.needs_slots()?;
-    let provider = context.provider().await?;
-    let minute = Duration::from_secs(60);
-    let slots = 200;
-    let first = context
-        .slot_before_now(&provider, slots * minute)
-        .await?
-        .as_micros();
-    let slots: Vec<i64> = (0..i64::from(slots))
-        .map(|i| first + i * 60_000_000)
-        .collect();
-    let mut worker_pool = WorkerPool::start(context, 10, &[Job::plain("job")], &slots).await?;
-    worker_pool.kill_holders_until(20).await?;
-    let findings = worker_pool.stop_and_judge().await?;
-    if findings.acquisitions == 0 {
-        return Err(Stop::failed("no slot was taken at all"));
-    }
-    Ok(())
 }

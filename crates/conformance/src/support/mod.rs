@@ -6,7 +6,6 @@
 //! were asked for, if not all.
 
 mod own_server;
-mod shedlock;
 
 use std::net::{SocketAddr, TcpListener, ToSocketAddrs as _};
 use std::path::PathBuf;
@@ -17,7 +16,6 @@ use shedlock_core::Owner;
 use crate::BoxError;
 pub use crate::warnings::{Warnings, warns_of_unverified};
 pub use own_server::OwnServer;
-pub use shedlock::shedlock_jvm;
 
 /// The URL of a throw-away server, from this variable (`SHEDLOCK_TEST_…_URL`).
 ///

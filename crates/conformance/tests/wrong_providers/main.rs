@@ -19,7 +19,7 @@ use served::{Served, Wrong};
 async fn the_frame_itself_is_right() {
     let harness: Arc<dyn Harness> = Arc::new(WrongHarness(Fault::None));
     for case in laws::cases() {
-        if let Err(Stop::Failed(message)) = run_case(Arc::clone(&harness), case).await {
+        if let Err(Stop::Failed(message)) = run_case(Arc::clone(&harness), &case).await {
             panic!("{}: {message}", case.name());
         }
     }
@@ -161,5 +161,5 @@ async fn judge(harness: Arc<dyn Harness>, name: &str) -> Verdict {
         .into_iter()
         .find(|case| case.name() == name)
         .unwrap_or_else(|| panic!("there is no case {name}"));
-    run_case(harness, case).await
+    run_case(harness, &case).await
 }

@@ -50,7 +50,7 @@ fn main() -> ExitCode {
     harnesses.push(Arc::new(prefixed));
     harnesses.push(Arc::new(tracked));
     harnesses.push(Arc::new(tenants));
-    shedlock_conformance::main(harnesses)
+    shedlock_torture::main(harnesses)
 }
 
 #[derive(Debug)]

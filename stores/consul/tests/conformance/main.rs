@@ -30,7 +30,7 @@ fn main() -> ExitCode {
         Ok(Arc::new(PrefixProvider::new(provider, "team:")?))
     })
     .with_names(|name| LockName::new(format!("team:{name}")));
-    shedlock_conformance::main_after(race, [straight, Arc::new(prefixed)])
+    shedlock_torture::main_after(race, [straight, Arc::new(prefixed)])
 }
 
 /// One operation, as a person would send it.

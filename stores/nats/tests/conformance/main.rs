@@ -60,7 +60,7 @@ fn main() -> ExitCode {
             harnesses.push(Arc::new(prefixed));
         }
     }
-    shedlock_conformance::main_after(race, harnesses)
+    shedlock_torture::main_after(race, harnesses)
 }
 
 /// Raw clients race for one subject, whose last sequence each names, as attempts do.

@@ -15,13 +15,14 @@ use std::time::Duration;
 use redis::aio::MultiplexedConnection;
 use redis::{Client, cmd};
 use shedlock_conformance::contention::{self, CLIENTS, ROUNDS};
-use shedlock_conformance::support::{shedlock_jvm, unique};
+use shedlock_conformance::support::unique;
 use shedlock_conformance::{
     BoxError, Cost, Harness, JavaRecord, Namespace, OptionalAction, Provider, RoundTrips,
     StoreFault, StoreProfile, Verdict, action,
 };
 use shedlock_core::{BoxFuture, Clock, LockName, Owner};
 use shedlock_redis::RedisProvider;
+use shedlock_torture::shedlock_jvm;
 use tokio::sync::Mutex;
 
 use crate::common::connection;

@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use shedlock_conformance::support::shedlock_jvm;
+use shedlock_torture::shedlock_jvm;
 
 /// How long it waits for a connection, in milliseconds.
 const PATIENCE: &str = "4000";

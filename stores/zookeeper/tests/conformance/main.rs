@@ -14,7 +14,7 @@ use shedlock_conformance::proxy::Matcher;
 use shedlock_conformance::support::{OwnServer, address, server, unique};
 use shedlock_conformance::{
     BoxError, Cost, Harness, JavaRecord, Namespace, OptionalAction, Provider, RoundTrips,
-    StoreProfile, Verdict, action, main_after, wrapped,
+    StoreProfile, Verdict, action, wrapped,
 };
 use shedlock_core::{BoxFuture, Clock, LockName, PrefixProvider};
 use shedlock_zookeeper::{Builder, ZooKeeperProvider};
@@ -41,7 +41,7 @@ fn main() -> ExitCode {
         variant("zookeeper-client", Way::Client),
         Arc::new(prefixed),
     ];
-    main_after(race(server.clone()), harnesses)
+    shedlock_torture::main_after(race(server.clone()), harnesses)
 }
 
 /// Raw clients race for one node, whose last version each names, as attempts do.

@@ -1,0 +1,157 @@
+//! Harnesses over the in-memory provider.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use shedlock_conformance::{
+    BoxError, Harness, JavaRecord, Namespace, OptionalAction, Provider, StoreProfile, action,
+    wrapped,
+};
+use shedlock_core::{
+    BoxFuture, Capabilities, Error, LockName, LockProvider, ManualClock, MemoryProvider,
+    PrefixProvider, TenantProvider, TenantRouter, TrackingProvider,
+};
+
+/// On either clock, and behind each wrapper.
+pub(crate) fn harnesses() -> [Arc<dyn Harness>; 5] {
+    let real: Arc<dyn Harness> = Arc::new(Memory {
+        stands_still: false,
+    });
+    let manual: Arc<dyn Harness> = Arc::new(Memory { stands_still: true });
+    let prefixed = wrapped(Arc::clone(&manual), "prefixed", |provider| {
+        Ok(Arc::new(PrefixProvider::new(provider, "team:")?))
+    })
+    .with_names(|name| LockName::new(format!("team:{name}")));
+    let tracked = wrapped(Arc::clone(&manual), "tracked", |provider| {
+        Ok(Arc::new(TrackingProvider::new(provider)))
+    });
+    let tenants = wrapped(Arc::clone(&manual), "tenants", |provider| {
+        Ok(Arc::new(TenantProvider::new(Arc::new(ByFirstByte {
+            inner: provider,
+        }))))
+    });
+    [
+        real,
+        manual,
+        Arc::new(prefixed),
+        Arc::new(tracked),
+        Arc::new(tenants),
+    ]
+}
+
+/// Tenants by the first byte of a name, in namespaces of one store; the names stay whole, so the
+/// store sees what the case asked for.
+#[derive(Debug)]
+struct ByFirstByte {
+    inner: Provider,
+}
+
+impl TenantRouter for ByFirstByte {
+    fn tenant(&self, name: &LockName) -> Result<String, Error> {
+        Ok(name
+            .as_str()
+            .bytes()
+            .take(1)
+            .map(|b| b.to_string())
+            .collect())
+    }
+
+    fn provider<'a>(&'a self, _tenant: &'a str) -> BoxFuture<'a, Result<Provider, Error>> {
+        Box::pin(async { Ok(Arc::clone(&self.inner)) })
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        self.inner.capabilities()
+    }
+}
+
+/// A map of its own for each case, on the real clock or on one that only the case moves.
+struct Memory {
+    stands_still: bool,
+}
+
+impl Harness for Memory {
+    fn name(&self) -> &str {
+        if self.stands_still {
+            "memory-manual-clock"
+        } else {
+            "memory"
+        }
+    }
+
+    fn namespace(&self) -> BoxFuture<'_, Result<Arc<dyn Namespace>, BoxError>> {
+        let clock = self.stands_still.then(ManualClock::new);
+        let store = clock.clone().map_or_else(MemoryProvider::new, |clock| {
+            MemoryProvider::with_clock(Arc::new(clock))
+        });
+        Box::pin(async move { Ok(Arc::new(Map { store, clock }) as Arc<dyn Namespace>) })
+    }
+
+    fn profile(&self) -> OptionalAction<'_, StoreProfile> {
+        let file = "../../docs/stores/memory.json";
+        let profile = StoreProfile::new("memory", file)
+            .says("law01", "this process's")
+            .says("law12", "–")
+            .says("hosts", "no")
+            .says("tested_on", "–");
+        if self.stands_still {
+            return None;
+        }
+        action(async { Ok(profile) })
+    }
+}
+
+struct Map {
+    store: MemoryProvider,
+    clock: Option<ManualClock>,
+}
+
+impl Namespace for Map {
+    fn provider(&self) -> BoxFuture<'_, Result<Provider, BoxError>> {
+        Box::pin(async { Ok(Arc::new(self.store.another_client()) as Provider) })
+    }
+
+    fn delete_record<'a>(&'a self, name: &'a LockName) -> OptionalAction<'a, ()> {
+        action(async {
+            self.store.remove(name);
+            Ok(())
+        })
+    }
+
+    fn write_as_shedlock<'a>(
+        &'a self,
+        name: &'a LockName,
+        record: &'a JavaRecord,
+    ) -> OptionalAction<'a, ()> {
+        action(async {
+            let JavaRecord {
+                locked_by,
+                locked_at,
+                lock_until,
+            } = record;
+            self.store
+                .write_as_shedlock(name, locked_by, *locked_at, *lock_until);
+            Ok(())
+        })
+    }
+
+    fn read_as_shedlock<'a>(
+        &'a self,
+        name: &'a LockName,
+    ) -> OptionalAction<'a, Option<JavaRecord>> {
+        action(async {
+            let record = self.store.inspect(name).await?;
+            Ok(record.and_then(|record| {
+                Some(JavaRecord {
+                    locked_by: record.owner?,
+                    locked_at: record.locked_at?,
+                    lock_until: record.locked_until?,
+                })
+            }))
+        })
+    }
+
+    fn advance(&self, by: Duration) -> Option<()> {
+        self.clock.as_ref().map(|clock| clock.advance(by))
+    }
+}

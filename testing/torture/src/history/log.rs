@@ -1,0 +1,122 @@
+//! What is written, and where.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use shedlock_conformance::wait::now;
+use shedlock_core::{LockName, Moment, Owner};
+
+use super::{Event, What, nanos};
+
+/// The log of one process.
+#[derive(Debug)]
+pub struct Log(std::fs::File);
+
+impl Log {
+    /// A log at the end of this file, which is made if it is not there.
+    ///
+    /// # Errors
+    /// Where the file cannot be opened.
+    pub fn open(path: &Path) -> std::io::Result<Self> {
+        let mut options = std::fs::File::options();
+        options.create(true).append(true).open(path).map(Self)
+    }
+
+    /// Writes what this process did just now. On disk or not, the line outlives a killed process.
+    ///
+    /// # Errors
+    /// Where it cannot be written.
+    pub fn write(&mut self, name: &LockName, owner: &Owner, what: What) -> std::io::Result<()> {
+        self.write_at(now(), name, owner, what)
+    }
+
+    /// Writes what this process did at this moment.
+    ///
+    /// # Errors
+    /// Where it cannot be written.
+    pub fn write_at(
+        &mut self,
+        moment: Moment,
+        name: &LockName,
+        owner: &Owner,
+        what: What,
+    ) -> std::io::Result<()> {
+        self.append(&Event {
+            at: nanos(moment.since_origin()),
+            process: std::process::id(),
+            name: name.to_string(),
+            owner: owner.to_string(),
+            what,
+        })
+    }
+
+    /// Writes what concerns a whole process, this one or another, just now.
+    ///
+    /// # Errors
+    /// Where it cannot be written.
+    pub fn write_of(&mut self, process: u32, what: What) -> std::io::Result<()> {
+        self.write_of_at(now(), process, what)
+    }
+
+    /// Writes what concerned a whole process at this moment.
+    ///
+    /// # Errors
+    /// Where it cannot be written.
+    pub fn write_of_at(&mut self, moment: Moment, process: u32, what: What) -> std::io::Result<()> {
+        self.append(&Event {
+            at: nanos(moment.since_origin()),
+            process,
+            name: String::new(),
+            owner: String::new(),
+            what,
+        })
+    }
+
+    /// Writes what another process does, which writes nothing itself.
+    pub(crate) fn append(&mut self, event: &Event) -> std::io::Result<()> {
+        let mut line = serde_json::to_vec(event)?;
+        line.push(b'\n');
+        // One write a line: a kill falls before it or after it.
+        self.0.write_all(&line)
+    }
+}
+
+/// A folder for logs that goes with its value, unless it is kept for a person to look at.
+#[derive(Debug)]
+pub(crate) struct Folder {
+    path: PathBuf,
+    kept: bool,
+}
+
+impl Folder {
+    pub(crate) fn new() -> std::io::Result<Self> {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let unique = format!(
+            "shedlock-history-{}-{}-{number}",
+            std::process::id(),
+            nanos(now().since_origin()),
+        );
+        let path = std::env::temp_dir().join(unique);
+        std::fs::create_dir(&path)?;
+        Ok(Self { path, kept: false })
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(crate) fn keep(&mut self) {
+        self.kept = true;
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        if !self.kept {
+            // Nothing depends on it; the system clears its folder for temporary files.
+            let _ = std::fs::remove_dir_all(&self.path);
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! What a process of ShedLock's says, and what follows from it.
+
+use serde::Deserialize;
+use shedlock_conformance::BoxError;
+
+use crate::history::What;
+
+/// The answer to one call.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(from = "Line")]
+pub(super) struct Answer {
+    /// The lock, where it was granted or extended.
+    pub(super) handle: Option<u64>,
+    /// Whether ShedLock threw.
+    pub(super) is_error: bool,
+    /// Whether ShedLock hides that the store may have failed: a "no" proves nothing then, and an unlock
+    /// that was given up looks as if it had worked.
+    is_doubtful: bool,
+}
+
+#[derive(Deserialize)]
+struct Line {
+    handle: Option<u64>,
+    error: Option<String>,
+    #[serde(default)]
+    doubtful: bool,
+}
+
+impl From<Line> for Answer {
+    fn from(line: Line) -> Self {
+        Self {
+            handle: line.handle,
+            is_error: line.error.is_some(),
+            is_doubtful: line.doubtful,
+        }
+    }
+}
+
+impl Answer {
+    /// From a line of JSON.
+    pub(super) fn read(line: &str) -> Result<Self, BoxError> {
+        serde_json::from_str(line)
+            .map_err(|error| format!("ShedLock answered {line:?}: {error}").into())
+    }
+
+    /// To an attempt.
+    pub(super) fn to_lock(&self) -> What {
+        match self.handle {
+            Some(_) => What::Acquired {
+                token: None,
+                acquired_at: None,
+                locked_until: None,
+            },
+            None if self.may_have_failed() => What::Unknown,
+            None => What::Skipped {
+                locked: true,
+                slot_taken: false,
+                holder: None,
+                until: None,
+            },
+        }
+    }
+
+    /// To an extension.
+    pub(super) fn to_extend(&self) -> What {
+        match self.handle {
+            Some(_) => What::Renewed { locked_until: None },
+            None if self.may_have_failed() => What::CallFailed,
+            None => What::RenewLost,
+        }
+    }
+
+    /// To an unlock.
+    pub(super) fn to_unlock(&self) -> What {
+        if self.may_have_failed() {
+            What::CallFailed
+        } else {
+            What::Released
+        }
+    }
+
+    fn may_have_failed(&self) -> bool {
+        self.is_error || self.is_doubtful
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(line: &str) -> Answer {
+        Answer::read(line).expect("an answer")
+    }
+
+    #[test]
+    fn a_handle_is_a_lock_whatever_else_is_said() {
+        for line in [
+            r#"{"id":1,"handle":7}"#,
+            r#"{"handle":7,"doubtful":true,"id":1}"#,
+        ] {
+            assert!(matches!(read(line).to_lock(), What::Acquired { .. }));
+            assert!(matches!(read(line).to_extend(), What::Renewed { .. }));
+            assert_eq!(read(line).handle, Some(7));
+        }
+    }
+
+    #[test]
+    fn nothing_is_a_no_and_an_unlock_that_worked() {
+        let answer = read(r#"{"id":2}"#);
+        let locked = What::Skipped {
+            locked: true,
+            slot_taken: false,
+            holder: None,
+            until: None,
+        };
+        assert_eq!(answer.to_lock(), locked);
+        assert_eq!(answer.to_extend(), What::RenewLost);
+        assert_eq!(answer.to_unlock(), What::Released);
+    }
+
+    #[test]
+    fn what_may_have_failed_is_unknown() {
+        for line in [
+            r#"{"error":"java.sql.SQLException: gone","id":3}"#,
+            r#"{"doubtful":true,"id":3}"#,
+        ] {
+            assert_eq!(read(line).to_lock(), What::Unknown);
+            assert_eq!(read(line).to_extend(), What::CallFailed);
+            assert_eq!(read(line).to_unlock(), What::CallFailed);
+        }
+    }
+
+    #[test]
+    fn what_is_no_answer_is_said() {
+        let error = Answer::read("Exception in thread").expect_err("no JSON");
+        assert!(error.to_string().contains("Exception in thread"));
+    }
+}

@@ -1,0 +1,100 @@
+//! Faults of clocks: wrong by hours, or by as much as the store's clients may be apart, and set anew
+//! while the processes run.
+
+use std::time::Duration;
+
+use shedlock_conformance::wait::{PATIENCE, now, sleep};
+use shedlock_conformance::{Stop, TestContext, Verdict};
+
+use super::tally::Tally;
+use crate::wall_clock::{self, WallClock};
+use crate::worker_pool::WorkerPool;
+
+/// Whose clocks are wrong: one that reaches the store straight, and one that does not.
+const WRONG: [usize; 2] = [1, 5];
+
+/// Has one clock be ahead by far more than the clients' clocks may differ. Not applicable without
+/// libfaketime.
+pub(super) fn apart(worker_pool: &mut WorkerPool, context: &TestContext) -> Verdict {
+    let library = WallClock::library().map_err(Stop::not_applicable)?;
+    let reach = WallClock::reach(context).map_err(Stop::not_applicable)?;
+    let at_most = i64::try_from(context.timing().short().as_millis()).unwrap_or(i64::MAX / 2);
+    worker_pool.give_clock(WRONG[0], library)?;
+    worker_pool.set_clock(WRONG[0], at_most + 4 * reach)
+}
+
+/// The workers' wall clocks.
+#[derive(Debug)]
+pub(super) struct Clocks {
+    /// How far ahead or behind they may be, in milliseconds. Zero where none is wrong.
+    reach: i64,
+}
+
+impl Clocks {
+    /// Before the workers start.
+    pub(super) fn before(
+        worker_pool: &mut WorkerPool,
+        context: &TestContext,
+        tally: &mut Tally,
+    ) -> Result<Self, Stop> {
+        let possible = WallClock::library().and_then(|library| {
+            let reach = WallClock::reach(context)?;
+            Ok((library, reach))
+        });
+        let (library, reach) = match possible {
+            Ok(possible) => possible,
+            Err(why) => {
+                tally.not_done.push(format!("no wrong clocks ({why})"));
+                return Ok(Self { reach: 0 });
+            }
+        };
+        tally.clocks_wrong_by_millis = reach;
+        let clocks = Self { reach };
+        for number in WRONG {
+            worker_pool.give_clock(number, library.clone())?;
+            clocks.set(worker_pool, number)?;
+        }
+        Ok(clocks)
+    }
+
+    /// Whether any can be wrong.
+    pub(super) fn are_wrong(&self) -> bool {
+        self.reach > 0
+    }
+
+    /// Sets one of them.
+    pub(super) fn jump(&self, worker_pool: &mut WorkerPool, tally: &mut Tally) -> Verdict {
+        let number = *worker_pool.rng.pick(&WRONG);
+        self.set(worker_pool, number)?;
+        tally.count("clocks set");
+        Ok(())
+    }
+
+    /// How much that moves the ends of leases, where the clients' clocks judge.
+    pub(super) fn apart(&self, context: &TestContext) -> Duration {
+        let apart = Duration::from_millis(2 * self.reach.unsigned_abs());
+        let tolerated = wall_clock::tolerated(context.capabilities().clock);
+        tolerated.map_or(Duration::ZERO, |_| apart)
+    }
+
+    fn set(&self, worker_pool: &mut WorkerPool, number: usize) -> Verdict {
+        let reach = self.reach.unsigned_abs();
+        let ahead = worker_pool.rng.next() % (2 * reach + 1);
+        worker_pool.set_clock(number, i64::try_from(ahead).unwrap_or(0) - self.reach)
+    }
+
+    /// Waits until each has been seen to be as wrong as it was set: a fault without any effect proves
+    /// nothing.
+    pub(super) async fn took_effect(&self, worker_pool: &mut WorkerPool) -> Verdict {
+        let started = now();
+        while let Some(still_right) = worker_pool.clock_without_effect() {
+            if now().saturating_since(started) > PATIENCE {
+                return Err(Stop::failed(still_right));
+            }
+            sleep(Duration::from_millis(20)).await;
+            worker_pool.read_logs()?;
+            worker_pool.all_run().await?;
+        }
+        Ok(())
+    }
+}

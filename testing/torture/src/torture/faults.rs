@@ -1,0 +1,79 @@
+//! StoreFaults of a store that is up.
+
+use std::time::Duration;
+
+use shedlock_conformance::wait::now;
+use shedlock_conformance::{StoreFault, TestContext, Verdict, granted};
+use shedlock_core::Moment;
+
+use super::tally::Tally;
+use crate::history::What;
+use crate::worker_pool::WorkerPool;
+
+/// Those that this store can be in, of which it is in one at a time.
+pub(super) struct StoreFaults {
+    known: Vec<StoreFault>,
+    ongoing: Option<(StoreFault, Moment)>,
+}
+
+impl StoreFaults {
+    /// Those that the harness has powers for.
+    pub(super) fn of(context: &TestContext) -> Self {
+        let namespace = context.namespace();
+        let can = |fault: &StoreFault| namespace.begin_fault(*fault).is_some();
+        Self {
+            known: StoreFault::ALL.into_iter().filter(can).collect(),
+            ongoing: None,
+        }
+    }
+
+    /// Whether there is any.
+    pub(super) fn are_known(&self) -> bool {
+        !self.known.is_empty()
+    }
+
+    /// Whether the store is in one now.
+    pub(super) fn is_ongoing(&self) -> bool {
+        self.ongoing.is_some()
+    }
+
+    /// One begins, unless another goes on.
+    pub(super) async fn begin(
+        &mut self,
+        context: &TestContext,
+        worker_pool: &mut WorkerPool,
+        at_most: Duration,
+        tally: &mut Tally,
+    ) -> Verdict {
+        if self.is_ongoing() {
+            return Ok(());
+        }
+        let fault = *worker_pool.rng.pick(&self.known);
+        worker_pool.note_of_store(What::StoreTroubled)?;
+        let action = context.namespace().begin_fault(fault);
+        let what = format!("begin {fault:?}");
+        granted(action, &what, "Namespace::begin_fault").await?;
+        // Also for longer than a lease.
+        self.ongoing = Some((fault, now() + worker_pool.rng.up_to(2 * at_most)));
+        tally.count(fault.word());
+        Ok(())
+    }
+
+    /// Ends it once its time has come; at once where no instant is given.
+    pub(super) async fn end(
+        &mut self,
+        context: &TestContext,
+        by: Option<Moment>,
+        worker_pool: &mut WorkerPool,
+    ) -> Verdict {
+        let due = self
+            .ongoing
+            .take_if(|(_, until)| by.is_none_or(|by| *until <= by));
+        if let Some((fault, _)) = due {
+            let action = context.namespace().end_fault(fault);
+            granted(action, &format!("end {fault:?}"), "Namespace::end_fault").await?;
+            worker_pool.note_of_store(What::StoreRecovered)?;
+        }
+        Ok(())
+    }
+}

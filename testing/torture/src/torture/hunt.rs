@@ -1,0 +1,117 @@
+//! A judge that convicts nobody proves nothing: whether it finds wrong protocols out.
+
+use std::time::Duration;
+
+use shedlock_conformance::wait::{now, sleep};
+use shedlock_conformance::{Stop, TestContext, Verdict};
+
+use super::processes::Processes;
+use super::tally::Tally;
+use super::{Options, clocks, jobs};
+use crate::history::Findings;
+use crate::worker_pool::WorkerPool;
+use crate::wrong::Wrong;
+
+const WORKERS: usize = 5;
+
+/// Where ShedLock's processes are what is wrong, so few are ours.
+const WORKERS_BESIDE_SHEDLOCKS: usize = 2;
+
+/// Each mistake has to be found out by then.
+pub(crate) const LIMIT: Duration = Duration::from_secs(60);
+
+/// Between two looks at the logs.
+const LOOK: Duration = Duration::from_millis(500);
+
+/// Has workers make this mistake, while they are killed and stopped, until their history shows it.
+pub(crate) async fn find_out(context: &TestContext, wrong: Wrong) -> Verdict {
+    wrong.applies(context.capabilities())?;
+    let shedlocks = match wrong {
+        Wrong::ShedlocksOfOneHost => Options::from_environment()?.java,
+        _ => 0,
+    };
+    if wrong == Wrong::ShedlocksOfOneHost && shedlocks < 2 {
+        let lacks = "ShedLock was not asked for, or only once (`cargo xtask torture --java 3`)";
+        return Err(Stop::not_applicable(lacks));
+    }
+    let mut worker_pool = WorkerPool::without_workers(context, &jobs(context)).await?;
+    worker_pool.go_wrong(wrong);
+    if wrong == Wrong::ClocksApart {
+        clocks::apart(&mut worker_pool, context)?;
+    }
+    if shedlocks > 0 {
+        worker_pool.add_shedlocks(shedlocks)?;
+        worker_pool.add(WORKERS_BESIDE_SHEDLOCKS)?;
+    } else {
+        worker_pool.add(WORKERS)?;
+    }
+    let at_most = context.timing().short();
+    let (mut processes, mut tally) = (Processes::default(), Tally::default());
+    let started = now();
+    let mut next_look = started + LOOK;
+    let mut seen = Findings::default();
+    while now().saturating_since(started) < LIMIT {
+        worker_pool.read_logs()?;
+        worker_pool.all_run().await?;
+        processes.go_on(&mut worker_pool, Some(now()))?;
+        // What shows only after a pause needs more of them.
+        let stops = if wrong == Wrong::NoLookAfterPause {
+            5
+        } else {
+            2
+        };
+        match worker_pool.rng.next() % 6 {
+            0 => processes.kill(&mut worker_pool, &mut tally).await?,
+            deed if deed <= stops => processes.stop(&mut worker_pool, at_most, &mut tally)?,
+            _ => {}
+        }
+        sleep(worker_pool.rng.up_to(at_most / 2)).await;
+        if now() < next_look {
+            continue;
+        }
+        seen = worker_pool.history()?.judge(&worker_pool.rules());
+        if let Some(law) = convicted(wrong, &seen) {
+            let after = now().saturating_since(started);
+            tell(context, wrong, after, &seen, law);
+            return Ok(());
+        }
+        next_look = now() + LOOK;
+    }
+    worker_pool.keep_logs();
+    Err(Stop::failed(format!(
+        "{} was not found out in {LIMIT:?} and {} acquisitions: none of {:?} is among {:?}; logs in \
+         {} ({})",
+        wrong.name(),
+        seen.acquisitions,
+        wrong.violates(),
+        seen.violations,
+        worker_pool.logs().display(),
+        worker_pool.seed
+    )))
+}
+
+/// The law that it is known to break, if it was seen to.
+fn convicted(wrong: Wrong, findings: &Findings) -> Option<&'static str> {
+    let is_found = |law: &&&str| {
+        findings.violations.iter().any(|violation| {
+            violation
+                .split_once(':')
+                .is_some_and(|(found, _)| found == **law)
+        })
+    };
+    wrong.violates().iter().find(is_found).copied()
+}
+
+#[expect(
+    clippy::print_stderr,
+    reason = "what was found, and after how long, is what a reader of the run wants to see"
+)]
+fn tell(context: &TestContext, wrong: Wrong, after: Duration, seen: &Findings, law: &str) {
+    eprintln!(
+        "{}: {:22} found out after {:4.1} s and {:5} acquisitions: {law}",
+        context.harness().name(),
+        wrong.name(),
+        after.as_secs_f64(),
+        seen.acquisitions,
+    );
+}

@@ -1,0 +1,207 @@
+//! Faults of the network between workers and their store, through a proxy for each worker.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use shedlock_conformance::proxy::{Fault, Matcher, Proxy, Strike, Trap};
+use shedlock_conformance::wait::now;
+use shedlock_conformance::{Stop, TestContext};
+use shedlock_core::Moment;
+
+use super::tally::Tally;
+use crate::worker_pool::{WorkerPool, patience};
+
+/// The ways of those workers to the store that do not go straight.
+pub(super) struct Network {
+    ways: Vec<Way>,
+}
+
+/// One worker's way.
+struct Way {
+    /// The worker's number.
+    of: usize,
+    proxy: Proxy,
+    fault: Option<Ongoing>,
+}
+
+struct Ongoing {
+    until: Moment,
+    /// What waits for a request, and the word for it.
+    trap: Option<(Trap, &'static str)>,
+}
+
+/// What can be wrong.
+#[derive(Clone, Copy)]
+enum Kind {
+    Refused,
+    CutBeforeRequest,
+    CutBeforeReply,
+    SilentFromRequest,
+    SilentFromReply,
+    Silent,
+    LateRequest,
+    LateReply,
+    Slow,
+}
+
+const KINDS: [Kind; 9] = [
+    Kind::Refused,
+    Kind::CutBeforeRequest,
+    Kind::CutBeforeReply,
+    Kind::SilentFromRequest,
+    Kind::SilentFromReply,
+    Kind::Silent,
+    Kind::LateRequest,
+    Kind::LateReply,
+    Kind::Slow,
+];
+
+/// The latest request, from now on, that a strike waits for.
+const LATEST: u64 = 4;
+
+/// How much a slow line delays each packet.
+const SLOW: Duration = Duration::from_millis(30);
+
+impl Network {
+    /// Puts a proxy before two workers of three of those that will be started; none where the
+    /// store cannot be reached through one.
+    pub(super) async fn before(
+        worker_pool: &mut WorkerPool,
+        workers: usize,
+        context: &TestContext,
+    ) -> Result<Self, Stop> {
+        let mut ways = Vec::new();
+        let namespace = context.namespace();
+        if let Some(store) = namespace.store_addr() {
+            for number in (0..workers).filter(|number| number % 3 != 0) {
+                let proxy = Proxy::start(store).await?;
+                if namespace.child_spec_via(proxy.addr()).is_none() {
+                    break;
+                }
+                worker_pool.send_through(number, proxy.addr());
+                ways.push(Way {
+                    of: number,
+                    proxy,
+                    fault: None,
+                });
+            }
+        }
+        Ok(Self { ways })
+    }
+
+    /// Whether there is a way that could be cut.
+    pub(super) fn is_there(&self) -> bool {
+        !self.ways.is_empty()
+    }
+
+    /// Something goes wrong on a way on which all is well, if there is one.
+    pub(super) async fn disturb(
+        &mut self,
+        worker_pool: &mut WorkerPool,
+        at_most: Duration,
+        tally: &mut Tally,
+    ) -> Result<(), Stop> {
+        let well: Vec<_> = (0..self.ways.len())
+            .filter(|number| self.ways[*number].fault.is_none())
+            .collect();
+        if well.is_empty() {
+            return Ok(());
+        }
+        let rng = &mut worker_pool.rng;
+        let way = &mut self.ways[*rng.pick(&well)];
+        let kind = *rng.pick(&KINDS);
+        let nth = usize::try_from(1 + rng.next() % LATEST).unwrap_or(1);
+        let delay = if matches!(kind, Kind::LateRequest) && rng.one_in(2) {
+            // When it arrives, no one waits for an answer any more, and the store refuses it.
+            let patience = patience(at_most);
+            patience + rng.up_to(patience / 2)
+        } else if rng.one_in(3) {
+            // The lease is over when it arrives.
+            at_most + rng.up_to(at_most / 2)
+        } else {
+            rng.up_to(at_most)
+        };
+        let until = now() + rng.up_to(at_most + at_most / 2);
+        worker_pool.way_disturbed(way.of, delay)?;
+        let trap = match kind.strike(delay) {
+            Some(strike) => Some((way.proxy.on_request(any(), nth, strike), kind.word())),
+            None => {
+                way.proxy.set(kind.fault()).await?;
+                tally.count(kind.word());
+                None
+            }
+        };
+        way.fault = Some(Ongoing { until, trap });
+        Ok(())
+    }
+
+    /// Mends the ways whose time has come; all of them where no instant is given. A connection that
+    /// was cut or has fallen silent stays so.
+    pub(super) async fn mend(
+        &mut self,
+        by: Option<Moment>,
+        worker_pool: &mut WorkerPool,
+        tally: &mut Tally,
+    ) -> Result<(), Stop> {
+        for way in &mut self.ways {
+            let due = way
+                .fault
+                .take_if(|fault| by.is_none_or(|by| fault.until <= by));
+            let Some(fault) = due else { continue };
+            way.proxy.heal().await?;
+            worker_pool.way_restored(way.of)?;
+            if let Some((_, word)) = fault.trap.filter(|(trap, _)| trap.has_struck()) {
+                tally.count(word);
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Kind {
+    /// As it is counted.
+    fn word(self) -> &'static str {
+        match self {
+            Self::Refused => "connections refused",
+            Self::CutBeforeRequest => "cuts before the request",
+            Self::CutBeforeReply => "cuts before the reply",
+            Self::SilentFromRequest => "half-open before the request",
+            Self::SilentFromReply => "half-open before the reply",
+            Self::Silent => "half-open for all",
+            Self::LateRequest => "late requests",
+            Self::LateReply => "late replies",
+            Self::Slow => "slow lines",
+        }
+    }
+
+    /// Where it strikes once.
+    fn strike(self, delay: Duration) -> Option<Strike> {
+        match self {
+            Self::CutBeforeRequest => Some(Strike::CutBeforeRequest),
+            Self::CutBeforeReply => Some(Strike::CutBeforeReply),
+            Self::SilentFromRequest => Some(Strike::SwallowRequest),
+            Self::SilentFromReply => Some(Strike::SwallowReply),
+            Self::LateRequest => Some(Strike::DelayRequest(delay)),
+            Self::LateReply => Some(Strike::DelayReply(delay)),
+            Self::Refused | Self::Silent | Self::Slow => None,
+        }
+    }
+
+    /// Where it holds for a while.
+    fn fault(self) -> Fault {
+        match self {
+            Self::Refused => Fault::Refuse,
+            Self::Silent => Fault::Swallow,
+            Self::Slow => Fault::Delay {
+                to_store: SLOW,
+                to_client: SLOW,
+            },
+            _ => Fault::None,
+        }
+    }
+}
+
+/// Whatever comes first: also what a client says before it asks for a lock.
+fn any() -> Matcher {
+    Arc::new(|_| true)
+}

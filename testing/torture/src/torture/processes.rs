@@ -1,0 +1,69 @@
+//! Faults of processes: killed, and stopped for longer than their leases.
+
+use std::time::Duration;
+
+use shedlock_conformance::wait::now;
+use shedlock_conformance::{Stop, Verdict};
+use shedlock_core::Moment;
+
+use super::tally::Tally;
+use crate::worker_pool::WorkerPool;
+
+/// The processes that are stopped, and until when.
+#[derive(Debug, Default)]
+pub(super) struct Processes {
+    stopped: Vec<(usize, Moment)>,
+}
+
+impl Processes {
+    /// Kills a holder, if there is one, and replaces it.
+    pub(super) async fn kill(
+        &mut self,
+        worker_pool: &mut WorkerPool,
+        tally: &mut Tally,
+    ) -> Verdict {
+        if let Some(number) = worker_pool.kill_a_holder().await? {
+            let theirs = worker_pool.is_shedlock(number);
+            tally.count(if theirs { "kills of ShedLock" } else { "kills" });
+        }
+        Ok(())
+    }
+
+    /// Stops one that is not stopped, a holder if a log says so, for longer than its lease.
+    pub(super) fn stop(
+        &mut self,
+        worker_pool: &mut WorkerPool,
+        at_most: Duration,
+        tally: &mut Tally,
+    ) -> Verdict {
+        let runs = |number: &usize| self.stopped.iter().all(|(other, _)| other != number);
+        let holders: Vec<_> = worker_pool.holders().into_iter().filter(runs).collect();
+        let all: Vec<_> = (0..worker_pool.answers().len()).filter(runs).collect();
+        let from = if holders.is_empty() { all } else { holders };
+        if from.is_empty() {
+            return Ok(());
+        }
+        let number = *worker_pool.rng.pick(&from);
+        worker_pool.stop_process(number)?;
+        self.stopped.push((number, now() + at_most + at_most / 2));
+        let theirs = worker_pool.is_shedlock(number);
+        tally.count(if theirs { "stops of ShedLock" } else { "stops" });
+        Ok(())
+    }
+
+    /// Lets those go on whose time has come; all of them where no instant is given.
+    pub(super) fn go_on(
+        &mut self,
+        worker_pool: &mut WorkerPool,
+        by: Option<Moment>,
+    ) -> Result<(), Stop> {
+        let due = self
+            .stopped
+            .extract_if(.., |(_, until)| by.is_none_or(|by| *until <= by));
+        for (number, _) in due {
+            // One that was killed meanwhile is another process by now, which this does not hurt.
+            worker_pool.let_go_on(number)?;
+        }
+        Ok(())
+    }
+}

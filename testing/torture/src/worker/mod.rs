@@ -1,0 +1,340 @@
+//! Another process that takes and frees locks on its own, until it is stopped or killed.
+
+mod recorded;
+mod spec;
+mod strays;
+mod task;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::Value;
+use shedlock_conformance::child::Opener;
+use shedlock_conformance::wait::{PATIENCE, bounded, now, sleep};
+use shedlock_conformance::{BoxError, Provider};
+use shedlock_core::{
+    Attempt, AttemptRequest, ClockSource, Error, ErrorKind, Executor, ExtendRequest, Extension,
+    Lease, LockConfig, LockName, Outcome, Owner, Skip, SkipReason, Slot, SlotEnd, UnlockRequest,
+};
+use tokio::io::AsyncReadExt;
+
+use crate::history::{What, nanos};
+use crate::rng::SeededRng;
+use crate::wall_clock;
+
+use recorded::{Journal, Recorded};
+pub(crate) use spec::{Grid, Job, Slots, WorkerSpec};
+use strays::Strays;
+use task::Task;
+
+/// After a call that failed.
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// Its name as a role of child processes.
+pub(crate) const ROLE: &str = "worker";
+
+/// How long a worker waits for its connection before it begins anew: one that has fallen silent on
+/// the way tells nobody.
+const CONNECTING: Duration = Duration::from_secs(10);
+
+/// A worker may be started while the store has crashed and is not back yet, or while the way there
+/// is cut.
+async fn open_while_it_may_be_down(opener: &Opener) -> Result<Provider, BoxError> {
+    let started = now();
+    loop {
+        let opened = bounded(CONNECTING, opener.open()).await;
+        let may_wait = now().saturating_since(started) < PATIENCE;
+        match opened {
+            Some(Ok(provider)) => return Ok(provider),
+            _ if may_wait => sleep(Duration::from_millis(100)).await,
+            Some(refused) => return refused,
+            None => return Err("the store could not be reached in time".into()),
+        }
+    }
+}
+
+/// Works until its standard input ends.
+pub(crate) async fn play(opener: Opener, spec: Value) -> Result<(), BoxError> {
+    let spec: WorkerSpec = serde_json::from_value(spec)?;
+    let provider = open_while_it_may_be_down(&opener).await?;
+    let journal = Journal::open(&spec.log)?;
+    let (provider, clock) = match spec.wrong {
+        Some(wrong) => wrong.switched_in(provider, spec.seed),
+        None => (provider, None),
+    };
+    let provider: Provider = Arc::new(Recorded::new(provider, journal.clone()));
+    let mut executor = Executor::new(Arc::clone(&provider)).store_timeout(spec.patience);
+    if let Some(clock) = clock {
+        executor = executor.clock(clock);
+    }
+    let capabilities = provider.capabilities();
+    let clients_skew = match capabilities.clock {
+        ClockSource::Clients { tolerated_skew } => tolerated_skew,
+        _ => Duration::ZERO,
+    };
+    let executes = spec.at_most > 2 * (clients_skew + capabilities.server_skew);
+    let mut worker = Worker {
+        provider,
+        executor,
+        executes,
+        journal,
+        rng: SeededRng::new(spec.seed),
+        wall_clock: None,
+        spec,
+    };
+    let mut stop = [0];
+    let mut input = tokio::io::stdin();
+    tokio::select! {
+        _ = input.read(&mut stop) => Ok(()),
+        result = worker.work() => result,
+    }
+}
+
+struct Worker {
+    /// Writes down what is asked of it.
+    provider: Provider,
+    executor: Executor,
+    /// Whether leases are as long as the executor wants them where clients' clocks judge.
+    executes: bool,
+    journal: Journal,
+    rng: SeededRng,
+    /// By how much its wall clock was ahead of the one that histories are judged on, in nanoseconds.
+    wall_clock: Option<u64>,
+    spec: WorkerSpec,
+}
+
+impl Worker {
+    async fn work(&mut self) -> Result<(), BoxError> {
+        if self.spec.slots.is_empty() {
+            loop {
+                self.turn().await?;
+            }
+        }
+        for slot in self.spec.slots.clone() {
+            let job = self.rng.pick(&self.spec.jobs).clone();
+            self.by_hand(&job, Some(Slot::from_micros(slot)?)).await?;
+        }
+        // The logs are complete; wait to be stopped.
+        std::future::pending().await
+    }
+
+    async fn turn(&mut self) -> Result<(), BoxError> {
+        self.look_at_the_wall_clock()?;
+        let job = self.rng.pick(&self.spec.jobs).clone();
+        let slot = match (&self.spec.grid, job.slots) {
+            // Now and then one that is late.
+            (Some(grid), Slots::WhenTaken | Slots::UntilDone) => {
+                let before = u64::from(self.rng.one_in(4));
+                Some(grid.slot(before)?)
+            }
+            _ => None,
+        };
+        if self.executes && self.rng.one_in(3) {
+            self.through_the_executor(&job, slot).await
+        } else {
+            self.by_hand(&job, slot).await
+        }?;
+        sleep(self.rng.up_to(self.spec.rest)).await;
+        Ok(())
+    }
+
+    /// Tells of it where it was set since the last look.
+    fn look_at_the_wall_clock(&mut self) -> Result<(), BoxError> {
+        let (moment, shows) = wall_clock::read();
+        let ahead = shows.saturating_sub(nanos(moment.since_origin()));
+        let is_as_before = |before: u64| before.abs_diff(ahead) < nanos(wall_clock::NOTICED);
+        if !self.wall_clock.is_some_and(is_as_before) {
+            self.wall_clock = Some(ahead);
+            self.journal
+                .write_of_all(moment, What::WallClock { shows })?;
+        }
+        Ok(())
+    }
+
+    /// Call by call, as a user of the bare contract.
+    async fn by_hand(&mut self, job: &Job, mut slot: Option<Slot>) -> Result<(), BoxError> {
+        // An open slot is in the way of later ones: whoever is told so runs it.
+        while let Some((answer, strays)) = self.attempt(job, slot).await? {
+            match answer {
+                Attempt::Acquired(lease) => {
+                    let held = self.hold(job, lease).await;
+                    strays.that_ran().withdraw();
+                    return held;
+                }
+                Attempt::Skipped(Skip {
+                    reason: SkipReason::SlotPending,
+                    last_slot: Some(open),
+                    ..
+                }) if slot != Some(open) => {
+                    slot = Some(open);
+                    strays.withdraw();
+                }
+                _ => {
+                    strays.withdraw();
+                    break;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    async fn attempt(
+        &mut self,
+        job: &Job,
+        slot: Option<Slot>,
+    ) -> Result<Option<(Attempt, Strays)>, BoxError> {
+        let name = LockName::new(&job.name)?;
+        let mut request = AttemptRequest::new(name, Owner::generate(), self.spec.at_most)
+            .with_lock_at_least_for(job.at_least)
+            .with_timeout(self.spec.patience);
+        if let Some(slot) = slot {
+            request = request.with_slot(slot).with_completion(job.completion());
+        }
+        self.ask(&request).await
+    }
+
+    /// Asks for the lock, and now and then once more where nobody knows what became of it. What is
+    /// given up is withdrawn, as the runtime does.
+    async fn ask(
+        &mut self,
+        request: &AttemptRequest,
+    ) -> Result<Option<(Attempt, Strays)>, BoxError> {
+        let mut strays = Strays::none(&self.provider, request);
+        loop {
+            match self.answer(self.provider.attempt(request)).await {
+                Ok(answer) => return Ok(Some((answer, strays))),
+                Err(error) if !error.is_retryable() => return Err(error.into()),
+                Err(error) => {
+                    if error.is_outcome_unknown() {
+                        strays.one_more();
+                    }
+                    sleep(PAUSE).await;
+                    if !error.is_outcome_unknown() || self.rng.one_in(2) {
+                        strays.give_up();
+                        return Ok(None);
+                    }
+                }
+            }
+        }
+    }
+
+    async fn hold(&mut self, job: &Job, mut lease: Lease) -> Result<(), BoxError> {
+        sleep(self.rng.up_to(self.spec.hold)).await;
+        let extends = self.spec.extends;
+        if extends && self.rng.one_in(4) {
+            lease = match self.extend(lease).await? {
+                Some(lease) => lease,
+                None => return Ok(()),
+            };
+            sleep(self.rng.up_to(self.spec.hold)).await;
+        }
+        if self.is_too_long(40) {
+            // Too long: whoever holds the lock by then must not be disturbed.
+            sleep(self.spec.at_most + self.spec.at_most / 4).await;
+            if extends && self.rng.one_in(2) {
+                lease = match self.extend(lease).await? {
+                    Some(lease) => lease,
+                    None => return Ok(()),
+                };
+                sleep(self.rng.up_to(self.spec.hold)).await;
+            }
+        }
+        let unlock = self.last_word(job);
+        loop {
+            match self.answer(self.provider.unlock(&lease, &unlock)).await {
+                Ok(_) => return Ok(()),
+                Err(error) if !error.is_retryable() => return Err(error.into()),
+                Err(_) => {
+                    if self.rng.one_in(2) {
+                        return Ok(());
+                    }
+                    sleep(PAUSE).await;
+                }
+            }
+        }
+    }
+
+    /// What is said of the slot: now and then that nothing ran or that a shutdown cut the run; where
+    /// it stays open until it is done, mostly that it is.
+    fn last_word(&mut self, job: &Job) -> UnlockRequest {
+        let unlock = UnlockRequest::new();
+        if self.rng.one_in(8) {
+            unlock.with_slot_end(SlotEnd::NotStarted)
+        } else if self.rng.one_in(8) {
+            unlock.with_slot_end(SlotEnd::Cut)
+        } else if job.slots != Slots::UntilDone || self.rng.one_in(6) {
+            unlock
+        } else if self.rng.one_in(4) {
+            unlock.with_slot_end(SlotEnd::Failed {
+                retry_after: Duration::ZERO,
+            })
+        } else {
+            unlock.with_slot_end(SlotEnd::done(true))
+        }
+    }
+
+    async fn extend(&mut self, lease: Lease) -> Result<Option<Lease>, BoxError> {
+        let request = ExtendRequest::new(self.spec.at_most);
+        match self.answer(self.provider.extend(&lease, &request)).await {
+            Ok(Extension::Extended(lease)) => Ok(Some(lease)),
+            Ok(_) => Ok(None),
+            Err(error) if error.is_retryable() => Ok(Some(lease)),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// A task, which must be stopped before its lease ends; now and then one that hangs.
+    async fn through_the_executor(
+        &mut self,
+        job: &Job,
+        slot: Option<Slot>,
+    ) -> Result<(), BoxError> {
+        let at_most = self.spec.at_most;
+        let mut config = LockConfig::new(&job.name)
+            .lock_at_most_for(at_most)
+            .lock_at_least_for(job.at_least);
+        if let Some(slot) = slot {
+            config = config.slot(slot).completion(job.completion());
+        }
+        if self.spec.extends && self.rng.one_in(2) {
+            config = config.keep_alive();
+        }
+        let takes = if self.is_too_long(6) {
+            at_most + at_most / 2
+        } else {
+            self.rng.up_to(self.spec.hold)
+        };
+        let task = Task {
+            journal: self.journal.clone(),
+            takes,
+            pause: at_most / 60,
+        };
+        let task = task.run(self.rng.one_in(4));
+        match self.executor.execute(&config, task).await {
+            Ok(Outcome::Executed { value, .. }) => value,
+            Ok(_) => Ok(()),
+            Err(error) if error.is_retryable() => {
+                sleep(PAUSE).await;
+                Ok(())
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Whether this lock is held for too long: once in so often, and more often where it must show that
+    /// something is wrong.
+    fn is_too_long(&mut self, once_in: u64) -> bool {
+        let once_in = if self.spec.wrong.is_some() {
+            once_in.div_ceil(4)
+        } else {
+            once_in
+        };
+        self.rng.one_in(once_in)
+    }
+
+    /// What the call is answered in time; as the runtime does, it is dropped after that.
+    async fn answer<T>(&self, call: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
+        let answer = bounded(self.spec.patience, call).await;
+        answer.unwrap_or_else(|| Err(Error::new(ErrorKind::OutcomeUnknown, "no answer in time")))
+    }
+}

@@ -1,0 +1,196 @@
+//! A provider that writes down what it is asked, and what it answers.
+
+use std::fmt;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use shedlock_conformance::Provider;
+use shedlock_conformance::wait::now;
+use shedlock_core::{
+    Attempt, AttemptRequest, BoxFuture, Error, ErrorKind, ExtendRequest, Extension, Lease,
+    LockName, LockProvider, Moment, Owner, SlotEnd, Unlock, UnlockRequest,
+};
+
+use crate::history::{Log, What, nanos};
+
+/// The log of this process, for all of its tasks.
+#[derive(Clone, Debug)]
+pub(crate) struct Journal(Arc<Mutex<Log>>);
+
+impl Journal {
+    pub(crate) fn open(path: &Path) -> std::io::Result<Self> {
+        Ok(Self(Arc::new(Mutex::new(Log::open(path)?))))
+    }
+
+    /// What happens just now.
+    pub(crate) fn write(&self, name: &LockName, owner: &Owner, what: What) -> Result<(), Error> {
+        self.write_at(now(), name, owner, what)
+    }
+
+    /// What happened at this moment.
+    pub(crate) fn write_at(
+        &self,
+        moment: Moment,
+        name: &LockName,
+        owner: &Owner,
+        what: What,
+    ) -> Result<(), Error> {
+        let mut log = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        log.write_at(moment, name, owner, what).map_err(unwritten)
+    }
+
+    /// What concerned this whole process at this moment.
+    pub(crate) fn write_of_all(&self, moment: Moment, what: What) -> Result<(), Error> {
+        let mut log = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        log.write_of_at(moment, std::process::id(), what)
+            .map_err(unwritten)
+    }
+}
+
+fn unwritten(error: std::io::Error) -> Error {
+    Error::new(ErrorKind::Internal, "the log cannot be written").with_source(error)
+}
+
+/// Tells of a call that was dropped before its answer came: nobody knows what became of it.
+struct Call<'a> {
+    journal: &'a Journal,
+    name: &'a LockName,
+    owner: &'a Owner,
+    /// What is written where there is no answer; none once there is one.
+    unanswered: Option<What>,
+}
+
+impl Call<'_> {
+    fn answered(mut self, what: What) -> Result<(), Error> {
+        self.unanswered = None;
+        self.journal.write(self.name, self.owner, what)
+    }
+}
+
+impl Drop for Call<'_> {
+    fn drop(&mut self) {
+        if let Some(what) = self.unanswered.take() {
+            // Where the log cannot be written, the next call tells.
+            let _ = self.journal.write(self.name, self.owner, what);
+        }
+    }
+}
+
+pub(crate) struct Recorded {
+    inner: Provider,
+    journal: Journal,
+}
+
+impl Recorded {
+    pub(crate) fn new(inner: Provider, journal: Journal) -> Self {
+        Self { inner, journal }
+    }
+
+    /// A call that is about to be sent, and what it is where it has no answer.
+    fn call<'a>(
+        &'a self,
+        name: &'a LockName,
+        owner: &'a Owner,
+        sent: What,
+        unanswered: What,
+    ) -> Result<Call<'a>, Error> {
+        self.journal.write(name, owner, sent)?;
+        Ok(Call {
+            journal: &self.journal,
+            name,
+            owner,
+            unanswered: Some(unanswered),
+        })
+    }
+}
+
+impl fmt::Debug for Recorded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Recorded({:?})", self.inner)
+    }
+}
+
+impl LockProvider for Recorded {
+    fn attempt<'a>(&'a self, request: &'a AttemptRequest) -> BoxFuture<'a, Result<Attempt, Error>> {
+        Box::pin(async move {
+            let sent = What::asked(request);
+            let call = self.call(request.name(), request.owner(), sent, What::Unknown)?;
+            let answer = self.inner.attempt(request).await;
+            call.answered(match &answer {
+                Ok(Attempt::Acquired(lease)) => What::acquired(lease),
+                Ok(Attempt::Skipped(skip)) => What::skipped(skip),
+                Ok(_) => What::Unknown,
+                Err(error) if error.is_outcome_unknown() => What::Unknown,
+                Err(_) => What::Failed,
+            })?;
+            answer
+        })
+    }
+
+    fn withdraw<'a>(&'a self, request: &'a AttemptRequest) -> BoxFuture<'a, Result<bool, Error>> {
+        Box::pin(async move {
+            let (name, owner) = (request.name(), request.owner());
+            if request.slot().is_some() {
+                let unused = true;
+                self.journal
+                    .write(name, owner, What::SlotGivenBack { unused })?;
+            }
+            let call = self.call(name, owner, What::Withdrawn, What::CallFailed)?;
+            let answer = self.inner.withdraw(request).await;
+            call.answered(match &answer {
+                Ok(_) => What::Withdrew,
+                Err(_) => What::CallFailed,
+            })?;
+            answer
+        })
+    }
+
+    fn extend<'a>(
+        &'a self,
+        lease: &'a Lease,
+        request: &'a ExtendRequest,
+    ) -> BoxFuture<'a, Result<Extension, Error>> {
+        Box::pin(async move {
+            let sent = What::RenewAsked {
+                at_most: nanos(request.lock_at_most_for()),
+            };
+            let call = self.call(lease.name(), lease.owner(), sent, What::CallFailed)?;
+            let answer = self.inner.extend(lease, request).await;
+            call.answered(match &answer {
+                Ok(Extension::Extended(lease)) => What::renewed(lease),
+                Ok(_) => What::RenewLost,
+                Err(_) => What::CallFailed,
+            })?;
+            answer
+        })
+    }
+
+    fn unlock<'a>(
+        &'a self,
+        lease: &'a Lease,
+        request: &'a UnlockRequest,
+    ) -> BoxFuture<'a, Result<Unlock, Error>> {
+        Box::pin(async move {
+            let (name, owner) = (lease.name(), lease.owner());
+            let said = match request.slot_end() {
+                SlotEnd::Done { .. } => Some(What::SlotDone),
+                SlotEnd::NotStarted => Some(What::SlotGivenBack { unused: true }),
+                SlotEnd::Cut => Some(What::SlotGivenBack { unused: false }),
+                _ => None,
+            };
+            if let Some(said) = said {
+                self.journal.write(name, owner, said)?;
+            }
+            let call = self.call(name, owner, What::ReleaseAsked, What::CallFailed)?;
+            let answer = self.inner.unlock(lease, request).await;
+            call.answered(match &answer {
+                Ok(Unlock::Unlocked) => What::Released,
+                Ok(_) => What::ReleaseLost,
+                Err(_) => What::CallFailed,
+            })?;
+            answer
+        })
+    }
+
+    shedlock_core::delegate!(inner except attempt, withdraw, extend, unlock);
+}

@@ -1,0 +1,52 @@
+//! A task that tells of everything that it does.
+
+use std::time::Duration;
+
+use shedlock_conformance::BoxError;
+use shedlock_conformance::wait::{now, sleep};
+use shedlock_core::{CurrentLock, ErrorKind, current_lock};
+
+use super::recorded::Journal;
+use crate::history::What;
+
+#[derive(Clone, Debug)]
+pub(super) struct Task {
+    pub(super) journal: Journal,
+    pub(super) takes: Duration,
+    /// Between two of its steps.
+    pub(super) pause: Duration,
+}
+
+impl Task {
+    /// Inside of the executor; in a task of its own that shares the lock, if it is to be `spawned`.
+    pub(super) async fn run(self, spawned: bool) -> Result<(), BoxError> {
+        let lock = current_lock().ok_or("a task of the executor's has no current lock")?;
+        if !spawned {
+            return self.steps(lock).await;
+        }
+        let inside = lock.clone();
+        let inside = match lock.spawn(async move { self.steps(inside).await }) {
+            Err(error) if error.kind() == ErrorKind::Lost => return Ok(()),
+            spawned => spawned?,
+        };
+        match inside.await {
+            // The lease is over.
+            Err(error) if error.is_cancelled() => Ok(()),
+            ended => ended?,
+        }
+    }
+
+    async fn steps(self, lock: CurrentLock) -> Result<(), BoxError> {
+        let until = now() + self.takes;
+        loop {
+            // The moment at which this runs, whenever it is written.
+            let moment = now();
+            self.journal
+                .write_at(moment, lock.name(), lock.owner(), What::Step)?;
+            if moment >= until {
+                return Ok(());
+            }
+            sleep(self.pause).await;
+        }
+    }
+}

@@ -1,0 +1,42 @@
+//! The log of a process that goes on.
+
+use std::fs::File;
+use std::io::Read;
+
+use shedlock_conformance::Stop;
+
+use crate::history::{Event, What};
+
+/// A log that is still being written.
+pub(super) struct Tail {
+    file: File,
+    rest: Vec<u8>,
+    /// Whether its process holds a lock as far as it tells.
+    pub(super) holds: bool,
+}
+
+impl Tail {
+    pub(super) fn new(file: File) -> Self {
+        Self {
+            file,
+            rest: Vec::new(),
+            holds: false,
+        }
+    }
+
+    /// What was written since the last time.
+    pub(super) fn read(&mut self) -> Result<Vec<Event>, Stop> {
+        self.file.read_to_end(&mut self.rest)?;
+        let mut events = Vec::new();
+        while let Some(end) = self.rest.iter().position(|byte| *byte == b'\n') {
+            let line: Vec<u8> = self.rest.drain(..=end).collect();
+            let event: Event = serde_json::from_slice(&line)?;
+            self.holds = matches!(
+                event.what,
+                What::Acquired { .. } | What::Renewed { .. } | What::RenewAsked { .. } | What::Step
+            );
+            events.push(event);
+        }
+        Ok(events)
+    }
+}

@@ -1,0 +1,100 @@
+//! What is excused by a fault, and only around it.
+
+use shedlock_torture::history::{Rules, What};
+
+use super::{AT_MOST, Forger, MS};
+
+/// The process of the owner is killed on its way to a store that compares versions.
+fn by_version() -> Rules {
+    Rules {
+        refuses_late: false,
+        ..Forger::rules()
+    }
+}
+
+impl Forger {
+    fn crash(self, from: u64, to: u64) -> Self {
+        self.done_to(from, "", What::StoreKilled)
+            .done_to(to, "", What::StoreStarted)
+    }
+}
+
+#[test]
+fn a_crash_of_the_store_gives_the_leases_that_run_their_whole_length_once_more() {
+    let skipped_at = |at: u64| {
+        Forger::default()
+            .asked(0, "killed")
+            .acquired(1, "killed", 1)
+            .crash(200, 500)
+            .asked(at, "b")
+            .skipped_for(at + 1, "b", "killed")
+    };
+    skipped_at(790).must_be_lawful();
+    skipped_at(820).must_be_convicted_of("taken for too long: ");
+}
+
+#[test]
+fn a_lease_that_a_crash_has_prolonged_is_unlocked_and_extended_in_time() {
+    let crashed = |killed| {
+        let history = Forger::default().asked(0, "a").acquired(1, "a", 1);
+        history.crash(killed, 350)
+    };
+    let extended = |history: Forger| {
+        let asked = history.event(400, "a", What::RenewAsked { at_most: AT_MOST });
+        asked.event(401, "a", What::Renewed { locked_until: None })
+    };
+    crashed(50).released(400, "a").must_be_lawful();
+    extended(crashed(50)).must_be_lawful();
+    // It was over before the crash.
+    let late = crashed(340).released(400, "a");
+    late.must_be_convicted_of("unlocked too late:");
+    extended(crashed(340)).must_be_convicted_of("revived:");
+}
+
+#[test]
+fn a_crash_of_the_store_excuses_no_other_lease() {
+    // One that was over when the store was killed, and one that began when it was back.
+    for begun in [0, 3_600] {
+        Forger::default()
+            .asked(begun, "killed")
+            .acquired(begun + 1, "killed", 1)
+            .crash(3_000, 3_500)
+            .asked(begun + 320, "b")
+            .skipped(begun + 321, "b")
+            .must_be_convicted_of("taken for too long: ");
+    }
+}
+
+#[test]
+fn a_request_is_held_up_by_a_fault_that_it_meets() {
+    let fault = |begins: What, ends: What, owner: &str| {
+        Forger::default()
+            .asked(0, "killed")
+            .done_to(1_900, owner, begins)
+            .done_to(3_000, owner, ends)
+            .asked(5_200, "b")
+            .skipped_for(5_201, "b", "killed")
+    };
+    let disturbed = || What::WayDisturbed { delay: 0 };
+    fault(disturbed(), What::WayRestored, "killed").must_be_lawful_by(&by_version());
+    fault(What::StoreTroubled, What::StoreRecovered, "").must_be_lawful_by(&by_version());
+    // The way of another process is none of its business.
+    fault(disturbed(), What::WayRestored, "b")
+        .must_be_convicted_by(&by_version(), "taken for too long: ");
+    // A store that looks at its clock refuses it after that.
+    fault(disturbed(), What::WayRestored, "killed").must_be_convicted_of("taken for too long: ");
+}
+
+#[test]
+fn a_fault_that_was_over_holds_up_nothing_but_what_it_delays() {
+    let delayed_by = |delay: u64| {
+        Forger::default()
+            .done_to(0, "killed", What::WayDisturbed { delay: delay * MS })
+            .done_to(10, "killed", What::WayRestored)
+            .asked(20, "killed")
+            .asked(3_000, "b")
+            .skipped_for(3_001, "b", "killed")
+    };
+    delayed_by(1_000).must_be_lawful_by(&by_version());
+    delayed_by(5).must_be_convicted_by(&by_version(), "taken for too long: ");
+}
