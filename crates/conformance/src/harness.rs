@@ -1,14 +1,14 @@
 //! What the kit needs to know of a store: written once by the author of a provider.
 
+use std::any::Any;
 use std::net::SocketAddr;
-use std::process::Command;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use shedlock_core::{BoxFuture, Clock, LockName, LockProvider};
 
+use crate::StoreProfile;
 use crate::proxy::Matcher;
-use crate::{StoreFault, StoreProfile};
 
 /// Any error, as harnesses give it.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
@@ -72,12 +72,6 @@ pub trait Harness: Send + Sync + 'static {
         None
     }
 
-    /// Whether the tests are to show, over this store, that the judge of histories finds wrong
-    /// protocols out. The kit's own tests do; `SHEDLOCK_TORTURE_WRONG=all` does it over any store.
-    fn finds_wrong_protocols_out(&self) -> bool {
-        false
-    }
-
     /// What is published about the store.
     fn profile(&self) -> OptionalAction<'_, StoreProfile> {
         None
@@ -90,7 +84,7 @@ pub trait Harness: Send + Sync + 'static {
 }
 
 /// An empty room in the store, for one case.
-pub trait Namespace: Send + Sync + 'static {
+pub trait Namespace: Any + Send + Sync {
     /// A new provider over this namespace with connections of its own, as another process would have.
     ///
     /// # Errors
@@ -192,33 +186,6 @@ pub trait Namespace: Send + Sync + 'static {
         None
     }
 
-    /// The same, where the other process reaches the store through this address: a
-    /// [fault proxy](crate::proxy::Proxy) stands there.
-    fn child_spec_via(&self, addr: SocketAddr) -> Option<String> {
-        let _ = addr;
-        None
-    }
-
-    /// A command that starts a process of real ShedLock over this namespace, which does what it is told on
-    /// its standard input as `testing/interop/java` does in the repository of shedlock. It writes this host as
-    /// its owner, reaches the store through this address where one is given, and gives up connections
-    /// that are silent for four seconds.
-    ///
-    /// Where each lease of ShedLock's has a value of its own, the record may name another host. The
-    /// client must not send again what it has no answer to.
-    ///
-    /// Only where ShedLock's unlock asks for an owner: where it frees whoever holds the lock, a process
-    /// that was stopped for too long is lawfully the end of exclusion.
-    fn shedlock(&self, host: &str, through: Option<SocketAddr>) -> Option<Command> {
-        let _ = (host, through);
-        None
-    }
-
-    /// The store's own word for what it is, with its version: for reports of long runs.
-    fn store_version(&self) -> OptionalAction<'_, String> {
-        None
-    }
-
     /// Stops the store; only asked of a namespace from [`Harness::namespace_on_own_store`].
     fn stop_store(&self) -> OptionalAction<'_, ()> {
         None
@@ -229,23 +196,16 @@ pub trait Namespace: Send + Sync + 'static {
         None
     }
 
-    /// Brings the store into this fault, which lasts until it is [ended](Self::end_fault); only
-    /// asked of a namespace from [`Harness::namespace_on_own_store`].
-    fn begin_fault(&self, fault: StoreFault) -> OptionalAction<'_, ()> {
-        let _ = fault;
-        None
-    }
-
-    /// Ends this fault: from when this is done the store serves as before.
-    fn end_fault(&self, fault: StoreFault) -> OptionalAction<'_, ()> {
-        let _ = fault;
-        None
-    }
-
     /// Moves the store's clock on by this much: for stores whose time stands still otherwise.
     /// `None`: the store's time is the real one, and cases wait.
     fn advance(&self, by: Duration) -> Option<()> {
         let _ = by;
+        None
+    }
+
+    /// The namespace inside of this one, where this one wraps another: a crate with cases of its own finds what
+    /// they need beyond this trait by the type of the innermost (`&dyn Namespace` is `&dyn Any`).
+    fn inner(&self) -> Option<&dyn Namespace> {
         None
     }
 

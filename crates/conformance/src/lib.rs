@@ -126,9 +126,6 @@
 //! | [`Namespace::weaken_container`] | settings of the container under which nothing may be granted |
 //! | [`Harness::namespace_on_own_store`], [`Namespace::stop_store`], [`Namespace::start_store`] | restarts |
 //! | the same, with [`Harness::round_trips`] | round trips, counted exactly |
-//! | [`Harness::namespace_on_own_store`], [`Namespace::begin_fault`] and [`Namespace::end_fault`] | torture by a store without connections, that only reads, or that is full |
-//! | [`Namespace::child_spec_via`] | torture by a network that cuts, delays and swallows |
-//! | [`Namespace::shedlock`] | torture with real ShedLock among the processes |
 //! | [`Harness::profile`] | what your documentation says of the store, held against the provider |
 //! | [`Namespace::provider_with_clock`] | clients with wrong clocks |
 //! | [`Namespace::write_as_shedlock`], [`Namespace::read_as_shedlock`] | records shared with ShedLock for Java |
@@ -180,7 +177,6 @@ mod case;
 pub mod child;
 pub mod contention;
 mod context;
-mod fault;
 mod harness;
 pub mod laws;
 mod line;
@@ -199,7 +195,6 @@ mod wrapped;
 
 pub use case::Case;
 pub use context::{TestContext, granted};
-pub use fault::StoreFault;
 pub use harness::{
     BoxError, Call, Cost, Harness, JavaRecord, Namespace, OptionalAction, Provider, RoundTrips,
     Work, action,

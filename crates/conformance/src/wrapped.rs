@@ -9,7 +9,7 @@ use shedlock_core::{BoxFuture, Clock, Error, LockName};
 use crate::proxy::Matcher;
 use crate::{
     BoxError, Call, Cost, Harness, JavaRecord, Namespace, OptionalAction, Provider, RoundTrips,
-    StoreFault, Work,
+    Work,
 };
 
 type Wrap = Arc<dyn Fn(Provider) -> Result<Provider, Error> + Send + Sync>;
@@ -209,14 +209,6 @@ impl Namespace for Room {
         self.inner.child_spec()
     }
 
-    fn child_spec_via(&self, addr: SocketAddr) -> Option<String> {
-        self.inner.child_spec_via(addr)
-    }
-
-    fn store_version(&self) -> OptionalAction<'_, String> {
-        self.inner.store_version()
-    }
-
     fn stop_store(&self) -> OptionalAction<'_, ()> {
         self.inner.stop_store()
     }
@@ -225,16 +217,12 @@ impl Namespace for Room {
         self.inner.start_store()
     }
 
-    fn begin_fault(&self, fault: StoreFault) -> OptionalAction<'_, ()> {
-        self.inner.begin_fault(fault)
-    }
-
-    fn end_fault(&self, fault: StoreFault) -> OptionalAction<'_, ()> {
-        self.inner.end_fault(fault)
-    }
-
     fn advance(&self, by: Duration) -> Option<()> {
         self.inner.advance(by)
+    }
+
+    fn inner(&self) -> Option<&dyn Namespace> {
+        Some(&*self.inner)
     }
 
     fn inside_rolled_back_transaction(&self, work: Work) -> OptionalAction<'_, ()> {

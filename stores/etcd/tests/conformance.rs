@@ -18,10 +18,11 @@ use shedlock_conformance::proxy::{Matcher, http2_control};
 use shedlock_conformance::support::{address, program, server, unique};
 use shedlock_conformance::{
     BoxError, Cost, Harness, JavaRecord, Namespace, OptionalAction, Provider, RoundTrips,
-    StoreFault, StoreProfile, Verdict, action, wrapped,
+    StoreProfile, Verdict, action, wrapped,
 };
 use shedlock_core::{BoxFuture, Clock, LockName, PrefixProvider, SystemClock};
 use shedlock_etcd::EtcdProvider;
+use shedlock_torture::{StoreFault, TortureNamespace};
 
 fn main() -> ExitCode {
     let server = server("SHEDLOCK_TEST_ETCD_URL");
@@ -35,7 +36,7 @@ fn main() -> ExitCode {
     })
     .with_names(|name| LockName::new(format!("team:{name}")));
     let harnesses = [variant("etcd", Way::Url), Arc::new(prefixed)];
-    shedlock_torture::main_after(race(server.clone()), harnesses)
+    shedlock_torture::main_after::<Room>(race(server.clone()), harnesses)
 }
 
 /// Raw clients race for one key, whose last value each names.
@@ -315,8 +316,30 @@ impl Namespace for Room {
         Some(self.url(&self.server))
     }
 
+    fn stop_store(&self) -> OptionalAction<'_, ()> {
+        let own = self.own.as_ref()?;
+        action(async { own.stop_all() })
+    }
+
+    fn start_store(&self) -> OptionalAction<'_, ()> {
+        let own = self.own.as_ref()?;
+        action(async {
+            own.begin(0)?;
+            own.serves(0).await
+        })
+    }
+}
+
+impl TortureNamespace for Room {
     fn child_spec_via(&self, addr: SocketAddr) -> Option<String> {
         Some(self.url(&format!("etcd://{addr}")))
+    }
+
+    fn store_version(&self) -> OptionalAction<'_, String> {
+        action(async {
+            let status = self.admin.clone().status().await?;
+            Ok(format!("etcd {}", status.version()))
+        })
     }
 
     /// As one does whose quota is used up.
@@ -330,25 +353,5 @@ impl Namespace for Room {
         self.own.as_ref()?;
         (fault == StoreFault::Full).then_some(())?;
         action(self.alarm(AlarmAction::Deactivate))
-    }
-
-    fn store_version(&self) -> OptionalAction<'_, String> {
-        action(async {
-            let status = self.admin.clone().status().await?;
-            Ok(format!("etcd {}", status.version()))
-        })
-    }
-
-    fn stop_store(&self) -> OptionalAction<'_, ()> {
-        let own = self.own.as_ref()?;
-        action(async { own.stop_all() })
-    }
-
-    fn start_store(&self) -> OptionalAction<'_, ()> {
-        let own = self.own.as_ref()?;
-        action(async {
-            own.begin(0)?;
-            own.serves(0).await
-        })
     }
 }

@@ -7,7 +7,7 @@ mod kit;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use kit::{Mongo, Way, race};
+use kit::{Mongo, Room, Way, race};
 use shedlock_conformance::{Harness, wrapped};
 use shedlock_core::{LockName, PrefixProvider};
 
@@ -30,5 +30,5 @@ fn main() -> ExitCode {
         variant("mongodb-client-time", Way::ClientTime),
         Arc::new(prefixed),
     ];
-    shedlock_torture::main_after(race(server), harnesses)
+    shedlock_torture::main_after::<Room>(race(server), harnesses)
 }

@@ -6,7 +6,7 @@ mod kit;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use kit::{Redis, Way, race};
+use kit::{Redis, Room, Way, race};
 use shedlock_conformance::support::program;
 use shedlock_conformance::{Harness, wrapped};
 use shedlock_core::{LockName, PrefixProvider};
@@ -31,5 +31,5 @@ fn main() -> ExitCode {
         variant("redis-manager", Way::Manager),
         Arc::new(prefixed),
     ];
-    shedlock_torture::main_after(race(&server), harnesses)
+    shedlock_torture::main_after::<Room>(race(&server), harnesses)
 }

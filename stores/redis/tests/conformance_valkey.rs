@@ -6,7 +6,7 @@ mod kit;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use kit::{Redis, Way, race};
+use kit::{Redis, Room, Way, race};
 use shedlock_conformance::Harness;
 use shedlock_conformance::support::program;
 
@@ -20,5 +20,5 @@ fn main() -> ExitCode {
         way: Way::Url,
         program: program("valkey-server"),
     };
-    shedlock_torture::main_after(race(&server), [Arc::new(harness) as Arc<dyn Harness>])
+    shedlock_torture::main_after::<Room>(race(&server), [Arc::new(harness) as Arc<dyn Harness>])
 }

@@ -6,7 +6,7 @@ mod mysql_kit;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use mysql_kit::{MySql, SHEDLOCKS, race, variants};
+use mysql_kit::{Base, MySql, SHEDLOCKS, race, variants};
 use shedlock_conformance::Harness;
 
 fn main() -> ExitCode {
@@ -29,7 +29,7 @@ fn main() -> ExitCode {
             .table(SHEDLOCKS)
             .shared_with("SYSTEM"),
     );
-    shedlock_torture::main_after(
+    shedlock_torture::main_after::<Base>(
         race(&server),
         all.into_iter()
             .map(|variant| Arc::new(variant) as Arc<dyn Harness>),

@@ -6,7 +6,7 @@ mod mysql_kit;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use mysql_kit::{race, variants};
+use mysql_kit::{Base, race, variants};
 use shedlock_conformance::Harness;
 
 fn main() -> ExitCode {
@@ -23,7 +23,7 @@ fn main() -> ExitCode {
     let Some(server) = common::server_if_any("SHEDLOCK_TEST_MYSQL") else {
         return shedlock_conformance::main([]);
     };
-    shedlock_torture::main_after(
+    shedlock_torture::main_after::<Base>(
         race(&server),
         variants(&names, &server)
             .into_iter()

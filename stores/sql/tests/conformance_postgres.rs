@@ -4,20 +4,23 @@
 mod common;
 #[path = "common/sources.rs"]
 mod sources;
+#[path = "postgres_kit/torture.rs"]
+mod torture;
 
 use std::net::SocketAddr;
-use std::process::{Command, ExitCode};
+use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use shedlock_conformance::contention::{self, CLIENTS, ROUNDS};
 use shedlock_conformance::support::OwnServer;
 use shedlock_conformance::{
-    BoxError, Harness, JavaRecord, Namespace, OptionalAction, Provider, RoundTrips, StoreFault,
-    StoreProfile, Verdict, Work, action,
+    BoxError, Harness, JavaRecord, Namespace, OptionalAction, Provider, RoundTrips, StoreProfile,
+    Verdict, Work, action,
 };
 use shedlock_core::{BoxFuture, Clock, LockName};
 use shedlock_sql::{PostgresProvider, TimeMode, TokioPostgresProvider};
+use shedlock_torture::TortureNamespace;
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::{AssertSqlSafe, PgPool, Postgres as Server, Row as _, Transaction};
 use tokio::sync::Mutex;
@@ -55,7 +58,7 @@ fn main() -> ExitCode {
             ..variant("tokio-postgres-deadpool-pgbouncer", FULL, "by=deadpool")
         });
     }
-    shedlock_torture::main_after(
+    shedlock_torture::main_after::<Schema>(
         race(&server),
         variants
             .into_iter()
@@ -229,13 +232,6 @@ impl Schema {
         format!("CREATE TABLE {}.shedlock ({})", self.schema, self.ddl)
     }
 
-    /// For all sessions, also for those that are open.
-    async fn only_reads(&self, word: &str) -> Result<(), BoxError> {
-        let set = format!("ALTER SYSTEM SET default_transaction_read_only = {word}");
-        run(&self.admin, set).await?;
-        run(&self.admin, "SELECT pg_reload_conf()".to_owned()).await
-    }
-
     /// What a column holds for an instant, and the instant of what it holds.
     fn epoch(&self) -> &'static str {
         if self.has_zone {
@@ -374,74 +370,8 @@ impl Namespace for Schema {
         action(async { own.start_again() })
     }
 
-    fn begin_fault(&self, fault: StoreFault) -> OptionalAction<'_, ()> {
-        self.own.as_ref()?;
-        let schema = &self.schema;
-        let orders = match fault {
-            StoreFault::FewConnections => format!(
-                "ALTER ROLE {schema} CONNECTION LIMIT 2; \
-                 SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = '{schema}'"
-            ),
-            StoreFault::ReadOnly => return action(self.only_reads("on")),
-            StoreFault::Busy => {
-                let lock = format!("LOCK TABLE {schema}.shedlock IN ACCESS EXCLUSIVE MODE");
-                return action(async {
-                    let mut keeper = PgPool::connect(&self.server).await?.begin().await?;
-                    sqlx::raw_sql(AssertSqlSafe(lock))
-                        .execute(&mut *keeper)
-                        .await?;
-                    *self.keeper.lock().await = Some(keeper);
-                    Ok(())
-                });
-            }
-            _ => return None,
-        };
-        action(run(&self.admin, orders))
-    }
-
-    fn end_fault(&self, fault: StoreFault) -> OptionalAction<'_, ()> {
-        self.own.as_ref()?;
-        match fault {
-            StoreFault::FewConnections => {
-                let order = format!("ALTER ROLE {} CONNECTION LIMIT -1", self.schema);
-                action(run(&self.admin, order))
-            }
-            StoreFault::ReadOnly => action(self.only_reads("off")),
-            StoreFault::Busy => action(async {
-                if let Some(keeper) = self.keeper.lock().await.take() {
-                    keeper.rollback().await?;
-                }
-                Ok(())
-            }),
-            _ => None,
-        }
-    }
-
     fn child_spec(&self) -> Option<String> {
         Some(self.url.clone())
-    }
-
-    fn child_spec_via(&self, addr: SocketAddr) -> Option<String> {
-        let mut url = url::Url::parse(&self.url).ok()?;
-        url.set_ip_host(addr.ip()).ok()?;
-        url.set_port(Some(addr.port())).ok()?;
-        Some(url.into())
-    }
-
-    fn shedlock(&self, host: &str, through: Option<SocketAddr>) -> Option<Command> {
-        let url = through.map_or(Some(self.url.clone()), |addr| self.child_spec_via(addr))?;
-        let schema = &self.schema;
-        let parameters = format!("currentSchema={schema}&connectTimeout=4&socketTimeout=4");
-        let is_shared = !self.client_time && !self.has_zone;
-        is_shared.then(|| common::shedlock(host, "postgresql", &url, &parameters))?
-    }
-
-    fn store_version(&self) -> OptionalAction<'_, String> {
-        action(async {
-            let version =
-                sqlx::query_scalar("SELECT 'PostgreSQL ' || current_setting('server_version')");
-            Ok(version.fetch_one(&self.admin).await?)
-        })
     }
 
     fn inside_rolled_back_transaction(&self, work: Work) -> OptionalAction<'_, ()> {

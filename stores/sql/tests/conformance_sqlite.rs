@@ -12,6 +12,7 @@ use shedlock_conformance::{
 };
 use shedlock_core::{BoxFuture, Clock, LockName};
 use shedlock_sql::{SqliteProvider, TimeMode};
+use shedlock_torture::TortureNamespace;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
 use sqlx::{AssertSqlSafe, Row as _, SqlitePool};
 use tempfile::TempDir;
@@ -24,7 +25,7 @@ fn main() -> ExitCode {
         variant("sqlite-as-shedlocks-users-make-it", Some(SHEDLOCKS), ""),
         variant("sqlite-client-time", None, "time=client"),
     ];
-    shedlock_torture::main_after(race(), harnesses)
+    shedlock_torture::main_after::<File>(race(), harnesses)
 }
 
 /// Raw connections race for one row, as attempts do. They wait for each other's locks on the file,
@@ -255,13 +256,6 @@ impl Namespace for File {
         Some(self.url.clone())
     }
 
-    fn store_version(&self) -> OptionalAction<'_, String> {
-        action(async {
-            let version = sqlx::query_scalar("SELECT 'SQLite ' || sqlite_version()");
-            Ok(version.fetch_one(&self.admin).await?)
-        })
-    }
-
     fn inside_rolled_back_transaction(&self, work: Work) -> OptionalAction<'_, ()> {
         action(async {
             let pool = self.pool(2).await?;
@@ -272,6 +266,15 @@ impl Namespace for File {
             work(Arc::new(provider)).await;
             transaction.rollback().await?;
             Ok(())
+        })
+    }
+}
+
+impl TortureNamespace for File {
+    fn store_version(&self) -> OptionalAction<'_, String> {
+        action(async {
+            let version = sqlx::query_scalar("SELECT 'SQLite ' || sqlite_version()");
+            Ok(version.fetch_one(&self.admin).await?)
         })
     }
 }

@@ -1,64 +1,63 @@
 //! The cases, which are laws as well: what many processes may do, whatever happens to them.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
-use shedlock_conformance::{Case, Harness, Stop, TestContext, Verdict, ensure};
+use shedlock_conformance::{Case, Stop, Verdict, ensure};
+use shedlock_core::BoxFuture;
 
-use crate::torture::{Options, hunt, torture, wrong_protocols};
+use crate::torture::{Options, hunt, torture};
 use crate::worker::Job;
 use crate::worker_pool::WorkerPool;
 use crate::wrong::Wrong;
+use crate::{Arena, TortureNamespace};
 
-/// Those for this harness, with the wrong protocols that are to be found out over it.
+/// All but the wrong protocols.
 ///
 /// # Errors
 /// For what cannot be read in the environment.
-pub(crate) fn cases(harness: &dyn Harness) -> Result<Vec<Case>, Stop> {
+pub(crate) fn cases<N: TortureNamespace>() -> Result<Vec<Case>, Stop> {
     let length = Options::from_environment()?.length;
-    let mut cases = vec![
-        Case::new(
+    Ok(vec![
+        case::<N>(
             "law01_exclusion::ten_processes_killed_at_random_leave_a_lawful_history",
-            |context| Box::pin(ten_processes_killed_at_random_leave_a_lawful_history(context)),
+            |arena| Box::pin(ten_processes_killed_at_random_leave_a_lawful_history(arena)),
         ),
-        Case::new(
-            "law01_exclusion::killed_and_stopped_processes_over_a_crashing_store_leave_a_lawful_history",
-            |context| {
-                Box::pin(
-                    killed_and_stopped_processes_over_a_crashing_store_leave_a_lawful_history(
-                        context,
-                    ),
-                )
-            },
+        case::<N>(
+            "law01_exclusion::\
+             killed_and_stopped_processes_over_a_crashing_store_leave_a_lawful_history",
+            |arena| Box::pin(all_at_once_over_a_crashing_store(arena)),
         )
         .with_limit(Case::LIMIT + length),
-        Case::new("law09_slots::ten_processes_run_each_slot_at_most_once", |context| {
-            Box::pin(ten_processes_run_each_slot_at_most_once(context))
-        }),
-    ];
-    let wrong = if harness.finds_wrong_protocols_out() {
-        Wrong::ALL.to_vec()
-    } else {
-        wrong_protocols()?
-    };
-    cases.extend(wrong.into_iter().map(is_found_out));
-    Ok(cases)
+        case::<N>(
+            "law09_slots::ten_processes_run_each_slot_at_most_once",
+            |arena| Box::pin(ten_processes_run_each_slot_at_most_once(arena)),
+        ),
+    ])
 }
 
 /// Whether the judge of histories finds this mistake out.
-fn is_found_out(wrong: Wrong) -> Case {
+pub(crate) fn is_found_out<N: TortureNamespace>(wrong: Wrong) -> Case {
     let name = format!("wrong_protocols::{}", wrong.name());
-    let case = Case::new(name, move |context| {
-        Box::pin(hunt::find_out(context, wrong))
-    });
+    let case = case::<N>(name, move |arena| Box::pin(hunt::find_out(arena, wrong)));
     case.with_limit(Case::LIMIT + hunt::LIMIT)
+}
+
+fn case<N: TortureNamespace>(
+    name: impl Into<Cow<'static, str>>,
+    run: impl for<'a> Fn(&'a Arena) -> BoxFuture<'a, Verdict> + Copy + Send + Sync + 'static,
+) -> Case {
+    Case::new(name, move |context| {
+        Box::pin(async move { run(&Arena::over::<N>(context)?).await })
+    })
 }
 
 /// Contenders for two locks; holders are killed with SIGKILL at random, some oversleep their
 /// lease, some extend it. All of their logs together are judged.
-async fn ten_processes_killed_at_random_leave_a_lawful_history(context: &TestContext) -> Verdict {
+async fn ten_processes_killed_at_random_leave_a_lawful_history(arena: &Arena) -> Verdict {
     let acquisitions = WorkerPool::acquisitions_wanted()?;
     let mut worker_pool =
-        WorkerPool::start(context, 10, &["hot", "warm"].map(Job::plain), &[]).await?;
+        WorkerPool::start(arena, 10, &["hot", "warm"].map(Job::plain), &[]).await?;
     worker_pool.kill_holders_until(acquisitions).await?;
     let findings = worker_pool.stop_and_judge().await?;
     ensure!(
@@ -70,11 +69,9 @@ async fn ten_processes_killed_at_random_leave_a_lawful_history(context: &TestCon
 
 /// Holders are killed, and stopped for longer than their leases, while the store itself is killed
 /// and started again: nothing is lawful only while all is well.
-async fn killed_and_stopped_processes_over_a_crashing_store_leave_a_lawful_history(
-    context: &TestContext,
-) -> Verdict {
+async fn all_at_once_over_a_crashing_store(arena: &Arena) -> Verdict {
     let is_asked_for = Options::from_environment()?.is_asked_for;
-    match context.on_own_store().await {
+    match arena.on_own_store().await {
         Ok(own) => {
             let may_crash = own.capabilities().durable && own.namespace().stop_store().is_some();
             let verdict = torture(&own, may_crash).await;
@@ -82,25 +79,25 @@ async fn killed_and_stopped_processes_over_a_crashing_store_leave_a_lawful_histo
             verdict?;
             closed.map_err(|error| Stop::harness("remove the store", &*error))
         }
-        Err(Stop::NotApplicable(_)) if is_asked_for => torture(context, false).await,
+        Err(Stop::NotApplicable(_)) if is_asked_for => torture(arena, false).await,
         Err(stop) => Err(stop),
     }
 }
 
 /// All go through the same slots at their own speed, while holders are killed.
-async fn ten_processes_run_each_slot_at_most_once(context: &TestContext) -> Verdict {
-    context.needs_slots()?;
-    let provider = context.provider().await?;
+async fn ten_processes_run_each_slot_at_most_once(arena: &Arena) -> Verdict {
+    arena.needs_slots()?;
+    let provider = arena.provider().await?;
     let minute = Duration::from_secs(60);
     let slots = 200;
-    let first = context
+    let first = arena
         .slot_before_now(&provider, slots * minute)
         .await?
         .as_micros();
     let slots: Vec<i64> = (0..i64::from(slots))
         .map(|i| first + i * 60_000_000)
         .collect();
-    let mut worker_pool = WorkerPool::start(context, 10, &[Job::plain("job")], &slots).await?;
+    let mut worker_pool = WorkerPool::start(arena, 10, &[Job::plain("job")], &slots).await?;
     worker_pool.kill_holders_until(20).await?;
     let findings = worker_pool.stop_and_judge().await?;
     if findings.acquisitions == 0 {

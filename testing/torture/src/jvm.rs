@@ -33,7 +33,7 @@ const STARTING: Duration = Duration::from_secs(120);
 const HOLDS_LONGER: u32 = 10;
 
 /// A statement of ShedLock's that gets no answer may keep its row for so long, until the client gives
-/// its connection up; [`Namespace::shedlock`](shedlock_conformance::Namespace::shedlock) says how long that is.
+/// its connection up; [`TortureNamespace::shedlock`](crate::TortureNamespace::shedlock) says how long that is.
 pub(crate) const KEEPS_ROWS: Duration = Duration::from_secs(5);
 
 /// Tells one process what to do, for as long as that lives.

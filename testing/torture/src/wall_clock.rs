@@ -3,10 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, UNIX_EPOCH};
 
-use shedlock_conformance::TestContext;
 use shedlock_conformance::wait::now;
 use shedlock_core::{Capabilities, Clock as _, ClockSource, Moment, SystemClock};
 
+use crate::Arena;
 use crate::history::nanos;
 
 /// Names the library, or says that it is `unavailable`: `cargo xtask` sets it.
@@ -45,7 +45,7 @@ impl WallClock {
     ///
     /// # Errors
     /// Why that cannot be tried.
-    pub(crate) fn reach(context: &TestContext) -> Result<i64, String> {
+    pub(crate) fn reach(context: &Arena) -> Result<i64, String> {
         if context.namespace().store_addr().is_none() {
             return Err("the store is not told from its clients by an address".to_owned());
         }

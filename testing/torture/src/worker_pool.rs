@@ -10,10 +10,11 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use shedlock_conformance::wait::{bounded, now, sleep};
-use shedlock_conformance::{Stop, TestContext, Verdict, child};
+use shedlock_conformance::{Stop, Verdict, child};
 use shedlock_core::ClockSource;
 use tokio::process::{Child, Command};
 
+use crate::Arena;
 use crate::heard::Heard;
 use crate::history::{Findings, Folder, History, Log, Rules, What};
 use crate::jvm::Driver;
@@ -45,7 +46,7 @@ pub(crate) fn patience(at_most: Duration) -> Duration {
 
 /// The worker processes.
 pub(crate) struct WorkerPool {
-    context: TestContext,
+    context: Arena,
     folder: Folder,
     /// What is done to the workers.
     log: Log,
@@ -98,7 +99,7 @@ impl WorkerPool {
 
     /// Starts this many workers. With slots each goes through them once; without it goes on.
     pub(crate) async fn start(
-        context: &TestContext,
+        context: &Arena,
         count: usize,
         jobs: &[Job],
         slots: &[i64],
@@ -110,7 +111,7 @@ impl WorkerPool {
     }
 
     /// Without any workers yet.
-    pub(crate) async fn without_workers(context: &TestContext, jobs: &[Job]) -> Result<Self, Stop> {
+    pub(crate) async fn without_workers(context: &Arena, jobs: &[Job]) -> Result<Self, Stop> {
         let folder = Folder::new()?;
         let log = Log::open(&folder.path().join("worker_pool.jsonl"))?;
         let rng = SeededRng::of_this_run();
@@ -397,12 +398,12 @@ impl WorkerPool {
             None => self.context.child_spec()?,
             Some(addr) => self
                 .context
-                .namespace()
+                .tortured()
                 .child_spec_via(addr)
                 .ok_or_else(|| {
                     Stop::lacking(
                         "open a namespace from another process",
-                        "Namespace::child_spec_via, through a proxy",
+                        "TortureNamespace::child_spec_via, through a proxy",
                     )
                 })?,
         };
@@ -419,10 +420,10 @@ impl WorkerPool {
             Some(Wrong::ShedlocksOfOneHost) => "jvm".to_owned(),
             _ => format!("jvm-{}", self.started),
         };
-        let command = self.context.namespace().shedlock(&host, via).ok_or_else(|| {
+        let command = self.context.shedlock(&host, via).ok_or_else(|| {
             Stop::failed(
                 "no process of ShedLock can be put among the others: it was not built (`cargo xtask \
-                 torture --java` does), or cannot share this store under faults (Namespace::shedlock)",
+                 torture --java` does), or cannot share this store under faults (TortureNamespace::shedlock)",
             )
         })?;
         Driver::start(command, host, spec)

@@ -5,8 +5,12 @@ mod harness;
 
 use std::process::ExitCode;
 
+use harness::Map;
 use shedlock_conformance::Runner;
+use shedlock_torture::{TortureNamespace, tortured};
+
+impl TortureNamespace for Map {}
 
 fn main() -> ExitCode {
-    shedlock_torture::tortured(Runner::new(harness::harnesses())).run()
+    tortured::<Map>(Runner::new(harness::harnesses())).run()
 }

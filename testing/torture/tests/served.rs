@@ -5,10 +5,24 @@ mod harness;
 #[path = "../../../crates/conformance/tests/served/wrappers.rs"]
 mod wrappers;
 
+use std::net::SocketAddr;
 use std::process::ExitCode;
 
+use harness::Own;
 use shedlock_conformance::Runner;
+use shedlock_torture::{TortureNamespace, tortured, wrong_protocols};
+
+impl TortureNamespace for Own {
+    fn child_spec_via(&self, addr: SocketAddr) -> Option<String> {
+        Some(addr.to_string())
+    }
+}
 
 fn main() -> ExitCode {
-    shedlock_torture::tortured(Runner::new(wrappers::harnesses())).run()
+    tortured::<Own>(Runner::new(wrappers::harnesses()))
+        .cases(|harness| match harness.name() {
+            "served" => Ok(wrong_protocols::<Own>()),
+            _ => Ok(Vec::new()),
+        })
+        .run()
 }

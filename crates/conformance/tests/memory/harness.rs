@@ -101,7 +101,7 @@ impl Harness for Memory {
     }
 }
 
-struct Map {
+pub(crate) struct Map {
     store: MemoryProvider,
     clock: Option<ManualClock>,
 }

@@ -54,10 +54,6 @@ impl Harness for Served {
         Some(self.namespace())
     }
 
-    fn finds_wrong_protocols_out(&self) -> bool {
-        true
-    }
-
     fn open_child<'a>(&'a self, spec: &'a str) -> OptionalAction<'a, Provider> {
         action(async { Ok(provider(spec.parse()?)) })
     }
@@ -68,7 +64,7 @@ impl Harness for Served {
 }
 
 /// A server for each case.
-struct Own {
+pub(crate) struct Own {
     server: Server,
     harness: Served,
 }
@@ -178,10 +174,6 @@ impl Namespace for Own {
 
     fn child_spec(&self) -> Option<String> {
         Some(self.server.addr.to_string())
-    }
-
-    fn child_spec_via(&self, addr: SocketAddr) -> Option<String> {
-        Some(addr.to_string())
     }
 
     fn stop_store(&self) -> OptionalAction<'_, ()> {

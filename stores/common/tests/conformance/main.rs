@@ -17,6 +17,7 @@ use shedlock_core::{
     TenantProvider, TenantRouter, TrackingProvider,
 };
 use shedlock_store::{Record, Versioned};
+use shedlock_torture::TortureNamespace;
 
 fn main() -> ExitCode {
     let kinds = [
@@ -50,7 +51,7 @@ fn main() -> ExitCode {
     harnesses.push(Arc::new(prefixed));
     harnesses.push(Arc::new(tracked));
     harnesses.push(Arc::new(tenants));
-    shedlock_torture::main(harnesses)
+    shedlock_torture::main::<Map>(harnesses)
 }
 
 #[derive(Debug)]
@@ -218,3 +219,5 @@ impl Namespace for Map {
         self.clock.as_ref().map(|clock| clock.advance(by))
     }
 }
+
+impl TortureNamespace for Map {}

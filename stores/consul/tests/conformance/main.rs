@@ -16,6 +16,7 @@ use shedlock_conformance::{
 };
 use shedlock_consul::ConsulProvider;
 use shedlock_core::{BoxFuture, Clock, LockName, PrefixProvider};
+use shedlock_torture::TortureNamespace;
 
 /// What the clients' clocks may differ by here: less than by default, since cases wait for it.
 const SKEW: Duration = Duration::from_millis(100);
@@ -30,7 +31,7 @@ fn main() -> ExitCode {
         Ok(Arc::new(PrefixProvider::new(provider, "team:")?))
     })
     .with_names(|name| LockName::new(format!("team:{name}")));
-    shedlock_torture::main_after(race, [straight, Arc::new(prefixed)])
+    shedlock_torture::main_after::<Keys>(race, [straight, Arc::new(prefixed)])
 }
 
 /// One operation, as a person would send it.
@@ -209,6 +210,18 @@ impl Namespace for Keys {
         Some(self.url.clone())
     }
 
+    fn stop_store(&self) -> OptionalAction<'_, ()> {
+        let own = self.own.as_ref()?;
+        action(async { own.kill() })
+    }
+
+    fn start_store(&self) -> OptionalAction<'_, ()> {
+        let own = self.own.as_ref()?;
+        action(async { own.start_again() })
+    }
+}
+
+impl TortureNamespace for Keys {
     fn child_spec_via(&self, addr: SocketAddr) -> Option<String> {
         let through = self.url.replace(&self.server, &format!("consul://{addr}"));
         Some(through)
@@ -221,15 +234,5 @@ impl Namespace for Keys {
             let version = told["Config"]["Version"].as_str();
             Ok(format!("Consul {}", version.ok_or("no version")?))
         })
-    }
-
-    fn stop_store(&self) -> OptionalAction<'_, ()> {
-        let own = self.own.as_ref()?;
-        action(async { own.kill() })
-    }
-
-    fn start_store(&self) -> OptionalAction<'_, ()> {
-        let own = self.own.as_ref()?;
-        action(async { own.start_again() })
     }
 }

@@ -14,6 +14,7 @@ use shedlock_conformance::{
 };
 use shedlock_core::{BoxFuture, Clock, LockName};
 use shedlock_mongodb::{Builder, MongoProvider, TimeMode};
+use shedlock_torture::TortureNamespace;
 
 use crate::common::{DATABASE, client};
 
@@ -129,7 +130,7 @@ impl Harness for Mongo {
 }
 
 /// A collection of its own.
-struct Room {
+pub(crate) struct Room {
     server: String,
     way: Way,
     admin: Client,
@@ -277,6 +278,18 @@ impl Namespace for Room {
         Some(format!("{} {}", self.server, self.collection.name()))
     }
 
+    fn stop_store(&self) -> OptionalAction<'_, ()> {
+        let own = self.own.as_ref()?;
+        action(async { own.kill() })
+    }
+
+    fn start_store(&self) -> OptionalAction<'_, ()> {
+        let own = self.own.as_ref()?;
+        action(async { own.start_again() })
+    }
+}
+
+impl TortureNamespace for Room {
     fn child_spec_via(&self, addr: SocketAddr) -> Option<String> {
         Some(format!("mongodb://{addr} {}", self.collection.name()))
     }
@@ -287,15 +300,5 @@ impl Namespace for Room {
             let told = self.admin.database(DATABASE).run_command(ask).await?;
             Ok(format!("MongoDB {}", told.get_str("version")?))
         })
-    }
-
-    fn stop_store(&self) -> OptionalAction<'_, ()> {
-        let own = self.own.as_ref()?;
-        action(async { own.kill() })
-    }
-
-    fn start_store(&self) -> OptionalAction<'_, ()> {
-        let own = self.own.as_ref()?;
-        action(async { own.start_again() })
     }
 }

@@ -16,6 +16,7 @@ use shedlock_conformance::{
 };
 use shedlock_core::{BoxFuture, Clock, LockName, Owner, PrefixProvider};
 use shedlock_nats::NatsProvider;
+use shedlock_torture::TortureNamespace;
 
 /// What the clients' clocks may differ by here: less than by default, since cases wait for it.
 const SKEW: Duration = Duration::from_millis(100);
@@ -60,7 +61,7 @@ fn main() -> ExitCode {
             harnesses.push(Arc::new(prefixed));
         }
     }
-    shedlock_torture::main_after(race, harnesses)
+    shedlock_torture::main_after::<Bucket>(race, harnesses)
 }
 
 /// Raw clients race for one subject, whose last sequence each names, as attempts do.
@@ -376,16 +377,6 @@ impl Namespace for Bucket {
         Some(self.url.replace(SYNC_ALWAYS, ""))
     }
 
-    fn child_spec_via(&self, addr: SocketAddr) -> Option<String> {
-        let spec = self.child_spec()?;
-        let options = spec.split('?').nth(1).unwrap_or_default();
-        Some(format!("nats://{addr}?{options}"))
-    }
-
-    fn store_version(&self) -> OptionalAction<'_, String> {
-        action(async { Ok(format!("NATS {}", self.admin.server_info().version)) })
-    }
-
     fn stop_store(&self) -> OptionalAction<'_, ()> {
         let own = self.own.as_ref()?;
         action(async { own.kill() })
@@ -394,5 +385,17 @@ impl Namespace for Bucket {
     fn start_store(&self) -> OptionalAction<'_, ()> {
         let own = self.own.as_ref()?;
         action(async { own.start_again() })
+    }
+}
+
+impl TortureNamespace for Bucket {
+    fn child_spec_via(&self, addr: SocketAddr) -> Option<String> {
+        let spec = self.child_spec()?;
+        let options = spec.split('?').nth(1).unwrap_or_default();
+        Some(format!("nats://{addr}?{options}"))
+    }
+
+    fn store_version(&self) -> OptionalAction<'_, String> {
+        action(async { Ok(format!("NATS {}", self.admin.server_info().version)) })
     }
 }

@@ -11,6 +11,7 @@ use shedlock_conformance::{
 };
 use shedlock_core::{BoxFuture, Clock, LockName};
 use shedlock_redis::RedisProvider;
+use shedlock_torture::TortureNamespace;
 use tokio::runtime::Handle;
 use tokio::sync::OnceCell;
 
@@ -62,7 +63,7 @@ impl Harness for OnCluster {
 }
 
 /// An environment of its own, thrown away with the servers.
-struct Room {
+pub(crate) struct Room {
     client: ClusterClient,
     url: String,
     environment: String,
@@ -132,3 +133,5 @@ impl Namespace for Room {
         Some(self.spec())
     }
 }
+
+impl TortureNamespace for Room {}

@@ -18,11 +18,11 @@ use shedlock_conformance::contention::{self, CLIENTS, ROUNDS};
 use shedlock_conformance::support::unique;
 use shedlock_conformance::{
     BoxError, Cost, Harness, JavaRecord, Namespace, OptionalAction, Provider, RoundTrips,
-    StoreFault, StoreProfile, Verdict, action,
+    StoreProfile, Verdict, action,
 };
 use shedlock_core::{BoxFuture, Clock, LockName, Owner};
 use shedlock_redis::RedisProvider;
-use shedlock_torture::shedlock_jvm;
+use shedlock_torture::{StoreFault, TortureNamespace, shedlock_jvm};
 use tokio::sync::Mutex;
 
 use crate::common::connection;
@@ -124,7 +124,7 @@ impl Harness for Redis {
 }
 
 /// An environment of its own.
-struct Room {
+pub(crate) struct Room {
     server: String,
     environment: String,
     way: Way,
@@ -314,6 +314,22 @@ impl Namespace for Room {
         Some(self.url())
     }
 
+    fn stop_store(&self) -> OptionalAction<'_, ()> {
+        let own = self.own.as_ref()?;
+        action(async { own.stop() })
+    }
+
+    fn start_store(&self) -> OptionalAction<'_, ()> {
+        let own = self.own.as_ref()?;
+        action(async {
+            // Its connection went with the server.
+            self.keeper.lock().await.take();
+            own.begin().await
+        })
+    }
+}
+
+impl TortureNamespace for Room {
     fn child_spec_via(&self, addr: SocketAddr) -> Option<String> {
         Some(format!("redis://{addr}?environment={}", self.environment))
     }
@@ -343,20 +359,6 @@ impl Namespace for Room {
             let valkey = word("valkey_version:").map(|version| format!("Valkey {version}"));
             let redis = || word("redis_version:").map(|version| format!("Redis {version}"));
             Ok(valkey.or_else(redis).ok_or("a server without a version")?)
-        })
-    }
-
-    fn stop_store(&self) -> OptionalAction<'_, ()> {
-        let own = self.own.as_ref()?;
-        action(async { own.stop() })
-    }
-
-    fn start_store(&self) -> OptionalAction<'_, ()> {
-        let own = self.own.as_ref()?;
-        action(async {
-            // Its connection went with the server.
-            self.keeper.lock().await.take();
-            own.begin().await
         })
     }
 

@@ -1,19 +1,20 @@
 //! The laws' harness over MySQL and MariaDB: kinds of tables, kinds of sessions.
 
 mod race;
+mod torture;
 
 use std::net::SocketAddr;
-use std::process::Command;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use shedlock_conformance::support::OwnServer;
 use shedlock_conformance::{
-    BoxError, Harness, JavaRecord, Namespace, OptionalAction, Provider, RoundTrips, StoreFault,
-    StoreProfile, Work, action,
+    BoxError, Harness, JavaRecord, Namespace, OptionalAction, Provider, RoundTrips, StoreProfile,
+    Work, action,
 };
 use shedlock_core::{BoxFuture, Clock, LockName};
 use shedlock_sql::{MySqlProvider, TimeMode};
+use shedlock_torture::TortureNamespace;
 use sqlx::mysql::{MySqlConnectOptions, MySqlPoolOptions};
 use sqlx::{AssertSqlSafe, MySql as Server, MySqlPool, Row as _, Transaction};
 use tokio::sync::Mutex;
@@ -230,7 +231,7 @@ impl Harness for MySql {
 }
 
 /// A database with a table.
-struct Base {
+pub(crate) struct Base {
     /// A session as Java has it.
     java: MySqlPool,
     base: String,
@@ -254,23 +255,6 @@ impl Base {
             return run(&self.java, ddl).await;
         }
         let _ = connect(self.url.clone()).await?.migrate().await?;
-        Ok(())
-    }
-
-    /// Cuts those that there are, too.
-    async fn few_connections(&self) -> Result<(), BoxError> {
-        let limit = format!("ALTER USER {USER} WITH MAX_USER_CONNECTIONS 2");
-        run(&self.java, &limit).await?;
-        let list = "SELECT CAST(id AS SIGNED) FROM information_schema.processlist \
-                    WHERE user = ?";
-        let ids: Vec<i64> = sqlx::query_scalar(list)
-            .bind(USER)
-            .fetch_all(&self.java)
-            .await?;
-        for id in ids {
-            // It may have ended by itself.
-            let _ = run(&self.java, &format!("KILL {id}")).await;
-        }
         Ok(())
     }
 
@@ -407,65 +391,8 @@ impl Namespace for Base {
         action(async { own.start_again() })
     }
 
-    fn begin_fault(&self, fault: StoreFault) -> OptionalAction<'_, ()> {
-        self.own.as_ref()?;
-        match fault {
-            StoreFault::FewConnections => action(self.few_connections()),
-            StoreFault::ReadOnly => action(run(&self.java, "SET GLOBAL read_only = 1")),
-            StoreFault::Busy => action(async {
-                let mut keeper = MySqlPool::connect(&self.base).await?.begin().await?;
-                sqlx::raw_sql("SELECT name FROM shedlock FOR UPDATE")
-                    .execute(&mut *keeper)
-                    .await?;
-                *self.keeper.lock().await = Some(keeper);
-                Ok(())
-            }),
-            _ => None,
-        }
-    }
-
-    fn end_fault(&self, fault: StoreFault) -> OptionalAction<'_, ()> {
-        self.own.as_ref()?;
-        match fault {
-            StoreFault::FewConnections => action(async {
-                let limit = format!("ALTER USER {USER} WITH MAX_USER_CONNECTIONS 0");
-                run(&self.java, &limit).await
-            }),
-            StoreFault::ReadOnly => action(run(&self.java, "SET GLOBAL read_only = 0")),
-            StoreFault::Busy => action(async {
-                if let Some(keeper) = self.keeper.lock().await.take() {
-                    keeper.rollback().await?;
-                }
-                Ok(())
-            }),
-            _ => None,
-        }
-    }
-
     fn child_spec(&self) -> Option<String> {
         Some(self.url.clone())
-    }
-
-    fn child_spec_via(&self, addr: SocketAddr) -> Option<String> {
-        let mut url = url::Url::parse(&self.url).ok()?;
-        url.set_host(Some(&addr.ip().to_string())).ok()?;
-        url.set_port(Some(addr.port())).ok()?;
-        Some(url.into())
-    }
-
-    fn shedlock(&self, host: &str, through: Option<SocketAddr>) -> Option<Command> {
-        let url = through.map_or(Some(self.url.clone()), |addr| self.child_spec_via(addr))?;
-        let (scheme, more) = self.jdbc;
-        let parameters = format!("connectTimeout=4000&socketTimeout=4000{more}");
-        let is_shared = !self.client_time && !self.pooled && self.java_zone == "+00:00";
-        is_shared.then(|| common::shedlock(host, scheme, &url, &parameters))?
-    }
-
-    fn store_version(&self) -> OptionalAction<'_, String> {
-        action(async {
-            let version = sqlx::query_scalar("SELECT CONCAT(@@version_comment, ' ', @@version)");
-            Ok(version.fetch_one(&self.java).await?)
-        })
     }
 
     fn inside_rolled_back_transaction(&self, work: Work) -> OptionalAction<'_, ()> {

@@ -17,6 +17,7 @@ use shedlock_conformance::{
     StoreProfile, Verdict, action, wrapped,
 };
 use shedlock_core::{BoxFuture, Clock, LockName, PrefixProvider};
+use shedlock_torture::TortureNamespace;
 use shedlock_zookeeper::{Builder, ZooKeeperProvider};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
@@ -41,7 +42,7 @@ fn main() -> ExitCode {
         variant("zookeeper-client", Way::Client),
         Arc::new(prefixed),
     ];
-    shedlock_torture::main_after(race(server.clone()), harnesses)
+    shedlock_torture::main_after::<Room>(race(server.clone()), harnesses)
 }
 
 /// Raw clients race for one node, whose last version each names, as attempts do.
@@ -320,6 +321,18 @@ impl Namespace for Room {
         Some(self.url(&self.server))
     }
 
+    fn stop_store(&self) -> OptionalAction<'_, ()> {
+        let own = self.own.as_ref()?;
+        action(async { own.kill() })
+    }
+
+    fn start_store(&self) -> OptionalAction<'_, ()> {
+        let own = self.own.as_ref()?;
+        action(async { own.start_again() })
+    }
+}
+
+impl TortureNamespace for Room {
     fn child_spec_via(&self, addr: SocketAddr) -> Option<String> {
         Some(self.url(&format!("zookeeper://{addr}")))
     }
@@ -334,15 +347,5 @@ impl Namespace for Room {
             let version = version.and_then(|rest| rest.split(['-', ',']).next());
             Ok(format!("ZooKeeper {}", version.ok_or("no version")?))
         })
-    }
-
-    fn stop_store(&self) -> OptionalAction<'_, ()> {
-        let own = self.own.as_ref()?;
-        action(async { own.kill() })
-    }
-
-    fn start_store(&self) -> OptionalAction<'_, ()> {
-        let own = self.own.as_ref()?;
-        action(async { own.start_again() })
     }
 }

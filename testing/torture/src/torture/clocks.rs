@@ -4,9 +4,10 @@
 use std::time::Duration;
 
 use shedlock_conformance::wait::{PATIENCE, now, sleep};
-use shedlock_conformance::{Stop, TestContext, Verdict};
+use shedlock_conformance::{Stop, Verdict};
 
 use super::tally::Tally;
+use crate::Arena;
 use crate::wall_clock::{self, WallClock};
 use crate::worker_pool::WorkerPool;
 
@@ -15,7 +16,7 @@ const WRONG: [usize; 2] = [1, 5];
 
 /// Has one clock be ahead by far more than the clients' clocks may differ. Not applicable without
 /// libfaketime.
-pub(super) fn apart(worker_pool: &mut WorkerPool, context: &TestContext) -> Verdict {
+pub(super) fn apart(worker_pool: &mut WorkerPool, context: &Arena) -> Verdict {
     let library = WallClock::library().map_err(Stop::not_applicable)?;
     let reach = WallClock::reach(context).map_err(Stop::not_applicable)?;
     let at_most = i64::try_from(context.timing().short().as_millis()).unwrap_or(i64::MAX / 2);
@@ -34,7 +35,7 @@ impl Clocks {
     /// Before the workers start.
     pub(super) fn before(
         worker_pool: &mut WorkerPool,
-        context: &TestContext,
+        context: &Arena,
         tally: &mut Tally,
     ) -> Result<Self, Stop> {
         let possible = WallClock::library().and_then(|library| {
@@ -71,7 +72,7 @@ impl Clocks {
     }
 
     /// How much that moves the ends of leases, where the clients' clocks judge.
-    pub(super) fn apart(&self, context: &TestContext) -> Duration {
+    pub(super) fn apart(&self, context: &Arena) -> Duration {
         let apart = Duration::from_millis(2 * self.reach.unsigned_abs());
         let tolerated = wall_clock::tolerated(context.capabilities().clock);
         tolerated.map_or(Duration::ZERO, |_| apart)

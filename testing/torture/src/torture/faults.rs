@@ -3,12 +3,13 @@
 use std::time::Duration;
 
 use shedlock_conformance::wait::now;
-use shedlock_conformance::{StoreFault, TestContext, Verdict, granted};
+use shedlock_conformance::{Verdict, granted};
 use shedlock_core::Moment;
 
 use super::tally::Tally;
 use crate::history::What;
 use crate::worker_pool::WorkerPool;
+use crate::{Arena, StoreFault};
 
 /// Those that this store can be in, of which it is in one at a time.
 pub(super) struct StoreFaults {
@@ -18,8 +19,8 @@ pub(super) struct StoreFaults {
 
 impl StoreFaults {
     /// Those that the harness has powers for.
-    pub(super) fn of(context: &TestContext) -> Self {
-        let namespace = context.namespace();
+    pub(super) fn of(context: &Arena) -> Self {
+        let namespace = context.tortured();
         let can = |fault: &StoreFault| namespace.begin_fault(*fault).is_some();
         Self {
             known: StoreFault::ALL.into_iter().filter(can).collect(),
@@ -40,7 +41,7 @@ impl StoreFaults {
     /// One begins, unless another goes on.
     pub(super) async fn begin(
         &mut self,
-        context: &TestContext,
+        context: &Arena,
         worker_pool: &mut WorkerPool,
         at_most: Duration,
         tally: &mut Tally,
@@ -50,9 +51,9 @@ impl StoreFaults {
         }
         let fault = *worker_pool.rng.pick(&self.known);
         worker_pool.note_of_store(What::StoreTroubled)?;
-        let action = context.namespace().begin_fault(fault);
+        let action = context.tortured().begin_fault(fault);
         let what = format!("begin {fault:?}");
-        granted(action, &what, "Namespace::begin_fault").await?;
+        granted(action, &what, "TortureNamespace::begin_fault").await?;
         // Also for longer than a lease.
         self.ongoing = Some((fault, now() + worker_pool.rng.up_to(2 * at_most)));
         tally.count(fault.word());
@@ -62,7 +63,7 @@ impl StoreFaults {
     /// Ends it once its time has come; at once where no instant is given.
     pub(super) async fn end(
         &mut self,
-        context: &TestContext,
+        context: &Arena,
         by: Option<Moment>,
         worker_pool: &mut WorkerPool,
     ) -> Verdict {
@@ -70,8 +71,13 @@ impl StoreFaults {
             .ongoing
             .take_if(|(_, until)| by.is_none_or(|by| *until <= by));
         if let Some((fault, _)) = due {
-            let action = context.namespace().end_fault(fault);
-            granted(action, &format!("end {fault:?}"), "Namespace::end_fault").await?;
+            let action = context.tortured().end_fault(fault);
+            granted(
+                action,
+                &format!("end {fault:?}"),
+                "TortureNamespace::end_fault",
+            )
+            .await?;
             worker_pool.note_of_store(What::StoreRecovered)?;
         }
         Ok(())

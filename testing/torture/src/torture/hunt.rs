@@ -3,11 +3,12 @@
 use std::time::Duration;
 
 use shedlock_conformance::wait::{now, sleep};
-use shedlock_conformance::{Stop, TestContext, Verdict};
+use shedlock_conformance::{Stop, Verdict};
 
 use super::processes::Processes;
 use super::tally::Tally;
 use super::{Options, clocks, jobs};
+use crate::Arena;
 use crate::history::Findings;
 use crate::worker_pool::WorkerPool;
 use crate::wrong::Wrong;
@@ -24,7 +25,7 @@ pub(crate) const LIMIT: Duration = Duration::from_secs(60);
 const LOOK: Duration = Duration::from_millis(500);
 
 /// Has workers make this mistake, while they are killed and stopped, until their history shows it.
-pub(crate) async fn find_out(context: &TestContext, wrong: Wrong) -> Verdict {
+pub(crate) async fn find_out(context: &Arena, wrong: Wrong) -> Verdict {
     wrong.applies(context.capabilities())?;
     let shedlocks = match wrong {
         Wrong::ShedlocksOfOneHost => Options::from_environment()?.java,
@@ -106,7 +107,7 @@ fn convicted(wrong: Wrong, findings: &Findings) -> Option<&'static str> {
     clippy::print_stderr,
     reason = "what was found, and after how long, is what a reader of the run wants to see"
 )]
-fn tell(context: &TestContext, wrong: Wrong, after: Duration, seen: &Findings, law: &str) {
+fn tell(context: &Arena, wrong: Wrong, after: Duration, seen: &Findings, law: &str) {
     eprintln!(
         "{}: {:22} found out after {:4.1} s and {:5} acquisitions: {law}",
         context.harness().name(),

@@ -13,9 +13,10 @@ mod tally;
 use std::time::Duration;
 
 use shedlock_conformance::wait::{now, sleep};
-use shedlock_conformance::{Stop, TestContext, Verdict, ensure};
+use shedlock_conformance::{Stop, Verdict, ensure};
 use shedlock_core::Moment;
 
+use crate::Arena;
 use crate::history::What;
 use crate::jvm::KEEPS_ROWS;
 use crate::worker::Job;
@@ -32,7 +33,7 @@ const WORKERS: usize = 6;
 const NAMES: [&str; 3] = ["hot", "warm", "cold"];
 
 /// The locks that are fought for: some are kept for a while, some are taken for slots.
-pub(crate) fn jobs(context: &TestContext) -> Vec<Job> {
+pub(crate) fn jobs(context: &Arena) -> Vec<Job> {
     let at_least = context.timing().short() / 3;
     let mut jobs: Vec<Job> = NAMES.into_iter().map(Job::plain).collect();
     jobs.push(Job::kept("kept", at_least));
@@ -50,7 +51,7 @@ const STRETCH: u32 = 20;
 
 /// Tortures processes over this store, and the store itself where it may be crashed, and judges what
 /// all of them did.
-pub(crate) async fn torture(context: &TestContext, may_crash: bool) -> Verdict {
+pub(crate) async fn torture(context: &Arena, may_crash: bool) -> Verdict {
     let options = Options::from_environment()?;
     let mut run = Run::begin(context, &options, may_crash).await?;
     let verdict = run.until_its_end().await;
@@ -66,8 +67,8 @@ pub(crate) async fn torture(context: &TestContext, may_crash: bool) -> Verdict {
 }
 
 /// The store's version, where the harness can tell.
-async fn version_of(context: &TestContext) -> Result<Option<String>, Stop> {
-    let Some(version) = context.namespace().store_version() else {
+async fn version_of(context: &Arena) -> Result<Option<String>, Stop> {
+    let Some(version) = context.tortured().store_version() else {
         return Ok(None);
     };
     let version = version.await;
@@ -89,7 +90,7 @@ enum Deed {
 }
 
 struct Run<'a> {
-    context: &'a TestContext,
+    context: &'a Arena,
     options: &'a Options,
     at_most: Duration,
     /// What is drawn from, each as often as it is likely.
@@ -104,7 +105,7 @@ struct Run<'a> {
 
 impl<'a> Run<'a> {
     async fn begin(
-        context: &'a TestContext,
+        context: &'a Arena,
         options: &'a Options,
         may_crash: bool,
     ) -> Result<Self, Stop> {
@@ -134,8 +135,7 @@ impl<'a> Run<'a> {
         if network.is_there() {
             deeds.extend([Deed::Disturb; 6]);
         } else {
-            let lacks =
-                "no faults of the network (Namespace::store_addr, Namespace::child_spec_via)";
+            let lacks = "no faults of the network (Namespace::store_addr, TortureNamespace::child_spec_via)";
             tally.not_done.push(lacks.to_owned());
         }
         let clocks = Clocks::before(&mut worker_pool, context, &mut tally)?;
@@ -152,7 +152,7 @@ impl<'a> Run<'a> {
         if store_faults.are_known() {
             deeds.extend([Deed::StoreFault; 2]);
         } else {
-            let lacks = "no faults of the store (Namespace::begin_fault)";
+            let lacks = "no faults of the store (TortureNamespace::begin_fault)";
             tally.not_done.push(lacks.to_owned());
         }
         worker_pool.add(WORKERS)?;

@@ -3,12 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use shedlock_conformance::Stop;
 use shedlock_conformance::proxy::{Fault, Matcher, Proxy, Strike, Trap};
 use shedlock_conformance::wait::now;
-use shedlock_conformance::{Stop, TestContext};
 use shedlock_core::Moment;
 
 use super::tally::Tally;
+use crate::Arena;
 use crate::worker_pool::{WorkerPool, patience};
 
 /// The ways of those workers to the store that do not go straight.
@@ -68,14 +69,13 @@ impl Network {
     pub(super) async fn before(
         worker_pool: &mut WorkerPool,
         workers: usize,
-        context: &TestContext,
+        context: &Arena,
     ) -> Result<Self, Stop> {
         let mut ways = Vec::new();
-        let namespace = context.namespace();
-        if let Some(store) = namespace.store_addr() {
+        if let Some(store) = context.namespace().store_addr() {
             for number in (0..workers).filter(|number| number % 3 != 0) {
                 let proxy = Proxy::start(store).await?;
-                if namespace.child_spec_via(proxy.addr()).is_none() {
+                if context.tortured().child_spec_via(proxy.addr()).is_none() {
                     break;
                 }
                 worker_pool.send_through(number, proxy.addr());

@@ -1,7 +1,7 @@
 //! What can be wrong with a store that is up.
 
 /// What can be wrong with a store that is up: a harness has it begin
-/// ([`Namespace::begin_fault`](crate::Namespace::begin_fault)) and end. Meanwhile attempts fail; they are
+/// ([`TortureNamespace::begin_fault`](crate::TortureNamespace::begin_fault)) and end. Meanwhile attempts fail; they are
 /// never granted, skipped or told "lost" for it, and nobody who already holds a lock loses it early.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -21,7 +21,7 @@ impl StoreFault {
     pub const ALL: [Self; 4] = [Self::FewConnections, Self::ReadOnly, Self::Full, Self::Busy];
 
     /// As it is counted.
-    pub fn word(self) -> &'static str {
+    pub(crate) fn word(self) -> &'static str {
         match self {
             Self::FewConnections => "times of few connections",
             Self::ReadOnly => "times of only reading",

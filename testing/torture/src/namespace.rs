@@ -1,0 +1,119 @@
+//! What the torture needs of a store beside what the laws need.
+
+use std::any::Any;
+use std::net::SocketAddr;
+use std::ops::Deref;
+use std::process::Command;
+
+use shedlock_conformance::{Namespace, OptionalAction, Stop, TestContext};
+
+use crate::StoreFault;
+
+/// What can be done to a store, and told of it, while it is tortured: each action that is there makes the
+/// torture worse.
+pub trait TortureNamespace: Namespace {
+    /// What [`child_spec`](Namespace::child_spec) gives, where the other process reaches the store through
+    /// this address: a [fault proxy](shedlock_conformance::proxy::Proxy) stands there.
+    fn child_spec_via(&self, addr: SocketAddr) -> Option<String> {
+        let _ = addr;
+        None
+    }
+
+    /// A command that starts a process of real ShedLock over this namespace, which does what it is told on
+    /// its standard input as `testing/interop/java` does. It writes this host as its owner, reaches the store through this address where one is given, and gives up connections
+    /// that are silent for four seconds.
+    ///
+    /// Where each lease of ShedLock's has a value of its own, the record may name another host. The
+    /// client must not send again what it has no answer to.
+    ///
+    /// Only where ShedLock's unlock asks for an owner: where it frees whoever holds the lock, a process
+    /// that was stopped for too long is lawfully the end of exclusion.
+    fn shedlock(&self, host: &str, through: Option<SocketAddr>) -> Option<Command> {
+        let _ = (host, through);
+        None
+    }
+
+    /// The store's own word for what it is, with its version: for reports of long runs.
+    fn store_version(&self) -> OptionalAction<'_, String> {
+        None
+    }
+
+    /// Brings the store into this fault, which lasts until it is [ended](Self::end_fault); only
+    /// asked of a namespace on a
+    /// [store of its own](shedlock_conformance::Harness::namespace_on_own_store).
+    fn begin_fault(&self, fault: StoreFault) -> OptionalAction<'_, ()> {
+        let _ = fault;
+        None
+    }
+
+    /// Ends this fault: from when this is done the store serves as before.
+    fn end_fault(&self, fault: StoreFault) -> OptionalAction<'_, ()> {
+        let _ = fault;
+        None
+    }
+}
+
+/// A context whose namespace can be tortured.
+#[derive(Clone)]
+pub(crate) struct Arena {
+    context: TestContext,
+    known: fn(&dyn Namespace) -> Option<&dyn TortureNamespace>,
+}
+
+impl Arena {
+    /// Over the namespace of this context, which is an `N`, or wraps one.
+    ///
+    /// # Errors
+    /// Where it is not.
+    pub(crate) fn over<N: TortureNamespace>(context: &TestContext) -> Result<Self, Stop> {
+        Self::checked(context.clone(), |namespace| {
+            let namespace: &dyn Any = namespace;
+            Some(namespace.downcast_ref::<N>()? as &dyn TortureNamespace)
+        })
+    }
+
+    /// The same over a store of its own.
+    pub(crate) async fn on_own_store(&self) -> Result<Self, Stop> {
+        Self::checked(self.context.on_own_store().await?, self.known)
+    }
+
+    fn checked(
+        context: TestContext,
+        known: fn(&dyn Namespace) -> Option<&dyn TortureNamespace>,
+    ) -> Result<Self, Stop> {
+        let harness = context.harness().name();
+        let is_known = known(innermost(context.namespace())).is_some();
+        let wrong = format!("{harness} has other namespaces than `shedlock_torture::main` is told");
+        is_known
+            .then_some(Self { context, known })
+            .ok_or(Stop::Failed(wrong))
+    }
+
+    /// What the torture needs of it.
+    pub(crate) fn tortured(&self) -> &dyn TortureNamespace {
+        let namespace = innermost(self.context.namespace());
+        (self.known)(namespace).expect("the type was seen when the arena was made")
+    }
+
+    /// A process of ShedLock's; see [`TortureNamespace::shedlock`]. A wrapper may map names, which
+    /// ShedLock does not.
+    pub(crate) fn shedlock(&self, host: &str, through: Option<SocketAddr>) -> Option<Command> {
+        let is_wrapped = self.context.namespace().inner().is_some();
+        (!is_wrapped).then(|| self.tortured().shedlock(host, through))?
+    }
+}
+
+impl Deref for Arena {
+    type Target = TestContext;
+
+    fn deref(&self) -> &TestContext {
+        &self.context
+    }
+}
+
+fn innermost(mut namespace: &dyn Namespace) -> &dyn Namespace {
+    while let Some(inner) = namespace.inner() {
+        namespace = inner;
+    }
+    namespace
+}
