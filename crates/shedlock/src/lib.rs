@@ -296,23 +296,15 @@
 //!
 //! # Cargo features
 //!
-//! None is on by default; each store brings its own client and nothing else.
+//! None is on by default. [`connect`] lists the feature of each store, which brings the store's client and
+//! nothing else; the others are:
 //!
 //! | feature | what |
 //! |---|---|
 //! | `macros` | the attribute [`scheduler_lock`]; with `scheduler`, also `scheduled` |
-//! | `postgres` | PostgreSQL |
-//! | `tokio-postgres` | PostgreSQL by tokio-postgres, without sqlx; over pools of deadpool, bb8 and others |
-//! | `mysql` | MySQL and MariaDB |
-//! | `sqlite` | SQLite: the processes of one machine |
-//! | `redis` | Redis and Valkey |
-//! | `nats` | NATS JetStream, module `nats` |
-//! | `zookeeper`, `zookeeper-tls` | ZooKeeper, module `zookeeper`; also over encrypted connections |
-//! | `consul`, `consul-tls` | Consul, module `consul`; also over encrypted connections |
-//! | `etcd` | etcd; needs `protoc`, the protobuf compiler, when it is built |
-//! | `mongodb` | MongoDB, module `mongodb` |
 //! | `scheduler` | the module `scheduler`: cron and interval jobs, whose ticks run once |
 //! | `metrics` | a listener that counts through the crate `metrics`, under ShedLock's meter names; with `scheduler`, one that counts ticks |
+//! | `stores` | every store whose client needs no tool but the compilers of Rust and C: what the command has |
 //!
 //! # More
 //!
@@ -339,17 +331,15 @@
 #[doc(hidden)]
 #[path = "private.rs"]
 pub mod __private;
+#[doc(hidden)]
+#[path = "stores.rs"]
+pub mod __stores;
 mod connect;
 #[cfg(test)]
 mod fuzz;
 
-pub use connect::connect;
-/// Locks in Consul: the store itself.
-#[cfg(feature = "consul")]
 #[doc(inline)]
-pub use shedlock_consul as consul;
-#[cfg(feature = "consul")]
-pub use shedlock_consul::ConsulProvider;
+pub use __stores::exports::*;
 #[cfg(feature = "metrics")]
 pub use shedlock_core::MetricsListener;
 pub use shedlock_core::{
@@ -364,64 +354,13 @@ pub use shedlock_core::{
     set_global_provider, testing, with_executor, with_executor_blocking, with_provider,
     with_provider_blocking,
 };
-/// Locks in etcd: the store itself.
-#[cfg(feature = "etcd")]
-#[doc(inline)]
-pub use shedlock_etcd as etcd;
-#[cfg(feature = "etcd")]
-pub use shedlock_etcd::EtcdProvider;
 #[cfg(all(feature = "macros", feature = "scheduler"))]
 pub use shedlock_macros::scheduled;
 #[cfg(feature = "macros")]
 pub use shedlock_macros::scheduler_lock;
-/// Locks in MongoDB: the store's own settings.
-#[cfg(feature = "mongodb")]
-#[doc(inline)]
-pub use shedlock_mongodb as mongodb;
-#[cfg(feature = "mongodb")]
-pub use shedlock_mongodb::MongoProvider;
-/// Locks in NATS JetStream: the store's own settings.
-#[cfg(feature = "nats")]
-#[doc(inline)]
-pub use shedlock_nats as nats;
-#[cfg(feature = "nats")]
-pub use shedlock_nats::NatsProvider;
-/// Locks in Redis and Valkey: the store's own settings, and what a provider talks through.
-#[cfg(feature = "redis")]
-#[doc(inline)]
-pub use shedlock_redis as redis;
-#[cfg(feature = "redis")]
-pub use shedlock_redis::RedisProvider;
 #[cfg(feature = "scheduler")]
 #[doc(inline)]
 pub use shedlock_scheduler as scheduler;
-#[cfg(feature = "mysql")]
-pub use shedlock_sql::MySqlProvider;
-#[cfg(feature = "postgres")]
-pub use shedlock_sql::PostgresProvider;
-#[cfg(feature = "tokio-postgres")]
-pub use shedlock_sql::TokioPostgresProvider;
-#[cfg(feature = "sqlite")]
-pub use shedlock_sql::{SqliteProvider, open_sqlite};
-/// Locks in ZooKeeper: the store's own settings.
-#[cfg(feature = "zookeeper")]
-#[doc(inline)]
-pub use shedlock_zookeeper as zookeeper;
-#[cfg(feature = "zookeeper")]
-pub use shedlock_zookeeper::ZooKeeperProvider;
-
-/// The SQL stores' own settings: names of tables and columns, whose clock rules.
-#[cfg(any(
-    feature = "postgres",
-    feature = "tokio-postgres",
-    feature = "mysql",
-    feature = "sqlite"
-))]
-pub mod sql {
-    #[cfg(feature = "tokio-postgres")]
-    pub use shedlock_sql::ClientSource;
-    pub use shedlock_sql::{Builder, TimeMode};
-}
 
 /// Longer texts.
 pub mod _documentation {

@@ -1,7 +1,16 @@
 //! Providers from URLs: what is refused, and with which words.
 #![allow(clippy::unwrap_used, reason = "a test fails there, and says where")]
 
+use shedlock::__stores::{STORES, StoreEntry};
 use shedlock::{ErrorKind, Executor, LockConfig, connect};
+
+/// A URL of this store and scheme where nothing listens, with a password where there can be one.
+fn unreachable(entry: &StoreEntry, scheme: &str) -> String {
+    let (_, rest) = entry.example.split_once(':').unwrap();
+    // Nothing listens on port 1.
+    let rest = rest.replace("password", "hunter2");
+    format!("{scheme}:{}", rest.replace("host", "127.0.0.1:1"))
+}
 
 async fn refusal(url: &str) -> String {
     let error = connect(url).await.unwrap_err();
@@ -34,25 +43,10 @@ async fn memory_needs_nothing() {
 #[tokio::test]
 async fn an_unknown_scheme_lists_the_known_ones() {
     let message = refusal("oracle://scott:hunter2@db/locks").await;
-    for known in [
-        "\"oracle\"",
-        "postgres",
-        "postgresql",
-        "mysql",
-        "mariadb",
-        "sqlite",
-        "redis",
-        "rediss",
-        "nats",
-        "tls",
-        "zookeeper",
-        "consul",
-        "consuls",
-        "mongodb",
-        "mongodb+srv",
-        "memory",
-    ] {
-        assert!(message.contains(known), "{message}");
+    assert!(message.contains("\"oracle\""), "{message}");
+    let known: Vec<_> = message.split([' ', ',', '(', ')']).collect();
+    for scheme in STORES.iter().flat_map(|entry| entry.schemes) {
+        assert!(known.contains(scheme), "{scheme}: {message}");
     }
 }
 
@@ -73,174 +67,65 @@ async fn a_text_without_a_scheme_is_not_repeated() {
     }
 }
 
-#[cfg(not(feature = "postgres"))]
 #[tokio::test]
 async fn a_feature_that_is_off_is_named() {
-    for scheme in ["postgres", "postgresql"] {
-        let message = refusal(&format!("{scheme}://scott:hunter2@db/locks")).await;
-        assert!(message.contains("--features postgres"), "{message}");
+    for entry in STORES.iter().filter(|entry| !entry.is_built_in) {
+        let (feature, _) = entry.features[0];
+        for scheme in entry.schemes {
+            let message = refusal(&unreachable(entry, scheme)).await;
+            let advice = format!("--features {feature}`");
+            assert!(message.contains(&advice), "{scheme}: {message}");
+        }
     }
 }
 
-#[cfg(not(feature = "mysql"))]
-#[tokio::test]
-async fn the_feature_of_mysql_and_mariadb_is_one() {
-    for scheme in ["mysql", "mariadb"] {
-        let message = refusal(&format!("{scheme}://scott:hunter2@db/locks")).await;
-        assert!(message.contains("--features mysql"), "{message}");
-    }
-}
-
-#[cfg(not(feature = "sqlite"))]
-#[tokio::test]
-async fn the_feature_of_sqlite_is_named() {
-    for url in [
-        "sqlite:hunter2.db",
-        "sqlite://hunter2.db",
-        "sqlite::memory:",
-    ] {
-        let message = refusal(url).await;
-        assert!(message.contains("--features sqlite"), "{message}");
-    }
-}
-
-#[cfg(not(feature = "redis"))]
-#[tokio::test]
-async fn the_feature_of_redis_is_named() {
-    for scheme in ["redis", "rediss"] {
-        let message = refusal(&format!("{scheme}://scott:hunter2@db/0")).await;
-        assert!(message.contains("--features redis"), "{message}");
-    }
-}
-
-#[cfg(not(feature = "nats"))]
-#[tokio::test]
-async fn the_feature_of_nats_is_named() {
-    for scheme in ["nats", "tls"] {
-        let message = refusal(&format!("{scheme}://scott:hunter2@host")).await;
-        assert!(message.contains("--features nats"), "{message}");
-    }
-}
-
-#[cfg(feature = "nats")]
-#[tokio::test]
-async fn an_unknown_option_of_nats_is_refused_without_the_password() {
-    for scheme in ["nats", "tls"] {
-        let message = refusal(&format!("{scheme}://scott:hunter2@127.0.0.1:1?bukket=b")).await;
-        assert!(message.contains("bukket"), "{message}");
-    }
-}
-
-#[cfg(not(feature = "zookeeper"))]
-#[tokio::test]
-async fn the_feature_of_zookeeper_is_named() {
-    for scheme in ["zookeeper", "zookeepers"] {
-        let message = refusal(&format!("{scheme}://scott:hunter2@host")).await;
-        assert!(message.contains("--features zookeeper"), "{message}");
-    }
-}
-
-#[cfg(not(feature = "mongodb"))]
-#[tokio::test]
-async fn the_feature_of_mongodb_is_named() {
-    for scheme in ["mongodb", "mongodb+srv"] {
-        let message = refusal(&format!("{scheme}://scott:hunter2@host/db")).await;
-        assert!(message.contains("--features mongodb"), "{message}");
-    }
-}
-
-#[cfg(feature = "mongodb")]
-#[tokio::test]
-async fn an_unknown_option_of_mongodb_is_refused_without_the_password() {
-    let message = refusal("mongodb://scott:hunter2@127.0.0.1:1/db?kollection=locks").await;
-    assert!(message.contains("known are collection"), "{message}");
-}
-
-#[cfg(feature = "zookeeper")]
-#[tokio::test]
-async fn an_unknown_option_of_zookeeper_is_refused_without_the_password() {
-    let message = refusal("zookeeper://scott:hunter2@127.0.0.1:1?paht=/locks").await;
-    assert!(message.contains("paht"), "{message}");
-}
-
-#[cfg(any(
-    feature = "postgres",
-    feature = "mysql",
-    feature = "redis",
-    feature = "nats",
-    feature = "zookeeper",
-    feature = "mongodb"
-))]
-#[tokio::test]
-async fn a_server_that_is_not_there_is_an_error_without_the_password() {
-    // Nobody listens on port 1.
-    let mut urls = Vec::new();
-    if cfg!(feature = "postgres") {
-        urls.extend(["postgres", "postgresql"]);
-    }
-    if cfg!(feature = "mysql") {
-        urls.extend(["mysql", "mariadb"]);
-    }
-    if cfg!(feature = "redis") {
-        urls.push("redis");
-    }
-    // With both, the program has to choose a crypto library: see crypto.rs.
-    if cfg!(feature = "redis") && cfg!(not(feature = "zookeeper-tls")) {
-        urls.push("rediss");
-    }
-    if cfg!(feature = "nats") {
-        urls.extend(["nats", "tls"]);
-    }
-    if cfg!(feature = "zookeeper") {
-        urls.push("zookeeper");
-    }
-    if cfg!(feature = "mongodb") {
-        urls.push("mongodb");
-    }
-    for scheme in urls {
-        let database = match scheme {
-            "redis" | "rediss" => "0",
-            "nats" | "tls" => "",
-            _ => "locks",
-        };
-        let url = format!("{scheme}://scott:hunter2@127.0.0.1:1/{database}");
-        let error = connect(&url).await.unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::Unavailable, "{error:?}");
-        assert!(
-            !format!("{error} {error:?}").contains("hunter2"),
-            "{error:?}"
-        );
-    }
-}
-
-#[cfg(feature = "postgres")]
 #[tokio::test]
 async fn an_unknown_option_is_refused_without_the_password() {
-    let message = refusal("postgres://scott:hunter2@127.0.0.1:1/locks?tabel=shedlock").await;
-    assert!(message.contains("tabel"), "{message}");
-}
-
-#[cfg(not(feature = "consul"))]
-#[tokio::test]
-async fn the_feature_of_consul_is_named() {
-    for scheme in ["consul", "consuls"] {
-        let message = refusal(&format!("{scheme}://:hunter2@host")).await;
-        assert!(message.contains("--features consul"), "{message}");
+    for entry in STORES.iter().filter(|entry| entry.is_built_in) {
+        if entry.features.is_empty() {
+            continue;
+        }
+        let url = format!("{}?bukket=b", unreachable(entry, entry.schemes[0]));
+        let message = refusal(&url).await;
+        // One driver names the option in the source only.
+        let is_plain = message.contains("bukket") || message.contains("known are");
+        assert!(is_plain, "{}: {message}", entry.name);
     }
 }
 
-#[cfg(feature = "consul")]
 #[tokio::test]
-async fn a_consul_that_is_not_there_is_an_error_without_the_token() {
-    // Nobody listens on port 1.
-    let error = connect("consul://:hunter2@127.0.0.1:1").await.unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::Unavailable, "{error:?}");
-    assert!(!format!("{error:?}").contains("hunter2"), "{error:?}");
+async fn a_server_that_is_not_there_is_an_error_without_the_password() {
+    for entry in STORES.iter().filter(|entry| entry.is_built_in) {
+        if entry.servers.is_empty() {
+            continue;
+        }
+        for scheme in entry.schemes {
+            let error = connect(&unreachable(entry, scheme)).await.unwrap_err();
+            let text = format!("{error} {error:?}");
+            assert!(!text.contains("hunter2"), "{text}");
+            // The others may need TLS, whose library has to be chosen, or hosts by name.
+            let is_plain = *scheme == entry.schemes[0];
+            let expected = match error.kind() {
+                ErrorKind::Configuration | ErrorKind::InvalidInput => !is_plain,
+                kind => kind == ErrorKind::Unavailable,
+            };
+            assert!(expected, "{scheme}: {text}");
+        }
+    }
 }
 
-#[cfg(all(feature = "consul", not(feature = "consul-tls")))]
 #[tokio::test]
-async fn a_consul_with_tls_names_its_feature() {
-    let message = refusal("consuls://:hunter2@host").await;
-    assert!(message.contains("consul-tls"), "{message}");
+async fn a_store_without_tls_names_the_feature_that_is_missing() {
+    for entry in STORES.iter().filter(|entry| entry.is_built_in) {
+        let tls = format!("{}-tls", entry.name);
+        if !entry.features.iter().any(|(feature, _)| *feature == tls) {
+            continue;
+        }
+        let url = unreachable(entry, &format!("{}s", entry.schemes[0]));
+        let error = connect(&url).await.unwrap_err();
+        if error.message().contains("built without TLS") {
+            assert_eq!(error.kind(), ErrorKind::InvalidInput, "{error}");
+            assert!(error.message().contains(&tls), "{error}");
+        }
+    }
 }

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use libtest_mimic::{Arguments, Trial};
+use shedlock::__stores::{STORES, StoreEntry};
 use shedlock::{Error, LockProvider, Outcome, SkipReason, connect, scheduler_lock, with_provider};
 use tokio::sync::Barrier;
 
@@ -55,27 +56,9 @@ async fn one_round(first: &Arc<dyn LockProvider>, second: &Arc<dyn LockProvider>
 
 fn main() -> ExitCode {
     let mut trials = Vec::new();
-    if cfg!(feature = "postgres") {
-        trials.push(server("postgres", "SHEDLOCK_TEST_POSTGRES"));
-    }
-    if cfg!(feature = "mysql") {
-        trials.push(server("mariadb", "SHEDLOCK_TEST_MARIADB"));
-        trials.push(server("mysql", "SHEDLOCK_TEST_MYSQL"));
-    }
-    if cfg!(feature = "redis") {
-        trials.push(server("redis", "SHEDLOCK_TEST_REDIS"));
-    }
-    if cfg!(feature = "nats") {
-        trials.push(server("nats", "SHEDLOCK_TEST_NATS"));
-    }
-    if cfg!(feature = "zookeeper") {
-        trials.push(server("zookeeper", "SHEDLOCK_TEST_ZOOKEEPER"));
-    }
-    if cfg!(feature = "mongodb") {
-        trials.push(server("mongodb", "SHEDLOCK_TEST_MONGODB"));
-    }
-    if cfg!(feature = "consul") {
-        trials.push(server("consul", "SHEDLOCK_TEST_CONSUL"));
+    for entry in STORES.iter().filter(|entry| entry.is_built_in) {
+        let servers = entry.servers.iter();
+        trials.extend(servers.map(|name| server(entry, name)));
     }
     if cfg!(feature = "sqlite") {
         trials.push(Trial::test("sqlite", || {
@@ -90,34 +73,17 @@ fn main() -> ExitCode {
 
 /// A test on a server, which fails without one. Left out, and shown as such, where whoever started
 /// the servers did not want this one or could not have it (`cargo xtask test --store sqlite`).
-fn server(name: &'static str, variable: &str) -> Trial {
+fn server(entry: &'static StoreEntry, name: &'static str) -> Trial {
     let wanted = std::env::var("SHEDLOCK_TEST_STORES");
     let unwanted = wanted.is_ok_and(|wanted| !wanted.split(',').any(|store| store == name));
-    let unavailable = std::env::var(variable).as_deref() == Ok("unavailable");
+    let variable = format!("SHEDLOCK_TEST_{}", name.to_uppercase());
+    let unavailable = std::env::var(&variable).as_deref() == Ok("unavailable");
     let variable = format!("{variable}_URL");
     let trial = Trial::test(name, move || {
         let url = std::env::var(&variable)
             .map_err(|_| format!("{variable} is not set: run `cargo xtask test`"))?;
-        if name == "consul" {
-            run(&format!("{url}/facade_{}", std::process::id()));
-            return Ok(());
-        }
-        let separator = if url.contains('?') { '&' } else { '?' };
-        // What the store calls its room.
-        let room = match name {
-            "redis" => "environment",
-            "nats" => "bucket",
-            "zookeeper" => "path",
-            "mongodb" => "collection",
-            _ => "table",
-        };
-        let is_path = room == "path";
-        let own = format!(
-            "{}facade_{}",
-            if is_path { "/" } else { "" },
-            std::process::id()
-        );
-        run(&format!("{url}{separator}{room}={own}"));
+        let own = format!("facade_{}", std::process::id());
+        run(&entry.url_of_place(&url, &own));
         Ok(())
     });
     trial.with_ignored_flag(unwanted || unavailable)

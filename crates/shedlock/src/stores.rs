@@ -1,0 +1,400 @@
+//! The registry of stores: everything outside a store's folder that names the store begins here.
+//!
+//! [`STORES`] drives [`connect`], its errors, the help of the command, the benchmarks, the tests of all
+//! stores at once, `cargo xtask` and the order of the README's table.
+
+use std::sync::Arc;
+
+use crate::connect::{invalid, memory, split};
+use crate::{Error, LockProvider};
+#[allow(unused_imports, reason = "without features there are no providers")]
+use exports::*;
+
+/// What the project's own tools read; no promise of any kind.
+#[derive(Clone, Copy, Debug)]
+pub struct StoreEntry {
+    /// The word for it in code, on command lines and in names of files.
+    pub name: &'static str,
+    /// The word for it in text.
+    pub title: &'static str,
+    /// The schemes of its URLs, the plain one first.
+    pub schemes: &'static [&'static str],
+    /// A URL with every part that [`connect`] reads before any option.
+    pub example: &'static str,
+    /// The features that bring it, the one to recommend first, each with the crates that come with no other
+    /// store.
+    pub features: &'static [(&'static str, &'static [&'static str])],
+    /// What its client is built with, beside the compilers of Rust and C.
+    pub build_tool: Option<&'static str>,
+    /// Whether this program was built with it.
+    pub is_built_in: bool,
+    /// The servers that its tests run on: `SHEDLOCK_TEST_{SERVER}_URL` holds the URL of one.
+    pub servers: &'static [&'static str],
+    /// What a server's URL needs, before a word, to name a place of its own for locks.
+    pub place: &'static str,
+    /// Whether an attempt reads before it writes, so that a bare write does not measure it.
+    pub reads_first: bool,
+}
+
+/// Every store, in the order in which text lists them.
+pub const STORES: &[StoreEntry] = &[
+    StoreEntry {
+        name: "postgres",
+        title: "PostgreSQL",
+        schemes: &["postgres", "postgresql"],
+        example: "postgres://user:password@host/database",
+        features: &[
+            ("postgres", &["sqlx", "sqlx-core", "sqlx-postgres"]),
+            ("tokio-postgres", &["tokio-postgres"]),
+        ],
+        build_tool: None,
+        is_built_in: cfg!(any(feature = "postgres", feature = "tokio-postgres")),
+        servers: &["postgres"],
+        place: "?table=",
+        reads_first: false,
+    },
+    StoreEntry {
+        name: "mysql",
+        title: "MySQL, MariaDB",
+        schemes: &["mysql", "mariadb"],
+        example: "mysql://user:password@host/database",
+        features: &[("mysql", &["sqlx", "sqlx-core", "sqlx-mysql"])],
+        build_tool: None,
+        is_built_in: cfg!(feature = "mysql"),
+        servers: &["mariadb", "mysql"],
+        place: "?table=",
+        reads_first: false,
+    },
+    StoreEntry {
+        name: "redis",
+        title: "Redis, Valkey",
+        schemes: &[
+            "redis",
+            "rediss",
+            "redis-sentinel",
+            "rediss-sentinel",
+            "redis-cluster",
+            "rediss-cluster",
+        ],
+        example: "redis://user:password@host/0",
+        features: &[("redis", &["redis", "shedlock-redis"])],
+        build_tool: None,
+        is_built_in: cfg!(feature = "redis"),
+        servers: &["redis"],
+        place: "?environment=",
+        reads_first: false,
+    },
+    StoreEntry {
+        name: "nats",
+        title: "NATS",
+        schemes: &["nats", "tls"],
+        example: "nats://user:password@host",
+        features: &[("nats", &["async-nats", "shedlock-nats"])],
+        build_tool: None,
+        is_built_in: cfg!(feature = "nats"),
+        servers: &["nats"],
+        place: "?bucket=",
+        reads_first: true,
+    },
+    StoreEntry {
+        name: "zookeeper",
+        title: "ZooKeeper",
+        schemes: &["zookeeper", "zookeepers"],
+        example: "zookeeper://user:password@host",
+        features: &[
+            ("zookeeper", &["zookeeper-client", "shedlock-zookeeper"]),
+            ("zookeeper-tls", &["zookeeper-client", "shedlock-zookeeper"]),
+        ],
+        build_tool: None,
+        is_built_in: cfg!(feature = "zookeeper"),
+        servers: &["zookeeper"],
+        place: "?path=/",
+        reads_first: true,
+    },
+    StoreEntry {
+        name: "etcd",
+        title: "etcd",
+        schemes: &["etcd", "etcds"],
+        example: "etcd://user:password@host",
+        features: &[("etcd", &["etcd-client", "shedlock-etcd"])],
+        build_tool: Some(
+            "`protoc`, the protobuf compiler (on Debian the packages protobuf-compiler and \
+             libprotobuf-dev)",
+        ),
+        is_built_in: cfg!(feature = "etcd"),
+        servers: &["etcd"],
+        place: "?environment=",
+        reads_first: true,
+    },
+    StoreEntry {
+        name: "mongodb",
+        title: "MongoDB",
+        schemes: &["mongodb", "mongodb+srv"],
+        example: "mongodb://user:password@host/database",
+        features: &[("mongodb", &["mongodb", "shedlock-mongodb"])],
+        build_tool: None,
+        is_built_in: cfg!(feature = "mongodb"),
+        servers: &["mongodb"],
+        place: "?collection=",
+        reads_first: false,
+    },
+    StoreEntry {
+        name: "consul",
+        title: "Consul",
+        schemes: &["consul", "consuls"],
+        example: "consul://:password@host",
+        features: &[
+            ("consul", &["reqwest", "shedlock-consul"]),
+            ("consul-tls", &["reqwest", "shedlock-consul"]),
+        ],
+        build_tool: None,
+        is_built_in: cfg!(feature = "consul"),
+        servers: &["consul"],
+        place: "/",
+        reads_first: true,
+    },
+    StoreEntry {
+        name: "sqlite",
+        title: "SQLite",
+        schemes: &["sqlite"],
+        example: "sqlite:file",
+        features: &[(
+            "sqlite",
+            &["sqlx", "sqlx-core", "sqlx-sqlite", "libsqlite3-sys"],
+        )],
+        build_tool: None,
+        is_built_in: cfg!(feature = "sqlite"),
+        servers: &[],
+        place: "?table=",
+        reads_first: false,
+    },
+    StoreEntry {
+        name: "memory",
+        title: "memory",
+        schemes: &["memory"],
+        example: "memory:",
+        features: &[],
+        build_tool: None,
+        is_built_in: true,
+        servers: &[],
+        place: "",
+        reads_first: false,
+    },
+];
+
+impl StoreEntry {
+    /// A place of this name on the server at this URL, where tests find no other lock.
+    pub fn url_of_place(&self, server: &str, name: &str) -> String {
+        match self.place.strip_prefix('?') {
+            Some(option) if server.contains('?') => format!("{server}&{option}{name}"),
+            _ => format!("{server}{}{name}", self.place),
+        }
+    }
+}
+
+/// Connects to the store that this URL names.
+///
+/// | URL | store | cargo feature |
+/// |---|---|---|
+/// | `postgres://…`, `postgresql://…` | PostgreSQL | `postgres`, or `tokio-postgres` without sqlx, over pools of deadpool, bb8 and others; with both, sqlx connects |
+/// | `mysql://…`, `mariadb://…` | MySQL, MariaDB | `mysql` |
+/// | `redis://…`, `redis-sentinel://…`, `redis-cluster://…`; `rediss://…`, `rediss-sentinel://…`, `rediss-cluster://…` (TLS) | Redis, Valkey | `redis` |
+/// | `nats://…`, `tls://…` (TLS) | NATS JetStream | `nats` |
+/// | `zookeeper://…`, `zookeepers://…` (TLS) | ZooKeeper | `zookeeper`, `zookeeper-tls` |
+/// | `etcd://…`, `etcds://…` (TLS) | etcd | `etcd`; needs `protoc`, the protobuf compiler, when it is built |
+/// | `mongodb://…`, `mongodb+srv://…` | MongoDB | `mongodb` |
+/// | `consul://…`, `consuls://…` (TLS) | Consul | `consul`, `consul-tls` |
+/// | `sqlite:path`, `sqlite://path` | SQLite: the processes of one machine | `sqlite` |
+/// | `memory:` | memory: this process alone, for tests | – |
+///
+/// What stands behind the scheme is the store's own; its provider says which options there are. A
+/// program that has a pool already makes the provider from it instead, for instance with
+/// `PostgresProvider::builder(pool).build()?`.
+///
+/// # Errors
+/// `InvalidInput` for a text without a scheme, an unknown scheme, and one whose feature is
+/// switched off; whatever the provider refuses or fails with. The URL itself, which may hold a
+/// password, is in no message.
+///
+/// ```
+/// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+/// let provider = shedlock::connect("memory:").await?;
+/// assert_eq!(provider.store(), "memory");
+///
+/// let error = shedlock::connect("oracle://db/locks").await.unwrap_err();
+/// let message = error.to_string();
+/// assert!(
+///     message.starts_with(
+///         "there is no store for the URL scheme \"oracle\": use postgres (or postgresql), mysql"
+///     ),
+///     "{message}",
+/// );
+/// # Ok::<(), shedlock::Error>(()) }).unwrap();
+/// ```
+pub async fn connect(url: &str) -> Result<Arc<dyn LockProvider>, Error> {
+    let (scheme, rest) = split(url)?;
+    let entry = STORES
+        .iter()
+        .find(|entry| entry.schemes.contains(&scheme.as_str()));
+    let Some(entry) = entry else {
+        return Err(invalid(format!(
+            "there is no store for the URL scheme {scheme:?}: use {}",
+            schemes()
+        )));
+    };
+    Ok(match entry.name {
+        "memory" => Arc::new(memory(rest)?),
+        #[cfg(feature = "postgres")]
+        "postgres" => Arc::new(PostgresProvider::connect(url).await?),
+        #[cfg(all(feature = "tokio-postgres", not(feature = "postgres")))]
+        "postgres" => Arc::new(TokioPostgresProvider::connect(url).await?),
+        #[cfg(feature = "mysql")]
+        "mysql" => Arc::new(MySqlProvider::connect(url).await?),
+        #[cfg(feature = "redis")]
+        "redis" => Arc::new(RedisProvider::connect(url).await?),
+        #[cfg(feature = "nats")]
+        "nats" => Arc::new(NatsProvider::connect(url).await?),
+        #[cfg(feature = "zookeeper")]
+        "zookeeper" => Arc::new(ZooKeeperProvider::connect(url).await?),
+        #[cfg(feature = "etcd")]
+        "etcd" => Arc::new(EtcdProvider::connect(url).await?),
+        #[cfg(feature = "mongodb")]
+        "mongodb" => Arc::new(MongoProvider::connect(url).await?),
+        #[cfg(feature = "consul")]
+        "consul" => Arc::new(ConsulProvider::connect(url).await?),
+        #[cfg(feature = "sqlite")]
+        "sqlite" => Arc::new(SqliteProvider::connect(url).await?),
+        _ => return Err(switched_off(entry)),
+    })
+}
+
+/// All schemes, as a refusal lists them.
+fn schemes() -> String {
+    let listed: Vec<_> = STORES
+        .iter()
+        .map(|entry| match entry.schemes {
+            [only] => (*only).to_owned(),
+            [first, others @ ..] => format!("{first} (or {})", others.join(", ")),
+            [] => String::new(),
+        })
+        .collect();
+    listed.join(", ")
+}
+
+fn switched_off(entry: &StoreEntry) -> Error {
+    let feature = entry.features.first().map_or(entry.name, |(name, _)| *name);
+    invalid(format!(
+        "this program was built without {feature}: switch on the feature {feature:?} of the crate \
+         shedlock, for instance with `cargo add shedlock --features {feature}`"
+    ))
+}
+
+/// What the root of the crate has of this.
+pub mod exports {
+    pub use super::connect;
+    /// Locks in Consul: the store itself.
+    #[cfg(feature = "consul")]
+    #[doc(inline)]
+    pub use shedlock_consul as consul;
+    #[cfg(feature = "consul")]
+    pub use shedlock_consul::ConsulProvider;
+    /// Locks in etcd: the store itself.
+    #[cfg(feature = "etcd")]
+    #[doc(inline)]
+    pub use shedlock_etcd as etcd;
+    #[cfg(feature = "etcd")]
+    pub use shedlock_etcd::EtcdProvider;
+    /// Locks in MongoDB: the store's own settings.
+    #[cfg(feature = "mongodb")]
+    #[doc(inline)]
+    pub use shedlock_mongodb as mongodb;
+    #[cfg(feature = "mongodb")]
+    pub use shedlock_mongodb::MongoProvider;
+    /// Locks in NATS JetStream: the store's own settings.
+    #[cfg(feature = "nats")]
+    #[doc(inline)]
+    pub use shedlock_nats as nats;
+    #[cfg(feature = "nats")]
+    pub use shedlock_nats::NatsProvider;
+    /// Locks in Redis and Valkey: the store's own settings, and what a provider talks through.
+    #[cfg(feature = "redis")]
+    #[doc(inline)]
+    pub use shedlock_redis as redis;
+    #[cfg(feature = "redis")]
+    pub use shedlock_redis::RedisProvider;
+    #[cfg(feature = "mysql")]
+    pub use shedlock_sql::MySqlProvider;
+    #[cfg(feature = "postgres")]
+    pub use shedlock_sql::PostgresProvider;
+    #[cfg(feature = "tokio-postgres")]
+    pub use shedlock_sql::TokioPostgresProvider;
+    #[cfg(feature = "sqlite")]
+    pub use shedlock_sql::{SqliteProvider, open_sqlite};
+    /// Locks in ZooKeeper: the store's own settings.
+    #[cfg(feature = "zookeeper")]
+    #[doc(inline)]
+    pub use shedlock_zookeeper as zookeeper;
+    #[cfg(feature = "zookeeper")]
+    pub use shedlock_zookeeper::ZooKeeperProvider;
+
+    /// The SQL stores' own settings: names of tables and columns, whose clock rules.
+    #[cfg(any(
+        feature = "postgres",
+        feature = "tokio-postgres",
+        feature = "mysql",
+        feature = "sqlite"
+    ))]
+    pub mod sql {
+        #[cfg(feature = "tokio-postgres")]
+        pub use shedlock_sql::ClientSource;
+        pub use shedlock_sql::{Builder, TimeMode};
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The row of this store in the table above.
+    fn row(entry: &StoreEntry) -> &'static str {
+        let rows = include_str!("stores.rs").lines();
+        let mut rows = rows.filter(|line| line.starts_with("/// | `"));
+        rows.find(|line| line.contains(&format!("| {}", entry.title)))
+            .expect("a row of connect's table for each store")
+    }
+
+    #[test]
+    fn the_table_of_urls_is_that_of_the_registry() {
+        for entry in STORES {
+            let row = row(entry);
+            for scheme in entry.schemes {
+                assert!(row.contains(&format!("`{scheme}:")), "{scheme}: {row}");
+            }
+            for (feature, _) in entry.features {
+                assert!(row.contains(&format!("`{feature}`")), "{feature}: {row}");
+            }
+        }
+    }
+
+    #[test]
+    fn no_two_stores_share_a_scheme_or_a_name() {
+        let words = |of: fn(&StoreEntry) -> Vec<&'static str>| {
+            let mut words: Vec<_> = STORES.iter().flat_map(of).collect();
+            words.sort_unstable();
+            let all = words.len();
+            words.dedup();
+            assert_eq!(words.len(), all, "{words:?}");
+        };
+        words(|entry| entry.schemes.to_vec());
+        words(|entry| vec![entry.name]);
+    }
+
+    #[test]
+    fn a_place_of_its_own_keeps_the_options_of_the_server() {
+        let of = |name| STORES.iter().find(|entry| entry.name == name).unwrap();
+        let url = of("zookeeper").url_of_place("zookeeper://h?a=b", "mine");
+        assert_eq!(url, "zookeeper://h?a=b&path=/mine");
+        let url = of("redis").url_of_place("redis://h", "mine");
+        assert_eq!(url, "redis://h?environment=mine");
+    }
+}
