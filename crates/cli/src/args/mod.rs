@@ -1,6 +1,7 @@
 //! The command line.
 
 mod run;
+mod stores;
 
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 
@@ -12,12 +13,7 @@ pub(crate) use run::RunArgs;
     name = "shedlock",
     version,
     max_term_width = 100,
-    after_help = "Locks live in a store: SQLite on this host, or PostgreSQL, MySQL, MariaDB, \
-                  Redis, Valkey, NATS, ZooKeeper, Consul or etcd by URL (--store, or SHEDLOCK_STORE).\n\n\
-                  First steps:\n  \
-                  shedlock run --name backup --lock-at-most-for 10m -- ./backup.sh\n  \
-                  shedlock list\n  \
-                  shedlock run --help"
+    after_help = stores::after_help()
 )]
 pub(crate) struct Cli {
     #[command(subcommand)]
@@ -56,13 +52,7 @@ pub(crate) struct Voice {
 /// Which store holds the locks.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct StoreArgs {
-    /// Where the locks are: postgres://..., mysql://..., mariadb://..., redis://..., rediss://..., nats://..., zookeeper://..., consul://..., mongodb://..., etcd://... (where it was built in) or sqlite:FILE
-    ///
-    /// Without it, the variable SHEDLOCK_STORE; without that, an SQLite file of this user on this
-    /// host ($XDG_STATE_HOME/shedlock/locks.db, or ~/.local/state/shedlock/locks.db), which other
-    /// hosts do not see. A URL with a password belongs in the variable: everybody on the host can
-    /// read a command line.
-    #[arg(long, value_name = "URL")]
+    #[arg(long, value_name = "URL", help = stores::help(), long_help = stores::long_help())]
     pub(crate) store: Option<String>,
     /// Use the SQLite file of this user on this host, and know that other hosts do not see it
     ///

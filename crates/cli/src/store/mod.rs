@@ -5,6 +5,7 @@ mod local;
 use std::ffi::OsString;
 use std::sync::Arc;
 
+use shedlock::__stores::{STORES, StoreEntry};
 use shedlock::LockProvider;
 
 use crate::args::StoreArgs;
@@ -88,23 +89,28 @@ impl Choice {
                  of a store, or --local to use a file on this host"
             )));
         }
-        if !cfg!(feature = "etcd") && is_etcd(url) {
+        if let Some(entry) = missing(url) {
+            let name = entry.name;
+            let tool = entry.build_tool.map_or_else(String::new, |tool| {
+                format!(", whose client needs {tool} when it is built")
+            });
             return Err(Failure::usage(format!(
-                "{from}: this command was built without etcd, whose client needs the protobuf \
-                 compiler when it is built: install `protoc` (on Debian the packages \
-                 protobuf-compiler and libprotobuf-dev), then build the command with \
-                 `--features etcd`, for instance by `cargo install shedlock-cli --features etcd`"
+                "{from}: this command was built without {name}{tool}: build the command with \
+                 `--features {name}`, for instance by `cargo install shedlock-cli --features {name}`"
             )));
         }
         Ok(Self::Url(url.to_owned()))
     }
 }
 
-fn is_etcd(url: &str) -> bool {
+/// The store of this URL, if this command was built without it.
+fn missing(url: &str) -> Option<&'static StoreEntry> {
     let scheme = url.split(':').next().unwrap_or_default();
-    ["etcd", "etcds"]
-        .iter()
-        .any(|it| scheme.eq_ignore_ascii_case(it))
+    let mut others = STORES.iter().filter(|entry| !entry.is_built_in);
+    others.find(|entry| {
+        let mut schemes = entry.schemes.iter();
+        schemes.any(|it| scheme.eq_ignore_ascii_case(it))
+    })
 }
 
 #[cfg(test)]
@@ -155,18 +161,18 @@ mod tests {
     }
 
     #[test]
-    fn etcd_is_refused_with_what_to_do_where_it_is_not_built_in() {
-        let chosen = choose(Some("etcds://user:secret@a,b/"), false, &[]);
-        if cfg!(feature = "etcd") {
-            assert!(chosen.is_ok());
-            return;
+    fn a_store_that_is_not_built_in_is_refused_with_what_to_do() {
+        for entry in STORES.iter().filter(|entry| !entry.is_built_in) {
+            for scheme in entry.schemes {
+                let url = format!("{scheme}://user:secret@a,b/");
+                let failure = choose(Some(&url), false, &[]).unwrap_err();
+                let said = failure.message();
+                let advice = format!("--features {}", entry.name);
+                assert!(said.contains(&advice), "{said}");
+                let tool = entry.build_tool.unwrap_or_default();
+                assert!(said.contains(tool), "{said}");
+                assert!(!said.contains("secret"), "{said}");
+            }
         }
-        let failure = chosen.unwrap_err();
-        let said = failure.message();
-        assert!(
-            said.contains("--features etcd") && said.contains("protoc"),
-            "{said}"
-        );
-        assert!(!said.contains("secret"), "{said}");
     }
 }

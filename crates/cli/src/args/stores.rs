@@ -1,0 +1,85 @@
+//! What the help says of the stores that this command was built with.
+
+use shedlock::__stores::{STORES, StoreEntry};
+
+/// The stores on servers: the others are a file or a process of this host.
+fn served() -> impl Iterator<Item = &'static StoreEntry> {
+    let built_in = STORES.iter().filter(|entry| entry.is_built_in);
+    built_in.filter(|entry| !entry.servers.is_empty())
+}
+
+/// At the end of the help of all.
+pub(super) fn after_help() -> String {
+    let titles: Vec<_> = served().map(|entry| entry.title).collect();
+    format!(
+        "Locks live in a store: SQLite on this host, or {} by URL (--store, or SHEDLOCK_STORE).\n\n\
+         First steps:\n  \
+         shedlock run --name backup --lock-at-most-for 10m -- ./backup.sh\n  \
+         shedlock list\n  \
+         shedlock run --help",
+        one_of(&titles)
+    )
+}
+
+/// The line on `--store`.
+pub(super) fn help() -> String {
+    let mut urls: Vec<_> = served()
+        .map(|entry| format!("{}://...", entry.schemes[0]))
+        .collect();
+    urls.push("sqlite:FILE".to_owned());
+    format!("Where the locks are: {}", one_of(&urls))
+}
+
+/// All on `--store`.
+pub(super) fn long_help() -> String {
+    let schemes: Vec<_> = served()
+        .flat_map(|entry| entry.schemes.iter().copied())
+        .chain(["sqlite"])
+        .collect();
+    format!(
+        "{}\n\n\
+         The schemes are {}.\n\n\
+         Without it, the variable SHEDLOCK_STORE; without that, an SQLite file of this user on this \
+         host ($XDG_STATE_HOME/shedlock/locks.db, or ~/.local/state/shedlock/locks.db), which other \
+         hosts do not see. A URL with a password belongs in the variable: everybody on the host can \
+         read a command line.",
+        help(),
+        schemes.join(", ")
+    )
+}
+
+fn one_of(words: &[impl AsRef<str>]) -> String {
+    let words: Vec<_> = words.iter().map(AsRef::as_ref).collect();
+    match &words[..] {
+        [] => String::new(),
+        [only] => (*only).to_owned(),
+        [first @ .., last] => format!("{} or {last}", first.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_store_that_is_built_in_is_in_the_help() {
+        for entry in served() {
+            assert!(after_help().contains(entry.title), "{}", after_help());
+            let url = format!("{}://...", entry.schemes[0]);
+            assert!(help().contains(&url), "{}", help());
+            for scheme in entry.schemes {
+                assert!(long_help().contains(scheme), "{}", long_help());
+            }
+        }
+        assert!(help().ends_with(" or sqlite:FILE"), "{}", help());
+    }
+
+    /// They are not here where the command was built without.
+    #[test]
+    fn no_store_that_is_missing_is_in_the_help() {
+        for entry in STORES.iter().filter(|entry| !entry.is_built_in) {
+            assert!(!after_help().contains(entry.title), "{}", after_help());
+            assert!(!long_help().contains(entry.schemes[0]), "{}", long_help());
+        }
+    }
+}
