@@ -22,12 +22,12 @@ const PACKAGE: &str = "shedlock-interop";
 
 /// The stores that ShedLock's artifacts and ours both speak: those of the fleets in `interop`.
 const STORES: [Store; 6] = [
-    Store::Postgres,
-    Store::Mariadb,
-    Store::Mysql,
-    Store::Redis,
-    Store::Zookeeper,
-    Store::Mongodb,
+    Store::POSTGRES,
+    Store::MARIADB,
+    Store::MYSQL,
+    Store::REDIS,
+    Store::ZOOKEEPER,
+    Store::MONGODB,
 ];
 
 /// Builds both sides and runs what is shown with them.

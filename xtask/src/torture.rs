@@ -50,22 +50,14 @@ pub(crate) struct Args {
 const OF_ONE_HOST: &str = "shedlocks-of-one-host";
 
 /// The stores on which ShedLock excludes others whatever happens to its processes.
-const SHARED: [Store; 4] = [Store::Postgres, Store::Mariadb, Store::Mysql, Store::Redis];
+const SHARED: [Store; 4] = [Store::POSTGRES, Store::MARIADB, Store::MYSQL, Store::REDIS];
 
 /// Runs the one case of `testing/torture` over the store's plainest kind.
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    let (package, target) = match args.store {
-        Store::Postgres => ("shedlock-sql", "conformance_postgres"),
-        Store::Mariadb => ("shedlock-sql", "conformance_mariadb"),
-        Store::Mysql => ("shedlock-sql", "conformance_mysql"),
-        Store::Sqlite => ("shedlock-sql", "conformance_sqlite"),
-        Store::Redis => ("shedlock-redis", "conformance_redis"),
-        Store::Nats | Store::Nats210 | Store::Nats212 => ("shedlock-nats", "conformance"),
-        Store::Zookeeper => ("shedlock-zookeeper", "conformance"),
-        Store::Etcd => ("shedlock-etcd", "conformance"),
-        Store::Mongodb => ("shedlock-mongodb", "conformance"),
-        Store::Consul => ("shedlock-consul", "conformance"),
-        Store::Memory => bail!("the memory of one process is shared with no other one"),
+    let (package, target) = match args.store.kind() {
+        Some(kind) => kind.kit(),
+        None if args.store == Store::SQLITE => ("shedlock-sql", "conformance_sqlite"),
+        None => bail!("the memory of one process is shared with no other one"),
     };
     if args.java > 0 && !SHARED.contains(&args.store) {
         let shared = SHARED.map(Store::name).join(", ");
@@ -79,7 +71,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         if args.java < 2 {
             bail!("`{OF_ONE_HOST}` is about several processes of ShedLock: add `--java 3`");
         }
-        if args.store == Store::Redis {
+        if args.store == Store::REDIS {
             bail!("`{OF_ONE_HOST}` is no fault on Redis, where each lease has a value of its own");
         }
     }

@@ -124,7 +124,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
 
 fn profile(args: &Args, store: Store, durability: Durability) -> Profile {
     let extra_args = match store {
-        Store::Postgres => POSTGRES_SETTINGS
+        Store::POSTGRES => POSTGRES_SETTINGS
             .iter()
             // Users' servers clean up.
             .filter(|setting| !args.peers || **setting != "autovacuum=off")
@@ -132,13 +132,13 @@ fn profile(args: &Args, store: Store, durability: Durability) -> Profile {
             .chain(args.peers.then_some(peers::POSTGRES_SETTING))
             .flat_map(|setting| ["-c".to_owned(), setting.to_owned()])
             .collect(),
-        Store::Mariadb if args.peers => vec![peers::MARIADB_SETTING.to_owned()],
+        Store::MARIADB if args.peers => vec![peers::MARIADB_SETTING.to_owned()],
         _ => Vec::new(),
     };
     Profile {
         durability,
         extra_args,
-        companions: store == Store::Redis && !args.peers,
+        companions: store == Store::REDIS && !args.peers,
         no_install: args.no_install,
         extracts_may_miss: args.stores.is_empty(),
         ..Profile::default()
@@ -147,7 +147,7 @@ fn profile(args: &Args, store: Store, durability: Durability) -> Profile {
 
 /// Whether it answers when a commit is on disk unless told otherwise, which hides all other cost.
 fn waits_for_the_disk(store: Store) -> bool {
-    matches!(store, Store::Postgres | Store::Mariadb | Store::Mysql)
+    matches!(store, Store::POSTGRES | Store::MARIADB | Store::MYSQL)
 }
 
 /// At the end of the variable in which the program looks for the server's URL.
@@ -170,7 +170,7 @@ fn names(stores: &[Store]) -> Vec<String> {
 fn words(stores: &[Store]) -> Vec<String> {
     let mut words = names(stores);
     // The same provider over another server.
-    if stores.contains(&Store::Redis) {
+    if stores.contains(&Store::REDIS) {
         words.extend(["--store".to_owned(), "valkey".to_owned()]);
     }
     words

@@ -8,7 +8,7 @@ use std::ffi::OsString;
 use std::process::{Command, Stdio};
 
 /// The stores on which there is something to compare with.
-pub(super) const STORES: [Store; 3] = [Store::Postgres, Store::Mariadb, Store::Redis];
+pub(super) const STORES: [Store; 3] = [Store::POSTGRES, Store::MARIADB, Store::REDIS];
 
 /// Each contender has a connection for each of its 64 workers.
 pub(super) const POSTGRES_SETTING: &str = "max_connections=600";

@@ -1,16 +1,40 @@
 //! Consul, as it is installed or extracted: a cluster of one that keeps its data on disk.
 
-use super::instance::Server;
+use super::instance::{Server, boxed};
+use super::kind::{Definition, Kind, Role, Source};
+use super::port;
+use super::probe::get;
 use super::profile::Profile;
 use super::run_dir::{Ending, RunDir};
-use super::sid::{self, Extracted};
-use super::{port, probe};
+use super::sid::{Extract, Extracted};
 use crate::host::{self, Account};
-use anyhow::Context as _;
+use anyhow::{Context as _, bail};
 use rustix::process::Signal;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+
+/// How it is had, found and asked.
+pub(super) const KIND: Kind = Kind(&Definition {
+    word: "consul",
+    title: "Consul",
+    role: Role::Main,
+    kit: ("shedlock-consul", "conformance"),
+    source: Source::Extract(EXTRACT),
+    advice: None,
+    find: |profile| Ok(Consul::find(profile)?.map(boxed)),
+    port: 8500,
+    version_at: |at| probe(at.host, at.port),
+});
+
+/// Of the last Debian that had it.
+const EXTRACT: Extract = Extract {
+    name: "Consul",
+    program: "consul",
+    package: "consul",
+    suite: "bullseye",
+    folder: "consul-bullseye",
+};
 
 /// What it is told besides its command line.
 const SETTINGS: &str = "settings.json";
@@ -32,7 +56,7 @@ enum Program {
 impl Consul {
     /// The one that is installed, else the one that was extracted, if any.
     pub(crate) fn find(profile: &Profile) -> anyhow::Result<Option<Self>> {
-        let root = sid::CONSUL.root()?;
+        let root = EXTRACT.root()?;
         let program = host::find_program("consul")
             .map(Program::Installed)
             .or_else(|| Extracted::find(&root, "usr/bin/consul").map(Program::Extracted));
@@ -85,7 +109,7 @@ impl Server for Consul {
     }
 
     fn probe(&self, port: u16) -> anyhow::Result<String> {
-        probe::consul("127.0.0.1", port)
+        probe("127.0.0.1", port)
     }
 
     fn ending(&self) -> Ending {
@@ -94,5 +118,37 @@ impl Server for Consul {
 
     fn shutdown(&self) -> Signal {
         Signal::INT
+    }
+}
+
+/// The version of the Consul at this address, once its cluster has a leader.
+fn probe(host: &str, port: u16) -> anyhow::Result<String> {
+    let leader = get(host, port, "/v1/status/leader")?;
+    if !leader.starts_with("HTTP/1.0 200") || leader.ends_with("\"\"") {
+        bail!("its cluster has no leader: {leader}");
+    }
+    version(&get(host, port, "/v1/agent/self")?)
+}
+
+fn version(answer: &str) -> anyhow::Result<String> {
+    if answer.starts_with("HTTP/1.0 403") {
+        return Ok("version not told without a token".to_owned());
+    }
+    let version = answer.split_once("\"Version\":\"").map(|(_, rest)| rest);
+    let version = version.and_then(|rest| rest.split('"').next());
+    Ok(version.context("it does not tell its version")?.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn consul_need_not_tell_its_version() {
+        let said = "HTTP/1.0 200 OK\r\n\r\n{\"Config\":{\"Server\":true,\"Version\":\"1.8.7\"}}";
+        assert_eq!(version(said).unwrap(), "1.8.7");
+        let locked = "HTTP/1.0 403 Forbidden\r\n\r\nPermission denied";
+        assert!(version(locked).unwrap().contains("not told"));
+        assert!(version("HTTP/1.0 200 OK\r\n\r\n<html>").is_err());
     }
 }

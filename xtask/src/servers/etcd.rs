@@ -1,16 +1,28 @@
 //! etcd, as it is installed: a cluster of one.
 
-use super::instance::Server;
-use super::probe;
+use super::instance::{Server, boxed};
+use super::kind::{Definition, Kind, Role, Source};
+use super::probe::get;
 use super::profile::Profile;
 use super::run_dir::{Ending, RunDir};
 use crate::host::{self, Account};
+use anyhow::{Context as _, bail};
 use rustix::process::Signal;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What `apt-get` knows it by.
-pub(crate) const PACKAGE: &str = "etcd-server";
+/// How it is had, found and asked.
+pub(super) const KIND: Kind = Kind(&Definition {
+    word: "etcd",
+    title: "etcd",
+    role: Role::Main,
+    kit: ("shedlock-etcd", "conformance"),
+    source: Source::Packages(&["etcd-server"]),
+    advice: None,
+    find: |profile| Ok(Etcd::find(profile).map(boxed)),
+    port: 2379,
+    version_at: |at| probe(at.host, at.port),
+});
 
 /// An installed etcd.
 pub(crate) struct Etcd {
@@ -65,7 +77,7 @@ impl Server for Etcd {
     }
 
     fn probe(&self, port: u16) -> anyhow::Result<String> {
-        probe::etcd("127.0.0.1", port)
+        probe("127.0.0.1", port)
     }
 
     fn ending(&self) -> Ending {
@@ -74,5 +86,32 @@ impl Server for Etcd {
 
     fn shutdown(&self) -> Signal {
         Signal::TERM
+    }
+}
+
+/// The version of the etcd at this address, once it has a leader.
+fn probe(host: &str, port: u16) -> anyhow::Result<String> {
+    let health = get(host, port, "/health")?;
+    if !health.contains("\"true\"") {
+        bail!("it is not healthy: {health}");
+    }
+    version(&get(host, port, "/version")?)
+}
+
+fn version(answer: &str) -> anyhow::Result<String> {
+    let version = answer.split_once("\"etcdserver\":\"").map(|(_, rest)| rest);
+    let version = version.and_then(|rest| rest.split('"').next());
+    Ok(version.context("it does not tell its version")?.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn etcd_tells_the_servers_version_not_the_clusters() {
+        let said = "HTTP/1.0 200 OK\r\n\r\n{\"etcdserver\":\"3.4.23\",\"etcdcluster\":\"3.4.0\"}";
+        assert_eq!(version(said).unwrap(), "3.4.23");
+        assert!(version("HTTP/1.0 404 Not Found\r\n\r\n").is_err());
     }
 }

@@ -38,6 +38,11 @@ pub(crate) trait Server: Send + Sync {
     fn shutdown(&self) -> Signal;
 }
 
+/// A server of any kind.
+pub(crate) fn boxed(server: impl Server + 'static) -> Box<dyn Server> {
+    Box::new(server)
+}
+
 /// A throw-away server.
 pub(crate) struct Instance {
     server: Box<dyn Server>,

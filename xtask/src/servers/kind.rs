@@ -1,204 +1,214 @@
 //! What locks can be kept in, and the servers that tests of it talk to.
 
+use super::instance::Server;
+use super::profile::Profile;
+use super::{debian, nats, sid};
+use anyhow::Context as _;
 use clap::ValueEnum;
+use clap::builder::PossibleValue;
+use shedlock::__stores::STORES;
+use std::fmt;
+use std::sync::LazyLock;
+use url::Url;
 
-/// What locks can be kept in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Store {
-    /// PostgreSQL.
-    Postgres,
-    /// MariaDB.
-    Mariadb,
-    /// MySQL 8 or later.
-    Mysql,
-    /// Redis and Valkey.
-    Redis,
-    /// NATS JetStream: each version that is tested.
-    Nats,
-    /// NATS 2.10 alone.
-    Nats210,
-    /// NATS 2.12 alone.
-    Nats212,
-    /// ZooKeeper.
-    Zookeeper,
-    /// etcd.
-    Etcd,
-    /// MongoDB, by its double.
-    Mongodb,
-    /// Consul.
-    Consul,
-    /// SQLite, which comes with its crate.
-    Sqlite,
-    /// The in-memory provider.
-    Memory,
-}
-
-/// A server that tests talk to.
+/// What locks can be kept in: each server of each store in the registry, and the stores without one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
-    /// PostgreSQL.
-    Postgres,
-    /// PgBouncer before that PostgreSQL.
-    PgBouncer,
-    /// MariaDB.
-    Mariadb,
-    /// MariaDB whose time zone is not UTC.
-    MariadbTz,
-    /// MySQL 8 or later.
-    Mysql,
-    /// Redis.
-    Redis,
-    /// Valkey, beside it.
-    Valkey,
-    /// NATS with JetStream, as Debian has it.
-    Nats,
-    /// NATS 2.10 beside it, which begins buckets with a sequence of choice.
-    Nats210,
-    /// NATS 2.12 beside it, which writes several messages or none.
-    Nats212,
-    /// ZooKeeper.
-    ZooKeeper,
-    /// etcd.
-    Etcd,
-    /// A double of MongoDB.
-    Mongodb,
-    /// Consul.
-    Consul,
+pub(crate) struct Store(&'static str);
+
+/// A server that tests talk to. [`Kind::ALL`] lists them.
+#[derive(Clone, Copy)]
+pub(crate) struct Kind(pub(super) &'static Definition);
+
+/// What of a server is not that of all: it stands in the server's file.
+pub(crate) struct Definition {
+    /// The word for it on command lines and, in capitals, in names of variables.
+    pub(super) word: &'static str,
+    /// The word for it in messages.
+    pub(super) title: &'static str,
+    /// What it is there for.
+    pub(super) role: Role,
+    /// The package and test target in which the conformance kit runs on it.
+    pub(super) kit: (&'static str, &'static str),
+    /// Where it comes from if it is missing.
+    pub(super) source: Source,
+    /// What to do by hand, the variable of its URL given, where that is not what its source says.
+    pub(super) advice: Option<fn(&str) -> String>,
+    /// Looks for its program.
+    pub(super) find: Find,
+    /// The port where URLs name none.
+    pub(super) port: u16,
+    /// The version of the one that serves there.
+    pub(super) version_at: fn(&Address<'_>) -> anyhow::Result<String>,
 }
+
+/// What a server is there for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// The store of this name is tested on it.
+    Main,
+    /// The full test of this store needs it too, and can do without.
+    Beside(&'static str),
+    /// The full test of this store needs it too, and it can be asked for alone.
+    Version(&'static str),
+}
+
+/// Where a server comes from.
+pub(crate) enum Source {
+    /// Packages of Debian.
+    Packages(&'static [&'static str]),
+    /// A folder of ours, extracted from a Debian that has it.
+    Extract(sid::Extract),
+    /// A build by Go.
+    Go(&'static nats::Version),
+    /// Packages of Debian, and then a step of its own.
+    Made(&'static [&'static str], Step),
+}
+
+/// Looks for a server's program.
+pub(crate) type Find = fn(&Profile) -> anyhow::Result<Option<Box<dyn Server>>>;
+
+/// Makes a server of what packages brought.
+pub(crate) type Step = fn() -> anyhow::Result<()>;
+
+/// Where a given server listens.
+pub(crate) struct Address<'a> {
+    pub(super) url: &'a Url,
+    pub(super) host: &'a str,
+    pub(super) port: u16,
+}
+
+static ALL: LazyLock<Vec<Store>> = LazyLock::new(|| {
+    let names = STORES.iter().flat_map(|entry| match entry.servers {
+        [] => vec![entry.name],
+        servers => servers.to_vec(),
+    });
+    names.map(Store).collect()
+});
+
+static NAMED: LazyLock<Vec<Store>> = LazyLock::new(|| {
+    let versions = Kind::ALL.into_iter();
+    let versions = versions.filter(|kind| matches!(kind.0.role, Role::Version(_)));
+    let versions = versions.map(|kind| Store(kind.0.word));
+    Store::all().iter().copied().chain(versions).collect()
+});
 
 impl Store {
-    /// All of them, in the order in which they stand above; not those that are one version of another.
+    pub(crate) const POSTGRES: Self = Self("postgres");
+    pub(crate) const MARIADB: Self = Self("mariadb");
+    pub(crate) const MYSQL: Self = Self("mysql");
+    pub(crate) const REDIS: Self = Self("redis");
+    pub(crate) const ZOOKEEPER: Self = Self("zookeeper");
+    pub(crate) const MONGODB: Self = Self("mongodb");
+    pub(crate) const SQLITE: Self = Self("sqlite");
+
+    /// All of them, in the order of the registry; not those that are one version of another.
     pub(crate) fn all() -> &'static [Self] {
-        &[
-            Self::Postgres,
-            Self::Mariadb,
-            Self::Mysql,
-            Self::Redis,
-            Self::Nats,
-            Self::Zookeeper,
-            Self::Etcd,
-            Self::Mongodb,
-            Self::Consul,
-            Self::Sqlite,
-            Self::Memory,
-        ]
+        &ALL
     }
 
     /// The word for it on the command line and in `SHEDLOCK_TEST_STORES`.
     pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Postgres => "postgres",
-            Self::Mariadb => "mariadb",
-            Self::Mysql => "mysql",
-            Self::Redis => "redis",
-            Self::Nats => "nats",
-            Self::Nats210 => "nats210",
-            Self::Nats212 => "nats212",
-            Self::Zookeeper => "zookeeper",
-            Self::Etcd => "etcd",
-            Self::Mongodb => "mongodb",
-            Self::Consul => "consul",
-            Self::Sqlite => "sqlite",
-            Self::Memory => "memory",
-        }
+        self.0
     }
 
     /// Its server, if it has one.
     pub(crate) fn kind(self) -> Option<Kind> {
-        match self {
-            Self::Postgres => Some(Kind::Postgres),
-            Self::Mariadb => Some(Kind::Mariadb),
-            Self::Mysql => Some(Kind::Mysql),
-            Self::Redis => Some(Kind::Redis),
-            Self::Nats => Some(Kind::Nats),
-            Self::Nats210 => Some(Kind::Nats210),
-            Self::Nats212 => Some(Kind::Nats212),
-            Self::Zookeeper => Some(Kind::ZooKeeper),
-            Self::Etcd => Some(Kind::Etcd),
-            Self::Mongodb => Some(Kind::Mongodb),
-            Self::Consul => Some(Kind::Consul),
-            Self::Sqlite | Self::Memory => None,
-        }
+        let mut kinds = Kind::ALL.into_iter();
+        kinds.find(|kind| kind.0.word == self.0 && !matches!(kind.0.role, Role::Beside(_)))
     }
 
     pub(crate) fn kinds(self, companions: bool) -> Vec<Kind> {
-        let beside: &[Kind] = match self {
-            Self::Postgres if companions => &[Kind::PgBouncer],
-            Self::Mariadb if companions => &[Kind::MariadbTz],
-            Self::Redis if companions => &[Kind::Valkey],
-            Self::Nats if companions => &[Kind::Nats210, Kind::Nats212],
-            _ => &[],
-        };
-        self.kind()
-            .into_iter()
-            .chain(beside.iter().copied())
-            .collect()
+        let beside = Kind::ALL.into_iter().filter(|kind| match kind.0.role {
+            Role::Main => false,
+            Role::Beside(store) | Role::Version(store) => companions && store == self.0,
+        });
+        self.kind().into_iter().chain(beside).collect()
+    }
+}
+
+impl ValueEnum for Store {
+    fn value_variants<'a>() -> &'a [Self] {
+        &NAMED
+    }
+
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        let title = self.kind().map(Kind::name);
+        Some(PossibleValue::new(self.0).help(title))
     }
 }
 
 impl Kind {
-    /// All of them.
-    pub(crate) const ALL: [Self; 14] = [
-        Self::Postgres,
-        Self::PgBouncer,
-        Self::Mariadb,
-        Self::MariadbTz,
-        Self::Mysql,
-        Self::Redis,
-        Self::Valkey,
-        Self::Nats,
-        Self::Nats210,
-        Self::Nats212,
-        Self::ZooKeeper,
-        Self::Etcd,
-        Self::Mongodb,
-        Self::Consul,
-    ];
-
     /// The word for it in messages.
     pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Postgres => "PostgreSQL",
-            Self::PgBouncer => "PgBouncer",
-            Self::Mariadb => "MariaDB",
-            Self::MariadbTz => "MariaDB at +05:30",
-            Self::Mysql => "MySQL",
-            Self::Redis => "Redis",
-            Self::Valkey => "Valkey",
-            Self::Nats => "NATS",
-            Self::Nats210 => "NATS 2.10",
-            Self::Nats212 => "NATS 2.12",
-            Self::ZooKeeper => "ZooKeeper",
-            Self::Etcd => "etcd",
-            Self::Mongodb => "MongoDB",
-            Self::Consul => "Consul",
-        }
+        self.0.title
     }
 
     /// The variable that says `unavailable` where there is none.
     pub(crate) fn variable(self) -> String {
-        let name = match self {
-            Self::Postgres => "POSTGRES",
-            Self::PgBouncer => "PGBOUNCER",
-            Self::Mariadb => "MARIADB",
-            Self::MariadbTz => "MARIADB_TZ",
-            Self::Mysql => "MYSQL",
-            Self::Redis => "REDIS",
-            Self::Valkey => "VALKEY",
-            Self::Nats => "NATS",
-            Self::Nats210 => "NATS210",
-            Self::Nats212 => "NATS212",
-            Self::ZooKeeper => "ZOOKEEPER",
-            Self::Etcd => "ETCD",
-            Self::Mongodb => "MONGODB",
-            Self::Consul => "CONSUL",
-        };
+        let name = self.0.word.replace('-', "_").to_uppercase();
         format!("SHEDLOCK_TEST_{name}")
     }
 
     /// The variable that holds its URL.
     pub(crate) fn url_variable(self) -> String {
         format!("{}_URL", self.variable())
+    }
+
+    /// The package and test target in which the conformance kit runs on it.
+    pub(crate) fn kit(self) -> (&'static str, &'static str) {
+        self.0.kit
+    }
+
+    /// Why it is missing and how to get it.
+    pub(super) fn what_to_do(self) -> String {
+        let variable = self.url_variable();
+        if let Some(advice) = self.0.advice {
+            return advice(&variable);
+        }
+        let compose = self.compose();
+        match &self.0.source {
+            Source::Packages(packages) | Source::Made(packages, _) => format!(
+                "not installed; on Debian `{}`, elsewhere install it so that its programs are in \
+                 PATH, or run `{compose}` and set {variable} as that file says",
+                debian::by_hand(packages)
+            ),
+            Source::Extract(extract) => format!(
+                "not installed; install {}, or run `{compose}` and set {variable} as that file says \
+                 (on Debian as root it comes by itself where the registry has it)",
+                extract.program
+            ),
+            Source::Go(version) => version.what_to_do(&compose, &variable),
+        }
+    }
+
+    /// The command that starts it on a machine without Debian.
+    pub(super) fn compose(self) -> String {
+        let (package, _) = self.0.kit;
+        let folder = package.strip_prefix("shedlock-").unwrap_or(package);
+        format!("docker compose -f stores/{folder}/compose.yaml up --wait")
+    }
+
+    /// What the server at a URL of the user's reports; fails if nothing serves there.
+    pub(super) fn version_at(self, url: &str) -> anyhow::Result<String> {
+        let url = Url::parse(url).context("the URL cannot be read")?;
+        let host = url.host_str().context("the URL names no host")?;
+        (self.0.version_at)(&Address {
+            url: &url,
+            host: host.trim_matches(['[', ']']),
+            port: url.port().unwrap_or(self.0.port),
+        })
+    }
+}
+
+impl PartialEq for Kind {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.word == other.0.word
+    }
+}
+
+impl fmt::Debug for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0.word)
     }
 }
 
@@ -208,35 +218,46 @@ mod tests {
 
     #[test]
     fn companions_come_only_when_asked_for() {
-        assert_eq!(Store::Postgres.kinds(false), [Kind::Postgres]);
-        assert_eq!(
-            Store::Postgres.kinds(true),
-            [Kind::Postgres, Kind::PgBouncer]
-        );
-        assert_eq!(Store::Mariadb.kinds(true), [Kind::Mariadb, Kind::MariadbTz]);
-        assert_eq!(Store::Redis.kinds(true), [Kind::Redis, Kind::Valkey]);
-        assert_eq!(Store::Nats.kinds(false), [Kind::Nats]);
-        assert_eq!(
-            Store::Nats.kinds(true),
-            [Kind::Nats, Kind::Nats210, Kind::Nats212]
-        );
-        assert!(Store::Sqlite.kinds(true).is_empty());
+        let of = |store: Store, companions| -> Vec<_> {
+            let kinds = store.kinds(companions).into_iter();
+            kinds.map(|kind| kind.0.word).collect()
+        };
+        assert_eq!(of(Store::POSTGRES, false), ["postgres"]);
+        assert_eq!(of(Store::POSTGRES, true), ["postgres", "pgbouncer"]);
+        assert_eq!(of(Store::MARIADB, true), ["mariadb", "mariadb-tz"]);
+        assert_eq!(of(Store::REDIS, true), ["redis", "valkey"]);
+        assert_eq!(of(Store("nats"), false), ["nats"]);
+        assert_eq!(of(Store("nats"), true), ["nats", "nats210", "nats212"]);
+        assert_eq!(of(Store("nats210"), true), ["nats210"]);
+        assert!(of(Store::SQLITE, true).is_empty());
     }
 
     #[test]
-    fn names_on_the_command_line_are_those_in_the_environment() {
-        for store in Store::value_variants() {
-            let value = store.to_possible_value().unwrap();
-            assert_eq!(value.get_name(), store.name());
+    fn the_servers_of_the_registry_are_the_ones_that_can_be_started() {
+        let main = |kind: &Kind| kind.0.role == Role::Main;
+        let mut known: Vec<_> = Kind::ALL.into_iter().filter(main).collect();
+        known.sort_by_key(|kind| kind.0.word);
+        let listed = STORES.iter().flat_map(|entry| entry.servers);
+        let mut listed: Vec<_> = listed.copied().collect();
+        listed.sort_unstable();
+        let known: Vec<_> = known.iter().map(|kind| kind.0.word).collect();
+        assert_eq!(known, listed);
+        let kinds = Kind::ALL.into_iter();
+        for kind in kinds.filter(|kind| !main(kind)) {
+            let (Role::Beside(store) | Role::Version(store)) = kind.0.role else {
+                continue;
+            };
+            assert!(known.contains(&store), "{store}");
         }
     }
 
     #[test]
     fn variables_are_the_ones_that_tests_read() {
+        let of = |name| Kind::ALL.into_iter().find(|kind| kind.0.word == name);
         assert_eq!(
-            Kind::MariadbTz.url_variable(),
+            of("mariadb-tz").unwrap().url_variable(),
             "SHEDLOCK_TEST_MARIADB_TZ_URL"
         );
-        assert_eq!(Kind::Mysql.variable(), "SHEDLOCK_TEST_MYSQL");
+        assert_eq!(of("mysql").unwrap().variable(), "SHEDLOCK_TEST_MYSQL");
     }
 }

@@ -1,16 +1,44 @@
 //! MariaDB as it is installed.
 
-use super::instance::Server;
+use super::instance::{Server, boxed};
+use super::kind::{Address, Definition, Kind, Role, Source};
 use super::probe;
 use super::profile::{Durability, Profile};
 use super::run_dir::{Ending, RunDir};
 use crate::host::{self, Account};
+use anyhow::ensure;
 use rustix::process::Signal;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What `apt-get` knows it by.
-pub(crate) const PACKAGE: &str = "mariadb-server";
+/// How it is had, found and asked.
+pub(super) const KIND: Kind = Kind(&Definition {
+    word: "mariadb",
+    title: "MariaDB",
+    role: Role::Main,
+    kit: ("shedlock-sql", "conformance_mariadb"),
+    source: Source::Packages(&["mariadb-server"]),
+    advice: None,
+    find: |profile| Ok(Mariadb::find(profile)?.map(boxed)),
+    port: 3306,
+    version_at: |at| version_at(at, true),
+});
+
+/// The same, whose time zone is not UTC.
+pub(super) const KIND_IN_ANOTHER_ZONE: Kind = Kind(&Definition {
+    word: "mariadb-tz",
+    title: "MariaDB at +05:30",
+    role: Role::Beside("mariadb"),
+    kit: ("shedlock-sql", "conformance_mariadb"),
+    source: Source::Packages(&["mariadb-server"]),
+    advice: None,
+    find: |profile| {
+        let found = Mariadb::find(profile)?;
+        Ok(found.map(Mariadb::in_another_zone).map(boxed))
+    },
+    port: 3306,
+    version_at: |at| version_at(at, true),
+});
 
 /// The user that it runs as where we are root.
 const USER: &str = "mysql";
@@ -121,4 +149,15 @@ impl Server for Mariadb {
 /// An option that takes a path, as MySQL and MariaDB write it.
 pub(crate) fn option(name: &str, value: &Path) -> String {
     format!("--{name}={}", value.display())
+}
+
+/// The version of the MariaDB, or else of the MySQL, at this address.
+pub(super) fn version_at(at: &Address<'_>, is_mariadb: bool) -> anyhow::Result<String> {
+    let version = probe::mysql(at.host, at.port)?;
+    ensure!(
+        version.contains("MariaDB") == is_mariadb,
+        "the server there is {version}, not {}",
+        if is_mariadb { "MariaDB" } else { "MySQL" }
+    );
+    Ok(version)
 }

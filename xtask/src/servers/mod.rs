@@ -39,6 +39,26 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::thread;
 
+impl Kind {
+    /// All of them, in the order in which reports list them.
+    pub(crate) const ALL: [Self; 14] = [
+        postgres::KIND,
+        pgbouncer::KIND,
+        mariadb::KIND,
+        mariadb::KIND_IN_ANOTHER_ZONE,
+        mysql::KIND,
+        redis::REDIS,
+        redis::VALKEY,
+        nats::KIND,
+        nats::KIND_2_10,
+        nats::KIND_2_12,
+        zookeeper::KIND,
+        etcd::KIND,
+        mongodb::KIND,
+        consul::KIND,
+    ];
+}
+
 /// What can be asked of the servers by hand.
 #[derive(Subcommand)]
 pub(crate) enum Command {
@@ -126,13 +146,13 @@ impl Servers {
         let Some(postgres) = self.instance("postgres").map(Instance::port) else {
             return Ok(());
         };
-        if self.given.iter().any(|(kind, ..)| *kind == Kind::PgBouncer) {
+        if self.given.iter().any(|(kind, ..)| *kind == pgbouncer::KIND) {
             return Ok(());
         }
         if let Some(server) = pgbouncer::PgBouncer::find(postgres)? {
             let instance = Instance::start(&self.run, Box::new(server))?;
-            self.missing.retain(|(kind, _)| *kind != Kind::PgBouncer);
-            self.instances.push((Kind::PgBouncer, instance));
+            self.missing.retain(|(kind, _)| *kind != pgbouncer::KIND);
+            self.instances.push((pgbouncer::KIND, instance));
         }
         Ok(())
     }

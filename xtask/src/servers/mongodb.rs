@@ -1,22 +1,34 @@
 //! A double of MongoDB, since no registry has MongoDB itself: SecantusDB, of Python's registry,
 //! which speaks its protocol over WiredTiger.
 
-use super::instance::Server;
-use super::probe;
+use super::instance::{Server, boxed};
+use super::kind::{Definition, Kind, Role, Source};
+use super::probe::connect;
 use super::profile::Profile;
 use super::run_dir::{Ending, RunDir};
 use crate::host::{self, Account};
-use anyhow::Context as _;
+use anyhow::{Context as _, bail};
 use rustix::process::Signal;
 use std::fs;
+use std::io::{Read, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What `apt-get` knows the interpreter and its installer by.
-pub(crate) const PACKAGES: [&str; 2] = ["python3", "python3-pip"];
+/// How it is had, found and asked.
+pub(super) const KIND: Kind = Kind(&Definition {
+    word: "mongodb",
+    title: "MongoDB",
+    role: Role::Main,
+    kit: ("shedlock-mongodb", "conformance"),
+    source: Source::Made(&["python3", "python3-pip"], install),
+    advice: Some(what_to_do),
+    find: |profile| Ok(Mongodb::find(profile)?.map(boxed)),
+    port: 27017,
+    version_at: |at| probe(at.host, at.port),
+});
 
 /// The double and all that it needs, each at the version that was seen to work.
-pub(crate) const REQUIREMENTS: [&str; 9] = [
+const REQUIREMENTS: [&str; 9] = [
     "SecantusDB==0.7.0b3",
     "dnspython==2.9.2",
     "future==1.0.0",
@@ -54,7 +66,7 @@ impl Mongodb {
 }
 
 /// Installs it into a folder of ours.
-pub(crate) fn install() -> anyhow::Result<()> {
+fn install() -> anyhow::Result<()> {
     let python = python().context("python3 is not installed")?;
     let folder = folder()?;
     let part = folder.with_extension("part");
@@ -75,9 +87,13 @@ pub(crate) fn install() -> anyhow::Result<()> {
     fs::rename(&part, &folder).with_context(|| format!("{} could not be renamed", part.display()))
 }
 
-/// The command that installs it by hand, without the folder.
-pub(crate) fn by_hand() -> String {
-    format!("pip install --no-deps {}", REQUIREMENTS.join(" "))
+fn what_to_do(variable: &str) -> String {
+    format!(
+        "no registry has MongoDB; on Debian as root its double comes by itself (`pip install \
+         --no-deps {}`), elsewhere run `{}` and set {variable} as that file says",
+        REQUIREMENTS.join(" "),
+        KIND.compose()
+    )
 }
 
 fn folder() -> anyhow::Result<PathBuf> {
@@ -124,7 +140,7 @@ impl Server for Mongodb {
     }
 
     fn probe(&self, port: u16) -> anyhow::Result<String> {
-        let posing = probe::mongodb("127.0.0.1", port)?;
+        let posing = probe("127.0.0.1", port)?;
         Ok(format!("{FOLDER}, a double of MongoDB {posing}"))
     }
 
@@ -134,5 +150,68 @@ impl Server for Mongodb {
 
     fn shutdown(&self) -> Signal {
         Signal::TERM
+    }
+}
+
+/// The version that the MongoDB at this address says it is; also where it asks for a password.
+fn probe(host: &str, port: u16) -> anyhow::Result<String> {
+    let mut stream = connect(host, port)?;
+    stream.write_all(&question()).context("it hung up")?;
+    version(&mut stream)
+}
+
+/// `{buildInfo: 1, $db: "admin"}` as one message.
+fn question() -> Vec<u8> {
+    let fields = [
+        &b"\x10buildInfo\0\x01\0\0\0"[..],
+        b"\x02$db\0\x06\0\0\0admin\0",
+    ]
+    .concat();
+    let document = [&(fields.len() as u32 + 5).to_le_bytes()[..], &fields, &[0]].concat();
+    // Flags, then a section of one document.
+    let body = [&[0; 5][..], &document].concat();
+    let head = [body.len() as u32 + 16, 1, 0, 2013].map(u32::to_le_bytes);
+    [head.concat(), body].concat()
+}
+
+fn version(stream: &mut impl Read) -> anyhow::Result<String> {
+    let mut head = [0; 16];
+    stream.read_exact(&mut head).context("no answer")?;
+    let length = u32::from_le_bytes([head[0], head[1], head[2], head[3]]);
+    let mut body = Vec::new();
+    stream
+        .take(u64::from(length).saturating_sub(16))
+        .read_to_end(&mut body)
+        .context("half an answer")?;
+    let text = |key: &[u8]| {
+        let at = body.windows(key.len()).position(|window| window == key)?;
+        // Behind the key stands a length.
+        let value = body.get(at + key.len() + 4..)?;
+        let end = value.iter().position(|byte| *byte == 0)?;
+        Some(String::from_utf8_lossy(&value[..end]).into_owned())
+    };
+    if let Some(version) = text(b"\x02version\0") {
+        return Ok(version);
+    }
+    bail!("it says: {}", text(b"\x02errmsg\0").unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mongodb_is_asked_for_its_version() {
+        let question = question();
+        assert_eq!(question.len(), usize::from(question[0]));
+        let answer = |document: &[u8]| {
+            let length = u32::try_from(document.len() + 16).unwrap().to_le_bytes();
+            let said = [&length[..], &[0; 12], document].concat();
+            version(&mut &said[..])
+        };
+        let version = answer(b"\0\0\0\0\0\x02version\0\x06\0\0\x008.0.4\0");
+        assert_eq!(version.unwrap(), "8.0.4");
+        let refused = answer(b"\x02errmsg\0\x0f\0\0\0not authorized\0").unwrap_err();
+        assert!(refused.to_string().contains("not authorized"), "{refused}");
     }
 }

@@ -1,15 +1,37 @@
 //! MySQL itself, not MariaDB under its name: installed, or Debian sid's in a folder of our own.
 
-use super::instance::Server;
-use super::mariadb::option;
+use super::instance::{Server, boxed};
+use super::kind::{Definition, Kind, Role, Source};
+use super::mariadb::{option, version_at};
 use super::probe;
 use super::profile::{Durability, Profile};
 use super::run_dir::{Ending, RunDir};
-use super::sid::Extracted;
+use super::sid::{Extract, Extracted};
 use crate::host::{self, Account};
 use rustix::process::Signal;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+
+/// How it is had, found and asked.
+pub(super) const KIND: Kind = Kind(&Definition {
+    word: "mysql",
+    title: "MySQL",
+    role: Role::Main,
+    kit: ("shedlock-sql", "conformance_mysql"),
+    source: Source::Extract(EXTRACT),
+    advice: None,
+    find: |profile| Ok(Mysql::find(profile)?.map(boxed)),
+    port: 3306,
+    version_at: |at| version_at(at, false),
+});
+
+const EXTRACT: Extract = Extract {
+    name: "MySQL",
+    program: "mysqld 8 or later",
+    package: "mysql-server-core",
+    suite: "sid",
+    folder: "mysql-sid",
+};
 
 /// An installed MySQL.
 pub(crate) struct Mysql {
@@ -26,10 +48,11 @@ enum Program {
 }
 
 impl Mysql {
-    /// The one that is installed, else the one extracted into `root`, if any.
-    pub(crate) fn find(profile: &Profile, root: &Path) -> anyhow::Result<Option<Self>> {
+    /// The one that is installed, else the one that was extracted, if any.
+    fn find(profile: &Profile) -> anyhow::Result<Option<Self>> {
+        let root = EXTRACT.root()?;
         let Some(program) = installed()
-            .or_else(|| Extracted::find(root, "usr/sbin/mysqld").map(Program::Extracted))
+            .or_else(|| Extracted::find(&root, "usr/sbin/mysqld").map(Program::Extracted))
         else {
             return Ok(None);
         };

@@ -1,19 +1,57 @@
 //! NATS with JetStream: as it is installed, and newer versions, built from source by Go.
 
-use super::instance::Server;
-use super::probe;
+use super::instance::{Server, boxed};
+use super::kind::{Definition, Kind, Role, Source};
+use super::probe::connect;
 use super::profile::Profile;
 use super::run_dir::{Ending, RunDir};
 use crate::host::{self, Account};
-use anyhow::Context as _;
+use anyhow::{Context as _, bail};
 use rustix::process::Signal;
 use std::env;
 use std::fs::{self, File};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What `apt-get` knows it by.
-pub(crate) const PACKAGE: &str = "nats-server";
+/// As Debian has it.
+pub(super) const KIND: Kind = Kind(&Definition {
+    word: "nats",
+    title: "NATS",
+    role: Role::Main,
+    kit: ("shedlock-nats", "conformance"),
+    source: Source::Packages(&["nats-server"]),
+    advice: None,
+    find: |profile| Ok(Nats::find(profile).map(boxed)),
+    port: 4222,
+    version_at: |at| probe(at.host, at.port),
+});
+
+/// 2.10 beside it, which begins buckets with a sequence of choice.
+pub(super) const KIND_2_10: Kind = Kind(&Definition {
+    word: "nats210",
+    title: "NATS 2.10",
+    role: Role::Version("nats"),
+    kit: ("shedlock-nats", "conformance"),
+    source: Source::Go(&V2_10),
+    advice: None,
+    find: |profile| Ok(Nats::find_built(&V2_10, profile)?.map(boxed)),
+    port: 4222,
+    version_at: |at| probe(at.host, at.port),
+});
+
+/// 2.12 beside it, which writes several messages or none.
+pub(super) const KIND_2_12: Kind = Kind(&Definition {
+    word: "nats212",
+    title: "NATS 2.12",
+    role: Role::Version("nats"),
+    kit: ("shedlock-nats", "conformance"),
+    source: Source::Go(&V2_12),
+    advice: None,
+    find: |profile| Ok(Nats::find_built(&V2_12, profile)?.map(boxed)),
+    port: 4222,
+    version_at: |at| probe(at.host, at.port),
+});
 
 /// What `apt-get` knows Go by.
 pub(crate) const GO_PACKAGE: &str = "golang-go";
@@ -33,13 +71,13 @@ pub(crate) struct Version {
 }
 
 /// Begins a bucket with a sequence of choice.
-pub(crate) const V2_10: Version = Version {
+static V2_10: Version = Version {
     version: "2.10.27",
     name: "nats210",
 };
 
 /// Writes several messages or none.
-pub(crate) const V2_12: Version = Version {
+static V2_12: Version = Version {
     version: "2.12.15",
     name: "nats212",
 };
@@ -84,12 +122,12 @@ impl Version {
     }
 
     /// Why it is missing and how to get it.
-    pub(crate) fn what_to_do(&self, variable: &str) -> String {
+    pub(crate) fn what_to_do(&self, compose: &str, variable: &str) -> String {
         format!(
             "not built; it is built by itself (`go install {MODULE}@v{}`) where Go {OLDEST_GO} or \
              later is in PATH and reaches a module proxy: on Debian install `{GO_PACKAGE}` of \
-             trixie-backports, or Go from https://go.dev/dl; or run `docker compose up --wait` and \
-             set {variable} as compose.yaml says",
+             trixie-backports, or Go from https://go.dev/dl; or run `{compose}` and set \
+             {variable} as that file says",
             self.version
         )
     }
@@ -161,7 +199,7 @@ impl Server for Nats {
     }
 
     fn probe(&self, port: u16) -> anyhow::Result<String> {
-        probe::nats("127.0.0.1", port)
+        probe("127.0.0.1", port)
     }
 
     fn ending(&self) -> Ending {
@@ -170,5 +208,43 @@ impl Server for Nats {
 
     fn shutdown(&self) -> Signal {
         Signal::TERM
+    }
+}
+
+/// The version of the NATS server at this address, which greets first and must have JetStream.
+fn probe(host: &str, port: u16) -> anyhow::Result<String> {
+    version(&mut connect(host, port)?)
+}
+
+fn version(stream: &mut impl Read) -> anyhow::Result<String> {
+    let mut line = Vec::new();
+    while !line.ends_with(b"\n") {
+        let mut byte = [0];
+        stream.read_exact(&mut byte).context("no answer")?;
+        line.extend(byte);
+    }
+    let line = String::from_utf8_lossy(&line);
+    let Some(info) = line.strip_prefix("INFO ") else {
+        bail!("it says: {}", line.trim());
+    };
+    if !info.contains("\"jetstream\":true") {
+        bail!("JetStream is not switched on there");
+    }
+    let version = info.split_once("\"version\":\"").map(|(_, rest)| rest);
+    let version = version.and_then(|rest| rest.split('"').next());
+    Ok(version.context("it does not tell its version")?.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nats_has_to_have_jetstream() {
+        let with = b"INFO {\"version\":\"2.9.10\",\"jetstream\":true} \r\n";
+        assert_eq!(version(&mut &with[..]).unwrap(), "2.9.10");
+        let without = b"INFO {\"version\":\"2.9.10\"} \r\n";
+        let said = version(&mut &without[..]).unwrap_err().to_string();
+        assert!(said.contains("JetStream"), "{said}");
     }
 }

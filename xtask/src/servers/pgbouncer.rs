@@ -1,8 +1,10 @@
 //! PgBouncer in transaction pooling before a PostgreSQL of ours: each transaction may meet
 //! another server connection, so that session state and named statements cannot be relied on.
 
+use super::debian;
 use super::instance::Server;
-use super::postgres::USER;
+use super::kind::{Definition, Kind, Role, Source};
+use super::postgres::{USER, version_at};
 use super::probe;
 use super::run_dir::{Ending, RunDir};
 use crate::host::{self, Account};
@@ -12,8 +14,21 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+/// How it is had and asked. It is found once the port of its PostgreSQL is known.
+pub(super) const KIND: Kind = Kind(&Definition {
+    word: "pgbouncer",
+    title: "PgBouncer",
+    role: Role::Beside("postgres"),
+    kit: ("shedlock-sql", "conformance_postgres"),
+    source: Source::Packages(&[PACKAGE]),
+    advice: Some(what_to_do),
+    find: |_| Ok(None),
+    port: 5432,
+    version_at,
+});
+
 /// What `apt-get` knows it by.
-pub(crate) const PACKAGE: &str = "pgbouncer";
+const PACKAGE: &str = "pgbouncer";
 
 /// An installed PgBouncer.
 pub(crate) struct PgBouncer {
@@ -33,6 +48,11 @@ impl PgBouncer {
             account: Account::for_server(USER)?,
             postgres,
         }))
+    }
+
+    /// Whether it is installed.
+    pub(crate) fn is_there() -> bool {
+        host::find_program("pgbouncer").is_some()
     }
 
     fn configuration(&self, home: &Path, port: u16) -> String {
@@ -96,4 +116,11 @@ impl Server for PgBouncer {
     fn shutdown(&self) -> Signal {
         Signal::TERM
     }
+}
+
+fn what_to_do(variable: &str) -> String {
+    format!(
+        "not installed, or PostgreSQL is not one of ours; on Debian `{}`, or set {variable}",
+        debian::by_hand(&[PACKAGE])
+    )
 }

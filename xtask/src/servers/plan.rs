@@ -1,27 +1,18 @@
 //! Where each server that is asked for comes from: decided before anything is started.
 
-use super::consul::Consul;
-use super::etcd::{self, Etcd};
 use super::instance::Server;
-use super::kind::{Kind, Store};
-use super::mariadb::Mariadb;
-use super::mongodb::{self, Mongodb};
-use super::mysql::Mysql;
-use super::nats::Nats;
-use super::postgres::Postgres;
+use super::kind::{Kind, Source, Step, Store};
+use super::pgbouncer::{self, PgBouncer};
 use super::profile::Profile;
-use super::redis::{self, Redis};
-use super::zookeeper::{self, ZooKeeper};
-use super::{debian, mariadb, nats, pgbouncer, postgres, probe, protoc, sid};
+use super::{debian, nats, protoc, sid};
 use crate::host;
-use anyhow::{Context as _, bail, ensure};
+use anyhow::{Context as _, bail};
 use std::env;
 use std::fs::File;
-use url::Url;
 
 /// Where every server comes from.
 pub(crate) struct Plan {
-    /// One each, in the order of [`Kind`].
+    /// One each.
     pub(crate) offers: Vec<(Kind, Offer)>,
 }
 
@@ -44,7 +35,7 @@ impl Plan {
     /// Decides, and installs what is missing where that is allowed and possible.
     ///
     /// A store that is asked for by name and cannot be had is an error, after all have been
-    /// looked for. One that the registries may lack (MySQL, Valkey, Consul), and what only stands
+    /// looked for. One that is extracted, since the registries may lack it, and what only stands
     /// beside a store, may miss.
     pub(crate) fn make(stores: &[Store], profile: &Profile) -> anyhow::Result<Self> {
         let mut kinds: Vec<Kind> = Vec::new();
@@ -88,60 +79,25 @@ fn install_missing(kinds: &[Kind], profile: &Profile) -> anyhow::Result<()> {
     if profile.build_tools && !protoc::works() {
         packages.extend(protoc::PACKAGES);
     }
-    let mut needs_mongodb = false;
-    for kind in kinds
-        .iter()
-        .filter(|kind| given_url(**kind, profile).is_none())
-    {
-        match kind {
-            Kind::Postgres if Postgres::find(profile)?.is_none() => {
-                packages.push(postgres::PACKAGE)
+    let mut steps = Vec::new();
+    for kind in kinds {
+        if given_url(*kind, profile).is_some() || is_there(*kind, profile)? {
+            continue;
+        }
+        match &kind.0.source {
+            Source::Packages(of_debian) => packages.extend(*of_debian),
+            Source::Extract(extract) => extracts.push(extract),
+            Source::Go(version) => builds.push(*version),
+            Source::Made(of_debian, step) => {
+                packages.extend(*of_debian);
+                steps.push((*kind, *step));
             }
-            Kind::Mariadb if Mariadb::find(profile)?.is_none() => packages.push(mariadb::PACKAGE),
-            Kind::PgBouncer if host::find_program("pgbouncer").is_none() => {
-                packages.push(pgbouncer::PACKAGE);
-            }
-            Kind::Redis if Redis::find(profile).is_none() => packages.push(redis::PACKAGE),
-            Kind::Mysql if Mysql::find(profile, &sid::MYSQL.root()?)?.is_none() => {
-                extracts.push(sid::MYSQL);
-            }
-            Kind::Valkey if Redis::find_valkey(profile)?.is_none() => extracts.push(sid::VALKEY),
-            Kind::Consul if Consul::find(profile)?.is_none() => extracts.push(sid::CONSUL),
-            Kind::Nats if Nats::find(profile).is_none() => packages.push(nats::PACKAGE),
-            Kind::Nats210 if Nats::find_built(&nats::V2_10, profile)?.is_none() => {
-                builds.push(&nats::V2_10);
-            }
-            Kind::Nats212 if Nats::find_built(&nats::V2_12, profile)?.is_none() => {
-                builds.push(&nats::V2_12);
-            }
-            Kind::ZooKeeper if ZooKeeper::find(profile).is_none() => {
-                packages.extend(zookeeper::PACKAGES);
-            }
-            Kind::Etcd if Etcd::find(profile).is_none() => packages.push(etcd::PACKAGE),
-            Kind::Mongodb if Mongodb::find(profile)?.is_none() => {
-                packages.extend(mongodb::PACKAGES);
-                needs_mongodb = true;
-            }
-            Kind::Postgres
-            | Kind::Mariadb
-            | Kind::PgBouncer
-            | Kind::MariadbTz
-            | Kind::Mysql
-            | Kind::Redis
-            | Kind::Valkey
-            | Kind::Nats
-            | Kind::Nats210
-            | Kind::Nats212
-            | Kind::ZooKeeper
-            | Kind::Etcd
-            | Kind::Mongodb
-            | Kind::Consul => {}
         }
     }
     if !builds.is_empty() && debian::can_install() && nats::go().is_none() {
         packages.push(nats::GO_PACKAGE);
     }
-    install(packages, &extracts, needs_mongodb)?;
+    install(packages, &extracts, &steps)?;
     for version in builds {
         if let Err(error) = version.build() {
             eprintln!(
@@ -153,11 +109,19 @@ fn install_missing(kinds: &[Kind], profile: &Profile) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Whether its program is here.
+fn is_there(kind: Kind, profile: &Profile) -> anyhow::Result<bool> {
+    if kind == pgbouncer::KIND {
+        return Ok(PgBouncer::is_there());
+    }
+    Ok((kind.0.find)(profile)?.is_some())
+}
+
 /// Installs packages, and what comes into folders of ours, where that is possible here.
 fn install(
     mut packages: Vec<&'static str>,
-    extracts: &[sid::Extract],
-    needs_mongodb: bool,
+    extracts: &[&sid::Extract],
+    steps: &[(Kind, Step)],
 ) -> anyhow::Result<()> {
     if !debian::can_install() {
         return Ok(());
@@ -187,8 +151,10 @@ fn install(
             eprintln!("xtask: {} is not to be had: {error:#}", server.name);
         }
     }
-    if needs_mongodb && let Err(error) = mongodb::install() {
-        eprintln!("xtask: the double of MongoDB is not to be had: {error:#}");
+    for (kind, step) in steps {
+        if let Err(error) = step() {
+            eprintln!("xtask: {} is not to be had: {error:#}", kind.name());
+        }
     }
     Ok(())
 }
@@ -196,89 +162,13 @@ fn install(
 /// Looks for one server.
 fn offer(kind: Kind, profile: &Profile) -> anyhow::Result<Offer> {
     if let Some(url) = given_url(kind, profile) {
-        let version = version_at(kind, &url).with_context(|| {
+        let version = kind.version_at(&url).with_context(|| {
             format!("{} names a server that does not serve", kind.url_variable())
         })?;
         return Ok(Offer::Given { url, version });
     }
-    let ours = match kind {
-        Kind::Postgres => Postgres::find(profile)?.map(boxed),
-        Kind::Mariadb => Mariadb::find(profile)?.map(boxed),
-        Kind::MariadbTz => Mariadb::find(profile)?
-            .map(Mariadb::in_another_zone)
-            .map(boxed),
-        Kind::Mysql => Mysql::find(profile, &sid::MYSQL.root()?)?.map(boxed),
-        Kind::Redis => Redis::find(profile).map(boxed),
-        Kind::Valkey => Redis::find_valkey(profile)?.map(boxed),
-        Kind::Nats => Nats::find(profile).map(boxed),
-        Kind::Nats210 => Nats::find_built(&nats::V2_10, profile)?.map(boxed),
-        Kind::Nats212 => Nats::find_built(&nats::V2_12, profile)?.map(boxed),
-        Kind::ZooKeeper => ZooKeeper::find(profile).map(boxed),
-        Kind::Etcd => Etcd::find(profile).map(boxed),
-        Kind::Mongodb => Mongodb::find(profile)?.map(boxed),
-        Kind::Consul => Consul::find(profile)?.map(boxed),
-        // Made once the port of its PostgreSQL is known.
-        Kind::PgBouncer => None,
-    };
-    Ok(ours.map_or_else(|| Offer::Missing(what_to_do(kind)), Offer::Ours))
-}
-
-fn boxed(server: impl Server + 'static) -> Box<dyn Server> {
-    Box::new(server)
-}
-
-/// Why a server is missing and how to get it.
-fn what_to_do(kind: Kind) -> String {
-    let variable = kind.url_variable();
-    let packages: &[&str] = match kind {
-        Kind::Postgres => &[postgres::PACKAGE],
-        Kind::Mariadb | Kind::MariadbTz => &[mariadb::PACKAGE],
-        Kind::Nats => &[nats::PACKAGE],
-        Kind::Nats210 => return nats::V2_10.what_to_do(&variable),
-        Kind::Nats212 => return nats::V2_12.what_to_do(&variable),
-        Kind::ZooKeeper => &zookeeper::PACKAGES,
-        Kind::Etcd => &[etcd::PACKAGE],
-        Kind::PgBouncer => {
-            return format!(
-                "not installed, or PostgreSQL is not one of ours; on Debian `{}`, or set {variable}",
-                debian::by_hand(&[pgbouncer::PACKAGE])
-            );
-        }
-        Kind::Redis => &[redis::PACKAGE],
-        Kind::Mongodb => {
-            return format!(
-                "no registry has MongoDB; on Debian as root its double comes by itself (`{}`), \
-                 elsewhere run `docker compose up --wait mongodb` and set {variable} as \
-                 compose.yaml says",
-                mongodb::by_hand()
-            );
-        }
-        Kind::Valkey => {
-            return format!(
-                "not installed; install valkey-server, or set {variable} (on Debian as root it \
-                 comes by itself where the registry has it)"
-            );
-        }
-        Kind::Consul => {
-            return format!(
-                "not installed; install consul, or run `docker compose up --wait consul` and set \
-                 {variable} as compose.yaml says (on Debian as root it comes by itself where the \
-                 registry has it)"
-            );
-        }
-        Kind::Mysql => {
-            return format!(
-                "not installed; install mysqld 8 or later, or run `docker compose up --wait mysql` \
-                 and set {variable} as compose.yaml says (on Debian as root it comes by itself \
-                 where the registry has it)"
-            );
-        }
-    };
-    format!(
-        "not installed; on Debian `{}`, elsewhere install it so that its programs are in PATH, or \
-         run `docker compose up --wait` and set {variable} as compose.yaml says",
-        debian::by_hand(packages)
-    )
+    let ours = (kind.0.find)(profile)?;
+    Ok(ours.map_or_else(|| Offer::Missing(kind.what_to_do()), Offer::Ours))
 }
 
 fn given_url(kind: Kind, profile: &Profile) -> Option<String> {
@@ -288,66 +178,4 @@ fn given_url(kind: Kind, profile: &Profile) -> Option<String> {
     env::var(kind.url_variable())
         .ok()
         .filter(|url| !url.is_empty())
-}
-
-/// What the server at a URL of the user's says it is; fails if nothing serves there.
-fn version_at(kind: Kind, url: &str) -> anyhow::Result<String> {
-    let url = Url::parse(url).context("the URL cannot be read")?;
-    let host = url
-        .host_str()
-        .context("the URL names no host")?
-        .trim_matches(['[', ']']);
-    let (default, is_postgres) = match kind {
-        Kind::Postgres | Kind::PgBouncer => (5432, true),
-        Kind::Mariadb | Kind::MariadbTz | Kind::Mysql => (3306, false),
-        Kind::Redis | Kind::Valkey => {
-            let (is_valkey, version) = probe::redis(host, url.port().unwrap_or(6379))?;
-            ensure!(
-                is_valkey == (kind == Kind::Valkey),
-                "the server there is version {version} of the other one, not {}",
-                kind.name()
-            );
-            return Ok(version);
-        }
-        Kind::Consul => return probe::consul(host, url.port().unwrap_or(8500)),
-        Kind::Nats | Kind::Nats210 | Kind::Nats212 => {
-            return probe::nats(host, url.port().unwrap_or(4222));
-        }
-        Kind::ZooKeeper => return probe::zookeeper(host, url.port().unwrap_or(2181)),
-        Kind::Etcd => return probe::etcd(host, url.port().unwrap_or(2379)),
-        Kind::Mongodb => return probe::mongodb(host, url.port().unwrap_or(27017)),
-    };
-    let port = url.port().unwrap_or(default);
-    if is_postgres {
-        let database = Some(url.path().trim_start_matches('/')).filter(|name| !name.is_empty());
-        let user = url.username();
-        return probe::postgres(host, port, user, database.unwrap_or(user)).or_else(|error| {
-            // Our probe knows no passwords; the tests do.
-            let locked = error.to_string().contains("password");
-            ensure!(locked, error);
-            Ok("version not told without a password".to_owned())
-        });
-    }
-    let version = probe::mysql(host, port)?;
-    let is_mariadb = version.contains("MariaDB");
-    ensure!(
-        is_mariadb == (kind != Kind::Mysql),
-        "the server there is {version}, not {}",
-        kind.name()
-    );
-    Ok(version)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_given_url_where_nothing_serves_is_refused() {
-        let port = super::super::port::free().unwrap();
-        let url = format!("postgres://u@127.0.0.1:{port}/d");
-        let said = format!("{:#}", version_at(Kind::Postgres, &url).unwrap_err());
-        assert!(said.contains("nothing answers"), "{said}");
-        assert!(version_at(Kind::Mysql, "nonsense").is_err());
-    }
 }

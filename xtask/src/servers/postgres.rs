@@ -1,17 +1,29 @@
 //! PostgreSQL as it is installed: `/usr/lib/postgresql/*/bin`, the newest, or by `PATH`.
 
-use super::instance::Server;
+use super::instance::{Server, boxed};
+use super::kind::{Address, Definition, Kind, Role, Source};
 use super::probe;
 use super::profile::{Durability, Profile};
 use super::run_dir::{Ending, RunDir};
 use crate::host::{self, Account};
+use anyhow::ensure;
 use rustix::process::Signal;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What `apt-get` knows it by.
-pub(crate) const PACKAGE: &str = "postgresql";
+/// How it is had, found and asked.
+pub(super) const KIND: Kind = Kind(&Definition {
+    word: "postgres",
+    title: "PostgreSQL",
+    role: Role::Main,
+    kit: ("shedlock-sql", "conformance_postgres"),
+    source: Source::Packages(&["postgresql"]),
+    advice: None,
+    find: |profile| Ok(Postgres::find(profile)?.map(boxed)),
+    port: 5432,
+    version_at,
+});
 
 /// The super-user of our instances, and the user that PostgreSQL runs as where we are root.
 pub(crate) const USER: &str = "postgres";
@@ -138,4 +150,30 @@ fn is_complete(bin: &Path) -> bool {
     ["postgres", "initdb"]
         .iter()
         .all(|name| host::is_program(&bin.join(name)))
+}
+
+/// The version of the PostgreSQL, or of what stands before one, at this address.
+pub(super) fn version_at(at: &Address<'_>) -> anyhow::Result<String> {
+    let user = at.url.username();
+    let database = Some(at.url.path().trim_start_matches('/')).filter(|name| !name.is_empty());
+    probe::postgres(at.host, at.port, user, database.unwrap_or(user)).or_else(|error| {
+        // Our probe has no passwords; the tests do.
+        let locked = error.to_string().contains("password");
+        ensure!(locked, error);
+        Ok("version not told without a password".to_owned())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_given_url_where_nothing_serves_is_refused() {
+        let port = super::super::port::free().unwrap();
+        let url = format!("postgres://u@127.0.0.1:{port}/d");
+        let said = format!("{:#}", KIND.version_at(&url).unwrap_err());
+        assert!(said.contains("nothing answers"), "{said}");
+        assert!(KIND.version_at("nonsense").is_err());
+    }
 }

@@ -44,40 +44,8 @@ pub(crate) fn redis(host: &str, port: u16) -> anyhow::Result<(bool, String)> {
     redis_version(&mut stream)
 }
 
-/// The version of the NATS server at this address, which greets first and must have JetStream.
-pub(crate) fn nats(host: &str, port: u16) -> anyhow::Result<String> {
-    nats_version(&mut connect(host, port)?)
-}
-
-/// The version of the ZooKeeper at this address, which must serve.
-pub(crate) fn zookeeper(host: &str, port: u16) -> anyhow::Result<String> {
-    let mut stream = connect(host, port)?;
-    stream.write_all(b"srvr").context("it does not listen")?;
-    let mut said = String::new();
-    stream.read_to_string(&mut said).context("no answer")?;
-    zookeeper_version(&said)
-}
-
-/// The version of the etcd at this address, once it has a leader.
-pub(crate) fn etcd(host: &str, port: u16) -> anyhow::Result<String> {
-    let health = get(host, port, "/health")?;
-    if !health.contains("\"true\"") {
-        bail!("it is not healthy: {health}");
-    }
-    etcd_version(&get(host, port, "/version")?)
-}
-
-/// The version of the Consul at this address, once its cluster has a leader.
-pub(crate) fn consul(host: &str, port: u16) -> anyhow::Result<String> {
-    let leader = get(host, port, "/v1/status/leader")?;
-    if !leader.starts_with("HTTP/1.0 200") || leader.ends_with("\"\"") {
-        bail!("its cluster has no leader: {leader}");
-    }
-    consul_version(&get(host, port, "/v1/agent/self")?)
-}
-
 /// What an HTTP server answers, headers and all.
-fn get(host: &str, port: u16, path: &str) -> anyhow::Result<String> {
+pub(crate) fn get(host: &str, port: u16, path: &str) -> anyhow::Result<String> {
     let mut stream = connect(host, port)?;
     write!(stream, "GET {path} HTTP/1.0\r\nHost: {host}\r\n\r\n").context("it hung up")?;
     let mut answer = Vec::new();
@@ -85,16 +53,8 @@ fn get(host: &str, port: u16, path: &str) -> anyhow::Result<String> {
     Ok(String::from_utf8_lossy(&answer).into_owned())
 }
 
-/// The version that the MongoDB at this address says it is; also where it asks for a password.
-pub(crate) fn mongodb(host: &str, port: u16) -> anyhow::Result<String> {
-    let mut stream = connect(host, port)?;
-    stream
-        .write_all(&mongodb_question())
-        .context("it hung up")?;
-    mongodb_version(&mut stream)
-}
-
-fn connect(host: &str, port: u16) -> anyhow::Result<TcpStream> {
+/// A connection that does not wait for long.
+pub(crate) fn connect(host: &str, port: u16) -> anyhow::Result<TcpStream> {
     let address = (host, port)
         .to_socket_addrs()
         .with_context(|| format!("{host} has no address"))?
@@ -200,89 +160,6 @@ fn redis_version(stream: &mut impl Read) -> anyhow::Result<(bool, String)> {
         .context("it does not tell its version")
 }
 
-fn nats_version(stream: &mut impl Read) -> anyhow::Result<String> {
-    let mut line = Vec::new();
-    while !line.ends_with(b"\n") {
-        let mut byte = [0];
-        stream.read_exact(&mut byte).context("no answer")?;
-        line.extend(byte);
-    }
-    let line = String::from_utf8_lossy(&line);
-    let Some(info) = line.strip_prefix("INFO ") else {
-        bail!("it says: {}", line.trim());
-    };
-    if !info.contains("\"jetstream\":true") {
-        bail!("JetStream is not switched on there");
-    }
-    let version = info.split_once("\"version\":\"").map(|(_, rest)| rest);
-    let version = version.and_then(|rest| rest.split('"').next());
-    Ok(version.context("it does not tell its version")?.to_owned())
-}
-
-fn zookeeper_version(said: &str) -> anyhow::Result<String> {
-    // Debian's has more behind the number than its build could tell.
-    let version = said.strip_prefix("Zookeeper version: ");
-    let version = version.and_then(|rest| rest.split([',', '-', '\n']).next());
-    if let Some(version) = version {
-        return Ok(version.to_owned());
-    }
-    if said.contains("whitelist") {
-        return Ok("version not told (srvr is not in its 4lw.commands.whitelist)".to_owned());
-    }
-    bail!("it says: {}", said.trim())
-}
-
-fn etcd_version(answer: &str) -> anyhow::Result<String> {
-    let version = answer.split_once("\"etcdserver\":\"").map(|(_, rest)| rest);
-    let version = version.and_then(|rest| rest.split('"').next());
-    Ok(version.context("it does not tell its version")?.to_owned())
-}
-
-fn consul_version(answer: &str) -> anyhow::Result<String> {
-    if answer.starts_with("HTTP/1.0 403") {
-        return Ok("version not told without a token".to_owned());
-    }
-    let version = answer.split_once("\"Version\":\"").map(|(_, rest)| rest);
-    let version = version.and_then(|rest| rest.split('"').next());
-    Ok(version.context("it does not tell its version")?.to_owned())
-}
-
-/// `{buildInfo: 1, $db: "admin"}` as one message.
-fn mongodb_question() -> Vec<u8> {
-    let fields = [
-        &b"\x10buildInfo\0\x01\0\0\0"[..],
-        b"\x02$db\0\x06\0\0\0admin\0",
-    ]
-    .concat();
-    let document = [&(fields.len() as u32 + 5).to_le_bytes()[..], &fields, &[0]].concat();
-    // Flags, then a section of one document.
-    let body = [&[0; 5][..], &document].concat();
-    let head = [body.len() as u32 + 16, 1, 0, 2013].map(u32::to_le_bytes);
-    [head.concat(), body].concat()
-}
-
-fn mongodb_version(stream: &mut impl Read) -> anyhow::Result<String> {
-    let mut head = [0; 16];
-    stream.read_exact(&mut head).context("no answer")?;
-    let length = u32::from_le_bytes([head[0], head[1], head[2], head[3]]);
-    let mut body = Vec::new();
-    stream
-        .take(u64::from(length).saturating_sub(16))
-        .read_to_end(&mut body)
-        .context("half an answer")?;
-    let text = |key: &[u8]| {
-        let at = body.windows(key.len()).position(|window| window == key)?;
-        // Behind the key stands a length.
-        let value = body.get(at + key.len() + 4..)?;
-        let end = value.iter().position(|byte| *byte == 0)?;
-        Some(String::from_utf8_lossy(&value[..end]).into_owned())
-    };
-    if let Some(version) = text(b"\x02version\0") {
-        return Ok(version);
-    }
-    bail!("it says: {}", text(b"\x02errmsg\0").unwrap_or_default())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -352,56 +229,5 @@ mod tests {
         assert_eq!(info(valkey).unwrap(), (true, "8.1.1".to_owned()));
         let locked = redis_version(&mut &b"-NOAUTH Authentication required.\r\n"[..]);
         assert!(locked.unwrap_err().to_string().contains("NOAUTH"));
-    }
-
-    #[test]
-    fn nats_has_to_have_jetstream() {
-        let with = b"INFO {\"version\":\"2.9.10\",\"jetstream\":true} \r\n";
-        assert_eq!(nats_version(&mut &with[..]).unwrap(), "2.9.10");
-        let without = b"INFO {\"version\":\"2.9.10\"} \r\n";
-        let said = nats_version(&mut &without[..]).unwrap_err().to_string();
-        assert!(said.contains("JetStream"), "{said}");
-    }
-
-    #[test]
-    fn a_zookeeper_that_does_not_serve_is_told() {
-        let up = "Zookeeper version: 3.8.0-${mvngit.commit.id}, built on 2024\nMode: standalone\n";
-        assert_eq!(zookeeper_version(up).unwrap(), "3.8.0");
-        let mute = "srvr is not executed because it is not in the whitelist.\n";
-        assert!(zookeeper_version(mute).unwrap().contains("not told"));
-        let starting = "This ZooKeeper instance is not currently serving requests\n";
-        let said = zookeeper_version(starting).unwrap_err().to_string();
-        assert!(said.contains("not currently serving"), "{said}");
-    }
-
-    #[test]
-    fn etcd_tells_the_servers_version_not_the_clusters() {
-        let said = "HTTP/1.0 200 OK\r\n\r\n{\"etcdserver\":\"3.4.23\",\"etcdcluster\":\"3.4.0\"}";
-        assert_eq!(etcd_version(said).unwrap(), "3.4.23");
-        assert!(etcd_version("HTTP/1.0 404 Not Found\r\n\r\n").is_err());
-    }
-
-    #[test]
-    fn consul_need_not_tell_its_version() {
-        let said = "HTTP/1.0 200 OK\r\n\r\n{\"Config\":{\"Server\":true,\"Version\":\"1.8.7\"}}";
-        assert_eq!(consul_version(said).unwrap(), "1.8.7");
-        let locked = "HTTP/1.0 403 Forbidden\r\n\r\nPermission denied";
-        assert!(consul_version(locked).unwrap().contains("not told"));
-        assert!(consul_version("HTTP/1.0 200 OK\r\n\r\n<html>").is_err());
-    }
-
-    #[test]
-    fn mongodb_is_asked_for_its_version() {
-        let question = mongodb_question();
-        assert_eq!(question.len(), usize::from(question[0]));
-        let answer = |document: &[u8]| {
-            let length = u32::try_from(document.len() + 16).unwrap().to_le_bytes();
-            let said = [&length[..], &[0; 12], document].concat();
-            mongodb_version(&mut &said[..])
-        };
-        let version = answer(b"\0\0\0\0\0\x02version\0\x06\0\0\x008.0.4\0");
-        assert_eq!(version.unwrap(), "8.0.4");
-        let refused = answer(b"\x02errmsg\0\x0f\0\0\0not authorized\0").unwrap_err();
-        assert!(refused.to_string().contains("not authorized"), "{refused}");
     }
 }

@@ -1,6 +1,6 @@
 //! How servers are set up for one purpose.
 
-use super::kind::Kind;
+use super::kind::{Kind, Role, Source};
 
 /// How servers are set up.
 #[derive(Clone, Debug, Default)]
@@ -10,8 +10,7 @@ pub(crate) struct Profile {
     /// Appended to the command line of every server; for one store at a time, since each has its
     /// own words.
     pub(crate) extra_args: Vec<String>,
-    /// Also what stands beside a store in the full test: PgBouncer, a MariaDB in another zone,
-    /// Valkey, newer versions of NATS.
+    /// Also what stands beside a store in the full test: PgBouncer, say, or a newer version.
     pub(crate) companions: bool,
     /// Take servers that the environment names, where it names one.
     pub(crate) given: bool,
@@ -19,25 +18,17 @@ pub(crate) struct Profile {
     pub(crate) no_install: bool,
     /// Also what all of the workspace is built with: `protoc`.
     pub(crate) build_tools: bool,
-    /// Do without MySQL and Consul where the registries do not have them.
+    /// Do without what is extracted, MySQL for one, where the registries do not have it.
     pub(crate) extracts_may_miss: bool,
 }
 
 impl Profile {
     /// Whether the tests can do without this server, and say so.
     pub(crate) fn may_miss(&self, kind: Kind) -> bool {
-        match kind {
-            Kind::Postgres
-            | Kind::Mariadb
-            | Kind::Redis
-            | Kind::Nats
-            | Kind::Nats210
-            | Kind::Nats212
-            | Kind::ZooKeeper
-            | Kind::Etcd
-            | Kind::Mongodb => false,
-            Kind::Mysql | Kind::Consul => self.extracts_may_miss,
-            Kind::PgBouncer | Kind::MariadbTz | Kind::Valkey => true,
+        match (kind.0.role, &kind.0.source) {
+            (Role::Beside(_), _) => true,
+            (_, Source::Extract(_)) => self.extracts_may_miss,
+            _ => false,
         }
     }
 }

@@ -1,17 +1,50 @@
 //! Redis and Valkey: the same server under two names.
 
-use super::instance::Server;
+use super::instance::{Server, boxed};
+use super::kind::{Address, Definition, Kind, Role, Source};
 use super::probe;
 use super::profile::Profile;
 use super::run_dir::{Ending, RunDir};
-use super::sid::{self, Extracted};
+use super::sid::{Extract, Extracted};
 use crate::host::{self, Account};
+use anyhow::ensure;
 use rustix::process::Signal;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What `apt-get` knows Redis by.
-pub(crate) const PACKAGE: &str = "redis-server";
+/// Redis.
+pub(super) const REDIS: Kind = Kind(&Definition {
+    word: "redis",
+    title: "Redis",
+    role: Role::Main,
+    kit: ("shedlock-redis", "conformance_redis"),
+    source: Source::Packages(&["redis-server"]),
+    advice: None,
+    find: |profile| Ok(Redis::find(profile).map(boxed)),
+    port: 6379,
+    version_at: |at| version_at(at, false),
+});
+
+/// Valkey, beside it.
+pub(super) const VALKEY: Kind = Kind(&Definition {
+    word: "valkey",
+    title: "Valkey",
+    role: Role::Beside("redis"),
+    kit: ("shedlock-redis", "conformance_valkey"),
+    source: Source::Extract(VALKEY_EXTRACT),
+    advice: None,
+    find: |profile| Ok(Redis::find_valkey(profile)?.map(boxed)),
+    port: 6379,
+    version_at: |at| version_at(at, true),
+});
+
+const VALKEY_EXTRACT: Extract = Extract {
+    name: "Valkey",
+    program: "valkey-server",
+    package: "valkey-server",
+    suite: "sid",
+    folder: "valkey-sid",
+};
 
 /// An installed or extracted Redis or Valkey.
 pub(crate) struct Redis {
@@ -37,7 +70,7 @@ impl Redis {
 
     /// The Valkey that is installed, else the one that was extracted, if any.
     pub(crate) fn find_valkey(profile: &Profile) -> anyhow::Result<Option<Self>> {
-        let root = sid::VALKEY.root()?;
+        let root = VALKEY_EXTRACT.root()?;
         let program = host::find_program("valkey-server")
             .map(Program::Installed)
             .or_else(|| Extracted::find(&root, "usr/bin/valkey-server").map(Program::Extracted));
@@ -97,4 +130,13 @@ impl Server for Redis {
     fn shutdown(&self) -> Signal {
         Signal::TERM
     }
+}
+
+fn version_at(at: &Address<'_>, is_valkey: bool) -> anyhow::Result<String> {
+    let (found, version) = probe::redis(at.host, at.port)?;
+    ensure!(
+        found == is_valkey,
+        "the server there is version {version} of the other one, of Redis and Valkey"
+    );
+    Ok(version)
 }

@@ -1,6 +1,5 @@
-//! Servers for a Debian that has none: MySQL's own and Valkey of the unstable distribution, and
-//! Consul of the last one that had it, each with the libraries it needs, extracted into folders of
-//! ours. Nothing of them is installed.
+//! Servers for a Debian that has none: those of the unstable distribution, or of the last one that had
+//! them, each with the libraries it needs, extracted into folders of ours. Nothing of them is installed.
 
 use crate::host;
 use anyhow::{Context as _, bail};
@@ -15,34 +14,15 @@ pub(crate) const PACKAGE: &str = "mmdebstrap";
 pub(crate) struct Extract {
     /// What it is called in messages.
     pub(crate) name: &'static str,
-    package: &'static str,
-    suite: &'static str,
-    folder: &'static str,
+    /// What to install by hand.
+    pub(super) program: &'static str,
+    /// What `apt-get` knows it by.
+    pub(super) package: &'static str,
+    /// The distribution that has it.
+    pub(super) suite: &'static str,
+    /// Of ours, inside the cache.
+    pub(super) folder: &'static str,
 }
-
-/// MySQL's own.
-pub(crate) const MYSQL: Extract = Extract {
-    name: "MySQL",
-    package: "mysql-server-core",
-    suite: "sid",
-    folder: "mysql-sid",
-};
-
-/// Valkey.
-pub(crate) const VALKEY: Extract = Extract {
-    name: "Valkey",
-    package: "valkey-server",
-    suite: "sid",
-    folder: "valkey-sid",
-};
-
-/// Consul.
-pub(crate) const CONSUL: Extract = Extract {
-    name: "Consul",
-    package: "consul",
-    suite: "bullseye",
-    folder: "consul-bullseye",
-};
 
 impl Extract {
     /// The folder that it is extracted to.

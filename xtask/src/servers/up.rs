@@ -2,9 +2,8 @@
 //!
 //! Standard output starts with one `export NAME='value'` line a variable and then the line
 //! `# ready`, so that a shell can read all of it. From then on each line of standard input is an
-//! order, `VERB NAME`, that is answered by one line: `ok …` or `error …`. NAME is `postgres`,
-//! `pgbouncer`, `mariadb`, `mariadb-tz`, `mysql`, `nats`, `nats210`, `nats212`, `zookeeper`,
-//! `etcd`, `mongodb` or `consul`; VERB is
+//! order, `VERB NAME`, that is answered by one line: `ok …` or `error …`. NAME is that of the server,
+//! such as `postgres` or `mariadb-tz`; VERB is
 //!
 //! - `stop`: end it in order; its data stays
 //! - `kill`: end it as a crash does

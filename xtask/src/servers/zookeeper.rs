@@ -1,17 +1,30 @@
 //! ZooKeeper alone, as it is installed.
 
-use super::instance::Server;
-use super::probe;
+use super::instance::{Server, boxed};
+use super::kind::{Definition, Kind, Role, Source};
+use super::probe::connect;
 use super::profile::Profile;
 use super::run_dir::{Ending, RunDir};
 use crate::host::{self, Account};
+use anyhow::{Context as _, bail};
 use rustix::process::Signal;
 use std::fs;
+use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What `apt-get` knows it by: the server without its service, and what runs it.
-pub(crate) const PACKAGES: [&str; 2] = ["libzookeeper-java", "default-jre-headless"];
+/// How it is had, found and asked: the server without its service, and what runs it.
+pub(super) const KIND: Kind = Kind(&Definition {
+    word: "zookeeper",
+    title: "ZooKeeper",
+    role: Role::Main,
+    kit: ("shedlock-zookeeper", "conformance"),
+    source: Source::Packages(&["libzookeeper-java", "default-jre-headless"]),
+    advice: None,
+    find: |profile| Ok(ZooKeeper::find(profile).map(boxed)),
+    port: 2181,
+    version_at: |at| probe(at.host, at.port),
+});
 
 /// Where Debian has it, with what writes its log.
 const CLASS_PATH: &str = "/usr/share/java/zookeeper.jar:/usr/share/java/slf4j-simple.jar";
@@ -82,7 +95,7 @@ impl Server for ZooKeeper {
     }
 
     fn probe(&self, port: u16) -> anyhow::Result<String> {
-        probe::zookeeper("127.0.0.1", port)
+        probe("127.0.0.1", port)
     }
 
     fn ending(&self) -> Ending {
@@ -91,5 +104,43 @@ impl Server for ZooKeeper {
 
     fn shutdown(&self) -> Signal {
         Signal::TERM
+    }
+}
+
+/// The version of the ZooKeeper at this address, which must serve.
+fn probe(host: &str, port: u16) -> anyhow::Result<String> {
+    let mut stream = connect(host, port)?;
+    stream.write_all(b"srvr").context("it does not listen")?;
+    let mut said = String::new();
+    stream.read_to_string(&mut said).context("no answer")?;
+    version(&said)
+}
+
+fn version(said: &str) -> anyhow::Result<String> {
+    // Debian's has more behind the number than its build could tell.
+    let version = said.strip_prefix("Zookeeper version: ");
+    let version = version.and_then(|rest| rest.split([',', '-', '\n']).next());
+    if let Some(version) = version {
+        return Ok(version.to_owned());
+    }
+    if said.contains("whitelist") {
+        return Ok("version not told (srvr is not in its 4lw.commands.whitelist)".to_owned());
+    }
+    bail!("it says: {}", said.trim())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_zookeeper_that_does_not_serve_is_told() {
+        let up = "Zookeeper version: 3.8.0-${mvngit.commit.id}, built on 2024\nMode: standalone\n";
+        assert_eq!(version(up).unwrap(), "3.8.0");
+        let mute = "srvr is not executed because it is not in the whitelist.\n";
+        assert!(version(mute).unwrap().contains("not told"));
+        let starting = "This ZooKeeper instance is not currently serving requests\n";
+        let said = version(starting).unwrap_err().to_string();
+        assert!(said.contains("not currently serving"), "{said}");
     }
 }
