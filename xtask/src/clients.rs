@@ -2,23 +2,12 @@
 
 use crate::host;
 use crate::steps::{self, Outcome};
+use shedlock::__stores::STORES;
 
-/// The facade's feature for each store, and the crates that nothing but this store may bring.
-const STORES: [(&str, &[&str]); 10] = [
-    ("postgres", &["sqlx", "sqlx-core", "sqlx-postgres"]),
-    ("tokio-postgres", &["tokio-postgres"]),
-    ("mysql", &["sqlx", "sqlx-core", "sqlx-mysql"]),
-    (
-        "sqlite",
-        &["sqlx", "sqlx-core", "sqlx-sqlite", "libsqlite3-sys"],
-    ),
-    ("redis", &["redis", "shedlock-redis"]),
-    ("consul", &["reqwest", "shedlock-consul"]),
-    ("nats", &["async-nats", "shedlock-nats"]),
-    ("zookeeper", &["zookeeper-client", "shedlock-zookeeper"]),
-    ("etcd", &["etcd-client", "shedlock-etcd"]),
-    ("mongodb", &["mongodb", "shedlock-mongodb"]),
-];
+/// The facade's features for stores, and the crates that nothing but the store of each may bring.
+fn features() -> impl Iterator<Item = (&'static str, &'static [&'static str])> {
+    STORES.iter().flat_map(|entry| entry.features).copied()
+}
 
 /// Clients that no store of ours is made of.
 const STRANGERS: [&str; 5] = ["deadpool", "fred", "mysql_async", "postgres", "rusqlite"];
@@ -26,7 +15,7 @@ const STRANGERS: [&str; 5] = ["deadpool", "fred", "mysql_async", "postgres", "ru
 /// Fails if the facade with the feature of one store alone brings a client of another.
 pub(crate) fn one_store_brings_no_other() -> anyhow::Result<Outcome> {
     let mut complaints = Vec::new();
-    for (feature, own) in STORES {
+    for (feature, own) in features() {
         let tree = ["-p", "shedlock", "--no-default-features", "--features"];
         let listed = tree_of(&[&tree[..], &[feature]].concat())?;
         let missing = own.iter().filter(|client| !names(&listed, client));
@@ -64,9 +53,8 @@ fn names(listed: &str, package: &str) -> bool {
 
 /// The clients in what `cargo tree --prefix none` printed that are not this store's own.
 fn unwanted(listed: &str, own: &[&str]) -> Vec<&'static str> {
-    let mut found: Vec<_> = STORES
-        .iter()
-        .flat_map(|(_, clients)| *clients)
+    let mut found: Vec<_> = features()
+        .flat_map(|(_, clients)| clients)
         .chain(&STRANGERS)
         .copied()
         .filter(|client| !own.contains(client) && names(listed, client))
@@ -91,7 +79,7 @@ fn judged(complaints: &[String]) -> Outcome {
 mod tests {
     use super::*;
 
-    const POSTGRES: &[&str] = STORES[0].1;
+    const POSTGRES: &[&str] = STORES[0].features[0].1;
 
     #[test]
     fn a_client_of_another_store_is_found_and_the_own_one_is_not() {
@@ -110,20 +98,21 @@ mod tests {
         let manifest = steps::workspace_root().join("crates/shedlock/Cargo.toml");
         let manifest = std::fs::read_to_string(manifest).unwrap();
         let features = manifest.lines().skip_while(|line| *line != "[features]");
-        let mut stores = Vec::new();
-        for line in features
-            .skip(1)
-            .take_while(|line| !line.starts_with('['))
-            .filter(|line| line.contains("[\"dep:shedlock-"))
-        {
-            let feature = line.split(' ').next().unwrap();
-            if feature != "macros" && feature != "scheduler" {
-                stores.push(feature);
-            }
-        }
-        let mut known: Vec<_> = STORES.iter().map(|(feature, _)| *feature).collect();
+        let features = features.skip(1).take_while(|line| !line.starts_with('['));
+        let features = features.filter_map(|line| line.split_once(" = "));
+        let mut stores: Vec<_> = features
+            .filter(|(feature, brings)| {
+                brings.contains("\"dep:shedlock-") || feature.ends_with("-tls")
+            })
+            .map(|(feature, _)| feature)
+            .filter(|feature| !["macros", "metrics", "scheduler"].contains(feature))
+            .collect();
+        let mut known: Vec<_> = super::features().map(|(feature, _)| feature).collect();
         stores.sort_unstable();
         known.sort_unstable();
-        assert_eq!(known, stores, "add a line for the new store above");
+        assert_eq!(
+            known, stores,
+            "the registry and the manifest of the facade differ"
+        );
     }
 }

@@ -59,7 +59,7 @@ enum Task {
     /// Throw-away database servers for use by hand and by tests.
     #[command(subcommand)]
     Servers(servers::Command),
-    /// Write the README's table of stores, from the sheets in docs/stores.
+    /// Write the README's table of stores, from the sheets that the conformance kit writes.
     Table,
     /// Compare the public API of the published crates with its snapshots in docs/api.
     Api(api::Args),

@@ -1,10 +1,10 @@
 //! `cargo xtask table`: the README's table of stores, from the sheets that the conformance kit holds
-//! against the real stores (`docs/stores/`).
+//! against the real stores (`tests/profiles/` of their packages).
 
-use crate::servers::Store;
 use crate::steps;
 use anyhow::{Context as _, bail, ensure};
 use serde::Deserialize;
+use shedlock::__stores::STORES;
 use std::collections::BTreeMap;
 use std::fs;
 use std::process::ExitCode;
@@ -54,6 +54,9 @@ const ROWS: [(&str, &str); 20] = [
     ("tested_on", "tested on version"),
 ];
 
+/// Where the kit writes the sheet of a store, inside the package that tests it.
+const FOLDER: &str = "tests/profiles";
+
 const BEGIN: &str = "<!-- stores: made by `cargo xtask table` -->\n";
 const END: &str = "<!-- end of stores -->\n";
 
@@ -73,24 +76,49 @@ pub(crate) fn run() -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// All sheets, in the order of [`Store::all`].
+/// All sheets, in the order of the registry.
 fn sheets() -> anyhow::Result<Vec<Sheet>> {
-    let folder = steps::workspace_root().join("docs/stores");
+    let root = steps::workspace_root();
+    let mut packages = vec![root.join("crates/conformance")];
+    for entry in fs::read_dir(root.join("stores")).context("there is no folder stores")? {
+        packages.push(entry?.path());
+    }
+    let mut files = BTreeMap::new();
+    for package in packages {
+        let Ok(folder) = fs::read_dir(package.join(FOLDER)) else {
+            continue;
+        };
+        for entry in folder {
+            let path = entry?.path();
+            let name = path.file_stem().unwrap_or_default().to_string_lossy();
+            files.insert(name.into_owned(), path);
+        }
+    }
     let mut sheets = Vec::new();
-    for entry in fs::read_dir(&folder).context("there is no docs/stores")? {
-        let path = entry?.path();
-        let stem = path.file_stem().unwrap_or_default().to_string_lossy();
-        let place = Store::all()
-            .iter()
-            .position(|store| store.name() == stem)
-            .with_context(|| format!("{} is named after no store", path.display()))?;
+    for entry in STORES {
+        let path = files.remove(entry.name).with_context(|| {
+            format!(
+                "no package of a store has {FOLDER}/{}.json: run its conformance tests with \
+                 SHEDLOCK_SHEETS=write",
+                entry.name
+            )
+        })?;
         let text = fs::read_to_string(&path)?;
         let sheet: Sheet = serde_json::from_str(&text)
             .with_context(|| format!("{} is no sheet of the kit's", path.display()))?;
-        sheets.push((place, sheet));
+        ensure!(
+            sheet.title == entry.title,
+            "{} calls {} {}",
+            path.display(),
+            entry.title,
+            sheet.title
+        );
+        sheets.push(sheet);
     }
-    sheets.sort_by_key(|(place, _)| *place);
-    Ok(sheets.into_iter().map(|(_, sheet)| sheet).collect())
+    if let Some(path) = files.into_values().next() {
+        bail!("{} is named after no store", path.display());
+    }
+    Ok(sheets)
 }
 
 /// A row a law, a column a store.
@@ -140,7 +168,7 @@ mod tests {
         let renewed = with_table(&text, &table(&sheets().unwrap()).unwrap()).unwrap();
         assert!(
             text == renewed,
-            "README.md's table of stores is not that of docs/stores/: run `cargo xtask table`"
+            "README.md's table of stores is not that of the sheets: run `cargo xtask table`"
         );
     }
 

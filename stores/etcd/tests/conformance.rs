@@ -122,7 +122,7 @@ impl Harness for Etcd {
         (self.way == Way::Url).then_some(())?;
         action(async {
             let provider = EtcdProvider::connect(&self.server).await?;
-            Ok(StoreProfile::new("etcd", "../../docs/stores/etcd.json")
+            Ok(StoreProfile::new("etcd", "tests/profiles/etcd.json")
                 .of_provider(Arc::new(provider))
                 .shares_records()
                 // The server here elects more quickly than it does as it ships.

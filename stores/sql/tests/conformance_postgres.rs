@@ -140,7 +140,7 @@ impl Harness for Postgres {
         if self.name != "postgres" {
             return None;
         }
-        let sheet = StoreProfile::new("PostgreSQL", "../../docs/stores/postgres.json")
+        let sheet = StoreProfile::new("PostgreSQL", "tests/profiles/postgres.json")
             .shares_records()
             .note("durable", "with `fsync` on")
             .note("law08", "after `migrate`")

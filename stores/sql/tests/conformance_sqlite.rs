@@ -110,7 +110,7 @@ impl Harness for Sqlite {
         if self.name != "sqlite" {
             return None;
         }
-        let sheet = StoreProfile::new("SQLite", "../../docs/stores/sqlite.json")
+        let sheet = StoreProfile::new("SQLite", "tests/profiles/sqlite.json")
             .says("law01", "this host's")
             .says("law12", "–")
             .says("hosts", "no")

@@ -88,7 +88,7 @@ impl Harness for Memory {
     }
 
     fn profile(&self) -> OptionalAction<'_, StoreProfile> {
-        let file = "../../docs/stores/memory.json";
+        let file = "tests/profiles/memory.json";
         let profile = StoreProfile::new("memory", file)
             .says("law01", "this process's")
             .says("law12", "–")

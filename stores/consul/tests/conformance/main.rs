@@ -98,7 +98,7 @@ impl Harness for Consul {
     fn profile(&self) -> OptionalAction<'_, StoreProfile> {
         action(async {
             let provider = Arc::new(ConsulProvider::connect(&self.server).await?);
-            Ok(StoreProfile::new("Consul", "../../docs/stores/consul.json")
+            Ok(StoreProfile::new("Consul", "tests/profiles/consul.json")
                 .of_provider(provider)
                 .says("law12", "–")
                 .says("tested_on", "1.8"))

@@ -110,7 +110,7 @@ impl Harness for Mongo {
         if self.way != Way::Plain {
             return None;
         }
-        let sheet = StoreProfile::new("MongoDB", "../../docs/stores/mongodb.json")
+        let sheet = StoreProfile::new("MongoDB", "tests/profiles/mongodb.json")
             .shares_records()
             .note("durable", "with a majority of the members")
             .says("tested_on", "a double: SecantusDB 0.7.0b3");

@@ -152,7 +152,7 @@ impl Harness for Nats {
             let bucket = Bucket::make(&self.server, None).await?;
             let builder = NatsProvider::builder(bucket.admin.clone());
             let provider = Arc::new(builder.bucket(&bucket.name).build()?);
-            Ok(StoreProfile::new("NATS", "../../docs/stores/nats.json")
+            Ok(StoreProfile::new("NATS", "tests/profiles/nats.json")
                 .of_provider(provider)
                 .shares_records()
                 .says("durable", "only with `sync_interval: always`")

@@ -97,7 +97,7 @@ impl Harness for Redis {
         if self.name != "redis" && self.name != "valkey" {
             return None;
         }
-        let sheet = StoreProfile::new("Redis, Valkey", "../../docs/stores/redis.json")
+        let sheet = StoreProfile::new("Redis, Valkey", "tests/profiles/redis.json")
             .shares_records()
             .says("durable", "only with `appendfsync always`")
             .says(

@@ -209,7 +209,7 @@ impl Harness for MySql {
         if self.name != "mariadb" && self.name != "mysql" {
             return None;
         }
-        let sheet = StoreProfile::new("MySQL, MariaDB", "../../docs/stores/mysql.json")
+        let sheet = StoreProfile::new("MySQL, MariaDB", "tests/profiles/mysql.json")
             .shares_records()
             .note(
                 "durable",

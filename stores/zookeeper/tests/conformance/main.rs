@@ -120,7 +120,7 @@ impl Harness for ZooKeeper {
         action(async {
             let provider = ZooKeeperProvider::connect(&self.server).await?;
             Ok(
-                StoreProfile::new("ZooKeeper", "../../docs/stores/zookeeper.json")
+                StoreProfile::new("ZooKeeper", "tests/profiles/zookeeper.json")
                     .of_provider(Arc::new(provider))
                     .shares_records()
                     .says("tested_on", "3.8"),
