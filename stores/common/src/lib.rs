@@ -4,8 +4,8 @@
 //! proved by the conformance kit (`shedlock-conformance`). Three families of stores differ in how they judge an
 //! attempt:
 //!
-//! - **compare-and-swap** stores replace a record if its version still stands: NATS, ZooKeeper, Consul, object
-//!   stores, a Kubernetes Lease. They implement the smaller [`VersionedStore`]: four calls and a codec, as below;
+//! - **compare-and-swap** stores replace a record if its version still stands: NATS, ZooKeeper, object stores,
+//!   a Kubernetes Lease. They implement the smaller [`VersionedStore`]: four calls and a codec, as below;
 //! - **conditional** stores evaluate the condition themselves: SQL, MongoDB;
 //! - **presence** stores hold a lock as a key that vanishes: Redis, etcd.
 //!
@@ -93,8 +93,7 @@
 //! The rules are in [`VersionedStore`]. Of the calls with default bodies, look at these: `check_name`,
 //! where the store cannot hold every text as a key; `migrate`, where something must be made first;
 //! `capabilities`, for the longest name; `has_revisions`, where the store numbers all its writes;
-//! `versions_start_anew`, where a deleted key begins again. `shedlock-consul` is such a store in one
-//! file of 150 lines.
+//! `versions_start_anew`, where a deleted key begins again.
 //!
 //! Then give the kit (`shedlock-conformance`) a harness over a real server: its requests are those of
 //! `Cost::COMPARE_AND_SWAP` where each call here is one. It takes your provider to pieces by a proxy,

@@ -251,6 +251,19 @@ mod tests {
         }
     }
 
+    /// PgBouncer stands before a PostgreSQL of ours only.
+    #[test]
+    fn a_server_that_cannot_be_installed_is_in_the_compose_file_of_its_store() {
+        for kind in Kind::ALL.into_iter().filter(|it| it.0.word != "pgbouncer") {
+            let command = kind.compose();
+            let file = command.split(' ').find(|word| word.starts_with("stores/"));
+            let file = crate::steps::workspace_root().join(file.unwrap());
+            let text = std::fs::read_to_string(&file).unwrap();
+            let export = format!("export {}=", kind.url_variable());
+            assert!(text.contains(&export), "{}: {export}", file.display());
+        }
+    }
+
     #[test]
     fn variables_are_the_ones_that_tests_read() {
         let of = |name| Kind::ALL.into_iter().find(|kind| kind.0.word == name);
