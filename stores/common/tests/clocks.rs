@@ -102,3 +102,19 @@ async fn a_forced_out_lock_is_free_at_once_for_a_host_that_is_behind() {
     assert!(matches!(freed, ForcedUnlock::Freed(_)), "{freed:?}");
     assert!(attempt(&behind).await.is_some(), "the lock was freed");
 }
+
+/// Nobody else knows that its owner gave it up, unless the record names no holder any more.
+#[tokio::test]
+async fn a_withdrawn_lease_that_had_expired_keeps_the_lock_from_no_host() {
+    let clock = ManualClock::new();
+    let [behind, ahead] = hosts(&clock);
+    let request = request();
+    let attempted = ahead.attempt(&request).await.unwrap();
+    assert!(attempted.acquired().is_some(), "the lock is free");
+    clock.advance(MINUTE);
+    assert!(!ahead.withdraw(&request).await.unwrap(), "it has expired");
+    for host in [&ahead, &behind] {
+        let lease = attempt(host).await.expect("its owner gave it up");
+        unlock(host, &lease).await;
+    }
+}

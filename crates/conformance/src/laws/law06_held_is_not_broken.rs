@@ -22,6 +22,7 @@ cases!("law06_held_is_not_broken":
     a_withdrawn_attempt_frees_at_once,
     a_withdrawal_frees_only_its_own,
     a_withdrawal_of_nothing_is_false,
+    a_withdrawn_lease_that_has_expired_keeps_no_one_waiting,
     a_withdrawn_attempt_gives_its_slot_back,
     an_attempt_dropped_midway_holds_no_longer_than_at_most,
 );
@@ -158,6 +159,20 @@ pub async fn a_withdrawal_of_nothing_is_false(context: &TestContext) -> Verdict 
         "a withdrawal of nothing ended somebody's at-least: {found:?}"
     );
     Ok(())
+}
+
+/// Nor for as long as clocks may differ: its owner has given it up.
+pub async fn a_withdrawn_lease_that_has_expired_keeps_no_one_waiting(
+    context: &TestContext,
+) -> Verdict {
+    let (first, second) = context.two().await?;
+    let short = context.timing().short();
+    let request = context.request_for(&name("job"), short);
+    abandon(&first, &request).await?;
+    // Where the store is late to end it, the withdrawal ends it.
+    context.pass(short).await;
+    first.withdraw(&request).await?;
+    abandon(&second, &context.request(request.name())).await
 }
 
 /// The runtime withdraws what never ran, and a slot is not to be used up by that.
