@@ -43,8 +43,8 @@ const PACKAGES: [(&str, &str, bool); 13] = [
     ("zookeeper", "stores/zookeeper", true),
 ];
 
-/// What makes rustc count which edges are taken, and compare with what.
-const COUNTERS: &str = "-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
+/// Shows the targets (`cfg(fuzzing)`), and makes rustc count which edges are taken, and compare with what.
+const COUNTERS: &str = "--cfg fuzzing -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
     -Cllvm-args=-sanitizer-coverage-trace-compares \
     -Cllvm-args=-sanitizer-coverage-inline-8bit-counters \
     -Cllvm-args=-sanitizer-coverage-pc-table -Ccodegen-units=1";

@@ -1,14 +1,17 @@
 //! What reads foreign text here, as targets of fuzzing: each panics where a promise is broken.
 
+#[path = "../../../testing/fuzz/promises.rs"]
+mod promises;
+
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt as _;
 use std::time::{Duration, UNIX_EPOCH};
 
 use clap::Parser as _;
+use promises::{holds_secret, is_refusal};
 use serde_json::Value;
 use shedlock::{LockName, LockRecord, Moment, Slot};
 use shedlock_core::ErrorKind;
-use shedlock_core::fuzz::{holds_secret, is_refusal};
 
 use crate::args::{Cli, Command, Format};
 use crate::output;

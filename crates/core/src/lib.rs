@@ -3,6 +3,10 @@
 //! Users take the facade crate `shedlock`, which re-exports this one; authors of store providers
 //! depend on this crate alone.
 
+// As the targets of fuzzing name it in every crate.
+#[cfg(any(test, fuzzing))]
+extern crate self as shedlock_core;
+
 mod answer;
 pub mod blocking;
 mod capabilities;
@@ -13,7 +17,7 @@ mod current;
 mod duration;
 mod error;
 mod executor;
-#[cfg(any(test, feature = "fuzzing"))]
+#[cfg(any(test, fuzzing))]
 #[doc(hidden)]
 pub mod fuzz;
 mod held_lock;

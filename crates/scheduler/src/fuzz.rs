@@ -1,8 +1,12 @@
 //! What reads foreign text here, as targets of fuzzing: each panics where a promise is broken.
 
+#[path = "../../../testing/fuzz/promises.rs"]
+mod promises;
+
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use shedlock_core::{Error, ErrorKind, Slot, fuzz::is_refusal};
+use promises::is_refusal;
+use shedlock_core::{Error, ErrorKind, Slot};
 
 use crate::Schedule;
 

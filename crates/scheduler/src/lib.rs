@@ -64,7 +64,7 @@
 //! ([`Scheduler::clock_check`]).
 
 mod driver;
-#[cfg(any(test, feature = "fuzzing"))]
+#[cfg(any(test, fuzzing))]
 #[doc(hidden)]
 pub mod fuzz;
 mod handle;

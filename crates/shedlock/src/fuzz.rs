@@ -1,7 +1,10 @@
 //! What reads foreign text here, as a target of fuzzing: it panics where a promise is broken.
 
+#[path = "../../../testing/fuzz/promises.rs"]
+mod promises;
+
+use promises::is_refusal_of_url;
 use shedlock_core::ErrorKind;
-use shedlock_core::fuzz::is_refusal_of_url;
 
 use crate::connect::split;
 

@@ -1,6 +1,10 @@
 //! What reads foreign text here, as targets of fuzzing: each panics where a promise is broken.
 
-use shedlock_core::{ErrorKind, fuzz::is_refusal};
+#[path = "../../../testing/fuzz/promises.rs"]
+mod promises;
+
+use promises::is_refusal;
+use shedlock_core::ErrorKind;
 
 use crate::Record;
 

@@ -113,7 +113,7 @@ mod time;
 mod tls;
 mod url;
 
-#[cfg(any(test, feature = "fuzzing"))]
+#[cfg(any(test, fuzzing))]
 #[doc(hidden)]
 pub mod fuzz;
 

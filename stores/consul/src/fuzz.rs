@@ -1,12 +1,16 @@
 //! What reads foreign text here, as targets of fuzzing: each panics where a promise is broken.
 
+#[path = "../../../testing/fuzz/promises.rs"]
+mod promises;
+
 use base64::{Engine as _, prelude::BASE64_STANDARD as BASE64};
+use promises::is_refusal;
 use serde_json::{Value, json};
-use shedlock_core::{ErrorKind, fuzz::is_refusal};
+use shedlock_core::ErrorKind;
 
 /// URLs.
 pub fn url(data: &[u8]) {
-    shedlock_core::fuzz::url_without_files(data, crate::url::read);
+    promises::url_without_files(data, crate::url::read);
 }
 
 /// What an agent says of a key: JSON, or the value alone.

@@ -1,5 +1,8 @@
 //! What reads foreign text here, as targets of fuzzing: each panics where a promise is broken.
 
+#[path = "../../../testing/fuzz/promises.rs"]
+mod promises;
+
 use shedlock_core::{LockName, Owner};
 use shedlock_store::{Added, check_name_length};
 
@@ -9,7 +12,7 @@ use crate::store::Builder;
 /// URLs.
 pub fn url(data: &[u8]) {
     let read = |url: &str| crate::url::builder(url).and_then(Builder::build);
-    shedlock_core::fuzz::url_without_files(data, read);
+    promises::url_without_files(data, read);
 }
 
 /// The value of a lock's own key, ours, ShedLock's and others'.
@@ -40,7 +43,7 @@ pub fn key(data: &[u8]) {
     };
     let name_of = |keys: &Keys, key: &str| keys.name_of(key.as_bytes());
     let fits = |name: &LockName| check_name_length(name, LONGEST_NAME).is_ok();
-    shedlock_core::fuzz::keys(data, Keys::new, of, name_of, fits);
+    promises::keys(data, Keys::new, of, name_of, fits);
 }
 
 #[cfg(test)]

@@ -105,7 +105,7 @@ mod codec;
 mod connections;
 mod explain;
 mod found;
-#[cfg(any(test, feature = "fuzzing"))]
+#[cfg(any(test, fuzzing))]
 #[doc(hidden)]
 pub mod fuzz;
 mod lease;

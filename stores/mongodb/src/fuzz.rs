@@ -1,10 +1,14 @@
 //! What reads foreign text here, as targets of fuzzing: each panics where a promise is broken.
 
+#[path = "../../../testing/fuzz/promises.rs"]
+mod promises;
+
 use std::time::UNIX_EPOCH;
 
 use futures_util::FutureExt as _;
 use mongodb::bson::{Bson, DateTime, Document};
-use shedlock_core::{ErrorKind, LockName, LockState, Owner, fuzz::is_refusal};
+use promises::is_refusal;
+use shedlock_core::{ErrorKind, LockName, LockState, Owner};
 
 use crate::codec::{Look, record};
 use crate::url::Address;
@@ -14,7 +18,7 @@ pub fn url(data: &[u8]) {
     if String::from_utf8_lossy(data).contains("srv") {
         return;
     }
-    shedlock_core::fuzz::url(data, |url| {
+    promises::url(data, |url| {
         let address = Address::read(url)?;
         address.options().now_or_never().transpose()
     });

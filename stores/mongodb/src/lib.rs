@@ -114,7 +114,7 @@ mod attempt;
 mod codec;
 mod command;
 mod explain;
-#[cfg(any(test, feature = "fuzzing"))]
+#[cfg(any(test, fuzzing))]
 #[doc(hidden)]
 pub mod fuzz;
 mod store;

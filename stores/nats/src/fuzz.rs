@@ -1,8 +1,11 @@
 //! What reads foreign text here, as targets of fuzzing: each panics where a promise is broken.
 
+#[path = "../../../testing/fuzz/promises.rs"]
+mod promises;
+
 use std::time::{Duration, UNIX_EPOCH};
 
-use shedlock_core::fuzz::is_refusal;
+use promises::is_refusal;
 use shedlock_core::{ErrorKind, LockName, Owner};
 
 use crate::bucket::headers_of;
@@ -12,7 +15,7 @@ use crate::url::Address;
 
 /// URLs.
 pub fn url(data: &[u8]) {
-    shedlock_core::fuzz::url(data, Address::read);
+    promises::url(data, Address::read);
 }
 
 /// A message of a key: its eight bytes, then the block of its headers.

@@ -112,7 +112,7 @@
 mod bucket;
 mod codec;
 mod explain;
-#[cfg(any(test, feature = "fuzzing"))]
+#[cfg(any(test, fuzzing))]
 #[doc(hidden)]
 pub mod fuzz;
 #[cfg(test)]

@@ -1,9 +1,12 @@
 //! What reads foreign text here, as targets of fuzzing: each panics where a promise is broken.
 
+#[path = "../../../testing/fuzz/promises.rs"]
+mod promises;
+
 use std::time::Duration;
 
+use promises::is_refusal;
 use redis::Value as Reply;
-use shedlock_core::fuzz::is_refusal;
 use shedlock_core::{AttemptRequest, ErrorKind, LockName, LockState, Owner};
 use shedlock_store::check_name_length;
 
@@ -13,7 +16,7 @@ use crate::store::taken;
 
 /// URLs.
 pub fn url(data: &[u8]) {
-    shedlock_core::fuzz::url_without_files(data, crate::url::read);
+    promises::url_without_files(data, crate::url::read);
 }
 
 /// The value of a lock's own key, ours, ShedLock's and others'.
@@ -63,7 +66,7 @@ pub fn key(data: &[u8]) {
         [pair.lock, pair.companion]
     };
     let fits = |name: &LockName| check_name_length(name, LONGEST_NAME).is_ok();
-    shedlock_core::fuzz::keys(data, Keys::new, of, Keys::name_of, fits);
+    promises::keys(data, Keys::new, of, Keys::name_of, fits);
 }
 
 #[cfg(test)]

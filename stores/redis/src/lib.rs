@@ -151,7 +151,7 @@ mod codec;
 mod confirm;
 mod connections;
 mod explain;
-#[cfg(any(test, feature = "fuzzing"))]
+#[cfg(any(test, fuzzing))]
 #[doc(hidden)]
 pub mod fuzz;
 mod key;

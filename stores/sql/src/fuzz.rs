@@ -1,9 +1,12 @@
 //! What reads foreign text here, as targets of fuzzing: each panics where a promise is broken.
 
+#[path = "../../../testing/fuzz/promises.rs"]
+mod promises;
+
 use std::time::Duration;
 
 use ErrorKind::{Conflict, Internal, Lost, SlotAhead};
-use shedlock_core::fuzz::{is_refusal, is_refusal_of_url};
+use promises::{is_refusal, is_refusal_of_url};
 use shedlock_core::{AttemptRequest, Error, ErrorKind, LockName, Owner, Slot};
 
 use crate::driver::Driver as _;

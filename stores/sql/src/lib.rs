@@ -149,7 +149,7 @@ mod deadline;
 mod dialect;
 mod driver;
 mod explain;
-#[cfg(any(test, feature = "fuzzing"))]
+#[cfg(any(test, fuzzing))]
 #[doc(hidden)]
 pub mod fuzz;
 mod identifier;

@@ -1,8 +1,12 @@
 //! What reads foreign text here, as targets of fuzzing: each panics where a promise is broken.
 
+#[path = "../../../testing/fuzz/promises.rs"]
+mod promises;
+
 use std::time::SystemTime;
 
-use shedlock_core::{ErrorKind, LockName, fuzz::is_refusal};
+use promises::is_refusal;
+use shedlock_core::{ErrorKind, LockName};
 use zookeeper_client::Stat;
 
 use crate::codec::{Node, end_of_time, record, until};
@@ -10,7 +14,7 @@ use crate::path::{self, Paths};
 
 /// URLs.
 pub fn url(data: &[u8]) {
-    shedlock_core::fuzz::url_without_files(data, crate::url::read);
+    promises::url_without_files(data, crate::url::read);
 }
 
 /// The data of a lock's node and, behind the first line, of the one beside it.

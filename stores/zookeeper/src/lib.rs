@@ -101,7 +101,7 @@
 
 mod codec;
 mod explain;
-#[cfg(any(test, feature = "fuzzing"))]
+#[cfg(any(test, fuzzing))]
 #[doc(hidden)]
 pub mod fuzz;
 mod list;
