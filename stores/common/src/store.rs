@@ -11,7 +11,6 @@ use shedlock_core::{
 
 use crate::limits::check_duration;
 
-/// The bound of a call for a store that sets none.
 pub(crate) const DEFAULT_LONGEST_CALL: Duration = Duration::from_secs(10);
 
 /// A store that locks can be kept in: what the author of a provider implements.

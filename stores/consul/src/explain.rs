@@ -4,7 +4,6 @@ use ErrorKind::{Configuration, OutcomeUnknown, Unavailable};
 use shedlock_core::{Error, ErrorKind};
 use shedlock_store::{invalid, untrusted};
 
-/// The error of an agent's address that is no URL.
 pub(crate) fn no_url(error: impl std::error::Error + Send + Sync + 'static) -> Error {
     let message = "the agent's URL cannot be read: write it like http://127.0.0.1:8500";
     invalid(message).with_source(error).with_store("consul")

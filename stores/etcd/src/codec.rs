@@ -9,7 +9,6 @@ use shedlock_store::{COMPANION, check_name_length, start_of_keys, whole_millis};
 /// The longest name that is accepted, in bytes: a page of such names fits one answer.
 pub(crate) const LONGEST_NAME: usize = 4 * 1024;
 
-/// How keys are made from names.
 #[derive(Clone, Debug)]
 pub(crate) struct Keys {
     /// `{prefix}:{environment}:`.
@@ -17,7 +16,6 @@ pub(crate) struct Keys {
 }
 
 impl Keys {
-    /// With ShedLock's prefix and environment, or one's own.
     pub(crate) fn new(prefix: &str, environment: &str) -> Result<Self, Error> {
         let start = start_of_keys(prefix, environment)?;
         Ok(Self { start })

@@ -17,7 +17,6 @@ pub(crate) const TIMEOUT: Duration = Duration::from_secs(5);
 /// certainly did not arrive.
 const TRIES: usize = 5;
 
-/// What a provider sends requests through.
 #[derive(Debug)]
 pub(crate) struct Connections {
     shared: Shared<Servers>,
@@ -27,9 +26,7 @@ pub(crate) struct Connections {
     tries: usize,
 }
 
-/// What clients lead to.
 enum Servers {
-    /// The user's own.
     Given(Box<Client>),
     /// Ours, to one server each: one that does not answer is left for the next one.
     Own {
@@ -83,7 +80,6 @@ impl Connections {
         }
     }
 
-    /// The user's own client.
     pub(crate) fn of(client: Client) -> Self {
         Self {
             shared: Shared::new(Servers::Given(Box::new(client))),
@@ -93,7 +89,6 @@ impl Connections {
         }
     }
 
-    /// After this long a call is given up.
     pub(crate) fn longest_call(&self) -> Duration {
         self.connect.saturating_add(self.response)
     }

@@ -22,7 +22,6 @@ pub(crate) enum Trouble {
     Refused,
 }
 
-/// A request that failed.
 #[derive(Debug)]
 pub(crate) struct Failure {
     pub(crate) trouble: Trouble,
@@ -44,19 +43,16 @@ impl Failure {
         failure.with(source)
     }
 
-    /// There was no connection, or none that the server accepts: no request was sent yet.
     pub(crate) fn unconnected(source: etcd_client::Error) -> Self {
         refusal(&source).unwrap_or_else(Self::not_sent).with(source)
     }
 
-    /// There was no connection in time.
     pub(crate) fn not_sent() -> Self {
         let message = "no connection could be had; nothing was written: check that the servers are up, \
                        then retry";
         Self::new(NotSent, Unavailable, message)
     }
 
-    /// No answer came; `lost` is the kind of the error.
     pub(crate) fn unanswered(trouble: Trouble, lost: ErrorKind) -> Self {
         let error = unanswered(lost);
         Self { trouble, error }
@@ -80,7 +76,6 @@ fn status(error: &etcd_client::Error) -> Option<&Status> {
     }
 }
 
-/// What the server itself returned.
 fn refusal(error: &etcd_client::Error) -> Option<Failure> {
     // Nothing is carried out before both sides accept the other's certificate.
     if let Some(error) = causes(error).next().and_then(untrusted) {
@@ -150,7 +145,6 @@ fn remedy(said: &str) -> Option<&'static str> {
     })
 }
 
-/// Whether no connection could be made to send it by.
 fn was_never_sent(error: &etcd_client::Error) -> bool {
     // Without a status, the client has asked nobody yet.
     status(error).is_none() || causes(error).any(<dyn StdError>::is::<ConnectError>)

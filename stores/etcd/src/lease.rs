@@ -10,7 +10,6 @@ use tokio::runtime::Handle;
 
 use crate::EtcdStore;
 
-/// A lease that the store has granted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Granted {
     pub(crate) id: i64,

@@ -15,7 +15,6 @@ use crate::found::{Found, gets};
 const READ: i64 = 250;
 
 impl EtcdStore {
-    /// The page that this request asks for.
     pub(crate) async fn page(&self, request: &ListRequest) -> Result<Vec<LockRecord>, Error> {
         let mut page = Vec::new();
         let mut after = request.after().cloned();

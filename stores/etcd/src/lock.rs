@@ -251,7 +251,6 @@ impl EtcdStore {
     }
 }
 
-/// The record after this request has won.
 fn taken(request: &AttemptRequest, before: &Found, now: SystemTime, lease: Granted) -> Record {
     let at = whole_millis(now);
     let mut record = Record::until(at + lease.lasts);
@@ -261,7 +260,6 @@ fn taken(request: &AttemptRequest, before: &Found, now: SystemTime, lease: Grant
     record
 }
 
-/// The record once the lease has ended.
 fn ended(end: &End<'_>, before: &Found, until: SystemTime) -> Record {
     let mut record = before.record();
     record.owner = end.owner.released();

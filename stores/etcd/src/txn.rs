@@ -12,7 +12,6 @@ use shedlock_store::{Changed, Record};
 use crate::EtcdStore;
 use crate::found::{Found, Kept, Locked};
 
-/// What becomes of a lock's two keys.
 struct Change<'a> {
     keys: [String; 2],
     /// What was read: the condition.
@@ -25,9 +24,7 @@ struct Change<'a> {
 pub(crate) enum Own {
     /// It is set to this value, with this lease of the store.
     Put(Vec<u8>, i64),
-    /// It is deleted.
     Delete,
-    /// It stays as it is.
     Leave,
 }
 
@@ -118,7 +115,6 @@ impl Change<'_> {
         txn.or_else(gets(&self.keys))
     }
 
-    /// What is there once this change was made, at this revision.
     fn after(&self, revision: i64) -> Found {
         let Found { mut lock, mut kept } = self.before.clone();
         match &self.lock {

@@ -12,10 +12,8 @@ use crate::EtcdProvider;
 use crate::connections::{Connections, TIMEOUT};
 use crate::store::{Builder, EtcdStore};
 
-/// How often a connection shows that it is there.
 const KEEP_ALIVE: Duration = Duration::from_secs(30);
 
-/// Where a server listens unless its address says so.
 const PORT: u16 = 2379;
 
 impl FromUrl for EtcdStore {

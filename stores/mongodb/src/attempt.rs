@@ -12,7 +12,6 @@ use crate::codec::{self, Look, RESOLUTION};
 use crate::store::MongoStore;
 use crate::update::Claim;
 
-/// Whose clock judges slots.
 const CLOCK: &str = "the clock that judges it";
 
 impl MongoStore {

@@ -28,10 +28,8 @@ type Result<T> = std::result::Result<T, Error>;
 
 pub(crate) const NAME: &str = "mongodb";
 
-/// For a connection, and for an answer.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// ShedLock's.
 pub(crate) const COLLECTION: &str = "shedLock";
 
 /// The longest name in bytes. MongoDB's documents could have longer ones.

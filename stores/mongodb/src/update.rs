@@ -44,7 +44,6 @@ impl Claim<'_> {
         vec![doc! { "$replaceWith": { "$cond": [is_a_lock(), lock, whole()] } }]
     }
 
-    /// What is written. The token is the larger of the last one + 1 and now in microseconds.
     fn taken(self) -> Document {
         let next = doc! { "$add": [{ "$ifNull": [value(TOKEN), 0_i64] }, 1_i64] };
         let token = doc! { "$max": [next, self.now.micros()] };
@@ -141,7 +140,6 @@ pub(crate) fn ended(now: Now, end: &End<'_>) -> Vec<Document> {
     set(fields)
 }
 
-/// Frees a lock that names this owner.
 pub(crate) fn freed(now: Now, owner: &str) -> Vec<Document> {
     let released = Owner::released_text(Owner::without_mark(owner));
     set(doc! { UNTIL: now.date(), BY: literal(&released) })
@@ -176,7 +174,6 @@ fn slot_after(slot: Slot, end: SlotEnd) -> Document {
     }
 }
 
-/// The document with these fields in it.
 fn merged(fields: Document) -> Document {
     doc! { "$mergeObjects": ["$$ROOT", fields] }
 }
@@ -213,14 +210,11 @@ fn is_shedlocks_since(micros: impl Into<Bson>) -> Document {
 /// which takes a stored date and `$$NOW` for equal.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Now {
-    /// The server's, when it begins with the command.
     Server,
-    /// This one.
     Given(DateTime),
 }
 
 impl Now {
-    /// As a date.
     pub(crate) fn date(self) -> Bson {
         match self {
             Self::Server => "$$NOW".into(),
@@ -228,17 +222,14 @@ impl Now {
         }
     }
 
-    /// In milliseconds since 1970.
     fn millis(self) -> Document {
         doc! { "$toLong": self.date() }
     }
 
-    /// In microseconds since 1970.
     fn micros(self) -> Document {
         doc! { "$multiply": [self.millis(), 1_000_i64] }
     }
 
-    /// The date this many milliseconds later.
     fn later(self, millis: i64) -> Document {
         doc! { "$add": [self.date(), millis] }
     }
@@ -250,7 +241,6 @@ impl Now {
     }
 }
 
-/// The value of a field.
 fn value(field: &str) -> Bson {
     format!("${field}").into()
 }
@@ -260,17 +250,14 @@ fn literal(text: &str) -> Document {
     doc! { "$literal": text }
 }
 
-/// A date in milliseconds since 1970.
 fn millis_of(field: &str) -> Document {
     doc! { "$toLong": value(field) }
 }
 
-/// Whether a field is of one of these types.
 fn has_type(field: &str, types: &[&str]) -> Document {
     doc! { "$in": [{ "$type": value(field) }, types] }
 }
 
-/// Whether a field holds a number.
 fn is_set(field: &str) -> Document {
     has_type(field, &["long", "int", "double"])
 }

@@ -52,11 +52,9 @@ fn warn_of(options: &ClientOptions) {
     warn_unverified(NAME, hosts, remedy);
 }
 
-/// A URL, read.
 pub(crate) struct Address {
     /// What is left for the driver: no option of ours.
     url: String,
-    /// Ours.
     known: Vec<&'static str>,
     connect_timeout: Duration,
     collection: String,
@@ -103,7 +101,6 @@ impl Address {
         })
     }
 
-    /// What the driver reads.
     pub(crate) async fn options(&self) -> Result<ClientOptions, Error> {
         let options = ClientOptions::parse(&self.url).await;
         options.map_err(|error| self.refused(error))

@@ -37,7 +37,6 @@ pub(crate) struct Bucket {
     pub(crate) domain: Option<String>,
 }
 
-/// A message to be written.
 pub(crate) struct Put {
     pub(crate) key: String,
     /// The sequence of the last message of its key; 0: there is none.
@@ -63,7 +62,6 @@ impl Bucket {
         self.timeout.saturating_add(once_more)
     }
 
-    /// Under which the stream keeps a key.
     fn subject(&self, key: &str) -> String {
         format!("$KV.{}.{key}", self.name)
     }
@@ -73,7 +71,6 @@ impl Bucket {
         format!("{}.STREAM.{call}.KV_{}", self.prefix(), self.name)
     }
 
-    /// Where a message of a key is sent to.
     fn put_subject(&self, key: &str) -> String {
         match &self.domain {
             Some(_) => format!("{}.{}", self.prefix(), self.subject(key)),
@@ -109,7 +106,6 @@ impl Bucket {
         }))
     }
 
-    /// Writes a message if the last one of its key has the sequence that it names.
     pub(crate) async fn put(&self, put: Put) -> Result<Written<u64>, Error> {
         let (subject, request) = self.request_of(put);
         let answer = self.send(subject, request, OutcomeUnknown).await?;
@@ -168,7 +164,6 @@ impl Bucket {
         (subject, Request::new().payload(data).headers(headers))
     }
 
-    /// What the answer to a write says.
     fn written(&self, answer: Value) -> Result<Written<u64>, Error> {
         let accepted = self.accepted(answer, OutcomeUnknown, &WRONG_LAST_SEQUENCE)?;
         match accepted.map(|answer| answer["seq"].as_u64()) {
@@ -196,7 +191,6 @@ impl Bucket {
         }))
     }
 
-    /// There is no such bucket.
     pub(crate) fn missing(&self) -> Error {
         Error::new(
             Configuration,
@@ -207,7 +201,6 @@ impl Bucket {
         )
     }
 
-    /// Whether the server can store several messages or none.
     pub(crate) async fn can_be_atomic(&self) -> Result<bool, Error> {
         Ok(self.line.server().await? >= ATOMIC_SINCE)
     }
@@ -262,7 +255,6 @@ impl Bucket {
         }
     }
 
-    /// The keys of all last messages.
     pub(crate) async fn keys(&self) -> Result<Vec<String>, Error> {
         let prefix = self.subject("");
         let mut keys = Vec::new();

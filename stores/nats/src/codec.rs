@@ -11,14 +11,11 @@ use shedlock_store::{Record, whole_millis};
 /// Before the names of our headers.
 const HEADER: &str = "Shedlock-";
 
-/// The first line of the text beside a lock.
 const BESIDE: &str = "shedlock-nats 1 before ";
 
-/// The last message of a key.
 #[derive(Clone, Debug)]
 pub(crate) struct Message {
     pub(crate) sequence: u64,
-    /// When the server stored it.
     pub(crate) time: SystemTime,
     pub(crate) headers: Vec<(String, String)>,
     pub(crate) data: Vec<u8>,

@@ -45,7 +45,6 @@ pub(crate) fn refused(error: &ApiError, lost: ErrorKind) -> Error {
     Error::new(kind, message)
 }
 
-/// The error of a client that could not connect.
 pub(crate) fn unconnected(error: ConnectError) -> Error {
     let explained = match error.kind() {
         ConnectErrorKind::Authentication | ConnectErrorKind::AuthorizationViolation => Error::new(
@@ -62,7 +61,6 @@ pub(crate) fn unconnected(error: ConnectError) -> Error {
     explained.with_source(error)
 }
 
-/// There is no connection in time.
 pub(crate) fn unreachable_server() -> Error {
     let message = "the server cannot be reached: is it up, and is the address right?";
     Error::new(Unavailable, message)
@@ -90,7 +88,6 @@ pub(crate) fn unreadable(error: impl Into<Box<dyn std::error::Error + Send + Syn
     Error::new(Internal, message).with_source(error)
 }
 
-/// The refusal of an answer; none where it is something else.
 pub(crate) fn failure(answer: &Value) -> Option<ApiError> {
     let error = answer.get("error")?;
     serde_json::from_value(error.clone()).ok()

@@ -12,7 +12,6 @@ use shedlock_store::{Call, Connect, Shared};
 use crate::explain;
 use crate::shape::{Version, version};
 
-/// How requests reach the server.
 #[derive(Clone, Debug)]
 pub(crate) struct Line {
     shared: Arc<Shared<Origin>>,
@@ -36,7 +35,6 @@ pub(crate) enum Origin {
     },
 }
 
-/// A client that is connected.
 pub(crate) struct Connected {
     pub(crate) client: Client,
     /// Which of ours it is; 0 for the user's.
@@ -72,12 +70,10 @@ impl Line {
         Ok(connected)
     }
 
-    /// Which of all connections it is.
     pub(crate) async fn nth(&self) -> Result<u64, Error> {
         Ok(self.connected().await?.nth())
     }
 
-    /// The version of the server that it leads to.
     pub(crate) async fn server(&self) -> Result<Version, Error> {
         let connected = self.connected().await?;
         Ok(version(&connected.client.server_info().version))

@@ -39,7 +39,6 @@ impl PartialEq for Version {
 }
 
 impl Version {
-    /// There are no messages.
     pub(crate) fn nothing() -> Self {
         Self {
             lock: 0,

@@ -23,7 +23,6 @@ pub(crate) struct Shape {
     pub(crate) server: Version,
 }
 
-/// A version of NATS.
 pub(crate) type Version = (u32, u32, u32);
 
 /// Reads one; what follows a number, like `-RC.1`, is passed over.
@@ -48,7 +47,6 @@ pub(crate) struct Seen(Mutex<Known>);
 pub(crate) struct Known {
     /// On which connection they were in order; 0: on none yet.
     pub(crate) passed: u64,
-    /// Whether the bucket takes several messages in one step.
     pub(crate) is_atomic: bool,
     /// Whether the server may forget what it has confirmed, however it is set up.
     pub(crate) is_fleeting: bool,
@@ -184,9 +182,7 @@ impl Shape {
     }
 }
 
-/// What an operator can do about a setting.
 enum Remedy {
-    /// Change it so.
     Edit(&'static str),
     /// Only another bucket will do.
     Another,

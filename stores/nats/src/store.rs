@@ -22,7 +22,6 @@ use crate::shape::{Seen, Shape};
 /// it was January 1970.
 const CLOCKED: u64 = 1 << 40;
 
-/// For a connection, and for an answer.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Locks in a key-value bucket of NATS JetStream: what a [`NatsProvider`] is made of.

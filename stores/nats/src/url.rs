@@ -32,7 +32,6 @@ pub(crate) struct Address {
     /// A user, or a token where there is no password.
     user: Option<String>,
     password: Option<String>,
-    /// The paths of files.
     credentials: Option<String>,
     nkey: Option<String>,
     /// Whether the server must speak TLS; otherwise it is free to.

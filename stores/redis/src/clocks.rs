@@ -7,7 +7,6 @@ use std::time::SystemTime;
 use redis::cluster_routing::Slot;
 use shedlock_core::StoreClock;
 
-/// The clock of the one server, or of the servers of a cluster.
 #[derive(Debug)]
 pub(crate) enum Clocks {
     One(Arc<StoreClock>),
@@ -25,7 +24,6 @@ impl Clocks {
         }
     }
 
-    /// The clock that judges the lock with this key.
     pub(crate) fn of(&self, key: &str) -> Arc<StoreClock> {
         match self {
             Self::One(clock) => Arc::clone(clock),

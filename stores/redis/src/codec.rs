@@ -12,7 +12,6 @@ use shedlock_store::Added;
 /// What a script returns of a lock: its own key as it was found, the record beside it as it is now.
 #[derive(Clone, Debug)]
 pub(crate) struct Found {
-    /// What was done.
     pub(crate) word: String,
     /// The server's clock; 1970 where there is the word alone.
     pub(crate) now: SystemTime,
@@ -73,7 +72,6 @@ impl Found {
         })
     }
 
-    /// Whether there is anything at all.
     pub(crate) fn is_some(&self) -> bool {
         self.raw.is_some() || self.kept != Kept::default()
     }
@@ -88,7 +86,6 @@ impl Found {
         self.raw.is_some() && self.left == -1
     }
 
-    /// The lease that this request has won, now or before.
     pub(crate) fn lease(&self, request: &AttemptRequest) -> Lease {
         let mut lease = Lease::granted(request);
         // Otherwise the record was deleted since.
@@ -108,12 +105,10 @@ impl Found {
         lease
     }
 
-    /// When the lease that was just extended ends.
     pub(crate) fn locked_until(&self) -> Option<SystemTime> {
         self.kept.until
     }
 
-    /// The record of the lock.
     pub(crate) fn record(&self, name: &LockName) -> LockRecord {
         let (kept, value) = (&self.kept, &self.value);
         let is_locked = self.raw.is_some();
@@ -136,7 +131,6 @@ impl Found {
         record
     }
 
-    /// When the lock's own key ends.
     fn ends(&self) -> Option<SystemTime> {
         let left = u64::try_from(self.left).ok()?;
         self.now.checked_add(Duration::from_millis(left))
@@ -200,7 +194,6 @@ impl Kept {
     }
 }
 
-/// An instant in microseconds.
 pub(crate) fn instant(micros: u64) -> SystemTime {
     UNIX_EPOCH + Duration::from_micros(micros)
 }

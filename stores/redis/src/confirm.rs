@@ -56,7 +56,6 @@ impl Confirmation {
         wait
     }
 
-    /// Judges the answer to the command.
     pub(crate) fn shortfall(&self, answer: Value) -> Option<Shortfall> {
         let known = answer.extract_error();
         let (message, source) = match known.and_then(|known| Ok(u32::from_redis_value(known)?)) {

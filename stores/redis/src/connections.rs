@@ -34,7 +34,6 @@ pub struct Connections {
     /// How long a connection may take to be made, all addresses that lead to it together.
     connect: Duration,
     pub(crate) is_cluster: bool,
-    /// After this long a call is given up.
     pub(crate) longest_call: Duration,
 }
 
@@ -50,11 +49,9 @@ pub(crate) enum Source {
     /// Asked for each connection, so that it leads to the primary of that time.
     Sentinels(SentinelClient),
     Cluster(ClusterClient),
-    /// The user's own.
     Given(Line),
 }
 
-/// A connection of the client's.
 #[derive(Clone)]
 pub(crate) enum Line {
     Manager(ConnectionManager),
@@ -62,7 +59,6 @@ pub(crate) enum Line {
     Cluster(ClusterConnection),
 }
 
-/// A failed command.
 #[derive(Debug)]
 pub(crate) struct Failure {
     pub(crate) error: RedisError,
@@ -187,7 +183,6 @@ impl Connect for Servers {
     }
 }
 
-/// The end of a call, by its answer.
 fn settled<T>(call: Call<'_, Servers>, answer: RedisResult<T>) -> Result<T, Failure> {
     let answer = answer.map_err(|error| Failure {
         sent: match &*call.connection {
@@ -210,7 +205,6 @@ fn settled<T>(call: Call<'_, Servers>, answer: RedisResult<T>) -> Result<T, Fail
     answer
 }
 
-/// Whether the server refused a write since it is a replica.
 fn is_read_only(error: &RedisError) -> bool {
     error.to_string().contains("READONLY")
 }

@@ -10,14 +10,12 @@ use shedlock_store::{COMPANION, check_name_length, start_of_keys};
 /// The longest name that is accepted, in bytes. Redis would take longer ones; nobody reads them.
 pub(crate) const LONGEST_NAME: usize = 16 * 1024;
 
-/// How keys are made from names.
 #[derive(Clone, Debug)]
 pub(crate) struct Keys {
     /// `{prefix}:{environment}:`.
     start: String,
 }
 
-/// The two keys of one lock.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Pair {
     /// As ShedLock has it.
@@ -27,13 +25,11 @@ pub(crate) struct Pair {
 }
 
 impl Keys {
-    /// With ShedLock's prefix and environment, or one's own.
     pub(crate) fn new(prefix: &str, environment: &str) -> Result<Self, Error> {
         let start = start_of_keys(prefix, environment)?;
         Ok(Self { start })
     }
 
-    /// The keys of this lock.
     pub(crate) fn of(&self, name: &LockName) -> Pair {
         // Made for every call: `format!` takes several times as long.
         let lock = [&*self.start, name.as_str()].concat();

@@ -11,7 +11,6 @@ use crate::connections::{Connections, Failure};
 use crate::explain::explain;
 use crate::key::Pair;
 
-/// A script, and what the server calls it.
 pub(crate) struct Script {
     text: &'static str,
     hash: String,

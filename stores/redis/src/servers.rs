@@ -14,7 +14,6 @@ use crate::explain::explain;
 use crate::key::Keys;
 use crate::store::RedisStore;
 
-/// How many keys one `SCAN` looks at.
 const SCAN: &str = "1000";
 
 /// Where a server of a cluster is; none for the only one.
@@ -115,7 +114,6 @@ impl RedisStore {
     }
 }
 
-/// The server at this address of a cluster.
 fn node(address: &str) -> Result<Node, Error> {
     let (host, port) = address.rsplit_once(':').ok_or_else(malformed)?;
     Ok(Some(RoutingInfo::SingleNode(
@@ -140,7 +138,6 @@ fn primaries(ranges: Vec<Vec<Value>>) -> usize {
     seen.len()
 }
 
-/// The answer to `INFO`.
 struct Info<'a>(&'a str);
 
 impl<'a> Info<'a> {

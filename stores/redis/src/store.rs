@@ -24,7 +24,6 @@ use crate::connections::Connections;
 use crate::key::{Keys, LONGEST_NAME};
 use crate::scripts::{self, Script};
 
-/// How many locks a list reads at a time.
 const READ: usize = 100;
 
 /// The keys of one environment.
@@ -123,7 +122,6 @@ impl Builder {
 }
 
 impl RedisStore {
-    /// Runs a script on a lock, and then waits for the replicas that are wanted.
     async fn run(
         &self,
         script: &Script,
@@ -140,7 +138,6 @@ impl RedisStore {
         Ok((found, shortfall))
     }
 
-    /// One sending of an attempt.
     async fn claim(
         &self,
         request: &AttemptRequest,
@@ -387,7 +384,6 @@ pub(crate) fn taken(request: &AttemptRequest, found: &Found) -> Result<Attempt, 
         .ok_or_else(|| found.unexpected())
 }
 
-/// In microseconds, rounded up.
 fn micros(duration: Duration) -> String {
     duration.as_nanos().div_ceil(1_000).to_string()
 }

@@ -49,7 +49,6 @@ enum Kind {
     Cluster,
 }
 
-/// What leads to the servers.
 struct Address {
     kind: Kind,
     hosts: Vec<Host>,
@@ -67,7 +66,6 @@ struct Address {
 /// How servers are verified, and with which certificates.
 type Tls = (TlsMode, TlsCertificates);
 
-/// The provider that a URL describes; no I/O but for the files that it names.
 pub(crate) fn read(text: &str) -> Result<RedisProvider, Error> {
     let (place, mode) = match text.strip_suffix(INSECURE) {
         Some(place) => (place, TlsMode::Insecure),

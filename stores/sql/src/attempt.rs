@@ -27,7 +27,6 @@ const LONGEST_TOLERANCE: i64 = 315_576_000_000_000_000;
 const COARSE: i64 = 1_000;
 
 impl<B: Driver> SqlStore<B> {
-    /// Tries once for the lock.
     pub(crate) async fn attempted(&self, request: &AttemptRequest) -> Result<Attempt, Error> {
         let claim = match (request.slot(), request.completion()) {
             (None, _) => Claim::Nothing,
@@ -73,7 +72,6 @@ impl<B: Driver> SqlStore<B> {
         Ok(answer)
     }
 
-    /// Ends what this request's owner may have won.
     pub(crate) async fn withdrawn(&self, request: &AttemptRequest) -> Result<bool, Error> {
         let call = self.call();
         let released = request.owner().released();
@@ -100,7 +98,6 @@ impl<B: Driver> SqlStore<B> {
 }
 
 impl<B: Driver> Call<'_, B> {
-    /// Tries until the attempt is answered, or too late.
     async fn tried(
         &self,
         request: &AttemptRequest,
@@ -191,7 +188,6 @@ fn acquired(lease: Lease) -> BoundedAttempt {
     BoundedAttempt::Judged(Attempt::Acquired(lease))
 }
 
-/// The lease that a won attempt or insert grants.
 fn granted(request: &AttemptRequest, reply: &Reply) -> Lease {
     let mut lease = match reply.row() {
         Some(row) => lease(request, row),

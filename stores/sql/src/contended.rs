@@ -39,7 +39,6 @@ impl Contended {
         }
     }
 
-    /// The lock was taken, or found held.
     pub(crate) fn ended(&self, lock: &LockName) {
         self.lock().remove(lock.as_str());
     }

@@ -40,12 +40,10 @@ impl<'a> Deadline<'a> {
         within(self.clock, left.min(limit), future).await
     }
 
-    /// Whether the time for a connection is over.
     pub(crate) fn is_too_late_to_connect(&self) -> bool {
         self.clock.now() >= self.connected
     }
 
-    /// The output, unless the time of the call is over first.
     pub(crate) async fn answer<T>(&self, future: Pin<&mut impl Future<Output = T>>) -> Option<T> {
         let left = self.answered.saturating_since(self.clock.now());
         within(self.clock, left, future).await

@@ -48,7 +48,6 @@ impl Identifier {
         Err(invalid(format!("{what} cannot be called {text:?}: {why}")))
     }
 
-    /// The name as the database keeps it.
     pub(crate) fn as_str(&self) -> &str {
         &self.0
     }

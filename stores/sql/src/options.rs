@@ -17,24 +17,19 @@ pub(crate) const TOKEN_COLUMN: &str = "shedlock_fencing_token";
 /// The column of the last slot: part of the wire format, the same in every table.
 pub(crate) const SLOT_COLUMN: &str = "shedlock_slot";
 
-/// The column of the last slot that is done.
 pub(crate) const DONE_COLUMN: &str = "shedlock_slot_done";
 
-/// The column of the attempts at a last slot that must not be lost and is not done.
 pub(crate) const ATTEMPTS_COLUMN: &str = "shedlock_slot_attempts";
 
-/// All of ours.
 pub(crate) const COLUMNS: [&str; 4] = [TOKEN_COLUMN, SLOT_COLUMN, DONE_COLUMN, ATTEMPTS_COLUMN];
 
 /// How long a call may take, unless set: as long as the runtime waits for one.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Everything a provider was told, checked.
 #[derive(Clone, Debug)]
 pub(crate) struct Options {
     pub(crate) table: Table,
     pub(crate) columns: ColumnNames,
-    /// The rest.
     settings: Settings,
 }
 
@@ -46,7 +41,6 @@ impl Deref for Options {
     }
 }
 
-/// ShedLock's four columns.
 #[derive(Clone, Debug)]
 pub(crate) struct ColumnNames {
     pub(crate) name: Identifier,
@@ -101,7 +95,6 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// After this long every call has returned: as long as the runtime waits for one, unless set.
     pub(crate) fn timeout(&self) -> Duration {
         self.timeout.unwrap_or(TIMEOUT)
     }
@@ -142,7 +135,6 @@ impl Settings {
 }
 
 impl ColumnNames {
-    /// All of them.
     pub(crate) fn all(&self) -> [&str; 4] {
         let Self {
             name,

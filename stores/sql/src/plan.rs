@@ -14,7 +14,6 @@ use crate::shape::{Column, Shape};
 use crate::statement::{Reply, Values};
 use crate::verdict::instant;
 
-/// A shape with its statements.
 #[derive(Debug)]
 pub(crate) struct Plan {
     pub(crate) shape: Shape,
@@ -42,7 +41,6 @@ impl Plans {
         }
     }
 
-    /// The plan in use, if there was any contact.
     pub(crate) fn known(&self) -> Option<Arc<Plan>> {
         self.plan
             .read()
@@ -93,7 +91,6 @@ impl<B: Driver> Call<'_, B> {
         }
     }
 
-    /// Looks at the table now.
     pub(crate) async fn look(&self) -> Result<Arc<Plan>, Error> {
         let columns = self.columns().await?;
         let (plans, options, dialect) = (&self.plans, &self.options, B::DIALECT);

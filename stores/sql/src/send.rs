@@ -35,7 +35,6 @@ impl<B: Driver> Deref for Call<'_, B> {
 }
 
 impl<B: Driver> SqlStore<B> {
-    /// A call that begins now.
     pub(crate) fn call(&self) -> Call<'_, B> {
         self.call_of(self.options.timeout())
     }
@@ -84,7 +83,6 @@ impl<B: Driver> Call<'_, B> {
         Ok(row)
     }
 
-    /// The row that a reading step gives.
     pub(crate) async fn row(&self, step: Step, values: &Values<'_>) -> Result<Row, Error> {
         let reply = self.run(step, values).await?;
         reply.rows.into_iter().next().ok_or_else(|| {
@@ -157,7 +155,6 @@ impl<B: Driver> Call<'_, B> {
         }
     }
 
-    /// Sends a statement once.
     pub(crate) async fn send<R: Answer>(
         &self,
         statement: &Statement,

@@ -25,13 +25,9 @@ pub(crate) struct Shape {
 /// Which of the columns are there that are ours.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Extras {
-    /// The fencing token.
     pub(crate) token: bool,
-    /// The last slot.
     pub(crate) slot: bool,
-    /// The last slot that is done.
     pub(crate) done: bool,
-    /// The attempts at an open slot.
     pub(crate) attempts: bool,
 }
 
@@ -67,7 +63,6 @@ impl Extras {
     }
 }
 
-/// A column that holds text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct TextColumn {
     /// How many characters it holds at most: `usize::MAX` where there is no limit.
@@ -76,7 +71,6 @@ pub(crate) struct TextColumn {
     pub(crate) exact: bool,
 }
 
-/// A column that holds an instant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TimeColumn {
     pub(crate) kind: TimeKind,
@@ -84,7 +78,6 @@ pub(crate) struct TimeColumn {
     pub(crate) digits: u8,
 }
 
-/// How a column holds an instant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TimeKind {
     /// The digits of a wall clock, without a zone: UTC by our rule and by ShedLock's db-time.
@@ -199,7 +192,6 @@ impl Shape {
         self.lock_until.unit().max(self.locked_at.unit())
     }
 
-    /// True where everything is there that `migrate` would add.
     pub(crate) fn is_complete(&self) -> bool {
         self.extras == Extras::ALL
     }
@@ -263,7 +255,6 @@ impl<'a> Columns<'a> {
         ))
     }
 
-    /// The column of the lock's name or of its owner.
     fn text(&self, name: &Identifier, is_name: bool) -> Result<TextColumn, Error> {
         let column = self.get(name.as_str())?;
         let length = column.length.map(usize::try_from);

@@ -49,7 +49,6 @@ pub(crate) const RECORD_AND_SERVER_TIME: [Field; 10] = [
 /// The same without the latter.
 pub(crate) const RECORD: &[Field] = RECORD_AND_SERVER_TIME.split_at(9).0;
 
-/// How a dialect writes placeholders.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Placeholders {
     /// `$1`, and the same number again for the same value.
@@ -87,17 +86,14 @@ impl Statement {
         }
     }
 
-    /// A text without values and rows.
     pub(crate) fn plain(text: &str) -> Self {
         Self::new(Placeholders::Positional, text, &[])
     }
 
-    /// The text with placeholders.
     pub(crate) fn text(&self) -> &str {
         &self.text
     }
 
-    /// What to bind, in its order.
     pub(crate) fn bound<'a>(&self, values: &Values<'a>) -> impl Iterator<Item = Value<'a>> {
         self.binds.iter().filter_map(|word| values.get(word))
     }
@@ -143,7 +139,6 @@ fn replaced(
 /// The values of one call; each statement takes those it names.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Values<'a> {
-    /// The lock's name.
     pub(crate) name: &'a str,
     /// The owner that asks, or that the record must name.
     pub(crate) owner: &'a str,
@@ -153,7 +148,6 @@ pub(crate) struct Values<'a> {
     pub(crate) at_most: i64,
     /// At-least in microseconds, a multiple of the dialect's unit.
     pub(crate) at_least: i64,
-    /// The slot in microseconds since 1970 (UTC).
     pub(crate) slot: i64,
     /// How far ahead of now a slot may lie, in microseconds.
     pub(crate) tolerance: i64,
@@ -168,11 +162,9 @@ pub(crate) struct Values<'a> {
     pub(crate) not_after: i64,
     /// The name that a page starts behind, empty for the first page.
     pub(crate) after: &'a str,
-    /// The page size.
     pub(crate) limit: i64,
 }
 
-/// One value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Value<'a> {
     Text(&'a str),
@@ -207,7 +199,6 @@ impl<'a> Values<'a> {
     }
 }
 
-/// What came back of a statement.
 #[derive(Debug, Default)]
 pub(crate) struct Reply<R = Row> {
     /// How many rows were changed (or found, on MySQL), as the server counts them for the last
@@ -217,7 +208,6 @@ pub(crate) struct Reply<R = Row> {
     pub(crate) last_insert_id: Option<u64>,
     /// True where the reply of a first try was lost, which may have taken effect.
     pub(crate) repeated: bool,
-    /// What was returned or selected.
     pub(crate) rows: Vec<R>,
     /// Rows that hold other things than they should: their names, where these can be read, and why.
     pub(crate) unreadable: Vec<(Option<String>, BoxError)>,
@@ -248,7 +238,6 @@ impl<R> Reply<R> {
 }
 
 impl Reply {
-    /// The first row, where there is one.
     pub(crate) fn row(&self) -> Option<&Row> {
         self.rows.first()
     }

@@ -40,7 +40,6 @@ impl<B: Remote> FromUrl for SqlStore<B> {
     }
 }
 
-/// The provider that a URL describes.
 pub(crate) fn described<B: Remote>(url: &str) -> Result<StoreProvider<SqlStore<B>>, Error> {
     let mut address = Address::parse(url)?;
     address.settings.prepared = address.options.flag("prepared")?.unwrap_or(true);
@@ -51,10 +50,8 @@ pub(crate) fn described<B: Remote>(url: &str) -> Result<StoreProvider<SqlStore<B
 
 /// A URL, read as far as all dialects are alike.
 pub(crate) struct Address {
-    /// Without any option.
     url: Url,
     pub(crate) settings: Settings,
-    /// As set, if it is.
     max_connections: Option<usize>,
     /// How long a call waits for a connection of our own.
     pub(crate) connect_timeout: Duration,

@@ -11,14 +11,11 @@ use crate::options::{ATTEMPTS_COLUMN, SLOT_COLUMN};
 use crate::shape::Shape;
 use crate::statement::Row;
 
-/// How a record stands to an attempt.
 #[derive(Debug)]
 pub(crate) enum State {
-    /// There is none.
     Absent,
     /// Nothing stands in the way.
     Free,
-    /// The attempt is answered.
     Answered(Attempt),
 }
 
@@ -108,7 +105,6 @@ fn check_slots(row: &Row) -> Result<(), Error> {
 /// The last microsecond of the year 9999.
 const LAST_SLOT: i64 = 253_402_300_799_999_999;
 
-/// What the row keeps of its slots.
 fn slots(row: &Row) -> SlotState {
     // Of what is no slot the nearest one, so that an operator sees that there is one, and can reset it.
     let slot = |micros: i64| Slot::from_micros(micros.clamp(0, LAST_SLOT)).ok();
@@ -121,7 +117,6 @@ fn attempts(row: &Row) -> Option<u32> {
     Some(u32::try_from(attempts).unwrap_or(u32::MAX))
 }
 
-/// The lease of this request, with what its row tells.
 pub(crate) fn lease(request: &AttemptRequest, row: &Row) -> Lease {
     let mut lease = Lease::granted(request);
     if let Some(token) = row.token.and_then(|token| u64::try_from(token).ok()) {

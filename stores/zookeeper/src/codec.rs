@@ -9,7 +9,6 @@ use zookeeper_client::Stat;
 
 use crate::requests::Before;
 
-/// A node as it was read.
 #[derive(Clone, Debug)]
 pub(crate) struct Node {
     pub(crate) path: String,
@@ -56,7 +55,6 @@ pub(crate) fn until(record: &Record) -> String {
     format!("{until:.3}")
 }
 
-/// The record that these two are.
 pub(crate) fn record(lock: Option<&Node>, beside: Option<&Node>) -> Result<Record, Error> {
     // Above the nodes of longer names there is nothing to tell.
     let beside = beside.filter(|node| !node.data.is_empty());
@@ -84,7 +82,6 @@ pub(crate) fn record(lock: Option<&Node>, beside: Option<&Node>) -> Result<Recor
 }
 
 impl Node {
-    /// The end that ShedLock or we wrote.
     pub(crate) fn until(&self) -> Result<SystemTime, Error> {
         let read = || parse(std::str::from_utf8(&self.data).ok()?);
         read().ok_or_else(|| {

@@ -41,7 +41,6 @@ pub(crate) fn explain(error: ClientError, lost: ErrorKind) -> Error {
     explained.with_source(error)
 }
 
-/// A session that could not be made.
 pub(crate) fn refused(error: ClientError) -> Error {
     match error {
         ClientError::AuthFailed | ClientError::BadArguments(_) => explain(error, Unavailable),
@@ -49,7 +48,6 @@ pub(crate) fn refused(error: ClientError) -> Error {
     }
 }
 
-/// There is no session, and so nothing was sent.
 pub(crate) fn unreachable_server() -> Error {
     Error::new(
         Unavailable,

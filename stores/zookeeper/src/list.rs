@@ -10,7 +10,6 @@ use crate::path;
 use crate::requests;
 use crate::store::ZooKeeperStore;
 
-/// How many locks one request of a list reads.
 const BATCH: usize = 100;
 
 impl ZooKeeperStore {

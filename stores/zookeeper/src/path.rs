@@ -3,7 +3,6 @@
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use shedlock_core::{Error, ErrorKind, LockName};
 
-/// The longest name in bytes.
 pub(crate) const LONGEST: usize = 1024;
 
 /// What the parent of ours adds to the path of the locks.
@@ -14,7 +13,6 @@ const WRITTEN: &str = "shedlock-rs:";
 
 const BYTES: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.');
 
-/// The two parents of one provider's nodes.
 #[derive(Clone, Debug)]
 pub(crate) struct Paths {
     pub(crate) locks: String,
@@ -47,7 +45,6 @@ impl Paths {
         })
     }
 
-    /// The node of a lock, and the one beside it.
     pub(crate) fn of(&self, name: &LockName) -> [String; 2] {
         self.both(&node(name))
     }

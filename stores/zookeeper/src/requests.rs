@@ -12,10 +12,12 @@ use crate::path::Parent;
 /// Which write of a node a transaction is to meet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Before {
-    /// There is no such node.
     Nothing,
     /// The one of this number; the server compares versions.
-    Write { zxid: i64, version: i32 },
+    Write {
+        zxid: i64,
+        version: i32,
+    },
 }
 
 impl Before {

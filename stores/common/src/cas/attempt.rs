@@ -45,7 +45,6 @@ impl<S: VersionedStore> Versioned<S> {
         Ok(Attempt::Skipped(Skip::new(SkipReason::Contended)))
     }
 
-    /// The record after this request has won.
     fn taken(
         &self,
         request: &AttemptRequest,
@@ -81,7 +80,6 @@ fn unread(error: Error) -> Error {
     Error::new(ErrorKind::OutcomeUnknown, message).with_source(error)
 }
 
-/// Why this record refuses the request, if it does.
 fn refused(request: &AttemptRequest, record: &Record, now: Now) -> Result<Option<Skip>, Error> {
     check_slot(request, now.told, CLOCK)?;
     let mut seen = record.as_seen(request.name(), now);
@@ -92,5 +90,4 @@ fn refused(request: &AttemptRequest, record: &Record, now: Now) -> Result<Option
     Ok(refusal(request, &seen, record.shedlock_at()))
 }
 
-/// Whose clock judges slots.
 const CLOCK: &str = "the clock that judges it";

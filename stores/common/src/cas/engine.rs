@@ -28,9 +28,7 @@ const FEWEST: usize = 100;
 /// A record, if there is one, and the instant of its reading.
 pub(crate) type Look<V> = (Option<Found<V>>, Now);
 
-/// What became of a write.
 pub(crate) enum Wrote<V> {
-    /// It stands.
     Done(Found<V>),
     /// Another write came before it, so that it changed nothing.
     Raced,

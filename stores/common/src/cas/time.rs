@@ -9,7 +9,6 @@ use shedlock_core::{Error, ErrorKind};
 pub(crate) struct Now {
     /// Whoever's lease ends at or before this is certainly over.
     pub(crate) sure: SystemTime,
-    /// What the clock says.
     pub(crate) told: SystemTime,
     /// It is no later than this by the judging clock.
     pub(crate) latest: SystemTime,
@@ -70,7 +69,6 @@ impl Now {
         whole_millis(self.sure)
     }
 
-    /// Microseconds since 1970, for tokens.
     pub(crate) fn micros(self) -> u64 {
         let since = self.guess.duration_since(UNIX_EPOCH).unwrap_or_default();
         u64::try_from(since.as_micros()).unwrap_or(u64::MAX)

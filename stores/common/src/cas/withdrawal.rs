@@ -9,7 +9,6 @@ use super::{Record, Versioned, VersionedStore};
 use crate::operator::{ROUNDS, contended};
 use crate::store::{End, Ended};
 
-/// The unit of ends in records.
 const TICK: Duration = Duration::from_millis(1);
 
 impl<S: VersionedStore> Versioned<S> {

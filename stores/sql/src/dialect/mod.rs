@@ -23,12 +23,9 @@ use crate::statement::{Field, Placeholders, RECORD, RECORD_AND_SERVER_TIME, Repl
 pub(crate) struct Dialect {
     /// What the database does to names without quotes.
     pub(crate) fold: Fold,
-    /// How many bytes a name may have.
     pub(crate) longest_name: usize,
-    /// What stands at both ends of a name.
     quotation_mark: char,
     placeholders: Placeholders,
-    /// Whether a statement that writes can return rows.
     returns_rows: bool,
     /// Selects one row for each column of the table, none where there is no table, in the order
     /// of the fields of [`Column`]: name text, type text, digits bigint null, length bigint null,
@@ -40,37 +37,29 @@ pub(crate) struct Dialect {
     pub(crate) text: fn(&Column, bool) -> Option<bool>,
     /// How a column of this type holds an instant, if it can.
     pub(crate) time: fn(&str) -> Option<TimeKind>,
-    /// Whether a column of this type holds integers of 64 bits.
     pub(crate) is_integer: fn(&str) -> bool,
     /// The types that pass for name, owner and time, in words.
     pub(crate) wanted: [&'static str; 3],
-    /// The shape of a table that was just made: what is assumed before the first contact.
     pub(crate) assumed: fn() -> Shape,
     /// What durations are rounded up to before they are sent, in microseconds: nothing where the statements round the
     /// instant, for columns that are coarse.
     pub(crate) unit: i64,
-    /// The longest lease that a table of this shape can express, seen from now.
     pub(crate) longest_lease: fn(&Options, &Shape) -> Duration,
-    /// A text as a literal.
     pub(crate) quote: fn(&str) -> String,
-    /// What sets up a new session of our own.
     pub(crate) session_init: Option<&'static str>,
     /// What a failure means here, where that is not what it means elsewhere.
     pub(crate) explain: fn(&Class, bool) -> Option<(ErrorKind, &'static str)>,
     /// What the probe may say of the server.
     facts: &'static [Fact],
-    /// What else users are warned of.
     other_warnings: fn(&Options, &Shape) -> Vec<String>,
     /// Sets the words that are the dialect's own ([`Pieces`]), that of the step among them, unless the server needs no
     /// such step.
     pieces: fn(&Options, &Shape, Step, &mut Pieces),
-    /// Makes the table, with the columns that ShedLock's lacks.
     create_table: &'static str,
     /// Adds `{column}`, one of those: of 64 bits and nullable.
     add_column: &'static str,
 }
 
-/// Adds a column, in most dialects.
 const ADD_COLUMN: &str = "ALTER TABLE {table} ADD COLUMN {column} bigint NULL";
 
 /// What the probe says of a server that works, but not as its users may think.
@@ -79,23 +68,19 @@ pub(crate) struct Fact {
     text: &'static str,
     /// A crash forgets what was committed.
     forgets: bool,
-    /// What users are warned of.
     warning: &'static str,
 }
 
 impl Dialect {
-    /// The statement that selects the table's columns.
     pub(crate) fn probing(&self, options: &Options) -> Statement {
         let template = Pieces::of_table(self, options).expand(&(self.probe)(options));
         Statement::plain(&template)
     }
 
-    /// The statement that makes the table.
     pub(crate) fn table_creation(&self, options: &Options) -> Statement {
         Statement::plain(&Pieces::of_table(self, options).expand(self.create_table))
     }
 
-    /// The statement that adds one of our columns.
     pub(crate) fn column_addition(&self, options: &Options, column: &'static str) -> Statement {
         let mut pieces = Pieces::of_table(self, options);
         pieces.set("column", column);
@@ -118,7 +103,6 @@ impl Dialect {
         warnings
     }
 
-    /// The statements for a table of this shape.
     pub(crate) fn statements(&self, options: &Options, shape: &Shape) -> Statements {
         let steps = Step::ALL.into_iter();
         let possible = steps.filter(|step| step.is_possible(shape.extras));
@@ -137,7 +121,6 @@ impl Dialect {
 #[derive(Clone, Debug)]
 pub(crate) struct Statements(Vec<(Step, Statement)>);
 
-/// A statement by what it is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
     /// Takes the lock, and the slot, if its record is free, was not released by this owner and its
@@ -186,11 +169,9 @@ pub(crate) enum Claim {
     OpenSlot,
 }
 
-/// What an unlock says of the slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum End {
     Nothing,
-    /// It is done.
     Done {
         /// The mark must outlive a crash of the server.
         durable: bool,
@@ -246,7 +227,6 @@ impl Step {
         }
     }
 
-    /// The word of its template; also for logs.
     pub(crate) fn word(self) -> &'static str {
         match self {
             Self::Attempt(_) => "attempt",
@@ -278,7 +258,6 @@ impl Step {
         }
     }
 
-    /// Whether the table has the columns for it.
     pub(crate) fn is_possible(self, extras: Extras) -> bool {
         match self {
             Self::Attempt(Claim::Slot)

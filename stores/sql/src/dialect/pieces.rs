@@ -18,7 +18,6 @@ macro_rules! words {
 pub(super) use words;
 
 impl Pieces {
-    /// The names of table and columns.
     pub(super) fn of_table(dialect: &Dialect, options: &Options) -> Self {
         let mark = dialect.quotation_mark;
         let names = &options.columns;
@@ -63,7 +62,6 @@ impl Pieces {
         pieces
     }
 
-    /// The rules of a claim.
     fn claim(&mut self, claim: Claim, shape: &Shape) {
         let extras = shape.extras;
         let has_token = |text| if extras.token { text } else { "" };
@@ -124,12 +122,10 @@ impl Pieces {
         }
     }
 
-    /// Says what a word stands for, from now on.
     pub(crate) fn set(&mut self, word: &'static str, text: impl Into<Cow<'static, str>>) {
         self.0.push((word, text.into()));
     }
 
-    /// What a word stands for.
     pub(super) fn get(&self, word: &str) -> Option<&str> {
         let found = self.0.iter().rev().find(|(known, _)| *known == word);
         found.map(|(_, text)| &**text)

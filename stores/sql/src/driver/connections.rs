@@ -25,7 +25,6 @@ pub(crate) enum Connections<B: Driver> {
     Own(Arc<Own<B>>),
 }
 
-/// Connections of ours.
 pub(crate) struct Own<B: Driver> {
     options: B::Options,
     parked: Mutex<Vec<Parked<B>>>,
@@ -52,10 +51,8 @@ const IDLE: Duration = Duration::from_secs(300);
 /// How long a connection may take to answer that it lives. One that was cut silently never does.
 const PING: Duration = Duration::from_secs(1);
 
-/// Which connection is wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wanted {
-    /// Any that is not likely to be broken.
     Any,
     /// One that has just answered: after another one of the same age broke.
     Proven,
@@ -71,12 +68,10 @@ pub(crate) enum Held<B: Driver> {
         connection: B::Connection,
         own: Arc<Own<B>>,
         _permit: OwnedSemaphorePermit,
-        /// It was made for this statement.
         is_new: bool,
     },
 }
 
-/// A session of the user's pool.
 pub(crate) struct Lent<B: Driver> {
     pooled: B::Pooled,
     /// The last reply was read to its end.
@@ -96,7 +91,6 @@ impl<B: Driver> Connections<B> {
         }))
     }
 
-    /// What the user should be warned of.
     pub(crate) fn warning(&self) -> Option<String> {
         match self {
             Self::Pool(pool) => B::unverified_pool(pool),
@@ -104,7 +98,6 @@ impl<B: Driver> Connections<B> {
         }
     }
 
-    /// A connection to send one statement on.
     pub(crate) async fn acquire(
         &self,
         wanted: Wanted,
@@ -190,7 +183,6 @@ impl<B: Driver> Own<B> {
         acquired.unwrap_or_else(|| Err(Failure::no_connection()))
     }
 
-    /// One that was used before, if there is one that may be used.
     async fn used(&self, wanted: Wanted, deadline: &Deadline<'_>) -> Option<B::Connection> {
         loop {
             let mut parked = self.lock().pop()?;
@@ -252,7 +244,6 @@ impl<B: Driver> Own<B> {
 }
 
 impl<B: Driver> Held<B> {
-    /// The connection.
     pub(crate) fn session(&mut self) -> &mut B::Connection {
         match self {
             Self::Lent(lent) => &mut lent.pooled,

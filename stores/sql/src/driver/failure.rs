@@ -4,7 +4,6 @@ use std::io;
 
 use super::BoxError;
 
-/// A failed statement.
 #[derive(Debug)]
 pub(crate) struct Failure {
     pub(crate) class: Class,
@@ -33,13 +32,9 @@ pub(crate) enum Class {
     Busy,
     /// The server takes no writes: a standby, or set to read only.
     ReadOnly,
-    /// A table or column that was to be made is there already.
     Exists,
-    /// A privilege is missing.
     Privilege,
-    /// A text is too long for its column.
     TooLong,
-    /// An instant is out of the column's range.
     OutOfRange,
     /// A text has characters that its column cannot hold.
     Alphabet,
@@ -60,12 +55,10 @@ pub(crate) enum Class {
 }
 
 impl Failure {
-    /// No connection in time.
     pub(crate) fn no_connection() -> Self {
         Self::timed_out(Class::NotSent, "no connection could be had in time")
     }
 
-    /// No answer within the time of the call.
     pub(crate) fn silent() -> Self {
         Self::timed_out(Class::ReplyLost, "the server gave no answer in time")
     }

@@ -15,7 +15,6 @@ use crate::statement::{Answer, Reply, Statement, Values};
 pub(crate) use connections::{Connections, Wanted};
 pub(crate) use failure::{Class, Failure};
 
-/// What client libraries report, of whatever type.
 pub(crate) type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 /// A database through one client library: what of it users see.
@@ -28,22 +27,17 @@ pub trait Database: Sized + Send + Sync + 'static {
 ///
 /// The statements themselves are the [`Dialect`]'s and know nothing of it.
 pub(crate) trait Driver: Database {
-    /// The store's name in messages.
     const STORE: &'static str;
 
-    /// A session.
     type Connection: Send + 'static;
 
-    /// How sessions of our own are made.
     type Options: Send + Sync + 'static;
 
     /// A session of the user's; it goes back when it is dropped.
     type Pooled: DerefMut<Target = Self::Connection> + Send + 'static;
 
-    /// What the client library reports.
     type Error: Into<BoxError> + Send + 'static;
 
-    /// Its statements.
     const DIALECT: &'static Dialect;
 
     /// What an error means that came while a connection was sought: nothing was sent.
@@ -65,12 +59,10 @@ pub(crate) trait Driver: Database {
         None
     }
 
-    /// Opens a session.
     fn connect(
         options: &Self::Options,
     ) -> impl Future<Output = Result<Self::Connection, Self::Error>> + Send;
 
-    /// Asks whether the session still lives.
     fn ping(
         connection: &mut Self::Connection,
     ) -> impl Future<Output = Result<(), Self::Error>> + Send;
@@ -78,7 +70,6 @@ pub(crate) trait Driver: Database {
     /// Ends a session politely: servers log those that just vanish.
     fn close(connection: Self::Connection) -> impl Future<Output = ()> + Send;
 
-    /// Takes a session from the user's pool.
     fn acquire(pool: &Self::Pool)
     -> impl Future<Output = Result<Self::Pooled, Self::Error>> + Send;
 
@@ -89,7 +80,6 @@ pub(crate) trait Driver: Database {
     /// leaves the pool.
     fn pooled(pool: &Self::Pool) -> (u32, bool);
 
-    /// Runs a statement to the end of its answer.
     fn run<'a, R: Answer>(
         connection: &'a mut Self::Connection,
         statement: &'a Statement,

@@ -60,13 +60,11 @@ use crate::url::Address;
 /// (false).
 pub type SqliteProvider = StoreProvider<SqlStore<Sqlite>>;
 
-/// How long a statement waits for the file's write lock, unless set.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The driver panics for what does not fit 32 bits of milliseconds.
 const LONGEST_BUSY_TIMEOUT: Duration = Duration::from_secs(86_400);
 
-/// What is set for a file.
 pub(crate) struct Place {
     path: PathBuf,
     create: bool,

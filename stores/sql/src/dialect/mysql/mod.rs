@@ -112,7 +112,6 @@ const FACTS: [(&str, &str); 5] = [
     ("v.team <> ''", GROUP),
 ];
 
-/// The statements of MySQL and MariaDB.
 pub(crate) static MYSQL: Dialect = Dialect {
     fold: Fold::Keep,
     longest_name: 64,

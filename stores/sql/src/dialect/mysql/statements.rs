@@ -25,7 +25,6 @@ pub(super) const CREATE_TABLE: &str = "CREATE TABLE {table} ({name} VARCHAR(64) 
      {token} BIGINT NULL, {slot} BIGINT NULL, {done} BIGINT NULL, \
      {attempts} BIGINT NULL) ENGINE = InnoDB";
 
-/// The statement of each step.
 fn steps(pieces: &mut Pieces) {
     words! { pieces:
         attempt = "{update} {until} = {end}, {at} = {now_at}, {by} = :owner{set_token}{set_slot} \

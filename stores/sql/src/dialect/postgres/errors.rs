@@ -3,7 +3,6 @@
 use super::TOO_LATE;
 use crate::driver::Class;
 
-/// The class of a failure that the server reports.
 pub(crate) fn classify(code: &str, message: &str, constraint: Option<&str>) -> Class {
     match code {
         // Undefined table, column, schema; wrong type; a prepared plan that no longer fits.

@@ -52,7 +52,6 @@ const FSYNC_OFF: &str = ", fsync is off";
 /// What it says of a table that a crash empties.
 const UNLOGGED: &str = ", the table is unlogged";
 
-/// PostgreSQL's statements.
 pub(crate) static POSTGRES: Dialect = Dialect {
     fold: Fold::Lower,
     // Longer ones are cut by the server.

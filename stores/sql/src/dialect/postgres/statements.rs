@@ -27,7 +27,6 @@ pub(super) const CREATE_TABLE: &str = "CREATE TABLE {table} ({name} varchar(64) 
      {at} timestamp NOT NULL, {by} varchar(255) NOT NULL, {token} bigint NULL, \
      {slot} bigint NULL, {done} bigint NULL, {attempts} bigint NULL)";
 
-/// The statement of each step.
 fn steps(pieces: &mut Pieces) {
     words! { pieces:
         attempt = "UPDATE {table} SET {until} = {end}, {at} = {now_at}, {by} = :owner{set_token}{set_slot} \

@@ -16,7 +16,6 @@ impl<D: sqlx::Database + Sync> super::Database for D {
     type Pool = sqlx::Pool<D>;
 }
 
-/// Sorts what a server reports.
 type Classify = fn(&dyn DatabaseError) -> Class;
 
 fn connecting(error: Error, classify: Classify) -> Failure {
