@@ -3,12 +3,32 @@
 use std::error::Error as StdError;
 use std::iter;
 
-use ErrorKind::{Configuration, InvalidInput, OutcomeUnknown};
+use ErrorKind::{Configuration, OutcomeUnknown};
 use shedlock_core::{Error, ErrorKind};
 
-/// The error of a setting or a URL that cannot be meant.
-pub fn invalid(message: impl Into<String>) -> Error {
-    Error::new(InvalidInput, message)
+/// The errors of one kind each.
+macro_rules! kinds {
+    ($($(#[$doc:meta])* $name:ident = $kind:ident;)+) => {$(
+        $(#[$doc])*
+        pub fn $name(message: impl Into<String>) -> Error {
+            Error::new(ErrorKind::$kind, message)
+        }
+    )+};
+}
+
+kinds! {
+    /// The error of a setting or a URL that cannot be meant.
+    invalid = InvalidInput;
+    /// The error of a store, a server or a file that is not set up for locks.
+    configuration = Configuration;
+    /// The error of a call that has written nothing, and may be asked again.
+    unavailable = Unavailable;
+    /// The error of a write that may have taken effect.
+    unknown = OutcomeUnknown;
+    /// The error of data of others where a lock's should be.
+    conflict = Conflict;
+    /// The error of an answer that the store does not give.
+    internal = Internal;
 }
 
 /// The error of a call whose answer did not come. `kind` is `OutcomeUnknown` where the call may have written.

@@ -123,7 +123,10 @@ pub use cas::{
 };
 pub use connection::{Call, Connect, Shared};
 pub use construct::{FromClient, FromUrl, maybe};
-pub use errors::{in_doubt, invalid, unanswered, untrusted};
+pub use errors::{
+    configuration, conflict, in_doubt, internal, invalid, unanswered, unavailable, unknown,
+    untrusted,
+};
 pub use limits::{HUNDRED_YEARS, check_duration, check_name_length};
 pub use operator::{ROUNDS, contended};
 pub use provider::StoreProvider;

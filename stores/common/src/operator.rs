@@ -2,9 +2,10 @@
 
 use std::time::UNIX_EPOCH;
 
+use crate::errors::{unavailable, unknown};
 use shedlock_core::{
-    Error, ErrorKind, ForceUnlockRequest, ForcedUnlock, LockState, ResetSlotRequest, Slot,
-    SlotReset, SlotState,
+    Error, ForceUnlockRequest, ForcedUnlock, LockState, ResetSlotRequest, Slot, SlotReset,
+    SlotState,
 };
 
 use crate::store::{Changed, Store};
@@ -14,10 +15,7 @@ pub const ROUNDS: usize = 4;
 
 /// The error of a call that lost every one of its [`ROUNDS`].
 pub fn contended() -> Error {
-    Error::new(
-        ErrorKind::Unavailable,
-        "other clients changed the lock each time before it could be written: retry",
-    )
+    unavailable("other clients changed the lock each time before it could be written: retry")
 }
 
 pub(crate) async fn force_unlock<S: Store>(
@@ -40,8 +38,7 @@ pub(crate) async fn force_unlock<S: Store>(
             Changed::Raced => {}
             // Whoever holds the lock by now must not be forced out by the same request.
             Changed::Overtaken => {
-                return Err(Error::new(
-                    ErrorKind::OutcomeUnknown,
+                return Err(unknown(
                     "the answer to a forced unlock was lost, and the lock has changed since: \
                      look at it before you retry",
                 ));

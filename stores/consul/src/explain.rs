@@ -2,7 +2,7 @@
 
 use ErrorKind::{Configuration, OutcomeUnknown, Unavailable};
 use shedlock_core::{Error, ErrorKind};
-use shedlock_store::{invalid, untrusted};
+use shedlock_store::{invalid, unavailable, untrusted};
 
 pub(crate) fn no_url(error: impl std::error::Error + Send + Sync + 'static) -> Error {
     let message = "the agent's URL cannot be read: write it like http://127.0.0.1:8500";
@@ -16,7 +16,7 @@ pub(crate) fn unanswered(error: reqwest::Error, lost: ErrorKind) -> Error {
     } else {
         untrusted(&error).unwrap_or_else(|| {
             let message = "the agent cannot be reached: is it up, and is the address right?";
-            Error::new(Unavailable, message)
+            unavailable(message)
         })
     };
     explained.with_source(error.without_url())

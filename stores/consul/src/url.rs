@@ -5,9 +5,10 @@ use std::time::Duration;
 use reqwest::header::{HeaderMap, HeaderValue};
 use reqwest::redirect::Policy;
 use reqwest::{Client, ClientBuilder, Url};
-use shedlock_core::{Error, ErrorKind, warn_unverified};
+use shedlock_core::{Error, warn_unverified};
 use shedlock_store::{
-    FromUrl, StoreUrl, TlsOptions, Versioned, VersionedSettings, invalid, maybe, read_file,
+    FromUrl, StoreUrl, TlsOptions, Versioned, VersionedSettings, configuration, invalid, maybe,
+    read_file,
 };
 
 use crate::ConsulProvider;
@@ -75,7 +76,7 @@ pub(crate) fn read(text: &str) -> Result<ConsulProvider, Error> {
         .default_headers(headers);
     let client = encrypted(client, &tls, scheme)?.build().map_err(|error| {
         let message = "no HTTP client can be made for the URL";
-        Error::new(ErrorKind::Configuration, message).with_source(error)
+        configuration(message).with_source(error)
     })?;
     if scheme == "http" {
         warn_unverified("consul", url.host_names(), "write consuls://");
@@ -115,6 +116,8 @@ fn encrypted(client: ClientBuilder, _: &TlsOptions, scheme: &str) -> Result<Clie
 
 #[cfg(test)]
 mod tests {
+    use shedlock_core::ErrorKind;
+
     use super::*;
 
     #[test]

@@ -3,8 +3,8 @@
 use std::time::SystemTime;
 
 use etcd_client::{GetResponse, KeyValue, TxnOpResponse, TxnResponse};
-use shedlock_core::{AttemptRequest, Error, ErrorKind, Lease, LockName, LockRecord, Owner};
-use shedlock_store::{Added, Record};
+use shedlock_core::{AttemptRequest, Error, Lease, LockName, LockRecord, Owner};
+use shedlock_store::{Added, Record, internal};
 
 /// Both keys of a lock, as they were at one revision of the store.
 #[derive(Clone, Debug)]
@@ -175,7 +175,7 @@ pub(crate) fn gets(answer: &TxnResponse) -> Result<[GetResponse; 2], Error> {
     let answers: Result<[TxnOpResponse; 2], _> = answer.op_responses().try_into();
     let Ok([TxnOpResponse::Get(lock), TxnOpResponse::Get(kept)]) = answers else {
         let message = "two gets were sent, something else was answered";
-        return Err(Error::new(ErrorKind::Internal, message));
+        return Err(internal(message));
     };
     Ok([lock, kept])
 }

@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use shedlock_core::{
-    Attempt, AttemptRequest, Error, ErrorKind, ExtendRequest, Extension, Lease, Moment, Skip,
-    SkipReason,
+    Attempt, AttemptRequest, Error, ExtendRequest, Extension, Lease, Moment, Skip, SkipReason,
 };
 use shedlock_store::{
-    Changed, End, Ended, ROUNDS, Record, check_slot, contended, refusal, whole_millis,
+    Changed, End, Ended, ROUNDS, Record, check_slot, conflict, contended, refusal, unknown,
+    whole_millis,
 };
 
 use crate::EtcdStore;
@@ -64,8 +64,7 @@ impl EtcdStore {
             return Ok(Some(Attempt::Acquired(lease)));
         }
         if found.ends_with(0) {
-            return Err(Error::new(
-                ErrorKind::Conflict,
+            return Err(conflict(
                 "the lock's key has no lease, which neither shedlock nor ShedLock writes, and \
                  which never comes free: look at it, and delete it or unlock by force",
             ));
@@ -207,8 +206,7 @@ impl EtcdStore {
             if changed == Changed::Overtaken && is_over {
                 // It may have ended by this call, and another owner may have taken the lock
                 // since: the runtime decides whether the lease can have ended by itself.
-                return Err(Error::new(
-                    ErrorKind::OutcomeUnknown,
+                return Err(unknown(
                     "the answer to an unlock was lost, and the lock has changed since",
                 ));
             }

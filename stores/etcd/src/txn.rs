@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use ErrorKind::{Internal, Lost, OutcomeUnknown, Unavailable};
+use ErrorKind::{Lost, OutcomeUnknown, Unavailable};
 use etcd_client::{
     Client, Compare, CompareOp, PutOptions, ResponseHeader, Txn, TxnOp, TxnResponse,
 };
 use shedlock_core::{Error, ErrorKind, LockName};
-use shedlock_store::{Changed, Record};
+use shedlock_store::{Changed, Record, internal};
 
 use crate::EtcdStore;
 use crate::found::{Found, Kept, Locked};
@@ -54,7 +54,7 @@ impl EtcdStore {
         let answer = match self.send(OutcomeUnknown, change.txn()).await {
             Ok(answer) if answer.succeeded() => {
                 let revision = answer.header().map(ResponseHeader::revision);
-                let revision = revision.ok_or_else(|| Error::new(Internal, "no revision came"));
+                let revision = revision.ok_or_else(|| internal("no revision came"));
                 revision.map(|revision| (Changed::Done, change.after(revision)))
             }
             Ok(answer) => Found::read(&answer).map(|found| (Changed::Raced, found)),

@@ -3,8 +3,8 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use mongodb::bson::{Bson, DateTime, Document};
-use shedlock_core::{Error, ErrorKind, LockName, LockRecord, Slot, SlotState};
-use shedlock_store::Record;
+use shedlock_core::{Error, LockName, LockRecord, Slot, SlotState};
+use shedlock_store::{Record, conflict, internal};
 
 // ShedLock's fields: the end, the beginning of the last acquisition, the owner.
 pub(crate) const UNTIL: &str = "lockUntil";
@@ -32,8 +32,7 @@ impl Look {
     pub(crate) fn read(answer: &Document) -> Result<Self, Error> {
         let parts = (answer.get_document("record"), answer.get_datetime("now"));
         let (Ok(document), Ok(now)) = parts else {
-            return Err(Error::new(
-                ErrorKind::Internal,
+            return Err(internal(
                 "the server answered a reading without the document or its time",
             ));
         };
@@ -101,13 +100,10 @@ fn foreign(document: &Document, field: &str) -> Error {
         || "is missing".to_owned(),
         |value| format!("is of the type {:?}", value.element_type()),
     );
-    Error::new(
-        ErrorKind::Conflict,
-        format!(
-            "the lock's document is none that shedlock or ShedLock writes: its field {field:?} \
+    conflict(format!(
+        "the lock's document is none that shedlock or ShedLock writes: its field {field:?} \
              {holds}; find out whose it is, and repair or delete it, or use another collection"
-        ),
-    )
+    ))
 }
 
 /// A date of a document. What no calendar here shows is 1970.
@@ -134,6 +130,8 @@ pub(crate) fn millis(duration: Duration) -> i64 {
 
 #[cfg(test)]
 mod tests {
+    use shedlock_core::ErrorKind;
+
     use super::*;
     use mongodb::bson::doc;
 

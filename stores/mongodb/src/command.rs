@@ -2,13 +2,13 @@
 
 use std::time::{Duration, SystemTime};
 
-use ErrorKind::{Internal, OutcomeUnknown, Unavailable};
+use ErrorKind::{OutcomeUnknown, Unavailable};
 use futures_util::TryStreamExt as _;
 use mongodb::action::{Action as _, Aggregate};
 use mongodb::bson::{Bson, DateTime, Document, doc};
 use mongodb::options::{Collation, ReadPreference, SelectionCriteria};
 use shedlock_core::{Error, ErrorKind, LockName, answered_within};
-use shedlock_store::{HUNDRED_YEARS, Store as _, TimeMode};
+use shedlock_store::{HUNDRED_YEARS, Store as _, TimeMode, internal};
 
 use crate::codec::{Look, UNTIL, instant};
 use crate::explain::{explain, unacknowledged};
@@ -40,7 +40,7 @@ impl MongoStore {
         let hello = hello.selection_criteria(primary()).into_future();
         let hello = self.bounded(Unavailable, hello).await?;
         let now = hello.get_datetime("localTime");
-        let now = now.map_err(|_| Error::new(Internal, "the server reports no time"))?;
+        let now = now.map_err(|_| internal("the server reports no time"))?;
         self.server.observe_reply(instant(*now), sent);
         Ok(instant(*now))
     }

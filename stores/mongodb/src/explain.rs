@@ -6,6 +6,7 @@ use mongodb::error::{
     ErrorKind as Kind, NO_WRITES_PERFORMED, RETRYABLE_WRITE_ERROR, SYSTEM_OVERLOADED_ERROR,
 };
 use shedlock_core::{Error, ErrorKind};
+use shedlock_store::unknown;
 
 type Sorted = (ErrorKind, &'static str);
 
@@ -19,13 +20,10 @@ pub(crate) fn explain(error: mongodb::error::Error, unanswered: ErrorKind) -> Er
 pub(crate) fn unacknowledged(why: &Document) -> Error {
     let code = why.get_i32("code").unwrap_or_default();
     let said = why.get_str("errmsg").unwrap_or_default();
-    Error::new(
-        OutcomeUnknown,
-        format!(
-            "the write was not acknowledged by as many members as it has to be, so that an election \
+    unknown(format!(
+        "the write was not acknowledged by as many members as it has to be, so that an election \
              may undo it (code {code}: {said}): ask again, and look at the replica set"
-        ),
-    )
+    ))
 }
 
 fn sort(kind: &Kind, has_label: impl Fn(&str) -> bool, unanswered: ErrorKind) -> Sorted {

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ErrorKind::{Configuration, Unavailable};
+use ErrorKind::Unavailable;
 use futures_util::TryStreamExt as _;
 use mongodb::bson::{Bson, Document, doc, serialize_to_document};
 use mongodb::options::{Acknowledgment, CollectionOptions, ReadConcern, WriteConcern};
@@ -17,7 +17,7 @@ use shedlock_core::{
 };
 use shedlock_store::{
     Changed, End, Ended, FromClient, HUNDRED_YEARS, Seen, Store, StoreProvider, TimeMode,
-    check_name_length,
+    check_name_length, configuration,
 };
 
 use crate::MongoProvider;
@@ -341,7 +341,7 @@ impl Store for MongoStore {
         };
         if described.collection_type != CollectionType::Collection {
             let message = "no locks can be kept in a view or a time series: use another collection";
-            return Err(Error::new(Configuration, format!("{name}: {message}")));
+            return Err(configuration(format!("{name}: {message}")));
         }
         let collation = described.options.collation;
         if collation.is_some_and(|collation| collation.locale != "simple") {

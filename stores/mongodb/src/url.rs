@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use mongodb::options::{ClientOptions, ServerAddress, Tls};
 use mongodb::{Client, error};
-use shedlock_core::{Error, ErrorKind, warn_unverified};
-use shedlock_store::{FromUrl, TimeMode, UrlOptions};
+use shedlock_core::{Error, warn_unverified};
+use shedlock_store::{FromUrl, TimeMode, UrlOptions, configuration, unavailable};
 
 use crate::MongoProvider;
 use crate::store::{Builder, COLLECTION, MongoStore, NAME, Place, Settings, TIMEOUT, invalid};
@@ -109,12 +109,10 @@ impl Address {
     /// The driver names the option that it does not know.
     fn refused(&self, error: error::Error) -> Error {
         let refused = match &*error.kind {
-            error::ErrorKind::DnsResolve { .. } => Error::new(
-                ErrorKind::Unavailable,
+            error::ErrorKind::DnsResolve { .. } => unavailable(
                 "the hosts of mongodb+srv:// could not be looked up; the reason is the source",
             ),
-            error::ErrorKind::InvalidTlsConfig { .. } => Error::new(
-                ErrorKind::Configuration,
+            error::ErrorKind::InvalidTlsConfig { .. } => configuration(
                 "the certificates that the URL names cannot be used; the reason is the source",
             ),
             _ => invalid(format!(
@@ -129,6 +127,8 @@ impl Address {
 
 #[cfg(test)]
 mod tests {
+    use shedlock_core::ErrorKind;
+
     use super::*;
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use ErrorKind::{Configuration, OutcomeUnknown, Unavailable};
+use ErrorKind::{OutcomeUnknown, Unavailable};
 use async_nats::client::RequestErrorKind;
 use async_nats::{HeaderMap, Request};
 use base64::Engine as _;
@@ -11,7 +11,7 @@ use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use shedlock_core::{Clock as _, Error, ErrorKind, Owner, SystemClock};
-use shedlock_store::Written;
+use shedlock_store::{Written, configuration, unavailable, unknown};
 
 use crate::codec::Message;
 use crate::explain::{failure, refused, unanswered, unreadable};
@@ -140,7 +140,7 @@ impl Bucket {
             .client
             .publish_with_headers(subject, headers, data);
         sent.await
-            .map_err(|error| Error::new(Unavailable, "the client has ended").with_source(error))?;
+            .map_err(|error| unavailable("the client has ended").with_source(error))?;
         let (subject, request) = self.request_of(last);
         let answer = self.send(subject, request, OutcomeUnknown).await?;
         if failure(&answer).is_some_and(|error| NO_BATCH.contains(&error.err_code)) {
@@ -149,8 +149,7 @@ impl Bucket {
         let are_both = answer["count"] == 2;
         let written = self.written(answer)?;
         if matches!(written, Written::Done(_)) && !are_both {
-            return Err(Error::new(
-                OutcomeUnknown,
+            return Err(unknown(
                 "the server took two messages of one step for one each: ask again with the same \
                  owner",
             ));
@@ -169,8 +168,7 @@ impl Bucket {
         match accepted.map(|answer| answer["seq"].as_u64()) {
             None => Ok(Written::Raced),
             Some(Some(sequence)) => Ok(Written::Done(sequence)),
-            Some(None) => Err(Error::new(
-                OutcomeUnknown,
+            Some(None) => Err(unknown(
                 "the server confirmed a message without its sequence",
             )),
         }
@@ -192,13 +190,10 @@ impl Bucket {
     }
 
     pub(crate) fn missing(&self) -> Error {
-        Error::new(
-            Configuration,
-            format!(
-                "the bucket {:?} does not exist: make it with `shedlock migrate`",
-                self.name
-            ),
-        )
+        configuration(format!(
+            "the bucket {:?} does not exist: make it with `shedlock migrate`",
+            self.name
+        ))
     }
 
     pub(crate) async fn can_be_atomic(&self) -> Result<bool, Error> {

@@ -5,8 +5,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use async_nats::HeaderMap;
 use bytes::Bytes;
-use shedlock_core::{Error, ErrorKind, Owner, SlotState};
-use shedlock_store::{Record, whole_millis};
+use shedlock_core::{Error, Owner, SlotState};
+use shedlock_store::{Record, conflict, whole_millis};
 
 /// Before the names of our headers.
 const HEADER: &str = "Shedlock-";
@@ -63,14 +63,11 @@ impl Message {
     }
 
     fn foreign(&self) -> Error {
-        Error::new(
-            ErrorKind::Conflict,
-            format!(
-                "the key holds {} bytes, and a lock has 8: find out whose it is, and delete it or \
+        conflict(format!(
+            "the key holds {} bytes, and a lock has 8: find out whose it is, and delete it or \
                  use another name",
-                self.data.len()
-            ),
-        )
+            self.data.len()
+        ))
     }
 }
 
@@ -165,8 +162,7 @@ impl Beside {
             })
         };
         read().ok_or_else(|| {
-            Error::new(
-                ErrorKind::Conflict,
+            conflict(
                 "the key beside the lock holds what no version of this crate wrote: find out \
                  whose it is, and delete it",
             )
@@ -188,6 +184,8 @@ impl Beside {
 
 #[cfg(test)]
 mod tests {
+    use shedlock_core::ErrorKind;
+
     use super::*;
     use std::time::Duration;
 

@@ -1,12 +1,12 @@
 //! Refusals and lost answers as errors that say what to do.
 
-use ErrorKind::{Configuration, Internal, OutcomeUnknown, Unavailable};
+use ErrorKind::{Configuration, OutcomeUnknown, Unavailable};
 use async_nats::client::{RequestError, RequestErrorKind};
 use async_nats::{ConnectError, ConnectErrorKind};
 use serde::Deserialize;
 use serde_json::Value;
 use shedlock_core::{Error, ErrorKind};
-use shedlock_store::untrusted;
+use shedlock_store::{configuration, internal, unavailable, untrusted};
 
 #[derive(Deserialize)]
 pub(crate) struct ApiError {
@@ -47,12 +47,12 @@ pub(crate) fn refused(error: &ApiError, lost: ErrorKind) -> Error {
 
 pub(crate) fn unconnected(error: ConnectError) -> Error {
     let explained = match error.kind() {
-        ConnectErrorKind::Authentication | ConnectErrorKind::AuthorizationViolation => Error::new(
-            Configuration,
-            "the server refuses this user: check name, password, token, credentials or nkey",
-        ),
-        ConnectErrorKind::Tls => Error::new(
-            Configuration,
+        ConnectErrorKind::Authentication | ConnectErrorKind::AuthorizationViolation => {
+            configuration(
+                "the server refuses this user: check name, password, token, credentials or nkey",
+            )
+        }
+        ConnectErrorKind::Tls => configuration(
             "no encrypted connection could be made: check the server's certificate, and who has \
              signed it (tls_ca in the URL)",
         ),
@@ -63,17 +63,16 @@ pub(crate) fn unconnected(error: ConnectError) -> Error {
 
 pub(crate) fn unreachable_server() -> Error {
     let message = "the server cannot be reached: is it up, and is the address right?";
-    Error::new(Unavailable, message)
+    unavailable(message)
 }
 
 /// The error of a request that was not answered; what writes has found its bucket.
 pub(crate) fn unanswered(error: RequestError, lost: ErrorKind) -> Error {
     let explained = match error.kind() {
         RequestErrorKind::NoResponders if lost == OutcomeUnknown => {
-            Error::new(Unavailable, "the bucket has no leader: ask again")
+            unavailable("the bucket has no leader: ask again")
         }
-        RequestErrorKind::NoResponders => Error::new(
-            Unavailable,
+        RequestErrorKind::NoResponders => unavailable(
             "JetStream does not answer: check that it is switched on (`nats-server -js`), and that this \
              user may use it",
         ),
@@ -85,7 +84,7 @@ pub(crate) fn unanswered(error: RequestError, lost: ErrorKind) -> Error {
 /// The error of an answer that JetStream does not give.
 pub(crate) fn unreadable(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Error {
     let message = "the server's answer cannot be understood";
-    Error::new(Internal, message).with_source(error)
+    internal(message).with_source(error)
 }
 
 pub(crate) fn failure(answer: &Value) -> Option<ApiError> {

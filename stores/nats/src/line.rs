@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use async_nats::connection::State;
 use async_nats::{Client, ConnectOptions, ServerAddr};
-use shedlock_core::{Error, ErrorKind};
-use shedlock_store::{Call, Connect, Shared};
+use shedlock_core::Error;
+use shedlock_store::{Call, Connect, Shared, unavailable};
 
 use crate::explain;
 use crate::shape::{Version, version};
@@ -110,7 +110,7 @@ impl Connect for Origin {
             return Ok(connected);
         }
         let message = "there is no connection to the server";
-        Err(Error::new(ErrorKind::Unavailable, message))
+        Err(unavailable(message))
     }
 
     fn is_usable(connected: &Connected) -> bool {

@@ -5,7 +5,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use serde_json::Value;
-use shedlock_core::{Error, ErrorKind};
+use shedlock_core::Error;
+use shedlock_store::configuration;
 
 /// The largest message that a lock can need, with its headers.
 const LARGEST_MESSAGE: i64 = 1024;
@@ -79,10 +80,9 @@ impl Shape {
                     .to_owned()
             }
         };
-        Err(Error::new(
-            ErrorKind::Configuration,
-            format!("the bucket {bucket:?} {what}: {remedy}"),
-        ))
+        Err(configuration(format!(
+            "the bucket {bucket:?} {what}: {remedy}"
+        )))
     }
 
     fn fault(&self) -> Option<(String, Remedy)> {
@@ -239,6 +239,8 @@ impl Seen {
 
 #[cfg(test)]
 mod tests {
+    use shedlock_core::ErrorKind;
+
     use super::*;
     use serde_json::json;
 

@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use async_nats::Client;
 use futures_util::{StreamExt as _, stream};
-use shedlock_core::{Capabilities, Error, ErrorKind, Failover, LockName, Migration};
+use shedlock_core::{Capabilities, Error, Failover, LockName, Migration};
 use shedlock_store::{
     FromClient, Listed, Reading, Record, VersionedSettings, VersionedStore, Written,
-    check_name_length,
+    check_name_length, invalid,
 };
 
 use crate::NatsProvider;
@@ -132,7 +132,7 @@ impl Builder {
             if let Some(name) = name.filter(|name| !is_plain(name)) {
                 let message =
                     format!("{what} {name:?} must be made of letters, digits, '-' and '_'");
-                return Err(Error::new(ErrorKind::InvalidInput, message).with_store("nats"));
+                return Err(invalid(message).with_store("nats"));
             }
         }
         Ok(settings.common.provider(NatsStore {

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use async_nats::{ConnectOptions, ServerAddr};
-use shedlock_core::{Error, ErrorKind, warn_unverified};
+use shedlock_core::{Error, warn_unverified};
 use shedlock_store::{
-    FromUrl, StoreUrl, TlsOptions, Versioned, VersionedSettings, invalid, read_file,
+    FromUrl, StoreUrl, TlsOptions, Versioned, VersionedSettings, configuration, invalid, read_file,
 };
 
 use crate::NatsProvider;
@@ -130,7 +130,7 @@ impl Address {
             options = credentials.map_err(|error| {
                 let message =
                     "the file of option \"credentials\" in the URL holds no token and key";
-                Error::new(ErrorKind::Configuration, message).with_source(error)
+                configuration(message).with_source(error)
             })?;
         }
         if !self.is_encrypted {
@@ -155,6 +155,8 @@ fn text_of(option: &str, path: &str) -> Result<String, Error> {
 
 #[cfg(test)]
 mod tests {
+    use shedlock_core::ErrorKind;
+
     use super::*;
 
     #[test]

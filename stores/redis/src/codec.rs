@@ -4,10 +4,8 @@ use std::str::FromStr;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use redis::{FromRedisValue, Value as Reply};
-use shedlock_core::{
-    AttemptRequest, Error, ErrorKind, Lease, LockName, LockRecord, Owner, Slot, SlotState,
-};
-use shedlock_store::Added;
+use shedlock_core::{AttemptRequest, Error, Lease, LockName, LockRecord, Owner, Slot, SlotState};
+use shedlock_store::{Added, conflict, internal};
 
 /// What a script returns of a lock: its own key as it was found, the record beside it as it is now.
 #[derive(Clone, Debug)]
@@ -138,10 +136,10 @@ impl Found {
 
     /// The error of an answer that the script has no reason for.
     pub(crate) fn unexpected(&self) -> Error {
-        Error::new(
-            ErrorKind::Internal,
-            format!("a script answered {:?} against its own rules", self.word),
-        )
+        internal(format!(
+            "a script answered {:?} against its own rules",
+            self.word
+        ))
     }
 }
 
@@ -213,8 +211,7 @@ fn slot(word: Option<&str>) -> Result<Option<Slot>, Error> {
 }
 
 fn foreign() -> Error {
-    Error::new(
-        ErrorKind::Conflict,
+    conflict(
         "the record of fencing token and slots beside the lock (its key begins with \
          \"shedlock-rs:\") holds what shedlock does not write there: look at it",
     )
@@ -222,14 +219,13 @@ fn foreign() -> Error {
 
 /// The server answered, with what is no answer to the question.
 pub(crate) fn malformed() -> Error {
-    Error::new(
-        ErrorKind::Internal,
-        "the server's answer cannot be read: is it Redis or Valkey?",
-    )
+    internal("the server's answer cannot be read: is it Redis or Valkey?")
 }
 
 #[cfg(test)]
 mod tests {
+    use shedlock_core::ErrorKind;
+
     use super::*;
 
     const AT: Duration = Duration::from_millis(1_700_000_000_123);

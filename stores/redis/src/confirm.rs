@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use redis::{Cmd, FromRedisValue as _, RedisError, Value, cmd};
 use shedlock_core::{Error, ErrorKind};
+use shedlock_store::invalid;
 
 /// What is waited for after a lock was taken or extended, or a slot was done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,20 +32,21 @@ impl Confirmation {
         replicas: Option<u32>,
         timeout: Option<Duration>,
     ) -> Result<Option<Self>, Error> {
-        let invalid = |message: String| Err(Error::new(ErrorKind::InvalidInput, message));
         let replicas = match replicas {
             Some(replicas) => replicas,
             None if timeout.is_none() => return Ok(None),
             None => {
-                return invalid("wait_timeout is for wait_replicas, which is missing".to_owned());
+                return Err(invalid(
+                    "wait_timeout is for wait_replicas, which is missing",
+                ));
             }
         };
         let timeout = timeout.unwrap_or(WAIT);
         if replicas == 0 || timeout.is_zero() || timeout > LONGEST_WAIT {
-            return invalid(format!(
+            return Err(invalid(format!(
                 "waiting {timeout:?} for {replicas} replicas confirms nothing: wait for one or \
                  more, and up to an hour"
-            ));
+            )));
         }
         Ok(Some(Self { replicas, timeout }))
     }

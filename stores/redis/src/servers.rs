@@ -7,6 +7,7 @@ use std::sync::atomic::Ordering;
 use redis::cluster_routing::{MultipleNodeRoutingInfo, RoutingInfo, SingleNodeRoutingInfo};
 use redis::{Cmd, FromRedisValue, Value, cmd};
 use shedlock_core::{Error, ErrorKind, LockName, SystemClock, answered_within};
+use shedlock_store::{configuration, unavailable};
 
 use crate::codec::{instant, malformed};
 use crate::connections::Connections;
@@ -43,8 +44,7 @@ impl Connections {
         slots.arg("SLOTS");
         let any = RoutingInfo::SingleNode(SingleNodeRoutingInfo::Random);
         if pongs.len() < primaries(self.ask(&Some(any), &slots).await?) {
-            return Err(Error::new(
-                ErrorKind::Unavailable,
+            return Err(unavailable(
                 "a server of the cluster cannot be reached: retry later",
             ));
         }
@@ -170,7 +170,7 @@ impl<'a> Info<'a> {
             }
             return Ok(());
         };
-        Err(Error::new(ErrorKind::Configuration, refused))
+        Err(configuration(refused))
     }
 }
 

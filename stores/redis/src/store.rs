@@ -13,7 +13,7 @@ use shedlock_core::{
 };
 use shedlock_store::{
     Changed, End, Ended, FromClient, HUNDRED_YEARS, Seen, Store, StoreProvider, check_name_length,
-    check_slot, refusal, slot_ahead,
+    check_slot, conflict, refusal, slot_ahead, unknown,
 };
 
 use crate::RedisProvider;
@@ -195,8 +195,7 @@ impl RedisStore {
         let arguments = [request.owner().as_str(), before];
         let undone = self.run(&scripts::UNDO, request.name(), &arguments, None);
         undone.await.map(drop).map_err(|error| {
-            Error::new(
-                ErrorKind::OutcomeUnknown,
+            unknown(
                 "too few replicas confirmed the lock, and giving it back failed: ask again with \
                  the same owner",
             )
@@ -370,8 +369,7 @@ pub(crate) fn taken(request: &AttemptRequest, found: &Found) -> Result<Attempt, 
         return Ok(Attempt::Acquired(found.lease(request)));
     }
     if found.is_endless() {
-        return Err(Error::new(
-            ErrorKind::Conflict,
+        return Err(conflict(
             "the lock's key has no time to live, which neither shedlock nor ShedLock writes, and \
              would never be free: look at it, and delete it or unlock by force",
         ));

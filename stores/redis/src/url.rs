@@ -10,9 +10,10 @@ use redis::{
     Client, ClientTlsConfig, ConnectionAddr, ConnectionInfo, IntoConnectionInfo as _,
     ProtocolVersion, RedisConnectionInfo, RedisResult, TlsCertificates, TlsMode,
 };
-use shedlock_core::{Error, ErrorKind, warn_unverified};
+use shedlock_core::{Error, warn_unverified};
 use shedlock_store::{
-    FromUrl, Host, StoreUrl, TlsFiles, TlsOptions, check_crypto_choice, invalid, maybe,
+    FromUrl, Host, StoreUrl, TlsFiles, TlsOptions, check_crypto_choice, configuration, invalid,
+    maybe,
 };
 
 use crate::RedisProvider;
@@ -186,7 +187,7 @@ impl Address {
         };
         let source = source.map_err(|error| {
             let message = "the client cannot use the certificates that the URL names; its reason is the source";
-            Error::new(ErrorKind::Configuration, message).with_source(error)
+            configuration(message).with_source(error)
         })?;
         let addresses = match self.kind {
             // The primary that they name comes after them.
@@ -270,6 +271,8 @@ impl Address {
 
 #[cfg(test)]
 mod tests {
+    use shedlock_core::ErrorKind;
+
     use super::*;
 
     #[test]

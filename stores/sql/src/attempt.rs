@@ -3,9 +3,9 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use shedlock_core::{
-    Attempt, AttemptRequest, BoundedAttempt, Completion, Error, ErrorKind, Lease, Skip, SkipReason,
-    Slot,
+    Attempt, AttemptRequest, BoundedAttempt, Completion, Error, Lease, Skip, SkipReason, Slot,
 };
+use shedlock_store::{unavailable, unknown};
 
 use crate::dialect::{Claim, End, Step};
 use crate::driver::Driver;
@@ -155,8 +155,7 @@ impl<B: Driver> Call<'_, B> {
             // The record is not there and cannot be made: another unique key is in the way.
             (State::Absent, Some(failure)) => Err(explain::<B>(failure, &self.options, true)),
             // A first try whose reply was lost may take the lock yet.
-            _ if may_be_ours => Err(unread(Error::new(
-                ErrorKind::Unavailable,
+            _ if may_be_ours => Err(unread(unavailable(
                 "the lock was free each time its record was read, and could not be taken",
             ))),
             // Free each time we looked and taken each time we tried.
@@ -181,7 +180,7 @@ impl<B: Driver> Call<'_, B> {
 /// A lock that may have been taken is not to be left to itself: whoever asked asks again, or withdraws.
 fn unread(error: Error) -> Error {
     let message = "the lock may have been taken, but its record could not be read: ask again";
-    Error::new(ErrorKind::OutcomeUnknown, message).with_source(error)
+    unknown(message).with_source(error)
 }
 
 fn acquired(lease: Lease) -> BoundedAttempt {

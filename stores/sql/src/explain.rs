@@ -17,14 +17,6 @@ pub(crate) fn explain<B: Driver>(failure: Failure, options: &Options, writes: bo
     Error::new(kind, message).with_source(failure.source)
 }
 
-pub(crate) fn configuration(message: impl Into<String>) -> Error {
-    Error::new(Configuration, message)
-}
-
-pub(crate) fn invalid(message: impl Into<String>) -> Error {
-    Error::new(InvalidInput, message)
-}
-
 fn plainly(class: &Class, writes: bool) -> (ErrorKind, &'static str) {
     match class {
         Class::NotSent => (

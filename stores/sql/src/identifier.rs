@@ -3,8 +3,7 @@
 use std::fmt;
 
 use shedlock_core::Error;
-
-use crate::explain::invalid;
+use shedlock_store::invalid;
 
 /// The name of a table, schema or column as the database keeps it: letters, digits, `_`, `$` and
 /// `-`, so that it can be quoted without escaping.

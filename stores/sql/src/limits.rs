@@ -3,9 +3,9 @@
 use std::time::{Duration, UNIX_EPOCH};
 
 use shedlock_core::{Error, LockName, Owner};
+use shedlock_store::{configuration, invalid};
 
 use crate::driver::Driver;
-use crate::explain::{configuration, invalid};
 use crate::options::Options;
 use crate::shape::Shape;
 use crate::statement::Values;

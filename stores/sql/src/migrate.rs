@@ -1,9 +1,10 @@
 //! Making the table, or adding what ShedLock's lacks.
 
 use shedlock_core::{Error, Migration};
+use shedlock_store::configuration;
 
 use crate::driver::{Class, Driver, Wanted};
-use crate::explain::{configuration, explain};
+use crate::explain::explain;
 use crate::send::Call;
 use crate::statement::{Row, Statement, Values};
 use crate::store::SqlStore;

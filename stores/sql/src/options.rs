@@ -5,10 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use shedlock_core::{Clock, Error, LockDefaults, SystemClock};
-use shedlock_store::TimeMode;
+use shedlock_store::{TimeMode, invalid};
 
 use crate::driver::Driver;
-use crate::explain::invalid;
 use crate::identifier::{Identifier, Table};
 use crate::zone;
 

@@ -4,10 +4,11 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use shedlock_core::{Error, Moment, StoreClock};
+use shedlock_store::configuration;
 
 use crate::dialect::{Dialect, Statements};
 use crate::driver::{Class, Driver, Wanted};
-use crate::explain::{configuration, explain};
+use crate::explain::explain;
 use crate::options::Options;
 use crate::send::Call;
 use crate::shape::{Column, Shape};

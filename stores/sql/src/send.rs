@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use shedlock_core::{Error, ErrorKind};
+use shedlock_store::internal;
 
 use crate::deadline::Deadline;
 use crate::dialect::Step;
@@ -85,12 +86,11 @@ impl<B: Driver> Call<'_, B> {
 
     pub(crate) async fn row(&self, step: Step, values: &Values<'_>) -> Result<Row, Error> {
         let reply = self.run(step, values).await?;
-        reply.rows.into_iter().next().ok_or_else(|| {
-            Error::new(
-                ErrorKind::Internal,
-                "the statement that always gives a row gave none",
-            )
-        })
+        reply
+            .rows
+            .into_iter()
+            .next()
+            .ok_or_else(|| internal("the statement that always gives a row gave none"))
     }
 
     /// Sends a statement: again at once where another transaction was in the way, once more on a

@@ -1,9 +1,9 @@
 //! What the lock table looks like now.
 
 use shedlock_core::Error;
+use shedlock_store::configuration;
 
 use crate::dialect::Dialect;
-use crate::explain::configuration;
 use crate::identifier::Identifier;
 use crate::options::{ATTEMPTS_COLUMN, COLUMNS, DONE_COLUMN, Options, SLOT_COLUMN, TOKEN_COLUMN};
 use crate::statement::{Answer, Field};

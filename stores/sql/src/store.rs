@@ -4,15 +4,15 @@ use std::fmt;
 use std::time::Duration;
 
 use shedlock_core::{
-    Attempt, AttemptRequest, Capabilities, Clock, Error, ErrorKind, ExtendRequest, Extension,
-    Lease, ListRequest, LockName, LockRecord, Migration, Owner, Slot, SlotEnd, SlotState, listed,
+    Attempt, AttemptRequest, Capabilities, Clock, Error, ExtendRequest, Extension, Lease,
+    ListRequest, LockName, LockRecord, Migration, Owner, Slot, SlotEnd, SlotState, listed,
 };
-use shedlock_store::{Changed, End, Ended, Seen, Store, StoreProvider};
+use shedlock_store::{Changed, End, Ended, Seen, Store, StoreProvider, invalid, unknown};
 
 use crate::contended::Contended;
 use crate::dialect::{End as SlotMark, Step};
 use crate::driver::{Class, Connections, Driver, Failure};
-use crate::explain::{explain, invalid};
+use crate::explain::explain;
 use crate::limits::check_owner;
 use crate::options::Options;
 use crate::plan::Plans;
@@ -167,8 +167,7 @@ impl<B: Driver> Store for SqlStore<B> {
         if reply.repeated {
             // The first try may have unlocked, and another owner may have taken the lock since: the
             // runtime knows whether the lease can have ended by itself.
-            return Err(Error::new(
-                ErrorKind::OutcomeUnknown,
+            return Err(unknown(
                 "the reply to an unlock was lost, and the record has changed since",
             ));
         }

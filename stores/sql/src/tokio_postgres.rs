@@ -3,13 +3,12 @@
 use std::time::Duration;
 
 use shedlock_core::Error;
-use shedlock_store::{StoreProvider, TlsFiles, read_file};
+use shedlock_store::{StoreProvider, TlsFiles, invalid, read_file};
 use tokio_postgres::Config;
 use tokio_postgres::config::SslMode;
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use crate::driver::tokio_postgres::{Connect, TokioPostgres};
-use crate::explain::invalid;
 use crate::store::SqlStore;
 use crate::url::{Address, Remote, refused_by_driver};
 

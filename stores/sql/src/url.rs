@@ -3,11 +3,10 @@
 use std::time::Duration;
 
 use shedlock_core::Error;
-use shedlock_store::{FromUrl, StoreProvider, TimeMode, UrlOptions};
+use shedlock_store::{FromUrl, StoreProvider, TimeMode, UrlOptions, invalid};
 use url::Url;
 
 use crate::driver::{Connections, Driver};
-use crate::explain::invalid;
 use crate::options::Settings;
 use crate::store::SqlStore;
 

@@ -3,9 +3,9 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use shedlock_core::{
-    Attempt, AttemptRequest, Error, ErrorKind, Lease, LockName, LockRecord, Owner, Slot, SlotState,
+    Attempt, AttemptRequest, Error, Lease, LockName, LockRecord, Owner, Slot, SlotState,
 };
-use shedlock_store::{check_slot, refusal};
+use shedlock_store::{check_slot, conflict, internal, refusal};
 
 use crate::options::{ATTEMPTS_COLUMN, SLOT_COLUMN};
 use crate::shape::Shape;
@@ -28,10 +28,7 @@ impl State {
     /// `Lost` where this attempt has ended before, `Internal` where the row lacks the store's time.
     pub(crate) fn of(request: &AttemptRequest, row: &Row) -> Result<Self, Error> {
         let Some(now) = row.now else {
-            return Err(Error::new(
-                ErrorKind::Internal,
-                "the row that was read lacks the store's time",
-            ));
+            return Err(internal("the row that was read lacks the store's time"));
         };
         let is_held = row.lock_until.is_some_and(|until| until > now);
         if let Some(stored) = &row.name {
@@ -70,10 +67,6 @@ impl State {
         }
         Ok(Self::Free)
     }
-}
-
-fn conflict(message: impl Into<String>) -> Error {
-    Error::new(ErrorKind::Conflict, message)
 }
 
 /// Some collations take `Job` and `job ` for the same; the record is then another lock's.

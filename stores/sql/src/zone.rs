@@ -1,7 +1,7 @@
 //! Time zones of sessions, as MySQL and MariaDB spell them.
 
-use crate::explain::invalid;
 use shedlock_core::Error;
+use shedlock_store::invalid;
 
 /// Reads a time zone as a session can be set to: `SYSTEM`, an offset from -13:59 to +14:00, or a
 /// name that the server knows from its tables. Returns it as the server shows it, so that the two

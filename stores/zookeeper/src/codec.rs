@@ -3,8 +3,8 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use jiff::Timestamp;
-use shedlock_core::{Error, ErrorKind};
-use shedlock_store::{Found, Reading, Record};
+use shedlock_core::Error;
+use shedlock_store::{Found, Reading, Record, conflict};
 use zookeeper_client::Stat;
 
 use crate::requests::Before;
@@ -94,27 +94,21 @@ impl Node {
             } else {
                 format!("holds {data:?}")
             };
-            Error::new(
-                ErrorKind::Conflict,
-                format!(
-                    "the node {} {what}, and a lock holds an instant; ShedLock takes it for held \
+            conflict(format!(
+                "the node {} {what}, and a lock holds an instant; ShedLock takes it for held \
                      for ever: find out whose it is, and delete it or use another name",
-                    self.path
-                ),
-            )
+                self.path
+            ))
         })
     }
 
     fn kept(&self) -> Result<Record, Error> {
         Record::from_bytes(&self.data).map_err(|_| {
-            Error::new(
-                ErrorKind::Conflict,
-                format!(
-                    "the node {} holds what no version of this crate wrote: find out whose it is, \
+            conflict(format!(
+                "the node {} holds what no version of this crate wrote: find out whose it is, \
                      and delete it",
-                    self.path
-                ),
-            )
+                self.path
+            ))
         })
     }
 }
@@ -151,6 +145,8 @@ fn instant(millis: i64) -> SystemTime {
 
 #[cfg(test)]
 mod tests {
+    use shedlock_core::ErrorKind;
+
     use super::*;
     use crate::fuzz::node;
 

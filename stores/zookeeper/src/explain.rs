@@ -1,15 +1,15 @@
 //! What the client says, as errors that say what to do.
 
-use ErrorKind::{Configuration, Internal, OutcomeUnknown, Unavailable};
+use ErrorKind::{OutcomeUnknown, Unavailable};
 use shedlock_core::{Error, ErrorKind};
-use shedlock_store::unanswered;
+use shedlock_store::{configuration, internal, unanswered, unavailable};
 use zookeeper_client::Error as ClientError;
 
 /// A failed request; `lost` is its kind where the answer was lost: `OutcomeUnknown` where a lock may have been written.
 pub(crate) fn explain(error: ClientError, lost: ErrorKind) -> Error {
     use ClientError as E;
-    let setup = |message| Error::new(Configuration, message);
-    let later = |message| Error::new(Unavailable, message);
+    let setup = |message| configuration(message);
+    let later = |message| unavailable(message);
     let explained = match &error {
         E::NoAuth => setup(
             "this user may not read or write the nodes of locks: look at their ACL, and at the user \
@@ -32,10 +32,9 @@ pub(crate) fn explain(error: ClientError, lost: ErrorKind) -> Error {
         E::SessionExpired | E::SessionMoved | E::ClientClosed => {
             later("the session is over, and the request was refused: ask again")
         }
-        E::BadArguments(_) | E::MarshallingError => Error::new(
-            Internal,
-            "the client or the server does not understand the request",
-        ),
+        E::BadArguments(_) | E::MarshallingError => {
+            internal("the client or the server does not understand the request")
+        }
         _ => unanswered(lost),
     };
     explained.with_source(error)
@@ -49,8 +48,7 @@ pub(crate) fn refused(error: ClientError) -> Error {
 }
 
 pub(crate) fn unreachable_server() -> Error {
-    Error::new(
-        Unavailable,
+    unavailable(
         "no server of the ensemble can be reached: is it up, has it a quorum, and is the address \
          right?",
     )

@@ -1,7 +1,8 @@
 //! Names as paths of nodes.
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
-use shedlock_core::{Error, ErrorKind, LockName};
+use shedlock_core::{Error, LockName};
+use shedlock_store::invalid;
 
 pub(crate) const LONGEST: usize = 1024;
 
@@ -29,15 +30,12 @@ impl Paths {
     /// Below this path.
     /// `InvalidInput` for what is no absolute path, and for one that is kept for nodes beside locks.
     pub(crate) fn new(path: &str) -> Result<Self, Error> {
-        let invalid = |why: &str| {
-            let message = format!("the path {path:?} {why}");
-            Err(Error::new(ErrorKind::InvalidInput, message))
-        };
+        let refused = |why: &str| Err(invalid(format!("the path {path:?} {why}")));
         let Some(parts) = path.strip_prefix('/').filter(|parts| is_plain(parts)) else {
-            return invalid("is no absolute path of nodes: write it like \"/shedlock\"");
+            return refused("is no absolute path of nodes: write it like \"/shedlock\"");
         };
         if parts.split('/').any(|part| part.ends_with(BESIDE)) {
-            return invalid("ends in \".owners\", where what belongs to other locks is kept");
+            return refused("ends in \".owners\", where what belongs to other locks is kept");
         }
         Ok(Self {
             locks: path.to_owned(),
@@ -115,6 +113,8 @@ fn is_allowed(char: char) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use shedlock_core::ErrorKind;
+
     use super::*;
 
     #[test]

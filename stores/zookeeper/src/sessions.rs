@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use shedlock_core::{Error, ErrorKind, SystemClock, within};
-use shedlock_store::{Call, Connect, Shared, invalid, unanswered};
+use shedlock_store::{Call, Connect, Shared, invalid, unanswered, unavailable};
 use zookeeper_client::{Client, Connector, Error as ClientError, SessionState};
 
 use crate::explain::{explain, is_refused_unseen, is_told, refused, unreachable_server};
@@ -128,8 +128,7 @@ async fn settled(client: &Client) -> Result<(), Error> {
     match state {
         state if is_connected(state) => Ok(()),
         SessionState::AuthFailed => Err(explain(ClientError::AuthFailed, ErrorKind::Unavailable)),
-        _ => Err(Error::new(
-            ErrorKind::Unavailable,
+        _ => Err(unavailable(
             "the session of this client is over, and a client does not make another one: make a new \
              client and provider, or a provider from a URL, which makes sessions by itself",
         )),

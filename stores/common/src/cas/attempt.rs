@@ -2,9 +2,8 @@
 
 use std::sync::Arc;
 
-use shedlock_core::{
-    Attempt, AttemptRequest, Error, ErrorKind, Lease, LockState, Skip, SkipReason,
-};
+use crate::errors::unknown;
+use shedlock_core::{Attempt, AttemptRequest, Error, Lease, LockState, Skip, SkipReason};
 
 use super::time::Now;
 use super::{Found, Record, Versioned, VersionedStore};
@@ -77,7 +76,7 @@ impl<S: VersionedStore> Versioned<S> {
 /// again.
 fn unread(error: Error) -> Error {
     let message = "the lock may have been taken, but its record could not be read: ask again";
-    Error::new(ErrorKind::OutcomeUnknown, message).with_source(error)
+    unknown(message).with_source(error)
 }
 
 fn refused(request: &AttemptRequest, record: &Record, now: Now) -> Result<Option<Skip>, Error> {

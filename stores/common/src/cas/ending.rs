@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use shedlock_core::{Error, ErrorKind, ExtendRequest, Extension, Lease, LockName, SlotEnd};
+use crate::errors::unknown;
+use shedlock_core::{Error, ExtendRequest, Extension, Lease, LockName, SlotEnd};
 
 use super::engine::{Look, Wrote};
 use super::time::Now;
@@ -93,10 +94,7 @@ impl<S: VersionedStore> Versioned<S> {
 /// The lease may have ended by this call, and the lock may be another's since. The runtime knows
 /// whether it can have ended by itself.
 fn overtaken() -> Error {
-    Error::new(
-        ErrorKind::OutcomeUnknown,
-        "the answer to an unlock was lost, and the lock has changed since: ask again",
-    )
+    unknown("the answer to an unlock was lost, and the lock has changed since: ask again")
 }
 
 fn ended(before: Record, end: &End<'_>, now: Now) -> Result<Record, Error> {

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use crate::errors::configuration;
 use shedlock_core::{
-    Attempt, AttemptRequest, Capabilities, Clock, ClockSource, Error, ErrorKind, ExtendRequest,
-    Extension, Lease, ListRequest, LockName, LockRecord, Migration, Owner, SlotState, SystemClock,
-    listed,
+    Attempt, AttemptRequest, Capabilities, Clock, ClockSource, Error, ExtendRequest, Extension,
+    Lease, ListRequest, LockName, LockRecord, Migration, Owner, SlotState, SystemClock, listed,
 };
 
 use super::time::Now;
@@ -103,8 +103,7 @@ impl<S: VersionedStore> Versioned<S> {
             None => self.client_now(),
             Some(resolution) => {
                 let told = reading.time.ok_or_else(|| {
-                    Error::new(
-                        ErrorKind::Configuration,
+                    configuration(
                         "an answer of the store does not tell its time: does something between \
                          here and there take it out?",
                     )

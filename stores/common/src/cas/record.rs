@@ -3,9 +3,8 @@
 use std::str::FromStr;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use shedlock_core::{
-    AttemptRequest, Error, ErrorKind, Lease, LockName, LockRecord, Owner, Slot, SlotState,
-};
+use crate::errors::conflict;
+use shedlock_core::{AttemptRequest, Error, Lease, LockName, LockRecord, Owner, Slot, SlotState};
 
 use super::time::{Now, millis};
 
@@ -210,17 +209,16 @@ fn slot(text: &str) -> Option<Slot> {
 
 fn foreign(text: &str) -> Error {
     let start: String = text.chars().take(40).collect();
-    Error::new(
-        ErrorKind::Conflict,
-        format!(
-            "the record holds {start:?}, which no lock looks like: find out whose it is, and \
+    conflict(format!(
+        "the record holds {start:?}, which no lock looks like: find out whose it is, and \
              delete it or use another name"
-        ),
-    )
+    ))
 }
 
 #[cfg(test)]
 mod tests {
+    use shedlock_core::ErrorKind;
+
     use super::*;
 
     const WHOLE: &str = "shedlock 1\nuntil 1800000000999\nat 1799999999001\ntoken 18446744073709551615\n\

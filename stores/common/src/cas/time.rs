@@ -2,7 +2,8 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use shedlock_core::{Error, ErrorKind};
+use crate::errors::invalid;
+use shedlock_core::Error;
 
 /// The instant of one reading of the judging clock, with what is uncertain of it.
 #[derive(Clone, Copy, Debug)]
@@ -76,12 +77,9 @@ impl Now {
 }
 
 pub(crate) fn after(instant: SystemTime, duration: Duration) -> Result<SystemTime, Error> {
-    instant.checked_add(duration).ok_or_else(|| {
-        Error::new(
-            ErrorKind::InvalidInput,
-            "this duration reaches past the end of the calendar",
-        )
-    })
+    instant
+        .checked_add(duration)
+        .ok_or_else(|| invalid("this duration reaches past the end of the calendar"))
 }
 
 /// Whole milliseconds since 1970; what lies before is cut to 1970.

@@ -1,7 +1,8 @@
 //! Whose crypto library rustls takes, for clients that take no configuration of rustls.
 
+use crate::errors::configuration;
 use rustls::crypto::CryptoProvider;
-use shedlock_core::{Error, ErrorKind};
+use shedlock_core::Error;
 
 /// Refuses a program with two crypto libraries that has chosen none as `Configuration`: rustls panics there, in the client. With a single
 /// one in the program rustls takes that. The choice holds for the whole process, so no library makes it.
@@ -9,8 +10,7 @@ pub fn check_crypto_choice() -> Result<(), Error> {
     if CryptoProvider::get_default().is_some() || !has_two() {
         return Ok(());
     }
-    Err(Error::new(
-        ErrorKind::Configuration,
+    Err(configuration(
         "this program has two crypto libraries for TLS, ring and aws-lc-rs, and has not chosen one: call \
          install_default of a rustls::crypto::CryptoProvider when it starts",
     ))

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
+use crate::errors::configuration;
 use rustls::crypto::ring;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ClientConfig, RootCertStore};
-use shedlock_core::{Error, ErrorKind};
+use shedlock_core::Error;
 
 use super::{TlsFiles, unusable_file};
 
@@ -19,8 +20,7 @@ impl TlsFiles {
     pub fn client_config(&self) -> Result<ClientConfig, Error> {
         let roots = self.roots()?;
         if roots.is_empty() {
-            return Err(Error::new(
-                ErrorKind::Configuration,
+            return Err(configuration(
                 "this system has no certificates of authorities: name a file of them by tls_ca",
             ));
         }

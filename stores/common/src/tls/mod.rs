@@ -10,9 +10,9 @@ pub use choice::check_crypto_choice;
 
 use std::fs;
 
-use shedlock_core::{Error, ErrorKind};
+use shedlock_core::Error;
 
-use crate::errors::invalid;
+use crate::errors::{configuration, invalid};
 use crate::url::UrlOptions;
 
 /// The options `tls_ca`, `tls_cert` and `tls_key`: paths of PEM files.
@@ -76,24 +76,24 @@ impl TlsOptions {
 /// Reads the file that an option of a URL names: one that cannot be read is `Configuration`.
 pub fn read_file(option: &str, path: &str) -> Result<Vec<u8>, Error> {
     fs::read(path).map_err(|error| {
-        Error::new(
-            ErrorKind::Configuration,
-            format!("the file {path:?} of option {option:?} in the URL cannot be read: {error}"),
-        )
+        configuration(format!(
+            "the file {path:?} of option {option:?} in the URL cannot be read: {error}"
+        ))
         .with_source(error)
     })
 }
 
 /// The error of a file that holds something else than the option asks for.
 pub fn unusable_file(option: &str) -> Error {
-    Error::new(
-        ErrorKind::Configuration,
-        format!("the file of option {option:?} in the URL holds no certificate or key (PEM)"),
-    )
+    configuration(format!(
+        "the file of option {option:?} in the URL holds no certificate or key (PEM)"
+    ))
 }
 
 #[cfg(test)]
 mod tests {
+    use shedlock_core::ErrorKind;
+
     use super::*;
 
     fn take(text: &str, encrypted: Option<&str>) -> Result<TlsOptions, Error> {

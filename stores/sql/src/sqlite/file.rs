@@ -6,12 +6,12 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use shedlock_core::{Clock, Error, ErrorKind};
+use shedlock_core::{Clock, Error};
+use shedlock_store::{configuration, internal};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
 use sqlx::{ConnectOptions as _, Connection as _, Row as _};
 
 use super::{Place, filesystem};
-use crate::explain::configuration;
 
 /// Makes the file and its folder where they are missing, and checks that they can serve.
 ///
@@ -24,9 +24,8 @@ pub(super) async fn prepare(
 ) -> Result<(), Error> {
     // File systems block, some of them for long.
     let made = tokio::task::spawn_blocking(move || make(&place)).await;
-    let is_new = made.map_err(|error| {
-        Error::new(ErrorKind::Internal, "looking at the database file failed").with_source(error)
-    })?;
+    let is_new =
+        made.map_err(|error| internal("looking at the database file failed").with_source(error))?;
     if is_new? {
         write_ahead(connect, clock).await?;
     }

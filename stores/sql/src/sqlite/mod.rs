@@ -8,12 +8,11 @@ use std::time::Duration;
 
 use percent_encoding::percent_decode_str;
 use shedlock_core::Error;
-use shedlock_store::{FromUrl, StoreProvider, UrlOptions};
+use shedlock_store::{FromUrl, StoreProvider, UrlOptions, invalid};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteSynchronous};
 use sqlx::{ConnectOptions as _, Sqlite};
 
 use crate::driver::Driver as _;
-use crate::explain::invalid;
 use crate::options::TIMEOUT;
 use crate::store::SqlStore;
 use crate::url::Address;
