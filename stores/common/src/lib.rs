@@ -5,7 +5,7 @@
 //! attempt:
 //!
 //! - **compare-and-swap** stores replace a record if its version still stands: NATS, ZooKeeper, object stores,
-//!   a Kubernetes Lease. They implement the smaller [`VersionedStore`]: four calls and a codec, as below;
+//!   a Kubernetes Lease. They implement the smaller [`VersionedStore`]: three calls and a codec, as below;
 //! - **conditional** stores evaluate the condition themselves: SQL, MongoDB;
 //! - **presence** stores hold a lock as a key that vanishes: Redis, etcd.
 //!
@@ -41,29 +41,19 @@
 //!         Ok(Reading::found(Found::new(Record::from_text(text)?, *version)))
 //!     }
 //!
-//!     async fn create(&self, name: &LockName, record: &Record) -> Result<Written<u64>, Error> {
-//!         let mut texts = self.0.lock().unwrap();
-//!         if texts.contains_key(name.as_str()) {
-//!             return Ok(Written::Raced);
-//!         }
-//!         texts.insert(name.to_string(), (1, record.to_text()));
-//!         Ok(Written::Done(1))
-//!     }
-//!
-//!     async fn replace(
+//!     async fn write(
 //!         &self,
 //!         name: &LockName,
-//!         version: &u64,
+//!         before: Option<&u64>,
 //!         record: &Record,
 //!     ) -> Result<Written<u64>, Error> {
 //!         let mut texts = self.0.lock().unwrap();
-//!         match texts.get_mut(name.as_str()) {
-//!             Some(text) if text.0 == *version => {
-//!                 *text = (version + 1, record.to_text());
-//!                 Ok(Written::Done(version + 1))
-//!             }
-//!             _ => Ok(Written::Raced),
+//!         if texts.get(name.as_str()).map(|(version, _)| version) != before {
+//!             return Ok(Written::Raced);
 //!         }
+//!         let version = before.map_or(1, |version| version + 1);
+//!         texts.insert(name.to_string(), (version, record.to_text()));
+//!         Ok(Written::Done(version))
 //!     }
 //!
 //!     async fn list(&self, _: Option<&LockName>, _: usize) -> Result<Listed<u64>, Error> {

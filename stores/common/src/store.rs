@@ -9,7 +9,7 @@ use shedlock_core::{
     UnlockRequest,
 };
 
-use crate::limits::check_duration;
+use crate::limits::{check_duration, check_name_length};
 
 pub(crate) const DEFAULT_LONGEST_CALL: Duration = Duration::from_secs(10);
 
@@ -50,10 +50,10 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
         &SystemClock
     }
 
-    /// Refuses names that the store cannot hold as `InvalidInput`, before any I/O.
+    /// Refuses names that the store cannot hold as `InvalidInput`, before any I/O: those longer than is declared, unless
+    /// overridden.
     fn check_name(&self, name: &LockName) -> Result<(), Error> {
-        let _ = name;
-        Ok(())
+        check_name_length(name, self.capabilities().longest_name)
     }
 
     /// Refuses durations that the store cannot express as `InvalidInput`, before any I/O: those over a hundred years,

@@ -83,17 +83,6 @@ impl Builder {
 }
 
 impl ConsulStore {
-    /// Writes if the key stands at this index; at 0, if there is none.
-    async fn write(&self, name: &LockName, index: u64, to: &Record) -> Result<Written<u64>> {
-        let key = format!("{}{name}", self.prefix);
-        let value = BASE64.encode(to.to_text());
-        let write = json!({"Verb": "cas", "Key": key, "Value": value, "Index": index});
-        match self.ask(write, "index is stale", OutcomeUnknown).await? {
-            Some(done) => Ok(Written::Done(index_of(&done[0], OutcomeUnknown)?)),
-            None => Ok(Written::Raced),
-        }
-    }
-
     /// Asks for one operation: none where it is answered `no`, `lost` where no answer comes.
     async fn ask(&self, what: Value, no: &str, lost: ErrorKind) -> Result<Option<Value>> {
         let failed = |error| explain::unanswered(error, lost);
@@ -124,12 +113,21 @@ impl VersionedStore for ConsulStore {
         found.map_or(Ok(Reading::nothing()), |found| reading(&found[0]))
     }
 
-    async fn create(&self, name: &LockName, new: &Record) -> Result<Written<u64>> {
-        self.write(name, 0, new).await
-    }
-
-    async fn replace(&self, name: &LockName, index: &u64, new: &Record) -> Result<Written<u64>> {
-        self.write(name, *index, new).await
+    async fn write(
+        &self,
+        name: &LockName,
+        before: Option<&u64>,
+        record: &Record,
+    ) -> Result<Written<u64>> {
+        let key = format!("{}{name}", self.prefix);
+        let value = BASE64.encode(record.to_text());
+        // At 0 where there is none.
+        let index = before.unwrap_or(&0);
+        let write = json!({"Verb": "cas", "Key": key, "Value": value, "Index": index});
+        match self.ask(write, "index is stale", OutcomeUnknown).await? {
+            Some(done) => Ok(Written::Done(index_of(&done[0], OutcomeUnknown)?)),
+            None => Ok(Written::Raced),
+        }
     }
 
     /// Each time all of them: Consul cannot start a list at a key.

@@ -109,14 +109,14 @@ async fn a_key_holds_the_text_of_the_record() {
     let name = LockName::new("pay/roll").unwrap();
     let mut record = Record::until(UNIX_EPOCH + Duration::from_millis(1_800_000_000_000));
     record.owner = "web-3/4711/5f0c9b1d7e3a4c28".to_owned();
-    let created = keys.store().create(&name, &record).await.unwrap();
+    let created = keys.store().write(&name, None, &record).await.unwrap();
     assert!(matches!(created, Written::Done(index) if index > 0));
     assert_eq!(
         keys.text("pay/roll").await,
         "shedlock 1\nuntil 1800000000000\nowner web-3/4711/5f0c9b1d7e3a4c28\n"
     );
     assert_eq!(
-        keys.store().create(&name, &record).await.unwrap(),
+        keys.store().write(&name, None, &record).await.unwrap(),
         Written::Raced
     );
 }

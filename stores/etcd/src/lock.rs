@@ -7,7 +7,7 @@ use shedlock_core::{
     Attempt, AttemptRequest, Error, ExtendRequest, Extension, Lease, Moment, Skip, SkipReason,
 };
 use shedlock_store::{
-    Changed, End, Ended, ROUNDS, Record, check_slot, conflict, contended, refusal, unknown,
+    Changed, End, Ended, ROUNDS, Record, check_slot, conflict, contended, maybe, refusal, unknown,
     whole_millis,
 };
 
@@ -137,10 +137,7 @@ impl EtcdStore {
         let extended = |until: Option<SystemTime>, found, ends| {
             let state = Held { found, since, ends };
             let extended = lease.extended(request).with_state(Arc::new(state));
-            Extension::Extended(match until {
-                Some(until) => extended.with_locked_until(until),
-                None => extended,
-            })
+            Extension::Extended(maybe(extended, until, Lease::with_locked_until))
         };
         let mut found = self.known(lease).await?;
         for _ in 0..ROUNDS {

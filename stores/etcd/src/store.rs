@@ -11,8 +11,7 @@ use shedlock_core::{
     SystemClock,
 };
 use shedlock_store::{
-    Changed, End, Ended, FromClient, HUNDRED_YEARS, Seen, Store, StoreProvider, check_name_length,
-    whole_millis,
+    Changed, End, Ended, FromClient, HUNDRED_YEARS, Seen, Store, StoreProvider, whole_millis,
 };
 
 use crate::EtcdProvider;
@@ -130,10 +129,6 @@ impl Store for EtcdStore {
 
     fn clock(&self) -> &dyn Clock {
         &*self.clock
-    }
-
-    fn check_name(&self, name: &LockName) -> Result<(), Error> {
-        check_name_length(name, LONGEST_NAME)
     }
 
     async fn attempt(&self, request: &AttemptRequest) -> Result<Attempt, Error> {

@@ -17,7 +17,7 @@ use shedlock_core::{
 };
 use shedlock_store::{
     Changed, End, Ended, FromClient, HUNDRED_YEARS, Seen, Store, StoreProvider, TimeMode,
-    check_name_length, configuration,
+    configuration,
 };
 
 use crate::MongoProvider;
@@ -211,10 +211,6 @@ impl Store for MongoStore {
 
     fn clock(&self) -> &dyn Clock {
         &*self.settings.clock
-    }
-
-    fn check_name(&self, name: &LockName) -> Result<()> {
-        check_name_length(name, LONGEST_NAME)
     }
 
     async fn attempt(&self, request: &AttemptRequest) -> Result<Attempt> {

@@ -38,8 +38,9 @@ impl PartialEq for Version {
     }
 }
 
-impl Version {
-    pub(crate) fn nothing() -> Self {
+/// There are no messages.
+impl Default for Version {
+    fn default() -> Self {
         Self {
             lock: 0,
             beside: 0,
@@ -101,7 +102,7 @@ impl NatsStore {
         Ok(Reading::found(Found::new(record, version)))
     }
 
-    pub(crate) async fn write(
+    pub(crate) async fn write_pair(
         &self,
         name: &LockName,
         before: &Version,

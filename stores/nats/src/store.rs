@@ -7,8 +7,7 @@ use async_nats::Client;
 use futures_util::{StreamExt as _, stream};
 use shedlock_core::{Capabilities, Error, Failover, LockName, Migration};
 use shedlock_store::{
-    FromClient, Listed, Reading, Record, VersionedSettings, VersionedStore, Written,
-    check_name_length, invalid,
+    FromClient, Listed, Reading, Record, VersionedSettings, VersionedStore, Written, invalid,
 };
 
 use crate::NatsProvider;
@@ -195,17 +194,14 @@ impl VersionedStore for NatsStore {
         self.look(name).await
     }
 
-    async fn create(&self, name: &LockName, record: &Record) -> Result<Written<Version>, Error> {
-        self.write(name, &Version::nothing(), record).await
-    }
-
-    async fn replace(
+    async fn write(
         &self,
         name: &LockName,
-        version: &Version,
+        before: Option<&Version>,
         record: &Record,
     ) -> Result<Written<Version>, Error> {
-        self.write(name, version, record).await
+        let before = before.cloned().unwrap_or_default();
+        self.write_pair(name, &before, record).await
     }
 
     /// All keys, and the messages of those that are wanted.
@@ -227,10 +223,6 @@ impl VersionedStore for NatsStore {
     /// gives their sequences to others.
     fn comes_again(&self, version: &Version) -> bool {
         version.lock < CLOCKED || !self.is_durable()
-    }
-
-    fn check_name(&self, name: &LockName) -> Result<(), Error> {
-        check_name_length(name, key::LONGEST)
     }
 
     async fn check(&self) -> Result<(), Error> {

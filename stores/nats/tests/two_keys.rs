@@ -296,12 +296,12 @@ async fn a_late_copy_that_makes_the_record_makes_none_over_another() {
         let mut record = Record::until(now() + MINUTE);
         record.owner = "host/1/00000000deadbeef".to_owned();
         record.fencing_token = Some(7);
-        let late = store.create(&name, &record).await.unwrap();
+        let late = store.write(&name, None, &record).await.unwrap();
         assert!(matches!(late, Written::Raced), "{late:?}");
         give_back(&provider, &lease).await;
         room.put("job", &[("KV-Operation", "DEL")], Vec::new())
             .await;
-        let late = store.create(&name, &record).await.unwrap();
+        let late = store.write(&name, None, &record).await.unwrap();
         assert!(matches!(late, Written::Raced), "{late:?}");
     }
 }

@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use redis::{FromRedisValue, Value as Reply};
 use shedlock_core::{AttemptRequest, Error, Lease, LockName, LockRecord, Owner, Slot, SlotState};
-use shedlock_store::{Added, conflict, internal};
+use shedlock_store::{Added, conflict, internal, maybe};
 
 /// What a script returns of a lock: its own key as it was found, the record beside it as it is now.
 #[derive(Clone, Debug)]
@@ -85,22 +85,15 @@ impl Found {
     }
 
     pub(crate) fn lease(&self, request: &AttemptRequest) -> Lease {
-        let mut lease = Lease::granted(request);
-        // Otherwise the record was deleted since.
-        if self.kept.owner == request.owner().as_str() {
-            let attempts = request.slot().and(self.kept.slots.attempts);
-            lease = lease.with_slot_attempt(attempts);
-            if let Some(at) = self.kept.at {
-                lease = lease.with_acquired_at(at);
-            }
-            if let Some(until) = self.kept.until {
-                lease = lease.with_locked_until(until);
-            }
-            if let Some(token) = self.kept.token {
-                lease = lease.with_fencing_token(token);
-            }
+        let (lease, kept) = (Lease::granted(request), &self.kept);
+        // The record was deleted since.
+        if kept.owner != request.owner().as_str() {
+            return lease;
         }
-        lease
+        let lease = lease.with_slot_attempt(request.slot().and(kept.slots.attempts));
+        let lease = maybe(lease, kept.at, Lease::with_acquired_at);
+        let lease = maybe(lease, kept.until, Lease::with_locked_until);
+        maybe(lease, kept.token, Lease::with_fencing_token)
     }
 
     pub(crate) fn locked_until(&self) -> Option<SystemTime> {

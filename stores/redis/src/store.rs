@@ -12,8 +12,8 @@ use shedlock_core::{
     LockState, Retries, Slot, SlotEnd, SlotState, answered_within, listed,
 };
 use shedlock_store::{
-    Changed, End, Ended, FromClient, HUNDRED_YEARS, Seen, Store, StoreProvider, check_name_length,
-    check_slot, conflict, refusal, slot_ahead, unknown,
+    Changed, End, Ended, FromClient, HUNDRED_YEARS, Seen, Store, StoreProvider, check_slot,
+    conflict, maybe, refusal, slot_ahead, unknown,
 };
 
 use crate::RedisProvider;
@@ -247,10 +247,6 @@ impl Store for RedisStore {
         longest.saturating_add(wait.unwrap_or_default())
     }
 
-    fn check_name(&self, name: &LockName) -> Result<(), Error> {
-        check_name_length(name, LONGEST_NAME)
-    }
-
     async fn attempt(&self, request: &AttemptRequest) -> Result<Attempt, Error> {
         let clock = self.clocks.of(&self.keys.of(request.name()).lock);
         let claim = |not_after| self.claim(request, not_after);
@@ -268,11 +264,12 @@ impl Store for RedisStore {
             (_, Some(shortfall)) => return Err(shortfall.in_doubt()),
             _ => {}
         }
-        let extended = lease.extended(request);
-        Ok(Extension::Extended(match found.locked_until() {
-            Some(until) => extended.with_locked_until(until),
-            None => extended,
-        }))
+        let extended = maybe(
+            lease.extended(request),
+            found.locked_until(),
+            Lease::with_locked_until,
+        );
+        Ok(Extension::Extended(extended))
     }
 
     async fn end(&self, end: &End<'_>) -> Result<Ended, Error> {

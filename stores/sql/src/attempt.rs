@@ -5,7 +5,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use shedlock_core::{
     Attempt, AttemptRequest, BoundedAttempt, Completion, Error, Lease, Skip, SkipReason, Slot,
 };
-use shedlock_store::{unavailable, unknown};
+use shedlock_store::{maybe, unavailable, unknown};
 
 use crate::dialect::{Claim, End, Step};
 use crate::driver::Driver;
@@ -188,14 +188,9 @@ fn acquired(lease: Lease) -> BoundedAttempt {
 }
 
 fn granted(request: &AttemptRequest, reply: &Reply) -> Lease {
-    let mut lease = match reply.row() {
-        Some(row) => lease(request, row),
-        None => Lease::granted(request),
-    };
-    if let Some(token) = reply.token() {
-        lease = lease.with_fencing_token(token);
-    }
-    lease
+    let row = reply.row().map(|row| lease(request, row));
+    let lease = row.unwrap_or_else(|| Lease::granted(request));
+    maybe(lease, reply.token(), Lease::with_fencing_token)
 }
 
 /// An instant in microseconds since 1970 (UTC), as servers count; never later than it.

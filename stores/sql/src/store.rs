@@ -7,7 +7,7 @@ use shedlock_core::{
     Attempt, AttemptRequest, Capabilities, Clock, Error, ExtendRequest, Extension, Lease,
     ListRequest, LockName, LockRecord, Migration, Owner, Slot, SlotEnd, SlotState, listed,
 };
-use shedlock_store::{Changed, End, Ended, Seen, Store, StoreProvider, invalid, unknown};
+use shedlock_store::{Changed, End, Ended, Seen, Store, StoreProvider, invalid, maybe, unknown};
 
 use crate::contended::Contended;
 use crate::dialect::{End as SlotMark, Step};
@@ -104,7 +104,12 @@ impl<B: Driver> Store for SqlStore<B> {
         &*self.options.clock
     }
 
-    /// What a table can express depends on its columns.
+    /// What a table can hold depends on its columns.
+    fn check_name(&self, _: &LockName) -> Result<(), Error> {
+        Ok(())
+    }
+
+    /// What it can express does, too.
     fn check_duration(&self, _: &str, _: Duration) -> Result<(), Error> {
         Ok(())
     }
@@ -127,10 +132,8 @@ impl<B: Driver> Store for SqlStore<B> {
         if reply.affected == 0 {
             return Ok(Extension::Lost);
         }
-        let mut extended = lease.extended(request);
-        if let Some(until) = reply.row().and_then(|row| row.lock_until) {
-            extended = extended.with_locked_until(instant(until));
-        }
+        let until = reply.row().and_then(|row| row.lock_until).map(instant);
+        let extended = maybe(lease.extended(request), until, Lease::with_locked_until);
         Ok(Extension::Extended(extended))
     }
 

@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use shedlock_core::{
     Attempt, AttemptRequest, Error, Lease, LockName, LockRecord, Owner, Slot, SlotState,
 };
-use shedlock_store::{check_slot, conflict, internal, refusal};
+use shedlock_store::{check_slot, conflict, internal, maybe, refusal};
 
 use crate::options::{ATTEMPTS_COLUMN, SLOT_COLUMN};
 use crate::shape::Shape;
@@ -111,20 +111,14 @@ fn attempts(row: &Row) -> Option<u32> {
 }
 
 pub(crate) fn lease(request: &AttemptRequest, row: &Row) -> Lease {
-    let mut lease = Lease::granted(request);
-    if let Some(token) = row.token.and_then(|token| u64::try_from(token).ok()) {
-        lease = lease.with_fencing_token(token);
-    }
-    if request.completion().retries().is_some() && request.slot().is_some() {
-        lease = lease.with_slot_attempt(attempts(row));
-    }
-    if let Some(at) = row.locked_at {
-        lease = lease.with_acquired_at(instant(at));
-    }
-    if let Some(until) = row.lock_until {
-        lease = lease.with_locked_until(instant(until));
-    }
-    lease
+    let token = row.token.and_then(|token| u64::try_from(token).ok());
+    let lease = maybe(Lease::granted(request), token, Lease::with_fencing_token);
+    let slot = request.completion().retries().and(request.slot());
+    let lease = maybe(lease, slot, |lease, _| {
+        lease.with_slot_attempt(attempts(row))
+    });
+    let lease = maybe(lease, row.locked_at.map(instant), Lease::with_acquired_at);
+    maybe(lease, row.lock_until.map(instant), Lease::with_locked_until)
 }
 
 /// The record that this row shows; `None` where it shows none, or one of a name that no lock has.

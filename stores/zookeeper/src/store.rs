@@ -8,7 +8,7 @@ use futures_util::future::try_join;
 use shedlock_core::{Capabilities, Error, ErrorKind, Failover, LockName, Migration};
 use shedlock_store::{
     FromClient, Listed, Reading, Record, Shared, VersionedSettings, VersionedStore, Written,
-    check_name_length, invalid,
+    invalid,
 };
 use zookeeper_client::{Acl, Client, Error as ClientError, Permission};
 
@@ -128,13 +128,29 @@ impl ZooKeeperStore {
         };
         self.sessions.ask(Unavailable, ask).await
     }
+}
+
+impl VersionedStore for ZooKeeperStore {
+    type Version = Version;
+
+    fn store(&self) -> &str {
+        "zookeeper"
+    }
+
+    async fn read(&self, name: &LockName) -> Result<Reading<Version>, Error> {
+        let nodes = self.nodes(self.paths.of(name)).await?;
+        nodes.first().map_or(Ok(Reading::nothing()), Nodes::reading)
+    }
 
     async fn write(
         &self,
         name: &LockName,
-        before: Version,
+        before: Option<&Version>,
         record: &Record,
     ) -> Result<Written<Version>, Error> {
+        let before = before
+            .copied()
+            .unwrap_or_else(|| Nodes::default().version());
         let [lock, beside] = self.paths.of(name);
         let nodes = &[
             (lock, codec::until(record), before.lock),
@@ -153,40 +169,9 @@ impl ZooKeeperStore {
             Committed::Raced | Committed::Parentless => Written::Raced,
         })
     }
-}
-
-impl VersionedStore for ZooKeeperStore {
-    type Version = Version;
-
-    fn store(&self) -> &str {
-        "zookeeper"
-    }
-
-    async fn read(&self, name: &LockName) -> Result<Reading<Version>, Error> {
-        let nodes = self.nodes(self.paths.of(name)).await?;
-        nodes.first().map_or(Ok(Reading::nothing()), Nodes::reading)
-    }
-
-    async fn create(&self, name: &LockName, record: &Record) -> Result<Written<Version>, Error> {
-        let nothing = Nodes::default().version();
-        self.write(name, nothing, record).await
-    }
-
-    async fn replace(
-        &self,
-        name: &LockName,
-        version: &Version,
-        record: &Record,
-    ) -> Result<Written<Version>, Error> {
-        self.write(name, *version, record).await
-    }
 
     async fn list(&self, after: Option<&LockName>, _: usize) -> Result<Listed<Version>, Error> {
         self.walk(after.map_or("", LockName::as_str)).await
-    }
-
-    fn check_name(&self, name: &LockName) -> Result<(), Error> {
-        check_name_length(name, path::LONGEST)
     }
 
     async fn check(&self) -> Result<(), Error> {

@@ -36,10 +36,6 @@ fn reading((number, text): &(u64, String)) -> Result<Reading<u64>, Error> {
     Ok(Reading::found(Found::new(Record::from_text(text)?, *number)))
 }
 
-fn written(number: Option<u64>) -> Written<u64> {
-    number.map_or(Written::Raced, Written::Done)
-}
-
 impl VersionedStore for Cabinet {
     type Version = u64;
 
@@ -52,17 +48,15 @@ impl VersionedStore for Cabinet {
             .map_or(Ok(Reading::nothing()), |paper| reading(&paper))
     }
 
-    async fn create(&self, name: &LockName, record: &Record) -> Result<Written<u64>, Error> {
-        Ok(written(self.put(name.as_str(), 0, record.to_text())))
-    }
-
-    async fn replace(
+    async fn write(
         &self,
         name: &LockName,
-        version: &u64,
+        before: Option<&u64>,
         record: &Record,
     ) -> Result<Written<u64>, Error> {
-        Ok(written(self.put(name.as_str(), *version, record.to_text())))
+        let number = before.copied().unwrap_or(0);
+        let put = self.put(name.as_str(), number, record.to_text());
+        Ok(put.map_or(Written::Raced, Written::Done))
     }
 
     /// A record that cannot be read stands beside its name, and hides no other.

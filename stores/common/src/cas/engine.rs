@@ -12,7 +12,7 @@ use shedlock_core::{
 use super::time::Now;
 use super::{Found, Reading, Record, VersionedStore, Written};
 use crate::StoreProvider;
-use crate::limits::HUNDRED_YEARS;
+use crate::limits::{HUNDRED_YEARS, check_name_length};
 use crate::store::{Changed, End, Ended, Seen, Store};
 
 /// How much the clients' clocks may differ unless set: one second.
@@ -141,11 +141,7 @@ impl<S: VersionedStore> Versioned<S> {
         before: Option<&S::Version>,
         record: Record,
     ) -> Result<Wrote<S::Version>, Error> {
-        let written = match before {
-            None => self.store.create(name, &record).await,
-            Some(version) => self.store.replace(name, version, &record).await,
-        };
-        match written {
+        match self.store.write(name, before, &record).await {
             Ok(Written::Done(version)) => Ok(Wrote::Done(Found { record, version })),
             Ok(Written::Raced) => Ok(Wrote::Raced),
             Err(error) if error.is_outcome_unknown() => {
@@ -241,6 +237,7 @@ impl<S: VersionedStore> Store for Versioned<S> {
     }
 
     fn check_name(&self, name: &LockName) -> Result<(), Error> {
+        check_name_length(name, self.capabilities().longest_name)?;
         self.store.check_name(name)
     }
 

@@ -1,7 +1,7 @@
 //! The engine for any store that can replace a record if its version still stands.
 //!
 //! What such stores have in common is written here, once: who may take a lock, what becomes of a lost race or a
-//! lost answer, fencing tokens, slots. A store implements four calls and a codec ([`VersionedStore`]);
+//! lost answer, fencing tokens, slots. A store implements three calls and a codec ([`VersionedStore`]);
 //! [`Versioned`] makes a [`Store`](crate::Store) of it.
 //!
 //! # Whose clock

@@ -7,6 +7,7 @@ use crate::errors::conflict;
 use shedlock_core::{AttemptRequest, Error, Lease, LockName, LockRecord, Owner, Slot, SlotState};
 
 use super::time::{Now, millis};
+use crate::construct::maybe;
 
 /// What a store keeps of a lock.
 ///
@@ -159,16 +160,11 @@ impl Record {
 
     /// The lease of the request that has won this record.
     pub fn as_lease(&self, request: &AttemptRequest) -> Lease {
-        let mut lease = Lease::granted(request)
+        let lease = Lease::granted(request)
             .with_locked_until(self.locked_until)
             .with_slot_attempt(request.slot().and(self.slots.attempts));
-        if let Some(at) = self.locked_at {
-            lease = lease.with_acquired_at(at);
-        }
-        match self.fencing_token {
-            Some(token) => lease.with_fencing_token(token),
-            None => lease,
-        }
+        let lease = maybe(lease, self.locked_at, Lease::with_acquired_at);
+        maybe(lease, self.fencing_token, Lease::with_fencing_token)
     }
 
     /// What it shows of this lock. `is_locked` is whether its end is ahead of the clock that judges, which said

@@ -20,7 +20,7 @@ use crate::store::DEFAULT_LONGEST_CALL;
 ///   takes any other version than the one before for a newer one, after which its own write can no
 ///   longer take effect. Where the store has several modes of reading, take one that asks its leader
 ///   or a quorum, not the nearest replica.
-/// - **`create` and `replace` are one atomic step** at the store: the whole record, or nothing.
+/// - **`write` is one atomic step** at the store: the whole record, or nothing.
 ///   A store that keeps a record in two places makes them agree before it answers.
 /// - **A lost race is no error**: [`Written::Raced`]. The engine reads again.
 /// - **Errors have [kinds](shedlock_core::ErrorKind)**: `Unavailable` where nothing can have been
@@ -50,18 +50,11 @@ pub trait VersionedStore: fmt::Debug + Send + Sync + 'static {
         name: &LockName,
     ) -> impl Future<Output = Result<Reading<Self::Version>, Error>> + Send;
 
-    /// Writes the record if there is none.
-    fn create(
+    /// Writes the record if the one of this version still stands; without a version, if there is none.
+    fn write(
         &self,
         name: &LockName,
-        record: &Record,
-    ) -> impl Future<Output = Result<Written<Self::Version>, Error>> + Send;
-
-    /// Writes the record if the one of this version still stands.
-    fn replace(
-        &self,
-        name: &LockName,
-        version: &Self::Version,
+        before: Option<&Self::Version>,
         record: &Record,
     ) -> impl Future<Output = Result<Written<Self::Version>, Error>> + Send;
 
@@ -73,7 +66,7 @@ pub trait VersionedStore: fmt::Debug + Send + Sync + 'static {
         limit: usize,
     ) -> impl Future<Output = Result<Listed<Self::Version>, Error>> + Send;
 
-    /// Refuses names that the store cannot hold as `InvalidInput`, before any I/O.
+    /// Refuses names that the store cannot hold as `InvalidInput`, before any I/O, beside those longer than is declared.
     fn check_name(&self, name: &LockName) -> Result<(), Error> {
         let _ = name;
         Ok(())

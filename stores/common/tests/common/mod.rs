@@ -189,7 +189,12 @@ impl Texts {
         }
     }
 
-    fn write(&self, name: &LockName, before: u64, record: &Record) -> Result<Written<u64>, Error> {
+    fn written(
+        &self,
+        name: &LockName,
+        before: u64,
+        record: &Record,
+    ) -> Result<Written<u64>, Error> {
         let text = record.to_text();
         match self.next_fault(name) {
             Fault::Raced if before > 0 => {
@@ -276,17 +281,13 @@ impl VersionedStore for Texts {
         self.reading(text.as_ref())
     }
 
-    async fn create(&self, name: &LockName, record: &Record) -> Result<Written<u64>, Error> {
-        self.write(name, 0, record)
-    }
-
-    async fn replace(
+    async fn write(
         &self,
         name: &LockName,
-        version: &u64,
+        before: Option<&u64>,
         record: &Record,
     ) -> Result<Written<u64>, Error> {
-        self.write(name, *version, record)
+        self.written(name, before.copied().unwrap_or(0), record)
     }
 
     async fn list(&self, _: Option<&LockName>, _: usize) -> Result<Listed<u64>, Error> {

@@ -53,33 +53,6 @@ impl Versioned {
         let last = seen.entry(name.clone()).or_default();
         *last = revision.max(*last);
     }
-
-    async fn write(
-        &self,
-        name: &LockName,
-        before: u64,
-        record: &Record,
-    ) -> Result<Written<u64>, Error> {
-        let (of, record) = (name, record.clone());
-        let name = name.clone();
-        let flavour = self.flavour;
-        let sent = self.link.now();
-        let call = self.link.call(move |store| {
-            if flavour.starts_anew && store.is_of_deleted(&name, sent) {
-                return Err(Error::new(
-                    ErrorKind::OutcomeUnknown,
-                    "the connection was cut",
-                ));
-            }
-            Ok(store.write(&name, before, &record, flavour))
-        });
-        let (written, revision) = call.await?;
-        if written == Written::Raced {
-            self.link.ledger().count(Transition::LostRace);
-        }
-        self.has_seen(of, revision);
-        Ok(written)
-    }
 }
 
 impl Store {
@@ -169,17 +142,32 @@ impl VersionedStore for Versioned {
         Ok(reading)
     }
 
-    async fn create(&self, name: &LockName, record: &Record) -> Result<Written<u64>, Error> {
-        self.write(name, 0, record).await
-    }
-
-    async fn replace(
+    async fn write(
         &self,
         name: &LockName,
-        version: &u64,
+        before: Option<&u64>,
         record: &Record,
     ) -> Result<Written<u64>, Error> {
-        self.write(name, *version, record).await
+        let (of, record) = (name, record.clone());
+        let before = before.copied().unwrap_or_default();
+        let name = name.clone();
+        let flavour = self.flavour;
+        let sent = self.link.now();
+        let call = self.link.call(move |store| {
+            if flavour.starts_anew && store.is_of_deleted(&name, sent) {
+                return Err(Error::new(
+                    ErrorKind::OutcomeUnknown,
+                    "the connection was cut",
+                ));
+            }
+            Ok(store.write(&name, before, &record, flavour))
+        });
+        let (written, revision) = call.await?;
+        if written == Written::Raced {
+            self.link.ledger().count(Transition::LostRace);
+        }
+        self.has_seen(of, revision);
+        Ok(written)
     }
 
     async fn list(&self, _: Option<&LockName>, _: usize) -> Result<Listed<u64>, Error> {
