@@ -25,6 +25,7 @@ mod host;
 mod interop;
 mod interrupt;
 mod java;
+mod oldest_rust;
 mod process;
 mod servers;
 mod steps;
@@ -63,6 +64,8 @@ enum Task {
     Table,
     /// Compare the public API of the published crates with its snapshots in docs/api.
     Api(api::Args),
+    /// Check the crates that state an older Rust than CI builds with, with that Rust.
+    OldestRust,
     /// Check licences, advisories and sources of the dependencies with cargo-deny.
     Deny,
 }
@@ -81,6 +84,7 @@ fn main() -> ExitCode {
         Task::Servers(command) => servers::run(&command),
         Task::Table => table::run(),
         Task::Api(args) => api::run(&args),
+        Task::OldestRust => oldest_rust::run(),
         Task::Deny => deny::run(),
     };
     match done {

@@ -6,6 +6,7 @@ use crate::counts::Counts;
 use crate::host;
 use crate::interop;
 use crate::java::{self, Java};
+use crate::oldest_rust;
 use crate::servers::{self, Kind, Profile, Servers, Store};
 use crate::steps::{self, Outcome, Steps};
 use anyhow::{Context as _, bail};
@@ -83,7 +84,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let mut steps = Steps::new();
     steps.add("servers", Outcome::Passed, begun.elapsed());
     if !named && args.cargo_args.is_empty() {
-        check_code(&mut steps, &servers);
+        check_code(&mut steps, &servers, args.no_install);
     }
     if args.java || interop::is_meant(stores, &args.cargo_args) {
         steps.run("ShedLock in Java", || {
@@ -118,7 +119,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
 }
 
 /// All that is checked besides the tests.
-fn check_code(steps: &mut Steps, servers: &Servers) {
+fn check_code(steps: &mut Steps, servers: &Servers, no_install: bool) {
     let mut cargo = |name: &str, args: &[&str], variables: &[(&str, &str)]| {
         steps.run(name, || {
             let mut command = steps::cargo();
@@ -140,7 +141,7 @@ fn check_code(steps: &mut Steps, servers: &Servers) {
     steps.run("public API", api::check);
     steps.run("one store, one client", clients::one_store_brings_no_other);
     steps.run("core without clients", clients::core_brings_none);
-    steps.run("oldest supported Rust", || oldest_rust(servers));
+    steps.run("oldest supported Rust", || oldest_rust::check(no_install));
 }
 
 /// SQLite is compiled from C. That there is a linker, this very program shows; headers may lack.
@@ -165,43 +166,6 @@ fn check_c_compiler() -> anyhow::Result<()> {
         "no working C compiler, which the bundled SQLite needs: on Debian \
          `apt-get install -y gcc libc6-dev`, elsewhere install one or name it in CC",
     )
-}
-
-/// Checks with the oldest Rust that we say we support, where it is installed.
-fn oldest_rust(servers: &Servers) -> anyhow::Result<Outcome> {
-    let version = env!("CARGO_PKG_RUST_VERSION");
-    let installed = host::output(Command::new("rustup").args(["toolchain", "list"]));
-    let toolchain = installed.ok().and_then(|list| toolchain_of(&list, version));
-    let Some(toolchain) = toolchain else {
-        return Ok(Outcome::Skipped(format!(
-            "Rust {version} is not installed; `rustup toolchain install {version}`"
-        )));
-    };
-    let mut rustup = Command::new("rustup");
-    rustup
-        .args([
-            "run",
-            &toolchain,
-            "cargo",
-            "check",
-            "--workspace",
-            "--all-features",
-        ])
-        .current_dir(steps::workspace_root())
-        .env_remove("CARGO")
-        .env_remove("RUSTUP_TOOLCHAIN");
-    steps::complete(servers.run(), &mut rustup)
-}
-
-/// The toolchain of this version, such as `1.94.1-x86_64-unknown-linux-gnu`, in rustup's list.
-fn toolchain_of(list: &str, version: &str) -> Option<String> {
-    list.lines()
-        .filter_map(|line| line.split_whitespace().next())
-        .find(|name| {
-            name.strip_prefix(version)
-                .is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '-']))
-        })
-        .map(str::to_owned)
 }
 
 fn cargo_test(
@@ -277,20 +241,4 @@ fn tested(stores: &[Store], servers: &Servers, how: &str) -> String {
         .chain(others)
         .map(|(name, how)| format!("{name:18} {how}\n"))
         .collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_toolchain_is_found_by_its_version_alone() {
-        let list = "stable-x86_64\n1.9.0-x86_64\n1.94.1-x86_64 (active)\n";
-        assert_eq!(toolchain_of(list, "1.94").as_deref(), Some("1.94.1-x86_64"));
-        assert_eq!(toolchain_of("1.940.0-x86_64\n", "1.94"), None);
-        assert_eq!(
-            toolchain_of("1.94-x86_64\n", "1.94").as_deref(),
-            Some("1.94-x86_64")
-        );
-    }
 }

@@ -99,7 +99,7 @@ impl Kind {
                 let takes =
                     longest.mul_f64(f64::from(u32::try_from(drawn % 1_000).unwrap_or(0)) / 1_000.0);
                 clock.sleep_until(clock.now() + takes).await;
-                if fate % 50 == 0 || drawn % 11 == 0 {
+                if [fate % 50, drawn % 11].contains(&0) {
                     return Err("no luck");
                 }
                 ledger.note(name, slot, node, What::Succeeded);
