@@ -56,6 +56,8 @@ pub mod fuzz;
 mod store;
 mod url;
 
+/// The client, in the version that [`Builder`] takes.
+pub use reqwest;
 use shedlock_store::{StoreProvider, Versioned};
 pub use store::{Builder, ConsulStore};
 

@@ -115,6 +115,8 @@ mod store;
 mod txn;
 mod url;
 
+/// The client, in the version that [`Builder`] takes.
+pub use etcd_client;
 pub use found::Found;
 use shedlock_store::StoreProvider;
 pub use store::{Builder, EtcdStore};

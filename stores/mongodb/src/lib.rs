@@ -121,6 +121,8 @@ mod store;
 mod update;
 mod url;
 
+/// The client, in the version that [`Builder`] takes.
+pub use mongodb;
 use shedlock_store::StoreProvider;
 pub use shedlock_store::TimeMode;
 pub use store::{Builder, MongoStore, Place};

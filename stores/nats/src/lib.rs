@@ -124,6 +124,8 @@ mod shape;
 mod store;
 mod url;
 
+/// The client, in the version that [`Builder`] takes.
+pub use async_nats;
 pub use pair::Version;
 use shedlock_store::{StoreProvider, Versioned};
 pub use store::{Builder, NatsStore, Storage};

@@ -114,6 +114,8 @@ mod url;
 pub use codec::Version;
 use shedlock_store::{StoreProvider, Versioned};
 pub use store::{Builder, ZooKeeperStore};
+/// The client, in the version that [`Builder`] takes.
+pub use zookeeper_client;
 
 /// Locks in ZooKeeper: [`connect`](StoreProvider::connect) takes a URL, [`builder`](StoreProvider::builder) a
 /// [`Client`](zookeeper_client::Client).

@@ -42,7 +42,7 @@ pub(crate) async fn measure(effort: Effort, report: &mut Report) -> anyhow::Resu
         .context("the scheduler's thread panicked")??;
     let mut add = |what: &str, unit, own: f64, base: Option<f64>| {
         let base = base.map(|base| (base, own / base));
-        report.add(Store::Memory, what, unit, own, base);
+        report.add(Store::MEMORY, what, unit, own, base);
     };
     add("idle_job", Unit::Bytes, bytes, None);
     if let Some([nothing, calendar, seldom, running]) = wake_ups {

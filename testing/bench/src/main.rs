@@ -123,6 +123,8 @@ impl Cli {
 }
 
 fn main() -> ExitCode {
+    // Some clients want the program to choose a library for TLS, which nothing here uses.
+    let _ = rustls::crypto::ring::default_provider().install_default();
     let cli = Cli::parse();
     let runtime = match tokio::runtime::Builder::new_multi_thread()
         .enable_all()
@@ -170,7 +172,7 @@ async fn run(cli: &Cli) -> anyhow::Result<()> {
     let mut report = Report::new();
     let mut shipped = Vec::new();
     for store in stores.iter().copied() {
-        if store == Store::Memory {
+        if store == Store::MEMORY {
             continue;
         }
         for durability in [Durability::AsShipped, Durability::Off] {
@@ -202,13 +204,13 @@ async fn run(cli: &Cli) -> anyhow::Result<()> {
             }
         }
     }
-    if stores.contains(&Store::Memory) {
+    if stores.contains(&Store::MEMORY) {
         memory::measure(effort, &mut report).await?;
         jobs::measure(effort, &mut report).await?;
     }
     // Last, since counting what SQLite does needs a log subscriber, which would slow the rest.
     for site in shipped.iter().filter(|site| site.store.is_sql()) {
-        if site.store == Store::Postgres {
+        if site.store == Store::POSTGRES {
             contend::measure(site, effort, &mut report).await?;
         }
         counts::measure(site, effort, &mut report)

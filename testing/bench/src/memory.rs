@@ -42,7 +42,7 @@ pub(crate) async fn measure(effort: Effort, report: &mut Report) -> anyhow::Resu
     // Not by the rates: the median step is one in which nobody else had the processor.
     let nanos = |side: &Side| side.micros_at(0.5) * 1e3 / f64::from(RUNS);
     let mut add = |what: &str, unit, own: f64, base: f64| {
-        report.add(Store::Memory, what, unit, own, Some((base, own / base)));
+        report.add(Store::MEMORY, what, unit, own, Some((base, own / base)));
     };
     add(
         "executor_per_run",

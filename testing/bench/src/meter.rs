@@ -33,12 +33,12 @@ impl Meter {
     /// Counters, and a provider on one connection whose statements they count.
     pub(crate) async fn new(site: &Site) -> anyhow::Result<(Self, Arc<dyn LockProvider>)> {
         match site.store {
-            Store::Postgres => {
+            Store::POSTGRES => {
                 let meter = PostgresMeter::new(site).await?;
                 let options = [("max_connections", "1"), LOG_STATEMENTS];
                 Ok((Self::Postgres(meter), site.provider_with(&options).await?))
             }
-            Store::Sqlite => {
+            Store::SQLITE => {
                 let meter = SqliteMeter::install()?;
                 Ok((Self::Sqlite(meter), SqliteMeter::provider(site).await?))
             }

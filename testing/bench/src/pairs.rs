@@ -38,7 +38,7 @@ async fn one(site: &Site, effort: Effort, report: &mut Report) -> anyhow::Result
         add("_pool", Box::new(Direct::new(&pool, "pool")?));
         run.get_or_insert(pool);
     }
-    if site.store == Store::Postgres {
+    if site.store == Store::POSTGRES {
         let own = site.tokio_provider(1).await?;
         add("_tokio", Box::new(Direct::new(&own, "tokio")?));
         let pool = site.deadpool_provider(1)?;
@@ -63,7 +63,7 @@ async fn one(site: &Site, effort: Effort, report: &mut Report) -> anyhow::Result
 /// Sixteen workers, each with a lock and a connection of its own. SQLite has one writer at a time,
 /// so that there they share a connection, ours as well as the bare one.
 async fn many(site: &Site, effort: Effort, report: &mut Report) -> anyhow::Result<()> {
-    let connections = if site.store == Store::Sqlite { 1 } else { MANY };
+    let connections = if site.store == Store::SQLITE { 1 } else { MANY };
     let mut provider = if has_own_connections(site) {
         site.provider(connections).await?
     } else {
@@ -89,7 +89,7 @@ async fn bare(site: &Site, workers: usize) -> anyhow::Result<Vec<Box<dyn Worker>
     let mut made: Vec<Box<dyn Worker>> = Vec::new();
     let shared = site.bare().await?;
     for worker in 0..workers {
-        let mut bare = if site.store == Store::Sqlite || worker == 0 {
+        let mut bare = if site.store == Store::SQLITE || worker == 0 {
             shared.clone()
         } else {
             site.bare().await?
@@ -103,7 +103,7 @@ async fn bare(site: &Site, workers: usize) -> anyhow::Result<Vec<Box<dyn Worker>
 
 /// A provider that opens a SQLite file itself always waits for the disk.
 fn has_own_connections(site: &Site) -> bool {
-    site.store != Store::Sqlite || site.durability == Durability::AsShipped
+    site.store != Store::SQLITE || site.durability == Durability::AsShipped
 }
 
 fn rates(site: &Site, report: &mut Report, what: &str, ours: &Side, bare: &Side) {

@@ -8,7 +8,7 @@ use anyhow::Context as _;
 use comfy_table::{CellAlignment, Table, presets};
 use serde::Serialize;
 
-use crate::store::Store;
+use crate::store::{Store, reads_first};
 
 /// All rows of a run, in the order in which they were measured.
 #[derive(Debug)]
@@ -164,7 +164,7 @@ impl Row {
     /// Whether an attempt is one conditional write; else it reads first, and is not held to the
     /// rate of a bare write.
     fn takes_one_turn(&self) -> bool {
-        !matches!(self.store, "consul" | "etcd" | "nats" | "zookeeper")
+        !reads_first(self.store)
     }
 
     fn budget(&self) -> Option<Budget> {

@@ -5,8 +5,8 @@ use std::collections::HashMap;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use reqwest::Client as Http;
 use serde_json::{Value, json};
+use shedlock::consul::reqwest::Client as Http;
 
 use super::{Client, Values, Written};
 
@@ -19,12 +19,12 @@ pub(crate) struct Consul {
 }
 
 impl Consul {
-    pub(crate) fn new(server: &str) -> Self {
-        Self {
-            http: Http::new(),
+    pub(crate) async fn connect(server: &str) -> anyhow::Result<Self> {
+        Ok(Self {
+            http: Http::builder().build()?,
             url: format!("{}/v1/txn", server.replacen("consul:", "http:", 1)),
             indexes: HashMap::new(),
-        }
+        })
     }
 
     async fn put(&mut self, name: &str, last: u64, value: i64) -> anyhow::Result<bool> {

@@ -21,20 +21,41 @@ mod zookeeper;
 
 use std::sync::Arc;
 
+use anyhow::Context as _;
 use shedlock_core::BoxFuture;
 use tokio::sync::Mutex;
 
-#[cfg(feature = "all-stores")]
-pub(crate) use consul::Consul;
-#[cfg(feature = "all-stores")]
-pub(crate) use etcd::Etcd;
-#[cfg(feature = "all-stores")]
-pub(crate) use mongodb::MongoDb;
-#[cfg(feature = "all-stores")]
-pub(crate) use nats::Nats;
-pub(crate) use redis::Redis;
-#[cfg(feature = "all-stores")]
-pub(crate) use zookeeper::ZooKeeper;
+/// Connects to the server at a URL.
+type Connect = fn(&str) -> BoxFuture<'_, anyhow::Result<Bare>>;
+
+/// The stores that have no SQL, by the names of their servers.
+const CLIENTS: &[(&str, Connect)] = &[
+    ("redis", |at| open(redis::Redis::connect(at))),
+    ("valkey", |at| open(redis::Redis::connect(at))),
+    #[cfg(feature = "all-stores")]
+    ("nats", |at| open(nats::Nats::connect(at))),
+    #[cfg(feature = "all-stores")]
+    ("zookeeper", |at| open(zookeeper::ZooKeeper::connect(at))),
+    #[cfg(feature = "all-stores")]
+    ("etcd", |at| open(etcd::Etcd::connect(at))),
+    #[cfg(feature = "all-stores")]
+    ("mongodb", |at| open(mongodb::MongoDb::connect(at))),
+    #[cfg(feature = "all-stores")]
+    ("consul", |at| open(consul::Consul::connect(at))),
+];
+
+/// A connection to the server of this store.
+pub(crate) async fn connect(store: &str, server: &str) -> anyhow::Result<Bare> {
+    let found = CLIENTS.iter().find(|(name, _)| *name == store);
+    let (_, connect) = found.with_context(|| format!("this was built without {store}"))?;
+    connect(server).await
+}
+
+fn open<'a, C: Client + 'static>(
+    connecting: impl Future<Output = anyhow::Result<C>> + Send + 'a,
+) -> BoxFuture<'a, anyhow::Result<Bare>> {
+    Box::pin(async { Ok(Bare::new(connecting.await?)) })
+}
 
 /// Whether something was written.
 type Written<'a> = BoxFuture<'a, anyhow::Result<bool>>;
@@ -132,5 +153,22 @@ impl Values<'_> {
     /// The same ten minutes later.
     fn end_millis(&self) -> i64 {
         self.millis() + 600_000
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::Store;
+
+    /// The others are SQL, or have no server.
+    #[cfg(feature = "all-stores")]
+    #[test]
+    fn every_server_has_a_baseline() {
+        let stores = Store::all().iter().filter(|store| !store.is_sql());
+        for store in stores.filter(|store| **store != Store::MEMORY) {
+            let is_known = CLIENTS.iter().any(|(name, _)| *name == store.name());
+            assert!(is_known, "testing/bench/src/bare has no {}", store.name());
+        }
     }
 }

@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use mongodb::Collection;
-use mongodb::bson::{Document, doc};
+use shedlock::mongodb::mongodb::bson::{Document, doc};
+use shedlock::mongodb::mongodb::{self, Collection};
 
 use super::{Client, Values, Written};
 

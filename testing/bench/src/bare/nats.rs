@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 
 use anyhow::Context as _;
-use async_nats::HeaderMap;
 use serde_json::{Value, json};
+use shedlock::nats::async_nats::{self, HeaderMap};
 
 use super::{Client, Values, Written};
 

@@ -60,8 +60,8 @@ impl Contender {
         let speaks = |contender: &Self| match contender {
             Self::Ours | Self::Bare | Self::Distributed => true,
             Self::Template | Self::Plain => store.is_sql(),
-            Self::OursDurable => store == Store::Postgres,
-            Self::Lettuce | Self::Rslock | Self::DistLock => store == Store::Redis,
+            Self::OursDurable => store == Store::POSTGRES,
+            Self::Lettuce | Self::Rslock | Self::DistLock => store == Store::REDIS,
         };
         Self::ALL.into_iter().filter(speaks).collect()
     }
@@ -132,8 +132,8 @@ impl Contender {
                 let word = match (self, site.store) {
                     (Self::Rslock, _) => "rslock",
                     (Self::DistLock, _) => "dist_lock",
-                    (_, Store::Postgres) => "distributed-lock-postgres",
-                    (_, Store::Redis) => "distributed-lock-redis",
+                    (_, Store::POSTGRES) => "distributed-lock-postgres",
+                    (_, Store::REDIS) => "distributed-lock-redis",
                     _ => "distributed-lock-mysql",
                 };
                 command.arg(word).arg(connections.to_string());
@@ -190,11 +190,11 @@ fn jdbc(site: &Site) -> anyhow::Result<String> {
     let host = url.host_str().unwrap_or_default();
     let port = url.port().context("a throw-away server has a port")?;
     Ok(match site.store {
-        Store::Redis => format!("redis://{host}:{port}"),
+        Store::REDIS => format!("redis://{host}:{port}"),
         store => {
             // Like all others here, it finds a server that speaks no TLS.
             let (driver, options) = match store {
-                Store::Postgres => ("postgresql", ""),
+                Store::POSTGRES => ("postgresql", ""),
                 _ => ("mariadb", "&sslMode=disable"),
             };
             let (database, user) = (url.path(), url.username());

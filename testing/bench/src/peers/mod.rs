@@ -31,7 +31,7 @@ use crate::store::Store;
 pub(crate) use own::serve;
 
 /// The stores on which there is something to compare with.
-const STORES: [Store; 3] = [Store::Postgres, Store::Mariadb, Store::Redis];
+const STORES: [Store; 3] = [Store::POSTGRES, Store::MARIADB, Store::REDIS];
 
 /// How thoroughly is measured.
 #[derive(Clone, Copy, Debug)]

@@ -33,7 +33,7 @@ pub(super) async fn measure(site: &Site, outcome: &mut Outcome) -> anyhow::Resul
     } else {
         None
     };
-    if site.store == Store::Postgres {
+    if site.store == Store::POSTGRES {
         // For all sessions from now on, of whatever driver.
         let mut connection = site.postgres()?.connect().await?;
         sqlx::raw_sql("ALTER DATABASE shedlock_bench SET log_statement = 'all'")

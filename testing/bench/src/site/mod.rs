@@ -78,7 +78,7 @@ impl Site {
             version: String::new(),
             _folder: None,
         };
-        if store == Store::Sqlite {
+        if store == Store::SQLITE {
             let folder = tempfile::tempdir().context("no temporary folder could be made")?;
             let file = folder.path().join("locks.db");
             site.url = format!("sqlite:{}", file.display());
@@ -97,7 +97,7 @@ impl Site {
             site.url = if store.is_sql() {
                 site.make_database(&server).await?
             } else {
-                format!("{server}{}", store.room())
+                store.url_of_place(&server)
             };
         }
         site.version = if store.is_sql() {
@@ -165,22 +165,10 @@ impl Site {
     pub(crate) async fn bare(&self) -> anyhow::Result<Bare> {
         let server = &self.server()?;
         Ok(match self.store {
-            Store::Postgres => Bare::new(self.postgres()?.connect().await?),
-            Store::Mariadb | Store::Mysql => Bare::new(self.mysql()?.connect().await?),
-            Store::Sqlite | Store::Memory => Bare::new(self.sqlite().connect().await?),
-            Store::Redis | Store::Valkey => Bare::new(bare::Redis::connect(server).await?),
-            #[cfg(feature = "all-stores")]
-            Store::Nats => Bare::new(bare::Nats::connect(server).await?),
-            #[cfg(feature = "all-stores")]
-            Store::Zookeeper => Bare::new(bare::ZooKeeper::connect(server).await?),
-            #[cfg(feature = "all-stores")]
-            Store::Consul => Bare::new(bare::Consul::new(server)),
-            #[cfg(feature = "all-stores")]
-            Store::Etcd => Bare::new(bare::Etcd::connect(server).await?),
-            #[cfg(feature = "all-stores")]
-            Store::Mongodb => Bare::new(bare::MongoDb::connect(server).await?),
-            #[cfg(not(feature = "all-stores"))]
-            other => anyhow::bail!("this was built without {}", other.name()),
+            Store::POSTGRES => Bare::new(self.postgres()?.connect().await?),
+            Store::MARIADB | Store::MYSQL => Bare::new(self.mysql()?.connect().await?),
+            Store::SQLITE | Store::MEMORY => Bare::new(self.sqlite().connect().await?),
+            other => bare::connect(other.name(), server).await?,
         })
     }
 
@@ -211,10 +199,10 @@ impl Site {
         url.set_host(Some(&proxy.ip().to_string()))?;
         url.set_port(Some(proxy.port()))
             .map_err(|()| anyhow::anyhow!("the URL of {} takes no port", self.store.name()))?;
-        if matches!(self.store, Store::Mariadb | Store::Mysql) {
+        if matches!(self.store, Store::MARIADB | Store::MYSQL) {
             url.query_pairs_mut().append_pair("ssl-mode", "disabled");
         }
-        if self.store == Store::Mongodb {
+        if self.store == Store::MONGODB {
             // Else the client asks the server where its set is, and goes there.
             url.query_pairs_mut()
                 .append_pair("directConnection", "true");

@@ -69,7 +69,7 @@ impl Site {
         &self,
         table: &str,
     ) -> anyhow::Result<Arc<dyn LockProvider>> {
-        let provider: Arc<dyn LockProvider> = if self.store == Store::Sqlite {
+        let provider: Arc<dyn LockProvider> = if self.store == Store::SQLITE {
             let pool = SqlitePoolOptions::new().max_connections(1);
             let pool = pool.test_before_acquire(false);
             let pool = pool.connect_with(self.sqlite()).await?;
@@ -99,8 +99,8 @@ impl Site {
         );
         let count = format!("SELECT COUNT(*) FROM {table}");
         let statistics = match self.store {
-            Store::Postgres => format!("VACUUM (ANALYZE) {table}"),
-            Store::Sqlite => format!("ANALYZE {table}"),
+            Store::POSTGRES => format!("VACUUM (ANALYZE) {table}"),
+            Store::SQLITE => format!("ANALYZE {table}"),
             _ => format!("ANALYZE TABLE {table}"),
         };
         // Each driver has types of its own, and the statements are the same.
@@ -118,8 +118,8 @@ impl Site {
             }};
         }
         Ok(match self.store {
-            Store::Postgres => run!(self.postgres()?.connect().await?),
-            Store::Sqlite => run!(self.sqlite().connect().await?),
+            Store::POSTGRES => run!(self.postgres()?.connect().await?),
+            Store::SQLITE => run!(self.sqlite().connect().await?),
             _ => run!(self.mysql()?.connect().await?),
         })
     }
@@ -131,13 +131,13 @@ impl Site {
         connections: u32,
     ) -> anyhow::Result<Arc<dyn LockProvider>> {
         Ok(match self.store {
-            Store::Postgres => {
+            Store::POSTGRES => {
                 let pool = PgPoolOptions::new().max_connections(connections);
                 let pool = pool.test_before_acquire(false);
                 let pool = pool.connect_with(self.postgres()?).await?;
                 Arc::new(PostgresProvider::builder(pool).build()?)
             }
-            Store::Sqlite => {
+            Store::SQLITE => {
                 let pool = SqlitePoolOptions::new().max_connections(connections);
                 let pool = pool.test_before_acquire(false);
                 let pool = pool.connect_with(self.sqlite()).await?;
@@ -175,8 +175,8 @@ impl Site {
     /// The same, such that its statements are counted.
     pub(crate) async fn counted_bare(&self) -> anyhow::Result<Bare> {
         Ok(match self.store {
-            Store::Postgres => Bare::new(self.logged_postgres()?.connect().await?),
-            Store::Sqlite => Bare::new(self.logged_sqlite().connect().await?),
+            Store::POSTGRES => Bare::new(self.logged_postgres()?.connect().await?),
+            Store::SQLITE => Bare::new(self.logged_sqlite().connect().await?),
             _ => self.bare().await?,
         })
     }
@@ -224,7 +224,7 @@ impl Site {
     /// Makes our database on the server; gives its URL.
     pub(super) async fn make_database(&self, server: &str) -> anyhow::Result<String> {
         const CREATE: &str = "CREATE DATABASE shedlock_bench";
-        let made = if self.store == Store::Postgres {
+        let made = if self.store == Store::POSTGRES {
             let options: PgConnectOptions = server.parse()?;
             let mut connection = options.connect().await?;
             let made = sqlx::raw_sql(CREATE)
@@ -251,12 +251,12 @@ impl Site {
 
     pub(super) async fn ask_version(&self) -> anyhow::Result<String> {
         let version: String = match self.store {
-            Store::Postgres => {
+            Store::POSTGRES => {
                 let mut connection = self.postgres()?.connect().await?;
                 let asked = sqlx::query("SHOW server_version");
                 asked.fetch_one(&mut connection).await?.try_get(0)?
             }
-            Store::Sqlite => {
+            Store::SQLITE => {
                 let mut connection = self.sqlite().connect().await?;
                 let asked = sqlx::query("SELECT sqlite_version()");
                 asked.fetch_one(&mut connection).await?.try_get(0)?
@@ -269,7 +269,7 @@ impl Site {
         };
         let is_mariadb = version.contains("MariaDB");
         ensure!(
-            is_mariadb == (self.store == Store::Mariadb) || self.store == Store::Sqlite,
+            is_mariadb == (self.store == Store::MARIADB) || self.store == Store::SQLITE,
             "the URL for {} leads to version {version}",
             self.store.name()
         );
