@@ -303,9 +303,7 @@ fn declared(is_declared: bool, what: &str) -> Result<(), Stop> {
     if is_declared {
         return Ok(());
     }
-    Err(Stop::not_applicable(format!(
-        "the provider does not declare `{what}`"
-    )))
+    Err(Stop::undeclared(what))
 }
 
 /// A name of a lock, from a literal of a case.

@@ -28,6 +28,11 @@ impl Stop {
         Self::NotApplicable(reason.into())
     }
 
+    /// A case about a capability of this name, which the provider does not declare.
+    pub fn undeclared(capability: &str) -> Self {
+        Self::not_applicable(format!("the provider does not declare `{capability}`"))
+    }
+
     /// A case that cannot be put to this harness: what it would have to do, and the method that lacks.
     pub fn lacking(what: &str, method: &str) -> Self {
         Self::not_applicable(format!("the harness cannot {what} ({method})"))

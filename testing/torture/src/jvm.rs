@@ -18,7 +18,7 @@ use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::process::{Child, ChildStdin, ChildStdout};
 use tokio::task::JoinHandle;
 
-use crate::history::{Event, Log, What, nanos};
+use crate::history::{Event, Log, What, millis, nanos};
 use crate::rng::SeededRng;
 use crate::worker::{Job, Slots, WorkerSpec};
 use answer::Answer;
@@ -255,8 +255,4 @@ impl Hand {
             what,
         })
     }
-}
-
-fn millis(duration: Duration) -> u64 {
-    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }

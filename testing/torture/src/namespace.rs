@@ -95,6 +95,21 @@ impl Arena {
         (self.known)(namespace).expect("the type was seen when the arena was made")
     }
 
+    /// What another process needs to open it, through this address where one is given.
+    ///
+    /// # Errors
+    /// [`Stop::NotApplicable`] where none can.
+    pub(crate) fn child_spec_via(&self, addr: Option<SocketAddr>) -> Result<String, Stop> {
+        let Some(addr) = addr else {
+            return self.context.child_spec();
+        };
+        let through = self.tortured().child_spec_via(addr);
+        through.ok_or_else(|| {
+            let method = "TortureNamespace::child_spec_via, through a proxy";
+            Stop::lacking("open a namespace from another process", method)
+        })
+    }
+
     /// A process of ShedLock's; see [`TortureNamespace::shedlock`]. A wrapper may map names, which
     /// ShedLock does not.
     pub(crate) fn shedlock(&self, host: &str, through: Option<SocketAddr>) -> Option<Command> {

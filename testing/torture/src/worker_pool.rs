@@ -1,26 +1,27 @@
 //! Many worker processes over one namespace, of which holders are killed.
 
 mod faults;
+mod start;
 mod tail;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::File;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use shedlock_conformance::wait::{bounded, now, sleep};
-use shedlock_conformance::{Stop, Verdict, child};
+use shedlock_conformance::{Stop, Verdict};
 use shedlock_core::ClockSource;
-use tokio::process::{Child, Command};
+use tempfile::TempDir;
+use tokio::process::Child;
 
 use crate::Arena;
 use crate::heard::Heard;
-use crate::history::{Findings, Folder, History, Log, Rules, What};
+use crate::history::{Findings, History, Log, Rules, What};
 use crate::jvm::Driver;
 use crate::rng::SeededRng;
 use crate::wall_clock::{self, WallClock};
-use crate::worker::{self, Grid, Job, Slots, WorkerSpec};
+use crate::worker::{Grid, Job, Slots, WorkerSpec};
 use crate::wrong::Wrong;
 use tail::Tail;
 
@@ -47,7 +48,8 @@ pub(crate) fn patience(at_most: Duration) -> Duration {
 /// The worker processes.
 pub(crate) struct WorkerPool {
     context: Arena,
-    folder: Folder,
+    /// With the logs; it goes with this, unless it is kept for a person to look at.
+    folder: TempDir,
     /// What is done to the workers.
     log: Log,
     workers: Vec<Worker>,
@@ -112,7 +114,9 @@ impl WorkerPool {
 
     /// Without any workers yet.
     pub(crate) async fn without_workers(context: &Arena, jobs: &[Job]) -> Result<Self, Stop> {
-        let folder = Folder::new()?;
+        let folder = tempfile::Builder::new()
+            .prefix("shedlock-history-")
+            .tempdir()?;
         let log = Log::open(&folder.path().join("worker_pool.jsonl"))?;
         let rng = SeededRng::of_this_run();
         let at_most = context.timing().short();
@@ -302,7 +306,7 @@ impl WorkerPool {
     pub(crate) fn judge(&mut self, rules: &Rules) -> Result<Findings, Stop> {
         let findings = History::load(self.folder.path())?.judge(rules);
         if let Some(first) = findings.violations.first() {
-            self.folder.keep();
+            self.folder.disable_cleanup(true);
             return Err(Stop::failed(format!(
                 "{} violations in {} acquisitions, the first: {first}; logs in {} ({})",
                 findings.violations.len(),
@@ -335,98 +339,16 @@ impl WorkerPool {
 
     /// Leaves the logs for a person to look at.
     pub(crate) fn keep_logs(&mut self) {
-        self.folder.keep();
+        self.folder.disable_cleanup(true);
     }
 
     fn has_failed(&mut self) -> Stop {
-        self.folder.keep();
+        self.folder.disable_cleanup(true);
         Stop::failed(format!(
             "a worker process failed, its message is above; logs in {} ({})",
             self.folder.path().display(),
             self.seed
         ))
-    }
-
-    fn worker(&mut self, number: usize) -> Result<Worker, Stop> {
-        let mut spec = self.spec.clone();
-        spec.log = self.folder.path().join(format!("{}.jsonl", self.started));
-        spec.seed = self.rng.next();
-        self.started += 1;
-        // The log is there before its writer, so that it can be followed from the beginning.
-        File::create(&spec.log)?;
-        let log = Tail::new(File::open(&spec.log)?);
-        let via = self.ways.get(&number).copied();
-        if self.shedlocks.contains(&number) {
-            let (process, driver) = self.shedlock(spec, via)?;
-            return Ok(Worker {
-                process,
-                driver: Some(driver),
-                is_old: false,
-                log,
-                answers: 0,
-                ahead: None,
-            });
-        }
-        let old = self.olds.get(&number).map(PathBuf::as_path);
-        let mut command = self.command(&spec, via, old)?;
-        if let Some(clock) = self.clocks.get(&number) {
-            command.envs(clock.variables());
-        }
-        let process = command.spawn()?;
-        if let Some(process) = process.id().filter(|_| old.is_some()) {
-            self.log.write_of(process, What::IsOld)?;
-        }
-        Ok(Worker {
-            process,
-            driver: None,
-            is_old: old.is_some(),
-            log,
-            answers: 0,
-            ahead: None,
-        })
-    }
-
-    /// A process of ours, which reaches the store through this address where one is given; of an
-    /// earlier version, where one is.
-    fn command(
-        &self,
-        spec: &WorkerSpec,
-        via: Option<SocketAddr>,
-        old: Option<&Path>,
-    ) -> Result<Command, Stop> {
-        let place = match via {
-            None => self.context.child_spec()?,
-            Some(addr) => self
-                .context
-                .tortured()
-                .child_spec_via(addr)
-                .ok_or_else(|| {
-                    Stop::lacking(
-                        "open a namespace from another process",
-                        "TortureNamespace::child_spec_via, through a proxy",
-                    )
-                })?,
-        };
-        match old {
-            None => child::command(&self.context, &place, worker::ROLE, spec),
-            Some(old) => child::command_of(old, &self.context, &place, worker::ROLE, spec),
-        }
-    }
-
-    /// Each is a host of its own, also the one that takes the place of another; unless that is what is
-    /// wrong.
-    fn shedlock(&self, spec: WorkerSpec, via: Option<SocketAddr>) -> Result<(Child, Driver), Stop> {
-        let host = match self.spec.wrong {
-            Some(Wrong::ShedlocksOfOneHost) => "jvm".to_owned(),
-            _ => format!("jvm-{}", self.started),
-        };
-        let command = self.context.shedlock(&host, via).ok_or_else(|| {
-            Stop::failed(
-                "no process of ShedLock can be put among the others: it was not built (`cargo xtask \
-                 torture --java` does), or cannot share this store under faults (TortureNamespace::shedlock)",
-            )
-        })?;
-        Driver::start(command, host, spec)
     }
 
     /// Reads on in all logs; true if there was something new.

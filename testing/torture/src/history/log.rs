@@ -1,8 +1,7 @@
 //! What is written, and where.
 
 use std::io::Write;
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::path::Path;
 
 use shedlock_conformance::wait::now;
 use shedlock_core::{LockName, Moment, Owner};
@@ -79,44 +78,5 @@ impl Log {
         line.push(b'\n');
         // One write a line: a kill falls before it or after it.
         self.0.write_all(&line)
-    }
-}
-
-/// A folder for logs that goes with its value, unless it is kept for a person to look at.
-#[derive(Debug)]
-pub(crate) struct Folder {
-    path: PathBuf,
-    kept: bool,
-}
-
-impl Folder {
-    pub(crate) fn new() -> std::io::Result<Self> {
-        static NEXT: AtomicU64 = AtomicU64::new(0);
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let unique = format!(
-            "shedlock-history-{}-{}-{number}",
-            std::process::id(),
-            nanos(now().since_origin()),
-        );
-        let path = std::env::temp_dir().join(unique);
-        std::fs::create_dir(&path)?;
-        Ok(Self { path, kept: false })
-    }
-
-    pub(crate) fn path(&self) -> &Path {
-        &self.path
-    }
-
-    pub(crate) fn keep(&mut self) {
-        self.kept = true;
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        if !self.kept {
-            // Nothing depends on it; the system clears its folder for temporary files.
-            let _ = std::fs::remove_dir_all(&self.path);
-        }
     }
 }

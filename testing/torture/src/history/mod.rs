@@ -39,7 +39,6 @@ use shedlock_core::Moment;
 
 pub use event::{Event, What};
 pub use judge::{Findings, Rules};
-pub(crate) use log::Folder;
 pub use log::Log;
 
 /// The events of all processes.
@@ -96,4 +95,8 @@ impl History {
 
 pub(crate) fn nanos(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
+
+pub(crate) fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }

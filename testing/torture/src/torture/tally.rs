@@ -9,6 +9,7 @@ use serde::Serialize;
 use shedlock_conformance::Verdict;
 
 use crate::heard::Heard;
+use crate::history::millis;
 
 /// The figures of one run.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -141,9 +142,4 @@ impl fmt::Display for Tally {
         }
         write!(f, " ({})", self.seed)
     }
-}
-
-/// Whole milliseconds.
-pub(super) fn millis(duration: Duration) -> u64 {
-    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }

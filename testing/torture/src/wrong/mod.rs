@@ -175,9 +175,7 @@ impl Wrong {
         if is_declared {
             return Ok(());
         }
-        Err(Stop::not_applicable(format!(
-            "the provider does not declare `{what}`"
-        )))
+        Err(Stop::undeclared(what))
     }
 
     /// The provider with this mistake, and the clock for the executor where the mistake is there.

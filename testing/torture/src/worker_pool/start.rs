@@ -1,0 +1,82 @@
+//! How workers are started.
+
+use std::fs::File;
+use std::net::SocketAddr;
+
+use shedlock_conformance::{Stop, child};
+use tokio::process::Child;
+
+use super::tail::Tail;
+use super::{Worker, WorkerPool};
+use crate::history::What;
+use crate::jvm::Driver;
+use crate::worker::{self, WorkerSpec};
+use crate::wrong::Wrong;
+
+impl WorkerPool {
+    /// Starts this one, or the one that takes its place.
+    pub(super) fn worker(&mut self, number: usize) -> Result<Worker, Stop> {
+        let mut spec = self.spec.clone();
+        spec.log = self.folder.path().join(format!("{}.jsonl", self.started));
+        spec.seed = self.rng.next();
+        self.started += 1;
+        // The log is there before its writer, so that it can be followed from the beginning.
+        File::create(&spec.log)?;
+        let log = Tail::new(File::open(&spec.log)?);
+        let via = self.ways.get(&number).copied();
+        let (process, driver) = if self.shedlocks.contains(&number) {
+            let (process, driver) = self.shedlock(spec, via)?;
+            (process, Some(driver))
+        } else {
+            (self.own(number, &spec, via)?, None)
+        };
+        Ok(Worker {
+            process,
+            driver,
+            is_old: self.olds.contains_key(&number),
+            log,
+            answers: 0,
+            ahead: None,
+        })
+    }
+
+    /// A process of ours, which reaches the store through this address where one is given.
+    fn own(
+        &mut self,
+        number: usize,
+        spec: &WorkerSpec,
+        via: Option<SocketAddr>,
+    ) -> Result<Child, Stop> {
+        let place = self.context.child_spec_via(via)?;
+        let old = self.olds.get(&number);
+        let mut command = match old {
+            None => child::command(&self.context, &place, worker::ROLE, spec),
+            Some(old) => child::command_of(old, &self.context, &place, worker::ROLE, spec),
+        }?;
+        if let Some(clock) = self.clocks.get(&number) {
+            command.envs(clock.variables());
+        }
+        let process = command.spawn()?;
+        if let Some(number) = process.id().filter(|_| old.is_some()) {
+            self.log.write_of(number, What::IsOld)?;
+        }
+        Ok(process)
+    }
+
+    /// Each is a host of its own, also the one that takes the place of another; unless that is what is
+    /// wrong.
+    fn shedlock(&self, spec: WorkerSpec, via: Option<SocketAddr>) -> Result<(Child, Driver), Stop> {
+        let host = match self.spec.wrong {
+            Some(Wrong::ShedlocksOfOneHost) => "jvm".to_owned(),
+            _ => format!("jvm-{}", self.started),
+        };
+        let command = self.context.shedlock(&host, via).ok_or_else(|| {
+            Stop::failed(
+                "no process of ShedLock can be put among the others: it was not built (`cargo xtask \
+                 torture --java` does), or cannot share this store under faults \
+                 (TortureNamespace::shedlock)",
+            )
+        })?;
+        Driver::start(command, host, spec)
+    }
+}
