@@ -306,6 +306,20 @@
 //! | `metrics` | a listener that counts through the crate `metrics`, under ShedLock's meter names; with `scheduler`, one that counts ticks |
 //! | `stores` | every store whose client needs no tool but the compilers of Rust and C: what the command has |
 //!
+//! # Versions
+//!
+//! The crates follow Semantic Versioning, each with a version of its own. A client that you hand to a provider
+//! (`sqlx`, `tokio-postgres`, `redis`, `async-nats`, `mongodb`, `etcd-client`, `zookeeper-client`, `reqwest`)
+//! is part of the API of its store: when it has an incompatible release, so have that store's crate and this one.
+//! Each is re-exported in the version that the provider takes, as `sql::sqlx`, `redis::redis`, `nats::async_nats`
+//! and so on; use that, and your program cannot mix two versions.
+//!
+//! What a store keeps is versioned apart from the crates: a release reads what the one before it wrote, and
+//! replicas of both run side by side.
+//!
+//! This crate, the scheduler and the attributes build with Rust 1.85, and raising that is no breaking change; a
+//! store needs the Rust that its client needs.
+//!
 //! # More
 //!
 //! - [Coming from Java](_documentation::coming_from_java): what is the same, what is not, and how both

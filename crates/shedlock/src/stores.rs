@@ -345,9 +345,11 @@ pub mod exports {
         feature = "sqlite"
     ))]
     pub mod sql {
-        #[cfg(feature = "tokio-postgres")]
-        pub use shedlock_sql::ClientSource;
+        #[cfg(any(feature = "postgres", feature = "mysql", feature = "sqlite"))]
+        pub use shedlock_sql::sqlx;
         pub use shedlock_sql::{Builder, TimeMode};
+        #[cfg(feature = "tokio-postgres")]
+        pub use shedlock_sql::{ClientSource, tokio_postgres};
     }
 }
 

@@ -161,6 +161,8 @@ mod store;
 mod url;
 
 pub use connections::Connections;
+/// The client, in the version that [`Connections`] are made from.
+pub use redis;
 use shedlock_store::StoreProvider;
 pub use store::{Builder, RedisStore};
 

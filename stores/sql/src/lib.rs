@@ -169,13 +169,14 @@ mod zone;
 mod mysql;
 #[cfg(feature = "postgres")]
 mod postgres;
+#[cfg(feature = "tokio-postgres")]
+mod postgres_by_tokio;
 #[cfg(feature = "sqlite")]
 mod sqlite;
-#[cfg(feature = "tokio-postgres")]
-mod tokio_postgres;
 
+/// The driver, in the version that `builder` takes a client of.
 #[cfg(feature = "tokio-postgres")]
-pub use crate::tokio_postgres::TokioPostgresProvider;
+pub use ::tokio_postgres;
 pub use builder::Builder;
 #[cfg(feature = "tokio-postgres")]
 pub use driver::tokio_postgres::{ClientSource, Clients, TokioPostgres};
@@ -183,7 +184,12 @@ pub use driver::tokio_postgres::{ClientSource, Clients, TokioPostgres};
 pub use mysql::MySqlProvider;
 #[cfg(feature = "postgres")]
 pub use postgres::PostgresProvider;
+#[cfg(feature = "tokio-postgres")]
+pub use postgres_by_tokio::TokioPostgresProvider;
 pub use shedlock_store::TimeMode;
 #[cfg(feature = "sqlite")]
 pub use sqlite::{SqliteProvider, open_sqlite};
+/// The driver, in the version that `builder` takes a pool of.
+#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+pub use sqlx;
 pub use store::SqlStore;
