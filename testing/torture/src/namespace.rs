@@ -132,3 +132,67 @@ fn innermost(mut namespace: &dyn Namespace) -> &dyn Namespace {
     }
     namespace
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use shedlock_conformance::{BoxError, Harness, Provider, wrapped};
+    use shedlock_core::{BoxFuture, MemoryProvider};
+
+    use super::*;
+
+    struct Memory;
+
+    impl Harness for Memory {
+        fn name(&self) -> &str {
+            "memory"
+        }
+
+        fn namespace(&self) -> BoxFuture<'_, Result<Arc<dyn Namespace>, BoxError>> {
+            Box::pin(async { Ok(Arc::new(Map(MemoryProvider::new())) as Arc<dyn Namespace>) })
+        }
+    }
+
+    struct Map(MemoryProvider);
+
+    impl Namespace for Map {
+        fn provider(&self) -> BoxFuture<'_, Result<Provider, BoxError>> {
+            Box::pin(async { Ok(Arc::new(self.0.another_client()) as Provider) })
+        }
+    }
+
+    impl TortureNamespace for Map {
+        fn child_spec_via(&self, addr: SocketAddr) -> Option<String> {
+            Some(addr.to_string())
+        }
+    }
+
+    struct Other;
+
+    impl Namespace for Other {
+        fn provider(&self) -> BoxFuture<'_, Result<Provider, BoxError>> {
+            Box::pin(async { Err("it is never made".into()) })
+        }
+    }
+
+    impl TortureNamespace for Other {}
+
+    #[tokio::test]
+    async fn what_a_store_can_bear_is_not_lost_behind_wrappers() {
+        let once = wrapped(Arc::new(Memory), "once", Ok);
+        let twice = wrapped(Arc::new(once), "twice", Ok);
+        let context = TestContext::new(Arc::new(twice)).await.unwrap();
+        let arena = Arena::over::<Map>(&context).unwrap();
+        let addr = ([127, 0, 0, 1], 6379).into();
+        let spec = arena.child_spec_via(Some(addr));
+        assert_eq!(spec, Ok("127.0.0.1:6379".to_owned()));
+    }
+
+    #[tokio::test]
+    async fn a_target_that_names_another_type_does_not_pass_as_not_applicable() {
+        let context = TestContext::new(Arc::new(Memory)).await.unwrap();
+        let arena = Arena::over::<Other>(&context);
+        assert!(matches!(arena, Err(Stop::Failed(_))));
+    }
+}
