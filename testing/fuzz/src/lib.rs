@@ -2,7 +2,7 @@
 //!
 //! A *target* is a function `fn(&[u8])` that panics where a promise is broken: it stands in the module
 //! `fuzz` of the crate that reads the bytes. [`tests!`] makes a test of each, for `cargo test` and
-//! for `cargo xtask fuzz`; `testing/fuzz/guided` gives the same functions to libFuzzer. The cases that are
+//! for `cargo xtask fuzz`, which with `--guided` gives the same functions to libFuzzer. The cases that are
 //! kept are files in `tests/corpus/<target>/` of that crate.
 //!
 //! | variable | what |
