@@ -1,5 +1,5 @@
-//! `cargo xtask api`: the public API of the published crates as text, in `docs/api/`, so that a change
-//! to it shows in a diff.
+//! `cargo xtask api`: the public API of the published crates as text, in `api.txt` of each, so that a
+//! change to it shows in a diff.
 
 use crate::host;
 use crate::steps::{self, Outcome};
@@ -9,11 +9,11 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::fs;
 use std::os::unix::fs::OpenOptionsExt as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// Where the snapshots are, a file for each crate.
-const FOLDER: &str = "docs/api";
+/// The snapshot of a crate, in its folder.
+const FILE: &str = "api.txt";
 
 /// Arguments of `cargo xtask api`.
 #[derive(clap::Args)]
@@ -33,6 +33,7 @@ struct Metadata {
 #[derive(Deserialize)]
 struct Package {
     name: String,
+    manifest_path: PathBuf,
     /// The registries that it may be published to; `None` for any, empty for none.
     publish: Option<Vec<String>>,
     targets: Vec<Target>,
@@ -61,10 +62,8 @@ impl Package {
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let found = snapshots()?;
     if args.update {
-        let folder = steps::workspace_root().join(FOLDER);
-        fs::create_dir_all(&folder).with_context(|| format!("cannot create {FOLDER}"))?;
-        for (name, text) in found {
-            fs::write(folder.join(name), text)?;
+        for (file, text) in found {
+            fs::write(&file, text).with_context(|| format!("cannot write {}", file.display()))?;
         }
         return Ok(ExitCode::SUCCESS);
     }
@@ -80,20 +79,15 @@ pub(crate) fn check() -> anyhow::Result<Outcome> {
 }
 
 /// Compares with the files, and prints what differs.
-fn judged(found: &[(String, String)]) -> Outcome {
-    let folder = steps::workspace_root().join(FOLDER);
+fn judged(found: &[(PathBuf, String)]) -> Outcome {
     let mut differing = Vec::new();
-    for (name, text) in found {
-        let kept = fs::read_to_string(folder.join(name)).unwrap_or_default();
+    for (file, text) in found {
+        let kept = fs::read_to_string(file).unwrap_or_default();
         let differences = differences(&kept, text);
         if !differences.is_empty() {
-            println!("{FOLDER}/{name}:\n{differences}");
-            differing.push(name.as_str());
+            println!("{}:\n{differences}", file.display());
+            differing.push(file.display().to_string());
         }
-    }
-    for name in strays(&folder, found) {
-        println!("{FOLDER}/{name}: no published crate has this name");
-        differing.push("a snapshot without a crate");
     }
     if differing.is_empty() {
         return Outcome::Passed;
@@ -118,28 +112,19 @@ fn differences(old: &str, new: &str) -> String {
     text
 }
 
-/// Snapshots of crates that are no more.
-fn strays(folder: &Path, found: &[(String, String)]) -> Vec<String> {
-    let files = fs::read_dir(folder).into_iter().flatten().flatten();
-    files
-        .map(|file| file.file_name().to_string_lossy().into_owned())
-        .filter(|name| !found.iter().any(|(found, _)| found == name))
-        .collect()
-}
-
-/// File name and text for each crate.
-fn snapshots() -> anyhow::Result<Vec<(String, String)>> {
+/// File and text for each crate.
+fn snapshots() -> anyhow::Result<Vec<(PathBuf, String)>> {
     let metadata = ["metadata", "--no-deps", "--format-version", "1"];
     let metadata = host::output(steps::cargo().args(metadata))?;
     let metadata: Metadata = serde_json::from_str(&metadata)?;
-    let crates: Vec<(&str, &str)> = metadata
+    let crates: Vec<(&Package, &str)> = metadata
         .packages
         .iter()
-        .filter_map(|package| Some((package.name.as_str(), package.library()?)))
+        .filter_map(|package| Some((package, package.library()?)))
         .collect();
     ensure!(!crates.is_empty(), "no crate of the workspace is published");
     document(&crates)?;
-    let snapshot = |(package, library): &(&str, &str)| {
+    let snapshot = |(package, library): &(&Package, &str)| {
         let json = metadata.target_directory.join("doc");
         let json = json.join(format!("{library}.json"));
         let api = public_api::Builder::from_rustdoc_json(&json)
@@ -148,7 +133,7 @@ fn snapshots() -> anyhow::Result<Vec<(String, String)>> {
             .omit_auto_derived_impls(true)
             .build()
             .with_context(|| format!("cannot read {}", json.display()))?;
-        Ok((format!("{package}.txt"), api.to_string()))
+        Ok((package.manifest_path.with_file_name(FILE), api.to_string()))
     };
     crates.iter().map(snapshot).collect()
 }
@@ -157,7 +142,7 @@ fn snapshots() -> anyhow::Result<Vec<(String, String)>> {
 ///
 /// Its format is not stable, so only rustdoc itself runs as a nightly would: the same variable for cargo
 /// would have it build all dependencies once more.
-fn document(crates: &[(&str, &str)]) -> anyhow::Result<()> {
+fn document(crates: &[(&Package, &str)]) -> anyhow::Result<()> {
     let folder = tempfile::tempdir().context("cannot create a temporary folder")?;
     let rustdoc = folder.path().join("rustdoc");
     let mut options = fs::OpenOptions::new();
@@ -177,7 +162,7 @@ fn document(crates: &[(&str, &str)]) -> anyhow::Result<()> {
         .env("RUSTDOC", &rustdoc)
         .env("RUSTDOCFLAGS", "-Z unstable-options --output-format json");
     for (package, _) in crates {
-        command.args(["--package", package]);
+        command.args(["--package", &package.name]);
     }
     let status = command.status().context("cannot start cargo")?;
     ensure!(status.success(), "cargo doc failed: {status}");
@@ -198,6 +183,7 @@ mod tests {
     fn only_published_libraries_have_a_snapshot() {
         let package = |publish, kind: &str| Package {
             name: "a".to_owned(),
+            manifest_path: PathBuf::from("a/Cargo.toml"),
             publish,
             targets: vec![Target {
                 name: "a".to_owned(),

@@ -62,7 +62,7 @@ enum Task {
     Servers(servers::Command),
     /// Write the README's table of stores, from the sheets that the conformance kit writes.
     Table,
-    /// Compare the public API of the published crates with its snapshots in docs/api.
+    /// Compare the public API of the published crates with its snapshot in `api.txt` of each.
     Api(api::Args),
     /// Check the crates that state an older Rust than CI builds with, with that Rust.
     OldestRust,

@@ -7,16 +7,22 @@
 //! still the own one. No lock over this client can be faster.
 
 #[cfg(feature = "all-stores")]
+#[path = "../../../../stores/consul/bench/bare.rs"]
 mod consul;
 #[cfg(feature = "all-stores")]
+#[path = "../../../../stores/etcd/bench/bare.rs"]
 mod etcd;
 #[cfg(feature = "all-stores")]
+#[path = "../../../../stores/mongodb/bench/bare.rs"]
 mod mongodb;
 #[cfg(feature = "all-stores")]
+#[path = "../../../../stores/nats/bench/bare.rs"]
 mod nats;
+#[path = "../../../../stores/redis/bench/bare.rs"]
 mod redis;
 mod sql;
 #[cfg(feature = "all-stores")]
+#[path = "../../../../stores/zookeeper/bench/bare.rs"]
 mod zookeeper;
 
 use std::sync::Arc;
