@@ -18,14 +18,12 @@ pub trait Connect: Send {
     fn connect(&mut self) -> impl Future<Output = Result<Self::Connection, Self::Error>> + Send;
 
     /// Whether its client has a connection, as far as it reports that.
-    fn is_usable(connection: &Self::Connection) -> bool {
-        let _ = connection;
+    fn is_usable(_connection: &Self::Connection) -> bool {
         true
     }
 
     /// Whether its client connects again by itself, so that it is not left.
-    fn heals(connection: &Self::Connection) -> bool {
-        let _ = connection;
+    fn heals(_connection: &Self::Connection) -> bool {
         false
     }
 }

@@ -1,7 +1,8 @@
 //! The two ways to a provider: over a client that the user has, and from a URL.
 
-use shedlock_core::{Error, ErrorKind};
+use shedlock_core::ErrorKind;
 
+use crate::errors::Result;
 use crate::{Store, StoreProvider, Versioned, VersionedStore};
 
 /// A store that a builder makes over a client of the user's: [`StoreProvider::builder`].
@@ -28,12 +29,10 @@ pub trait FromUrl {
     /// The provider that a URL describes. Reads the files that it names.
     /// `InvalidInput` for what is wrong with the URL; `Configuration` for a file that cannot be used; others where it
     /// takes a connection to make a client.
-    fn from_url(
-        url: &str,
-    ) -> impl Future<Output = Result<StoreProvider<Self::Store>, Error>> + Send;
+    fn from_url(url: &str) -> impl Future<Output = Result<StoreProvider<Self::Store>>> + Send;
 
     /// Reaches the store, or reports why not: [`Store::check`], unless overridden.
-    fn reach(store: &Self::Store) -> impl Future<Output = Result<(), Error>> + Send {
+    fn reach(store: &Self::Store) -> impl Future<Output = Result<()>> + Send {
         store.check()
     }
 }
@@ -52,11 +51,11 @@ impl<S: FromUrl<Store = Self> + VersionedStore> FromUrl for Versioned<S> {
 
     type Store = Self;
 
-    async fn from_url(url: &str) -> Result<StoreProvider<Self>, Error> {
+    async fn from_url(url: &str) -> Result<StoreProvider<Self>> {
         S::from_url(url).await
     }
 
-    async fn reach(store: &Self) -> Result<(), Error> {
+    async fn reach(store: &Self) -> Result<()> {
         S::reach(store).await
     }
 }
@@ -74,7 +73,7 @@ impl<S: FromUrl<Store = S> + Store> StoreProvider<S> {
     /// # Errors
     /// `InvalidInput` for what is wrong with the URL, and `Configuration` for a file that it names and that cannot be
     /// used, or where the store refuses the user; `Unavailable` where it does not answer. No message shows the URL.
-    pub async fn connect(url: &str) -> Result<Self, Error> {
+    pub async fn connect(url: &str) -> Result<Self> {
         let provider = S::from_url(url).await.map_err(|error| error.of_url(url));
         let provider = provider.map_err(|error| error.with_store(S::NAME))?;
         let reached = provider.bounded(ErrorKind::Unavailable, S::reach(provider.backend()));

@@ -6,6 +6,9 @@ use std::iter;
 use ErrorKind::{Configuration, OutcomeUnknown};
 use shedlock_core::{Error, ErrorKind};
 
+/// What calls of a store return.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
 /// The errors of one kind each.
 macro_rules! kinds {
     ($($(#[$doc:meta])* $name:ident = $kind:ident;)+) => {$(
@@ -44,6 +47,18 @@ pub fn in_doubt(what: &str, kind: ErrorKind) -> Error {
         "nothing was written: retry"
     };
     Error::new(kind, format!("{what}; {what_to_do}"))
+}
+
+/// The error of an attempt that may have won, and whose record could not be read: whoever asked asks again, or withdraws.
+pub fn unread(error: Error) -> Error {
+    unknown("the lock may have been taken, but its record could not be read: ask again")
+        .with_source(error)
+}
+
+/// The error of an unlock whose answer was lost, where the record names another owner now. The lease may have ended by
+/// this call; the runtime decides whether it can have ended by itself.
+pub fn overtaken() -> Error {
+    unknown("the answer to an unlock was lost, and the lock has changed since: ask again")
 }
 
 /// The error of a connection that failed over certificates, if this failure is one of that kind. Of the reason most

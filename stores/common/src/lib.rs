@@ -114,8 +114,8 @@ pub use cas::{
 pub use connection::{Call, Connect, Shared};
 pub use construct::{FromClient, FromUrl, maybe};
 pub use errors::{
-    configuration, conflict, in_doubt, internal, invalid, unanswered, unavailable, unknown,
-    untrusted,
+    Result, configuration, conflict, in_doubt, internal, invalid, overtaken, unanswered,
+    unavailable, unknown, unread, untrusted,
 };
 pub use limits::{HUNDRED_YEARS, check_duration, check_name_length};
 pub use operator::{ROUNDS, contended};

@@ -2,16 +2,16 @@
 
 use std::time::Duration;
 
-use shedlock_core::{Error, LockName};
+use shedlock_core::LockName;
 
-use crate::errors::invalid;
+use crate::errors::{Result, invalid};
 
 /// The longest duration that stores accept: every calendar of theirs can show an instant so far away, and every script
 /// can count it in microseconds.
 pub const HUNDRED_YEARS: Duration = Duration::from_secs(100 * 366 * 86_400);
 
 /// Refuses durations over [`HUNDRED_YEARS`] as `InvalidInput`. `what` names the setting.
-pub fn check_duration(what: &str, duration: Duration) -> Result<(), Error> {
+pub fn check_duration(what: &str, duration: Duration) -> Result<()> {
     if duration <= HUNDRED_YEARS {
         return Ok(());
     }
@@ -19,7 +19,7 @@ pub fn check_duration(what: &str, duration: Duration) -> Result<(), Error> {
 }
 
 /// Refuses names of more than `longest` bytes as `InvalidInput`.
-pub fn check_name_length(name: &LockName, longest: usize) -> Result<(), Error> {
+pub fn check_name_length(name: &LockName, longest: usize) -> Result<()> {
     let length = name.as_str().len();
     if length <= longest {
         return Ok(());

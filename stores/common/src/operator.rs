@@ -2,12 +2,12 @@
 
 use std::time::UNIX_EPOCH;
 
-use crate::errors::{unavailable, unknown};
 use shedlock_core::{
     Error, ForceUnlockRequest, ForcedUnlock, LockState, ResetSlotRequest, Slot, SlotReset,
     SlotState,
 };
 
+use crate::errors::{Result, unavailable, unknown};
 use crate::store::{Changed, Store};
 
 /// Rounds of a call before it is an error: each is lost only where another client won one.
@@ -21,7 +21,7 @@ pub fn contended() -> Error {
 pub(crate) async fn force_unlock<S: Store>(
     store: &S,
     request: &ForceUnlockRequest,
-) -> Result<ForcedUnlock, Error> {
+) -> Result<ForcedUnlock> {
     let name = request.name();
     store.check_name(name)?;
     for _ in 0..ROUNDS {
@@ -51,7 +51,7 @@ pub(crate) async fn force_unlock<S: Store>(
 pub(crate) async fn reset_slot<S: Store>(
     store: &S,
     request: &ResetSlotRequest,
-) -> Result<SlotReset, Error> {
+) -> Result<SlotReset> {
     let name = request.name();
     store.check_name(name)?;
     for _ in 0..ROUNDS {

@@ -4,9 +4,10 @@ use std::fmt;
 use std::pin::pin;
 use std::sync::Arc;
 
+use crate::errors::Result;
 use ErrorKind::{OutcomeUnknown, Unavailable};
 use shedlock_core::{
-    Attempt, AttemptRequest, BoxFuture, Capabilities, Error, ErrorKind, ExtendRequest, Extension,
+    Attempt, AttemptRequest, BoxFuture, Capabilities, ErrorKind, ExtendRequest, Extension,
     ForceUnlockRequest, ForcedUnlock, Lease, ListRequest, LockDefaults, LockName, LockProvider,
     LockRecord, Migration, ProviderIdentity, ResetSlotRequest, SlotReset, Unlock, UnlockRequest,
     answered_within,
@@ -49,8 +50,8 @@ impl<S: Store> StoreProvider<S> {
     pub(crate) async fn bounded<T>(
         &self,
         unanswered: ErrorKind,
-        call: impl Future<Output = Result<T, Error>> + Send,
-    ) -> Result<T, Error> {
+        call: impl Future<Output = Result<T>> + Send,
+    ) -> Result<T> {
         // Each layer that takes a future by value holds it twice.
         let call = pin!(call);
         let limit = self.store.longest_call();
@@ -62,8 +63,8 @@ impl<S: Store> StoreProvider<S> {
         &self,
         name: &LockName,
         unanswered: ErrorKind,
-        call: impl Future<Output = Result<T, Error>> + Send,
-    ) -> Result<T, Error> {
+        call: impl Future<Output = Result<T>> + Send,
+    ) -> Result<T> {
         let call = pin!(call);
         let answer = self.bounded(unanswered, call).await;
         answer.map_err(|error| error.with_lock(name.as_str()))
@@ -71,7 +72,7 @@ impl<S: Store> StoreProvider<S> {
 }
 
 impl<S: Store> LockProvider for StoreProvider<S> {
-    fn attempt<'a>(&'a self, request: &'a AttemptRequest) -> BoxFuture<'a, Result<Attempt, Error>> {
+    fn attempt<'a>(&'a self, request: &'a AttemptRequest) -> BoxFuture<'a, Result<Attempt>> {
         let attempt = async move {
             request.validate()?;
             self.store.check_name(request.name())?;
@@ -82,7 +83,7 @@ impl<S: Store> LockProvider for StoreProvider<S> {
         Box::pin(self.call(request.name(), OutcomeUnknown, attempt))
     }
 
-    fn withdraw<'a>(&'a self, request: &'a AttemptRequest) -> BoxFuture<'a, Result<bool, Error>> {
+    fn withdraw<'a>(&'a self, request: &'a AttemptRequest) -> BoxFuture<'a, Result<bool>> {
         let withdrawal = async move {
             self.store.check_name(request.name())?;
             self.store.withdraw(request).await
@@ -94,7 +95,7 @@ impl<S: Store> LockProvider for StoreProvider<S> {
         &'a self,
         lease: &'a Lease,
         request: &'a ExtendRequest,
-    ) -> BoxFuture<'a, Result<Extension, Error>> {
+    ) -> BoxFuture<'a, Result<Extension>> {
         let extension = async move {
             request.validate(lease.lock_at_least_for())?;
             let at_most = request.lock_at_most_for();
@@ -108,7 +109,7 @@ impl<S: Store> LockProvider for StoreProvider<S> {
         &'a self,
         lease: &'a Lease,
         request: &'a UnlockRequest,
-    ) -> BoxFuture<'a, Result<Unlock, Error>> {
+    ) -> BoxFuture<'a, Result<Unlock>> {
         let unlock = async move {
             let end = End::unlocked(lease, request);
             self.store
@@ -116,17 +117,14 @@ impl<S: Store> LockProvider for StoreProvider<S> {
             self.store
                 .check_duration("the pause after a failed slot", end.retry_after())?;
             Ok(match self.store.end(&end).await? {
-                Ended::Now | Ended::Before => Unlock::Unlocked,
+                Ended::ByThisCall | Ended::ByAnEarlierCall => Unlock::Unlocked,
                 Ended::Lost => Unlock::Lost,
             })
         };
         Box::pin(self.call(lease.name(), OutcomeUnknown, unlock))
     }
 
-    fn inspect<'a>(
-        &'a self,
-        name: &'a LockName,
-    ) -> BoxFuture<'a, Result<Option<LockRecord>, Error>> {
+    fn inspect<'a>(&'a self, name: &'a LockName) -> BoxFuture<'a, Result<Option<LockRecord>>> {
         let inspection = async move {
             self.store.check_name(name)?;
             self.store.inspect(name).await
@@ -135,10 +133,7 @@ impl<S: Store> LockProvider for StoreProvider<S> {
     }
 
     /// A list may have any number of pages to read: the first that is not answered ends it.
-    fn list<'a>(
-        &'a self,
-        request: &'a ListRequest,
-    ) -> BoxFuture<'a, Result<Vec<LockRecord>, Error>> {
+    fn list<'a>(&'a self, request: &'a ListRequest) -> BoxFuture<'a, Result<Vec<LockRecord>>> {
         Box::pin(async move {
             let page = self.store.list(request).await;
             page.map_err(|error| error.with_store(self.store.name()))
@@ -148,20 +143,17 @@ impl<S: Store> LockProvider for StoreProvider<S> {
     fn force_unlock<'a>(
         &'a self,
         request: &'a ForceUnlockRequest,
-    ) -> BoxFuture<'a, Result<ForcedUnlock, Error>> {
+    ) -> BoxFuture<'a, Result<ForcedUnlock>> {
         let forced = operator::force_unlock(&*self.store, request);
         Box::pin(self.call(request.name(), OutcomeUnknown, forced))
     }
 
-    fn reset_slot<'a>(
-        &'a self,
-        request: &'a ResetSlotRequest,
-    ) -> BoxFuture<'a, Result<SlotReset, Error>> {
+    fn reset_slot<'a>(&'a self, request: &'a ResetSlotRequest) -> BoxFuture<'a, Result<SlotReset>> {
         let reset = operator::reset_slot(&*self.store, request);
         Box::pin(self.call(request.name(), OutcomeUnknown, reset))
     }
 
-    fn check(&self) -> BoxFuture<'_, Result<(), Error>> {
+    fn check(&self) -> BoxFuture<'_, Result<()>> {
         Box::pin(self.bounded(Unavailable, self.store.check()))
     }
 
@@ -183,7 +175,7 @@ impl<S: Store> LockProvider for StoreProvider<S> {
         self.defaults.clone()
     }
 
-    fn migrate(&self) -> BoxFuture<'_, Result<Migration, Error>> {
+    fn migrate(&self) -> BoxFuture<'_, Result<Migration>> {
         Box::pin(self.bounded(OutcomeUnknown, self.store.migrate()))
     }
 }

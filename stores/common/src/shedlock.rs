@@ -3,16 +3,16 @@
 use std::time::SystemTime;
 
 use jiff::Timestamp;
-use shedlock_core::{Error, Owner};
+use shedlock_core::Owner;
 
-use crate::errors::invalid;
+use crate::errors::{Result, invalid};
 
 /// What keys beside locks begin with. ShedLock's begin with their prefix, which may not be this word.
 pub const COMPANION: &str = "shedlock-rs:";
 
 /// What the keys of all locks begin with, `{prefix}:{environment}:`. `InvalidInput` for a prefix or an environment that is
 /// empty, holds control characters, or would mix up the keys of locks with those beside them.
-pub fn start_of_keys(prefix: &str, environment: &str) -> Result<String, Error> {
+pub fn start_of_keys(prefix: &str, environment: &str) -> Result<String> {
     if prefix.is_empty() || environment.is_empty() {
         return Err(invalid("key prefix and environment must not be empty"));
     }

@@ -6,6 +6,8 @@ use shedlock_core::{
     AttemptRequest, Error, ErrorKind, LockRecord, LockState, Skip, Slot, SlotState,
 };
 
+use crate::errors::Result;
+
 /// Why this record refuses the request; none where the lock is free and its slot can be taken.
 ///
 /// `shedlock_at` is when ShedLock acquired the lock, if it was the last to do so. The slot itself is judged first, by
@@ -29,7 +31,7 @@ pub fn refusal(
 
 /// Refuses a slot as `SlotAhead` that is further ahead of the clock that judges it than the request tolerates. `clock`
 /// is whose it is: "the server's clock".
-pub fn check_slot(request: &AttemptRequest, now: SystemTime, clock: &str) -> Result<(), Error> {
+pub fn check_slot(request: &AttemptRequest, now: SystemTime, clock: &str) -> Result<()> {
     let Some(slot) = request.slot() else {
         return Ok(());
     };

@@ -4,11 +4,11 @@ use std::fmt;
 use std::time::Duration;
 
 use shedlock_core::{
-    Attempt, AttemptRequest, Capabilities, Clock, Error, ExtendRequest, Extension, Lease,
-    ListRequest, LockName, LockRecord, Migration, Owner, Slot, SlotEnd, SlotState, SystemClock,
-    UnlockRequest,
+    Attempt, AttemptRequest, Capabilities, Clock, ExtendRequest, Extension, Lease, ListRequest,
+    LockName, LockRecord, Migration, Owner, Slot, SlotEnd, SlotState, SystemClock, UnlockRequest,
 };
 
+use crate::errors::Result;
 use crate::limits::{check_duration, check_name_length};
 
 pub(crate) const DEFAULT_LONGEST_CALL: Duration = Duration::from_secs(10);
@@ -52,29 +52,23 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
 
     /// Refuses names that the store cannot hold as `InvalidInput`, before any I/O: those longer than is declared, unless
     /// overridden.
-    fn check_name(&self, name: &LockName) -> Result<(), Error> {
+    fn check_name(&self, name: &LockName) -> Result<()> {
         check_name_length(name, self.capabilities().longest_name)
     }
 
     /// Refuses durations that the store cannot express as `InvalidInput`, before any I/O: those over a hundred years,
     /// unless overridden. `what` names the setting.
-    fn check_duration(&self, what: &str, duration: Duration) -> Result<(), Error> {
+    fn check_duration(&self, what: &str, duration: Duration) -> Result<()> {
         check_duration(what, duration)
     }
 
     /// As [`LockProvider::attempt`](shedlock_core::LockProvider::attempt).
-    fn attempt(
-        &self,
-        request: &AttemptRequest,
-    ) -> impl Future<Output = Result<Attempt, Error>> + Send;
+    fn attempt(&self, request: &AttemptRequest) -> impl Future<Output = Result<Attempt>> + Send;
 
     /// As [`LockProvider::withdraw`](shedlock_core::LockProvider::withdraw). Ends the lease at once unless overridden,
     /// which is enough where the store refuses copies that arrive late by its clock.
-    fn withdraw(
-        &self,
-        request: &AttemptRequest,
-    ) -> impl Future<Output = Result<bool, Error>> + Send {
-        async { Ok(self.end(&End::withdrawn(request)).await? == Ended::Now) }
+    fn withdraw(&self, request: &AttemptRequest) -> impl Future<Output = Result<bool>> + Send {
+        async { Ok(self.end(&End::withdrawn(request)).await? == Ended::ByThisCall) }
     }
 
     /// As [`LockProvider::extend`](shedlock_core::LockProvider::extend).
@@ -82,16 +76,16 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
         &self,
         lease: &Lease,
         request: &ExtendRequest,
-    ) -> impl Future<Output = Result<Extension, Error>> + Send;
+    ) -> impl Future<Output = Result<Extension>> + Send;
 
     /// Ends a lease, if it is still the record's and still runs. The record then names no holder.
-    fn end(&self, end: &End<'_>) -> impl Future<Output = Result<Ended, Error>> + Send;
+    fn end(&self, end: &End<'_>) -> impl Future<Output = Result<Ended>> + Send;
 
     /// The record of a lock, and what it takes to change it only if it has not changed since.
     fn look(
         &self,
         name: &LockName,
-    ) -> impl Future<Output = Result<Option<Seen<Self::Version>>, Error>> + Send;
+    ) -> impl Future<Output = Result<Option<Seen<Self::Version>>>> + Send;
 
     /// Frees a lock that was seen held, at once, if its record is as it was seen. The record names the same owner,
     /// marked as released.
@@ -99,7 +93,7 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
         &self,
         name: &LockName,
         seen: &Seen<Self::Version>,
-    ) -> impl Future<Output = Result<Changed, Error>> + Send;
+    ) -> impl Future<Output = Result<Changed>> + Send;
 
     /// Replaces what is kept of the slots, if the record is as it was seen.
     fn set_slots(
@@ -107,29 +101,23 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
         name: &LockName,
         seen: &Seen<Self::Version>,
         slots: SlotState,
-    ) -> impl Future<Output = Result<Changed, Error>> + Send;
+    ) -> impl Future<Output = Result<Changed>> + Send;
 
     /// As [`LockProvider::inspect`](shedlock_core::LockProvider::inspect): what [`look`](Self::look) sees, unless
     /// overridden.
-    fn inspect(
-        &self,
-        name: &LockName,
-    ) -> impl Future<Output = Result<Option<LockRecord>, Error>> + Send {
+    fn inspect(&self, name: &LockName) -> impl Future<Output = Result<Option<LockRecord>>> + Send {
         async { Ok(self.look(name).await?.map(|seen| seen.record)) }
     }
 
     /// As [`LockProvider::list`](shedlock_core::LockProvider::list). Bound each request of it: the whole may take as
     /// long as it likes.
-    fn list(
-        &self,
-        request: &ListRequest,
-    ) -> impl Future<Output = Result<Vec<LockRecord>, Error>> + Send;
+    fn list(&self, request: &ListRequest) -> impl Future<Output = Result<Vec<LockRecord>>> + Send;
 
     /// As [`LockProvider::check`](shedlock_core::LockProvider::check).
-    fn check(&self) -> impl Future<Output = Result<(), Error>> + Send;
+    fn check(&self) -> impl Future<Output = Result<()>> + Send;
 
     /// As [`LockProvider::migrate`](shedlock_core::LockProvider::migrate). Does nothing unless overridden.
-    fn migrate(&self) -> impl Future<Output = Result<Migration, Error>> + Send {
+    fn migrate(&self) -> impl Future<Output = Result<Migration>> + Send {
         async { Ok(Migration::default()) }
     }
 }
@@ -156,6 +144,13 @@ pub enum Changed {
     Overtaken,
 }
 
+impl Changed {
+    /// Of a write that either stands or was not made.
+    pub fn done(is_done: bool) -> Self {
+        if is_done { Self::Done } else { Self::Raced }
+    }
+}
+
 /// How a lease is to end.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
@@ -176,10 +171,10 @@ pub struct End<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Ended {
-    /// By this call.
-    Now,
-    /// By an earlier call of this owner.
-    Before,
+    /// This owner held it until now.
+    ByThisCall,
+    /// This owner had ended it.
+    ByAnEarlierCall,
     /// Otherwise: it expired, or the lock is another owner's by now.
     Lost,
 }

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use shedlock_core::{ClockSource, Error};
+use shedlock_core::ClockSource;
 
-use crate::errors::invalid;
+use crate::errors::{Result, invalid};
 use crate::url::UrlOptions;
 
 /// Whose clock judges leases, in stores that can judge by either.
@@ -46,7 +46,7 @@ impl TimeMode {
     }
 
     /// Takes `time` (`store` or `client`) and, for the clients' clocks, `tolerated_skew` from a URL.
-    pub fn take(options: &mut UrlOptions) -> Result<Self, Error> {
+    pub fn take(options: &mut UrlOptions) -> Result<Self> {
         let modes = [("store", Self::Store), ("client", Self::client())];
         let mode = options.choice("time", &modes)?.unwrap_or_default();
         match options.duration("tolerated_skew")? {

@@ -7,10 +7,10 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use percent_encoding::percent_decode_str;
-use shedlock_core::{Error, LockDefaults, parse_duration};
+use shedlock_core::{LockDefaults, parse_duration};
 
 use crate::construct::maybe;
-use crate::errors::invalid;
+use crate::errors::{Result, invalid};
 
 /// A URL of a store: `scheme://user:password@host:port,host:port/path?option=value`. What cannot be read is
 /// `InvalidInput`.
@@ -72,7 +72,7 @@ struct UrlOption {
 
 impl StoreUrl {
     /// Reads a URL. `example` shows how one is written.
-    pub fn parse(text: &str, example: &str) -> Result<Self, Error> {
+    pub fn parse(text: &str, example: &str) -> Result<Self> {
         let unreadable = |why: &str| {
             invalid(format!(
                 "the store's URL cannot be read, {why}: write it like {example}"
@@ -111,7 +111,7 @@ impl StoreUrl {
     }
 
     /// The one host of a store that takes no more.
-    pub fn only_host(&self) -> Result<&Host, Error> {
+    pub fn only_host(&self) -> Result<&Host> {
         match &*self.hosts {
             [host] => Ok(host),
             _ => Err(invalid("the store's URL names several hosts: name one")),
@@ -124,7 +124,7 @@ impl StoreUrl {
     }
 
     /// Whether this scheme asks for TLS: `plain` does not, `encrypted` does.
-    pub fn is_encrypted(&self, plain: &str, encrypted: &str) -> Result<bool, Error> {
+    pub fn is_encrypted(&self, plain: &str, encrypted: &str) -> Result<bool> {
         match &*self.scheme {
             scheme if scheme == plain => Ok(false),
             scheme if scheme == encrypted => Ok(true),
@@ -201,7 +201,7 @@ impl UrlOptions {
     }
 
     /// The option as it is.
-    pub fn text(&mut self, name: &'static str) -> Result<Option<String>, Error> {
+    pub fn text(&mut self, name: &'static str) -> Result<Option<String>> {
         self.known.push(name);
         let mut found = self.left.extract_if(.., |option| option.name == name);
         let first = found.next();
@@ -212,14 +212,14 @@ impl UrlOptions {
     }
 
     /// A duration like `10m`.
-    pub fn duration(&mut self, name: &'static str) -> Result<Option<Duration>, Error> {
+    pub fn duration(&mut self, name: &'static str) -> Result<Option<Duration>> {
         let text = self.text(name)?;
         let parsed = text.map(|text| parse_duration(&text)).transpose();
         parsed.map_err(|error| invalid(format!("option {name:?} in the URL: {}", error.message())))
     }
 
     /// A duration that is not zero.
-    pub fn timeout(&mut self, name: &'static str) -> Result<Option<Duration>, Error> {
+    pub fn timeout(&mut self, name: &'static str) -> Result<Option<Duration>> {
         match self.duration(name)? {
             Some(Duration::ZERO) => Err(invalid(format!(
                 "option {name:?} in the URL must be longer than zero"
@@ -229,14 +229,14 @@ impl UrlOptions {
     }
 
     /// A number.
-    pub fn number<N: FromStr>(&mut self, name: &'static str) -> Result<Option<N>, Error> {
+    pub fn number<N: FromStr>(&mut self, name: &'static str) -> Result<Option<N>> {
         let text = self.text(name)?;
         let parsed = text.map(|text| text.parse()).transpose();
         parsed.map_err(|_| invalid(format!("option {name:?} in the URL must be a number")))
     }
 
     /// `true` or `false`.
-    pub fn flag(&mut self, name: &'static str) -> Result<Option<bool>, Error> {
+    pub fn flag(&mut self, name: &'static str) -> Result<Option<bool>> {
         self.choice(name, &[("true", true), ("false", false)])
     }
 
@@ -245,7 +245,7 @@ impl UrlOptions {
         &mut self,
         name: &'static str,
         choices: &[(&str, T)],
-    ) -> Result<Option<T>, Error> {
+    ) -> Result<Option<T>> {
         let Some(text) = self.text(name)? else {
             return Ok(None);
         };
@@ -261,7 +261,7 @@ impl UrlOptions {
     }
 
     /// `lock_at_most_for`, `lock_at_least_for` and `owner_prefix`: for locks that set none.
-    pub fn defaults(&mut self) -> Result<LockDefaults, Error> {
+    pub fn defaults(&mut self) -> Result<LockDefaults> {
         let at_most = self.duration("lock_at_most_for")?;
         let at_least = self.duration("lock_at_least_for")?;
         let defaults = maybe(LockDefaults::new(), at_most, LockDefaults::lock_at_most_for);
@@ -283,13 +283,13 @@ impl UrlOptions {
     }
 
     /// Refuses what is left.
-    pub fn finish(self) -> Result<(), Error> {
+    pub fn finish(self) -> Result<()> {
         self.finish_for_driver(&[]).map(drop)
     }
 
     /// What is left, as it stood in the URL, for a driver that knows these options and no others. `options[` stands
     /// for all that begin so.
-    pub fn finish_for_driver(self, theirs: &[&str]) -> Result<Vec<String>, Error> {
+    pub fn finish_for_driver(self, theirs: &[&str]) -> Result<Vec<String>> {
         let is_theirs = |name: &str| {
             theirs
                 .iter()
@@ -334,7 +334,7 @@ mod tests {
     use super::*;
     use shedlock_core::ErrorKind;
 
-    fn parse(text: &str) -> Result<StoreUrl, Error> {
+    fn parse(text: &str) -> Result<StoreUrl> {
         StoreUrl::parse(text, "redis://host:6379")
     }
 

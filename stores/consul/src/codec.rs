@@ -3,9 +3,9 @@
 use base64::{Engine as _, prelude::BASE64_STANDARD as BASE64};
 use serde_json::Value;
 use shedlock_core::{Error, ErrorKind};
-use shedlock_store::{Found, Reading, Record};
+use shedlock_store::{Found, Reading, Record, Result};
 
-pub(crate) fn reading(pair: &Value) -> Result<Reading<u64>, Error> {
+pub(crate) fn reading(pair: &Value) -> Result<Reading<u64>> {
     let index = index_of(pair, ErrorKind::Configuration)?;
     let text = pair["KV"]["Value"].as_str().unwrap_or_default();
     let text = BASE64.decode(text).unwrap_or_default();
@@ -14,7 +14,7 @@ pub(crate) fn reading(pair: &Value) -> Result<Reading<u64>, Error> {
 }
 
 /// The index in an answer, which is empty where the token may not see the key; `otherwise` is the kind of the error.
-pub(crate) fn index_of(pair: &Value, otherwise: ErrorKind) -> Result<u64, Error> {
+pub(crate) fn index_of(pair: &Value, otherwise: ErrorKind) -> Result<u64> {
     let none = || {
         let message = "the agent returned no index: check that the token may read the key";
         Error::new(otherwise, message)

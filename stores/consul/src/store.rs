@@ -6,23 +6,21 @@ use ErrorKind::{OutcomeUnknown, Unavailable};
 use base64::{Engine as _, prelude::BASE64_STANDARD as BASE64};
 use reqwest::{Client, Url};
 use serde_json::{Value, json};
-use shedlock_core::{Error, ErrorKind, LockName};
+use shedlock_core::{ErrorKind, LockName};
 use shedlock_store::{
-    FromClient, Listed, Reading, Record, VersionedSettings, VersionedStore, Written,
+    FromClient, Listed, Reading, Record, Result, VersionedSettings, VersionedStore, Written,
 };
 
 use crate::codec::{index_of, reading};
 use crate::{ConsulProvider, explain};
-
-type Result<T> = std::result::Result<T, Error>;
 
 /// The keys that begin with one prefix.
 #[derive(Clone, Debug)]
 pub struct ConsulStore {
     client: Client,
     pub(crate) url: Url,
-    pub(crate) prefix: String,
-    response: Duration,
+    pub(crate) key_prefix: String,
+    response_timeout: Duration,
 }
 
 /// Sets which agent is asked, and which keys; made by `ConsulProvider::builder`.
@@ -76,8 +74,8 @@ impl Builder {
         Ok(self.common.provider(ConsulStore {
             client: self.client,
             url,
-            prefix: self.key_prefix,
-            response: self.response_timeout,
+            key_prefix: self.key_prefix,
+            response_timeout: self.response_timeout,
         }))
     }
 }
@@ -87,7 +85,10 @@ impl ConsulStore {
     async fn ask(&self, what: Value, no: &str, lost: ErrorKind) -> Result<Option<Value>> {
         let failed = |error| explain::unanswered(error, lost);
         let body = json!([{ "KV": what }]);
-        let question = self.client.put(self.url.clone()).timeout(self.response);
+        let question = self
+            .client
+            .put(self.url.clone())
+            .timeout(self.response_timeout);
         let answered = question.json(&body).send().await.map_err(failed)?;
         let status = answered.status().as_u16();
         let said = answered.text().await.map_err(failed)?;
@@ -108,7 +109,7 @@ impl VersionedStore for ConsulStore {
     }
 
     async fn read(&self, name: &LockName) -> Result<Reading<u64>> {
-        let get = json!({"Verb": "get", "Key": format!("{}{name}", self.prefix)});
+        let get = json!({"Verb": "get", "Key": format!("{}{name}", self.key_prefix)});
         let found = self.ask(get, "doesn't exist", Unavailable).await?;
         found.map_or(Ok(Reading::nothing()), |found| reading(&found[0]))
     }
@@ -119,7 +120,7 @@ impl VersionedStore for ConsulStore {
         before: Option<&u64>,
         record: &Record,
     ) -> Result<Written<u64>> {
-        let key = format!("{}{name}", self.prefix);
+        let key = format!("{}{name}", self.key_prefix);
         let value = BASE64.encode(record.to_text());
         // At 0 where there is none.
         let index = before.unwrap_or(&0);
@@ -132,13 +133,13 @@ impl VersionedStore for ConsulStore {
 
     /// Each time all of them: Consul cannot start a list at a key.
     async fn list(&self, after: Option<&LockName>, _: usize) -> Result<Listed<u64>> {
-        let tree = json!({"Verb": "get-tree", "Key": self.prefix});
+        let tree = json!({"Verb": "get-tree", "Key": self.key_prefix});
         let found = self.ask(tree, "doesn't exist", Unavailable).await?;
         let pairs = found.iter().filter_map(Value::as_array).flatten();
         let locks = pairs.filter_map(|pair| {
             let key = pair["KV"]["Key"].as_str()?;
             // A folder that was made by hand is a key with no name behind the prefix.
-            let name = LockName::new(key.strip_prefix(&self.prefix)?).ok()?;
+            let name = LockName::new(key.strip_prefix(&self.key_prefix)?).ok()?;
             let is_ahead = after.is_none_or(|after| name > *after);
             is_ahead.then(|| (name, reading(pair)))
         });
@@ -147,14 +148,14 @@ impl VersionedStore for ConsulStore {
 
     /// Where the token may not write, a write is refused before its index is looked at.
     async fn check(&self) -> Result<()> {
-        let key = format!("{}check", self.prefix);
+        let key = format!("{}check", self.key_prefix);
         let write = json!({"Verb": "cas", "Key": key, "Value": "", "Index": u64::MAX});
         let asked = self.ask(write, "index is stale", Unavailable).await;
         asked.map(drop)
     }
 
     fn longest_call(&self) -> Duration {
-        2 * self.response
+        2 * self.response_timeout
     }
 
     fn has_revisions(&self) -> bool {

@@ -5,10 +5,10 @@ use std::time::Duration;
 use reqwest::header::{HeaderMap, HeaderValue};
 use reqwest::redirect::Policy;
 use reqwest::{Client, ClientBuilder, Url};
-use shedlock_core::{Error, warn_unverified};
+use shedlock_core::warn_unverified;
 use shedlock_store::{
-    FromUrl, StoreUrl, TlsOptions, Versioned, VersionedSettings, configuration, invalid, maybe,
-    read_file,
+    FromUrl, Result, StoreUrl, TlsOptions, Versioned, VersionedSettings, configuration, invalid,
+    maybe, read_file,
 };
 
 use crate::ConsulProvider;
@@ -20,17 +20,19 @@ impl FromUrl for ConsulStore {
 
     type Store = Versioned<Self>;
 
-    async fn from_url(url: &str) -> Result<ConsulProvider, Error> {
+    async fn from_url(url: &str) -> Result<ConsulProvider> {
         read(url)
     }
 }
 
 /// The provider that a URL describes. Reads the files that it names.
-pub(crate) fn read(text: &str) -> Result<ConsulProvider, Error> {
+pub(crate) fn read(text: &str) -> Result<ConsulProvider> {
     let url = StoreUrl::parse(text, "consul://host:8500/prefix?token_file=/run/token")?;
-    let (scheme, port) = match url.is_encrypted("consul", "consuls")? {
-        true => ("https", 8501),
-        false => ("http", 8500),
+    let is_encrypted = url.is_encrypted("consul", "consuls")?;
+    let (scheme, port) = if is_encrypted {
+        ("https", 8501)
+    } else {
+        ("http", 8500)
     };
     let host = url.only_host()?;
     if url.user.is_some() {
@@ -39,13 +41,11 @@ pub(crate) fn read(text: &str) -> Result<ConsulProvider, Error> {
         ));
     }
     let mut options = url.options.clone();
-    let places = [("dc", options.text("dc")?), ("ns", options.text("ns")?)];
-    let places = places
-        .iter()
-        .filter_map(|(what, place)| Some((what, place.as_ref()?)));
+    let places = [("dc", options.text("dc")?), ("ns", options.text("ns")?)].into_iter();
+    let places = places.filter_map(|(what, place)| Some((what, place?)));
     let agent = format!("{scheme}://{}", host.with_port(port));
     let agent = Url::parse_with_params(&agent, places).map_err(no_url)?;
-    let tls = TlsOptions::take(&mut options, (scheme == "http").then_some("consuls"))?;
+    let tls = TlsOptions::take(&mut options, (!is_encrypted).then_some("consuls"))?;
     let connect = options.timeout("connect_timeout")?;
     let response = options.timeout("response_timeout")?;
     let token_file = options.text("token_file")?;
@@ -74,11 +74,11 @@ pub(crate) fn read(text: &str) -> Result<ConsulProvider, Error> {
         .connect_timeout(connect.unwrap_or(Duration::from_secs(2)))
         .redirect(Policy::none())
         .default_headers(headers);
-    let client = encrypted(client, &tls, scheme)?.build().map_err(|error| {
-        let message = "no HTTP client can be made for the URL";
-        configuration(message).with_source(error)
+    let client = encrypted(client, &tls, is_encrypted)?.build();
+    let client = client.map_err(|error| {
+        configuration("no HTTP client can be made for the URL").with_source(error)
     })?;
-    if scheme == "http" {
+    if !is_encrypted {
         warn_unverified("consul", url.host_names(), "write consuls://");
     }
     let prefix = Some(format!("{}/", url.path)).filter(|prefix| prefix != "/");
@@ -90,22 +90,14 @@ pub(crate) fn read(text: &str) -> Result<ConsulProvider, Error> {
 
 /// With a crypto provider of its own, so that none is installed for the process.
 #[cfg(feature = "tls")]
-fn encrypted(
-    client: ClientBuilder,
-    tls: &TlsOptions,
-    scheme: &str,
-) -> Result<ClientBuilder, Error> {
-    let files = tls.read()?;
-    let config = match scheme {
-        "http" => files.optional_client_config()?,
-        _ => files.client_config()?,
-    };
+fn encrypted(client: ClientBuilder, tls: &TlsOptions, must: bool) -> Result<ClientBuilder> {
+    let config = tls.read()?.client_config(must)?;
     Ok(client.tls_backend_preconfigured(config))
 }
 
 #[cfg(not(feature = "tls"))]
-fn encrypted(client: ClientBuilder, _: &TlsOptions, scheme: &str) -> Result<ClientBuilder, Error> {
-    if scheme == "http" {
+fn encrypted(client: ClientBuilder, _: &TlsOptions, must: bool) -> Result<ClientBuilder> {
+    if !must {
         return Ok(client);
     }
     Err(invalid(
@@ -136,7 +128,7 @@ mod tests {
         ] {
             let provider = read(url).unwrap();
             let store = provider.backend().records();
-            assert_eq!((store.url.as_str(), &*store.prefix), (agent, prefix));
+            assert_eq!((store.url.as_str(), &*store.key_prefix), (agent, prefix));
             assert!(!format!("{provider:?}").contains("p/q"), "{provider:?}");
         }
     }

@@ -3,8 +3,8 @@
 use std::time::SystemTime;
 
 use jiff::Timestamp;
-use shedlock_core::{Error, LockName, Owner};
-use shedlock_store::{COMPANION, check_name_length, start_of_keys, whole_millis};
+use shedlock_core::{LockName, Owner};
+use shedlock_store::{COMPANION, Result, check_name_length, start_of_keys, whole_millis};
 
 /// The longest name that is accepted, in bytes: a page of such names fits one answer.
 pub(crate) const LONGEST_NAME: usize = 4 * 1024;
@@ -16,7 +16,7 @@ pub(crate) struct Keys {
 }
 
 impl Keys {
-    pub(crate) fn new(prefix: &str, environment: &str) -> Result<Self, Error> {
+    pub(crate) fn new(prefix: &str, environment: &str) -> Result<Self> {
         let start = start_of_keys(prefix, environment)?;
         Ok(Self { start })
     }

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use etcd_client::{Client, ConnectOptions};
-use shedlock_core::{Error, ErrorKind, SystemClock, within};
-use shedlock_store::{Connect, Shared};
+use shedlock_core::{ErrorKind, SystemClock, within};
+use shedlock_store::{Connect, Result, Shared};
 
-use crate::explain::{Failure, Trouble};
+use crate::explain::{Failure, Fault};
 
 /// How long a connection may take to be made, and an answer to come, unless set.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(5);
@@ -102,7 +102,7 @@ impl Connections {
         &self,
         lost: ErrorKind,
         question: impl Fn(Arc<Client>) -> F + Send + Sync,
-    ) -> Result<T, Error>
+    ) -> Result<T>
     where
         F: Future<Output = Result<T, etcd_client::Error>> + Send,
     {
@@ -114,13 +114,13 @@ impl Connections {
                 Err(failure) => failure,
             };
             tries -= 1;
-            let again = match failure.trouble {
-                Trouble::Refused => false,
-                Trouble::NotSent => true,
-                Trouble::Broken | Trouble::Silent if lost == ErrorKind::OutcomeUnknown => false,
-                Trouble::Broken => true,
+            let again = match failure.fault {
+                Fault::Refused => false,
+                Fault::NotSent => true,
+                Fault::Broken | Fault::Silent if lost == ErrorKind::OutcomeUnknown => false,
+                Fault::Broken => true,
                 // No caller waits for one silent server after the other.
-                Trouble::Silent => !mem::replace(&mut was_silent, true),
+                Fault::Silent => !mem::replace(&mut was_silent, true),
             };
             if tries == 0 || !again {
                 return Err(failure.error);
@@ -147,10 +147,10 @@ impl Connections {
         .await
         {
             Some(answer) => answer.map_err(|error| Failure::of(error, lost)),
-            None => Err(Failure::unanswered(Trouble::Silent, lost)),
+            None => Err(Failure::unanswered(Fault::Silent, lost)),
         };
         let failure = answer.as_ref().err();
-        if failure.is_none_or(|failure| failure.trouble == Trouble::Refused) {
+        if failure.is_none_or(|failure| failure.fault == Fault::Refused) {
             call.settle();
         }
         answer

@@ -4,14 +4,14 @@ use std::error::Error as StdError;
 use std::iter;
 
 use ErrorKind::{Configuration, InvalidInput, Lost, Unavailable};
-use Trouble::{Broken, NotSent, Refused};
+use Fault::{Broken, NotSent, Refused};
 use shedlock_core::{Error, ErrorKind};
 use shedlock_store::{unanswered, untrusted};
 use tonic::{Code, ConnectError, Status};
 
 /// What a failure means for the request. Unless broken or silent, nothing was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Trouble {
+pub(crate) enum Fault {
     /// It never reached a server that could have carried it out: another one may.
     NotSent,
     /// Its answer was lost.
@@ -24,7 +24,7 @@ pub(crate) enum Trouble {
 
 #[derive(Debug)]
 pub(crate) struct Failure {
-    pub(crate) trouble: Trouble,
+    pub(crate) fault: Fault,
     pub(crate) error: Error,
 }
 
@@ -53,14 +53,14 @@ impl Failure {
         Self::new(NotSent, Unavailable, message)
     }
 
-    pub(crate) fn unanswered(trouble: Trouble, lost: ErrorKind) -> Self {
+    pub(crate) fn unanswered(fault: Fault, lost: ErrorKind) -> Self {
         let error = unanswered(lost);
-        Self { trouble, error }
+        Self { fault, error }
     }
 
-    fn new(trouble: Trouble, kind: ErrorKind, message: &str) -> Self {
+    fn new(fault: Fault, kind: ErrorKind, message: &str) -> Self {
         let error = Error::new(kind, message);
-        Self { trouble, error }
+        Self { fault, error }
     }
 
     fn with(self, source: etcd_client::Error) -> Self {
@@ -79,12 +79,12 @@ fn status(error: &etcd_client::Error) -> Option<&Status> {
 fn refusal(error: &etcd_client::Error) -> Option<Failure> {
     // Nothing is carried out before both sides accept the other's certificate.
     if let Some(error) = causes(error).next().and_then(untrusted) {
-        let trouble = NotSent;
-        return Some(Failure { trouble, error });
+        let fault = NotSent;
+        return Some(Failure { fault, error });
     }
     let message = status(error)?.message().strip_prefix("etcdserver: ")?;
     let (said, _) = message.split_once(',').unwrap_or((message, ""));
-    let (trouble, kind) = match said {
+    let (fault, kind) = match said {
         "no leader" | "not leader" | "invalid auth token" | "revision of auth store is old" => {
             (NotSent, Unavailable)
         }
@@ -94,7 +94,7 @@ fn refusal(error: &etcd_client::Error) -> Option<Failure> {
         "requested lease not found" => (Refused, Lost),
         _ => (Refused, Configuration),
     };
-    Some(Failure::new(trouble, kind, remedy(said)?))
+    Some(Failure::new(fault, kind, remedy(said)?))
 }
 
 /// What a refusal means, and what to do. Nothing was written.
@@ -184,9 +184,9 @@ mod tests {
     use super::*;
     use ErrorKind::OutcomeUnknown;
 
-    fn said(code: Code, message: &str, lost: ErrorKind) -> (Trouble, ErrorKind) {
+    fn said(code: Code, message: &str, lost: ErrorKind) -> (Fault, ErrorKind) {
         let failure = Failure::of(Status::new(code, message).into(), lost);
-        (failure.trouble, failure.error.kind())
+        (failure.fault, failure.error.kind())
     }
 
     #[test]

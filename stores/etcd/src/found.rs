@@ -3,8 +3,8 @@
 use std::time::SystemTime;
 
 use etcd_client::{GetResponse, KeyValue, TxnOpResponse, TxnResponse};
-use shedlock_core::{AttemptRequest, Error, Lease, LockName, LockRecord, Owner};
-use shedlock_store::{Added, Record, internal};
+use shedlock_core::{AttemptRequest, Lease, LockName, LockRecord, Owner};
+use shedlock_store::{Added, Record, Result, internal};
 
 /// Both keys of a lock, as they were at one revision of the store.
 #[derive(Clone, Debug)]
@@ -38,13 +38,13 @@ pub(crate) struct Kept {
 impl Found {
     /// From the answers to a get of the one key and a get of the other.
     /// `Conflict` where the key beside the lock holds what we do not write.
-    pub(crate) fn read(answer: &TxnResponse) -> Result<Self, Error> {
+    pub(crate) fn read(answer: &TxnResponse) -> Result<Self> {
         let [lock, kept] = gets(answer)?;
         Self::of([lock.kvs().first(), kept.kvs().first()])
     }
 
     /// From the keys themselves, where they are there.
-    pub(crate) fn of([lock, kept]: [Option<&KeyValue>; 2]) -> Result<Self, Error> {
+    pub(crate) fn of([lock, kept]: [Option<&KeyValue>; 2]) -> Result<Self> {
         let lock = lock.map(|key| Locked {
             value: key.value().to_vec(),
             revision: key.mod_revision(),
@@ -171,7 +171,7 @@ impl Kept {
 }
 
 /// The answers to two gets.
-pub(crate) fn gets(answer: &TxnResponse) -> Result<[GetResponse; 2], Error> {
+pub(crate) fn gets(answer: &TxnResponse) -> Result<[GetResponse; 2]> {
     let answers: Result<[TxnOpResponse; 2], _> = answer.op_responses().try_into();
     let Ok([TxnOpResponse::Get(lock), TxnOpResponse::Get(kept)]) = answers else {
         let message = "two gets were sent, something else was answered";

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use ErrorKind::{Lost, Unavailable};
 use etcd_client::Client;
-use shedlock_core::{Error, ErrorKind, Moment};
+use shedlock_core::{ErrorKind, Moment};
+use shedlock_store::Result;
 use tokio::runtime::Handle;
 
 use crate::EtcdStore;
@@ -23,7 +24,7 @@ impl EtcdStore {
     /// Asks for a lease. The server makes it longer where it keeps none so short.
     ///
     /// Where the answer is lost, a lease may be left that holds no key, and ends by itself.
-    pub(crate) async fn grant(&self, duration: Duration) -> Result<Granted, Error> {
+    pub(crate) async fn grant(&self, duration: Duration) -> Result<Granted> {
         let seconds = seconds(duration);
         let asked = self.clock.now();
         let ask = |it: Arc<Client>| async move { it.lease_client().grant(seconds, None).await };
@@ -37,7 +38,7 @@ impl EtcdStore {
     }
 
     /// How much is left of a lease at most; up to a second less may be. None where it is over.
-    pub(crate) async fn left(&self, id: i64) -> Result<Option<Duration>, Error> {
+    pub(crate) async fn left(&self, id: i64) -> Result<Option<Duration>> {
         let ask = |it: Arc<Client>| async move { it.lease_client().time_to_live(id, None).await };
         match self.connections.ask(Unavailable, ask).await {
             // Cut to whole seconds; negative where there is none.

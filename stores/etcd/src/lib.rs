@@ -110,7 +110,6 @@ mod found;
 pub mod fuzz;
 mod lease;
 mod list;
-mod lock;
 mod store;
 mod txn;
 mod url;

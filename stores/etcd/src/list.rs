@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use ErrorKind::Unavailable;
 use etcd_client::{GetOptions, GetResponse, KeyValue, Txn, TxnOp};
 use shedlock_core::{
-    Error, ErrorKind, ListRequest, LockName, LockRecord, LockState, answered_within, listed,
+    ErrorKind, ListRequest, LockName, LockRecord, LockState, answered_within, listed,
 };
+use shedlock_store::Result;
 
 use crate::EtcdStore;
 use crate::found::{Found, gets};
@@ -15,7 +16,7 @@ use crate::found::{Found, gets};
 const READ: i64 = 250;
 
 impl EtcdStore {
-    pub(crate) async fn page(&self, request: &ListRequest) -> Result<Vec<LockRecord>, Error> {
+    pub(crate) async fn page(&self, request: &ListRequest) -> Result<Vec<LockRecord>> {
         let mut page = Vec::new();
         let mut after = request.after().cloned();
         loop {
@@ -34,10 +35,7 @@ impl EtcdStore {
 
     /// The locks after this name, as of one revision, up to some number; and up to which name they are all, none
     /// where nothing follows.
-    async fn read(
-        &self,
-        after: Option<&LockName>,
-    ) -> Result<(Vec<LockRecord>, Option<LockName>), Error> {
+    async fn read(&self, after: Option<&LockName>) -> Result<(Vec<LockRecord>, Option<LockName>)> {
         let now = self.clock.system_time();
         let ranges = self.keys.after(after).map(|(from, end)| {
             let options = GetOptions::new().with_range(end).with_limit(READ);

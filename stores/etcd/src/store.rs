@@ -1,24 +1,26 @@
-//! The store: which keys, over which connections.
+//! The store: which keys, over which connections, and how a lock is taken, extended and ended.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use etcd_client::Client;
 use shedlock_core::{
     Attempt, AttemptRequest, Capabilities, Clock, ClockSource, Error, ExtendRequest, Extension,
-    Failover, Lease, ListRequest, LockDefaults, LockName, LockRecord, Owner, Slot, SlotState,
-    SystemClock,
+    Failover, Lease, ListRequest, LockDefaults, LockName, LockRecord, Moment, Owner, Skip,
+    SkipReason, Slot, SlotState, SystemClock,
 };
 use shedlock_store::{
-    Changed, End, Ended, FromClient, HUNDRED_YEARS, Seen, Store, StoreProvider, whole_millis,
+    Changed, End, Ended, FromClient, HUNDRED_YEARS, ROUNDS, Record, Result, Seen, Store,
+    StoreProvider, check_slot, conflict, contended, maybe, overtaken, refusal, whole_millis,
 };
 
 use crate::EtcdProvider;
-use crate::codec::{Keys, LONGEST_NAME};
+use crate::codec::{Keys, LONGEST_NAME, released, write};
 use crate::connections::Connections;
 use crate::found::Found;
-use crate::txn::Own;
+use crate::lease::Granted;
+use crate::txn::KeyChange;
 
 /// The shortest lease of a server that is set up as it ships.
 const USUALLY_SHORTEST: u64 = 2;
@@ -35,6 +37,17 @@ pub struct EtcdStore {
     pub(crate) clock: Arc<dyn Clock>,
     /// The shortest lease that the servers keep, in seconds, as the last check has found it.
     shortest: AtomicU64,
+}
+
+/// What a lease of ours carries for itself.
+#[derive(Debug)]
+pub(crate) struct LeaseState {
+    /// What stood in the store when it was last written.
+    pub(crate) found: Found,
+    /// When it was known to be won: at-least is counted from here.
+    pub(crate) since: Moment,
+    /// Until when the store's lease lasts at least; none where another call asked for it.
+    pub(crate) ends: Option<Moment>,
 }
 
 /// Sets how a provider names its keys; made by `EtcdProvider::builder`.
@@ -90,7 +103,7 @@ impl Builder {
     /// # Errors
     /// `InvalidInput` for an environment or a prefix that is empty, holds control characters, or
     /// would mix up the keys of locks with those beside them.
-    pub fn build(self) -> Result<EtcdProvider, Error> {
+    pub fn build(self) -> Result<EtcdProvider> {
         let keys = Keys::new(&self.key_prefix, &self.environment);
         let store = EtcdStore {
             connections: Arc::new(self.connections),
@@ -131,19 +144,119 @@ impl Store for EtcdStore {
         &*self.clock
     }
 
-    async fn attempt(&self, request: &AttemptRequest) -> Result<Attempt, Error> {
-        self.take(request).await
+    /// Reads, judges, asks for a lease of the store, and writes if what was read still stands. Where
+    /// it does not, the answer says what stands instead, and it is judged again: whoever won that
+    /// race holds the lock, as a rule.
+    async fn attempt(&self, request: &AttemptRequest) -> Result<Attempt> {
+        let name = request.name();
+        let mut found = self.find(name).await?;
+        for _ in 0..ROUNDS {
+            if let Some(answer) = self.judged(request, &found)? {
+                return Ok(answer);
+            }
+            let now = self.clock.system_time();
+            let lease = self.grant(request.lock_at_most_for()).await?;
+            let value = write(now, request.owner().as_str()).into_bytes();
+            let record = taken(request, &found, now, lease);
+            let own = KeyChange::Put(value, lease.id);
+            match self.change(name, &found, own, Some(record)).await? {
+                (Changed::Done, now) => {
+                    let lease = self.won(request, now, Some(lease.ends));
+                    return Ok(Attempt::Acquired(lease));
+                }
+                (_, now) => found = now,
+            }
+        }
+        let judged = self.judged(request, &found)?;
+        Ok(judged.unwrap_or_else(|| Attempt::Skipped(Skip::new(SkipReason::Contended))))
     }
 
-    async fn withdraw(&self, request: &AttemptRequest) -> Result<bool, Error> {
-        self.take_back(request).await
+    /// Ends the lease that the attempt has won, if it has; true if there was one.
+    ///
+    /// Otherwise a copy of the attempt may still be on its way. Its transaction needs the record beside
+    /// the lock at the revision that was read before it was sent, or that there was none. So that record
+    /// is put again, or a released one is put where there is none: then the copy is refused whenever it
+    /// arrives. A race that is lost here may have been won by the copy, so the keys are judged again.
+    async fn withdraw(&self, request: &AttemptRequest) -> Result<bool> {
+        let (name, owner) = (request.name(), request.owner());
+        let mut found = self.find(name).await?;
+        for _ in 0..ROUNDS {
+            if found.held_by(owner).is_some() {
+                match self.finish(&End::withdrawn(request), found).await? {
+                    Ended::ByThisCall => return Ok(true),
+                    Ended::ByAnEarlierCall => return Ok(false),
+                    Ended::Lost => {
+                        found = self.find(name).await?;
+                        continue;
+                    }
+                }
+            }
+            if found.is_released_by(owner) || !found.admits_copies() {
+                return Ok(false);
+            }
+            let mut record = found.record();
+            if found.kept.is_none() {
+                record.owner = owner.released();
+            }
+            let change = self.change(name, &found, KeyChange::Leave, Some(record));
+            match change.await? {
+                (Changed::Done, _) => return Ok(false),
+                (_, now) => found = now,
+            }
+        }
+        Err(contended())
     }
 
-    async fn extend(&self, lease: &Lease, request: &ExtendRequest) -> Result<Extension, Error> {
-        self.prolong(lease, request).await
+    /// Moves the lock's own key to a new lease of the store. To keep the old one alive would be one
+    /// write less, but that is not agreed on by the cluster: a leader that was paused ends leases by
+    /// what it knew, also those that were kept alive elsewhere meanwhile.
+    ///
+    /// Where the old one lasts longer than is asked for, the lock keeps it: nothing is written.
+    async fn extend(&self, lease: &Lease, request: &ExtendRequest) -> Result<Extension> {
+        let (name, owner) = (lease.name(), lease.owner());
+        let held = lease.state::<LeaseState>();
+        let since = held.map_or_else(|| self.clock.now(), |held| held.since);
+        let extended = |until: Option<SystemTime>, found, ends| {
+            let state = LeaseState { found, since, ends };
+            let extended = lease.extended(request).with_state(Arc::new(state));
+            Extension::Extended(maybe(extended, until, Lease::with_locked_until))
+        };
+        let mut found = self.known(lease).await?;
+        for _ in 0..ROUNDS {
+            let Some(lock) = found.held_by(owner) else {
+                return Ok(Extension::Lost);
+            };
+            let old = lock.lease;
+            let (ends, at_most) = self.end_of(held, old).await?;
+            if self.clock.now() + request.lock_at_most_for() <= ends {
+                found = self.find(name).await?;
+                if found.held_by(owner).is_some() && found.ends_with(old) {
+                    return Ok(extended(found.end_of(lease), found, Some(ends)));
+                }
+                continue;
+            }
+            let now = self.clock.system_time();
+            let new = self.grant(request.lock_at_most_for().max(at_most)).await?;
+            let until = whole_millis(now) + new.lasts;
+            // By the wall clock, which may have been set since.
+            let until = found.end_of(lease).map_or(until, |end| end.max(until));
+            let mut record = found.record();
+            record.owner = owner.to_string();
+            record.locked_until = until;
+            record.fencing_token = Some(lock.token);
+            let own = KeyChange::Put(lock.value.clone(), new.id);
+            match self.change(name, &found, own, Some(record)).await? {
+                (Changed::Done, found) => {
+                    self.revoke(old);
+                    return Ok(extended(Some(until), found, Some(new.ends)));
+                }
+                (_, now) => found = now,
+            }
+        }
+        Err(contended())
     }
 
-    async fn end(&self, end: &End<'_>) -> Result<Ended, Error> {
+    async fn end(&self, end: &End<'_>) -> Result<Ended> {
         let known = match end.lease {
             Some(lease) => self.known(lease).await?,
             None => self.find(end.name).await?,
@@ -151,14 +264,14 @@ impl Store for EtcdStore {
         self.finish(end, known).await
     }
 
-    async fn look(&self, name: &LockName) -> Result<Option<Seen<Found>>, Error> {
+    async fn look(&self, name: &LockName) -> Result<Option<Seen<Found>>> {
         let found = self.find(name).await?;
         let record = found.shown(name, self.clock.system_time());
         let version = Some(found).filter(|found| found.lock.is_some() || found.kept.is_some());
         Ok(version.map(|version| Seen { record, version }))
     }
 
-    async fn free(&self, name: &LockName, seen: &Seen<Found>) -> Result<Changed, Error> {
+    async fn free(&self, name: &LockName, seen: &Seen<Found>) -> Result<Changed> {
         let found = &seen.version;
         // The record is of our own acquisitions: what frees ShedLock's leaves it.
         let mut record = Some(found.record()).filter(|it| it.owner == found.value().owner);
@@ -166,7 +279,7 @@ impl Store for EtcdStore {
             record.owner = Owner::released_text(Owner::without_mark(&record.owner));
             record.locked_until = whole_millis(self.clock.system_time());
         }
-        let change = self.change(name, found, Own::Delete, record);
+        let change = self.change(name, found, KeyChange::Delete, record);
         Ok(change.await?.0)
     }
 
@@ -175,15 +288,15 @@ impl Store for EtcdStore {
         name: &LockName,
         seen: &Seen<Found>,
         slots: SlotState,
-    ) -> Result<Changed, Error> {
+    ) -> Result<Changed> {
         let mut record = seen.version.record();
         record.slots = slots;
-        let change = self.change(name, &seen.version, Own::Leave, Some(record));
+        let change = self.change(name, &seen.version, KeyChange::Leave, Some(record));
         Ok(change.await?.0)
     }
 
     /// With the end that the store itself returns, in seconds, of what ShedLock holds.
-    async fn inspect(&self, name: &LockName) -> Result<Option<LockRecord>, Error> {
+    async fn inspect(&self, name: &LockName) -> Result<Option<LockRecord>> {
         let Some(seen) = self.look(name).await? else {
             return Ok(None);
         };
@@ -197,12 +310,12 @@ impl Store for EtcdStore {
         Ok(Some(record))
     }
 
-    async fn list(&self, request: &ListRequest) -> Result<Vec<LockRecord>, Error> {
+    async fn list(&self, request: &ListRequest) -> Result<Vec<LockRecord>> {
         self.page(request).await
     }
 
     /// Reads a key that no lock needs to have, and asks for the shortest lease, which is given back.
-    async fn check(&self) -> Result<(), Error> {
+    async fn check(&self) -> Result<()> {
         self.find(&LockName::new("check")?).await?;
         let granted = self.grant(Duration::ZERO).await?;
         self.revoke(granted.id);
@@ -210,4 +323,126 @@ impl Store for EtcdStore {
         self.shortest.store(shortest, Ordering::Relaxed);
         Ok(())
     }
+}
+
+impl EtcdStore {
+    /// The answer to this request where nothing has to be written for it.
+    fn judged(&self, request: &AttemptRequest, found: &Found) -> Result<Option<Attempt>> {
+        // Asked again: the answer was lost.
+        if found.held_by(request.owner()).is_some() {
+            let lease = self.won(request, found.clone(), None);
+            return Ok(Some(Attempt::Acquired(lease)));
+        }
+        if found.ends_with(0) {
+            return Err(conflict(
+                "the lock's key has no lease, which neither shedlock nor ShedLock writes, and \
+                 which never comes free: look at it, and delete it or unlock by force",
+            ));
+        }
+        let now = self.clock.system_time();
+        check_slot(request, now, "this host's clock")?;
+        let record = found.shown(request.name(), now);
+        match refusal(request, &record, found.value().shedlock_at()) {
+            Some(skip) => Ok(Some(Attempt::Skipped(skip))),
+            None if found.is_released_by(request.owner()) => Err(Error::attempt_ended()),
+            None => Ok(None),
+        }
+    }
+
+    fn won(&self, request: &AttemptRequest, found: Found, ends: Option<Moment>) -> Lease {
+        let lease = found.lease(request);
+        let since = self.clock.now();
+        lease.with_state(Arc::new(LeaseState { found, since, ends }))
+    }
+
+    /// Ends the lease of an owner, from what is known of its lock; the lock then names no holder.
+    pub(crate) async fn finish(&self, end: &End<'_>, mut found: Found) -> Result<Ended> {
+        for _ in 0..ROUNDS {
+            if found.is_released_by(end.owner) {
+                return Ok(Ended::ByAnEarlierCall);
+            }
+            let Some(lock) = found.held_by(end.owner) else {
+                return Ok(Ended::Lost);
+            };
+            let now = self.clock.system_time();
+            let mut until = whole_millis(now);
+            let kept = self.kept_for(end, &found, now);
+            let mut own = KeyChange::Delete;
+            if !kept.is_zero() {
+                let granted = self.grant(kept).await?;
+                until += granted.lasts;
+                own = KeyChange::Put(released(&lock.value), granted.id);
+            }
+            let record = ended(end, &found, until);
+            let change = self.change(end.name, &found, own, Some(record));
+            let (changed, now) = change.await?;
+            if changed == Changed::Done {
+                self.revoke(lock.lease);
+                return Ok(Ended::ByThisCall);
+            }
+            let is_over = now.held_by(end.owner).is_none() && !now.is_released_by(end.owner);
+            if changed == Changed::Overtaken && is_over {
+                return Err(overtaken());
+            }
+            found = now;
+        }
+        Err(contended())
+    }
+
+    /// What is known of a lease from before, or is read. It may be out of date: then no change is made, and the answer
+    /// says what is there.
+    pub(crate) async fn known(&self, lease: &Lease) -> Result<Found> {
+        match lease.state::<LeaseState>() {
+            Some(held) => Ok(held.found.clone()),
+            None => self.find(lease.name()).await,
+        }
+    }
+
+    /// Until when the lease that the lock's own key ends with lasts at least, by the local clock, and how much may be
+    /// left of it: where this lease's own call was granted it, from then; otherwise as the store reports.
+    async fn end_of(&self, held: Option<&LeaseState>, lease: i64) -> Result<(Moment, Duration)> {
+        let known = held.filter(|held| held.found.ends_with(lease));
+        if let Some(ends) = known.and_then(|held| held.ends) {
+            return Ok((ends, Duration::ZERO));
+        }
+        let asked = self.clock.now();
+        let left = self.left(lease).await?.unwrap_or_default();
+        Ok((asked + left.saturating_sub(Duration::from_secs(1)), left))
+    }
+
+    /// How much longer the lock is kept after its unlock.
+    fn kept_for(&self, end: &End<'_>, found: &Found, now: SystemTime) -> Duration {
+        let held = end.lease.and_then(|lease| lease.state::<LeaseState>());
+        // From the answer, which came no earlier than the lock was taken.
+        let held_for = held.map(|held| self.clock.now().saturating_since(held.since));
+        // If the lease was won elsewhere, by its record, and the clocks of that host and this one.
+        let at = found.record().locked_at;
+        let held_for = held_for.or(at.and_then(|at| now.duration_since(at).ok()));
+        let at_least = end.at_least.saturating_sub(held_for.unwrap_or_default());
+        at_least.max(end.retry_after())
+    }
+}
+
+fn taken(request: &AttemptRequest, before: &Found, now: SystemTime, lease: Granted) -> Record {
+    let at = whole_millis(now);
+    let mut record = Record::until(at + lease.lasts);
+    record.owner = request.owner().to_string();
+    record.locked_at = Some(at);
+    record.slots = before.record().slots.taken(request);
+    record
+}
+
+fn ended(end: &End<'_>, before: &Found, until: SystemTime) -> Record {
+    let mut record = before.record();
+    record.owner = end.owner.released();
+    record.locked_until = until;
+    // Where the record was deleted, the lock's own key shows them.
+    if let Some(lock) = &before.lock {
+        record.fencing_token = Some(lock.token);
+        record.locked_at = record.locked_at.or(before.value().at);
+    }
+    if let Some((slot, end)) = end.slot {
+        record.slots = record.slots.ended(slot, end);
+    }
+    record
 }

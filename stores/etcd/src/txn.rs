@@ -6,8 +6,8 @@ use ErrorKind::{Lost, OutcomeUnknown, Unavailable};
 use etcd_client::{
     Client, Compare, CompareOp, PutOptions, ResponseHeader, Txn, TxnOp, TxnResponse,
 };
-use shedlock_core::{Error, ErrorKind, LockName};
-use shedlock_store::{Changed, Record, internal};
+use shedlock_core::{ErrorKind, LockName};
+use shedlock_store::{Changed, Record, Result, internal};
 
 use crate::EtcdStore;
 use crate::found::{Found, Kept, Locked};
@@ -16,12 +16,12 @@ struct Change<'a> {
     keys: [String; 2],
     /// What was read: the condition.
     before: &'a Found,
-    lock: Own,
+    lock: KeyChange,
     record: Option<Record>,
 }
 
 /// What becomes of the lock's own key.
-pub(crate) enum Own {
+pub(crate) enum KeyChange {
     /// It is set to this value, with this lease of the store.
     Put(Vec<u8>, i64),
     Delete,
@@ -30,7 +30,7 @@ pub(crate) enum Own {
 
 impl EtcdStore {
     /// What is there, as the majority of the cluster has it.
-    pub(crate) async fn find(&self, name: &LockName) -> Result<Found, Error> {
+    pub(crate) async fn find(&self, name: &LockName) -> Result<Found> {
         let both = Txn::new().and_then(gets(&self.keys.of(name)));
         Found::read(&self.send(Unavailable, both).await?)
     }
@@ -42,9 +42,9 @@ impl EtcdStore {
         &self,
         name: &LockName,
         before: &Found,
-        lock: Own,
+        lock: KeyChange,
         record: Option<Record>,
-    ) -> Result<(Changed, Found), Error> {
+    ) -> Result<(Changed, Found)> {
         let change = Change {
             keys: self.keys.of(name),
             before,
@@ -68,7 +68,7 @@ impl EtcdStore {
             },
             Err(error) => Err(error),
         };
-        if let Own::Put(_, lease) = change.lock {
+        if let KeyChange::Put(_, lease) = change.lock {
             let is_needed = match &answer {
                 Ok((_, found)) => found.ends_with(lease),
                 Err(error) => error.is_outcome_unknown(),
@@ -81,7 +81,7 @@ impl EtcdStore {
     }
 
     /// Sends a transaction; `lost` is the kind of the error where its answer is lost.
-    pub(crate) async fn send(&self, lost: ErrorKind, txn: Txn) -> Result<TxnResponse, Error> {
+    pub(crate) async fn send(&self, lost: ErrorKind, txn: Txn) -> Result<TxnResponse> {
         let ask = |it: Arc<Client>| {
             let txn = txn.clone();
             async move { it.kv_client().txn(txn).await }
@@ -96,17 +96,17 @@ impl Change<'_> {
         let [lock_revision, kept_revision] = self.before.revisions();
         let stands = |key, at| Compare::mod_revision(key, CompareOp::Equal, at);
         let mut conditions = vec![stands(companion, kept_revision)];
-        if !matches!(self.lock, Own::Leave) {
+        if !matches!(self.lock, KeyChange::Leave) {
             conditions.push(stands(lock, lock_revision));
         }
         let mut changes = Vec::new();
         match &self.lock {
-            Own::Put(value, lease) => {
+            KeyChange::Put(value, lease) => {
                 let options = PutOptions::new().with_lease(*lease);
                 changes.push(TxnOp::put(lock, value.as_slice(), Some(options)));
             }
-            Own::Delete => changes.push(TxnOp::delete(lock, None)),
-            Own::Leave => {}
+            KeyChange::Delete => changes.push(TxnOp::delete(lock, None)),
+            KeyChange::Leave => {}
         }
         if let Some(record) = &self.record {
             changes.push(TxnOp::put(companion, record.to_text(), None));
@@ -118,7 +118,7 @@ impl Change<'_> {
     fn after(&self, revision: i64) -> Found {
         let Found { mut lock, mut kept } = self.before.clone();
         match &self.lock {
-            Own::Put(value, lease) => {
+            KeyChange::Put(value, lease) => {
                 lock = Some(Locked {
                     value: value.clone(),
                     revision,
@@ -126,8 +126,8 @@ impl Change<'_> {
                     lease: *lease,
                 });
             }
-            Own::Delete => lock = None,
-            Own::Leave => {}
+            KeyChange::Delete => lock = None,
+            KeyChange::Leave => {}
         }
         if let Some(record) = &self.record {
             kept = Some(Kept::new(record.clone(), revision));
@@ -139,7 +139,7 @@ impl Change<'_> {
     /// them, or as another one has them. Only in the first case the outcome stays unknown, since the change
     /// may yet arrive.
     fn outcome(&self, now: &Found) -> Option<Changed> {
-        let leaves_lock = matches!(self.lock, Own::Leave);
+        let leaves_lock = matches!(self.lock, KeyChange::Leave);
         let [lock, kept] = self.before.revisions();
         let [lock_now, kept_now] = now.revisions();
         // First, since a record can be replaced by itself.
@@ -148,9 +148,9 @@ impl Change<'_> {
         }
         // No two calls take one lease, or write one record.
         let has_lock = match self.lock {
-            Own::Put(_, lease) => now.ends_with(lease),
-            Own::Delete => now.lock.is_none(),
-            Own::Leave => true,
+            KeyChange::Put(_, lease) => now.ends_with(lease),
+            KeyChange::Delete => now.lock.is_none(),
+            KeyChange::Leave => true,
         };
         let has = |record| now.kept.as_ref().is_some_and(|kept| kept.is(record));
         let is_made = has_lock && self.record.as_ref().is_none_or(has);

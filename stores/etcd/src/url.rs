@@ -4,8 +4,8 @@ use std::mem;
 use std::time::Duration;
 
 use etcd_client::{Certificate, ConnectOptions, Identity};
-use shedlock_core::{Error, warn_unverified};
-use shedlock_store::{FromUrl, StoreUrl, TlsFiles, TlsOptions, invalid, maybe};
+use shedlock_core::warn_unverified;
+use shedlock_store::{FromUrl, Result, StoreUrl, TlsFiles, TlsOptions, invalid, maybe};
 use tonic::transport::Endpoint;
 
 use crate::EtcdProvider;
@@ -21,14 +21,14 @@ impl FromUrl for EtcdStore {
 
     type Store = Self;
 
-    async fn from_url(url: &str) -> Result<EtcdProvider, Error> {
+    async fn from_url(url: &str) -> Result<EtcdProvider> {
         builder(url)?.build()
     }
 }
 
 /// The builder that a URL describes. No request is sent; files of certificates are read.
 /// `InvalidInput`, and `Configuration` for a file that cannot be read.
-pub(crate) fn builder(text: &str) -> Result<Builder, Error> {
+pub(crate) fn builder(text: &str) -> Result<Builder> {
     let example = "etcd://user:password@host1:2379,host2:2379/?option=value";
     let mut url = StoreUrl::parse(text, example)?;
     let is_encrypted = url.is_encrypted("etcd", "etcds")?;

@@ -6,7 +6,7 @@ use mongodb::bson::{Document, doc};
 use shedlock_core::{
     Attempt, AttemptRequest, BoundedAttempt, Error, ErrorKind, Moment, Skip, SkipReason, StoreClock,
 };
-use shedlock_store::{ROUNDS, Record, Store as _, check_slot, refusal};
+use shedlock_store::{ROUNDS, Record, Result, Store as _, check_slot, refusal};
 
 use crate::codec::{self, Look, RESOLUTION};
 use crate::store::MongoStore;
@@ -20,7 +20,7 @@ impl MongoStore {
         &self,
         request: &AttemptRequest,
         not_after: Option<SystemTime>,
-    ) -> Result<BoundedAttempt, Error> {
+    ) -> Result<BoundedAttempt> {
         let name = request.name();
         let mut conflicts = Vec::new();
         for _ in 0..ROUNDS {
@@ -65,7 +65,7 @@ impl MongoStore {
         claim: Claim<'_>,
         document: &Document,
         sent: Moment,
-    ) -> Result<Option<BoundedAttempt>, Error> {
+    ) -> Result<Option<BoundedAttempt>> {
         let record = codec::record(document)?;
         if record.owner == claim.request.owner().as_str() {
             let at = record.locked_at.unwrap_or(UNIX_EPOCH);
@@ -119,7 +119,7 @@ fn must_be_held(server: &StoreClock, until: SystemTime, not_after: SystemTime) -
 
 /// Judges, in the order in which reasons count: our own lease, a slot that cannot be claimed, a lease that runs, one of
 /// ours that was released, an attempt that comes late.
-fn verdict(claim: Claim<'_>, look: &Look) -> Result<Option<BoundedAttempt>, Error> {
+fn verdict(claim: Claim<'_>, look: &Look) -> Result<Option<BoundedAttempt>> {
     let (request, record, store_time) = (claim.request, &look.record, look.now);
     if record.owner == request.owner().as_str() && look.is_locked() {
         return Ok(Some(acquired(request, record)));

@@ -4,7 +4,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use mongodb::bson::{Bson, DateTime, Document};
 use shedlock_core::{Error, LockName, LockRecord, Slot, SlotState};
-use shedlock_store::{Record, conflict, internal};
+use shedlock_store::{Record, Result, conflict, internal};
 
 // ShedLock's fields: the end, the beginning of the last acquisition, the owner.
 pub(crate) const UNTIL: &str = "lockUntil";
@@ -29,7 +29,7 @@ pub(crate) struct Look {
 
 impl Look {
     /// Of an answer that holds both, as `record` and `now`.
-    pub(crate) fn read(answer: &Document) -> Result<Self, Error> {
+    pub(crate) fn read(answer: &Document) -> Result<Self> {
         let parts = (answer.get_document("record"), answer.get_datetime("now"));
         let (Ok(document), Ok(now)) = parts else {
             return Err(internal(
@@ -53,7 +53,7 @@ impl Look {
 
 /// Reads a document.
 /// `Conflict` where a field is of a type that is never written there: ShedLock would hold such a lock for ever.
-pub(crate) fn record(document: &Document) -> Result<Record, Error> {
+pub(crate) fn record(document: &Document) -> Result<Record> {
     let until = date(document, UNTIL)?.ok_or_else(|| foreign(document, UNTIL))?;
     let slot = |field| {
         let slot = number(document, field)?.map(Slot::from_micros).transpose();
@@ -71,7 +71,7 @@ pub(crate) fn record(document: &Document) -> Result<Record, Error> {
     Ok(record)
 }
 
-fn date(document: &Document, field: &str) -> Result<Option<SystemTime>, Error> {
+fn date(document: &Document, field: &str) -> Result<Option<SystemTime>> {
     match document.get(field) {
         None | Some(Bson::Null) => Ok(None),
         Some(Bson::DateTime(date)) => Ok(Some(instant(*date))),
@@ -80,7 +80,7 @@ fn date(document: &Document, field: &str) -> Result<Option<SystemTime>, Error> {
 }
 
 /// A whole number; the shell may have written it as a double.
-fn number<N: TryFrom<i64>>(document: &Document, field: &str) -> Result<Option<N>, Error> {
+fn number<N: TryFrom<i64>>(document: &Document, field: &str) -> Result<Option<N>> {
     let number = match document.get(field) {
         None | Some(Bson::Null) => return Ok(None),
         Some(Bson::Int64(number)) => Some(*number),

@@ -7,8 +7,8 @@ use futures_util::TryStreamExt as _;
 use mongodb::action::{Action as _, Aggregate};
 use mongodb::bson::{Bson, DateTime, Document, doc};
 use mongodb::options::{Collation, ReadPreference, SelectionCriteria};
-use shedlock_core::{Error, ErrorKind, LockName, answered_within};
-use shedlock_store::{HUNDRED_YEARS, Store as _, TimeMode, internal};
+use shedlock_core::{ErrorKind, LockName, answered_within};
+use shedlock_store::{HUNDRED_YEARS, Result, Store as _, TimeMode, internal};
 
 use crate::codec::{Look, UNTIL, instant};
 use crate::explain::{explain, unacknowledged};
@@ -28,7 +28,7 @@ impl MongoStore {
     }
 
     /// The judging clock, or a little earlier. Asks the server if it has not reported its time.
-    pub(crate) async fn judging_time(&self) -> Result<SystemTime, Error> {
+    pub(crate) async fn judging_time(&self) -> Result<SystemTime> {
         if self.settings.time.is_client() {
             return Ok(self.clock().system_time());
         }
@@ -50,13 +50,13 @@ impl MongoStore {
         &self,
         query: Document,
         update: Vec<Document>,
-    ) -> Result<Option<Document>, Error> {
+    ) -> Result<Option<Document>> {
         self.find_and_modify(query, update, false).await
     }
 
     /// Makes the document of this name, free; never changes one that is there. False where a race for it was lost.
     /// `Conflict` where there is one.
-    pub(crate) async fn create(&self, name: &LockName) -> Result<bool, Error> {
+    pub(crate) async fn create(&self, name: &LockName) -> Result<bool> {
         // No end is both, so that no document matches: it is made, or the name is taken.
         let epoch = DateTime::from_millis(0);
         let never = doc! { "$lt": epoch, "$gt": epoch };
@@ -81,7 +81,7 @@ impl MongoStore {
         query: Document,
         update: Vec<Document>,
         upsert: bool,
-    ) -> Result<Option<Document>, Error> {
+    ) -> Result<Option<Document>> {
         let mut command = doc! {
             "findAndModify": self.place.collection.name(),
             "query": query,
@@ -105,7 +105,7 @@ impl MongoStore {
     }
 
     /// A document with the judging clock; `None` where there is none.
-    pub(crate) async fn read(&self, name: &LockName) -> Result<Option<Look>, Error> {
+    pub(crate) async fn read(&self, name: &LockName) -> Result<Option<Look>> {
         let read = vec![doc! { "$match": { "_id": name.as_str() } }];
         let simple = Collation::builder().locale("simple").build();
         let answers = self.ask(read, Some(simple)).await?;
@@ -117,7 +117,7 @@ impl MongoStore {
         &self,
         mut pipeline: Vec<Document>,
         collation: Option<Collation>,
-    ) -> Result<Vec<Document>, Error> {
+    ) -> Result<Vec<Document>> {
         pipeline.push(doc! { "$replaceWith": { "record": "$$ROOT", "now": self.now().date() } });
         let asked = self.place.collection.aggregate(pipeline);
         let asked = asked.selection_criteria(primary());
@@ -136,7 +136,7 @@ impl MongoStore {
         &self,
         unanswered: ErrorKind,
         call: impl Future<Output = mongodb::error::Result<T>>,
-    ) -> Result<T, Error> {
+    ) -> Result<T> {
         let call = async { call.await.map_err(|error| explain(error, unanswered)) };
         answered_within(
             self.clock(),

@@ -1,19 +1,16 @@
 //! Failures as errors that say what to do.
 
-use ErrorKind::{Configuration, Conflict, InvalidInput, OutcomeUnknown, Unavailable};
+use ErrorKind::Unavailable;
 use mongodb::bson::Document;
 use mongodb::error::{
     ErrorKind as Kind, NO_WRITES_PERFORMED, RETRYABLE_WRITE_ERROR, SYSTEM_OVERLOADED_ERROR,
 };
 use shedlock_core::{Error, ErrorKind};
-use shedlock_store::unknown;
+use shedlock_store::{configuration, conflict, invalid, unanswered, unavailable, unknown};
 
-type Sorted = (ErrorKind, &'static str);
-
-/// The error for a failed command; `unanswered` is its kind where no answer came: `OutcomeUnknown` where it may have written.
-pub(crate) fn explain(error: mongodb::error::Error, unanswered: ErrorKind) -> Error {
-    let (kind, message) = sort(&error.kind, |label| error.contains_label(label), unanswered);
-    Error::new(kind, message).with_source(error)
+/// The error for a failed command; `lost` is its kind where no answer came: `OutcomeUnknown` where it may have written.
+pub(crate) fn explain(error: mongodb::error::Error, lost: ErrorKind) -> Error {
+    sort(&error.kind, |label| error.contains_label(label), lost).with_source(error)
 }
 
 /// The error for a write that was done, but not acknowledged as it was to be: a new primary may not know it.
@@ -26,96 +23,74 @@ pub(crate) fn unacknowledged(why: &Document) -> Error {
     ))
 }
 
-fn sort(kind: &Kind, has_label: impl Fn(&str) -> bool, unanswered: ErrorKind) -> Sorted {
+fn sort(kind: &Kind, has_label: impl Fn(&str) -> bool, lost: ErrorKind) -> Error {
     match kind {
         Kind::Command(refusal) => {
             let is_interruption = INTERRUPTIONS.contains(&refusal.code);
             match refused(refusal.code) {
                 Some(sorted) => sorted,
-                None if has_label(NO_WRITES_PERFORMED) => no_answer(Unavailable),
-                None if is_interruption || has_label(RETRYABLE_WRITE_ERROR) => {
-                    no_answer(unanswered)
-                }
-                None => (
-                    Configuration,
-                    "the server refused; its reason is the source",
-                ),
+                None if has_label(NO_WRITES_PERFORMED) => unanswered(Unavailable),
+                None if is_interruption || has_label(RETRYABLE_WRITE_ERROR) => unanswered(lost),
+                None => configuration("the server refused; its reason is the source"),
             }
         }
-        Kind::Authentication { .. } => (
-            Configuration,
+        Kind::Authentication { .. } => configuration(
             "the server does not let us in: check user, password, authSource and authMechanism",
         ),
-        Kind::ServerSelection { .. } | Kind::DnsResolve { .. } => (
-            Unavailable,
+        Kind::ServerSelection { .. } | Kind::DnsResolve { .. } => unavailable(
             "no primary could be reached; nothing was written: check that the servers are up and \
              that the URL names them, then retry",
         ),
-        Kind::ConnectionPoolCleared { .. } => (
-            Unavailable,
+        Kind::ConnectionPoolCleared { .. } => unavailable(
             "the connections to the server were given up before the call was sent; nothing was \
              written: retry",
         ),
-        Kind::Io(_) if has_label(SYSTEM_OVERLOADED_ERROR) => (
-            Unavailable,
+        Kind::Io(_) if has_label(SYSTEM_OVERLOADED_ERROR) => unavailable(
             "no connection could be made; nothing was written: check that the server is up, then \
              retry",
         ),
-        Kind::InvalidTlsConfig { .. } => (
-            Configuration,
-            "no encrypted connection could be made; the reason is the source",
-        ),
-        Kind::InvalidArgument { .. } => (
-            InvalidInput,
-            "the driver refuses the command or its options; its reason is the source",
-        ),
-        Kind::IncompatibleServer { .. } | Kind::SessionsNotSupported => (
-            Configuration,
-            "the driver cannot work with this server: MongoDB 4.4 or later is needed",
-        ),
-        Kind::Shutdown => (
-            Configuration,
-            "the client was shut down: make the provider from one that is not",
-        ),
-        _ => no_answer(unanswered),
+        Kind::InvalidTlsConfig { .. } => {
+            configuration("no encrypted connection could be made; the reason is the source")
+        }
+        Kind::InvalidArgument { .. } => {
+            invalid("the driver refuses the command or its options; its reason is the source")
+        }
+        Kind::IncompatibleServer { .. } | Kind::SessionsNotSupported => {
+            configuration("the driver cannot work with this server: MongoDB 4.4 or later is needed")
+        }
+        Kind::Shutdown => {
+            configuration("the client was shut down: make the provider from one that is not")
+        }
+        _ => unanswered(lost),
     }
 }
 
 /// What a server's refusal means, by its code.
-fn refused(code: i32) -> Option<Sorted> {
+fn refused(code: i32) -> Option<Error> {
     Some(match code {
-        11_000 => (
-            Conflict,
+        11_000 => conflict(
             "another document is in the way: the collection takes its name for the same, by its \
              collation, or has a unique index besides; rename one of the locks, or use a collection \
              without them",
         ),
-        13 | 18 | 8_000 => (
-            Configuration,
+        13 | 18 | 8_000 => configuration(
             "the server does not let us do this: the user needs find, insert and update on the \
              collection (role readWrite); check user, password and authSource",
         ),
-        10_107 | 13_435 | 10_058 | 13_436 => (
-            Unavailable,
+        10_107 | 13_435 | 10_058 | 13_436 => unavailable(
             "the server is no primary, which alone takes writes; nothing was written: retry after \
              the election, or name the whole replica set in the URL",
         ),
-        112 | 24 | 290 => (
-            Unavailable,
-            "other commands were in the way; nothing was written: retry",
-        ),
-        14 | 241 | 16_554 | 16_556 | 17_276 | 40_324 | 40_333 | 9 | 168 | 31_325 => (
-            Configuration,
+        112 | 24 | 290 => unavailable("other commands were in the way; nothing was written: retry"),
+        14 | 241 | 16_554 | 16_556 | 17_276 | 40_324 | 40_333 | 9 | 168 | 31_325 => configuration(
             "the server does not understand a command that locks need: MongoDB 4.4 or later is \
              needed, and what only speaks its protocol may lack update pipelines",
         ),
-        121 => (
-            Configuration,
+        121 => configuration(
             "the collection's validator refuses the lock's document: let it have ShedLock's fields \
              and ours, or use another collection",
         ),
-        166 | 20 => (
-            Configuration,
+        166 | 20 => configuration(
             "the collection is a view, or cannot be updated: use one that holds documents of its own",
         ),
         _ => return None,
@@ -128,19 +103,12 @@ const INTERRUPTIONS: &[i32] = &[
     11_600, 11_601, 11_602, 91, 189, 50, 262, 6, 7, 89, 202, 9_001, 133, 134,
 ];
 
-fn no_answer(kind: ErrorKind) -> Sorted {
-    let message = if kind == OutcomeUnknown {
-        "the answer did not come; the call may have taken effect: ask again with the same owner"
-    } else {
-        "the answer did not come; nothing was written: retry"
-    };
-    (kind, message)
-}
-
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use ErrorKind::{Configuration, OutcomeUnknown};
     use mongodb::bson::doc;
+
+    use super::*;
 
     /// Of a command that writes.
     fn written(kind: Kind) -> ErrorKind {
@@ -188,7 +156,7 @@ mod tests {
     #[test]
     fn the_drivers_labels_tell_whether_a_write_may_stand() {
         let sorted = |code, labels: &[&str]| {
-            sort(&refusal(code), |it| labels.contains(&it), OutcomeUnknown).0
+            sort(&refusal(code), |it| labels.contains(&it), OutcomeUnknown).kind()
         };
         let retryable = "RetryableWriteError";
         let unwritten = "NoWritesPerformed";

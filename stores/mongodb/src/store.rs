@@ -16,15 +16,13 @@ use shedlock_core::{
     SystemClock, listed,
 };
 use shedlock_store::{
-    Changed, End, Ended, FromClient, HUNDRED_YEARS, Seen, Store, StoreProvider, TimeMode,
+    Changed, End, Ended, FromClient, HUNDRED_YEARS, Result, Seen, Store, StoreProvider, TimeMode,
     configuration,
 };
 
 use crate::MongoProvider;
 use crate::codec::{self, ATTEMPTS, BY, Look, RESOLUTION, SLOT, UNTIL};
 use crate::update::{Now, ended, extension, freed, set};
-
-type Result<T> = std::result::Result<T, Error>;
 
 pub(crate) const NAME: &str = "mongodb";
 
@@ -242,11 +240,11 @@ impl Store for MongoStore {
 
     async fn end(&self, end: &End<'_>) -> Result<Ended> {
         if self.give_back(end).await? {
-            return Ok(Ended::Now);
+            return Ok(Ended::ByThisCall);
         }
         // Asked again, since an answer was lost: no one has taken the lock meanwhile.
         match self.read(end.name).await? {
-            Some(look) if look.record.owner == end.owner.released() => Ok(Ended::Before),
+            Some(look) if look.record.owner == end.owner.released() => Ok(Ended::ByAnEarlierCall),
             _ => Ok(Ended::Lost),
         }
     }
@@ -361,7 +359,7 @@ impl MongoStore {
 
     async fn changed(&self, query: Document, update: Vec<Document>) -> Result<Changed> {
         let written = self.update(query, update).await?;
-        Ok(written.map_or(Changed::Raced, |_| Changed::Done))
+        Ok(Changed::done(written.is_some()))
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use mongodb::options::{ClientOptions, ServerAddress, Tls};
 use mongodb::{Client, error};
 use shedlock_core::{Error, warn_unverified};
-use shedlock_store::{FromUrl, TimeMode, UrlOptions, configuration, unavailable};
+use shedlock_store::{FromUrl, Result, TimeMode, UrlOptions, configuration, unavailable};
 
 use crate::MongoProvider;
 use crate::store::{Builder, COLLECTION, MongoStore, NAME, Place, Settings, TIMEOUT, invalid};
@@ -16,7 +16,7 @@ impl FromUrl for MongoStore {
     type Store = Self;
 
     /// Of I/O only what the driver needs to resolve `mongodb+srv://`, and the files that it names.
-    async fn from_url(url: &str) -> Result<MongoProvider, Error> {
+    async fn from_url(url: &str) -> Result<MongoProvider> {
         let address = Address::read(url)?;
         let mut options = address.options().await?;
         let Some(database) = options.default_database.clone() else {
@@ -62,7 +62,7 @@ pub(crate) struct Address {
 }
 
 impl Address {
-    pub(crate) fn read(text: &str) -> Result<Self, Error> {
+    pub(crate) fn read(text: &str) -> Result<Self> {
         let (place, mut options) = UrlOptions::split(text);
         let (scheme, _) = place.split_once("://").unwrap_or_default();
         if !["mongodb", "mongodb+srv"].contains(&scheme) {
@@ -101,7 +101,7 @@ impl Address {
         })
     }
 
-    pub(crate) async fn options(&self) -> Result<ClientOptions, Error> {
+    pub(crate) async fn options(&self) -> Result<ClientOptions> {
         let options = ClientOptions::parse(&self.url).await;
         options.map_err(|error| self.refused(error))
     }

@@ -11,7 +11,7 @@ use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use shedlock_core::{Clock as _, Error, ErrorKind, Owner, SystemClock};
-use shedlock_store::{Written, configuration, unavailable, unknown};
+use shedlock_store::{Result, Written, configuration, unavailable, unknown};
 
 use crate::codec::Message;
 use crate::explain::{failure, refused, unanswered, unreadable};
@@ -55,13 +55,6 @@ struct Stored {
 }
 
 impl Bucket {
-    /// After this long a call has ended: one whose answer was lost, and what is asked then, perhaps over a new
-    /// connection.
-    pub(crate) fn longest_call(&self) -> Duration {
-        let once_more = self.timeout.max(self.line.connect);
-        self.timeout.saturating_add(once_more)
-    }
-
     fn subject(&self, key: &str) -> String {
         format!("$KV.{}.{key}", self.name)
     }
@@ -69,13 +62,6 @@ impl Bucket {
     /// The subject of a question about the stream.
     fn api(&self, call: &str) -> String {
         format!("{}.STREAM.{call}.KV_{}", self.prefix(), self.name)
-    }
-
-    fn put_subject(&self, key: &str) -> String {
-        match &self.domain {
-            Some(_) => format!("{}.{}", self.prefix(), self.subject(key)),
-            None => self.subject(key),
-        }
     }
 
     fn prefix(&self) -> String {
@@ -86,7 +72,7 @@ impl Bucket {
     }
 
     /// The last message of this key, from the stream's leader.
-    pub(crate) async fn last(&self, key: &str) -> Result<Option<Message>, Error> {
+    pub(crate) async fn last(&self, key: &str) -> Result<Option<Message>> {
         let subject = self.api("MSG.GET");
         let question = json!({ "last_by_subj": self.subject(key) });
         let answer = self.ask(subject, &question, Unavailable, &[NO_MESSAGE]);
@@ -106,9 +92,8 @@ impl Bucket {
         }))
     }
 
-    pub(crate) async fn put(&self, put: Put) -> Result<Written<u64>, Error> {
-        let (subject, request) = self.request_of(put);
-        let answer = self.send(subject, request, OutcomeUnknown).await?;
+    pub(crate) async fn put(&self, put: Put) -> Result<Written<u64>> {
+        let answer = self.send_put(put).await?;
         self.written(answer)
     }
 
@@ -116,11 +101,7 @@ impl Bucket {
     /// none of them; `None` where the server does not take both at once now, and has written none.
     ///
     /// The sequence is that of the last one; the first has the one before it.
-    pub(crate) async fn put_both(
-        &self,
-        first: Put,
-        last: Put,
-    ) -> Result<Option<Written<u64>>, Error> {
+    pub(crate) async fn put_both(&self, first: Put, last: Put) -> Result<Option<Written<u64>>> {
         let connected = self.line.connected().await?;
         let random = Owner::generate();
         let batch = random.as_str().rsplit('/').next().unwrap_or_default();
@@ -134,15 +115,13 @@ impl Bucket {
         let mut last = of_batch(last, "2");
         last.content.1.insert("Nats-Batch-Commit", "1");
         // The first needs no answer: without it the server refuses the last.
-        let subject = self.put_subject(&first.key);
-        let (data, headers) = conditional(first);
+        let (subject, data, headers) = self.message_of(first);
         let sent = connected
             .client
             .publish_with_headers(subject, headers, data);
         sent.await
             .map_err(|error| unavailable("the client has ended").with_source(error))?;
-        let (subject, request) = self.request_of(last);
-        let answer = self.send(subject, request, OutcomeUnknown).await?;
+        let answer = self.send_put(last).await?;
         if failure(&answer).is_some_and(|error| NO_BATCH.contains(&error.err_code)) {
             return Ok(None);
         }
@@ -157,13 +136,25 @@ impl Bucket {
         Ok(Some(written))
     }
 
-    fn request_of(&self, put: Put) -> (String, Request) {
-        let subject = self.put_subject(&put.key);
-        let (data, headers) = conditional(put);
-        (subject, Request::new().payload(data).headers(headers))
+    async fn send_put(&self, put: Put) -> Result<Value> {
+        let (subject, data, headers) = self.message_of(put);
+        let request = Request::new().payload(data).headers(headers);
+        self.send(subject, request, OutcomeUnknown).await
     }
 
-    fn written(&self, answer: Value) -> Result<Written<u64>, Error> {
+    /// Where it is sent to, and its content, with the sequence that it replaces.
+    fn message_of(&self, put: Put) -> (String, Bytes, HeaderMap) {
+        let subject = match &self.domain {
+            Some(_) => format!("{}.{}", self.prefix(), self.subject(&put.key)),
+            None => self.subject(&put.key),
+        };
+        let (data, mut headers) = put.content;
+        let replaced = put.before.to_string();
+        headers.insert("Nats-Expected-Last-Subject-Sequence", replaced);
+        (subject, data, headers)
+    }
+
+    fn written(&self, answer: Value) -> Result<Written<u64>> {
         let accepted = self.accepted(answer, OutcomeUnknown, &WRONG_LAST_SEQUENCE)?;
         match accepted.map(|answer| answer["seq"].as_u64()) {
             None => Ok(Written::Raced),
@@ -175,7 +166,7 @@ impl Bucket {
     }
 
     /// The settings of its stream; none where there is no such bucket.
-    pub(crate) async fn shape(&self) -> Result<Option<Shape>, Error> {
+    pub(crate) async fn shape(&self) -> Result<Option<Shape>> {
         let subject = self.api("INFO");
         let answer = self.ask(subject, &Value::Null, Unavailable, &[STREAM_NOT_FOUND]);
         let Some(mut answer) = answer.await? else {
@@ -196,12 +187,12 @@ impl Bucket {
         ))
     }
 
-    pub(crate) async fn can_be_atomic(&self) -> Result<bool, Error> {
+    pub(crate) async fn can_be_atomic(&self) -> Result<bool> {
         Ok(self.line.server().await? >= ATOMIC_SINCE)
     }
 
     /// Has the bucket take several messages in one step.
-    pub(crate) async fn make_atomic(&self, shape: &Shape) -> Result<(), Error> {
+    pub(crate) async fn make_atomic(&self, shape: &Shape) -> Result<()> {
         let mut config = shape.config.clone();
         config["allow_atomic"] = true.into();
         let asked = self.ask(self.api("UPDATE"), &config, OutcomeUnknown, &[]);
@@ -213,7 +204,7 @@ impl Bucket {
     /// From NATS 2.12 on its sequences begin with the clock's microseconds, so that a bucket of the same
     /// name that was deleted has had none of them: a lease from then fits no lock of now. Servers from
     /// 2.10 on can do that too, but early ones then empty the bucket when they start.
-    pub(crate) async fn create(&self, replicas: usize, storage: Storage) -> Result<(), Error> {
+    pub(crate) async fn create(&self, replicas: usize, storage: Storage) -> Result<()> {
         let since = SystemClock.system_time().duration_since(UNIX_EPOCH);
         let micros = u64::try_from(since.unwrap_or_default().as_micros()).unwrap_or_default();
         let mut config = json!({
@@ -250,7 +241,7 @@ impl Bucket {
         }
     }
 
-    pub(crate) async fn keys(&self) -> Result<Vec<String>, Error> {
+    pub(crate) async fn keys(&self) -> Result<Vec<String>> {
         let prefix = self.subject("");
         let mut keys = Vec::new();
         loop {
@@ -283,7 +274,7 @@ impl Bucket {
         question: &Value,
         lost: ErrorKind,
         no: &[u64],
-    ) -> Result<Option<Value>, Error> {
+    ) -> Result<Option<Value>> {
         let question = if question.is_null() {
             Bytes::new()
         } else {
@@ -295,7 +286,7 @@ impl Bucket {
     }
 
     /// The answer, unless it is a refusal; none for one with these numbers.
-    fn accepted(&self, answer: Value, lost: ErrorKind, no: &[u64]) -> Result<Option<Value>, Error> {
+    fn accepted(&self, answer: Value, lost: ErrorKind, no: &[u64]) -> Result<Option<Value>> {
         match failure(&answer) {
             None => Ok(Some(answer)),
             Some(error) if no.contains(&error.err_code) => Ok(None),
@@ -304,12 +295,7 @@ impl Bucket {
         }
     }
 
-    async fn send(
-        &self,
-        subject: String,
-        request: Request,
-        lost: ErrorKind,
-    ) -> Result<Value, Error> {
+    async fn send(&self, subject: String, request: Request, lost: ErrorKind) -> Result<Value> {
         let call = self.line.call().await?;
         let request = request.timeout(Some(self.timeout));
         let error = match call.connection.client.send_request(subject, request).await {
@@ -328,16 +314,6 @@ impl Bucket {
         }
         Err(unanswered(error, lost))
     }
-}
-
-/// Its content, with the sequence that it replaces.
-fn conditional(put: Put) -> (Bytes, HeaderMap) {
-    let (data, mut headers) = put.content;
-    headers.insert(
-        "Nats-Expected-Last-Subject-Sequence",
-        put.before.to_string(),
-    );
-    (data, headers)
 }
 
 /// Of a block of headers: a first line with the version, then one each.

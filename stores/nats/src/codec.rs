@@ -6,7 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use async_nats::HeaderMap;
 use bytes::Bytes;
 use shedlock_core::{Error, Owner, SlotState};
-use shedlock_store::{Record, conflict, whole_millis};
+use shedlock_store::{Record, Result, conflict, whole_millis};
 
 /// Before the names of our headers.
 const HEADER: &str = "Shedlock-";
@@ -22,14 +22,9 @@ pub(crate) struct Message {
 }
 
 impl Message {
-    /// A marker that the key was deleted.
-    fn is_deletion(&self) -> bool {
-        self.headers.iter().any(|(name, _)| name == "KV-Operation")
-    }
-
     /// The record of this message alone, and whether it is one of ours.
-    pub(crate) fn record(&self) -> Result<(Record, bool), Error> {
-        if self.is_deletion() {
+    pub(crate) fn record(&self) -> Result<(Record, bool)> {
+        if self.headers.iter().any(|(name, _)| name == "KV-Operation") {
             // ShedLock deletes when it unlocks: it held the lock before.
             let mut record = Record::until(whole_millis(self.time));
             record.locked_at = Some(whole_millis(self.time));
@@ -150,7 +145,7 @@ impl Beside {
         format!("{BESIDE}{}\n{was}\n{taken}", self.based_on)
     }
 
-    pub(crate) fn from_bytes(bytes: &[u8]) -> Result<Self, Error> {
+    pub(crate) fn from_bytes(bytes: &[u8]) -> Result<Self> {
         let read = || {
             let text = std::str::from_utf8(bytes).ok()?;
             let (first, rest) = text.strip_prefix(BESIDE)?.split_once('\n')?;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use async_nats::connection::State;
 use async_nats::{Client, ConnectOptions, ServerAddr};
 use shedlock_core::Error;
-use shedlock_store::{Call, Connect, Shared, unavailable};
+use shedlock_store::{Call, Connect, Result, Shared, unavailable};
 
 use crate::explain;
 use crate::shape::{Version, version};
@@ -57,24 +57,24 @@ impl Line {
     /// Begins a request.
     /// `Unavailable` without a connection: the client would keep a request until it is connected again, and send it who
     /// knows when.
-    pub(crate) async fn call(&self) -> Result<Call<'_, Origin>, Error> {
+    pub(crate) async fn call(&self) -> Result<Call<'_, Origin>> {
         let call = self.shared.call(self.limit).await;
         call.unwrap_or_else(|| Err(explain::unreachable_server()))
     }
 
     /// The connection for the next request.
-    pub(crate) async fn connected(&self) -> Result<Arc<Connected>, Error> {
+    pub(crate) async fn connected(&self) -> Result<Arc<Connected>> {
         let call = self.call().await?;
         let connected = Arc::clone(&call.connection);
         call.settle();
         Ok(connected)
     }
 
-    pub(crate) async fn nth(&self) -> Result<u64, Error> {
+    pub(crate) async fn nth(&self) -> Result<u64> {
         Ok(self.connected().await?.nth())
     }
 
-    pub(crate) async fn server(&self) -> Result<Version, Error> {
+    pub(crate) async fn server(&self) -> Result<Version> {
         let connected = self.connected().await?;
         Ok(version(&connected.client.server_info().version))
     }
@@ -92,7 +92,7 @@ impl Connect for Origin {
     type Connection = Connected;
     type Error = Error;
 
-    async fn connect(&mut self) -> Result<Connected, Error> {
+    async fn connect(&mut self) -> Result<Connected> {
         let (client, which) = match self {
             Self::Theirs(client) => (client.clone(), 0),
             Self::Own {

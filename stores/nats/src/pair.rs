@@ -5,7 +5,7 @@ use std::time::UNIX_EPOCH;
 use async_nats::HeaderMap;
 use futures_util::future;
 use shedlock_core::{Error, ErrorKind, LockName, SlotState};
-use shedlock_store::{Found, Reading, Record, VersionedStore as _, Written};
+use shedlock_store::{Found, Reading, Record, Result, VersionedStore as _, Written};
 
 use crate::bucket::Put;
 use crate::codec::{Beside, Pending, kept, message};
@@ -54,7 +54,7 @@ impl Default for Version {
 }
 
 impl NatsStore {
-    pub(crate) async fn look(&self, name: &LockName) -> Result<Reading<Version>, Error> {
+    pub(crate) async fn look(&self, name: &LockName) -> Result<Reading<Version>> {
         let connection = self.bucket.line.nth().await?;
         let (key, key_beside) = (key::key(name), key::key_beside(name));
         let both = future::try_join(self.bucket.last(&key), self.bucket.last(&key_beside));
@@ -107,7 +107,7 @@ impl NatsStore {
         name: &LockName,
         before: &Version,
         record: &Record,
-    ) -> Result<Written<Version>, Error> {
+    ) -> Result<Written<Version>> {
         let line = &self.bucket.line;
         // Whoever writes what neither the lock nor the slots of others depend on needs no settings.
         let is_kept = before.is_whole
@@ -153,7 +153,7 @@ impl NatsStore {
         before: &Version,
         record: &Record,
         is_kept: bool,
-    ) -> Result<Written<(u64, u64)>, Error> {
+    ) -> Result<Written<(u64, u64)>> {
         let lock = || Put {
             key: key::key(name),
             before: before.lock,

@@ -5,8 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use serde_json::Value;
-use shedlock_core::Error;
-use shedlock_store::configuration;
+use shedlock_store::{Result, configuration};
 
 /// The largest message that a lock can need, with its headers.
 const LARGEST_MESSAGE: i64 = 1024;
@@ -63,30 +62,18 @@ impl Shape {
 
     /// Refuses settings with which a held lock is forgotten, or no lock can be taken, as `Configuration`; the error names
     /// the setting and what to do.
-    pub(crate) fn check(&self, bucket: &str) -> Result<(), Error> {
-        let Some((what, remedy)) = self.fault() else {
-            return Ok(());
-        };
-        let remedy = match remedy {
-            Remedy::Edit(flag) => format!("run `nats stream edit KV_{bucket} {flag}`"),
-            Remedy::Another => {
-                "the setting cannot be changed back: use another bucket, made with `shedlock \
-                 migrate`"
-                    .to_owned()
-            }
-            Remedy::Upgrade => {
-                "a defect of NATS before 2.11.4: upgrade the servers, or use another \
-                                bucket, made with `shedlock migrate`"
-                    .to_owned()
-            }
-        };
-        Err(configuration(format!(
-            "the bucket {bucket:?} {what}: {remedy}"
-        )))
+    pub(crate) fn check(&self, bucket: &str) -> Result<()> {
+        let mut faults = self.faults(bucket).into_iter();
+        match faults.find(|(is_so, ..)| *is_so) {
+            None => Ok(()),
+            Some((_, what, remedy)) => Err(configuration(format!(
+                "the bucket {bucket:?} {what}: {remedy}"
+            ))),
+        }
     }
 
-    fn fault(&self) -> Option<(String, Remedy)> {
-        use Remedy::{Another, Edit, Upgrade};
+    /// Whether there is each of them, what it does, and what to do.
+    fn faults(&self, bucket: &str) -> [(bool, String, String); 11] {
         let age = Duration::from_nanos(self.config["max_age"].as_u64().unwrap_or_default());
         let (messages, bytes) = (self.number("max_msgs"), self.number("max_bytes"));
         let history = self.number("max_msgs_per_subject");
@@ -94,64 +81,78 @@ impl Shape {
         let is_full = messages > 0 || bytes > 0;
         let retention = self.config["retention"].as_str().unwrap_or("limits");
         let said = |text: &str| text.to_owned();
-        Some(if !age.is_zero() {
-            (
-                format!("forgets its keys after {age:?}, held locks included (max_age, the TTL)"),
-                Edit("--max-age=0"),
+        let edit = |flag: &str| format!("run `nats stream edit KV_{bucket} {flag}`");
+        let another = || {
+            said(
+                "the setting cannot be changed back: use another bucket, made with `shedlock migrate`",
             )
-        } else if is_full && self.config["discard"] == "old" {
+        };
+        [
             (
+                !age.is_zero(),
+                format!("forgets its keys after {age:?}, held locks included (max_age, the TTL)"),
+                edit("--max-age=0"),
+            ),
+            (
+                is_full && self.config["discard"] == "old",
                 format!(
                     "drops its oldest keys where it is full, held locks included (discard is old, \
                      max_msgs {messages}, max_bytes {bytes})"
                 ),
-                Edit("--discard=new"),
-            )
-        } else if self.is_set("discard_new_per_subject") {
+                edit("--discard=new"),
+            ),
             (
+                self.is_set("discard_new_per_subject"),
                 said("refuses to replace a value (discard_new_per_subject)"),
-                Edit("--no-discard-per-subject"),
-            )
-        } else if !(1..=LONGEST_HISTORY).contains(&history) {
+                edit("--no-discard-per-subject"),
+            ),
             (
+                !(1..=LONGEST_HISTORY).contains(&history),
                 format!("keeps {history} values of a key (max_msgs_per_subject)"),
-                Edit("--max-msgs-per-subject=1"),
-            )
-        } else if (0..LARGEST_MESSAGE).contains(&largest) {
+                edit("--max-msgs-per-subject=1"),
+            ),
             (
+                (0..LARGEST_MESSAGE).contains(&largest),
                 format!(
                     "takes messages of {largest} bytes at most, and a lock may need \
                      {LARGEST_MESSAGE} (max_msg_size)"
                 ),
-                Edit("--max-msg-size=-1"),
-            )
-        } else if self.is_emptied() {
+                edit("--max-msg-size=-1"),
+            ),
             (
+                self.is_emptied(),
                 said("is emptied when its server starts, held locks included (first_seq)"),
-                Upgrade,
-            )
-        } else if self.is_set("no_ack") {
-            (said("confirms no message (no_ack)"), Edit("--ack"))
-        } else if self.is_set("sealed") {
-            (said("is sealed: nothing can be written"), Another)
-        } else if retention != "limits" {
+                said(
+                    "a defect of NATS before 2.11.4: upgrade the servers, or use another bucket, \
+                     made with `shedlock migrate`",
+                ),
+            ),
             (
+                self.is_set("no_ack"),
+                said("confirms no message (no_ack)"),
+                edit("--ack"),
+            ),
+            (
+                self.is_set("sealed"),
+                said("is sealed: nothing can be written"),
+                another(),
+            ),
+            (
+                retention != "limits",
                 format!("drops what was read (retention is {retention})"),
-                Another,
-            )
-        } else if self.has("mirror") || self.has("sources") {
+                another(),
+            ),
             (
+                self.has("mirror") || self.has("sources"),
                 said("is filled from another one (mirror, sources), over locks that are held"),
-                Another,
-            )
-        } else if self.has("subject_transform") {
+                another(),
+            ),
             (
+                self.has("subject_transform"),
                 said("keeps its keys under other names (subject_transform)"),
-                Another,
-            )
-        } else {
-            return None;
-        })
+                another(),
+            ),
+        ]
     }
 
     /// Whether the server drops all messages when it starts.
@@ -182,21 +183,13 @@ impl Shape {
     }
 }
 
-enum Remedy {
-    Edit(&'static str),
-    /// Only another bucket will do.
-    Another,
-    /// The server has to change.
-    Upgrade,
-}
-
 impl Seen {
     pub(crate) fn known(&self) -> Known {
         *self.lock()
     }
 
     /// Keeps what this look found, on the connection of this number, and [checks](Shape::check) it.
-    pub(crate) fn learn(&self, shape: &Shape, bucket: &str, nth: u64) -> Result<(), Error> {
+    pub(crate) fn learn(&self, shape: &Shape, bucket: &str, nth: u64) -> Result<()> {
         let is_late = shape.config["persist_mode"] == "async";
         let known = Known {
             is_atomic: shape.is_atomic(),

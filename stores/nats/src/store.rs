@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use async_nats::Client;
 use futures_util::{StreamExt as _, stream};
-use shedlock_core::{Capabilities, Error, Failover, LockName, Migration};
+use shedlock_core::{Capabilities, Failover, LockName, Migration};
 use shedlock_store::{
-    FromClient, Listed, Reading, Record, VersionedSettings, VersionedStore, Written, invalid,
+    FromClient, Listed, Reading, Record, Result, VersionedSettings, VersionedStore, Written,
+    invalid,
 };
 
 use crate::NatsProvider;
@@ -122,7 +123,7 @@ impl Builder {
     ///
     /// # Errors
     /// `InvalidInput` for a bucket or a domain that is not made of letters, digits, `-` and `_`.
-    pub fn build(self) -> Result<NatsProvider, Error> {
+    pub fn build(self) -> Result<NatsProvider> {
         let settings = self.settings;
         for (what, name) in [
             ("bucket", Some(&settings.bucket)),
@@ -156,7 +157,7 @@ fn is_plain(name: &str) -> bool {
 
 impl NatsStore {
     /// Connects, and looks at the bucket's settings: `Configuration` where they lose locks. Whatever else is wrong with them, the first call meets.
-    pub(crate) async fn look_ahead(&self) -> Result<(), Error> {
+    pub(crate) async fn look_ahead(&self) -> Result<()> {
         let nth = self.bucket.line.nth().await?;
         let Ok(Some(shape)) = self.bucket.shape().await else {
             return Ok(());
@@ -164,13 +165,13 @@ impl NatsStore {
         self.learn(&shape, nth)
     }
 
-    pub(crate) async fn look_at_settings(&self) -> Result<(), Error> {
+    pub(crate) async fn look_at_settings(&self) -> Result<()> {
         let nth = self.bucket.line.nth().await?;
         let shape = self.bucket.shape().await?;
         self.learn(&shape.ok_or_else(|| self.bucket.missing())?, nth)
     }
 
-    fn learn(&self, shape: &Shape, nth: u64) -> Result<(), Error> {
+    fn learn(&self, shape: &Shape, nth: u64) -> Result<()> {
         self.seen.learn(shape, &self.bucket.name, nth)
     }
 
@@ -187,7 +188,7 @@ impl VersionedStore for NatsStore {
         "nats"
     }
 
-    async fn read(&self, name: &LockName) -> Result<Reading<Version>, Error> {
+    async fn read(&self, name: &LockName) -> Result<Reading<Version>> {
         if self.seen.known().passed == 0 {
             self.look_at_settings().await?;
         }
@@ -199,13 +200,13 @@ impl VersionedStore for NatsStore {
         name: &LockName,
         before: Option<&Version>,
         record: &Record,
-    ) -> Result<Written<Version>, Error> {
+    ) -> Result<Written<Version>> {
         let before = before.cloned().unwrap_or_default();
         self.write_pair(name, &before, record).await
     }
 
     /// All keys, and the messages of those that are wanted.
-    async fn list(&self, after: Option<&LockName>, limit: usize) -> Result<Listed<Version>, Error> {
+    async fn list(&self, after: Option<&LockName>, limit: usize) -> Result<Listed<Version>> {
         let keys = self.bucket.keys().await?;
         let mut names: Vec<LockName> = keys.iter().filter_map(|text| key::name(text)).collect();
         names.retain(|name| after.is_none_or(|after| name > after));
@@ -225,11 +226,11 @@ impl VersionedStore for NatsStore {
         version.lock < CLOCKED || !self.is_durable()
     }
 
-    async fn check(&self) -> Result<(), Error> {
+    async fn check(&self) -> Result<()> {
         self.look_at_settings().await
     }
 
-    async fn migrate(&self) -> Result<Migration, Error> {
+    async fn migrate(&self) -> Result<Migration> {
         let nth = self.bucket.line.nth().await?;
         let bucket = &self.bucket;
         let mut changes = Vec::new();
@@ -261,8 +262,10 @@ impl VersionedStore for NatsStore {
         Ok(Migration::with_changes(changes))
     }
 
+    /// A call whose answer was lost, and what is asked then, perhaps over a new connection.
     fn longest_call(&self) -> Duration {
-        self.bucket.longest_call()
+        let Bucket { timeout, line, .. } = &self.bucket;
+        timeout.saturating_add(line.connect.max(*timeout))
     }
 
     fn capabilities(&self, engine: Capabilities) -> Capabilities {

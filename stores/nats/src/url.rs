@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use async_nats::{ConnectOptions, ServerAddr};
-use shedlock_core::{Error, warn_unverified};
+use shedlock_core::warn_unverified;
 use shedlock_store::{
-    FromUrl, StoreUrl, TlsOptions, Versioned, VersionedSettings, configuration, invalid, read_file,
+    FromUrl, Result, StoreUrl, TlsOptions, Versioned, VersionedSettings, configuration, invalid,
+    read_file,
 };
 
 use crate::NatsProvider;
@@ -17,11 +18,11 @@ impl FromUrl for NatsStore {
 
     type Store = Versioned<Self>;
 
-    async fn from_url(url: &str) -> Result<NatsProvider, Error> {
+    async fn from_url(url: &str) -> Result<NatsProvider> {
         Address::read(url)?.provider()
     }
 
-    async fn reach(store: &Versioned<Self>) -> Result<(), Error> {
+    async fn reach(store: &Versioned<Self>) -> Result<()> {
         store.records().look_ahead().await
     }
 }
@@ -42,7 +43,7 @@ pub(crate) struct Address {
 }
 
 impl Address {
-    pub(crate) fn read(text: &str) -> Result<Self, Error> {
+    pub(crate) fn read(text: &str) -> Result<Self> {
         let example = "nats://user:password@host:4222,host:4222?bucket=locks";
         let url = StoreUrl::parse(text, example)?;
         let is_tls = url.is_encrypted("nats", "tls")?;
@@ -98,14 +99,10 @@ impl Address {
         })
     }
 
-    fn provider(self) -> Result<NatsProvider, Error> {
+    fn provider(self) -> Result<NatsProvider> {
         let files = self.tls.read()?;
         // With a crypto provider of its own, so that none is installed for the process.
-        let tls = if self.is_encrypted {
-            files.client_config()?
-        } else {
-            files.optional_client_config()?
-        };
+        let tls = files.client_config(self.is_encrypted)?;
         let mut options = ConnectOptions::new()
             .connection_timeout(self.connect)
             .request_timeout(Some(self.settings.response_timeout))
@@ -148,7 +145,7 @@ impl Address {
     }
 }
 
-fn text_of(option: &str, path: &str) -> Result<String, Error> {
+fn text_of(option: &str, path: &str) -> Result<String> {
     let text = read_file(option, path)?;
     Ok(String::from_utf8_lossy(&text).into_owned())
 }

@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use redis::{FromRedisValue, Value as Reply};
 use shedlock_core::{AttemptRequest, Error, Lease, LockName, LockRecord, Owner, Slot, SlotState};
-use shedlock_store::{Added, conflict, internal, maybe};
+use shedlock_store::{Added, Result, conflict, internal, maybe};
 
 /// What a script returns of a lock: its own key as it was found, the record beside it as it is now.
 #[derive(Clone, Debug)]
@@ -42,7 +42,7 @@ impl Found {
     /// Reads the answer of a script: a text, or one with what is left of the lock's own key, and its value. The text is
     /// a word, or a line `{word} {now}` and the record, if there is one.
     /// `Conflict` where the record holds what we do not write.
-    pub(crate) fn parse(reply: Reply) -> Result<Self, Error> {
+    pub(crate) fn parse(reply: Reply) -> Result<Self> {
         let (text, left, raw): (Vec<u8>, i64, Vec<u8>) = match reply {
             Reply::BulkString(text) => (text, 0, Vec::new()),
             parts => FromRedisValue::from_redis_value(parts)
@@ -150,7 +150,7 @@ pub(crate) fn value(raw: &[u8]) -> Added {
 impl Kept {
     /// Reads a record; nothing where there is none.
     /// `Conflict` for what we do not write.
-    fn parse(text: &str) -> Result<Self, Error> {
+    fn parse(text: &str) -> Result<Self> {
         if text.is_empty() {
             return Ok(Self::default());
         }
@@ -190,7 +190,7 @@ pub(crate) fn instant(micros: u64) -> SystemTime {
 }
 
 /// A whole number; none where there is `-`.
-fn number<T: FromStr>(word: Option<&str>) -> Result<Option<T>, Error> {
+fn number<T: FromStr>(word: Option<&str>) -> Result<Option<T>> {
     match word {
         None => Err(foreign()),
         Some("-") => Ok(None),
@@ -198,7 +198,7 @@ fn number<T: FromStr>(word: Option<&str>) -> Result<Option<T>, Error> {
     }
 }
 
-fn slot(word: Option<&str>) -> Result<Option<Slot>, Error> {
+fn slot(word: Option<&str>) -> Result<Option<Slot>> {
     let slot = number(word)?.map(Slot::from_micros).transpose();
     slot.map_err(|error| foreign().with_source(error))
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use redis::{Cmd, FromRedisValue as _, RedisError, Value, cmd};
 use shedlock_core::{Error, ErrorKind};
-use shedlock_store::invalid;
+use shedlock_store::{Result, invalid};
 
 /// What is waited for after a lock was taken or extended, or a slot was done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,10 +28,7 @@ const LONGEST_WAIT: Duration = Duration::from_secs(3_600);
 
 impl Confirmation {
     /// Of the settings `wait_replicas` and `wait_timeout`.
-    pub(crate) fn new(
-        replicas: Option<u32>,
-        timeout: Option<Duration>,
-    ) -> Result<Option<Self>, Error> {
+    pub(crate) fn new(replicas: Option<u32>, timeout: Option<Duration>) -> Result<Option<Self>> {
         let replicas = match replicas {
             Some(replicas) => replicas,
             None if timeout.is_none() => return Ok(None),

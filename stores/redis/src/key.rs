@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use redis::cluster_routing::Slot;
-use shedlock_core::{Error, LockName};
-use shedlock_store::{COMPANION, check_name_length, start_of_keys};
+use shedlock_core::LockName;
+use shedlock_store::{COMPANION, Result, check_name_length, start_of_keys};
 
 /// The longest name that is accepted, in bytes. Redis would take longer ones; nobody reads them.
 pub(crate) const LONGEST_NAME: usize = 16 * 1024;
@@ -25,7 +25,7 @@ pub(crate) struct Pair {
 }
 
 impl Keys {
-    pub(crate) fn new(prefix: &str, environment: &str) -> Result<Self, Error> {
+    pub(crate) fn new(prefix: &str, environment: &str) -> Result<Self> {
         let start = start_of_keys(prefix, environment)?;
         Ok(Self { start })
     }

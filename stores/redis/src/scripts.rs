@@ -3,7 +3,7 @@
 use std::sync::LazyLock;
 
 use redis::{Cmd, ErrorKind, ServerErrorKind, cmd};
-use shedlock_core::Error;
+use shedlock_store::Result;
 
 use crate::codec::Found;
 use crate::confirm::{Confirmation, Shortfall};
@@ -46,7 +46,7 @@ impl Script {
         pair: &Pair,
         arguments: &[impl AsRef<[u8]>],
         wanted: Option<Confirmation>,
-    ) -> Result<(Found, Option<Shortfall>), Error> {
+    ) -> Result<(Found, Option<Shortfall>)> {
         let send = async |command, script| {
             let call = call(command, script, pair, arguments);
             let Some(wanted) = wanted else {

@@ -6,8 +6,8 @@ use std::sync::atomic::Ordering;
 
 use redis::cluster_routing::{MultipleNodeRoutingInfo, RoutingInfo, SingleNodeRoutingInfo};
 use redis::{Cmd, FromRedisValue, Value, cmd};
-use shedlock_core::{Error, ErrorKind, LockName, SystemClock, answered_within};
-use shedlock_store::{configuration, unavailable};
+use shedlock_core::{ErrorKind, LockName, SystemClock, answered_within};
+use shedlock_store::{Result, configuration, unavailable};
 
 use crate::codec::{instant, malformed};
 use crate::connections::Connections;
@@ -22,7 +22,7 @@ type Node = Option<RoutingInfo>;
 
 impl Connections {
     /// Asks one server what names no key, and changes nothing.
-    async fn ask<T: FromRedisValue>(&self, node: &Node, command: &Cmd) -> Result<T, Error> {
+    async fn ask<T: FromRedisValue>(&self, node: &Node, command: &Cmd) -> Result<T> {
         let asked = async {
             let answer = self.send(command, node.as_ref()).await;
             answer.map_err(|failure| explain(failure, false))
@@ -34,7 +34,7 @@ impl Connections {
 
     /// All servers that keys lie on. An error where one of them does not answer: what it has must not be left out in
     /// silence.
-    async fn nodes(&self) -> Result<Vec<Node>, Error> {
+    async fn nodes(&self) -> Result<Vec<Node>> {
         if !self.is_cluster {
             return Ok(vec![None]);
         }
@@ -60,7 +60,7 @@ impl Connections {
     }
 
     /// The names of all locks, in their byte order, each once. Every key of the database is looked at.
-    pub(crate) async fn names(&self, keys: &Keys) -> Result<BTreeSet<LockName>, Error> {
+    pub(crate) async fn names(&self, keys: &Keys) -> Result<BTreeSet<LockName>> {
         let pattern = keys.pattern();
         let mut names = BTreeSet::new();
         for node in self.nodes().await? {
@@ -84,7 +84,7 @@ impl Connections {
 impl RedisStore {
     /// Looks at the server, or at each of a cluster. Warns where it may evict or forget locks.
     /// `Configuration` for a replica, for a server that is too old, and for one of a cluster.
-    pub(crate) async fn check_servers(&self) -> Result<(), Error> {
+    pub(crate) async fn check_servers(&self) -> Result<()> {
         let connections = &self.connections;
         let (mut is_durable, mut replicas) = (true, 0_u32);
         for node in connections.nodes().await? {
@@ -114,7 +114,7 @@ impl RedisStore {
     }
 }
 
-fn node(address: &str) -> Result<Node, Error> {
+fn node(address: &str) -> Result<Node> {
     let (host, port) = address.rsplit_once(':').ok_or_else(malformed)?;
     Ok(Some(RoutingInfo::SingleNode(
         SingleNodeRoutingInfo::ByAddress {
@@ -150,7 +150,7 @@ impl<'a> Info<'a> {
         self.get(key)?.parse().ok()
     }
 
-    fn check(&self, is_cluster: bool) -> Result<(), Error> {
+    fn check(&self, is_cluster: bool) -> Result<()> {
         let refused = if self.get("role").is_some_and(|role| role != "master") {
             "the server is a replica, which takes no writes: connect to the primary"
         } else if self.get("cluster_enabled") == Some("1") && !is_cluster {

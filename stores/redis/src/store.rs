@@ -12,7 +12,7 @@ use shedlock_core::{
     LockState, Retries, Slot, SlotEnd, SlotState, answered_within, listed,
 };
 use shedlock_store::{
-    Changed, End, Ended, FromClient, HUNDRED_YEARS, Seen, Store, StoreProvider, check_slot,
+    Changed, End, Ended, FromClient, HUNDRED_YEARS, Result, Seen, Store, StoreProvider, check_slot,
     conflict, maybe, refusal, slot_ahead, unknown,
 };
 
@@ -105,7 +105,7 @@ impl Builder {
     /// # Errors
     /// `InvalidInput` for replicas without a time to wait for them or a time without replicas, and for an environment
     /// or a prefix that is empty, holds control characters, or would mix up the keys of locks with those beside them.
-    pub fn build(self) -> Result<RedisProvider, Error> {
+    pub fn build(self) -> Result<RedisProvider> {
         let keys = Keys::new(&self.key_prefix, &self.environment);
         let confirmation = Confirmation::new(self.wait_replicas, self.wait_timeout);
         let store = RedisStore {
@@ -128,7 +128,7 @@ impl RedisStore {
         name: &LockName,
         arguments: &[impl AsRef<[u8]> + Sync],
         wanted: Option<Confirmation>,
-    ) -> Result<(Found, Option<Shortfall>), Error> {
+    ) -> Result<(Found, Option<Shortfall>)> {
         let pair = self.keys.of(name);
         let answer = script.run(&self.connections, &pair, arguments, wanted);
         let (found, shortfall) = answer.await?;
@@ -142,7 +142,7 @@ impl RedisStore {
         &self,
         request: &AttemptRequest,
         not_after: SystemTime,
-    ) -> Result<BoundedAttempt, Error> {
+    ) -> Result<BoundedAttempt> {
         let not_after = not_after.duration_since(UNIX_EPOCH).unwrap_or_default();
         let slot = request.slot();
         let tolerance = slot.map(|_| request.slot_tolerance().min(HUNDRED_YEARS));
@@ -190,7 +190,7 @@ impl RedisStore {
     }
 
     /// Takes an attempt back that was won, and that too few replicas have confirmed.
-    async fn undo(&self, request: &AttemptRequest, won: &Found) -> Result<(), Error> {
+    async fn undo(&self, request: &AttemptRequest, won: &Found) -> Result<()> {
         let before = won.before.as_deref().unwrap_or_default();
         let arguments = [request.owner().as_str(), before];
         let undone = self.run(&scripts::UNDO, request.name(), &arguments, None);
@@ -209,7 +209,7 @@ impl RedisStore {
         script: &Script,
         name: &LockName,
         arguments: &[impl AsRef<[u8]> + Sync],
-    ) -> Result<Changed, Error> {
+    ) -> Result<Changed> {
         let (found, _) = self.run(script, name, arguments, None).await?;
         match &*found.word {
             "done" => Ok(Changed::Done),
@@ -247,13 +247,13 @@ impl Store for RedisStore {
         longest.saturating_add(wait.unwrap_or_default())
     }
 
-    async fn attempt(&self, request: &AttemptRequest) -> Result<Attempt, Error> {
+    async fn attempt(&self, request: &AttemptRequest) -> Result<Attempt> {
         let clock = self.clocks.of(&self.keys.of(request.name()).lock);
         let claim = |not_after| self.claim(request, not_after);
         clock.attempt(request, claim).await
     }
 
-    async fn extend(&self, lease: &Lease, request: &ExtendRequest) -> Result<Extension, Error> {
+    async fn extend(&self, lease: &Lease, request: &ExtendRequest) -> Result<Extension> {
         let at_most = micros(request.lock_at_most_for());
         let arguments = [lease.owner().as_str(), &at_most];
         let wanted = self.confirmation;
@@ -272,7 +272,7 @@ impl Store for RedisStore {
         Ok(Extension::Extended(extended))
     }
 
-    async fn end(&self, end: &End<'_>) -> Result<Ended, Error> {
+    async fn end(&self, end: &End<'_>) -> Result<Ended> {
         let acquired = end.lease.and_then(Lease::acquired_at);
         let acquired = acquired.and_then(|at| Slot::at(at).ok());
         let (mut done, mut given, mut before) = (None, None, None);
@@ -305,13 +305,13 @@ impl Store for RedisStore {
         match (&*found.word, shortfall) {
             ("lost", _) => Ok(Ended::Lost),
             (_, Some(shortfall)) => Err(shortfall.in_doubt()),
-            ("ended", None) => Ok(Ended::Now),
-            ("before", None) => Ok(Ended::Before),
+            ("ended", None) => Ok(Ended::ByThisCall),
+            ("before", None) => Ok(Ended::ByAnEarlierCall),
             _ => Err(found.unexpected()),
         }
     }
 
-    async fn look(&self, name: &LockName) -> Result<Option<Seen<Self::Version>>, Error> {
+    async fn look(&self, name: &LockName) -> Result<Option<Seen<Self::Version>>> {
         let answer = self.run(&scripts::INSPECT, name, &[""; 0], None);
         let (found, _) = answer.await?;
         Ok(found.is_some().then(|| Seen {
@@ -320,7 +320,7 @@ impl Store for RedisStore {
         }))
     }
 
-    async fn free(&self, name: &LockName, seen: &Seen<Self::Version>) -> Result<Changed, Error> {
+    async fn free(&self, name: &LockName, seen: &Seen<Self::Version>) -> Result<Changed> {
         let value = seen.version.as_deref().unwrap_or_default();
         self.change(&scripts::FORCE, name, &[value]).await
     }
@@ -330,13 +330,13 @@ impl Store for RedisStore {
         name: &LockName,
         seen: &Seen<Self::Version>,
         slots: SlotState,
-    ) -> Result<Changed, Error> {
+    ) -> Result<Changed> {
         let micros = |slot: Option<Slot>| shown(slot.map(Slot::as_micros));
         let arguments = [micros(slots.last), micros(seen.record.last_slot)];
         self.change(&scripts::RESET, name, &arguments).await
     }
 
-    async fn list(&self, request: &ListRequest) -> Result<Vec<LockRecord>, Error> {
+    async fn list(&self, request: &ListRequest) -> Result<Vec<LockRecord>> {
         let names = self.connections.names(&self.keys).await?.into_iter();
         let is_ahead = |name: &LockName| request.after().is_none_or(|after| name > after);
         let size = request.limit();
@@ -353,7 +353,7 @@ impl Store for RedisStore {
         page.take(size).try_collect().await
     }
 
-    async fn check(&self) -> Result<(), Error> {
+    async fn check(&self) -> Result<()> {
         self.check_servers().await
     }
 }
@@ -361,7 +361,7 @@ impl Store for RedisStore {
 const CLOCK: &str = "the server's clock";
 
 /// The lock's own key is there, this request's own or in its way, or its slots refuse the request.
-pub(crate) fn taken(request: &AttemptRequest, found: &Found) -> Result<Attempt, Error> {
+pub(crate) fn taken(request: &AttemptRequest, found: &Found) -> Result<Attempt> {
     if found.is_held_by(request.owner()) {
         return Ok(Attempt::Acquired(found.lease(request)));
     }

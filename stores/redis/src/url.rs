@@ -10,10 +10,10 @@ use redis::{
     Client, ClientTlsConfig, ConnectionAddr, ConnectionInfo, IntoConnectionInfo as _,
     ProtocolVersion, RedisConnectionInfo, RedisResult, TlsCertificates, TlsMode,
 };
-use shedlock_core::{Error, warn_unverified};
+use shedlock_core::warn_unverified;
 use shedlock_store::{
-    FromUrl, Host, StoreUrl, TlsFiles, TlsOptions, check_crypto_choice, configuration, invalid,
-    maybe,
+    FromUrl, Host, Result, StoreUrl, TlsFiles, TlsOptions, check_crypto_choice, configuration,
+    invalid, maybe,
 };
 
 use crate::RedisProvider;
@@ -38,7 +38,7 @@ impl FromUrl for RedisStore {
 
     type Store = Self;
 
-    async fn from_url(url: &str) -> Result<RedisProvider, Error> {
+    async fn from_url(url: &str) -> Result<RedisProvider> {
         read(url)
     }
 }
@@ -67,7 +67,7 @@ struct Address {
 /// How servers are verified, and with which certificates.
 type Tls = (TlsMode, TlsCertificates);
 
-pub(crate) fn read(text: &str) -> Result<RedisProvider, Error> {
+pub(crate) fn read(text: &str) -> Result<RedisProvider> {
     let (place, mode) = match text.strip_suffix(INSECURE) {
         Some(place) => (place, TlsMode::Insecure),
         None => (text, TlsMode::Secure),
@@ -99,7 +99,7 @@ pub(crate) fn read(text: &str) -> Result<RedisProvider, Error> {
 }
 
 impl Address {
-    fn take(url: &mut StoreUrl, mode: TlsMode) -> Result<Self, Error> {
+    fn take(url: &mut StoreUrl, mode: TlsMode) -> Result<Self> {
         let (kind, tls) = match &*url.scheme {
             "redis" => (Kind::One, None),
             "rediss" => (Kind::One, Some(mode)),
@@ -163,7 +163,7 @@ impl Address {
         })
     }
 
-    fn connections(&self, tls: &TlsOptions) -> Result<Connections, Error> {
+    fn connections(&self, tls: &TlsOptions) -> Result<Connections> {
         if self.tls.is_some() {
             check_crypto_choice()?;
         }

@@ -3,9 +3,9 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use shedlock_core::{
-    Attempt, AttemptRequest, BoundedAttempt, Completion, Error, Lease, Skip, SkipReason, Slot,
+    Attempt, AttemptRequest, BoundedAttempt, Completion, Lease, Skip, SkipReason, Slot,
 };
-use shedlock_store::{maybe, unavailable, unknown};
+use shedlock_store::{Result, maybe, unavailable, unread};
 
 use crate::dialect::{Claim, End, Step};
 use crate::driver::Driver;
@@ -27,7 +27,7 @@ const LONGEST_TOLERANCE: i64 = 315_576_000_000_000_000;
 const COARSE: i64 = 1_000;
 
 impl<B: Driver> SqlStore<B> {
-    pub(crate) async fn attempted(&self, request: &AttemptRequest) -> Result<Attempt, Error> {
+    pub(crate) async fn attempted(&self, request: &AttemptRequest) -> Result<Attempt> {
         let claim = match (request.slot(), request.completion()) {
             (None, _) => Claim::Nothing,
             (Some(_), Completion::OnSuccess(_)) => Claim::OpenSlot,
@@ -72,7 +72,7 @@ impl<B: Driver> SqlStore<B> {
         Ok(answer)
     }
 
-    pub(crate) async fn withdrawn(&self, request: &AttemptRequest) -> Result<bool, Error> {
+    pub(crate) async fn withdrawn(&self, request: &AttemptRequest) -> Result<bool> {
         let call = self.call();
         let released = request.owner().released();
         let mut values = self.values_of(request.name(), request.owner().as_str(), &released);
@@ -104,7 +104,7 @@ impl<B: Driver> Call<'_, B> {
         claim: Claim,
         plan: &Plan,
         values: &Values<'_>,
-    ) -> Result<BoundedAttempt, Error> {
+    ) -> Result<BoundedAttempt> {
         let mut state = State::Free;
         let mut exists = None;
         let mut may_be_ours = false;
@@ -175,12 +175,6 @@ impl<B: Driver> Call<'_, B> {
             self.plans.clock.observe(instant(now));
         }
     }
-}
-
-/// A lock that may have been taken is not to be left to itself: whoever asked asks again, or withdraws.
-fn unread(error: Error) -> Error {
-    let message = "the lock may have been taken, but its record could not be read: ask again";
-    unknown(message).with_source(error)
 }
 
 fn acquired(lease: Lease) -> BoundedAttempt {

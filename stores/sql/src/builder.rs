@@ -3,8 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use shedlock_core::Error;
-use shedlock_store::{FromClient, StoreProvider, TimeMode};
+use shedlock_store::{FromClient, Result, StoreProvider, TimeMode};
 
 use crate::driver::{Connections, Driver};
 use crate::options::Settings;
@@ -37,66 +36,44 @@ impl<D: Driver> FromClient for SqlStore<D> {
 }
 
 impl<D: Driver> Builder<D> {
-    /// The table: `shedlock` unless set. May name its schema: `jobs.shedlock`.
-    pub fn table(mut self, table: impl Into<String>) -> Self {
-        self.settings.table = table.into();
-        self
-    }
+    shedlock_store::setters! { [settings]
+        /// The table: `shedlock` unless set. May name its schema: `jobs.shedlock`.
+        table(table: impl Into<String>) = table.into();
 
-    /// The table's schema (MySQL and MariaDB: its database); the connection's own unless set.
-    pub fn schema(mut self, schema: impl Into<String>) -> Self {
-        self.settings.schema = Some(schema.into());
-        self
-    }
+        /// The table's schema (MySQL and MariaDB: its database); the connection's own unless set.
+        schema(schema: impl Into<String>) = Some(schema.into());
 
-    /// The column of the lock's name: `name` unless set.
-    pub fn name_column(mut self, column: impl Into<String>) -> Self {
-        self.settings.name = column.into();
-        self
-    }
+        /// The column of the lock's name: `name` unless set.
+        name_column(column: impl Into<String>) = column.into();
 
-    /// The column of the instant at which the lock is free: `lock_until` unless set.
-    pub fn lock_until_column(mut self, column: impl Into<String>) -> Self {
-        self.settings.lock_until = column.into();
-        self
-    }
+        /// The column of the instant at which the lock is free: `lock_until` unless set.
+        lock_until_column(column: impl Into<String>) = column.into();
 
-    /// The column of the instant of acquisition: `locked_at` unless set.
-    pub fn locked_at_column(mut self, column: impl Into<String>) -> Self {
-        self.settings.locked_at = column.into();
-        self
-    }
+        /// The column of the instant of acquisition: `locked_at` unless set.
+        locked_at_column(column: impl Into<String>) = column.into();
 
-    /// The column of the owner: `locked_by` unless set.
-    pub fn locked_by_column(mut self, column: impl Into<String>) -> Self {
-        self.settings.locked_by = column.into();
-        self
-    }
+        /// The column of the owner: `locked_by` unless set.
+        locked_by_column(column: impl Into<String>) = column.into();
 
-    /// Whose clock rules: the database's unless set.
-    pub fn time(mut self, time: TimeMode) -> Self {
-        self.settings.time = time;
-        self
+        /// Whose clock rules: the database's unless set.
+        time(time: TimeMode) = time;
+
+        /// After this long every call has returned, whatever the server does: 10 s unless set.
+        ///
+        /// A call that gets no connection within three quarters of it (an attempt: of its own
+        /// [timeout](shedlock_core::AttemptRequest::timeout), where that is shorter) is `Unavailable` and
+        /// has written nothing, however long the pool itself would wait.
+        timeout(timeout: Duration) = Some(timeout);
     }
 
     shedlock_store::common_setters!(settings);
-
-    /// After this long every call has returned, whatever the server does: 10 s unless set.
-    ///
-    /// A call that gets no connection within three quarters of it (an attempt: of its own
-    /// [timeout](shedlock_core::AttemptRequest::timeout), where that is shorter) is `Unavailable` and
-    /// has written nothing, however long the pool itself would wait.
-    pub fn timeout(mut self, timeout: Duration) -> Self {
-        self.settings.timeout = Some(timeout);
-        self
-    }
 
     /// The provider; no I/O.
     ///
     /// # Errors
     /// `InvalidInput` for names that cannot be names, for what cannot be a time zone, and for defaults that cannot
     /// hold.
-    pub fn build(self) -> Result<StoreProvider<SqlStore<D>>, Error> {
+    pub fn build(self) -> Result<StoreProvider<SqlStore<D>>> {
         let options = self.settings.check::<D>();
         let options = options.map_err(|error| error.with_store(D::STORE))?;
         Ok(SqlStore::new(Connections::Pool(self.pool), options).provider())
@@ -105,34 +82,29 @@ impl<D: Driver> Builder<D> {
 
 /// Of databases behind a server.
 impl<D: Remote> Builder<D> {
-    /// Whether statements are prepared on the server: true unless set. Without, values are
-    /// written into the statements as literals, each statement stays one round trip, and nothing
-    /// is left behind in a session: for proxies that cannot keep prepared statements, such as PgBouncer in
-    /// transaction or statement pooling.
-    pub fn prepared(mut self, prepared: bool) -> Self {
-        self.settings.prepared = prepared;
-        self
-    }
+    shedlock_store::setters! { [settings]
+        /// Whether statements are prepared on the server: true unless set. Without, values are
+        /// written into the statements as literals, each statement stays one round trip, and nothing
+        /// is left behind in a session: for proxies that cannot keep prepared statements, such as PgBouncer in
+        /// transaction or statement pooling.
+        prepared(prepared: bool) = prepared;
 
-    /// How far apart the clocks may be of servers that judge leases of this table, one after another
-    /// or, in a cluster with several writers, side by side: zero unless set. See the documentation of
-    /// the crate on [failover](crate#failover-and-several-writers).
-    pub fn server_skew(mut self, skew: Duration) -> Self {
-        self.settings.server_skew = skew;
-        self
+        /// How far apart the clocks may be of servers that judge leases of this table, one after another
+        /// or, in a cluster with several writers, side by side: zero unless set. See the documentation of
+        /// the crate on [failover](crate#failover-and-several-writers).
+        server_skew(skew: Duration) = skew;
     }
 }
 
 /// Of PostgreSQL.
 impl<D: Postgres> Builder<D> {
-    /// Whether an unlock waits until it is on the server's disk: false unless set. A crash of the
-    /// server may then lose the unlocks of its last moments (three times its `wal_writer_delay`, so
-    /// 0.6 s as shipped), and their leases run to their ends. Acquisitions, extensions, and unlocks
-    /// that end a slot which must not be lost always wait, also in sessions whose
-    /// `synchronous_commit` is off.
-    pub fn durable_unlock(mut self, durable: bool) -> Self {
-        self.settings.durable_unlock = durable;
-        self
+    shedlock_store::setters! { [settings]
+        /// Whether an unlock waits until it is on the server's disk: false unless set. A crash of the
+        /// server may then lose the unlocks of its last moments (three times its `wal_writer_delay`, so
+        /// 0.6 s as shipped), and their leases run to their ends. Acquisitions, extensions, and unlocks
+        /// that end a slot which must not be lost always wait, also in sessions whose
+        /// `synchronous_commit` is off.
+        durable_unlock(durable: bool) = durable;
     }
 }
 

@@ -2,8 +2,7 @@
 
 use std::fmt;
 
-use shedlock_core::Error;
-use shedlock_store::invalid;
+use shedlock_store::{Result, invalid};
 
 /// The name of a table, schema or column as the database keeps it: letters, digits, `_`, `$` and
 /// `-`, so that it can be quoted without escaping.
@@ -25,7 +24,7 @@ impl Identifier {
     ///
     /// # Errors
     /// `InvalidInput` that names `what`.
-    pub(crate) fn parse(what: &str, text: &str, fold: Fold, longest: usize) -> Result<Self, Error> {
+    pub(crate) fn parse(what: &str, text: &str, fold: Fold, longest: usize) -> Result<Self> {
         let quoted = text.strip_prefix('"');
         let name = match quoted.and_then(|rest| rest.strip_suffix('"')) {
             Some(inner) => inner.to_owned(),
@@ -80,7 +79,7 @@ impl Table {
         table: &str,
         fold: Fold,
         longest: usize,
-    ) -> Result<Self, Error> {
+    ) -> Result<Self> {
         let (schema, table) = match (schema, table.split_once('.')) {
             (schema, None) => (schema, table),
             (None, Some((schema, table))) => (Some(schema), table),
@@ -122,7 +121,7 @@ mod tests {
 
     use super::*;
 
-    fn identifier(text: &str, fold: Fold) -> Result<Identifier, Error> {
+    fn identifier(text: &str, fold: Fold) -> Result<Identifier> {
         Identifier::parse("the table", text, fold, 63)
     }
 

@@ -2,8 +2,8 @@
 
 use std::time::{Duration, UNIX_EPOCH};
 
-use shedlock_core::{Error, LockName, Owner};
-use shedlock_store::{configuration, invalid};
+use shedlock_core::{LockName, Owner};
+use shedlock_store::{Result, configuration, invalid};
 
 use crate::driver::Driver;
 use crate::options::Options;
@@ -42,12 +42,7 @@ impl<B: Driver> SqlStore<B> {
     }
 
     /// A duration in microseconds, rounded up to what the table can tell apart.
-    pub(crate) fn micros(
-        &self,
-        what: &str,
-        duration: Duration,
-        shape: &Shape,
-    ) -> Result<i64, Error> {
+    pub(crate) fn micros(&self, what: &str, duration: Duration, shape: &Shape) -> Result<i64> {
         let longest = (B::DIALECT.longest_lease)(&self.options, shape);
         if duration > longest {
             return Err(invalid(format!(
@@ -57,11 +52,13 @@ impl<B: Driver> SqlStore<B> {
                 longest.as_secs()
             )));
         }
-        Ok(ceil_micros(duration, B::DIALECT.unit))
+        let micros = duration.as_nanos().div_ceil(1_000);
+        let unit = u128::from(B::DIALECT.unit.unsigned_abs().max(1));
+        Ok(i64::try_from(micros.div_ceil(unit) * unit).unwrap_or(i64::MAX))
     }
 }
 
-pub(crate) fn check_length(name: &LockName, shape: &Shape) -> Result<(), Error> {
+pub(crate) fn check_length(name: &LockName, shape: &Shape) -> Result<()> {
     let (characters, longest) = (name.as_str().chars().count(), shape.name.length);
     if characters <= longest {
         return Ok(());
@@ -73,7 +70,7 @@ pub(crate) fn check_length(name: &LockName, shape: &Shape) -> Result<(), Error> 
 }
 
 /// Some servers cut what is too long for its column: no lease would ever be found again.
-pub(crate) fn check_owner(owner: &Owner, shape: &Shape, options: &Options) -> Result<(), Error> {
+pub(crate) fn check_owner(owner: &Owner, shape: &Shape, options: &Options) -> Result<()> {
     let (needed, longest) = (owner.released().chars().count(), shape.locked_by.length);
     if needed <= longest {
         return Ok(());
@@ -88,10 +85,4 @@ pub(crate) fn check_owner(owner: &Owner, shape: &Shape, options: &Options) -> Re
 
 pub(crate) fn floor_micros(duration: Duration) -> i64 {
     i64::try_from(duration.as_micros()).unwrap_or(i64::MAX)
-}
-
-fn ceil_micros(duration: Duration, unit: i64) -> i64 {
-    let micros = duration.as_nanos().div_ceil(1_000);
-    let unit = u128::from(unit.unsigned_abs().max(1));
-    i64::try_from(micros.div_ceil(unit) * unit).unwrap_or(i64::MAX)
 }

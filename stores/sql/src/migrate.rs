@@ -1,7 +1,7 @@
 //! Making the table, or adding what ShedLock's lacks.
 
-use shedlock_core::{Error, Migration};
-use shedlock_store::configuration;
+use shedlock_core::Migration;
+use shedlock_store::{Result, configuration};
 
 use crate::driver::{Class, Driver, Wanted};
 use crate::explain::explain;
@@ -12,7 +12,7 @@ use crate::store::SqlStore;
 impl<B: Driver> SqlStore<B> {
     /// Makes what is missing. Two processes that do so at once both succeed; each reports what it
     /// changed itself.
-    pub(crate) async fn migrated(&self) -> Result<Migration, Error> {
+    pub(crate) async fn migrated(&self) -> Result<Migration> {
         let call = self.call();
         let mut changes = Vec::new();
         let table = &self.options.table;
@@ -37,7 +37,7 @@ impl<B: Driver> SqlStore<B> {
 
 impl<B: Driver> Call<'_, B> {
     /// Makes the table if there is none, and leaves one that is there as it is. True where it was made.
-    pub(crate) async fn create_if_missing(&self) -> Result<bool, Error> {
+    pub(crate) async fn create_if_missing(&self) -> Result<bool> {
         if !self.columns().await?.is_empty() {
             return Ok(false);
         }
@@ -45,7 +45,7 @@ impl<B: Driver> Call<'_, B> {
     }
 
     /// False where another process was faster.
-    async fn define(&self, statement: &Statement) -> Result<bool, Error> {
+    async fn define(&self, statement: &Statement) -> Result<bool> {
         tracing::debug!(sql = statement.text(), "migration");
         let values = Values::default();
         let answer = self

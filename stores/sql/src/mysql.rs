@@ -1,7 +1,6 @@
 //! The provider over MySQL and MariaDB.
 
-use shedlock_core::Error;
-use shedlock_store::StoreProvider;
+use shedlock_store::{Result, StoreProvider};
 use sqlx::mysql::MySqlConnectOptions;
 use sqlx::{ConnectOptions as _, MySql};
 
@@ -39,11 +38,11 @@ use crate::zone;
 pub type MySqlProvider = StoreProvider<SqlStore<MySql>>;
 
 impl Remote for MySql {
-    fn read(address: &mut Address) -> Result<MySqlConnectOptions, Error> {
+    fn read(address: &mut Address) -> Result<MySqlConnectOptions> {
         // In a URL a plus sign stands for a blank.
         let zone = address.options.text("shared_session_zone")?;
         let zone = zone.map(|zone| zone::parse(&zone.replace(' ', "+")));
-        address.settings.session_zone = zone.transpose()?;
+        address.settings.shared_session_zone = zone.transpose()?;
         let url = address.for_driver(DRIVER_OPTIONS)?;
         let connect = MySqlConnectOptions::from_url(&url).map_err(refused_by_driver)?;
         // For servers on which a statement cannot choose its zone.
@@ -53,26 +52,25 @@ impl Remote for MySql {
 }
 
 impl Builder<MySql> {
-    /// The time zone of the sessions in which Java's ShedLock uses the same table: `+05:30`,
-    /// `SYSTEM` (the server's own), or a name that the server knows (`Asia/Kolkata`).
-    ///
-    /// ShedLock's db-time writes the wall clock of UTC into `TIMESTAMP` columns, and the server
-    /// takes it for the wall clock of Java's session. Unless that session is in UTC, the instants
-    /// in the table are off by its offset; with the zone named here, they are written and read in
-    /// the same way, and [`inspect`](shedlock_core::LockProvider::inspect) still shows the right
-    /// ones. All Rust services on the table must name the same zone. `DATETIME` columns need none
-    /// of this. (Java's client-time in the zone of its JVM, on sessions of that same zone, writes
-    /// right instants: then the zone to name is `+00:00`.)
-    ///
-    /// A zone with summer time has a price, as it has for Java: in the hour that is skipped in
-    /// spring the server refuses to take a lock, with an `InvalidInput` error of a time out of
-    /// range. Use a fixed offset for such sessions where you can.
-    ///
-    /// Unless set, UTC is used, and a warning is logged where the server starts its sessions in
-    /// another zone. Naming `+00:00` here says that this is right.
-    pub fn shared_session_zone(mut self, zone: impl Into<String>) -> Self {
-        self.settings.session_zone = Some(zone.into());
-        self
+    shedlock_store::setters! { [settings]
+        /// The time zone of the sessions in which Java's ShedLock uses the same table: `+05:30`,
+        /// `SYSTEM` (the server's own), or a name that the server knows (`Asia/Kolkata`).
+        ///
+        /// ShedLock's db-time writes the wall clock of UTC into `TIMESTAMP` columns, and the server
+        /// takes it for the wall clock of Java's session. Unless that session is in UTC, the instants
+        /// in the table are off by its offset; with the zone named here, they are written and read in
+        /// the same way, and [`inspect`](shedlock_core::LockProvider::inspect) still shows the right
+        /// ones. All Rust services on the table must name the same zone. `DATETIME` columns need none
+        /// of this. (Java's client-time in the zone of its JVM, on sessions of that same zone, writes
+        /// right instants: then the zone to name is `+00:00`.)
+        ///
+        /// A zone with summer time has a price, as it has for Java: in the hour that is skipped in
+        /// spring the server refuses to take a lock, with an `InvalidInput` error of a time out of
+        /// range. Use a fixed offset for such sessions where you can.
+        ///
+        /// Unless set, UTC is used, and a warning is logged where the server starts its sessions in
+        /// another zone. Naming `+00:00` here says that this is right.
+        shared_session_zone(zone: impl Into<String>) = Some(zone.into());
     }
 }
 

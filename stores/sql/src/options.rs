@@ -4,22 +4,18 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
-use shedlock_core::{Clock, Error, LockDefaults, SystemClock};
-use shedlock_store::{TimeMode, invalid};
+use shedlock_core::{Clock, LockDefaults, SystemClock};
+use shedlock_store::{Result, TimeMode, invalid};
 
 use crate::driver::Driver;
 use crate::identifier::{Identifier, Table};
 use crate::zone;
 
-/// The column of the fencing token: part of the wire format, the same in every table.
+// Columns of ours: part of the wire format, the same in every table.
 pub(crate) const TOKEN_COLUMN: &str = "shedlock_fencing_token";
-/// The column of the last slot: part of the wire format, the same in every table.
 pub(crate) const SLOT_COLUMN: &str = "shedlock_slot";
-
 pub(crate) const DONE_COLUMN: &str = "shedlock_slot_done";
-
 pub(crate) const ATTEMPTS_COLUMN: &str = "shedlock_slot_attempts";
-
 pub(crate) const COLUMNS: [&str; 4] = [TOKEN_COLUMN, SLOT_COLUMN, DONE_COLUMN, ATTEMPTS_COLUMN];
 
 /// How long a call may take, unless set: as long as the runtime waits for one.
@@ -53,10 +49,10 @@ pub(crate) struct ColumnNames {
 pub(crate) struct Settings {
     pub(crate) table: String,
     pub(crate) schema: Option<String>,
-    pub(crate) name: String,
-    pub(crate) lock_until: String,
-    pub(crate) locked_at: String,
-    pub(crate) locked_by: String,
+    pub(crate) name_column: String,
+    pub(crate) lock_until_column: String,
+    pub(crate) locked_at_column: String,
+    pub(crate) locked_by_column: String,
     pub(crate) time: TimeMode,
     pub(crate) defaults: LockDefaults,
     pub(crate) clock: Arc<dyn Clock>,
@@ -69,7 +65,7 @@ pub(crate) struct Settings {
     /// After this long every call has returned.
     pub(crate) timeout: Option<Duration>,
     /// MySQL's: the time zone of the sessions that share the table; once it is checked, as the server spells it.
-    pub(crate) session_zone: Option<String>,
+    pub(crate) shared_session_zone: Option<String>,
 }
 
 impl Default for Settings {
@@ -77,10 +73,10 @@ impl Default for Settings {
         Self {
             table: "shedlock".to_owned(),
             schema: None,
-            name: "name".to_owned(),
-            lock_until: "lock_until".to_owned(),
-            locked_at: "locked_at".to_owned(),
-            locked_by: "locked_by".to_owned(),
+            name_column: "name".to_owned(),
+            lock_until_column: "lock_until".to_owned(),
+            locked_at_column: "locked_at".to_owned(),
+            locked_by_column: "locked_by".to_owned(),
             time: TimeMode::Store,
             defaults: LockDefaults::new(),
             clock: Arc::new(SystemClock),
@@ -88,7 +84,7 @@ impl Default for Settings {
             durable_unlock: false,
             server_skew: Duration::ZERO,
             timeout: None,
-            session_zone: None,
+            shared_session_zone: None,
         }
     }
 }
@@ -100,23 +96,20 @@ impl Settings {
 
     /// The time zone of MySQL's statements.
     pub(crate) fn zone(&self) -> &str {
-        self.session_zone.as_deref().unwrap_or("+00:00")
+        self.shared_session_zone.as_deref().unwrap_or("+00:00")
     }
 
-    /// Checks all of it.
-    ///
-    /// # Errors
-    /// `InvalidInput` that names the setting.
-    pub(crate) fn check<B: Driver>(mut self) -> Result<Options, Error> {
+    /// `InvalidInput` that names the setting that cannot be.
+    pub(crate) fn check<B: Driver>(mut self) -> Result<Options> {
         let (fold, longest) = (B::DIALECT.fold, B::DIALECT.longest_name);
         let identifier = |what: &str, text: &str| Identifier::parse(what, text, fold, longest);
         self.defaults.validate()?;
         let table = Table::parse(self.schema.as_deref(), &self.table, fold, longest)?;
         let columns = ColumnNames {
-            name: identifier("the name column", &self.name)?,
-            lock_until: identifier("the lock_until column", &self.lock_until)?,
-            locked_at: identifier("the locked_at column", &self.locked_at)?,
-            locked_by: identifier("the locked_by column", &self.locked_by)?,
+            name: identifier("the name column", &self.name_column)?,
+            lock_until: identifier("the lock_until column", &self.lock_until_column)?,
+            locked_at: identifier("the locked_at column", &self.locked_at_column)?,
+            locked_by: identifier("the locked_by column", &self.locked_by_column)?,
         };
         columns.check_distinct()?;
         if self.timeout().is_zero() {
@@ -124,7 +117,11 @@ impl Settings {
                 "a timeout of zero leaves no call any time: set it to a few seconds",
             ));
         }
-        self.session_zone = self.session_zone.as_deref().map(zone::parse).transpose()?;
+        self.shared_session_zone = self
+            .shared_session_zone
+            .as_deref()
+            .map(zone::parse)
+            .transpose()?;
         Ok(Options {
             table,
             columns,
@@ -135,16 +132,16 @@ impl Settings {
 
 impl ColumnNames {
     pub(crate) fn all(&self) -> [&str; 4] {
-        let Self {
-            name,
-            lock_until,
-            locked_at,
-            locked_by,
-        } = self;
-        [name, lock_until, locked_at, locked_by].map(Identifier::as_str)
+        let names = [
+            &self.name,
+            &self.lock_until,
+            &self.locked_at,
+            &self.locked_by,
+        ];
+        names.map(Identifier::as_str)
     }
 
-    fn check_distinct(&self) -> Result<(), Error> {
+    fn check_distinct(&self) -> Result<()> {
         let names = self.all().into_iter().chain(COLUMNS);
         let mut names: Vec<_> = names.map(str::to_ascii_lowercase).collect();
         names.sort_unstable();

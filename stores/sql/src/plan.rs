@@ -3,8 +3,8 @@
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
-use shedlock_core::{Error, Moment, StoreClock};
-use shedlock_store::configuration;
+use shedlock_core::{Moment, StoreClock};
+use shedlock_store::{Result, configuration};
 
 use crate::dialect::{Dialect, Statements};
 use crate::driver::{Class, Driver, Wanted};
@@ -75,24 +75,21 @@ impl Plans {
     }
 }
 
-impl Plan {
-    fn is_stale(&self, options: &Options) -> bool {
-        !self.shape.is_complete()
-            && options.clock.now().saturating_since(self.found_at) >= LOOK_AGAIN
-    }
-}
-
 impl<B: Driver> Call<'_, B> {
     /// The plan in use; looks at the table if there is none yet, or if its columns may have come
     /// in the meantime.
-    pub(crate) async fn plan(&self) -> Result<Arc<Plan>, Error> {
-        match self.plans.known() {
-            Some(plan) if !plan.is_stale(&self.options) => Ok(plan),
-            _ => self.look().await,
+    pub(crate) async fn plan(&self) -> Result<Arc<Plan>> {
+        let now = self.options.clock.now();
+        let is_fresh = |plan: &Arc<Plan>| {
+            plan.shape.is_complete() || now.saturating_since(plan.found_at) < LOOK_AGAIN
+        };
+        match self.plans.known().filter(is_fresh) {
+            Some(plan) => Ok(plan),
+            None => self.look().await,
         }
     }
 
-    pub(crate) async fn look(&self) -> Result<Arc<Plan>, Error> {
+    pub(crate) async fn look(&self) -> Result<Arc<Plan>> {
         let columns = self.columns().await?;
         let (plans, options, dialect) = (&self.plans, &self.options, B::DIALECT);
         let Some(first) = columns.first() else {
@@ -112,7 +109,7 @@ impl<B: Driver> Call<'_, B> {
     ///
     /// The probe is not prepared: it is asked rarely, and MariaDB 10.11 was seen to crash when a prepared
     /// statement over its information_schema was run again.
-    pub(crate) async fn columns(&self) -> Result<Vec<Column>, Error> {
+    pub(crate) async fn columns(&self) -> Result<Vec<Column>> {
         let probe = B::DIALECT.probing(&self.options);
         let values = Values::default();
         let mut answer = self.send(&probe, &values, false, Wanted::Any).await;

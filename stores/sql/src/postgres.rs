@@ -1,7 +1,6 @@
 //! The provider over PostgreSQL.
 
-use shedlock_core::Error;
-use shedlock_store::StoreProvider;
+use shedlock_store::{Result, StoreProvider};
 use sqlx::postgres::PgConnectOptions;
 use sqlx::{ConnectOptions as _, Postgres};
 
@@ -52,7 +51,7 @@ use crate::url::{Address, Remote, refused_by_driver};
 pub type PostgresProvider = StoreProvider<SqlStore<Postgres>>;
 
 impl Remote for Postgres {
-    fn read(address: &mut Address) -> Result<PgConnectOptions, Error> {
+    fn read(address: &mut Address) -> Result<PgConnectOptions> {
         address.take_postgres()?;
         let url = address.for_driver(DRIVER_OPTIONS)?;
         let connect = PgConnectOptions::from_url(&url).map_err(refused_by_driver)?;

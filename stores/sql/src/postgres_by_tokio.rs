@@ -2,8 +2,7 @@
 
 use std::time::Duration;
 
-use shedlock_core::Error;
-use shedlock_store::{StoreProvider, TlsFiles, invalid, read_file};
+use shedlock_store::{Result, StoreProvider, TlsFiles, invalid, read_file};
 use tokio_postgres::Config;
 use tokio_postgres::config::SslMode;
 use tokio_postgres_rustls::MakeRustlsConnect;
@@ -27,7 +26,7 @@ use crate::url::{Address, Remote, refused_by_driver};
 pub type TokioPostgresProvider = StoreProvider<SqlStore<TokioPostgres>>;
 
 impl Remote for TokioPostgres {
-    fn read(address: &mut Address) -> Result<Connect, Error> {
+    fn read(address: &mut Address) -> Result<Connect> {
         address.take_postgres()?;
         let options = &mut address.options;
         let modes = [
@@ -63,11 +62,8 @@ impl Remote for TokioPostgres {
             .ssl_mode(mode.unwrap_or(SslMode::Prefer))
             .connect_timeout(address.connect_timeout.max(Duration::from_millis(1)));
         let files = TlsFiles { ca, identity };
-        let tls = match config.get_ssl_mode() {
-            SslMode::Require => files.client_config()?,
-            _ => files.optional_client_config()?,
-        };
-        let tls = MakeRustlsConnect::new(tls);
+        let must_encrypt = config.get_ssl_mode() == SslMode::Require;
+        let tls = MakeRustlsConnect::new(files.client_config(must_encrypt)?);
         Ok(Connect { config, tls })
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use shedlock_core::{Error, ErrorKind};
-use shedlock_store::internal;
+use shedlock_store::{Result, internal};
 
 use crate::deadline::Deadline;
 use crate::dialect::Step;
@@ -63,7 +63,7 @@ impl<B: Driver> SqlStore<B> {
 
 impl<B: Driver> Call<'_, B> {
     /// The plan for a table that has the columns for this step.
-    pub(crate) async fn plan_for(&self, step: Step) -> Result<Arc<Plan>, Error> {
+    pub(crate) async fn plan_for(&self, step: Step) -> Result<Arc<Plan>> {
         let mut plan = self.plan().await?;
         if !step.is_possible(plan.shape.extras) {
             // The table may have been migrated since; this call fails otherwise, so asking is fair.
@@ -76,7 +76,7 @@ impl<B: Driver> Call<'_, B> {
     }
 
     /// The record as the server has it that takes writes.
-    pub(crate) async fn read(&self, values: &Values<'_>) -> Result<Row, Error> {
+    pub(crate) async fn read(&self, values: &Values<'_>) -> Result<Row> {
         let row = self.row(Step::ReadToDecide, values).await?;
         if let Some(server_time) = row.server_time() {
             self.plans.clock.observe(instant(server_time));
@@ -84,7 +84,7 @@ impl<B: Driver> Call<'_, B> {
         Ok(row)
     }
 
-    pub(crate) async fn row(&self, step: Step, values: &Values<'_>) -> Result<Row, Error> {
+    pub(crate) async fn row(&self, step: Step, values: &Values<'_>) -> Result<Row> {
         let reply = self.run(step, values).await?;
         reply
             .rows
@@ -96,7 +96,7 @@ impl<B: Driver> Call<'_, B> {
     /// Sends a statement: again at once where another transaction was in the way, once more on a
     /// proven connection where one broke, once more on a new one where a session no longer serves,
     /// and once more after a look at the table where that is no longer what it was.
-    pub(crate) async fn run(&self, step: Step, values: &Values<'_>) -> Result<Reply, Error> {
+    pub(crate) async fn run(&self, step: Step, values: &Values<'_>) -> Result<Reply> {
         let explained = |failure| explain::<B>(failure, &self.options, step.writes());
         let mut plan = self.plan().await?;
         let mut wanted = Wanted::Any;

@@ -1,7 +1,7 @@
 //! What the lock table looks like now.
 
 use shedlock_core::Error;
-use shedlock_store::configuration;
+use shedlock_store::{Result, configuration};
 
 use crate::dialect::Dialect;
 use crate::identifier::Identifier;
@@ -142,11 +142,7 @@ impl Shape {
     ///
     /// # Errors
     /// `Configuration` where the table cannot serve as it is.
-    pub(crate) fn of(
-        dialect: &Dialect,
-        options: &Options,
-        columns: &[Column],
-    ) -> Result<Self, Error> {
+    pub(crate) fn of(dialect: &Dialect, options: &Options, columns: &[Column]) -> Result<Self> {
         let found = Columns {
             dialect,
             options,
@@ -207,7 +203,7 @@ struct Columns<'a> {
 impl<'a> Columns<'a> {
     /// What holds for every dialect: the four columns are there, the name is unique, and nothing else must
     /// be filled.
-    fn check(&self) -> Result<(), Error> {
+    fn check(&self) -> Result<()> {
         let (names, table) = (&self.options.columns, &self.options.table);
         for name in names.all() {
             self.get(name)?;
@@ -234,7 +230,7 @@ impl<'a> Columns<'a> {
         }
     }
 
-    fn get(&self, name: &str) -> Result<&'a Column, Error> {
+    fn get(&self, name: &str) -> Result<&'a Column> {
         self.find(name).ok_or_else(|| {
             configuration(format!(
                 "table {} has no column {name:?}: set the column's name if it has another one, or create \
@@ -255,7 +251,7 @@ impl<'a> Columns<'a> {
         ))
     }
 
-    fn text(&self, name: &Identifier, is_name: bool) -> Result<TextColumn, Error> {
+    fn text(&self, name: &Identifier, is_name: bool) -> Result<TextColumn> {
         let column = self.get(name.as_str())?;
         let length = column.length.map(usize::try_from);
         let exact = (self.dialect.text)(column, is_name);
@@ -266,7 +262,7 @@ impl<'a> Columns<'a> {
         })
     }
 
-    fn time(&self, name: &Identifier) -> Result<TimeColumn, Error> {
+    fn time(&self, name: &Identifier) -> Result<TimeColumn> {
         let column = self.get(name.as_str())?;
         let kind = (self.dialect.time)(&column.type_name);
         let digits = column.digits.and_then(|digits| u8::try_from(digits).ok());
@@ -277,7 +273,7 @@ impl<'a> Columns<'a> {
     }
 
     /// Whether one of our columns is there; all are integers of 64 bits.
-    fn has(&self, name: &str) -> Result<bool, Error> {
+    fn has(&self, name: &str) -> Result<bool> {
         match self.find(name) {
             None => Ok(false),
             Some(column) if (self.dialect.is_integer)(&column.type_name) => Ok(true),

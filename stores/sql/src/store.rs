@@ -4,10 +4,12 @@ use std::fmt;
 use std::time::Duration;
 
 use shedlock_core::{
-    Attempt, AttemptRequest, Capabilities, Clock, Error, ExtendRequest, Extension, Lease,
-    ListRequest, LockName, LockRecord, Migration, Owner, Slot, SlotEnd, SlotState, listed,
+    Attempt, AttemptRequest, Capabilities, Clock, ExtendRequest, Extension, Lease, ListRequest,
+    LockName, LockRecord, Migration, Owner, Slot, SlotEnd, SlotState, listed,
 };
-use shedlock_store::{Changed, End, Ended, Seen, Store, StoreProvider, invalid, maybe, unknown};
+use shedlock_store::{
+    Changed, End, Ended, Result, Seen, Store, StoreProvider, invalid, maybe, overtaken,
+};
 
 use crate::contended::Contended;
 use crate::dialect::{End as SlotMark, Step};
@@ -105,24 +107,24 @@ impl<B: Driver> Store for SqlStore<B> {
     }
 
     /// What a table can hold depends on its columns.
-    fn check_name(&self, _: &LockName) -> Result<(), Error> {
+    fn check_name(&self, _: &LockName) -> Result<()> {
         Ok(())
     }
 
     /// What it can express does, too.
-    fn check_duration(&self, _: &str, _: Duration) -> Result<(), Error> {
+    fn check_duration(&self, _: &str, _: Duration) -> Result<()> {
         Ok(())
     }
 
-    async fn attempt(&self, request: &AttemptRequest) -> Result<Attempt, Error> {
+    async fn attempt(&self, request: &AttemptRequest) -> Result<Attempt> {
         self.attempted(request).await
     }
 
-    async fn withdraw(&self, request: &AttemptRequest) -> Result<bool, Error> {
+    async fn withdraw(&self, request: &AttemptRequest) -> Result<bool> {
         self.withdrawn(request).await
     }
 
-    async fn extend(&self, lease: &Lease, request: &ExtendRequest) -> Result<Extension, Error> {
+    async fn extend(&self, lease: &Lease, request: &ExtendRequest) -> Result<Extension> {
         let call = self.call();
         let plan = call.plan().await?;
         let mut values = self.values_of(lease.name(), lease.owner().as_str(), "");
@@ -138,7 +140,7 @@ impl<B: Driver> Store for SqlStore<B> {
     }
 
     /// Of an unlock: what a withdrawal needs is more.
-    async fn end(&self, end: &End<'_>) -> Result<Ended, Error> {
+    async fn end(&self, end: &End<'_>) -> Result<Ended> {
         let call = self.call();
         let plan = call.plan().await?;
         let released = end.owner.released();
@@ -159,25 +161,21 @@ impl<B: Driver> Store for SqlStore<B> {
         values.at_most = self.micros("the pause before a retry", end.retry_after(), &plan.shape)?;
         let reply = call.run(step, &values).await?;
         if reply.affected > 0 {
-            return Ok(Ended::Now);
+            return Ok(Ended::ByThisCall);
         }
         let row = call.read(&values).await?;
         let is_repeat = row.name.as_deref() == Some(end.name.as_str())
             && row.owner.as_deref() == Some(&released);
         if is_repeat {
-            return Ok(Ended::Before);
+            return Ok(Ended::ByAnEarlierCall);
         }
         if reply.repeated {
-            // The first try may have unlocked, and another owner may have taken the lock since: the
-            // runtime knows whether the lease can have ended by itself.
-            return Err(unknown(
-                "the reply to an unlock was lost, and the record has changed since",
-            ));
+            return Err(overtaken());
         }
         Ok(Ended::Lost)
     }
 
-    async fn look(&self, name: &LockName) -> Result<Option<Seen<Stored>>, Error> {
+    async fn look(&self, name: &LockName) -> Result<Option<Seen<Stored>>> {
         let row = self.call().read(&self.values(name)).await?;
         let record = record(&row).filter(|record| record.name == *name);
         Ok(record.map(|record| Seen {
@@ -190,14 +188,12 @@ impl<B: Driver> Store for SqlStore<B> {
     }
 
     /// The exact text that was read is the condition.
-    async fn free(&self, name: &LockName, seen: &Seen<Stored>) -> Result<Changed, Error> {
+    async fn free(&self, name: &LockName, seen: &Seen<Stored>) -> Result<Changed> {
         let call = self.call();
         let released = mark(&seen.version.owner, &call.plan().await?.shape);
         let values = self.values_of(name, &seen.version.owner, &released);
-        Ok(match call.ended(Step::Withdraw, &values).await? {
-            true => Changed::Done,
-            false => Changed::Raced,
-        })
+        let is_freed = call.ended(Step::Withdraw, &values).await?;
+        Ok(Changed::done(is_freed))
     }
 
     /// The last slot that was read is the condition.
@@ -206,27 +202,24 @@ impl<B: Driver> Store for SqlStore<B> {
         name: &LockName,
         seen: &Seen<Stored>,
         slots: SlotState,
-    ) -> Result<Changed, Error> {
+    ) -> Result<Changed> {
         let call = self.call();
         call.plan_for(Step::ResetSlot).await?;
         let mut values = self.values(name);
         values.previous = seen.version.last_slot;
         values.slot = slots.last.map_or(0, Slot::as_micros);
         let reply = call.run(Step::ResetSlot, &values).await?;
-        Ok(match reply.affected > 0 || reply.repeated {
-            true => Changed::Done,
-            false => Changed::Raced,
-        })
+        Ok(Changed::done(reply.affected > 0 || reply.repeated))
     }
 
     /// By a statement that a proxy may send to a replica.
-    async fn inspect(&self, name: &LockName) -> Result<Option<LockRecord>, Error> {
+    async fn inspect(&self, name: &LockName) -> Result<Option<LockRecord>> {
         let row = self.call().row(Step::Read, &self.values(name)).await?;
         Ok(record(&row).filter(|record| record.name == *name))
     }
 
     /// A page of records. Those that no lock can have are reported and left out, and do not count.
-    async fn list(&self, request: &ListRequest) -> Result<Vec<LockRecord>, Error> {
+    async fn list(&self, request: &ListRequest) -> Result<Vec<LockRecord>> {
         let step = Step::List {
             held_only: request.is_held_only(),
         };
@@ -263,11 +256,11 @@ impl<B: Driver> Store for SqlStore<B> {
         }
     }
 
-    async fn check(&self) -> Result<(), Error> {
+    async fn check(&self) -> Result<()> {
         self.call().check().await
     }
 
-    async fn migrate(&self) -> Result<Migration, Error> {
+    async fn migrate(&self) -> Result<Migration> {
         self.migrated().await
     }
 }
@@ -275,7 +268,7 @@ impl<B: Driver> Store for SqlStore<B> {
 impl<B: Driver> Call<'_, B> {
     /// Ends the lease of these values' owner at once, by this step; true also where a first try, whose
     /// reply was lost, had done so.
-    pub(crate) async fn ended(&self, step: Step, values: &Values<'_>) -> Result<bool, Error> {
+    pub(crate) async fn ended(&self, step: Step, values: &Values<'_>) -> Result<bool> {
         let reply = self.run(step, values).await?;
         if reply.affected > 0 || !reply.repeated {
             return Ok(reply.affected > 0);
@@ -286,7 +279,7 @@ impl<B: Driver> Call<'_, B> {
             && row.lock_until <= row.now)
     }
 
-    pub(crate) async fn check(&self) -> Result<(), Error> {
+    pub(crate) async fn check(&self) -> Result<()> {
         let plan = self.look().await?;
         check_owner(&Owner::generate(), &plan.shape, &self.options)
     }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use shedlock_core::Error;
-use shedlock_store::{FromUrl, StoreProvider, TimeMode, UrlOptions, invalid};
+use shedlock_store::{FromUrl, Result, StoreProvider, TimeMode, UrlOptions, invalid};
 use url::Url;
 
 use crate::driver::{Connections, Driver};
@@ -14,7 +14,7 @@ use crate::store::SqlStore;
 pub(crate) trait Remote: Driver {
     /// Takes what is the database's of the URL's options, and has the driver read the rest. No I/O but for files that
     /// the URL names.
-    fn read(address: &mut Address) -> Result<Self::Options, Error>;
+    fn read(address: &mut Address) -> Result<Self::Options>;
 }
 
 /// PostgreSQL, by one of its drivers.
@@ -25,12 +25,12 @@ impl<B: Remote> FromUrl for SqlStore<B> {
 
     type Store = Self;
 
-    async fn from_url(url: &str) -> Result<StoreProvider<Self>, Error> {
+    async fn from_url(url: &str) -> Result<StoreProvider<Self>> {
         described(url)
     }
 
     /// What is found of the table is kept; a missing table is no error yet.
-    async fn reach(store: &Self) -> Result<(), Error> {
+    async fn reach(store: &Self) -> Result<()> {
         let call = store.call();
         match call.columns().await?.is_empty() {
             true => Ok(()),
@@ -39,7 +39,7 @@ impl<B: Remote> FromUrl for SqlStore<B> {
     }
 }
 
-pub(crate) fn described<B: Remote>(url: &str) -> Result<StoreProvider<SqlStore<B>>, Error> {
+pub(crate) fn described<B: Remote>(url: &str) -> Result<StoreProvider<SqlStore<B>>> {
     let mut address = Address::parse(url)?;
     address.settings.prepared = address.options.flag("prepared")?.unwrap_or(true);
     address.settings.server_skew = address.options.duration("server_skew")?.unwrap_or_default();
@@ -65,7 +65,7 @@ const MAX_CONNECTIONS: usize = 4;
 impl Address {
     /// # Errors
     /// `InvalidInput`; it never shows the URL, which may hold a password.
-    pub(crate) fn parse(text: &str) -> Result<Self, Error> {
+    pub(crate) fn parse(text: &str) -> Result<Self> {
         let (place, mut options) = UrlOptions::split(text);
         let url = Url::parse(place).map_err(|error| {
             invalid(format!(
@@ -81,10 +81,10 @@ impl Address {
         };
         for (name, setting) in [
             ("table", &mut settings.table),
-            ("name_column", &mut settings.name),
-            ("lock_until_column", &mut settings.lock_until),
-            ("locked_at_column", &mut settings.locked_at),
-            ("locked_by_column", &mut settings.locked_by),
+            ("name_column", &mut settings.name_column),
+            ("lock_until_column", &mut settings.lock_until_column),
+            ("locked_at_column", &mut settings.locked_at_column),
+            ("locked_by_column", &mut settings.locked_by_column),
         ] {
             if let Some(value) = options.text(name)? {
                 *setting = value;
@@ -108,7 +108,7 @@ impl Address {
     }
 
     /// Takes what both drivers of PostgreSQL can be told.
-    pub(crate) fn take_postgres(&mut self) -> Result<(), Error> {
+    pub(crate) fn take_postgres(&mut self) -> Result<()> {
         let durable = self.options.flag("durable_unlock")?;
         self.settings.durable_unlock = durable.unwrap_or(false);
         Ok(())
@@ -119,7 +119,7 @@ impl Address {
     ///
     /// # Errors
     /// `InvalidInput` for any other.
-    pub(crate) fn for_driver(&mut self, known: &str) -> Result<Url, Error> {
+    pub(crate) fn for_driver(&mut self, known: &str) -> Result<Url> {
         let known: Vec<_> = known.split_whitespace().collect();
         let rest = std::mem::take(&mut self.options).finish_for_driver(&known)?;
         let mut url = self.url.clone();
@@ -130,11 +130,7 @@ impl Address {
     }
 
     /// The store with connections of its own, `usual` many at most unless the URL sets it.
-    pub(crate) fn store<B: Driver>(
-        self,
-        connect: B::Options,
-        usual: usize,
-    ) -> Result<SqlStore<B>, Error> {
+    pub(crate) fn store<B: Driver>(self, connect: B::Options, usual: usize) -> Result<SqlStore<B>> {
         let options = self.settings.check::<B>()?;
         let size = self.max_connections.unwrap_or(usual);
         let connections = Connections::own(connect, size, self.connect_timeout, &options);

@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use shedlock_core::{
     Attempt, AttemptRequest, Error, Lease, LockName, LockRecord, Owner, Slot, SlotState,
 };
-use shedlock_store::{check_slot, conflict, internal, maybe, refusal};
+use shedlock_store::{Result, check_slot, conflict, internal, maybe, refusal};
 
 use crate::options::{ATTEMPTS_COLUMN, SLOT_COLUMN};
 use crate::shape::Shape;
@@ -26,7 +26,7 @@ impl State {
     /// # Errors
     /// `Conflict` for a record of another name, without times or with a slot that is none, `SlotAhead`,
     /// `Lost` where this attempt has ended before, `Internal` where the row lacks the store's time.
-    pub(crate) fn of(request: &AttemptRequest, row: &Row) -> Result<Self, Error> {
+    pub(crate) fn of(request: &AttemptRequest, row: &Row) -> Result<Self> {
         let Some(now) = row.now else {
             return Err(internal("the row that was read lacks the store's time"));
         };
@@ -70,7 +70,7 @@ impl State {
 }
 
 /// Some collations take `Job` and `job ` for the same; the record is then another lock's.
-fn check_name(asked: &LockName, stored: &str) -> Result<(), Error> {
+fn check_name(asked: &LockName, stored: &str) -> Result<()> {
     if stored == asked.as_str() {
         return Ok(());
     }
@@ -82,7 +82,7 @@ fn check_name(asked: &LockName, stored: &str) -> Result<(), Error> {
 }
 
 /// What nobody writes there would keep every slot from being taken, and be taken for no slot.
-fn check_slots(row: &Row) -> Result<(), Error> {
+fn check_slots(row: &Row) -> Result<()> {
     let is_slot = |micros: i64| Slot::from_micros(micros).is_ok();
     let (column, value) = match (row.slot, row.slot_attempts) {
         (Some(slot), _) if !is_slot(slot) => (SLOT_COLUMN, slot),

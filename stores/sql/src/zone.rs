@@ -1,7 +1,6 @@
 //! Time zones of sessions, as MySQL and MariaDB spell them.
 
-use shedlock_core::Error;
-use shedlock_store::invalid;
+use shedlock_store::{Result, invalid};
 
 /// Reads a time zone as a session can be set to: `SYSTEM`, an offset from -13:59 to +14:00, or a
 /// name that the server knows from its tables. Returns it as the server shows it, so that the two
@@ -9,7 +8,7 @@ use shedlock_store::invalid;
 ///
 /// # Errors
 /// `InvalidInput` for anything else; what is accepted needs no escaping in a statement.
-pub(crate) fn parse(text: &str) -> Result<String, Error> {
+pub(crate) fn parse(text: &str) -> Result<String> {
     let text = text.trim();
     let is_name = text.starts_with(|c: char| c.is_ascii_alphabetic())
         && text.len() <= 64

@@ -3,8 +3,7 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use jiff::Timestamp;
-use shedlock_core::Error;
-use shedlock_store::{Found, Reading, Record, conflict};
+use shedlock_store::{Found, Reading, Record, Result, conflict};
 use zookeeper_client::Stat;
 
 use crate::requests::Before;
@@ -31,7 +30,7 @@ pub struct Version {
 }
 
 impl Nodes {
-    pub(crate) fn reading(&self) -> Result<Reading<Version>, Error> {
+    pub(crate) fn reading(&self) -> Result<Reading<Version>> {
         let (lock, beside) = (self.lock.as_ref(), self.beside.as_ref());
         if lock.is_none() && beside.is_none() {
             return Ok(Reading::nothing());
@@ -55,7 +54,7 @@ pub(crate) fn until(record: &Record) -> String {
     format!("{until:.3}")
 }
 
-pub(crate) fn record(lock: Option<&Node>, beside: Option<&Node>) -> Result<Record, Error> {
+pub(crate) fn record(lock: Option<&Node>, beside: Option<&Node>) -> Result<Record> {
     // Above the nodes of longer names there is nothing to tell.
     let beside = beside.filter(|node| !node.data.is_empty());
     let kept = beside.map(|node| Ok((node.kept()?, node.stat.mzxid)));
@@ -82,7 +81,7 @@ pub(crate) fn record(lock: Option<&Node>, beside: Option<&Node>) -> Result<Recor
 }
 
 impl Node {
-    pub(crate) fn until(&self) -> Result<SystemTime, Error> {
+    pub(crate) fn until(&self) -> Result<SystemTime> {
         let read = || parse(std::str::from_utf8(&self.data).ok()?);
         read().ok_or_else(|| {
             let data: String = String::from_utf8_lossy(&self.data)
@@ -102,7 +101,7 @@ impl Node {
         })
     }
 
-    fn kept(&self) -> Result<Record, Error> {
+    fn kept(&self) -> Result<Record> {
         Record::from_bytes(&self.data).map_err(|_| {
             conflict(format!(
                 "the node {} holds what no version of this crate wrote: find out whose it is, \

@@ -2,8 +2,8 @@
 
 use ErrorKind::Unavailable;
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
-use shedlock_core::{Error, ErrorKind};
-use shedlock_store::{Found, Listed, Reading, Record};
+use shedlock_core::ErrorKind;
+use shedlock_store::{Found, Listed, Reading, Record, Result};
 
 use crate::codec::{self, Nodes, Version};
 use crate::path;
@@ -14,7 +14,7 @@ const BATCH: usize = 100;
 
 impl ZooKeeperStore {
     /// All behind `after`: locks stand in folders of others, in any order.
-    pub(crate) async fn walk(&self, after: &str) -> Result<Listed<Version>, Error> {
+    pub(crate) async fn walk(&self, after: &str) -> Result<Listed<Version>> {
         // What is below a name sorts as the name does, unless `after` begins with it.
         let may_be_wanted = |node: &String| {
             path::name(node).is_none_or(|name| name.as_str() > after || after.starts_with(&**node))
@@ -50,7 +50,7 @@ impl ZooKeeperStore {
     }
 
     /// The paths of all nodes below these, which begin with `/`, from the parent of locks on.
-    async fn children(&self, parents: &[String]) -> Result<Vec<String>, Error> {
+    async fn children(&self, parents: &[String]) -> Result<Vec<String>> {
         let locks = &self.paths.locks;
         let parents: Vec<_> = parents.iter().map(|it| format!("{locks}{it}")).collect();
         let parents = &parents;
@@ -60,7 +60,7 @@ impl ZooKeeperStore {
         Ok(below.collect())
     }
 
-    async fn batch(&self, below: &[String]) -> Result<Vec<Nodes>, Error> {
+    async fn batch(&self, below: &[String]) -> Result<Vec<Nodes>> {
         self.nodes(below.iter().flat_map(|node| self.paths.both(node)))
             .await
     }

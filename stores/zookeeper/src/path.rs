@@ -1,8 +1,8 @@
 //! Names as paths of nodes.
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
-use shedlock_core::{Error, LockName};
-use shedlock_store::invalid;
+use shedlock_core::LockName;
+use shedlock_store::{Result, invalid};
 
 pub(crate) const LONGEST: usize = 1024;
 
@@ -29,7 +29,7 @@ pub(crate) const FREE: &str = "1970-01-01T00:00:00.000Z";
 impl Paths {
     /// Below this path.
     /// `InvalidInput` for what is no absolute path, and for one that is kept for nodes beside locks.
-    pub(crate) fn new(path: &str) -> Result<Self, Error> {
+    pub(crate) fn new(path: &str) -> Result<Self> {
         let refused = |why: &str| Err(invalid(format!("the path {path:?} {why}")));
         let Some(parts) = path.strip_prefix('/').filter(|parts| is_plain(parts)) else {
             return refused("is no absolute path of nodes: write it like \"/shedlock\"");

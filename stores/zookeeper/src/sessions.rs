@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use shedlock_core::{Error, ErrorKind, SystemClock, within};
-use shedlock_store::{Call, Connect, Shared, invalid, unanswered, unavailable};
+use shedlock_store::{Call, Connect, Result, Shared, invalid, unanswered, unavailable};
 use zookeeper_client::{Client, Connector, Error as ClientError, SessionState};
 
 use crate::explain::{explain, is_refused_unseen, is_told, refused, unreachable_server};
@@ -40,11 +40,7 @@ impl Sessions {
     ///
     /// Dropping the future is the same as a lost answer; the session is then left behind, since its connection may have
     /// fallen silent.
-    pub(crate) async fn ask<T, F>(
-        &self,
-        lost: ErrorKind,
-        ask: impl Fn(Session) -> F,
-    ) -> Result<T, Error>
+    pub(crate) async fn ask<T, F>(&self, lost: ErrorKind, ask: impl Fn(Session) -> F) -> Result<T>
     where
         F: Future<Output = Result<T, ClientError>>,
     {
@@ -74,11 +70,11 @@ impl Sessions {
     }
 
     /// Makes a session, if there is none.
-    pub(crate) async fn reach(&self) -> Result<(), Error> {
+    pub(crate) async fn reach(&self) -> Result<()> {
         self.call().await.map(Call::settle)
     }
 
-    async fn call(&self) -> Result<Call<'_, Origin>, Error> {
+    async fn call(&self) -> Result<Call<'_, Origin>> {
         let call = self.shared.call(self.connect).await;
         call.unwrap_or_else(|| Err(unreachable_server()))
     }
@@ -88,7 +84,7 @@ impl Connect for Origin {
     type Connection = Session;
     type Error = Error;
 
-    async fn connect(&mut self) -> Result<Session, Error> {
+    async fn connect(&mut self) -> Result<Session> {
         match self {
             Self::Theirs(client) => {
                 settled(client).await?;
@@ -119,7 +115,7 @@ impl Connect for Origin {
 }
 
 /// A client of the user's connects again by itself, to whichever server it finds.
-async fn settled(client: &Client) -> Result<(), Error> {
+async fn settled(client: &Client) -> Result<()> {
     let mut watcher = client.state_watcher();
     let mut state = client.state();
     while state == SessionState::Disconnected {

@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use ErrorKind::{OutcomeUnknown, Unavailable};
 use futures_util::future::try_join;
-use shedlock_core::{Capabilities, Error, ErrorKind, Failover, LockName, Migration};
+use shedlock_core::{Capabilities, ErrorKind, Failover, LockName, Migration};
 use shedlock_store::{
-    FromClient, Listed, Reading, Record, Shared, VersionedSettings, VersionedStore, Written,
-    invalid,
+    FromClient, Listed, Reading, Record, Result, Shared, VersionedSettings, VersionedStore,
+    Written, invalid,
 };
 use zookeeper_client::{Acl, Client, Error as ClientError, Permission};
 
@@ -87,7 +87,7 @@ impl Builder {
     /// # Errors
     /// `InvalidInput` for what is no absolute path, for a path with a part that ends in `.owners`, and for an
     /// ACL that is empty.
-    pub fn build(self) -> Result<ZooKeeperProvider, Error> {
+    pub fn build(self) -> Result<ZooKeeperProvider> {
         if self.acl.is_empty() {
             return Err(invalid("the ACL lets no one in: add an entry").with_store("zookeeper"));
         }
@@ -109,7 +109,7 @@ impl ZooKeeperStore {
     pub(crate) async fn nodes(
         &self,
         paths: impl IntoIterator<Item = String>,
-    ) -> Result<Vec<Nodes>, Error> {
+    ) -> Result<Vec<Nodes>> {
         let paths: Vec<_> = paths.into_iter().collect();
         let paths = &paths;
         let ask = |session| async move { requests::read(&session, paths).await };
@@ -122,7 +122,7 @@ impl ZooKeeperStore {
     }
 
     /// Makes those that are missing, from the top, and returns which.
-    async fn make(&self, parents: &[Parent]) -> Result<Vec<String>, Error> {
+    async fn make(&self, parents: &[Parent]) -> Result<Vec<String>> {
         let ask = |session: Session| async move {
             requests::make(&session.client, parents, &self.acl).await
         };
@@ -137,7 +137,7 @@ impl VersionedStore for ZooKeeperStore {
         "zookeeper"
     }
 
-    async fn read(&self, name: &LockName) -> Result<Reading<Version>, Error> {
+    async fn read(&self, name: &LockName) -> Result<Reading<Version>> {
         let nodes = self.nodes(self.paths.of(name)).await?;
         nodes.first().map_or(Ok(Reading::nothing()), Nodes::reading)
     }
@@ -147,7 +147,7 @@ impl VersionedStore for ZooKeeperStore {
         name: &LockName,
         before: Option<&Version>,
         record: &Record,
-    ) -> Result<Written<Version>, Error> {
+    ) -> Result<Written<Version>> {
         let before = before
             .copied()
             .unwrap_or_else(|| Nodes::default().version());
@@ -170,11 +170,11 @@ impl VersionedStore for ZooKeeperStore {
         })
     }
 
-    async fn list(&self, after: Option<&LockName>, _: usize) -> Result<Listed<Version>, Error> {
+    async fn list(&self, after: Option<&LockName>, _: usize) -> Result<Listed<Version>> {
         self.walk(after.map_or("", LockName::as_str)).await
     }
 
-    async fn check(&self) -> Result<(), Error> {
+    async fn check(&self) -> Result<()> {
         let locks = std::slice::from_ref(&self.paths.locks);
         let ask = |session: Session| async move {
             let root = session.client.check_stat("/");
@@ -185,7 +185,7 @@ impl VersionedStore for ZooKeeperStore {
         self.sessions.ask(Unavailable, ask).await
     }
 
-    async fn migrate(&self) -> Result<Migration, Error> {
+    async fn migrate(&self) -> Result<Migration> {
         let ask = |Session { client, .. }| async move {
             let chroot = client.path().to_owned();
             if chroot == "/" {

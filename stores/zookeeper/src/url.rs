@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
-use shedlock_core::{Error, warn_unverified};
-use shedlock_store::{FromUrl, StoreUrl, TlsOptions, Versioned, VersionedSettings, invalid, maybe};
+use shedlock_core::warn_unverified;
+use shedlock_store::{
+    FromUrl, Result, StoreUrl, TlsOptions, Versioned, VersionedSettings, invalid, maybe,
+};
 use zookeeper_client::{Acl, Client, Connector, Permission};
 
 use crate::ZooKeeperProvider;
@@ -15,18 +17,18 @@ impl FromUrl for ZooKeeperStore {
 
     type Store = Versioned<Self>;
 
-    async fn from_url(url: &str) -> Result<ZooKeeperProvider, Error> {
+    async fn from_url(url: &str) -> Result<ZooKeeperProvider> {
         read(url)
     }
 
     /// Makes a session, and leaves it to `migrate` to make a chroot that is missing.
-    async fn reach(store: &Versioned<Self>) -> Result<(), Error> {
+    async fn reach(store: &Versioned<Self>) -> Result<()> {
         store.records().sessions.reach().await
     }
 }
 
 /// The provider that a URL describes. Reads files of certificates, and nothing else.
-pub(crate) fn read(text: &str) -> Result<ZooKeeperProvider, Error> {
+pub(crate) fn read(text: &str) -> Result<ZooKeeperProvider> {
     let url = StoreUrl::parse(
         text,
         "zookeeper://user:password@host:2181,host:2181/chroot?option=value",
@@ -86,7 +88,7 @@ pub(crate) fn read(text: &str) -> Result<ZooKeeperProvider, Error> {
 }
 
 #[cfg(feature = "tls")]
-fn encrypted(connector: Connector, tls: &TlsOptions) -> Result<Connector, Error> {
+fn encrypted(connector: Connector, tls: &TlsOptions) -> Result<Connector> {
     use shedlock_store::{check_crypto_choice, unusable_file};
     check_crypto_choice()?;
     let files = tls.read()?;
@@ -109,7 +111,7 @@ fn encrypted(connector: Connector, tls: &TlsOptions) -> Result<Connector, Error>
 }
 
 #[cfg(not(feature = "tls"))]
-fn encrypted(_: Connector, _: &TlsOptions) -> Result<Connector, Error> {
+fn encrypted(_: Connector, _: &TlsOptions) -> Result<Connector> {
     Err(invalid(
         "this program was built without TLS for ZooKeeper: switch on the feature \
          \"zookeeper-tls\" of shedlock or shedlock-cli, or \"tls\" of shedlock-zookeeper",

@@ -2,22 +2,23 @@
 
 use std::sync::Arc;
 
-use crate::errors::unknown;
 use shedlock_core::{Attempt, AttemptRequest, Error, Lease, LockState, Skip, SkipReason};
 
 use super::time::Now;
 use super::{Found, Record, Versioned, VersionedStore};
+use crate::errors::{Result, unread};
 use crate::operator::ROUNDS;
 use crate::slots::{check_slot, refusal};
 
 impl<S: VersionedStore> Versioned<S> {
     /// Reads, judges, writes if what was read still stands, and starts over where it does not:
     /// whoever won that race holds the lock, as a rule, and the next reading says so.
-    pub(crate) async fn take(&self, request: &AttemptRequest) -> Result<Attempt, Error> {
+    pub(crate) async fn take(&self, request: &AttemptRequest) -> Result<Attempt> {
         let name = request.name();
         let mut has_written = false;
         for _ in 0..ROUNDS {
             let look = self.read(name).await;
+            // A write that lost its race may have lost it to a copy of itself, which a client or the network sent again.
             let unread = |error| if has_written { unread(error) } else { error };
             let (before, now) = look.map_err(unread)?;
             if let Some(found) = &before {
@@ -49,7 +50,7 @@ impl<S: VersionedStore> Versioned<S> {
         request: &AttemptRequest,
         before: Option<&Found<S::Version>>,
         now: Now,
-    ) -> Result<Record, Error> {
+    ) -> Result<Record> {
         let before = before.map(|found| &found.record);
         let mut record = Record::until(now.end_of(request.lock_at_most_for())?);
         record.owner = request.owner().to_string();
@@ -72,14 +73,7 @@ impl<S: VersionedStore> Versioned<S> {
     }
 }
 
-/// A write that lost its race may have lost it to a copy of itself, which a client or the network sent
-/// again.
-fn unread(error: Error) -> Error {
-    let message = "the lock may have been taken, but its record could not be read: ask again";
-    unknown(message).with_source(error)
-}
-
-fn refused(request: &AttemptRequest, record: &Record, now: Now) -> Result<Option<Skip>, Error> {
+fn refused(request: &AttemptRequest, record: &Record, now: Now) -> Result<Option<Skip>> {
     check_slot(request, now.told, CLOCK)?;
     let mut seen = record.as_seen(request.name(), now);
     // This owner's own lease, once it is over, keeps no one from the lock.

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use crate::errors::unknown;
-use shedlock_core::{Error, ExtendRequest, Extension, Lease, LockName, SlotEnd};
+use shedlock_core::{ExtendRequest, Extension, Lease, LockName, SlotEnd};
 
 use super::engine::{Look, Wrote};
 use super::time::Now;
 use super::{Found, Record, Versioned, VersionedStore};
+use crate::errors::{Result, overtaken};
 use crate::operator::{ROUNDS, contended};
 use crate::store::{End, Ended};
 
@@ -16,7 +16,7 @@ impl<S: VersionedStore> Versioned<S> {
         &self,
         lease: &Lease,
         request: &ExtendRequest,
-    ) -> Result<Extension, Error> {
+    ) -> Result<Extension> {
         let mut known = self.known(lease);
         for _ in 0..ROUNDS {
             let (found, now, is_fresh) = self.look_unless(&mut known, lease.name()).await?;
@@ -48,14 +48,14 @@ impl<S: VersionedStore> Versioned<S> {
         &self,
         end: &End<'_>,
         mut known: Option<Look<S::Version>>,
-    ) -> Result<Ended, Error> {
+    ) -> Result<Ended> {
         let End { name, owner, .. } = *end;
         let mut was_overtaken = false;
         for _ in 0..ROUNDS {
             let (found, now, is_fresh) = self.look_unless(&mut known, name).await?;
             let is_ended = |found: &Found<_>| found.record.owner == owner.released();
             if found.as_ref().is_some_and(is_ended) {
-                return Ok(Ended::Before);
+                return Ok(Ended::ByAnEarlierCall);
             }
             let held = found.filter(|found| found.record.is_held_by(owner, now));
             let Some(before) = held else {
@@ -69,7 +69,7 @@ impl<S: VersionedStore> Versioned<S> {
             };
             let record = ended(before.record, end, now)?;
             match self.write(name, Some(&before.version), record).await? {
-                Wrote::Done(_) => return Ok(Ended::Now),
+                Wrote::Done(_) => return Ok(Ended::ByThisCall),
                 Wrote::Raced => {}
                 Wrote::Overtaken => was_overtaken = true,
             }
@@ -82,7 +82,7 @@ impl<S: VersionedStore> Versioned<S> {
         &self,
         known: &mut Option<Look<S::Version>>,
         name: &LockName,
-    ) -> Result<(Option<Found<S::Version>>, Now, bool), Error> {
+    ) -> Result<(Option<Found<S::Version>>, Now, bool)> {
         if let Some((found, now)) = known.take() {
             return Ok((found, now, false));
         }
@@ -91,13 +91,7 @@ impl<S: VersionedStore> Versioned<S> {
     }
 }
 
-/// The lease may have ended by this call, and the lock may be another's since. The runtime knows
-/// whether it can have ended by itself.
-fn overtaken() -> Error {
-    unknown("the answer to an unlock was lost, and the lock has changed since: ask again")
-}
-
-fn ended(before: Record, end: &End<'_>, now: Now) -> Result<Record, Error> {
+fn ended(before: Record, end: &End<'_>, now: Now) -> Result<Record> {
     let mut record = before;
     record.owner = end.owner.released();
     record.locked_until = now.past();

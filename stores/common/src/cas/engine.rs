@@ -3,15 +3,15 @@
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use crate::errors::configuration;
 use shedlock_core::{
-    Attempt, AttemptRequest, Capabilities, Clock, ClockSource, Error, ExtendRequest, Extension,
-    Lease, ListRequest, LockName, LockRecord, Migration, Owner, SlotState, SystemClock, listed,
+    Attempt, AttemptRequest, Capabilities, Clock, ClockSource, ExtendRequest, Extension, Lease,
+    ListRequest, LockName, LockRecord, Migration, Owner, SlotState, SystemClock, listed,
 };
 
 use super::time::Now;
 use super::{Found, Reading, Record, VersionedStore, Written};
 use crate::StoreProvider;
+use crate::errors::{Result, configuration};
 use crate::limits::{HUNDRED_YEARS, check_name_length};
 use crate::store::{Changed, End, Ended, Seen, Store};
 
@@ -93,12 +93,12 @@ impl<S: VersionedStore> Versioned<S> {
     }
 
     /// The record and the instant, of one reading.
-    pub(crate) async fn read(&self, name: &LockName) -> Result<Look<S::Version>, Error> {
+    pub(crate) async fn read(&self, name: &LockName) -> Result<Look<S::Version>> {
         let reading = self.store.read(name).await?;
         self.judged(reading)
     }
 
-    pub(crate) fn judged(&self, reading: Reading<S::Version>) -> Result<Look<S::Version>, Error> {
+    pub(crate) fn judged(&self, reading: Reading<S::Version>) -> Result<Look<S::Version>> {
         let now = match self.store.store_time() {
             None => self.client_now(),
             Some(resolution) => {
@@ -140,7 +140,7 @@ impl<S: VersionedStore> Versioned<S> {
         name: &LockName,
         before: Option<&S::Version>,
         record: Record,
-    ) -> Result<Wrote<S::Version>, Error> {
+    ) -> Result<Wrote<S::Version>> {
         match self.store.write(name, before, &record).await {
             Ok(Written::Done(version)) => Ok(Wrote::Done(Found { record, version })),
             Ok(Written::Raced) => Ok(Wrote::Raced),
@@ -166,7 +166,7 @@ impl<S: VersionedStore> Versioned<S> {
         name: &LockName,
         before: &S::Version,
         record: Record,
-    ) -> Result<Changed, Error> {
+    ) -> Result<Changed> {
         Ok(match self.write(name, Some(before), record).await? {
             Wrote::Done(_) => Changed::Done,
             Wrote::Raced => Changed::Raced,
@@ -174,7 +174,7 @@ impl<S: VersionedStore> Versioned<S> {
         })
     }
 
-    async fn page(&self, request: &ListRequest) -> Result<Vec<LockRecord>, Error> {
+    async fn page(&self, request: &ListRequest) -> Result<Vec<LockRecord>> {
         let size = request.limit();
         // Of free locks that are not wanted there may be many.
         let limit = size.max(FEWEST);
@@ -236,29 +236,29 @@ impl<S: VersionedStore> Store for Versioned<S> {
         &*self.clock
     }
 
-    fn check_name(&self, name: &LockName) -> Result<(), Error> {
+    fn check_name(&self, name: &LockName) -> Result<()> {
         check_name_length(name, self.capabilities().longest_name)?;
         self.store.check_name(name)
     }
 
-    async fn attempt(&self, request: &AttemptRequest) -> Result<Attempt, Error> {
+    async fn attempt(&self, request: &AttemptRequest) -> Result<Attempt> {
         self.take(request).await
     }
 
-    async fn withdraw(&self, request: &AttemptRequest) -> Result<bool, Error> {
+    async fn withdraw(&self, request: &AttemptRequest) -> Result<bool> {
         self.take_back(request).await
     }
 
-    async fn extend(&self, lease: &Lease, request: &ExtendRequest) -> Result<Extension, Error> {
+    async fn extend(&self, lease: &Lease, request: &ExtendRequest) -> Result<Extension> {
         self.prolong(lease, request).await
     }
 
-    async fn end(&self, end: &End<'_>) -> Result<Ended, Error> {
+    async fn end(&self, end: &End<'_>) -> Result<Ended> {
         self.finish(end, end.lease.and_then(|lease| self.known(lease)))
             .await
     }
 
-    async fn look(&self, name: &LockName) -> Result<Option<Seen<Self::Version>>, Error> {
+    async fn look(&self, name: &LockName) -> Result<Option<Seen<Self::Version>>> {
         let (found, now) = self.read(name).await?;
         Ok(found.map(|found| Seen {
             record: found.record.as_seen(name, now),
@@ -266,7 +266,7 @@ impl<S: VersionedStore> Store for Versioned<S> {
         }))
     }
 
-    async fn free(&self, name: &LockName, seen: &Seen<Self::Version>) -> Result<Changed, Error> {
+    async fn free(&self, name: &LockName, seen: &Seen<Self::Version>) -> Result<Changed> {
         let (before, past) = seen.version.clone();
         let owner = Owner::without_mark(&before.record.owner);
         let freed = Record {
@@ -282,7 +282,7 @@ impl<S: VersionedStore> Store for Versioned<S> {
         name: &LockName,
         seen: &Seen<Self::Version>,
         slots: SlotState,
-    ) -> Result<Changed, Error> {
+    ) -> Result<Changed> {
         let before = seen.version.0.clone();
         let reset = Record {
             slots,
@@ -291,15 +291,15 @@ impl<S: VersionedStore> Store for Versioned<S> {
         self.changed(name, &before.version, reset).await
     }
 
-    async fn list(&self, request: &ListRequest) -> Result<Vec<LockRecord>, Error> {
+    async fn list(&self, request: &ListRequest) -> Result<Vec<LockRecord>> {
         self.page(request).await
     }
 
-    async fn check(&self) -> Result<(), Error> {
+    async fn check(&self) -> Result<()> {
         self.store.check().await
     }
 
-    async fn migrate(&self) -> Result<Migration, Error> {
+    async fn migrate(&self) -> Result<Migration> {
         self.store.migrate().await
     }
 }

@@ -3,11 +3,11 @@
 use std::str::FromStr;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use crate::errors::conflict;
 use shedlock_core::{AttemptRequest, Error, Lease, LockName, LockRecord, Owner, Slot, SlotState};
 
 use super::time::{Now, millis};
 use crate::construct::maybe;
+use crate::errors::{Result, conflict};
 
 /// What a store keeps of a lock.
 ///
@@ -85,7 +85,7 @@ impl Record {
     /// # Errors
     /// `Conflict` for everything else, also for what would be written in another way: a word that stands
     /// there twice, a number with a sign or leading zeros, an owner with control characters.
-    pub fn from_text(text: &str) -> Result<Self, Error> {
+    pub fn from_text(text: &str) -> Result<Self> {
         Self::read(text).ok_or_else(|| foreign(text))
     }
 
@@ -121,7 +121,7 @@ impl Record {
     ///
     /// # Errors
     /// As [`from_text`](Self::from_text), and for bytes that are no text.
-    pub fn from_bytes(bytes: &[u8]) -> Result<Self, Error> {
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
         match std::str::from_utf8(bytes) {
             Ok(text) => Self::from_text(text),
             Err(_) => Err(foreign(&String::from_utf8_lossy(bytes))),

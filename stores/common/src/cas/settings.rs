@@ -3,9 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use shedlock_core::{Clock, Error, LockDefaults, SystemClock};
+use shedlock_core::{Clock, LockDefaults, SystemClock};
 
 use super::{DEFAULT_TOLERATED_SKEW, Versioned, VersionedStore};
+use crate::errors::Result;
 use crate::{StoreProvider, UrlOptions};
 
 /// The settings that the builders and URLs of all compare-and-swap stores share.
@@ -32,7 +33,7 @@ impl Default for VersionedSettings {
 
 impl VersionedSettings {
     /// Takes `tolerated_skew`, `lock_at_most_for`, `lock_at_least_for` and `owner_prefix` from a URL.
-    pub fn take(options: &mut UrlOptions) -> Result<Self, Error> {
+    pub fn take(options: &mut UrlOptions) -> Result<Self> {
         let mut settings = Self::default();
         if let Some(skew) = options.duration("tolerated_skew")? {
             settings.tolerated_skew = skew;

@@ -3,9 +3,10 @@
 use std::fmt;
 use std::time::{Duration, SystemTime};
 
-use shedlock_core::{Capabilities, Error, LockName, Migration};
+use shedlock_core::{Capabilities, LockName, Migration};
 
 use super::Record;
+use crate::errors::Result;
 use crate::store::DEFAULT_LONGEST_CALL;
 
 /// A store whose records have versions: what the author of a provider implements.
@@ -45,10 +46,7 @@ pub trait VersionedStore: fmt::Debug + Send + Sync + 'static {
     fn store(&self) -> &str;
 
     /// The record of this lock, with its version; `Conflict` for data that no lock of ours or of ShedLock's looks like.
-    fn read(
-        &self,
-        name: &LockName,
-    ) -> impl Future<Output = Result<Reading<Self::Version>, Error>> + Send;
+    fn read(&self, name: &LockName) -> impl Future<Output = Result<Reading<Self::Version>>> + Send;
 
     /// Writes the record if the one of this version still stands; without a version, if there is none.
     fn write(
@@ -56,7 +54,7 @@ pub trait VersionedStore: fmt::Debug + Send + Sync + 'static {
         name: &LockName,
         before: Option<&Self::Version>,
         record: &Record,
-    ) -> impl Future<Output = Result<Written<Self::Version>, Error>> + Send;
+    ) -> impl Future<Output = Result<Written<Self::Version>>> + Send;
 
     /// The first `limit` locks behind `after` in the byte order of their names, or more of them, in any
     /// order: fewer only where no more follow. Those up to `after` may be among them.
@@ -64,16 +62,15 @@ pub trait VersionedStore: fmt::Debug + Send + Sync + 'static {
         &self,
         after: Option<&LockName>,
         limit: usize,
-    ) -> impl Future<Output = Result<Listed<Self::Version>, Error>> + Send;
+    ) -> impl Future<Output = Result<Listed<Self::Version>>> + Send;
 
     /// Refuses names that the store cannot hold as `InvalidInput`, before any I/O, beside those longer than is declared.
-    fn check_name(&self, name: &LockName) -> Result<(), Error> {
-        let _ = name;
+    fn check_name(&self, _name: &LockName) -> Result<()> {
         Ok(())
     }
 
     /// Looks at the store: is it reachable and set up.
-    fn check(&self) -> impl Future<Output = Result<(), Error>> + Send {
+    fn check(&self) -> impl Future<Output = Result<()>> + Send {
         async {
             let nobody = LockName::new("check")?;
             self.read(&nobody).await.map(drop)
@@ -82,7 +79,7 @@ pub trait VersionedStore: fmt::Debug + Send + Sync + 'static {
 
     /// Makes the container, or adds what is missing. A store whose records need nothing made for
     /// them has nothing to do here.
-    fn migrate(&self) -> impl Future<Output = Result<Migration, Error>> + Send {
+    fn migrate(&self) -> impl Future<Output = Result<Migration>> + Send {
         async { Ok(Migration::default()) }
     }
 
@@ -112,8 +109,7 @@ pub trait VersionedStore: fmt::Debug + Send + Sync + 'static {
     }
 
     /// The same of one version, where only some of them can come again.
-    fn comes_again(&self, version: &Self::Version) -> bool {
-        let _ = version;
+    fn comes_again(&self, _version: &Self::Version) -> bool {
         self.versions_start_anew()
     }
 
@@ -129,8 +125,7 @@ pub trait VersionedStore: fmt::Debug + Send + Sync + 'static {
 
     /// The store's own global number of the write that made this version, which grows with every
     /// write to any key and survives restarts and deletions.
-    fn revision(&self, version: &Self::Version) -> Option<u64> {
-        let _ = version;
+    fn revision(&self, _version: &Self::Version) -> Option<u64> {
         None
     }
 }
@@ -144,7 +139,7 @@ pub struct Reading<V> {
 }
 
 /// Names with their records, or why a record cannot be read.
-pub type Listed<V> = Vec<(LockName, Result<Reading<V>, Error>)>;
+pub type Listed<V> = Vec<(LockName, Result<Reading<V>>)>;
 
 /// A record with its version.
 #[derive(Clone, Debug)]

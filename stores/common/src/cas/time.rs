@@ -2,8 +2,7 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use crate::errors::invalid;
-use shedlock_core::Error;
+use crate::errors::{Result, invalid};
 
 /// The instant of one reading of the judging clock, with what is uncertain of it.
 #[derive(Clone, Copy, Debug)]
@@ -35,7 +34,7 @@ impl Now {
         told: SystemTime,
         resolution: Duration,
         client: SystemTime,
-    ) -> Result<Self, Error> {
+    ) -> Result<Self> {
         let latest = after(told, resolution)?;
         Ok(Self {
             sure: told,
@@ -46,16 +45,12 @@ impl Now {
     }
 
     /// The end of what lasts this long from now: never too early.
-    pub(crate) fn end_of(self, duration: Duration) -> Result<SystemTime, Error> {
+    pub(crate) fn end_of(self, duration: Duration) -> Result<SystemTime> {
         after(self.latest, duration).and_then(ceil)
     }
 
     /// The end of what lasts this long from an instant that this clock told: never too early.
-    pub(crate) fn end_from(
-        self,
-        start: SystemTime,
-        duration: Duration,
-    ) -> Result<SystemTime, Error> {
+    pub(crate) fn end_from(self, start: SystemTime, duration: Duration) -> Result<SystemTime> {
         let uncertain = self.latest.duration_since(self.told).unwrap_or_default();
         after(start, duration.saturating_add(uncertain)).and_then(ceil)
     }
@@ -76,7 +71,7 @@ impl Now {
     }
 }
 
-pub(crate) fn after(instant: SystemTime, duration: Duration) -> Result<SystemTime, Error> {
+pub(crate) fn after(instant: SystemTime, duration: Duration) -> Result<SystemTime> {
     instant
         .checked_add(duration)
         .ok_or_else(|| invalid("this duration reaches past the end of the calendar"))
@@ -93,7 +88,7 @@ pub fn whole_millis(instant: SystemTime) -> SystemTime {
     UNIX_EPOCH + Duration::from_millis(millis(instant))
 }
 
-fn ceil(instant: SystemTime) -> Result<SystemTime, Error> {
+fn ceil(instant: SystemTime) -> Result<SystemTime> {
     let whole = whole_millis(instant);
     if whole >= instant {
         return Ok(whole);

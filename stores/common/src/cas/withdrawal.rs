@@ -2,10 +2,11 @@
 
 use std::time::{Duration, UNIX_EPOCH};
 
-use shedlock_core::{AttemptRequest, Error, Owner};
+use shedlock_core::{AttemptRequest, Owner};
 
 use super::time::Now;
 use super::{Record, Versioned, VersionedStore};
+use crate::errors::Result;
 use crate::operator::{ROUNDS, contended};
 use crate::store::{End, Ended};
 
@@ -18,7 +19,7 @@ impl<S: VersionedStore> Versioned<S> {
     /// that was read before it was sent, or that there was none. So what is free now is replaced, and
     /// what is absent is created: then the copy is refused whenever it arrives. A race that is lost here
     /// may have been won by the copy, so the record is judged again.
-    pub(crate) async fn take_back(&self, request: &AttemptRequest) -> Result<bool, Error> {
+    pub(crate) async fn take_back(&self, request: &AttemptRequest) -> Result<bool> {
         let (name, owner) = (request.name(), request.owner());
         for _ in 0..ROUNDS {
             let (found, now) = self.read(name).await?;
@@ -32,8 +33,8 @@ impl<S: VersionedStore> Versioned<S> {
             if before.record.is_held_by(owner, now) {
                 let known = Some((Some(before), now));
                 match self.finish(&End::withdrawn(request), known).await? {
-                    Ended::Now => return Ok(true),
-                    Ended::Before => return Ok(false),
+                    Ended::ByThisCall => return Ok(true),
+                    Ended::ByAnEarlierCall => return Ok(false),
                     // It ended by itself meanwhile.
                     Ended::Lost => continue,
                 }

@@ -1,12 +1,11 @@
 //! Whose crypto library rustls takes, for clients that take no configuration of rustls.
 
-use crate::errors::configuration;
+use crate::errors::{Result, configuration};
 use rustls::crypto::CryptoProvider;
-use shedlock_core::Error;
 
 /// Refuses a program with two crypto libraries that has chosen none as `Configuration`: rustls panics there, in the client. With a single
 /// one in the program rustls takes that. The choice holds for the whole process, so no library makes it.
-pub fn check_crypto_choice() -> Result<(), Error> {
+pub fn check_crypto_choice() -> Result<()> {
     if CryptoProvider::get_default().is_some() || !has_two() {
         return Ok(());
     }

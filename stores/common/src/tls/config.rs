@@ -2,40 +2,29 @@
 
 use std::sync::Arc;
 
-use crate::errors::configuration;
+use crate::errors::{Result, configuration};
 use rustls::crypto::ring;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ClientConfig, RootCertStore};
-use shedlock_core::Error;
 
 use super::{TlsFiles, unusable_file};
 
 impl TlsFiles {
     /// The configuration of a client that verifies the server's certificate, its host name included, against
-    /// `tls_ca`, or against the system's authorities where none is named.
+    /// `tls_ca`, or against the system's authorities where none is named. Where the system has none, it trusts no
+    /// server, unless the connection must be encrypted.
     ///
     /// # Errors
-    /// `Configuration` for a file that holds no certificate or no key, and where the system has no authorities.
-    pub fn client_config(&self) -> Result<ClientConfig, Error> {
+    /// `Configuration` for a file that holds no certificate or no key, and for a connection that must be encrypted,
+    /// where the system has no authorities.
+    pub fn client_config(&self, must_encrypt: bool) -> Result<ClientConfig> {
         let roots = self.roots()?;
-        if roots.is_empty() {
+        if must_encrypt && roots.is_empty() {
             return Err(configuration(
                 "this system has no certificates of authorities: name a file of them by tls_ca",
             ));
         }
-        self.trusting(roots)
-    }
-
-    /// The same for a connection that need not be encrypted: where the system has no authorities, it trusts no server.
-    ///
-    /// # Errors
-    /// `Configuration` for a file that holds no certificate or no key.
-    pub fn optional_client_config(&self) -> Result<ClientConfig, Error> {
-        self.trusting(self.roots()?)
-    }
-
-    fn trusting(&self, roots: RootCertStore) -> Result<ClientConfig, Error> {
         let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()));
         let builder = builder.with_safe_default_protocol_versions();
         let builder = builder.map_err(|error| unusable_file("tls_ca").with_source(error))?;
@@ -50,7 +39,7 @@ impl TlsFiles {
             .map_err(|error| unusable_file("tls_cert").with_source(error))
     }
 
-    fn roots(&self) -> Result<RootCertStore, Error> {
+    fn roots(&self) -> Result<RootCertStore> {
         let mut roots = RootCertStore::empty();
         let Some(ca) = &self.ca else {
             // Single files of the system's that cannot be read leave the others.
@@ -65,7 +54,7 @@ impl TlsFiles {
     }
 }
 
-fn certificates(option: &str, pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, Error> {
+fn certificates(option: &str, pem: &[u8]) -> Result<Vec<CertificateDer<'static>>> {
     let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
     let certificates = certificates.map_err(|error| unusable_file(option).with_source(error))?;
     if certificates.is_empty() {

@@ -12,7 +12,7 @@ use std::fs;
 
 use shedlock_core::Error;
 
-use crate::errors::{configuration, invalid};
+use crate::errors::{Result, configuration, invalid};
 use crate::url::UrlOptions;
 
 /// The options `tls_ca`, `tls_cert` and `tls_key`: paths of PEM files.
@@ -38,7 +38,7 @@ impl TlsOptions {
     ///
     /// # Errors
     /// `InvalidInput` for a certificate without a key or a key without one, and for any of them without TLS.
-    pub fn take(options: &mut UrlOptions, encrypted: Option<&str>) -> Result<Self, Error> {
+    pub fn take(options: &mut UrlOptions, encrypted: Option<&str>) -> Result<Self> {
         let ca = options.text("tls_ca")?;
         let identity = match (options.text("tls_cert")?, options.text("tls_key")?) {
             (Some(certificate), Some(key)) => Some((certificate, key)),
@@ -58,7 +58,7 @@ impl TlsOptions {
     }
 
     /// Reads the files: one that cannot be read is `Configuration`.
-    pub fn read(&self) -> Result<TlsFiles, Error> {
+    pub fn read(&self) -> Result<TlsFiles> {
         let ca = self.ca.as_ref().map(|path| read_file("tls_ca", path));
         let identity = self.identity.as_ref().map(|(certificate, key)| {
             Ok::<_, Error>((
@@ -74,7 +74,7 @@ impl TlsOptions {
 }
 
 /// Reads the file that an option of a URL names: one that cannot be read is `Configuration`.
-pub fn read_file(option: &str, path: &str) -> Result<Vec<u8>, Error> {
+pub fn read_file(option: &str, path: &str) -> Result<Vec<u8>> {
     fs::read(path).map_err(|error| {
         configuration(format!(
             "the file {path:?} of option {option:?} in the URL cannot be read: {error}"

@@ -22,10 +22,10 @@ use crate::statement::{Reply, Statement, Values};
 /// abandoned statement can never be in the way of the next one.
 pub(crate) enum Connections<B: Driver> {
     Pool(B::Pool),
-    Own(Arc<Own<B>>),
+    Own(Arc<OwnConnections<B>>),
 }
 
-pub(crate) struct Own<B: Driver> {
+pub(crate) struct OwnConnections<B: Driver> {
     options: B::Options,
     parked: Mutex<Vec<Parked<B>>>,
     permits: Arc<Semaphore>,
@@ -62,11 +62,11 @@ pub(crate) enum Wanted {
 }
 
 /// A connection in use. One that is not [`finished`](Self::finished) is closed.
-pub(crate) enum Held<B: Driver> {
+pub(crate) enum InUse<B: Driver> {
     Lent(Lent<B>),
     Own {
         connection: B::Connection,
-        own: Arc<Own<B>>,
+        own: Arc<OwnConnections<B>>,
         _permit: OwnedSemaphorePermit,
         is_new: bool,
     },
@@ -81,7 +81,7 @@ pub(crate) struct Lent<B: Driver> {
 impl<B: Driver> Connections<B> {
     /// At most `size` connections of ours, made when they are needed, each within `timeout`.
     pub(crate) fn own(options: B::Options, size: usize, timeout: Duration, told: &Options) -> Self {
-        Self::Own(Arc::new(Own {
+        Self::Own(Arc::new(OwnConnections {
             options,
             parked: Mutex::new(Vec::new()),
             permits: Arc::new(Semaphore::new(size.clamp(1, 1_000))),
@@ -102,7 +102,7 @@ impl<B: Driver> Connections<B> {
         &self,
         wanted: Wanted,
         deadline: &Deadline<'_>,
-    ) -> Result<Held<B>, Failure> {
+    ) -> Result<InUse<B>, Failure> {
         match self {
             Self::Pool(pool) => Box::pin(lent(pool, wanted, deadline)).await,
             Self::Own(own) => match own.ready(wanted) {
@@ -119,7 +119,7 @@ async fn lent<B: Driver>(
     pool: &B::Pool,
     wanted: Wanted,
     deadline: &Deadline<'_>,
-) -> Result<Held<B>, Failure> {
+) -> Result<InUse<B>, Failure> {
     // Each connection that is found broken leaves the pool, so that in the end a new one is made.
     let (size, _) = B::pooled(pool);
     let mut tries = size + 1;
@@ -137,13 +137,13 @@ async fn lent<B: Driver>(
             is_fit: false,
         };
         if wanted != Wanted::Proven {
-            return Ok(Held::Lent(lent));
+            return Ok(InUse::Lent(lent));
         }
         let answer = deadline
             .connect(PING, pin!(B::ping(&mut lent.pooled)))
             .await;
         if let Some(Ok(())) = answer {
-            return Ok(Held::Lent(lent));
+            return Ok(InUse::Lent(lent));
         }
         tries = tries.saturating_sub(1);
         if tries == 0 {
@@ -153,9 +153,9 @@ async fn lent<B: Driver>(
     Err(Failure::no_connection())
 }
 
-impl<B: Driver> Own<B> {
+impl<B: Driver> OwnConnections<B> {
     /// The connection that was used last, if it may be used at once: what happens almost always.
-    fn ready(self: &Arc<Self>, wanted: Wanted) -> Option<Held<B>> {
+    fn ready(self: &Arc<Self>, wanted: Wanted) -> Option<InUse<B>> {
         let permit = Arc::clone(&self.permits).try_acquire_owned().ok()?;
         let parked = self
             .lock()
@@ -167,7 +167,7 @@ impl<B: Driver> Own<B> {
         self: &Arc<Self>,
         wanted: Wanted,
         deadline: &Deadline<'_>,
-    ) -> Result<Held<B>, Failure> {
+    ) -> Result<InUse<B>, Failure> {
         let acquire = async {
             // The semaphore is never closed, so this cannot fail.
             let permit = Arc::clone(&self.permits)
@@ -218,8 +218,8 @@ impl<B: Driver> Own<B> {
         connection: B::Connection,
         _permit: OwnedSemaphorePermit,
         is_new: bool,
-    ) -> Held<B> {
-        Held::Own {
+    ) -> InUse<B> {
+        InUse::Own {
             connection,
             own: Arc::clone(self),
             _permit,
@@ -243,7 +243,7 @@ impl<B: Driver> Own<B> {
     }
 }
 
-impl<B: Driver> Held<B> {
+impl<B: Driver> InUse<B> {
     pub(crate) fn session(&mut self) -> &mut B::Connection {
         match self {
             Self::Lent(lent) => &mut lent.pooled,
@@ -278,7 +278,7 @@ impl<B: Driver> Drop for Lent<B> {
     }
 }
 
-impl<B: Driver> Drop for Own<B> {
+impl<B: Driver> Drop for OwnConnections<B> {
     fn drop(&mut self) {
         close(std::mem::take(&mut *self.lock()));
     }

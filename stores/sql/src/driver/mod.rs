@@ -48,14 +48,12 @@ pub(crate) trait Driver: Database {
 
     /// A warning where connections with these options do not check who answers them, and leave this
     /// machine.
-    fn unverified(options: &Self::Options) -> Option<String> {
-        let _ = options;
+    fn unverified(_options: &Self::Options) -> Option<String> {
         None
     }
 
     /// The same of the user's.
-    fn unverified_pool(pool: &Self::Pool) -> Option<String> {
-        let _ = pool;
+    fn unverified_pool(_pool: &Self::Pool) -> Option<String> {
         None
     }
 

@@ -127,18 +127,18 @@ pub(crate) struct Session {
 }
 
 enum Kind {
-    Own(Own),
+    Own(OwnSession),
     Lent(Box<dyn Lent>),
 }
 
 /// A session of our own. Dropped, its connection is closed at once: the task would wait for the answer to a statement
 /// that was given up, for as long as a silent server likes.
-struct Own {
+struct OwnSession {
     client: Option<Client>,
     connection: JoinHandle<()>,
 }
 
-impl Own {
+impl OwnSession {
     fn client(&self) -> &Client {
         self.client.as_ref().expect(TAKEN)
     }
@@ -150,7 +150,7 @@ impl Own {
     }
 }
 
-impl Drop for Own {
+impl Drop for OwnSession {
     fn drop(&mut self) {
         self.connection.abort();
     }
@@ -265,7 +265,7 @@ impl Driver for TokioPostgres {
         let connection = tokio::spawn(async move {
             let _ = connection.await;
         });
-        Ok(Session::of(Kind::Own(Own {
+        Ok(Session::of(Kind::Own(OwnSession {
             client: Some(client),
             connection,
         })))

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use shedlock_core::{Clock, Error};
-use shedlock_store::{configuration, internal};
+use shedlock_store::{Result, configuration, internal};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
 use sqlx::{ConnectOptions as _, Connection as _, Row as _};
 
@@ -21,7 +21,7 @@ pub(super) async fn prepare(
     place: Place,
     connect: &SqliteConnectOptions,
     clock: &Arc<dyn Clock>,
-) -> Result<(), Error> {
+) -> Result<()> {
     // File systems block, some of them for long.
     let made = tokio::task::spawn_blocking(move || make(&place)).await;
     let is_new =
@@ -33,7 +33,7 @@ pub(super) async fn prepare(
 }
 
 /// True where the file is new, or empty as one that another process has just made.
-fn make(place: &Place) -> Result<bool, Error> {
+fn make(place: &Place) -> Result<bool> {
     let path = &place.path;
     let folder = match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
@@ -96,7 +96,7 @@ fn check_folder(_: &Path) -> io::Result<()> {
 
 /// Puts a new file into WAL mode, which stays with the file. SQLite does not wait for others here,
 /// so that waiting is ours.
-async fn write_ahead(connect: &SqliteConnectOptions, clock: &Arc<dyn Clock>) -> Result<(), Error> {
+async fn write_ahead(connect: &SqliteConnectOptions, clock: &Arc<dyn Clock>) -> Result<()> {
     const TRIES: usize = 200;
     let mut connection = connect.connect().await.map_err(not_a_database)?;
     for _ in 0..TRIES {

@@ -7,8 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use percent_encoding::percent_decode_str;
-use shedlock_core::Error;
-use shedlock_store::{FromUrl, StoreProvider, UrlOptions, invalid};
+use shedlock_store::{FromUrl, Result, StoreProvider, UrlOptions, invalid};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteSynchronous};
 use sqlx::{ConnectOptions as _, Sqlite};
 
@@ -76,13 +75,13 @@ impl FromUrl for SqlStore<Sqlite> {
 
     type Store = Self;
 
-    async fn from_url(url: &str) -> Result<SqliteProvider, Error> {
+    async fn from_url(url: &str) -> Result<SqliteProvider> {
         let (address, place) = described(url)?;
         Self::at(address, place).await
     }
 
     /// The file was opened already.
-    async fn reach(_: &Self) -> Result<(), Error> {
+    async fn reach(_: &Self) -> Result<()> {
         Ok(())
     }
 }
@@ -92,7 +91,7 @@ impl FromUrl for SqlStore<Sqlite> {
 /// # Errors
 /// `Configuration` where the folder or file cannot be made or written, and for a network file
 /// system.
-pub async fn open_sqlite(path: impl AsRef<Path>) -> Result<SqliteProvider, Error> {
+pub async fn open_sqlite(path: impl AsRef<Path>) -> Result<SqliteProvider> {
     let place = Place {
         path: path.as_ref().to_owned(),
         create: true,
@@ -104,7 +103,7 @@ pub async fn open_sqlite(path: impl AsRef<Path>) -> Result<SqliteProvider, Error
 }
 
 /// What a URL says. Nothing is opened.
-pub(crate) fn described(url: &str) -> Result<(Address, Place), Error> {
+pub(crate) fn described(url: &str) -> Result<(Address, Place)> {
     let mut address = Address::parse(url)?;
     let place = Place::read(url, &mut address.options)?;
     address.for_driver("")?;
@@ -112,7 +111,7 @@ pub(crate) fn described(url: &str) -> Result<(Address, Place), Error> {
 }
 
 impl SqlStore<Sqlite> {
-    async fn at(mut address: Address, place: Place) -> Result<SqliteProvider, Error> {
+    async fn at(mut address: Address, place: Place) -> Result<SqliteProvider> {
         // Whoever waits longer for other writers waits longer for an answer.
         let timeout = TIMEOUT.max(place.busy_timeout * 2);
         address.settings.timeout.get_or_insert(timeout);
@@ -132,7 +131,7 @@ impl SqlStore<Sqlite> {
 }
 
 impl Place {
-    fn read(url: &str, options: &mut UrlOptions) -> Result<Self, Error> {
+    fn read(url: &str, options: &mut UrlOptions) -> Result<Self> {
         // A path is not what a URL's host and path make of it: `sqlite://locks.db` is a file here.
         let path = url
             .split_once(':')

@@ -65,22 +65,14 @@ const TIMESTAMP_ENDS: Duration = Duration::from_secs(2_147_483_647 - 86_400);
 /// The end of the year 9998.
 const DATETIME_ENDS: Duration = Duration::from_secs(253_370_764_800);
 
-/// What the probe says of a server whose sessions do not start in UTC.
+// What the probe says of a server.
 const NOT_UTC: &str = "which is not UTC";
-
-/// What it says of a server that answers a commit before its log is on the disk.
 const UNFLUSHED_LOG: &str = "innodb_flush_log_at_trx_commit is not 1";
-
-/// What it says of one whose binary log decides after a crash what was committed, and may be behind.
+/// Its binary log decides after a crash what was committed, and may be behind.
 const UNFLUSHED_BINLOG: &str = "sync_binlog is not 1";
-
-/// What it says of a server whose replicas run the statements again.
+/// Its replicas run the statements again.
 const LOGS_STATEMENTS: &str = "binlog_format is STATEMENT";
-
-/// What it says of a node of Galera.
 const GALERA: &str = "wsrep_on is ON";
-
-/// What it says of a member of a replication group.
 const GROUP: &str = "group_replication_group_name is set";
 
 /// The settings that the probe looks at, in one row. Not as `@@name`: a server that lacks a setting
@@ -240,7 +232,7 @@ fn longest_lease(options: &Options, shape: &Shape) -> Duration {
 fn other_warnings(options: &Options, shape: &Shape) -> Vec<String> {
     let says = |fact: &str| shape.server.contains(fact);
     let mut warnings = Vec::new();
-    if has_instants(shape) && says(NOT_UTC) && options.session_zone.is_none() {
+    if has_instants(shape) && says(NOT_UTC) && options.shared_session_zone.is_none() {
         warnings.push(format!(
             "TIMESTAMP columns on a server ({}): Rust services agree among themselves, but a Java \
              ShedLock on this table writes instants shifted by the offset of its sessions, and \

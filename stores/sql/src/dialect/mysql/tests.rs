@@ -131,7 +131,7 @@ fn every_statement_runs_in_its_zone_or_not_at_all() {
 
 #[test]
 fn a_shared_zone_is_the_zone_of_all_statements() {
-    let options = options(|settings| settings.session_zone = Some("+5:30".to_owned()));
+    let options = options(|settings| settings.shared_session_zone = Some("+5:30".to_owned()));
     for statement in all(&MYSQL.statements(&options, &(MYSQL.assumed)())) {
         let text = statement.text();
         assert!(text.contains("time_zone = '+05:30' FOR */"), "{text}");
@@ -261,7 +261,7 @@ fn the_clients_time_is_sent_along_but_tokens_are_the_servers() {
 fn names_are_quoted_and_may_name_a_database() {
     let options = options(|settings| {
         settings.table = "jobs.Locks".to_owned();
-        settings.lock_until = "until".to_owned();
+        settings.lock_until_column = "until".to_owned();
     });
     let statements = MYSQL.statements(&options, &(MYSQL.assumed)());
     assert!(
@@ -290,7 +290,7 @@ fn servers_that_start_sessions_elsewhere_bring_a_warning_until_the_zone_is_named
         "{warning}"
     );
     for zone in ["+05:30", "+00:00"] {
-        let named = options(|settings| settings.session_zone = Some(zone.to_owned()));
+        let named = options(|settings| settings.shared_session_zone = Some(zone.to_owned()));
         assert!(MYSQL.warnings(&named, &shape).is_empty());
     }
     datetimes(&mut shape);

@@ -43,13 +43,9 @@ use crate::options::Options;
 use crate::shape::{Column, Shape, TimeKind};
 use crate::statement::Placeholders;
 
-/// What the probe says of a server that answers a commit when it is on its disk.
+// What the probe says of a server, and of the table.
 const WAITS_FOR_DISK: &str = ", waits for its disk";
-
-/// What it says of one that never waits, whatever a session asks.
 const FSYNC_OFF: &str = ", fsync is off";
-
-/// What it says of a table that a crash empties.
 const UNLOGGED: &str = ", the table is unlogged";
 
 pub(crate) static POSTGRES: Dialect = Dialect {

@@ -322,7 +322,7 @@ fn names_are_quoted_everywhere() {
     let options = options(|settings| {
         settings.table = "\"Jobs\"".to_owned();
         settings.schema = Some("Ops".to_owned());
-        settings.name = "\"Name\"".to_owned();
+        settings.name_column = "\"Name\"".to_owned();
     });
     let statements = POSTGRES.statements(&options, &(POSTGRES.assumed)());
     assert!(

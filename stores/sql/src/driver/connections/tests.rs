@@ -68,7 +68,7 @@ impl Line {
         })
     }
 
-    async fn acquire(&self) -> Held<Postgres> {
+    async fn acquire(&self) -> InUse<Postgres> {
         let deadline = Deadline::new(&self.clock, TEN, TEN);
         let acquired = self.connections.acquire(Wanted::Any, &deadline).await;
         acquired.expect("the server answers new connections")
