@@ -17,7 +17,6 @@ use crate::codec::Message;
 use crate::explain::{failure, refused, unanswered, unreadable};
 use crate::line::Line;
 use crate::shape::{Shape, Version};
-use crate::store::Storage;
 
 /// JetStream's own numbers of what went wrong.
 const STREAM_NOT_FOUND: u64 = 10_059;
@@ -35,6 +34,15 @@ pub(crate) struct Bucket {
     pub(crate) name: String,
     pub(crate) timeout: Duration,
     pub(crate) domain: Option<String>,
+}
+
+/// Where a bucket is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Storage {
+    /// On disk.
+    File,
+    /// In memory, as ShedLock has it: all locks are gone with the server.
+    Memory,
 }
 
 pub(crate) struct Put {

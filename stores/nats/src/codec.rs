@@ -103,6 +103,32 @@ pub(crate) struct Pending {
     slots: SlotState,
 }
 
+/// Which messages a record was read from; by default there are none.
+#[derive(Clone, Debug, Default)]
+pub struct Version {
+    /// The sequence of the lock's message; 0 where there is none.
+    pub(crate) lock: u64,
+    /// The sequence of the one beside it.
+    pub(crate) beside: u64,
+    /// What the record said that is kept beside it as well.
+    pub(crate) token: Option<u64>,
+    pub(crate) slots: SlotState,
+    /// Whether what stands beside it said so, rather than the record itself.
+    pub(crate) is_from_beside: bool,
+    /// A taking that may still come, if one was announced beside the lock.
+    pub(crate) pending: Option<Pending>,
+    /// Over which connection it was read or written.
+    pub(crate) connection: u64,
+}
+
+/// The lock's own message decides: where it still stands after a write whose answer was lost, that
+/// write may yet arrive, also if what goes beside it has.
+impl PartialEq for Version {
+    fn eq(&self, other: &Self) -> bool {
+        self.lock == other.lock
+    }
+}
+
 /// What is kept beside a lock.
 pub(crate) fn kept(token: Option<u64>, slots: SlotState) -> Record {
     let mut record = Record::until(UNIX_EPOCH);

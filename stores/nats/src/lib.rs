@@ -126,9 +126,10 @@ mod url;
 
 /// The client, in the version that [`Builder`] takes.
 pub use async_nats;
-pub use pair::Version;
+pub use bucket::Storage;
+pub use codec::Version;
 use shedlock_store::{StoreProvider, Versioned};
-pub use store::{Builder, NatsStore, Storage};
+pub use store::{Builder, NatsStore};
 
 /// Locks in NATS: [`connect`](StoreProvider::connect) takes a URL, [`builder`](StoreProvider::builder) a
 /// [`Client`](async_nats::Client).

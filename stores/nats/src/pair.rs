@@ -4,54 +4,13 @@ use std::time::UNIX_EPOCH;
 
 use async_nats::HeaderMap;
 use futures_util::future;
-use shedlock_core::{Error, ErrorKind, LockName, SlotState};
+use shedlock_core::{Error, ErrorKind, LockName};
 use shedlock_store::{Found, Reading, Record, Result, VersionedStore as _, Written};
 
 use crate::bucket::Put;
-use crate::codec::{Beside, Pending, kept, message};
+use crate::codec::{Beside, Version, kept, message};
 use crate::key;
 use crate::store::NatsStore;
-
-/// Which messages a record was read from.
-#[derive(Clone, Debug)]
-pub struct Version {
-    /// The sequence of the lock's message; 0 where there is none.
-    pub(crate) lock: u64,
-    /// The sequence of the one beside it.
-    beside: u64,
-    /// What the record said that is kept beside it as well.
-    token: Option<u64>,
-    slots: SlotState,
-    /// Whether the record itself said so, or what stands beside it.
-    is_whole: bool,
-    /// A taking that may still come, if one was announced beside the lock.
-    pending: Option<Pending>,
-    /// Over which connection it was read or written.
-    connection: u64,
-}
-
-/// The lock's own message decides: where it still stands after a write whose answer was lost, that
-/// write may yet arrive, also if what goes beside it has.
-impl PartialEq for Version {
-    fn eq(&self, other: &Self) -> bool {
-        self.lock == other.lock
-    }
-}
-
-/// There are no messages.
-impl Default for Version {
-    fn default() -> Self {
-        Self {
-            lock: 0,
-            beside: 0,
-            token: None,
-            slots: SlotState::default(),
-            is_whole: true,
-            pending: None,
-            connection: 0,
-        }
-    }
-}
 
 impl NatsStore {
     pub(crate) async fn look(&self, name: &LockName) -> Result<Reading<Version>> {
@@ -95,7 +54,7 @@ impl NatsStore {
             beside: message_beside.map_or(0, |message| message.sequence),
             token: record.fencing_token,
             slots: record.slots,
-            is_whole,
+            is_from_beside: !is_whole,
             pending,
             connection,
         };
@@ -110,7 +69,7 @@ impl NatsStore {
     ) -> Result<Written<Version>> {
         let line = &self.bucket.line;
         // Whoever writes what neither the lock nor the slots of others depend on needs no settings.
-        let is_kept = before.is_whole
+        let is_kept = !before.is_from_beside
             && record.fencing_token == before.token
             && record.slots.last == before.slots.last;
         if !is_kept && self.seen.known().passed != line.nth().await? {
@@ -135,7 +94,7 @@ impl NatsStore {
                 beside,
                 token: record.fencing_token,
                 slots: record.slots,
-                is_whole: true,
+                is_from_beside: false,
                 pending: None,
                 connection,
             }),

@@ -12,10 +12,10 @@ use shedlock_store::{
 };
 
 use crate::NatsProvider;
-use crate::bucket::Bucket;
+use crate::bucket::{Bucket, Storage};
+use crate::codec::Version;
 use crate::key;
 use crate::line::{Line, Origin};
-use crate::pair::Version;
 use crate::shape::{Seen, Shape};
 
 /// Sequences from here on (2^40) began with a clock: nobody writes as many messages, and in microseconds
@@ -33,15 +33,6 @@ pub struct NatsStore {
     /// The operator asserts that the servers write to disk before they answer.
     sync_always: bool,
     pub(crate) seen: Arc<Seen>,
-}
-
-/// Where a bucket is kept.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Storage {
-    /// On disk.
-    File,
-    /// In memory, as ShedLock has it: all locks are gone with the server.
-    Memory,
 }
 
 /// Sets which bucket the locks are in, and how it is made; made by `NatsProvider::builder`.

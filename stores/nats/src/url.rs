@@ -10,8 +10,9 @@ use shedlock_store::{
 };
 
 use crate::NatsProvider;
+use crate::bucket::Storage;
 use crate::line::{Line, Origin};
-use crate::store::{Builder, NatsStore, Settings, Storage, TIMEOUT};
+use crate::store::{Builder, NatsStore, Settings, TIMEOUT};
 
 impl FromUrl for NatsStore {
     const NAME: &'static str = "nats";

@@ -6,8 +6,6 @@ use jiff::Timestamp;
 use shedlock_store::{Found, Reading, Record, Result, conflict};
 use zookeeper_client::Stat;
 
-use crate::requests::Before;
-
 #[derive(Clone, Debug)]
 pub(crate) struct Node {
     pub(crate) path: String,
@@ -20,6 +18,37 @@ pub(crate) struct Node {
 pub(crate) struct Nodes {
     pub(crate) lock: Option<Node>,
     pub(crate) beside: Option<Node>,
+}
+
+/// Which write of a node a transaction is to meet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Before {
+    Nothing,
+    /// The one of this number; the server compares versions.
+    Write {
+        zxid: i64,
+        version: i32,
+    },
+}
+
+impl Before {
+    pub(crate) fn of(node: Option<&Node>) -> Self {
+        node.map_or(Self::Nothing, |node| Self::after(&node.stat))
+    }
+
+    pub(crate) fn after(stat: &Stat) -> Self {
+        Self::Write {
+            zxid: stat.mzxid,
+            version: stat.version,
+        }
+    }
+
+    pub(crate) fn zxid(self) -> Option<u64> {
+        match self {
+            Self::Nothing => None,
+            Self::Write { zxid, .. } => u64::try_from(zxid).ok(),
+        }
+    }
 }
 
 /// Which writes of the two nodes a record was read from.

@@ -3,42 +3,11 @@
 use futures_util::future::{join, join_all, try_join};
 use zookeeper_client::{
     Acl, Acls, Client, CreateMode, Error as ClientError, MultiReadResult, MultiReader,
-    MultiWriteError, MultiWriteResult, Stat,
+    MultiWriteError, MultiWriteResult,
 };
 
-use crate::codec::Node;
+use crate::codec::{Before, Node};
 use crate::path::Parent;
-
-/// Which write of a node a transaction is to meet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Before {
-    Nothing,
-    /// The one of this number; the server compares versions.
-    Write {
-        zxid: i64,
-        version: i32,
-    },
-}
-
-impl Before {
-    pub(crate) fn of(node: Option<&Node>) -> Self {
-        node.map_or(Self::Nothing, |node| Self::after(&node.stat))
-    }
-
-    fn after(stat: &Stat) -> Self {
-        Self::Write {
-            zxid: stat.mzxid,
-            version: stat.version,
-        }
-    }
-
-    pub(crate) fn zxid(self) -> Option<u64> {
-        match self {
-            Self::Nothing => None,
-            Self::Write { zxid, .. } => u64::try_from(zxid).ok(),
-        }
-    }
-}
 
 /// What became of a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
