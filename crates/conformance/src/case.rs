@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use shedlock_core::BoxFuture;
 
-use crate::{TestContext, Verdict};
+use crate::{Tag, TestContext, Verdict};
 
 type Run = dyn for<'a> Fn(&'a TestContext) -> BoxFuture<'a, Verdict> + Send + Sync;
 
@@ -16,6 +16,7 @@ type Run = dyn for<'a> Fn(&'a TestContext) -> BoxFuture<'a, Verdict> + Send + Sy
 pub struct Case {
     name: Cow<'static, str>,
     run: Arc<Run>,
+    tags: &'static [Tag],
     limit: Duration,
 }
 
@@ -31,6 +32,7 @@ impl Case {
         Self {
             name: name.into(),
             run: Arc::new(run),
+            tags: &[],
             limit: Self::LIMIT,
         }
     }
@@ -42,6 +44,13 @@ impl Case {
         self
     }
 
+    /// The same, about this. A case without tags runs only where all do.
+    #[must_use]
+    pub const fn about(mut self, tags: &'static [Tag]) -> Self {
+        self.tags = tags;
+        self
+    }
+
     /// The law and what is checked: "law03_ownership::unlock_after_expiry_is_lost".
     pub fn name(&self) -> &str {
         &self.name
@@ -50,6 +59,11 @@ impl Case {
     /// How long it may take.
     pub fn limit(&self) -> Duration {
         self.limit
+    }
+
+    /// What it is about.
+    pub fn tags(&self) -> &'static [Tag] {
+        self.tags
     }
 
     /// Runs it in this context, which must be a fresh one.
@@ -66,16 +80,25 @@ impl fmt::Debug for Case {
     }
 }
 
-/// The list of a module's cases, each named after the law and its function.
+/// The list of a module's cases, each named after the law and its function. In brackets what all of
+/// a law's cases are about, and what one of them is about besides.
 macro_rules! cases {
-    ($($law:literal: $($name:ident),* $(,)?);* $(;)?) => {
+    ($($law:literal $tags:tt: $($name:ident $([$($more:ident),+])?),* $(,)?);* $(;)?) => {
         /// The cases of this module.
         pub fn cases() -> Vec<$crate::Case> {
             vec![$($($crate::Case::new(
                 concat!($law, "::", stringify!($name)),
                 |context| Box::pin($name(context)),
-            )),*),*]
+            )
+            .about($crate::case::tags!($tags $([$($more),+])?))),*),*]
         }
     };
 }
 pub(crate) use cases;
+
+macro_rules! tags {
+    ([$($tag:ident),+] $([$($more:ident),+])?) => {
+        &[$($crate::Tag::$tag,)+ $($($crate::Tag::$more),+)?]
+    };
+}
+pub(crate) use tags;

@@ -7,8 +7,8 @@ use std::time::{Duration, SystemTime};
 
 use shedlock_core::{BoxFuture, Clock, LockName, LockProvider};
 
-use crate::StoreProfile;
 use crate::proxy::Matcher;
+use crate::{Scope, StoreProfile};
 
 /// Any error, as harnesses give it.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
@@ -49,6 +49,12 @@ pub trait Harness: Send + Sync + 'static {
     /// # Errors
     /// Where the store cannot be reached or the room cannot be made. The whole run fails then.
     fn namespace(&self) -> BoxFuture<'_, Result<Arc<dyn Namespace>, BoxError>>;
+
+    /// Which cases run over it. All, by default; a variant of a harness that runs whole need run only
+    /// those about what it changes. `SHEDLOCK_TEST_FULL=1` runs all of them over every harness.
+    fn scope(&self) -> Scope {
+        Scope::Whole
+    }
 
     /// A provider over the namespace that [`Namespace::child_spec`] described; called in a child process.
     fn open_child<'a>(&'a self, spec: &'a str) -> OptionalAction<'a, Provider> {

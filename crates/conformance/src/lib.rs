@@ -184,6 +184,7 @@ mod profile;
 pub mod proxy;
 mod remote_client;
 mod runner;
+mod scope;
 mod signal;
 mod steps;
 pub mod support;
@@ -201,6 +202,7 @@ pub use harness::{
 };
 pub use profile::StoreProfile;
 pub use runner::{Runner, main, main_after, run_case};
+pub use scope::{Scope, Tag};
 pub use timing::Timing;
 pub use verdict::{Stop, Verdict};
 pub use wrapped::{Wrapped, wrapped};

@@ -10,6 +10,7 @@ use libtest_mimic::{Arguments, Completion, Failed, Trial};
 use serde_json::Value;
 
 use crate::child::{Opener, Roles};
+use crate::scope::Selection;
 use crate::wait::bounded;
 use crate::{BoxError, Case, Harness, Stop, TestContext, Verdict, laws};
 
@@ -28,6 +29,9 @@ const THREADS_WAITING: usize = 24;
 /// then this plays the child's part.
 ///
 /// With more than one harness the names of the tests begin with the harness's.
+///
+/// Over a harness that is a [variant](crate::Scope::About) run only the cases that it is about; how many are left
+/// out is printed. `SHEDLOCK_TEST_FULL=1` leaves none out, and neither does a filter.
 ///
 /// Cases that do not apply are printed as ignored with their reason, and counted. A harness that
 /// cannot make a namespace fails the target before any case runs.
@@ -130,16 +134,22 @@ impl Runner {
             return code;
         }
         let mut arguments = Arguments::from_args();
-        let trials = match self.trials(&mut arguments, self_test) {
+        let mut selection = Selection::new(&arguments);
+        let trials = match self.trials(&mut arguments, &mut selection, self_test) {
             Ok(trials) => trials,
             Err(message) => return refuse(&message),
         };
-        libtest_mimic::run(&arguments, trials).exit_code()
+        let conclusion = libtest_mimic::run(&arguments, trials);
+        if !arguments.list {
+            report(&selection);
+        }
+        conclusion.exit_code()
     }
 
     fn trials(
         self,
         arguments: &mut Arguments,
+        selection: &mut Selection,
         self_test: impl Future<Output = Verdict>,
     ) -> Result<Vec<Trial>, String> {
         let runtime = runtime().map_err(|error| format!("no async runtime: {error}"))?;
@@ -163,7 +173,8 @@ impl Runner {
         let mut trials = Vec::new();
         for harness in &self.harnesses {
             for cases in &self.cases {
-                for case in cases(&**harness).map_err(|stop| stop.to_string())? {
+                let cases = cases(&**harness).map_err(|stop| stop.to_string())?;
+                for case in selection.pick(&**harness, cases) {
                     let name = if prefixed {
                         format!("{}::{}", harness.name(), case.name())
                     } else {
@@ -234,6 +245,16 @@ fn text_of(panic: &(dyn std::any::Any + Send)) -> &str {
         .copied()
         .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
         .unwrap_or("without a message")
+}
+
+#[expect(
+    clippy::print_stdout,
+    reason = "this is the main function of a test target"
+)]
+fn report(selection: &Selection) {
+    if let Some(report) = selection.report() {
+        println!("{report}");
+    }
 }
 
 #[expect(

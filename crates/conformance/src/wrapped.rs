@@ -9,7 +9,7 @@ use shedlock_core::{BoxFuture, Clock, Error, LockName};
 use crate::proxy::Matcher;
 use crate::{
     BoxError, Call, Cost, Harness, JavaRecord, Namespace, OptionalAction, Provider, RoundTrips,
-    Work,
+    Scope, Tag, Work,
 };
 
 type Wrap = Arc<dyn Fn(Provider) -> Result<Provider, Error> + Send + Sync>;
@@ -36,6 +36,7 @@ pub fn wrapped(
 ) -> Wrapped {
     Wrapped {
         name: format!("{}-{wrapper}", harness.name()),
+        scope: harness.scope(),
         harness,
         wrap: Arc::new(wrap),
         rename: Arc::new(|name| Ok(name.clone())),
@@ -46,6 +47,7 @@ pub fn wrapped(
 #[derive(Clone)]
 pub struct Wrapped {
     name: String,
+    scope: Scope,
     harness: Arc<dyn Harness>,
     wrap: Wrap,
     rename: Rename,
@@ -59,6 +61,13 @@ impl Wrapped {
         rename: impl Fn(&LockName) -> Result<LockName, Error> + Send + Sync + 'static,
     ) -> Self {
         self.rename = Arc::new(rename);
+        self
+    }
+
+    /// What the wrapper may change: it runs the cases about that, not all that the harness below it runs.
+    #[must_use]
+    pub fn about(mut self, tags: &'static [Tag]) -> Self {
+        self.scope = Scope::About(tags);
         self
     }
 
@@ -78,6 +87,10 @@ impl Harness for Wrapped {
 
     fn namespace(&self) -> BoxFuture<'_, Result<Arc<dyn Namespace>, BoxError>> {
         Box::pin(async { Ok(self.namespace_over(self.harness.namespace().await?)) })
+    }
+
+    fn scope(&self) -> Scope {
+        self.scope
     }
 
     fn open_child<'a>(&'a self, spec: &'a str) -> OptionalAction<'a, Provider> {

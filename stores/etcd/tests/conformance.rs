@@ -18,7 +18,7 @@ use shedlock_conformance::proxy::{Matcher, http2_control};
 use shedlock_conformance::support::{address, program, server, unique};
 use shedlock_conformance::{
     BoxError, Cost, Harness, JavaRecord, Namespace, OptionalAction, Provider, RoundTrips,
-    StoreProfile, Verdict, action, wrapped,
+    StoreProfile, Tag, Verdict, action, wrapped,
 };
 use shedlock_core::{BoxFuture, Clock, LockName, PrefixProvider, SystemClock};
 use shedlock_etcd::EtcdProvider;
@@ -34,7 +34,15 @@ fn main() -> ExitCode {
     let prefixed = wrapped(client, "prefixed", |provider| {
         Ok(Arc::new(PrefixProvider::new(provider, "team:")?))
     })
-    .with_names(|name| LockName::new(format!("team:{name}")));
+    .with_names(|name| LockName::new(format!("team:{name}")))
+    // Another connection, and other names.
+    .about(&[
+        Tag::Names,
+        Tag::Record,
+        Tag::Operators,
+        Tag::Declared,
+        Tag::Connection,
+    ]);
     let harnesses = [variant("etcd", Way::Url), Arc::new(prefixed)];
     shedlock_torture::main_after::<Room>(race(server.clone()), harnesses)
 }

@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use kit::{Mongo, Room, Way, race};
-use shedlock_conformance::{Harness, wrapped};
+use shedlock_conformance::{Harness, Tag, wrapped};
 use shedlock_core::{LockName, PrefixProvider};
 
 fn main() -> ExitCode {
@@ -24,7 +24,8 @@ fn main() -> ExitCode {
     let prefixed = wrapped(Arc::clone(&straight), "mongodb-prefixed", |provider| {
         Ok(Arc::new(PrefixProvider::new(provider, "team:")?))
     })
-    .with_names(|name| LockName::new(format!("team:{name}")));
+    .with_names(|name| LockName::new(format!("team:{name}")))
+    .about(&[Tag::Names, Tag::Record, Tag::Operators, Tag::Declared]);
     let harnesses = [
         straight,
         variant("mongodb-client-time", Way::ClientTime),

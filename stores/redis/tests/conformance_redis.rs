@@ -8,27 +8,34 @@ use std::sync::Arc;
 
 use kit::{Redis, Room, Way, race};
 use shedlock_conformance::support::program;
-use shedlock_conformance::{Harness, wrapped};
+use shedlock_conformance::{Harness, Scope, Tag, wrapped};
 use shedlock_core::{LockName, PrefixProvider};
 
 fn main() -> ExitCode {
     let server = common::server("SHEDLOCK_TEST_REDIS_URL");
-    let variant = |name, way| {
+    let variant = |name, way, scope| {
         Arc::new(Redis {
             name,
             server: server.clone(),
             way,
             program: program("redis-server"),
+            scope,
         }) as Arc<dyn Harness>
     };
-    let straight = variant("redis", Way::Url);
+    let straight = variant("redis", Way::Url, Scope::Whole);
     let prefixed = wrapped(Arc::clone(&straight), "redis-prefixed", |provider| {
         Ok(Arc::new(PrefixProvider::new(provider, "team:")?))
     })
-    .with_names(|name| LockName::new(format!("team:{name}")));
+    .with_names(|name| LockName::new(format!("team:{name}")))
+    .about(&[Tag::Names, Tag::Record, Tag::Operators, Tag::Declared]);
     let harnesses = [
         straight,
-        variant("redis-manager", Way::Manager),
+        // The same scripts on another connection.
+        variant(
+            "redis-manager",
+            Way::Manager,
+            Scope::About(&[Tag::Connection]),
+        ),
         Arc::new(prefixed),
     ];
     shedlock_torture::main_after::<Room>(race(&server), harnesses)

@@ -6,7 +6,7 @@ mod mysql_kit;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use mysql_kit::{Base, MySql, SHEDLOCKS, race, variants};
+use mysql_kit::{Base, INSTANTS, MySql, SHEDLOCKS, race, variants};
 use shedlock_conformance::Harness;
 
 fn main() -> ExitCode {
@@ -23,11 +23,16 @@ fn main() -> ExitCode {
         "mariadb-shared-zone",
     ];
     let mut all = variants(&names, &server);
-    all.push(MySql::new("mariadb-server-ahead", &ahead).pool_in("SYSTEM"));
+    all.push(
+        MySql::new("mariadb-server-ahead", &ahead)
+            .pool_in("SYSTEM")
+            .about(INSTANTS),
+    );
     all.push(
         MySql::new("mariadb-server-ahead-shared", &ahead)
             .table(SHEDLOCKS)
-            .shared_with("SYSTEM"),
+            .shared_with("SYSTEM")
+            .about(INSTANTS),
     );
     shedlock_torture::main_after::<Base>(
         race(&server),

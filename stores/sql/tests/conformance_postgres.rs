@@ -15,8 +15,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use shedlock_conformance::contention::{self, CLIENTS, ROUNDS};
 use shedlock_conformance::support::OwnServer;
 use shedlock_conformance::{
-    BoxError, Harness, JavaRecord, Namespace, OptionalAction, Provider, RoundTrips, StoreProfile,
-    Verdict, Work, action,
+    BoxError, Harness, JavaRecord, Namespace, OptionalAction, Provider, RoundTrips, Scope,
+    StoreProfile, Tag, Verdict, Work, action,
 };
 use shedlock_core::{BoxFuture, Clock, LockName};
 use shedlock_sql::{PostgresProvider, TimeMode, TokioPostgresProvider};
@@ -27,35 +27,50 @@ use tokio::sync::Mutex;
 
 fn main() -> ExitCode {
     let server = common::server("SHEDLOCK_TEST_POSTGRES_URL");
-    let variant = |name, ddl, options| Postgres {
+    let variant = |name, ddl, options, scope| Postgres {
         name,
         server: server.clone(),
         ddl,
         options,
         bouncer: None,
+        scope,
     };
     let mut variants = vec![
-        variant("postgres", FULL, ""),
-        variant("postgres-as-shedlock-made-it", SHEDLOCKS, ""),
-        variant("postgres-client-time", FULL, "time=client"),
-        variant("postgres-timestamptz", WITH_ZONE, ""),
-        variant("postgres-milliseconds", MILLISECONDS, ""),
+        // Each client library with the table that we make.
+        variant("postgres", FULL, "", Scope::Whole),
+        variant("tokio-postgres-deadpool", FULL, "by=deadpool", Scope::Whole),
+        // No columns for tokens and slots.
+        variant(
+            "postgres-as-shedlock-made-it",
+            SHEDLOCKS,
+            "",
+            Scope::About(&[Tag::Declared, Tag::Record]),
+        ),
+        variant("postgres-client-time", FULL, "time=client", INSTANTS),
+        variant("postgres-timestamptz", WITH_ZONE, "", INSTANTS),
+        variant("postgres-milliseconds", MILLISECONDS, "", INSTANTS),
+        // Names and owners are texts in the statement, and an unlock waits for the disk.
         variant(
             "postgres-unprepared",
             FULL,
             "prepared=false&durable_unlock=true",
+            Scope::About(&[Tag::Names, Tag::Operators, Tag::Connection]),
         ),
-        variant("tokio-postgres", FULL, "by=tokio"),
-        variant("tokio-postgres-deadpool", FULL, "by=deadpool"),
+        variant("tokio-postgres", FULL, "by=tokio", CONNECTION),
     ];
     if let Some(bouncer) = common::server_if_any("SHEDLOCK_TEST_PGBOUNCER") {
         variants.push(Postgres {
             bouncer: Some(bouncer.clone()),
-            ..variant("postgres-pgbouncer", FULL, "prepared=false")
+            ..variant("postgres-pgbouncer", FULL, "prepared=false", CONNECTION)
         });
         variants.push(Postgres {
             bouncer: Some(bouncer),
-            ..variant("tokio-postgres-deadpool-pgbouncer", FULL, "by=deadpool")
+            ..variant(
+                "tokio-postgres-deadpool-pgbouncer",
+                FULL,
+                "by=deadpool",
+                CONNECTION,
+            )
         });
     }
     shedlock_torture::main_after::<Schema>(
@@ -65,6 +80,11 @@ fn main() -> ExitCode {
             .map(|variant| Arc::new(variant) as Arc<dyn Harness>),
     )
 }
+
+/// Instants are written in another type, or by another clock.
+const INSTANTS: Scope = Scope::About(&[Tag::Time]);
+/// The same statements on other connections.
+const CONNECTION: Scope = Scope::About(&[Tag::Connection, Tag::Cost]);
 
 /// Raw clients race for one row, as attempts do.
 async fn race(server: &str) -> Verdict {
@@ -109,6 +129,7 @@ struct Postgres {
     /// What is added to the provider's URL.
     options: &'static str,
     bouncer: Option<String>,
+    scope: Scope,
 }
 
 impl Harness for Postgres {
@@ -118,6 +139,10 @@ impl Harness for Postgres {
 
     fn namespace(&self) -> BoxFuture<'_, Result<Arc<dyn Namespace>, BoxError>> {
         Box::pin(self.room(&self.server, None))
+    }
+
+    fn scope(&self) -> Scope {
+        self.scope
     }
 
     /// One kind stands for all: what a crash does is the server's.

@@ -7,8 +7,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use shedlock_conformance::contention::{self, CLIENTS, ROUNDS};
 use shedlock_conformance::{
-    BoxError, Cost, Harness, JavaRecord, Namespace, OptionalAction, Provider, StoreProfile,
-    Verdict, Work, action, support,
+    BoxError, Cost, Harness, JavaRecord, Namespace, OptionalAction, Provider, Scope, StoreProfile,
+    Tag, Verdict, Work, action, support,
 };
 use shedlock_core::{BoxFuture, Clock, LockName};
 use shedlock_sql::{SqliteProvider, TimeMode};
@@ -19,11 +19,30 @@ use tempfile::TempDir;
 
 fn main() -> ExitCode {
     support::needs_store("sqlite");
-    let variant = |name, ddl, options| Arc::new(Sqlite { name, ddl, options }) as Arc<dyn Harness>;
+    let variant = |name, ddl, options, scope| {
+        Arc::new(Sqlite {
+            name,
+            ddl,
+            options,
+            scope,
+        }) as Arc<dyn Harness>
+    };
     let harnesses = [
-        variant("sqlite", None, ""),
-        variant("sqlite-as-shedlocks-users-make-it", Some(SHEDLOCKS), ""),
-        variant("sqlite-client-time", None, "time=client"),
+        variant("sqlite", None, "", Scope::Whole),
+        // No columns for tokens and slots.
+        variant(
+            "sqlite-as-shedlocks-users-make-it",
+            Some(SHEDLOCKS),
+            "",
+            Scope::About(&[Tag::Declared, Tag::Record]),
+        ),
+        // Another clock judges.
+        variant(
+            "sqlite-client-time",
+            None,
+            "time=client",
+            Scope::About(&[Tag::Time]),
+        ),
     ];
     shedlock_torture::main_after::<File>(race(), harnesses)
 }
@@ -63,6 +82,7 @@ struct Sqlite {
     name: &'static str,
     ddl: Option<&'static str>,
     options: &'static str,
+    scope: Scope,
 }
 
 impl Harness for Sqlite {
@@ -95,6 +115,10 @@ impl Harness for Sqlite {
             space.create().await?;
             Ok(Arc::new(space) as Arc<dyn Namespace>)
         })
+    }
+
+    fn scope(&self) -> Scope {
+        self.scope
     }
 
     /// No other case has its file open in either. It cannot be stopped: there is no server.

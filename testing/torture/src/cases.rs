@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
-use shedlock_conformance::{Case, Stop, Verdict, ensure};
+use shedlock_conformance::{Case, Stop, Tag, Verdict, ensure};
 use shedlock_core::BoxFuture;
 
 use crate::torture::{Options, hunt, torture};
@@ -50,6 +50,7 @@ fn case<N: TortureNamespace>(
     Case::new(name, move |context| {
         Box::pin(async move { run(&Arena::over::<N>(context)?).await })
     })
+    .about(&[Tag::Processes])
 }
 
 /// Contenders for two locks; holders are killed with SIGKILL at random, some oversleep their

@@ -15,12 +15,12 @@ use crate::verdict::ensure;
 use crate::wait::now;
 use crate::{Provider, Stop, TestContext, Verdict};
 
-cases!("clocks":
-    a_client_ahead_does_not_break_a_lease,
+cases!("clocks" [Time]:
+    a_client_ahead_does_not_break_a_lease [Smoke],
     a_client_behind_does_not_hold_on,
     leases_of_wrong_clients_end_in_time,
-    slots_are_judged_by_the_stores_clock,
-    tokens_of_wrong_clients_grow,
+    slots_are_judged_by_the_stores_clock [Slots],
+    tokens_of_wrong_clients_grow [Fencing],
     clients_that_differ_by_what_is_tolerated_take_over_no_earlier,
 );
 

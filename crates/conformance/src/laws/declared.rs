@@ -8,9 +8,9 @@ use crate::steps::{acquire, still_holds, unlock};
 use crate::verdict::ensure;
 use crate::{Call, TestContext, Verdict};
 
-cases!("declared":
-    extend_is_refused_where_it_is_lacking,
-    providers_over_one_store_declare_the_same,
+cases!("declared" [Declared]:
+    extend_is_refused_where_it_is_lacking [Smoke],
+    providers_over_one_store_declare_the_same [Smoke],
     what_was_declared_at_first_contact_holds,
     providers_have_identities_of_their_own,
     a_check_changes_nothing,

@@ -22,7 +22,7 @@ use crate::verdict::ensure;
 use crate::wait::{PATIENCE, bounded, sleep};
 use crate::{Call, Stop, TestContext, Verdict};
 
-cases!("law06_held_is_not_broken":
+cases!("law06_held_is_not_broken" [Connection]:
     an_attempt_whose_answer_was_lost_is_found_again,
     an_attempt_that_was_lost_on_the_way_is_asked_again,
     an_attempt_whose_answer_was_lost_can_be_withdrawn,

@@ -19,12 +19,12 @@ use crate::wait::{PATIENCE, bounded, now, sleep};
 use crate::{Call, Provider, Stop, TestContext, Verdict};
 
 cases!(
-    "law06_held_is_not_broken":
+    "law06_held_is_not_broken" [Connection]:
         a_copy_that_arrives_after_the_unlock_takes_nothing,
-        a_copy_that_arrives_after_other_owners_takes_nothing,
+        a_copy_that_arrives_after_other_owners_takes_nothing [Time],
         a_copy_that_arrives_after_the_withdrawal_takes_nothing,
         a_copy_that_arrives_after_a_skip_takes_nothing;
-    "law05_at_most":
+    "law05_at_most" [Connection]:
         an_extension_that_arrives_late_does_not_shorten_the_lease;
 );
 

@@ -17,17 +17,17 @@ use crate::verdict::ensure;
 use crate::wait::{PATIENCE, now, sleep};
 use crate::{Provider, Stop, TestContext, Verdict};
 
-cases!("law01_exclusion":
-    lock_and_unlock_show_in_the_record,
-    a_second_attempt_is_skipped,
+cases!("law01_exclusion" [Exclusion]:
+    lock_and_unlock_show_in_the_record [Smoke, Record],
+    a_second_attempt_is_skipped [Smoke],
     two_names_are_two_locks,
     lock_unlock_lock,
     ten_rounds_without_a_pause,
-    sixty_four_contenders_have_one_winner,
-    sixty_four_contenders_at_an_expired_lock_have_one_winner,
-    sixty_four_names_at_once_have_a_winner_each,
+    sixty_four_contenders_have_one_winner [Smoke],
+    sixty_four_contenders_at_an_expired_lock_have_one_winner [Time],
+    sixty_four_names_at_once_have_a_winner_each [Names],
     workers_that_count_under_two_locks_lose_no_update,
-    an_extended_lease_still_excludes,
+    an_extended_lease_still_excludes [Time],
 );
 
 /// The record says held by us, then free.

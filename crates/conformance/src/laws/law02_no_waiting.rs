@@ -11,9 +11,9 @@ use crate::verdict::ensure;
 use crate::wait::now;
 use crate::{TestContext, Verdict};
 
-cases!("law02_no_waiting":
+cases!("law02_no_waiting" [Exclusion]:
     a_skip_comes_at_once,
-    a_skip_names_holder_and_end,
+    a_skip_names_holder_and_end [Smoke, Time],
     a_losing_attempt_writes_nothing,
 );
 

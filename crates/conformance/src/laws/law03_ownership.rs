@@ -11,20 +11,20 @@ use crate::steps::{
 use crate::verdict::ensure;
 use crate::{Stop, TestContext, Verdict};
 
-cases!("law03_ownership":
-    stale_unlock_by_another_client,
+cases!("law03_ownership" [Ownership]:
+    stale_unlock_by_another_client [Smoke],
     stale_extend_by_another_client,
     stale_unlock_by_another_lease_of_this_client,
     stale_extend_by_another_lease_of_this_client,
-    unlock_after_expiry_is_lost,
-    extend_after_expiry_is_lost,
-    unlock_twice_is_not_lost,
+    unlock_after_expiry_is_lost [Time],
+    extend_after_expiry_is_lost [Time],
+    unlock_twice_is_not_lost [Smoke],
     unlock_twice_is_lost_once_somebody_else_holds,
-    extend_after_unlock_is_lost,
+    extend_after_unlock_is_lost [Smoke],
     extend_after_unlock_with_at_least_left_is_lost,
-    a_lock_kept_by_at_least_is_nobodys,
+    a_lock_kept_by_at_least_is_nobodys [Record],
     a_lease_that_was_extended_answers_truly,
-    stale_calls_on_a_deleted_record_are_lost,
+    stale_calls_on_a_deleted_record_are_lost [Record],
     any_client_may_act_with_the_lease,
 );
 

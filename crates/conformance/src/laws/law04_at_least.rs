@@ -14,8 +14,8 @@ use crate::verdict::ensure;
 use crate::wait::now;
 use crate::{TestContext, Verdict};
 
-cases!("law04_at_least":
-    at_least_is_kept_after_unlock,
+cases!("law04_at_least" [Time]:
+    at_least_is_kept_after_unlock [Smoke],
     at_least_is_counted_from_acquisition,
     at_least_that_is_over_frees_at_once,
     an_extension_neither_shortens_nor_moves_at_least,

@@ -13,12 +13,12 @@ use crate::steps::{
 use crate::verdict::ensure;
 use crate::{Stop, TestContext, Verdict};
 
-cases!("law05_at_most":
-    an_abandoned_lock_comes_free_at_its_end,
+cases!("law05_at_most" [Time]:
+    an_abandoned_lock_comes_free_at_its_end [Smoke],
     an_extended_lock_comes_free_at_its_new_end,
     an_extension_never_shortens_the_lease,
-    the_record_says_until_when,
-    the_record_of_an_expired_lease_says_free,
+    the_record_says_until_when [Smoke, Record],
+    the_record_of_an_expired_lease_says_free [Record],
     the_shortest_lease_ends,
     the_longest_declared_lease_is_held,
     what_is_longer_than_declared_is_refused_or_held,

@@ -13,18 +13,18 @@ use crate::verdict::ensure;
 use crate::wait::bounded;
 use crate::{Stop, TestContext, Verdict};
 
-cases!("law06_held_is_not_broken":
-    the_same_attempt_twice_is_one_lease,
+cases!("law06_held_is_not_broken" [Ownership]:
+    the_same_attempt_twice_is_one_lease [Smoke],
     the_same_attempt_by_another_client_is_one_lease,
     the_same_attempt_sixteen_times_at_once_is_one_lease,
-    the_same_attempt_for_a_slot_is_one_lease,
-    an_attempt_asked_again_after_its_lease_expired_does_not_return_the_old_lease,
-    a_withdrawn_attempt_frees_at_once,
+    the_same_attempt_for_a_slot_is_one_lease [Slots],
+    an_attempt_asked_again_after_its_lease_expired_does_not_return_the_old_lease [Time],
+    a_withdrawn_attempt_frees_at_once [Smoke],
     a_withdrawal_frees_only_its_own,
     a_withdrawal_of_nothing_is_false,
-    a_withdrawn_lease_that_has_expired_keeps_no_one_waiting,
-    a_withdrawn_attempt_gives_its_slot_back,
-    an_attempt_dropped_midway_holds_no_longer_than_at_most,
+    a_withdrawn_lease_that_has_expired_keeps_no_one_waiting [Time],
+    a_withdrawn_attempt_gives_its_slot_back [Slots],
+    an_attempt_dropped_midway_holds_no_longer_than_at_most [Connection],
 );
 
 /// Asked again while its lease runs, the attempt is answered with that lease.

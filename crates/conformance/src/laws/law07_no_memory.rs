@@ -10,9 +10,9 @@ use crate::steps::{abandon, acquire, is_free, skipped, still_holds, unlock};
 use crate::verdict::ensure;
 use crate::{Provider, Stop, TestContext, Verdict};
 
-cases!("law07_no_memory":
+cases!("law07_no_memory" [Record]:
     a_record_deleted_while_held_frees_the_lock,
-    a_record_deleted_after_unlock_heals,
+    a_record_deleted_after_unlock_heals [Smoke],
     a_record_deleted_during_at_least_frees_the_lock,
     a_record_deleted_again_and_again_heals,
     a_container_dropped_between_any_two_steps_heals,

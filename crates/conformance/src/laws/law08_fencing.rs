@@ -12,17 +12,17 @@ use crate::steps::{acquire, extend, record, try_take, unlock, unlock_contended};
 use crate::verdict::ensure;
 use crate::{JavaRecord, Provider, Stop, TestContext, Verdict};
 
-cases!("law08_fencing":
-    tokens_are_there_exactly_if_declared,
-    tokens_grow_across_unlock,
-    tokens_grow_across_expiry,
+cases!("law08_fencing" [Fencing]:
+    tokens_are_there_exactly_if_declared [Smoke],
+    tokens_grow_across_unlock [Smoke],
+    tokens_grow_across_expiry [Time],
     tokens_grow_across_a_new_provider,
     tokens_grow_across_a_deleted_record,
     tokens_grow_across_a_withdrawal,
-    tokens_grow_across_an_acquisition_of_shedlock,
-    tokens_grow_among_contenders,
+    tokens_grow_across_an_acquisition_of_shedlock [Record],
+    tokens_grow_among_contenders [Exclusion],
     an_extension_keeps_the_token,
-    the_record_shows_the_token,
+    the_record_shows_the_token [Record, Operators],
 );
 
 /// A provider that declares none gives none.

@@ -20,12 +20,12 @@ use crate::steps::{
 use crate::verdict::ensure;
 use crate::{Provider, Stop, TestContext, Verdict};
 
-cases!("law09_open_slots":
-    open_slots_are_refused_unless_declared,
+cases!("law09_open_slots" [Slots]:
+    open_slots_are_refused_unless_declared [Smoke],
     no_attempts_at_all_are_refused,
-    a_done_slot_is_not_taken_again,
+    a_done_slot_is_not_taken_again [Smoke],
     a_slot_that_is_used_up_when_taken_tells_when_it_is_done,
-    a_failed_slot_is_taken_over_after_its_pause,
+    a_failed_slot_is_taken_over_after_its_pause [Time],
     a_slot_of_a_dead_runner_is_taken_over,
     a_slot_that_was_left_is_taken_over_at_once,
     an_attempt_asked_again_counts_once,
@@ -37,7 +37,7 @@ cases!("law09_open_slots":
     contenders_do_each_of_many_slots_in_order,
     slots_of_both_kinds_pass_each_other,
     acquisitions_without_slot_leave_the_open_slot,
-    an_acquisition_of_shedlock_does_the_open_slot,
+    an_acquisition_of_shedlock_does_the_open_slot [Record],
 );
 
 /// A provider that cannot take over runs no task that must not be lost.

@@ -10,8 +10,8 @@ use crate::steps::{abandon, acquire, skipped_as, unlock};
 use crate::verdict::ensure;
 use crate::{Provider, Stop, TestContext, Verdict};
 
-cases!("law09_resets":
-    a_reset_brings_a_slot_back_from_the_future,
+cases!("law09_resets" [Slots]:
+    a_reset_brings_a_slot_back_from_the_future [Smoke],
     a_reset_to_a_slot_makes_later_ones_free,
     a_reset_gives_up_an_open_slot,
     a_reset_without_need_changes_nothing,

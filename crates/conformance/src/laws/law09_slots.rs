@@ -14,10 +14,10 @@ use crate::steps::{
 use crate::verdict::ensure;
 use crate::{JavaRecord, Stop, TestContext, Verdict};
 
-cases!("law09_slots":
-    slots_are_refused_unless_declared,
-    a_slot_is_taken_once,
-    a_taken_slot_survives_expiry,
+cases!("law09_slots" [Slots]:
+    slots_are_refused_unless_declared [Smoke],
+    a_slot_is_taken_once [Smoke],
+    a_taken_slot_survives_expiry [Time],
     an_older_slot_is_skipped,
     a_newer_slot_is_granted,
     sixty_four_contenders_for_a_slot_have_one_winner,
@@ -27,12 +27,12 @@ cases!("law09_slots":
     acquisitions_without_slot_leave_the_slot,
     the_slots_of_two_names_are_two,
     a_slot_a_year_ahead_claims_nothing,
-    the_tolerance_is_respected_on_both_sides,
+    the_tolerance_is_respected_on_both_sides [Time],
     slots_keep_their_microseconds,
-    an_acquisition_of_shedlock_after_the_slot_takes_it,
-    an_acquisition_of_shedlock_before_the_slot_leaves_it,
-    a_lock_held_by_shedlock_leaves_a_later_slot,
-    a_lock_held_by_shedlock_since_the_slot_takes_it,
+    an_acquisition_of_shedlock_after_the_slot_takes_it [Record, Time],
+    an_acquisition_of_shedlock_before_the_slot_leaves_it [Record, Time],
+    a_lock_held_by_shedlock_leaves_a_later_slot [Record],
+    a_lock_held_by_shedlock_since_the_slot_takes_it [Record],
 );
 
 const MINUTE: Duration = Duration::from_secs(60);

@@ -16,8 +16,8 @@ use crate::steps::{acquire, record, skipped_as, unlock, unlock_stale};
 use crate::verdict::ensure;
 use crate::{Provider, Stop, TestContext, Verdict};
 
-cases!("law09_unused_slots":
-    a_task_that_never_started_gives_its_slot_back,
+cases!("law09_unused_slots" [Slots]:
+    a_task_that_never_started_gives_its_slot_back [Smoke],
     a_slot_is_given_back_once,
     a_stale_lease_gives_nothing_back,
     a_slot_that_is_done_or_was_reset_is_not_given_back,

@@ -8,8 +8,8 @@ use crate::steps::{abandon, acquire, is_free, record, skipped_as, still_holds, u
 use crate::verdict::ensure;
 use crate::{Provider, Stop, TestContext, Verdict};
 
-cases!("law10_names":
-    names_round_trip_exactly,
+cases!("law10_names" [Names]:
+    names_round_trip_exactly [Smoke],
     names_with_meaning_to_a_store_are_only_names,
     names_that_look_alike_are_two_locks,
     names_that_are_one_path_are_two_locks,

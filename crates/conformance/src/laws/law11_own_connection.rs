@@ -7,8 +7,8 @@ use crate::context::{granted, name};
 use crate::steps::{acquire, is_free, still_holds, unlock};
 use crate::{Stop, TestContext, Verdict};
 
-cases!("law11_own_connection":
-    a_lock_outlives_the_callers_rollback,
+cases!("law11_own_connection" [Connection]:
+    a_lock_outlives_the_callers_rollback [Smoke],
     an_unlock_outlives_the_callers_rollback,
 );
 

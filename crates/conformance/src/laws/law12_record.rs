@@ -14,15 +14,15 @@ use crate::steps::{
 use crate::verdict::ensure;
 use crate::{JavaRecord, Provider, Stop, TestContext, Verdict};
 
-cases!("law12_record":
-    a_lock_of_shedlock_is_held,
-    an_expired_record_of_shedlock_is_free,
+cases!("law12_record" [Record]:
+    a_lock_of_shedlock_is_held [Smoke, Time],
+    an_expired_record_of_shedlock_is_free [Time],
     stale_calls_leave_what_shedlock_took,
-    shedlock_sees_our_lease,
-    shedlock_sees_our_unlock,
-    shedlock_sees_at_least,
-    migrating_twice_is_harmless,
-    migrating_makes_a_dropped_container,
+    shedlock_sees_our_lease [Smoke, Time],
+    shedlock_sees_our_unlock [Time],
+    shedlock_sees_at_least [Time],
+    migrating_twice_is_harmless [Declared],
+    migrating_makes_a_dropped_container [Declared],
 );
 
 /// The skip and the record name its host and its end.

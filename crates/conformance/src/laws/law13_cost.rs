@@ -19,8 +19,8 @@ use crate::steps::{acquire, extend, skipped, unlock};
 use crate::verdict::ensure;
 use crate::{Call, RoundTrips, Stop, TestContext, Verdict};
 
-cases!("law13_cost":
-    a_won_attempt_costs_what_is_declared,
+cases!("law13_cost" [Cost]:
+    a_won_attempt_costs_what_is_declared [Smoke],
     a_first_attempt_costs_what_is_declared,
     a_lost_attempt_costs_what_is_declared,
     an_extension_costs_what_is_declared,

@@ -17,19 +17,19 @@ use crate::verdict::ensure;
 use crate::warnings::with_warnings;
 use crate::{JavaRecord, Provider, Stop, TestContext, Verdict};
 
-cases!("operators":
+cases!("operators" [Operators]:
     inspect_of_an_unknown_lock_finds_nothing,
-    inspect_shows_what_is_held,
+    inspect_shows_what_is_held [Smoke],
     list_is_refused_unless_declared,
-    list_pages_in_the_byte_order_of_names,
-    list_of_held_locks_leaves_out_free_ones,
-    a_list_survives_what_is_no_lock_and_names_it,
-    force_unlock_frees_and_tells_what_was,
+    list_pages_in_the_byte_order_of_names [Names],
+    list_of_held_locks_leaves_out_free_ones [Smoke],
+    a_list_survives_what_is_no_lock_and_names_it [Record],
+    force_unlock_frees_and_tells_what_was [Smoke],
     force_unlock_of_a_free_lock_changes_nothing,
     force_unlock_ends_at_least,
     force_unlock_of_another_owner_changes_nothing,
-    force_unlock_keeps_the_slot,
-    force_unlock_frees_a_lock_of_shedlock,
+    force_unlock_keeps_the_slot [Slots],
+    force_unlock_frees_a_lock_of_shedlock [Record],
     a_forced_out_holder_cannot_come_back,
 );
 

@@ -12,7 +12,7 @@ use crate::steps::{acquire, is_free, still_holds, unlock};
 use crate::verdict::ensure;
 use crate::{Provider, Stop, TestContext, Verdict};
 
-cases!("law06_held_is_not_broken":
+cases!("law06_held_is_not_broken" [Connection]:
     a_provider_that_cannot_reach_its_store_says_so_and_recovers,
     a_store_that_goes_away_is_an_error_of_every_call_and_recovers,
     a_store_that_restarts_is_used_again,

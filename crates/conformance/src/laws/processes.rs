@@ -8,14 +8,14 @@ use crate::verdict::ensure;
 use crate::{TestContext, Verdict, child};
 
 cases!(
-    "law01_exclusion":
-        a_lock_held_by_another_process_is_skipped;
-    "law03_ownership":
+    "law01_exclusion" [Processes]:
+        a_lock_held_by_another_process_is_skipped [Smoke];
+    "law03_ownership" [Processes]:
         stale_unlock_by_another_process,
         stale_extend_by_another_process,
         stale_withdrawal_by_another_process,
         a_stopped_holder_cannot_come_back;
-    "law05_at_most":
+    "law05_at_most" [Processes]:
         a_killed_holder_is_succeeded_at_its_end;
 );
 

@@ -18,7 +18,7 @@ use crate::steps::acquire;
 use crate::wait::bounded;
 use crate::{Provider, Stop, TestContext, Verdict};
 
-cases!("law06_held_is_not_broken":
+cases!("law06_held_is_not_broken" [Connection]:
     every_call_ends_in_time_on_a_connection_that_falls_silent,
     every_call_ends_in_time_on_new_connections_that_are_never_answered,
 );

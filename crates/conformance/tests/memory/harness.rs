@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use shedlock_conformance::{
-    BoxError, Harness, JavaRecord, Namespace, OptionalAction, Provider, StoreProfile, action,
-    wrapped,
+    BoxError, Harness, JavaRecord, Namespace, OptionalAction, Provider, Scope, StoreProfile, Tag,
+    action, wrapped,
 };
 use shedlock_core::{
     BoxFuture, Capabilities, Error, LockName, LockProvider, ManualClock, MemoryProvider,
@@ -14,6 +14,14 @@ use shedlock_core::{
 
 /// On either clock, and behind each wrapper.
 pub(crate) fn harnesses() -> [Arc<dyn Harness>; 5] {
+    let calls = &[
+        Tag::Ownership,
+        Tag::Slots,
+        Tag::Names,
+        Tag::Record,
+        Tag::Operators,
+        Tag::Declared,
+    ];
     let real: Arc<dyn Harness> = Arc::new(Memory {
         stands_still: false,
     });
@@ -21,15 +29,18 @@ pub(crate) fn harnesses() -> [Arc<dyn Harness>; 5] {
     let prefixed = wrapped(Arc::clone(&manual), "prefixed", |provider| {
         Ok(Arc::new(PrefixProvider::new(provider, "team:")?))
     })
-    .with_names(|name| LockName::new(format!("team:{name}")));
+    .with_names(|name| LockName::new(format!("team:{name}")))
+    .about(calls);
     let tracked = wrapped(Arc::clone(&manual), "tracked", |provider| {
         Ok(Arc::new(TrackingProvider::new(provider)))
-    });
+    })
+    .about(calls);
     let tenants = wrapped(Arc::clone(&manual), "tenants", |provider| {
         Ok(Arc::new(TenantProvider::new(Arc::new(ByFirstByte {
             inner: provider,
         }))))
-    });
+    })
+    .about(calls);
     [
         real,
         manual,
@@ -85,6 +96,15 @@ impl Harness for Memory {
             MemoryProvider::with_clock(Arc::new(clock))
         });
         Box::pin(async move { Ok(Arc::new(Map { store, clock }) as Arc<dyn Namespace>) })
+    }
+
+    /// Time that stands still changes what cases do that wait.
+    fn scope(&self) -> Scope {
+        if self.stands_still {
+            Scope::About(&[Tag::Time, Tag::Slots])
+        } else {
+            Scope::Whole
+        }
     }
 
     fn profile(&self) -> OptionalAction<'_, StoreProfile> {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use shedlock_conformance::{Harness, Provider, wrapped};
+use shedlock_conformance::{Harness, Provider, Tag, wrapped};
 use shedlock_core::{
     BoxFuture, Capabilities, Error, LockName, PrefixProvider, TenantProvider, TenantRouter,
     TrackingProvider,
@@ -10,18 +10,25 @@ use shedlock_core::{
 
 use crate::harness::Served;
 
+/// What a wrapper may do to a call on its way to the store and back. The rest shows without a socket, in
+/// `tests/memory.rs`.
+const BEHIND: &[Tag] = &[Tag::Cost, Tag::Processes, Tag::Names];
+
 pub(crate) fn harnesses() -> impl Iterator<Item = Arc<dyn Harness>> {
     let straight = || -> Arc<dyn Harness> { Arc::new(Served::RIGHT) };
     let prefixed = wrapped(straight(), "prefixed", |provider| {
         Ok(Arc::new(PrefixProvider::new(provider, "team:")?))
     })
-    .with_names(|name| LockName::new(format!("team:{name}")));
+    .with_names(|name| LockName::new(format!("team:{name}")))
+    .about(BEHIND);
     let tracked = wrapped(straight(), "tracked", |provider| {
         Ok(Arc::new(TrackingProvider::new(provider)))
-    });
+    })
+    .about(BEHIND);
     let tenants = wrapped(straight(), "tenants", |inner| {
         Ok(Arc::new(TenantProvider::new(Arc::new(OneTenant { inner }))))
-    });
+    })
+    .about(BEHIND);
     let wrappers: [Arc<dyn Harness>; 3] =
         [Arc::new(prefixed), Arc::new(tracked), Arc::new(tenants)];
     [straight()].into_iter().chain(wrappers)

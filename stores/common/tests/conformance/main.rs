@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use common::Texts;
 use shedlock_conformance::{
-    BoxError, Harness, JavaRecord, Namespace, OptionalAction, Provider, action, wrapped,
+    BoxError, Harness, JavaRecord, Namespace, OptionalAction, Provider, Scope, Tag, action, wrapped,
 };
 use shedlock_core::{
     BoxFuture, Capabilities, Clock, Error, LockName, ManualClock, PrefixProvider, SystemClock,
@@ -18,6 +18,9 @@ use shedlock_core::{
 };
 use shedlock_store::{Record, Versioned};
 use shedlock_torture::TortureNamespace;
+
+/// What a wrapper does: it hands calls on, with other names.
+const CALLS: &[Tag] = &[Tag::Names, Tag::Record, Tag::Operators, Tag::Declared];
 
 fn main() -> ExitCode {
     let kinds = [
@@ -41,13 +44,16 @@ fn main() -> ExitCode {
     let prefixed = wrapped(manual(), "prefixed", |provider| {
         Ok(Arc::new(PrefixProvider::new(provider, "team:")?))
     })
-    .with_names(|name| LockName::new(format!("team:{name}")));
+    .with_names(|name| LockName::new(format!("team:{name}")))
+    .about(CALLS);
     let tracked = wrapped(manual(), "tracked", |provider| {
         Ok(Arc::new(TrackingProvider::new(provider)))
-    });
+    })
+    .about(CALLS);
     let tenants = wrapped(manual(), "tenants", |inner| {
         Ok(Arc::new(TenantProvider::new(Arc::new(OneTenant { inner }))))
-    });
+    })
+    .about(CALLS);
     harnesses.push(Arc::new(prefixed));
     harnesses.push(Arc::new(tracked));
     harnesses.push(Arc::new(tenants));
@@ -109,6 +115,19 @@ impl Harness for Cas {
             Kind::Revisions => "cas-revisions",
             Kind::StartingAnew => "cas-starting-anew",
         }
+    }
+
+    /// All runs where races are lost and answers with them: any case may find what that breaks.
+    fn scope(&self) -> Scope {
+        Scope::About(match self.kind {
+            Kind::Rough => return Scope::Whole,
+            Kind::RealClock | Kind::ManualClock | Kind::StoreTime | Kind::CoarseStoreTime => {
+                &[Tag::Time, Tag::Slots]
+            }
+            Kind::Revisions | Kind::StartingAnew => {
+                &[Tag::Ownership, Tag::Fencing, Tag::Slots, Tag::Record]
+            }
+        })
     }
 
     fn namespace(&self) -> BoxFuture<'_, Result<Arc<dyn Namespace>, BoxError>> {

@@ -12,7 +12,7 @@ use shedlock_conformance::contention::{self, CLIENTS, ROUNDS};
 use shedlock_conformance::support::{OwnServer, address, server, unique};
 use shedlock_conformance::{
     BoxError, Cost, Harness, Namespace, OptionalAction, Provider, RoundTrips, Stop, StoreProfile,
-    Verdict, action, wrapped,
+    Tag, Verdict, action, wrapped,
 };
 use shedlock_consul::ConsulProvider;
 use shedlock_core::{BoxFuture, Clock, LockName, PrefixProvider};
@@ -30,7 +30,8 @@ fn main() -> ExitCode {
     let prefixed = wrapped(Arc::clone(&straight), "consul-prefixed", |provider| {
         Ok(Arc::new(PrefixProvider::new(provider, "team:")?))
     })
-    .with_names(|name| LockName::new(format!("team:{name}")));
+    .with_names(|name| LockName::new(format!("team:{name}")))
+    .about(&[Tag::Names, Tag::Operators, Tag::Declared]);
     shedlock_torture::main_after::<Keys>(race, [straight, Arc::new(prefixed)])
 }
 

@@ -9,8 +9,8 @@ use mongodb::{Client, Collection};
 use shedlock_conformance::contention::{self, CLIENTS, ROUNDS};
 use shedlock_conformance::support::{OwnServer, address, unique};
 use shedlock_conformance::{
-    BoxError, Cost, Harness, JavaRecord, Namespace, OptionalAction, Provider, RoundTrips, Stop,
-    StoreProfile, Verdict, action,
+    BoxError, Cost, Harness, JavaRecord, Namespace, OptionalAction, Provider, RoundTrips, Scope,
+    Stop, StoreProfile, Tag, Verdict, action,
 };
 use shedlock_core::{BoxFuture, Clock, LockName};
 use shedlock_mongodb::{Builder, MongoProvider, TimeMode};
@@ -78,6 +78,14 @@ impl Harness for Mongo {
             let room = Room::new(&self.server, self.way, None).await?;
             Ok(Arc::new(room) as Arc<dyn Namespace>)
         })
+    }
+
+    fn scope(&self) -> Scope {
+        match self.way {
+            Way::Plain => Scope::Whole,
+            // Another clock judges.
+            Way::ClientTime => Scope::About(&[Tag::Time]),
+        }
     }
 
     fn open_child<'a>(&'a self, spec: &'a str) -> OptionalAction<'a, Provider> {

@@ -11,8 +11,8 @@ use serde_json::{Value, json};
 use shedlock_conformance::contention::{self, CLIENTS, ROUNDS};
 use shedlock_conformance::support::{OwnServer, address, needs_store, server_if_any, unique};
 use shedlock_conformance::{
-    BoxError, Cost, Harness, JavaRecord, Namespace, OptionalAction, Provider, RoundTrips, Stop,
-    StoreProfile, Verdict, action, wrapped,
+    BoxError, Cost, Harness, JavaRecord, Namespace, OptionalAction, Provider, RoundTrips, Scope,
+    Stop, StoreProfile, Tag, Verdict, action, wrapped,
 };
 use shedlock_core::{BoxFuture, Clock, LockName, Owner, PrefixProvider};
 use shedlock_nats::NatsProvider;
@@ -58,7 +58,8 @@ fn main() -> ExitCode {
                 Ok(Arc::new(PrefixProvider::new(provider, "team:")?))
             });
             let prefixed = prefixed.with_names(|name| LockName::new(format!("team:{name}")));
-            harnesses.push(Arc::new(prefixed));
+            let about = &[Tag::Names, Tag::Record, Tag::Operators, Tag::Declared];
+            harnesses.push(Arc::new(prefixed.about(about)));
         }
     }
     shedlock_torture::main_after::<Bucket>(race, harnesses)
@@ -119,6 +120,16 @@ impl Nats {
 impl Harness for Nats {
     fn name(&self) -> &str {
         self.name
+    }
+
+    /// The oldest and the newest run all. The one between them writes as the oldest does, into buckets
+    /// that begin as the newest's do.
+    fn scope(&self) -> Scope {
+        if self.name == "nats210" {
+            Scope::About(&[Tag::Fencing, Tag::Slots, Tag::Record, Tag::Declared])
+        } else {
+            Scope::Whole
+        }
     }
 
     fn namespace(&self) -> BoxFuture<'_, Result<Arc<dyn Namespace>, BoxError>> {

@@ -17,7 +17,7 @@ use redis::{Client, cmd};
 use shedlock_conformance::contention::{self, CLIENTS, ROUNDS};
 use shedlock_conformance::support::unique;
 use shedlock_conformance::{
-    BoxError, Cost, Harness, JavaRecord, Namespace, OptionalAction, Provider, RoundTrips,
+    BoxError, Cost, Harness, JavaRecord, Namespace, OptionalAction, Provider, RoundTrips, Scope,
     StoreProfile, Verdict, action,
 };
 use shedlock_core::{BoxFuture, Clock, LockName, Owner};
@@ -44,6 +44,7 @@ pub(crate) struct Redis {
     pub(crate) way: Way,
     /// The program that a server of its own is started from, where there is one.
     pub(crate) program: Option<PathBuf>,
+    pub(crate) scope: Scope,
 }
 
 /// Raw clients race for one key, by a script as attempts are one.
@@ -75,6 +76,10 @@ impl Harness for Redis {
             let room = Room::new(&self.server, self.way, None).await?;
             Ok(Arc::new(room) as Arc<dyn Namespace>)
         })
+    }
+
+    fn scope(&self) -> Scope {
+        self.scope
     }
 
     fn open_child<'a>(&'a self, spec: &'a str) -> OptionalAction<'a, Provider> {

@@ -9,8 +9,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use shedlock_conformance::support::OwnServer;
 use shedlock_conformance::{
-    BoxError, Harness, JavaRecord, Namespace, OptionalAction, Provider, RoundTrips, StoreProfile,
-    Work, action,
+    BoxError, Harness, JavaRecord, Namespace, OptionalAction, Provider, RoundTrips, Scope,
+    StoreProfile, Tag, Work, action,
 };
 use shedlock_core::{BoxFuture, Clock, LockName};
 use shedlock_sql::{MySqlProvider, TimeMode};
@@ -57,7 +57,15 @@ pub(crate) struct MySql {
     pool_zone: &'static str,
     /// Providers are made over such a pool, not from a URL.
     pooled: bool,
+    scope: Scope,
 }
+
+/// Instants are written in another type or zone, or by another clock.
+pub(crate) const INSTANTS: &[Tag] = &[Tag::Time];
+/// Names and owners are texts in the statement.
+const TEXTS: &[Tag] = &[Tag::Names, Tag::Operators, Tag::Connection];
+/// No columns for tokens and slots.
+const BARE: &[Tag] = &[Tag::Declared, Tag::Record];
 
 impl MySql {
     /// Over the table that `migrate` makes, from a URL, all sessions in UTC.
@@ -70,7 +78,14 @@ impl MySql {
             java_zone: "+00:00",
             pool_zone: "+00:00",
             pooled: false,
+            scope: Scope::Whole,
         }
+    }
+
+    /// A variant, which changes this.
+    pub(crate) fn about(mut self, tags: &'static [Tag]) -> Self {
+        self.scope = Scope::About(tags);
+        self
     }
 
     pub(crate) fn table(mut self, ddl: &'static str) -> Self {
@@ -167,15 +182,26 @@ impl MySql {
 pub(crate) fn variants(names: &[&'static str; 8], server: &str) -> Vec<MySql> {
     vec![
         MySql::new(names[0], server),
-        MySql::new(names[1], server).table(SHEDLOCKS),
-        MySql::new(names[2], server).table(WHOLE_SECONDS),
-        MySql::new(names[3], server).table(DATETIMES),
-        MySql::new(names[4], server).options("time=client"),
-        MySql::new(names[5], server).options("prepared=false"),
-        MySql::new(names[6], server).pool_in("-03:00"),
+        MySql::new(names[1], server).table(SHEDLOCKS).about(BARE),
+        MySql::new(names[2], server)
+            .table(WHOLE_SECONDS)
+            .about(INSTANTS),
+        MySql::new(names[3], server)
+            .table(DATETIMES)
+            .about(INSTANTS),
+        MySql::new(names[4], server)
+            .options("time=client")
+            .about(INSTANTS),
+        MySql::new(names[5], server)
+            .options("prepared=false")
+            .about(TEXTS),
+        MySql::new(names[6], server)
+            .pool_in("-03:00")
+            .about(INSTANTS),
         MySql::new(names[7], server)
             .table(SHEDLOCKS)
-            .shared_with("+05:30"),
+            .shared_with("+05:30")
+            .about(INSTANTS),
     ]
 }
 
@@ -186,6 +212,10 @@ impl Harness for MySql {
 
     fn namespace(&self) -> BoxFuture<'_, Result<Arc<dyn Namespace>, BoxError>> {
         Box::pin(self.room(&self.server, None))
+    }
+
+    fn scope(&self) -> Scope {
+        self.scope
     }
 
     /// One kind stands for all: what a crash does is the server's.

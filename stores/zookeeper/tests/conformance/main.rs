@@ -13,8 +13,8 @@ use shedlock_conformance::contention::{self, CLIENTS, ROUNDS};
 use shedlock_conformance::proxy::Matcher;
 use shedlock_conformance::support::{OwnServer, address, server, unique};
 use shedlock_conformance::{
-    BoxError, Cost, Harness, JavaRecord, Namespace, OptionalAction, Provider, RoundTrips,
-    StoreProfile, Verdict, action, wrapped,
+    BoxError, Cost, Harness, JavaRecord, Namespace, OptionalAction, Provider, RoundTrips, Scope,
+    StoreProfile, Tag, Verdict, action, wrapped,
 };
 use shedlock_core::{BoxFuture, Clock, LockName, PrefixProvider};
 use shedlock_torture::TortureNamespace;
@@ -36,7 +36,8 @@ fn main() -> ExitCode {
     let prefixed = wrapped(Arc::clone(&straight), "prefixed", |provider| {
         Ok(Arc::new(PrefixProvider::new(provider, "team:")?))
     })
-    .with_names(|name| LockName::new(format!("team:{name}")));
+    .with_names(|name| LockName::new(format!("team:{name}")))
+    .about(&[Tag::Names, Tag::Record, Tag::Operators, Tag::Declared]);
     let harnesses = [
         straight,
         variant("zookeeper-client", Way::Client),
@@ -94,6 +95,14 @@ impl Harness for ZooKeeper {
             let room = Room::make(&self.server, self.way, None).await?;
             Ok(Arc::new(room) as Arc<dyn Namespace>)
         })
+    }
+
+    fn scope(&self) -> Scope {
+        match self.way {
+            Way::Url => Scope::Whole,
+            // The same requests in another session.
+            Way::Client => Scope::About(&[Tag::Connection]),
+        }
     }
 
     fn open_child<'a>(&'a self, spec: &'a str) -> OptionalAction<'a, Provider> {
