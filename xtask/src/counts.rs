@@ -3,12 +3,17 @@
 /// Of one that fails in a thousand places, what can still be read.
 const LINES_KEPT: usize = 400;
 
+/// Of one that broke off, how many lines.
+const LAST: usize = 15;
+
 /// Tests as their harness counts them.
 #[derive(Debug, Default)]
 pub(crate) struct Counts {
     pub(crate) passed: u64,
     pub(crate) failed: u64,
     pub(crate) ignored: u64,
+    /// Cases of the kit that variants of harnesses do not run.
+    pub(crate) left_out: u64,
     failures: Vec<String>,
     in_failures: bool,
 }
@@ -25,6 +30,9 @@ impl Counts {
         if self.in_failures && self.failures.len() < LINES_KEPT {
             self.failures.push(line.to_owned());
         }
+        if let Some((count, _)) = line.split_once(" cases left out on ") {
+            self.left_out += count.parse().unwrap_or(0);
+        }
         let Some(result) = line.strip_prefix("test result: ") else {
             return;
         };
@@ -39,6 +47,22 @@ impl Counts {
         self.passed += count("passed").unwrap_or_default();
         self.failed += count("failed").unwrap_or_default();
         self.ignored += count("ignored").unwrap_or_default();
+    }
+
+    /// Adds all that one test program has printed. The last of it is kept where it failed without
+    /// counting a failure: it broke off.
+    pub(crate) fn add_all(&mut self, printed: &str, title: &str, passed: bool) {
+        let (before, kept) = (self.failed, self.failures.len());
+        for line in printed.lines() {
+            self.add(line);
+        }
+        self.in_failures = false;
+        if !passed && (self.failed == before || self.failures.len() == kept) {
+            self.failures.push(format!("{title} broke off:"));
+            let lines: Vec<_> = printed.lines().collect();
+            let last = lines.iter().skip(lines.len().saturating_sub(LAST));
+            self.failures.extend(last.map(|line| (*line).to_owned()));
+        }
     }
 
     /// What the failed tests said, a line each; nothing if none has failed.
@@ -67,6 +91,31 @@ mod tests {
             ..
         } = counts;
         assert_eq!((passed, failed, ignored), (8, 2, 1));
+    }
+
+    #[test]
+    fn cases_that_are_left_out_add_up() {
+        let mut counts = Counts::default();
+        for line in [
+            "test result: ok. 3 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out",
+            "",
+            "1089 cases left out on 9 variants: SHEDLOCK_TEST_FULL=1 runs them",
+            "441 cases left out on 3 variants: SHEDLOCK_TEST_FULL=1 runs them",
+        ] {
+            counts.add(line);
+        }
+        assert_eq!((counts.passed, counts.left_out), (3, 1530));
+    }
+
+    #[test]
+    fn a_program_that_breaks_off_is_among_the_failures() {
+        let mut counts = Counts::default();
+        counts.add_all("test one ... ok\nthread panicked\n", "core lost.rs", false);
+        counts.add_all("test two ... ok\n", "core late.rs", true);
+        let told = counts.failures();
+        assert!(told.contains("core lost.rs broke off"), "{told}");
+        assert!(told.contains("thread panicked"), "{told}");
+        assert!(!told.contains("two"), "{told}");
     }
 
     #[test]

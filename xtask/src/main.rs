@@ -19,6 +19,7 @@ mod clients;
 mod counts;
 mod deny;
 mod earlier;
+mod executables;
 mod faketime;
 mod fuzz;
 mod host;

@@ -32,14 +32,18 @@ fn root_above(start: &Path) -> Option<PathBuf> {
 pub(crate) fn cargo() -> Command {
     let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.current_dir(workspace_root());
-    // What `cargo run` has set for us is not meant for another build.
+    without_ours(&mut command);
+    command
+}
+
+/// Takes away what `cargo run` has set for us, which is not meant for another package.
+pub(crate) fn without_ours(command: &mut Command) {
     for (name, _) in env::vars_os() {
         let name = name.to_string_lossy();
         if name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_") {
             command.env_remove(&*name);
         }
     }
-    command
 }
 
 /// What was done so far.
@@ -146,8 +150,20 @@ pub(crate) fn complete(run: &RunDir, command: &mut Command) -> anyhow::Result<Ou
     })
 }
 
-/// The same, and every line that it prints on standard output is shown to `read`, too.
+/// The same, and every line that it prints on standard output is shown to `see`, too.
 pub(crate) fn complete_read(
+    run: &RunDir,
+    command: &mut Command,
+    mut see: impl FnMut(&str),
+) -> anyhow::Result<Outcome> {
+    read(run, command, |line| {
+        print!("{line}");
+        see(line);
+    })
+}
+
+/// The same, and what it prints on standard output is shown to `read` alone, line by line.
+pub(crate) fn read(
     run: &RunDir,
     command: &mut Command,
     mut read: impl FnMut(&str),
@@ -161,7 +177,6 @@ pub(crate) fn complete_read(
         .is_ok_and(|length| length > 0)
     {
         let text = String::from_utf8_lossy(&line);
-        print!("{text}");
         read(&text);
         line.clear();
     }

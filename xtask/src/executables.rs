@@ -1,0 +1,463 @@
+//! The test executables of the workspace, built once and run side by side.
+//!
+//! Most of them wait for servers and leases more than they compute. So two run at a time, never two of
+//! one package: what these share, such as a server, is theirs alone. What each prints is kept, and
+//! printed whole once it has ended.
+
+use crate::counts::Counts;
+use crate::servers::RunDir;
+use crate::servers::run_dir::Ending;
+use crate::steps::{self, Outcome};
+use anyhow::Context as _;
+use serde::Deserialize;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus, Stdio};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+/// How many run at once: more, and those that kill processes and cut connections starve.
+const AT_ONCE: usize = 2;
+
+/// Packages with the most to do, which begin first.
+const FIRST: [&str; 4] = [
+    "shedlock-sql",
+    "shedlock-scenarios",
+    "shedlock-nats",
+    "shedlock-cli",
+];
+
+/// Those that go by the real time, or by how much the machine has left, and share it with no other.
+const ALONE: [(&str, &str); 2] = [
+    // Slots 50 ms apart, which count as late after a second.
+    ("shedlock-scenarios", "fleet"),
+    // Holders whose deadlines are half a second before their leases' ends.
+    ("shedlock", "real_time"),
+];
+
+/// How many of the longest are listed at the end.
+const LISTED: usize = 10;
+
+/// One that cargo has built.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Executable {
+    package: String,
+    version: String,
+    target: String,
+    /// What cargo would say runs.
+    source: PathBuf,
+    manifest: PathBuf,
+    path: PathBuf,
+}
+
+/// One of cargo's messages, of which only those about executables are of interest.
+#[derive(Deserialize)]
+struct Message {
+    executable: Option<PathBuf>,
+    profile: Option<BuildProfile>,
+    package_id: Option<String>,
+    manifest_path: Option<PathBuf>,
+    target: Option<Target>,
+}
+
+#[derive(Deserialize)]
+struct BuildProfile {
+    test: bool,
+}
+
+#[derive(Deserialize)]
+struct Target {
+    name: String,
+    src_path: PathBuf,
+}
+
+impl Executable {
+    /// The one that a line of cargo's is about, if it is.
+    fn of_message(line: &str) -> Option<Self> {
+        let message: Message = serde_json::from_str(line).ok()?;
+        if !message.profile?.test {
+            return None;
+        }
+        let (package, version) = package_of(&message.package_id?)?;
+        let target = message.target?;
+        Some(Self {
+            package,
+            version,
+            target: target.name,
+            source: target.src_path,
+            manifest: message.manifest_path?,
+            path: message.executable?,
+        })
+    }
+
+    fn folder(&self) -> &Path {
+        self.manifest.parent().unwrap_or(&self.manifest)
+    }
+
+    fn is_alone(&self) -> bool {
+        ALONE.contains(&(&*self.package, &*self.target))
+    }
+
+    fn rank(&self) -> usize {
+        let first = FIRST.iter().position(|package| *package == self.package);
+        first.unwrap_or(FIRST.len())
+    }
+
+    fn title(&self) -> String {
+        let source = self.source.strip_prefix(self.folder());
+        let source = source.unwrap_or(&self.source);
+        format!("{} {}", self.package, source.display())
+    }
+
+    /// As cargo would run it.
+    fn command(&self) -> Command {
+        let mut command = Command::new(&self.path);
+        steps::without_ours(&mut command);
+        command
+            .current_dir(self.folder())
+            .env("CARGO_MANIFEST_DIR", self.folder())
+            .env("CARGO_MANIFEST_PATH", &self.manifest)
+            .env("CARGO_PKG_NAME", &self.package)
+            .env("CARGO_PKG_VERSION", &self.version);
+        command
+    }
+}
+
+/// Name and version, from cargo's id of a package: `path+file:///a/core#shedlock-core@0.1.0`, and
+/// without the name where the folder has it.
+fn package_of(id: &str) -> Option<(String, String)> {
+    let (place, fragment) = id.rsplit_once('#')?;
+    let (name, version) = fragment.split_once('@').unwrap_or_else(|| {
+        let folder = place.rsplit('/').next().unwrap_or_default();
+        (folder, fragment)
+    });
+    Some((name.to_owned(), version.to_owned()))
+}
+
+/// Builds all, runs them, and then the tests in the documentation. `environment` is what the tests are
+/// told through it.
+pub(crate) fn run(
+    run: &RunDir,
+    environment: &(dyn Fn(&mut Command) + Sync),
+    counts: &mut Counts,
+) -> anyhow::Result<Outcome> {
+    let all = ["test", "--workspace", "--all-features", "--no-fail-fast"];
+    let mut build = steps::cargo();
+    build
+        .args(all)
+        .args(["--no-run", "--message-format=json-render-diagnostics"]);
+    environment(&mut build);
+    let mut executables = Vec::new();
+    let built = steps::read(run, &mut build, |line| {
+        executables.extend(Executable::of_message(line));
+    })?;
+    if built != Outcome::Passed {
+        return Ok(built);
+    }
+    executables.sort_by_key(Executable::rank);
+    let complete = |name: &str, command: &mut Command| {
+        let mut child = run.spawn(name, Ending::Terminate, command)?;
+        let status = child.wait().context("a test could not be waited for")?;
+        run.forget(name, Ending::Terminate);
+        Ok(status)
+    };
+    let start = Start {
+        folder: run.path(),
+        environment,
+        complete: &complete,
+    };
+    let mut failed = Lanes::new(executables).run(&start, counts)?;
+    let mut documentation = steps::cargo();
+    documentation.args(all).arg("--doc");
+    environment(&mut documentation);
+    let outcome = steps::complete_read(run, &mut documentation, |line| counts.add(line))?;
+    if outcome != Outcome::Passed {
+        failed.push("documentation".to_owned());
+    }
+    Ok(if failed.is_empty() {
+        Outcome::Passed
+    } else {
+        Outcome::Failed(failed.join(", "))
+    })
+}
+
+/// How one is run.
+struct Start<'a> {
+    /// For what they print.
+    folder: &'a Path,
+    environment: &'a (dyn Fn(&mut Command) + Sync),
+    /// Runs a process of this name to its end.
+    complete: &'a (dyn Fn(&str, &mut Command) -> anyhow::Result<ExitStatus> + Sync),
+}
+
+impl Start<'_> {
+    /// Runs one; with it, what it has printed on both streams.
+    fn run(&self, name: &str, executable: &Executable) -> anyhow::Result<(Ended, String)> {
+        let title = executable.title();
+        // Should it hang, this is what shows which.
+        println!("    begins: {title}");
+        let path = self.folder.join(format!("{name}.log"));
+        let log = File::create(&path).with_context(|| format!("no {}", path.display()))?;
+        let mut command = executable.command();
+        (self.environment)(&mut command);
+        command
+            .stdin(Stdio::null())
+            .stdout(log.try_clone().context("a log file could not be shared")?)
+            .stderr(log);
+        let begun = Instant::now();
+        let status = (self.complete)(name, &mut command)?;
+        let printed = fs::read(&path).with_context(|| format!("no {}", path.display()))?;
+        let mut printed = String::from_utf8_lossy(&printed).into_owned();
+        if !status.success() {
+            printed += &format!("{title} ended with {status}\n");
+        }
+        let ended = Ended {
+            title,
+            seconds: begun.elapsed().as_secs_f64(),
+            passed: status.success(),
+        };
+        Ok((ended, printed))
+    }
+}
+
+/// What is yet to run, and what runs.
+#[derive(Default)]
+struct Queue {
+    waiting: Vec<Executable>,
+    running: Vec<Executable>,
+}
+
+impl Queue {
+    /// The next one that may run beside those that do; it counts as running then.
+    fn next(&mut self) -> Option<Executable> {
+        if self.running.iter().any(Executable::is_alone) {
+            return None;
+        }
+        let is_free = |one: &Executable| {
+            if one.is_alone() {
+                return self.running.is_empty() && self.waiting.iter().all(Executable::is_alone);
+            }
+            self.running.iter().all(|it| it.package != one.package)
+        };
+        let index = self.waiting.iter().position(is_free)?;
+        let next = self.waiting.remove(index);
+        self.running.push(next.clone());
+        Some(next)
+    }
+}
+
+struct Lanes {
+    queue: Mutex<Queue>,
+    has_ended: Condvar,
+}
+
+/// One that has run.
+struct Ended {
+    title: String,
+    seconds: f64,
+    passed: bool,
+}
+
+impl Lanes {
+    fn new(waiting: Vec<Executable>) -> Self {
+        Self {
+            queue: Mutex::new(Queue {
+                waiting,
+                running: Vec::new(),
+            }),
+            has_ended: Condvar::new(),
+        }
+    }
+
+    /// Runs them all; those that failed.
+    fn run(&self, start: &Start<'_>, counts: &mut Counts) -> anyhow::Result<Vec<String>> {
+        let ended = Mutex::new((Vec::new(), counts));
+        let lane = |number: usize| -> anyhow::Result<()> {
+            let name = format!("tests-{number}");
+            while let Some(executable) = self.take() {
+                let one = start.run(&name, &executable);
+                self.give_back(&executable);
+                let (one, printed) = one?;
+                let mut ended = ended.lock().unwrap_or_else(PoisonError::into_inner);
+                let verdict = if one.passed { "ok" } else { "FAILED" };
+                println!("\n--- {}: {verdict}, {:.1} s", one.title, one.seconds);
+                print!("{printed}");
+                ended.1.add_all(&printed, &one.title, one.passed);
+                ended.0.push(one);
+            }
+            Ok(())
+        };
+        std::thread::scope(|scope| {
+            let lanes: Vec<_> = (0..AT_ONCE)
+                .map(|number| scope.spawn(move || lane(number)))
+                .collect();
+            lanes.into_iter().try_for_each(|lane| {
+                let ended = lane.join();
+                ended.map_err(|_| anyhow::anyhow!("a lane of the tests panicked"))?
+            })
+        })?;
+        let (mut ended, _) = ended.into_inner().unwrap_or_else(PoisonError::into_inner);
+        ended.sort_by(|a: &Ended, b| b.seconds.total_cmp(&a.seconds));
+        println!("\nThe longest of {} test executables:", ended.len());
+        for one in ended.iter().take(LISTED) {
+            println!("{:7.1} s  {}", one.seconds, one.title);
+        }
+        let failed = ended.into_iter().filter(|one| !one.passed);
+        Ok(failed.map(|one| one.title).collect())
+    }
+
+    fn queue(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The next one, as soon as it may run; `None` once nothing is left to start.
+    fn take(&self) -> Option<Executable> {
+        let mut queue = self.queue();
+        loop {
+            if let Some(next) = queue.next() {
+                return Some(next);
+            }
+            if queue.waiting.is_empty() {
+                return None;
+            }
+            queue = self
+                .has_ended
+                .wait(queue)
+                .unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    fn give_back(&self, executable: &Executable) {
+        self.queue().running.retain(|one| one != executable);
+        self.has_ended.notify_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn executable(package: &str, target: &str) -> Executable {
+        let folder = Path::new("/w").join(package);
+        Executable {
+            package: package.to_owned(),
+            version: "0.1.0".to_owned(),
+            target: target.to_owned(),
+            source: folder.join(format!("tests/{target}.rs")),
+            manifest: folder.join("Cargo.toml"),
+            path: Path::new("/t").join(target),
+        }
+    }
+
+    #[test]
+    fn only_what_cargo_built_for_tests_is_run() {
+        let message = |test: bool, executable: &str| {
+            format!(
+                r#"{{"reason":"compiler-artifact","package_id":"path+file:///w/core#shedlock-core@0.1.0",
+                "manifest_path":"/w/core/Cargo.toml","profile":{{"opt_level":"0","test":{test}}},
+                "target":{{"kind":["test"],"name":"lost","src_path":"/w/core/tests/lost.rs"}},
+                "executable":{executable}}}"#
+            )
+        };
+        let found = Executable::of_message(&message(true, "\"/t/lost\"")).unwrap();
+        assert_eq!(found.title(), "shedlock-core tests/lost.rs");
+        assert_eq!(found.folder(), Path::new("/w/core"));
+        assert_eq!(found.version, "0.1.0");
+        assert_eq!(Executable::of_message(&message(false, "\"/t/lost\"")), None);
+        assert_eq!(Executable::of_message(&message(true, "null")), None);
+        let others = r#"{"reason":"build-finished","success":true}"#;
+        assert_eq!(Executable::of_message(others), None);
+        assert_eq!(Executable::of_message("   Compiling shedlock-core"), None);
+    }
+
+    #[test]
+    fn a_package_is_named_by_its_id_or_by_its_folder() {
+        let core = package_of("path+file:///w/core#shedlock-core@0.1.0").unwrap();
+        assert_eq!(core, ("shedlock-core".to_owned(), "0.1.0".to_owned()));
+        let xtask = package_of("path+file:///w/xtask#0.0.0").unwrap();
+        assert_eq!(xtask, ("xtask".to_owned(), "0.0.0".to_owned()));
+    }
+
+    #[test]
+    fn two_of_one_package_never_run_at_once() {
+        let all = [("sql", "a"), ("sql", "b"), ("core", "c")];
+        let all = all.map(|(package, target)| executable(package, target));
+        let mut queue = Queue {
+            waiting: all.to_vec(),
+            running: Vec::new(),
+        };
+        let [first, second, other] = all;
+        assert_eq!(queue.next(), Some(first));
+        assert_eq!(queue.next(), Some(other));
+        assert_eq!(queue.next(), None);
+        queue.running.remove(0);
+        assert_eq!(queue.next(), Some(second));
+    }
+
+    #[test]
+    fn what_goes_by_the_real_time_runs_alone_and_last() {
+        let alone = ALONE.map(|(package, target)| executable(package, target));
+        let mut queue = Queue {
+            waiting: alone.to_vec(),
+            running: Vec::new(),
+        };
+        let other = executable("core", "c");
+        queue.waiting.push(other.clone());
+        assert_eq!(queue.next(), Some(other));
+        assert_eq!(queue.next(), None);
+        for one in alone {
+            queue.running.clear();
+            assert_eq!(queue.next(), Some(one));
+            assert_eq!(queue.next(), None);
+        }
+    }
+
+    #[test]
+    fn each_one_runs_once_and_what_it_prints_is_printed_whole() {
+        let folder = tempfile::tempdir().unwrap();
+        let program = |name: &str, ends: &str| {
+            use std::os::unix::fs::PermissionsExt as _;
+            let path = folder.path().join(name);
+            let text = format!(
+                "#!/bin/sh\necho \"test $CARGO_PKG_NAME in $PWD told $TOLD\"\necho on stderr >&2\n{ends}\n"
+            );
+            fs::write(&path, text).unwrap();
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+            Executable {
+                path,
+                manifest: folder.path().join("Cargo.toml"),
+                ..executable(name, "it")
+            }
+        };
+        let passes = "echo 'test result: ok. 3 passed; 0 failed; 1 ignored; 0 measured'\n\
+                      echo '7 cases left out on 2 variants: …'";
+        let mut executables: Vec<_> = (0..5)
+            .map(|number| program(&format!("good-{number}"), passes))
+            .collect();
+        executables.push(program("bad", "kill -9 $$"));
+        let mut counts = Counts::default();
+        let told = |command: &mut Command| {
+            command.env("TOLD", "all");
+        };
+        let start = Start {
+            folder: folder.path(),
+            environment: &told,
+            complete: &|_, command| Ok(command.status()?),
+        };
+        let failed = Lanes::new(executables).run(&start, &mut counts).unwrap();
+        assert_eq!(failed.len(), 1);
+        assert!(failed[0].starts_with("bad "), "{failed:?}");
+        let Counts {
+            passed,
+            ignored,
+            left_out,
+            ..
+        } = counts;
+        assert_eq!((passed, ignored, left_out), (15, 5, 35));
+        let said = counts.failures();
+        let folder = fs::canonicalize(folder.path()).unwrap();
+        let expected = format!("test bad in {} told all\non stderr\n", folder.display());
+        assert!(said.contains(&expected), "{said}");
+        assert!(!said.contains("good"), "{said}");
+    }
+}
