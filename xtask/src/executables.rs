@@ -10,6 +10,7 @@ use crate::servers::run_dir::Ending;
 use crate::steps::{self, Outcome};
 use anyhow::Context as _;
 use serde::Deserialize;
+use std::env;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
@@ -18,6 +19,10 @@ use std::time::Instant;
 
 /// How many run at once: more, and those that kill processes and cut connections starve.
 const AT_ONCE: usize = 2;
+
+/// How many tests of an executable run at once, unless it says so itself: more than there may be
+/// processors, since most of them wait.
+const THREADS: &str = "4";
 
 /// Packages with the most to do, which begin first.
 const FIRST: [&str; 4] = [
@@ -113,6 +118,9 @@ impl Executable {
     fn command(&self) -> Command {
         let mut command = Command::new(&self.path);
         steps::without_ours(&mut command);
+        if env::var_os("RUST_TEST_THREADS").is_none() {
+            command.env("RUST_TEST_THREADS", THREADS);
+        }
         command
             .current_dir(self.folder())
             .env("CARGO_MANIFEST_DIR", self.folder())

@@ -2,7 +2,8 @@
 //! runtimes of their own, restarted one after the other, some of them killed, an outage of all, and
 //! pauses.
 //!
-//! `SHEDLOCK_FLEET_SECONDS` says how long things go wrong, on each of three seeds at once: 12 s unless set.
+//! `SHEDLOCK_FLEET_SECONDS` says how long things go wrong, on each of three seeds at once: 12 s unless set, and
+//! 60 s in a full run (`SHEDLOCK_TEST_FULL`).
 
 #![allow(
     clippy::unwrap_used,
@@ -79,7 +80,9 @@ impl Replica {
 
 fn lasts() -> Duration {
     let seconds = std::env::var("SHEDLOCK_FLEET_SECONDS");
-    Duration::from_secs(seconds.map_or(12, |seconds| seconds.parse().unwrap()))
+    let is_full = std::env::var_os("SHEDLOCK_TEST_FULL").is_some_and(|value| !value.is_empty());
+    let default = if is_full { 60 } else { 12 };
+    Duration::from_secs(seconds.map_or(default, |seconds| seconds.parse().unwrap()))
 }
 
 /// A database of its own.
@@ -185,17 +188,12 @@ fn told(seed: u64) {
     }
 }
 
+/// All at once, however many tests run at a time: they mostly wait.
 #[test]
-fn restarts_on_postgres_lose_and_double_nothing_seed_1() {
-    told(1);
-}
-
-#[test]
-fn restarts_on_postgres_lose_and_double_nothing_seed_2() {
-    told(2);
-}
-
-#[test]
-fn restarts_on_postgres_lose_and_double_nothing_seed_3() {
-    told(3);
+fn restarts_on_postgres_lose_and_double_nothing() {
+    std::thread::scope(|scope| {
+        for seed in 1..=3 {
+            scope.spawn(move || told(seed));
+        }
+    });
 }

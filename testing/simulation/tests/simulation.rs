@@ -1,5 +1,7 @@
 //! Many seeds of a simulated world in which the real code runs, and each known mistake in it.
 //!
+//! A full run (`SHEDLOCK_TEST_FULL`) takes twice as many seeds.
+//!
 //! `SHEDLOCK_SIMULATION_SEED` runs one seed again, with its trace where it fails;
 //! `SHEDLOCK_SIMULATION_RUNS` runs so many, and `SHEDLOCK_SIMULATION_FROM` says from which on.
 #![allow(
@@ -9,8 +11,11 @@
 
 use shedlock_simulation::{Counts, Ending, Event, Law, Transition, Wrong, simulate};
 
-/// Seeds of a run in the tests: more than a hundred thousand hours.
+/// Seeds of a full run: more than a hundred thousand hours.
 const RUNS: u64 = 130;
+
+/// Seeds of a short run, in which each transition is seen too.
+const SHORT_RUNS: u64 = 60;
 
 /// Seeds within which each mistake is found out.
 const FOUND_WITHIN: u64 = 60;
@@ -27,9 +32,11 @@ fn variable(name: &str) -> Option<u64> {
 #[test]
 fn every_law_holds_and_every_transition_is_seen() {
     let one = variable("SHEDLOCK_SIMULATION_SEED");
+    let is_full = std::env::var_os("SHEDLOCK_TEST_FULL").is_some_and(|value| !value.is_empty());
+    let default = if is_full { RUNS } else { SHORT_RUNS };
     let from = one.or(variable("SHEDLOCK_SIMULATION_FROM")).unwrap_or(0);
     let runs = one.map_or_else(
-        || variable("SHEDLOCK_SIMULATION_RUNS").unwrap_or(RUNS),
+        || variable("SHEDLOCK_SIMULATION_RUNS").unwrap_or(default),
         |_| 1,
     );
     let mut counts = Counts::default();

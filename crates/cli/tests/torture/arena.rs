@@ -34,7 +34,9 @@ struct Fight {
 
 /// Has the processes fight over this store; the error is what went wrong.
 pub(crate) fn fight(store: &Store) -> Result<(), String> {
-    let wanted = std::env::var("SHEDLOCK_TORTURE_ACQUISITIONS").map_or(100, |wanted| {
+    let is_full = std::env::var_os("SHEDLOCK_TEST_FULL").is_some_and(|value| !value.is_empty());
+    let default = if is_full { 100 } else { 40 };
+    let wanted = std::env::var("SHEDLOCK_TORTURE_ACQUISITIONS").map_or(default, |wanted| {
         wanted
             .parse()
             .expect("SHEDLOCK_TORTURE_ACQUISITIONS is a number")

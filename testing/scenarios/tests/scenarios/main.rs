@@ -5,8 +5,8 @@
 //! slow to tell it, it is told again with more time to get ready.
 //!
 //! `SHEDLOCK_SCENARIO_KILLS` says how many times a replica is killed in the story of the outbox, on
-//! each store; 100 on PostgreSQL and 20 on MariaDB unless set. `SHEDLOCK_SCENARIO_LOGS` names a
-//! folder that is to keep the logs.
+//! each store; unless set, 30 on PostgreSQL and 10 on MariaDB, 100 and 20 in a full run
+//! (`SHEDLOCK_TEST_FULL`). `SHEDLOCK_SCENARIO_LOGS` names a folder that is to keep the logs.
 
 #![allow(
     clippy::unwrap_used,

@@ -43,9 +43,12 @@ pub(crate) fn no_mail_is_lost(store: Store) {
 }
 
 fn kills(store: Store) -> usize {
+    let is_full = std::env::var_os("SHEDLOCK_TEST_FULL").is_some_and(|value| !value.is_empty());
     let default = match store {
-        Store::Postgres => 100,
-        Store::Mariadb => 20,
+        Store::Postgres if is_full => 100,
+        Store::Mariadb if is_full => 20,
+        Store::Postgres => 30,
+        Store::Mariadb => 10,
     };
     std::env::var("SHEDLOCK_SCENARIO_KILLS").map_or(default, |kills| {
         kills.parse().expect("SHEDLOCK_SCENARIO_KILLS is a number")
