@@ -149,10 +149,11 @@ pub(crate) fn run(
     environment: &(dyn Fn(&mut Command) + Sync),
     counts: &mut Counts,
 ) -> anyhow::Result<Outcome> {
-    let all = ["test", "--workspace", "--all-features", "--no-fail-fast"];
+    let tmp = std::env::var("TMP_PK").unwrap_or("--workspace".into());
+    let all: Vec<&str> = ["test", "--all-features", "--no-fail-fast"].into_iter().chain(tmp.split(' ')).collect();
     let mut build = steps::cargo();
     build
-        .args(all)
+        .args(&all)
         .args(["--no-run", "--message-format=json-render-diagnostics"]);
     environment(&mut build);
     let mut executables = Vec::new();
@@ -176,7 +177,7 @@ pub(crate) fn run(
     };
     let mut failed = Lanes::new(executables).run(&start, counts)?;
     let mut documentation = steps::cargo();
-    documentation.args(all).arg("--doc");
+    documentation.args(&all).arg("--doc");
     environment(&mut documentation);
     let outcome = steps::complete_read(run, &mut documentation, |line| counts.add(line))?;
     if outcome != Outcome::Passed {

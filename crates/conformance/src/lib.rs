@@ -2,7 +2,7 @@
 //!
 //! A provider implements [`LockProvider`](shedlock_core::LockProvider) over a store. Whether it
 //! keeps what that promises (no two holders, no lock freed by a late one or taken for one, nothing
-//! lost with a lost answer) is not seen by looking at it. This kit finds out: about 150 cases, run
+//! lost with a lost answer) is not seen by looking at it. This kit finds out: about 200 cases, run
 //! against the real store, by several clients, by several processes of which some are killed, through
 //! a proxy that loses answers and delivers requests late.
 //!
@@ -143,6 +143,30 @@
 //!
 //! Give providers short time limits (a second or two) for connecting where the store's client has
 //! any: cases that take the store away wait for them.
+//!
+//! # Variants
+//!
+//! A harness runs all cases. Where you have several over one store, say another type of column, a time
+//! zone or a wrapper, let one run all and give the others a [`Scope`]: they run the
+//! [smoke](Tag::Smoke) cases and those whose [`Tag`]s name what the variant changes.
+//!
+//! ```
+//! # use shedlock_conformance::{BoxError, Harness, Namespace, Scope, Tag};
+//! # use std::sync::Arc;
+//! # struct InAnotherZone;
+//! impl Harness for InAnotherZone {
+//! #     fn name(&self) -> &str { "my-store-in-another-zone" }
+//! #     fn namespace(&self) -> shedlock_core::BoxFuture<'_, Result<Arc<dyn Namespace>, BoxError>> {
+//! #         Box::pin(async { Err("only an example".into()) })
+//! #     }
+//!     fn scope(&self) -> Scope {
+//!         Scope::About(&[Tag::Time])
+//!     }
+//! }
+//! ```
+//!
+//! How many cases are left out is printed at the end of the run. `SHEDLOCK_TEST_FULL=1` leaves none out,
+//! and neither does a filter: what you ask for by name runs.
 //!
 //! # Several processes without a second binary
 //!
