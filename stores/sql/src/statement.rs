@@ -136,7 +136,8 @@ fn replaced(
     text
 }
 
-/// The values of one call; each statement takes those it names.
+/// The values of one call; each statement takes those it names. Durations are in microseconds, at-most and at-least
+/// multiples of the dialect's unit; instants and slots in microseconds since 1970 (UTC).
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Values<'a> {
     pub(crate) name: &'a str,
@@ -144,21 +145,18 @@ pub(crate) struct Values<'a> {
     pub(crate) owner: &'a str,
     /// What the record shall name as owner once the lease is over.
     pub(crate) released: &'a str,
-    /// At-most in microseconds, a multiple of the dialect's unit.
     pub(crate) at_most: i64,
-    /// At-least in microseconds, a multiple of the dialect's unit.
     pub(crate) at_least: i64,
     pub(crate) slot: i64,
-    /// How far ahead of now a slot may lie, in microseconds.
+    /// How far ahead of now a slot may lie.
     pub(crate) tolerance: i64,
     /// How many attempts an open slot has.
     pub(crate) most_attempts: i64,
     /// The slot that must have been taken, or passed, before; or the last one, where it is to be set.
     pub(crate) previous: i64,
-    /// The client's time in microseconds since 1970 (UTC); only where the client's clock rules.
+    /// The client's time; only where the client's clock rules.
     pub(crate) now: i64,
-    /// The last instant of the server's clock at which an attempt may be granted, in microseconds
-    /// since 1970 (UTC).
+    /// The last instant of the server's clock at which an attempt may be granted.
     pub(crate) not_after: i64,
     /// The name that a page starts behind, empty for the first page.
     pub(crate) after: &'a str,
