@@ -11,7 +11,6 @@ use shedlock_store::{Added, Record, Result, internal};
 pub struct Found {
     /// The lock's own key: while it is there, nobody may take the lock.
     pub(crate) lock: Option<Locked>,
-    /// What is kept beside it.
     pub(crate) kept: Option<Kept>,
 }
 
@@ -27,7 +26,6 @@ pub(crate) struct Locked {
     pub(crate) lease: i64,
 }
 
-/// The record beside it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Kept {
     pub(crate) record: Record,
@@ -99,7 +97,6 @@ impl Found {
         self.lock.as_ref().is_some_and(|lock| lock.lease == lease)
     }
 
-    /// The record to go on from: what is kept, or nothing.
     pub(crate) fn record(&self) -> Record {
         let kept = self.kept.as_ref().map(|kept| kept.record.clone());
         kept.unwrap_or_else(|| Record::until(SystemTime::UNIX_EPOCH))
@@ -131,7 +128,6 @@ impl Found {
         lease
     }
 
-    /// The record of the lock, as providers return it.
     pub(crate) fn shown(&self, name: &LockName, now: SystemTime) -> LockRecord {
         let value = self.value();
         let is_locked = self.lock.is_some();
@@ -170,7 +166,6 @@ impl Kept {
     }
 }
 
-/// The answers to two gets.
 pub(crate) fn gets(answer: &TxnResponse) -> Result<[GetResponse; 2]> {
     let answers: Result<[TxnOpResponse; 2], _> = answer.op_responses().try_into();
     let Ok([TxnOpResponse::Get(lock), TxnOpResponse::Get(kept)]) = answers else {

@@ -14,7 +14,6 @@ use crate::found::{Found, Kept, Locked};
 
 struct Change<'a> {
     keys: [String; 2],
-    /// What was read: the condition.
     before: &'a Found,
     lock: KeyChange,
     record: Option<Record>,
@@ -22,7 +21,6 @@ struct Change<'a> {
 
 /// What becomes of the lock's own key.
 pub(crate) enum KeyChange {
-    /// It is set to this value, with this lease of the store.
     Put(Vec<u8>, i64),
     Delete,
     Leave,

@@ -8,7 +8,6 @@ use bytes::Bytes;
 use shedlock_core::{Error, Owner, SlotState};
 use shedlock_store::{Record, Result, conflict, whole_millis};
 
-/// Before the names of our headers.
 const HEADER: &str = "Shedlock-";
 
 const BESIDE: &str = "shedlock-nats 1 before ";
@@ -66,7 +65,6 @@ impl Message {
     }
 }
 
-/// The value, as ShedLock writes it, and our headers.
 pub(crate) fn message(record: &Record) -> (Bytes, HeaderMap) {
     let until = i64::try_from(record.until_millis()).unwrap_or(i64::MAX);
     let mut headers = HeaderMap::new();

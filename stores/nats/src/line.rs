@@ -21,7 +21,6 @@ pub(crate) struct Line {
     limit: Duration,
 }
 
-/// Whose clients they are.
 pub(crate) enum Origin {
     /// The user's, who may do more with it than ask for locks.
     Theirs(Client),
@@ -30,7 +29,6 @@ pub(crate) enum Origin {
     Own {
         servers: Vec<ServerAddr>,
         options: Box<ConnectOptions>,
-        /// How many there have been.
         made: u64,
     },
 }
@@ -62,7 +60,6 @@ impl Line {
         call.unwrap_or_else(|| Err(explain::unreachable_server()))
     }
 
-    /// The connection for the next request.
     pub(crate) async fn connected(&self) -> Result<Arc<Connected>> {
         let call = self.call().await?;
         let connected = Arc::clone(&call.connection);

@@ -55,7 +55,6 @@ pub(crate) struct Known {
 }
 
 impl Shape {
-    /// Whether the bucket takes several messages in one step.
     pub(crate) fn is_atomic(&self) -> bool {
         self.is_set("allow_atomic")
     }
@@ -177,7 +176,6 @@ impl Shape {
         !value.is_null() && value.as_array().is_none_or(|list| !list.is_empty())
     }
 
-    /// A limit; none is -1.
     fn number(&self, name: &str) -> i64 {
         self.config[name].as_i64().unwrap_or(-1)
     }

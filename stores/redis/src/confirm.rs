@@ -13,7 +13,6 @@ pub(crate) struct Confirmation {
     pub(crate) timeout: Duration,
 }
 
-/// Why a call is not confirmed.
 #[derive(Debug)]
 pub(crate) struct Shortfall {
     message: String,
@@ -27,7 +26,6 @@ pub(crate) const WAIT: Duration = Duration::from_secs(1);
 const LONGEST_WAIT: Duration = Duration::from_secs(3_600);
 
 impl Confirmation {
-    /// Of the settings `wait_replicas` and `wait_timeout`.
     pub(crate) fn new(replicas: Option<u32>, timeout: Option<Duration>) -> Result<Option<Self>> {
         let replicas = match replicas {
             Some(replicas) => replicas,

@@ -43,7 +43,6 @@ struct Servers {
     config: AsyncConnectionConfig,
 }
 
-/// What leads to a connection.
 pub(crate) enum Source {
     Server(Client),
     /// Asked for each connection, so that it leads to the primary of that time.
@@ -68,7 +67,6 @@ pub(crate) struct Failure {
 /// How often a failed command was sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sent {
-    /// There was no connection to send it by.
     Never,
     /// Once, or not at all.
     Once,

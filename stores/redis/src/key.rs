@@ -18,9 +18,7 @@ pub(crate) struct Keys {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Pair {
-    /// As ShedLock has it.
     pub(crate) lock: String,
-    /// The record beside it.
     pub(crate) companion: String,
 }
 

@@ -203,7 +203,6 @@ impl RedisStore {
         })
     }
 
-    /// Runs a script that writes only where a lock is as it was seen.
     async fn change(
         &self,
         script: &Script,

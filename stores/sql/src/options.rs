@@ -56,13 +56,10 @@ pub(crate) struct Settings {
     pub(crate) time: TimeMode,
     pub(crate) defaults: LockDefaults,
     pub(crate) clock: Arc<dyn Clock>,
-    /// Whether statements are prepared on the server.
     pub(crate) prepared: bool,
     /// Whether an unlock waits until it is on disk, where the server waits for its disk at all.
     pub(crate) durable_unlock: bool,
-    /// How far apart the clocks may be of servers that judge leases in turn.
     pub(crate) server_skew: Duration,
-    /// After this long every call has returned.
     pub(crate) timeout: Option<Duration>,
     /// MySQL's: the time zone of the sessions that share the table; once it is checked, as the server spells it.
     pub(crate) shared_session_zone: Option<String>,
@@ -94,7 +91,6 @@ impl Settings {
         self.timeout.unwrap_or(TIMEOUT)
     }
 
-    /// The time zone of MySQL's statements.
     pub(crate) fn zone(&self) -> &str {
         self.shared_session_zone.as_deref().unwrap_or("+00:00")
     }

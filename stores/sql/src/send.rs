@@ -62,7 +62,6 @@ impl<B: Driver> SqlStore<B> {
 }
 
 impl<B: Driver> Call<'_, B> {
-    /// The plan for a table that has the columns for this step.
     pub(crate) async fn plan_for(&self, step: Step) -> Result<Arc<Plan>> {
         let mut plan = self.plan().await?;
         if !step.is_possible(plan.shape.extras) {

@@ -150,7 +150,6 @@ pub(crate) struct Values<'a> {
     pub(crate) slot: i64,
     /// How far ahead of now a slot may lie.
     pub(crate) tolerance: i64,
-    /// How many attempts an open slot has.
     pub(crate) most_attempts: i64,
     /// The slot that must have been taken, or passed, before; or the last one, where it is to be set.
     pub(crate) previous: i64,

@@ -54,7 +54,6 @@ pub(crate) struct Address {
     max_connections: Option<usize>,
     /// How long a call waits for a connection of our own.
     pub(crate) connect_timeout: Duration,
-    /// Those of the dialect and of its driver.
     pub(crate) options: UrlOptions,
 }
 

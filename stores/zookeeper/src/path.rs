@@ -62,7 +62,6 @@ impl Paths {
         parents
     }
 
-    /// The two parents and what is above them.
     pub(crate) fn roots(&self) -> Vec<Parent> {
         let mut roots = ancestors(&self.locks);
         roots.push((self.locks.clone(), ""));
@@ -71,7 +70,6 @@ impl Paths {
     }
 }
 
-/// What is above a node, from the top, without the root.
 pub(crate) fn ancestors(path: &str) -> Vec<Parent> {
     let ends = path.match_indices('/').map(|(end, _)| end);
     ends.filter(|end| *end > 0)
@@ -79,7 +77,6 @@ pub(crate) fn ancestors(path: &str) -> Vec<Parent> {
         .collect()
 }
 
-/// The path of a name below the parent.
 fn node(name: &LockName) -> String {
     let text = name.as_str();
     if is_plain(text) && !text.starts_with(WRITTEN) {

@@ -77,7 +77,6 @@ pub(crate) async fn read(
     nodes.collect()
 }
 
-/// The paths of all children of these.
 pub(crate) async fn children(
     session: &Session,
     parents: &[String],

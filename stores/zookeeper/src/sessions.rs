@@ -10,19 +10,15 @@ use zookeeper_client::{Client, Connector, Error as ClientError, SessionState};
 use crate::explain::{explain, is_refused_unseen, is_told, refused, unreachable_server};
 use crate::requests::Session;
 
-/// What a store talks through.
 #[derive(Clone, Debug)]
 pub(crate) struct Sessions {
     pub(crate) shared: Arc<Shared<Origin>>,
     /// How long a session may take to be there.
     pub(crate) connect: Duration,
-    /// How long an answer may take.
     pub(crate) response: Duration,
 }
 
-/// Whose sessions they are.
 pub(crate) enum Origin {
-    /// The user's.
     Theirs(Client),
     /// Our own: locks do not hang on them.
     Own {
@@ -69,7 +65,6 @@ impl Sessions {
         }
     }
 
-    /// Makes a session, if there is none.
     pub(crate) async fn reach(&self) -> Result<()> {
         self.call().await.map(Call::settle)
     }

@@ -105,7 +105,6 @@ impl Builder {
 }
 
 impl ZooKeeperStore {
-    /// The locks whose nodes have these paths, in pairs.
     pub(crate) async fn nodes(
         &self,
         paths: impl IntoIterator<Item = String>,

@@ -35,10 +35,8 @@ pub(crate) struct Dialect {
     /// Whether a column of this type holds the lock's name (`true`) or its owner, and then whether it compares byte for
     /// byte.
     pub(crate) text: fn(&Column, bool) -> Option<bool>,
-    /// How a column of this type holds an instant, if it can.
     pub(crate) time: fn(&str) -> Option<TimeKind>,
     pub(crate) is_integer: fn(&str) -> bool,
-    /// The types that pass for name, owner and time, in words.
     pub(crate) wanted: [&'static str; 3],
     pub(crate) assumed: fn() -> Shape,
     /// What durations are rounded up to before they are sent, in microseconds: nothing where the statements round the

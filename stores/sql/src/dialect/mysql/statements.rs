@@ -103,7 +103,6 @@ pub(super) fn pieces(options: &Options, shape: &Shape, step: Step, pieces: &mut 
     }
 }
 
-/// The zone in which a statement runs, and the guard.
 fn frame(options: &Options, shape: &Shape, pieces: &mut Pieces) {
     words! { pieces:
         // Before the statement and behind its verb: what sets the zone, for MariaDB and for MySQL.
@@ -176,7 +175,6 @@ fn kept(options: &Options, shape: &Shape) -> String {
     up("{epoch}", &format!("{acquired} + :at_least"), until)
 }
 
-/// When a lease ends that begins now.
 fn end(column: TimeColumn) -> String {
     let end = up("{now}", ":at_most", column);
     match column.kind {

@@ -114,7 +114,6 @@ pub(super) fn pieces(options: &Options, shape: &Shape, step: Step, pieces: &mut 
     }
 }
 
-/// Until when at-least keeps the lock.
 fn kept(shape: &Shape) -> String {
     let (until, at) = (shape.lock_until, shape.locked_at);
     let unit = at.unit();
