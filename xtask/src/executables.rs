@@ -150,7 +150,10 @@ pub(crate) fn run(
     counts: &mut Counts,
 ) -> anyhow::Result<Outcome> {
     let tmp = std::env::var("TMP_PK").unwrap_or("--workspace".into());
-    let all: Vec<&str> = ["test", "--all-features", "--no-fail-fast"].into_iter().chain(tmp.split(' ')).collect();
+    let all: Vec<&str> = ["test", "--all-features", "--no-fail-fast"]
+        .into_iter()
+        .chain(tmp.split(' '))
+        .collect();
     let mut build = steps::cargo();
     build
         .args(&all)

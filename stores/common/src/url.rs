@@ -3,6 +3,7 @@
 //! No error shows the URL, which may hold a password.
 
 use std::fmt;
+use std::mem;
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -203,7 +204,11 @@ impl UrlOptions {
     /// The option as it is.
     pub fn text(&mut self, name: &'static str) -> Result<Option<String>> {
         self.known.push(name);
-        let mut found = self.left.extract_if(.., |option| option.name == name);
+        let (found, left): (Vec<_>, _) = mem::take(&mut self.left)
+            .into_iter()
+            .partition(|option| option.name == name);
+        self.left = left;
+        let mut found = found.into_iter();
         let first = found.next();
         if found.next().is_some() {
             return Err(invalid(format!("option {name:?} is set twice in the URL")));

@@ -1,8 +1,8 @@
 //! Locks in the key/value store of Consul.
 //!
 //! ```no_run
-//! # async fn example() -> Result<(), shedlock_core::Error> {
-//! use shedlock_consul::ConsulProvider;
+//! # async fn example() -> Result<(), shedlock::Error> {
+//! use shedlock::ConsulProvider;
 //!
 //! let provider = ConsulProvider::connect("consul://127.0.0.1:8500/shedlock").await?;
 //! // Or over a client of your own, with the certificates and the header `X-Consul-Token` that it brings:

@@ -5,7 +5,7 @@
 //! `libprotobuf-dev`), which must be in the PATH, or named by `PROTOC`.
 //!
 //! ```no_run
-//! # use shedlock_etcd::EtcdProvider;
+//! # use shedlock::EtcdProvider;
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
 //! let provider = EtcdProvider::connect("etcd://host1,host2,host3").await?;
 //! // Or over a client of your own:

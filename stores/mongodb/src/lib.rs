@@ -6,8 +6,7 @@
 //! ```no_run
 //! use std::sync::Arc;
 //!
-//! use shedlock_core::{Executor, LockConfig};
-//! use shedlock_mongodb::MongoProvider;
+//! use shedlock::{Executor, LockConfig, MongoProvider};
 //!
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
 //! let provider = MongoProvider::connect("mongodb://127.0.0.1:27017/ops").await?;

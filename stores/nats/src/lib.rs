@@ -2,8 +2,7 @@
 //!
 //! ```no_run
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
-//! use shedlock_core::LockProvider;
-//! use shedlock_nats::NatsProvider;
+//! use shedlock::{LockProvider, NatsProvider};
 //!
 //! let provider = NatsProvider::connect("nats://localhost:4222?replicas=3").await?;
 //! // Or over a client of your own:

@@ -6,8 +6,7 @@
 //! ```no_run
 //! use std::sync::Arc;
 //!
-//! use shedlock_core::{Executor, LockConfig};
-//! use shedlock_redis::RedisProvider;
+//! use shedlock::{Executor, LockConfig, RedisProvider};
 //!
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
 //! let client = redis::Client::open("redis://127.0.0.1:6379")?;

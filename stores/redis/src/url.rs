@@ -39,7 +39,14 @@ impl FromUrl for RedisStore {
     type Store = Self;
 
     async fn from_url(url: &str) -> Result<RedisProvider> {
-        read(url)
+        let provider = read(url)?;
+        if url
+            .get(..6)
+            .is_some_and(|scheme| scheme.eq_ignore_ascii_case("rediss"))
+        {
+            check_crypto_choice()?;
+        }
+        Ok(provider)
     }
 }
 
@@ -164,9 +171,6 @@ impl Address {
     }
 
     fn connections(&self, tls: &TlsOptions) -> Result<Connections> {
-        if self.tls.is_some() {
-            check_crypto_choice()?;
-        }
         if self.tls != Some(TlsMode::Secure) {
             let hosts = self.hosts.iter().map(|host| &*host.name);
             warn_unverified("redis", hosts, "write rediss://, without #insecure");

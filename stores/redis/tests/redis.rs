@@ -440,6 +440,8 @@ async fn a_replica_and_a_full_server_say_what_to_do() {
 
 #[tokio::test]
 async fn a_server_without_tls_is_an_error_of_a_url_with_it() {
+    // The build of all stores has two libraries, and a program chooses.
+    let _ = rustls::crypto::ring::default_provider().install_default();
     let url = common::server("SHEDLOCK_TEST_REDIS_URL").replace("redis://", "rediss://");
     let error = RedisProvider::connect(&url).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unavailable, "{error:?}");

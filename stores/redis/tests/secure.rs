@@ -41,6 +41,8 @@ async fn works(provider: &RedisProvider) {
 
 /// A server that speaks TLS, and its address by it.
 async fn encrypted(files: &Certificates, asks_clients: &str) -> (Own, String) {
+    // The build of all stores has two libraries, and a program chooses.
+    let _ = rustls::crypto::ring::default_provider().install_default();
     common::server("SHEDLOCK_TEST_REDIS_URL");
     let program = program("redis-server").expect("redis-server is installed: `cargo xtask test`");
     let port = free_port().unwrap().to_string();

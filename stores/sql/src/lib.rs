@@ -9,10 +9,9 @@
 //! # #[cfg(feature = "postgres")] {
 //! use std::sync::Arc;
 //!
-//! use shedlock_core::{Executor, LockConfig, LockProvider as _};
-//! use shedlock_sql::PostgresProvider;
+//! use shedlock::{Executor, LockConfig, LockProvider as _, PostgresProvider};
 //!
-//! # async fn example(pool: sqlx::PgPool) -> Result<(), shedlock_core::Error> {
+//! # async fn example(pool: sqlx::PgPool) -> Result<(), shedlock::Error> {
 //! let provider = PostgresProvider::builder(pool).build()?;
 //! let _ = provider.migrate().await?;
 //! let executor = Executor::new(Arc::new(provider));

@@ -13,8 +13,8 @@ use crate::url::{Address, Remote, refused_by_driver};
 /// first use.
 ///
 /// ```no_run
-/// # async fn example(pool: sqlx::PgPool) -> Result<(), shedlock_core::Error> {
-/// use shedlock_sql::PostgresProvider;
+/// # async fn example(pool: sqlx::PgPool) -> Result<(), shedlock::Error> {
+/// use shedlock::PostgresProvider;
 ///
 /// // The user's own pool, another table:
 /// let provider = PostgresProvider::builder(pool).table("jobs.shedlock").build()?;

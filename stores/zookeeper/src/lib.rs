@@ -2,7 +2,7 @@
 //!
 //! ```no_run
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
-//! use shedlock_zookeeper::ZooKeeperProvider;
+//! use shedlock::ZooKeeperProvider;
 //!
 //! let provider = ZooKeeperProvider::connect("zookeeper://zk1,zk2,zk3/app").await?;
 //! // Or over a client of your own. When its session has expired, it makes no other one: a provider from a URL does.

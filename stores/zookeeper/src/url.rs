@@ -18,7 +18,15 @@ impl FromUrl for ZooKeeperStore {
     type Store = Versioned<Self>;
 
     async fn from_url(url: &str) -> Result<ZooKeeperProvider> {
-        read(url)
+        let provider = read(url)?;
+        #[cfg(feature = "tls")]
+        if url
+            .get(..10)
+            .is_some_and(|scheme| scheme.eq_ignore_ascii_case("zookeepers"))
+        {
+            shedlock_store::check_crypto_choice()?;
+        }
+        Ok(provider)
     }
 
     /// Makes a session, and leaves it to `migrate` to make a chroot that is missing.
@@ -89,8 +97,7 @@ pub(crate) fn read(text: &str) -> Result<ZooKeeperProvider> {
 
 #[cfg(feature = "tls")]
 fn encrypted(connector: Connector, tls: &TlsOptions) -> Result<Connector> {
-    use shedlock_store::{check_crypto_choice, unusable_file};
-    check_crypto_choice()?;
+    use shedlock_store::unusable_file;
     let files = tls.read()?;
     let Some(ca) = &files.ca else {
         return Err(invalid(

@@ -187,13 +187,16 @@ impl<S: VersionedStore> Versioned<S> {
             let are_all = some.len() < limit;
             for (name, reading) in some {
                 let found = reading.and_then(|reading| self.judged(reading));
-                if let Some((Some(found), now)) = listed(self.store.store(), name.as_str(), found)?
-                    && (!request.is_held_only() || found.record.is_locked(now))
-                {
-                    records.push(found.record.as_seen(&name, now));
-                    if records.len() == size {
-                        return Ok(records);
+                match listed(self.store.store(), name.as_str(), found)? {
+                    Some((Some(found), now))
+                        if !request.is_held_only() || found.record.is_locked(now) =>
+                    {
+                        records.push(found.record.as_seen(&name, now));
+                        if records.len() == size {
+                            return Ok(records);
+                        }
                     }
+                    _ => {}
                 }
                 after = Some(name);
             }

@@ -25,7 +25,8 @@ pub enum TokioPostgres {}
 /// Where clients of tokio-postgres come from: a pool of your application's, or a client that it shares.
 ///
 /// ```
-/// use shedlock_sql::{ClientSource, TokioPostgresProvider};
+/// use shedlock::TokioPostgresProvider;
+/// use shedlock::sql::ClientSource;
 /// use tokio_postgres::Client;
 ///
 /// #[derive(Debug)]
@@ -48,7 +49,7 @@ pub enum TokioPostgres {}
 ///     }
 /// }
 ///
-/// # fn example(pool: deadpool_postgres::Pool) -> Result<(), shedlock_core::Error> {
+/// # fn example(pool: deadpool_postgres::Pool) -> Result<(), shedlock::Error> {
 /// let provider = TokioPostgresProvider::builder(Deadpool(pool)).build()?;
 /// # drop(provider);
 /// # Ok(()) }

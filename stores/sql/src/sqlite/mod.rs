@@ -22,14 +22,14 @@ use crate::url::Address;
 /// # let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
 /// # runtime.block_on(async {
 /// # let folder = tempfile::tempdir().unwrap();
-/// use shedlock_core::{Attempt, AttemptRequest, LockName, LockProvider as _, Owner};
+/// use shedlock::{Attempt, AttemptRequest, LockName, LockProvider as _, Owner};
 /// use std::time::Duration;
 ///
-/// let provider = shedlock_sql::open_sqlite(folder.path().join("locks.db")).await?;
+/// let provider = shedlock::open_sqlite(folder.path().join("locks.db")).await?;
 /// let name = LockName::new("payroll")?;
 /// let request = AttemptRequest::new(name, Owner::generate(), Duration::from_secs(600));
 /// assert!(matches!(provider.attempt(&request).await?, Attempt::Acquired(_)));
-/// # Ok::<(), shedlock_core::Error>(()) }).unwrap();
+/// # Ok::<(), shedlock::Error>(()) }).unwrap();
 /// ```
 ///
 /// Any number of processes may use one file. On a network file system the locks of files, or the

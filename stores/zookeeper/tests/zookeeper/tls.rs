@@ -41,6 +41,8 @@ fn certificates(folder: &Path, names: &[&str]) {
 
 #[tokio::test]
 async fn servers_are_trusted_by_their_authority_and_clients_by_their_certificate() {
+    // The build of all stores has two libraries, and a program chooses.
+    let _ = rustls::crypto::ring::default_provider().install_default();
     common_server();
     let (folder, others) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     certificates(folder.path(), &["server", "client"]);
