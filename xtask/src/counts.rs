@@ -30,7 +30,7 @@ impl Counts {
         if self.in_failures && self.failures.len() < LINES_KEPT {
             self.failures.push(line.to_owned());
         }
-        if let Some((count, _)) = line.split_once(" cases left out on ") {
+        if let Some((count, _)) = line.split_once(" cases left out on variants ") {
             self.left_out += count.parse().unwrap_or(0);
         }
         let Some(result) = line.strip_prefix("test result: ") else {
@@ -99,8 +99,8 @@ mod tests {
         for line in [
             "test result: ok. 3 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out",
             "",
-            "1089 cases left out on 9 variants: SHEDLOCK_TEST_FULL=1 runs them",
-            "441 cases left out on 3 variants: SHEDLOCK_TEST_FULL=1 runs them",
+            "1089 cases left out on variants (9): SHEDLOCK_TEST_FULL=1 runs them",
+            "441 cases left out on variants (3): SHEDLOCK_TEST_FULL=1 runs them",
         ] {
             counts.add(line);
         }

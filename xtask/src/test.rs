@@ -63,6 +63,11 @@ impl Args {
         self
     }
 
+    /// What has the tests leave nothing out.
+    fn asks_for_all(&self) -> Option<(&'static str, &'static str)> {
+        self.full.then_some((FULL, "1"))
+    }
+
     /// Tells the tests something through their environment.
     pub(crate) fn with_variable(mut self, name: &'static str, value: String) -> Self {
         self.variables.push((name, value));
@@ -201,10 +206,8 @@ fn cargo_test(
             .env("SHEDLOCK_TEST_STORES", names.join(","))
             .env(java::VARIABLE, Java::Interop.folder())
             .envs(args.variables.iter().map(|(name, value)| (name, value)))
+            .envs(args.asks_for_all())
             .envs(servers.exports());
-        if args.full {
-            command.env(FULL, "1");
-        }
         if env::var_os("CARGO_TERM_COLOR").is_none() && std::io::stdout().is_terminal() {
             command.env("CARGO_TERM_COLOR", "always");
         }
@@ -265,4 +268,31 @@ fn tested(stores: &[Store], servers: &Servers, how: &str) -> String {
         .chain(others)
         .map(|(name, how)| format!("{name:18} {how}\n"))
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser as _;
+
+    #[derive(clap::Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: Args,
+    }
+
+    #[test]
+    fn a_full_run_has_the_tests_leave_nothing_out() {
+        let asks = |words: &[&str]| {
+            Line::parse_from(["test"].iter().chain(words))
+                .args
+                .asks_for_all()
+        };
+        assert_eq!(asks(&["--full"]), Some((FULL, "1")));
+        assert_eq!(
+            asks(&["--full", "--", "-p", "shedlock-sql"]),
+            Some((FULL, "1"))
+        );
+        assert_eq!(asks(&[]), None);
+    }
 }

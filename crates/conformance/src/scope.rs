@@ -1,6 +1,7 @@
 //! Which cases run over which harness.
 
 use std::collections::BTreeSet;
+use std::ffi::OsString;
 
 use libtest_mimic::Arguments;
 
@@ -86,7 +87,11 @@ pub(crate) struct Selection {
 impl Selection {
     /// Everything where the variable says so, and where a filter names the cases.
     pub(crate) fn new(arguments: &Arguments) -> Self {
-        let is_full = std::env::var_os(FULL).is_some_and(|value| !value.is_empty());
+        Self::told(std::env::var_os(FULL), arguments)
+    }
+
+    fn told(full: Option<OsString>, arguments: &Arguments) -> Self {
+        let is_full = full.is_some_and(|value| !value.is_empty());
         Self::of(is_full || arguments.filter.is_some())
     }
 
@@ -117,7 +122,7 @@ impl Selection {
     pub(crate) fn report(&self) -> Option<String> {
         (self.left_out > 0).then(|| {
             format!(
-                "{} cases left out on {} variants: {FULL}=1 runs them",
+                "{} cases left out on variants ({}): {FULL}=1 runs them",
                 self.left_out,
                 self.variants.len()
             )
@@ -219,13 +224,20 @@ mod tests {
             }));
         }
         let report = selection.report().expect("cases are left out");
-        let expected = format!("{left_out} cases left out on 1 variants: ");
+        let expected = format!("{left_out} cases left out on variants (1): ");
         assert!(report.starts_with(&expected), "{report}");
     }
 
     #[test]
     fn a_full_run_and_a_filter_leave_nothing_out() {
-        assert!(Selection::new(&arguments(&["law10"])).everything);
+        let told = |full: Option<&str>, words| {
+            let selection = Selection::told(full.map(OsString::from), &arguments(words));
+            selection.everything
+        };
+        assert!(told(Some("1"), &[]));
+        assert!(told(None, &["law10"]));
+        assert!(!told(None, &["--skip", "law10"]));
+        assert!(!told(Some(""), &[]));
         let mut selection = Selection::of(true);
         let variant = Store(Scope::About(&[]));
         let picked = selection.pick(&variant, laws::cases());

@@ -345,15 +345,17 @@
 #[doc(hidden)]
 #[path = "private.rs"]
 pub mod __private;
-#[doc(hidden)]
-#[path = "stores.rs"]
-pub mod __stores;
 mod connect;
 #[cfg(test)]
 mod fuzz;
+mod stores;
 
-#[doc(inline)]
-pub use __stores::exports::*;
+/// What the project's own tools read; no promise of any kind.
+#[doc(hidden)]
+pub mod __stores {
+    pub use crate::stores::{STORES, StoreEntry};
+}
+
 #[cfg(feature = "metrics")]
 pub use shedlock_core::MetricsListener;
 pub use shedlock_core::{
@@ -375,6 +377,8 @@ pub use shedlock_macros::scheduler_lock;
 #[cfg(feature = "scheduler")]
 #[doc(inline)]
 pub use shedlock_scheduler as scheduler;
+#[doc(inline)]
+pub use stores::exports::*;
 
 /// Longer texts.
 pub mod _documentation {
