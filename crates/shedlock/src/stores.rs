@@ -290,7 +290,7 @@ fn switched_off(entry: &StoreEntry) -> Error {
 }
 
 /// What the root of the crate has of this.
-pub mod exports {
+pub(crate) mod exports {
     pub use super::connect;
     /// Locks in Consul: the store itself.
     #[cfg(feature = "consul")]
