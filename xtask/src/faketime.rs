@@ -1,5 +1,6 @@
 //! libfaketime: wrong wall clocks for the processes of the torture.
 
+use crate::host;
 use crate::servers::debian;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -47,6 +48,6 @@ fn is_of_this_machine(library: &Path) -> bool {
         // The class of an ELF file, and the machine it is for.
         Some((*head.get(4)?, [*head.get(18)?, *head.get(19)?]))
     };
-    let ours = std::env::current_exe().ok().and_then(|us| machine(&us));
+    let ours = host::own_program().and_then(machine);
     machine(library).is_some_and(|theirs| Some(theirs) == ours)
 }

@@ -6,6 +6,7 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::OnceLock;
 
 /// Whether this process is root: servers then run as their own user, and packages install.
 pub(crate) fn is_root() -> bool {
@@ -56,6 +57,13 @@ pub(crate) fn find_program(name: &str) -> Option<PathBuf> {
         .chain(["/usr/sbin", "/usr/local/sbin", "/sbin"].map(PathBuf::from))
         .map(|folder| folder.join(name))
         .find(|file| is_program(file))
+}
+
+/// The file of this program. Found once, when the program starts: a build of the workspace replaces the file,
+/// and the system then reports the one that is gone.
+pub(crate) fn own_program() -> Option<&'static Path> {
+    static OWN: OnceLock<Option<PathBuf>> = OnceLock::new();
+    OWN.get_or_init(|| env::current_exe().ok()).as_deref()
 }
 
 /// Whether `file` is there and may be run by somebody.

@@ -72,6 +72,7 @@ enum Task {
 }
 
 fn main() -> ExitCode {
+    host::own_program();
     let cli = Cli::parse();
     if let Err(error) = interrupt::install() {
         return fail(&error);

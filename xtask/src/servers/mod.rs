@@ -32,9 +32,9 @@ pub(crate) use profile::{Durability, Profile};
 pub(crate) use protoc::check as check_protoc;
 pub(crate) use run_dir::RunDir;
 
+use crate::host;
 use clap::Subcommand;
 use plan::{Offer, Plan};
-use std::env;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::thread;
@@ -173,7 +173,7 @@ impl Servers {
             .into_iter()
             .filter(|kind| !self.has(*kind))
             .map(|kind| (kind.variable(), "unavailable".to_owned()));
-        let xtask = env::current_exe().ok().map(|path| {
+        let xtask = host::own_program().map(|path| {
             (
                 "SHEDLOCK_TEST_XTASK".to_owned(),
                 path.to_string_lossy().into_owned(),

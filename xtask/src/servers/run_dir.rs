@@ -8,7 +8,6 @@ use crate::host;
 use crate::process::{Process, wait_until};
 use anyhow::{Context as _, bail};
 use rustix::process::Signal;
-use std::env;
 use std::fs::{self, File};
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
@@ -237,7 +236,7 @@ fn enlist(path: &Path) -> anyhow::Result<(PathBuf, File)> {
 }
 
 fn start_guard(entry: &Path) -> anyhow::Result<Child> {
-    let program = env::current_exe().context("this program does not know its own path")?;
+    let program = host::own_program().context("this program does not know its own path")?;
     Command::new(program)
         .args(["servers", GUARD])
         .arg(entry)
