@@ -211,7 +211,7 @@ impl Texts {
             }
             Fault::ReplyLostThenTaken => {
                 assert!(self.put(name, before, text).is_some());
-                let mut taken = Record::until(record.locked_until + Duration::from_hours(1));
+                let mut taken = Record::until(record.locked_until + Duration::from_secs(3_600));
                 taken.owner = Owner::generate().to_string();
                 self.overwrite(name, taken.to_text());
                 return Err(lost());
