@@ -39,14 +39,8 @@ impl FromUrl for RedisStore {
     type Store = Self;
 
     async fn from_url(url: &str) -> Result<RedisProvider> {
-        let provider = read(url)?;
-        if url
-            .get(..6)
-            .is_some_and(|scheme| scheme.eq_ignore_ascii_case("rediss"))
-        {
-            check_crypto_choice()?;
-        }
-        Ok(provider)
+        check_crypto_choice(url, "rediss")?;
+        read(url)
     }
 }
 

@@ -18,15 +18,9 @@ impl FromUrl for ZooKeeperStore {
     type Store = Versioned<Self>;
 
     async fn from_url(url: &str) -> Result<ZooKeeperProvider> {
-        let provider = read(url)?;
         #[cfg(feature = "tls")]
-        if url
-            .get(..10)
-            .is_some_and(|scheme| scheme.eq_ignore_ascii_case("zookeepers"))
-        {
-            shedlock_store::check_crypto_choice()?;
-        }
-        Ok(provider)
+        shedlock_store::check_crypto_choice(url, "zookeepers")?;
+        read(url)
     }
 
     /// Makes a session, and leaves it to `migrate` to make a chroot that is missing.

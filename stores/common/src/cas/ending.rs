@@ -91,7 +91,7 @@ impl<S: VersionedStore> Versioned<S> {
     }
 }
 
-fn ended(before: Record, end: &End<'_>, now: Now) -> Result<Record> {
+pub(super) fn ended(before: Record, end: &End<'_>, now: Now) -> Result<Record> {
     let mut record = before;
     record.owner = end.owner.released();
     record.locked_until = now.past();

@@ -4,6 +4,7 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use shedlock_core::{AttemptRequest, Owner};
 
+use super::ending::ended;
 use super::time::Now;
 use super::{Record, Versioned, VersionedStore};
 use crate::errors::Result;
@@ -44,7 +45,7 @@ impl<S: VersionedStore> Versioned<S> {
             if is_anothers || record.owner == owner.released() {
                 return Ok(false);
             }
-            let replaced = replaced(before.record, owner, now);
+            let replaced = replaced(before.record, request, now)?;
             let written = self.write(name, Some(&before.version), replaced);
             if written.await?.done().is_some() {
                 return Ok(false);
@@ -64,23 +65,23 @@ fn withdrawn(owner: &Owner) -> Record {
 /// The same free record, but not equal to it, so that no store keeps its version. Its end moves back:
 /// moved forward, it could lie in the future of a clock that is late.
 ///
-/// This owner's own lease, which has expired, is given up, for clocks that are late too. A record of which neither
-/// owner nor beginning is left was deleted by hand. It is marked as one of ours: a store may take what says nothing
-/// for a new acquisition of ShedLock's.
-fn replaced(before: Record, owner: &Owner, now: Now) -> Record {
+/// This owner's own lease, which has expired, is ended as one that runs: with its slot, and for clocks that are late
+/// too. A record of which neither owner nor beginning is left was deleted by hand. It is marked as one of ours: a store
+/// may take what says nothing for a new acquisition of ShedLock's.
+fn replaced(before: Record, request: &AttemptRequest, now: Now) -> Result<Record> {
+    let owner = request.owner();
     let earlier = before.locked_until.checked_sub(TICK);
-    let mut record = Record {
-        locked_until: earlier
-            .filter(|end| *end >= UNIX_EPOCH)
-            .unwrap_or(UNIX_EPOCH + TICK),
-        ..before
-    };
-    let is_own = record.owner == owner.as_str();
-    if is_own {
-        record.locked_until = record.locked_until.min(now.past());
+    let earlier = earlier.filter(|end| *end >= UNIX_EPOCH);
+    let earlier = earlier.unwrap_or(UNIX_EPOCH + TICK);
+    let mut record = before;
+    if record.owner == owner.as_str() {
+        record = ended(record, &End::withdrawn(request), now)?;
+        record.locked_until = record.locked_until.min(earlier);
+        return Ok(record);
     }
-    if is_own || record.owner.is_empty() && record.locked_at.is_none() {
+    record.locked_until = earlier;
+    if record.owner.is_empty() && record.locked_at.is_none() {
         record.owner = owner.released();
     }
-    record
+    Ok(record)
 }

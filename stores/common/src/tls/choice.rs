@@ -3,10 +3,13 @@
 use crate::errors::{Result, configuration};
 use rustls::crypto::CryptoProvider;
 
-/// Refuses a program with two crypto libraries that has chosen none as `Configuration`: rustls panics there, in the client. With a single
-/// one in the program rustls takes that. The choice holds for the whole process, so no library makes it.
-pub fn check_crypto_choice() -> Result<()> {
-    if CryptoProvider::get_default().is_some() || !has_two() {
+/// Refuses a URL whose scheme begins with this as `Configuration`, in a program with two crypto libraries that has chosen
+/// none: rustls panics there, in the client. With a single one in the program rustls takes that. The choice holds for the
+/// whole process, so no library makes it.
+pub fn check_crypto_choice(url: &str, encrypted: &str) -> Result<()> {
+    let scheme = url.get(..encrypted.len());
+    let is_encrypted = scheme.is_some_and(|scheme| scheme.eq_ignore_ascii_case(encrypted));
+    if !is_encrypted || CryptoProvider::get_default().is_some() || !has_two() {
         return Ok(());
     }
     Err(configuration(
