@@ -189,7 +189,13 @@ impl MemoryProvider {
         if record.is_released && *record.owner == *owner.as_str() {
             return Ok(Ended::Before);
         }
-        if !record.is_held_by(owner, now) {
+        let is_unused = matches!(slot, Some((_, SlotEnd::NotStarted)));
+        let is_ended = if is_unused {
+            record.names(owner)
+        } else {
+            record.is_held_by(owner, now)
+        };
+        if !is_ended {
             return Ok(Ended::Lost);
         }
         record.locked_until = after(record.locked_at, at_least)?.max(now);
@@ -313,7 +319,12 @@ impl Record {
     }
 
     fn is_held_by(&self, owner: &Owner, now: SystemTime) -> bool {
-        !self.is_released && *self.owner == *owner.as_str() && self.locked_until > now
+        self.names(owner) && self.locked_until > now
+    }
+
+    /// This owner was the last to acquire, and has not unlocked.
+    fn names(&self, owner: &Owner) -> bool {
+        !self.is_released && *self.owner == *owner.as_str()
     }
 
     /// The owner as other stores would have it.

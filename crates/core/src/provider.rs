@@ -33,11 +33,13 @@ pub trait LockProvider: fmt::Debug + Send + Sync + 'static {
     fn attempt<'a>(&'a self, request: &'a AttemptRequest) -> BoxFuture<'a, Result<Attempt, Error>>;
 
     /// Ends whatever lease this request's owner may have won, at once and without honouring
-    /// at-least, since its task never ran. True if there was one.
+    /// at-least, since its task never ran. True if the record still named this owner, even if the
+    /// lease had expired.
     ///
     /// A slot that the request claimed is given back with it, as
-    /// [`SlotEnd::NotStarted`](crate::SlotEnd::NotStarted) gives it back. The runtime withdraws a
-    /// request without its slot where the task may have run.
+    /// [`SlotEnd::NotStarted`](crate::SlotEnd::NotStarted) gives it back, even if the lease had
+    /// expired: otherwise a store that was unreachable for that long would use up a slot for which
+    /// nothing ran. The runtime withdraws a request without its slot where the task may have run.
     ///
     /// Called once more after [`AttemptRequest::timeout`], its answer is final: no copy of the
     /// attempt takes the lock afterwards. A compare-and-swap store, which has no such bound, sees to
@@ -55,6 +57,9 @@ pub trait LockProvider: fmt::Debug + Send + Sync + 'static {
 
     /// Ends the lease, if it is still the record's and still runs: the lock is free at acquisition
     /// + at-least, or at once where that is over. Otherwise answers lost and changes nothing.
+    ///
+    /// A lease under which nothing ran ([`SlotEnd::NotStarted`](crate::SlotEnd::NotStarted)) may have
+    /// expired: as long as no one has taken the lock since, its slot is given back all the same.
     ///
     /// Where the lease has a slot, the same step marks it as [`UnlockRequest::slot_end`] says.
     ///

@@ -236,7 +236,7 @@ pub enum SlotEnd {
         retry_after: Duration,
     },
     /// Its task never started: the slot is as it was before this lease took it, and at-least does
-    /// not hold. See [`SlotState::ended`](crate::SlotState::ended).
+    /// not hold. This also ends a lease that has expired, unless the lock was taken since. See [`SlotState::ended`](crate::SlotState::ended).
     NotStarted,
     /// A shutdown cut its run: a slot that must not be lost is open, and the run does not count as an
     /// attempt. Another slot stays used up, since its task did run.

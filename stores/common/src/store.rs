@@ -202,6 +202,12 @@ impl<'a> End<'a> {
         }
     }
 
+    /// Whether it ends an expired lease as well, since nothing ran under it: its slot would count as
+    /// taken otherwise.
+    pub fn includes_expired(&self) -> bool {
+        self.lease.is_none() || matches!(self.slot, Some((_, SlotEnd::NotStarted)))
+    }
+
     /// How long the lock stays taken from now, because the run of its slot failed.
     pub fn retry_after(&self) -> Duration {
         match self.slot {

@@ -27,7 +27,7 @@ struct Room {
 }
 
 /// What stands in the store when the attempt is sent.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 enum Before {
     Nothing,
     Unlocked,
@@ -134,7 +134,8 @@ async fn a_late_copy_of_an_attempt_takes_no_lock_after_it_was_withdrawn() {
             let request = room.request();
             room.prepare(before, &request).await;
             room.send_late(&request).await;
-            assert!(!room.withdraw(&request).await, "{before:?}");
+            let was_named = room.withdraw(&request).await;
+            assert_eq!(was_named, before == Before::OwnExpired, "{before:?}");
             let withdrawn = room.texts.text(&room.job);
             room.texts.deliver();
             assert_eq!(room.texts.text(&room.job), withdrawn, "{before:?}");
@@ -171,7 +172,8 @@ async fn a_withdrawal_whose_own_write_is_late_is_unknown_and_is_repeated() {
             room.texts.plan([Fault::Delayed]);
             let error = room.provider.withdraw(&request).await.unwrap_err();
             assert_eq!(error.kind(), ErrorKind::OutcomeUnknown, "{before:?}");
-            assert!(!room.withdraw(&request).await, "{before:?}");
+            let was_named = room.withdraw(&request).await;
+            assert_eq!(was_named, before == Before::OwnExpired, "{before:?}");
             let withdrawn = room.texts.text(&room.job);
             room.texts.deliver();
             assert_eq!(room.texts.text(&room.job), withdrawn, "{before:?}");

@@ -76,6 +76,11 @@ impl Found {
         lock.filter(|_| self.value().owner == owner.as_str())
     }
 
+    /// Whether this owner was the last to acquire, and its lease has expired.
+    pub(crate) fn is_left_by(&self, owner: &Owner) -> bool {
+        self.lock.is_none() && self.record().owner == owner.as_str()
+    }
+
     /// Whether this owner has unlocked, and nobody has taken the lock since.
     pub(crate) fn is_released_by(&self, owner: &Owner) -> bool {
         let released = owner.released();

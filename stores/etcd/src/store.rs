@@ -181,7 +181,7 @@ impl Store for EtcdStore {
         let (name, owner) = (request.name(), request.owner());
         let mut found = self.find(name).await?;
         for _ in 0..ROUNDS {
-            if found.held_by(owner).is_some() {
+            if found.held_by(owner).is_some() || found.is_left_by(owner) {
                 match self.finish(&End::withdrawn(request), found).await? {
                     Ended::ByThisCall => return Ok(true),
                     Ended::ByAnEarlierCall => return Ok(false),
@@ -361,14 +361,15 @@ impl EtcdStore {
             if found.is_released_by(end.owner) {
                 return Ok(Ended::ByAnEarlierCall);
             }
-            let Some(lock) = found.held_by(end.owner) else {
+            let lock = found.held_by(end.owner);
+            if lock.is_none() && !(end.includes_expired() && found.is_left_by(end.owner)) {
                 return Ok(Ended::Lost);
-            };
+            }
             let now = self.clock.system_time();
             let mut until = whole_millis(now);
             let kept = self.kept_for(end, &found, now);
             let mut own = KeyChange::Delete;
-            if !kept.is_zero() {
+            if let Some(lock) = lock.filter(|_| !kept.is_zero()) {
                 let granted = self.grant(kept).await?;
                 until += granted.lasts;
                 own = KeyChange::Put(released(&lock.value), granted.id);
@@ -377,7 +378,9 @@ impl EtcdStore {
             let change = self.change(end.name, &found, own, Some(record));
             let (changed, now) = change.await?;
             if changed == Changed::Done {
-                self.revoke(lock.lease);
+                if let Some(lock) = lock {
+                    self.revoke(lock.lease);
+                }
                 return Ok(Ended::ByThisCall);
             }
             let is_over = now.held_by(end.owner).is_none() && !now.is_released_by(end.owner);

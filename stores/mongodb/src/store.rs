@@ -353,7 +353,10 @@ impl MongoStore {
     /// Whether it has ended a lease that ran.
     async fn give_back(&self, end: &End<'_>) -> Result<bool> {
         let now = self.now();
-        let query = running(end.name, end.owner.as_str(), now);
+        let mut query = running(end.name, end.owner.as_str(), now);
+        if end.includes_expired() {
+            query.remove("$expr");
+        }
         Ok(self.update(query, ended(now, end)).await?.is_some())
     }
 

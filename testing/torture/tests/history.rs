@@ -606,6 +606,11 @@ fn an_unlock_that_works_after_the_end_is_convicted() {
     over()
         .released(400, "a")
         .must_be_convicted_of("unlocked too late:");
+    // Nothing ran under it, so that its slot is given back.
+    over()
+        .event(399, "a", What::SlotGivenBack { unused: true })
+        .released(400, "a")
+        .must_be_lawful();
     // Repeated since its first answer was lost, it is told what the first one did.
     over()
         .event(200, "a", What::ReleaseAsked)

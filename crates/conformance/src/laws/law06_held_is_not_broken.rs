@@ -24,6 +24,7 @@ cases!("law06_held_is_not_broken" [Ownership]:
     a_withdrawal_of_nothing_is_false,
     a_withdrawn_lease_that_has_expired_keeps_no_one_waiting [Time],
     a_withdrawn_attempt_gives_its_slot_back [Slots],
+    a_withdrawn_lease_that_has_expired_gives_its_slot_back [Slots],
     an_attempt_dropped_midway_holds_no_longer_than_at_most [Connection],
 );
 
@@ -173,6 +174,31 @@ pub async fn a_withdrawn_lease_that_has_expired_keeps_no_one_waiting(
     context.pass(short).await;
     first.withdraw(&request).await?;
     abandon(&second, &context.request(request.name())).await
+}
+
+/// The store was unreachable until the lease had expired; nothing ran for the slot all the same.
+pub async fn a_withdrawn_lease_that_has_expired_gives_its_slot_back(
+    context: &TestContext,
+) -> Verdict {
+    context.needs_slots()?;
+    let provider = context.provider().await?;
+    let minute = Duration::from_secs(60);
+    let slot = context.slot_before_now(&provider, minute).await?;
+    let short = context.timing().short();
+    let request = context.request_for(&name("job"), short).with_slot(slot);
+    abandon(&provider, &request).await?;
+    context.pass(context.timing().past(short)).await;
+    withdraw(&provider, &request, true).await?;
+    let another = context.request(request.name()).with_slot(slot);
+    abandon(&provider, &another).await?;
+    // Not the slot of the one that runs by now.
+    withdraw(&provider, &request, false).await?;
+    skipped_as(
+        &provider,
+        &context.request(request.name()).with_slot(slot),
+        SkipReason::SlotTaken,
+    )
+    .await
 }
 
 /// The runtime withdraws what never ran, and a slot is not to be used up by that.

@@ -20,6 +20,7 @@ cases!("law09_unused_slots" [Slots]:
     a_task_that_never_started_gives_its_slot_back [Smoke],
     a_slot_is_given_back_once,
     a_stale_lease_gives_nothing_back,
+    a_task_that_never_started_gives_back_the_slot_of_an_expired_lease,
     a_slot_that_is_done_or_was_reset_is_not_given_back,
     an_attempt_that_never_started_does_not_count,
     a_run_that_a_shutdown_cut_does_not_count,
@@ -85,11 +86,28 @@ pub async fn a_stale_lease_gives_nothing_back(context: &TestContext) -> Verdict 
 
     let stale = acquire(&case.first, &dying(1)?).await?;
     context.pass(context.timing().past(short)).await;
-    // Its lease is over, so it may not give back what a process that died has used up.
-    is_lost(&case.first, &stale, &not_started()).await?;
     let lease = acquire(&case.second, &case.request(2)?).await?;
     is_lost(&case.first, &stale, &not_started()).await?;
     state_is(&case, 2, Some(0), None).await?;
+    unlock(&case.second, &lease).await
+}
+
+/// The process was stopped between its acquisition and its task, for longer than the lease.
+pub async fn a_task_that_never_started_gives_back_the_slot_of_an_expired_lease(
+    context: &TestContext,
+) -> Verdict {
+    let case = Slots::new(context).await?;
+    let short = context.timing().short();
+    let request = context.request_for(&case.job, short);
+    let expired = acquire(&case.first, &request.with_slot(case.slot(1)?)).await?;
+    context.pass(context.timing().past(short)).await;
+    for _ in 0..2 {
+        unlock_with(&case.first, &expired, &not_started()).await?;
+        given_back(&case, 1).await?;
+    }
+    let lease = acquire(&case.second, &case.request(1)?).await?;
+    is_lost(&case.first, &expired, &not_started()).await?;
+    last_is(&case, 1).await?;
     unlock(&case.second, &lease).await
 }
 

@@ -57,8 +57,11 @@ impl<S: VersionedStore> Versioned<S> {
             if found.as_ref().is_some_and(is_ended) {
                 return Ok(Ended::ByAnEarlierCall);
             }
-            let held = found.filter(|found| found.record.is_held_by(owner, now));
-            let Some(before) = held else {
+            let is_ours = |found: &Found<_>| match end.includes_expired() {
+                true => found.record.owner == owner.as_str(),
+                false => found.record.is_held_by(owner, now),
+            };
+            let Some(before) = found.filter(is_ours) else {
                 if !is_fresh {
                     continue;
                 }
@@ -91,7 +94,7 @@ impl<S: VersionedStore> Versioned<S> {
     }
 }
 
-pub(super) fn ended(before: Record, end: &End<'_>, now: Now) -> Result<Record> {
+fn ended(before: Record, end: &End<'_>, now: Now) -> Result<Record> {
     let mut record = before;
     record.owner = end.owner.released();
     record.locked_until = now.past();

@@ -4,8 +4,6 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use shedlock_core::{AttemptRequest, Owner};
 
-use super::ending::ended;
-use super::time::Now;
 use super::{Record, Versioned, VersionedStore};
 use crate::errors::Result;
 use crate::operator::{ROUNDS, contended};
@@ -14,7 +12,7 @@ use crate::store::{End, Ended};
 const TICK: Duration = Duration::from_millis(1);
 
 impl<S: VersionedStore> Versioned<S> {
-    /// Ends the lease that the attempt has won, if it has; true if there was one.
+    /// Ends the lease that the attempt has won, if it has; true if there was one, running or expired.
     ///
     /// Otherwise a copy of the attempt may still be on its way. It names the version of a free record
     /// that was read before it was sent, or that there was none. So what is free now is replaced, and
@@ -31,21 +29,20 @@ impl<S: VersionedStore> Versioned<S> {
                 }
                 continue;
             };
-            if before.record.is_held_by(owner, now) {
+            if before.record.owner == owner.as_str() {
                 let known = Some((Some(before), now));
                 match self.finish(&End::withdrawn(request), known).await? {
                     Ended::ByThisCall => return Ok(true),
                     Ended::ByAnEarlierCall => return Ok(false),
-                    // It ended by itself meanwhile.
+                    // Another owner has taken the lock since.
                     Ended::Lost => continue,
                 }
             }
             let record = &before.record;
-            let is_anothers = record.is_locked(now) && record.owner != owner.as_str();
-            if is_anothers || record.owner == owner.released() {
+            if record.is_locked(now) || record.owner == owner.released() {
                 return Ok(false);
             }
-            let replaced = replaced(before.record, request, now)?;
+            let replaced = replaced(before.record, owner);
             let written = self.write(name, Some(&before.version), replaced);
             if written.await?.done().is_some() {
                 return Ok(false);
@@ -65,23 +62,15 @@ fn withdrawn(owner: &Owner) -> Record {
 /// The same free record, but not equal to it, so that no store keeps its version. Its end moves back:
 /// moved forward, it could lie in the future of a clock that is late.
 ///
-/// This owner's own lease, which has expired, is ended as one that runs: with its slot, and for clocks that are late
-/// too. A record of which neither owner nor beginning is left was deleted by hand. It is marked as one of ours: a store
-/// may take what says nothing for a new acquisition of ShedLock's.
-fn replaced(before: Record, request: &AttemptRequest, now: Now) -> Result<Record> {
-    let owner = request.owner();
+/// A record of which neither owner nor beginning is left was deleted by hand. It is marked as one of ours: a store may
+/// take what says nothing for a new acquisition of ShedLock's.
+fn replaced(before: Record, owner: &Owner) -> Record {
     let earlier = before.locked_until.checked_sub(TICK);
     let earlier = earlier.filter(|end| *end >= UNIX_EPOCH);
-    let earlier = earlier.unwrap_or(UNIX_EPOCH + TICK);
     let mut record = before;
-    if record.owner == owner.as_str() {
-        record = ended(record, &End::withdrawn(request), now)?;
-        record.locked_until = record.locked_until.min(earlier);
-        return Ok(record);
-    }
-    record.locked_until = earlier;
+    record.locked_until = earlier.unwrap_or(UNIX_EPOCH + TICK);
     if record.owner.is_empty() && record.locked_at.is_none() {
         record.owner = owner.released();
     }
-    Ok(record)
+    record
 }

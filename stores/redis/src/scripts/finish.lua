@@ -8,7 +8,14 @@ local owner, acquired, at_least, done, pause, confirm =
 local given, before = ARGV[7] or '', ARGV[8] or ''
 local mark = owner .. ' unlocked'
 
-if holder ~= owner then
+-- Nothing ran under a lease that gives its slot back. So it is ended where it has expired as well, as long as
+-- nobody has taken the lock since.
+local function expired_unused()
+  local kept = before ~= '' and not value and redis.call('GET', KEYS[2])
+  return kept and string.match(kept, '\n%S+ %S+ (%S+)$') == owner
+end
+
+if holder ~= owner and not expired_unused() then
   -- Asked again, since an answer was lost: nobody took the lock meanwhile.
   local kept = redis.call('GET', KEYS[2])
   if kept and string.find(kept, ' ' .. mark, 1, true) and (not value or holder == mark) then

@@ -140,7 +140,8 @@ pub(crate) enum Step {
     /// lease.
     Extend,
     /// Sets the end to the later of now and acquisition + at-least and the owner to the released
-    /// text, if the owner holds a running lease; and what is said of the slot.
+    /// text, if the owner holds a running lease; and what is said of the slot. A task that never started ends
+    /// an expired lease as well.
     Unlock(End),
     /// Sets the end to now and the owner to the released text, if the owner (any text, not only
     /// ours) holds a running lease.

@@ -43,7 +43,9 @@ impl Pieces {
         words! { pieces:
             record = "{name}, {by}, {at_micros}, {until_micros}, {extras}";
             extras = extras.or_null("{null}");
-            held = "{named} AND {by} = :owner AND {until} > {now}";
+            own = "{named} AND {by} = :owner";
+            held = "{own} AND {until} > {now}";
+            ended = if step == Step::Unlock(End::NotStarted) { "{own}" } else { "{held}" };
             // The attempt does not come too late, whoever's clock rules: by the server's, read at this place.
             in_time = "{server_micros} <= :not_after";
             held_only = "";

@@ -86,7 +86,7 @@ impl Ledger {
         let now = self.world.now();
         let mut book = self.lock();
         book.note(now, || format!("store extends {name} of {owner}"));
-        if let Some(what) = book.not_held_by(name, owner, now) {
+        if let Some(what) = book.not_held_by(name, owner, now, false) {
             book.accuse(
                 now,
                 Law::Ownership,
@@ -116,7 +116,9 @@ impl Ledger {
         let now = self.world.now();
         let mut book = self.lock();
         book.note(now, || format!("store ends {name} of {owner}: {ending:?}"));
-        if let Some(what) = book.not_held_by(name, owner, now) {
+        // Where nothing ran under a lease, it may have expired: it still holds its slot.
+        let has_started = book.asked.get(owner).is_none_or(|asked| asked.has_started);
+        if let Some(what) = book.not_held_by(name, owner, now, !has_started) {
             book.accuse(now, Law::Ownership, format!("an unlock of {name}: {what}"));
         }
         book.counts.add(match ending {
@@ -357,7 +359,13 @@ impl Book {
     }
 
     /// Why this owner cannot change the lock.
-    fn not_held_by(&self, name: &str, owner: &str, now: Instant) -> Option<String> {
+    fn not_held_by(
+        &self,
+        name: &str,
+        owner: &str,
+        now: Instant,
+        includes_expired: bool,
+    ) -> Option<String> {
         let Some(grant) = self.locks.get(name).and_then(|lock| lock.grant.as_ref()) else {
             return Some(format!("{owner} never had it"));
         };
@@ -366,7 +374,7 @@ impl Book {
         }
         // What a client has judged in time, and what stands still, may be written late: nobody has had
         // the lock since.
-        let is_late = !self.writes_late && grant.until <= now;
+        let is_late = !(self.writes_late || includes_expired) && grant.until <= now;
         let is_over = grant.ended.is_some() || is_late;
         is_over.then(|| format!("the lease of {owner} was over"))
     }

@@ -258,7 +258,9 @@ impl Record {
             record.end_slot(ending, rules.slots);
         }
         let asks_nobody = wrong == Some(Wrong::UnlockWithoutOwner);
-        let is_held = self.is_of(owner, wrong) && self.until > now;
+        // Under a lease that has expired, nothing has run either.
+        let includes_expired = ending == Ending::NotStarted;
+        let is_held = self.is_of(owner, wrong) && (self.until > now || includes_expired);
         if !is_held && !asks_nobody {
             let is_late = wrong == Some(Wrong::SlotGivenBackLate)
                 && matches!(ending, Ending::NotStarted | Ending::Cut);

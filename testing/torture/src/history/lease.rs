@@ -411,8 +411,11 @@ impl Life {
     fn released(&mut self, at: u64, faults: &Faults) {
         let over = self.over_at_release;
         let over = over.map(|over| faults.over_after_crashes(over, self.lease_from(0), at));
+        // Where nothing ran under a lease, its slot is given back although it has expired.
+        let is_unused = matches!(self.slot_given_back, Some((_, true)));
         if let (Some(asked), Some(over)) = (self.release_asked, over)
             && self.releases == 1
+            && !is_unused
             && self.host.is_none()
             && asked > over.saturating_add(self.drift)
         {

@@ -41,7 +41,7 @@ fn steps(pieces: &mut Pieces) {
              ON {name} = :name WHERE {guarded} FOR UPDATE";
         extend = "{update} {until} = GREATEST({until}, {end}), {at} = {at} WHERE {held} AND {guarded}";
         unlock = "{update} {until} = {end_of_lease}, {at} = {at}, {by} = :released{slot_after} \
-             WHERE {held} AND {guarded}";
+             WHERE {ended} AND {guarded}";
         withdraw = "{update} {until} = {now_down}, {at} = {at}, {by} = :released WHERE {held} AND {guarded}";
         settle = "{insert_into} ({columns}) SELECT :name, {now_down}, {now_at}, :released {if_named}";
         list = "{select} {record}, {now_micros} FROM {table} WHERE {exact_name} > {after}{held_only} \
@@ -74,7 +74,8 @@ pub(super) fn pieces(options: &Options, shape: &Shape, step: Step, pieces: &mut 
         after = ":after";
         is_owner = "{by} = :owner";
         is_released = "{by} = :released";
-        held = "{named} AND {is_owner} AND {until} > {now_by_then}";
+        own = "{named} AND {is_owner}";
+        held = "{own} AND {until} > {now_by_then}";
         first_token = "LAST_INSERT_ID({server_micros})";
         next_token = "LAST_INSERT_ID(GREATEST(COALESCE({token}, 0) + 1, {server_micros}))";
         next_attempt = "IF(COALESCE({slot} = :slot, 0), COALESCE({attempts}, 0) + 1, 1)";

@@ -47,7 +47,7 @@ fn steps(pieces: &mut Pieces) {
         extend = "UPDATE {table} SET {until} = GREATEST({until}, {end}) \
              WHERE {held} AND {flushed} RETURNING {until_micros}";
         unlock = "UPDATE {table} SET {until} = GREATEST({now_down}, {kept}{pause}), \
-             {by} = :released{slot_after} WHERE {held}{flush_unlock}";
+             {by} = :released{slot_after} WHERE {ended}{flush_unlock}";
         withdraw = "UPDATE {table} SET {until} = {now_down}, {by} = :released WHERE {held}";
         settle = "INSERT INTO {table} AS found ({name}, {until}, {at}, {by}) \
              VALUES (:name, {now_down}, {now_at}, :released) \

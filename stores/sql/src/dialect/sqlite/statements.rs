@@ -34,7 +34,7 @@ fn steps(pieces: &mut Pieces) {
         read_to_decide = "{read}";
         extend = "UPDATE {table} SET {until} = max({until}, {end}) WHERE {held} RETURNING {until_micros}";
         unlock = "UPDATE {table} SET {until} = max({now}, {at} + :at_least / 1000{pause}), \
-             {by} = :released{slot_after} WHERE {held}";
+             {by} = :released{slot_after} WHERE {ended}";
         withdraw = "UPDATE {table} SET {until} = {now}, {by} = :released WHERE {held}";
         list = "SELECT {record}, {now_micros} FROM {table} \
              WHERE {name} COLLATE BINARY > :after{held_only} ORDER BY {name} COLLATE BINARY LIMIT :limit";
