@@ -1,10 +1,15 @@
 //! The provider over MySQL and MariaDB.
 
 use shedlock_store::{Result, StoreProvider};
-use sqlx::mysql::MySqlConnectOptions;
+use sqlx::error::DatabaseError;
+use sqlx::mysql::{MySqlConnectOptions, MySqlDatabaseError, MySqlQueryResult, MySqlSslMode};
 use sqlx::{ConnectOptions as _, MySql};
 
 use crate::builder::Builder;
+use crate::dialect::Dialect;
+use crate::dialect::mysql::{LARGEST, MYSQL};
+use crate::driver::{Class, Driver, sqlx as by_sqlx};
+use crate::options::TOKEN_COLUMN;
 use crate::store::SqlStore;
 use crate::url::{Address, Remote, refused_by_driver};
 use crate::zone;
@@ -77,3 +82,121 @@ impl Builder<MySql> {
 /// What sqlx reads from a URL of MySQL. Not the session's zone: that one is ours to choose.
 const DRIVER_OPTIONS: &str = "sslmode ssl-mode sslca ssl-ca sslcert ssl-cert sslkey ssl-key charset collation \
      statement-cache-capacity socket";
+
+/// September 2001 in microseconds: no fencing token is smaller, since they start from the server's
+/// time; a number of an AUTO_INCREMENT column, which an insert reports in the same place, always is.
+const NO_TOKEN_BELOW: u64 = 1_000_000_000_000_000;
+
+impl Driver for MySql {
+    const STORE: &'static str = "mysql";
+
+    const DIALECT: &'static Dialect = &MYSQL;
+
+    fn unverified(options: &MySqlConnectOptions) -> Option<String> {
+        let (host, socket) = (options.get_host(), options.get_socket());
+        let mode = match options.get_ssl_mode() {
+            MySqlSslMode::VerifyCa | MySqlSslMode::VerifyIdentity => return None,
+            mode => format!("ssl-mode is {mode:?}"),
+        };
+        let socket = socket.map(|socket| &**socket);
+        by_sqlx::unverified(host, socket, &mode, "ssl-mode=VERIFY_IDENTITY", "ssl-ca")
+    }
+
+    by_sqlx::execution!(MySql, last_insert_id);
+}
+
+fn classify(error: &dyn DatabaseError) -> Class {
+    let Some(error) = error.try_downcast_ref::<MySqlDatabaseError>() else {
+        return Class::Other;
+    };
+    of_number(error.number(), error.message())
+}
+
+fn last_insert_id(result: &MySqlQueryResult) -> Option<u64> {
+    Some(result.last_insert_id()).filter(|id| *id >= NO_TOKEN_BELOW)
+}
+
+/// Sorts the servers' numbers; the two share most, and above 1900 rarely mean the same thing.
+fn of_number(number: u16, message: &str) -> Class {
+    match number {
+        // Unknown table, column or database; prepared for a table that has changed since.
+        1146 | 1054 | 1049 | 1109 | 1412 | 1615 => Class::Shape,
+        1050 | 1060 => Class::Exists,
+        // Deadlock (Galera also: lost against another node), changed since the snapshot, lost against
+        // another member of the group. All were rolled back.
+        1213 | 1020 | 3101 => Class::Contention,
+        // The commit failed while the cluster or the binary log had it, or the group's hook did: the
+        // others may have it nevertheless.
+        1180 | 3100 => Class::ReplyLost,
+        1205 => Class::Waited,
+        1062 | 1022 | 1169 | 1586 => Class::Duplicate,
+        // Column without a value, foreign keys, checks (MySQL and MariaDB).
+        1048 | 1364 | 1216 | 1452 | 3819 => Class::Constraint(None),
+        4025 if message.contains("CONSTRAINT") => Class::Constraint(None),
+        // Set to read only: the server (which also refuses other things with 1290), InnoDB, the
+        // session's transactions, the table.
+        1836 | 1792 | 1036 => Class::ReadOnly,
+        1290 if message.contains("read-only") || message.contains("read_only") => Class::ReadOnly,
+        // Too many connections, of all or of this user; resources of the user, of the server.
+        1040 | 1203 | 1226 | 1135 | 1021 | 1037 | 1038 | 1041 | 1114 | 3168 => Class::Busy,
+        // Shutting down; not in the Galera cluster; interrupted or out of time, and rolled back.
+        1053 | 1047 | 1317 | 1969 | 3024 => Class::Busy,
+        // No such prepared statement.
+        1243 => Class::Prepared,
+        // The session was ended (idle, killed).
+        4031 | 1927 | 1152 | 1184 | 1158..=1161 => Class::ReplyLost,
+        1142 | 1143 | 1044 | 1045 | 1227 | 1370 | 1698 => Class::Privilege,
+        1406 => Class::TooLong,
+        1264 | 1292 | 1441 => Class::OutOfRange,
+        // Characters that the column's character set does not have.
+        1267 | 1300 | 1366 | 1977 | 3988 => Class::Alphabet,
+        1690 if message.contains(LARGEST) => Class::Session,
+        // No such time zone (MySQL leaves the guard to say so).
+        1298 => Class::Session,
+        // A fencing token that cannot grow.
+        1690 if message.contains(TOKEN_COLUMN) => Class::Foreign,
+        _ => Class::Other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_that_mean_several_things_are_told_apart_by_their_message() {
+        let read_only = "The MariaDB server is running with the --read-only option";
+        assert_eq!(of_number(1290, read_only), Class::ReadOnly);
+        let other = "The MySQL server is running with the --secure-file-priv option";
+        assert_eq!(of_number(1290, other), Class::Other);
+        let guard = "BIGINT UNSIGNED value is out of range in '(18446744073709551615 + …)'";
+        assert_eq!(of_number(1690, guard), Class::Session);
+        let token = "BIGINT value is out of range in '(`shedlock_fencing_token` + 1)'";
+        assert_eq!(of_number(1690, token), Class::Foreign);
+        let other = "BIGINT value is out of range in '(9223372036854775807 + `n`.`now`)'";
+        assert_eq!(of_number(1690, other), Class::Other);
+    }
+
+    #[test]
+    fn a_commit_that_lost_against_another_server_wrote_nothing_and_one_that_failed_may_have() {
+        for lost in [1213, 3101] {
+            assert_eq!(of_number(lost, ""), Class::Contention, "{lost}");
+        }
+        for failed in [1180, 3100] {
+            assert_eq!(of_number(failed, ""), Class::ReplyLost, "{failed}");
+        }
+        assert_eq!(
+            of_number(1047, "WSREP has not yet prepared node"),
+            Class::Busy
+        );
+    }
+
+    #[test]
+    fn literals_need_no_escaping() {
+        assert_eq!(
+            (MySql::DIALECT.quote)("it's \\"),
+            "_utf8mb4 X'69742773205C'"
+        );
+        assert_eq!((MySql::DIALECT.quote)(""), "_utf8mb4 X''");
+    }
+}

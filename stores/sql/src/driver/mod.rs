@@ -1,4 +1,4 @@
-//! Client libraries: the only places that talk to a database.
+//! What a client library has to do for a provider, and the connections that it makes.
 
 mod connections;
 mod failure;

@@ -1,12 +1,5 @@
 //! sqlx, for each of its databases.
 
-#[cfg(feature = "mysql")]
-pub(crate) mod mysql;
-#[cfg(feature = "postgres")]
-pub(crate) mod postgres;
-#[cfg(feature = "sqlite")]
-pub(crate) mod sqlite;
-
 use sqlx::Error;
 use sqlx::error::DatabaseError;
 
@@ -18,7 +11,7 @@ impl<D: sqlx::Database + Sync> super::Database for D {
 
 type Classify = fn(&dyn DatabaseError) -> Class;
 
-fn connecting(error: Error, classify: Classify) -> Failure {
+pub(crate) fn connecting(error: Error, classify: Classify) -> Failure {
     let class = match &error {
         Error::Configuration(_) | Error::Tls(_) => Class::Refused,
         Error::Database(error) => classify(&**error).while_connecting(),
@@ -29,7 +22,7 @@ fn connecting(error: Error, classify: Classify) -> Failure {
 
 /// A warning where connections to this host do not verify the server, and leave this machine.
 #[cfg(any(feature = "postgres", feature = "mysql"))]
-fn unverified(
+pub(crate) fn unverified(
     host: &str,
     socket: Option<&std::path::Path>,
     mode: &str,
@@ -45,7 +38,7 @@ fn unverified(
     ))
 }
 
-fn running(error: Error, classify: Classify) -> Failure {
+pub(crate) fn running(error: Error, classify: Classify) -> Failure {
     let class = match &error {
         Error::Database(error) => classify(&**error),
         Error::ColumnDecode { .. } | Error::Decode(_) => Class::Foreign,
@@ -66,11 +59,11 @@ macro_rules! execution {
         type Error = sqlx::Error;
 
         fn connecting(error: sqlx::Error) -> $crate::driver::Failure {
-            super::connecting(error, classify)
+            $crate::driver::sqlx::connecting(error, classify)
         }
 
         fn running(error: sqlx::Error) -> $crate::driver::Failure {
-            super::running(error, classify)
+            $crate::driver::sqlx::running(error, classify)
         }
 
         fn unverified_pool(pool: &Self::Pool) -> Option<String> {
