@@ -153,7 +153,9 @@ impl<B: Driver> Call<'_, B> {
         match (state, exists) {
             (State::Answered(answer), _) => Ok(BoundedAttempt::Judged(answer)),
             // The record is not there and cannot be made: another unique key is in the way.
-            (State::Absent, Some(failure)) => Err(explain::<B>(failure, &self.options, true)),
+            (State::Absent, Some(failure)) => {
+                Err(explain(B::DIALECT, failure, &self.options, true))
+            }
             // A first try whose reply was lost may take the lock yet.
             _ if may_be_ours => Err(unread(unavailable(
                 "the lock was free each time its record was read, and could not be taken",

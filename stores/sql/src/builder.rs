@@ -74,7 +74,7 @@ impl<D: Driver> Builder<D> {
     /// `InvalidInput` for names that cannot be names, for what cannot be a time zone, and for defaults that cannot
     /// hold.
     pub fn build(self) -> Result<StoreProvider<SqlStore<D>>> {
-        let options = self.settings.check::<D>();
+        let options = D::DIALECT.options(self.settings);
         let options = options.map_err(|error| error.with_store(D::STORE))?;
         Ok(SqlStore::new(Connections::Pool(self.pool), options).provider())
     }

@@ -3,12 +3,18 @@
 use ErrorKind::{Configuration, Conflict, InvalidInput, OutcomeUnknown, Unavailable};
 use shedlock_core::{Error, ErrorKind};
 
-use crate::driver::{Class, Driver, Failure};
+use crate::dialect::Dialect;
+use crate::failure::{Class, Failure};
 use crate::options::Options;
 
 /// The error for a failure of a statement that may write (`writes`) or only reads.
-pub(crate) fn explain<B: Driver>(failure: Failure, options: &Options, writes: bool) -> Error {
-    let explained = (B::DIALECT.explain)(&failure.class, writes);
+pub(crate) fn explain(
+    dialect: &Dialect,
+    failure: Failure,
+    options: &Options,
+    writes: bool,
+) -> Error {
+    let explained = (dialect.explain)(&failure.class, writes);
     let (kind, message) = explained.unwrap_or_else(|| plainly(&failure.class, writes));
     let mut message = message.replace("{table}", &options.table.to_string());
     if let Class::Constraint(Some(name)) = &failure.class {

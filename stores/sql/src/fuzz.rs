@@ -38,7 +38,7 @@ pub fn mysql_url(data: &[u8]) {
 pub fn sqlite_url(data: &[u8]) {
     refused_or_read(data, |url| {
         let (address, _) = crate::sqlite::described(url)?;
-        address.settings.check::<sqlx::Sqlite>().map(drop)
+        sqlx::Sqlite::DIALECT.options(address.settings).map(drop)
     });
 }
 
@@ -105,7 +105,7 @@ pub fn row(data: &[u8]) {
         slot_done: number("slot_done"),
         slot_attempts: number("slot_attempts"),
         now: number("now"),
-        server_time: None,
+        ..Row::default()
     };
     let name = LockName::new("job").expect("it is a name");
     let owner = Owner::parse("web-3/1/0123456789abcdef").expect("it is an owner");

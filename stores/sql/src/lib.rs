@@ -19,6 +19,7 @@ mod deadline;
 mod dialect;
 mod driver;
 mod explain;
+mod failure;
 #[cfg(any(test, fuzzing))]
 #[doc(hidden)]
 pub mod fuzz;

@@ -3,10 +3,11 @@
 use shedlock_core::Migration;
 use shedlock_store::{Result, configuration};
 
-use crate::driver::{Class, Driver, Wanted};
+use crate::driver::{Driver, Wanted};
 use crate::explain::explain;
+use crate::failure::Class;
 use crate::send::Call;
-use crate::statement::{Row, Statement, Values};
+use crate::statement::{Statement, Values};
 use crate::store::SqlStore;
 
 impl<B: Driver> SqlStore<B> {
@@ -48,9 +49,7 @@ impl<B: Driver> Call<'_, B> {
     async fn define(&self, statement: &Statement) -> Result<bool> {
         tracing::debug!(sql = statement.text(), "migration");
         let values = Values::default();
-        let answer = self
-            .send::<Row>(statement, &values, false, Wanted::Proven)
-            .await;
+        let answer = self.send(statement, &values, false, Wanted::Proven).await;
         let Err(failure) = answer else {
             return Ok(true);
         };
@@ -63,7 +62,7 @@ impl<B: Driver> Call<'_, B> {
                 statement.text()
             ))
             .with_source(failure.source)),
-            _ => Err(explain::<B>(failure, &self.options, true)),
+            _ => Err(explain(B::DIALECT, failure, &self.options, true)),
         }
     }
 }

@@ -7,8 +7,7 @@ use std::time::Duration;
 use shedlock_core::{Clock, LockDefaults, SystemClock};
 use shedlock_store::{Result, TimeMode, invalid};
 
-use crate::driver::Driver;
-use crate::identifier::{Identifier, Table};
+use crate::identifier::{Fold, Identifier, Table};
 use crate::zone;
 
 // Columns of ours: part of the wire format, the same in every table.
@@ -95,9 +94,8 @@ impl Settings {
         self.shared_session_zone.as_deref().unwrap_or("+00:00")
     }
 
-    /// `InvalidInput` that names the setting that cannot be.
-    pub(crate) fn check<B: Driver>(mut self) -> Result<Options> {
-        let (fold, longest) = (B::DIALECT.fold, B::DIALECT.longest_name);
+    /// `InvalidInput` that names the setting that cannot be. `fold` and `longest` are what the database does to names.
+    pub(crate) fn check(mut self, fold: Fold, longest: usize) -> Result<Options> {
         let identifier = |what: &str, text: &str| Identifier::parse(what, text, fold, longest);
         self.defaults.validate()?;
         let table = Table::parse(self.schema.as_deref(), &self.table, fold, longest)?;

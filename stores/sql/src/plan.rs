@@ -7,8 +7,9 @@ use shedlock_core::{Moment, StoreClock};
 use shedlock_store::{Result, configuration};
 
 use crate::dialect::{Dialect, Statements};
-use crate::driver::{Class, Driver, Wanted};
+use crate::driver::{Driver, Wanted};
 use crate::explain::explain;
+use crate::failure::Class;
 use crate::options::Options;
 use crate::send::Call;
 use crate::shape::{Column, Shape};
@@ -101,7 +102,7 @@ impl<B: Driver> Call<'_, B> {
             )));
         };
         plans.clock.observe(instant(first.server_time));
-        let shape = Shape::of(dialect, options, &columns)?;
+        let shape = dialect.shape(options, &columns)?;
         Ok(plans.keep(dialect, options, shape))
     }
 
@@ -117,8 +118,12 @@ impl<B: Driver> Call<'_, B> {
             answer = self.send(&probe, &values, false, Wanted::Proven).await;
         }
         match answer.and_then(Reply::readable) {
-            Ok(reply) => Ok(reply.rows),
-            Err(failure) => Err(explain::<B>(failure, &self.options, false)),
+            Ok(reply) => Ok(reply
+                .rows
+                .into_iter()
+                .filter_map(|row| row.column)
+                .collect()),
+            Err(failure) => Err(explain(B::DIALECT, failure, &self.options, false)),
         }
     }
 }

@@ -7,7 +7,8 @@ use sqlx::{ConnectOptions as _, Postgres};
 
 use crate::dialect::Dialect;
 use crate::dialect::postgres::{POSTGRES, errors};
-use crate::driver::{Class, Driver, sqlx as by_sqlx};
+use crate::driver::{Driver, sqlx as by_sqlx};
+use crate::failure::Class;
 use crate::store::SqlStore;
 use crate::url::{Address, Remote, refused_by_driver};
 

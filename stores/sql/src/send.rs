@@ -10,10 +10,11 @@ use shedlock_store::{Result, internal};
 
 use crate::deadline::Deadline;
 use crate::dialect::Step;
-use crate::driver::{Class, Driver, Failure, Wanted};
+use crate::driver::{Driver, Wanted};
 use crate::explain::explain;
+use crate::failure::{Class, Failure};
 use crate::plan::Plan;
-use crate::statement::{Answer, Reply, Row, Statement, Values};
+use crate::statement::{Reply, Row, Statement, Values};
 use crate::store::SqlStore;
 use crate::verdict::instant;
 
@@ -96,7 +97,7 @@ impl<B: Driver> Call<'_, B> {
     /// proven connection where one broke, once more on a new one where a session no longer serves,
     /// and once more after a look at the table where that is no longer what it was.
     pub(crate) async fn run(&self, step: Step, values: &Values<'_>) -> Result<Reply> {
-        let explained = |failure| explain::<B>(failure, &self.options, step.writes());
+        let explained = |failure| explain(B::DIALECT, failure, &self.options, step.writes());
         let mut plan = self.plan().await?;
         let mut wanted = Wanted::Any;
         let mut collisions = 0;
@@ -154,13 +155,13 @@ impl<B: Driver> Call<'_, B> {
         }
     }
 
-    pub(crate) async fn send<R: Answer>(
+    pub(crate) async fn send(
         &self,
         statement: &Statement,
         values: &Values<'_>,
         prepared: bool,
         wanted: Wanted,
-    ) -> Result<Reply<R>, Failure> {
+    ) -> Result<Reply, Failure> {
         let mut held = self.connections.acquire(wanted, &self.deadline).await?;
         let was_used = !held.is_new();
         let answer = {

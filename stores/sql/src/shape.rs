@@ -1,12 +1,6 @@
 //! What the lock table looks like now.
 
-use shedlock_core::Error;
-use shedlock_store::{Result, configuration};
-
-use crate::dialect::Dialect;
-use crate::identifier::Identifier;
-use crate::options::{ATTEMPTS_COLUMN, COLUMNS, DONE_COLUMN, Options, SLOT_COLUMN, TOKEN_COLUMN};
-use crate::statement::{Answer, Field};
+use crate::options::{ATTEMPTS_COLUMN, DONE_COLUMN, SLOT_COLUMN, TOKEN_COLUMN};
 
 /// The shape of the table as far as statements depend on it. Nothing of its rows is kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -63,7 +57,7 @@ impl Extras {
     }
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TextColumn {
     /// How many characters it holds at most: `usize::MAX` where there is no limit.
     pub(crate) length: usize,
@@ -110,9 +104,9 @@ pub(crate) struct Column {
     pub(crate) server_time: i64,
 }
 
-impl Answer for Column {
-    fn decoded<E>(
-        _: &[Field],
+impl Column {
+    /// Reads a row of the dialect's probe.
+    pub(crate) fn read<E>(
         text: impl Fn(usize) -> Result<Option<String>, E>,
         number: impl Fn(usize) -> Result<Option<i64>, E>,
     ) -> Result<Self, E> {
@@ -128,6 +122,12 @@ impl Answer for Column {
             server_time: number(8)?.unwrap_or_default(),
         })
     }
+
+    /// Databases differ in how they compare the names of columns; two that differ in case only would
+    /// be a trap in any of them.
+    pub(crate) fn is_called(&self, name: &str) -> bool {
+        self.name.eq_ignore_ascii_case(name)
+    }
 }
 
 impl TimeColumn {
@@ -138,44 +138,19 @@ impl TimeColumn {
 }
 
 impl Shape {
-    /// The shape that these columns show.
-    ///
-    /// # Errors
-    /// `Configuration` where the table cannot serve as it is.
-    pub(crate) fn of(dialect: &Dialect, options: &Options, columns: &[Column]) -> Result<Self> {
-        let found = Columns {
-            dialect,
-            options,
-            columns,
-        };
-        found.check()?;
-        let names = &options.columns;
-        let server = columns.first().map(|column| column.server.clone());
-        Ok(Self {
-            name: found.text(&names.name, true)?,
-            locked_by: found.text(&names.locked_by, false)?,
-            lock_until: found.time(&names.lock_until)?,
-            locked_at: found.time(&names.locked_at)?,
-            extras: Extras {
-                token: found.has(TOKEN_COLUMN)?,
-                slot: found.has(SLOT_COLUMN)?,
-                done: found.has(DONE_COLUMN)?,
-                attempts: found.has(ATTEMPTS_COLUMN)?,
-            },
-            server: server.unwrap_or_default(),
-        })
-    }
-
     /// The table that `migrate` makes, with such columns for the times.
-    pub(crate) fn assumed(kind: TimeKind, digits: u8) -> Self {
-        let text = |length| TextColumn {
-            length,
+    pub(crate) const fn assumed(kind: TimeKind, digits: u8) -> Self {
+        let time = TimeColumn { kind, digits };
+        let text = TextColumn {
+            length: 64,
             exact: true,
         };
-        let time = TimeColumn { kind, digits };
         Self {
-            name: text(64),
-            locked_by: text(255),
+            name: text,
+            locked_by: TextColumn {
+                length: 255,
+                ..text
+            },
             lock_until: time,
             locked_at: time,
             extras: Extras::ALL,
@@ -190,102 +165,5 @@ impl Shape {
 
     pub(crate) fn is_complete(&self) -> bool {
         self.extras == Extras::ALL
-    }
-}
-
-/// The columns of a table that exists, looked up by name, with errors that say what is wrong.
-struct Columns<'a> {
-    dialect: &'a Dialect,
-    options: &'a Options,
-    columns: &'a [Column],
-}
-
-impl<'a> Columns<'a> {
-    /// What holds for every dialect: the four columns are there, the name is unique, and nothing else must
-    /// be filled.
-    fn check(&self) -> Result<()> {
-        let (names, table) = (&self.options.columns, &self.options.table);
-        for name in names.all() {
-            self.get(name)?;
-        }
-        if !self.get(names.name.as_str())?.unique {
-            return Err(configuration(format!(
-                "column {} of table {table} is neither primary key nor unique: without that two processes \
-                 can both insert the lock; add a primary key on it",
-                names.name
-            )));
-        }
-        let is_known = |column: &Column| {
-            let mut known = names.all().into_iter().chain(COLUMNS);
-            known.any(|known| column.is_called(known))
-        };
-        let mut required = self.columns.iter().filter(|column| column.required);
-        match required.find(|column| !is_known(column)) {
-            None => Ok(()),
-            Some(column) => Err(configuration(format!(
-                "table {table} has a column {:?} that must be filled and is not the lock's: give it a \
-                 default or allow null",
-                column.name
-            ))),
-        }
-    }
-
-    fn get(&self, name: &str) -> Result<&'a Column> {
-        self.find(name).ok_or_else(|| {
-            configuration(format!(
-                "table {} has no column {name:?}: set the column's name if it has another one, or create \
-                 the table with `shedlock migrate`",
-                self.options.table
-            ))
-        })
-    }
-
-    fn find(&self, name: &str) -> Option<&'a Column> {
-        self.columns.iter().find(|column| column.is_called(name))
-    }
-
-    fn unfit(&self, column: &Column, wanted: &str) -> Error {
-        configuration(format!(
-            "column {:?} of table {} has the type {}: {wanted} is needed",
-            column.name, self.options.table, column.type_name
-        ))
-    }
-
-    fn text(&self, name: &Identifier, is_name: bool) -> Result<TextColumn> {
-        let column = self.get(name.as_str())?;
-        let length = column.length.map(usize::try_from);
-        let exact = (self.dialect.text)(column, is_name);
-        let wanted = self.dialect.wanted[usize::from(!is_name)];
-        Ok(TextColumn {
-            length: length.and_then(Result::ok).unwrap_or(usize::MAX),
-            exact: exact.ok_or_else(|| self.unfit(column, wanted))?,
-        })
-    }
-
-    fn time(&self, name: &Identifier) -> Result<TimeColumn> {
-        let column = self.get(name.as_str())?;
-        let kind = (self.dialect.time)(&column.type_name);
-        let digits = column.digits.and_then(|digits| u8::try_from(digits).ok());
-        Ok(TimeColumn {
-            kind: kind.ok_or_else(|| self.unfit(column, self.dialect.wanted[2]))?,
-            digits: digits.unwrap_or((self.dialect.assumed)().lock_until.digits),
-        })
-    }
-
-    /// Whether one of our columns is there; all are integers of 64 bits.
-    fn has(&self, name: &str) -> Result<bool> {
-        match self.find(name) {
-            None => Ok(false),
-            Some(column) if (self.dialect.is_integer)(&column.type_name) => Ok(true),
-            Some(column) => Err(self.unfit(column, "bigint")),
-        }
-    }
-}
-
-impl Column {
-    /// Databases differ in how they compare the names of columns; two that differ in case only would
-    /// be a trap in any of them.
-    fn is_called(&self, name: &str) -> bool {
-        self.name.eq_ignore_ascii_case(name)
     }
 }

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use Field::{Attempts, Done, LockUntil, LockedAt, Name, Now, Owner, ServerTime, Slot, Token};
 
-use crate::dialect::Dialect;
-use crate::driver::{BoxError, Class, Failure};
+use crate::failure::{BoxError, Class, Failure};
+use crate::shape::Column;
 
 /// A statement that can be read, compared and tested without a database.
 ///
@@ -38,6 +38,8 @@ pub(crate) enum Field {
     Now,
     /// The server's time, where [`Now`](Self::Now) is the client's.
     ServerTime,
+    /// A column of the table; all of the answer's tell of it.
+    Column,
 }
 
 /// The columns that tell everything of a record, in the order in which all dialects select them; then,
@@ -100,9 +102,9 @@ impl Statement {
 
     /// The text with the values written into it as literals, for servers that are reached through
     /// something that cannot keep prepared statements.
-    pub(crate) fn inlined(&self, values: &Values<'_>, dialect: &Dialect) -> String {
+    pub(crate) fn inlined(&self, values: &Values<'_>, quote: fn(&str) -> String) -> String {
         replaced(&self.template, values, |text, _, value| match value {
-            Value::Text(value) => text.push_str(&(dialect.quote)(value)),
+            Value::Text(value) => text.push_str(&quote(value)),
             Value::Integer(value) => text.push_str(&value.to_string()),
         })
     }
@@ -197,7 +199,7 @@ impl<'a> Values<'a> {
 }
 
 #[derive(Debug, Default)]
-pub(crate) struct Reply<R = Row> {
+pub(crate) struct Reply {
     /// How many rows were changed (or found, on MySQL), as the server counts them for the last
     /// statement of the text.
     pub(crate) affected: u64,
@@ -205,23 +207,24 @@ pub(crate) struct Reply<R = Row> {
     pub(crate) last_insert_id: Option<u64>,
     /// True where the reply of a first try was lost, which may have taken effect.
     pub(crate) repeated: bool,
-    pub(crate) rows: Vec<R>,
+    pub(crate) rows: Vec<Row>,
     /// Rows that hold other things than they should: their names, where these can be read, and why.
     pub(crate) unreadable: Vec<(Option<String>, BoxError)>,
     /// The unique key that stood in the way of an insert.
     pub(crate) duplicate: Option<Failure>,
 }
 
-impl<R> Reply<R> {
-    /// Adds a row as it was read; `name` reads its name alone.
+impl Reply {
+    /// Adds a row, which is read by the two types that its columns have.
     pub(crate) fn add<E: Into<BoxError>>(
         &mut self,
-        row: Result<R, E>,
-        name: impl FnOnce() -> Option<String>,
+        fields: &[Field],
+        text: impl Fn(usize) -> Result<Option<String>, E>,
+        number: impl Fn(usize) -> Result<Option<i64>, E>,
     ) {
-        match row {
+        match Row::read(fields, &text, &number) {
             Ok(row) => self.rows.push(row),
-            Err(error) => self.unreadable.push((name(), error.into())),
+            Err(error) => self.unreadable.push((text(0).ok().flatten(), error.into())),
         }
     }
 
@@ -232,9 +235,7 @@ impl<R> Reply<R> {
             Some((_, error)) => Err(Failure::new(Class::Foreign, error)),
         }
     }
-}
 
-impl Reply {
     pub(crate) fn row(&self) -> Option<&Row> {
         self.rows.first()
     }
@@ -248,20 +249,8 @@ impl Reply {
 
     /// The fencing token, from the row or as last insert id.
     pub(crate) fn token(&self) -> Option<u64> {
-        let of_row = self.row().and_then(|row| row.token);
-        let of_row = of_row.and_then(|token| u64::try_from(token).ok());
-        self.last_insert_id.or(of_row)
+        self.last_insert_id.or(self.row().and_then(Row::token))
     }
-}
-
-/// What a row of an answer is read as.
-pub(crate) trait Answer: Default + Send + 'static {
-    /// Reads the columns by the two types that they have.
-    fn decoded<E>(
-        fields: &[Field],
-        text: impl Fn(usize) -> Result<Option<String>, E>,
-        number: impl Fn(usize) -> Result<Option<i64>, E>,
-    ) -> Result<Self, E>;
 }
 
 /// A row of an answer; what its statement does not select is `None`.
@@ -277,10 +266,11 @@ pub(crate) struct Row {
     pub(crate) slot_attempts: Option<i64>,
     pub(crate) now: Option<i64>,
     pub(crate) server_time: Option<i64>,
+    pub(crate) column: Option<Column>,
 }
 
-impl Answer for Row {
-    fn decoded<E>(
+impl Row {
+    fn read<E>(
         fields: &[Field],
         text: impl Fn(usize) -> Result<Option<String>, E>,
         number: impl Fn(usize) -> Result<Option<i64>, E>,
@@ -298,13 +288,16 @@ impl Answer for Row {
                 Attempts => row.slot_attempts = number(index)?,
                 Now => row.now = number(index)?,
                 ServerTime => row.server_time = number(index)?,
+                Field::Column => row.column = Some(Column::read(&text, &number)?),
             }
         }
         Ok(row)
     }
-}
 
-impl Row {
+    pub(crate) fn token(&self) -> Option<u64> {
+        u64::try_from(self.token?).ok()
+    }
+
     /// The time of the server's clock, whoever's clock rules.
     pub(crate) fn server_time(&self) -> Option<i64> {
         self.server_time.or(self.now)
@@ -343,7 +336,7 @@ mod tests {
         };
         let statement = Statement::new(Placeholders::Numbered, TEMPLATE, &[]);
         assert_eq!(
-            statement.inlined(&values, &crate::dialect::postgres::POSTGRES),
+            statement.inlined(&values, crate::dialect::postgres::POSTGRES.quote),
             "UPDATE t SET a = -7::bigint + -7 WHERE n = 'it''s' AND o = ':x'"
         );
     }

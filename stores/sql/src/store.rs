@@ -13,8 +13,9 @@ use shedlock_store::{
 
 use crate::contended::Contended;
 use crate::dialect::{End as SlotMark, Step};
-use crate::driver::{Class, Connections, Driver, Failure};
+use crate::driver::{Connections, Driver};
 use crate::explain::explain;
+use crate::failure::{Class, Failure};
 use crate::limits::check_owner;
 use crate::options::Options;
 use crate::plan::Plans;
@@ -81,8 +82,7 @@ impl<B: Driver> Store for SqlStore<B> {
         let mut capabilities = Capabilities::new(self.options.time.source());
         let plan = self.plans.known();
         let dialect = B::DIALECT;
-        let assumed = (dialect.assumed)();
-        let shape = plan.as_ref().map_or(&assumed, |plan| &plan.shape);
+        let shape = plan.as_ref().map_or(&dialect.assumed, |plan| &plan.shape);
         capabilities.fencing = shape.extras.token;
         capabilities.slots = shape.extras.slot;
         capabilities.completion = shape.extras.completion();
@@ -245,7 +245,7 @@ impl<B: Driver> Store for SqlStore<B> {
             for (name, error) in reply.unreadable {
                 let name = name.unwrap_or_default();
                 let foreign = Failure::new(Class::Foreign, error);
-                let foreign = explain::<B>(foreign, &self.options, false);
+                let foreign = explain(B::DIALECT, foreign, &self.options, false);
                 page.extend(listed(B::STORE, &name, Err(foreign))?);
             }
             page.truncate(size);

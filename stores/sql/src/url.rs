@@ -130,7 +130,7 @@ impl Address {
 
     /// The store with connections of its own, `usual` many at most unless the URL sets it.
     pub(crate) fn store<B: Driver>(self, connect: B::Options, usual: usize) -> Result<SqlStore<B>> {
-        let options = self.settings.check::<B>()?;
+        let options = B::DIALECT.options(self.settings)?;
         let size = self.max_connections.unwrap_or(usual);
         let connections = Connections::own(connect, size, self.connect_timeout, &options);
         Ok(SqlStore::new(connections, options))

@@ -111,8 +111,8 @@ fn attempts(row: &Row) -> Option<u32> {
 }
 
 pub(crate) fn lease(request: &AttemptRequest, row: &Row) -> Lease {
-    let token = row.token.and_then(|token| u64::try_from(token).ok());
-    let lease = maybe(Lease::granted(request), token, Lease::with_fencing_token);
+    let lease = Lease::granted(request);
+    let lease = maybe(lease, row.token(), Lease::with_fencing_token);
     let slot = request.completion().retries().and(request.slot());
     let lease = maybe(lease, slot, |lease, _| {
         lease.with_slot_attempt(attempts(row))
@@ -129,7 +129,7 @@ pub(crate) fn record(row: &Row) -> Option<LockRecord> {
         LockRecord::from_stored(name, row.owner.as_deref().unwrap_or_default(), is_locked);
     record.locked_at = row.locked_at.map(instant);
     record.locked_until = row.lock_until.map(instant);
-    record.fencing_token = row.token.and_then(|token| u64::try_from(token).ok());
+    record.fencing_token = row.token();
     record.read_at = row.now.map(instant);
     Some(record.with_slots(slots(row)))
 }

@@ -1,5 +1,6 @@
 //! The statements of each dialect, apart from any driver.
 
+mod columns;
 #[cfg(feature = "mysql")]
 pub(crate) mod mysql;
 mod pieces;
@@ -11,19 +12,20 @@ pub(crate) mod sqlite;
 use std::time::Duration;
 
 use shedlock_core::ErrorKind;
+use shedlock_store::Result;
 
 pub(crate) use self::pieces::Pieces;
-use crate::driver::{Class, Failure};
+use crate::failure::{Class, Failure};
 use crate::identifier::Fold;
-use crate::options::Options;
+use crate::options::{Options, Settings};
 use crate::shape::{Column, Extras, Shape, TimeKind};
 use crate::statement::{Field, Placeholders, RECORD, RECORD_AND_SERVER_TIME, Reply, Statement};
 
 /// What a dialect knows: how to ask for the table's shape, and which statements fit it.
 pub(crate) struct Dialect {
     /// What the database does to names without quotes.
-    pub(crate) fold: Fold,
-    pub(crate) longest_name: usize,
+    fold: Fold,
+    longest_name: usize,
     quotation_mark: char,
     placeholders: Placeholders,
     returns_rows: bool,
@@ -33,12 +35,13 @@ pub(crate) struct Dialect {
     /// time bigint.
     probe: fn(&Options) -> String,
     /// Whether a column of this type holds the lock's name (`true`) or its owner, and then whether it compares byte for
-    /// byte.
-    pub(crate) text: fn(&Column, bool) -> Option<bool>,
-    pub(crate) time: fn(&str) -> Option<TimeKind>,
-    pub(crate) is_integer: fn(&str) -> bool,
-    pub(crate) wanted: [&'static str; 3],
-    pub(crate) assumed: fn() -> Shape,
+    /// byte; otherwise which types do.
+    text: fn(&Column, bool) -> Result<bool, &'static str>,
+    /// What a column of this type holds of an instant; otherwise which types do.
+    time: fn(&str) -> Result<TimeKind, &'static str>,
+    is_integer: fn(&str) -> bool,
+    /// The table that `migrate` makes.
+    pub(crate) assumed: Shape,
     /// What durations are rounded up to before they are sent, in microseconds: nothing where the statements round the
     /// instant, for columns that are coarse.
     pub(crate) unit: i64,
@@ -70,9 +73,14 @@ pub(crate) struct Fact {
 }
 
 impl Dialect {
+    /// `InvalidInput` that names the setting that cannot be.
+    pub(crate) fn options(&self, settings: Settings) -> Result<Options> {
+        settings.check(self.fold, self.longest_name)
+    }
+
     pub(crate) fn probing(&self, options: &Options) -> Statement {
         let template = Pieces::of_table(self, options).expand(&(self.probe)(options));
-        Statement::plain(&template)
+        Statement::new(self.placeholders, &template, &[Field::Column])
     }
 
     pub(crate) fn table_creation(&self, options: &Options) -> Statement {
@@ -123,12 +131,12 @@ pub(crate) struct Statements(Vec<(Step, Statement)>);
 pub(crate) enum Step {
     /// Takes the lock, and the slot, if its record is free, was not released by this owner and its
     /// slots allow it, and if the server's clock has not passed the not-after when the record is in
-    /// hand. Changes one row, or none, or fails with the class [`Held`](crate::driver::Class::Held).
+    /// hand. Changes one row, or none, or fails with the class [`Held`](crate::failure::Class::Held).
     /// Tells, in its row or (MySQL) as last insert id, the fencing token.
     Attempt(Claim),
     /// Makes the record, taken, if the slot is not ahead of now + tolerance, and not past the
     /// not-after either. Where it exists: changes nothing, or fails with the class
-    /// [`Duplicate`](crate::driver::Class::Duplicate).
+    /// [`Duplicate`](crate::failure::Class::Duplicate).
     Insert(Claim),
     /// Exactly one row of [`RECORD`](crate::statement::RECORD): the record's, or one with only
     /// `now` in it. A replica may answer: for what is only shown.
@@ -148,7 +156,7 @@ pub(crate) enum Step {
     Withdraw,
     /// Waits for a write of the record that is under way. Changes one row if the record is absent
     /// after that (it is made, released) or, on PostgreSQL, free (its end is set to now); otherwise
-    /// none, or fails with the class [`Duplicate`](crate::driver::Class::Duplicate). For servers whose
+    /// none, or fails with the class [`Duplicate`](crate::failure::Class::Duplicate). For servers whose
     /// [`Withdraw`](Self::Withdraw) does not wait for every write.
     Settle,
     /// A page of [`RECORD`](crate::statement::RECORD)s in the byte order of their names.

@@ -23,15 +23,14 @@ mod words {
 
     use super::*;
     use crate::dialect::{mysql::MYSQL, postgres::POSTGRES, sqlite::SQLITE};
-    use crate::driver::Driver;
     use crate::options::Settings;
 
-    fn options<D: Driver>(time: TimeMode) -> Options {
+    fn options(dialect: &Dialect, time: TimeMode) -> Options {
         let settings = Settings {
             time,
             ..Settings::default()
         };
-        settings.check::<D>().expect("valid settings")
+        dialect.options(settings).expect("valid settings")
     }
 
     /// A word without a text would stop the first call of a provider, on the one table that needs it.
@@ -39,16 +38,12 @@ mod words {
     fn no_table_is_met_with_a_word_that_has_no_text() {
         let times = [TimeMode::Store, TimeMode::client()];
         let dialects = times.into_iter().flat_map(|time| {
-            [
-                (&POSTGRES, options::<sqlx::Postgres>(time)),
-                (&MYSQL, options::<sqlx::MySql>(time)),
-                (&SQLITE, options::<sqlx::Sqlite>(time)),
-            ]
+            [&POSTGRES, &MYSQL, &SQLITE].map(|dialect| (dialect, options(dialect, time)))
         });
         for (dialect, options) in dialects {
             for bits in 0..1 << 9 {
                 let has = |bit: u32| bits >> bit & 1 == 1;
-                let mut shape = (dialect.assumed)();
+                let mut shape = dialect.assumed.clone();
                 (shape.name.exact, shape.locked_by.exact) = (has(0), has(1));
                 shape.lock_until.kind = [TimeKind::Wall, TimeKind::Instant][usize::from(has(2))];
                 shape.locked_at.kind = shape.lock_until.kind;

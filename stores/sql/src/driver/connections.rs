@@ -9,10 +9,11 @@ use shedlock_core::{Clock, Moment};
 use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use super::{Driver, Failure};
+use super::Driver;
 use crate::deadline::Deadline;
+use crate::failure::Failure;
 use crate::options::Options;
-use crate::statement::{Reply, Statement, Values};
+use crate::statement::{Statement, Values};
 
 /// The user's own pool, or connections of ours where the provider was made from a URL.
 ///
@@ -232,7 +233,7 @@ impl<B: Driver> OwnConnections<B> {
         let mut connection = connected.map_err(B::connecting)?;
         if let Some(text) = B::DIALECT.session_init.filter(|_| self.is_set_up) {
             let (init, values) = (Statement::plain(text), Values::default());
-            let answer: Result<Reply, _> = B::run(&mut connection, &init, &values, false).await;
+            let answer = B::run(&mut connection, &init, &values, false).await;
             answer.map_err(B::connecting)?;
         }
         Ok(connection)

@@ -1,7 +1,6 @@
 //! What a client library has to do for a provider, and the connections that it makes.
 
 mod connections;
-mod failure;
 #[cfg(any(feature = "postgres", feature = "mysql", feature = "sqlite"))]
 pub(crate) mod sqlx;
 
@@ -11,11 +10,9 @@ pub(crate) mod tokio_postgres;
 use std::ops::DerefMut;
 
 use crate::dialect::Dialect;
-use crate::statement::{Answer, Reply, Statement, Values};
+use crate::failure::{BoxError, Failure};
+use crate::statement::{Reply, Statement, Values};
 pub(crate) use connections::{Connections, Wanted};
-pub(crate) use failure::{Class, Failure};
-
-pub(crate) type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 /// A database through one client library: what of it users see.
 pub trait Database: Sized + Send + Sync + 'static {
@@ -78,10 +75,10 @@ pub(crate) trait Driver: Database {
     /// leaves the pool.
     fn pooled(pool: &Self::Pool) -> (u32, bool);
 
-    fn run<'a, R: Answer>(
+    fn run<'a>(
         connection: &'a mut Self::Connection,
         statement: &'a Statement,
         values: &'a Values<'a>,
         prepared: bool,
-    ) -> impl Future<Output = Result<Reply<R>, Self::Error>> + Send + 'a;
+    ) -> impl Future<Output = Result<Reply, Self::Error>> + Send + 'a;
 }

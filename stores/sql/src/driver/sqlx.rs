@@ -3,7 +3,7 @@
 use sqlx::Error;
 use sqlx::error::DatabaseError;
 
-use super::{Class, Failure};
+use crate::failure::{Class, Failure};
 
 impl<D: sqlx::Database + Sync> super::Database for D {
     type Pool = sqlx::Pool<D>;
@@ -58,11 +58,11 @@ macro_rules! execution {
         type Pooled = sqlx::pool::PoolConnection<$database>;
         type Error = sqlx::Error;
 
-        fn connecting(error: sqlx::Error) -> $crate::driver::Failure {
+        fn connecting(error: sqlx::Error) -> $crate::failure::Failure {
             $crate::driver::sqlx::connecting(error, classify)
         }
 
-        fn running(error: sqlx::Error) -> $crate::driver::Failure {
+        fn running(error: sqlx::Error) -> $crate::failure::Failure {
             $crate::driver::sqlx::running(error, classify)
         }
 
@@ -95,12 +95,12 @@ macro_rules! execution {
             (pool.size(), pool.num_idle() > 0)
         }
 
-        async fn run<'a, R: $crate::statement::Answer>(
+        async fn run<'a>(
             connection: &'a mut Self::Connection,
             statement: &'a $crate::statement::Statement,
             values: &'a $crate::statement::Values<'a>,
             prepared: bool,
-        ) -> Result<$crate::statement::Reply<R>, sqlx::Error> {
+        ) -> Result<$crate::statement::Reply, sqlx::Error> {
             use futures_util::TryStreamExt as _;
             use sqlx::{Executor as _, Row as _};
             let mut reply = $crate::statement::Reply::default();
@@ -115,7 +115,7 @@ macro_rules! execution {
                 }
                 connection.fetch_many(query)
             } else {
-                let text = statement.inlined(values, Self::DIALECT);
+                let text = statement.inlined(values, Self::DIALECT.quote);
                 sqlx::raw_sql(sqlx::AssertSqlSafe(text)).fetch_many(connection)
             };
             while let Some(result) = results.try_next().await? {
@@ -128,9 +128,7 @@ macro_rules! execution {
                     }
                     sqlx::Either::Right(row) => {
                         let text = |index| row.try_get(index);
-                        let number = |index| row.try_get(index);
-                        let decoded = R::decoded(statement.fields, text, number);
-                        reply.add(decoded, || row.try_get(0).ok());
+                        reply.add(statement.fields, text, |index| row.try_get(index));
                     }
                 }
             }

@@ -13,10 +13,11 @@ use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Config, Statement as Prepared, config::SslMode};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-use super::{BoxError, Class, Database, Driver, Failure};
+use super::{Database, Driver};
 use crate::dialect::postgres::errors;
 use crate::dialect::{self, Dialect};
-use crate::statement::{Answer, Reply, Statement, Value, Values};
+use crate::failure::{BoxError, Class, Failure};
+use crate::statement::{Reply, Statement, Value, Values};
 
 /// PostgreSQL over tokio-postgres.
 #[derive(Debug)]
@@ -301,12 +302,12 @@ impl Driver for TokioPostgres {
 
     /// On sessions that are not ours, and without `prepared`, as an unnamed statement in one round trip, which
     /// leaves nothing behind: a session may be another one for each statement behind PgBouncer.
-    async fn run<'a, R: Answer>(
+    async fn run<'a>(
         session: &'a mut Session,
         statement: &'a Statement,
         values: &'a Values<'a>,
         prepared: bool,
-    ) -> Result<Reply<R>, BoxError> {
+    ) -> Result<Reply, BoxError> {
         let values: Vec<Value<'a>> = statement.bound(values).collect();
         let rows = if prepared && matches!(session.kind, Kind::Own(_)) {
             let prepared = session.prepared(statement).await?;
@@ -323,8 +324,7 @@ impl Driver for TokioPostgres {
         let mut reply = Reply::default();
         while let Some(row) = rows.try_next().await? {
             let text = |index| row.try_get(index);
-            let decoded = R::decoded(statement.fields, text, |index| row.try_get(index));
-            reply.add(decoded, || row.try_get(0).ok());
+            reply.add(statement.fields, text, |index| row.try_get(index));
         }
         reply.affected = rows.rows_affected().unwrap_or_default();
         Ok(reply)

@@ -14,7 +14,8 @@ use sqlx::{ConnectOptions as _, Sqlite};
 
 use crate::dialect::Dialect;
 use crate::dialect::sqlite::SQLITE;
-use crate::driver::{Class, Driver, sqlx as by_sqlx};
+use crate::driver::{Driver, sqlx as by_sqlx};
+use crate::failure::Class;
 use crate::options::TIMEOUT;
 use crate::store::SqlStore;
 use crate::url::Address;

@@ -114,13 +114,12 @@ pub(crate) static MYSQL: Dialect = Dialect {
     probe,
     text,
     time: |type_name| match type_name {
-        "timestamp" => Some(TimeKind::Instant),
-        "datetime" => Some(TimeKind::Wall),
-        _ => None,
+        "timestamp" => Ok(TimeKind::Instant),
+        "datetime" => Ok(TimeKind::Wall),
+        _ => Err("timestamp or datetime"),
     },
     is_integer: |type_name| type_name == "bigint",
-    wanted: ["varchar", "varchar or text", "timestamp or datetime"],
-    assumed: || Shape::assumed(TimeKind::Instant, 3),
+    assumed: Shape::assumed(TimeKind::Instant, 3),
     unit: 1,
     longest_lease,
     quote,
@@ -205,15 +204,15 @@ fn probe(options: &Options) -> String {
     )
 }
 
-fn text(column: &Column, is_name: bool) -> Option<bool> {
+fn text(column: &Column, is_name: bool) -> Result<bool, &'static str> {
     let collation = column.collation.as_deref().unwrap_or_default();
     let is_exact = collation == "utf8mb4_0900_bin" || collation.ends_with("_nopad_bin");
     match &*column.type_name {
-        "varchar" => Some(is_exact),
+        "varchar" => Ok(is_exact),
         // CHAR drops trailing blanks, VARBINARY counts bytes, TEXT has no full unique key.
-        _ if is_name => None,
-        "char" | "tinytext" | "text" | "mediumtext" | "longtext" => Some(is_exact),
-        _ => None,
+        _ if is_name => Err("varchar"),
+        "char" | "tinytext" | "text" | "mediumtext" | "longtext" => Ok(is_exact),
+        _ => Err("varchar or text"),
     }
 }
 

@@ -7,11 +7,11 @@ use shedlock_store::TimeMode;
 fn options(change: impl FnOnce(&mut Settings)) -> Options {
     let mut settings = Settings::default();
     change(&mut settings);
-    settings.check::<sqlx::MySql>().expect("valid settings")
+    MYSQL.options(settings).expect("valid settings")
 }
 
 fn statements(change: impl FnOnce(&mut Shape)) -> Statements {
-    let mut shape = (MYSQL.assumed)();
+    let mut shape = MYSQL.assumed.clone();
     change(&mut shape);
     MYSQL.statements(&options(|_| {}), &shape)
 }
@@ -132,7 +132,7 @@ fn every_statement_runs_in_its_zone_or_not_at_all() {
 #[test]
 fn a_shared_zone_is_the_zone_of_all_statements() {
     let options = options(|settings| settings.shared_session_zone = Some("+5:30".to_owned()));
-    for statement in all(&MYSQL.statements(&options, &(MYSQL.assumed)())) {
+    for statement in all(&MYSQL.statements(&options, &MYSQL.assumed)) {
         let text = statement.text();
         assert!(text.contains("time_zone = '+05:30' FOR */"), "{text}");
         assert!(text.contains("@@time_zone <> '+05:30'"), "{text}");
@@ -246,7 +246,7 @@ fn coarse_columns_are_rounded_to_the_safe_side() {
 fn the_clients_time_is_sent_along_but_tokens_are_the_servers() {
     let options = options(|settings| settings.time = TimeMode::client());
     let statement =
-        MYSQL.statements(&options, &(MYSQL.assumed)())[Step::Attempt(Claim::Nothing)].clone();
+        MYSQL.statements(&options, &MYSQL.assumed)[Step::Attempt(Claim::Nothing)].clone();
     let text = statement.text();
     let now = "(TIMESTAMP'1970-01-01 00:00:00' + INTERVAL ? MICROSECOND)";
     assert!(
@@ -263,7 +263,7 @@ fn names_are_quoted_and_may_name_a_database() {
         settings.table = "jobs.Locks".to_owned();
         settings.lock_until_column = "until".to_owned();
     });
-    let statements = MYSQL.statements(&options, &(MYSQL.assumed)());
+    let statements = MYSQL.statements(&options, &MYSQL.assumed);
     assert!(
         statements[Step::Attempt(Claim::Nothing)]
             .text()
@@ -279,7 +279,7 @@ fn names_are_quoted_and_may_name_a_database() {
 
 #[test]
 fn servers_that_start_sessions_elsewhere_bring_a_warning_until_the_zone_is_named() {
-    let mut shape = (MYSQL.assumed)();
+    let mut shape = MYSQL.assumed.clone();
     shape.server = format!("10.11, sessions start with time_zone +05:30, {NOT_UTC}");
     let warnings = MYSQL.warnings(&options(|_| {}), &shape);
     let [warning] = &warnings[..] else {
@@ -299,7 +299,7 @@ fn servers_that_start_sessions_elsewhere_bring_a_warning_until_the_zone_is_named
 
 #[test]
 fn a_replica_that_runs_statements_again_reads_no_clock_of_its_own() {
-    let mut shape = (MYSQL.assumed)();
+    let mut shape = MYSQL.assumed.clone();
     let reads_the_clock = |shape: &Shape| {
         all(&MYSQL.statements(&options(|_| {}), shape))
             .iter()
@@ -312,7 +312,7 @@ fn a_replica_that_runs_statements_again_reads_no_clock_of_its_own() {
 
 #[test]
 fn writers_side_by_side_bring_a_warning_until_their_skew_is_set() {
-    let mut shape = (MYSQL.assumed)();
+    let mut shape = MYSQL.assumed.clone();
     for fact in [GALERA, GROUP] {
         shape.server = format!("10.11, {fact}");
         let warnings = MYSQL.warnings(&options(|_| {}), &shape);
@@ -326,7 +326,7 @@ fn writers_side_by_side_bring_a_warning_until_their_skew_is_set() {
 
 #[test]
 fn a_lease_ends_before_its_column_does() {
-    let shape = (MYSQL.assumed)();
+    let shape = MYSQL.assumed.clone();
     let longest = (MYSQL.longest_lease)(&options(|_| {}), &shape);
     assert!(longest < TIMESTAMP_ENDS && longest > Duration::ZERO);
     let mut shape = shape;

@@ -1,7 +1,7 @@
 //! The codes of the server.
 
 use super::TOO_LATE;
-use crate::driver::Class;
+use crate::failure::Class;
 
 pub(crate) fn classify(code: &str, message: &str, constraint: Option<&str>) -> Class {
     match code {

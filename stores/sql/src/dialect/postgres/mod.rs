@@ -58,17 +58,12 @@ pub(crate) static POSTGRES: Dialect = Dialect {
     probe,
     text,
     time: |type_name| match type_name {
-        "timestamp" => Some(TimeKind::Wall),
-        "timestamptz" => Some(TimeKind::Instant),
-        _ => None,
+        "timestamp" => Ok(TimeKind::Wall),
+        "timestamptz" => Ok(TimeKind::Instant),
+        _ => Err("timestamp or timestamptz"),
     },
     is_integer: |type_name| type_name == "int8",
-    wanted: [
-        "varchar or text",
-        "varchar or text",
-        "timestamp or timestamptz",
-    ],
-    assumed: || Shape::assumed(TimeKind::Wall, 6),
+    assumed: Shape::assumed(TimeKind::Wall, 6),
     unit: 1,
     // `bigint * interval` is computed in floating point: exact up to 285 years.
     longest_lease: |_, _| HUNDRED_YEARS,
@@ -128,12 +123,12 @@ fn probe(_: &Options) -> String {
     )
 }
 
-fn text(column: &Column, _: bool) -> Option<bool> {
+fn text(column: &Column, _: bool) -> Result<bool, &'static str> {
     match &*column.type_name {
-        "varchar" | "text" => Some(column.collation.is_none()),
-        "citext" => Some(false),
+        "varchar" | "text" => Ok(column.collation.is_none()),
+        "citext" => Ok(false),
         // char(n) ignores trailing blanks, and cuts or pads what is put into it.
-        _ => None,
+        _ => Err("varchar or text"),
     }
 }
 

@@ -9,11 +9,11 @@ use shedlock_store::TimeMode;
 fn options(change: impl FnOnce(&mut Settings)) -> Options {
     let mut settings = Settings::default();
     change(&mut settings);
-    settings.check::<sqlx::Postgres>().expect("valid settings")
+    POSTGRES.options(settings).expect("valid settings")
 }
 
 fn statements(change: impl FnOnce(&mut Shape)) -> Statements {
-    let mut shape = (POSTGRES.assumed)();
+    let mut shape = POSTGRES.assumed.clone();
     change(&mut shape);
     POSTGRES.statements(&options(|_| {}), &shape)
 }
@@ -262,7 +262,7 @@ fn the_clients_time_is_sent_along() {
             tolerated_skew: Duration::from_secs(1),
         };
     });
-    let statements = POSTGRES.statements(&options, &(POSTGRES.assumed)());
+    let statements = POSTGRES.statements(&options, &POSTGRES.assumed);
     let all = [
         &statements[Step::Attempt(Claim::Nothing)],
         &statements[Step::Insert(Claim::Nothing)],
@@ -307,7 +307,7 @@ fn only_an_unlock_is_answered_before_it_is_on_the_disk() {
 #[test]
 fn an_unlock_that_need_not_hurry_does_not() {
     let plain = statements(|_| {});
-    let mut shape = (POSTGRES.assumed)();
+    let mut shape = POSTGRES.assumed.clone();
     that_waits_for_its_disk(&mut shape);
     let durable = options(|settings| settings.durable_unlock = true);
     let durable = POSTGRES.statements(&durable, &shape);
@@ -324,7 +324,7 @@ fn names_are_quoted_everywhere() {
         settings.schema = Some("Ops".to_owned());
         settings.name_column = "\"Name\"".to_owned();
     });
-    let statements = POSTGRES.statements(&options, &(POSTGRES.assumed)());
+    let statements = POSTGRES.statements(&options, &POSTGRES.assumed);
     assert!(
         statements[Step::Attempt(Claim::Nothing)]
             .text()
@@ -400,14 +400,14 @@ fn what_promises_something_waits_for_the_disk_whatever_the_session_is_set_to() {
         }
     }
     let durable = options(|settings| settings.durable_unlock = true);
-    let durable = POSTGRES.statements(&durable, &(POSTGRES.assumed)());
+    let durable = POSTGRES.statements(&durable, &POSTGRES.assumed);
     assert!(insists(&durable, Step::Unlock(End::Nothing)));
     assert!(insists(&durable, Step::Unlock(End::Failed)));
 }
 
 #[test]
 fn what_a_crash_forgets_is_not_called_durable() {
-    let mut shape = (POSTGRES.assumed)();
+    let mut shape = POSTGRES.assumed.clone();
     that_waits_for_its_disk(&mut shape);
     assert!(POSTGRES.is_durable(&shape) && POSTGRES.warnings(&options(|_| {}), &shape).is_empty());
     for fact in [FSYNC_OFF, UNLOGGED] {

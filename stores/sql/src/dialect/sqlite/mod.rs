@@ -22,7 +22,7 @@ use shedlock_store::HUNDRED_YEARS;
 
 use self::statements::CLOCK;
 use super::{ADD_COLUMN, Dialect, Fact};
-use crate::driver::Class;
+use crate::failure::Class;
 use crate::identifier::Fold;
 use crate::options::Options;
 use crate::shape::{Shape, TextColumn, TimeKind};
@@ -33,6 +33,12 @@ const FORGETS: &str = "synchronous or journal_mode is off or in memory";
 
 /// What it says of a file from which a crash of the machine can take the last commits.
 const LAGS: &str = "synchronous is NORMAL in WAL mode";
+
+/// SQLite holds no text to its declared length.
+const UNLIMITED: TextColumn = TextColumn {
+    length: usize::MAX,
+    exact: false,
+};
 
 /// SQLite's statements.
 pub(crate) static SQLITE: Dialect = Dialect {
@@ -45,14 +51,20 @@ pub(crate) static SQLITE: Dialect = Dialect {
     returns_rows: true,
     probe,
     // The collation cannot be asked for; the statements compare byte for byte in any case.
-    text: |column, _| (Affinity::of(&column.type_name) == Affinity::Text).then_some(false),
+    text: |column, _| match Affinity::of(&column.type_name) {
+        Affinity::Text => Ok(false),
+        _ => Err("varchar or text"),
+    },
     time: |type_name| match Affinity::of(type_name) {
-        Affinity::Integer | Affinity::Numeric => Some(TimeKind::EpochMillis),
-        _ => None,
+        Affinity::Integer | Affinity::Numeric => Ok(TimeKind::EpochMillis),
+        _ => Err("integer or timestamp"),
     },
     is_integer: |type_name| Affinity::of(type_name) == Affinity::Integer,
-    wanted: ["varchar or text", "varchar or text", "integer or timestamp"],
-    assumed,
+    assumed: {
+        let mut shape = Shape::assumed(TimeKind::EpochMillis, 3);
+        (shape.name, shape.locked_by) = (UNLIMITED, UNLIMITED);
+        shape
+    },
     // Milliseconds.
     unit: 1_000,
     longest_lease: |_, _| HUNDRED_YEARS,
@@ -110,19 +122,6 @@ fn probe(options: &Options) -> String {
          THEN ', {LAGS}' ELSE '' END, {CLOCK} * 1000 \
          FROM pragma_table_info({table}) c ORDER BY c.cid"
     )
-}
-
-fn assumed() -> Shape {
-    // SQLite holds no text to its declared length.
-    let text = TextColumn {
-        length: usize::MAX,
-        exact: false,
-    };
-    Shape {
-        name: text.clone(),
-        locked_by: text,
-        ..Shape::assumed(TimeKind::EpochMillis, 3)
-    }
 }
 
 fn explain(class: &Class, writes: bool) -> Option<(ErrorKind, &'static str)> {

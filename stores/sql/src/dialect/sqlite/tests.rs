@@ -7,10 +7,8 @@ use shedlock_store::TimeMode;
 const NOW: &str = "CAST(round((julianday('now') - 2440587.5) * 86400000) AS INTEGER)";
 
 fn statements(change: impl FnOnce(&mut Shape)) -> Statements {
-    let options = Settings::default()
-        .check::<sqlx::Sqlite>()
-        .expect("valid settings");
-    let mut shape = (SQLITE.assumed)();
+    let options = SQLITE.options(Settings::default()).expect("valid settings");
+    let mut shape = SQLITE.assumed.clone();
     change(&mut shape);
     SQLITE.statements(&options, &shape)
 }
@@ -105,8 +103,8 @@ fn the_clients_time_is_sent_along() {
         time: TimeMode::client(),
         ..Settings::default()
     };
-    let options = settings.check::<sqlx::Sqlite>().expect("valid settings");
-    let statements = SQLITE.statements(&options, &(SQLITE.assumed)());
+    let options = SQLITE.options(settings).expect("valid settings");
+    let statements = SQLITE.statements(&options, &SQLITE.assumed);
     for statement in [
         &statements[Step::Attempt(Claim::Nothing)],
         &statements[Step::Read],

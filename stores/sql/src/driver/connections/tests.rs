@@ -58,7 +58,7 @@ impl Line {
             clock: Arc::new(clock.clone()),
             ..Settings::default()
         };
-        let told = settings.check::<Postgres>().expect("valid settings");
+        let told = Postgres::DIALECT.options(settings).expect("valid settings");
         let connections = Connections::own(options.clone(), 4, TEN, &told);
         Some(Self {
             proxy,

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use super::BoxError;
+pub(crate) type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 #[derive(Debug)]
 pub(crate) struct Failure {

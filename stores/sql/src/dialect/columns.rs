@@ -1,0 +1,129 @@
+//! The shape of a table, from its columns.
+
+use shedlock_core::Error;
+use shedlock_store::{Result, configuration};
+
+use super::Dialect;
+use crate::identifier::Identifier;
+use crate::options::{ATTEMPTS_COLUMN, COLUMNS, DONE_COLUMN, Options, SLOT_COLUMN, TOKEN_COLUMN};
+use crate::shape::{Column, Extras, Shape, TextColumn, TimeColumn};
+
+impl Dialect {
+    /// The shape that these columns show.
+    ///
+    /// # Errors
+    /// `Configuration` where the table cannot serve as it is.
+    pub(crate) fn shape(&self, options: &Options, columns: &[Column]) -> Result<Shape> {
+        let found = Columns {
+            dialect: self,
+            options,
+            columns,
+        };
+        found.check()?;
+        let names = &options.columns;
+        let server = columns.first().map(|column| column.server.clone());
+        Ok(Shape {
+            name: found.text(&names.name, true)?,
+            locked_by: found.text(&names.locked_by, false)?,
+            lock_until: found.time(&names.lock_until)?,
+            locked_at: found.time(&names.locked_at)?,
+            extras: Extras {
+                token: found.has(TOKEN_COLUMN)?,
+                slot: found.has(SLOT_COLUMN)?,
+                done: found.has(DONE_COLUMN)?,
+                attempts: found.has(ATTEMPTS_COLUMN)?,
+            },
+            server: server.unwrap_or_default(),
+        })
+    }
+}
+
+/// The columns of a table that exists, looked up by name, with errors that say what is wrong.
+struct Columns<'a> {
+    dialect: &'a Dialect,
+    options: &'a Options,
+    columns: &'a [Column],
+}
+
+impl<'a> Columns<'a> {
+    /// What holds for every dialect: the four columns are there, the name is unique, and nothing else must
+    /// be filled.
+    fn check(&self) -> Result<()> {
+        let (names, table) = (&self.options.columns, &self.options.table);
+        for name in names.all() {
+            self.get(name)?;
+        }
+        if !self.get(names.name.as_str())?.unique {
+            return Err(configuration(format!(
+                "column {} of table {table} is neither primary key nor unique: without that two processes \
+                 can both insert the lock; add a primary key on it",
+                names.name
+            )));
+        }
+        let is_known = |column: &Column| {
+            let mut known = names.all().into_iter().chain(COLUMNS);
+            known.any(|known| column.is_called(known))
+        };
+        let mut required = self.columns.iter().filter(|column| column.required);
+        match required.find(|column| !is_known(column)) {
+            None => Ok(()),
+            Some(column) => Err(configuration(format!(
+                "table {table} has a column {:?} that must be filled and is not the lock's: give it a \
+                 default or allow null",
+                column.name
+            ))),
+        }
+    }
+
+    fn get(&self, name: &str) -> Result<&'a Column> {
+        self.find(name).ok_or_else(|| {
+            configuration(format!(
+                "table {} has no column {name:?}: set the column's name if it has another one, or create \
+                 the table with `shedlock migrate`",
+                self.options.table
+            ))
+        })
+    }
+
+    fn find(&self, name: &str) -> Option<&'a Column> {
+        self.columns.iter().find(|column| column.is_called(name))
+    }
+
+    fn unfit(&self, column: &Column, wanted: &str) -> Error {
+        configuration(format!(
+            "column {:?} of table {} has the type {}: {wanted} is needed",
+            column.name, self.options.table, column.type_name
+        ))
+    }
+
+    fn text(&self, name: &Identifier, is_name: bool) -> Result<TextColumn> {
+        let column = self.get(name.as_str())?;
+        let length = column
+            .length
+            .and_then(|length| usize::try_from(length).ok());
+        let exact = (self.dialect.text)(column, is_name);
+        Ok(TextColumn {
+            length: length.unwrap_or(usize::MAX),
+            exact: exact.map_err(|wanted| self.unfit(column, wanted))?,
+        })
+    }
+
+    fn time(&self, name: &Identifier) -> Result<TimeColumn> {
+        let column = self.get(name.as_str())?;
+        let kind = (self.dialect.time)(&column.type_name);
+        let digits = column.digits.and_then(|digits| u8::try_from(digits).ok());
+        Ok(TimeColumn {
+            kind: kind.map_err(|wanted| self.unfit(column, wanted))?,
+            digits: digits.unwrap_or(self.dialect.assumed.lock_until.digits),
+        })
+    }
+
+    /// Whether one of our columns is there; all are integers of 64 bits.
+    fn has(&self, name: &str) -> Result<bool> {
+        match self.find(name) {
+            None => Ok(false),
+            Some(column) if (self.dialect.is_integer)(&column.type_name) => Ok(true),
+            Some(column) => Err(self.unfit(column, "bigint")),
+        }
+    }
+}
