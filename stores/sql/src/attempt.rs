@@ -7,14 +7,12 @@ use shedlock_core::{
 };
 use shedlock_store::{Result, maybe, unavailable, unread};
 
+use crate::call::{Call, SqlStore};
 use crate::dialect::{Claim, End, Step};
 use crate::driver::Driver;
-use crate::explain::explain;
 use crate::limits::{check_length, check_owner, floor_micros};
 use crate::plan::Plan;
-use crate::send::Call;
 use crate::statement::{Reply, Values};
-use crate::store::SqlStore;
 use crate::verdict::{State, instant, lease};
 
 /// How often a lock that was found free is tried for, before the attempt gives way.
@@ -34,16 +32,12 @@ impl<B: Driver> SqlStore<B> {
             (Some(_), _) => Claim::Slot,
         };
         let call = self.call_of(request.timeout());
-        let fits = |plan: &Plan| {
+        let plan = call.plan_for(|plan| {
+            call.check_step(Step::Attempt(claim), plan)?;
             check_length(request.name(), &plan.shape)?;
             check_owner(request.owner(), &plan.shape, &self.options)
-        };
-        let mut plan = call.plan_for(Step::Attempt(claim)).await?;
-        if fits(&plan).is_err() {
-            // The columns may have been widened since; this call fails otherwise, so asking is fair.
-            plan = call.look().await?;
-            fits(&plan)?;
-        }
+        });
+        let plan = plan.await?;
         let released = request.owner().released();
         let mut values = self.values_of(request.name(), request.owner().as_str(), &released);
         values.at_most =
@@ -153,9 +147,7 @@ impl<B: Driver> Call<'_, B> {
         match (state, exists) {
             (State::Answered(answer), _) => Ok(BoundedAttempt::Judged(answer)),
             // The record is not there and cannot be made: another unique key is in the way.
-            (State::Absent, Some(failure)) => {
-                Err(explain(B::DIALECT, failure, &self.options, true))
-            }
+            (State::Absent, Some(failure)) => Err(self.explained(failure, true)),
             // A first try whose reply was lost may take the lock yet.
             _ if may_be_ours => Err(unread(unavailable(
                 "the lock was free each time its record was read, and could not be taken",

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use shedlock_store::{FromClient, Result, StoreProvider, TimeMode};
 
+use crate::call::SqlStore;
 use crate::driver::{Connections, Driver};
 use crate::options::Settings;
-use crate::store::SqlStore;
 use crate::url::{Postgres, Remote};
 
 /// Sets how a provider finds and uses its table; made by `builder` of a provider.

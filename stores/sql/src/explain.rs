@@ -5,18 +5,13 @@ use shedlock_core::{Error, ErrorKind};
 
 use crate::dialect::Dialect;
 use crate::failure::{Class, Failure};
-use crate::options::Options;
+use crate::identifier::Table;
 
 /// The error for a failure of a statement that may write (`writes`) or only reads.
-pub(crate) fn explain(
-    dialect: &Dialect,
-    failure: Failure,
-    options: &Options,
-    writes: bool,
-) -> Error {
+pub(crate) fn explain(dialect: &Dialect, table: &Table, failure: Failure, writes: bool) -> Error {
     let explained = (dialect.explain)(&failure.class, writes);
     let (kind, message) = explained.unwrap_or_else(|| plainly(&failure.class, writes));
-    let mut message = message.replace("{table}", &options.table.to_string());
+    let mut message = message.replace("{table}", &table.to_string());
     if let Class::Constraint(Some(name)) = &failure.class {
         message = message.replace("a constraint", &format!("constraint {name:?}"));
     }

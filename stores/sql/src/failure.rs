@@ -74,6 +74,11 @@ impl Failure {
             was_used: false,
         }
     }
+
+    pub(crate) fn while_connecting(self) -> Self {
+        let class = self.class.while_connecting();
+        Self { class, ..self }
+    }
 }
 
 impl Class {

@@ -14,6 +14,7 @@
 
 mod attempt;
 mod builder;
+mod call;
 mod contended;
 mod deadline;
 mod dialect;
@@ -49,6 +50,7 @@ mod sqlite;
 #[cfg(feature = "tokio-postgres")]
 pub use ::tokio_postgres;
 pub use builder::Builder;
+pub use call::SqlStore;
 #[cfg(feature = "tokio-postgres")]
 pub use driver::tokio_postgres::{ClientSource, Clients, TokioPostgres};
 #[cfg(feature = "mysql")]
@@ -63,4 +65,3 @@ pub use sqlite::{SqliteProvider, open_sqlite};
 /// The driver, in the version that `builder` takes a pool of.
 #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
 pub use sqlx;
-pub use store::SqlStore;

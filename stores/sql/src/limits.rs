@@ -5,11 +5,11 @@ use std::time::{Duration, UNIX_EPOCH};
 use shedlock_core::{LockName, Owner};
 use shedlock_store::{Result, configuration, invalid};
 
+use crate::call::SqlStore;
 use crate::driver::Driver;
 use crate::options::Options;
 use crate::shape::Shape;
 use crate::statement::Values;
-use crate::store::SqlStore;
 
 impl<B: Driver> SqlStore<B> {
     pub(crate) fn values<'a>(&self, name: &'a LockName) -> Values<'a> {

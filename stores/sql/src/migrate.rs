@@ -3,12 +3,10 @@
 use shedlock_core::Migration;
 use shedlock_store::{Result, configuration};
 
+use crate::call::{Call, SqlStore};
 use crate::driver::{Driver, Wanted};
-use crate::explain::explain;
 use crate::failure::Class;
-use crate::send::Call;
 use crate::statement::{Statement, Values};
-use crate::store::SqlStore;
 
 impl<B: Driver> SqlStore<B> {
     /// Makes what is missing. Two processes that do so at once both succeed; each reports what it
@@ -62,7 +60,7 @@ impl<B: Driver> Call<'_, B> {
                 statement.text()
             ))
             .with_source(failure.source)),
-            _ => Err(explain(B::DIALECT, failure, &self.options, true)),
+            _ => Err(self.explained(failure, true)),
         }
     }
 }

@@ -6,12 +6,12 @@ use sqlx::mysql::{MySqlConnectOptions, MySqlDatabaseError, MySqlQueryResult, MyS
 use sqlx::{ConnectOptions as _, MySql};
 
 use crate::builder::Builder;
+use crate::call::SqlStore;
 use crate::dialect::Dialect;
 use crate::dialect::mysql::{LARGEST, MYSQL};
 use crate::driver::{Driver, sqlx as by_sqlx};
 use crate::failure::Class;
 use crate::options::TOKEN_COLUMN;
-use crate::store::SqlStore;
 use crate::url::{Address, Remote, refused_by_driver};
 use crate::zone;
 

@@ -5,11 +5,11 @@ use sqlx::error::DatabaseError;
 use sqlx::postgres::{PgConnectOptions, PgSslMode};
 use sqlx::{ConnectOptions as _, Postgres};
 
+use crate::call::SqlStore;
 use crate::dialect::Dialect;
 use crate::dialect::postgres::{POSTGRES, errors};
 use crate::driver::{Driver, sqlx as by_sqlx};
 use crate::failure::Class;
-use crate::store::SqlStore;
 use crate::url::{Address, Remote, refused_by_driver};
 
 /// Locks in a table of PostgreSQL, shared with ShedLock's JDBC providers.
@@ -149,7 +149,7 @@ mod tests {
 
     fn connecting(code: &'static str) -> Class {
         let told = sqlx::Error::Database(Box::new(Told(code)));
-        <sqlx::Postgres as crate::driver::Driver>::connecting(told).class
+        by_sqlx::connecting(told, classify).class
     }
 
     #[test]

@@ -7,8 +7,8 @@ use tokio_postgres::Config;
 use tokio_postgres::config::SslMode;
 use tokio_postgres_rustls::MakeRustlsConnect;
 
+use crate::call::SqlStore;
 use crate::driver::tokio_postgres::{Connect, TokioPostgres};
-use crate::store::SqlStore;
 use crate::url::{Address, Remote, refused_by_driver};
 
 /// Locks in a table of PostgreSQL by tokio-postgres: the statements, guarantees and tables of the provider over

@@ -1,80 +1,21 @@
 //! Sending single statements: what is tried again at once, and what a failure means.
 
-use std::ops::Deref;
-use std::pin::pin;
-use std::sync::Arc;
-use std::time::Duration;
-
 use shedlock_core::{Error, ErrorKind};
 use shedlock_store::{Result, internal};
 
-use crate::deadline::Deadline;
+use crate::call::Call;
 use crate::dialect::Step;
 use crate::driver::{Driver, Wanted};
-use crate::explain::explain;
-use crate::failure::{Class, Failure};
+use crate::failure::Class;
 use crate::plan::Plan;
-use crate::statement::{Reply, Row, Statement, Values};
-use crate::store::SqlStore;
+use crate::statement::{Reply, Row, Values};
 use crate::verdict::instant;
 
 /// How often a statement is sent again because another transaction was in the way. Nothing waits
 /// in between: whoever was in the way has committed by then.
 const COLLISIONS: usize = 10;
 
-/// One call of the provider: everything that it sends is bounded by one deadline.
-pub(crate) struct Call<'a, B: Driver> {
-    store: &'a SqlStore<B>,
-    deadline: Deadline<'a>,
-}
-
-impl<B: Driver> Deref for Call<'_, B> {
-    type Target = SqlStore<B>;
-
-    fn deref(&self) -> &SqlStore<B> {
-        self.store
-    }
-}
-
-impl<B: Driver> SqlStore<B> {
-    pub(crate) fn call(&self) -> Call<'_, B> {
-        self.call_of(self.options.timeout())
-    }
-
-    /// A call that begins now, made by someone who waits for this long.
-    pub(crate) fn call_of(&self, patience: Duration) -> Call<'_, B> {
-        let options = &self.options;
-        Call {
-            store: self,
-            deadline: Deadline::new(&*options.clock, options.timeout(), patience),
-        }
-    }
-
-    fn no_column(&self) -> Error {
-        Error::new(
-            ErrorKind::Unsupported,
-            format!(
-                "a slot was asked for, but table {} lacks columns for it: add them with `shedlock \
-                 migrate --store …`",
-                self.options.table
-            ),
-        )
-    }
-}
-
 impl<B: Driver> Call<'_, B> {
-    pub(crate) async fn plan_for(&self, step: Step) -> Result<Arc<Plan>> {
-        let mut plan = self.plan().await?;
-        if !step.is_possible(plan.shape.extras) {
-            // The table may have been migrated since; this call fails otherwise, so asking is fair.
-            plan = self.look().await?;
-        }
-        match step.is_possible(plan.shape.extras) {
-            true => Ok(plan),
-            false => Err(self.no_column()),
-        }
-    }
-
     /// The record as the server has it that takes writes.
     pub(crate) async fn read(&self, values: &Values<'_>) -> Result<Row> {
         let row = self.row(Step::ReadToDecide, values).await?;
@@ -97,7 +38,7 @@ impl<B: Driver> Call<'_, B> {
     /// proven connection where one broke, once more on a new one where a session no longer serves,
     /// and once more after a look at the table where that is no longer what it was.
     pub(crate) async fn run(&self, step: Step, values: &Values<'_>) -> Result<Reply> {
-        let explained = |failure| explain(B::DIALECT, failure, &self.options, step.writes());
+        let explained = |failure| self.explained(failure, step.writes());
         let mut plan = self.plan().await?;
         let mut wanted = Wanted::Any;
         let mut collisions = 0;
@@ -155,31 +96,22 @@ impl<B: Driver> Call<'_, B> {
         }
     }
 
-    pub(crate) async fn send(
-        &self,
-        statement: &Statement,
-        values: &Values<'_>,
-        prepared: bool,
-        wanted: Wanted,
-    ) -> Result<Reply, Failure> {
-        let mut held = self.connections.acquire(wanted, &self.deadline).await?;
-        let was_used = !held.is_new();
-        let answer = {
-            let run = B::run(held.session(), statement, values, prepared);
-            self.deadline.answer(pin!(run)).await
-        };
-        let result = match answer {
-            Some(answer) => answer.map_err(B::running),
-            None => Err(Failure::silent()),
-        };
-        // A refusal is an answer too.
-        let is_fit = |failure: &Failure| failure.class.spares_connection();
-        if result.as_ref().err().is_none_or(is_fit) {
-            held.finished();
+    /// That the table has the columns for this step.
+    pub(crate) fn check_step(&self, step: Step, plan: &Plan) -> Result<()> {
+        match step.is_possible(plan.shape.extras) {
+            true => Ok(()),
+            false => Err(self.no_column()),
         }
-        result.map_err(|failure| Failure {
-            was_used,
-            ..failure
-        })
+    }
+
+    fn no_column(&self) -> Error {
+        Error::new(
+            ErrorKind::Unsupported,
+            format!(
+                "a slot was asked for, but table {} lacks columns for it: add them with `shedlock \
+                 migrate --store …`",
+                self.options.table
+            ),
+        )
     }
 }

@@ -1,72 +1,26 @@
 //! The protocol, once for all dialects: which statement when, and what its answer means.
 
-use std::fmt;
 use std::time::Duration;
 
 use shedlock_core::{
     Attempt, AttemptRequest, Capabilities, Clock, ExtendRequest, Extension, Lease, ListRequest,
     LockName, LockRecord, Migration, Owner, Slot, SlotEnd, SlotState, listed,
 };
-use shedlock_store::{
-    Changed, End, Ended, Result, Seen, Store, StoreProvider, invalid, maybe, overtaken,
-};
+use shedlock_store::{Changed, End, Ended, Result, Seen, Store, invalid, maybe, overtaken};
 
-use crate::contended::Contended;
+use crate::call::{Call, SqlStore};
 use crate::dialect::{End as SlotMark, Step};
-use crate::driver::{Connections, Driver};
-use crate::explain::explain;
+use crate::driver::Driver;
 use crate::failure::{Class, Failure};
 use crate::limits::check_owner;
-use crate::options::Options;
-use crate::plan::Plans;
-use crate::send::Call;
 use crate::statement::Values;
 use crate::verdict::{instant, mark, record};
-
-/// A table of locks: its connections, its settings, and what was found of it.
-pub struct SqlStore<B: Driver> {
-    pub(crate) connections: Connections<B>,
-    pub(crate) options: Options,
-    pub(crate) plans: Plans,
-    pub(crate) contended: Contended,
-}
 
 /// What a record has to be for a change by an operator.
 #[derive(Clone, Debug)]
 pub struct Stored {
     owner: String,
     last_slot: i64,
-}
-
-/// Without the statements, which are long.
-impl<B: Driver> fmt::Debug for SqlStore<B> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct(B::STORE)
-            .field("table", &self.options.table)
-            .field("time", &self.options.time)
-            .field("connections", &self.connections)
-            .field("shape", &self.plans.known().map(|plan| plan.shape.clone()))
-            .finish_non_exhaustive()
-    }
-}
-
-impl<B: Driver> SqlStore<B> {
-    pub(crate) fn new(connections: Connections<B>, options: Options) -> Self {
-        if let Some(warning) = connections.warning() {
-            tracing::warn!(table = %options.table, "{warning}");
-        }
-        Self {
-            connections,
-            plans: Plans::new(&options),
-            contended: Contended::default(),
-            options,
-        }
-    }
-
-    pub(crate) fn provider(self) -> StoreProvider<Self> {
-        let defaults = self.options.defaults.clone();
-        StoreProvider::new(self).with_defaults(defaults)
-    }
 }
 
 impl<B: Driver> Store for SqlStore<B> {
@@ -204,7 +158,8 @@ impl<B: Driver> Store for SqlStore<B> {
         slots: SlotState,
     ) -> Result<Changed> {
         let call = self.call();
-        call.plan_for(Step::ResetSlot).await?;
+        call.plan_for(|plan| call.check_step(Step::ResetSlot, plan))
+            .await?;
         let mut values = self.values(name);
         values.previous = seen.version.last_slot;
         values.slot = slots.last.map_or(0, Slot::as_micros);
@@ -245,8 +200,11 @@ impl<B: Driver> Store for SqlStore<B> {
             for (name, error) in reply.unreadable {
                 let name = name.unwrap_or_default();
                 let foreign = Failure::new(Class::Foreign, error);
-                let foreign = explain(B::DIALECT, foreign, &self.options, false);
-                page.extend(listed(B::STORE, &name, Err(foreign))?);
+                page.extend(listed(
+                    B::STORE,
+                    &name,
+                    Err(self.explained(foreign, false)),
+                )?);
             }
             page.truncate(size);
             match last {

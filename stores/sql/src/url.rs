@@ -6,9 +6,9 @@ use shedlock_core::Error;
 use shedlock_store::{FromUrl, Result, StoreProvider, TimeMode, UrlOptions, invalid};
 use url::Url;
 
+use crate::call::SqlStore;
 use crate::driver::{Connections, Driver};
 use crate::options::Settings;
-use crate::store::SqlStore;
 
 /// A database behind a server, with a driver that reads URLs.
 pub(crate) trait Remote: Driver {

@@ -134,7 +134,7 @@ async fn lent<B: Driver>(
             continue;
         };
         let mut lent = Lent {
-            pooled: acquired.map_err(B::connecting)?,
+            pooled: acquired?,
             is_fit: false,
         };
         if wanted != Wanted::Proven {
@@ -143,7 +143,7 @@ async fn lent<B: Driver>(
         let answer = deadline
             .connect(PING, pin!(B::ping(&mut lent.pooled)))
             .await;
-        if let Some(Ok(())) = answer {
+        if answer == Some(true) {
             return Ok(InUse::Lent(lent));
         }
         tries = tries.saturating_sub(1);
@@ -202,8 +202,8 @@ impl<B: Driver> OwnConnections<B> {
                 .connect(PING, pin!(B::ping(&mut parked.connection)))
                 .await;
             match answer {
-                Some(Ok(())) => return Some(parked.connection),
-                Some(Err(_)) => {}
+                Some(true) => return Some(parked.connection),
+                Some(false) => {}
                 // It was cut silently, and so were those that have been unused for longer.
                 None => self.lock().clear(),
             }
@@ -229,12 +229,11 @@ impl<B: Driver> OwnConnections<B> {
     }
 
     async fn connect(&self) -> Result<B::Connection, Failure> {
-        let connected = B::connect(&self.options).await;
-        let mut connection = connected.map_err(B::connecting)?;
+        let mut connection = B::connect(&self.options).await?;
         if let Some(text) = B::DIALECT.session_init.filter(|_| self.is_set_up) {
             let (init, values) = (Statement::plain(text), Values::default());
             let answer = B::run(&mut connection, &init, &values, false).await;
-            answer.map_err(B::connecting)?;
+            answer.map_err(Failure::while_connecting)?;
         }
         Ok(connection)
     }

@@ -10,7 +10,7 @@ pub(crate) mod tokio_postgres;
 use std::ops::DerefMut;
 
 use crate::dialect::Dialect;
-use crate::failure::{BoxError, Failure};
+use crate::failure::Failure;
 use crate::statement::{Reply, Statement, Values};
 pub(crate) use connections::{Connections, Wanted};
 
@@ -33,15 +33,7 @@ pub(crate) trait Driver: Database {
     /// A session of the user's; it goes back when it is dropped.
     type Pooled: DerefMut<Target = Self::Connection> + Send + 'static;
 
-    type Error: Into<BoxError> + Send + 'static;
-
     const DIALECT: &'static Dialect;
-
-    /// What an error means that came while a connection was sought: nothing was sent.
-    fn connecting(error: Self::Error) -> Failure;
-
-    /// What an error means that came while a statement ran.
-    fn running(error: Self::Error) -> Failure;
 
     /// A warning where connections with these options do not check who answers them, and leave this
     /// machine.
@@ -56,17 +48,15 @@ pub(crate) trait Driver: Database {
 
     fn connect(
         options: &Self::Options,
-    ) -> impl Future<Output = Result<Self::Connection, Self::Error>> + Send;
+    ) -> impl Future<Output = Result<Self::Connection, Failure>> + Send;
 
-    fn ping(
-        connection: &mut Self::Connection,
-    ) -> impl Future<Output = Result<(), Self::Error>> + Send;
+    /// Whether the server answers.
+    fn ping(connection: &mut Self::Connection) -> impl Future<Output = bool> + Send;
 
     /// Ends a session politely: servers log those that just vanish.
     fn close(connection: Self::Connection) -> impl Future<Output = ()> + Send;
 
-    fn acquire(pool: &Self::Pool)
-    -> impl Future<Output = Result<Self::Pooled, Self::Error>> + Send;
+    fn acquire(pool: &Self::Pool) -> impl Future<Output = Result<Self::Pooled, Failure>> + Send;
 
     /// Has a session of the user's end when it is dropped: it may be broken.
     fn discard(pooled: &mut Self::Pooled);
@@ -80,5 +70,5 @@ pub(crate) trait Driver: Database {
         statement: &'a Statement,
         values: &'a Values<'a>,
         prepared: bool,
-    ) -> impl Future<Output = Result<Reply, Self::Error>> + Send + 'a;
+    ) -> impl Future<Output = Result<Reply, Failure>> + Send + 'a;
 }

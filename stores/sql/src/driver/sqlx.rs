@@ -11,6 +11,7 @@ impl<D: sqlx::Database + Sync> super::Database for D {
 
 type Classify = fn(&dyn DatabaseError) -> Class;
 
+/// What an error means that came while a connection was sought: nothing was sent.
 pub(crate) fn connecting(error: Error, classify: Classify) -> Failure {
     let class = match &error {
         Error::Configuration(_) | Error::Tls(_) => Class::Refused,
@@ -38,6 +39,7 @@ pub(crate) fn unverified(
     ))
 }
 
+/// What an error means that came while a statement ran.
 pub(crate) fn running(error: Error, classify: Classify) -> Failure {
     let class = match &error {
         Error::Database(error) => classify(&**error),
@@ -56,26 +58,20 @@ macro_rules! execution {
         type Connection = <$database as sqlx::Database>::Connection;
         type Options = <Self::Connection as sqlx::Connection>::Options;
         type Pooled = sqlx::pool::PoolConnection<$database>;
-        type Error = sqlx::Error;
-
-        fn connecting(error: sqlx::Error) -> $crate::failure::Failure {
-            $crate::driver::sqlx::connecting(error, classify)
-        }
-
-        fn running(error: sqlx::Error) -> $crate::failure::Failure {
-            $crate::driver::sqlx::running(error, classify)
-        }
 
         fn unverified_pool(pool: &Self::Pool) -> Option<String> {
             Self::unverified(&pool.connect_options())
         }
 
-        async fn connect(options: &Self::Options) -> Result<Self::Connection, sqlx::Error> {
-            sqlx::ConnectOptions::connect(options).await
+        async fn connect(
+            options: &Self::Options,
+        ) -> Result<Self::Connection, $crate::failure::Failure> {
+            let connected = sqlx::ConnectOptions::connect(options).await;
+            connected.map_err(|error| $crate::driver::sqlx::connecting(error, classify))
         }
 
-        async fn ping(connection: &mut Self::Connection) -> Result<(), sqlx::Error> {
-            sqlx::Connection::ping(connection).await
+        async fn ping(connection: &mut Self::Connection) -> bool {
+            sqlx::Connection::ping(connection).await.is_ok()
         }
 
         async fn close(connection: Self::Connection) {
@@ -83,8 +79,9 @@ macro_rules! execution {
             let _ = sqlx::Connection::close(connection).await;
         }
 
-        async fn acquire(pool: &Self::Pool) -> Result<Self::Pooled, sqlx::Error> {
-            pool.acquire().await
+        async fn acquire(pool: &Self::Pool) -> Result<Self::Pooled, $crate::failure::Failure> {
+            let acquired = pool.acquire().await;
+            acquired.map_err(|error| $crate::driver::sqlx::connecting(error, classify))
         }
 
         fn discard(pooled: &mut Self::Pooled) {
@@ -100,11 +97,11 @@ macro_rules! execution {
             statement: &'a $crate::statement::Statement,
             values: &'a $crate::statement::Values<'a>,
             prepared: bool,
-        ) -> Result<$crate::statement::Reply, sqlx::Error> {
+        ) -> Result<$crate::statement::Reply, $crate::failure::Failure> {
             use futures_util::TryStreamExt as _;
             use sqlx::{Executor as _, Row as _};
             let mut reply = $crate::statement::Reply::default();
-            let mut results = if prepared {
+            let results = if prepared {
                 let mut query =
                     sqlx::query(sqlx::AssertSqlSafe(std::sync::Arc::clone(&statement.text)));
                 for value in statement.bound(values) {
@@ -118,6 +115,8 @@ macro_rules! execution {
                 let text = statement.inlined(values, Self::DIALECT.quote);
                 sqlx::raw_sql(sqlx::AssertSqlSafe(text)).fetch_many(connection)
             };
+            let mut results =
+                results.map_err(|error| $crate::driver::sqlx::running(error, classify));
             while let Some(result) = results.try_next().await? {
                 match result {
                     sqlx::Either::Left(done) => {

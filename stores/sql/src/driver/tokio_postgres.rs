@@ -204,6 +204,36 @@ impl Session {
             .insert(Arc::clone(&statement.text), prepared.clone());
         Ok(prepared)
     }
+
+    /// On sessions that are not ours, and without `prepared`, as an unnamed statement in one round trip, which
+    /// leaves nothing behind: a session may be another one for each statement behind PgBouncer.
+    async fn run(
+        &mut self,
+        statement: &Statement,
+        values: &Values<'_>,
+        prepared: bool,
+    ) -> Result<Reply, BoxError> {
+        let values: Vec<Value<'_>> = statement.bound(values).collect();
+        let rows = if prepared && matches!(self.kind, Kind::Own(_)) {
+            let prepared = self.prepared(statement).await?;
+            let parameters = values.iter().map(parameter);
+            self.client().query_raw(&prepared, parameters).await?
+        } else {
+            let parameters = values
+                .iter()
+                .map(|value| (parameter(value), type_of(value)));
+            let text = statement.text();
+            self.client().query_typed_raw(text, parameters).await?
+        };
+        pin_mut!(rows);
+        let mut reply = Reply::default();
+        while let Some(row) = rows.try_next().await? {
+            let text = |index| row.try_get(index);
+            reply.add(statement.fields, text, |index| row.try_get(index));
+        }
+        reply.affected = rows.rows_affected().unwrap_or_default();
+        Ok(reply)
+    }
 }
 
 impl Database for TokioPostgres {
@@ -216,31 +246,8 @@ impl Driver for TokioPostgres {
     type Connection = Session;
     type Options = Connect;
     type Pooled = Pooled;
-    type Error = BoxError;
 
     const DIALECT: &'static Dialect = &dialect::postgres::POSTGRES;
-
-    fn connecting(error: BoxError) -> Failure {
-        let class = match reported(&error) {
-            Some(class) => class.while_connecting(),
-            None if is_about(&error, "TLS handshake") || is_about(&error, "invalid config") => {
-                Class::Refused
-            }
-            None => Class::NotSent,
-        };
-        Failure::new(class, error)
-    }
-
-    fn running(error: BoxError) -> Failure {
-        let class = match reported(&error) {
-            Some(class) => class,
-            None if is_about(&error, "deserializing") => Class::Foreign,
-            None if is_about(&error, "serializing") => Class::Other,
-            // How far the statement came is not known.
-            None => Class::ReplyLost,
-        };
-        Failure::new(class, error)
-    }
 
     fn unverified(options: &Connect) -> Option<String> {
         let mode = options.config.get_ssl_mode();
@@ -261,8 +268,9 @@ impl Driver for TokioPostgres {
         ))
     }
 
-    async fn connect(options: &Connect) -> Result<Session, BoxError> {
-        let (client, connection) = options.config.connect(options.tls.clone()).await?;
+    async fn connect(options: &Connect) -> Result<Session, Failure> {
+        let connected = options.config.connect(options.tls.clone()).await;
+        let (client, connection) = connected.map_err(|error| connecting(error.into()))?;
         // What ends it early, the next statement reports.
         let connection = tokio::spawn(async move {
             let _ = connection.await;
@@ -273,9 +281,8 @@ impl Driver for TokioPostgres {
         })))
     }
 
-    async fn ping(session: &mut Session) -> Result<(), BoxError> {
-        session.client().simple_query("").await?;
-        Ok(())
+    async fn ping(session: &mut Session) -> bool {
+        session.client().simple_query("").await.is_ok()
     }
 
     async fn close(session: Session) {
@@ -284,8 +291,8 @@ impl Driver for TokioPostgres {
         }
     }
 
-    async fn acquire(clients: &Clients) -> Result<Pooled, BoxError> {
-        let lent = clients.0.lend().await?;
+    async fn acquire(clients: &Clients) -> Result<Pooled, Failure> {
+        let lent = clients.0.lend().await.map_err(connecting)?;
         Ok(Pooled {
             session: Some(Session::of(Kind::Lent(lent))),
             is_broken: false,
@@ -300,35 +307,39 @@ impl Driver for TokioPostgres {
         (BROKEN, false)
     }
 
-    /// On sessions that are not ours, and without `prepared`, as an unnamed statement in one round trip, which
-    /// leaves nothing behind: a session may be another one for each statement behind PgBouncer.
     async fn run<'a>(
         session: &'a mut Session,
         statement: &'a Statement,
         values: &'a Values<'a>,
         prepared: bool,
-    ) -> Result<Reply, BoxError> {
-        let values: Vec<Value<'a>> = statement.bound(values).collect();
-        let rows = if prepared && matches!(session.kind, Kind::Own(_)) {
-            let prepared = session.prepared(statement).await?;
-            let parameters = values.iter().map(parameter);
-            session.client().query_raw(&prepared, parameters).await?
-        } else {
-            let parameters = values
-                .iter()
-                .map(|value| (parameter(value), type_of(value)));
-            let text = statement.text();
-            session.client().query_typed_raw(text, parameters).await?
-        };
-        pin_mut!(rows);
-        let mut reply = Reply::default();
-        while let Some(row) = rows.try_next().await? {
-            let text = |index| row.try_get(index);
-            reply.add(statement.fields, text, |index| row.try_get(index));
-        }
-        reply.affected = rows.rows_affected().unwrap_or_default();
-        Ok(reply)
+    ) -> Result<Reply, Failure> {
+        let reply = session.run(statement, values, prepared).await;
+        reply.map_err(running)
     }
+}
+
+/// What an error means that came while a connection was sought: nothing was sent.
+fn connecting(error: BoxError) -> Failure {
+    let class = match reported(&error) {
+        Some(class) => class.while_connecting(),
+        None if is_about(&error, "TLS handshake") || is_about(&error, "invalid config") => {
+            Class::Refused
+        }
+        None => Class::NotSent,
+    };
+    Failure::new(class, error)
+}
+
+/// What an error means that came while a statement ran.
+fn running(error: BoxError) -> Failure {
+    let class = match reported(&error) {
+        Some(class) => class,
+        None if is_about(&error, "deserializing") => Class::Foreign,
+        None if is_about(&error, "serializing") => Class::Other,
+        // How far the statement came is not known.
+        None => Class::ReplyLost,
+    };
+    Failure::new(class, error)
 }
 
 fn parameter<'a>(value: &'a Value<'a>) -> &'a (dyn ToSql + Sync) {

@@ -12,12 +12,12 @@ use sqlx::error::DatabaseError;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteSynchronous};
 use sqlx::{ConnectOptions as _, Sqlite};
 
+use crate::call::SqlStore;
 use crate::dialect::Dialect;
 use crate::dialect::sqlite::SQLITE;
 use crate::driver::{Driver, sqlx as by_sqlx};
 use crate::failure::Class;
 use crate::options::TIMEOUT;
-use crate::store::SqlStore;
 use crate::url::Address;
 
 /// Locks in a table of a SQLite file: for the processes of one machine.
