@@ -7,10 +7,9 @@ use shedlock_core::{
 };
 use shedlock_store::{Result, maybe, unavailable, unread};
 
-use crate::call::{Call, SqlStore};
+use crate::call::{Call, SqlStore, check_length, check_owner, floor_micros};
 use crate::dialect::{Claim, End, Step};
 use crate::driver::Driver;
-use crate::limits::{check_length, check_owner, floor_micros};
 use crate::plan::Plan;
 use crate::statement::{Reply, Values};
 use crate::verdict::{State, instant, lease};

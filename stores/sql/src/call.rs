@@ -1,22 +1,20 @@
-//! A table of locks, and single calls of it: what they send, and for how long they wait.
+//! A table of locks, and single calls of it: what they send, and with which values.
 
 use std::fmt;
 use std::ops::Deref;
 use std::pin::pin;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, UNIX_EPOCH};
 
-use shedlock_core::Error;
-use shedlock_store::{Result, StoreProvider, configuration};
+use shedlock_core::{Error, LockName, Owner};
+use shedlock_store::{Result, StoreProvider, configuration, invalid};
 
 use crate::contended::Contended;
-use crate::deadline::Deadline;
-use crate::driver::{Connections, Driver, Wanted};
-use crate::explain::explain;
+use crate::driver::{Connections, Deadline, Driver, Wanted};
 use crate::failure::{Class, Failure};
 use crate::options::Options;
 use crate::plan::{Plan, Plans};
-use crate::shape::Column;
+use crate::shape::{Column, Shape};
 use crate::statement::{Reply, Statement, Values};
 use crate::verdict::instant;
 
@@ -77,9 +75,54 @@ impl<B: Driver> SqlStore<B> {
         }
     }
 
+    pub(crate) fn values<'a>(&self, name: &'a LockName) -> Values<'a> {
+        self.values_of(name, "", "")
+    }
+
+    /// With the owner, and its text once the lease is over.
+    pub(crate) fn values_of<'a>(
+        &self,
+        name: &'a LockName,
+        owner: &'a str,
+        released: &'a str,
+    ) -> Values<'a> {
+        Values {
+            name: name.as_str(),
+            owner,
+            released,
+            now: self.now(),
+            ..Values::default()
+        }
+    }
+
+    /// The client's time, where it rules: in whole milliseconds, as ShedLock's clock has it.
+    pub(crate) fn now(&self) -> i64 {
+        if !self.options.time.is_client() {
+            return 0;
+        }
+        let since = self.options.clock.system_time().duration_since(UNIX_EPOCH);
+        since.map_or(0, |since| floor_micros(since) / 1_000 * 1_000)
+    }
+
+    /// A duration in microseconds, rounded up to what the table can tell apart.
+    pub(crate) fn micros(&self, what: &str, duration: Duration, shape: &Shape) -> Result<i64> {
+        let longest = (B::DIALECT.longest_lease)(&self.options, shape);
+        if duration > longest {
+            return Err(invalid(format!(
+                "{what} of {} s is longer than table {} can express: at most {} s from now",
+                duration.as_secs(),
+                self.options.table,
+                longest.as_secs()
+            )));
+        }
+        let micros = duration.as_nanos().div_ceil(1_000);
+        let unit = u128::from(B::DIALECT.unit.unsigned_abs().max(1));
+        Ok(i64::try_from(micros.div_ceil(unit) * unit).unwrap_or(i64::MAX))
+    }
+
     /// The error for a failure of a statement that may write (`writes`) or only reads.
     pub(crate) fn explained(&self, failure: Failure, writes: bool) -> Error {
-        explain(B::DIALECT, &self.options.table, failure, writes)
+        failure.explained(B::DIALECT.explain, &self.options.table, writes)
     }
 }
 
@@ -139,11 +182,39 @@ impl<B: Driver> Call<'_, B> {
         if matches!(&answer, Err(failure) if failure.class == Class::ReplyLost) {
             answer = self.send(&probe, &values, false, Wanted::Proven).await;
         }
-        let reply = answer.and_then(Reply::readable);
-        let rows = reply
-            .map_err(|failure| self.explained(failure, false))?
-            .rows;
-        Ok(rows.into_iter().filter_map(|row| row.column).collect())
+        match answer.and_then(Reply::readable) {
+            Ok(reply) => Ok(reply.rows.into_iter().filter_map(|row| row.column).collect()),
+            Err(failure) => Err(self.explained(failure, false)),
+        }
+    }
+
+    /// Makes the table if there is none, and leaves one that is there as it is. True where it was made.
+    pub(crate) async fn create_if_missing(&self) -> Result<bool> {
+        if !self.columns().await?.is_empty() {
+            return Ok(false);
+        }
+        self.define(&B::DIALECT.table_creation(&self.options)).await
+    }
+
+    /// False where another process was faster.
+    pub(crate) async fn define(&self, statement: &Statement) -> Result<bool> {
+        tracing::debug!(sql = statement.text(), "migration");
+        let values = Values::default();
+        let answer = self.send(statement, &values, false, Wanted::Proven).await;
+        let Err(failure) = answer else {
+            return Ok(true);
+        };
+        match failure.class {
+            Class::Exists => Ok(false),
+            Class::Privilege => Err(configuration(format!(
+                "the database user may not define table {}: migrate with a user who may, or have \
+                 one run: {}",
+                self.options.table,
+                statement.text()
+            ))
+            .with_source(failure.source)),
+            _ => Err(self.explained(failure, true)),
+        }
     }
 
     pub(crate) async fn send(
@@ -170,4 +241,33 @@ impl<B: Driver> Call<'_, B> {
             ..failure
         })
     }
+}
+
+pub(crate) fn check_length(name: &LockName, shape: &Shape) -> Result<()> {
+    let (characters, longest) = (name.as_str().chars().count(), shape.name.length);
+    if characters <= longest {
+        return Ok(());
+    }
+    Err(invalid(format!(
+        "the name has {characters} characters and the table's column holds {longest}: shorten it, or \
+         widen the column"
+    )))
+}
+
+/// Some servers cut what is too long for its column: no lease would ever be found again.
+pub(crate) fn check_owner(owner: &Owner, shape: &Shape, options: &Options) -> Result<()> {
+    let (needed, longest) = (owner.released().chars().count(), shape.locked_by.length);
+    if needed <= longest {
+        return Ok(());
+    }
+    let (column, table) = (&options.columns.locked_by, &options.table);
+    Err(configuration(format!(
+        "the owner {:?} and its mark need {needed} characters and column {column} of table {table} \
+         holds {longest}: widen the column to VARCHAR(255)",
+        owner.as_str()
+    )))
+}
+
+pub(crate) fn floor_micros(duration: Duration) -> i64 {
+    i64::try_from(duration.as_micros()).unwrap_or(i64::MAX)
 }

@@ -16,17 +16,13 @@ mod attempt;
 mod builder;
 mod call;
 mod contended;
-mod deadline;
 mod dialect;
 mod driver;
-mod explain;
 mod failure;
 #[cfg(any(test, fuzzing))]
 #[doc(hidden)]
 pub mod fuzz;
 mod identifier;
-mod limits;
-mod migrate;
 mod options;
 mod plan;
 mod send;

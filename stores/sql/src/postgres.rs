@@ -7,7 +7,7 @@ use sqlx::{ConnectOptions as _, Postgres};
 
 use crate::call::SqlStore;
 use crate::dialect::Dialect;
-use crate::dialect::postgres::{POSTGRES, errors};
+use crate::dialect::postgres::{self, POSTGRES};
 use crate::driver::{Driver, sqlx as by_sqlx};
 use crate::failure::Class;
 use crate::url::{Address, Remote, refused_by_driver};
@@ -96,7 +96,7 @@ impl Driver for Postgres {
 
 fn classify(error: &dyn DatabaseError) -> Class {
     let code = error.code().unwrap_or_default();
-    errors::classify(&code, error.message(), error.constraint())
+    postgres::classify(&code, error.message(), error.constraint())
 }
 
 #[cfg(test)]

@@ -8,11 +8,10 @@ use shedlock_core::{
 };
 use shedlock_store::{Changed, End, Ended, Result, Seen, Store, invalid, maybe, overtaken};
 
-use crate::call::{Call, SqlStore};
+use crate::call::{Call, SqlStore, check_owner};
 use crate::dialect::{End as SlotMark, Step};
 use crate::driver::Driver;
 use crate::failure::{Class, Failure};
-use crate::limits::check_owner;
 use crate::statement::Values;
 use crate::verdict::{instant, mark, record};
 
@@ -218,8 +217,28 @@ impl<B: Driver> Store for SqlStore<B> {
         self.call().check().await
     }
 
+    /// Makes what is missing. Two processes that do so at once both succeed; each reports what it
+    /// changed itself.
     async fn migrate(&self) -> Result<Migration> {
-        self.migrated().await
+        let call = self.call();
+        let mut changes = Vec::new();
+        let table = &self.options.table;
+        if call.create_if_missing().await? {
+            changes.push(format!("created table {table}"));
+        }
+        // Also after the table was made: by another process of an older release, perhaps.
+        let plan = call.look().await?;
+        let columns = plan.shape.extras.columns();
+        for (_, column) in columns.iter().filter(|(there, _)| !there) {
+            let add = B::DIALECT.column_addition(&self.options, column);
+            if call.define(&add).await? {
+                changes.push(format!("added column {column:?} to table {table}"));
+            }
+        }
+        if !plan.shape.is_complete() {
+            call.look().await?;
+        }
+        Ok(Migration::with_changes(changes))
     }
 }
 

@@ -11,11 +11,10 @@ pub(crate) mod sqlite;
 
 use std::time::Duration;
 
-use shedlock_core::ErrorKind;
 use shedlock_store::Result;
 
 pub(crate) use self::pieces::Pieces;
-use crate::failure::{Class, Failure};
+use crate::failure::{Explain, Failure};
 use crate::identifier::Fold;
 use crate::options::{Options, Settings};
 use crate::shape::{Column, Extras, Shape, TimeKind};
@@ -49,7 +48,7 @@ pub(crate) struct Dialect {
     pub(crate) quote: fn(&str) -> String,
     pub(crate) session_init: Option<&'static str>,
     /// What a failure means here, where that is not what it means elsewhere.
-    pub(crate) explain: fn(&Class, bool) -> Option<(ErrorKind, &'static str)>,
+    pub(crate) explain: Explain,
     /// What the probe may say of the server.
     facts: &'static [Fact],
     other_warnings: fn(&Options, &Shape) -> Vec<String>,

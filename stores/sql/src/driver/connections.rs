@@ -1,16 +1,15 @@
-//! Where connections come from, and which of them may be used again.
+//! Where connections come from, which of them may be used again, and how long a call waits for them.
 
 use std::fmt;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use shedlock_core::{Clock, Moment};
+use shedlock_core::{Clock, Moment, within};
 use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::Driver;
-use crate::deadline::Deadline;
 use crate::failure::Failure;
 use crate::options::Options;
 use crate::statement::{Statement, Values};
@@ -303,6 +302,51 @@ impl<B: Driver> fmt::Debug for Connections<B> {
             Self::Pool(pool) => write!(f, "the user's pool of {}", B::pooled(pool).0),
             Self::Own(own) => write!(f, "own connections, {} unused", own.lock().len()),
         }
+    }
+}
+
+/// When one call has returned, whatever the server does.
+///
+/// It gives up on a connection earlier than on an answer, so that a call which sent nothing can
+/// still report that, before whoever made it calls the outcome unknown.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Deadline<'a> {
+    clock: &'a dyn Clock,
+    connected: Moment,
+    answered: Moment,
+}
+
+impl<'a> Deadline<'a> {
+    /// For a call that returns within `limit`, made by someone who waits for `patience`.
+    pub(crate) fn new(clock: &'a dyn Clock, limit: Duration, patience: Duration) -> Self {
+        let now = clock.now();
+        Self {
+            clock,
+            connected: now + limit.min(patience) / 4 * 3,
+            answered: now + limit,
+        }
+    }
+
+    /// The output, unless the time for a connection is over first: three quarters of the caller's
+    /// patience. And no more than `limit` from now.
+    ///
+    /// The future is pinned by its caller, since each function that it is passed through would double its size.
+    pub(crate) async fn connect<T>(
+        &self,
+        limit: Duration,
+        future: Pin<&mut impl Future<Output = T>>,
+    ) -> Option<T> {
+        let left = self.connected.saturating_since(self.clock.now());
+        within(self.clock, left.min(limit), future).await
+    }
+
+    pub(crate) fn is_too_late_to_connect(&self) -> bool {
+        self.clock.now() >= self.connected
+    }
+
+    pub(crate) async fn answer<T>(&self, future: Pin<&mut impl Future<Output = T>>) -> Option<T> {
+        let left = self.answered.saturating_since(self.clock.now());
+        within(self.clock, left, future).await
     }
 }
 

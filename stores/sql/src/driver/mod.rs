@@ -12,7 +12,7 @@ use std::ops::DerefMut;
 use crate::dialect::Dialect;
 use crate::failure::Failure;
 use crate::statement::{Reply, Statement, Values};
-pub(crate) use connections::{Connections, Wanted};
+pub(crate) use connections::{Connections, Deadline, Wanted};
 
 /// A database through one client library: what of it users see.
 pub trait Database: Sized + Send + Sync + 'static {

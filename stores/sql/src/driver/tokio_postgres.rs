@@ -14,8 +14,8 @@ use tokio_postgres::{Client, Config, Statement as Prepared, config::SslMode};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::{Database, Driver};
-use crate::dialect::postgres::errors;
-use crate::dialect::{self, Dialect};
+use crate::dialect::Dialect;
+use crate::dialect::postgres::{self, POSTGRES};
 use crate::failure::{BoxError, Class, Failure};
 use crate::statement::{Reply, Statement, Value, Values};
 
@@ -247,7 +247,7 @@ impl Driver for TokioPostgres {
     type Options = Connect;
     type Pooled = Pooled;
 
-    const DIALECT: &'static Dialect = &dialect::postgres::POSTGRES;
+    const DIALECT: &'static Dialect = &POSTGRES;
 
     fn unverified(options: &Connect) -> Option<String> {
         let mode = options.config.get_ssl_mode();
@@ -360,7 +360,7 @@ fn type_of(value: &Value<'_>) -> Type {
 fn reported(error: &BoxError) -> Option<Class> {
     let report =
         causes(error).find_map(|cause| cause.downcast_ref::<tokio_postgres::error::DbError>())?;
-    Some(errors::classify(
+    Some(postgres::classify(
         report.code().code(),
         report.message(),
         report.constraint(),

@@ -18,8 +18,7 @@ fn statements(change: impl FnOnce(&mut Shape)) -> Statements {
     POSTGRES.statements(&options(|_| {}), &shape)
 }
 
-use super::statements::{FLUSHED, UNFLUSHED};
-use super::time::micros_of;
+use super::statements::{FLUSHED, UNFLUSHED, micros_of};
 
 fn that_waits_for_its_disk(shape: &mut Shape) {
     shape.server = format!("15.1{WAITS_FOR_DISK}");
