@@ -183,7 +183,11 @@ impl<B: Driver> Call<'_, B> {
             answer = self.send(&probe, &values, false, Wanted::Proven).await;
         }
         match answer.and_then(Reply::readable) {
-            Ok(reply) => Ok(reply.rows.into_iter().filter_map(|row| row.column).collect()),
+            Ok(reply) => Ok(reply
+                .rows
+                .into_iter()
+                .filter_map(|row| row.column)
+                .collect()),
             Err(failure) => Err(self.explained(failure, false)),
         }
     }

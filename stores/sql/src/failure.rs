@@ -1,7 +1,5 @@
 //! What went wrong, by what can be done about it; and errors that say what to do.
 
-use std::io;
-
 use ErrorKind::{Configuration, Conflict, InvalidInput, OutcomeUnknown, Unavailable};
 use shedlock_core::{Error, ErrorKind};
 
@@ -64,15 +62,11 @@ pub(crate) enum Class {
 
 impl Failure {
     pub(crate) fn no_connection() -> Self {
-        Self::timed_out(Class::NotSent, "no connection could be had in time")
+        Self::new(Class::NotSent, "no connection could be had in time")
     }
 
     pub(crate) fn silent() -> Self {
-        Self::timed_out(Class::ReplyLost, "the server gave no answer in time")
-    }
-
-    fn timed_out(class: Class, why: &str) -> Self {
-        Self::new(class, io::Error::new(io::ErrorKind::TimedOut, why))
+        Self::new(Class::ReplyLost, "the server gave no answer in time")
     }
 
     pub(crate) fn new(class: Class, source: impl Into<BoxError>) -> Self {

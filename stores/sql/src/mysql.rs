@@ -94,13 +94,12 @@ impl Driver for MySql {
     const DIALECT: &'static Dialect = &MYSQL;
 
     fn unverified(options: &MySqlConnectOptions) -> Option<String> {
-        let (host, socket) = (options.get_host(), options.get_socket());
+        let (host, is_socket) = (options.get_host(), options.get_socket().is_some());
         let mode = match options.get_ssl_mode() {
             MySqlSslMode::VerifyCa | MySqlSslMode::VerifyIdentity => return None,
             mode => format!("ssl-mode is {mode:?}"),
         };
-        let socket = socket.map(|socket| &**socket);
-        by_sqlx::unverified(host, socket, &mode, "ssl-mode=VERIFY_IDENTITY", "ssl-ca")
+        by_sqlx::unverified(host, is_socket, &mode, "ssl-mode=VERIFY_IDENTITY", "ssl-ca")
     }
 
     by_sqlx::execution!(MySql, last_insert_id);

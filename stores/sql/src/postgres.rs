@@ -10,7 +10,7 @@ use crate::dialect::Dialect;
 use crate::dialect::postgres::{self, POSTGRES};
 use crate::driver::{Driver, sqlx as by_sqlx};
 use crate::failure::Class;
-use crate::url::{Address, Remote, refused_by_driver};
+use crate::url::{Address, Remote, refused_by_driver, set};
 
 /// Locks in a table of PostgreSQL, shared with ShedLock's JDBC providers.
 ///
@@ -57,7 +57,10 @@ pub type PostgresProvider = StoreProvider<SqlStore<Postgres>>;
 
 impl Remote for Postgres {
     fn read(address: &mut Address) -> Result<PgConnectOptions> {
-        address.take_postgres()?;
+        set(
+            &mut address.settings.durable_unlock,
+            address.options.flag("durable_unlock")?,
+        );
         let url = address.for_driver(DRIVER_OPTIONS)?;
         let connect = PgConnectOptions::from_url(&url).map_err(refused_by_driver)?;
         let connect = connect.disable_statement_logging();
@@ -82,13 +85,12 @@ impl Driver for Postgres {
     const DIALECT: &'static Dialect = &POSTGRES;
 
     fn unverified(options: &PgConnectOptions) -> Option<String> {
-        let (host, socket) = (options.get_host(), options.get_socket());
+        let (host, is_socket) = (options.get_host(), options.get_socket().is_some());
         let mode = match options.get_ssl_mode() {
             PgSslMode::VerifyCa | PgSslMode::VerifyFull => return None,
             mode => format!("sslmode is {mode:?}"),
         };
-        let socket = socket.map(|socket| &**socket);
-        by_sqlx::unverified(host, socket, &mode, "sslmode=verify-full", "sslrootcert")
+        by_sqlx::unverified(host, is_socket, &mode, "sslmode=verify-full", "sslrootcert")
     }
 
     by_sqlx::execution!(Postgres, |_| None);

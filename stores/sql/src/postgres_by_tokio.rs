@@ -9,7 +9,7 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 
 use crate::call::SqlStore;
 use crate::driver::tokio_postgres::{Connect, TokioPostgres};
-use crate::url::{Address, Remote, refused_by_driver};
+use crate::url::{Address, Remote, refused_by_driver, set};
 
 /// Locks in a table of PostgreSQL by tokio-postgres: the statements, guarantees and tables of the provider over
 /// sqlx, without sqlx.
@@ -27,7 +27,10 @@ pub type TokioPostgresProvider = StoreProvider<SqlStore<TokioPostgres>>;
 
 impl Remote for TokioPostgres {
     fn read(address: &mut Address) -> Result<Connect> {
-        address.take_postgres()?;
+        set(
+            &mut address.settings.durable_unlock,
+            address.options.flag("durable_unlock")?,
+        );
         let options = &mut address.options;
         let modes = [
             ("disable", SslMode::Disable),

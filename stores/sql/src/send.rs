@@ -56,7 +56,12 @@ impl<B: Driver> Call<'_, B> {
             );
             let prepared = self.options.prepared;
             let answer = self.send(statement, values, prepared, wanted).await;
-            let failure = match answer.and_then(|reply| step.checked(reply)) {
+            let answer = match step {
+                // It goes on past records that cannot be read.
+                Step::List { .. } => answer,
+                _ => answer.and_then(Reply::readable),
+            };
+            let failure = match answer {
                 Ok(mut reply) => {
                     reply.repeated = lost.is_some();
                     return Ok(reply);

@@ -41,10 +41,20 @@ impl<B: Remote> FromUrl for SqlStore<B> {
 
 pub(crate) fn described<B: Remote>(url: &str) -> Result<StoreProvider<SqlStore<B>>> {
     let mut address = Address::parse(url)?;
-    address.settings.prepared = address.options.flag("prepared")?.unwrap_or(true);
-    address.settings.server_skew = address.options.duration("server_skew")?.unwrap_or_default();
+    let Address {
+        settings, options, ..
+    } = &mut address;
+    set(&mut settings.prepared, options.flag("prepared")?);
+    set(&mut settings.server_skew, options.duration("server_skew")?);
     let options = B::read(&mut address)?;
     Ok(address.store(options, MAX_CONNECTIONS)?.provider())
+}
+
+/// Sets what the URL sets.
+pub(crate) fn set<T>(setting: &mut T, value: Option<T>) {
+    if let Some(value) = value {
+        *setting = value;
+    }
 }
 
 /// A URL, read as far as all dialects are alike.
@@ -78,17 +88,12 @@ impl Address {
             timeout: options.duration("timeout")?,
             ..Settings::default()
         };
-        for (name, setting) in [
-            ("table", &mut settings.table),
-            ("name_column", &mut settings.name_column),
-            ("lock_until_column", &mut settings.lock_until_column),
-            ("locked_at_column", &mut settings.locked_at_column),
-            ("locked_by_column", &mut settings.locked_by_column),
-        ] {
-            if let Some(value) = options.text(name)? {
-                *setting = value;
-            }
-        }
+        let mut text = |name, setting| options.text(name).map(|value| set(setting, value));
+        text("table", &mut settings.table)?;
+        text("name_column", &mut settings.name_column)?;
+        text("lock_until_column", &mut settings.lock_until_column)?;
+        text("locked_at_column", &mut settings.locked_at_column)?;
+        text("locked_by_column", &mut settings.locked_by_column)?;
         settings.time = TimeMode::take(&mut options)?;
         let max_connections = options.number("max_connections")?;
         if max_connections.is_some_and(|most| !(1..=1_000).contains(&most)) {
@@ -104,13 +109,6 @@ impl Address {
             connect_timeout: connect_timeout.unwrap_or(Duration::from_secs(10)),
             options,
         })
-    }
-
-    /// Takes what both drivers of PostgreSQL can be told.
-    pub(crate) fn take_postgres(&mut self) -> Result<()> {
-        let durable = self.options.flag("durable_unlock")?;
-        self.settings.durable_unlock = durable.unwrap_or(false);
-        Ok(())
     }
 
     /// What is left for the driver, which knows these options, with blanks between them (`options[` stands for all

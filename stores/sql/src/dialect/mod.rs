@@ -14,11 +14,11 @@ use std::time::Duration;
 use shedlock_store::Result;
 
 pub(crate) use self::pieces::Pieces;
-use crate::failure::{Explain, Failure};
+use crate::failure::Explain;
 use crate::identifier::Fold;
 use crate::options::{Options, Settings};
 use crate::shape::{Column, Extras, Shape, TimeKind};
-use crate::statement::{Field, Placeholders, RECORD, RECORD_AND_SERVER_TIME, Reply, Statement};
+use crate::statement::{Field, Placeholders, RECORD, RECORD_AND_SERVER_TIME, Statement};
 
 /// What a dialect knows: how to ask for the table's shape, and which statements fit it.
 pub(crate) struct Dialect {
@@ -223,14 +223,6 @@ impl Step {
     /// It takes or makes the record, unless that stands in the way.
     pub(crate) fn takes(self) -> bool {
         matches!(self, Self::Attempt(_) | Self::Insert(_) | Self::Settle)
-    }
-
-    /// A list goes on past records that cannot be read; where there is one record, it must be readable.
-    pub(crate) fn checked(self, reply: Reply) -> Result<Reply, Failure> {
-        match self {
-            Self::List { .. } => Ok(reply),
-            _ => reply.readable(),
-        }
     }
 
     pub(crate) fn word(self) -> &'static str {

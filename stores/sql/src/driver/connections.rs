@@ -27,17 +27,13 @@ pub(crate) enum Connections<B: Driver> {
 
 pub(crate) struct OwnConnections<B: Driver> {
     options: B::Options,
-    parked: Mutex<Vec<Parked<B>>>,
+    /// Those that are not in use, since when.
+    parked: Mutex<Vec<(Moment, B::Connection)>>,
     permits: Arc<Semaphore>,
     timeout: Duration,
     /// Whether a session is ours for as long as its connection, so that it can be set up.
     is_set_up: bool,
     clock: Arc<dyn Clock>,
-}
-
-struct Parked<B: Driver> {
-    connection: B::Connection,
-    since: Moment,
 }
 
 /// A connection that was unused for longer than this is asked whether it still lives before it is
@@ -157,10 +153,10 @@ impl<B: Driver> OwnConnections<B> {
     /// The connection that was used last, if it may be used at once: what happens almost always.
     fn ready(self: &Arc<Self>, wanted: Wanted) -> Option<InUse<B>> {
         let permit = Arc::clone(&self.permits).try_acquire_owned().ok()?;
-        let parked = self
-            .lock()
-            .pop_if(|parked| wanted == Wanted::Any && self.idle(parked) <= FRESH)?;
-        Some(self.held(parked.connection, permit, false))
+        let is_ready =
+            |(since, _): &mut (Moment, _)| wanted == Wanted::Any && self.idle(*since) <= FRESH;
+        let (_, connection) = self.lock().pop_if(is_ready)?;
+        Some(self.held(connection, permit, false))
     }
 
     async fn acquire(
@@ -185,23 +181,21 @@ impl<B: Driver> OwnConnections<B> {
 
     async fn used(&self, wanted: Wanted, deadline: &Deadline<'_>) -> Option<B::Connection> {
         loop {
-            let mut parked = self.lock().pop()?;
-            let idle = self.idle(&parked);
+            let (since, mut connection) = self.lock().pop()?;
+            let idle = self.idle(since);
             if wanted == Wanted::New || idle > IDLE {
                 // Those below have been unused for longer, and lead to the same server.
                 let mut others = std::mem::take(&mut *self.lock());
-                others.push(parked);
-                close(others);
+                others.push((since, connection));
+                close::<B>(others);
                 return None;
             }
             if wanted == Wanted::Any && idle <= FRESH {
-                return Some(parked.connection);
+                return Some(connection);
             }
-            let answer = deadline
-                .connect(PING, pin!(B::ping(&mut parked.connection)))
-                .await;
+            let answer = deadline.connect(PING, pin!(B::ping(&mut connection))).await;
             match answer {
-                Some(true) => return Some(parked.connection),
+                Some(true) => return Some(connection),
                 Some(false) => {}
                 // It was cut silently, and so were those that have been unused for longer.
                 None => self.lock().clear(),
@@ -209,8 +203,8 @@ impl<B: Driver> OwnConnections<B> {
         }
     }
 
-    fn idle(&self, parked: &Parked<B>) -> Duration {
-        self.clock.now().saturating_since(parked.since)
+    fn idle(&self, since: Moment) -> Duration {
+        self.clock.now().saturating_since(since)
     }
 
     fn held(
@@ -237,7 +231,7 @@ impl<B: Driver> OwnConnections<B> {
         Ok(connection)
     }
 
-    fn lock(&self) -> MutexGuard<'_, Vec<Parked<B>>> {
+    fn lock(&self) -> MutexGuard<'_, Vec<(Moment, B::Connection)>> {
         self.parked.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -262,8 +256,8 @@ impl<B: Driver> InUse<B> {
             Self::Own {
                 connection, own, ..
             } => {
-                let since = own.clock.now();
-                own.lock().push(Parked { connection, since });
+                let now = own.clock.now();
+                own.lock().push((now, connection));
             }
         }
     }
@@ -279,16 +273,16 @@ impl<B: Driver> Drop for Lent<B> {
 
 impl<B: Driver> Drop for OwnConnections<B> {
     fn drop(&mut self) {
-        close(std::mem::take(&mut *self.lock()));
+        close::<B>(std::mem::take(&mut *self.lock()));
     }
 }
 
 /// Says goodbye to the server in the background, if there is a runtime to do it: servers log
 /// connections that just vanish.
-fn close<B: Driver>(parked: Vec<Parked<B>>) {
+fn close<B: Driver>(parked: Vec<(Moment, B::Connection)>) {
     if let (false, Ok(runtime)) = (parked.is_empty(), Handle::try_current()) {
         runtime.spawn(async move {
-            for Parked { connection, .. } in parked {
+            for (_, connection) in parked {
                 B::close(connection).await;
             }
         });

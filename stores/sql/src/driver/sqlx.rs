@@ -25,12 +25,12 @@ pub(crate) fn connecting(error: Error, classify: Classify) -> Failure {
 #[cfg(any(feature = "postgres", feature = "mysql"))]
 pub(crate) fn unverified(
     host: &str,
-    socket: Option<&std::path::Path>,
+    is_socket: bool,
     mode: &str,
     wanted: &str,
     ca: &str,
 ) -> Option<String> {
-    if socket.is_some() || shedlock_core::is_this_machine(host) {
+    if is_socket || shedlock_core::is_this_machine(host) {
         return None;
     }
     Some(format!(

@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use shedlock_core::{Clock, Error};
 use shedlock_store::{Result, configuration, internal};
-use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
-use sqlx::{ConnectOptions as _, Connection as _, Row as _};
+use sqlx::sqlite::SqliteConnectOptions;
+use sqlx::{ConnectOptions as _, Connection as _};
 
-use super::{Place, filesystem};
+use super::{Place, filesystem, primary_code};
 
 /// Makes the file and its folder where they are missing, and checks that they can serve.
 ///
@@ -43,7 +43,12 @@ fn make(place: &Place) -> Result<bool> {
         if !place.create {
             return Err(refused(path, "its folder does not exist and create=false"));
         }
-        make_folder(folder).map_err(cannot("folder", folder, "made"))?;
+        let mut builder = fs::DirBuilder::new();
+        builder.recursive(true);
+        #[cfg(unix)]
+        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+        let made = builder.create(folder);
+        made.map_err(cannot("folder", folder, "made"))?;
     }
     if let Some(name) = filesystem::network(folder).filter(|_| !place.allow_network_fs) {
         return Err(refused(
@@ -69,29 +74,15 @@ fn make(place: &Place) -> Result<bool> {
         _ => cannot("file", path, "opened for writing")(error),
     })?;
     // The journal lies beside the file: the folder must take new files.
-    check_folder(folder).map_err(cannot("folder", folder, "written"))?;
+    #[cfg(unix)]
+    {
+        use rustix::fs::{Access, AtFlags, CWD, accessat};
+        let access = Access::WRITE_OK | Access::EXEC_OK;
+        let checked = accessat(CWD, folder, access, AtFlags::EACCESS);
+        checked.map_err(|error| cannot("folder", folder, "written")(error.into()))?;
+    }
     let found = file.metadata().map_err(cannot("file", path, "looked at"))?;
     Ok(found.len() == 0)
-}
-
-fn make_folder(folder: &Path) -> io::Result<()> {
-    let mut builder = fs::DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(folder)
-}
-
-#[cfg(unix)]
-fn check_folder(folder: &Path) -> io::Result<()> {
-    use rustix::fs::{Access, AtFlags, CWD, accessat};
-    let access = Access::WRITE_OK | Access::EXEC_OK;
-    Ok(accessat(CWD, folder, access, AtFlags::EACCESS)?)
-}
-
-#[cfg(not(unix))]
-fn check_folder(_: &Path) -> io::Result<()> {
-    Ok(())
 }
 
 /// Puts a new file into WAL mode, which stays with the file. SQLite does not wait for others here,
@@ -100,7 +91,8 @@ async fn write_ahead(connect: &SqliteConnectOptions, clock: &Arc<dyn Clock>) -> 
     const TRIES: usize = 200;
     let mut connection = connect.connect().await.map_err(not_a_database)?;
     for _ in 0..TRIES {
-        match journal_mode(&mut connection).await {
+        let mode = sqlx::query_scalar::<_, String>("PRAGMA journal_mode = WAL");
+        match mode.fetch_one(&mut connection).await {
             Ok(mode) if mode.eq_ignore_ascii_case("wal") => {
                 // A connection that does not say goodbye does no harm.
                 let _ = connection.close().await;
@@ -108,8 +100,7 @@ async fn write_ahead(connect: &SqliteConnectOptions, clock: &Arc<dyn Clock>) -> 
             }
             // Busy, with or without words: another process has just made the same file.
             Ok(_) => {}
-            Err(sqlx::Error::Database(error))
-                if error.code().is_some_and(|code| is_busy(&code)) => {}
+            Err(sqlx::Error::Database(error)) if matches!(primary_code(&*error), 5 | 6) => {}
             Err(error) => return Err(not_a_database(error)),
         }
         clock
@@ -119,18 +110,6 @@ async fn write_ahead(connect: &SqliteConnectOptions, clock: &Arc<dyn Clock>) -> 
     // The file serves without WAL too; readers and writers then wait for each other.
     tracing::warn!("the new SQLite file could not be put into WAL mode");
     Ok(())
-}
-
-async fn journal_mode(connection: &mut SqliteConnection) -> Result<String, sqlx::Error> {
-    sqlx::query("PRAGMA journal_mode = WAL")
-        .fetch_one(connection)
-        .await?
-        .try_get(0)
-}
-
-fn is_busy(code: &str) -> bool {
-    code.parse::<i32>()
-        .is_ok_and(|code| matches!(code & 0xff, 5 | 6))
 }
 
 fn not_a_database(error: sqlx::Error) -> Error {

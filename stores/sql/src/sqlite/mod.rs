@@ -177,11 +177,8 @@ impl Driver for Sqlite {
 }
 
 fn classify(error: &dyn DatabaseError) -> Class {
-    let code = error.code().unwrap_or_default();
-    let code: i32 = code.parse().unwrap_or_default();
     let message = error.message();
-    // The low byte is the primary code, the rest says more.
-    match code & 0xff {
+    match primary_code(error) {
         // All that is wrong with a statement.
         1 if message == HELD => Class::Held,
         1 if is_about_shape(message) => Class::Shape,
@@ -198,6 +195,12 @@ fn classify(error: &dyn DatabaseError) -> Class {
         19 => Class::Constraint(None),
         _ => Class::Other,
     }
+}
+
+/// The low byte of a code; the rest says more.
+fn primary_code(error: &dyn DatabaseError) -> i32 {
+    let code = error.code().unwrap_or_default();
+    code.parse::<i32>().unwrap_or_default() & 0xff
 }
 
 /// How an attempt stops between its two statements.
