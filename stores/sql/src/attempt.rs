@@ -109,7 +109,7 @@ impl<B: Driver> Call<'_, B> {
             };
             let reply = self.run(step, values).await?;
             let is_won = reply.affected > 0;
-            if is_won && plan.shape.extras.token && reply.token().is_none() {
+            if is_won && plan.shape.extras.token() && reply.token().is_none() {
                 // The server told the number of another column.
                 may_be_ours = true;
             } else if is_won && claim == Claim::OpenSlot && reply.row().is_none() {

@@ -178,9 +178,9 @@ impl<B: Driver> Call<'_, B> {
     pub(crate) async fn columns(&self) -> Result<Vec<Column>> {
         let probe = B::DIALECT.probing(&self.options);
         let values = Values::default();
-        let mut answer = self.send(&probe, &values, false, Wanted::Any).await;
+        let mut answer = self.send(&probe, &values, Wanted::Any).await;
         if matches!(&answer, Err(failure) if failure.class == Class::ReplyLost) {
-            answer = self.send(&probe, &values, false, Wanted::Proven).await;
+            answer = self.send(&probe, &values, Wanted::Proven).await;
         }
         match answer.and_then(Reply::readable) {
             Ok(reply) => Ok(reply
@@ -204,7 +204,7 @@ impl<B: Driver> Call<'_, B> {
     pub(crate) async fn define(&self, statement: &Statement) -> Result<bool> {
         tracing::debug!(sql = statement.text(), "migration");
         let values = Values::default();
-        let answer = self.send(statement, &values, false, Wanted::Proven).await;
+        let answer = self.send(statement, &values, Wanted::Proven).await;
         let Err(failure) = answer else {
             return Ok(true);
         };
@@ -225,13 +225,12 @@ impl<B: Driver> Call<'_, B> {
         &self,
         statement: &Statement,
         values: &Values<'_>,
-        prepared: bool,
         wanted: Wanted,
     ) -> Result<Reply, Failure> {
         let mut held = self.connections.acquire(wanted, &self.deadline).await?;
         let was_used = !held.is_new();
         let answer = {
-            let run = B::run(held.session(), statement, values, prepared);
+            let run = B::run(held.session(), statement, values);
             self.deadline.answer(pin!(run)).await
         };
         let result = answer.unwrap_or_else(|| Err(Failure::silent()));

@@ -99,27 +99,19 @@ impl Table {
 
     /// The name for a statement, each part between two of these quotes.
     pub(crate) fn quoted(&self, quote: char) -> String {
-        self.parts()
-            .map(|part| part.quoted(quote))
-            .collect::<Vec<_>>()
-            .join(".")
-    }
-
-    fn parts(&self) -> impl Iterator<Item = &Identifier> {
-        self.schema.iter().chain([&self.name])
+        match &self.schema {
+            Some(schema) => format!("{}.{}", schema.quoted(quote), self.name.quoted(quote)),
+            None => self.name.quoted(quote),
+        }
     }
 }
 
 impl fmt::Display for Table {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "{:?}",
-            self.parts()
-                .map(Identifier::as_str)
-                .collect::<Vec<_>>()
-                .join(".")
-        )
+        match &self.schema {
+            Some(schema) => write!(f, "\"{}.{}\"", schema.0, self.name.0),
+            None => self.name.fmt(f),
+        }
     }
 }
 

@@ -54,8 +54,7 @@ impl<B: Driver> Call<'_, B> {
                 sql = statement.text(),
                 "statement"
             );
-            let prepared = self.options.prepared;
-            let answer = self.send(statement, values, prepared, wanted).await;
+            let answer = self.send(statement, values, wanted).await;
             let answer = match step {
                 // It goes on past records that cannot be read.
                 Step::List { .. } => answer,

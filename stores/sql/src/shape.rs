@@ -1,6 +1,6 @@
 //! What the lock table looks like now.
 
-use crate::options::{ATTEMPTS_COLUMN, DONE_COLUMN, SLOT_COLUMN, TOKEN_COLUMN};
+use crate::options::COLUMNS;
 
 /// The shape of the table as far as statements depend on it. Nothing of its rows is kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,44 +16,29 @@ pub(crate) struct Shape {
     pub(crate) server: String,
 }
 
-/// Which of the columns are there that are ours.
+/// Which of the columns are there that are ours, in the order of [`COLUMNS`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Extras {
-    pub(crate) token: bool,
-    pub(crate) slot: bool,
-    pub(crate) done: bool,
-    pub(crate) attempts: bool,
-}
+pub(crate) struct Extras(pub(crate) [bool; 4]);
 
 impl Extras {
-    pub(crate) const ALL: Self = Self {
-        token: true,
-        slot: true,
-        done: true,
-        attempts: true,
-    };
+    pub(crate) const ALL: Self = Self([true; 4]);
 
-    /// All columns that `migrate` adds, with whether they are there.
-    pub(crate) fn columns(self) -> [(bool, &'static str); 4] {
-        [
-            (self.token, TOKEN_COLUMN),
-            (self.slot, SLOT_COLUMN),
-            (self.done, DONE_COLUMN),
-            (self.attempts, ATTEMPTS_COLUMN),
-        ]
+    pub(crate) fn token(self) -> bool {
+        self.0[0]
     }
 
-    /// Our columns in the order of [`RECORD`](crate::statement::RECORD), with this null for each that
-    /// is not there.
-    pub(crate) fn or_null(self, null: &str) -> String {
-        self.columns()
-            .map(|(there, column)| if there { column } else { null })
-            .join(", ")
+    pub(crate) fn slot(self) -> bool {
+        self.0[1]
     }
 
     /// Slots can be kept open until they are done.
     pub(crate) fn completion(self) -> bool {
-        self.slot && self.done && self.attempts
+        self.0[1..] == [true; 3]
+    }
+
+    /// All columns that `migrate` adds, with whether they are there.
+    pub(crate) fn columns(self) -> impl Iterator<Item = (bool, &'static str)> {
+        self.0.into_iter().zip(COLUMNS)
     }
 }
 

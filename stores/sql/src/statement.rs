@@ -19,6 +19,8 @@ pub(crate) struct Statement {
     pub(crate) binds: Vec<String>,
     /// What the columns of the answer mean, in their order; empty where no rows come back.
     pub(crate) fields: &'static [Field],
+    /// Whether the server prepares it, once for each session.
+    pub(crate) prepared: bool,
 }
 
 /// What a column of the answer means. Instants come as microseconds since 1970 (UTC) in a 64-bit
@@ -85,6 +87,7 @@ impl Statement {
             text: text.into(),
             binds,
             fields,
+            prepared: false,
         }
     }
 

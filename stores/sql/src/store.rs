@@ -36,8 +36,8 @@ impl<B: Driver> Store for SqlStore<B> {
         let plan = self.plans.known();
         let dialect = B::DIALECT;
         let shape = plan.as_ref().map_or(&dialect.assumed, |plan| &plan.shape);
-        capabilities.fencing = shape.extras.token;
-        capabilities.slots = shape.extras.slot;
+        capabilities.fencing = shape.extras.token();
+        capabilities.slots = shape.extras.slot();
         capabilities.completion = shape.extras.completion();
         capabilities.granularity = Duration::from_micros(shape.unit().unsigned_abs());
         capabilities.longest_lock_at_most_for = (dialect.longest_lease)(&self.options, shape);
@@ -229,7 +229,7 @@ impl<B: Driver> Store for SqlStore<B> {
         // Also after the table was made: by another process of an older release, perhaps.
         let plan = call.look().await?;
         let columns = plan.shape.extras.columns();
-        for (_, column) in columns.iter().filter(|(there, _)| !there) {
+        for (_, column) in columns.filter(|(there, _)| !there) {
             let add = B::DIALECT.column_addition(&self.options, column);
             if call.define(&add).await? {
                 changes.push(format!("added column {column:?} to table {table}"));

@@ -27,12 +27,12 @@ impl Dialect {
             locked_by: found.text(&names.locked_by, false)?,
             lock_until: found.time(&names.lock_until)?,
             locked_at: found.time(&names.locked_at)?,
-            extras: Extras {
-                token: found.has(TOKEN_COLUMN)?,
-                slot: found.has(SLOT_COLUMN)?,
-                done: found.has(DONE_COLUMN)?,
-                attempts: found.has(ATTEMPTS_COLUMN)?,
-            },
+            extras: Extras([
+                found.has(TOKEN_COLUMN)?,
+                found.has(SLOT_COLUMN)?,
+                found.has(DONE_COLUMN)?,
+                found.has(ATTEMPTS_COLUMN)?,
+            ]),
             server: server.unwrap_or_default(),
         })
     }

@@ -115,7 +115,9 @@ impl Dialect {
             let pieces = Pieces::of_step(self, options, shape, step);
             let template = pieces.expand(pieces.get(step.word())?);
             let fields = step.fields(options.time.is_client(), self.returns_rows);
-            Some((step, Statement::new(self.placeholders, &template, fields)))
+            let mut statement = Statement::new(self.placeholders, &template, fields);
+            statement.prepared = options.prepared;
+            Some((step, statement))
         });
         Statements(statements.collect())
     }
@@ -260,7 +262,7 @@ impl Step {
         match self {
             Self::Attempt(Claim::Slot)
             | Self::Insert(Claim::Slot)
-            | Self::Unlock(End::NotStarted) => extras.slot,
+            | Self::Unlock(End::NotStarted) => extras.slot(),
             Self::Attempt(Claim::OpenSlot)
             | Self::Insert(Claim::OpenSlot)
             | Self::Unlock(End::Done { .. } | End::Failed | End::Cut)

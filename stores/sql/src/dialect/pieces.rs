@@ -39,10 +39,12 @@ impl Pieces {
     /// Those, and what all dialects have in common of this step. They refer to words of the dialect's.
     pub(super) fn of_step(dialect: &Dialect, options: &Options, shape: &Shape, step: Step) -> Self {
         let mut pieces = Self::of_table(dialect, options);
-        let extras = shape.extras;
+        // In the order of `RECORD`.
+        let ours = shape.extras.columns();
+        let ours = ours.map(|(there, column)| if there { column } else { "{null}" });
         words! { pieces:
             record = "{name}, {by}, {at_micros}, {until_micros}, {extras}";
-            extras = extras.or_null("{null}");
+            extras = ours.collect::<Vec<_>>().join(", ");
             own = "{named} AND {by} = :owner";
             held = "{own} AND {until} > {now}";
             ended = if step == Step::Unlock(End::NotStarted) { "{own}" } else { "{held}" };
@@ -66,11 +68,11 @@ impl Pieces {
 
     fn claim(&mut self, claim: Claim, shape: &Shape) {
         let extras = shape.extras;
-        let has_token = |text| if extras.token { text } else { "" };
+        let has_token = |text| if extras.token() { text } else { "" };
         let claims = |text| if claim == Claim::Nothing { "" } else { text };
         let opens = |text| if claim == Claim::OpenSlot { text } else { "" };
         words! { self:
-            granted_token = if extras.token { "{token}" } else { "{null}" };
+            granted_token = if extras.token() { "{token}" } else { "{null}" };
             granted_attempts = opens(", {attempts}");
             set_token = has_token(", {token} = {next_token}");
             set_slot = claims("{sets_slot}");

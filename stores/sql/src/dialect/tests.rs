@@ -49,12 +49,7 @@ mod words {
                 shape.locked_at.kind = shape.lock_until.kind;
                 shape.lock_until.digits = [0, 6][usize::from(has(3))];
                 shape.locked_at.digits = [0, 6][usize::from(has(4))];
-                shape.extras = Extras {
-                    token: has(5),
-                    slot: has(6),
-                    done: has(7),
-                    attempts: has(8),
-                };
+                shape.extras = Extras([has(5), has(6), has(7), has(8)]);
                 for statement in dialect.statements(&options, &shape).all() {
                     assert!(!statement.text().contains(['{', '}']), "{statement:?}");
                 }

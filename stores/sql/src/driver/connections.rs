@@ -225,7 +225,7 @@ impl<B: Driver> OwnConnections<B> {
         let mut connection = B::connect(&self.options).await?;
         if let Some(text) = B::DIALECT.session_init.filter(|_| self.is_set_up) {
             let (init, values) = (Statement::plain(text), Values::default());
-            let answer = B::run(&mut connection, &init, &values, false).await;
+            let answer = B::run(&mut connection, &init, &values).await;
             answer.map_err(Failure::while_connecting)?;
         }
         Ok(connection)

@@ -69,6 +69,5 @@ pub(crate) trait Driver: Database {
         connection: &'a mut Self::Connection,
         statement: &'a Statement,
         values: &'a Values<'a>,
-        prepared: bool,
     ) -> impl Future<Output = Result<Reply, Failure>> + Send + 'a;
 }

@@ -96,12 +96,11 @@ macro_rules! execution {
             connection: &'a mut Self::Connection,
             statement: &'a $crate::statement::Statement,
             values: &'a $crate::statement::Values<'a>,
-            prepared: bool,
         ) -> Result<$crate::statement::Reply, $crate::failure::Failure> {
             use futures_util::TryStreamExt as _;
             use sqlx::{Executor as _, Row as _};
             let mut reply = $crate::statement::Reply::default();
-            let results = if prepared {
+            let results = if statement.prepared {
                 let mut query =
                     sqlx::query(sqlx::AssertSqlSafe(std::sync::Arc::clone(&statement.text)));
                 for value in statement.bound(values) {

@@ -207,14 +207,9 @@ impl Session {
 
     /// On sessions that are not ours, and without `prepared`, as an unnamed statement in one round trip, which
     /// leaves nothing behind: a session may be another one for each statement behind PgBouncer.
-    async fn run(
-        &mut self,
-        statement: &Statement,
-        values: &Values<'_>,
-        prepared: bool,
-    ) -> Result<Reply, BoxError> {
+    async fn run(&mut self, statement: &Statement, values: &Values<'_>) -> Result<Reply, BoxError> {
         let values: Vec<Value<'_>> = statement.bound(values).collect();
-        let rows = if prepared && matches!(self.kind, Kind::Own(_)) {
+        let rows = if statement.prepared && matches!(self.kind, Kind::Own(_)) {
             let prepared = self.prepared(statement).await?;
             let parameters = values.iter().map(parameter);
             self.client().query_raw(&prepared, parameters).await?
@@ -311,9 +306,8 @@ impl Driver for TokioPostgres {
         session: &'a mut Session,
         statement: &'a Statement,
         values: &'a Values<'a>,
-        prepared: bool,
     ) -> Result<Reply, Failure> {
-        let reply = session.run(statement, values, prepared).await;
+        let reply = session.run(statement, values).await;
         reply.map_err(running)
     }
 }

@@ -54,7 +54,7 @@ fn steps(pieces: &mut Pieces) {
 pub(super) fn pieces(options: &Options, shape: &Shape, step: Step, pieces: &mut Pieces) {
     steps(pieces);
     let (until, at) = (shape.lock_until, shape.locked_at);
-    let ours = shape.extras.columns().into_iter();
+    let ours = shape.extras.columns();
     let ours = ours.filter(|(there, _)| *there);
     frame(options, shape, pieces);
     clocks(options, shape, pieces);
@@ -169,7 +169,7 @@ fn kept(options: &Options, shape: &Shape) -> String {
     if unit == 1 {
         return up("{at}", ":at_least", until);
     }
-    if !shape.extras.token || options.time.is_client() {
+    if !shape.extras.token() || options.time.is_client() {
         return up("{at}", &format!("{unit} + :at_least"), until);
     }
     let acquired = format!("LEAST({{token}}, {{at_micros}} + {unit})");

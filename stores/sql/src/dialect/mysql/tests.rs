@@ -215,8 +215,7 @@ fn coarse_columns_are_rounded_to_the_safe_side() {
     );
     let plain = statements(|shape| {
         digits(shape, 0);
-        shape.extras.token = false;
-        shape.extras.slot = false;
+        (shape.extras.0[0], shape.extras.0[1]) = (false, false);
     });
     assert!(
         plain.get(Step::Attempt(Claim::Slot)).is_none()
@@ -341,7 +340,7 @@ fn all(statements: &Statements) -> Vec<Statement> {
 /// MaxScale and ProxySQL send a `SELECT` to a replica that may lag, unless it ends like this.
 #[test]
 fn a_read_that_decides_looks_like_a_write_to_a_proxy_that_splits_reads_off() {
-    let statements = statements(|shape| shape.extras.done = false);
+    let statements = statements(|shape| shape.extras.0[2] = false);
     let text = statements[Step::ReadToDecide].text();
     assert!(text.ends_with(" FOR UPDATE"), "{text}");
     // Its own level reads no table, so that it locks no row.

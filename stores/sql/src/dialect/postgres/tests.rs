@@ -420,9 +420,9 @@ fn what_a_crash_forgets_is_not_called_durable() {
 fn slots_that_stay_open_need_all_columns() {
     for missing in ["slot", "done", "attempts"] {
         let statements = statements(|shape| match missing {
-            "slot" => shape.extras.slot = false,
-            "done" => shape.extras.done = false,
-            _ => shape.extras.attempts = false,
+            "slot" => shape.extras.0[1] = false,
+            "done" => shape.extras.0[2] = false,
+            _ => shape.extras.0[3] = false,
         });
         for step in [
             Step::Attempt(Claim::OpenSlot),

@@ -232,7 +232,7 @@ fn pieces(options: &Options, shape: &Shape, _: Step, pieces: &mut Pieces) {
         // Found by the column's collation, which has the index, and compared byte for byte.
         named = "{name} = :name AND {name} COLLATE BINARY = :name";
         free = "{until} <= {now} AND {by} IS NOT :released AND {in_time}{slot_is_free}{token_grows}";
-        token_grows = if shape.extras.token { "{token_can_grow}" } else { "" };
+        token_grows = if shape.extras.token() { "{token_can_grow}" } else { "" };
         // One more than the largest integer is a real to SQLite.
         token_can_grow = " AND coalesce({token}, 0) < 9223372036854775807";
         granted = "{at_micros}, {until_micros}, {granted_token}{granted_attempts}";
