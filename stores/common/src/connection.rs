@@ -17,6 +17,9 @@ pub trait Connect: Send {
     /// Makes one. The future may be dropped at any point.
     fn connect(&mut self) -> impl Future<Output = Result<Self::Connection, Self::Error>> + Send;
 
+    /// Why there is none in time.
+    fn late() -> Self::Error;
+
     /// Whether its client has a connection, as far as it reports that.
     fn is_usable(_connection: &Self::Connection) -> bool {
         true
@@ -53,18 +56,21 @@ impl<C: Connect> Shared<C> {
         }
     }
 
-    /// Begins a call; none where no connection is there in time. What waits for another call's connection waits no
+    /// Begins a call, if a connection is there within this limit. What waits for another call's connection waits no
     /// longer than for one of its own.
-    pub async fn call(&self, limit: Duration) -> Option<Result<Call<'_, C>, C::Error>> {
-        let made = match self.usable() {
-            Some(connection) => Ok(connection),
-            None => Box::pin(within(&SystemClock, limit, self.made())).await?,
+    pub async fn call(&self, limit: Duration) -> Result<Call<'_, C>, C::Error> {
+        let connection = match self.usable() {
+            Some(connection) => connection,
+            None => {
+                let made = Box::pin(within(&SystemClock, limit, self.made())).await;
+                made.unwrap_or_else(|| Err(C::late()))?
+            }
         };
-        Some(made.map(|connection| Call {
+        Ok(Call {
             shared: self,
             connection,
             is_answered: false,
-        }))
+        })
     }
 
     async fn made(&self) -> Result<Arc<C::Connection>, C::Error> {
@@ -99,6 +105,18 @@ impl<C: Connect> Call<'_, C> {
     pub fn settle(mut self) {
         self.is_answered = true;
     }
+
+    /// Passes on what came of the call, where some failures are answers as well.
+    pub fn settle_by<T, E>(
+        self,
+        answer: Result<T, E>,
+        is_answer: impl FnOnce(&E) -> bool,
+    ) -> Result<T, E> {
+        if answer.as_ref().err().is_none_or(is_answer) {
+            self.settle();
+        }
+        answer
+    }
 }
 
 impl<C: Connect> Drop for Call<'_, C> {
@@ -130,6 +148,8 @@ mod tests {
             Ok(self.0)
         }
 
+        fn late() {}
+
         fn heals(number: &u32) -> bool {
             *number == 3
         }
@@ -138,7 +158,7 @@ mod tests {
     #[tokio::test]
     async fn a_connection_is_kept_while_answers_come_and_left_when_one_does_not() {
         let shared = Shared::new(Numbers(0));
-        let begin = || async { shared.call(LONG).await.unwrap().unwrap() };
+        let begin = || async { shared.call(LONG).await.unwrap() };
         let (one, other) = futures_util::join!(begin(), begin());
         assert_eq!((*one.connection, *other.connection), (1, 1));
         one.settle();

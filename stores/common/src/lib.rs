@@ -1,10 +1,12 @@
 #![doc = include_str!("../README.md")]
 
+mod builder;
 pub mod cas;
 mod connection;
 mod construct;
 mod errors;
 mod limits;
+mod list;
 mod operator;
 mod provider;
 mod shedlock;
@@ -18,17 +20,19 @@ mod url;
 #[doc(hidden)]
 pub mod fuzz;
 
+pub use builder::maybe;
 pub use cas::{
     DEFAULT_TOLERATED_SKEW, Found, Listed, Reading, Record, Versioned, VersionedSettings,
     VersionedStore, Written, whole_millis,
 };
 pub use connection::{Call, Connect, Shared};
-pub use construct::{FromClient, FromUrl, maybe};
+pub use construct::{FromClient, FromUrl};
 pub use errors::{
     Result, configuration, conflict, in_doubt, internal, invalid, overtaken, unanswered,
     unavailable, unknown, unread, untrusted,
 };
 pub use limits::{HUNDRED_YEARS, check_duration, check_name_length};
+pub use list::{Part, paged};
 pub use operator::{ROUNDS, contended};
 pub use provider::StoreProvider;
 pub use shedlock::{Added, COMPANION, start_of_keys};
@@ -37,5 +41,5 @@ pub use store::{Changed, End, Ended, Seen, Store};
 pub use time::TimeMode;
 #[cfg(feature = "crypto-choice")]
 pub use tls::check_crypto_choice;
-pub use tls::{TlsFiles, TlsOptions, read_file, unusable_file};
+pub use tls::{TlsFiles, TlsOptions, read_file, read_text, unusable_file};
 pub use url::{Host, StoreUrl, UrlOptions};

@@ -10,7 +10,7 @@ use std::time::Duration;
 use percent_encoding::percent_decode_str;
 use shedlock_core::{LockDefaults, parse_duration};
 
-use crate::construct::maybe;
+use crate::builder::maybe;
 use crate::errors::{Result, invalid};
 
 /// A URL of a store: `scheme://user:password@host:port,host:port/path?option=value`. What cannot be read is
@@ -87,24 +87,18 @@ impl StoreUrl {
             return Err(unreadable("it has a '#', which is written %23"));
         }
         let (authority, path) = place.split_once('/').unwrap_or((place, ""));
-        let (user, hosts) = match authority.rsplit_once('@') {
-            Some((user, hosts)) => (Some(user), hosts),
-            None => (None, authority),
-        };
+        let (login, hosts) = authority.rsplit_once('@').unwrap_or(("", authority));
+        let (user, password) = login.split_once(':').unwrap_or((login, ""));
         let decoded = |text: &str| {
             let text = percent_decode_str(text).decode_utf8();
             let text = text.map(String::from);
             text.map_err(|_| unreadable("a part of it is not UTF-8"))
         };
-        let (user, password) = match user.map(|user| user.split_once(':').unwrap_or((user, ""))) {
-            Some((name, password)) => (decoded(name)?, decoded(password)?),
-            None => (String::new(), String::new()),
-        };
         let hosts = hosts.split(',').map(Host::parse).collect::<Option<_>>();
         Ok(Self {
             scheme: scheme.to_ascii_lowercase(),
-            user: some(user),
-            password: some(password),
+            user: some(decoded(user)?),
+            password: some(decoded(password)?),
             hosts: hosts.ok_or_else(|| unreadable("a host or a port is missing or wrong"))?,
             path: decoded(path.trim_matches('/'))?,
             options,
@@ -122,6 +116,21 @@ impl StoreUrl {
     /// The names of the hosts.
     pub fn host_names(&self) -> impl Iterator<Item = &str> {
         self.hosts.iter().map(|host| &*host.name)
+    }
+
+    /// `scheme://name:port` of each host, with the port that is usual where none is given.
+    pub fn servers(&self, scheme: &str, usual_port: u16) -> impl Iterator<Item = String> {
+        let hosts = self.hosts.iter();
+        hosts.map(move |host| format!("{scheme}://{}", host.with_port(usual_port)))
+    }
+
+    /// User and password, for a store that takes both or neither.
+    pub fn login(&self) -> Result<Option<(&str, &str)>> {
+        match (&self.user, &self.password) {
+            (Some(user), Some(password)) => Ok(Some((user, password))),
+            (None, None) => Ok(None),
+            _ => Err(invalid("the URL needs a user with a password, or neither")),
+        }
     }
 
     /// Whether this scheme asks for TLS: `plain` does not, `encrypted` does.
@@ -142,21 +151,14 @@ fn some(text: String) -> Option<String> {
 
 impl Host {
     fn parse(text: &str) -> Option<Self> {
-        let (name, port) = match text.strip_prefix('[') {
-            Some(rest) => {
-                let (name, port) = rest.split_once(']')?;
-                let is_port = port.is_empty() || port.starts_with(':');
-                let port = is_port.then(|| port.strip_prefix(':'))?;
-                (name, port)
-            }
-            None => match text.split_once(':') {
-                Some((name, port)) => (name, Some(port)),
-                None => (text, None),
-            },
+        let (name, rest) = match text.strip_prefix('[') {
+            Some(text) => text.split_once(']')?,
+            None => text.split_at(text.find(':').unwrap_or(text.len())),
         };
-        let port = match port {
+        let port = match rest.strip_prefix(':') {
             Some(port) => Some(port.parse().ok().filter(|port| *port > 0)?),
-            None => None,
+            None if rest.is_empty() => None,
+            None => return None,
         };
         let is_name =
             !name.is_empty() && !name.contains(|c: char| c.is_whitespace() || c.is_control());

@@ -56,6 +56,10 @@ impl Connect for Servers {
             }
         }
     }
+
+    fn late() -> Failure {
+        Failure::not_sent()
+    }
 }
 
 impl Connections {
@@ -136,24 +140,14 @@ impl Connections {
     where
         F: Future<Output = Result<T, etcd_client::Error>> + Send,
     {
-        let call = self.shared.call(self.connect).await;
-        let call = call.unwrap_or_else(|| Err(Failure::not_sent()))?;
+        let call = self.shared.call(self.connect).await?;
+        let asked = question(Arc::clone(&call.connection));
         // A limit of our own: the client's begins only when it has a connection.
-        let answer = match within(
-            &SystemClock,
-            self.response,
-            question(Arc::clone(&call.connection)),
-        )
-        .await
-        {
+        let answer = match within(&SystemClock, self.response, asked).await {
             Some(answer) => answer.map_err(|error| Failure::of(error, lost)),
             None => Err(Failure::unanswered(Fault::Silent, lost)),
         };
-        let failure = answer.as_ref().err();
-        if failure.is_none_or(|failure| failure.fault == Fault::Refused) {
-            call.settle();
-        }
-        answer
+        call.settle_by(answer, |failure| failure.fault == Fault::Refused)
     }
 }
 

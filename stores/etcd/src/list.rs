@@ -4,10 +4,8 @@ use std::collections::BTreeMap;
 
 use ErrorKind::Unavailable;
 use etcd_client::{GetOptions, GetResponse, KeyValue, Txn, TxnOp};
-use shedlock_core::{
-    ErrorKind, ListRequest, LockName, LockRecord, LockState, answered_within, listed,
-};
-use shedlock_store::Result;
+use shedlock_core::{ErrorKind, LockName, answered_within};
+use shedlock_store::{Part, Result};
 
 use crate::EtcdStore;
 use crate::found::{Found, gets};
@@ -16,28 +14,11 @@ use crate::found::{Found, gets};
 const READ: i64 = 250;
 
 impl EtcdStore {
-    pub(crate) async fn page(&self, request: &ListRequest) -> Result<Vec<LockRecord>> {
-        let mut page = Vec::new();
-        let mut after = request.after().cloned();
-        loop {
-            let (mut records, until) = self.read(after.as_ref()).await?;
-            if request.is_held_only() {
-                records.retain(|record| record.state != LockState::Free);
-            }
-            page.append(&mut records);
-            if until.is_none() || page.len() >= request.limit() {
-                page.truncate(request.limit());
-                return Ok(page);
-            }
-            after = until;
-        }
-    }
-
     /// The locks after this name, as of one revision, up to some number; and up to which name they are all, none
     /// where nothing follows.
-    async fn read(&self, after: Option<&LockName>) -> Result<(Vec<LockRecord>, Option<LockName>)> {
+    pub(crate) async fn read(&self, after: Option<LockName>) -> Result<Part<LockName>> {
         let now = self.clock.system_time();
-        let ranges = self.keys.after(after).map(|(from, end)| {
+        let ranges = self.keys.after(after.as_ref()).map(|(from, end)| {
             let options = GetOptions::new().with_range(end).with_limit(READ);
             TxnOp::get(from, Some(options))
         });
@@ -58,12 +39,14 @@ impl EtcdStore {
                 }
             }
         }
-        let mut records = Vec::new();
-        for (name, keys) in locks {
-            let record = Found::of(keys).map(|found| found.shown(&name, now));
-            records.extend(listed("etcd", name.as_str(), record)?);
-        }
-        Ok((records, until))
+        let found = locks.into_iter().map(|(name, keys)| {
+            let record = Found::of(keys).map(|found| Some(found.shown(&name, now)));
+            (name.to_string(), record)
+        });
+        Ok(Part {
+            found: found.collect(),
+            next: until,
+        })
     }
 
     /// The name of the last key of a range that did not come whole.

@@ -12,7 +12,7 @@ use shedlock_core::{
 };
 use shedlock_store::{
     Changed, End, Ended, FromClient, HUNDRED_YEARS, ROUNDS, Record, Result, Seen, Store,
-    StoreProvider, check_slot, conflict, contended, maybe, overtaken, refusal, whole_millis,
+    StoreProvider, check_slot, conflict, contended, maybe, overtaken, paged, refusal, whole_millis,
 };
 
 use crate::EtcdProvider;
@@ -311,7 +311,8 @@ impl Store for EtcdStore {
     }
 
     async fn list(&self, request: &ListRequest) -> Result<Vec<LockRecord>> {
-        self.page(request).await
+        let after = request.after().cloned();
+        paged("etcd", request, after, |after, _| self.read(after)).await
     }
 
     /// Reads a key that no lock needs to have, and asks for the shortest lease, which is given back.

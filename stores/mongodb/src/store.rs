@@ -13,11 +13,11 @@ use mongodb::{Collection, Database};
 use shedlock_core::{
     Attempt, AttemptRequest, Capabilities, Clock, Error, ErrorKind, ExtendRequest, Extension,
     Failover, Lease, ListRequest, LockDefaults, LockName, LockRecord, Slot, SlotState, StoreClock,
-    SystemClock, listed,
+    SystemClock,
 };
 use shedlock_store::{
-    Changed, End, Ended, FromClient, HUNDRED_YEARS, Result, Seen, Store, StoreProvider, TimeMode,
-    configuration,
+    Changed, End, Ended, FromClient, HUNDRED_YEARS, Part, Result, Seen, Store, StoreProvider,
+    TimeMode, configuration, paged,
 };
 
 use crate::MongoProvider;
@@ -280,13 +280,9 @@ impl Store for MongoStore {
     /// In the byte order of the names, or that of the collation that the collection was made with. Documents that are
     /// no locks are left out, with a warning.
     async fn list(&self, request: &ListRequest) -> Result<Vec<LockRecord>> {
-        let size = request.limit();
-        let mut page: Vec<LockRecord> = Vec::new();
-        let mut after = request.after().map_or("", LockName::as_str).to_owned();
-        // What was left out makes room for more.
-        while page.len() < size {
-            let want = size - page.len();
-            let mut filter = doc! { "_id": { "$type": "string", "$gt": &after } };
+        let read = |after: Option<String>, want: usize| async move {
+            let mut filter =
+                doc! { "_id": { "$type": "string", "$gt": after.unwrap_or_default() } };
             if request.is_held_only() {
                 filter.insert("$expr", self.now().is_end("$gt"));
             }
@@ -296,20 +292,21 @@ impl Store for MongoStore {
                 doc! { "$limit": i64::try_from(want).unwrap_or(i64::MAX) },
             ];
             let answers = self.ask(pipeline, None).await?;
-            for answer in &answers {
-                let record = answer.get_document("record");
-                let Ok(id) = record.and_then(|record| record.get_str("_id")) else {
-                    return Ok(page);
-                };
-                id.clone_into(&mut after);
-                let found = LockName::new(id).and_then(|name| Ok(Look::read(answer)?.shown(&name)));
-                page.extend(listed(NAME, id, found)?);
-            }
-            if answers.len() < want {
-                break;
-            }
-        }
-        Ok(page)
+            let found = answers.iter().map_while(|answer| {
+                let document = answer.get_document("record").ok()?;
+                let id = document.get_str("_id").ok()?;
+                let record =
+                    LockName::new(id).and_then(|name| Ok(Some(Look::read(answer)?.shown(&name))));
+                Some((id.to_owned(), record))
+            });
+            let found: Vec<_> = found.collect();
+            // What was left out makes room for more.
+            let last = found.last().filter(|_| found.len() == want);
+            let next = last.map(|(id, _)| id.clone());
+            Ok(Part { found, next })
+        };
+        let after = request.after().map(LockName::to_string);
+        paged(NAME, request, after, read).await
     }
 
     /// Warns of what works, but not as its users may think. `Configuration` for what is no collection of documents of

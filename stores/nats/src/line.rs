@@ -56,8 +56,7 @@ impl Line {
     /// `Unavailable` without a connection: the client would keep a request until it is connected again, and send it who
     /// knows when.
     pub(crate) async fn call(&self) -> Result<Call<'_, Origin>> {
-        let call = self.shared.call(self.limit).await;
-        call.unwrap_or_else(|| Err(explain::unreachable_server()))
+        self.shared.call(self.limit).await
     }
 
     pub(crate) async fn connected(&self) -> Result<Arc<Connected>> {
@@ -108,6 +107,10 @@ impl Connect for Origin {
         }
         let message = "there is no connection to the server";
         Err(unavailable(message))
+    }
+
+    fn late() -> Error {
+        explain::unreachable_server()
     }
 
     fn is_usable(connected: &Connected) -> bool {

@@ -98,15 +98,6 @@ impl Connections {
         }
     }
 
-    async fn call(&self) -> Result<Call<'_, Servers>, Failure> {
-        let silent = || Err(io::Error::from(io::ErrorKind::TimedOut).into());
-        let call = self.shared.call(self.connect).await;
-        call.unwrap_or_else(silent).map_err(|error| Failure {
-            error,
-            sent: Sent::Never,
-        })
-    }
-
     /// Sends a command to the server that has its keys; in a cluster, to where `to` leads. Dropping the future is the
     /// same as a lost answer.
     pub(crate) async fn send(
@@ -114,7 +105,7 @@ impl Connections {
         command: &Cmd,
         to: Option<&RoutingInfo>,
     ) -> Result<Value, Failure> {
-        let call = self.call().await?;
+        let call = self.shared.call(self.connect).await?;
         let sent = match (&*call.connection, to) {
             (Line::Manager(line), _) => line.clone().send_packed_command(command).await,
             (Line::Multiplexed(line), _) => line.clone().send_packed_command(command).await,
@@ -138,7 +129,7 @@ impl Connections {
         for command in commands {
             both.add_command(command);
         }
-        let call = self.call().await?;
+        let call = self.shared.call(self.connect).await?;
         let sent = match &*call.connection {
             Line::Manager(line) => line.clone().send_packed_commands(&both, 0, 2).await,
             Line::Multiplexed(line) => line.clone().send_packed_commands(&both, 0, 2).await,
@@ -157,11 +148,19 @@ impl Connections {
     }
 }
 
+/// Of a connection that was not made.
+impl From<RedisError> for Failure {
+    fn from(error: RedisError) -> Self {
+        let sent = Sent::Never;
+        Self { error, sent }
+    }
+}
+
 impl Connect for Servers {
     type Connection = Line;
-    type Error = RedisError;
+    type Error = Failure;
 
-    async fn connect(&mut self) -> RedisResult<Line> {
+    async fn connect(&mut self) -> Result<Line, Failure> {
         let config = &self.config;
         Ok(match &mut self.source {
             Source::Server(client) => {
@@ -174,6 +173,10 @@ impl Connect for Servers {
             Source::Cluster(client) => Line::Cluster(client.get_async_connection().await?),
             Source::Given(line) => line.clone(),
         })
+    }
+
+    fn late() -> Failure {
+        RedisError::from(io::Error::from(io::ErrorKind::TimedOut)).into()
     }
 
     fn heals(line: &Line) -> bool {
@@ -192,19 +195,10 @@ fn settled<T>(call: Call<'_, Servers>, answer: RedisResult<T>) -> Result<T, Fail
         error,
     });
     // A replica is not written to: there may be another primary by now.
-    let is_answer = |error: &RedisError| error.code().is_some() && !is_read_only(error);
-    if answer
-        .as_ref()
-        .err()
-        .is_none_or(|failure| is_answer(&failure.error))
-    {
-        call.settle();
-    }
-    answer
-}
-
-fn is_read_only(error: &RedisError) -> bool {
-    error.to_string().contains("READONLY")
+    let is_read_only = |error: &RedisError| error.to_string().contains("READONLY");
+    call.settle_by(answer, |Failure { error, .. }| {
+        error.code().is_some() && !is_read_only(error)
+    })
 }
 
 impl From<Source> for Connections {

@@ -42,22 +42,16 @@ impl Sessions {
     {
         let mut again = true;
         loop {
-            let call = self.call().await?;
+            let call = self.shared.call(self.connect).await?;
             let session = Session::clone(&call.connection);
             let answer = within(&SystemClock, self.response, ask(session)).await;
-            let error = match answer.ok_or_else(|| unanswered(lost))? {
-                Ok(answer) => {
-                    call.settle();
-                    return Ok(answer);
-                }
+            let answer = answer.ok_or_else(|| unanswered(lost))?;
+            let error = match call.settle_by(answer, is_told) {
+                Ok(answer) => return Ok(answer),
                 Err(error) => error,
             };
-            let is_told = is_told(&error);
-            if is_told {
-                call.settle();
-            }
             let may_repeat =
-                is_refused_unseen(&error) || lost == ErrorKind::Unavailable && !is_told;
+                is_refused_unseen(&error) || lost == ErrorKind::Unavailable && !is_told(&error);
             if !again || !may_repeat {
                 return Err(explain(error, lost));
             }
@@ -66,12 +60,7 @@ impl Sessions {
     }
 
     pub(crate) async fn reach(&self) -> Result<()> {
-        self.call().await.map(Call::settle)
-    }
-
-    async fn call(&self) -> Result<Call<'_, Origin>> {
-        let call = self.shared.call(self.connect).await;
-        call.unwrap_or_else(|| Err(unreachable_server()))
+        self.shared.call(self.connect).await.map(Call::settle)
     }
 }
 
@@ -102,6 +91,10 @@ impl Connect for Origin {
                 Session::begin(client).await.map_err(refused)
             }
         }
+    }
+
+    fn late() -> Error {
+        unreachable_server()
     }
 
     fn is_usable(session: &Session) -> bool {

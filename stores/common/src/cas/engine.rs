@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 
 use shedlock_core::{
     Attempt, AttemptRequest, Capabilities, Clock, ClockSource, ExtendRequest, Extension, Lease,
-    ListRequest, LockName, LockRecord, Migration, Owner, SlotState, SystemClock, listed,
+    ListRequest, LockName, LockRecord, Migration, Owner, SlotState, SystemClock,
 };
 
 use super::time::Now;
@@ -13,6 +13,7 @@ use super::{Found, Reading, Record, VersionedStore, Written};
 use crate::StoreProvider;
 use crate::errors::{Result, configuration};
 use crate::limits::{HUNDRED_YEARS, check_name_length};
+use crate::list::{Part, paged};
 use crate::store::{Changed, End, Ended, Seen, Store};
 
 /// How much the clients' clocks may differ unless set: one second.
@@ -173,38 +174,6 @@ impl<S: VersionedStore> Versioned<S> {
             Wrote::Overtaken => Changed::Overtaken,
         })
     }
-
-    async fn page(&self, request: &ListRequest) -> Result<Vec<LockRecord>> {
-        let size = request.limit();
-        // Of free locks that are not wanted there may be many.
-        let limit = size.max(FEWEST);
-        let mut after = request.after().cloned();
-        let mut records = Vec::new();
-        loop {
-            let mut some = self.store.list(after.as_ref(), limit).await?;
-            some.retain(|(name, _)| after.as_ref().is_none_or(|after| name > after));
-            some.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
-            let are_all = some.len() < limit;
-            for (name, reading) in some {
-                let found = reading.and_then(|reading| self.judged(reading));
-                match listed(self.store.store(), name.as_str(), found)? {
-                    Some((Some(found), now))
-                        if !request.is_held_only() || found.record.is_locked(now) =>
-                    {
-                        records.push(found.record.as_seen(&name, now));
-                        if records.len() == size {
-                            return Ok(records);
-                        }
-                    }
-                    _ => {}
-                }
-                after = Some(name);
-            }
-            if are_all {
-                return Ok(records);
-            }
-        }
-    }
 }
 
 impl<S: VersionedStore> Store for Versioned<S> {
@@ -295,7 +264,23 @@ impl<S: VersionedStore> Store for Versioned<S> {
     }
 
     async fn list(&self, request: &ListRequest) -> Result<Vec<LockRecord>> {
-        self.page(request).await
+        // Of free locks that are not wanted there may be many.
+        let limit = request.limit().max(FEWEST);
+        let read = |after: Option<LockName>, _| async move {
+            let mut some = self.store.list(after.as_ref(), limit).await?;
+            some.retain(|(name, _)| after.as_ref().is_none_or(|after| name > after));
+            some.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
+            let last = some.last().map(|(name, _)| name.clone());
+            let next = last.filter(|_| some.len() >= limit);
+            let found = some.into_iter().map(|(name, reading)| {
+                let look = reading.and_then(|reading| self.judged(reading));
+                let record = look.map(|(found, now)| Some(found?.record.as_seen(&name, now)));
+                (name.to_string(), record)
+            });
+            let found = found.collect();
+            Ok(Part { found, next })
+        };
+        paged(self.name(), request, request.after().cloned(), read).await
     }
 
     async fn check(&self) -> Result<()> {

@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use shedlock_core::{AttemptRequest, Error, Lease, LockName, LockRecord, Owner, Slot, SlotState};
 
 use super::time::{Now, millis};
-use crate::construct::maybe;
+use crate::builder::maybe;
 use crate::errors::{Result, conflict};
 
 /// What a store keeps of a lock.

@@ -184,6 +184,16 @@ impl<V> Reading<V> {
     }
 }
 
+impl<V> Written<V> {
+    /// The same with another version, where it stands.
+    pub fn map<W>(self, version: impl FnOnce(V) -> W) -> Written<W> {
+        match self {
+            Self::Done(written) => Written::Done(version(written)),
+            Self::Raced => Written::Raced,
+        }
+    }
+}
+
 impl<V> Found<V> {
     /// This record, written with this version.
     pub fn new(record: Record, version: V) -> Self {

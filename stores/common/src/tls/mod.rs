@@ -83,6 +83,12 @@ pub fn read_file(option: &str, path: &str) -> Result<Vec<u8>> {
     })
 }
 
+/// The same of a file that holds a text.
+pub fn read_text(option: &str, path: &str) -> Result<String> {
+    let text = read_file(option, path)?;
+    Ok(String::from_utf8_lossy(&text).into_owned())
+}
+
 /// The error of a file that holds something else than the option asks for.
 pub fn unusable_file(option: &str) -> Error {
     configuration(format!(
