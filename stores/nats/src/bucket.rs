@@ -3,7 +3,7 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use ErrorKind::{OutcomeUnknown, Unavailable};
-use async_nats::client::RequestErrorKind;
+use async_nats::client::{RequestError, RequestErrorKind};
 use async_nats::{HeaderMap, Request};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -28,12 +28,37 @@ const NO_BATCH: [u64; 7] = [10_174, 10_175, 10_176, 10_177, 10_179, 10_199, 10_2
 /// The first NATS that stores several messages or none.
 const ATOMIC_SINCE: Version = (2, 12, 0);
 
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(5);
+
 #[derive(Clone, Debug)]
 pub(crate) struct Bucket {
     pub(crate) line: Line,
-    pub(crate) name: String,
-    pub(crate) timeout: Duration,
+    pub(crate) settings: Settings,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Settings {
+    pub(crate) bucket: String,
     pub(crate) domain: Option<String>,
+    pub(crate) response_timeout: Duration,
+    pub(crate) replicas: usize,
+    pub(crate) storage: Storage,
+    /// The operator asserts that the servers write to disk before they answer.
+    pub(crate) sync_always: bool,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            // As ShedLock calls it.
+            bucket: "shedlock-locks".to_owned(),
+            domain: None,
+            response_timeout: TIMEOUT,
+            replicas: 1,
+            storage: Storage::File,
+            sync_always: false,
+        }
+    }
 }
 
 /// Where a bucket is kept.
@@ -45,11 +70,11 @@ pub enum Storage {
     Memory,
 }
 
+/// A message to be written.
 pub(crate) struct Put {
-    pub(crate) key: String,
-    /// The sequence of the last message of its key; 0: there is none.
-    pub(crate) before: u64,
-    pub(crate) content: (Bytes, HeaderMap),
+    key: String,
+    data: Bytes,
+    headers: HeaderMap,
 }
 
 #[derive(Deserialize)]
@@ -62,18 +87,29 @@ struct Stored {
     data: String,
 }
 
+impl Put {
+    /// Replaces the last message of its key, which has this sequence; 0: there is none.
+    pub(crate) fn new(key: String, before: u64, (data, mut headers): (Bytes, HeaderMap)) -> Self {
+        headers.insert("Nats-Expected-Last-Subject-Sequence", before.to_string());
+        Self { key, data, headers }
+    }
+}
+
 impl Bucket {
     fn subject(&self, key: &str) -> String {
-        format!("$KV.{}.{key}", self.name)
+        format!("$KV.{}.{key}", self.settings.bucket)
     }
 
-    /// The subject of a question about the stream.
-    fn api(&self, call: &str) -> String {
-        format!("{}.STREAM.{call}.KV_{}", self.prefix(), self.name)
+    /// Where a message of this key is sent to.
+    fn destination(&self, key: &str) -> String {
+        match &self.settings.domain {
+            Some(_) => format!("{}.{}", self.prefix(), self.subject(key)),
+            None => self.subject(key),
+        }
     }
 
     fn prefix(&self) -> String {
-        match &self.domain {
+        match &self.settings.domain {
             Some(domain) => format!("$JS.{domain}.API"),
             None => "$JS.API".to_owned(),
         }
@@ -81,15 +117,12 @@ impl Bucket {
 
     /// The last message of this key, from the stream's leader.
     pub(crate) async fn last(&self, key: &str) -> Result<Option<Message>> {
-        let subject = self.api("MSG.GET");
-        let question = json!({ "last_by_subj": self.subject(key) });
-        let answer = self.ask(subject, &question, Unavailable, &[NO_MESSAGE]);
-        let Some(mut answer) = answer.await? else {
+        let question = json!({ "last_by_subj": self.subject(key) }).to_string();
+        let answer = self.ask("MSG.GET", question, Unavailable, &[NO_MESSAGE]);
+        let Some(answer) = answer.await? else {
             return Ok(None);
         };
-        let stored = answer.get_mut("message").map(Value::take);
-        let stored: Stored =
-            serde_json::from_value(stored.unwrap_or_default()).map_err(unreadable)?;
+        let stored = Stored::deserialize(&answer["message"]).map_err(unreadable)?;
         let time: jiff::Timestamp = stored.time.parse().map_err(unreadable)?;
         let headers = STANDARD.decode(&stored.hdrs).map_err(unreadable)?;
         Ok(Some(Message {
@@ -109,24 +142,23 @@ impl Bucket {
     /// none of them; `None` where the server does not take both at once now, and has written none.
     ///
     /// The sequence is that of the last one; the first has the one before it.
-    pub(crate) async fn put_both(&self, first: Put, last: Put) -> Result<Option<Written<u64>>> {
+    pub(crate) async fn put_both(
+        &self,
+        mut first: Put,
+        mut last: Put,
+    ) -> Result<Option<Written<u64>>> {
         let connected = self.line.connected().await?;
         let random = Owner::generate();
         let batch = random.as_str().rsplit('/').next().unwrap_or_default();
-        let of_batch = |put: Put, nth: &str| {
-            let mut put = put;
-            put.content.1.insert("Nats-Batch-Id", batch);
-            put.content.1.insert("Nats-Batch-Sequence", nth);
-            put
-        };
-        let first = of_batch(first, "1");
-        let mut last = of_batch(last, "2");
-        last.content.1.insert("Nats-Batch-Commit", "1");
+        for (put, nth) in [(&mut first, "1"), (&mut last, "2")] {
+            put.headers.insert("Nats-Batch-Id", batch);
+            put.headers.insert("Nats-Batch-Sequence", nth);
+        }
+        last.headers.insert("Nats-Batch-Commit", "1");
         // The first needs no answer: without it the server refuses the last.
-        let (subject, data, headers) = self.message_of(first);
-        let sent = connected
-            .client
-            .publish_with_headers(subject, headers, data);
+        let subject = self.destination(&first.key);
+        let client = &connected.client;
+        let sent = client.publish_with_headers(subject, first.headers, first.data);
         sent.await
             .map_err(|error| unavailable("the client has ended").with_source(error))?;
         let answer = self.send_put(last).await?;
@@ -145,45 +177,29 @@ impl Bucket {
     }
 
     async fn send_put(&self, put: Put) -> Result<Value> {
-        let (subject, data, headers) = self.message_of(put);
-        let request = Request::new().payload(data).headers(headers);
+        let subject = self.destination(&put.key);
+        let request = Request::new().payload(put.data).headers(put.headers);
         self.send(subject, request, OutcomeUnknown).await
     }
 
-    /// Where it is sent to, and its content, with the sequence that it replaces.
-    fn message_of(&self, put: Put) -> (String, Bytes, HeaderMap) {
-        let subject = match &self.domain {
-            Some(_) => format!("{}.{}", self.prefix(), self.subject(&put.key)),
-            None => self.subject(&put.key),
-        };
-        let (data, mut headers) = put.content;
-        let replaced = put.before.to_string();
-        headers.insert("Nats-Expected-Last-Subject-Sequence", replaced);
-        (subject, data, headers)
-    }
-
     fn written(&self, answer: Value) -> Result<Written<u64>> {
-        let accepted = self.accepted(answer, OutcomeUnknown, &WRONG_LAST_SEQUENCE)?;
-        match accepted.map(|answer| answer["seq"].as_u64()) {
-            None => Ok(Written::Raced),
-            Some(Some(sequence)) => Ok(Written::Done(sequence)),
-            Some(None) => Err(unknown(
-                "the server confirmed a message without its sequence",
-            )),
-        }
+        let Some(answer) = self.accepted(answer, OutcomeUnknown, &WRONG_LAST_SEQUENCE)? else {
+            return Ok(Written::Raced);
+        };
+        let unconfirmed = || unknown("the server confirmed a message without its sequence");
+        let sequence = answer["seq"].as_u64().ok_or_else(unconfirmed)?;
+        Ok(Written::Done(sequence))
     }
 
     /// The settings of its stream; none where there is no such bucket.
     pub(crate) async fn shape(&self) -> Result<Option<Shape>> {
-        let subject = self.api("INFO");
-        let answer = self.ask(subject, &Value::Null, Unavailable, &[STREAM_NOT_FOUND]);
-        let Some(mut answer) = answer.await? else {
+        let answer = self.ask("INFO", String::new(), Unavailable, &[STREAM_NOT_FOUND]);
+        let Some(answer) = answer.await? else {
             return Ok(None);
         };
-        let config = answer.get_mut("config").map(Value::take);
         Ok(Some(Shape {
             first_sequence: answer["state"]["first_seq"].as_u64().unwrap_or_default(),
-            config: config.unwrap_or_default(),
+            config: answer["config"].clone(),
             server: self.line.server().await?,
         }))
     }
@@ -191,7 +207,7 @@ impl Bucket {
     pub(crate) fn missing(&self) -> Error {
         configuration(format!(
             "the bucket {:?} does not exist: make it with `shedlock migrate`",
-            self.name
+            self.settings.bucket
         ))
     }
 
@@ -203,7 +219,7 @@ impl Bucket {
     pub(crate) async fn make_atomic(&self, shape: &Shape) -> Result<()> {
         let mut config = shape.config.clone();
         config["allow_atomic"] = true.into();
-        let asked = self.ask(self.api("UPDATE"), &config, OutcomeUnknown, &[]);
+        let asked = self.ask("UPDATE", config.to_string(), OutcomeUnknown, &[]);
         asked.await.map(drop)
     }
 
@@ -212,12 +228,18 @@ impl Bucket {
     /// From NATS 2.12 on its sequences begin with the clock's microseconds, so that a bucket of the same
     /// name that was deleted has had none of them: a lease from then fits no lock of now. Servers from
     /// 2.10 on can do that too, but early ones then empty the bucket when they start.
-    pub(crate) async fn create(&self, replicas: usize, storage: Storage) -> Result<()> {
+    pub(crate) async fn create(&self) -> Result<()> {
+        let Settings {
+            bucket,
+            replicas,
+            storage,
+            ..
+        } = &self.settings;
         let since = SystemClock.system_time().duration_since(UNIX_EPOCH);
         let micros = u64::try_from(since.unwrap_or_default().as_micros()).unwrap_or_default();
         let mut config = json!({
-            "name": format!("KV_{}", self.name),
-            "subjects": [format!("$KV.{}.>", self.name)],
+            "name": format!("KV_{bucket}"),
+            "subjects": [format!("$KV.{bucket}.>")],
             "retention": "limits",
             "max_consumers": -1,
             "max_msgs": -1,
@@ -239,7 +261,7 @@ impl Bucket {
             config["first_seq"] = micros.into();
             config["allow_atomic"] = true.into();
         }
-        let made = self.ask(self.api("CREATE"), &config, OutcomeUnknown, &[]);
+        let made = self.ask("CREATE", config.to_string(), OutcomeUnknown, &[]);
         match made.await {
             Ok(_) => Ok(()),
             // Another client was faster, with another clock. Servers refuse the slower one by the name or, in a race
@@ -253,20 +275,16 @@ impl Bucket {
         let prefix = self.subject("");
         let mut keys = Vec::new();
         loop {
-            let subject = self.api("INFO");
             let question = json!({
                 "subjects_filter": format!("{prefix}>"),
                 "offset": keys.len(),
             });
-            let answer = self.ask(subject, &question, Unavailable, &[]).await?;
-            let answer = answer.unwrap_or_default();
-            let page = answer["state"]["subjects"].as_object();
+            let answer = self.ask("INFO", question.to_string(), Unavailable, &[]);
+            let answer = answer.await?.unwrap_or_default();
+            let page = answer["state"]["subjects"].as_object().into_iter();
+            let subjects = page.flatten().map(|(subject, _)| subject);
             let before = keys.len();
-            keys.extend(
-                page.into_iter()
-                    .flatten()
-                    .filter_map(|(subject, _)| subject.strip_prefix(&prefix).map(str::to_owned)),
-            );
+            keys.extend(subjects.filter_map(|it| Some(it.strip_prefix(&prefix)?.to_owned())));
             let total = answer["total"].as_u64().unwrap_or_default();
             if keys.len() == before || keys.len() as u64 >= total {
                 return Ok(keys);
@@ -274,21 +292,18 @@ impl Bucket {
         }
     }
 
-    /// The answer to a question; none where it is refused with one of these numbers, `lost` the kind of the error where
-    /// none comes.
+    /// The answer to a question about the stream; none where it is refused with one of these numbers, `lost` the kind of
+    /// the error where none comes.
     async fn ask(
         &self,
-        subject: String,
-        question: &Value,
+        call: &str,
+        question: String,
         lost: ErrorKind,
         no: &[u64],
     ) -> Result<Option<Value>> {
-        let question = if question.is_null() {
-            Bytes::new()
-        } else {
-            question.to_string().into()
-        };
-        let request = Request::new().payload(question);
+        let bucket = &self.settings.bucket;
+        let subject = format!("{}.STREAM.{call}.KV_{bucket}", self.prefix());
+        let request = Request::new().payload(question.into());
         let answer = self.send(subject, request, lost).await?;
         self.accepted(answer, lost, no)
     }
@@ -305,17 +320,13 @@ impl Bucket {
 
     async fn send(&self, subject: String, request: Request, lost: ErrorKind) -> Result<Value> {
         let call = self.line.call().await?;
-        let request = request.timeout(Some(self.timeout));
-        let error = match call.connection.client.send_request(subject, request).await {
-            Ok(answer) => {
-                call.settle();
-                return serde_json::from_slice(&answer.payload).map_err(unreadable);
-            }
+        let request = request.timeout(Some(self.settings.response_timeout));
+        let answer = call.connection.client.send_request(subject, request).await;
+        let is_answer = |error: &RequestError| error.kind() != RequestErrorKind::TimedOut;
+        let error = match call.settle_by(answer, is_answer) {
+            Ok(answer) => return serde_json::from_slice(&answer.payload).map_err(unreadable),
             Err(error) => error,
         };
-        if error.kind() != RequestErrorKind::TimedOut {
-            call.settle();
-        }
         let has_no_responders = error.kind() == RequestErrorKind::NoResponders;
         if has_no_responders && lost == OutcomeUnknown && Box::pin(self.shape()).await?.is_none() {
             return Err(self.missing());

@@ -92,15 +92,6 @@ pub(crate) struct Beside {
     pub(crate) taken: Record,
 }
 
-/// A taking that was announced beside a lock and may still come: whoever writes there next must not
-/// lose what it would bring.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Pending {
-    based_on: u64,
-    token: Option<u64>,
-    slots: SlotState,
-}
-
 /// Which messages a record was read from; by default there are none.
 #[derive(Clone, Debug, Default)]
 pub struct Version {
@@ -113,8 +104,9 @@ pub struct Version {
     pub(crate) slots: SlotState,
     /// Whether what stands beside it said so, rather than the record itself.
     pub(crate) is_from_beside: bool,
-    /// A taking that may still come, if one was announced beside the lock.
-    pub(crate) pending: Option<Pending>,
+    /// A taking that was announced beside the lock and may still come: whoever writes there next must not lose what it
+    /// would bring.
+    pub(crate) pending: Option<Beside>,
     /// Over which connection it was read or written.
     pub(crate) connection: u64,
 }
@@ -136,23 +128,19 @@ pub(crate) fn kept(token: Option<u64>, slots: SlotState) -> Record {
 }
 
 impl Beside {
-    /// What may still come of it, where the lock's message has this sequence: once that is larger,
-    /// the lock was taken or cannot be any more.
-    pub(crate) fn pending(&self, sequence: u64) -> Option<Pending> {
+    /// This, if its taking may still come, where the lock's message has this sequence: once that is larger, the lock was
+    /// taken or cannot be any more.
+    pub(crate) fn pending(&self, sequence: u64) -> Option<Self> {
         let is_deleted = sequence == 0 && self.based_on > 0;
-        (self.based_on >= sequence && !is_deleted).then_some(Pending {
-            based_on: self.based_on,
-            token: self.taken.fencing_token,
-            slots: self.taken.slots,
-        })
+        (self.based_on >= sequence && !is_deleted).then(|| self.clone())
     }
 
     /// The same, if a taking that it replaces is yet to come: that one may win, so the larger slot
     /// and token stand here in any case.
-    pub(crate) fn carrying(mut self, pending: Pending) -> Self {
+    pub(crate) fn carrying(mut self, pending: &Self) -> Self {
         self.based_on = self.based_on.max(pending.based_on);
-        let token = self.taken.fencing_token.max(pending.token);
-        let (own, other) = (self.taken.slots, pending.slots);
+        let token = self.taken.fencing_token.max(pending.taken.fencing_token);
+        let (own, other) = (self.taken.slots, pending.taken.slots);
         let attempts = match own.last.cmp(&other.last) {
             Less => other.attempts,
             Greater => own.attempts,
@@ -314,7 +302,7 @@ mod tests {
             ),
         ] {
             let pending = announced.pending(sequence).unwrap();
-            let next = beside(sequence, own).carrying(pending);
+            let next = beside(sequence, own).carrying(&pending);
             assert_eq!(next.taken, beside(0, taken).taken, "{own}");
             assert_eq!(next.based_on, based_on, "{own}");
         }

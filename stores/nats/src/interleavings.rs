@@ -121,7 +121,7 @@ impl Taker {
             Way::AtOnce | Way::Forgetful => None,
         };
         if let Some(pending) = pending {
-            beside = beside.carrying(pending);
+            beside = beside.carrying(&pending);
         }
         store.sequence += 1;
         store.beside = (store.sequence, beside.to_text());

@@ -5,7 +5,7 @@ use std::time::UNIX_EPOCH;
 use async_nats::HeaderMap;
 use futures_util::future;
 use shedlock_core::{Error, ErrorKind, LockName};
-use shedlock_store::{Found, Reading, Record, Result, VersionedStore as _, Written};
+use shedlock_store::{Found, Reading, Record, Result, VersionedStore as _, Written, maybe};
 
 use crate::bucket::Put;
 use crate::codec::{Beside, Version, kept, message};
@@ -23,11 +23,8 @@ impl NatsStore {
         }
         let beside = message_beside.as_ref().filter(|it| !it.data.is_empty());
         let beside = beside.map(|message| Beside::from_bytes(&message.data));
-        let based_on = match &beside {
-            Some(Ok(beside)) => beside.based_on,
-            _ => 0,
-        };
-        if based_on > lock.as_ref().map_or(0, |it| it.sequence) {
+        let known = beside.as_ref().and_then(|beside| beside.as_ref().ok());
+        if known.map_or(0, |it| it.based_on) > lock.as_ref().map_or(0, |it| it.sequence) {
             // The lock was read before what it has become by now, unless it was deleted by hand.
             lock = self.bucket.last(&key).await?;
         }
@@ -37,17 +34,10 @@ impl NatsStore {
             // Deleted by hand, without a trace.
             None => (Record::until(UNIX_EPOCH), false),
         };
-        let mut pending = None;
-        match beside {
-            Some(Ok(beside)) => {
-                if !is_whole {
-                    beside.complete(&mut record, sequence);
-                }
-                pending = beside.pending(sequence);
-            }
-            Some(Err(error)) if !is_whole => return Err(error),
-            // The lock itself says all, and its next taking replaces what stands beside it.
-            Some(Err(_)) | None => {}
+        let pending = known.and_then(|it| it.pending(sequence));
+        // Where the lock itself says all, its next taking replaces what stands beside it, whatever that is.
+        if !is_whole && let Some(beside) = beside {
+            beside?.complete(&mut record, sequence);
         }
         let version = Version {
             lock: sequence,
@@ -87,18 +77,15 @@ impl NatsStore {
         if sequences.as_ref().is_err_and(doubtful) {
             self.seen.doubt();
         }
-        Ok(match sequences? {
-            Written::Raced => Written::Raced,
-            Written::Done((lock, beside)) => Written::Done(Version {
-                lock,
-                beside,
-                token: record.fencing_token,
-                slots: record.slots,
-                is_from_beside: false,
-                pending: None,
-                connection,
-            }),
-        })
+        Ok(sequences?.map(|(lock, beside)| Version {
+            lock,
+            beside,
+            token: record.fencing_token,
+            slots: record.slots,
+            is_from_beside: false,
+            pending: None,
+            connection,
+        }))
     }
 
     /// Both keys in one step where the bucket takes that. Otherwise first beside the lock, then the lock:
@@ -113,11 +100,7 @@ impl NatsStore {
         record: &Record,
         is_kept: bool,
     ) -> Result<Written<(u64, u64)>> {
-        let lock = || Put {
-            key: key::key(name),
-            before: before.lock,
-            content: message(record),
-        };
+        let lock = || Put::new(key::key(name), before.lock, message(record));
         let mut sequence_beside = before.beside;
         if !is_kept {
             let beside = Beside {
@@ -125,32 +108,23 @@ impl NatsStore {
                 was: kept(before.token, before.slots),
                 taken: kept(record.fencing_token, record.slots),
             };
-            let put = |beside: &Beside| Put {
-                key: key::key_beside(name),
-                before: before.beside,
-                content: (beside.to_text().into(), HeaderMap::new()),
+            let put = |beside: &Beside| {
+                let content = (beside.to_text().into(), HeaderMap::new());
+                Put::new(key::key_beside(name), before.beside, content)
             };
             if self.seen.known().is_atomic {
-                match self.bucket.put_both(put(&beside), lock()).await? {
-                    Some(Written::Done(sequence)) => {
-                        return Ok(Written::Done((sequence, sequence - 1)));
-                    }
-                    Some(Written::Raced) => return Ok(Written::Raced),
-                    None => self.seen.doubt(),
+                if let Some(written) = self.bucket.put_both(put(&beside), lock()).await? {
+                    return Ok(written.map(|sequence| (sequence, sequence - 1)));
                 }
+                self.seen.doubt();
             }
-            let beside = match before.pending {
-                Some(pending) => beside.carrying(pending),
-                None => beside,
-            };
+            let beside = maybe(beside, before.pending.as_ref(), Beside::carrying);
             match self.bucket.put(put(&beside)).await? {
                 Written::Done(sequence) => sequence_beside = sequence,
                 Written::Raced => return Ok(Written::Raced),
             }
         }
-        Ok(match self.bucket.put(lock()).await? {
-            Written::Done(sequence) => Written::Done((sequence, sequence_beside)),
-            Written::Raced => Written::Raced,
-        })
+        let written = self.bucket.put(lock()).await?;
+        Ok(written.map(|sequence| (sequence, sequence_beside)))
     }
 }

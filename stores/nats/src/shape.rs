@@ -62,35 +62,44 @@ impl Shape {
     /// Refuses settings with which a held lock is forgotten, or no lock can be taken, as `Configuration`; the error names
     /// the setting and what to do.
     pub(crate) fn check(&self, bucket: &str) -> Result<()> {
-        let mut faults = self.faults(bucket).into_iter();
-        match faults.find(|(is_so, ..)| *is_so) {
-            None => Ok(()),
-            Some((_, what, remedy)) => Err(configuration(format!(
-                "the bucket {bucket:?} {what}: {remedy}"
-            ))),
+        let refused = |what: &str, remedy: &str| {
+            let message = format!("the bucket {bucket:?} {what}: {remedy}");
+            Err(configuration(message))
+        };
+        let editable = self.editable_faults();
+        if let Some((_, what, flag)) = editable.iter().find(|(is_so, ..)| *is_so) {
+            return refused(what, &format!("run `nats stream edit KV_{bucket} {flag}`"));
         }
+        if self.is_emptied() {
+            return refused(
+                "is emptied when its server starts, held locks included (first_seq)",
+                "a defect of NATS before 2.11.4: upgrade the servers, or use another bucket, made \
+                 with `shedlock migrate`",
+            );
+        }
+        let lasting = self.lasting_faults();
+        if let Some((_, what)) = lasting.iter().find(|(is_so, _)| *is_so) {
+            return refused(
+                what,
+                "the setting cannot be changed back: use another bucket, made with \
+                 `shedlock migrate`",
+            );
+        }
+        Ok(())
     }
 
-    /// Whether there is each of them, what it does, and what to do.
-    fn faults(&self, bucket: &str) -> [(bool, String, String); 11] {
+    /// Whether there is each of them, what it does, and the flag that changes it.
+    fn editable_faults(&self) -> [(bool, String, &'static str); 6] {
         let age = Duration::from_nanos(self.config["max_age"].as_u64().unwrap_or_default());
         let (messages, bytes) = (self.number("max_msgs"), self.number("max_bytes"));
         let history = self.number("max_msgs_per_subject");
         let largest = self.number("max_msg_size");
         let is_full = messages > 0 || bytes > 0;
-        let retention = self.config["retention"].as_str().unwrap_or("limits");
-        let said = |text: &str| text.to_owned();
-        let edit = |flag: &str| format!("run `nats stream edit KV_{bucket} {flag}`");
-        let another = || {
-            said(
-                "the setting cannot be changed back: use another bucket, made with `shedlock migrate`",
-            )
-        };
         [
             (
                 !age.is_zero(),
                 format!("forgets its keys after {age:?}, held locks included (max_age, the TTL)"),
-                edit("--max-age=0"),
+                "--max-age=0",
             ),
             (
                 is_full && self.config["discard"] == "old",
@@ -98,17 +107,17 @@ impl Shape {
                     "drops its oldest keys where it is full, held locks included (discard is old, \
                      max_msgs {messages}, max_bytes {bytes})"
                 ),
-                edit("--discard=new"),
+                "--discard=new",
             ),
             (
                 self.is_set("discard_new_per_subject"),
-                said("refuses to replace a value (discard_new_per_subject)"),
-                edit("--no-discard-per-subject"),
+                "refuses to replace a value (discard_new_per_subject)".to_owned(),
+                "--no-discard-per-subject",
             ),
             (
                 !(1..=LONGEST_HISTORY).contains(&history),
                 format!("keeps {history} values of a key (max_msgs_per_subject)"),
-                edit("--max-msgs-per-subject=1"),
+                "--max-msgs-per-subject=1",
             ),
             (
                 (0..LARGEST_MESSAGE).contains(&largest),
@@ -116,40 +125,35 @@ impl Shape {
                     "takes messages of {largest} bytes at most, and a lock may need \
                      {LARGEST_MESSAGE} (max_msg_size)"
                 ),
-                edit("--max-msg-size=-1"),
-            ),
-            (
-                self.is_emptied(),
-                said("is emptied when its server starts, held locks included (first_seq)"),
-                said(
-                    "a defect of NATS before 2.11.4: upgrade the servers, or use another bucket, \
-                     made with `shedlock migrate`",
-                ),
+                "--max-msg-size=-1",
             ),
             (
                 self.is_set("no_ack"),
-                said("confirms no message (no_ack)"),
-                edit("--ack"),
+                "confirms no message (no_ack)".to_owned(),
+                "--ack",
             ),
+        ]
+    }
+
+    /// The same of what cannot be changed back.
+    fn lasting_faults(&self) -> [(bool, String); 4] {
+        let retention = self.config["retention"].as_str().unwrap_or("limits");
+        [
             (
                 self.is_set("sealed"),
-                said("is sealed: nothing can be written"),
-                another(),
+                "is sealed: nothing can be written".to_owned(),
             ),
             (
                 retention != "limits",
                 format!("drops what was read (retention is {retention})"),
-                another(),
             ),
             (
                 self.has("mirror") || self.has("sources"),
-                said("is filled from another one (mirror, sources), over locks that are held"),
-                another(),
+                "is filled from another one (mirror, sources), over locks that are held".to_owned(),
             ),
             (
                 self.has("subject_transform"),
-                said("keeps its keys under other names (subject_transform)"),
-                another(),
+                "keeps its keys under other names (subject_transform)".to_owned(),
             ),
         ]
     }
@@ -197,18 +201,13 @@ impl Seen {
         };
         let before = mem::replace(&mut *self.lock(), known);
         if known.is_fleeting && !before.is_fleeting {
-            if is_late {
-                tracing::warn!(
-                    bucket,
-                    "the bucket confirms what is not on disk yet (persist_mode async): locks may be \
-                     gone when the server restarts"
-                );
+            let why = if is_late {
+                "confirms what is not on disk yet (persist_mode async): locks may be gone when the \
+                 server restarts"
             } else {
-                tracing::warn!(
-                    bucket,
-                    "the bucket is kept in memory: all locks are gone when the server restarts"
-                );
-            }
+                "is kept in memory: all locks are gone when the server restarts"
+            };
+            tracing::warn!(bucket, "the bucket {why}");
         }
         shape.check(bucket)?;
         self.lock().passed = nth;

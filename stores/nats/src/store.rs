@@ -12,7 +12,7 @@ use shedlock_store::{
 };
 
 use crate::NatsProvider;
-use crate::bucket::{Bucket, Storage};
+use crate::bucket::{Bucket, Settings, Storage};
 use crate::codec::Version;
 use crate::key;
 use crate::line::{Line, Origin};
@@ -22,16 +22,10 @@ use crate::shape::{Seen, Shape};
 /// it was January 1970.
 const CLOCKED: u64 = 1 << 40;
 
-pub(crate) const TIMEOUT: Duration = Duration::from_secs(5);
-
 /// Locks in a key-value bucket of NATS JetStream: what a [`NatsProvider`] is made of.
 #[derive(Clone, Debug)]
 pub struct NatsStore {
     pub(crate) bucket: Bucket,
-    replicas: usize,
-    storage: Storage,
-    /// The operator asserts that the servers write to disk before they answer.
-    sync_always: bool,
     pub(crate) seen: Arc<Seen>,
 }
 
@@ -41,32 +35,7 @@ pub struct NatsStore {
 pub struct Builder {
     pub(crate) line: Line,
     pub(crate) settings: Settings,
-}
-
-#[derive(Debug)]
-pub(crate) struct Settings {
-    pub(crate) bucket: String,
-    pub(crate) domain: Option<String>,
-    pub(crate) response_timeout: Duration,
-    pub(crate) replicas: usize,
-    pub(crate) storage: Storage,
-    pub(crate) sync_always: bool,
     pub(crate) common: VersionedSettings,
-}
-
-impl Default for Settings {
-    fn default() -> Self {
-        Self {
-            // As ShedLock calls it.
-            bucket: "shedlock-locks".to_owned(),
-            domain: None,
-            response_timeout: TIMEOUT,
-            replicas: 1,
-            storage: Storage::File,
-            sync_always: false,
-            common: VersionedSettings::default(),
-        }
-    }
 }
 
 impl FromClient for NatsStore {
@@ -78,6 +47,7 @@ impl FromClient for NatsStore {
             // It is connected or not: there is nothing to wait for.
             line: Line::new(Origin::Theirs(client), Duration::from_secs(1)),
             settings: Settings::default(),
+            common: VersionedSettings::default(),
         }
     }
 }
@@ -108,14 +78,18 @@ impl Builder {
         sync_always(sync_always: bool) = sync_always;
     }
 
-    shedlock_store::versioned_setters!(settings.common);
+    shedlock_store::versioned_setters!(common);
 
     /// Checks the settings; no I/O.
     ///
     /// # Errors
     /// `InvalidInput` for a bucket or a domain that is not made of letters, digits, `-` and `_`.
     pub fn build(self) -> Result<NatsProvider> {
-        let settings = self.settings;
+        let Self {
+            line,
+            settings,
+            common,
+        } = self;
         for (what, name) in [
             ("bucket", Some(&settings.bucket)),
             ("domain", settings.domain.as_ref()),
@@ -126,16 +100,8 @@ impl Builder {
                 return Err(invalid(message).with_store("nats"));
             }
         }
-        Ok(settings.common.provider(NatsStore {
-            bucket: Bucket {
-                line: self.line,
-                name: settings.bucket,
-                timeout: settings.response_timeout,
-                domain: settings.domain,
-            },
-            replicas: settings.replicas,
-            storage: settings.storage,
-            sync_always: settings.sync_always,
+        Ok(common.provider(NatsStore {
+            bucket: Bucket { line, settings },
             seen: Arc::default(),
         }))
     }
@@ -163,12 +129,12 @@ impl NatsStore {
     }
 
     fn learn(&self, shape: &Shape, nth: u64) -> Result<()> {
-        self.seen.learn(shape, &self.bucket.name, nth)
+        self.seen.learn(shape, &self.bucket.settings.bucket, nth)
     }
 
     /// Whether the servers keep all that they have confirmed, as far as is known.
     fn is_durable(&self) -> bool {
-        self.sync_always && !self.seen.known().is_fleeting
+        self.bucket.settings.sync_always && !self.seen.known().is_fleeting
     }
 }
 
@@ -224,11 +190,12 @@ impl VersionedStore for NatsStore {
     async fn migrate(&self) -> Result<Migration> {
         let nth = self.bucket.line.nth().await?;
         let bucket = &self.bucket;
+        let name = &bucket.settings.bucket;
         let mut changes = Vec::new();
         let mut shape = bucket.shape().await?;
         if shape.is_none() {
-            bucket.create(self.replicas, self.storage).await?;
-            changes.push(format!("made the bucket {:?}", bucket.name));
+            bucket.create().await?;
+            changes.push(format!("made the bucket {name:?}"));
             shape = bucket.shape().await?;
         }
         let mut shape = shape.ok_or_else(|| bucket.missing())?;
@@ -236,7 +203,7 @@ impl VersionedStore for NatsStore {
             match bucket.make_atomic(&shape).await {
                 Ok(()) => shape = bucket.shape().await?.unwrap_or(shape),
                 Err(error) => tracing::warn!(
-                    bucket = bucket.name,
+                    bucket = name,
                     %error,
                     "the bucket cannot be set up to take several messages in one step \
                      (allow_atomic); locks take them one after the other"
@@ -244,8 +211,7 @@ impl VersionedStore for NatsStore {
             }
             if shape.is_atomic() {
                 changes.push(format!(
-                    "had the bucket {:?} take several messages in one step (allow_atomic)",
-                    bucket.name
+                    "had the bucket {name:?} take several messages in one step (allow_atomic)"
                 ));
             }
         }
@@ -255,8 +221,9 @@ impl VersionedStore for NatsStore {
 
     /// A call whose answer was lost, and what is asked then, perhaps over a new connection.
     fn longest_call(&self) -> Duration {
-        let Bucket { timeout, line, .. } = &self.bucket;
-        timeout.saturating_add(line.connect.max(*timeout))
+        let Bucket { line, settings } = &self.bucket;
+        let response = settings.response_timeout;
+        response.saturating_add(line.connect.max(response))
     }
 
     fn capabilities(&self, engine: Capabilities) -> Capabilities {

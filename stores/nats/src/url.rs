@@ -6,13 +6,13 @@ use async_nats::{ConnectOptions, ServerAddr};
 use shedlock_core::warn_unverified;
 use shedlock_store::{
     FromUrl, Result, StoreUrl, TlsOptions, Versioned, VersionedSettings, configuration, invalid,
-    read_file,
+    read_text,
 };
 
 use crate::NatsProvider;
-use crate::bucket::Storage;
+use crate::bucket::{Settings, Storage, TIMEOUT};
 use crate::line::{Line, Origin};
-use crate::store::{Builder, NatsStore, Settings, TIMEOUT};
+use crate::store::{Builder, NatsStore};
 
 impl FromUrl for NatsStore {
     const NAME: &'static str = "nats";
@@ -41,6 +41,7 @@ pub(crate) struct Address {
     tls: TlsOptions,
     connect: Duration,
     settings: Settings,
+    common: VersionedSettings,
 }
 
 impl Address {
@@ -53,8 +54,7 @@ impl Address {
                 "the URL has a path, and NATS has none: name the bucket by the option \"bucket\"",
             ));
         }
-        let servers = url.hosts.iter().map(|host| {
-            let server = format!("{}://{}", url.scheme, host.with_port(4222));
+        let servers = url.servers(&url.scheme, 4222).map(|server| {
             let server = server.parse();
             server.map_err(|_| invalid("a host in the URL is no name and no address"))
         });
@@ -72,20 +72,20 @@ impl Address {
         }
         let tls = TlsOptions::take(&mut options, None)?;
         let must_encrypt = options.flag("tls")?.unwrap_or(false);
-        let connect = options.timeout("connect_timeout")?;
-        let response = options.timeout("response_timeout")?;
+        let connect = options.timeout("connect_timeout")?.unwrap_or(TIMEOUT);
+        let response_timeout = options.timeout("response_timeout")?.unwrap_or(TIMEOUT);
         let usual = Settings::default();
         let storages = [("file", Storage::File), ("memory", Storage::Memory)];
         let storage = options.choice("storage", &storages)?;
         let settings = Settings {
             bucket: options.text("bucket")?.unwrap_or(usual.bucket),
             domain: options.text("domain")?,
-            response_timeout: response.unwrap_or(usual.response_timeout),
+            response_timeout,
             replicas: options.number("replicas")?.unwrap_or(usual.replicas),
             storage: storage.unwrap_or(usual.storage),
             sync_always: options.flag("sync_always")?.unwrap_or(usual.sync_always),
-            common: VersionedSettings::take(&mut options)?,
         };
+        let common = VersionedSettings::take(&mut options)?;
         options.finish()?;
         Ok(Self {
             servers,
@@ -95,8 +95,9 @@ impl Address {
             nkey,
             is_encrypted: is_tls || must_encrypt || tls != TlsOptions::default(),
             tls,
-            connect: connect.unwrap_or(TIMEOUT),
+            connect,
             settings,
+            common,
         })
     }
 
@@ -121,10 +122,10 @@ impl Address {
             (user, Some(password)) => options.user_and_password(user.unwrap_or_default(), password),
         };
         if let Some(path) = self.nkey {
-            options = options.nkey(text_of("nkey", &path)?.trim().to_owned());
+            options = options.nkey(read_text("nkey", &path)?.trim().to_owned());
         }
         if let Some(path) = self.credentials {
-            let credentials = options.credentials(&text_of("credentials", &path)?);
+            let credentials = options.credentials(&read_text("credentials", &path)?);
             options = credentials.map_err(|error| {
                 let message =
                     "the file of option \"credentials\" in the URL holds no token and key";
@@ -140,15 +141,13 @@ impl Address {
             options: Box::new(options),
             made: 0,
         };
-        let line = Line::new(origin, self.connect);
-        let settings = self.settings;
-        Builder { line, settings }.build()
+        let builder = Builder {
+            line: Line::new(origin, self.connect),
+            settings: self.settings,
+            common: self.common,
+        };
+        builder.build()
     }
-}
-
-fn text_of(option: &str, path: &str) -> Result<String> {
-    let text = read_file(option, path)?;
-    Ok(String::from_utf8_lossy(&text).into_owned())
 }
 
 #[cfg(test)]
@@ -184,6 +183,7 @@ mod tests {
             credentials,
             connect,
             settings,
+            common,
             ..
         } = address.unwrap();
         assert_eq!(credentials.as_deref(), Some("/etc/a b.creds"));
@@ -191,8 +191,8 @@ mod tests {
         assert_eq!(settings.response_timeout, Duration::from_secs(2));
         assert_eq!(settings.domain.as_deref(), Some("hub"));
         assert_eq!((settings.storage, settings.replicas), (Storage::Memory, 3));
-        assert_eq!(settings.common.tolerated_skew, Duration::ZERO);
-        assert_ne!(settings.common.defaults, shedlock_core::LockDefaults::new());
+        assert_eq!(common.tolerated_skew, Duration::ZERO);
+        assert_ne!(common.defaults, shedlock_core::LockDefaults::new());
     }
 
     #[tokio::test]
