@@ -20,42 +20,29 @@ pub(crate) struct Nodes {
     pub(crate) beside: Option<Node>,
 }
 
-/// Which write of a node a transaction is to meet.
+/// A write of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Before {
-    Nothing,
-    /// The one of this number; the server compares versions.
-    Write {
-        zxid: i64,
-        version: i32,
-    },
+pub(crate) struct Write {
+    pub(crate) zxid: i64,
+    /// What the server compares.
+    pub(crate) version: i32,
 }
 
-impl Before {
-    pub(crate) fn of(node: Option<&Node>) -> Self {
-        node.map_or(Self::Nothing, |node| Self::after(&node.stat))
-    }
+/// Which writes of the two nodes a record was read from; none where there is no node.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Version {
+    pub(crate) lock: Option<Write>,
+    pub(crate) beside: Option<Write>,
+}
 
-    pub(crate) fn after(stat: &Stat) -> Self {
-        Self::Write {
+impl Write {
+    /// The last one of this node.
+    pub(crate) fn of(stat: &Stat) -> Self {
+        Self {
             zxid: stat.mzxid,
             version: stat.version,
         }
     }
-
-    pub(crate) fn zxid(self) -> Option<u64> {
-        match self {
-            Self::Nothing => None,
-            Self::Write { zxid, .. } => u64::try_from(zxid).ok(),
-        }
-    }
-}
-
-/// Which writes of the two nodes a record was read from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Version {
-    pub(crate) lock: Before,
-    pub(crate) beside: Before,
 }
 
 impl Nodes {
@@ -69,9 +56,10 @@ impl Nodes {
     }
 
     pub(crate) fn version(&self) -> Version {
+        let last = |node: &Option<Node>| node.as_ref().map(|node| Write::of(&node.stat));
         Version {
-            lock: Before::of(self.lock.as_ref()),
-            beside: Before::of(self.beside.as_ref()),
+            lock: last(&self.lock),
+            beside: last(&self.beside),
         }
     }
 }
@@ -84,24 +72,19 @@ pub(crate) fn until(record: &Record) -> String {
 }
 
 pub(crate) fn record(lock: Option<&Node>, beside: Option<&Node>) -> Result<Record> {
-    // Above the nodes of longer names there is nothing to tell.
-    let beside = beside.filter(|node| !node.data.is_empty());
-    let kept = beside.map(|node| Ok((node.kept()?, node.stat.mzxid)));
-    let kept = kept.transpose()?;
     // Deleted by hand, without a trace.
     let until = lock.map_or(Ok(UNIX_EPOCH), Node::until)?;
-    let zxid = lock.map(|node| node.stat.mzxid);
     let mut record = Record::until(until);
-    match kept {
-        Some((mut kept, of)) if Some(of) == zxid => {
+    // Above the nodes of longer names there is nothing to tell.
+    if let Some(beside) = beside.filter(|node| !node.data.is_empty()) {
+        let mut kept = beside.kept()?;
+        let zxid = beside.stat.mzxid;
+        if lock.is_some_and(|lock| lock.stat.mzxid == zxid) {
             kept.locked_until = until;
             return Ok(kept);
         }
-        Some((kept, of)) => {
-            record.slots = kept.slots;
-            record.fencing_token = kept.with_token_of(u64::try_from(of).ok()).fencing_token;
-        }
-        None => {}
+        record.slots = kept.slots;
+        record.fencing_token = kept.with_token_of(u64::try_from(zxid).ok()).fencing_token;
     }
     record.locked_at = lock
         .filter(|_| until > UNIX_EPOCH)

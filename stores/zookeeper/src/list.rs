@@ -7,7 +7,7 @@ use shedlock_store::{Found, Listed, Reading, Record, Result};
 
 use crate::codec::{self, Nodes, Version};
 use crate::path;
-use crate::requests;
+use crate::requests::Session;
 use crate::store::ZooKeeperStore;
 
 const BATCH: usize = 100;
@@ -54,7 +54,7 @@ impl ZooKeeperStore {
         let locks = &self.paths.locks;
         let parents: Vec<_> = parents.iter().map(|it| format!("{locks}{it}")).collect();
         let parents = &parents;
-        let ask = |session| async move { requests::children(&session, parents).await };
+        let ask = |session: Session| session.children(parents);
         let children = self.sessions.ask(Unavailable, ask).await?;
         let below = children.iter().map(|it| it[locks.len() + 1..].to_owned());
         Ok(below.collect())

@@ -63,18 +63,17 @@ impl Paths {
     }
 
     pub(crate) fn roots(&self) -> Vec<Parent> {
-        let mut roots = ancestors(&self.locks);
-        roots.push((self.locks.clone(), ""));
+        let mut roots = way_to(&self.locks);
         roots.push((self.beside.clone(), ""));
         roots
     }
 }
 
-pub(crate) fn ancestors(path: &str) -> Vec<Parent> {
-    let ends = path.match_indices('/').map(|(end, _)| end);
-    ends.filter(|end| *end > 0)
-        .map(|end| (path[..end].to_owned(), ""))
-        .collect()
+/// The nodes above this one and it itself, from the top.
+pub(crate) fn way_to(path: &str) -> Vec<Parent> {
+    let above = path.match_indices('/').map(|(end, _)| end);
+    let ends = above.filter(|end| *end > 0).chain([path.len()]);
+    ends.map(|end| (path[..end].to_owned(), "")).collect()
 }
 
 fn node(name: &LockName) -> String {

@@ -6,22 +6,22 @@ use zookeeper_client::{
     MultiWriteError, MultiWriteResult,
 };
 
-use crate::codec::{Before, Node};
+use crate::codec::{Node, Write};
 use crate::path::Parent;
 
 /// What became of a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Committed {
     /// These are the writes.
-    Done([Before; 2]),
+    Done([Write; 2]),
     /// A node was not as expected.
     Raced,
     /// A node above them is missing.
     Parentless,
 }
 
-/// A node to be written: its path, its data, and what is to be there.
-pub(crate) type Write = (String, String, Before);
+/// A node to be written: its path, its data, and the write that is to stand there.
+pub(crate) type Change = (String, String, Option<Write>);
 
 /// A client, and what is known of the server that it is on.
 #[derive(Clone, Debug)]
@@ -54,47 +54,103 @@ impl Session {
         let ((), results) = try_join(self.client.sync("/"), reader.commit()).await?;
         Ok(results)
     }
-}
 
-/// The nodes at these paths, as they were at one instant.
-pub(crate) async fn read(
-    session: &Session,
-    paths: &[String],
-) -> Result<Vec<Option<Node>>, ClientError> {
-    let mut reader = session.client.new_multi_reader();
-    for path in paths {
-        reader.add_get_data(path)?;
+    /// The nodes at these paths, as they were at one instant.
+    pub(crate) async fn read(self, paths: &[String]) -> Result<Vec<Option<Node>>, ClientError> {
+        let mut reader = self.client.new_multi_reader();
+        for path in paths {
+            reader.add_get_data(path)?;
+        }
+        let nodes = paths.iter().zip(self.fresh(reader).await?);
+        let nodes = nodes.map(|(path, result)| match result {
+            MultiReadResult::Data { data, stat } => Ok(Some(Node {
+                path: path.clone(),
+                data,
+                stat,
+            })),
+            other => nothing(other).map(|()| None),
+        });
+        nodes.collect()
     }
-    let nodes = paths.iter().zip(session.fresh(reader).await?);
-    let nodes = nodes.map(|(path, result)| match result {
-        MultiReadResult::Data { data, stat } => Ok(Some(Node {
-            path: path.clone(),
-            data,
-            stat,
-        })),
-        other => nothing(other).map(|()| None),
-    });
-    nodes.collect()
-}
 
-pub(crate) async fn children(
-    session: &Session,
-    parents: &[String],
-) -> Result<Vec<String>, ClientError> {
-    let mut reader = session.client.new_multi_reader();
-    for parent in parents {
-        reader.add_get_children(parent)?;
-    }
-    let mut paths = Vec::new();
-    for (parent, result) in parents.iter().zip(session.fresh(reader).await?) {
-        match result {
-            MultiReadResult::Children { children } => {
-                paths.extend(children.iter().map(|child| format!("{parent}/{child}")));
+    /// The paths of the nodes below these.
+    pub(crate) async fn children(self, parents: &[String]) -> Result<Vec<String>, ClientError> {
+        let mut reader = self.client.new_multi_reader();
+        for parent in parents {
+            reader.add_get_children(parent)?;
+        }
+        let mut paths = Vec::new();
+        for (parent, result) in parents.iter().zip(self.fresh(reader).await?) {
+            match result {
+                MultiReadResult::Children { children } => {
+                    paths.extend(children.iter().map(|child| format!("{parent}/{child}")));
+                }
+                other => nothing(other)?,
             }
-            other => nothing(other)?,
+        }
+        Ok(paths)
+    }
+
+    /// Writes both nodes in one transaction if both are as expected.
+    pub(crate) async fn commit(
+        self,
+        nodes: &[Change; 2],
+        acl: &[Acl],
+    ) -> Result<Committed, ClientError> {
+        let options = CreateMode::Persistent.with_acls(Acls::new(acl));
+        let mut writer = self.client.new_multi_writer();
+        for (path, data, before) in nodes {
+            match before {
+                None => writer.add_create(path, data.as_bytes(), &options)?,
+                Some(write) => writer.add_set_data(path, data.as_bytes(), Some(write.version))?,
+            }
+        }
+        if nodes.iter().all(|(.., before)| before.is_none()) {
+            // Some versions of the server tell the number of a transaction only to what sets data.
+            let (beside, data, _) = &nodes[1];
+            writer.add_set_data(beside, data.as_bytes(), Some(0))?;
+        }
+        match writer.commit().await {
+            Ok(results) => written(&results),
+            Err(MultiWriteError::OperationFailed { index, source }) => {
+                let is_new = nodes
+                    .get(index)
+                    .is_some_and(|(.., before)| before.is_none());
+                match source {
+                    ClientError::NoNode if is_new => Ok(Committed::Parentless),
+                    ClientError::NoNode | ClientError::NodeExists | ClientError::BadVersion => {
+                        Ok(Committed::Raced)
+                    }
+                    source => Err(source),
+                }
+            }
+            Err(MultiWriteError::RequestFailed { source }) => Err(source),
         }
     }
-    Ok(paths)
+
+    /// Makes nodes that are missing, from the top, and tells which were made.
+    pub(crate) async fn make(
+        self,
+        parents: &[Parent],
+        acl: &[Acl],
+    ) -> Result<Vec<String>, ClientError> {
+        let options = CreateMode::Persistent.with_acls(Acls::new(acl));
+        // They are on their way one after the other, and none waits for the one before.
+        let asked = parents.iter();
+        let asked = asked.map(|(path, data)| self.client.create(path, data.as_bytes(), &options));
+        let answers = join_all(asked.collect::<Vec<_>>()).await;
+        let mut made = Vec::new();
+        for ((path, _), answer) in parents.iter().zip(answers) {
+            match answer {
+                Ok(_) => made.push(path.clone()),
+                Err(ClientError::NodeExists) => {}
+                // Who may not make nodes there is not told that this one is there.
+                Err(ClientError::NoAuth) if self.client.check_stat(path).await?.is_some() => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(made)
+    }
 }
 
 /// An answer without what was asked for: there may be no such node.
@@ -108,44 +164,6 @@ fn nothing(result: MultiReadResult) -> Result<(), ClientError> {
     }
 }
 
-/// Writes both nodes in one transaction if both are as expected.
-pub(crate) async fn commit(
-    client: &Client,
-    nodes: &[Write; 2],
-    acl: &[Acl],
-) -> Result<Committed, ClientError> {
-    let options = CreateMode::Persistent.with_acls(Acls::new(acl));
-    let mut writer = client.new_multi_writer();
-    for (path, data, before) in nodes {
-        match before {
-            Before::Nothing => writer.add_create(path, data.as_bytes(), &options)?,
-            Before::Write { version, .. } => {
-                writer.add_set_data(path, data.as_bytes(), Some(*version))?;
-            }
-        }
-    }
-    let are_new = nodes.iter().all(|it| it.2 == Before::Nothing);
-    if are_new {
-        // Some versions of the server tell the number of a transaction only to what sets data.
-        let (beside, data, _) = &nodes[1];
-        writer.add_set_data(beside, data.as_bytes(), Some(0))?;
-    }
-    match writer.commit().await {
-        Ok(results) => written(&results),
-        Err(MultiWriteError::OperationFailed { index, source }) => {
-            let is_new = nodes.get(index).is_some_and(|it| it.2 == Before::Nothing);
-            match source {
-                ClientError::NoNode if is_new => Ok(Committed::Parentless),
-                ClientError::NoNode | ClientError::NodeExists | ClientError::BadVersion => {
-                    Ok(Committed::Raced)
-                }
-                source => Err(source),
-            }
-        }
-        Err(MultiWriteError::RequestFailed { source }) => Err(source),
-    }
-}
-
 /// What stands after a transaction, all of whose writes have one number.
 fn written(results: &[MultiWriteResult]) -> Result<Committed, ClientError> {
     let set = results.iter().find_map(|result| match result {
@@ -156,35 +174,10 @@ fn written(results: &[MultiWriteResult]) -> Result<Committed, ClientError> {
         return Err(unexpected("a transaction without its number".to_owned()));
     };
     let [lock, beside] = [Some(lock), others.last()].map(|result| match result {
-        Some(MultiWriteResult::SetData { stat }) => Before::after(stat),
-        _ => Before::Write { zxid, version: 0 },
+        Some(MultiWriteResult::SetData { stat }) => Write::of(stat),
+        _ => Write { zxid, version: 0 },
     });
     Ok(Committed::Done([lock, beside]))
-}
-
-/// Makes nodes that are missing, from the top, and tells which were made.
-pub(crate) async fn make(
-    client: &Client,
-    parents: &[Parent],
-    acl: &[Acl],
-) -> Result<Vec<String>, ClientError> {
-    let options = CreateMode::Persistent.with_acls(Acls::new(acl));
-    // They are on their way one after the other, and none waits for the one before.
-    let asked = parents
-        .iter()
-        .map(|(path, data)| client.create(path, data.as_bytes(), &options));
-    let answers = join_all(asked.collect::<Vec<_>>()).await;
-    let mut made = Vec::new();
-    for ((path, _), answer) in parents.iter().zip(answers) {
-        match answer {
-            Ok(_) => made.push(path.clone()),
-            Err(ClientError::NodeExists) => {}
-            // Who may not make nodes there is not told that this one is there.
-            Err(ClientError::NoAuth) if client.check_stat(path).await?.is_some() => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(made)
 }
 
 fn unexpected(what: String) -> ClientError {

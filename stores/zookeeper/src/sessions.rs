@@ -12,10 +12,10 @@ use crate::requests::Session;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Sessions {
-    pub(crate) shared: Arc<Shared<Origin>>,
+    shared: Arc<Shared<Origin>>,
     /// How long a session may take to be there.
-    pub(crate) connect: Duration,
-    pub(crate) response: Duration,
+    pub(crate) connect_timeout: Duration,
+    pub(crate) response_timeout: Duration,
 }
 
 pub(crate) enum Origin {
@@ -30,6 +30,14 @@ pub(crate) enum Origin {
 }
 
 impl Sessions {
+    pub(crate) fn new(origin: Origin) -> Self {
+        Self {
+            shared: Arc::new(Shared::new(origin)),
+            connect_timeout: Duration::from_secs(5),
+            response_timeout: Duration::from_secs(5),
+        }
+    }
+
     /// Asks over a session that is connected; `lost` is the kind of the error where no answer comes. What changes nothing
     /// is asked once more where the connection broke on the way, since it is found broken only by using it; and so is
     /// whatever was refused for its session's sake.
@@ -42,9 +50,9 @@ impl Sessions {
     {
         let mut again = true;
         loop {
-            let call = self.shared.call(self.connect).await?;
+            let call = self.shared.call(self.connect_timeout).await?;
             let session = Session::clone(&call.connection);
-            let answer = within(&SystemClock, self.response, ask(session)).await;
+            let answer = within(&SystemClock, self.response_timeout, ask(session)).await;
             let answer = answer.ok_or_else(|| unanswered(lost))?;
             let error = match call.settle_by(answer, is_told) {
                 Ok(answer) => return Ok(answer),
@@ -60,7 +68,8 @@ impl Sessions {
     }
 
     pub(crate) async fn reach(&self) -> Result<()> {
-        self.shared.call(self.connect).await.map(Call::settle)
+        let call = self.shared.call(self.connect_timeout);
+        call.await.map(Call::settle)
     }
 }
 

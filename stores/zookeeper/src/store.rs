@@ -1,21 +1,20 @@
 //! The ensemble as a store of versioned records.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use ErrorKind::{OutcomeUnknown, Unavailable};
 use futures_util::future::try_join;
 use shedlock_core::{Capabilities, ErrorKind, Failover, LockName, Migration};
 use shedlock_store::{
-    FromClient, Listed, Reading, Record, Result, Shared, VersionedSettings, VersionedStore,
-    Written, invalid,
+    FromClient, Listed, Reading, Record, Result, VersionedSettings, VersionedStore, Written,
+    invalid,
 };
 use zookeeper_client::{Acl, Client, Error as ClientError, Permission};
 
 use crate::ZooKeeperProvider;
 use crate::codec::{self, Nodes, Version};
-use crate::path::{self, Parent, Paths, ancestors};
-use crate::requests::{self, Committed, Session};
+use crate::path::{self, Parent, Paths, way_to};
+use crate::requests::{Committed, Session};
 use crate::sessions::{Origin, Sessions};
 
 /// Locks in ZooKeeper: what a [`ZooKeeperProvider`] is made of.
@@ -30,11 +29,9 @@ pub struct ZooKeeperStore {
 #[derive(Debug)]
 #[must_use = "a builder does nothing before `build`"]
 pub struct Builder {
-    shared: Arc<Shared<Origin>>,
+    pub(crate) sessions: Sessions,
     path: String,
     acl: Vec<Acl>,
-    connect_timeout: Duration,
-    response_timeout: Duration,
     pub(crate) common: VersionedSettings,
 }
 
@@ -55,9 +52,7 @@ impl FromClient for ZooKeeperStore {
 impl Builder {
     pub(crate) fn over(origin: Origin) -> Self {
         Self {
-            shared: Arc::new(Shared::new(origin)),
-            connect_timeout: Duration::from_secs(5),
-            response_timeout: Duration::from_secs(5),
+            sessions: Sessions::new(origin),
             path: "/shedlock".to_owned(),
             acl: vec![Acl::new_const(Permission::ALL, "world", "anyone")],
             common: VersionedSettings::default(),
@@ -72,7 +67,9 @@ impl Builder {
         /// The ACL of the nodes that are made: anyone may do anything unless set, as with ShedLock.
         /// Whoever shares the locks needs to read, write and create. That of nodes that are there stays.
         acl(acl: Vec<Acl>) = acl;
+    }
 
+    shedlock_store::setters! { [sessions]
         /// How long a call waits for a connection; 5 s unless set.
         connect_timeout(timeout: Duration) = timeout;
 
@@ -93,11 +90,7 @@ impl Builder {
         }
         let paths = Paths::new(&self.path).map_err(|error| error.with_store("zookeeper"))?;
         Ok(self.common.provider(ZooKeeperStore {
-            sessions: Sessions {
-                shared: self.shared,
-                connect: self.connect_timeout,
-                response: self.response_timeout,
-            },
+            sessions: self.sessions,
             paths,
             acl: self.acl,
         }))
@@ -110,8 +103,7 @@ impl ZooKeeperStore {
         paths: impl IntoIterator<Item = String>,
     ) -> Result<Vec<Nodes>> {
         let paths: Vec<_> = paths.into_iter().collect();
-        let paths = &paths;
-        let ask = |session| async move { requests::read(&session, paths).await };
+        let ask = |session: Session| session.read(&paths);
         let mut nodes = self.sessions.ask(Unavailable, ask).await?.into_iter();
         let pairs = std::iter::from_fn(|| {
             let (lock, beside) = (nodes.next()?, nodes.next()?);
@@ -122,9 +114,7 @@ impl ZooKeeperStore {
 
     /// Makes those that are missing, from the top, and returns which.
     async fn make(&self, parents: &[Parent]) -> Result<Vec<String>> {
-        let ask = |session: Session| async move {
-            requests::make(&session.client, parents, &self.acl).await
-        };
+        let ask = |session: Session| session.make(parents, &self.acl);
         self.sessions.ask(Unavailable, ask).await
     }
 }
@@ -147,24 +137,23 @@ impl VersionedStore for ZooKeeperStore {
         before: Option<&Version>,
         record: &Record,
     ) -> Result<Written<Version>> {
-        let before = before
-            .copied()
-            .unwrap_or_else(|| Nodes::default().version());
+        let before = before.copied().unwrap_or_default();
         let [lock, beside] = self.paths.of(name);
         let nodes = &[
             (lock, codec::until(record), before.lock),
             (beside, record.to_text(), before.beside),
         ];
-        let ask = |session: Session| async move {
-            requests::commit(&session.client, nodes, &self.acl).await
-        };
+        let ask = |session: Session| session.commit(nodes, &self.acl);
         let mut committed = self.sessions.ask(OutcomeUnknown, ask).await?;
         if committed == Committed::Parentless {
             self.make(&self.paths.above(name)).await?;
             committed = self.sessions.ask(OutcomeUnknown, ask).await?;
         }
         Ok(match committed {
-            Committed::Done([lock, beside]) => Written::Done(Version { lock, beside }),
+            Committed::Done(writes) => {
+                let [lock, beside] = writes.map(Some);
+                Written::Done(Version { lock, beside })
+            }
             Committed::Raced | Committed::Parentless => Written::Raced,
         })
     }
@@ -176,8 +165,8 @@ impl VersionedStore for ZooKeeperStore {
     async fn check(&self) -> Result<()> {
         let locks = std::slice::from_ref(&self.paths.locks);
         let ask = |session: Session| async move {
-            let root = session.client.check_stat("/");
-            let found = try_join(root, requests::read(&session, locks));
+            let client = session.client.clone();
+            let found = try_join(client.check_stat("/"), session.read(locks));
             let (root, _) = found.await?;
             root.map(drop).ok_or(ClientError::NoNode)
         };
@@ -185,15 +174,13 @@ impl VersionedStore for ZooKeeperStore {
     }
 
     async fn migrate(&self) -> Result<Migration> {
-        let ask = |Session { client, .. }| async move {
-            let chroot = client.path().to_owned();
+        let ask = |mut session: Session| async move {
+            let chroot = session.client.path().to_owned();
             if chroot == "/" {
                 return Ok(Vec::new());
             }
-            let mut parents = ancestors(&chroot);
-            parents.push((chroot, ""));
-            let root = client.chroot("/").unwrap_or_else(|client| client);
-            requests::make(&root, &parents, &self.acl).await
+            session.client = session.client.chroot("/").unwrap_or_else(|client| client);
+            session.make(&way_to(&chroot), &self.acl).await
         };
         let mut made = self.sessions.ask(Unavailable, ask).await?;
         made.extend(self.make(&self.paths.roots()).await?);
@@ -204,7 +191,9 @@ impl VersionedStore for ZooKeeperStore {
     /// A request whose answer was lost, and what is asked then, perhaps over a new session.
     fn longest_call(&self) -> Duration {
         let Sessions {
-            connect, response, ..
+            connect_timeout: connect,
+            response_timeout: response,
+            ..
         } = self.sessions;
         response.saturating_add(response.max(connect))
     }
@@ -225,6 +214,6 @@ impl VersionedStore for ZooKeeperStore {
     }
 
     fn revision(&self, version: &Version) -> Option<u64> {
-        version.lock.zxid()
+        u64::try_from(version.lock?.zxid).ok()
     }
 }

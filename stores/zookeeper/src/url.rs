@@ -36,27 +36,22 @@ pub(crate) fn read(text: &str) -> Result<ZooKeeperProvider> {
         "zookeeper://user:password@host:2181,host:2181/chroot?option=value",
     )?;
     let is_encrypted = url.is_encrypted("zookeeper", "zookeepers")?;
-    let digest = match (&url.user, &url.password) {
-        (Some(user), Some(password)) => Some(format!("{user}:{password}")),
-        (None, None) => None,
-        _ => return Err(invalid("the URL needs a user with a password, or neither")),
-    };
-    let hosts = url.hosts.iter();
+    let login = url.login()?;
     let scheme = if is_encrypted { "tcp+tls" } else { "tcp" };
-    let servers = hosts.map(|host| format!("{scheme}://{}", host.with_port(2181)));
-    let servers = servers.collect::<Vec<_>>().join(",");
+    let servers = url.servers(scheme, 2181).collect::<Vec<_>>().join(",");
 
     let mut options = url.options.clone();
     let common = VersionedSettings::take(&mut options)?;
     let path = options.text("path")?;
-    let acl = options.choice("acl", &[("anyone", false), ("creator", true)])?;
-    let is_creators_alone = acl.unwrap_or(false);
+    let creators = vec![Acl::new_const(Permission::ALL, "auth", "")];
+    let acls = [("anyone", None), ("creator", Some(&creators))];
+    let acl = options.choice("acl", &acls)?.flatten();
     let connect = options.timeout("connect_timeout")?;
     let response = options.timeout("response_timeout")?;
     let session = options.timeout("session_timeout")?;
     let tls = TlsOptions::take(&mut options, (!is_encrypted).then_some("zookeepers"))?;
     options.finish()?;
-    if is_creators_alone && digest.is_none() {
+    if acl.is_some() && login.is_none() {
         return Err(invalid(
             "the option \"acl\" of the URL is creator, and there is no user: write \
              zookeeper://user:password@host",
@@ -66,8 +61,8 @@ pub(crate) fn read(text: &str) -> Result<ZooKeeperProvider> {
     let connector = Client::connector()
         .with_session_timeout(session.unwrap_or(Duration::from_secs(10)))
         .with_fail_eagerly();
-    let mut connector = maybe(connector, digest.as_ref(), |connector, digest| {
-        connector.with_auth("digest", digest.as_bytes())
+    let mut connector = maybe(connector, login, |connector, (user, password)| {
+        connector.with_auth("digest", format!("{user}:{password}").as_bytes())
     });
     if is_encrypted {
         connector = encrypted(connector, &tls)?;
@@ -80,11 +75,10 @@ pub(crate) fn read(text: &str) -> Result<ZooKeeperProvider> {
         servers,
         chroot: format!("/{}", url.path),
     };
-    let creators = is_creators_alone.then(|| vec![Acl::new_const(Permission::ALL, "auth", "")]);
     let mut builder = Builder::over(origin);
     builder.common = common;
     let builder = maybe(builder, path, Builder::path);
-    let builder = maybe(builder, creators, Builder::acl);
+    let builder = maybe(builder, acl.cloned(), Builder::acl);
     let builder = maybe(builder, connect, Builder::connect_timeout);
     maybe(builder, response, Builder::response_timeout).build()
 }
