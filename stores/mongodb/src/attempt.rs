@@ -97,8 +97,12 @@ impl MongoStore {
         let is_sure = match request.slot() {
             // A free lock refuses an attempt that was released before, or that comes late.
             None => {
-                let is_held = |last| must_be_held(&self.server, record.locked_until, last);
-                record.owner != request.owner().released() && claim.not_after.is_none_or(is_held)
+                let is_held = match claim.not_after {
+                    Some(last) => must_be_held(&self.server, record.locked_until, last),
+                    // A withdrawal may have moved the end past the time that this attempt carries.
+                    None => record.locked_until > self.clock().system_time(),
+                };
+                record.owner != request.owner().released() && is_held
             }
             // One that is ahead is refused for that; the client's clock is good for a hint.
             Some(slot) => {

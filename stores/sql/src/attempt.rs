@@ -54,7 +54,7 @@ impl<B: Driver> SqlStore<B> {
                 not_after: micros(not_after),
                 ..values
             };
-            async move { call.tried(request, claim, plan, &values).await }
+            call.tried(request, claim, plan, values)
         };
         let answer = clock.attempt(request, send).await?;
         let is_contended =
@@ -96,7 +96,7 @@ impl<B: Driver> Call<'_, B> {
         request: &AttemptRequest,
         claim: Claim,
         plan: &Plan,
-        values: &Values<'_>,
+        mut values: Values<'_>,
     ) -> Result<BoundedAttempt> {
         let mut state = State::Free;
         let mut exists = None;
@@ -107,14 +107,16 @@ impl<B: Driver> Call<'_, B> {
                 State::Free => Step::Attempt(claim),
                 State::Absent => Step::Insert(claim),
             };
-            let reply = self.run(step, values).await?;
+            let reply = self.run(step, &values).await?;
+            // A withdrawal may have moved the end of a free lock past the client's time that was sent.
+            values.now = self.now();
             let is_won = reply.affected > 0;
             if is_won && plan.shape.extras.token() && reply.token().is_none() {
                 // The server told the number of another column.
                 may_be_ours = true;
             } else if is_won && claim == Claim::OpenSlot && reply.row().is_none() {
                 // MySQL's has no room for the attempts at a slot: the record tells.
-                let row = self.read(values).await.map_err(unread)?;
+                let row = self.read(&values).await.map_err(unread)?;
                 let is_ours = row.owner.as_deref() == Some(values.owner);
                 return Ok(acquired(if is_ours {
                     lease(request, &row)
@@ -129,7 +131,7 @@ impl<B: Driver> Call<'_, B> {
             // A first try whose reply was lost may have taken the lock.
             may_be_ours |= reply.repeated;
             exists = reply.duplicate.or(exists);
-            let row = self.read(values).await;
+            let row = self.read(&values).await;
             let row = if may_be_ours {
                 row.map_err(unread)
             } else {

@@ -4,6 +4,7 @@
 //! it does to the store then, no one is there to undo: an attempt must not take the lock for an
 //! owner that has ended, an extension must not cut a later one short.
 
+use std::pin::pin;
 use std::time::Duration;
 
 use futures_util::future::{Either, select, try_join_all};
@@ -25,7 +26,8 @@ cases!(
         a_copy_that_arrives_after_the_withdrawal_takes_nothing,
         a_copy_that_arrives_after_a_skip_takes_nothing;
     "law05_at_most" [Connection]:
-        an_extension_that_arrives_late_does_not_shorten_the_lease;
+        an_extension_that_arrives_late_does_not_shorten_the_lease,
+        an_attempt_that_a_withdrawal_overtakes_is_not_skipped [Time];
 );
 
 /// How long attempts may be on their way here.
@@ -251,6 +253,46 @@ pub async fn an_extension_that_arrives_late_does_not_shorten_the_lease(
         skipped(&line.direct, &context.request(request.name())).await?;
         unlock(&line.direct, &extended).await?;
         delivered?;
+    }
+    Ok(())
+}
+
+/// Another client withdraws an attempt of its own while this one is on its way. A store may move the end of the free
+/// lock up to the time of the withdrawal, which is later than the time that this attempt carries.
+pub async fn an_attempt_that_a_withdrawal_overtakes_is_not_skipped(
+    context: &TestContext,
+) -> Verdict {
+    let line = Line::new(context).await?;
+    for nth in 1..=Line::STATEMENTS {
+        let request = context.request(&name(&format!("{nth}-job")));
+        let lease = acquire(&line.direct, &request).await?;
+        unlock(&line.direct, &lease).await?;
+        let through = line.warm_through(context).await?;
+        let request = context.request(request.name());
+        let trap = line.trap(Call::Attempt, &request, nth, Strike::WithholdRequest)?;
+        let overtaking = async {
+            while !trap.has_struck() {
+                sleep(Duration::from_millis(5)).await;
+            }
+            // Longer than a tick of any clock that judges.
+            sleep(Duration::from_millis(20)).await;
+            let another = context.request(request.name());
+            line.direct.withdraw(&another).await?;
+            deliver(&trap).await
+        };
+        let (attempt, overtaking) = (pin!(through.attempt(&request)), pin!(overtaking));
+        let answer = match bounded(PATIENCE, select(attempt, overtaking)).await {
+            Some(Either::Left((answer, _))) => answer,
+            Some(Either::Right((overtaken, attempt))) => {
+                overtaken?;
+                attempt.await
+            }
+            None => return Err(Stop::failed("the attempt did not return")),
+        };
+        granted(&request, Some(answer))?;
+        if !line.has_struck(&trap, nth)? {
+            break;
+        }
     }
     Ok(())
 }
