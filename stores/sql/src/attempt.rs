@@ -1,13 +1,11 @@
 //! Attempts and their withdrawals: which statement when, and what its answer means.
 
-use std::time::{SystemTime, UNIX_EPOCH};
-
 use shedlock_core::{
     Attempt, AttemptRequest, BoundedAttempt, Completion, Lease, Skip, SkipReason, Slot,
 };
 use shedlock_store::{Result, maybe, unavailable, unread};
 
-use crate::call::{Call, SqlStore, check_length, check_owner, floor_micros};
+use crate::call::{Call, SqlStore, check_length, check_owner, floor_micros, micros};
 use crate::dialect::{Claim, End, Step};
 use crate::driver::Driver;
 use crate::plan::Plan;
@@ -180,9 +178,4 @@ fn granted(request: &AttemptRequest, reply: &Reply) -> Lease {
     let row = reply.row().map(|row| lease(request, row));
     let lease = row.unwrap_or_else(|| Lease::granted(request));
     maybe(lease, reply.token(), Lease::with_fencing_token)
-}
-
-/// An instant in microseconds since 1970 (UTC), as servers count; never later than it.
-fn micros(instant: SystemTime) -> i64 {
-    instant.duration_since(UNIX_EPOCH).map_or(0, floor_micros)
 }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::ops::Deref;
 use std::pin::pin;
 use std::sync::Arc;
-use std::time::{Duration, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use shedlock_core::{Error, LockName, Owner};
 use shedlock_store::{Result, StoreProvider, configuration, invalid};
@@ -75,11 +75,7 @@ impl<B: Driver> SqlStore<B> {
         }
     }
 
-    pub(crate) fn values<'a>(&self, name: &'a LockName) -> Values<'a> {
-        self.values_of(name, "", "")
-    }
-
-    /// With the owner, and its text once the lease is over.
+    /// Values with an owner, and its text once the lease is over; empty where a statement names none.
     pub(crate) fn values_of<'a>(
         &self,
         name: &'a LockName,
@@ -100,8 +96,7 @@ impl<B: Driver> SqlStore<B> {
         if !self.options.time.is_client() {
             return 0;
         }
-        let since = self.options.clock.system_time().duration_since(UNIX_EPOCH);
-        since.map_or(0, |since| floor_micros(since) / 1_000 * 1_000)
+        micros(self.options.clock.system_time()) / 1_000 * 1_000
     }
 
     /// A duration in microseconds, rounded up to what the table can tell apart.
@@ -263,12 +258,17 @@ pub(crate) fn check_owner(owner: &Owner, shape: &Shape, options: &Options) -> Re
     if needed <= longest {
         return Ok(());
     }
-    let (column, table) = (&options.columns.locked_by, &options.table);
+    let ([.., column], table) = (&options.columns, &options.table);
     Err(configuration(format!(
         "the owner {:?} and its mark need {needed} characters and column {column} of table {table} \
          holds {longest}: widen the column to VARCHAR(255)",
         owner.as_str()
     )))
+}
+
+/// An instant in microseconds since 1970 (UTC), as servers count; never later than it.
+pub(crate) fn micros(instant: SystemTime) -> i64 {
+    instant.duration_since(UNIX_EPOCH).map_or(0, floor_micros)
 }
 
 pub(crate) fn floor_micros(duration: Duration) -> i64 {

@@ -89,22 +89,18 @@ impl Failure {
         Error::new(kind, message).with_source(self.source)
     }
 
-    pub(crate) fn while_connecting(self) -> Self {
-        let class = self.class.while_connecting();
-        Self { class, ..self }
+    /// What the server meant where it refused a session: one that crashes or drops us just then may be asked again,
+    /// since what we ask for may be right.
+    pub(crate) fn while_connecting(mut self) -> Self {
+        self.class = match self.class {
+            Class::Busy | Class::ReplyLost | Class::Contention | Class::Waited => Class::NotSent,
+            _ => Class::Refused,
+        };
+        self
     }
 }
 
 impl Class {
-    /// What the server meant where it refused a session: one that crashes or drops us just then may be asked again,
-    /// since what we ask for may be right.
-    pub(crate) fn while_connecting(self) -> Self {
-        match self {
-            Self::Busy | Self::ReplyLost | Self::Contention | Self::Waited => Self::NotSent,
-            _ => Self::Refused,
-        }
-    }
-
     /// The session no longer serves, although its server answers, and nothing was written: it leads
     /// to a server that was demoted, or is not what it was.
     pub(crate) fn is_of_session(&self) -> bool {

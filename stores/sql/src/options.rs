@@ -23,7 +23,8 @@ pub(crate) const TIMEOUT: Duration = Duration::from_secs(10);
 #[derive(Clone, Debug)]
 pub(crate) struct Options {
     pub(crate) table: Table,
-    pub(crate) columns: ColumnNames,
+    /// ShedLock's columns: of the name, the end of the lease, the acquisition and the owner.
+    pub(crate) columns: [Identifier; 4],
     settings: Settings,
 }
 
@@ -33,14 +34,6 @@ impl Deref for Options {
     fn deref(&self) -> &Settings {
         &self.settings
     }
-}
-
-#[derive(Clone, Debug)]
-pub(crate) struct ColumnNames {
-    pub(crate) name: Identifier,
-    pub(crate) lock_until: Identifier,
-    pub(crate) locked_at: Identifier,
-    pub(crate) locked_by: Identifier,
 }
 
 /// What the user set, not yet checked.
@@ -99,52 +92,32 @@ impl Settings {
         let identifier = |what: &str, text: &str| Identifier::parse(what, text, fold, longest);
         self.defaults.validate()?;
         let table = Table::parse(self.schema.as_deref(), &self.table, fold, longest)?;
-        let columns = ColumnNames {
-            name: identifier("the name column", &self.name_column)?,
-            lock_until: identifier("the lock_until column", &self.lock_until_column)?,
-            locked_at: identifier("the locked_at column", &self.locked_at_column)?,
-            locked_by: identifier("the locked_by column", &self.locked_by_column)?,
-        };
-        columns.check_distinct()?;
+        let columns = [
+            identifier("the name column", &self.name_column)?,
+            identifier("the lock_until column", &self.lock_until_column)?,
+            identifier("the locked_at column", &self.locked_at_column)?,
+            identifier("the locked_by column", &self.locked_by_column)?,
+        ];
+        let names = columns.iter().map(Identifier::as_str).chain(COLUMNS);
+        let mut names: Vec<_> = names.map(str::to_ascii_lowercase).collect();
+        names.sort_unstable();
+        if let Some(pair) = names.windows(2).find(|pair| pair[0] == pair[1]) {
+            return Err(invalid(format!(
+                "two columns are both called {:?}: every column needs a name of its own",
+                pair[0]
+            )));
+        }
         if self.timeout().is_zero() {
             return Err(invalid(
                 "a timeout of zero leaves no call any time: set it to a few seconds",
             ));
         }
-        self.shared_session_zone = self
-            .shared_session_zone
-            .as_deref()
-            .map(zone::parse)
-            .transpose()?;
+        let zone = self.shared_session_zone.as_deref().map(zone::parse);
+        self.shared_session_zone = zone.transpose()?;
         Ok(Options {
             table,
             columns,
             settings: self,
         })
-    }
-}
-
-impl ColumnNames {
-    pub(crate) fn all(&self) -> [&str; 4] {
-        let names = [
-            &self.name,
-            &self.lock_until,
-            &self.locked_at,
-            &self.locked_by,
-        ];
-        names.map(Identifier::as_str)
-    }
-
-    fn check_distinct(&self) -> Result<()> {
-        let names = self.all().into_iter().chain(COLUMNS);
-        let mut names: Vec<_> = names.map(str::to_ascii_lowercase).collect();
-        names.sort_unstable();
-        match names.windows(2).find(|pair| pair[0] == pair[1]) {
-            None => Ok(()),
-            Some(pair) => Err(invalid(format!(
-                "two columns are both called {:?}: every column needs a name of its own",
-                pair[0]
-            ))),
-        }
     }
 }

@@ -129,7 +129,7 @@ impl<B: Driver> Store for SqlStore<B> {
     }
 
     async fn look(&self, name: &LockName) -> Result<Option<Seen<Stored>>> {
-        let row = self.call().read(&self.values(name)).await?;
+        let row = self.call().read(&self.values_of(name, "", "")).await?;
         let record = record(&row).filter(|record| record.name == *name);
         Ok(record.map(|record| Seen {
             record,
@@ -159,7 +159,7 @@ impl<B: Driver> Store for SqlStore<B> {
         let call = self.call();
         call.plan_for(|plan| call.check_step(Step::ResetSlot, plan))
             .await?;
-        let mut values = self.values(name);
+        let mut values = self.values_of(name, "", "");
         values.previous = seen.version.last_slot;
         values.slot = slots.last.map_or(0, Slot::as_micros);
         let reply = call.run(Step::ResetSlot, &values).await?;
@@ -168,7 +168,10 @@ impl<B: Driver> Store for SqlStore<B> {
 
     /// By a statement that a proxy may send to a replica.
     async fn inspect(&self, name: &LockName) -> Result<Option<LockRecord>> {
-        let row = self.call().row(Step::Read, &self.values(name)).await?;
+        let row = self
+            .call()
+            .row(Step::Read, &self.values_of(name, "", ""))
+            .await?;
         Ok(record(&row).filter(|record| record.name == *name))
     }
 

@@ -20,13 +20,13 @@ impl Dialect {
             columns,
         };
         found.check()?;
-        let names = &options.columns;
+        let [name, until, at, by] = &options.columns;
         let server = columns.first().map(|column| column.server.clone());
         Ok(Shape {
-            name: found.text(&names.name, true)?,
-            locked_by: found.text(&names.locked_by, false)?,
-            lock_until: found.time(&names.lock_until)?,
-            locked_at: found.time(&names.locked_at)?,
+            name: found.text(name, true)?,
+            locked_by: found.text(by, false)?,
+            lock_until: found.time(until)?,
+            locked_at: found.time(at)?,
             extras: Extras([
                 found.has(TOKEN_COLUMN)?,
                 found.has(SLOT_COLUMN)?,
@@ -50,18 +50,18 @@ impl<'a> Columns<'a> {
     /// be filled.
     fn check(&self) -> Result<()> {
         let (names, table) = (&self.options.columns, &self.options.table);
-        for name in names.all() {
-            self.get(name)?;
+        for name in names {
+            self.get(name.as_str())?;
         }
-        if !self.get(names.name.as_str())?.unique {
+        let [name, ..] = names;
+        if !self.get(name.as_str())?.unique {
             return Err(configuration(format!(
-                "column {} of table {table} is neither primary key nor unique: without that two processes \
-                 can both insert the lock; add a primary key on it",
-                names.name
+                "column {name} of table {table} is neither primary key nor unique: without that two processes \
+                 can both insert the lock; add a primary key on it"
             )));
         }
         let is_known = |column: &Column| {
-            let mut known = names.all().into_iter().chain(COLUMNS);
+            let mut known = names.iter().map(Identifier::as_str).chain(COLUMNS);
             known.any(|known| column.is_called(known))
         };
         let mut required = self.columns.iter().filter(|column| column.required);
@@ -98,12 +98,10 @@ impl<'a> Columns<'a> {
 
     fn text(&self, name: &Identifier, is_name: bool) -> Result<TextColumn> {
         let column = self.get(name.as_str())?;
-        let length = column
-            .length
-            .and_then(|length| usize::try_from(length).ok());
+        let length = column.length.map(usize::try_from);
         let exact = (self.dialect.text)(column, is_name);
         Ok(TextColumn {
-            length: length.unwrap_or(usize::MAX),
+            length: length.and_then(Result::ok).unwrap_or(usize::MAX),
             exact: exact.map_err(|wanted| self.unfit(column, wanted))?,
         })
     }

@@ -20,14 +20,14 @@ pub(super) use words;
 impl Pieces {
     pub(super) fn of_table(dialect: &Dialect, options: &Options) -> Self {
         let mark = dialect.quotation_mark;
-        let names = &options.columns;
+        let [name, until, at, by] = &options.columns;
         let mut pieces = Self(Vec::new());
         words! { pieces:
             table = options.table.quoted(mark);
-            name = names.name.quoted(mark);
-            until = names.lock_until.quoted(mark);
-            at = names.locked_at.quoted(mark);
-            by = names.locked_by.quoted(mark);
+            name = name.quoted(mark);
+            until = until.quoted(mark);
+            at = at.quoted(mark);
+            by = by.quoted(mark);
             token = TOKEN_COLUMN;
             slot = SLOT_COLUMN;
             done = DONE_COLUMN;

@@ -13,12 +13,11 @@ type Classify = fn(&dyn DatabaseError) -> Class;
 
 /// What an error means that came while a connection was sought: nothing was sent.
 pub(crate) fn connecting(error: Error, classify: Classify) -> Failure {
-    let class = match &error {
-        Error::Configuration(_) | Error::Tls(_) => Class::Refused,
-        Error::Database(error) => classify(&**error).while_connecting(),
-        _ => Class::NotSent,
-    };
-    Failure::new(class, error)
+    match &error {
+        Error::Configuration(_) | Error::Tls(_) => Failure::new(Class::Refused, error),
+        Error::Database(_) => running(error, classify).while_connecting(),
+        _ => Failure::new(Class::NotSent, error),
+    }
 }
 
 /// A warning where connections to this host do not verify the server, and leave this machine.

@@ -314,14 +314,13 @@ impl Driver for TokioPostgres {
 
 /// What an error means that came while a connection was sought: nothing was sent.
 fn connecting(error: BoxError) -> Failure {
-    let class = match reported(&error) {
-        Some(class) => class.while_connecting(),
+    match reported(&error) {
+        Some(class) => Failure::new(class, error).while_connecting(),
         None if is_about(&error, "TLS handshake") || is_about(&error, "invalid config") => {
-            Class::Refused
+            Failure::new(Class::Refused, error)
         }
-        None => Class::NotSent,
-    };
-    Failure::new(class, error)
+        None => Failure::new(Class::NotSent, error),
+    }
 }
 
 /// What an error means that came while a statement ran.

@@ -177,12 +177,19 @@ impl Driver for Sqlite {
 }
 
 fn classify(error: &dyn DatabaseError) -> Class {
+    // SQLite has one code for all that is wrong with a statement; its texts have not changed in
+    // twenty years.
     let message = error.message();
+    let is_about_shape = message.starts_with("no such table")
+        || message.contains("no such column")
+        || message.starts_with("table ") && message.contains(" has no column named ");
+    let is_about_existing =
+        message.contains(" already exists") || message.starts_with("duplicate column name");
     match primary_code(error) {
         // All that is wrong with a statement.
         1 if message == HELD => Class::Held,
-        1 if is_about_shape(message) => Class::Shape,
-        1 if is_about_existing(message) => Class::Exists,
+        1 if is_about_shape => Class::Shape,
+        1 if is_about_existing => Class::Exists,
         // Busy, locked, out of memory, full.
         5 | 6 | 7 | 13 => Class::Busy,
         8 => Class::ReadOnly,
@@ -205,15 +212,3 @@ fn primary_code(error: &dyn DatabaseError) -> i32 {
 
 /// How an attempt stops between its two statements.
 const HELD: &str = "integer overflow";
-
-/// SQLite has one code for all that is wrong with a statement; its texts have not changed in
-/// twenty years.
-fn is_about_shape(message: &str) -> bool {
-    message.starts_with("no such table") || message.contains("no such column") || {
-        message.starts_with("table ") && message.contains(" has no column named ")
-    }
-}
-
-fn is_about_existing(message: &str) -> bool {
-    message.contains(" already exists") || message.starts_with("duplicate column name")
-}
