@@ -130,11 +130,7 @@ impl<B: Driver> Call<'_, B> {
             may_be_ours |= reply.repeated;
             exists = reply.duplicate.or(exists);
             let row = self.read(&values).await;
-            let row = if may_be_ours {
-                row.map_err(unread)
-            } else {
-                row
-            }?;
+            let row = row.map_err(|error| if may_be_ours { unread(error) } else { error })?;
             state = State::of(request, &row)?;
             let server_time = row.server_time();
             let is_too_late = server_time.filter(|now| *now > values.not_after);

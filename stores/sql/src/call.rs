@@ -258,9 +258,9 @@ pub(crate) fn check_owner(owner: &Owner, shape: &Shape, options: &Options) -> Re
     if needed <= longest {
         return Ok(());
     }
-    let ([.., column], table) = (&options.columns, &options.table);
+    let (column, table) = (options.columns[3].as_str(), &options.table);
     Err(configuration(format!(
-        "the owner {:?} and its mark need {needed} characters and column {column} of table {table} \
+        "the owner {:?} and its mark need {needed} characters and column {column:?} of table {table} \
          holds {longest}: widen the column to VARCHAR(255)",
         owner.as_str()
     )))

@@ -56,12 +56,6 @@ impl Identifier {
     }
 }
 
-impl fmt::Display for Identifier {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?}", self.as_str())
-    }
-}
-
 /// A table, with its schema (MySQL: its database) where one is given.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Table {
@@ -110,7 +104,7 @@ impl fmt::Display for Table {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.schema {
             Some(schema) => write!(f, "\"{}.{}\"", schema.0, self.name.0),
-            None => self.name.fmt(f),
+            None => write!(f, "{:?}", self.name.as_str()),
         }
     }
 }

@@ -100,8 +100,7 @@ const LAST_SLOT: i64 = 253_402_300_799_999_999;
 
 fn slots(row: &Row) -> SlotState {
     // Of what is no slot the nearest one, so that an operator sees that there is one, and can reset it.
-    let slot = |micros: i64| Slot::from_micros(micros.clamp(0, LAST_SLOT)).ok();
-    let slot = |micros: Option<i64>| micros.and_then(slot);
+    let slot = |micros: Option<i64>| Slot::from_micros(micros?.clamp(0, LAST_SLOT)).ok();
     SlotState::new(slot(row.slot), slot(row.slot_done), attempts(row))
 }
 

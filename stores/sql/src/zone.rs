@@ -14,7 +14,7 @@ pub(crate) fn parse(text: &str) -> Result<String> {
         && text.len() <= 64
         && text
             .bytes()
-            .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'/' | b'_' | b'-' | b'+'));
+            .all(|b| b.is_ascii_alphanumeric() || b"/_-+".contains(&b));
     match text.to_ascii_uppercase().as_str() {
         // Servers know these by name only if their tables of zones were filled.
         "UTC" | "GMT" | "Z" | "ETC/UTC" => Ok("+00:00".to_owned()),

@@ -53,10 +53,10 @@ impl<'a> Columns<'a> {
         for name in names {
             self.get(name.as_str())?;
         }
-        let [name, ..] = names;
-        if !self.get(name.as_str())?.unique {
+        let name = names[0].as_str();
+        if !self.get(name)?.unique {
             return Err(configuration(format!(
-                "column {name} of table {table} is neither primary key nor unique: without that two processes \
+                "column {name:?} of table {table} is neither primary key nor unique: without that two processes \
                  can both insert the lock; add a primary key on it"
             )));
         }

@@ -49,8 +49,9 @@ pub(crate) struct Dialect {
     pub(crate) session_init: Option<&'static str>,
     /// What a failure means here, where that is not what it means elsewhere.
     pub(crate) explain: Explain,
-    /// What the probe may say of the server.
-    facts: &'static [Fact],
+    /// What the probe says of a server that forgets in a crash what was committed, as it stands in [`Shape::server`],
+    /// and the warning of it.
+    forgets: &'static [(&'static str, &'static str)],
     other_warnings: fn(&Options, &Shape) -> Vec<String>,
     /// Sets the words that are the dialect's own ([`Pieces`]), that of the step among them, unless the server needs no
     /// such step.
@@ -61,15 +62,6 @@ pub(crate) struct Dialect {
 }
 
 const ADD_COLUMN: &str = "ALTER TABLE {table} ADD COLUMN {column} bigint NULL";
-
-/// What the probe says of a server that works, but not as its users may think.
-pub(crate) struct Fact {
-    /// As it stands in [`Shape::server`].
-    text: &'static str,
-    /// A crash forgets what was committed.
-    forgets: bool,
-    warning: &'static str,
-}
 
 impl Dialect {
     /// `InvalidInput` that names the setting that cannot be.
@@ -94,18 +86,18 @@ impl Dialect {
 
     /// Whether what this server answers outlives a crash of it, as far as its settings tell.
     pub(crate) fn is_durable(&self, shape: &Shape) -> bool {
-        let mut facts = self.facts.iter();
-        !facts.any(|fact| fact.forgets && shape.server.contains(fact.text))
+        let mut facts = self.forgets.iter();
+        !facts.any(|(fact, _)| shape.server.contains(fact))
     }
 
     /// Warnings about a table or a server that works, but not as its users may think; each is logged
     /// once.
     pub(crate) fn warnings(&self, options: &Options, shape: &Shape) -> Vec<String> {
-        let facts = self.facts.iter();
-        let found = facts.filter(|fact| shape.server.contains(fact.text));
-        let mut warnings: Vec<_> = found.map(|fact| fact.warning.to_owned()).collect();
-        warnings.extend((self.other_warnings)(options, shape));
-        warnings
+        let facts = self.forgets.iter();
+        let found = facts.filter(|(fact, _)| shape.server.contains(fact));
+        let warnings = found.map(|(_, warning)| (*warning).to_owned());
+        let others = (self.other_warnings)(options, shape);
+        warnings.chain(others).collect()
     }
 
     pub(crate) fn statements(&self, options: &Options, shape: &Shape) -> Statements {

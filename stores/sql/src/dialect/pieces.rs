@@ -50,16 +50,12 @@ impl Pieces {
             ended = if step == Step::Unlock(End::NotStarted) { "{own}" } else { "{held}" };
             // The attempt does not come too late, whoever's clock rules: by the server's, read at this place.
             in_time = "{server_micros} <= :not_after";
-            held_only = "";
-            server_time = "";
-        }
-        if options.time.is_client() {
-            pieces.set("server_time", ", {server_micros}");
+            held_only = if step == (Step::List { held_only: true }) { " AND {until} > {now}" } else { "" };
+            server_time = if options.time.is_client() { ", {server_micros}" } else { "" };
         }
         match step {
             Step::Attempt(claim) | Step::Insert(claim) => pieces.claim(claim, shape),
             Step::Unlock(end) => pieces.end(end, shape),
-            Step::List { held_only: true } => pieces.set("held_only", " AND {until} > {now}"),
             _ => {}
         }
         (dialect.pieces)(options, shape, step, &mut pieces);

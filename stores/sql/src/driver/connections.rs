@@ -60,12 +60,14 @@ pub(crate) enum Wanted {
 /// A connection in use. One that is not [`finished`](Self::finished) is closed.
 pub(crate) enum InUse<B: Driver> {
     Lent(Lent<B>),
-    Own {
-        connection: B::Connection,
-        own: Arc<OwnConnections<B>>,
-        _permit: OwnedSemaphorePermit,
-        is_new: bool,
-    },
+    Own(Held<B>),
+}
+
+pub(crate) struct Held<B: Driver> {
+    connection: B::Connection,
+    own: Arc<OwnConnections<B>>,
+    _permit: OwnedSemaphorePermit,
+    is_new: bool,
 }
 
 pub(crate) struct Lent<B: Driver> {
@@ -119,13 +121,12 @@ async fn lent<B: Driver>(
     // Each connection that is found broken leaves the pool, so that in the end a new one is made.
     let (size, _) = B::pooled(pool);
     let mut tries = size + 1;
-    while !deadline.is_too_late_to_connect() {
+    while tries > 0 && !deadline.is_too_late_to_connect() {
         // An idle connection is there at once, unless the pool waits for one to answer that was cut
         // silently; given up, that one leaves the pool.
         let (_, has_idle) = B::pooled(pool);
         let patience = if has_idle { PING } else { Duration::MAX };
-        let acquired = deadline.connect(patience, pin!(B::acquire(pool))).await;
-        let Some(acquired) = acquired else {
+        let Some(acquired) = deadline.connect(patience, pin!(B::acquire(pool))).await else {
             continue;
         };
         let mut lent = Lent {
@@ -141,10 +142,7 @@ async fn lent<B: Driver>(
         if answer == Some(true) {
             return Ok(InUse::Lent(lent));
         }
-        tries = tries.saturating_sub(1);
-        if tries == 0 {
-            break;
-        }
+        tries -= 1;
     }
     Err(Failure::no_connection())
 }
@@ -166,10 +164,8 @@ impl<B: Driver> OwnConnections<B> {
     ) -> Result<InUse<B>, Failure> {
         let acquire = async {
             // The semaphore is never closed, so this cannot fail.
-            let permit = Arc::clone(&self.permits)
-                .acquire_owned()
-                .await
-                .map_err(|_| Failure::no_connection())?;
+            let permit = Arc::clone(&self.permits).acquire_owned().await;
+            let permit = permit.map_err(|_| Failure::no_connection())?;
             match self.used(wanted, deadline).await {
                 Some(connection) => Ok(self.held(connection, permit, false)),
                 None => Ok(self.held(self.connect().await?, permit, true)),
@@ -213,12 +209,12 @@ impl<B: Driver> OwnConnections<B> {
         _permit: OwnedSemaphorePermit,
         is_new: bool,
     ) -> InUse<B> {
-        InUse::Own {
+        InUse::Own(Held {
             connection,
             own: Arc::clone(self),
             _permit,
             is_new,
-        }
+        })
     }
 
     async fn connect(&self) -> Result<B::Connection, Failure> {
@@ -240,24 +236,22 @@ impl<B: Driver> InUse<B> {
     pub(crate) fn session(&mut self) -> &mut B::Connection {
         match self {
             Self::Lent(lent) => &mut lent.pooled,
-            Self::Own { connection, .. } => connection,
+            Self::Own(held) => &mut held.connection,
         }
     }
 
     /// Whether it was made for this statement; never where the pool made it.
     pub(crate) fn is_new(&self) -> bool {
-        matches!(self, Self::Own { is_new: true, .. })
+        matches!(self, Self::Own(held) if held.is_new)
     }
 
     /// Says that the last reply was read to its end: the connection may be used again.
     pub(crate) fn finished(self) {
         match self {
             Self::Lent(mut lent) => lent.is_fit = true,
-            Self::Own {
-                connection, own, ..
-            } => {
-                let now = own.clock.now();
-                own.lock().push((now, connection));
+            Self::Own(held) => {
+                let now = held.own.clock.now();
+                held.own.lock().push((now, held.connection));
             }
         }
     }

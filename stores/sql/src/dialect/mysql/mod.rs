@@ -51,7 +51,7 @@ mod statements;
 use std::time::{Duration, UNIX_EPOCH};
 
 use self::statements::SERVER_MICROS;
-use super::{Dialect, Fact};
+use super::Dialect;
 use crate::identifier::Fold;
 use crate::options::Options;
 use crate::shape::{Column, Shape, TimeKind};
@@ -131,28 +131,19 @@ pub(crate) static MYSQL: Dialect = Dialect {
          CAST(LEAST(@@innodb_lock_wait_timeout, 5) AS SIGNED)",
     ),
     explain: |_, _| None,
-    facts: &[
-        Fact {
-            text: UNFLUSHED_LOG,
-            forgets: true,
-            warning: "the server answers a commit before its log is on the disk: a crash (in a cluster, of \
+    forgets: &[
+        (
+            UNFLUSHED_LOG,
+            "the server answers a commit before its log is on the disk: a crash (in a cluster, of \
                           all nodes at once) forgets who holds a lock and which slots are done; set \
                           innodb_flush_log_at_trx_commit=1",
-        },
-        Fact {
-            text: UNFLUSHED_BINLOG,
-            forgets: true,
-            warning: "the server has a binary log and does not write it to the disk at each commit: a \
+        ),
+        (
+            UNFLUSHED_BINLOG,
+            "the server has a binary log and does not write it to the disk at each commit: a \
                           crash of its machine undoes commits that the log lacks, and so forgets who holds a \
                           lock and which slots are done; set sync_binlog=1",
-        },
-        Fact {
-            text: LOGS_STATEMENTS,
-            forgets: false,
-            warning: "the server logs statements for its replicas (binlog_format=STATEMENT): leases are \
-                          judged by the time at which a statement began, so that replicas come to the same \
-                          result; set binlog_format=ROW",
-        },
+        ),
     ],
     other_warnings,
     pieces: statements::pieces,
@@ -231,6 +222,14 @@ fn longest_lease(options: &Options, shape: &Shape) -> Duration {
 fn other_warnings(options: &Options, shape: &Shape) -> Vec<String> {
     let says = |fact: &str| shape.server.contains(fact);
     let mut warnings = Vec::new();
+    if says(LOGS_STATEMENTS) {
+        warnings.push(
+            "the server logs statements for its replicas (binlog_format=STATEMENT): leases are \
+             judged by the time at which a statement began, so that replicas come to the same \
+             result; set binlog_format=ROW"
+                .to_owned(),
+        );
+    }
     if has_instants(shape) && says(NOT_UTC) && options.shared_session_zone.is_none() {
         warnings.push(format!(
             "TIMESTAMP columns on a server ({}): Rust services agree among themselves, but a Java \
@@ -256,12 +255,8 @@ fn other_warnings(options: &Options, shape: &Shape) -> Vec<String> {
 
 /// In hexadecimal, which means the same in every `sql_mode` and character set of a session.
 fn quote(text: &str) -> String {
-    let mut literal = String::from("_utf8mb4 X'");
-    for byte in text.bytes() {
-        literal.push_str(&format!("{byte:02X}"));
-    }
-    literal.push('\'');
-    literal
+    let bytes: String = text.bytes().map(|byte| format!("{byte:02X}")).collect();
+    format!("_utf8mb4 X'{bytes}'")
 }
 
 fn has_instants(shape: &Shape) -> bool {

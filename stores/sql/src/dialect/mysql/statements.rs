@@ -83,10 +83,10 @@ pub(super) fn pieces(options: &Options, shape: &Shape, step: Step, pieces: &mut 
         sets_slot = "{set_attempts}, {slot} = :slot";
         kept = kept(options, shape);
         least_end = "IF(:at_least = 0, {now_down}, GREATEST({now_down}, {kept}))";
-        end_of_lease = "{least_end}";
-    }
-    if step == Step::Unlock(End::Failed) {
-        pieces.set("end_of_lease", "GREATEST({least_end}, {end})");
+        end_of_lease = match step {
+            Step::Unlock(End::Failed) => "GREATEST({least_end}, {end})",
+            _ => "{least_end}",
+        };
     }
     if !shape.name.exact {
         words! { pieces:

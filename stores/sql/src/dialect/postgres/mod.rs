@@ -35,7 +35,7 @@ mod statements;
 use shedlock_store::HUNDRED_YEARS;
 
 use self::statements::TOO_LATE;
-use super::{ADD_COLUMN, Dialect, Fact};
+use super::{ADD_COLUMN, Dialect};
 use crate::failure::Class;
 use crate::identifier::Fold;
 use crate::options::Options;
@@ -74,19 +74,17 @@ pub(crate) static POSTGRES: Dialect = Dialect {
         "SELECT set_config('lock_timeout', '5s', false) WHERE current_setting('lock_timeout') = '0'",
     ),
     explain: |_, _| None,
-    facts: &[
-        Fact {
-            text: FSYNC_OFF,
-            forgets: true,
-            warning: "the server runs with fsync=off: a crash of its machine forgets who holds a lock \
+    forgets: &[
+        (
+            FSYNC_OFF,
+            "the server runs with fsync=off: a crash of its machine forgets who holds a lock \
                           and which slots are done, and can damage the database; set fsync=on",
-        },
-        Fact {
-            text: UNLOGGED,
-            forgets: true,
-            warning: "the table is unlogged: a crash of the server empties it, so that every lock is \
+        ),
+        (
+            UNLOGGED,
+            "the table is unlogged: a crash of the server empties it, so that every lock is \
                           free and every slot can run again; run ALTER TABLE … SET LOGGED",
-        },
+        ),
     ],
     other_warnings: |_, _| Vec::new(),
     pieces: statements::pieces,

@@ -19,7 +19,7 @@ use shedlock_core::ErrorKind;
 use shedlock_store::HUNDRED_YEARS;
 
 use super::pieces::words;
-use super::{ADD_COLUMN, Dialect, Fact, Pieces, Step};
+use super::{ADD_COLUMN, Dialect, Pieces, Step};
 use crate::failure::Class;
 use crate::identifier::Fold;
 use crate::options::Options;
@@ -77,21 +77,19 @@ pub(crate) static SQLITE: Dialect = Dialect {
     quote: |text| format!("'{}'", text.replace('\'', "''")),
     session_init: None,
     explain,
-    facts: &[
-        Fact {
-            text: FORGETS,
-            forgets: true,
-            warning: "the file has synchronous=OFF, or its journal is off or in memory: a crash can \
+    forgets: &[
+        (
+            FORGETS,
+            "the file has synchronous=OFF, or its journal is off or in memory: a crash can \
                           damage it, and forgets who holds a lock and which slots are done; set \
                           synchronous=FULL and journal_mode=WAL for the pool's connections",
-        },
-        Fact {
-            text: LAGS,
-            forgets: true,
-            warning: "the file is in WAL mode with synchronous=NORMAL: a crash of the machine can take \
+        ),
+        (
+            LAGS,
+            "the file is in WAL mode with synchronous=NORMAL: a crash of the machine can take \
                           the last commits, and with them the marks of slots that are done; set \
                           synchronous=FULL for the pool's connections",
-        },
+        ),
     ],
     other_warnings: |_, _| Vec::new(),
     pieces,
