@@ -116,11 +116,10 @@ impl<B: Driver> Call<'_, B> {
                 // MySQL's has no room for the attempts at a slot: the record tells.
                 let row = self.read(&values).await.map_err(unread)?;
                 let is_ours = row.owner.as_deref() == Some(values.owner);
-                return Ok(acquired(if is_ours {
-                    lease(request, &row)
-                } else {
+                return Ok(acquired(match is_ours {
+                    true => lease(request, &row),
                     // It is over already, and somebody else's by now.
-                    granted(request, &reply)
+                    false => granted(request, &reply),
                 }));
             } else if is_won {
                 self.observe(plan, &reply);

@@ -1,7 +1,7 @@
 //! Locks that are found free and cannot be taken, again and again.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 use shedlock_core::LockName;
 
@@ -21,7 +21,7 @@ const MOST_NAMES: usize = 1_000;
 impl Contended {
     /// One more attempt on a lock of this table; warns once for each row of them, when it becomes suspicious.
     pub(crate) fn again(&self, lock: &LockName, table: &Table) {
-        let mut counts = self.lock();
+        let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if counts.len() >= MOST_NAMES {
             counts.clear();
         }
@@ -40,10 +40,7 @@ impl Contended {
     }
 
     pub(crate) fn ended(&self, lock: &LockName) {
-        self.lock().remove(lock.as_str());
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, u32>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        counts.remove(lock.as_str());
     }
 }

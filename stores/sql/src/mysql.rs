@@ -99,7 +99,12 @@ impl Driver for MySql {
             MySqlSslMode::VerifyCa | MySqlSslMode::VerifyIdentity => return None,
             mode => format!("ssl-mode is {mode:?}"),
         };
-        by_sqlx::unverified(host, is_socket, &mode, "ssl-mode=VERIFY_IDENTITY", "ssl-ca")
+        by_sqlx::unverified(
+            host,
+            is_socket,
+            &mode,
+            "ssl-mode=VERIFY_IDENTITY, with ssl-ca",
+        )
     }
 
     by_sqlx::execution!(MySql, last_insert_id);

@@ -90,7 +90,12 @@ impl Driver for Postgres {
             PgSslMode::VerifyCa | PgSslMode::VerifyFull => return None,
             mode => format!("sslmode is {mode:?}"),
         };
-        by_sqlx::unverified(host, is_socket, &mode, "sslmode=verify-full", "sslrootcert")
+        by_sqlx::unverified(
+            host,
+            is_socket,
+            &mode,
+            "sslmode=verify-full, with sslrootcert",
+        )
     }
 
     by_sqlx::execution!(Postgres, |_| None);

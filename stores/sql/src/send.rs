@@ -26,12 +26,8 @@ impl<B: Driver> Call<'_, B> {
     }
 
     pub(crate) async fn row(&self, step: Step, values: &Values<'_>) -> Result<Row> {
-        let reply = self.run(step, values).await?;
-        reply
-            .rows
-            .into_iter()
-            .next()
-            .ok_or_else(|| internal("the statement that always gives a row gave none"))
+        let row = self.run(step, values).await?.rows.pop();
+        row.ok_or_else(|| internal("the statement that always gives a row gave none"))
     }
 
     /// Sends a statement: again at once where another transaction was in the way, once more on a
@@ -47,13 +43,8 @@ impl<B: Driver> Call<'_, B> {
         let mut lost = None;
         loop {
             let statement = plan.statements.get(step).ok_or_else(|| self.no_column())?;
-            let lock = values.name;
-            tracing::debug!(
-                step = step.word(),
-                lock,
-                sql = statement.text(),
-                "statement"
-            );
+            let (lock, sql) = (values.name, statement.text());
+            tracing::debug!(step = step.word(), lock, sql, "statement");
             let answer = self.send(statement, values, wanted).await;
             let answer = match step {
                 // It goes on past records that cannot be read.
@@ -109,13 +100,11 @@ impl<B: Driver> Call<'_, B> {
     }
 
     fn no_column(&self) -> Error {
-        Error::new(
-            ErrorKind::Unsupported,
-            format!(
-                "a slot was asked for, but table {} lacks columns for it: add them with `shedlock \
-                 migrate --store …`",
-                self.options.table
-            ),
-        )
+        let message = format!(
+            "a slot was asked for, but table {} lacks columns for it: add them with `shedlock \
+             migrate --store …`",
+            self.options.table
+        );
+        Error::new(ErrorKind::Unsupported, message)
     }
 }

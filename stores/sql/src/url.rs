@@ -8,6 +8,7 @@ use url::Url;
 
 use crate::call::SqlStore;
 use crate::driver::{Connections, Driver};
+use crate::failure::BoxError;
 use crate::options::Settings;
 
 /// A database behind a server, with a driver that reads URLs.
@@ -136,9 +137,7 @@ impl Address {
 }
 
 /// The error of an option that a driver knows, with a value that it does not.
-pub(crate) fn refused_by_driver(
-    error: impl Into<Box<dyn std::error::Error + Send + Sync>>,
-) -> Error {
+pub(crate) fn refused_by_driver(error: impl Into<BoxError>) -> Error {
     let message =
         "the store's URL has an option that the driver cannot use; its reason is the source";
     invalid(message).with_source(error)

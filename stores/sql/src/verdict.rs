@@ -32,7 +32,14 @@ impl State {
         };
         let is_held = row.lock_until.is_some_and(|until| until > now);
         if let Some(stored) = &row.name {
-            check_name(request.name(), stored)?;
+            let asked = request.name().as_str();
+            // Some collations take `Job` and `job ` for the same; the record is then another lock's.
+            if stored != asked {
+                return Err(conflict(format!(
+                    "the table takes the names {asked:?} and {stored:?} for the same: rename one of the locks, \
+                     or give the column a collation that tells them apart"
+                )));
+            }
             if is_held && row.owner.as_deref() == Some(request.owner().as_str()) {
                 return Ok(Self::Answered(Attempt::Acquired(lease(request, row))));
             }
@@ -67,18 +74,6 @@ impl State {
         }
         Ok(Self::Free)
     }
-}
-
-/// Some collations take `Job` and `job ` for the same; the record is then another lock's.
-fn check_name(asked: &LockName, stored: &str) -> Result<()> {
-    if stored == asked.as_str() {
-        return Ok(());
-    }
-    Err(conflict(format!(
-        "the table takes the names {:?} and {stored:?} for the same: rename one of the locks, or give \
-         the column a collation that tells them apart",
-        asked.as_str()
-    )))
 }
 
 /// What nobody writes there would keep every slot from being taken, and be taken for no slot.
@@ -144,10 +139,9 @@ pub(crate) fn mark(stored: &str, shape: &Shape) -> String {
 /// Microseconds since 1970 as an instant. Rows may hold anything, also what is before 1970.
 pub(crate) fn instant(micros: i64) -> SystemTime {
     let distance = Duration::from_micros(micros.unsigned_abs());
-    let instant = if micros >= 0 {
-        UNIX_EPOCH.checked_add(distance)
-    } else {
-        UNIX_EPOCH.checked_sub(distance)
+    let instant = match micros {
+        0.. => UNIX_EPOCH.checked_add(distance),
+        _ => UNIX_EPOCH.checked_sub(distance),
     };
     instant.unwrap_or(UNIX_EPOCH)
 }

@@ -30,11 +30,8 @@ pub(crate) fn parse(text: &str) -> Result<String> {
 }
 
 fn offset(text: &str) -> Option<String> {
-    let (is_negative, digits) = match text.split_at_checked(1)? {
-        ("+", digits) => (false, digits),
-        ("-", digits) => (true, digits),
-        _ => return None,
-    };
+    let is_negative = text.starts_with('-');
+    let digits = text.strip_prefix(['+', '-'])?;
     let (hours, minutes) = digits.split_once(':')?;
     let number = |text: &str, lengths: &[usize]| {
         let fits = lengths.contains(&text.len()) && text.bytes().all(|b| b.is_ascii_digit());

@@ -22,19 +22,13 @@ pub(crate) fn connecting(error: Error, classify: Classify) -> Failure {
 
 /// A warning where connections to this host do not verify the server, and leave this machine.
 #[cfg(any(feature = "postgres", feature = "mysql"))]
-pub(crate) fn unverified(
-    host: &str,
-    is_socket: bool,
-    mode: &str,
-    wanted: &str,
-    ca: &str,
-) -> Option<String> {
+pub(crate) fn unverified(host: &str, is_socket: bool, mode: &str, remedy: &str) -> Option<String> {
     if is_socket || shedlock_core::is_this_machine(host) {
         return None;
     }
     Some(format!(
         "connections to {host} do not verify the server ({mode}): whoever can intercept them can \
-         answer in its place; set {wanted}, with {ca} for a certificate authority of your own"
+         answer in its place; set {remedy} for a certificate authority of your own"
     ))
 }
 

@@ -51,14 +51,12 @@ fn make(place: &Place) -> Result<bool> {
         made.map_err(cannot("folder", folder, "made"))?;
     }
     if let Some(name) = filesystem::network(folder).filter(|_| !place.allow_network_fs) {
-        return Err(refused(
-            path,
-            &format!(
-                "it lies on {name}, a network file system, on which SQLite cannot keep processes \
-                 apart: two holders of one lock would be possible; put it on a local disk, or set \
-                 allow_network_fs=true if only one machine ever uses it"
-            ),
-        ));
+        let why = format!(
+            "it lies on {name}, a network file system, on which SQLite cannot keep processes \
+             apart: two holders of one lock would be possible; put it on a local disk, or set \
+             allow_network_fs=true if only one machine ever uses it"
+        );
+        return Err(refused(path, &why));
     }
     if path.is_dir() {
         return Err(refused(path, "it is a folder"));
@@ -103,9 +101,8 @@ async fn write_ahead(connect: &SqliteConnectOptions, clock: &Arc<dyn Clock>) -> 
             Err(sqlx::Error::Database(error)) if matches!(primary_code(&*error), 5 | 6) => {}
             Err(error) => return Err(not_a_database(error)),
         }
-        clock
-            .sleep_until(clock.now() + Duration::from_millis(10))
-            .await;
+        let soon = clock.now() + Duration::from_millis(10);
+        clock.sleep_until(soon).await;
     }
     // The file serves without WAL too; readers and writers then wait for each other.
     tracing::warn!("the new SQLite file could not be put into WAL mode");

@@ -44,8 +44,8 @@ const NETWORK: &[(u64, &str)] = &[
 /// One magic number for all file systems that programs provide, and for virtiofs.
 const FUSE: u64 = 0x6573_5546;
 
-/// Those of them that lie on this machine's disks: `fuseblk`, and these behind `fuse.`.
-const LOCAL: &str = "bindfs cryfs encfs ext2 exfat fuse-overlayfs gocryptfs lxcfs mergerfs ntfs-3g \
+/// Those of them that lie on this machine's disks. All but `fuseblk` begin with `fuse.`, which is left out here.
+const LOCAL: &str = "bindfs cryfs encfs ext2 exfat fuseblk fuse-overlayfs gocryptfs lxcfs mergerfs ntfs-3g \
      unionfs unionfs-fuse zfs-fuse";
 
 fn network_of(magic: u64, mounted_type: impl FnOnce() -> Option<String>) -> Option<String> {
@@ -54,11 +54,8 @@ fn network_of(magic: u64, mounted_type: impl FnOnce() -> Option<String>) -> Opti
         return known.map(|(_, name)| (*name).to_owned());
     }
     let name = mounted_type().unwrap_or_else(|| "fuse".to_owned());
-    let mut local = LOCAL.split(' ');
-    let is_local = name == "fuseblk"
-        || name
-            .strip_prefix("fuse.")
-            .is_some_and(|name| local.any(|local| local == name));
+    let kind = name.strip_prefix("fuse.").unwrap_or(&name);
+    let is_local = LOCAL.split(' ').any(|local| local == kind);
     (!is_local).then_some(name)
 }
 

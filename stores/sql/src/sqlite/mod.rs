@@ -137,12 +137,8 @@ impl SqlStore<Sqlite> {
 impl Place {
     fn read(url: &str, options: &mut UrlOptions) -> Result<Self> {
         // A path is not what a URL's host and path make of it: `sqlite://locks.db` is a file here.
-        let path = url
-            .split_once(':')
-            .map_or(url, |(_, rest)| rest)
-            .split(['?', '#'])
-            .next()
-            .unwrap_or_default();
+        let path = url.split(['?', '#']).next().unwrap_or_default();
+        let path = path.split_once(':').map_or(path, |(_, rest)| rest);
         let path = path.strip_prefix("//").unwrap_or(path);
         let path = percent_decode_str(path).decode_utf8().map_err(|error| {
             invalid("the path in the store's URL is not UTF-8").with_source(error)

@@ -208,10 +208,9 @@ fn text(column: &Column, is_name: bool) -> Result<bool, &'static str> {
 }
 
 fn longest_lease(options: &Options, shape: &Shape) -> Duration {
-    let ends = if has_instants(shape) {
-        TIMESTAMP_ENDS
-    } else {
-        DATETIME_ENDS
+    let ends = match has_instants(shape) {
+        true => TIMESTAMP_ENDS,
+        false => DATETIME_ENDS,
     };
     let now = options.clock.system_time().duration_since(UNIX_EPOCH);
     let left = ends.saturating_sub(now.unwrap_or_default());

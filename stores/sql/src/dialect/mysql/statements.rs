@@ -61,7 +61,12 @@ pub(super) fn pieces(options: &Options, shape: &Shape, step: Step, pieces: &mut 
     words! { pieces:
         now_down = cut("{now}", until);
         now_at = cut("{now}", at);
-        end = end(until);
+        // What is longer was refused before; the limit is for clients whose clock is years behind,
+        // since without strict mode a server stores the year 0 for what it cannot hold.
+        end = match until.kind {
+            TimeKind::Instant => format!("LEAST({}, {TIMESTAMP_LIMIT})", up("{now}", ":at_most", until)),
+            _ => up("{now}", ":at_most", until),
+        };
         columns = "{name}, {until}, {at}, {by}";
         our_columns = ours.map(|(_, column)| format!(", {column}")).collect::<String>();
         at_micros = micros("{at}");
@@ -174,16 +179,6 @@ fn kept(options: &Options, shape: &Shape) -> String {
     }
     let acquired = format!("LEAST({{token}}, {{at_micros}} + {unit})");
     up("{epoch}", &format!("{acquired} + :at_least"), until)
-}
-
-fn end(column: TimeColumn) -> String {
-    let end = up("{now}", ":at_most", column);
-    match column.kind {
-        // What is longer was refused before; this is for clients whose clock is years behind,
-        // since without strict mode a server stores the year 0 for what it cannot hold.
-        TimeKind::Instant => format!("LEAST({end}, {TIMESTAMP_LIMIT})"),
-        _ => end,
-    }
 }
 
 /// A text column byte for byte, whatever its character set.

@@ -76,7 +76,11 @@ pub(super) fn pieces(options: &Options, shape: &Shape, step: Step, pieces: &mut 
         now_micros = if is_client { ":now".to_owned() } else { micros("{clock}") };
         now_down = now_down(until, is_client);
         now_at = now_down(at, is_client);
-        end = after(":at_most", until, is_client);
+        // Rounded up to what the column can hold.
+        end = match until.unit() {
+            1 => later(&now(until, is_client), ":at_most"),
+            _ => up(until, "{now_micros} + :at_most"),
+        };
         server_micros = micros("clock_timestamp()");
         at_micros = micros_of("{at}");
         until_micros = micros_of("{until}");
@@ -129,7 +133,7 @@ fn kept(shape: &Shape) -> String {
 }
 
 /// Microseconds since 1970 (UTC), of an instant or of UTC wall time.
-pub(super) fn micros(instant: &str) -> String {
+fn micros(instant: &str) -> String {
     format!("(extract(epoch FROM {instant}) * 1000000)::bigint")
 }
 
@@ -143,12 +147,12 @@ pub(super) fn micros_of(column: &str) -> String {
 }
 
 /// So many microseconds after an instant, or after UTC wall time.
-pub(super) fn later(instant: &str, duration: &str) -> String {
+fn later(instant: &str, duration: &str) -> String {
     format!("{instant} + {duration} * interval '1 microsecond'")
 }
 
 /// Now, as a column of this kind holds it, to its last digit.
-pub(super) fn now(column: TimeColumn, is_client: bool) -> String {
+fn now(column: TimeColumn, is_client: bool) -> String {
     match column.kind {
         kind if is_client => at(kind, "{now_micros}"),
         TimeKind::Instant => "{clock}".to_owned(),
@@ -157,24 +161,16 @@ pub(super) fn now(column: TimeColumn, is_client: bool) -> String {
 }
 
 /// Now, rounded down to what the column can hold: never later.
-pub(super) fn now_down(column: TimeColumn, is_client: bool) -> String {
+fn now_down(column: TimeColumn, is_client: bool) -> String {
     match column.unit() {
         1 => now(column, is_client),
         unit => at(column.kind, &format!("({{now_micros}} / {unit} * {unit})")),
     }
 }
 
-/// Now and so many microseconds, rounded up to what the column can hold.
-pub(super) fn after(duration: &str, column: TimeColumn, is_client: bool) -> String {
-    match column.unit() {
-        1 => later(&now(column, is_client), duration),
-        _ => up(column, &format!("{{now_micros}} + {duration}")),
-    }
-}
-
 /// Microseconds since 1970 (UTC) as this column holds them, rounded up: the server itself would
 /// round to the nearest, and so could end a lease early.
-pub(super) fn up(column: TimeColumn, micros: &str) -> String {
+fn up(column: TimeColumn, micros: &str) -> String {
     match column.unit() {
         1 => at(column.kind, &format!("({micros})")),
         unit => at(

@@ -129,32 +129,31 @@ fn probe(options: &Options) -> String {
 }
 
 fn explain(class: &Class, writes: bool) -> Option<(ErrorKind, &'static str)> {
-    Some(match class {
-        Class::NotSent | Class::Refused => (
-            ErrorKind::Configuration,
-            "the file cannot be opened as a SQLite database; the reason is the source",
-        ),
-        Class::Busy => (
-            ErrorKind::Unavailable,
+    let message = match class {
+        Class::NotSent | Class::Refused => {
+            "the file cannot be opened as a SQLite database; the reason is the source"
+        }
+        Class::Busy => {
             "another process kept the file locked for as long as busy_timeout lets one wait, \
              or the disk is full; nothing was written: retry later, and look for long \
-             transactions on this file",
-        ),
-        Class::ReadOnly | Class::Privilege => (
-            ErrorKind::Configuration,
-            "the file or its folder cannot be written by this user: SQLite needs both",
-        ),
-        Class::ReplyLost if writes => (
-            ErrorKind::OutcomeUnknown,
+             transactions on this file"
+        }
+        Class::ReadOnly | Class::Privilege => {
+            "the file or its folder cannot be written by this user: SQLite needs both"
+        }
+        Class::ReplyLost if writes => {
             "the disk failed while the statement ran; it may have taken effect: ask again \
-             with the same owner",
-        ),
-        Class::ReplyLost => (
-            ErrorKind::Unavailable,
-            "the disk failed while the file was read; nothing was written: retry",
-        ),
+             with the same owner"
+        }
+        Class::ReplyLost => "the disk failed while the file was read; nothing was written: retry",
         _ => return None,
-    })
+    };
+    let kind = match class {
+        Class::ReplyLost if writes => ErrorKind::OutcomeUnknown,
+        Class::Busy | Class::ReplyLost => ErrorKind::Unavailable,
+        _ => ErrorKind::Configuration,
+    };
+    Some((kind, message))
 }
 
 /// What SQLite makes of a declared type.
