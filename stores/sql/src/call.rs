@@ -228,7 +228,8 @@ impl<B: Driver> Call<'_, B> {
             let run = B::run(held.session(), statement, values);
             self.deadline.answer(pin!(run)).await
         };
-        let result = answer.unwrap_or_else(|| Err(Failure::silent()));
+        let silent = || Failure::new(Class::ReplyLost, "the server gave no answer in time");
+        let result = answer.unwrap_or_else(|| Err(silent()));
         // A refusal is an answer too.
         let is_fit = |failure: &Failure| failure.class.spares_connection();
         if result.as_ref().err().is_none_or(is_fit) {

@@ -65,10 +65,6 @@ impl Failure {
         Self::new(Class::NotSent, "no connection could be had in time")
     }
 
-    pub(crate) fn silent() -> Self {
-        Self::new(Class::ReplyLost, "the server gave no answer in time")
-    }
-
     pub(crate) fn new(class: Class, source: impl Into<BoxError>) -> Self {
         Self {
             class,

@@ -99,12 +99,8 @@ impl Driver for MySql {
             MySqlSslMode::VerifyCa | MySqlSslMode::VerifyIdentity => return None,
             mode => format!("ssl-mode is {mode:?}"),
         };
-        by_sqlx::unverified(
-            host,
-            is_socket,
-            &mode,
-            "ssl-mode=VERIFY_IDENTITY, with ssl-ca",
-        )
+        let remedy = "ssl-mode=VERIFY_IDENTITY, with ssl-ca";
+        by_sqlx::unverified(host, is_socket, &mode, remedy)
     }
 
     by_sqlx::execution!(MySql, last_insert_id);

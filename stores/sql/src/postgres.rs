@@ -57,10 +57,8 @@ pub type PostgresProvider = StoreProvider<SqlStore<Postgres>>;
 
 impl Remote for Postgres {
     fn read(address: &mut Address) -> Result<PgConnectOptions> {
-        set(
-            &mut address.settings.durable_unlock,
-            address.options.flag("durable_unlock")?,
-        );
+        let durable = address.options.flag("durable_unlock")?;
+        set(&mut address.settings.durable_unlock, durable);
         let url = address.for_driver(DRIVER_OPTIONS)?;
         let connect = PgConnectOptions::from_url(&url).map_err(refused_by_driver)?;
         let connect = connect.disable_statement_logging();
@@ -90,12 +88,8 @@ impl Driver for Postgres {
             PgSslMode::VerifyCa | PgSslMode::VerifyFull => return None,
             mode => format!("sslmode is {mode:?}"),
         };
-        by_sqlx::unverified(
-            host,
-            is_socket,
-            &mode,
-            "sslmode=verify-full, with sslrootcert",
-        )
+        let remedy = "sslmode=verify-full, with sslrootcert";
+        by_sqlx::unverified(host, is_socket, &mode, remedy)
     }
 
     by_sqlx::execution!(Postgres, |_| None);

@@ -27,10 +27,8 @@ pub type TokioPostgresProvider = StoreProvider<SqlStore<TokioPostgres>>;
 
 impl Remote for TokioPostgres {
     fn read(address: &mut Address) -> Result<Connect> {
-        set(
-            &mut address.settings.durable_unlock,
-            address.options.flag("durable_unlock")?,
-        );
+        let durable = address.options.flag("durable_unlock")?;
+        set(&mut address.settings.durable_unlock, durable);
         let options = &mut address.options;
         let modes = [
             ("disable", SslMode::Disable),

@@ -126,16 +126,15 @@ impl Shape {
     /// The table that `migrate` makes, with such columns for the times.
     pub(crate) const fn assumed(kind: TimeKind, digits: u8) -> Self {
         let time = TimeColumn { kind, digits };
-        let text = TextColumn {
+        let name = TextColumn {
             length: 64,
             exact: true,
         };
+        let mut locked_by = name;
+        locked_by.length = 255;
         Self {
-            name: text,
-            locked_by: TextColumn {
-                length: 255,
-                ..text
-            },
+            name,
+            locked_by,
             lock_until: time,
             locked_at: time,
             extras: Extras::ALL,

@@ -42,11 +42,10 @@ impl<B: Remote> FromUrl for SqlStore<B> {
 
 pub(crate) fn described<B: Remote>(url: &str) -> Result<StoreProvider<SqlStore<B>>> {
     let mut address = Address::parse(url)?;
-    let Address {
-        settings, options, ..
-    } = &mut address;
-    set(&mut settings.prepared, options.flag("prepared")?);
-    set(&mut settings.server_skew, options.duration("server_skew")?);
+    let prepared = address.options.flag("prepared")?;
+    set(&mut address.settings.prepared, prepared);
+    let skew = address.options.duration("server_skew")?;
+    set(&mut address.settings.server_skew, skew);
     let options = B::read(&mut address)?;
     Ok(address.store(options, MAX_CONNECTIONS)?.provider())
 }

@@ -259,9 +259,8 @@ fn quote(text: &str) -> String {
 }
 
 fn has_instants(shape: &Shape) -> bool {
-    [shape.lock_until, shape.locked_at]
-        .iter()
-        .any(|column| column.kind == TimeKind::Instant)
+    let kinds = [shape.lock_until.kind, shape.locked_at.kind];
+    kinds.contains(&TimeKind::Instant)
 }
 
 #[cfg(test)]
