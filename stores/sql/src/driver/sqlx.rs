@@ -44,8 +44,8 @@ pub(crate) fn running(error: Error, classify: Classify) -> Failure {
     Failure::new(class, error)
 }
 
-/// The methods of [`Driver`] that are alike for all of sqlx's databases; its own bounds do not carry over to generic
-/// code. `$last_insert_id` is what a reply has of that.
+/// The methods of [`Driver`](super::Driver) that are alike for all of sqlx's databases; its own bounds do not carry
+/// over to generic code. `$last_insert_id` is what a reply has of that.
 macro_rules! execution {
     ($database:ty, $last_insert_id:expr) => {
         type Connection = <$database as sqlx::Database>::Connection;
