@@ -8,37 +8,33 @@ use redis::cluster_routing::Slot;
 use shedlock_core::StoreClock;
 
 #[derive(Debug)]
-pub(crate) enum Clocks {
-    One(Arc<StoreClock>),
-    /// By the hash slots that were asked for: a slot lies on one server, and which one it is may
+pub(crate) struct Clocks {
+    is_cluster: bool,
+    /// In a cluster by the hash slots that were asked for: a slot lies on one server, and which one it is may
     /// change. There are 16,384 at most.
-    PerSlot(Mutex<HashMap<Slot, Arc<StoreClock>>>),
+    seen: Mutex<HashMap<Option<Slot>, Arc<StoreClock>>>,
 }
 
 impl Clocks {
     pub(crate) fn new(is_cluster: bool) -> Self {
-        if is_cluster {
-            Self::PerSlot(Mutex::default())
-        } else {
-            Self::One(Arc::default())
-        }
+        let seen = Mutex::default();
+        Self { is_cluster, seen }
     }
 
     pub(crate) fn of(&self, key: &str) -> Arc<StoreClock> {
-        match self {
-            Self::One(clock) => Arc::clone(clock),
-            Self::PerSlot(clocks) => {
-                let mut clocks = clocks.lock().unwrap_or_else(PoisonError::into_inner);
-                Arc::clone(clocks.entry(Slot::for_key(key)).or_default())
-            }
-        }
+        self.at(self.is_cluster.then(|| Slot::for_key(key)))
     }
 
     /// Takes down what the server, if there is one, has reported.
     pub(crate) fn observe_only(&self, time: Option<SystemTime>) {
-        if let (Self::One(clock), Some(time)) = (self, time) {
-            clock.observe(time);
+        if let (false, Some(time)) = (self.is_cluster, time) {
+            self.at(None).observe(time);
         }
+    }
+
+    fn at(&self, slot: Option<Slot>) -> Arc<StoreClock> {
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(seen.entry(slot).or_default())
     }
 }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use redis::{Cmd, FromRedisValue as _, RedisError, Value, cmd};
 use shedlock_core::{Error, ErrorKind};
-use shedlock_store::{Result, invalid};
+use shedlock_store::{Result, invalid, maybe};
 
 /// What is waited for after a lock was taken or extended, or a slot was done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,10 +92,7 @@ impl Shortfall {
 
     fn error(self, kind: ErrorKind, what_follows: &str) -> Error {
         let error = Error::new(kind, format!("{}, {what_follows}", self.message));
-        match self.source {
-            Some(source) => error.with_source(source),
-            None => error,
-        }
+        maybe(error, self.source, Error::with_source)
     }
 }
 

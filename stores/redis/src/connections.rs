@@ -204,10 +204,9 @@ fn settled<T>(call: Call<'_, Servers>, answer: RedisResult<T>) -> Result<T, Fail
 impl From<Source> for Connections {
     fn from(source: Source) -> Self {
         // The client does not reveal how many sentinels it has: three are usual. The primary comes after them.
-        let addresses = if matches!(source, Source::Sentinels(_)) {
-            3 + 1
-        } else {
-            1
+        let addresses = match source {
+            Source::Sentinels(_) => 3 + 1,
+            _ => 1,
         };
         Self::new(source, addresses, TIMEOUT, TIMEOUT)
     }

@@ -116,12 +116,10 @@ impl RedisStore {
 
 fn node(address: &str) -> Result<Node> {
     let (host, port) = address.rsplit_once(':').ok_or_else(malformed)?;
-    Ok(Some(RoutingInfo::SingleNode(
-        SingleNodeRoutingInfo::ByAddress {
-            host: host.to_owned(),
-            port: port.parse().map_err(|_| malformed())?,
-        },
-    )))
+    let host = host.to_owned();
+    let port = port.parse().map_err(|_| malformed())?;
+    let server = SingleNodeRoutingInfo::ByAddress { host, port };
+    Ok(Some(RoutingInfo::SingleNode(server)))
 }
 
 /// How many servers keys lie on: each range of slots names its own first, by address and port.

@@ -146,17 +146,14 @@ impl RedisStore {
         let not_after = not_after.duration_since(UNIX_EPOCH).unwrap_or_default();
         let slot = request.slot();
         let tolerance = slot.map(|_| request.slot_tolerance().min(HUNDRED_YEARS));
-        let most = request
-            .completion()
-            .retries()
-            .map(Retries::get_max_attempts);
+        let retries = request.completion().retries();
         let arguments = [
             request.owner().as_str(),
             &micros(request.lock_at_most_for()),
             &not_after.as_micros().to_string(),
             &shown(slot.map(Slot::as_micros)),
             &shown(tolerance.map(|tolerance| tolerance.as_micros())),
-            &shown(most),
+            &shown(retries.map(Retries::get_max_attempts)),
             &shown(request.previous_slot().map(Slot::as_micros)),
             flag(self.confirmation),
         ];
@@ -263,11 +260,8 @@ impl Store for RedisStore {
             (_, Some(shortfall)) => return Err(shortfall.in_doubt()),
             _ => {}
         }
-        let extended = maybe(
-            lease.extended(request),
-            found.locked_until(),
-            Lease::with_locked_until,
-        );
+        let (extended, until) = (lease.extended(request), found.locked_until());
+        let extended = maybe(extended, until, Lease::with_locked_until);
         Ok(Extension::Extended(extended))
     }
 

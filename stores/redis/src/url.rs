@@ -101,14 +101,13 @@ pub(crate) fn read(text: &str) -> Result<RedisProvider> {
 
 impl Address {
     fn take(url: &mut StoreUrl, mode: TlsMode) -> Result<Self> {
-        let (kind, tls) = match &*url.scheme {
-            "redis" => (Kind::One, None),
-            "rediss" => (Kind::One, Some(mode)),
-            "redis-sentinel" => (Kind::Sentinels, None),
-            "rediss-sentinel" => (Kind::Sentinels, Some(mode)),
-            "redis-cluster" => (Kind::Cluster, None),
-            "rediss-cluster" => (Kind::Cluster, Some(mode)),
-            scheme => {
+        let scheme = &url.scheme;
+        let tls = scheme.starts_with("rediss").then_some(mode);
+        let kind = match &*scheme.replacen("rediss", "redis", 1) {
+            "redis" => Kind::One,
+            "redis-sentinel" => Kind::Sentinels,
+            "redis-cluster" => Kind::Cluster,
+            _ => {
                 return Err(invalid(format!(
                     "{scheme:?} is no scheme of Redis: write redis://, redis-sentinel:// or \
                      redis-cluster://, or the same with rediss for TLS"
