@@ -206,16 +206,14 @@ impl UrlOptions {
     /// The option as it is.
     pub fn text(&mut self, name: &'static str) -> Result<Option<String>> {
         self.known.push(name);
-        let (found, left): (Vec<_>, _) = mem::take(&mut self.left)
-            .into_iter()
-            .partition(|option| option.name == name);
+        let options = mem::take(&mut self.left).into_iter();
+        let (mut found, left): (Vec<_>, _) = options.partition(|option| option.name == name);
         self.left = left;
-        let mut found = found.into_iter();
-        let first = found.next();
-        if found.next().is_some() {
+        let value = found.pop().map(|option| option.value);
+        if !found.is_empty() {
             return Err(invalid(format!("option {name:?} is set twice in the URL")));
         }
-        Ok(first.map(|option| option.value))
+        Ok(value)
     }
 
     /// A duration like `10m`.

@@ -37,7 +37,7 @@ impl<S: VersionedStore> Versioned<S> {
             }
             let record = self.taken(request, before.as_ref(), now)?;
             let version = before.as_ref().map(|found| &found.version);
-            if let Some(found) = self.write(name, version, record).await?.done() {
+            if let (_, Some(found)) = self.write(name, version, record).await? {
                 return Ok(Attempt::Acquired(self.granted(request, found)));
             }
             has_written = true;
@@ -55,10 +55,8 @@ impl<S: VersionedStore> Versioned<S> {
         let mut record = Record::until(now.end_of(request.lock_at_most_for())?);
         record.owner = request.owner().to_string();
         record.locked_at = Some(now.stamp());
-        record.slots = before
-            .map(|record| record.slots)
-            .unwrap_or_default()
-            .taken(request);
+        let slots = before.map(|record| record.slots);
+        record.slots = slots.unwrap_or_default().taken(request);
         let stored = before.and_then(|record| record.fencing_token);
         let next = stored.map_or(0, |token| token.saturating_add(1));
         let is_own = !self.store.has_revisions();

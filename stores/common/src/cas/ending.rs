@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use shedlock_core::{ExtendRequest, Extension, Lease, LockName, SlotEnd};
 
-use super::engine::{Look, Wrote};
+use super::engine::Look;
 use super::time::Now;
 use super::{Found, Record, Versioned, VersionedStore};
 use crate::errors::{Result, overtaken};
 use crate::operator::{ROUNDS, contended};
-use crate::store::{End, Ended};
+use crate::store::{Changed, End, Ended};
 
 impl<S: VersionedStore> Versioned<S> {
     pub(crate) async fn prolong(
@@ -35,7 +35,7 @@ impl<S: VersionedStore> Versioned<S> {
                 ..before.record
             };
             let written = self.write(lease.name(), Some(&before.version), record);
-            if let Some(found) = written.await?.done() {
+            if let (_, Some(found)) = written.await? {
                 let extended = lease.extended(request).with_locked_until(locked_until);
                 return Ok(Extension::Extended(extended.with_state(Arc::new(found))));
             }
@@ -71,10 +71,11 @@ impl<S: VersionedStore> Versioned<S> {
                 return Ok(Ended::Lost);
             };
             let record = ended(before.record, end, now)?;
-            match self.write(name, Some(&before.version), record).await? {
-                Wrote::Done(_) => return Ok(Ended::ByThisCall),
-                Wrote::Raced => {}
-                Wrote::Overtaken => was_overtaken = true,
+            let written = self.write(name, Some(&before.version), record);
+            match written.await?.0 {
+                Changed::Done => return Ok(Ended::ByThisCall),
+                Changed::Raced => {}
+                Changed::Overtaken => was_overtaken = true,
             }
         }
         Err(contended())

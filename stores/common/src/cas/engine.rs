@@ -29,23 +29,8 @@ const FEWEST: usize = 100;
 /// A record, if there is one, and the instant of its reading.
 pub(crate) type Look<V> = (Option<Found<V>>, Now);
 
-pub(crate) enum Wrote<V> {
-    Done(Found<V>),
-    /// Another write came before it, so that it changed nothing.
-    Raced,
-    /// Its answer was lost, and another write stands now. It may have been in effect until then.
-    Overtaken,
-}
-
-impl<V> Wrote<V> {
-    /// What stands, for calls that judge a record again whatever else became of the write.
-    pub(crate) fn done(self) -> Option<Found<V>> {
-        match self {
-            Self::Done(found) => Some(found),
-            Self::Raced | Self::Overtaken => None,
-        }
-    }
-}
+/// What became of a write, and what stands where it was done.
+pub(crate) type Wrote<V> = (Changed, Option<Found<V>>);
 
 /// The [`Store`] over a [`VersionedStore`].
 #[derive(Debug)]
@@ -103,12 +88,9 @@ impl<S: VersionedStore> Versioned<S> {
         let now = match self.store.store_time() {
             None => self.client_now(),
             Some(resolution) => {
-                let told = reading.time.ok_or_else(|| {
-                    configuration(
-                        "an answer of the store does not tell its time: does something between \
-                         here and there take it out?",
-                    )
-                })?;
+                let untold = "an answer of the store does not tell its time: does something between \
+                              here and there take it out?";
+                let told = reading.time.ok_or_else(|| configuration(untold))?;
                 Now::of_store(told, resolution, self.clock.system_time())?
             }
         };
@@ -143,8 +125,8 @@ impl<S: VersionedStore> Versioned<S> {
         record: Record,
     ) -> Result<Wrote<S::Version>> {
         match self.store.write(name, before, &record).await {
-            Ok(Written::Done(version)) => Ok(Wrote::Done(Found { record, version })),
-            Ok(Written::Raced) => Ok(Wrote::Raced),
+            Ok(Written::Done(version)) => Ok((Changed::Done, Some(Found { record, version }))),
+            Ok(Written::Raced) => Ok((Changed::Raced, None)),
             Err(error) if error.is_outcome_unknown() => {
                 let Ok(reading) = self.store.read(name).await else {
                     return Err(error);
@@ -153,26 +135,12 @@ impl<S: VersionedStore> Versioned<S> {
                 // The version first: a record may be written over by one that is equal to it.
                 match found {
                     found if found.as_ref().map(|found| &found.version) == before => Err(error),
-                    Some(found) if found.record == record => Ok(Wrote::Done(found)),
-                    _ => Ok(Wrote::Overtaken),
+                    Some(found) if found.record == record => Ok((Changed::Done, Some(found))),
+                    _ => Ok((Changed::Overtaken, None)),
                 }
             }
             Err(error) => Err(error),
         }
-    }
-
-    /// The same write, for a caller that needs nothing but what became of it.
-    async fn changed(
-        &self,
-        name: &LockName,
-        before: &S::Version,
-        record: Record,
-    ) -> Result<Changed> {
-        Ok(match self.write(name, Some(before), record).await? {
-            Wrote::Done(_) => Changed::Done,
-            Wrote::Raced => Changed::Raced,
-            Wrote::Overtaken => Changed::Overtaken,
-        })
     }
 }
 
@@ -246,7 +214,8 @@ impl<S: VersionedStore> Store for Versioned<S> {
             locked_until: past,
             ..before.record
         };
-        self.changed(name, &before.version, freed).await
+        let written = self.write(name, Some(&before.version), freed);
+        Ok(written.await?.0)
     }
 
     async fn set_slots(
@@ -260,7 +229,8 @@ impl<S: VersionedStore> Store for Versioned<S> {
             slots,
             ..before.record
         };
-        self.changed(name, &before.version, reset).await
+        let written = self.write(name, Some(&before.version), reset);
+        Ok(written.await?.0)
     }
 
     async fn list(&self, request: &ListRequest) -> Result<Vec<LockRecord>> {

@@ -7,7 +7,7 @@ use shedlock_core::{AttemptRequest, Owner};
 use super::{Record, Versioned, VersionedStore};
 use crate::errors::Result;
 use crate::operator::{ROUNDS, contended};
-use crate::store::{End, Ended};
+use crate::store::{Changed, End, Ended};
 
 const TICK: Duration = Duration::from_millis(1);
 
@@ -23,8 +23,8 @@ impl<S: VersionedStore> Versioned<S> {
         for _ in 0..ROUNDS {
             let (found, now) = self.read(name).await?;
             let Some(before) = found else {
-                let written = self.write(name, None, withdrawn(owner)).await?;
-                if written.done().is_some() {
+                let written = self.write(name, None, withdrawn(owner));
+                if written.await?.0 == Changed::Done {
                     return Ok(false);
                 }
                 continue;
@@ -44,7 +44,7 @@ impl<S: VersionedStore> Versioned<S> {
             }
             let replaced = replaced(before.record, owner);
             let written = self.write(name, Some(&before.version), replaced);
-            if written.await?.done().is_some() {
+            if written.await?.0 == Changed::Done {
                 return Ok(false);
             }
         }

@@ -59,17 +59,15 @@ impl TlsOptions {
 
     /// Reads the files: one that cannot be read is `Configuration`.
     pub fn read(&self) -> Result<TlsFiles> {
-        let ca = self.ca.as_ref().map(|path| read_file("tls_ca", path));
-        let identity = self.identity.as_ref().map(|(certificate, key)| {
-            Ok::<_, Error>((
-                read_file("tls_cert", certificate)?,
-                read_file("tls_key", key)?,
-            ))
-        });
-        Ok(TlsFiles {
-            ca: ca.transpose()?,
-            identity: identity.transpose()?,
-        })
+        let mut files = TlsFiles::default();
+        if let Some(path) = &self.ca {
+            files.ca = Some(read_file("tls_ca", path)?);
+        }
+        if let Some((certificate, key)) = &self.identity {
+            let certificate = read_file("tls_cert", certificate)?;
+            files.identity = Some((certificate, read_file("tls_key", key)?));
+        }
+        Ok(files)
     }
 }
 
