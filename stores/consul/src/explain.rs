@@ -11,13 +11,12 @@ pub(crate) fn no_url(error: impl std::error::Error + Send + Sync + 'static) -> E
 
 /// The error of a request that was not answered; `lost` is its kind where it may have been sent.
 pub(crate) fn unanswered(error: reqwest::Error, lost: ErrorKind) -> Error {
-    let explained = if !error.is_connect() {
-        shedlock_store::unanswered(lost)
+    let unreachable =
+        || unavailable("the agent cannot be reached: is it up, and is the address right?");
+    let explained = if error.is_connect() {
+        untrusted(&error).unwrap_or_else(unreachable)
     } else {
-        untrusted(&error).unwrap_or_else(|| {
-            let message = "the agent cannot be reached: is it up, and is the address right?";
-            unavailable(message)
-        })
+        shedlock_store::unanswered(lost)
     };
     explained.with_source(error.without_url())
 }

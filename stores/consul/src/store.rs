@@ -85,11 +85,9 @@ impl ConsulStore {
     async fn ask(&self, what: Value, no: &str, lost: ErrorKind) -> Result<Option<Value>> {
         let failed = |error| explain::unanswered(error, lost);
         let body = json!([{ "KV": what }]);
-        let question = self
-            .client
-            .put(self.url.clone())
-            .timeout(self.response_timeout);
-        let answered = question.json(&body).send().await.map_err(failed)?;
+        let question = self.client.put(self.url.clone()).json(&body);
+        let question = question.timeout(self.response_timeout);
+        let answered = question.send().await.map_err(failed)?;
         let status = answered.status().as_u16();
         let said = answered.text().await.map_err(failed)?;
         let mut answer: Value = serde_json::from_str(&said).unwrap_or_default();

@@ -8,7 +8,7 @@ use reqwest::{Client, ClientBuilder, Url};
 use shedlock_core::warn_unverified;
 use shedlock_store::{
     FromUrl, Result, StoreUrl, TlsOptions, Versioned, VersionedSettings, configuration, invalid,
-    maybe, read_file,
+    maybe, read_text,
 };
 
 use crate::ConsulProvider;
@@ -29,12 +29,12 @@ impl FromUrl for ConsulStore {
 pub(crate) fn read(text: &str) -> Result<ConsulProvider> {
     let url = StoreUrl::parse(text, "consul://host:8500/prefix?token_file=/run/token")?;
     let is_encrypted = url.is_encrypted("consul", "consuls")?;
-    let (scheme, port) = if is_encrypted {
-        ("https", 8501)
-    } else {
-        ("http", 8500)
-    };
     let host = url.only_host()?;
+    let agent = if is_encrypted {
+        format!("https://{}", host.with_port(8501))
+    } else {
+        format!("http://{}", host.with_port(8500))
+    };
     if url.user.is_some() {
         return Err(invalid(
             "the URL has a user, and Consul has tokens: write consul://:token@host",
@@ -43,7 +43,6 @@ pub(crate) fn read(text: &str) -> Result<ConsulProvider> {
     let mut options = url.options.clone();
     let places = [("dc", options.text("dc")?), ("ns", options.text("ns")?)].into_iter();
     let places = places.filter_map(|(what, place)| Some((what, place?)));
-    let agent = format!("{scheme}://{}", host.with_port(port));
     let agent = Url::parse_with_params(&agent, places).map_err(no_url)?;
     let tls = TlsOptions::take(&mut options, (!is_encrypted).then_some("consuls"))?;
     let connect = options.timeout("connect_timeout")?;
@@ -53,10 +52,7 @@ pub(crate) fn read(text: &str) -> Result<ConsulProvider> {
     options.finish()?;
     let token = match (url.password.clone(), token_file) {
         (token, None) => token,
-        (None, Some(path)) => {
-            let token = read_file("token_file", &path)?;
-            Some(String::from_utf8_lossy(&token).trim().to_owned())
-        }
+        (None, Some(path)) => Some(read_text("token_file", &path)?.trim().to_owned()),
         (Some(_), Some(_)) => {
             return Err(invalid(
                 "the URL has a token and names a file with one: leave one of the two out",
