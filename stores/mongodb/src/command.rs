@@ -138,13 +138,8 @@ impl MongoStore {
         call: impl Future<Output = mongodb::error::Result<T>>,
     ) -> Result<T> {
         let call = async { call.await.map_err(|error| explain(error, unanswered)) };
-        answered_within(
-            self.clock(),
-            self.settings.response_timeout,
-            unanswered,
-            call,
-        )
-        .await
+        let limit = self.settings.response_timeout;
+        answered_within(self.clock(), limit, unanswered, call).await
     }
 }
 
