@@ -96,10 +96,8 @@ impl Node {
     pub(crate) fn until(&self) -> Result<SystemTime> {
         let read = || parse(std::str::from_utf8(&self.data).ok()?);
         read().ok_or_else(|| {
-            let data: String = String::from_utf8_lossy(&self.data)
-                .chars()
-                .take(40)
-                .collect();
+            let text = String::from_utf8_lossy(&self.data);
+            let data: String = text.chars().take(40).collect();
             let what = if data.is_empty() {
                 "is empty".to_owned()
             } else {

@@ -27,14 +27,12 @@ impl ZooKeeperStore {
                 below.extend(self.children(parents).await?);
             }
             below.retain(may_be_wanted);
-            let batches: Vec<_> = below.chunks(BATCH).map(<[String]>::to_vec).collect();
-            let batches: Vec<_> = stream::iter(batches)
-                .map(|batch| async move { self.batch(&batch).await })
-                .buffered(8)
-                .try_collect()
-                .await?;
+            let both = |nodes: &[String]| nodes.iter().flat_map(|it| self.paths.both(it)).collect();
+            let batches: Vec<Vec<String>> = below.chunks(BATCH).map(both).collect();
+            let read = stream::iter(batches).map(|paths| self.nodes(paths));
+            let read = read.buffered(8).try_concat().await?;
             parents.clear();
-            for (node, nodes) in below.into_iter().zip(batches.into_iter().flatten()) {
+            for (node, nodes) in below.into_iter().zip(read) {
                 if let Some(name) = path::name(&node)
                     && nodes.lock.is_some()
                     && !only_leads_on(&nodes)
@@ -53,16 +51,10 @@ impl ZooKeeperStore {
     async fn children(&self, parents: &[String]) -> Result<Vec<String>> {
         let locks = &self.paths.locks;
         let parents: Vec<_> = parents.iter().map(|it| format!("{locks}{it}")).collect();
-        let parents = &parents;
-        let ask = |session: Session| session.children(parents);
+        let ask = |session: Session| session.children(&parents);
         let children = self.sessions.ask(Unavailable, ask).await?;
         let below = children.iter().map(|it| it[locks.len() + 1..].to_owned());
         Ok(below.collect())
-    }
-
-    async fn batch(&self, below: &[String]) -> Result<Vec<Nodes>> {
-        self.nodes(below.iter().flat_map(|node| self.paths.both(node)))
-            .await
     }
 }
 

@@ -6,14 +6,14 @@ use zookeeper_client::{
     MultiWriteError, MultiWriteResult,
 };
 
-use crate::codec::{Node, Write};
+use crate::codec::{Node, Version, Write};
 use crate::path::Parent;
 
 /// What became of a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Committed {
     /// These are the writes.
-    Done([Write; 2]),
+    Done(Version),
     /// A node was not as expected.
     Raced,
     /// A node above them is missing.
@@ -105,7 +105,8 @@ impl Session {
                 Some(write) => writer.add_set_data(path, data.as_bytes(), Some(write.version))?,
             }
         }
-        if nodes.iter().all(|(.., before)| before.is_none()) {
+        let is_new = |(.., before): &Change| before.is_none();
+        if nodes.iter().all(is_new) {
             // Some versions of the server tell the number of a transaction only to what sets data.
             let (beside, data, _) = &nodes[1];
             writer.add_set_data(beside, data.as_bytes(), Some(0))?;
@@ -113,11 +114,9 @@ impl Session {
         match writer.commit().await {
             Ok(results) => written(&results),
             Err(MultiWriteError::OperationFailed { index, source }) => {
-                let is_new = nodes
-                    .get(index)
-                    .is_some_and(|(.., before)| before.is_none());
+                let is_parentless = nodes.get(index).is_some_and(is_new);
                 match source {
-                    ClientError::NoNode if is_new => Ok(Committed::Parentless),
+                    ClientError::NoNode if is_parentless => Ok(Committed::Parentless),
                     ClientError::NoNode | ClientError::NodeExists | ClientError::BadVersion => {
                         Ok(Committed::Raced)
                     }
@@ -173,11 +172,14 @@ fn written(results: &[MultiWriteResult]) -> Result<Committed, ClientError> {
     let (Some(zxid), [lock, others @ ..]) = (set, results) else {
         return Err(unexpected("a transaction without its number".to_owned()));
     };
-    let [lock, beside] = [Some(lock), others.last()].map(|result| match result {
-        Some(MultiWriteResult::SetData { stat }) => Write::of(stat),
-        _ => Write { zxid, version: 0 },
-    });
-    Ok(Committed::Done([lock, beside]))
+    let write = |result: Option<&MultiWriteResult>| match result {
+        Some(MultiWriteResult::SetData { stat }) => Some(Write::of(stat)),
+        _ => Some(Write { zxid, version: 0 }),
+    };
+    Ok(Committed::Done(Version {
+        lock: write(Some(lock)),
+        beside: write(others.last()),
+    }))
 }
 
 fn unexpected(what: String) -> ClientError {

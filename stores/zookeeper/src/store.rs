@@ -98,11 +98,8 @@ impl Builder {
 }
 
 impl ZooKeeperStore {
-    pub(crate) async fn nodes(
-        &self,
-        paths: impl IntoIterator<Item = String>,
-    ) -> Result<Vec<Nodes>> {
-        let paths: Vec<_> = paths.into_iter().collect();
+    /// What is at these paths, of which two each are those of a lock.
+    pub(crate) async fn nodes(&self, paths: Vec<String>) -> Result<Vec<Nodes>> {
         let ask = |session: Session| session.read(&paths);
         let mut nodes = self.sessions.ask(Unavailable, ask).await?.into_iter();
         let pairs = std::iter::from_fn(|| {
@@ -127,7 +124,7 @@ impl VersionedStore for ZooKeeperStore {
     }
 
     async fn read(&self, name: &LockName) -> Result<Reading<Version>> {
-        let nodes = self.nodes(self.paths.of(name)).await?;
+        let nodes = self.nodes(self.paths.of(name).into()).await?;
         nodes.first().map_or(Ok(Reading::nothing()), Nodes::reading)
     }
 
@@ -150,10 +147,7 @@ impl VersionedStore for ZooKeeperStore {
             committed = self.sessions.ask(OutcomeUnknown, ask).await?;
         }
         Ok(match committed {
-            Committed::Done(writes) => {
-                let [lock, beside] = writes.map(Some);
-                Written::Done(Version { lock, beside })
-            }
+            Committed::Done(version) => Written::Done(version),
             Committed::Raced | Committed::Parentless => Written::Raced,
         })
     }
@@ -190,16 +184,11 @@ impl VersionedStore for ZooKeeperStore {
 
     /// A request whose answer was lost, and what is asked then, perhaps over a new session.
     fn longest_call(&self) -> Duration {
-        let Sessions {
-            connect_timeout: connect,
-            response_timeout: response,
-            ..
-        } = self.sessions;
-        response.saturating_add(response.max(connect))
+        let response = self.sessions.response_timeout;
+        response.saturating_add(response.max(self.sessions.connect_timeout))
     }
 
-    fn capabilities(&self, engine: Capabilities) -> Capabilities {
-        let mut capabilities = engine;
+    fn capabilities(&self, mut capabilities: Capabilities) -> Capabilities {
         capabilities.longest_name = path::LONGEST;
         capabilities.failover = Failover::Majority;
         capabilities
