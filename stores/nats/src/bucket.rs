@@ -28,6 +28,7 @@ const NO_BATCH: [u64; 7] = [10_174, 10_175, 10_176, 10_177, 10_179, 10_199, 10_2
 /// The first NATS that stores several messages or none.
 const ATOMIC_SINCE: Version = (2, 12, 0);
 
+/// How long a connection may take to be made, and an answer to come, unless set.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(5);
 
 #[derive(Clone, Debug)]
@@ -229,12 +230,8 @@ impl Bucket {
     /// name that was deleted has had none of them: a lease from then fits no lock of now. Servers from
     /// 2.10 on can do that too, but early ones then empty the bucket when they start.
     pub(crate) async fn create(&self) -> Result<()> {
-        let Settings {
-            bucket,
-            replicas,
-            storage,
-            ..
-        } = &self.settings;
+        let settings = &self.settings;
+        let bucket = &settings.bucket;
         let since = SystemClock.system_time().duration_since(UNIX_EPOCH);
         let micros = u64::try_from(since.unwrap_or_default().as_micros()).unwrap_or_default();
         let mut config = json!({
@@ -248,11 +245,11 @@ impl Bucket {
             "max_msg_size": -1,
             "max_msgs_per_subject": 1,
             "discard": "new",
-            "storage": match storage {
+            "storage": match settings.storage {
                 Storage::File => "file",
                 Storage::Memory => "memory",
             },
-            "num_replicas": replicas,
+            "num_replicas": settings.replicas,
             "deny_delete": true,
             "allow_rollup_hdrs": true,
             "allow_direct": true,

@@ -41,11 +41,8 @@ impl Message {
                 is_ours = true;
                 let word = word.to_ascii_lowercase();
                 // The blank before the mark of an unlock does not travel where no owner is.
-                let blank = if word == "owner" && value == "unlocked" {
-                    " "
-                } else {
-                    ""
-                };
+                let is_mark_alone = word == "owner" && value == "unlocked";
+                let blank = if is_mark_alone { " " } else { "" };
                 text.push_str(&format!("{word} {blank}{value}\n"));
             }
         }
@@ -71,10 +68,8 @@ pub(crate) fn message(record: &Record) -> (Bytes, HeaderMap) {
     for line in record.to_text().lines().skip(2) {
         if let Some((word, value)) = line.split_once(' ') {
             let (first, rest) = word.split_at(1);
-            headers.insert(
-                format!("{HEADER}{}{rest}", first.to_ascii_uppercase()),
-                value,
-            );
+            let name = format!("{HEADER}{}{rest}", first.to_ascii_uppercase());
+            headers.insert(name, value);
         }
     }
     (Bytes::copy_from_slice(&until.to_be_bytes()), headers)

@@ -30,18 +30,15 @@ const BEFORE_WRITING: [u64; 5] = [10_008, 10_023, 10_028, 10_047, 10_163];
 /// leader it answers with various failures of 5xx: the next try succeeds, and a write may have been stored by the last
 /// leader.
 pub(crate) fn refused(error: &ApiError, lost: ErrorKind) -> Error {
-    let ApiError {
-        code,
-        err_code,
-        description,
-    } = error;
+    let (code, err_code) = (error.code, &error.err_code);
     let (kind, what_to_do) = match code {
         500.. if LASTING.contains(err_code) => (Configuration, ""),
         500.. if !BEFORE_WRITING.contains(err_code) => (lost, ": ask again with the same owner"),
         500.. | 429 => (Unavailable, ": ask again"),
         _ => (Configuration, ""),
     };
-    let message = format!("jetstream refused with {code} {description:?}{what_to_do}");
+    let said = &error.description;
+    let message = format!("jetstream refused with {code} {said:?}{what_to_do}");
     Error::new(kind, message)
 }
 

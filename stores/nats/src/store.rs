@@ -33,8 +33,7 @@ pub struct NatsStore {
 #[derive(Debug)]
 #[must_use = "a builder does nothing before `build`"]
 pub struct Builder {
-    pub(crate) line: Line,
-    pub(crate) settings: Settings,
+    pub(crate) bucket: Bucket,
     pub(crate) common: VersionedSettings,
 }
 
@@ -43,17 +42,18 @@ impl FromClient for NatsStore {
     type Builder = Builder;
 
     fn builder(client: Client) -> Builder {
+        // It is connected or not: there is nothing to wait for.
+        let line = Line::new(Origin::Theirs(client), Duration::from_secs(1));
+        let settings = Settings::default();
         Builder {
-            // It is connected or not: there is nothing to wait for.
-            line: Line::new(Origin::Theirs(client), Duration::from_secs(1)),
-            settings: Settings::default(),
+            bucket: Bucket { line, settings },
             common: VersionedSettings::default(),
         }
     }
 }
 
 impl Builder {
-    shedlock_store::setters! { [settings]
+    shedlock_store::setters! { [bucket.settings]
         /// The bucket; `shedlock-locks` unless set.
         bucket(bucket: impl Into<String>) = bucket.into();
 
@@ -85,11 +85,7 @@ impl Builder {
     /// # Errors
     /// `InvalidInput` for a bucket or a domain that is not made of letters, digits, `-` and `_`.
     pub fn build(self) -> Result<NatsProvider> {
-        let Self {
-            line,
-            settings,
-            common,
-        } = self;
+        let settings = &self.bucket.settings;
         for (what, name) in [
             ("bucket", Some(&settings.bucket)),
             ("domain", settings.domain.as_ref()),
@@ -100,8 +96,8 @@ impl Builder {
                 return Err(invalid(message).with_store("nats"));
             }
         }
-        Ok(common.provider(NatsStore {
-            bucket: Bucket { line, settings },
+        Ok(self.common.provider(NatsStore {
+            bucket: self.bucket,
             seen: Arc::default(),
         }))
     }
@@ -226,8 +222,7 @@ impl VersionedStore for NatsStore {
         response.saturating_add(line.connect.max(response))
     }
 
-    fn capabilities(&self, engine: Capabilities) -> Capabilities {
-        let mut capabilities = engine;
+    fn capabilities(&self, mut capabilities: Capabilities) -> Capabilities {
         capabilities.longest_name = key::LONGEST;
         capabilities.durable = self.is_durable();
         capabilities.failover = match self.seen.known().kept_by {

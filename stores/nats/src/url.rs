@@ -10,7 +10,7 @@ use shedlock_store::{
 };
 
 use crate::NatsProvider;
-use crate::bucket::{Settings, Storage, TIMEOUT};
+use crate::bucket::{Bucket, Settings, Storage, TIMEOUT};
 use crate::line::{Line, Origin};
 use crate::store::{Builder, NatsStore};
 
@@ -141,9 +141,10 @@ impl Address {
             options: Box::new(options),
             made: 0,
         };
+        let line = Line::new(origin, self.connect);
+        let settings = self.settings;
         let builder = Builder {
-            line: Line::new(origin, self.connect),
-            settings: self.settings,
+            bucket: Bucket { line, settings },
             common: self.common,
         };
         builder.build()
