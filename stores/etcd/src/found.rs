@@ -1,9 +1,9 @@
 //! What the store holds of one lock.
 
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use etcd_client::{GetResponse, KeyValue, TxnOpResponse, TxnResponse};
-use shedlock_core::{AttemptRequest, Lease, LockName, LockRecord, Owner};
+use shedlock_core::{AttemptRequest, Lease, LockName, LockRecord, Moment, Owner};
 use shedlock_store::{Added, Record, Result, internal};
 
 /// Both keys of a lock, as they were at one revision of the store.
@@ -31,6 +31,23 @@ pub(crate) struct Kept {
     pub(crate) record: Record,
     /// Of its last change.
     pub(crate) revision: i64,
+}
+
+/// What becomes of the lock's own key.
+pub(crate) enum KeyChange {
+    Put(Vec<u8>, i64),
+    Delete,
+    Leave,
+}
+
+/// A lease of the store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Granted {
+    pub(crate) id: i64,
+    /// How long it lasts: no less than was asked for.
+    pub(crate) lasts: Duration,
+    /// It ends no earlier than this by the local clock.
+    pub(crate) ends: Moment,
 }
 
 impl Found {
@@ -109,9 +126,9 @@ impl Found {
 
     /// When a running lease ends, as it is told; none where the record is gone.
     pub(crate) fn end_of(&self, lease: &Lease) -> Option<SystemTime> {
-        let kept = self.kept.as_ref().map(|kept| &kept.record);
-        let own = kept.filter(|record| record.owner == lease.owner().as_str());
-        let until = own.map(|record| record.locked_until);
+        let record = self.record();
+        let is_own = record.owner == lease.owner().as_str();
+        let until = is_own.then_some(record.locked_until);
         until.or(lease.locked_until())
     }
 
@@ -121,14 +138,11 @@ impl Found {
         if let Some(lock) = &self.lock {
             lease = lease.with_fencing_token(lock.token);
         }
+        let record = self.record();
         // Otherwise the record was deleted since.
-        if let Some(kept) = &self.kept
-            && kept.record.owner == request.owner().as_str()
-        {
-            let attempts = request.slot().and(kept.record.slots.attempts);
-            lease = lease
-                .with_slot_attempt(attempts)
-                .with_locked_until(kept.record.locked_until);
+        if record.owner == request.owner().as_str() {
+            lease = lease.with_slot_attempt(request.slot().and(record.slots.attempts));
+            lease = lease.with_locked_until(record.locked_until);
         }
         lease
     }
@@ -136,16 +150,15 @@ impl Found {
     pub(crate) fn shown(&self, name: &LockName, now: SystemTime) -> LockRecord {
         let value = self.value();
         let is_locked = self.lock.is_some();
-        let kept = self.kept.as_ref().map(|kept| &kept.record);
-        let kept_owner = kept.map_or("", |kept| &kept.owner);
-        let owner = if is_locked { &value.owner } else { kept_owner };
-        let mut record = LockRecord::from_stored(name.clone(), owner, is_locked)
-            .with_slots(kept.map(|kept| kept.slots).unwrap_or_default());
-        record.fencing_token = kept.and_then(|kept| kept.fencing_token);
+        let kept = self.record();
+        let owner = if is_locked { &value.owner } else { &kept.owner };
+        let record = LockRecord::from_stored(name.clone(), owner, is_locked);
+        let mut record = record.with_slots(kept.slots);
+        record.fencing_token = kept.fencing_token;
         record.read_at = Some(now);
-        if is_locked && owner != kept_owner {
+        if is_locked && *owner != kept.owner {
             record.locked_at = value.at;
-        } else if let Some(kept) = kept {
+        } else if self.kept.is_some() {
             record.locked_at = kept.locked_at;
             // What is gone may have been deleted before its end.
             let until = kept.locked_until;

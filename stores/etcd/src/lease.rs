@@ -5,20 +5,12 @@ use std::time::Duration;
 
 use ErrorKind::{Lost, Unavailable};
 use etcd_client::Client;
-use shedlock_core::{ErrorKind, Moment};
+use shedlock_core::ErrorKind;
 use shedlock_store::Result;
 use tokio::runtime::Handle;
 
-use crate::EtcdStore;
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Granted {
-    pub(crate) id: i64,
-    /// How long it lasts: no less than was asked for.
-    pub(crate) lasts: Duration,
-    /// It ends no earlier than this by the local clock.
-    pub(crate) ends: Moment,
-}
+use crate::found::Granted;
+use crate::store::EtcdStore;
 
 impl EtcdStore {
     /// Asks for a lease. The server makes it longer where it keeps none so short.

@@ -7,8 +7,8 @@ use etcd_client::{GetOptions, GetResponse, KeyValue, Txn, TxnOp};
 use shedlock_core::{ErrorKind, LockName, answered_within};
 use shedlock_store::{Part, Result};
 
-use crate::EtcdStore;
 use crate::found::{Found, gets};
+use crate::store::EtcdStore;
 
 /// How many keys of each kind are asked for at a time: the longest of them fit one answer.
 const READ: i64 = 250;
@@ -31,14 +31,12 @@ impl EtcdStore {
         let mut locks: BTreeMap<LockName, [Option<&KeyValue>; 2]> = BTreeMap::new();
         for (which, answer) in answers.iter().enumerate() {
             for key in answer.kvs() {
-                let name = self.keys.name_of(key.key());
-                if let Some(name) = name
-                    && until.as_ref().is_none_or(|until| name <= *until)
-                {
+                if let Some(name) = self.keys.name_of(key.key()) {
                     locks.entry(name).or_default()[which] = Some(key);
                 }
             }
         }
+        locks.retain(|name, _| until.as_ref().is_none_or(|until| name <= until));
         let found = locks.into_iter().map(|(name, keys)| {
             let record = Found::of(keys).map(|found| Some(found.shown(&name, now)));
             (name.to_string(), record)

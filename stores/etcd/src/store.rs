@@ -18,9 +18,7 @@ use shedlock_store::{
 use crate::EtcdProvider;
 use crate::codec::{Keys, LONGEST_NAME, released, write};
 use crate::connections::Connections;
-use crate::found::Found;
-use crate::lease::Granted;
-use crate::txn::KeyChange;
+use crate::found::{Found, Granted, KeyChange};
 
 /// The shortest lease of a server that is set up as it ships.
 const USUALLY_SHORTEST: u64 = 2;

@@ -9,21 +9,14 @@ use etcd_client::{
 use shedlock_core::{ErrorKind, LockName};
 use shedlock_store::{Changed, Record, Result, internal};
 
-use crate::EtcdStore;
-use crate::found::{Found, Kept, Locked};
+use crate::found::{Found, Kept, KeyChange, Locked};
+use crate::store::EtcdStore;
 
 struct Change<'a> {
     keys: [String; 2],
     before: &'a Found,
     lock: KeyChange,
     record: Option<Record>,
-}
-
-/// What becomes of the lock's own key.
-pub(crate) enum KeyChange {
-    Put(Vec<u8>, i64),
-    Delete,
-    Leave,
 }
 
 impl EtcdStore {

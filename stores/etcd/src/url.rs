@@ -1,6 +1,5 @@
 //! A provider from a URL.
 
-use std::mem;
 use std::time::Duration;
 
 use etcd_client::{Certificate, ConnectOptions, Identity};
@@ -30,14 +29,14 @@ impl FromUrl for EtcdStore {
 /// `InvalidInput`, and `Configuration` for a file that cannot be read.
 pub(crate) fn builder(text: &str) -> Result<Builder> {
     let example = "etcd://user:password@host1:2379,host2:2379/?option=value";
-    let mut url = StoreUrl::parse(text, example)?;
+    let url = StoreUrl::parse(text, example)?;
     let is_encrypted = url.is_encrypted("etcd", "etcds")?;
     if !url.path.is_empty() {
         return Err(invalid(
             "etcd has no databases: leave the path out of the URL",
         ));
     }
-    let mut options = mem::take(&mut url.options);
+    let mut options = url.options.clone();
     let connect = options.timeout("connect_timeout")?.unwrap_or(TIMEOUT);
     let response = options.timeout("response_timeout")?.unwrap_or(TIMEOUT);
     let tls = TlsOptions::take(&mut options, (!is_encrypted).then_some("etcds"))?;
@@ -55,11 +54,9 @@ pub(crate) fn builder(text: &str) -> Result<Builder> {
         // A server that has lost its cluster says so then, rather than wait for it.
         .with_require_leader(true)
         .with_auto_token_refresh(true);
-    let client = match (url.user.take(), url.password.take()) {
-        (Some(name), Some(password)) => client.with_user(name, password),
-        (None, None) => client,
-        _ => return Err(invalid("in the URL user and password need each other")),
-    };
+    let client = maybe(client, url.login()?, |client, (user, password)| {
+        client.with_user(user, password)
+    });
     let scheme = if is_encrypted { "https" } else { "http" };
     if domain.is_some() && !is_encrypted {
         return Err(invalid("option \"tls_domain\" in the URL needs etcds://"));
@@ -71,8 +68,7 @@ pub(crate) fn builder(text: &str) -> Result<Builder> {
     let client = maybe(client, files, |client, files| {
         client.with_tls(verified(files, domain))
     });
-    let servers = url.hosts.iter().map(|host| {
-        let server = format!("{scheme}://{}", host.with_port(PORT));
+    let servers = url.servers(scheme, PORT).map(|server| {
         let endpoint = Endpoint::from_shared(server.clone()).map(|_| server);
         endpoint.map_err(|_| invalid("a host in the URL is no name and no address"))
     });
@@ -124,7 +120,7 @@ mod tests {
             ("etcd://u:secret@h/nine", InvalidInput, "no databases"),
             ("etcd://u:secret@<>", InvalidInput, "no address"),
             ("etcd://u:secret", InvalidInput, "a host or a port"),
-            ("etcd://secret@h", InvalidInput, "need each other"),
+            ("etcd://secret@h", InvalidInput, "with a password"),
             ("etcd://u:secret@h?tls_domain=a", InvalidInput, "etcds://"),
             ("etcds://u:secret@h?tls_ca=/no", Configuration, "/no"),
         ] {
