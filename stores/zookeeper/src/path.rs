@@ -17,7 +17,6 @@ const BYTES: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.'
 #[derive(Clone, Debug)]
 pub(crate) struct Paths {
     pub(crate) locks: String,
-    pub(crate) beside: String,
 }
 
 /// A node that has to be there, and what it holds if it is made.
@@ -37,10 +36,8 @@ impl Paths {
         if parts.split('/').any(|part| part.ends_with(BESIDE)) {
             return refused("ends in \".owners\", where what belongs to other locks is kept");
         }
-        Ok(Self {
-            locks: path.to_owned(),
-            beside: format!("{path}{BESIDE}"),
-        })
+        let locks = path.to_owned();
+        Ok(Self { locks })
     }
 
     pub(crate) fn of(&self, name: &LockName) -> [String; 2] {
@@ -49,7 +46,7 @@ impl Paths {
 
     /// The same of a path below the two parents.
     pub(crate) fn both(&self, node: &str) -> [String; 2] {
-        [&self.locks, &self.beside].map(|parent| format!("{parent}/{node}"))
+        ["", BESIDE].map(|end| format!("{}{end}/{node}", self.locks))
     }
 
     /// All nodes above those of this name, from the top.
@@ -64,7 +61,7 @@ impl Paths {
 
     pub(crate) fn roots(&self) -> Vec<Parent> {
         let mut roots = way_to(&self.locks);
-        roots.push((self.beside.clone(), ""));
+        roots.push((format!("{}{BESIDE}", self.locks), ""));
         roots
     }
 }
