@@ -1,4 +1,4 @@
-//! What a provider answers.
+//! The results that a provider returns.
 
 use std::fmt;
 use std::time::SystemTime;
@@ -6,8 +6,8 @@ use std::time::SystemTime;
 use crate::text;
 use crate::{Lease, LockRecord, Slot};
 
-/// What an attempt at a lock came to: a provider grants a [`Lease`],
-/// [`Executor::lock`](crate::Executor::lock) a [`HeldLock`](crate::HeldLock).
+/// The result of an attempt at a lock. A provider grants a [`Lease`], and
+/// [`Executor::lock`](crate::Executor::lock) returns a [`HeldLock`](crate::HeldLock).
 #[derive(Clone, Debug)]
 #[must_use]
 #[non_exhaustive]
@@ -19,7 +19,7 @@ pub enum Attempt<L = Lease> {
 }
 
 impl<L> Attempt<L> {
-    /// What was acquired, if anything was.
+    /// Returns what was acquired, if anything was.
     pub fn acquired(self) -> Option<L> {
         match self {
             Self::Acquired(lease) => Some(lease),
@@ -28,16 +28,16 @@ impl<L> Attempt<L> {
     }
 }
 
-/// Why a task does not run this time, with what the store knows of it. Never an error.
+/// Why a task does not run this time, with the details that the store records. Never an error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 #[must_use]
 pub struct Skip {
-    /// Why.
+    /// The reason.
     pub reason: SkipReason,
-    /// What the record names as owner: our form (`host/process/random`) or ShedLock's host.
+    /// The owner in the record: our form (`host/process/random`) or ShedLock's host.
     pub owner: Option<String>,
-    /// When the lock is free at the latest, by the provider's clock.
+    /// The latest time at which the lock becomes free, by the provider's clock.
     pub until: Option<SystemTime>,
     /// The last slot that was taken.
     pub last_slot: Option<Slot>,
@@ -47,29 +47,30 @@ pub struct Skip {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum SkipReason {
-    /// Somebody else's lease runs.
+    /// Another owner's lease runs.
     Held,
     /// The last lease was unlocked, and its lock_at_least_for still runs.
     AtLeast,
     /// This slot, or a later one, was taken before.
     SlotTaken,
-    /// This slot must not be lost, and all attempts at it were made without success: it is given up.
+    /// This slot must not be lost, and all attempts at it were made without success. It is given
+    /// up.
     SlotGivenUp,
-    /// A later slot was taken that lies ahead of this host's clock: until the clock reaches it, or an
-    /// operator resets it, no slot of this lock runs. The runtime finds it; providers report
+    /// A later slot was taken, and it is ahead of this host's clock. Until the clock reaches it, or
+    /// an operator resets it, no slot of this lock runs. The runtime detects this; providers report
     /// [`SlotTaken`](Self::SlotTaken).
     LastSlotAhead,
-    /// Slots of this lock run in order, and an earlier one has to be run before: the one behind
-    /// [`Skip::last_slot`], or that one itself where it is not done.
+    /// Slots of this lock run in order, and an earlier slot must run first: the one after
+    /// [`Skip::last_slot`], or `last_slot` itself if it is not done.
     SlotPending,
     /// The run of a slot that must not be lost failed, and its backoff still runs.
     BackingOff,
-    /// Several attempts met; another one won, and what it wrote is not known.
+    /// Several attempts competed. Another one won, and what it wrote is not known.
     Contended,
 }
 
 impl Skip {
-    /// A skip for this reason, of which nothing else is known yet.
+    /// Creates a skip with this reason and no details.
     pub fn new(reason: SkipReason) -> Self {
         Self {
             reason,
@@ -79,13 +80,13 @@ impl Skip {
         }
     }
 
-    /// Adds what the record names as owner.
+    /// Adds the owner in the record.
     pub fn with_owner(mut self, owner: impl Into<String>) -> Self {
         self.owner = Some(owner.into());
         self
     }
 
-    /// Adds when the lock is free at the latest.
+    /// Adds the latest time at which the lock becomes free.
     pub fn with_until(mut self, until: SystemTime) -> Self {
         self.until = Some(until);
         self
@@ -98,7 +99,7 @@ impl Skip {
     }
 }
 
-/// As a sentence goes on after "skipped: ".
+/// Formats the skip as the continuation of "skipped: ".
 impl fmt::Display for Skip {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let owner = self.owner.as_deref().map(text::visible);
@@ -161,76 +162,77 @@ impl fmt::Display for Skip {
     }
 }
 
-/// The answer to an extension.
+/// The result of an extension.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Extension {
-    /// The lease goes on; this one replaces the old one.
+    /// The lease was extended; this lease replaces the old one.
     Extended(Lease),
-    /// The lease had ended, or is another's by now. Nothing was changed.
+    /// The lease had ended, or the lock belongs to another owner now. Nothing was changed.
     Lost,
 }
 
-/// The answer to an unlock.
+/// The result of an unlock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Unlock {
-    /// The lease is over and no longer ours. Also the answer where this owner had unlocked before,
-    /// and may be the one where the lock was freed by force.
+    /// The lease has ended and is no longer ours. Also returned if this owner had unlocked before,
+    /// and possibly if the lock was freed by force.
     Unlocked,
-    /// The lease had ended, or is another's by now. Nothing was changed.
+    /// The lease had ended, or the lock belongs to another owner now. Nothing was changed.
     Lost,
 }
 
-/// The answer to a forced unlock.
+/// The result of a forced unlock.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum ForcedUnlock {
-    /// The lock is free; this is what its record said before.
+    /// The lock is free. This is its record from before.
     Freed(LockRecord),
-    /// It was free: no lease ran, and no at-least kept it. Nothing was changed.
+    /// The lock was free: no lease ran, and no `lock_at_least_for` kept it taken. Nothing was
+    /// changed.
     NotHeld,
     /// The record names another owner than the expected one. Nothing was changed.
     OwnerDiffers(LockRecord),
 }
 
-/// The answer to a reset of the last slot.
+/// The result of a reset of the last slot.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum SlotReset {
-    /// It was set; this is what the record said before.
+    /// The last slot was set.
     #[non_exhaustive]
     Reset {
-        /// The record before.
+        /// The record from before.
         before: LockRecord,
         /// The last slot as it is now.
         last_slot: Slot,
     },
     /// The lock has no record, or no slot of it was ever taken. Nothing was changed.
     NoSlot,
-    /// The last slot does not lie ahead of the store's clock, and no other one was asked for.
-    /// Nothing was changed.
+    /// The last slot is not ahead of the store's clock, and the request named no other one. Nothing
+    /// was changed.
     NotAhead(LockRecord),
 }
 
 impl SlotReset {
-    /// The last slot was set. For providers.
+    /// Creates the result for a last slot that was set. For providers.
     pub fn reset(before: LockRecord, last_slot: Slot) -> Self {
         Self::Reset { before, last_slot }
     }
 }
 
-/// What [`migrate`](crate::LockProvider::migrate) did, step by step, in words; empty where the
-/// store was as it should be.
+/// The steps that [`migrate`](crate::LockProvider::migrate) made, described in words. Empty if the
+/// store needed no change.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Migration {
-    /// The changes in the order in which they were made.
+    /// The changes, in the order in which they were made.
     pub changes: Vec<String>,
 }
 
 impl Migration {
-    /// These changes were made.
+    /// Creates a migration with these changes.
     pub fn with_changes(changes: Vec<String>) -> Self {
         Self { changes }
     }

@@ -1,8 +1,8 @@
-//! The same for programs and functions without an async runtime.
+//! Locks for programs and functions without an async runtime.
 //!
-//! Store clients are async; here they run on one background thread, started at first use and kept
-//! for the life of the process. Inside an async runtime these calls return `WrongContext` instead
-//! of blocking it: use the async forms there, or say with [`allow`] that this thread may block.
+//! Store clients are async. Here they run on one background thread, which starts at first use and
+//! lives as long as the process. Inside an async runtime these calls return `WrongContext` instead
+//! of blocking it: use the async forms there, or declare with [`allow`] that this thread may block.
 //!
 //! ```
 //! use shedlock::{LockConfig, MemoryProvider, blocking};
@@ -31,35 +31,35 @@ use crate::{Attempt, Error, ErrorKind, LockConfig, LockProvider, Outcome, Releas
 pub struct Executor(crate::Executor);
 
 impl Executor {
-    /// An executor over this provider.
+    /// Creates an executor over this provider.
     pub fn new(provider: Arc<dyn LockProvider>) -> Self {
         Self(crate::Executor::new(provider))
     }
 
-    /// An executor with the settings of this one.
+    /// Creates an executor with the settings of this one.
     pub fn from_async(executor: crate::Executor) -> Self {
         Self(executor)
     }
 
-    /// An executor over the provider that applies here, as
+    /// Returns an executor over the provider that applies here, as
     /// [`Executor::current`](crate::Executor::current).
     ///
     /// # Errors
-    /// `Configuration` where there is none.
+    /// `Configuration` if there is none.
     pub fn current() -> Result<Self, Error> {
         crate::Executor::current().map(Self)
     }
 
     /// Runs the closure on this thread under the lock, if the lock is free.
     ///
-    /// A closure cannot be stopped from outside: when its lease is lost it sees
+    /// A closure cannot be stopped from outside. If its lease is lost, it can find out through
     /// [`CurrentLock::is_lost`](crate::CurrentLock::is_lost) and
-    /// [`CurrentLock::on_lost`](crate::CurrentLock::on_lost), and the outcome is
-    /// [`Outcome::Lost`] with its value. A panic goes on after the lock was given back.
+    /// [`CurrentLock::on_lost`](crate::CurrentLock::on_lost), and the outcome is [`Outcome::Lost`]
+    /// with its value. If the closure panics, the panic resumes after the lock was given back.
     ///
     /// # Errors
     /// As [`Executor::execute`](crate::Executor::execute), and `WrongContext` inside an async
-    /// runtime; the closure has not run then.
+    /// runtime, in which case the closure has not run.
     pub fn execute<T>(
         &self,
         config: &LockConfig,
@@ -78,7 +78,7 @@ impl Executor {
         let (asking, wanted) = (self.0.clone(), config.clone());
         let taken = block_on(async move {
             let granted = asking.acquire(&wanted).await?;
-            // Started here, where there is a runtime to run it.
+            // Started here, because this code runs inside the runtime.
             let keep_alive = match &granted {
                 Attempt::Acquired(held) => look_after(held, &wanted)?,
                 Attempt::Skipped(_) => None,
@@ -94,7 +94,7 @@ impl Executor {
         let ran = run_blocking(&held, task);
         watch.abort();
         drop(keep_alive);
-        // The value stays here; only the giving back crosses to the runtime's thread.
+        // The value stays here; only the release crosses to the runtime's thread.
         let (kept, ended) = match ran {
             Ok(value) => (Some(value), Ok(())),
             Err(panic) => (None, Err(panic)),
@@ -104,8 +104,8 @@ impl Executor {
         Ok(with_value(outcome, kept))
     }
 
-    /// Runs a closure that can fail: as [`execute`](Self::execute), and an `Err` says that the run
-    /// of the slot failed, where there is one.
+    /// Runs a closure that can fail. As [`execute`](Self::execute), but an `Err` marks the run of
+    /// the slot, if there is one, as failed.
     ///
     /// # Errors
     /// As [`execute`](Self::execute).
@@ -130,11 +130,11 @@ fn with_value<T>(outcome: Outcome<()>, value: Option<T>) -> Outcome<T> {
     }
 }
 
-/// Waits on this thread for a future that runs on the background thread: to connect, to inspect a
-/// lock, to migrate.
+/// Blocks this thread until a future that runs on the background thread completes. Use it to
+/// connect, to inspect a lock, or to migrate.
 ///
 /// # Errors
-/// `WrongContext` inside an async runtime; `Internal` when the future panicked.
+/// `WrongContext` inside an async runtime; `Internal` if the future panicked.
 pub fn block_on<F>(future: F) -> Result<F::Output, Error>
 where
     F: Future + Send + 'static,
@@ -144,7 +144,7 @@ where
     let (sender, receiver) = mpsc::sync_channel(1);
     runtime()?.spawn(async move {
         let output = future.await;
-        // Nobody listens only if the waiting thread is gone, and it waits below.
+        // This fails only if the waiting thread is gone, and it waits below.
         let _ = sender.send(output);
     });
     receiver.recv().map_err(|_| {
@@ -159,7 +159,7 @@ thread_local! {
     static MAY_BLOCK: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Says that this thread may block although it belongs to an async runtime: for closures inside
+/// Declares that this thread may block although it belongs to an async runtime. For closures inside
 /// `tokio::task::spawn_blocking`. Never use it in async code.
 ///
 /// ```

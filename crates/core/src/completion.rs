@@ -19,19 +19,19 @@ use crate::{Error, ErrorKind};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Completion {
-    /// When it is taken: at most one run, whatever becomes of it.
+    /// When it is taken: at most one run, whatever its outcome.
     #[default]
     WhenTaken,
-    /// When a run of it succeeded: at least one run, for jobs that must not be lost.
+    /// When one of its runs succeeds: at least one run, for jobs that must not be lost.
     ///
-    /// While it is not done, no later slot of the lock can be taken this way; after a failure, a
-    /// loss or a death, anybody who asks for the slot takes it over, until it is done or as many
-    /// attempts were made as [`Retries::max_attempts`] allows. A run may so happen again that had
-    /// finished and could not say so: such tasks bear being repeated.
+    /// Until the slot is done, no later slot of the lock can be taken this way. After a failure, a
+    /// loss or a crash, any attempt for the slot takes it over, until it is done or
+    /// [`Retries::max_attempts`] attempts were made. A run that finished but could not record it is
+    /// therefore repeated: such tasks must be idempotent.
     OnSuccess(Retries),
 }
 
-/// How often a slot that must not be lost is tried, and how soon again.
+/// How often a slot that must not be lost is tried, and with which pauses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[must_use]
 pub struct Retries {
@@ -41,12 +41,12 @@ pub struct Retries {
 }
 
 impl Completion {
-    /// On success, with [`Retries::new`].
+    /// Returns `OnSuccess` with [`Retries::new`].
     pub const fn on_success() -> Self {
         Self::OnSuccess(Retries::new())
     }
 
-    /// The retries of a slot that must not be lost.
+    /// Returns the retries, if the slot must not be lost.
     pub fn retries(self) -> Option<Retries> {
         match self {
             Self::WhenTaken => None,
@@ -71,8 +71,8 @@ impl Completion {
 }
 
 impl Retries {
-    /// Five attempts; after a failure 10 s of pause, twice as long after each further one, 10 min
-    /// at the most.
+    /// Creates retries with five attempts. The pause after a failure is 10 s, doubles after each
+    /// further failure, and is at most 10 min.
     pub const fn new() -> Self {
         Self {
             max_attempts: 5,
@@ -81,32 +81,33 @@ impl Retries {
         }
     }
 
-    /// How often the slot is taken before it is given up, the first time and takeovers after a
-    /// death included. The replicas of a job should agree on it: each goes by its own number.
+    /// Sets how often the slot is taken before it is given up, including the first time and
+    /// takeovers after a crash. The replicas of a job should agree on this number: each uses its
+    /// own.
     pub const fn max_attempts(mut self, attempts: u32) -> Self {
         self.max_attempts = attempts;
         self
     }
 
-    /// The pause after the first attempt that failed, during which the lock stays taken. After a
-    /// death there is none but what is left of the lease.
+    /// Sets the pause after the first failed attempt, during which the lock stays taken. After a
+    /// crash there is no pause other than the rest of the lease.
     pub const fn backoff(mut self, pause: Duration) -> Self {
         self.backoff = pause;
         self
     }
 
-    /// The longest pause between attempts.
+    /// Sets the longest pause between attempts.
     pub const fn max_backoff(mut self, pause: Duration) -> Self {
         self.max_backoff = pause;
         self
     }
 
-    /// How often the slot is taken before it is given up.
+    /// Returns how often the slot is taken before it is given up.
     pub fn get_max_attempts(self) -> u32 {
         self.max_attempts
     }
 
-    /// The pause after this attempt (the first is 1) has failed.
+    /// Returns the pause after this attempt (the first is 1) has failed.
     pub fn pause_after(self, attempt: u32) -> Duration {
         let doublings = attempt.saturating_sub(1).min(31);
         self.backoff

@@ -1,4 +1,4 @@
-//! What a lock is asked for with.
+//! The configuration of a lock.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,11 +9,11 @@ use crate::owner::check_prefix;
 use crate::text;
 use crate::{AttemptRequest, Completion, Error, ErrorKind, LockDuration, LockName, Owner, Slot};
 
-/// A lock as the user asks for it: its name, how long it may be held, how long it must be.
+/// The configuration of a lock: its name, how long it may be held, and how long it must be held.
 ///
-/// Setters take `Duration`s and text alike. Text is parsed by the setter; a text that cannot be read
-/// is reported by [`resolve`](Self::resolve), which every use of a configuration goes through before
-/// any I/O, so that setters need no `?`.
+/// Setters take `Duration`s and text alike, and they need no `?`. A setter parses the text at once.
+/// [`resolve`](Self::resolve), which every use of a configuration calls before any I/O, reports
+/// text that cannot be parsed.
 ///
 /// ```
 /// use shedlock::LockConfig;
@@ -38,7 +38,8 @@ pub struct LockConfig {
 }
 
 impl LockConfig {
-    /// A lock of this name; the durations come from the defaults unless they are set here.
+    /// Creates a configuration for a lock of this name. Durations that are not set here come from
+    /// the defaults.
     pub fn new(name: impl Into<String>) -> Self {
         Self {
             name: Arc::from(name.into()),
@@ -55,82 +56,84 @@ impl LockConfig {
         }
     }
 
-    /// The lease ends this long after acquisition if nobody unlocks it. Longer than the task ever
-    /// takes: past it another replica may start.
+    /// Sets how long after acquisition the lease ends if the lock is not unlocked. Choose a value
+    /// longer than the task ever takes: after that time another replica may start.
     pub fn lock_at_most_for(mut self, duration: impl Into<LockDuration>) -> Self {
         self.lock_at_most_for = duration.into().or_note(&mut self.unreadable);
         self
     }
 
-    /// The lock stays taken at least this long after acquisition, however quickly the task ends.
+    /// Sets the minimum time that the lock stays taken after acquisition, however quickly the task
+    /// ends.
     pub fn lock_at_least_for(mut self, duration: impl Into<LockDuration>) -> Self {
         self.lock_at_least_for = duration.into().or_note(&mut self.unreadable);
         self
     }
 
-    /// The slot this run is for: at most one acquisition per (name, slot).
+    /// Sets the slot of this run: at most one acquisition per (name, slot).
     pub fn slot(mut self, slot: Slot) -> Self {
         self.slot = Some(slot);
         self
     }
 
-    /// How far ahead of the store's clock the slot may lie; 60 s unless set.
+    /// Sets how far ahead of the store's clock the slot may be; 60 s by default.
     pub fn slot_tolerance(mut self, tolerance: Duration) -> Self {
         self.slot_tolerance = tolerance;
         self
     }
 
-    /// When the slot is used up: when it is taken, unless set. With
-    /// [`Completion::OnSuccess`] it is done only when the task has returned, and, where it is run by
-    /// `try_execute`, returned `Ok`.
+    /// Sets when the slot is used up; by default, when it is taken. With [`Completion::OnSuccess`]
+    /// the slot is done only when the task has returned and, if it is run by `try_execute`, has
+    /// returned `Ok`.
     pub fn completion(mut self, completion: Completion) -> Self {
         self.completion = completion;
         self
     }
 
-    /// The slot before [`slot`](Self::slot), which must have been taken (or passed) before: for
+    /// Sets the slot before [`slot`](Self::slot), which must have been taken (or passed) first. For
     /// slots that must not be lost and run in order; see [`AttemptRequest::with_previous_slot`].
     pub fn previous_slot(mut self, slot: Slot) -> Self {
         self.previous_slot = Some(slot);
         self
     }
 
-    /// Extends the lease in the background while the task runs: by lock_at_most_for, each time a
-    /// third of it is gone. The lease then ends with the task, and lock_at_most_for is only how long
-    /// the lock outlives a process that dies.
+    /// Extends the lease in the background while the task runs: by `lock_at_most_for`, each time a
+    /// third of it has passed. The lease then ends with the task, and `lock_at_most_for` only
+    /// determines how long the lock outlives a process that dies.
     ///
-    /// A store that fails is asked again until the lease would end; the task is stopped then.
+    /// If the store fails, the extension is retried until the lease would end. The task is stopped
+    /// then.
     pub fn keep_alive(mut self) -> Self {
         self.keep_alive = true;
         self
     }
 
-    /// Stops the task when it has run this long, whatever its lease: the bound for a task that hangs
-    /// under [`keep_alive`](Self::keep_alive).
+    /// Stops the task after this run time, whatever its lease. It limits a task that hangs under
+    /// [`keep_alive`](Self::keep_alive).
     pub fn max_run_time(mut self, duration: impl Into<LockDuration>) -> Self {
         self.max_run_time = duration.into().or_note(&mut self.unreadable);
         self
     }
 
-    /// Waits this long for a lock that is somebody else's, asking again and again, rather than skip
-    /// at once; zero, as unless set, does not wait.
+    /// Waits up to this long for a lock that another owner holds, retrying until then, instead of
+    /// skipping at once. Zero, the default, does not wait.
     ///
-    /// The answer is the skip of the last attempt, which is made when the wait is over. Between
-    /// attempts it pauses: a little at first, then up to a twentieth of the wait and at most 5 s,
-    /// with chance in it, and not past the instant at which the lock comes free by itself. A slot that
-    /// was taken ends the waiting at once, since it stays taken.
+    /// If the lock stays taken, the result is the skip of the last attempt, which is made when the
+    /// wait is over. The pause between attempts is short at first and grows to a twentieth of the
+    /// wait, at most 5 s. It has random jitter, and ends a moment after the lock becomes free by
+    /// itself, if that is sooner. A slot that was taken ends the wait at once, since it stays taken.
     ///
-    /// A store that cannot be asked ([`Error::is_retryable`]) is asked again too; its error is the
-    /// answer where it is still away when the wait is over, and also, after an attempt whose answer
-    /// was lost, when the lease that this attempt may have won would end. Any other error ends the
-    /// waiting. A call that is under way when the wait is over is not cut off: it may take the
-    /// [store timeout](crate::Executor::store_timeout) longer.
+    /// An attempt that fails with a retryable error ([`Error::is_retryable`]) is retried too. The
+    /// result is that error if the store is still unavailable when the wait is over. After an
+    /// attempt whose reply was lost, it is also the result when the lease that this attempt may
+    /// have won would end. Any other error ends the wait. A call that is in progress when the wait
+    /// is over is not cut off: it may take the [store timeout](crate::Executor::store_timeout)
+    /// longer.
     ///
-    /// A job of the scheduler does not need it, and does not look at it: its ticks are tried again
-    /// anyway.
+    /// Jobs of the scheduler ignore this setting, because the scheduler retries their ticks anyway.
     ///
-    /// Whoever waits longest is not served first. Dropping the waiting future is safe at any point:
-    /// between two attempts nothing is held, and an attempt under way is withdrawn.
+    /// Waiters are not served in order. Dropping the waiting future is safe at any point: between
+    /// two attempts nothing is held, and an attempt in progress is withdrawn.
     ///
     /// ```
     /// use shedlock::{Attempt, Executor, LockConfig, MemoryProvider};
@@ -151,51 +154,51 @@ impl LockConfig {
         self
     }
 
-    /// The name as given, not yet checked.
+    /// Returns the name as given, not yet checked.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// What was set with [`completion`](Self::completion).
+    /// Returns the value set with [`completion`](Self::completion).
     pub fn get_completion(&self) -> Completion {
         self.completion
     }
 
-    /// Whether [`keep_alive`](Self::keep_alive) was set.
+    /// Returns whether [`keep_alive`](Self::keep_alive) was set.
     pub fn get_keep_alive(&self) -> bool {
         self.keep_alive
     }
 
-    /// What was set with [`max_run_time`](Self::max_run_time).
+    /// Returns the value set with [`max_run_time`](Self::max_run_time).
     pub fn get_max_run_time(&self) -> Option<Duration> {
         self.max_run_time
     }
 
-    /// What was set with [`lock_wait`](Self::lock_wait); zero unless set.
+    /// Returns the value set with [`lock_wait`](Self::lock_wait), or zero.
     pub fn get_lock_wait(&self) -> Duration {
         self.lock_wait
     }
 
-    /// Checks what can be checked without knowing the defaults.
+    /// Checks everything that can be checked without the defaults.
     ///
     /// # Errors
-    /// As [`resolve`](Self::resolve), except that a missing at-most is none.
+    /// As [`resolve`](Self::resolve), except that a missing `lock_at_most_for` is not an error.
     pub fn validate(&self) -> Result<(), Error> {
         let anything = LockDefaults::new().lock_at_most_for(Duration::MAX);
         self.resolve(&[&anything]).map(drop)
     }
 
-    /// The request for one attempt, with a new owner. What is not set here is taken from the first
-    /// of `defaults` that has it; at-least is zero where nobody says anything.
+    /// Creates the request for one attempt, with a new owner. A value that is not set here comes
+    /// from the first of `defaults` that has it. If none has a `lock_at_least_for`, it is zero.
     ///
     /// # Errors
-    /// `InvalidInput`: empty name, unreadable duration, no at-most anywhere, at-most zero, at-least
-    /// longer than at-most.
+    /// `InvalidInput`: empty name, unreadable duration, no `lock_at_most_for` anywhere,
+    /// `lock_at_most_for` of zero, `lock_at_least_for` longer than `lock_at_most_for`.
     pub fn resolve(&self, defaults: &[&LockDefaults]) -> Result<AttemptRequest, Error> {
         self.resolve_with(defaults, random_u64)
     }
 
-    /// The same with an owner whose random part is drawn by this.
+    /// As `resolve`, but with this source for the random part of the owner.
     pub(crate) fn resolve_with(
         &self,
         defaults: &[&LockDefaults],
@@ -276,9 +279,10 @@ pub(crate) fn check_durations(at_most: Duration, at_least: Duration) -> Result<(
     Ok(())
 }
 
-/// Durations and an owner prefix that hold where a lock does not say otherwise.
+/// Durations and an owner prefix for locks that set none.
 ///
-/// They can be set on the provider and on the executor; the lock's own win, then the executor's.
+/// You can set them on the provider and on the executor. The lock's own values win, then the
+/// executor's.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[must_use]
 pub struct LockDefaults {
@@ -289,7 +293,7 @@ pub struct LockDefaults {
 }
 
 impl LockDefaults {
-    /// No defaults.
+    /// Creates empty defaults.
     pub const fn new() -> Self {
         Self {
             lock_at_most_for: None,
@@ -299,25 +303,25 @@ impl LockDefaults {
         }
     }
 
-    /// The at-most of locks that set none.
+    /// Sets the `lock_at_most_for` of locks that set none.
     pub fn lock_at_most_for(mut self, duration: impl Into<LockDuration>) -> Self {
         self.lock_at_most_for = duration.into().or_note(&mut self.unreadable);
         self
     }
 
-    /// The at-least of locks that set none.
+    /// Sets the `lock_at_least_for` of locks that set none.
     pub fn lock_at_least_for(mut self, duration: impl Into<LockDuration>) -> Self {
         self.lock_at_least_for = duration.into().or_note(&mut self.unreadable);
         self
     }
 
-    /// What owners start with: a team or a service, to be found more easily.
+    /// Sets the prefix of owners: a team or a service, so that they are easier to find.
     pub fn owner_prefix(mut self, prefix: impl Into<String>) -> Self {
         self.owner_prefix = Some(prefix.into());
         self
     }
 
-    /// Checks the values; every use does so anyway.
+    /// Checks the values. Every use does so anyway.
     ///
     /// # Errors
     /// `InvalidInput` for unreadable or zero durations and for a prefix that owners cannot have.

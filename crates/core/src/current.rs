@@ -17,11 +17,11 @@ tokio::task_local! {
     static CURRENT: CurrentLock;
 }
 
-/// The lock under which the running task runs: a view that can be cloned and kept, and that never
+/// The lock under which the running task runs: a view that you can clone and keep, and that never
 /// gives the lock back.
 ///
-/// It belongs to the task (or, in blocking code, to the thread). Tasks that it spawns do not
-/// inherit it; [`spawn`](Self::spawn) carries it there.
+/// It belongs to the task (or, in blocking code, to the thread). Tasks that the task spawns do not
+/// inherit it; use [`spawn`](Self::spawn) to pass it to them.
 #[derive(Clone)]
 pub struct CurrentLock(Arc<Node>);
 
@@ -30,18 +30,18 @@ struct Node {
     outer: Option<CurrentLock>,
 }
 
-/// The innermost lock of the running task.
+/// Returns the innermost lock of the running task.
 pub fn current_lock() -> Option<CurrentLock> {
     CURRENT.try_with(Clone::clone).ok()
 }
 
 /// Fails unless the running task holds a lock that is not lost.
 ///
-/// A guard for functions that must only run under one: what is called from the wrong place says so
-/// instead of running twice.
+/// A guard for functions that must only run under a lock: if such a function is called without one,
+/// it returns an error instead of running twice.
 ///
 /// # Errors
-/// `NotLocked` where there is no lock or where it was unlocked, `Lost` where its lease is over.
+/// `NotLocked` if there is no lock or if it was unlocked, `Lost` if its lease has ended.
 ///
 /// ```
 /// let error = shedlock::assert_locked().unwrap_err();
@@ -54,7 +54,7 @@ pub fn assert_locked() -> Result<(), Error> {
 /// Makes the innermost lease end this long from now or later; see [`CurrentLock::extend`].
 ///
 /// # Errors
-/// As [`CurrentLock::extend`], and `NotLocked` where there is no lock.
+/// As [`CurrentLock::extend`], and `NotLocked` if there is no lock.
 pub async fn extend_current(lock_at_most_for: impl Into<LockDuration>) -> Result<(), Error> {
     current_lock()
         .ok_or_else(not_locked)?
@@ -77,7 +77,8 @@ impl CurrentLock {
         }))
     }
 
-    /// The lock of this name on this provider, if the running task holds it, at whatever depth.
+    /// Returns the lock of this name on this provider, if the running task holds it, at any nesting
+    /// depth.
     pub(crate) fn find(identity: &ProviderIdentity, name: &str) -> Option<Self> {
         let mut next = current_lock();
         while let Some(lock) = next {
@@ -89,24 +90,24 @@ impl CurrentLock {
         None
     }
 
-    /// Loses it, as if the store had said that it was somebody else's.
+    /// Marks the lease as lost, as if the store had reported another owner.
     pub(crate) fn lose(&self) {
         self.0.held.mark_lost(LostReason::NotHeldInStore);
     }
 
-    /// Runs this with the lock as the current one, on this thread.
+    /// Runs the closure on this thread with the lock as the current one.
     pub(crate) fn enter<R>(&self, run: impl FnOnce() -> R) -> R {
         CURRENT.sync_scope(self.clone(), run)
     }
 
-    /// Spawns a task that shares this lock: it has it as its current one, and is aborted, and
-    /// waited for, before the lock is given back.
+    /// Spawns a task that shares this lock as its current one. The task is aborted and awaited
+    /// before the lock is given back.
     ///
-    /// So nothing that a task leaves behind runs on without the lock. A task that is to be finished
-    /// has to be awaited by the one that spawned it.
+    /// So no task that was left behind continues without the lock. If a spawned task must finish,
+    /// the task that spawned it has to await it.
     ///
     /// # Errors
-    /// `NotLocked` and `Lost` where the lock is over, `WrongContext` outside a tokio runtime.
+    /// `NotLocked` and `Lost` if the lock has ended, `WrongContext` outside a tokio runtime.
     ///
     /// ```
     /// use shedlock::{Executor, LockConfig, MemoryProvider, current_lock};
@@ -127,107 +128,110 @@ impl CurrentLock {
         F: Future + Send + 'static,
         F::Output: Send + 'static,
     {
-        // Boxed first, as by `Executor::execute`.
+        // Boxed first, as in `Executor::execute`.
         let scoped = self.clone().scope(Box::pin(future));
         let guarded = while_held(self.0.held.clone(), scoped);
         self.0.held.spawn(guarded)
     }
 
-    /// Runs this future with the lock as its current one, wherever it is polled. Unlike what
-    /// [`spawn`](Self::spawn) starts, it is not stopped with the lock; it can ask whether it
-    /// [is lost](Self::is_lost).
+    /// Runs this future with the lock as its current one, wherever it is polled. Unlike a task
+    /// started with [`spawn`](Self::spawn), it is not stopped with the lock; it can check whether
+    /// the lock [is lost](Self::is_lost).
     pub fn scope<F: Future>(self, future: F) -> impl Future<Output = F::Output> {
         CURRENT.scope(self, future)
     }
 
-    /// The lock.
+    /// Returns the name of the lock.
     pub fn name(&self) -> &LockName {
         self.0.held.name()
     }
 
-    /// The owner of this lease.
+    /// Returns the owner of this lease.
     pub fn owner(&self) -> &Owner {
         self.0.held.owner()
     }
 
-    /// The fencing token, where the store keeps one: hand it to whatever the task writes to.
+    /// Returns the fencing token, if the store keeps one. Pass it to every system that the task
+    /// writes to.
     pub fn fencing_token(&self) -> Option<u64> {
         self.0.held.fencing_token()
     }
 
-    /// The slot that this run is for.
+    /// Returns the slot of this run.
     pub fn slot(&self) -> Option<Slot> {
         self.0.held.slot()
     }
 
-    /// Which attempt at its slot this run is, from 1, where the slot must not be lost
-    /// ([`Completion::OnSuccess`](crate::Completion::OnSuccess)); none otherwise.
+    /// Returns the number of this attempt at its slot, counted from 1, if the slot must not be lost
+    /// ([`Completion::OnSuccess`](crate::Completion::OnSuccess)); otherwise `None`.
     pub fn slot_attempt(&self) -> Option<u32> {
         self.0.held.slot_attempt()
     }
 
-    /// Says that the run of the slot failed, though its task is going to return: a slot that must
-    /// not be lost is then tried again after its backoff. Without effect on others.
+    /// Marks the run of the slot as failed, although its task will return normally: a slot that
+    /// must not be lost is then tried again after its backoff. It has no effect on other slots.
     ///
-    /// `Executor::try_execute` says it for tasks that return an `Err`; a panic and a lost lease need
-    /// no saying.
+    /// `Executor::try_execute` does this for tasks that return an `Err`. You do not need it for a
+    /// panic or a lost lease.
     pub fn fail_slot(&self) {
         self.0.held.say_of_slot(SlotWord::Failed);
     }
 
-    /// Says that the slot is neither done nor failed: a slot that must not be lost can be taken over
-    /// as soon as the lock is free, and this run does not count as an attempt. For tasks that stop
+    /// Marks the slot as neither done nor failed: a slot that must not be lost can be taken over as
+    /// soon as the lock is free, and this run does not count as an attempt. For tasks that stop
     /// half-way because their process shuts down.
     pub fn leave_slot_open(&self) {
         self.0.held.say_of_slot(SlotWord::Cut);
     }
 
-    /// Says that the task did nothing for its slot: the slot can be taken again as if it had never
-    /// been taken here, at once, also one that is used up when it is taken.
+    /// Marks the task as having done nothing for its slot: the slot can be taken again at once, as
+    /// if it had never been taken here. This includes a slot that is used up when it is taken.
     pub fn give_slot_back(&self) {
         self.0.held.say_of_slot(SlotWord::NotStarted);
     }
 
-    /// True once the task has said that its slot is not done, by [`fail_slot`](Self::fail_slot),
-    /// [`leave_slot_open`](Self::leave_slot_open) or [`give_slot_back`](Self::give_slot_back).
+    /// Returns true once the task has marked its slot as not done, with
+    /// [`fail_slot`](Self::fail_slot), [`leave_slot_open`](Self::leave_slot_open) or
+    /// [`give_slot_back`](Self::give_slot_back).
     pub fn leaves_slot_open(&self) -> bool {
         self.0.held.leaves_slot_open()
     }
 
-    /// When the lease ends in the store, by the store's clock, where the store tells. For people;
-    /// [`time_left`](Self::time_left) is what to decide by.
+    /// Returns when the lease ends in the store, by the store's clock, if the store reports it. For
+    /// display; base decisions on [`time_left`](Self::time_left).
     pub fn locked_until(&self) -> Option<SystemTime> {
         self.0.held.locked_until()
     }
 
-    /// How long the lease lasts for us: zero when it is lost.
+    /// Returns how long the lease still lasts for us; zero if it is lost.
     pub fn time_left(&self) -> Duration {
         self.0.held.time_left()
     }
 
-    /// True once the lease has ended, or may have ended: it was lost, or the task that took the lock
-    /// has ended and the lock is being unlocked. A blocking task cannot be stopped from outside and
-    /// should look at this in its loops.
+    /// Returns true once the lease has ended, or may have ended: it was lost, or the task that took
+    /// the lock has ended and the lock is being unlocked. A blocking task cannot be stopped from
+    /// outside and should check this in its loops.
     pub fn is_lost(&self) -> bool {
         self.0.held.lost().is_some() || self.0.held.is_released()
     }
 
-    /// Calls back once when the lease is lost, at once if it is already; never if the task ends
-    /// before. A panic in it is caught and logged, and the other callbacks are called all the same.
+    /// Calls the callback once when the lease is lost, or at once if it is lost already. It is
+    /// never called if the task ends first. A panic in it is caught and logged, and the other
+    /// callbacks are still called.
     pub fn on_lost(&self, callback: impl FnOnce() + Send + 'static) {
         self.0.held.on_lost(Box::new(callback));
     }
 
-    /// Makes the lease end this long from now, or later where it ends later already. At-least keeps
-    /// counting from the acquisition.
+    /// Makes the lease end this long from now. If it already ends later, it keeps that end.
+    /// `lock_at_least_for` still counts from the acquisition.
     ///
-    /// Dropped before it is done, the store may or may not have extended; the lease then counts as
-    /// not extended.
+    /// If this future is dropped before it completes, the store may or may not have extended the
+    /// lease. The lease then counts as not extended.
     ///
     /// # Errors
-    /// `Lost` where the lease was over or another's: the task is then stopped. `Unavailable` or
-    /// `OutcomeUnknown` where the store failed: the lease runs on as before. `InvalidInput` for a
-    /// duration that is zero, unreadable, or shorter than at-least.
+    /// `Lost` if the lease had ended or the lock belongs to another owner: the task is then
+    /// stopped. `Unavailable` or `OutcomeUnknown` if the store failed: the lease runs on as before.
+    /// `InvalidInput` for a duration that is zero, unreadable, or shorter than `lock_at_least_for`.
     pub async fn extend(&self, lock_at_most_for: impl Into<LockDuration>) -> Result<(), Error> {
         let duration = lock_at_most_for.into().get()?;
         self.0.held.extend(&ExtendRequest::new(duration)).await

@@ -1,16 +1,16 @@
-//! Durations as users write them.
+//! Parses durations as users write them.
 
 use std::time::Duration;
 
 use crate::{Error, ErrorKind};
 
-/// Reads `10m`, `1h 30m`, `500ms`, `1d` and ISO 8601 `PT10M`, `P1DT12H`.
+/// Parses `10m`, `1h 30m`, `500ms`, `1d` and ISO 8601 `PT10M`, `P1DT12H`.
 ///
-/// A day is 24 hours. Years, months and weeks (whose length depends on the calendar, or is rarely
-/// meant), bare numbers, negative durations and nonsense are refused.
+/// A day is 24 hours. Refused are years, months and weeks (their length depends on the calendar, or
+/// they are rarely meant), bare numbers, negative durations and anything that is not a duration.
 ///
 /// # Errors
-/// `InvalidInput`, with the right form in the message.
+/// `InvalidInput`, with the correct form in the message.
 ///
 /// ```
 /// use shedlock::parse_duration;
@@ -44,8 +44,8 @@ pub fn parse_duration(text: &str) -> Result<Duration, Error> {
     Ok(signed.unsigned_abs())
 }
 
-/// As many days as the reader takes: what is longer only in other units could be read, printed in days,
-/// and not be read again.
+/// The largest number of days that the parser accepts. A longer duration could be parsed in other
+/// units and printed in days, but that text could not be parsed again.
 const LONGEST: Duration = Duration::from_secs(7_304_484 * 86_400);
 
 fn unreadable(text: &str) -> Error {
@@ -62,7 +62,7 @@ fn refused(text: &str, why: &str) -> Error {
     )
 }
 
-/// A duration that is given as a [`Duration`] or as text: what setters take.
+/// A duration given as a [`Duration`] or as text. Setters take it.
 ///
 /// ```
 /// use shedlock::LockConfig;
@@ -74,12 +74,12 @@ fn refused(text: &str, why: &str) -> Error {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LockDuration(Result<Duration, UnreadableDuration>);
 
-/// The text of a duration that cannot be read.
+/// The text of a duration that could not be parsed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct UnreadableDuration(String);
 
 impl LockDuration {
-    /// The duration.
+    /// Returns the duration.
     ///
     /// # Errors
     /// As [`parse_duration`].
@@ -87,7 +87,8 @@ impl LockDuration {
         self.0.map_err(|unreadable| unreadable.error())
     }
 
-    /// The duration; where it cannot be read, nothing, and a note of that, unless there is one.
+    /// Returns the duration. If it could not be parsed, returns `None` and stores the text in
+    /// `note`, unless `note` is already set.
     pub(crate) fn or_note(self, note: &mut Option<UnreadableDuration>) -> Option<Duration> {
         self.0
             .map_err(|unreadable| note.get_or_insert(unreadable))
@@ -96,7 +97,7 @@ impl LockDuration {
 }
 
 impl UnreadableDuration {
-    /// The error of [`parse_duration`], with its source.
+    /// Returns the error of [`parse_duration`], with its source.
     pub(crate) fn error(&self) -> Error {
         let Err(error) = parse_duration(&self.0) else {
             unreachable!("it could not be read before")

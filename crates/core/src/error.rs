@@ -1,4 +1,4 @@
-//! The one error of every crate of this family.
+//! The error type of every crate of this family.
 
 use std::error::Error as StdError;
 use std::fmt;
@@ -8,32 +8,33 @@ use std::fmt;
 #[non_exhaustive]
 pub enum ErrorKind {
     /// The call itself is wrong (empty name, at-least over at-most, a duration that the store
-    /// cannot express, a URL with an unknown scheme or option). It was refused before anything was changed. Fix the call.
+    /// cannot express, a URL with an unknown scheme or option). It was refused before anything was
+    /// changed. Fix the call.
     InvalidInput,
     /// The store is reachable but not set up as needed (missing table, missing primary key,
     /// missing privilege). Fix the configuration.
     Configuration,
     /// The provider declares that it cannot do this ([`Capabilities`](crate::Capabilities)).
     Unsupported,
-    /// The store could not be asked, and nothing was written. Retry later.
+    /// The store could not be reached, and nothing was written. Retry later.
     Unavailable,
-    /// The request was sent and its answer was lost: it may or may not have taken effect.
-    /// Ask again with the same owner; the runtime of this crate does so by itself.
+    /// The request was sent and the reply was lost: the request may or may not have taken effect.
+    /// Repeat it with the same owner; the runtime of this crate does so by itself.
     OutcomeUnknown,
-    /// The record belongs to something else: another name that the store takes for the same, or
-    /// data that no lock of ours or of ShedLock's looks like. A person has to look at it.
+    /// The record belongs to something else: to another name that the store treats as equal, or to
+    /// data that looks like neither a lock of ours nor one of ShedLock's. A person must look at it.
     Conflict,
-    /// The slot lies further ahead of the store's clock than the tolerance allows: one of the two
+    /// The slot is further ahead of the store's clock than the tolerance allows, so one of the two
     /// clocks is wrong. Nothing was claimed.
     SlotAhead,
-    /// No lock is held where one is needed (`assert_locked`, `extend_current`).
+    /// No lock is held, but the call needs one (`assert_locked`, `extend_current`).
     NotLocked,
     /// The lease ended, or may have ended, before this call.
     Lost,
-    /// A call from the wrong place: a blocking form inside an async runtime, or an async form
-    /// without one.
+    /// The call was made in the wrong context: a blocking form inside an async runtime, or an async
+    /// form without one.
     WrongContext,
-    /// A fault in a provider or in this crate.
+    /// A bug in a provider or in this crate.
     Internal,
 }
 
@@ -61,10 +62,10 @@ impl fmt::Display for ErrorKind {
     }
 }
 
-/// A failure: what was asked, what happened, what to do.
+/// A failure: what was attempted, what happened, what to do.
 ///
 /// A held lock is never an error (it is a [`Skip`](crate::Skip)), and a failing store is never a
-/// skip. [`kind`](Error::kind) says what to do; the client's own error is the
+/// skip. [`kind`](Error::kind) returns what to do. The store client's own error is the
 /// [`source`](StdError::source) and is not repeated in the message.
 ///
 /// ```
@@ -89,9 +90,9 @@ struct Inner {
 }
 
 impl Error {
-    /// An error of this kind. The message is lowercase, without a final full stop, and says what
-    /// happened and what to do; name and store are added by [`with_lock`](Self::with_lock) and
-    /// [`with_store`](Self::with_store).
+    /// Creates an error of this kind. The message is lowercase, has no final full stop, and states
+    /// what happened and what to do. [`with_lock`](Self::with_lock) and
+    /// [`with_store`](Self::with_store) add the names of the lock and the store.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
         Self(Box::new(Inner {
             kind,
@@ -102,8 +103,8 @@ impl Error {
         }))
     }
 
-    /// The answer to an attempt that finds its own released mark: its lease has ended, and this copy
-    /// of it comes late. For providers.
+    /// Creates the error for an attempt that finds its own released mark: its lease has ended, and
+    /// this copy of it arrives late. For providers.
     pub fn attempt_ended() -> Self {
         Self::new(
             ErrorKind::Lost,
@@ -111,33 +112,33 @@ impl Error {
         )
     }
 
-    /// Names the lock; a name that is already there stays.
+    /// Adds the name of the lock. A name that is already set stays.
     #[must_use]
     pub fn with_lock(mut self, name: impl Into<String>) -> Self {
         self.0.lock.get_or_insert_with(|| name.into());
         self
     }
 
-    /// Names the store ("postgres", "memory"); a name that is already there stays.
+    /// Adds the name of the store ("postgres", "memory"). A name that is already set stays.
     #[must_use]
     pub fn with_store(mut self, store: impl Into<String>) -> Self {
         self.0.store.get_or_insert_with(|| store.into());
         self
     }
 
-    /// The client's own error.
+    /// Adds the store client's own error as the source.
     #[must_use]
     pub fn with_source(mut self, source: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
         self.0.source = Some(source.into());
         self
     }
 
-    /// This error of a URL, for providers: with nothing of the URL in it where that may be a part of a
-    /// password.
+    /// Returns this error for a URL, without any text of the URL that may be part of a password.
+    /// For providers.
     ///
-    /// A password with an unescaped `/`, `?` or `#` ends too early, and what follows is taken for a path
-    /// or for options, which errors show. Such a URL has an `@` behind the first of the three.
-    ///
+    /// A password with an unescaped `/`, `?` or `#` is cut off there. The rest of it is parsed as a
+    /// path or as options, and error messages show those. You can recognize such a URL by an `@`
+    /// after the first of these three characters.
     /// ```
     /// use shedlock::{Error, ErrorKind};
     /// let unknown = || Error::new(ErrorKind::InvalidInput, "unknown option \"cret@db\" in the URL");
@@ -169,27 +170,27 @@ impl Error {
         }
     }
 
-    /// What to do about it.
+    /// Returns the kind of the error, which determines what to do.
     pub fn kind(&self) -> ErrorKind {
         self.0.kind
     }
 
-    /// The message without its context.
+    /// Returns the message without its context.
     pub fn message(&self) -> &str {
         &self.0.message
     }
 
-    /// The lock that was asked for, where one was.
+    /// Returns the name of the lock, if the error concerns one.
     pub fn lock(&self) -> Option<&str> {
         self.0.lock.as_deref()
     }
 
-    /// The store that was asked, where one was.
+    /// Returns the name of the store, if the error concerns one.
     pub fn store(&self) -> Option<&str> {
         self.0.store.as_deref()
     }
 
-    /// True where the same call may succeed later without anybody changing anything.
+    /// Returns true if the same call may succeed later without any other change.
     pub fn is_retryable(&self) -> bool {
         matches!(
             self.0.kind,
@@ -197,7 +198,7 @@ impl Error {
         )
     }
 
-    /// True where the request may have taken effect although it failed.
+    /// Returns true if the request may have taken effect although it failed.
     pub fn is_outcome_unknown(&self) -> bool {
         self.0.kind == ErrorKind::OutcomeUnknown
     }

@@ -22,23 +22,24 @@ use crate::{
 
 /// Runs tasks under locks of one provider.
 ///
-/// Cheap to clone. The task runs where it is awaited; if the lock, or the slot, is somebody
-/// else's, it does not run and nobody waits, unless [`LockConfig::lock_wait`] asks for that.
+/// Cheap to clone. The task runs where it is awaited. If another owner has the lock or its slot,
+/// the task does not run. The call does not wait, unless [`LockConfig::lock_wait`] is set.
 ///
 /// # The lease is bounded from the inside
 ///
-/// A task never runs on past its lease: a deadline that is counted from *before* the lock was asked
-/// for, on a clock that goes on while the machine sleeps, comes before the lease ends in the store.
-/// When it passes, the task's future is dropped, and the outcome is [`Outcome::Lost`]. A process
-/// that is stopped (SIGSTOP, a long pause of its machine) cannot look at its clock: what it has sent
-/// before, or sends within the one poll that it wakes up in, can only be refused by the receiver, by
-/// the [fencing token](CurrentLock::fencing_token).
+/// A task never continues past its lease. The executor sets a deadline that is earlier than the end
+/// of the lease in the store. It counts from *before* the lock was requested, on a clock that keeps
+/// running while the machine sleeps. When the deadline passes, the task's future is dropped, and
+/// the outcome is [`Outcome::Lost`]. A process that is stopped (SIGSTOP, a long pause of its
+/// machine) cannot check its clock. Only the receiver can reject what such a process sent before,
+/// or sends within the one poll that it resumes in, by checking the [fencing
+/// token](CurrentLock::fencing_token).
 ///
 /// # Cancellation
 ///
-/// Every future here may be dropped at any point: the lock is then given back in the background, on
-/// the runtime that dropped it, with lock_at_least_for honoured. Outside a runtime, it stays taken
-/// until lock_at_most_for.
+/// Every future here may be dropped at any point. The lock is then given back in the background, on
+/// the runtime that dropped the future, and `lock_at_least_for` is honoured. Outside a runtime, the
+/// lock stays taken until `lock_at_most_for` has passed.
 ///
 /// ```
 /// use shedlock::{Executor, LockConfig, MemoryProvider, Outcome};
@@ -59,81 +60,85 @@ use crate::{
 pub struct Executor(Arc<Context>);
 
 impl Executor {
-    /// An executor over this provider, with the real clock and no listener.
+    /// Creates an executor over this provider, with the real clock and no listener.
     pub fn new(provider: Arc<dyn LockProvider>) -> Self {
         Self(Arc::new(Context::new(provider)))
     }
 
-    /// The executor that applies here: the scoped one ([`with_executor`](crate::with_executor),
-    /// [`with_provider`](crate::with_provider)), else the one set once for the process
-    /// ([`set_global_executor`](crate::set_global_executor),
+    /// Returns the executor that applies here: the scoped one
+    /// ([`with_executor`](crate::with_executor), [`with_provider`](crate::with_provider)),
+    /// otherwise the one set for the process ([`set_global_executor`](crate::set_global_executor),
     /// [`set_global_provider`](crate::set_global_provider)).
     ///
     /// # Errors
-    /// `Configuration` where there is neither.
+    /// `Configuration` if there is neither.
     pub fn current() -> Result<Self, Error> {
         current_executor()
     }
 
-    /// Sets durations and an owner prefix for locks that set none; they win over the provider's.
+    /// Sets durations and an owner prefix for locks that set none. They win over the provider's.
     pub fn defaults(mut self, defaults: LockDefaults) -> Self {
         self.change().defaults = defaults;
         self
     }
 
-    /// Replaces the clock that bounds leases from the inside: [`SystemClock`](crate::SystemClock), together
-    /// with what only the wall clock shows of pauses of the machine.
+    /// Replaces the clock that bounds leases from the inside. The default is
+    /// [`SystemClock`](crate::SystemClock), combined with the pauses of the machine that only the
+    /// wall clock shows.
     pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.change().clock = clock;
         self
     }
 
-    /// Tells this listener of everything that happens.
+    /// Sets the listener that is notified of every event.
     pub fn listener(mut self, listener: Arc<dyn Listener>) -> Self {
         self.change().listener = Some(listener);
         self
     }
 
-    /// What happens to a task whose lease is lost; it is stopped unless set.
+    /// Sets what happens to a task whose lease is lost. By default it is stopped.
     pub fn lost_policy(mut self, policy: LostPolicy) -> Self {
         self.change().lost_policy = policy;
         self
     }
 
-    /// How long before its end in the store a lease ends for us, at the least.
+    /// Sets the minimum time by which a lease ends for us before it ends in the store.
     ///
-    /// A hundredth of lock_at_most_for, at most 1 s or a thousandth of it, unless set: it covers
-    /// clocks that run at different speeds, and leaves time to stop the task. A margin as long as lock_at_most_for
-    /// leaves no time to run in: such a lock is refused.
+    /// The default is a hundredth of `lock_at_most_for`, but at most 1 s or a thousandth of
+    /// `lock_at_most_for`, whichever is longer. The margin covers clocks that run at different
+    /// speeds, and leaves time to stop the task. A margin as long as `lock_at_most_for` leaves no
+    /// time to run, so such a lock is refused.
     pub fn deadline_margin(mut self, margin: Duration) -> Self {
         self.change().deadline_margin = Some(margin);
         self
     }
 
-    /// How long a single call to the store may take; 10 s unless set. A lock is asked for up to four
-    /// times where answers are lost, so that a run whose store never answers fails after four of these.
+    /// Sets how long a single call to the store may take; 10 s by default. If replies are lost, an
+    /// attempt is sent up to four times, so a run whose store never replies fails after four of
+    /// these timeouts.
     ///
-    /// An attempt that reaches the store later is refused there ([`AttemptRequest::timeout`]), so this
-    /// also bounds how long [`settled`](Self::settled) takes once the store answers.
+    /// The store refuses an attempt that arrives later ([`AttemptRequest::timeout`]), so this also
+    /// bounds how long [`settled`](Self::settled) takes once the store replies.
     pub fn store_timeout(mut self, timeout: Duration) -> Self {
         self.change().store_timeout = timeout;
         self
     }
 
-    /// Waits until no attempt of this executor, or of its clones, can take a lock that no one holds.
+    /// Waits until no attempt of this executor, or of its clones, can take a lock that no one
+    /// holds.
     ///
     /// An attempt whose outcome was unknown, or whose future was dropped, is withdrawn in the
-    /// background, and once more when no copy of it can reach the store any more: after
-    /// [`store_timeout`](Self::store_timeout). Await this before the process exits, within
-    /// a time limit of your own: while the store is away it takes up to lock_at_most_for. Where the
-    /// process exits earlier, a lock that such a copy takes is free after lock_at_most_for.
+    /// background. It is withdrawn once more after [`store_timeout`](Self::store_timeout), when no
+    /// copy of it can reach the store any more. Await this before the process exits, with a time
+    /// limit: while the store is unavailable it takes up to `lock_at_most_for`. If the process
+    /// exits earlier, a lock that such a copy takes is free after `lock_at_most_for`.
     ///
     /// Returns at once if there is nothing to withdraw. Cancellation safe.
     pub async fn settled(&self) {
         self.0.withdrawals.done().await;
     }
 
-    /// The provider.
+    /// Returns the provider.
     pub fn provider(&self) -> &Arc<dyn LockProvider> {
         &self.0.provider
     }
@@ -141,24 +146,24 @@ impl Executor {
     /// Runs the future under the lock, if the lock is free.
     ///
     /// Inside a task that holds this lock already (the same name on the same provider), the future
-    /// runs at once, and the outer lock goes on; durations and slot given here are then not looked
-    /// at. A panic of the task goes on after the lock was given back.
+    /// runs at once under the outer lock, and the durations and the slot given here are ignored. If
+    /// the task panics, the panic resumes after the lock was given back.
     ///
-    /// The value is kept while the lock is given back: a future that is spawned on a multi-threaded
-    /// runtime needs a value that is `Send`, so `Box<dyn Error + Send + Sync>` rather than
+    /// The value is kept while the lock is given back. A future that is spawned on a multi-threaded
+    /// runtime therefore needs a value that is `Send`: `Box<dyn Error + Send + Sync>` rather than
     /// `Box<dyn Error>`.
     ///
     /// # Errors
-    /// `InvalidInput` before any I/O; whatever the store failed with while locking. The task has not
-    /// run then. A store that fails while unlocking is no error: [`Release::Failed`] rides along
-    /// with the value.
+    /// `InvalidInput` before any I/O, or the error of the store while locking. In both cases the
+    /// task has not run. A store that fails while unlocking is not an error: the outcome carries
+    /// [`Release::Failed`] along with the value.
     pub fn execute<F: Future>(
         &self,
         config: &LockConfig,
         task: F,
     ) -> impl Future<Output = Result<Outcome<F::Output>, Error>> {
-        // Boxed before any future of ours holds it: each would have room for it twice, and each lock
-        // inside another four times.
+        // Boxed before any of our futures holds it: each of them would reserve space for it twice,
+        // and each nested lock another four times.
         self.run(config, Box::pin(task))
     }
 
@@ -191,12 +196,12 @@ impl Executor {
         Ok(concluded.resume())
     }
 
-    /// Runs a future that can fail: as [`execute`](Self::execute), and an `Err` says that the run of
-    /// the slot failed, where there is one.
+    /// Runs a future that can fail. As [`execute`](Self::execute), but an `Err` marks the run of
+    /// the slot, if there is one, as failed.
     ///
     /// # Errors
     /// As [`execute`](Self::execute). The task's own error is in the outcome;
-    /// [`Outcome::transpose`] puts it in front.
+    /// [`Outcome::transpose`] moves it to the outside.
     ///
     /// ```
     /// use shedlock::{Completion, Executor, LockConfig, MemoryProvider, Slot, current_lock};
@@ -228,15 +233,15 @@ impl Executor {
         let task = Box::pin(task);
         async move {
             if self.reentered(config)?.is_some() {
-                // The slot is the outer task's, and so is the word on it.
+                // The slot belongs to the outer task, which also decides how it ends.
                 return self.run(config, task).await;
             }
             self.execute(config, async { judged(task.await) }).await
         }
     }
 
-    /// The same for a closure: as [`execute_blocking`](Self::execute_blocking), and an `Err` says
-    /// that the run of the slot failed.
+    /// Runs a closure that can fail. As [`execute_blocking`](Self::execute_blocking), but an `Err`
+    /// marks the run of the slot as failed.
     ///
     /// # Errors
     /// As [`execute_blocking`](Self::execute_blocking).
@@ -253,10 +258,10 @@ impl Executor {
 
     /// Runs the closure on a thread for blocking work under the lock, if the lock is free.
     ///
-    /// A closure cannot be stopped from outside: when its lease is lost it sees
-    /// [`CurrentLock::is_lost`] and [`CurrentLock::on_lost`], and the outcome is
-    /// [`Outcome::Lost`] with its value. Dropping this future does not stop it either; its lock is
-    /// given back when it ends.
+    /// A closure cannot be stopped from outside. If its lease is lost, it can find out through
+    /// [`CurrentLock::is_lost`] and [`CurrentLock::on_lost`], and the outcome is [`Outcome::Lost`]
+    /// with its value. Dropping this future does not stop the closure either; its lock is given
+    /// back when the closure ends.
     ///
     /// # Errors
     /// As [`execute`](Self::execute), and `WrongContext` outside a tokio runtime.
@@ -287,7 +292,7 @@ impl Executor {
                 release: Release::Reentrant,
             });
         }
-        // A pool without a free thread costs neither lease nor slot.
+        // Reserved first, so that a pool without a free thread uses up neither lease nor slot.
         let reserved = Thread::reserve_if(config.get_lock_wait().is_zero(), &runtime).await;
         let held = match self.acquire(config).await? {
             Attempt::Acquired(held) => held,
@@ -296,7 +301,7 @@ impl Executor {
         let release = ReleaseOnDrop::new(held.clone());
         let keep_alive = look_after(&held, config)?;
         let pool = runtime.clone();
-        // In a task of its own, so that the lock outlives the closure whatever becomes of us.
+        // In a separate task, so that the lock outlives the closure even if this future is dropped.
         let concluded = runtime.spawn(async move {
             let watched = held.clone();
             let watch = tokio::spawn(async move { watch_deadline(&watched).await });
@@ -318,11 +323,11 @@ impl Executor {
         }
     }
 
-    /// Takes the lock, if it is free, and hands it over: for work that is not one future.
+    /// Takes the lock, if it is free, and returns it. For work that is not a single future.
     ///
-    /// Nothing stops the work when the lease is lost; [`HeldLock::is_lost`] and
-    /// [`HeldLock::time_left`] tell. Keep-alive and the longest run hold as for tasks, the latter
-    /// counted from here.
+    /// Nothing stops the work when the lease is lost; check [`HeldLock::is_lost`] and
+    /// [`HeldLock::time_left`]. `keep_alive` and `max_run_time` apply as for tasks, and the latter
+    /// counts from this call.
     ///
     /// # Errors
     /// As [`execute`](Self::execute).
@@ -338,11 +343,11 @@ impl Executor {
         })
     }
 
-    /// Checks what [`execute`](Self::execute) would refuse before any I/O, with the defaults that
-    /// apply: for those who set tasks up long before they run.
+    /// Checks everything that [`execute`](Self::execute) would refuse before any I/O, with the
+    /// defaults that apply. For callers that set up tasks long before they run.
     ///
     /// # Errors
-    /// `InvalidInput`, and `Unsupported` for a keep-alive that the store cannot give.
+    /// `InvalidInput`, and `Unsupported` for a keep-alive that the store does not support.
     pub fn check(&self, config: &LockConfig) -> Result<(), Error> {
         self.request(config).map(drop)
     }
@@ -377,7 +382,7 @@ impl Executor {
         .with_store(self.0.provider.store()))
     }
 
-    /// The lock of this configuration, if the running task holds it.
+    /// Returns the lock of this configuration, if the running task holds it.
     pub(crate) fn reentered(&self, config: &LockConfig) -> Result<Option<CurrentLock>, Error> {
         if crate::current_lock().is_none() {
             return Ok(None);
@@ -395,7 +400,7 @@ impl Executor {
     }
 }
 
-/// Tells the running lock of a failure.
+/// Marks the slot of the current lock as failed if the result is an error.
 pub(crate) fn judged<T, E>(result: Result<T, E>) -> Result<T, E> {
     if let (Err(_), Some(lock)) = (&result, crate::current_lock()) {
         lock.fail_slot();
@@ -403,7 +408,7 @@ pub(crate) fn judged<T, E>(result: Result<T, E>) -> Result<T, E> {
     result
 }
 
-/// Starts what the configuration asks for while the task runs.
+/// Starts the keep-alive and the run time limit that the configuration sets.
 pub(crate) fn look_after(
     held: &Arc<Held>,
     config: &LockConfig,
@@ -418,7 +423,7 @@ pub(crate) fn look_after(
     }
 }
 
-/// The outcome, or a panic that goes on where the task was awaited.
+/// The outcome, or a panic that resumes where the task was awaited.
 pub(crate) enum Concluded<T> {
     Outcome(Outcome<T>),
     Panicked(Box<dyn Any + Send>),
@@ -433,9 +438,9 @@ impl<T> Concluded<T> {
     }
 }
 
-/// Gives the lock back and says what became of the task.
+/// Gives the lock back and returns what became of the task.
 pub(crate) async fn conclude<T>(held: &Arc<Held>, ended: Ended<T>) -> Concluded<T> {
-    // A deadline that passed while the last poll ran: the value is there, and it was late.
+    // The deadline may have passed during the last poll: there is a value, but it came too late.
     let lost = held.lost();
     let finished = lost.is_none() && matches!(ended, Ended::Finished(_));
     let release = held.release(&held.unlock_request(finished)).await;
@@ -462,7 +467,7 @@ pub(crate) async fn conclude<T>(held: &Arc<Held>, ended: Ended<T>) -> Concluded<
     })
 }
 
-/// Runs a closure on this thread with the lock as its current one; a panic is caught.
+/// Runs a closure on this thread with the lock as its current one. A panic is caught.
 pub(crate) fn run_blocking<T>(
     held: &Arc<Held>,
     task: impl FnOnce() -> T,

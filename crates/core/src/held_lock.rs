@@ -1,4 +1,4 @@
-//! A lock in the hand.
+//! A lock that the caller holds.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,10 +7,10 @@ use std::time::{Duration, SystemTime};
 use crate::runtime::{Held, KeepAlive, ReleaseOnDrop};
 use crate::{Error, ExtendRequest, Lease, LockName, Owner, Release, Slot, UnlockRequest};
 
-/// A lock that is held, to be given back by [`unlock`](Self::unlock).
+/// A lock that is held. Give it back with [`unlock`](Self::unlock).
 ///
-/// Dropped, it is given back in the background, if there is a tokio runtime; otherwise it is free
-/// when lock_at_most_for is over.
+/// If it is dropped, the lock is given back in the background, if there is a tokio runtime.
+/// Otherwise the lock is free when `lock_at_most_for` has passed.
 ///
 /// ```
 /// use shedlock::{Attempt, Executor, LockConfig, MemoryProvider};
@@ -27,7 +27,7 @@ use crate::{Error, ExtendRequest, Lease, LockName, Owner, Release, Slot, UnlockR
 #[must_use = "dropped, the lock is given back at once"]
 pub struct HeldLock {
     held: Arc<Held>,
-    /// Dropped before the release: nothing extends a lease that is given back.
+    /// Dropped before the release, so that nothing extends a lease that is being given back.
     pub(crate) keep_alive: Option<KeepAlive>,
     release: ReleaseOnDrop,
 }
@@ -41,52 +41,54 @@ impl HeldLock {
         }
     }
 
-    /// The lock.
+    /// Returns the name of the lock.
     pub fn name(&self) -> &LockName {
         self.held.name()
     }
 
-    /// The owner of this lease.
+    /// Returns the owner of this lease.
     pub fn owner(&self) -> &Owner {
         self.held.owner()
     }
 
-    /// The fencing token, where the store keeps one.
+    /// Returns the fencing token, if the store keeps one.
     pub fn fencing_token(&self) -> Option<u64> {
         self.held.fencing_token()
     }
 
-    /// The slot that was claimed with the lock.
+    /// Returns the slot that was claimed with the lock.
     pub fn slot(&self) -> Option<Slot> {
         self.held.slot()
     }
 
-    /// Which attempt at its slot this is, from 1, where the slot must not be lost.
+    /// Returns the number of this attempt at its slot, counted from 1, if the slot must not be
+    /// lost.
     pub fn slot_attempt(&self) -> Option<u32> {
         self.held.slot_attempt()
     }
 
-    /// The lease as the provider granted or last extended it.
+    /// Returns the lease as the provider granted or last extended it.
     pub fn lease(&self) -> Lease {
         self.held.lease()
     }
 
-    /// When the lease ends in the store, by the store's clock, where the store tells.
+    /// Returns when the lease ends in the store, by the store's clock, if the store reports it.
     pub fn locked_until(&self) -> Option<SystemTime> {
         self.held.locked_until()
     }
 
-    /// How long the lease lasts for us, the margin taken off: zero when it is lost.
+    /// Returns how long the lease still lasts for us, with the margin subtracted; zero if it is
+    /// lost.
     pub fn time_left(&self) -> Duration {
         self.held.time_left()
     }
 
-    /// True once the lease has ended, or may have.
+    /// Returns true once the lease has ended, or may have ended.
     pub fn is_lost(&self) -> bool {
         self.held.lost().is_some()
     }
 
-    /// Makes the lease end as asked, counted from now.
+    /// Makes the lease end as requested, counted from now.
     ///
     /// # Errors
     /// As [`CurrentLock::extend`](crate::CurrentLock::extend).
@@ -94,25 +96,27 @@ impl HeldLock {
         self.held.extend(request).await
     }
 
-    /// Gives the lock back: free at once, or when lock_at_least_for is over. A slot that was claimed
-    /// with it is done; [`fail`](Self::fail) and [`unlock_with`](Self::unlock_with) say otherwise,
-    /// and dropping leaves it open.
+    /// Gives the lock back: it is free at once, or when `lock_at_least_for` has passed. A slot that
+    /// was claimed with it is marked as done. Use [`fail`](Self::fail) or
+    /// [`unlock_with`](Self::unlock_with) to mark it differently; dropping the lock leaves the slot
+    /// open.
     ///
-    /// A failing store is asked again while the lease lasts. Dropped before it is done, the unlock
-    /// may or may not have reached the store; the lock is free when lock_at_most_for is over.
+    /// If the store fails, the unlock is retried while the lease lasts. If this future is dropped
+    /// before it completes, the unlock may or may not have reached the store. The lock is then free
+    /// when `lock_at_most_for` has passed.
     pub async fn unlock(self) -> Release {
         let request = self.held.unlock_request(true);
         self.unlock_with(&request).await
     }
 
-    /// Gives the lock back after work that failed: a slot that must not be lost is tried again after
-    /// its backoff. Otherwise as [`unlock`](Self::unlock).
+    /// Gives the lock back after work that failed: a slot that must not be lost is tried again
+    /// after its backoff. Otherwise as [`unlock`](Self::unlock).
     pub async fn fail(self) -> Release {
         let request = self.held.unlock_request(false);
         self.unlock_with(&request).await
     }
 
-    /// Gives the lock back as the request says; otherwise as [`unlock`](Self::unlock).
+    /// Gives the lock back as the request specifies. Otherwise as [`unlock`](Self::unlock).
     pub async fn unlock_with(self, request: &UnlockRequest) -> Release {
         let Self {
             held,

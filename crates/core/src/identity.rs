@@ -1,14 +1,14 @@
-//! Which provider a lock belongs to.
+//! Identifies the provider that a lock belongs to.
 
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Tells providers apart for reentrancy: a lock taken again inside its own task is reentrant only
+/// Distinguishes providers for reentrancy: a lock taken again inside its own task is reentrant only
 /// on the same provider.
 ///
-/// Clones of a provider share one; wrappers that add nothing to the name pass the inner one on;
-/// wrappers that change names [`scope`](Self::scoped) it.
+/// Clones of a provider share one identity. A wrapper that leaves names unchanged returns the inner
+/// provider's identity. A wrapper that changes names [`scope`](Self::scoped)s it.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct ProviderIdentity {
     id: u64,
@@ -16,7 +16,7 @@ pub struct ProviderIdentity {
 }
 
 impl ProviderIdentity {
-    /// An identity that no other provider of this process has.
+    /// Creates an identity that no other provider of this process has.
     pub fn unique() -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         Self {
@@ -25,12 +25,12 @@ impl ProviderIdentity {
         }
     }
 
-    /// The identity of the part of this provider that a wrapper maps names into: the same for the
-    /// same scope, different for every other one.
+    /// Returns the identity of the part of this provider that a wrapper maps names into. It is
+    /// equal for equal scopes and different for all others.
     #[must_use]
     pub fn scoped(&self, scope: &str) -> Self {
         let scope = match &self.scope {
-            // The length keeps ("a", "bc") and ("ab", "c") apart.
+            // The length distinguishes ("a", "bc") from ("ab", "c").
             Some(outer) => format!("{}:{outer}{scope}", outer.len()).into(),
             None => scope.into(),
         };

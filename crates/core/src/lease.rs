@@ -7,13 +7,14 @@ use std::time::{Duration, SystemTime};
 
 use crate::{AttemptRequest, ExtendRequest, LockName, Owner, Slot};
 
-/// One holding of a lock by one owner, as the provider granted it: a description, not a guard.
+/// One holding of a lock by one owner, as the provider granted it. It is a description, not a
+/// guard.
 ///
-/// Dropping it frees nothing. It carries all that unlock and extend need, together with whatever
-/// the provider put beside it for itself ([`state`](Self::state): a version, a revision, a lease
-/// id). A lease that was unlocked or has ended is stale; what a provider is asked with a stale lease
-/// changes nothing and is answered with "lost". One that was replaced by an extension still names
-/// the same holding, since an extension whose answer was lost has to be asked again with it.
+/// Dropping it frees nothing. It carries everything that unlock and extend need, together with the
+/// data that the provider attached for its own use ([`state`](Self::state): a version, a revision,
+/// a lease id). A lease that was unlocked or has ended is stale. A provider called with a stale
+/// lease changes nothing and returns "lost". A lease that was replaced by an extension still names
+/// the same holding, since an extension whose reply was lost must be repeated with it.
 #[derive(Clone)]
 #[must_use]
 pub struct Lease {
@@ -30,7 +31,7 @@ pub struct Lease {
 }
 
 impl Lease {
-    /// The lease that this request is granted. For providers.
+    /// Creates the lease that is granted for this request. For providers.
     pub fn granted(request: &AttemptRequest) -> Self {
         Self {
             name: request.name().clone(),
@@ -46,7 +47,7 @@ impl Lease {
         }
     }
 
-    /// This lease after an extension: new durations, everything else as it was. For providers.
+    /// Returns this lease after an extension, with new durations. For providers.
     pub fn extended(&self, request: &ExtendRequest) -> Self {
         let mut lease = self.clone();
         lease.lock_at_most_for = request.lock_at_most_for();
@@ -61,93 +62,93 @@ impl Lease {
         self
     }
 
-    /// Adds which attempt at its slot this is. For providers.
+    /// Adds the number of this attempt at its slot. For providers.
     pub fn with_slot_attempt(mut self, attempt: Option<u32>) -> Self {
         self.slot_attempt = attempt;
         self
     }
 
-    /// Adds when the store granted it, by the provider's clock.
+    /// Adds the time at which the store granted it, by the provider's clock.
     pub fn with_acquired_at(mut self, instant: SystemTime) -> Self {
         self.acquired_at = Some(instant);
         self
     }
 
-    /// Adds when it ends in the store, by the provider's clock.
+    /// Adds the time at which it ends in the store, by the provider's clock.
     pub fn with_locked_until(mut self, instant: SystemTime) -> Self {
         self.locked_until = Some(instant);
         self
     }
 
-    /// Adds the provider's own state, in place of the one before.
+    /// Adds the provider's own state and replaces any earlier one.
     pub fn with_state(mut self, state: Arc<dyn Any + Send + Sync>) -> Self {
         self.state = Some(state);
         self
     }
 
-    /// The same lease under another name; wrappers that map names use it.
+    /// Returns the same lease under another name. For wrappers that map names.
     pub fn with_name(mut self, name: LockName) -> Self {
         self.name = name;
         self
     }
 
-    /// The lock.
+    /// Returns the name of the lock.
     pub fn name(&self) -> &LockName {
         &self.name
     }
 
-    /// Its owner.
+    /// Returns the owner.
     pub fn owner(&self) -> &Owner {
         &self.owner
     }
 
-    /// At-most, from acquisition or from the last extension.
+    /// Returns `lock_at_most_for`, counted from acquisition or from the last extension.
     pub fn lock_at_most_for(&self) -> Duration {
         self.lock_at_most_for
     }
 
-    /// At-least, always from acquisition.
+    /// Returns `lock_at_least_for`, always counted from acquisition.
     pub fn lock_at_least_for(&self) -> Duration {
         self.lock_at_least_for
     }
 
-    /// The slot that was claimed with it.
+    /// Returns the slot that was claimed with the lock.
     pub fn slot(&self) -> Option<Slot> {
         self.slot
     }
 
-    /// Which attempt at its slot this is, from 1, where the slot must not be lost; none for other
-    /// slots.
+    /// Returns the number of this attempt at its slot, counted from 1, if the slot must not be
+    /// lost; `None` for other slots.
     pub fn slot_attempt(&self) -> Option<u32> {
         self.slot_attempt
     }
 
-    /// The fencing token, where the store keeps one.
+    /// Returns the fencing token, if the store keeps one.
     pub fn fencing_token(&self) -> Option<u64> {
         self.fencing_token
     }
 
-    /// When the store granted it, by the provider's clock, where the store tells.
+    /// Returns when the store granted it, by the provider's clock, if the store reports it.
     pub fn acquired_at(&self) -> Option<SystemTime> {
         self.acquired_at
     }
 
-    /// When it ends in the store, by the provider's clock, where the store tells.
+    /// Returns when it ends in the store, by the provider's clock, if the store reports it.
     pub fn locked_until(&self) -> Option<SystemTime> {
         self.locked_until
     }
 
-    /// The provider's own state, if it is of this type.
+    /// Returns the provider's own state, if it is of this type.
     pub fn state<T: Any + Send + Sync>(&self) -> Option<&T> {
         self.state.as_deref().and_then(|state| state.downcast_ref())
     }
 
-    /// The provider's own state as it is; wrappers carry it along inside theirs.
+    /// Returns the provider's own state untyped. Wrappers carry it inside theirs.
     pub fn raw_state(&self) -> Option<&Arc<dyn Any + Send + Sync>> {
         self.state.as_ref()
     }
 
-    /// The same lease with this state or none; wrappers put the inner provider's back.
+    /// Replaces the state, or removes it. Wrappers use it to restore the inner provider's state.
     pub fn with_raw_state(mut self, state: Option<Arc<dyn Any + Send + Sync>>) -> Self {
         self.state = state;
         self

@@ -1,9 +1,9 @@
-//! The lock contract and the runtime of shedlock. No store client is in here.
+//! The lock contract and the runtime of shedlock. This crate contains no store client.
 //!
-//! Users take the facade crate `shedlock`, which re-exports this one; authors of store providers
-//! depend on this crate alone.
+//! Users depend on the facade crate `shedlock`, which re-exports this one. Authors of store
+//! providers depend on this crate alone.
 
-// As the targets of fuzzing name it in every crate.
+// Fuzz targets use this name in every crate.
 #[cfg(any(test, fuzzing))]
 extern crate self as shedlock_core;
 
@@ -89,6 +89,6 @@ pub use unverified::{is_this_machine, warn_unverified};
 pub use within::{answered_within, within};
 pub use wrappers::{PrefixProvider, TenantProvider, TenantRouter, TrackingProvider};
 
-/// A future that can be sent between threads: what the methods of [`LockProvider`] return, so that
-/// `Arc<dyn LockProvider>` works.
+/// A boxed future that is `Send`. The methods of [`LockProvider`] return it, so that `Arc<dyn
+/// LockProvider>` works.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;

@@ -1,14 +1,14 @@
-//! What happens to locks, for those who want to hear of it.
+//! Events that happen to locks, and their listener.
 
 use std::fmt;
 use std::time::Duration;
 
 use crate::{AttemptRequest, Error, Lease, LockName, LostReason, Skip, Slot};
 
-/// Hears of everything that happens to the locks of an executor.
+/// Receives every event that happens to the locks of an executor.
 ///
-/// Called on the task's own thread: be quick. A panic in it is caught and logged, and harms
-/// nothing.
+/// It is called on the task's own thread, so it must be quick. A panic in it is caught and logged,
+/// and has no other effect.
 ///
 /// ```
 /// use shedlock::{Event, Listener};
@@ -23,7 +23,7 @@ use crate::{AttemptRequest, Error, Lease, LockName, LostReason, Skip, Slot};
 /// }
 /// ```
 pub trait Listener: fmt::Debug + Send + Sync + 'static {
-    /// Something happened.
+    /// Handles an event.
     fn on_event(&self, event: &Event<'_>);
 }
 
@@ -31,10 +31,10 @@ pub trait Listener: fmt::Debug + Send + Sync + 'static {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Event<'a> {
-    /// A lock is about to be asked for.
+    /// An attempt at a lock is about to be made.
     #[non_exhaustive]
     Attempt {
-        /// What is asked.
+        /// The request.
         request: &'a AttemptRequest,
     },
     /// A lock was taken.
@@ -43,25 +43,26 @@ pub enum Event<'a> {
         /// The lease.
         lease: &'a Lease,
     },
-    /// A lock was somebody else's, and is asked for again in a while
-    /// ([`LockConfig::lock_wait`](crate::LockConfig::lock_wait)). Until then nothing is under way.
+    /// Another owner has the lock, and it is attempted again later
+    /// ([`LockConfig::lock_wait`](crate::LockConfig::lock_wait)). Until then no request is in
+    /// progress.
     #[non_exhaustive]
     Waiting {
-        /// What was asked.
+        /// The request.
         request: &'a AttemptRequest,
-        /// Why not.
+        /// Why the lock was not acquired.
         skip: &'a Skip,
     },
-    /// A lock, or a slot, was somebody else's; the task does not run.
+    /// Another owner has the lock or its slot. The task does not run.
     #[non_exhaustive]
     Skipped {
-        /// What was asked.
+        /// The request.
         request: &'a AttemptRequest,
-        /// Why not.
+        /// Why the lock was not acquired.
         skip: &'a Skip,
     },
-    /// A slot that must not be lost is given up: the last attempt at it failed here, or an attempt
-    /// found that all were made. No one runs it any more, unless an operator resets the last slot.
+    /// A slot that must not be lost is given up: its last attempt failed here, or an attempt found
+    /// that all were used up. It does not run again unless an operator resets the last slot.
     #[non_exhaustive]
     SlotGivenUp {
         /// The lock.
@@ -69,13 +70,13 @@ pub enum Event<'a> {
         /// The slot.
         slot: Slot,
     },
-    /// A task starts under a lock; also where it is reentrant.
+    /// A task starts under a lock, including a reentrant one.
     #[non_exhaustive]
     TaskStarted {
         /// The lock.
         name: &'a LockName,
     },
-    /// A task ended: with a value, a panic, or because it was stopped.
+    /// A task ended: it returned, panicked, or was stopped.
     #[non_exhaustive]
     TaskFinished {
         /// The lock.
@@ -94,7 +95,7 @@ pub enum Event<'a> {
     Lost {
         /// The lease.
         lease: &'a Lease,
-        /// Why.
+        /// The reason.
         reason: LostReason,
     },
     /// A lock was given back.
@@ -103,7 +104,7 @@ pub enum Event<'a> {
         /// The lease that ended.
         lease: &'a Lease,
     },
-    /// The store failed; what was asked may be asked again.
+    /// The store failed. The request may be repeated.
     #[non_exhaustive]
     StoreError {
         /// The lock.
@@ -114,7 +115,7 @@ pub enum Event<'a> {
 }
 
 impl Event<'_> {
-    /// The lock it happened to.
+    /// Returns the lock that the event happened to.
     pub fn lock_name(&self) -> &LockName {
         match self {
             Self::Attempt { request }

@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use crate::{Error, ErrorKind};
 
-/// The name of a lock: any text that is not empty and holds no control characters.
+/// The name of a lock: any text that is not blank and contains no control characters.
 ///
-/// Names are compared exactly, byte for byte. A store that cannot keep a name apart from another
-/// one (too long for its column, not in its alphabet) refuses it with an error of its own; it
-/// never lets two names share a record (law 10).
+/// Names are compared exactly, byte for byte. A store that cannot distinguish a name from another
+/// one (too long for its column, not in its alphabet) refuses it with its own error. It never lets
+/// two names share a record (law 10).
 ///
 /// ```
 /// use shedlock::LockName;
@@ -22,6 +22,8 @@ use crate::{Error, ErrorKind};
 pub struct LockName(Arc<str>);
 
 impl LockName {
+    /// Creates a name.
+    ///
     /// # Errors
     /// `InvalidInput` for an empty or blank name, and for one with control characters.
     pub fn new(name: impl AsRef<str>) -> Result<Self, Error> {
@@ -30,13 +32,13 @@ impl LockName {
         Ok(Self(name.into()))
     }
 
-    /// The same of a text that is shared already.
+    /// As `new`, for a text that is shared already.
     pub(crate) fn shared(name: Arc<str>) -> Result<Self, Error> {
         check(&name)?;
         Ok(Self(name))
     }
 
-    /// The name as given.
+    /// Returns the name as given.
     pub fn as_str(&self) -> &str {
         &self.0
     }

@@ -1,34 +1,34 @@
-//! What became of a task.
+//! The outcome of a task.
 
 use crate::{LostReason, Release, Skip};
 
-/// What became of a task that was to run under a lock.
+/// The outcome of a task that was to run under a lock.
 #[derive(Debug)]
 #[must_use = "a skipped task looks like success if nobody looks"]
 #[non_exhaustive]
 pub enum Outcome<T> {
-    /// It ran to its end under the lock.
+    /// The task ran to its end under the lock.
     #[non_exhaustive]
     Executed {
-        /// What it returned.
+        /// The value that the task returned.
         value: T,
-        /// How the lock was given back; a failure there never takes the value away.
+        /// How the lock was given back. A failure there never discards the value.
         release: Release,
     },
-    /// It did not run: the lock, or its slot, is somebody else's.
+    /// The task did not run: another owner has the lock or its slot.
     Skipped(Skip),
-    /// It started, and the lease ended before it did.
+    /// The task started, and its lease ended before it did.
     #[non_exhaustive]
     Lost {
-        /// What it returned, where it went on to its end; nothing where it was stopped.
+        /// The value that the task returned, if it ran to its end; `None` if it was stopped.
         value: Option<T>,
-        /// Why the lease is lost.
+        /// Why the lease was lost.
         reason: LostReason,
     },
 }
 
 impl<T> Outcome<T> {
-    /// For `#[scheduler_lock]` on a function whose type has no place for an error.
+    /// For `#[scheduler_lock]` on a function whose return type cannot carry an error.
     #[doc(hidden)]
     pub fn never_held() -> Self {
         Self::Lost {
@@ -37,22 +37,23 @@ impl<T> Outcome<T> {
         }
     }
 
-    /// True where the task ran to its end under the lock.
+    /// Returns true if the task ran to its end under the lock.
     pub fn is_executed(&self) -> bool {
         matches!(self, Self::Executed { .. })
     }
 
-    /// True where the task did not run.
+    /// Returns true if the task did not run.
     pub fn is_skipped(&self) -> bool {
         matches!(self, Self::Skipped(_))
     }
 
-    /// True where the lease ended before the task.
+    /// Returns true if the lease ended before the task.
     pub fn is_lost(&self) -> bool {
         matches!(self, Self::Lost { .. })
     }
 
-    /// What the task returned, however its lease ended; nothing where it was skipped or stopped.
+    /// Returns the task's value, however its lease ended; `None` if the task was skipped or
+    /// stopped.
     pub fn value(self) -> Option<T> {
         match self {
             Self::Executed { value, .. } => Some(value),
@@ -61,7 +62,7 @@ impl<T> Outcome<T> {
         }
     }
 
-    /// The skip, if it is one.
+    /// Returns the skip, if the outcome is one.
     pub fn skip(&self) -> Option<&Skip> {
         match self {
             Self::Skipped(skip) => Some(skip),
@@ -69,7 +70,7 @@ impl<T> Outcome<T> {
         }
     }
 
-    /// The same outcome with another value.
+    /// Applies a function to the value, if there is one.
     pub fn map<U>(self, change: impl FnOnce(T) -> U) -> Outcome<U> {
         match self {
             Self::Executed { value, release } => Outcome::Executed {
@@ -86,7 +87,7 @@ impl<T> Outcome<T> {
 }
 
 impl<T, E> Outcome<Result<T, E>> {
-    /// The task's own error in front, so that `?` passes it on.
+    /// Moves the task's own error to the outside, so that `?` propagates it.
     ///
     /// # Errors
     /// The error that the task returned.

@@ -1,4 +1,4 @@
-//! Who holds a lease.
+//! The owner of a lease.
 
 use std::fmt;
 use std::io::Write as _;
@@ -10,38 +10,39 @@ use crate::{Error, ErrorKind};
 /// The owner of **one acquisition**: `[prefix:]host/process/random`, for instance
 /// `web-3/4711/5f0c9b1d7e3a4c28`.
 ///
-/// It is made before any I/O, so that an attempt whose answer was lost can be asked again and
-/// recognized. Two acquisitions never share one, not even in one process, so a late holder can
-/// neither free nor extend what somebody else holds by now (law 3). ShedLock writes the bare host
-/// name instead; the two slashes tell the two apart.
+/// The owner is generated before any I/O, so that an attempt whose reply was lost can be repeated
+/// and recognized. Two acquisitions never share an owner, not even within one process. A late
+/// holder can therefore neither free nor extend a lock that another owner holds now (law 3).
+/// ShedLock writes the bare host name instead; the two slashes distinguish the two forms.
 ///
-/// An owner is at most [`MAX_LEN`](Self::MAX_LEN) bytes of visible ASCII, which leaves a store room
-/// in a `VARCHAR(255)` for the mark that an unlock leaves ([`released`](Self::released)).
+/// An owner is at most [`MAX_LEN`](Self::MAX_LEN) bytes of visible ASCII. In a `VARCHAR(255)` this
+/// leaves room for the mark that an unlock adds ([`released`](Self::released)).
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Owner(Arc<str>);
 
-/// What follows the owner in a record whose lease was ended by its owner.
+/// The suffix of the owner in a record whose lease was ended by its owner.
 const RELEASED: &str = " unlocked";
 
 impl Owner {
-    /// Longest owner in bytes.
+    /// The maximum length of an owner in bytes.
     pub const MAX_LEN: usize = 200;
 
-    /// A new owner, different from every other one.
+    /// Generates a new owner, different from every other one.
     pub fn generate() -> Self {
         Self::drawn(None, random_u64()).expect("there is no prefix that could be wrong")
     }
 
-    /// A new owner that starts with `prefix:` (a team, a service), to be found more easily.
+    /// Generates a new owner that starts with `prefix:` (a team, a service), so that it is easier
+    /// to find.
     ///
     /// # Errors
-    /// `InvalidInput` when the prefix is longer than 64 bytes or holds blanks, slashes or anything
+    /// `InvalidInput` if the prefix is longer than 64 bytes or contains blanks, slashes or anything
     /// but visible ASCII.
     pub fn generate_with_prefix(prefix: &str) -> Result<Self, Error> {
         Self::drawn(Some(prefix), random_u64())
     }
 
-    /// A new owner whose random part was drawn elsewhere.
+    /// Creates a new owner with a given random part.
     pub(crate) fn drawn(prefix: Option<&str>, chance: u64) -> Result<Self, Error> {
         let Some(prefix) = prefix else {
             return Ok(Self::after(format_args!(""), chance));
@@ -50,14 +51,14 @@ impl Owner {
         Ok(Self::after(format_args!("{prefix}:"), chance))
     }
 
-    /// Host, process and chance behind this beginning. Put together on the stack, since an owner is
-    /// made for every attempt.
+    /// Appends host, process and random part to the prefix. Assembled on the stack, since every
+    /// attempt creates an owner.
     fn after(prefix: fmt::Arguments<'_>, chance: u64) -> Self {
         let mut text = [0; Self::MAX_LEN];
         let mut rest = &mut text[..];
-        // Neither number is kept. A process that forks must not share its parent's identity, and a
-        // machine that is copied while it runs must not go on with its twin's chance. 64 random bits
-        // are more than enough beside host and process.
+        // Neither number is cached. A process that forks must not share its parent's identity, and
+        // a machine that is cloned while it runs must not reuse the random part of the other.
+        // Together with host and process, 64 random bits are more than enough.
         let process = std::process::id();
         write!(rest, "{prefix}{}/{process}/{chance:016x}", host())
             .expect("the longest prefix and host leave room for the numbers");
@@ -67,15 +68,16 @@ impl Owner {
         Self(text.into())
     }
 
-    /// The same text, shared.
+    /// Returns the same text, shared.
     pub(crate) fn shared(&self) -> Arc<str> {
         self.0.clone()
     }
 
-    /// An owner from a stored text, for tests and for resuming a lease of another process.
+    /// Parses an owner from stored text. For tests, and to resume a lease of another process.
     ///
     /// # Errors
-    /// `InvalidInput` unless it looks like an owner: visible ASCII, two slashes, not too long.
+    /// `InvalidInput` unless the text has the form of an owner: visible ASCII, two slashes, not too
+    /// long.
     pub fn parse(text: &str) -> Result<Self, Error> {
         let looks_right = text.len() <= Self::MAX_LEN
             && text.bytes().all(|b| b.is_ascii_graphic())
@@ -89,41 +91,41 @@ impl Owner {
         Ok(Self(text.into()))
     }
 
-    /// Whether there is another clone of it.
+    /// Returns whether there is another clone of it.
     pub(crate) fn is_shared(&self) -> bool {
         Arc::strong_count(&self.0) > 1
     }
 
-    /// The text that a store keeps while the lease runs.
+    /// Returns the text that a store keeps while the lease runs.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// The text that a store keeps after this owner has unlocked: it names nobody as holder any
-    /// more, and still tells a person who was last.
+    /// Returns the text that a store keeps after this owner has unlocked. It no longer names a
+    /// current holder, but still shows a person who was the last one.
     pub fn released(&self) -> String {
         Self::released_text(&self.0)
     }
 
-    /// What [`released`](Self::released) makes of an owner that is known as stored text only:
-    /// ShedLock's, or one that an operator frees by force.
+    /// Does the same as [`released`](Self::released) for an owner that is known only as stored
+    /// text: ShedLock's, or one that an operator frees by force.
     pub fn released_text(stored: &str) -> String {
         format!("{stored}{RELEASED}")
     }
 
-    /// True for a text that [`released`](Self::released) made.
+    /// Returns true for a text that [`released`](Self::released) made.
     pub fn is_released(text: &str) -> bool {
         text.ends_with(RELEASED)
     }
 
-    /// A stored owner text without the mark that [`released`](Self::released) adds.
+    /// Returns a stored owner text without the mark that [`released`](Self::released) adds.
     pub fn without_mark(text: &str) -> &str {
         text.strip_suffix(RELEASED).unwrap_or(text)
     }
 
-    /// True for a stored text that an acquisition of ours wrote; false for ShedLock's.
+    /// Returns true for a stored text that an acquisition of ours wrote, and false for ShedLock's.
     ///
-    /// The rule is fixed, so that stores can evaluate it: the text holds two slashes or more.
+    /// The rule is fixed, so that stores can evaluate it: the text contains two or more slashes.
     pub fn is_ours(text: &str) -> bool {
         is_ours(text)
     }
@@ -146,7 +148,7 @@ pub(crate) fn check_prefix(prefix: &str) -> Result<(), Error> {
     ))
 }
 
-/// The name of this host, cut to what fits and cleared of what does not.
+/// Returns the name of this host, truncated to fit and without characters that are not allowed.
 fn host() -> &'static str {
     static HOST: OnceLock<String> = OnceLock::new();
     HOST.get_or_init(|| {

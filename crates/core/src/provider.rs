@@ -8,90 +8,96 @@ use crate::{
     Migration, ProviderIdentity, ResetSlotRequest, SlotReset, Unlock, UnlockRequest,
 };
 
-/// The lock contract over one store: what a store author implements, and the conformance kit
-/// proves.
+/// The lock contract over one store. Store authors implement it, and the conformance kit tests it.
 ///
 /// # Rules for implementations
 ///
-/// - **No waiting.** Each method does its round trips and answers; it never waits for a lock.
-/// - **Errors have kinds.** A failure before anything can have been written is `Unavailable`; one
-///   after the request may have reached the store is `OutcomeUnknown`. The runtime asks again with the
-///   same request, and a provider that finds the request's own owner answers with success.
-/// - **No transaction of the caller's**, no memory of what exists in the store.
-/// - **Cancellation.** Any future may be dropped at any point; that is the same as a lost answer.
-///   The runtime then calls [`withdraw`](Self::withdraw).
-/// - Checks (`validate`, what the store cannot express) come before any I/O.
+/// - **No waiting.** Each method makes its round trips and returns. It never waits for a lock.
+/// - **Errors have kinds.** A failure before anything can have been written is `Unavailable`. A
+///   failure after the request may have reached the store is `OutcomeUnknown`. The runtime then
+///   repeats the same request, and a provider that finds the request's own owner in the record
+///   returns success.
+/// - **Own connection.** A provider never joins the caller's transaction.
+/// - **No memory.** A provider does not cache what exists in the store.
+/// - **Cancellation.** Any future may be dropped at any point. Dropping it has the same effect as a
+///   lost reply. The runtime then calls [`withdraw`](Self::withdraw).
+/// - **Checks first.** `validate`, and the check for anything the store cannot express, come before
+///   any I/O.
 ///
 /// Methods added in later versions have default bodies.
 pub trait LockProvider: fmt::Debug + Send + Sync + 'static {
-    /// Tries once to take the lock, and the slot if the request names one, in one atomic step.
+    /// Tries once to take the lock, together with the slot if the request names one, in one atomic
+    /// step.
     ///
-    /// Idempotent per (owner, slot): asked again while the lease of this owner runs, it returns that
-    /// lease. Once the lease has ended, no copy of the attempt takes the lock again: not one that
-    /// finds its own released mark, and not one that arrives more than
-    /// [`AttemptRequest::timeout`] after it was sent ([`StoreClock`](crate::StoreClock)).
+    /// An attempt is idempotent per (owner, slot): if it is repeated while this owner's lease runs,
+    /// it returns that lease. Once the lease has ended, no copy of the attempt takes the lock
+    /// again. This covers a copy that finds its own released mark, and a copy that arrives more
+    /// than [`AttemptRequest::timeout`] after it was sent ([`StoreClock`](crate::StoreClock)).
     fn attempt<'a>(&'a self, request: &'a AttemptRequest) -> BoxFuture<'a, Result<Attempt, Error>>;
 
-    /// Ends whatever lease this request's owner may have won, at once and without honouring
-    /// at-least, since its task never ran. True if the record still named this owner, even if the
-    /// lease had expired.
+    /// Ends any lease that this request's owner may have won. The lease ends at once and without
+    /// honouring `lock_at_least_for`, since its task never ran. Returns true if the record still
+    /// named this owner, even if the lease had expired.
     ///
-    /// A slot that the request claimed is given back with it, as
+    /// A slot that the request claimed is given back too, in the same way as
     /// [`SlotEnd::NotStarted`](crate::SlotEnd::NotStarted) gives it back, even if the lease had
-    /// expired: otherwise a store that was unreachable for that long would use up a slot for which
-    /// nothing ran. The runtime withdraws a request without its slot where the task may have run.
+    /// expired. Otherwise a store that was unreachable for that long would use up a slot for which
+    /// nothing ran. If the task may have run, the runtime withdraws the request without its slot.
     ///
-    /// Called once more after [`AttemptRequest::timeout`], its answer is final: no copy of the
-    /// attempt takes the lock afterwards. A compare-and-swap store, which has no such bound, sees to
-    /// it that the version which a copy would replace does not stand any more.
+    /// When the runtime calls it once more after [`AttemptRequest::timeout`], its result is final:
+    /// no copy of the attempt takes the lock afterwards. A compare-and-swap store has no such time
+    /// bound, so it makes sure that the version a copy would replace is no longer current.
     fn withdraw<'a>(&'a self, request: &'a AttemptRequest) -> BoxFuture<'a, Result<bool, Error>>;
 
-    /// Makes the lease end [`ExtendRequest::lock_at_most_for`] from now, if it is still the
-    /// record's and still runs; otherwise returns lost and changes nothing. A lease that ends later
-    /// than that keeps its end, which the returned lease reports: an extension never shortens.
+    /// Makes the lease end [`ExtendRequest::lock_at_most_for`] from now, if the record still
+    /// belongs to this lease and the lease still runs. Otherwise returns lost and changes nothing.
+    /// A lease that already ends later keeps its end, and the returned lease reports it: an
+    /// extension never shortens a lease.
     fn extend<'a>(
         &'a self,
         lease: &'a Lease,
         request: &'a ExtendRequest,
     ) -> BoxFuture<'a, Result<Extension, Error>>;
 
-    /// Ends the lease, if it is still the record's and still runs: the lock is free at acquisition
-    /// + at-least, or at once where that is over. Otherwise answers lost and changes nothing.
+    /// Ends the lease, if the record still belongs to it and it still runs. The lock becomes free
+    /// when `lock_at_least_for` has passed since acquisition, or at once if it has already passed.
+    /// Otherwise returns lost and changes nothing.
     ///
-    /// A lease under which nothing ran ([`SlotEnd::NotStarted`](crate::SlotEnd::NotStarted)) may have
-    /// expired: as long as no one has taken the lock since, its slot is given back all the same.
+    /// A lease under which nothing ran ([`SlotEnd::NotStarted`](crate::SlotEnd::NotStarted)) may
+    /// have expired: unless the lock has been taken since, its slot is still given back.
     ///
-    /// Where the lease has a slot, the same step marks it as [`UnlockRequest::slot_end`] says.
+    /// If the lease has a slot, the same step marks the slot as [`UnlockRequest::slot_end`]
+    /// specifies.
     ///
-    /// Asked again after an answer was lost, it answers unlocked until somebody else has taken the
-    /// lock: a store whose records vanish keeps a trace of who unlocked.
+    /// If the call is repeated after a lost reply, it returns unlocked until another owner has
+    /// taken the lock. A store whose records vanish must keep a trace of who unlocked.
     fn unlock<'a>(
         &'a self,
         lease: &'a Lease,
         request: &'a UnlockRequest,
     ) -> BoxFuture<'a, Result<Unlock, Error>>;
 
-    /// The record of one lock; `None` where there is none.
+    /// Returns the record of one lock, or `None` if there is none.
     fn inspect<'a>(
         &'a self,
         name: &'a LockName,
     ) -> BoxFuture<'a, Result<Option<LockRecord>, Error>>;
 
-    /// A page of records in the byte order of their names.
+    /// Returns a page of records in the byte order of their names.
     fn list<'a>(
         &'a self,
         request: &'a ListRequest,
     ) -> BoxFuture<'a, Result<Vec<LockRecord>, Error>>;
 
-    /// Frees a lock whoever holds it: for operators.
+    /// Frees a lock, whoever holds it. For operators.
     fn force_unlock<'a>(
         &'a self,
         request: &'a ForceUnlockRequest,
     ) -> BoxFuture<'a, Result<ForcedUnlock, Error>>;
 
-    /// Sets the last slot that was taken, so that slots behind it can be taken, and gives up one
-    /// that is open: for operators, after a wrong clock has claimed the future, or to have a slot
-    /// run again.
+    /// Sets the last slot that was taken, so that later slots can be taken, and gives up an open
+    /// slot. For operators: after a wrong clock has claimed a slot in the future, or to run a slot
+    /// again.
     fn reset_slot<'a>(
         &'a self,
         request: &'a ResetSlotRequest,
@@ -106,34 +112,34 @@ pub trait LockProvider: fmt::Debug + Send + Sync + 'static {
         })
     }
 
-    /// Looks at the store: is it reachable, is it set up as this provider needs it. Afterwards
+    /// Checks that the store is reachable and set up as this provider needs it. Afterwards
     /// [`capabilities`](Self::capabilities) is exact.
     fn check(&self) -> BoxFuture<'_, Result<(), Error>>;
 
-    /// What this provider can do, as far as it knows without asking: a provider whose abilities
-    /// depend on how the store is set up learns them at its first contact.
+    /// Returns what this provider can do, without any I/O. If that depends on how the store is set
+    /// up, the provider finds out at its first contact with the store.
     fn capabilities(&self) -> Capabilities;
 
-    /// Which provider this is.
+    /// Returns the identity of this provider.
     fn identity(&self) -> ProviderIdentity;
 
-    /// Which provider the lock of this name belongs to; differs from
+    /// Returns the identity of the provider that the lock of this name belongs to. It differs from
     /// [`identity`](Self::identity) for wrappers that route by name.
     fn identity_of(&self, name: &LockName) -> ProviderIdentity {
         let _ = name;
         self.identity()
     }
 
-    /// The store's short name for messages: "postgres", "memory".
+    /// Returns the store's short name for messages: "postgres", "memory".
     fn store(&self) -> &str;
 
-    /// Durations for locks that set none.
+    /// Returns the durations for locks that set none.
     fn defaults(&self) -> LockDefaults {
         LockDefaults::new()
     }
 
-    /// Makes the store's container (table, collection, bucket), or adds what is missing to one that
-    /// ShedLock made. Doing it twice, or by two processes at once, is harmless.
+    /// Creates the store's container (table, collection, bucket), or adds what is missing to one
+    /// that ShedLock created. Repeating it, or running it in two processes at once, is harmless.
     fn migrate(&self) -> BoxFuture<'_, Result<Migration, Error>> {
         Box::pin(async move {
             Err(

@@ -1,48 +1,49 @@
-//! What a store keeps of a lock.
+//! The record that a store keeps of a lock.
 
 use std::time::SystemTime;
 
 use crate::{Error, ErrorKind, LockName, Owner, Skip, SkipReason, Slot, SlotState};
 
-/// A lock as its record shows it: ours and ShedLock's alike.
+/// A lock as its record shows it, whether it is ours or ShedLock's.
 ///
-/// A picture of one instant; it may be out of date when it is read.
+/// It is a snapshot of one instant, and may be out of date when it is read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 #[must_use]
 pub struct LockRecord {
     /// The lock.
     pub name: LockName,
-    /// What the record says of the lock now.
+    /// The state of the lock according to the record.
     pub state: LockState,
-    /// What the record names as owner, without the mark that an unlock leaves: our form
-    /// (`host/process/random`) or ShedLock's host. The last one, where the lock is free.
+    /// The owner in the record, without the mark that an unlock adds: our form
+    /// (`host/process/random`) or ShedLock's host. If the lock is free, this is the last owner.
     pub owner: Option<String>,
-    /// When it was last acquired, by the provider's clock.
+    /// When the lock was last acquired, by the provider's clock.
     pub locked_at: Option<SystemTime>,
-    /// When it is, or became, free.
+    /// When the lock becomes, or became, free.
     pub locked_until: Option<SystemTime>,
-    /// The fencing token of the last acquisition of ours.
+    /// The fencing token of our last acquisition.
     pub fencing_token: Option<u64>,
-    /// The last slot that was taken; the instant just before a slot that was given back, since its
-    /// task never started.
+    /// The last slot that was taken. If that slot was given back because its task never started,
+    /// this is the instant just before it.
     pub last_slot: Option<Slot>,
-    /// The last slot whose run said that it was done. Behind [`last_slot`](Self::last_slot), the
-    /// run of that one goes on, failed, or died.
+    /// The last slot that a run marked as done. If it is earlier than
+    /// [`last_slot`](Self::last_slot), the run of that slot is in progress, failed, or died.
     pub last_slot_done: Option<Slot>,
-    /// How many attempts were made at [`last_slot`](Self::last_slot), where it must not be lost and
-    /// is not done yet. Runs that never started or that a shutdown cut do not count.
+    /// How many attempts were made at [`last_slot`](Self::last_slot), if it must not be lost and is
+    /// not done yet. Runs that never started, and runs that a shutdown interrupted, do not count.
     pub slot_attempts: Option<u32>,
     /// The provider's clock when the record was read.
     pub read_at: Option<SystemTime>,
 }
 
-/// The record of a list, for providers; `None` for one that no lock of ours or of ShedLock's looks like
-/// (`Conflict`, `InvalidInput`), so that it does not hide all others: a warning names it, and
-/// [`inspect`](crate::LockProvider::inspect) returns its error.
+/// Filters a record of a list, so that an unreadable one does not hide all others. Returns `None`
+/// for a record that looks like neither a lock of ours nor one of ShedLock's (`Conflict`,
+/// `InvalidInput`). A warning names it, and [`inspect`](crate::LockProvider::inspect) returns its
+/// error. For providers.
 ///
 /// # Errors
-/// All others: the store could not be read.
+/// All other errors: the store could not be read.
 pub fn listed<T>(store: &str, name: &str, found: Result<T, Error>) -> Result<Option<T>, Error> {
     match found {
         Ok(found) => Ok(Some(found)),
@@ -54,20 +55,20 @@ pub fn listed<T>(store: &str, name: &str, found: Result<T, Error>) -> Result<Opt
     }
 }
 
-/// What a record says of its lock.
+/// The state of a lock according to its record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum LockState {
     /// A lease runs.
     Held,
-    /// Unlocked, and kept by lock_at_least_for.
+    /// Unlocked, but `lock_at_least_for` keeps it taken.
     AtLeast,
-    /// Anybody may take it.
+    /// Any owner may take it.
     Free,
 }
 
 impl LockRecord {
-    /// A record of which only name and state are known.
+    /// Creates a record with only a name and a state.
     pub fn new(name: LockName, state: LockState) -> Self {
         Self {
             name,
@@ -83,8 +84,8 @@ impl LockRecord {
         }
     }
 
-    /// A record from its parts: the owner text as stored (with or without the mark of an unlock),
-    /// and whether `locked_until` lies ahead of the provider's clock. For providers.
+    /// Creates a record from its parts: the owner text as stored (with or without the mark of an
+    /// unlock), and whether `locked_until` is ahead of the provider's clock. For providers.
     pub fn from_stored(name: LockName, stored_owner: &str, is_locked: bool) -> Self {
         let released = Owner::is_released(stored_owner);
         let state = match (is_locked, released) {
@@ -98,7 +99,7 @@ impl LockRecord {
         record
     }
 
-    /// Adds what the record keeps of its slots. For providers.
+    /// Adds the slots of the record. For providers.
     pub fn with_slots(mut self, slots: SlotState) -> Self {
         self.last_slot = slots.last;
         self.last_slot_done = slots.done;
@@ -106,8 +107,8 @@ impl LockRecord {
         self
     }
 
-    /// The skip that an attempt is answered with which this record stands in the way of; for a
-    /// free lock, that another attempt must have met it.
+    /// Returns the skip for an attempt that this record blocks. For a free lock, the skip reports
+    /// that another attempt must have competed.
     pub fn as_skip(&self) -> Skip {
         let mut skip = Skip::new(match self.state {
             LockState::Held => SkipReason::Held,
@@ -121,7 +122,7 @@ impl LockRecord {
         skip
     }
 
-    /// The same for this reason ([`SlotState::refusal`]). For providers.
+    /// Returns the skip with this reason ([`SlotState::refusal`]). For providers.
     pub fn as_skip_for(&self, reason: SkipReason) -> Skip {
         Skip {
             reason,

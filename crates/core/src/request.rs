@@ -1,14 +1,14 @@
-//! What a provider is asked.
+//! The requests that a provider receives.
 
 use std::time::Duration;
 
 use crate::config::check_durations;
 use crate::{Completion, Error, LockName, Owner, Slot};
 
-/// One attempt at a lock: the same request, asked again, is the same attempt (law 6).
+/// One attempt at a lock. Sending the same request again repeats the same attempt (law 6).
 ///
-/// Made by [`LockConfig::resolve`](crate::LockConfig::resolve), which checks it; made directly by
-/// tests and by callers that keep their own owner. More can be asked in later versions.
+/// [`LockConfig::resolve`](crate::LockConfig::resolve) creates and checks it. Tests, and callers
+/// that manage their own owner, create it directly. Later versions may add fields.
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct AttemptRequest {
@@ -24,10 +24,10 @@ pub struct AttemptRequest {
 }
 
 impl AttemptRequest {
-    /// How long an attempt may be on its way, unless a request says otherwise.
+    /// How long an attempt may be in transit, unless a request sets another timeout.
     pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(10);
 
-    /// An attempt without a slot and without at-least.
+    /// Creates an attempt without a slot and without `lock_at_least_for`.
     pub fn new(name: LockName, owner: Owner, lock_at_most_for: Duration) -> Self {
         Self {
             name,
@@ -42,19 +42,19 @@ impl AttemptRequest {
         }
     }
 
-    /// Sets the at-least.
+    /// Sets `lock_at_least_for`.
     pub fn with_lock_at_least_for(mut self, duration: Duration) -> Self {
         self.lock_at_least_for = duration;
         self
     }
 
-    /// Sets the slot that is claimed with the lock.
+    /// Sets the slot to claim together with the lock.
     pub fn with_slot(mut self, slot: Slot) -> Self {
         self.slot = Some(slot);
         self
     }
 
-    /// Sets how far ahead of the store's clock the slot may lie.
+    /// Sets how far ahead of the store's clock the slot may be.
     pub fn with_slot_tolerance(mut self, tolerance: Duration) -> Self {
         self.slot_tolerance = tolerance;
         self
@@ -66,98 +66,98 @@ impl AttemptRequest {
         self
     }
 
-    /// Names the slot before this one, for slots that must not be lost: where the last slot that was
-    /// taken is an earlier one, the attempt is skipped as
-    /// [`SlotPending`](crate::SkipReason::SlotPending), so that none is left out. A lock of which no
-    /// slot was ever taken starts with any.
+    /// Sets the slot before this one, for slots that must not be lost. If the last slot that was
+    /// taken is earlier than it, the attempt is skipped as
+    /// [`SlotPending`](crate::SkipReason::SlotPending), so that no slot is left out. If no slot of
+    /// the lock was ever taken, any slot can be the first.
     pub fn with_previous_slot(mut self, slot: Slot) -> Self {
         self.previous_slot = Some(slot);
         self
     }
 
-    /// Sets how long the attempt may be on its way: a copy of it that reaches the store later than
-    /// this after it was sent is refused there, so that it takes the lock for no owner that has
-    /// ended (law 6). See [`StoreClock`](crate::StoreClock).
+    /// Sets how long the attempt may be in transit. The store refuses a copy that arrives later
+    /// than this after it was sent, so that no copy takes the lock for an owner that has ended (law
+    /// 6). See [`StoreClock`](crate::StoreClock).
     pub fn with_timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
         self
     }
 
-    /// The same attempt without its slot: to withdraw copies of one that was granted, whose slot was
-    /// run and must not be given back.
+    /// Returns the same attempt without its slot. It serves to withdraw copies of an attempt that
+    /// was granted: its slot was run and must not be given back.
     pub fn without_slot(mut self) -> Self {
         self.slot = None;
         self
     }
 
-    /// The same attempt under another name; wrappers that map names use it.
+    /// Returns the same attempt under another name. For wrappers that map names.
     pub fn with_name(mut self, name: LockName) -> Self {
         self.name = name;
         self
     }
 
-    /// What every provider checks before any I/O.
+    /// Makes the checks that every provider makes before any I/O.
     ///
     /// # Errors
-    /// `InvalidInput` for an at-most of zero, for an at-least over at-most, and for a slot that may
-    /// be tried no times.
+    /// `InvalidInput` if `lock_at_most_for` is zero, if `lock_at_least_for` is longer than
+    /// `lock_at_most_for`, or if the retries of the slot allow no attempt.
     pub fn validate(&self) -> Result<(), Error> {
         check_durations(self.lock_at_most_for, self.lock_at_least_for)
             .and_then(|()| self.completion.validate())
             .map_err(|error| error.with_lock(self.name.as_str()))
     }
 
-    /// The lock.
+    /// Returns the name of the lock.
     pub fn name(&self) -> &LockName {
         &self.name
     }
 
-    /// Who asks: unique to this attempt.
+    /// Returns the owner, which is unique to this attempt.
     pub fn owner(&self) -> &Owner {
         &self.owner
     }
 
-    /// How long the lease runs, from the instant the store grants it.
+    /// Returns how long the lease runs, counted from the instant the store grants it.
     pub fn lock_at_most_for(&self) -> Duration {
         self.lock_at_most_for
     }
 
-    /// How long the lock stays taken at least, from the same instant.
+    /// Returns how long the lock stays taken at least, counted from the same instant.
     pub fn lock_at_least_for(&self) -> Duration {
         self.lock_at_least_for
     }
 
-    /// The slot to claim together with the lock.
+    /// Returns the slot to claim together with the lock.
     pub fn slot(&self) -> Option<Slot> {
         self.slot
     }
 
-    /// How far ahead of the store's clock [`slot`](Self::slot) may lie.
+    /// Returns how far ahead of the store's clock [`slot`](Self::slot) may be.
     pub fn slot_tolerance(&self) -> Duration {
         self.slot_tolerance
     }
 
-    /// When the slot is used up.
+    /// Returns when the slot is used up.
     pub fn completion(&self) -> Completion {
         self.completion
     }
 
-    /// The slot that must have been taken before this one.
+    /// Returns the slot that must have been taken before this one.
     pub fn previous_slot(&self) -> Option<Slot> {
         self.previous_slot
     }
 
-    /// How long the attempt may be on its way.
+    /// Returns how long the attempt may be in transit.
     pub fn timeout(&self) -> Duration {
         self.timeout
     }
 }
 
-/// An extension: the lease ends `lock_at_most_for` after the store has seen this request, or when it
-/// would have ended before, whichever is later.
+/// An extension: the lease ends `lock_at_most_for` after the store has received this request, or at
+/// its previous end, whichever is later.
 ///
-/// An extension never shortens a lease in the store, so one that arrives late cannot cut a later
-/// one short. To give a lock back early, unlock it.
+/// An extension never shortens a lease in the store, so one that arrives late cannot cut short a
+/// later one. To give a lock back early, unlock it.
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct ExtendRequest {
@@ -166,7 +166,7 @@ pub struct ExtendRequest {
 }
 
 impl ExtendRequest {
-    /// Extends to at least this long from now; at-least stays as it was.
+    /// Extends to at least this long from now. `lock_at_least_for` stays unchanged.
     pub fn new(lock_at_most_for: Duration) -> Self {
         Self {
             lock_at_most_for,
@@ -174,39 +174,40 @@ impl ExtendRequest {
         }
     }
 
-    /// Also sets at-least, still counted from the acquisition; never shortens it.
+    /// Also sets `lock_at_least_for`, still counted from the acquisition. It is never shortened.
     pub fn with_lock_at_least_for(mut self, duration: Duration) -> Self {
         self.lock_at_least_for = Some(duration);
         self
     }
 
-    /// How long the lease runs from now on, at the least.
+    /// Returns the minimum time that the lease runs from now.
     pub fn lock_at_most_for(&self) -> Duration {
         self.lock_at_most_for
     }
 
-    /// The new at-least from acquisition, if it is to change.
+    /// Returns the new `lock_at_least_for`, counted from acquisition, if it is to change.
     pub fn lock_at_least_for(&self) -> Option<Duration> {
         self.lock_at_least_for
     }
 
-    /// The at-least that holds after this extension of a lease that had `current`.
+    /// Returns the `lock_at_least_for` after this extension, for a lease that had `current`.
     pub fn at_least_after(&self, current: Duration) -> Duration {
         self.lock_at_least_for
             .map_or(current, |wanted| wanted.max(current))
     }
 
-    /// What every provider checks before any I/O, for a lease with this at-least.
+    /// Makes the checks that every provider makes before any I/O, for a lease with this
+    /// `lock_at_least_for`.
     ///
     /// # Errors
-    /// `InvalidInput` for an at-most of zero and for one that is shorter than at-least, since
-    /// extending must not shorten what at-least promised.
+    /// `InvalidInput` if `lock_at_most_for` is zero or shorter than `lock_at_least_for`, since an
+    /// extension must not shorten the time that `lock_at_least_for` guarantees.
     pub fn validate(&self, current_at_least: Duration) -> Result<(), Error> {
         check_durations(self.lock_at_most_for, self.at_least_after(current_at_least))
     }
 }
 
-/// The end of a lease, as its holder asks for it. More can be said in later versions.
+/// The request with which a holder ends its lease. Later versions may add fields.
 #[derive(Clone, Debug, Default)]
 #[must_use]
 pub struct UnlockRequest {
@@ -218,46 +219,48 @@ pub struct UnlockRequest {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum SlotEnd {
-    /// Nothing is said: a slot that must not be lost is open, and can be taken over when the lock is
+    /// Not specified: a slot that must not be lost is open, and can be taken over when the lock is
     /// free.
     #[default]
     Open,
-    /// It is done.
+    /// The slot is done.
     #[non_exhaustive]
     Done {
-        /// Whether the mark has to outlive a crash of the store, as it must for a slot that would
-        /// else be run again.
+        /// Whether the mark must survive a crash of the store. It must for a slot that would
+        /// otherwise be run again.
         durable: bool,
     },
-    /// Its run failed: the lock stays taken for this long from now, as if by at-least, and the slot
-    /// is open then.
+    /// The run failed. The lock stays taken for this long from now, as if by `lock_at_least_for`,
+    /// and then the slot is open.
     Failed {
-        /// The pause.
+        /// The pause before the next attempt.
         retry_after: Duration,
     },
-    /// Its task never started: the slot is as it was before this lease took it, and at-least does
-    /// not hold. This also ends a lease that has expired, unless the lock was taken since. See [`SlotState::ended`](crate::SlotState::ended).
+    /// The task never started: the slot is as it was before this lease took it, and
+    /// `lock_at_least_for` does not apply. This also ends a lease that has expired, unless the lock
+    /// was taken since. See [`SlotState::ended`](crate::SlotState::ended).
     NotStarted,
-    /// A shutdown cut its run: a slot that must not be lost is open, and the run does not count as an
-    /// attempt. Another slot stays used up, since its task did run.
+    /// A shutdown interrupted the run. A slot that must not be lost is open, and the run does not
+    /// count as an attempt. Any other slot stays used up, since its task did run.
     Cut,
 }
 
 impl SlotEnd {
-    /// The slot is done; `durable` as in [`Done`](Self::Done).
+    /// Returns the end of a slot that is done; `durable` as in [`Done`](Self::Done).
     pub const fn done(durable: bool) -> Self {
         Self::Done { durable }
     }
 }
 
 impl UnlockRequest {
-    /// Free at acquisition + at-least, or at once where that is over.
+    /// Creates a request that frees the lock when `lock_at_least_for` has passed since acquisition,
+    /// or at once if it has already passed.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Free at once, whatever at-least says: for a task that never came to run, so that another
-    /// replica can try.
+    /// Frees the lock at once, whatever `lock_at_least_for` is. For a task that never ran, so that
+    /// another replica can try.
     pub fn ignoring_at_least(mut self) -> Self {
         self.ignores_at_least = true;
         self
@@ -269,12 +272,12 @@ impl UnlockRequest {
         self
     }
 
-    /// What became of the slot of the lease; without meaning for a lease without one.
+    /// Returns what became of the slot of the lease. It has no meaning for a lease without a slot.
     pub fn slot_end(&self) -> SlotEnd {
         self.slot_end
     }
 
-    /// The at-least to honour for a lease that has `lock_at_least_for`.
+    /// Returns the `lock_at_least_for` to honour for a lease that has this one.
     pub fn at_least_of(&self, lock_at_least_for: Duration) -> Duration {
         if self.ignores_at_least || self.slot_end == SlotEnd::NotStarted {
             Duration::ZERO
@@ -284,7 +287,7 @@ impl UnlockRequest {
     }
 }
 
-/// Which locks to list: in the order of their names, a page at a time.
+/// Selects the locks to list, in the order of their names, one page at a time.
 #[derive(Clone, Debug, Default)]
 #[must_use]
 pub struct ListRequest {
@@ -297,49 +300,50 @@ impl ListRequest {
     /// The page size unless one is set.
     pub const DEFAULT_LIMIT: usize = 1_000;
 
-    /// The first page of all locks.
+    /// Requests the first page of all locks.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Only names that sort (byte by byte) after this one: the last of the page before.
+    /// Lists only names that sort (byte by byte) after this one: the last name of the previous
+    /// page.
     pub fn with_after(mut self, name: LockName) -> Self {
         self.after = Some(name);
         self
     }
 
-    /// At most this many; 1 where 0 is asked.
+    /// Limits the page to this many locks; 0 counts as 1.
     pub fn with_limit(mut self, limit: usize) -> Self {
         self.limit = Some(limit.max(1));
         self
     }
 
-    /// Only locks that nobody else could take now.
+    /// Lists only locks that no other owner could take now.
     pub fn held_only(mut self) -> Self {
         self.held_only = true;
         self
     }
 
-    /// The name that the page starts behind.
+    /// Returns the name after which the page starts.
     pub fn after(&self) -> Option<&LockName> {
         self.after.as_ref()
     }
 
-    /// The page size.
+    /// Returns the page size.
     pub fn limit(&self) -> usize {
         self.limit.unwrap_or(Self::DEFAULT_LIMIT)
     }
 
-    /// Whether free locks are left out.
+    /// Returns whether free locks are left out.
     pub fn is_held_only(&self) -> bool {
         self.held_only
     }
 }
 
-/// Frees a lock that somebody else holds: an operator's act.
+/// Frees a lock that another owner holds. For operators.
 ///
-/// The holder is not told by the store; its task may still run. Fencing tokens are what keeps its
-/// late writes out.
+/// The store does not notify the holder, and its task may still run. Fencing tokens reject its late
+/// writes.
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct ForceUnlockRequest {
@@ -348,7 +352,7 @@ pub struct ForceUnlockRequest {
 }
 
 impl ForceUnlockRequest {
-    /// Frees the lock whoever holds it.
+    /// Frees the lock, whoever holds it.
     pub fn new(name: LockName) -> Self {
         Self {
             name,
@@ -356,8 +360,8 @@ impl ForceUnlockRequest {
         }
     }
 
-    /// Frees it only while its record names exactly this owner, as [`inspect`] showed it, so that
-    /// a lock taken anew in between is left alone.
+    /// Frees the lock only while its record names exactly this owner, as [`inspect`] returned it. A
+    /// lock that was released and taken again in the meantime is left alone.
     ///
     /// [`inspect`]: crate::LockProvider::inspect
     pub fn with_expected_owner(mut self, owner: impl Into<String>) -> Self {
@@ -365,24 +369,24 @@ impl ForceUnlockRequest {
         self
     }
 
-    /// The same request under another name; wrappers that map names use it.
+    /// Returns the same request under another name. For wrappers that map names.
     pub fn with_name(mut self, name: LockName) -> Self {
         self.name = name;
         self
     }
 
-    /// The lock.
+    /// Returns the name of the lock.
     pub fn name(&self) -> &LockName {
         &self.name
     }
 
-    /// The owner that the record must name.
+    /// Returns the owner that the record must name.
     pub fn expected_owner(&self) -> Option<&str> {
         self.expected_owner.as_deref()
     }
 }
 
-/// Sets the last slot that was taken of a lock: an operator's act.
+/// Sets the last slot of a lock that was taken. For operators.
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct ResetSlotRequest {
@@ -391,31 +395,32 @@ pub struct ResetSlotRequest {
 }
 
 impl ResetSlotRequest {
-    /// Brings a last slot that lies ahead of the store's clock back to that clock: the next slot
-    /// then runs, and none that has passed. One that lies behind it is left as it is.
+    /// Moves a last slot that is ahead of the store's clock back to that clock: the next slot then
+    /// runs, but none that has passed. A last slot that is not ahead of the clock is left
+    /// unchanged.
     pub fn new(name: LockName) -> Self {
         Self { name, slot: None }
     }
 
-    /// Sets it to this one, wherever it lies: slots behind it can be taken, also those that were
-    /// taken before.
+    /// Sets the last slot to this one, wherever it is. Slots after it can then be taken, even if
+    /// they were taken before.
     pub fn with_slot(mut self, slot: Slot) -> Self {
         self.slot = Some(slot);
         self
     }
 
-    /// The same request under another name; wrappers that map names use it.
+    /// Returns the same request under another name. For wrappers that map names.
     pub fn with_name(mut self, name: LockName) -> Self {
         self.name = name;
         self
     }
 
-    /// The lock.
+    /// Returns the name of the lock.
     pub fn name(&self) -> &LockName {
         &self.name
     }
 
-    /// The slot to set; none for the store's clock.
+    /// Returns the slot to set, or none for the store's clock.
     pub fn slot(&self) -> Option<Slot> {
         self.slot
     }

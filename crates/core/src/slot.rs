@@ -5,11 +5,11 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::{Error, ErrorKind};
 
-/// A slot: the nominal fire time that a run belongs to, however late it really starts.
+/// A slot: the nominal fire time that a run belongs to, however late the run really starts.
 ///
-/// Every replica computes the same slot for a tick; the store lets one of them have it, and never
-/// lets an older one follow (law 9). Kept in whole microseconds since 1970 (UTC); what is finer is
-/// cut.
+/// Every replica computes the same slot for a tick. The store grants it to one of them, and never
+/// grants an older one afterwards (law 9). A slot is stored in whole microseconds since 1970 (UTC);
+/// finer parts are truncated.
 ///
 /// ```
 /// use shedlock::Slot;
@@ -22,11 +22,11 @@ use crate::{Error, ErrorKind};
 pub struct Slot(i64);
 
 impl Slot {
-    /// The tolerance that an attempt starts with: a slot further ahead of the store's clock than
-    /// this is refused.
+    /// The default tolerance of an attempt: a slot further ahead of the store's clock than this is
+    /// refused.
     pub const DEFAULT_TOLERANCE: Duration = Duration::from_secs(60);
 
-    /// The slot of this instant.
+    /// Returns the slot of this instant.
     ///
     /// # Errors
     /// `InvalidInput` for instants before 1970 or after the year 9999.
@@ -38,7 +38,7 @@ impl Slot {
         micros.map_or_else(|| Err(out_of_range()), Self::from_micros)
     }
 
-    /// The slot at this many microseconds since 1970 (UTC), as stores keep it.
+    /// Returns the slot at this many microseconds since 1970 (UTC), the unit that stores use.
     ///
     /// # Errors
     /// `InvalidInput` for negative values and for instants after the year 9999.
@@ -51,20 +51,20 @@ impl Slot {
         }
     }
 
-    /// Microseconds since 1970 (UTC).
+    /// Returns the microseconds since 1970 (UTC).
     pub fn as_micros(self) -> i64 {
         self.0
     }
 
-    /// The last instant before this slot, as a slot: a lock whose last slot is this one can be taken
-    /// for `self` and for no earlier slot that a schedule has. The first slot there is has none
-    /// before it, and is its own.
+    /// Returns the last instant before this slot, as a slot. A lock whose last slot is that instant
+    /// can be taken for `self`, and for no earlier slot of a schedule. The first possible slot has
+    /// none before it and returns itself.
     #[must_use]
     pub fn just_before(self) -> Self {
         Self((self.0 - 1).max(0))
     }
 
-    /// The instant.
+    /// Returns the instant.
     pub fn instant(self) -> SystemTime {
         UNIX_EPOCH + Duration::from_micros(self.0.unsigned_abs())
     }

@@ -1,25 +1,25 @@
-//! What a record keeps of its slots, and who may take which.
+//! The slots of a record, and which slots an attempt can take.
 
 use std::time::SystemTime;
 
 use crate::{AttemptRequest, Completion, LockState, SkipReason, Slot, SlotEnd};
 
-/// What a record keeps of its slots, with the rules of law 9: for providers, so that each need not
-/// write them again. Stores that judge by a statement of their own follow the same rules.
+/// The slots of a record, with the rules of law 9. For providers, so that each need not implement
+/// them again. Stores that evaluate them in their own statements follow the same rules.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SlotState {
-    /// The last slot that was taken; the instant just before a slot that was given back.
+    /// The last slot that was taken, or the instant just before a slot that was given back.
     pub last: Option<Slot>,
-    /// The last slot whose run said that it was done.
+    /// The last slot that a run marked as done.
     pub done: Option<Slot>,
-    /// How many attempts were made at `last`, while it has to be done and is not; 0 where none of
-    /// them counts.
+    /// How many attempts were made at `last`, while it must still be done; 0 if none of them
+    /// counts.
     pub attempts: Option<u32>,
 }
 
 impl SlotState {
-    /// The state with these parts. For providers.
+    /// Creates a state with these parts. For providers.
     pub fn new(last: Option<Slot>, done: Option<Slot>, attempts: Option<u32>) -> Self {
         Self {
             last,
@@ -28,13 +28,13 @@ impl SlotState {
         }
     }
 
-    /// Why the slot of this request cannot be taken; none where it can, as far as slots go, and
-    /// where the request names none.
+    /// Returns why the slot of this request cannot be taken. Returns `None` if its slot can be
+    /// taken, as far as slots are concerned, and if the request has no slot.
     ///
-    /// `shedlock_at` is when the record was last acquired, if ShedLock did so, and `lock` whether
-    /// the lock is taken. What waits for the lock to be free (a takeover) is not refused here while
-    /// it is taken: that is reported as any held lock is. A slot whose attempts are used up waits for
-    /// nothing but the last of them.
+    /// `shedlock_at` is when the record was last acquired, if ShedLock acquired it, and `lock` is
+    /// the state of the lock. A takeover, which waits for the lock to be free, is not refused here
+    /// while the lock is taken: it is reported like any held lock. A slot whose attempts are used
+    /// up is reported as given up once its last attempt no longer holds the lock.
     pub fn refusal(
         &self,
         request: &AttemptRequest,
@@ -60,14 +60,14 @@ impl SlotState {
         if lock != LockState::Free {
             return None;
         }
-        // ShedLock's run at or after the slot that is open has done it.
+        // A run of ShedLock at or after the open slot counts as its completion.
         let pending =
             self.attempts.is_some_and(is_open) && shedlock_at.is_none_or(|at| at < last.instant());
         let gap = request.previous_slot().is_some_and(|before| last < before);
         (pending || gap).then_some(SkipReason::SlotPending)
     }
 
-    /// The state after this request has won.
+    /// Returns the state after this request has won.
     pub fn taken(self, request: &AttemptRequest) -> Self {
         let Some(slot) = request.slot() else {
             return self;
@@ -83,12 +83,13 @@ impl SlotState {
         }
     }
 
-    /// The state after a lease of this slot ended in this way.
+    /// Returns the state after a lease of this slot ended in this way.
     ///
-    /// A task that never started, and a run that a shutdown cut, give the attempt back: the slot
-    /// stays open. A slot that is used up when it is taken is given back only where nothing ran: the
-    /// last slot then is the instant just before it, so that any replica can take it again, and every
-    /// earlier slot stays refused. What was given back, done or reset before is left as it is.
+    /// A task that never started, and a run that a shutdown interrupted, give the attempt back: the
+    /// slot stays open. A slot that is used up when it is taken is given back only if nothing ran.
+    /// The last slot is then the instant just before it, so that any replica can take the slot
+    /// again, while every earlier slot stays refused. A slot that was given back, done or reset
+    /// before is left unchanged.
     #[must_use]
     pub fn ended(self, slot: Slot, end: SlotEnd) -> Self {
         let runs_again = match end {
@@ -111,7 +112,7 @@ impl SlotState {
         }
     }
 
-    /// The state after a lease of this slot ended and the slot is done.
+    /// Returns the state after a lease of this slot ended and the slot is done.
     pub fn done(self, slot: Slot) -> Self {
         Self {
             last: self.last,
@@ -120,7 +121,7 @@ impl SlotState {
         }
     }
 
-    /// The state after an operator has set the last slot.
+    /// Returns the state after an operator has set the last slot.
     pub fn reset(self, to: Slot) -> Self {
         Self {
             last: Some(to),

@@ -1,4 +1,4 @@
-//! How late an attempt may reach a store that judges it by its own clock (law 6).
+//! Limits how late an attempt may reach a store that judges it by its own clock (law 6).
 
 use std::fmt;
 use std::future::Future;
@@ -8,18 +8,18 @@ use std::time::{Duration, SystemTime};
 use crate::clock::{Clock, Moment, SystemClock};
 use crate::{Attempt, AttemptRequest, Error, ErrorKind};
 
-/// What a provider has last seen of its store's clock, and the not-after that an attempt carries.
-/// For providers.
+/// The last time that a provider has seen of its store's clock, and the not-after that an attempt
+/// carries. For providers.
 ///
-/// A request that was given up can still reach the store: in a socket's buffer, in a proxy, in a
-/// server that is paused. If it took the lock then, it would take it for an owner that has ended.
-/// So each attempt carries an instant of the store's clock, and the store, with the record in hand,
-/// refuses an attempt that comes after it. The instant is the last store time that was seen, plus
-/// the time that has passed here since, plus [`AttemptRequest::timeout`].
+/// A request that was given up can still reach the store: from a socket's buffer, from a proxy,
+/// from a server that was paused. If it took the lock then, it would take it for an owner that has
+/// ended. So each attempt carries a not-after: an instant of the store's clock. The store, with the
+/// record in hand, refuses an attempt that arrives after it. The instant is the last store time
+/// that was seen, plus the time elapsed here since then, plus [`AttemptRequest::timeout`].
 ///
 /// Before the first contact there is no store time. The first attempt then carries an instant in
-/// the past, is refused with the store's time, and is sent again: one round trip more, once per
-/// provider, unless something else has [observed](Self::observe) the clock before.
+/// the past, is refused with the store's time, and is sent again. This costs one more round trip,
+/// once per provider, unless something else has [observed](Self::observe) the clock before.
 ///
 /// ```
 /// use shedlock_core::StoreClock;
@@ -40,36 +40,36 @@ pub struct StoreClock {
 struct Seen {
     store_time: SystemTime,
     at: Moment,
-    /// When the request was sent that was answered with it, where that is known.
+    /// When the request that returned this time was sent, if known.
     sent: Option<Moment>,
 }
 
-/// What a store answered to an attempt that carried a not-after. For providers.
+/// The result of an attempt that carried a not-after. For providers.
 #[derive(Debug)]
 pub enum BoundedAttempt {
     /// The store judged the attempt.
     Judged(Attempt),
-    /// The attempt would have been granted, but came after its not-after. Nothing was changed.
+    /// The attempt would have been granted, but arrived after its not-after. Nothing was changed.
     TooLate {
         /// The store's time when it refused.
         store_time: SystemTime,
     },
 }
 
-/// Two clocks that NTP slews may run apart by a thousandth. The estimate falls behind by at least
-/// that, so that it is never ahead of the store.
+/// Two clocks that NTP slews may drift apart by a thousandth. The estimate lags by at least that
+/// much, so that it is never ahead of the store.
 const SLEW: u32 = 1_000;
 
-/// Four times as much, for a bound that the store must not be ahead of.
+/// Four times as much, for an upper bound that the store must not be ahead of.
 const DRIFT: u32 = 250;
 
 impl StoreClock {
-    /// Nothing has been seen yet.
+    /// Creates a clock that has not seen a store time yet.
     pub fn new() -> Self {
         Self::with_clock(Arc::new(SystemClock))
     }
 
-    /// The same on another local clock: for tests and simulations.
+    /// As `new`, with another local clock. For tests and simulations.
     pub fn with_clock(clock: Arc<dyn Clock>) -> Self {
         Self {
             clock,
@@ -77,13 +77,14 @@ impl StoreClock {
         }
     }
 
-    /// Takes down a time that the store has just reported. It must be from the reply to a request
-    /// of this provider, and by the clock that judges attempts.
+    /// Records a time that the store has just reported. It must come from the reply to a request of
+    /// this provider, and be measured by the clock that judges attempts.
     pub fn observe(&self, store_time: SystemTime) {
         self.see(store_time, None);
     }
 
-    /// The same of the reply to a request that was sent then, which bounds the store's clock from above too.
+    /// As [`observe`](Self::observe), for the reply to a request that was sent at `sent`. This
+    /// bounds the store's clock from above too.
     pub fn observe_reply(&self, store_time: SystemTime, sent: Moment) {
         self.see(store_time, Some(sent));
     }
@@ -97,44 +98,46 @@ impl StoreClock {
         });
     }
 
-    /// The store's time, or a little earlier; none while nothing has been seen.
+    /// Returns the store's time, or a slightly earlier one; `None` if no store time was seen yet.
     pub fn earliest(&self) -> Option<SystemTime> {
         let has_seen = self.lock().is_some();
         has_seen.then(|| self.not_after(Duration::ZERO))
     }
 
-    /// The store's time, or a little later; none unless the last time that was seen was that of a
-    /// [reply](Self::observe_reply).
+    /// Returns the store's time, or a slightly later one; `None` unless the last time that was seen
+    /// came from a [reply](Self::observe_reply).
     pub fn latest(&self) -> Option<SystemTime> {
         let seen = (*self.lock())?;
         let since = self.clock.now().saturating_since(seen.sent?);
         seen.store_time.checked_add(since + since / DRIFT)
     }
 
-    /// The last instant, by the store's clock, at which an attempt sent now with this timeout may
-    /// be granted. 1970 while nothing has been seen.
+    /// Returns the last instant, by the store's clock, at which an attempt sent now with this
+    /// timeout may be granted. Returns 1970 if no store time was seen yet.
     ///
-    /// Never later than the timeout after now: the estimate of the store's clock lags behind it.
+    /// It is never later than now plus the timeout: the estimate of the store's clock lags behind
+    /// it.
     pub fn not_after(&self, timeout: Duration) -> SystemTime {
         let Some(seen) = *self.lock() else {
             return SystemTime::UNIX_EPOCH;
         };
         let elapsed = self.clock.now().saturating_since(seen.at);
         let ahead = (elapsed - elapsed / SLEW).saturating_add(timeout);
-        // A timeout beyond the calendar is no bound, and ends with it.
+        // A timeout that ends beyond the calendar is no bound.
         seen.store_time
             .checked_add(ahead)
             .unwrap_or(SystemTime::UNIX_EPOCH + Duration::from_secs(u32::MAX.into()))
     }
 
-    /// Sends an attempt with its not-after. Refused as too late while the timeout still runs, the
-    /// attempt is alive and the estimate was wrong: it is sent once more, by the time that the
-    /// store returned.
+    /// Sends an attempt with its not-after. If the store refuses it as too late while the timeout
+    /// still runs, the attempt is live and the estimate was wrong. It is then sent once more, based
+    /// on the time that the store returned.
     ///
-    /// All copies of the attempt are refused from [`AttemptRequest::timeout`] after this was called.
+    /// All copies of the attempt are refused from [`AttemptRequest::timeout`] after this call
+    /// began.
     ///
     /// # Errors
-    /// Those of `send`; `Unavailable` where the store refused the attempt as too late for good.
+    /// Those of `send`, or `Unavailable` if the store refused the attempt as too late for good.
     pub async fn attempt<F>(
         &self,
         request: &AttemptRequest,
@@ -269,12 +272,12 @@ mod tests {
         let sent = manual.now();
         let second = Duration::from_secs(1);
         manual.advance(second);
-        // It was told at any time since then.
+        // The store may have read this time at any point since then.
         let store_time = manual.system_time();
         clock.observe_reply(store_time, sent);
         assert_eq!(clock.earliest(), Some(store_time));
         assert!(clock.latest() >= Some(store_time + second));
-        // The estimates part for as long as nothing is reported.
+        // The estimates diverge while nothing is reported.
         manual.advance(3_600 * second);
         let now = store_time + 3_600 * second;
         assert!(clock.earliest() < Some(now - 3 * second));
