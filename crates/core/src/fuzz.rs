@@ -1,4 +1,5 @@
-//! What reads foreign text here, as targets of fuzzing: each panics where a promise is broken.
+//! Fuzz targets for the parsers of untrusted text in this crate. Each panics if a promise is
+//! broken.
 
 #[path = "../../../testing/fuzz/promises.rs"]
 mod promises;
@@ -9,8 +10,8 @@ use crate::{
     ErrorKind, LockDuration, LockName, LockRecord, LockState, Owner, parse_duration, text,
 };
 
-/// Durations as users write them: what is read is written and read again, and the rest is refused by
-/// a message that shows it.
+/// Durations as users write them: a duration that parses can be printed and parsed again. Any other
+/// text is refused with a message that shows it.
 pub fn duration(data: &[u8]) {
     let input = String::from_utf8_lossy(data);
     match parse_duration(&input) {
@@ -40,7 +41,7 @@ pub fn name(data: &[u8]) {
     }
 }
 
-/// Owners as stores keep them, ours and others'.
+/// Owners as stores keep them, ours and ShedLock's.
 pub fn owner(data: &[u8]) {
     let stored = String::from_utf8_lossy(data);
     match Owner::parse(&stored) {

@@ -1,5 +1,5 @@
-//! Locks in the memory of one process: for tests, for the simulation, and for programs that run
-//! alone.
+//! Locks in the memory of one process: for tests, for the simulation, and for programs that run as
+//! a single process.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -15,11 +15,11 @@ use crate::{
     Slot, SlotEnd, SlotReset, SlotState, Unlock, UnlockRequest,
 };
 
-/// The whole contract over a map in memory.
+/// Implements the whole contract over a map in memory.
 ///
-/// Clones share the records, so two clones are two clients of one store;
-/// [`another_client`](Self::another_client) makes one with an identity of its own. The clock that
-/// judges leases can be replaced by one that a test moves.
+/// Clones share the records, so two clones are two clients of one store.
+/// [`another_client`](Self::another_client) creates a client with a separate identity. You can
+/// replace the clock that judges leases by one that a test moves.
 ///
 /// ```
 /// use shedlock::{Executor, LockConfig, ManualClock, MemoryProvider, Outcome};
@@ -45,7 +45,7 @@ pub struct MemoryProvider {
 #[derive(Clone, Debug)]
 struct Record {
     owner: Arc<str>,
-    /// Its owner has unlocked: other stores append a mark to the owner's text.
+    /// The owner has unlocked. Other stores append a mark to the owner's text.
     is_released: bool,
     locked_at: SystemTime,
     locked_until: SystemTime,
@@ -54,12 +54,12 @@ struct Record {
 }
 
 impl MemoryProvider {
-    /// An empty store on the real clock.
+    /// Creates an empty store on the real clock.
     pub fn new() -> Self {
         Self::with_clock(Arc::new(SystemClock))
     }
 
-    /// An empty store whose leases are judged by the calendar of this clock.
+    /// Creates an empty store whose leases are judged by the calendar of this clock.
     pub fn with_clock(clock: Arc<dyn Clock>) -> Self {
         Self {
             records: Arc::default(),
@@ -76,7 +76,8 @@ impl MemoryProvider {
         self
     }
 
-    /// Another client of the same store: the same records and clock, an identity of its own.
+    /// Creates another client of the same store: it shares records and clock, but has a separate
+    /// identity.
     #[must_use]
     pub fn another_client(&self) -> Self {
         Self {
@@ -85,7 +86,7 @@ impl MemoryProvider {
         }
     }
 
-    /// Deletes a record, as somebody might by hand. True if there was one.
+    /// Deletes a record, as a person might by hand. Returns true if there was one.
     pub fn remove(&self, name: &LockName) -> bool {
         self.lock().remove(name).is_some()
     }
@@ -95,8 +96,8 @@ impl MemoryProvider {
         self.lock().clear();
     }
 
-    /// Writes a record as ShedLock would: its owner is a bare host name, and it leaves fencing
-    /// token and slot as they are.
+    /// Writes a record as ShedLock would: its owner is a bare host name, and fencing token and slot
+    /// stay unchanged.
     pub fn write_as_shedlock(
         &self,
         name: &LockName,
@@ -322,12 +323,12 @@ impl Record {
         self.names(owner) && self.locked_until > now
     }
 
-    /// This owner was the last to acquire, and has not unlocked.
+    /// Returns true if this owner was the last to acquire the lock, and has not unlocked it.
     fn names(&self, owner: &Owner) -> bool {
         !self.is_released && *self.owner == *owner.as_str()
     }
 
-    /// The owner as other stores would have it.
+    /// Returns the owner text as other stores keep it.
     fn stored_owner(&self) -> Cow<'_, str> {
         if self.is_released {
             Cow::Owned(Owner::released_text(&self.owner))
@@ -340,7 +341,7 @@ impl Record {
         self.as_record(name, now).as_skip()
     }
 
-    /// When ShedLock acquired it, if it was the last to do so.
+    /// Returns when ShedLock acquired the lock, if it was the last to do so.
     fn shedlock_at(&self) -> Option<SystemTime> {
         (!Owner::is_ours(&self.owner)).then_some(self.locked_at)
     }
@@ -355,7 +356,7 @@ fn after(instant: SystemTime, duration: Duration) -> Result<SystemTime, Error> {
     })
 }
 
-/// A hundred years, which every calendar here can show.
+/// A hundred years, which every calendar used here can represent.
 const LONGEST: Duration = Duration::from_secs(100 * 366 * 86_400);
 
 fn check_longest(lock_at_most_for: Duration) -> Result<(), Error> {

@@ -1,4 +1,4 @@
-//! Meters under ShedLock's names.
+//! Metrics under ShedLock's names.
 
 use ::metrics::{
     Counter, Unit, counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram,
@@ -6,8 +6,8 @@ use ::metrics::{
 
 use crate::{Event, Listener, SkipReason};
 
-/// Counts what happens to locks, through the `metrics` facade: install the recorder of your
-/// choice (Prometheus, statsd) and hand this to
+/// Counts what happens to locks, through the `metrics` facade. Install the recorder of your choice
+/// (Prometheus, statsd) and pass this listener to
 /// [`Executor::listener`](crate::Executor::listener).
 ///
 /// | meter | kind | counts |
@@ -15,24 +15,25 @@ use crate::{Event, Listener, SkipReason};
 /// | `shedlock.lock.attempts` | counter | attempts; not reentrant runs |
 /// | `shedlock.lock.acquired` | counter | locks taken |
 /// | `shedlock.lock.not.acquired` | counter | skips, for whatever reason, and attempts that are followed by another (`lock_wait`) |
-/// | `shedlock.execution.duration` | histogram, seconds | each task that ended, however |
-/// | `shedlock.execution.active` | gauge | tasks that run |
+/// | `shedlock.execution.duration` | histogram, seconds | run time of each task that ended, for whatever reason |
+/// | `shedlock.execution.active` | gauge | tasks that are running |
 /// | `shedlock.lock.slot.skipped` | counter | skips because the slot was taken |
 /// | `shedlock.slot.given.up` | counter | slots that must not be lost whose last attempt failed here, and skips because all attempts at the slot were made |
-/// | `shedlock.slot.blocked` | counter | skips because the last slot taken lies ahead of the clock |
+/// | `shedlock.slot.blocked` | counter | skips because the last slot taken is ahead of the clock |
 /// | `shedlock.lock.lost` | counter | leases that ended before their task |
 /// | `shedlock.store.errors` | counter | calls to the store that failed; one attempt may count several |
 /// | `shedlock.slot.lateness` | histogram, seconds | from the slot's instant to the acquisition, by the store's clock |
 ///
-/// The first five are ShedLock's. Durations are in seconds; exporters turn the dots of names into
-/// what their format has (`shedlock_lock_attempts` in Prometheus's). Each carries the lock's name in the label `lock.name`: names that
-/// are made anew for every call make meters without end.
+/// The first five are ShedLock's. Durations are in seconds. Exporters convert the dots of names to
+/// what their format allows (`shedlock_lock_attempts` in Prometheus). Each metric carries the
+/// lock's name in the label `lock.name`: lock names that are generated for every call create an
+/// unbounded number of time series.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct MetricsListener;
 
 impl MetricsListener {
-    /// Tells the recorder what the meters mean and what they are measured in: once, after it was
-    /// installed.
+    /// Registers the descriptions and units of the metrics with the recorder. Call it once, after
+    /// the recorder was installed.
     pub fn describe() {
         let counters = [
             ("shedlock.lock.attempts", "Attempts to take a lock"),
@@ -106,7 +107,7 @@ impl Listener for MetricsListener {
                 }
             }
             Event::SlotGivenUp { .. } => count("shedlock.slot.given.up"),
-            // One attempt of several: each counts as one.
+            // One attempt of several. Each is counted.
             Event::Waiting { .. } => count("shedlock.lock.not.acquired"),
             Event::TaskStarted { .. } => {
                 gauge!("shedlock.execution.active", "lock.name" => name.to_owned()).increment(1);

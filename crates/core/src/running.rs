@@ -1,10 +1,10 @@
-//! When tasks begin and end, for the listener.
+//! Notifies the listener when tasks begin and end.
 
 use crate::runtime::Context;
 use crate::{Event, LockName};
 
-/// A task between its start and its end, for the listener; it ends where this is dropped, also when it
-/// panics or is cancelled.
+/// Notifies the listener of the start and the end of a task. The task ends when this is dropped,
+/// which includes panics and cancellation.
 pub(crate) struct Running<'a> {
     context: &'a Context,
     name: &'a LockName,

@@ -1,4 +1,4 @@
-//! What is used where no provider is named.
+//! The provider and executor that apply if none is given explicitly.
 
 use std::future::Future;
 use std::sync::{Arc, OnceLock};
@@ -11,16 +11,16 @@ tokio::task_local! {
 
 static GLOBAL: OnceLock<Executor> = OnceLock::new();
 
-/// Sets the provider of the process: what attributes use that name none.
+/// Sets the provider of the process. Attributes use it unless they name another one.
 ///
 /// # Errors
-/// `Configuration` when one is set already; that one stays.
+/// `Configuration` if one is set already. It stays in place.
 pub fn set_global_provider(provider: Arc<dyn LockProvider>) -> Result<(), Error> {
     set_global_executor(Executor::new(provider))
 }
 
-/// Sets the provider of the process together with defaults, listener and the rest of what an
-/// executor is told.
+/// Sets the provider of the process together with defaults, listener and the other settings of an
+/// executor.
 ///
 /// # Errors
 /// As [`set_global_provider`].
@@ -34,8 +34,8 @@ pub fn set_global_executor(executor: Executor) -> Result<(), Error> {
     })
 }
 
-/// Runs the future with this provider in place of the process's. Tasks that it spawns do not
-/// inherit it.
+/// Runs the future with this provider instead of the process's. Tasks that it spawns do not inherit
+/// the provider.
 ///
 /// ```
 /// use shedlock::{Executor, LockConfig, MemoryProvider, with_provider};
@@ -55,25 +55,25 @@ pub fn with_provider<F: Future>(
     with_executor(Executor::new(provider), future)
 }
 
-/// Runs the future with this executor in place of the process's.
+/// Runs the future with this executor instead of the process's.
 pub fn with_executor<F: Future>(executor: Executor, future: F) -> impl Future<Output = F::Output> {
     SCOPED.scope(executor, future)
 }
 
-/// Runs the closure on this thread with this provider in place of the process's.
+/// Runs the closure on this thread with this provider instead of the process's.
 pub fn with_provider_blocking<R>(provider: Arc<dyn LockProvider>, run: impl FnOnce() -> R) -> R {
     with_executor_blocking(Executor::new(provider), run)
 }
 
-/// Runs the closure on this thread with this executor in place of the process's.
+/// Runs the closure on this thread with this executor instead of the process's.
 pub fn with_executor_blocking<R>(executor: Executor, run: impl FnOnce() -> R) -> R {
     SCOPED.sync_scope(executor, run)
 }
 
-/// The provider that applies here: the scoped one, else the process's.
+/// Returns the provider that applies here: the scoped one, otherwise the process's.
 ///
 /// # Errors
-/// `Configuration` where there is neither.
+/// `Configuration` if there is neither.
 pub fn current_provider() -> Result<Arc<dyn LockProvider>, Error> {
     current_executor().map(|executor| executor.provider().clone())
 }

@@ -1,4 +1,5 @@
-//! What the state of a held lock is shared by; `tests/interleavings.rs` replaces it.
+//! The synchronization types that the state of a held lock uses. `tests/interleavings.rs` replaces
+//! them.
 
 pub(crate) use std::sync::{Mutex, MutexGuard, PoisonError};
 

@@ -1,10 +1,10 @@
-//! Instants and durations as people read them.
+//! Formats instants and durations for people.
 
 use std::borrow::Cow;
 use std::time::{Duration, SystemTime};
 
-/// RFC 3339 in UTC with as many fraction digits as are needed; clamped to the years that the
-/// format can show.
+/// Formats an instant as RFC 3339 in UTC, with as many fraction digits as needed, clamped to the
+/// years that the format can represent.
 pub(crate) fn instant(instant: SystemTime) -> String {
     match jiff::Timestamp::try_from(instant) {
         Ok(timestamp) => timestamp.to_string(),
@@ -12,8 +12,8 @@ pub(crate) fn instant(instant: SystemTime) -> String {
     }
 }
 
-/// A foreign text on one line, for people: with its control characters written out, so that none of
-/// them reaches a terminal.
+/// Formats an untrusted text on one line for people. Control characters are escaped, so that none
+/// of them reaches a terminal.
 pub(crate) fn visible(text: &str) -> Cow<'_, str> {
     if !text.contains(char::is_control) {
         return Cow::Borrowed(text);
@@ -25,7 +25,7 @@ pub(crate) fn visible(text: &str) -> Cow<'_, str> {
     Cow::Owned(visible.collect())
 }
 
-/// `1h 30m`, `500ms`: the form that [`crate::parse_duration`] reads.
+/// Formats a duration as `1h 30m` or `500ms`, the form that [`crate::parse_duration`] reads.
 pub(crate) fn duration(duration: Duration) -> String {
     const UNITS: [(&str, u128); 7] = [
         ("d", 86_400_000_000_000),

@@ -1,4 +1,4 @@
-//! Threads for blocking work, taken before there is any.
+//! Threads for blocking work, reserved before there is any.
 
 use std::any::Any;
 
@@ -9,14 +9,14 @@ use tokio::task::{JoinError, JoinHandle};
 type Ran<T> = Result<T, Box<dyn Any + Send>>;
 type Work<T> = Box<dyn FnOnce() -> Ran<T> + Send>;
 
-/// A thread of the runtime's pool for blocking work. Dropped, it goes back to the pool.
+/// A thread of the runtime's pool for blocking work. If it is dropped, it returns to the pool.
 pub(crate) struct Thread<T> {
     work: oneshot::Sender<Work<T>>,
     ran: JoinHandle<Ran<T>>,
 }
 
 impl<T: Send + 'static> Thread<T> {
-    /// Waits until the pool has one to spare; or does nothing yet.
+    /// Waits until the pool has a free thread, if `wanted`. Otherwise does nothing.
     pub(crate) async fn reserve_if(wanted: bool, runtime: &Handle) -> Option<Self> {
         if !wanted {
             return None;
@@ -30,19 +30,19 @@ impl<T: Send + 'static> Thread<T> {
                 Err(dropped) => Err(Box::new(dropped) as _),
             }
         });
-        // Where the runtime shuts down there is none, which shows when it should work.
+        // If the runtime shuts down there is no thread, which shows when `run` uses it.
         let _ = is_ready.await;
         Some(Self { work, ran })
     }
 
     async fn run(self, work: Work<T>) -> Ran<T> {
-        // A thread that is gone has an end to report.
+        // If the thread is gone, the join handle returns the reason.
         let _ = self.work.send(work);
         joined(self.ran.await)
     }
 }
 
-/// Runs this on the thread that was reserved, or else on one that the pool has.
+/// Runs the closure on the reserved thread, or otherwise on one of the pool.
 pub(crate) async fn run_on<T: Send + 'static>(
     reserved: Option<Thread<T>>,
     runtime: &Handle,

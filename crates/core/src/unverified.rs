@@ -1,10 +1,11 @@
-//! Servers that are trusted without proof.
+//! Warnings about servers whose identity is not verified.
 
 use std::net::IpAddr;
 
-/// Warns if one of these hosts is not this one, for providers: they are reached without TLS, or with a
-/// certificate that is not verified, so whoever stands between can read credentials, and change locks.
-/// Once for each provider that is made; `remedy` says what to write in the URL.
+/// Warns if one of these hosts is not this machine, once for each provider that is created. The
+/// hosts are reached without TLS, or with a certificate that is not verified, so an attacker on the
+/// network path can read credentials and change locks. `remedy` states what to write in the URL.
+/// For providers.
 pub fn warn_unverified<'a>(store: &str, hosts: impl IntoIterator<Item = &'a str>, remedy: &str) {
     if let Some(host) = first_remote(hosts) {
         tracing::warn!(
@@ -15,13 +16,13 @@ pub fn warn_unverified<'a>(store: &str, hosts: impl IntoIterator<Item = &'a str>
     }
 }
 
-/// The first host that is not a name, an address or a socket of this one.
+/// Returns the first host that is not a name, an address or a socket of this machine.
 fn first_remote<'a>(hosts: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     hosts.into_iter().find(|host| !is_this_machine(host))
 }
 
-/// Whether a host of a URL is this machine, by name, by address or by the path of a socket: then no one
-/// stands between. For providers.
+/// Returns whether a host of a URL is this machine, by name, by address or by the path of a socket.
+/// Then there is no network path to attack. For providers.
 pub fn is_this_machine(host: &str) -> bool {
     let name = host.trim_matches(['[', ']']).to_ascii_lowercase();
     let is_local = match name.parse::<IpAddr>() {

@@ -8,10 +8,10 @@ use std::time::Duration;
 use crate::clock::Clock;
 use crate::{Error, ErrorKind};
 
-/// What the future gives, or `None` when it gives nothing within `limit`; it is dropped then. For
-/// providers.
+/// Returns the result of the future, or `None` if it has none within `limit`, in which case the
+/// future is dropped. For providers.
 ///
-/// The timer is made only if the future is not ready at once.
+/// The timer is created only if the future is not ready at once.
 pub async fn within<T>(
     clock: &dyn Clock,
     limit: Duration,
@@ -29,9 +29,10 @@ pub async fn within<T>(
     .await
 }
 
-/// The call's answer, or an error of kind `unanswered` when there is none within `limit`. For
-/// providers, which bound each call by their [`longest_call`](crate::Capabilities::longest_call):
-/// `OutcomeUnknown` for one that may have written, `Unavailable` for one that only reads.
+/// Returns the result of the call, or an error of kind `unanswered` if there is none within
+/// `limit`. For providers, which limit each call by their
+/// [`longest_call`](crate::Capabilities::longest_call). Use `OutcomeUnknown` for a call that may
+/// have written, and `Unavailable` for one that only reads.
 ///
 /// ```
 /// use shedlock_core::{Error, ErrorKind, SystemClock, answered_within};
@@ -47,7 +48,7 @@ pub async fn within<T>(
 /// ```
 ///
 /// # Errors
-/// The call's own, and that one.
+/// The call's own error, or the timeout error described above.
 pub async fn answered_within<T>(
     clock: &dyn Clock,
     limit: Duration,

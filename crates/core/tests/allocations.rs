@@ -1,4 +1,5 @@
-//! What a run takes from the allocator. Alone in its file: it replaces the allocator of its process.
+//! Counts the allocations of a run. This test is alone in its file because it replaces the
+//! allocator of its process.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -28,8 +29,8 @@ fn a_run_allocates_little_and_leaves_nothing() {
             }
         });
     });
-    // The task, the owner, the state that the task and its handles share, the current lock, and a boxed
-    // future for each of the provider's two answers.
+    // The task, the owner, the state that the task and its handles share, the current lock, and a
+    // boxed future for each of the two calls of the provider.
     assert!(info.count_total <= 605, "{info:?}");
     assert_eq!(info.bytes_current, 0, "{info:?}");
 }

@@ -111,7 +111,7 @@ async fn a_dropped_attempt_is_withdrawn_behind() {
     assert_eq!(bench.state("a").await, Some(LockState::Free));
 }
 
-/// A store that is never reached, through a pool whose connections all wait.
+/// A store that is never reached, through a pool whose connections are all in use.
 #[tokio::test]
 async fn withdrawals_of_one_name_do_not_pile_up_in_the_clients_pool() {
     let bench = bench();
@@ -129,7 +129,7 @@ async fn withdrawals_of_one_name_do_not_pile_up_in_the_clients_pool() {
     bench.settle().await;
     let waiting = Arc::strong_count(&bench.faulty.hanging) - idle;
     assert_eq!(waiting, 1, "calls that wait for a connection");
-    // When the store is back, each is withdrawn.
+    // When the store is available again, each attempt is withdrawn.
     *bench.faulty.withdrawals.lock().unwrap() = None;
     bench.pass(secs(60)).await;
     let executor = bench.executor.clone();
@@ -143,7 +143,7 @@ fn request(owner: Owner) -> AttemptRequest {
     AttemptRequest::new(name, owner, secs(3_600))
 }
 
-/// Takes the lock past the executor, as another process, or a late copy of its own attempt, does.
+/// Takes the lock without the executor, as another process or a late copy of its own attempt would.
 async fn taken(bench: &Bench, owner: Owner) -> Lease {
     let attempt = bench.faulty.store.attempt(&request(owner)).await;
     let lease = attempt.expect("memory answers").acquired();
@@ -217,7 +217,7 @@ async fn an_attempt_that_stays_unknown_is_withdrawn_once_more_when_no_copy_can_a
     settled.await.unwrap();
 }
 
-/// The one that refuses a copy as too late may be a server whose clock is slow.
+/// The server that refuses a copy as too late may have a slow clock.
 #[tokio::test]
 async fn a_withdrawal_is_not_final_while_a_slow_server_may_grant_a_copy() {
     let mut bench = bench();
@@ -268,7 +268,7 @@ async fn a_withdrawal_is_final_only_past_the_timeout_of_a_request_that_was_sent_
     bench.pass(secs(1)).await;
     assert!(task.await.unwrap().unwrap().skip().is_some());
     given_back(&bench, other).await;
-    // The request left 8 s after the call began, and may arrive for 10 s from then.
+    // The request was sent 8 s after the call began, and may arrive until 10 s later.
     bench.pass(secs(8)).await;
     assert_eq!(bench.faulty.calls_of("withdraw"), 0);
     bench.pass(secs(2)).await;

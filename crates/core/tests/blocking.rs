@@ -1,4 +1,4 @@
-//! The forms that block.
+//! The blocking API.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -113,7 +113,7 @@ fn on_this_thread(bench: &Bench) -> blocking::Executor {
     blocking::Executor::from_async(bench.executor.clone())
 }
 
-/// Waits until so many of these were heard of; they come from another thread.
+/// Waits until the listener has received this many of these events. They come from another thread.
 fn wait_for(bench: &Bench, event: &str, times: usize) {
     let heard = || {
         let events = bench.heard.0.lock().unwrap();
@@ -164,7 +164,7 @@ fn a_failing_unlock_of_a_blocking_task_is_asked_again_and_keeps_its_value() {
     let clock = bench.clock.clone();
     let over = Arc::new(AtomicBool::new(false));
     let is_over = over.clone();
-    // The pauses between the tries are on the clock.
+    // The pauses between retries use the clock.
     let time = std::thread::spawn(move || {
         while !is_over.load(Ordering::SeqCst) {
             clock.advance(secs(1) / 100);

@@ -1,4 +1,4 @@
-//! How a task can end, and its lock with it.
+//! How a task can end, and what happens to its lock.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -147,7 +147,7 @@ async fn an_unlock_that_was_overtaken_after_a_lost_answer_is_not_lost() {
     bench.faulty.next([Fault::ReplyLost]);
     let unlocking = tokio::spawn(lock.unlock());
     bench.settle().await;
-    // The first unlock landed; somebody else takes the lock before the second is asked.
+    // The first unlock took effect. Another process takes the lock before the second one is sent.
     let other = Executor::new(Arc::new(bench.faulty.store.another_client()));
     let Attempt::Acquired(other) = other.lock(&config("a")).await.unwrap() else {
         panic!("the unlock had landed")
@@ -183,7 +183,7 @@ async fn a_panicking_listener_harms_nothing() {
     assert_eq!(bench.state("a").await, Some(LockState::Free));
 }
 
-/// What is logged while this runs.
+/// Returns the logs that `run` writes.
 fn logs_of(run: impl FnOnce()) -> String {
     let written = Written::default();
     let subscriber = tracing_subscriber::fmt()
@@ -217,7 +217,7 @@ impl<'a> tracing_subscriber::fmt::MakeWriter<'a> for Written {
     }
 }
 
-/// A runtime whose thread is this one, so that its logs are heard.
+/// A runtime on this thread, so that its logs are captured.
 fn runtime() -> tokio::runtime::Runtime {
     let mut builder = tokio::runtime::Builder::new_current_thread();
     builder.build().unwrap()

@@ -1,8 +1,8 @@
-//! The state of a held lock, in the orders in which threads can get there.
+//! Tests the state of a held lock in many orders of thread operations.
 //!
 //! The files of the runtime that decide when a lock ends are compiled here a second time, over the
-//! mutexes and tasks of [`shuttle`], which switches threads wherever it likes. A failing test prints the
-//! schedule that failed; `shuttle::replay` runs it again.
+//! mutexes and tasks of [`shuttle`], which can switch threads at any of their operations. A failing
+//! test prints the schedule that failed; `shuttle::replay` runs it again.
 
 #![allow(dead_code, unreachable_pub, reason = "the runtime uses the rest")]
 
@@ -11,7 +11,7 @@ mod lease_state;
 #[path = "../src/runtime/watcher.rs"]
 mod watcher;
 
-/// What `src/sync.rs` is to the runtime.
+/// Replaces `src/sync.rs`.
 mod sync {
     pub(crate) use std::sync::PoisonError;
 
@@ -34,7 +34,7 @@ use watcher::Watcher;
 
 const RUNS: usize = 2_000;
 
-/// Tries random orders, and such as are random but for a few changes of priority.
+/// Tries random orders, and orders that are random except for a few changes of priority.
 fn check(test: fn()) {
     check_random(test, RUNS);
     check_pct(test, RUNS, 3);
@@ -76,7 +76,7 @@ impl Bench {
         self.announced.fetch_add(1, Ordering::SeqCst);
     }
 
-    /// Registers a callback and counts how often it is called.
+    /// Registers a callback and counts its calls.
     fn on_lost(&self, panics: bool) -> Arc<AtomicUsize> {
         let called = Arc::new(AtomicUsize::new(0));
         let count = called.clone();
@@ -90,7 +90,7 @@ impl Bench {
         called
     }
 
-    /// Runs until the lease is lost or released, as `guard` does for a task that waits.
+    /// Runs until the lease is lost or released, like `guard` for a task that waits.
     fn run(&self) -> Option<LostReason> {
         let mut watcher = Watcher::default();
         loop {
@@ -106,7 +106,7 @@ impl Bench {
         }
     }
 
-    /// Spawns a task that never ends by itself, as `Held::spawn` does.
+    /// Spawns a task that never ends by itself, like `Held::spawn`.
     fn spawn(&self, given_back: &Arc<AtomicBool>) -> bool {
         if !self.state.begin_spawned() {
             return false;
@@ -120,7 +120,7 @@ impl Bench {
         true
     }
 
-    /// As `Held::release` does.
+    /// Like `Held::release`.
     fn release(&self, given_back: &AtomicBool) {
         if self.state.release() {
             self.state.abort_spawned();
@@ -212,7 +212,7 @@ fn a_deadline_that_moves_closer_or_away_stops_the_task_when_it_passes() {
         let task = thread::spawn(move || here.run());
         let here = bench.clone();
         let extending = thread::spawn(move || here.extend(secs(20)));
-        // Before and behind the deadline that was there first.
+        // One limit after the existing deadline, and one before it.
         bench.state.run_until(bench.clock.now() + secs(15));
         bench.state.run_until(bench.clock.now() + secs(3));
         extending.join().unwrap();

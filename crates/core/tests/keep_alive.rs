@@ -1,4 +1,4 @@
-//! Keep-alive and the longest run, on a clock that only the tests move.
+//! Keep-alive and the maximum run time, on a clock that only the tests move.
 
 mod common;
 
@@ -14,7 +14,7 @@ use tokio::task::JoinHandle;
 
 type Ran = JoinHandle<Result<Outcome<u8>, shedlock_core::Error>>;
 
-/// A task of this length under a lease of 9 s that is kept alive.
+/// Starts a task of this length under a lease of 9 s that is kept alive.
 fn start(bench: &Bench, length: Duration) -> Ran {
     let (executor, clock) = (bench.executor.clone(), bench.clock.clone());
     tokio::spawn(async move {
@@ -56,7 +56,8 @@ async fn a_task_much_longer_than_its_lease_keeps_it_and_gives_it_back() {
 #[tokio::test]
 async fn where_the_clients_clocks_judge_it_asks_no_more_often_than_it_has_to() {
     let mut bench = bench();
-    // Of 9 s, nearly 4 are left: a third of the whole lease would be gone from the beginning.
+    // Only about 4 s of the 9 s are usable. Measured by the whole lease, a third of it would count as
+    // passed from the start.
     bench.faulty.tolerated_skew = Some(secs(5));
     bench.executor =
         Executor::new(Arc::new(bench.faulty.clone())).clock(Arc::new(bench.clock.clone()));

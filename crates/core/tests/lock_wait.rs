@@ -23,13 +23,13 @@ async fn hold(bench: &Bench) -> HeldLock {
     held
 }
 
-/// A task that waits for its lock.
+/// Starts a task that waits for its lock.
 fn start(bench: &Bench, config: LockConfig) -> Ran {
     let executor = bench.executor.clone();
     tokio::spawn(async move { executor.execute(&config, async { 1 }).await })
 }
 
-/// Lets time go by until the task is done; how long that took.
+/// Moves the clock until the task is done. Returns how long that took.
 async fn watch(bench: &Bench, task: &Ran) -> Duration {
     let began = bench.clock.now();
     bench.settle().await;
@@ -40,7 +40,7 @@ async fn watch(bench: &Bench, task: &Ran) -> Duration {
     bench.clock.now().saturating_since(began)
 }
 
-/// Somebody who dies with the lock.
+/// Takes the lock as a process that then crashes.
 async fn die_with(bench: &Bench, lock_at_most_for: Duration) {
     let name = LockName::new("a").unwrap();
     let request = AttemptRequest::new(name, Owner::generate(), lock_at_most_for);
@@ -77,7 +77,7 @@ async fn the_last_skip_is_the_answer() {
     let heard = bench.heard.take();
     let (last, before) = heard.split_last().unwrap();
     assert_eq!(last, "skipped a");
-    // From 50 ms up to a twentieth of 6 s, each between half of it and all of it.
+    // Pauses grow from 50 ms to a twentieth of 6 s, and each is between half of that and all of it.
     let attempts = bench.faulty.calls_of("attempt") - 1;
     assert!((20..=50).contains(&attempts), "{attempts}");
     let told = ["attempt a", "waiting a"].repeat(attempts);
@@ -118,7 +118,7 @@ async fn a_slot_that_was_taken_is_not_waited_for() {
     assert_eq!(second.skip().unwrap().reason, SkipReason::SlotTaken);
     assert_eq!(bench.faulty.calls_of("attempt"), 2);
 
-    // Also where it was free when the waiting began.
+    // The same holds if the lock was free when the wait began.
     let held = hold(&bench).await;
     let later = Slot::at(bench.clock.system_time() + secs(1)).unwrap();
     let waiting = start(&bench, config.clone().slot(later));
@@ -134,7 +134,7 @@ async fn a_slot_that_was_taken_is_not_waited_for() {
 #[tokio::test]
 async fn a_store_that_comes_back_within_the_wait_is_no_error() {
     let bench = bench();
-    // Longer away than any one lease lasts.
+    // Unavailable for longer than any single lease lasts.
     let down = [Fault::Unavailable; 9];
     bench.faulty.next(down);
     let task = start(&bench, config("a").lock_wait("60s"));
@@ -162,7 +162,7 @@ async fn an_answer_that_was_lost_is_asked_for_with_the_same_owner() {
     bench.faulty.next([Fault::Unavailable; 4]);
     let task = start(&bench, config("a").slot(slot).lock_wait("60s"));
     watch(&bench, &task).await;
-    // Another owner would have found the slot taken, by itself.
+    // With another owner, the attempt would have found the slot taken by its own predecessor.
     assert!(task.await.unwrap().unwrap().is_executed());
 }
 
@@ -218,7 +218,7 @@ async fn every_form_waits() {
     bench.pass(secs(1)).await;
     let _ = held.unlock().await;
     bench.pass(secs(1)).await;
-    // The closure runs on a thread of its own.
+    // The closure runs on a separate thread.
     assert!(blocking.await.unwrap().unwrap().is_executed());
 
     let held = hold(&bench).await;

@@ -79,7 +79,7 @@ async fn a_process_that_slept_past_the_deadline_does_not_poll_the_task_again() {
         executor.execute(&config("a"), task).await
     });
     bench.settle().await;
-    // Both happen while we "sleep": the task could go on, and its deadline passes.
+    // Both happen while the task "sleeps": it could continue, and its deadline passes.
     sender.send(()).unwrap();
     bench.clock.advance(secs(60));
     assert!(task.await.unwrap().unwrap().is_lost());
@@ -146,7 +146,7 @@ async fn a_server_that_is_ahead_of_the_one_that_granted_a_lease_finds_its_holder
         .await
         .unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidInput, "{error}");
-    // Beside clients whose clocks judge, both differences count.
+    // If clients' clocks judge as well, both skews count.
     provider.tolerated_skew = Some(secs(2));
     let executor = Executor::new(Arc::new(provider));
     let executor = executor.clock(Arc::new(bench.clock.clone()));

@@ -1,4 +1,4 @@
-//! What the metrics listener counts.
+//! Tests what the metrics listener counts.
 
 mod common;
 

@@ -1,4 +1,4 @@
-//! Slots that must not be lost: what each ending of a task leaves in the record.
+//! Slots that must not be lost: how each ending of a task changes the record.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -35,7 +35,7 @@ async fn record(bench: &Bench) -> LockRecord {
     bench.faulty.store.inspect(&name).await.unwrap().unwrap()
 }
 
-/// The slot is done, and never taken again.
+/// Checks that the slot is done and never taken again.
 async fn is_done(bench: &Bench) {
     let record = record(bench).await;
     assert_eq!(record.last_slot_done, Some(slot()));
@@ -44,7 +44,7 @@ async fn is_done(bench: &Bench) {
     assert_eq!(refused(bench).await, SkipReason::SlotTaken);
 }
 
-/// The slot is open: anybody's next attempt at it is this one.
+/// Checks that the slot is open and that the next attempt at it has this number.
 async fn is_open(bench: &Bench, next: u32) {
     let record = record(bench).await;
     assert_eq!(record.last_slot, Some(slot()));
@@ -54,7 +54,7 @@ async fn is_open(bench: &Bench, next: u32) {
     assert_eq!(taken(bench).await.slot_attempt(), Some(next));
 }
 
-/// The slot has failed: it is open when this long is over.
+/// Checks that the slot has failed and is open after this pause.
 async fn has_failed(bench: &Bench, pause: Duration, next: u32) {
     let record = record(bench).await;
     let until = record.locked_until.unwrap();
@@ -65,7 +65,7 @@ async fn has_failed(bench: &Bench, pause: Duration, next: u32) {
     is_open(bench, next).await;
 }
 
-/// Another replica.
+/// An executor of another replica.
 fn other(bench: &Bench) -> Executor {
     Executor::new(Arc::new(bench.faulty.store.another_client()))
         .clock(Arc::new(bench.clock.clone()))
@@ -97,7 +97,7 @@ async fn a_value_says_that_the_slot_is_done() {
     is_done(&bench).await;
 }
 
-/// `execute` asks for no more than that the task ends.
+/// `execute` only requires that the task ends.
 #[tokio::test]
 async fn an_err_of_execute_is_a_value_like_any_other() {
     let bench = bench();
@@ -178,7 +178,7 @@ async fn what_runs_too_long_has_failed() {
     has_failed(&bench, BACKOFF, 2).await;
 }
 
-/// The unlock comes too late to say anything: others take it over as after a death.
+/// The unlock arrives too late to mark the slot: others take it over as after a crash.
 #[tokio::test]
 async fn a_lost_lease_leaves_it_open() {
     let bench = bench();
@@ -258,7 +258,7 @@ async fn a_task_can_say_it_itself() {
     is_open(&bench, 1).await;
 }
 
-/// The slot is the outer task's, and so is the word on it.
+/// The slot belongs to the outer task, which also decides how it ends.
 #[tokio::test]
 async fn an_inner_err_does_not_fail_the_slot_of_the_outer_task() {
     let bench = bench();
@@ -270,7 +270,7 @@ async fn an_inner_err_does_not_fail_the_slot_of_the_outer_task() {
         let closure = || Err::<(), _>("inner");
         let blocking = executor.try_execute_blocking(&config(), closure).await;
         assert_eq!(blocking.unwrap().value(), Some(Err("inner")));
-        // Another lock's slot is its own.
+        // The other lock has a separate slot.
         let another = LockConfig::new("another").lock_at_most_for("10s");
         let another = executor.try_execute(&another, async { Err::<(), _>("inner") });
         assert_eq!(another.await.unwrap().value(), Some(Err("inner")));
@@ -342,7 +342,7 @@ fn closures_on_this_thread_say_the_same() {
     wait.block_on(has_failed(&panicked, BACKOFF, 2));
 }
 
-/// Whoever stops waiting for an unlock does not take back what it said.
+/// Dropping an unlock in progress does not change the end of the slot that it reports.
 #[tokio::test]
 async fn an_unlock_that_nobody_waits_for_any_more_still_says_that_the_slot_is_done() {
     let bench = bench();
@@ -353,7 +353,7 @@ async fn an_unlock_that_nobody_waits_for_any_more_still_says_that_the_slot_is_do
         executor.execute(&config(), task).await
     });
     bench.settle().await;
-    // It waits to ask again.
+    // It waits before the next try.
     assert_eq!(bench.faulty.calls_of("unlock"), 1);
     task.abort();
     bench.settle().await;
@@ -361,7 +361,7 @@ async fn an_unlock_that_nobody_waits_for_any_more_still_says_that_the_slot_is_do
     is_done(&bench).await;
 }
 
-/// Used up when it was taken: nothing that is said opens it.
+/// The slot was used up when it was taken: nothing that the task reports opens it again.
 #[tokio::test]
 async fn other_slots_are_used_up_whatever_is_said() {
     let bench = bench();

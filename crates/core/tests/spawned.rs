@@ -120,7 +120,7 @@ async fn what_was_spawned_is_not_polled_again_past_the_deadline() {
     woken.notify_one();
     bench.settle().await;
     assert_eq!(polled.load(Ordering::SeqCst), 2);
-    // As after a long pause of the process: it is woken before anybody has looked at a clock.
+    // As after a long pause of the process: the task is woken before anything has read the clock.
     woken.notify_one();
     bench.clock.advance(secs(10));
     bench.settle().await;
@@ -137,7 +137,7 @@ async fn a_lock_that_was_given_back_counts_as_held_by_no_one() {
         .executor
         .execute(&config("a"), async move {
             let lock = current_lock().unwrap();
-            // Not spawned by the lock: nothing stops it.
+            // Not spawned by the lock, so nothing stops it.
             let left_behind = lock.clone().scope(async move {
                 is_over.notified().await;
                 let error = assert_locked().unwrap_err();
@@ -155,7 +155,7 @@ async fn a_lock_that_was_given_back_counts_as_held_by_no_one() {
         .await
         .unwrap();
     let left_behind = outcome.value().flatten().unwrap();
-    // Another process has it by now.
+    // Another process holds the lock now.
     let other = bench.executor.lock(&config("a")).await.unwrap();
     ended.notify_one();
     let (asserted, is_lost, spawned, is_skipped) = left_behind.await.unwrap();

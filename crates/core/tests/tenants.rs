@@ -1,4 +1,4 @@
-//! Where attempts go whose answers were lost, and from where they are withdrawn.
+//! The provider that repeated attempts and withdrawals go to after a reply was lost.
 
 mod common;
 
@@ -11,7 +11,7 @@ use shedlock_core::{
     Owner, TenantProvider, TenantRouter,
 };
 
-/// A router by the context of the call, which changes from one call to the next.
+/// A router that uses the context of the call, which changes from one call to the next.
 #[derive(Debug)]
 struct Changing {
     first: Faulty,

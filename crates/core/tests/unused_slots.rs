@@ -1,4 +1,5 @@
-//! Nothing uses up a slot where nothing ran, and a slot that no one runs any more is seen.
+//! A run that never started does not use up its slot, and a slot that no replica runs any more is
+//! reported.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -65,11 +66,12 @@ fn a_slot_is_given_back_once_and_only_by_the_lease_that_has_it() {
     assert_eq!(cut(taken), taken, "its task ran");
     let done = state(5, Some(slot(5)), None);
     assert_eq!(not_started(done), done);
-    // The first instant there is has none before it.
+    // The first possible slot has none before it.
     assert_eq!(slot(0).just_before(), slot(0));
 }
 
-/// Pauses the process right before a task, until its own deadline has passed, but not the lease in the store.
+/// Pauses the process right before a task, until its own deadline has passed, but not the lease in
+/// the store.
 #[derive(Debug)]
 struct StoppedBeforeTheTask(ManualClock);
 
@@ -134,7 +136,7 @@ async fn a_task_that_did_nothing_gives_its_slot_back() {
     assert_eq!(run.unwrap().value(), Some(1));
 }
 
-/// The store granted the lock; its answer was lost, and no one waits for it any more.
+/// The store granted the lock, but its reply was lost, and the caller no longer waits for it.
 #[tokio::test]
 async fn a_withdrawn_attempt_leaves_its_slot_to_others() {
     for completes in [false, true] {
@@ -161,7 +163,7 @@ async fn a_withdrawn_attempt_leaves_its_slot_to_others() {
     }
 }
 
-/// What happened to slots.
+/// Records what happens to slots.
 #[derive(Debug, Default)]
 struct Seen(Mutex<Vec<String>>);
 
@@ -194,7 +196,7 @@ async fn a_slot_that_is_given_up_is_seen_by_its_last_runner_and_by_all_who_come_
             .unwrap()
             .is_executed()
     );
-    // It is not waited for.
+    // The executor does not wait for it.
     let config = config.lock_wait("1h");
     assert_eq!(reason(&executor, &config).await, SkipReason::SlotGivenUp);
     let expected = [given_up.clone(), given_up, "SlotGivenUp".to_owned()];
@@ -213,7 +215,7 @@ async fn a_last_slot_ahead_of_the_clock_is_not_taken_for_another_replicas_run() 
         reason(&bench.executor, &plain(&bench)).await,
         SkipReason::LastSlotAhead
     );
-    // One within the tolerance may be the run of a replica whose clock is ahead.
+    // A slot within the tolerance may belong to a replica whose clock is ahead.
     bench.clock.advance(Duration::from_secs(86_400 - 30));
     assert_eq!(
         reason(&bench.executor, &plain(&bench)).await,

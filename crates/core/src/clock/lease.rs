@@ -1,4 +1,4 @@
-//! The clock that leases are measured by.
+//! The clock that measures leases.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -6,10 +6,11 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use super::{Clock, Moment};
 use crate::BoxFuture;
 
-/// A clock that also counts the time which only its calendar has seen pass.
+/// A clock that also counts time that only its calendar has seen pass.
 ///
 /// While a hypervisor pauses a guest, or takes a snapshot of it, all clocks of the guest can stand
-/// still. Its calendar is put right afterwards; by as much as it jumps forward then, leases ran on.
+/// still. Afterwards its calendar is corrected. The amount by which it jumps forward is time during
+/// which leases ran on.
 #[derive(Clone, Debug)]
 pub(crate) struct LeaseClock<C> {
     inner: C,
@@ -18,17 +19,17 @@ pub(crate) struct LeaseClock<C> {
 
 #[derive(Debug)]
 struct Seen {
-    /// How far the calendar was ahead of the moment, in nanoseconds, at the most.
+    /// An upper bound of how far the calendar was ahead of the moment, in nanoseconds.
     ahead: i128,
-    /// How much of the time that passed is in the calendar alone.
+    /// How much of the elapsed time only the calendar has seen.
     unseen: Duration,
 }
 
-/// A smaller jump counts as none: margins cover it, and it is as much as a calendar may be stepped to
-/// keep it right.
+/// Smaller jumps are ignored: margins cover them, and a calendar may be stepped by that much to
+/// keep it correct.
 const JUMP: Duration = Duration::from_millis(100);
 
-/// No single wait is longer, so that a jump is seen this soon after it.
+/// The longest single wait, so that a jump is noticed within this time.
 const LONGEST_WAIT: Duration = Duration::from_secs(1);
 
 impl<C: Clock> LeaseClock<C> {
@@ -43,8 +44,8 @@ impl<C: Clock> LeaseClock<C> {
         }
     }
 
-    /// Looks at the clock before and after the calendar: a thread that is stopped between two looks has
-    /// seen no jump.
+    /// Reads the clock before and after the calendar, so that a thread that is stopped between two
+    /// reads does not see a jump.
     fn look(&self) -> Moment {
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         let before = self.inner.now();
@@ -118,7 +119,7 @@ mod tests {
         assert_eq!(clock.now().saturating_since(start), MINUTE);
         manual.set_system_time(manual.system_time() + MINUTE);
         assert_eq!(clock.now().saturating_since(start), 2 * MINUTE);
-        // Neither a small one, nor one back.
+        // Neither a small jump nor a backward jump counts.
         manual.set_system_time(manual.system_time() + JUMP);
         manual.set_system_time(manual.system_time() - 5 * MINUTE);
         assert_eq!(clock.now().saturating_since(start), 2 * MINUTE);
@@ -126,7 +127,7 @@ mod tests {
         assert_eq!(clock.now().saturating_since(start), 3 * MINUTE);
     }
 
-    /// As after a pause of the guest: only the calendar shows it, and nothing wakes the task.
+    /// Simulates a pause of the guest: only the calendar shows it, and nothing wakes the task.
     #[tokio::test]
     async fn a_task_whose_lease_ended_in_a_pause_of_the_machine_is_stopped_soon_after_it() {
         let manual = ManualClock::new();

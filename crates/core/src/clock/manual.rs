@@ -10,8 +10,8 @@ use crate::BoxFuture;
 
 /// A clock that stands still until it is moved.
 ///
-/// Clones share one time. Calendar and moment move together with [`advance`](Self::advance); the
-/// calendar alone is moved by [`set_system_time`](Self::set_system_time), as an operator or NTP
+/// Clones share one time. [`advance`](Self::advance) moves calendar and moment together.
+/// [`set_system_time`](Self::set_system_time) moves the calendar alone, as an operator or NTP
 /// would.
 ///
 /// ```
@@ -33,12 +33,12 @@ struct Hands {
 }
 
 impl ManualClock {
-    /// A clock that shows 2030-01-01 00:00:00 UTC.
+    /// Creates a clock that shows 2030-01-01 00:00:00 UTC.
     pub fn new() -> Self {
         Self::starting_at(UNIX_EPOCH + Duration::from_secs(1_893_456_000))
     }
 
-    /// A clock whose calendar shows this.
+    /// Creates a clock whose calendar shows this time.
     pub fn starting_at(calendar: SystemTime) -> Self {
         Self(Arc::new(Mutex::new(Hands {
             moment: Moment::from_origin(Duration::from_secs(1_000)),
@@ -47,7 +47,7 @@ impl ManualClock {
         })))
     }
 
-    /// Moves both hands forward and wakes who slept until then.
+    /// Moves both the calendar and the moment forward, and wakes the sleepers whose time has come.
     pub fn advance(&self, duration: Duration) {
         let woken = {
             let mut hands = self.lock();
@@ -61,15 +61,15 @@ impl ManualClock {
             hands.sleepers = waiting;
             due
         };
-        // Outside the lock: a waker may run code that looks at this clock.
+        // Outside the lock: a waker may run code that reads this clock.
         let woken: Vec<(Moment, Waker)> = woken;
         for (_, waker) in woken {
             waker.wake();
         }
     }
 
-    /// Sets the calendar, and leaves the moment: a clock that was wrong and is put right, or the
-    /// other way round.
+    /// Sets the calendar and leaves the moment unchanged, as when a wrong clock is corrected or a
+    /// correct one is set wrong.
     pub fn set_system_time(&self, calendar: SystemTime) {
         self.lock().calendar = calendar;
     }

@@ -1,6 +1,6 @@
-//! Time and chance as parts that tests replace.
+//! Time and randomness, as parts that tests replace.
 //!
-//! Nothing else in this crate asks the machine for the time; a lint sees to it.
+//! Nothing else in this crate reads the machine's time. A lint enforces this.
 
 mod lease;
 mod manual;
@@ -16,24 +16,24 @@ pub use system::SystemClock;
 
 use crate::BoxFuture;
 
-/// A point on a clock that never goes back and goes on while the machine is suspended.
+/// A point on a clock that never goes back and keeps running while the machine is suspended.
 ///
-/// Only differences mean anything, and only between moments of one clock.
+/// Only differences are meaningful, and only between moments of one clock.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Moment(Duration);
 
 impl Moment {
-    /// The moment this long after the clock's own beginning.
+    /// Returns the moment this long after the clock's origin.
     pub const fn from_origin(since: Duration) -> Self {
         Self(since)
     }
 
-    /// How long after the clock's own beginning.
+    /// Returns the time since the clock's origin.
     pub const fn since_origin(self) -> Duration {
         self.0
     }
 
-    /// How long after `earlier`; zero if it is not.
+    /// Returns the time since `earlier`, or zero if `earlier` is later.
     pub fn saturating_since(self, earlier: Self) -> Duration {
         self.0.saturating_sub(earlier.0)
     }
@@ -53,35 +53,36 @@ impl fmt::Debug for Moment {
     }
 }
 
-/// Where the runtime takes its time from.
+/// The source of time for the runtime.
 ///
-/// [`SystemClock`] is the real one; [`ManualClock`] stands still until a test moves it.
+/// [`SystemClock`] is the real one. [`ManualClock`] stands still until a test moves it.
 pub trait Clock: fmt::Debug + Send + Sync + 'static {
-    /// Now, on the clock that measures leases from the inside.
+    /// Returns the current moment, on the clock that measures leases from the inside.
     fn now(&self) -> Moment;
 
-    /// Now, on the calendar. Used for what people read, and by stores that have no clock of their
-    /// own. It never lengthens our own lease.
+    /// Returns the current calendar time. It serves for display, and for stores that have no clock.
+    /// It never lengthens our own lease.
     fn system_time(&self) -> SystemTime;
 
-    /// Ends when [`now`](Self::now) has reached `moment`. Cancellation safe.
+    /// Completes when [`now`](Self::now) has reached `moment`. Cancellation safe.
     fn sleep_until(&self, moment: Moment) -> BoxFuture<'static, ()>;
 
-    /// 64 random bits: for owners, and for pauses that shall differ from those of other processes.
+    /// Returns 64 random bits: for owners, and for pauses that must differ from those of other
+    /// processes.
     ///
-    /// From the operating system, and so it has to stay: two owners alike would break exclusion. Only
-    /// a simulation that is to be replayed draws them from its seed.
+    /// The default takes them from the operating system. Keep it: two equal owners would break
+    /// exclusion. Only a simulation that must be replayable draws them from its seed.
     fn random(&self) -> u64 {
         random_u64()
     }
 }
 
-/// 64 random bits from the operating system.
+/// Returns 64 random bits from the operating system.
 #[expect(clippy::disallowed_methods, reason = "this is where chance comes from")]
 pub(crate) fn random_u64() -> u64 {
     let mut bytes = [0; 8];
-    // The system's source fails only where it does not exist at all; two owners alike would break
-    // exclusion, so going on with less chance is no choice.
+    // The system's source fails only if it does not exist at all. Weaker randomness is no fallback:
+    // two equal owners would break exclusion.
     getrandom::fill(&mut bytes).expect("the operating system gives random numbers");
     u64::from_ne_bytes(bytes)
 }

@@ -7,19 +7,20 @@ use std::time::{Duration, SystemTime};
 use super::{Clock, Moment};
 use crate::BoxFuture;
 
-/// The machine's clocks, for leases that go on running out while the machine sleeps: `CLOCK_BOOTTIME` on
-/// Linux, Android and OpenBSD, `CLOCK_MONOTONIC` on Apple's systems, where it counts sleep. Elsewhere it is
-/// [`Instant`](std::time::Instant), which counts sleep on Windows.
+/// The machine's clocks, for leases that keep expiring while the machine sleeps: `CLOCK_BOOTTIME`
+/// on Linux, Android and OpenBSD, and `CLOCK_MONOTONIC` on Apple's systems, where it counts sleep.
+/// Elsewhere it is [`Instant`](std::time::Instant), which counts sleep on Windows.
 ///
-/// None of them runs on while a hypervisor pauses the machine or restores it from a snapshot. An executor
-/// that was given no other clock counts a jump of the wall clock forward by more than 100 ms as time that
-/// passed, so that a lease which ended meanwhile is lost within a second of the correction. Before that, and
-/// where the wall clock is never corrected, only [fencing](crate::CurrentLock::fencing_token) protects.
+/// None of them keeps running while a hypervisor pauses the machine or restores it from a snapshot.
+/// An executor without another clock counts a forward jump of the wall clock by more than 100 ms as
+/// elapsed time. A lease that ended in the meantime is then lost within a second of the correction.
+/// Before that, and if the wall clock is never corrected, only
+/// [fencing](crate::CurrentLock::fencing_token) protects.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SystemClock;
 
-/// Timers may stand still while the machine is suspended. No single wait is longer than this, so a
-/// deadline that passed during a suspend is seen this soon after it.
+/// The longest single wait. Timers may stand still while the machine is suspended, so a deadline
+/// that passed during a suspend is noticed within this time.
 const LONGEST_WAIT: Duration = Duration::from_secs(1);
 
 impl Clock for SystemClock {
@@ -48,7 +49,7 @@ impl Clock for SystemClock {
 #[cfg(any(target_os = "linux", target_os = "android", target_os = "openbsd"))]
 const SLEEPS_COUNT: rustix::time::ClockId = rustix::time::ClockId::Boottime;
 
-/// What the standard library uses there (`CLOCK_UPTIME_RAW`) stands still in sleep.
+/// The clock that the standard library uses there (`CLOCK_UPTIME_RAW`) stands still during sleep.
 #[cfg(target_vendor = "apple")]
 const SLEEPS_COUNT: rustix::time::ClockId = rustix::time::ClockId::Monotonic;
 

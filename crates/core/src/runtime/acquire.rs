@@ -1,4 +1,4 @@
-//! Attempts: sent, sent again where the answer was lost, and cleaned up in the background.
+//! Attempts: sent, repeated if the reply was lost, and cleaned up in the background.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,20 +9,21 @@ use super::{Context, Held};
 use crate::clock::Moment;
 use crate::{Attempt, AttemptRequest, Error, ErrorKind, Event, Lease};
 
-/// How often an attempt is sent whose answer was lost, the first time included.
+/// How often an attempt is sent if replies are lost, including the first time.
 const ASKED: u32 = 4;
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
-/// Takes the lock or says why not.
+/// Takes the lock or returns why not.
 ///
-/// An attempt whose answer was lost is sent again with the same owner: if the first one won, it
-/// finds itself. When that fails too, or this future is dropped in between, whatever was won is
-/// withdrawn in the background. A store that may come back is asked again until `wait_until`.
+/// An attempt whose reply was lost is repeated with the same owner. If the first one won, the
+/// repetition finds its own owner in the record. If that fails too, or this future is dropped in
+/// between, a lease that was won is withdrawn in the background. A store that may become available
+/// again is retried until `wait_until`.
 ///
-/// A copy whose answer was lost can still arrive until its timeout is over, also when a later copy
-/// was granted or skipped. So the withdrawal is repeated once past that bound, unless the lease that
-/// was granted is still held then.
+/// A copy whose reply was lost can still arrive until its timeout has passed, even if a later copy
+/// was granted or skipped. So the withdrawal is repeated once past that bound, unless the lease
+/// that was granted is still held then.
 pub(super) async fn attempt(
     context: &Arc<Context>,
     request: &AttemptRequest,
@@ -81,28 +82,30 @@ fn too_late(context: &Context, lease: &Lease) -> Error {
     .with_store(context.provider.store())
 }
 
-/// An attempt that may have won without anyone knowing.
+/// An attempt that may have won without a reply.
 struct Pending<'a> {
     context: &'a Arc<Context>,
     request: Option<AttemptRequest>,
-    /// A copy of it is on its way.
+    /// A copy of it is in transit.
     is_unanswered: bool,
-    /// Until when a copy of it may arrive whose answer was lost.
+    /// Until when a copy whose reply was lost may arrive.
     stray_until: Option<Moment>,
 }
 
 impl Pending<'_> {
-    /// Ends it: the attempt was answered. Also says until when copies of it may still arrive.
+    /// Ends it: the attempt has a reply. Also returns until when copies of it may still arrive.
     fn defuse(&mut self) -> (AttemptRequest, Option<Moment>) {
         let request = self.request.take();
         let request = request.expect("no one else takes it while it is pending");
         (request, self.stray_until.take())
     }
 
-    /// Asks until there is an answer, and says until when a lease of it lasts for us.
+    /// Sends the attempt until there is a reply. Also returns until when a lease of it lasts for
+    /// us.
     ///
-    /// Once an answer was lost, the lease counts from the first request that may have won it, and
-    /// nothing is asked past its end: what is granted then would be over for us already.
+    /// Once a reply was lost, the lease counts from the first request that may have won it. Nothing
+    /// is sent past the end of that lease, since a lease granted then would already have ended for
+    /// us.
     async fn ask(&mut self, wait_until: Option<Moment>) -> Result<(Attempt, Moment), Error> {
         let context = self.context;
         let clock = &*context.clock;

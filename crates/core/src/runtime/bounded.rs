@@ -5,7 +5,8 @@ use std::time::Duration;
 use crate::clock::Clock;
 use crate::{Error, ErrorKind, answered_within};
 
-/// The call's answer, or `OutcomeUnknown` when there is none within `limit`: the store may have acted.
+/// Returns the result of the call, or `OutcomeUnknown` if there is none within `limit`, since the
+/// store may have acted.
 pub(super) async fn bounded<T>(
     clock: &dyn Clock,
     limit: Duration,

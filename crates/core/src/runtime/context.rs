@@ -1,4 +1,4 @@
-//! What every lock of one executor has in common.
+//! The settings and state that all locks of one executor share.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -38,19 +38,18 @@ impl Context {
         }
     }
 
-    /// When a lease ends for us that was asked for at `sent`.
+    /// Returns when a lease that was requested at `sent` ends for us.
     ///
-    /// The store starts to count when it gets the request, so later than `sent`: the lease ends
-    /// there after it has ended here. The margin covers clocks that run at different speeds and leaves
-    /// time to stop the task. Where
-    /// the clients' clocks judge, the difference that they may have is taken off too: a client that
-    /// is ahead takes the lock over that much earlier. So is the difference between the clocks of
-    /// servers that judge in turn.
+    /// The store starts to count when it receives the request, which is after `sent`: the lease
+    /// ends there after it has ended here. The margin covers clocks that run at different speeds,
+    /// and leaves time to stop the task. If the clients' clocks judge, the tolerated skew between
+    /// them is subtracted too, because a client that is ahead takes the lock that much earlier. So
+    /// is the skew between servers that judge one after another.
     pub(crate) fn deadline(&self, sent: Moment, lock_at_most_for: Duration) -> Moment {
         sent + self.usable(lock_at_most_for)
     }
 
-    /// How much of a lease of this length there is for us.
+    /// Returns how much of a lease of this length we can use.
     pub(crate) fn usable(&self, lock_at_most_for: Duration) -> Duration {
         let (clients, servers) = self.skews();
         let skew = clients.saturating_add(servers);
@@ -58,7 +57,7 @@ impl Context {
         lock_at_most_for.saturating_sub(early)
     }
 
-    /// Refuses a lease that would be over for us as soon as it is granted.
+    /// Refuses a lease that would have ended for us as soon as it is granted.
     pub(crate) fn check_usable(&self, lock_at_most_for: Duration) -> Result<(), Error> {
         if !self.usable(lock_at_most_for).is_zero() {
             return Ok(());
@@ -85,7 +84,7 @@ impl Context {
         Err(Error::new(ErrorKind::InvalidInput, message).with_store(self.provider.store()))
     }
 
-    /// How far apart the clocks may be of clients that judge leases, and of servers.
+    /// Returns the clock skew tolerated between clients that judge leases, and between servers.
     fn skews(&self) -> (Duration, Duration) {
         let capabilities = self.provider.capabilities();
         let clients = match capabilities.clock {
@@ -100,7 +99,7 @@ impl Context {
             .unwrap_or_else(|| margin(lock_at_most_for))
     }
 
-    /// Tells the listener, whose panics harm nobody.
+    /// Notifies the listener. A panic in it has no other effect.
     pub(crate) fn emit<'a>(&self, event: impl FnOnce() -> Event<'a>) {
         if let Some(listener) = &self.listener {
             let told = catch_unwind(AssertUnwindSafe(|| listener.on_event(&event())));
@@ -115,8 +114,8 @@ impl Context {
     }
 }
 
-/// A hundredth, and a second is enough; but a thousandth, however much that is: clocks that NTP slews may
-/// go 500 ppm too fast here and too slow there.
+/// A hundredth, of which a second is enough. But always at least a thousandth, however long that
+/// is: a clock that NTP slews may run 500 ppm too fast on one side and too slow on the other.
 fn margin(lock_at_most_for: Duration) -> Duration {
     let second = Duration::from_secs(1);
     (lock_at_most_for / 100)

@@ -20,8 +20,8 @@ pub(crate) enum Ended<T> {
 
 /// Runs the task while the lease lasts.
 ///
-/// The clock is looked at before every poll, so a process that slept past the deadline never polls
-/// the task again; a timer ends a task that nothing else wakes.
+/// The clock is read before every poll, so a process that slept past the deadline never polls the
+/// task again. A timer ends a task that nothing else wakes.
 pub(crate) async fn guard<F: Future>(held: &Arc<Held>, task: F) -> Ended<F::Output> {
     let current = CurrentLock::of(held.clone());
     let span = held.span();
@@ -31,7 +31,7 @@ pub(crate) async fn guard<F: Future>(held: &Arc<Held>, task: F) -> Ended<F::Outp
     poll_fn(|context| {
         loop {
             if let Some(reason) = held.lost().filter(|_| cancels) {
-                // Dropped inside the scope: its destructors may ask for the current lock.
+                // Dropped inside the scope: its destructors may access the current lock.
                 let dropped = catch_unwind(AssertUnwindSafe(|| {
                     span.in_scope(|| current.enter(|| task.as_mut().set(None)))
                 }));

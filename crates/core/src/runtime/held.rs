@@ -23,33 +23,34 @@ pub(crate) struct Held {
     slot: Option<Slot>,
     fencing_token: Option<u64>,
     state: LeaseState,
-    /// How the lock is to be given back, for whoever has to go on with it.
+    /// How to give the lock back, for a later caller that continues the release.
     release_request: OnceLock<UnlockRequest>,
-    /// When the store was first asked to: from then on the lease may be over there.
+    /// When the unlock was first sent to the store. From then on the lease may have ended there.
     unlock_sent: OnceLock<Moment>,
-    /// The store has answered to that, or was given up.
+    /// The store has replied to the unlock, or retries were given up.
     given_back: AtomicBool,
     completion: Completion,
-    /// The task was started: its slot cannot be given back as if nothing had run.
+    /// The task was started, so its slot cannot be given back as if nothing had run.
     started: AtomicBool,
-    /// What the task itself says of its slot: a [`SlotWord`].
+    /// What the task itself has reported about its slot: a [`SlotWord`].
     slot_word: AtomicU8,
-    /// One request about this lease at a time: an extension never crosses the unlock.
+    /// Allows one request about this lease at a time, so that an extension never crosses the
+    /// unlock.
     asking: tokio::sync::Mutex<()>,
-    /// What may be left of copies of the attempt whose answers were lost.
+    /// Copies of the attempt whose replies were lost and that may still arrive.
     strays: Mutex<Option<Withdrawal>>,
 }
 
-/// What a task says of its slot, where it says anything.
+/// What a task reports about its slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SlotWord {
-    /// Nothing: that it ends decides.
+    /// Nothing: how the task ends decides.
     Nothing = 0,
-    /// It failed.
+    /// The task failed.
     Failed = 1,
-    /// It neither failed nor is it done: a shutdown cut it.
+    /// The task neither failed nor is done: a shutdown interrupted it.
     Cut = 2,
-    /// It was not begun.
+    /// The task was not started.
     NotStarted = 3,
 }
 
@@ -100,7 +101,7 @@ impl Held {
         self.state.of_lease(Lease::slot_attempt)
     }
 
-    /// From here on the task runs.
+    /// Marks the task as started.
     pub(crate) fn set_started(&self) {
         self.started.store(true, Ordering::Release);
     }
@@ -121,7 +122,8 @@ impl Held {
         }
     }
 
-    /// How the lock is to be given back where no one says more of the task than whether it started.
+    /// Returns how to give the lock back if nothing is known about the task except whether it
+    /// started.
     pub(super) fn drop_request(&self) -> UnlockRequest {
         if self.slot_word() == SlotWord::NotStarted as u8 {
             UnlockRequest::new().with_slot_end(SlotEnd::NotStarted)
@@ -130,7 +132,7 @@ impl Held {
         }
     }
 
-    /// How the lock is to be given back by a task that ended by itself (`finished`) or did not.
+    /// Returns how to give the lock back after a task that ended by itself (`finished`) or did not.
     pub(crate) fn unlock_request(&self, finished: bool) -> UnlockRequest {
         let request = self.drop_request();
         let word = self.slot_word();
@@ -186,7 +188,7 @@ impl Held {
         self.identity == *identity && self.name.as_str() == name
     }
 
-    /// Until when it is held, and who waits for its end.
+    /// Returns the state of the lease: until when it is held, and what waits for its end.
     pub(crate) fn state(&self) -> &LeaseState {
         &self.state
     }
@@ -199,7 +201,7 @@ impl Held {
         self.state.of_lease(Lease::locked_until)
     }
 
-    /// The span that a task runs in.
+    /// Returns the span that a task runs in.
     pub(crate) fn span(&self) -> tracing::Span {
         tracing::info_span!(
             "shedlock",
@@ -210,7 +212,7 @@ impl Held {
         )
     }
 
-    /// Bounds the run, counted from now.
+    /// Limits the run time, counted from now.
     pub(crate) fn bound_run(&self, max_run_time: Duration) {
         let until = self.context.clock.now() + max_run_time;
         self.state.run_until(until);
@@ -224,7 +226,7 @@ impl Held {
         stop_at.saturating_since(self.context.clock.now())
     }
 
-    /// Why the lease is lost, if it is; looks at the clock. A released lease is not lost.
+    /// Returns why the lease is lost, if it is. Reads the clock. A released lease is not lost.
     pub(crate) fn lost(&self) -> Option<LostReason> {
         let now = self.context.clock.now();
         self.state.lost(now, |reason| self.announce_lost(reason))
@@ -243,9 +245,9 @@ impl Held {
         self.emit(|lease| Event::Lost { lease, reason });
     }
 
-    /// Calls back once when the lease is lost; at once if it is already.
+    /// Calls the callback once when the lease is lost, or at once if it is lost already.
     pub(crate) fn on_lost(&self, callback: Box<dyn FnOnce() + Send>) {
-        // So that a deadline which has passed is found.
+        // Detects a deadline that has passed.
         self.lost();
         self.state.on_lost(callback);
     }
@@ -254,7 +256,7 @@ impl Held {
         self.state.is_released()
     }
 
-    /// Fails unless the lease runs: it is neither lost nor being given back.
+    /// Fails unless the lease runs, that is, it is neither lost nor being given back.
     pub(crate) fn check_runs(&self) -> Result<(), Error> {
         if self.is_released() {
             return Err(self.error(ErrorKind::NotLocked, "the lock is already unlocked"));
@@ -263,14 +265,14 @@ impl Held {
             .map_or(Ok(()), |reason| Err(self.lost_error(reason)))
     }
 
-    /// Claims the release for the caller: it is done once, and as the first one asked.
+    /// Claims the release for the caller. It happens only once, with the first request.
     pub(super) fn claim_release(&self, request: &UnlockRequest) -> bool {
         let is_first = self.state.release();
         self.release_request.get_or_init(|| request.clone());
         is_first
     }
 
-    /// How the release was asked for, once it is claimed.
+    /// Returns the request of the release, once it is claimed.
     pub(super) fn release_request(&self) -> UnlockRequest {
         self.release_request.get().cloned().unwrap_or_default()
     }
@@ -282,8 +284,8 @@ impl Held {
     pub(super) fn set_given_back(&self) {
         self.given_back.store(true, Ordering::Release);
         self.state.forget_callbacks();
-        // While the lease ran, a late copy of its attempt found it and changed nothing. It was over
-        // when the unlock arrived, however late the answer came.
+        // While the lease ran, a late copy of its attempt found it and changed nothing. The lease
+        // had ended when the unlock arrived, however late the reply came.
         let sent = self.unlock_sent.get().copied();
         let ended = sent.unwrap_or_else(|| self.context.clock.now());
         let strays = self
@@ -297,7 +299,7 @@ impl Held {
         }
     }
 
-    /// Tells the listener, if there is one, with the lease as it is now.
+    /// Notifies the listener, if there is one, with the current lease.
     pub(crate) fn emit(&self, event: impl for<'a> FnOnce(&'a Lease) -> Event<'a>) {
         if self.context.listener.is_some() {
             let lease = self.lease();
@@ -310,7 +312,7 @@ impl Held {
             .await
     }
 
-    /// Extends, with a time limit for the store's answer.
+    /// Extends the lease, with a time limit for the store's reply.
     pub(super) async fn extend_within(
         &self,
         request: &ExtendRequest,
@@ -343,7 +345,8 @@ impl Held {
         }
     }
 
-    /// The turn to ask the store about this lease; nearly always nobody else has it.
+    /// Waits until no other request about this lease is in progress. There is hardly ever another
+    /// one.
     async fn one_at_a_time(&self) -> tokio::sync::MutexGuard<'_, ()> {
         match self.asking.try_lock() {
             Ok(turn) => turn,
@@ -351,7 +354,7 @@ impl Held {
         }
     }
 
-    /// Unlocks in the store, asking again while the store fails and the lease still runs.
+    /// Unlocks in the store, and retries while the store fails and the lease still runs.
     pub(crate) async fn unlock(&self, request: &UnlockRequest) -> Release {
         const LONGEST_PAUSE: Duration = Duration::from_secs(1);
         let _one_at_a_time = self.one_at_a_time().await;
@@ -364,8 +367,8 @@ impl Held {
             let call = self.context.provider.unlock(&lease, request);
             let error = match bounded(clock, self.context.store_timeout, call).await {
                 Ok(Unlock::Unlocked) => return Release::Released,
-                // An unlock whose answer was lost, asked again while the lease cannot have ended by
-                // itself: it was ours that landed.
+                // An unlock whose reply was lost was repeated while the lease cannot have ended by
+                // itself. So the lost one took effect.
                 Ok(Unlock::Lost) if unknown && clock.now() < deadline => return Release::Released,
                 Ok(Unlock::Lost) => return Release::Lost,
                 Err(error) => self.context_of(error),

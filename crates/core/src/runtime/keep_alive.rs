@@ -1,4 +1,4 @@
-//! A lease that lives as long as its task.
+//! Keeps a lease alive as long as its task runs.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,8 +12,8 @@ use crate::{Error, ErrorKind, ExtendRequest};
 
 /// Extends a lease in the background until it is dropped or the lease is lost.
 ///
-/// In a task of its own, so that a task that keeps its thread busy for a while does not lose its
-/// lease by it.
+/// It runs in a separate task, so that a task that keeps its thread busy for a while does not lose
+/// its lease because of that.
 #[derive(Debug)]
 pub(crate) struct KeepAlive(AbortHandle);
 
@@ -41,12 +41,12 @@ impl Drop for KeepAlive {
     }
 }
 
-/// Extends by lock_at_most_for each time a third of what it leaves us is gone: where the clients' clocks
-/// judge, what they may differ is no part of that.
+/// Extends by `lock_at_most_for` each time a third of its usable part has passed. If the clients'
+/// clocks judge, the tolerated skew between them is not part of that.
 ///
-/// A store that fails is asked again and again until the local deadline: the runtime stops the task
-/// then. Each call gets a sixth of the lease, so that a connection which has died in silence is not
-/// waited for until it is too late.
+/// If the store fails, the extension is retried until the local deadline, when the runtime stops
+/// the task. Each call gets a sixth of the lease, so that a connection that has died silently does
+/// not block it until it is too late.
 async fn keep(held: &Held) {
     let lock_at_most_for = held.lease().lock_at_most_for();
     let request = ExtendRequest::new(lock_at_most_for);
@@ -58,7 +58,7 @@ async fn keep(held: &Held) {
     let mut pause = first_pause;
     loop {
         clock.sleep_until(due(held, usable)).await;
-        // A task may have extended further by itself.
+        // The task may have extended the lease further.
         if due(held, usable) > clock.now() {
             continue;
         }
@@ -89,7 +89,7 @@ async fn keep(held: &Held) {
     }
 }
 
-/// When a third of what the lease leaves us is gone.
+/// Returns when a third of the usable part of the lease has passed.
 fn due(held: &Held, usable: Duration) -> Moment {
     let deadline = held.state().deadline().since_origin();
     Moment::from_origin(deadline.saturating_sub(usable / 3 * 2))

@@ -1,4 +1,4 @@
-//! When a held lock ends, and who has to be notified of it.
+//! When a held lock ends, and what must be notified of it.
 
 use std::mem;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -9,28 +9,29 @@ use crate::{Lease, LostReason, Moment};
 
 type Callback = Box<dyn FnOnce() + Send>;
 
-/// Everything that the task, its extensions, its spawned tasks and its release decide by, under one
-/// mutex: whoever registers for an end either finds that it came already or is notified of it.
+/// The state on which the task, its extensions, its spawned tasks and its release base their
+/// decisions, under one mutex. A caller that registers for the end either finds that it has already
+/// come or is notified of it.
 ///
-/// `tests/interleavings.rs` compiles this file over a scheduler of its own and tries the orders in
-/// which threads can get here.
+/// `tests/interleavings.rs` compiles this file over its own scheduler and tries the orders in which
+/// threads can get here.
 pub(crate) struct LeaseState(Mutex<State>);
 
 struct State {
     lease: Lease,
     deadline: Moment,
-    /// The end of the longest run that is allowed, whatever the lease.
+    /// The end of the longest allowed run, whatever the lease.
     run_until: Option<Moment>,
     lost: Option<LostReason>,
-    /// The release has begun: the lease is over for the task.
+    /// The release has begun: the lease has ended for the task.
     is_released: bool,
-    /// Wakes whoever waits for the end.
+    /// Wakes the waiter for the end.
     watcher: Option<Waker>,
     on_lost: Vec<Callback>,
-    /// The spawned tasks whose futures still exist, and what aborts them.
+    /// The number of spawned tasks whose futures still exist, and the handles that abort them.
     alive: usize,
     handles: Vec<AbortHandle>,
-    /// The spawned tasks were aborted, and so is each that is added now.
+    /// The spawned tasks were aborted, and any task added now is aborted too.
     is_stopped: bool,
     /// Wakes the release when no spawned task is left.
     idle: Option<Waker>,
@@ -53,43 +54,43 @@ impl LeaseState {
         }))
     }
 
-    /// The lease as it is now.
+    /// Returns the current lease.
     pub(crate) fn lease(&self) -> Lease {
         self.lock().lease.clone()
     }
 
-    /// Reads the lease without a copy of it.
+    /// Reads the lease without copying it.
     pub(crate) fn of_lease<T>(&self, read: impl FnOnce(&Lease) -> T) -> T {
         read(&self.lock().lease)
     }
 
-    /// When the lease ends for us.
+    /// Returns when the lease ends for us.
     pub(crate) fn deadline(&self) -> Moment {
         self.lock().deadline
     }
 
-    /// When the task is stopped: with its lease, or after its longest run.
+    /// Returns when the task is stopped: with its lease, or after its longest run.
     pub(crate) fn stop_at(&self) -> Moment {
         self.lock().stop_at()
     }
 
-    /// Replaces the lease after an extension. The deadline never comes closer: the store keeps the
-    /// later end.
+    /// Replaces the lease after an extension. The deadline never moves closer, since the store
+    /// keeps the later end.
     pub(crate) fn extend(&self, lease: Lease, deadline: Moment) {
         let old = self.change(|state| {
             state.deadline = state.deadline.max(deadline);
             mem::replace(&mut state.lease, lease)
         });
-        // Outside the mutex, as everything that runs code of others.
+        // Outside the mutex, like all calls to foreign code.
         drop(old);
     }
 
-    /// Bounds the run.
+    /// Limits the run.
     pub(crate) fn run_until(&self, moment: Moment) {
         self.change(|state| state.run_until = Some(moment));
     }
 
-    /// Begins the release. True for the first caller.
+    /// Begins the release. Returns true for the first caller.
     pub(crate) fn release(&self) -> bool {
         self.change(|state| !mem::replace(&mut state.is_released, true))
     }
@@ -98,12 +99,13 @@ impl LeaseState {
         self.lock().is_released
     }
 
-    /// Why the lease was found lost, without another look at the clock.
+    /// Returns why the lease was found lost, without reading the clock again.
     pub(crate) fn found_lost(&self) -> Option<LostReason> {
         self.lock().lost
     }
 
-    /// Why the lease is lost at this moment, if it is. A released lease is not lost by its deadline.
+    /// Returns why the lease is lost at this moment, if it is. A released lease is not lost by its
+    /// deadline.
     pub(crate) fn lost(
         &self,
         now: Moment,
@@ -121,7 +123,8 @@ impl LeaseState {
         found
     }
 
-    /// Loses the lease, unless it is lost already; `announce` is called by the first to find out.
+    /// Marks the lease as lost, unless it is lost already. `announce` is called by the first caller
+    /// that marks it.
     pub(crate) fn lose(&self, reason: LostReason, announce: impl FnOnce(LostReason)) {
         let state = self.lock();
         if state.lost.is_none() {
@@ -129,7 +132,7 @@ impl LeaseState {
         }
     }
 
-    /// Calls back once when the lease is lost; at once if it is already.
+    /// Calls the callback once when the lease is lost, or at once if it is lost already.
     pub(crate) fn on_lost(&self, callback: Callback) {
         let mut state = self.lock();
         if state.lost.is_none() {
@@ -140,14 +143,14 @@ impl LeaseState {
         call(callback);
     }
 
-    /// Drops the callbacks: they may hold the lock that holds them.
+    /// Drops the callbacks, since they may hold the lock that holds them.
     pub(crate) fn forget_callbacks(&self) {
         let callbacks = mem::take(&mut self.lock().on_lost);
         drop(callbacks);
     }
 
-    /// When the task is to be stopped as things stand; none where the lease is over already. The
-    /// waker is woken once when that changes.
+    /// Returns when the task is to be stopped according to the current state, or `None` if the
+    /// lease has ended already. The waker is woken once when that changes.
     pub(crate) fn watch(&self, waker: &Waker) -> Option<Moment> {
         let mut state = self.lock();
         if state.lost.is_some() || state.is_released {
@@ -163,7 +166,8 @@ impl LeaseState {
         Some(stop_at)
     }
 
-    /// Counts a task that is about to be spawned. False where the lock is over: it must not be.
+    /// Counts a task that is about to be spawned. Returns false if the lock has ended and the task
+    /// must not be spawned.
     pub(crate) fn begin_spawned(&self) -> bool {
         let mut state = self.lock();
         let runs = state.lost.is_none() && !state.is_released;
@@ -173,7 +177,8 @@ impl LeaseState {
         runs
     }
 
-    /// Adds what aborts a task that was spawned, and aborts it at once where the others were.
+    /// Adds the handle that aborts a spawned task. Aborts the task at once if the others were
+    /// aborted.
     pub(crate) fn add_spawned(&self, handle: AbortHandle) {
         let mut state = self.lock();
         if !state.is_stopped {
@@ -185,7 +190,7 @@ impl LeaseState {
         handle.abort();
     }
 
-    /// Uncounts a spawned task whose future is gone.
+    /// Removes a spawned task whose future is gone from the count.
     pub(crate) fn end_spawned(&self) {
         let mut state = self.lock();
         state.alive -= 1;
@@ -200,7 +205,7 @@ impl LeaseState {
         }
     }
 
-    /// Aborts every task that was spawned, and each that is still to be added.
+    /// Aborts every task that was spawned, and each that will be added later.
     pub(crate) fn abort_spawned(&self) {
         let mut state = self.lock();
         state.is_stopped = true;
@@ -211,7 +216,7 @@ impl LeaseState {
         }
     }
 
-    /// True where no spawned task is left.
+    /// Returns true if no spawned task is left.
     pub(crate) fn is_idle(&self) -> bool {
         self.lock().alive == 0
     }
@@ -262,7 +267,7 @@ impl State {
     }
 }
 
-/// The task is woken before anything else runs: what the callbacks do must not keep it going.
+/// Wakes the task before anything else runs, so that the callbacks cannot delay its end.
 fn lose(mut state: MutexGuard<'_, State>, reason: LostReason, announce: impl FnOnce(LostReason)) {
     state.lost = Some(reason);
     let watcher = state.watcher.take();
@@ -275,7 +280,7 @@ fn lose(mut state: MutexGuard<'_, State>, reason: LostReason, announce: impl FnO
     callbacks.into_iter().for_each(call);
 }
 
-/// A callback that panics keeps no other from being called.
+/// Calls a callback. A panic in it does not prevent the other callbacks from being called.
 fn call(callback: Callback) {
     if catch_unwind(AssertUnwindSafe(callback)).is_err() {
         tracing::error!("a callback for a lost lease panicked");

@@ -6,16 +6,16 @@ use std::fmt;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum LostReason {
-    /// The local deadline passed: the lease ends in the store about now.
+    /// The local deadline passed: the lease in the store ends shortly.
     DeadlinePassed,
-    /// The store answered that the lease had ended or is another's: it was freed by force, taken
-    /// over after a pause, or its record was changed by hand.
+    /// The store reported that the lease had ended or that the lock belongs to another owner: it
+    /// was freed by force, taken over after a pause, or its record was changed by hand.
     NotHeldInStore,
-    /// The task ran longer than the maximum run time that it was given; its lease may run on.
+    /// The task ran longer than its maximum run time. Its lease may run on.
     RanTooLong,
-    /// There never was one: the lock could not be asked for, and the task did not run. Only where a
-    /// function under `#[scheduler_lock]` returns a bare [`Outcome`](crate::Outcome), which has no
-    /// place for the error; the error is in the log.
+    /// There never was a lease: the attempt failed, and the task did not run. Only used if a
+    /// function under `#[scheduler_lock]` returns a bare [`Outcome`](crate::Outcome), which cannot
+    /// carry the error; the error is in the log.
     NeverHeld,
 }
 
@@ -34,9 +34,9 @@ impl fmt::Display for LostReason {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum LostPolicy {
-    /// Its future is dropped, and never polled again.
+    /// The task's future is dropped and never polled again.
     #[default]
     Cancel,
-    /// It goes on, with a warning: for tasks that may overlap and must not be torn.
+    /// The task continues, with a warning. For tasks that may overlap and must not be interrupted.
     Continue,
 }

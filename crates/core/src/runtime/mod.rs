@@ -1,4 +1,4 @@
-//! What holds a lock while a task runs: attempts, the local deadline, release.
+//! The runtime that holds a lock while a task runs: attempts, the local deadline, release.
 
 mod acquire;
 mod bounded;

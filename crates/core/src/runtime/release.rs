@@ -9,18 +9,18 @@ use crate::{Error, Event, UnlockRequest};
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Release {
-    /// Unlocked; lock_at_least_for may still keep it taken.
+    /// The lock was unlocked. `lock_at_least_for` may still keep it taken.
     Released,
-    /// Nothing to give back: the task ran inside a lock of the same name that goes on.
+    /// Nothing to give back: the task ran inside a lock of the same name, which is still held.
     Reentrant,
-    /// The store answered that the lease was no longer ours.
+    /// The store reported that the lease was no longer ours.
     Lost,
-    /// The store could not be told; the lock is free when lock_at_most_for is over.
+    /// The unlock did not succeed. The lock is free when `lock_at_most_for` has passed.
     Failed(Error),
 }
 
 impl Held {
-    /// Gives the lock back, once; logs what went wrong.
+    /// Gives the lock back once, and logs any failure.
     pub(crate) async fn release(&self, request: &UnlockRequest) -> Release {
         if !self.claim_release(request) {
             return Release::Released;
@@ -49,8 +49,8 @@ impl Held {
     }
 }
 
-/// Gives the lock back when it is dropped, in the background; [`defuse`](Self::defuse) where it
-/// was given back in the open.
+/// Gives the lock back in the background when it is dropped. Call [`defuse`](Self::defuse) if the
+/// lock was given back explicitly.
 #[derive(Debug)]
 pub(crate) struct ReleaseOnDrop(Option<Arc<Held>>);
 
@@ -73,8 +73,8 @@ impl Drop for ReleaseOnDrop {
         match tokio::runtime::Handle::try_current() {
             Ok(runtime) => {
                 tracing::debug!(lock = held.name().as_str(), "dropped: unlocking behind");
-                // Also where a release was begun and dropped: an unlock may be asked for twice, and
-                // says the same of the slot.
+                // Also if a release was begun and dropped: an unlock may be repeated, and reports
+                // the same end of the slot.
                 held.claim_release(&held.drop_request());
                 let request = held.release_request();
                 let behind = Behind(held);
@@ -90,7 +90,7 @@ impl Drop for ReleaseOnDrop {
     }
 }
 
-/// A release behind that a runtime which shuts down may never come to.
+/// A release in the background, which may never run if the runtime shuts down.
 struct Behind(Arc<Held>);
 
 impl Drop for Behind {

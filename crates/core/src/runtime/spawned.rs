@@ -1,4 +1,4 @@
-//! Tasks that were spawned with a carried lock.
+//! Tasks that were spawned with the current lock.
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
@@ -11,7 +11,7 @@ use tokio::task::JoinHandle;
 use super::{Held, LostPolicy};
 use crate::{Error, ErrorKind};
 
-/// A spawned task counts until its future is gone.
+/// Counts a spawned task until its future is gone.
 struct Counted(Arc<Held>);
 
 impl Drop for Counted {
@@ -20,9 +20,9 @@ impl Drop for Counted {
     }
 }
 
-/// Looks at the clock before every poll, as is done for the task itself: of a process that slept
-/// past the deadline, whichever task wakes first stops what was spawned. Never polls the future once
-/// the lock is being given back.
+/// Reads the clock before every poll, as for the task itself: if the process slept past the
+/// deadline, the task that wakes first stops all spawned tasks. Never polls the future once the
+/// lock is being given back.
 pub(crate) async fn while_held<F: Future>(held: Arc<Held>, future: F) -> F::Output {
     let cancels = held.context().lost_policy == LostPolicy::Cancel;
     let mut future = pin!(future);
@@ -49,12 +49,12 @@ impl Held {
                 .with_source(error)
         })?;
         while !self.state().begin_spawned() {
-            // It ended meanwhile, so this fails.
+            // The lock ended in the meantime, so this fails.
             self.check_runs()?;
         }
         let counted = Counted(self.clone());
         let task = runtime.spawn(async move {
-            // Dropped after the future, also where the task is aborted.
+            // Dropped after the future, even if the task is aborted.
             let _counted = counted;
             future.await
         });
@@ -62,8 +62,9 @@ impl Held {
         Ok(task)
     }
 
-    /// Aborts what was spawned and waits until it is gone, but not past the end of the lease in the
-    /// store, which the margin keeps from its end here: a task that never yields cannot be aborted.
+    /// Aborts the spawned tasks and waits until they are gone, but not past the end of the lease in
+    /// the store, which is later than its end here by the margin. A task that never yields cannot
+    /// be aborted.
     pub(super) async fn stop_spawned(&self) {
         self.state().abort_spawned();
         if self.state().is_idle() {

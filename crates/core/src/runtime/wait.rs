@@ -1,4 +1,4 @@
-//! Waiting for a lock, for those who ask for it.
+//! Waiting for a lock, for callers that request it.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -8,11 +8,12 @@ use super::{Context, Held};
 use crate::clock::Clock;
 use crate::{Attempt, AttemptRequest, Error, Event, Skip, SkipReason, Slot};
 
-/// Takes the lock or says why not, asking again until `wait` is over; at once where it is zero.
+/// Takes the lock or returns why not. Retries until `wait` is over, or returns at once if it is
+/// zero.
 ///
-/// The store never waits (law 2): each attempt is a new one, with an owner of its own, that is
-/// answered at once. Between two of them nothing is held and nothing is on its way, so dropping the
-/// future there leaves nothing behind. The last attempt is made when the wait is over.
+/// The store never waits (law 2): each attempt is a new one, with its own owner, and returns at
+/// once. Between two attempts nothing is held and no request is in transit, so a future that is
+/// dropped there leaves nothing to clean up. The last attempt is made when the wait is over.
 pub(crate) async fn acquire(
     context: &Arc<Context>,
     wait: Duration,
@@ -27,7 +28,7 @@ pub(crate) async fn acquire(
             acquired @ Attempt::Acquired(_) => return Ok(acquired),
         };
         look_ahead(&mut skip, &request, context.clock.system_time());
-        // What was taken stays taken, however long one waits.
+        // A slot that was taken stays taken, however long the wait.
         let is_final = matches!(
             skip.reason,
             SkipReason::SlotTaken | SkipReason::SlotGivenUp | SkipReason::LastSlotAhead
@@ -54,8 +55,8 @@ pub(crate) async fn acquire(
     }
 }
 
-/// A slot that is refused for a later one which the clock has not reached is not late: it is blocked,
-/// as are all up to that one.
+/// A slot that is refused because of a later one that the clock has not reached is not late but
+/// blocked, like all slots up to that one.
 fn look_ahead(skip: &mut Skip, request: &AttemptRequest, now: SystemTime) {
     let ahead = |last: Slot| last.instant().duration_since(now).unwrap_or_default();
     if skip.reason == SkipReason::SlotTaken
@@ -66,7 +67,7 @@ fn look_ahead(skip: &mut Skip, request: &AttemptRequest, now: SystemTime) {
     }
 }
 
-/// Skips are as they should be, except those that only an operator can end.
+/// Skips are normal, except those that only an operator can end.
 fn report(context: &Context, request: &AttemptRequest, skip: &Skip) {
     let lock = request.name().as_str();
     let slot = request.slot().map(tracing::field::display);
@@ -81,8 +82,8 @@ fn report(context: &Context, request: &AttemptRequest, skip: &Skip) {
     }
 }
 
-/// The time between two attempts: longer each time, within bounds, and different for each of those
-/// who wait for one lock, so that they do not ask all at once.
+/// The pauses between attempts: they grow within bounds, and differ between waiters for one lock,
+/// so that the waiters do not all retry at once.
 struct Pauses {
     next: Duration,
     longest: Duration,
@@ -92,7 +93,7 @@ impl Pauses {
     const FIRST: Duration = Duration::from_millis(50);
     const LONGEST: Duration = Duration::from_secs(5);
 
-    /// Short waits look often, long ones spare the store.
+    /// Short waits retry often, long ones spare the store.
     fn of(wait: Duration) -> Self {
         Self {
             next: Self::FIRST,
@@ -100,8 +101,9 @@ impl Pauses {
         }
     }
 
-    /// Wakes a moment after the lock comes free by itself, where that is sooner. The store's clock
-    /// and ours may differ: it is a hint, and one that lies in our past is none.
+    /// Returns the next pause. It ends a moment after the lock becomes free by itself, if that is
+    /// sooner. The store's clock and ours may differ, so that time is only a hint, and is ignored
+    /// if it is in our past.
     fn next(&mut self, skip: &Skip, clock: &dyn Clock) -> Duration {
         let backoff = jittered(self.next, clock.random());
         self.next = (self.next * 2).min(self.longest);
@@ -115,7 +117,7 @@ impl Pauses {
     }
 }
 
-/// Between half of it and all of it.
+/// Returns between half of the pause and all of it.
 fn jittered(pause: Duration, random: u64) -> Duration {
     const STEPS: u32 = 1 << 16;
     let step = u32::try_from(random % u64::from(STEPS)).unwrap_or(0);

@@ -5,12 +5,12 @@ use std::task::{Context, Poll};
 use super::LeaseState;
 use crate::{BoxFuture, Clock, Moment};
 
-/// Waits for the moment at which a task is to be stopped, which moves.
+/// Waits for the moment at which a task is to be stopped, which can change.
 #[derive(Default)]
 pub(crate) struct Watcher(Option<(Moment, BoxFuture<'static, ()>)>);
 
 impl Watcher {
-    /// Ready when the lease may be over: look at it again then.
+    /// Ready when the lease may have ended. The caller must check it then.
     pub(crate) fn poll(
         &mut self,
         state: &LeaseState,

@@ -1,4 +1,4 @@
-//! Attempts that no one waits for any more, taken back in the background.
+//! Withdraws attempts that no caller waits for any more, in the background.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,32 +14,32 @@ use crate::{AttemptRequest, LockName};
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
-/// How much later than its timeout a copy may be granted: stores cut their times to milliseconds,
-/// and a clock is slewed while the timeout runs.
+/// How much later than its timeout a copy may be granted: stores truncate times to milliseconds,
+/// and a clock may be slewed while the timeout runs.
 const SLACK: Duration = Duration::from_millis(100);
 
-/// Ends whatever the copies of one attempt have won, or may yet win.
+/// Ends whatever the copies of one attempt have won, or may still win.
 #[derive(Debug)]
 pub(crate) struct Withdrawal {
     request: AttemptRequest,
-    /// Whether one of them may have won already.
+    /// Whether one of the copies may have won already.
     at_once: bool,
     /// Until when a copy may arrive.
     stray_until: Option<Moment>,
 }
 
 impl Withdrawal {
-    /// When every copy that was sent by now is refused by the store; also by a server whose clock is
-    /// slow.
+    /// Returns when the store refuses every copy that was sent before now, even on a server whose
+    /// clock is slow.
     ///
-    /// Counted from the end of the call, not from its beginning: the provider works out the not-after
-    /// when it sends, and the process may have been stopped between the two.
+    /// It counts from the end of the call, not from its beginning: the provider computes the
+    /// not-after when it sends, and the process may have been stopped between the two.
     pub(super) fn bound(context: &Context, request: &AttemptRequest) -> Moment {
         let server_skew = context.provider.capabilities().server_skew;
         context.clock.now() + request.timeout() + SLACK + server_skew
     }
 
-    /// Of an attempt that may have won.
+    /// Withdraws an attempt that may have won.
     pub(super) fn new(request: AttemptRequest, stray_until: Option<Moment>) -> Self {
         Self {
             request,
@@ -48,7 +48,7 @@ impl Withdrawal {
         }
     }
 
-    /// Of an attempt that was answered, and of which copies may still arrive.
+    /// Withdraws the copies that may still arrive of an attempt that has a reply.
     pub(super) fn of_strays(request: AttemptRequest, until: Moment) -> Self {
         Self {
             request,
@@ -57,7 +57,8 @@ impl Withdrawal {
         }
     }
 
-    /// Where the task has run for its slot, the slot is not given back with what the copies won.
+    /// If the task has run for its slot, the slot is not given back with the leases that the copies
+    /// won.
     pub(super) fn keeping_slot(self, keeps: bool) -> Self {
         let request = if keeps {
             self.request.without_slot()
@@ -67,12 +68,12 @@ impl Withdrawal {
         Self { request, ..self }
     }
 
-    /// Whether copies could still arrive then.
+    /// Returns whether copies could still arrive at that moment.
     pub(super) fn is_needed(&self, at: Moment) -> bool {
         self.stray_until.is_some_and(|until| at < until)
     }
 
-    /// Begins it on the current runtime.
+    /// Starts the withdrawal on the current runtime.
     pub(super) fn start(self, context: &Arc<Context>) {
         let Ok(runtime) = tokio::runtime::Handle::try_current() else {
             tracing::warn!(
@@ -93,7 +94,7 @@ impl Withdrawal {
     async fn run(self, context: &Context, turn: &Turn) {
         let clock = &*context.clock;
         let last = self.stray_until.unwrap_or_else(|| clock.now());
-        // A lease that was won by then has ended by itself.
+        // A lease that was won before then has ended by itself.
         let give_up = last + self.request.lock_at_most_for();
         if self.at_once {
             self.until_answered(context, turn, give_up).await;
@@ -104,8 +105,8 @@ impl Withdrawal {
         }
     }
 
-    /// Asks until the store answers, for as long as there can be anything to withdraw; one call at a time
-    /// for each name.
+    /// Repeats the call until the store replies or there can be nothing left to withdraw. Only one
+    /// call is made at a time for each name.
     async fn until_answered(&self, context: &Context, turn: &Turn, give_up: Moment) {
         let clock = &*context.clock;
         let (lock, owner) = (self.request.name().as_str(), self.request.owner().as_str());
@@ -137,11 +138,12 @@ impl Withdrawal {
     }
 }
 
-/// To be asked about one name. Without turns, the withdrawals of a job whose store is away pile up: one
-/// for each attempt, for as long as its lease could last, each with a call that waits in a pool.
+/// The right to make a call about one name. Without it, the withdrawals of a job whose store is
+/// unavailable pile up: one for each attempt, until its lease would have ended, each with a call
+/// that waits in a pool.
 type Turn = Arc<tokio::sync::Mutex<()>>;
 
-/// The withdrawals that are under way.
+/// The withdrawals in progress.
 #[derive(Debug)]
 pub(crate) struct Withdrawals {
     count: watch::Sender<usize>,
@@ -156,9 +158,9 @@ impl Withdrawals {
         }
     }
 
-    /// Ends when none is under way.
+    /// Completes when no withdrawal is in progress.
     pub(crate) async fn done(&self) {
-        // The sender is ours, so there is one.
+        // This cannot fail, because `self` holds the sender.
         let _ = self.count.subscribe().wait_for(|count| *count == 0).await;
     }
 

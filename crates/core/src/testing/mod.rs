@@ -1,9 +1,8 @@
-//! For tests of your own: locks without a store.
+//! Locks without a store, for your own tests.
 //!
-//! A function that begins with [`assert_locked`](crate::assert_locked), or that looks at
-//! [`current_lock`], wants a lock around it. [`locked`] is one that is always
-//! granted; a [`TestLock`] is one with a name, a slot and a fencing token of your choice, or one that
-//! is lost:
+//! A function that begins with [`assert_locked`](crate::assert_locked), or that calls
+//! [`current_lock`], needs a lock around it. [`locked`] provides one that is always granted. A
+//! [`TestLock`] has a name, a slot and a fencing token of your choice, or is lost:
 //!
 //! ```
 //! use shedlock::testing::{self, TestLock};
@@ -23,11 +22,11 @@
 //! # });
 //! ```
 //!
-//! It is the real [`Executor`] that runs the code, over a provider that grants every lock: tasks that
-//! are [spawned](crate::CurrentLock::spawn) with the lock end with it,
-//! [`extend_current`](crate::extend_current) extends, and with a [`ManualClock`](crate::ManualClock)
-//! the lease ends when its time is over. For tests of *who gets the lock*, take a
-//! [`MemoryProvider`](crate::MemoryProvider).
+//! The real [`Executor`] runs the code, over a provider that grants every lock: tasks that are
+//! [spawned](crate::CurrentLock::spawn) with the lock end with it,
+//! [`extend_current`](crate::extend_current) extends the lease, and with a
+//! [`ManualClock`](crate::ManualClock) the lease ends when its time has passed. For tests of *who
+//! gets the lock*, use a [`MemoryProvider`](crate::MemoryProvider).
 
 mod provider;
 
@@ -41,12 +40,12 @@ use crate::{
 };
 use provider::Granting;
 
-/// Runs the future under a lock, without a store; as [`TestLock::hold`].
+/// Runs the future under a lock, without a store. As [`TestLock::hold`].
 pub fn locked<F: Future>(future: F) -> impl Future<Output = F::Output> {
     TestLock::new("test").hold(future)
 }
 
-/// Runs the closure under a lock, without a store; as [`TestLock::hold_blocking`].
+/// Runs the closure under a lock, without a store. As [`TestLock::hold_blocking`].
 pub fn locked_blocking<T>(task: impl FnOnce() -> T) -> T {
     TestLock::new("test").hold_blocking(task)
 }
@@ -76,7 +75,8 @@ pub struct TestLock {
 }
 
 impl TestLock {
-    /// A lock of this name, for an hour, without a slot, with the fencing token 1.
+    /// Creates a lock with this name, held for an hour, without a slot and with the fencing token
+    /// 1.
     pub fn new(name: impl Into<String>) -> Self {
         Self {
             config: LockConfig::new(name).lock_at_most_for(Duration::from_secs(3_600)),
@@ -87,15 +87,15 @@ impl TestLock {
         }
     }
 
-    /// The slot of the run.
+    /// Sets the slot of the run.
     pub fn slot(mut self, slot: Slot) -> Self {
         self.config = self.config.slot(slot);
         self
     }
 
-    /// Which attempt at its slot the run is, from 1: for code that looks at
-    /// [`CurrentLock::slot_attempt`](crate::CurrentLock::slot_attempt). Without a [`slot`](Self::slot)
-    /// it is left out.
+    /// Sets the number of the attempt at its slot, counted from 1. For code that calls
+    /// [`CurrentLock::slot_attempt`](crate::CurrentLock::slot_attempt). It has no effect without a
+    /// [`slot`](Self::slot).
     ///
     /// ```
     /// use shedlock::testing::TestLock;
@@ -111,25 +111,26 @@ impl TestLock {
         self
     }
 
-    /// The fencing token.
+    /// Sets the fencing token.
     pub fn fencing_token(mut self, token: u64) -> Self {
         self.fencing_token = token;
         self
     }
 
-    /// The length of the lease.
+    /// Sets the length of the lease.
     pub fn lock_at_most_for(mut self, duration: impl Into<LockDuration>) -> Self {
         self.config = self.config.lock_at_most_for(duration);
         self
     }
 
-    /// The clock that the lease is measured by, in place of the real one.
+    /// Sets the clock that measures the lease, instead of the real one.
     pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.clock = clock;
         self
     }
 
-    /// The lease is lost already, and the code runs all the same: to see what it does then.
+    /// Makes the lease lost from the start. The code still runs, so that you can test how it
+    /// reacts.
     pub fn lost(mut self) -> Self {
         self.lost = true;
         self
@@ -138,17 +139,17 @@ impl TestLock {
     /// Runs the future under the lock.
     ///
     /// # Panics
-    /// Where the lease ends before the future, which is dropped then ([`execute`](Self::execute) says
-    /// so instead); where the name or the length of the lease is none.
+    /// If the lease ends before the future, which is then dropped ([`execute`](Self::execute)
+    /// returns this as an outcome instead), and if the name or the length of the lease is invalid.
     pub fn hold<F: Future>(self, future: F) -> impl Future<Output = F::Output> {
         let executed = self.execute(future);
         async { value(executed.await) }
     }
 
-    /// Runs the future under the lock, and says what became of both.
+    /// Runs the future under the lock, and returns the outcome.
     ///
     /// # Panics
-    /// Where the name or the length of the lease is none.
+    /// If the name or the length of the lease is invalid.
     pub fn execute<F: Future>(self, future: F) -> impl Future<Output = Outcome<F::Output>> {
         let future = Box::pin(future);
         async move {
@@ -160,10 +161,10 @@ impl TestLock {
         }
     }
 
-    /// Runs the closure on this thread under the lock; inside an async runtime as well.
+    /// Runs the closure on this thread under the lock, even inside an async runtime.
     ///
     /// # Panics
-    /// Where the name or the length of the lease is none.
+    /// If the name or the length of the lease is invalid.
     pub fn hold_blocking<T>(self, task: impl FnOnce() -> T) -> T {
         let executor = blocking::Executor::from_async(self.executor());
         let task = || {
@@ -187,7 +188,7 @@ impl TestLock {
             .lost_policy(policy)
     }
 
-    /// Loses the lock that the running task holds, if that is wanted.
+    /// Marks the lock of the running task as lost, if the test requests it.
     fn lose(&self) {
         if let Some(lock) = current_lock().filter(|_| self.lost) {
             lock.lose();

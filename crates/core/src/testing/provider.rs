@@ -9,7 +9,7 @@ use crate::{
     LockRecord, ProviderIdentity, Unlock, UnlockRequest,
 };
 
-/// Grants every lock with one fencing token, and keeps nothing.
+/// Grants every lock with one fencing token, and stores nothing.
 #[derive(Debug)]
 pub(super) struct Granting {
     fencing_token: u64,
@@ -32,7 +32,7 @@ impl Granting {
         }
     }
 
-    /// A lease whose length counts from now, as far as the calendar reaches.
+    /// Returns the lease with an end that counts from now, if the calendar reaches that far.
     fn lasting(&self, lease: Lease, lock_at_most_for: Duration) -> Lease {
         match self.clock.system_time().checked_add(lock_at_most_for) {
             Some(until) => lease.with_locked_until(until),

@@ -1,7 +1,8 @@
-//! What a wrapper does not change.
+//! Delegates the methods that a wrapper does not change.
 
-/// Writes the methods of [`LockProvider`](crate::LockProvider) that a wrapper hands on to the provider in its field, all
-/// but those that it names as its own. A method that is added to the trait is added here, so that no wrapper loses it.
+/// Generates the methods of [`LockProvider`](crate::LockProvider) that delegate to the provider in
+/// the given field: all except those listed as the wrapper's own. A method that is added to the
+/// trait is added here, so that no wrapper misses it.
 ///
 /// ```
 /// use shedlock::{AttemptRequest, Attempt, BoxFuture, Error, LockProvider, delegate};
@@ -132,7 +133,7 @@ mod tests {
         inner: Arc<dyn LockProvider>,
     }
 
-    /// The lint names a method that the trait has and the macro lacks.
+    /// The lint reports a method that the trait has and the macro lacks.
     #[deny(clippy::missing_trait_methods)]
     impl LockProvider for Wrapper {
         fn store(&self) -> &str {

@@ -1,4 +1,4 @@
-//! Providers around providers.
+//! Providers that wrap other providers.
 
 mod delegate;
 mod prefix;

@@ -8,11 +8,12 @@ use crate::{
     LockRecord, Migration, ProviderIdentity, ResetSlotRequest, SlotReset, Unlock, UnlockRequest,
 };
 
-/// Puts the same text before every name, so that teams can share one store.
+/// Puts a prefix before every name, so that teams can share one store.
 ///
-/// The prefix is taken as it is, with its separator if it is to have one. Choose prefixes none of
-/// which begins another ("billing:", "billing-eu:"), or their names can meet. Errors and the store
-/// show the whole name; leases, records and lists the name without the prefix.
+/// The prefix is used as given, so include a separator if you want one. Choose prefixes so that
+/// none is the beginning of another, such as "billing:" and "billing-eu:". Otherwise their names
+/// can collide. Errors and the store show the whole name. Leases, records and lists show the name
+/// without the prefix.
 ///
 /// ```
 /// use shedlock::{LockProvider, MemoryProvider, PrefixProvider};
@@ -31,7 +32,7 @@ impl PrefixProvider {
     /// Wraps a provider.
     ///
     /// # Errors
-    /// `InvalidInput` for a prefix that could not begin a name: empty, blank, or with control
+    /// `InvalidInput` for a prefix that cannot begin a name: empty, blank, or with control
     /// characters.
     pub fn new(inner: Arc<dyn LockProvider>, prefix: &str) -> Result<Self, Error> {
         Ok(Self {
@@ -44,7 +45,7 @@ impl PrefixProvider {
         LockName::new(format!("{}{name}", self.prefix))
     }
 
-    /// The name without the prefix, for names that have it.
+    /// Returns the name without the prefix, or `None` if the name does not start with it.
     fn outside(&self, name: &LockName) -> Option<LockName> {
         let rest = name.as_str().strip_prefix(self.prefix.as_str())?;
         LockName::new(rest).ok()
@@ -120,7 +121,7 @@ impl LockProvider for PrefixProvider {
         request: &'a ListRequest,
     ) -> BoxFuture<'a, Result<Vec<LockRecord>, Error>> {
         Box::pin(async move {
-            // Names with the prefix stand together in byte order, right behind the prefix itself.
+            // Names with the prefix are contiguous in byte order, right after the prefix itself.
             let after = match request.after() {
                 Some(name) => self.inside(name)?,
                 None => self.prefix.clone(),

@@ -13,49 +13,51 @@ use crate::{
     Owner, ProviderIdentity, ResetSlotRequest, SlotReset, Unlock, UnlockRequest,
 };
 
-/// Says which tenant a lock belongs to, and makes the provider of a tenant.
+/// Determines the tenant of a lock, and creates the provider of a tenant.
 pub trait TenantRouter: fmt::Debug + Send + Sync + 'static {
-    /// The tenant of this lock: from its name, or from the context of the call (a task-local).
+    /// Returns the tenant of this lock: from its name, or from the context of the call (a
+    /// task-local).
     ///
     /// # Errors
-    /// `InvalidInput` where there is none.
+    /// `InvalidInput` if there is none.
     fn tenant(&self, name: &LockName) -> Result<String, Error>;
 
-    /// Makes the provider of a tenant: once, at its first use; a failure is not remembered.
+    /// Creates the provider of a tenant. It is called once, at first use; a failure is not cached.
     fn provider<'a>(
         &'a self,
         tenant: &'a str,
     ) -> BoxFuture<'a, Result<Arc<dyn LockProvider>, Error>>;
 
-    /// What the providers of all tenants can do.
+    /// Returns what the providers of all tenants can do.
     fn capabilities(&self) -> Capabilities;
 }
 
 /// Routes each lock to the provider of its tenant.
 ///
-/// A lease remembers its tenant: unlock and extension go to the provider that granted it, whatever
-/// the router says by then. An attempt that is asked again or withdrawn goes where it went first. The same name of two tenants is two locks, for reentrancy too. Listing
-/// is per tenant: ask its provider.
+/// A lease carries its tenant: unlock and extension go to the provider that granted it, whatever
+/// the router returns later. An attempt that is repeated or withdrawn goes to its first provider. A
+/// name that two tenants use is two locks, for reentrancy too. Listing is per tenant: use the
+/// tenant's provider.
 #[derive(Clone, Debug)]
 pub struct TenantProvider {
     router: Arc<dyn TenantRouter>,
     tenants: Arc<Mutex<HashMap<String, Made>>>,
-    /// Where attempts went: asked again or withdrawn, they go there again, for as long as anyone else
-    /// keeps their owners.
+    /// The tenants that attempts went to. An attempt that is repeated or withdrawn goes there
+    /// again, while its owner is still in use elsewhere.
     routes: Arc<Mutex<HashMap<Owner, String>>>,
     identity: ProviderIdentity,
 }
 
 type Made = Arc<OnceCell<Arc<dyn LockProvider>>>;
 
-/// What a lease of ours carries.
+/// The state that our leases carry.
 struct Routed {
     provider: Arc<dyn LockProvider>,
     inner: Option<Arc<dyn Any + Send + Sync>>,
 }
 
 impl TenantProvider {
-    /// A provider that makes the tenants' providers as they are needed.
+    /// Creates a provider that creates the tenants' providers on demand.
     pub fn new(router: Arc<dyn TenantRouter>) -> Self {
         Self {
             router,
@@ -65,10 +67,10 @@ impl TenantProvider {
         }
     }
 
-    /// The provider of a tenant, made now if it was not needed before.
+    /// Returns the provider of a tenant, and creates it if necessary.
     ///
     /// # Errors
-    /// Whatever the router fails with.
+    /// The errors of the router.
     pub async fn tenant(&self, tenant: &str) -> Result<Arc<dyn LockProvider>, Error> {
         let made = lock(&self.tenants)
             .entry(tenant.to_owned())
@@ -90,7 +92,7 @@ impl TenantProvider {
             None => {
                 let tenant = self.router.tenant(request.name())?;
                 let mut routes = lock(&self.routes);
-                // No one can ask about these any more.
+                // These attempts can no longer be repeated or withdrawn.
                 routes.retain(|owner, _| owner.is_shared());
                 routes.insert(request.owner().clone(), tenant.clone());
                 tenant
@@ -109,7 +111,7 @@ fn routed(lease: Lease, provider: Arc<dyn LockProvider>) -> Lease {
     lease.with_state(Arc::new(Routed { provider, inner }))
 }
 
-/// The provider that granted this lease, and the lease as that provider knows it.
+/// Returns the provider that granted this lease, and the lease in that provider's form.
 fn unrouted(lease: &Lease) -> Result<(Arc<dyn LockProvider>, Lease), Error> {
     let Some(routed) = lease.state::<Routed>() else {
         return Err(Error::new(
@@ -198,7 +200,7 @@ impl LockProvider for TenantProvider {
         Box::pin(async move { self.of(request.name()).await?.reset_slot(request).await })
     }
 
-    /// Checks the stores of the tenants that were needed so far.
+    /// Checks the stores of the tenants that were used so far.
     fn check(&self) -> BoxFuture<'_, Result<(), Error>> {
         Box::pin(async move {
             let made: Vec<_> = lock(&self.tenants)

@@ -1,4 +1,4 @@
-//! Which locks this process holds.
+//! The locks that this process holds.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,11 +10,11 @@ use crate::{
     Owner, Unlock, UnlockRequest,
 };
 
-/// Lists the leases that were taken through it and still run: for a health page, or to give back
-/// all of them at shutdown.
+/// Lists the leases that were taken through it and still run: for a health page, or to give all of
+/// them back at shutdown.
 ///
-/// Clones share the list. A lease leaves it when it is unlocked, lost, or over; one whose unlock
-/// failed stays until it is over.
+/// Clones share the list. A lease is removed from it when it is unlocked, is lost, or has ended. A
+/// lease whose unlock failed stays until it has ended.
 ///
 /// ```
 /// use shedlock::{Attempt, Executor, LockConfig, MemoryProvider, TrackingProvider};
@@ -49,7 +49,7 @@ impl TrackingProvider {
         Self::with_clock(inner, Arc::new(SystemClock))
     }
 
-    /// Wraps a provider; this clock tells when leases are over.
+    /// Wraps a provider. This clock determines when leases have ended.
     pub fn with_clock(inner: Arc<dyn LockProvider>, clock: Arc<dyn Clock>) -> Self {
         Self {
             inner,
@@ -58,7 +58,7 @@ impl TrackingProvider {
         }
     }
 
-    /// The leases that run, in the order of their names.
+    /// Returns the leases that run, in the order of their names.
     pub fn held(&self) -> Vec<Lease> {
         let now = self.clock.now();
         let mut tracked = self.lock();

@@ -1,5 +1,5 @@
-//! What the tests of the runtime share: a provider whose store fails on command, and a listener
-//! that remembers.
+//! Shared by the tests of the runtime: a provider whose store fails on command, and a listener that
+//! records events.
 
 #![allow(
     dead_code,
@@ -24,15 +24,15 @@ use shedlock_core::{
 /// How the next call fails.
 #[derive(Clone, Copy, Debug)]
 pub enum Fault {
-    /// Nothing arrives at the store.
+    /// Nothing reaches the store.
     Unavailable,
-    /// The request is lost; nobody knows.
+    /// The request is lost, with an unknown outcome.
     RequestLost,
-    /// The store acts; its answer is lost.
+    /// The store acts, and its reply is lost.
     ReplyLost,
-    /// The store acts, and nothing is ever heard.
+    /// The store acts, and the call never returns.
     Hang,
-    /// The store acts; its answer takes 11 s.
+    /// The store acts, and its reply takes 11 s.
     Late,
     /// The process is stopped for 8 s before it sends; then the request is lost.
     StoppedThenLost,
@@ -44,9 +44,9 @@ pub struct Faulty {
     clock: ManualClock,
     faults: Arc<Mutex<VecDeque<Fault>>>,
     pub calls: Arc<Mutex<Vec<&'static str>>>,
-    /// How every withdrawal fails.
+    /// Makes every withdrawal fail in this way.
     pub withdrawals: Arc<Mutex<Option<Fault>>>,
-    /// One reference more for each call that hangs.
+    /// Has one more reference for each call that hangs.
     pub hanging: Arc<()>,
     pub tolerated_skew: Option<Duration>,
     pub server_skew: Duration,
@@ -174,7 +174,7 @@ impl LockProvider for Faulty {
     }
 }
 
-/// The names of events in their order.
+/// The names of events, in order.
 #[derive(Debug, Default)]
 pub struct Heard(pub Mutex<Vec<String>>);
 
@@ -239,14 +239,14 @@ impl Bench {
         record.map(|record| record.state)
     }
 
-    /// Lets everything run that can run now.
+    /// Runs everything that is ready.
     pub async fn settle(&self) {
         for _ in 0..20 {
             tokio::task::yield_now().await;
         }
     }
 
-    /// Moves the clock in steps and lets everything run after each.
+    /// Moves the clock in steps and runs everything that is ready after each.
     pub async fn pass(&self, duration: Duration) {
         for _ in 0..10 {
             self.clock.advance(duration / 10);
