@@ -1,4 +1,5 @@
-//! What reads foreign text here, as targets of fuzzing: each panics where a promise is broken.
+//! Fuzz targets for the parsers of untrusted text in this crate. Each panics if a promise is
+//! broken.
 
 #[path = "../../../testing/fuzz/promises.rs"]
 mod promises;
@@ -10,10 +11,10 @@ use shedlock_core::{Error, ErrorKind, Slot};
 
 use crate::Schedule;
 
-/// Slots are kept in these.
+/// The resolution of slots.
 const MICRO: Duration = Duration::from_micros(1);
 
-/// A cron expression, a time zone and an instant in seconds since 1970, a line each.
+/// A cron expression, a time zone and an instant in seconds since 1970, one per line.
 pub fn cron(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     let mut lines = text.splitn(3, '\n');
@@ -29,7 +30,7 @@ pub fn cron(data: &[u8]) {
     promises(schedule, at);
 }
 
-/// A period and an instant in seconds since 1970, a line each.
+/// A period and an instant in seconds since 1970, one per line.
 pub fn every(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     let (period, at) = text.split_once('\n').unwrap_or((&text, ""));
@@ -41,7 +42,7 @@ pub fn every(data: &[u8]) {
 
 fn instant(seconds: &str) -> SystemTime {
     let seconds = seconds.trim().parse().unwrap_or(1_800_000_000_u64);
-    // Beyond the calendar there are no slots, and what is there is not to be fallen over.
+    // There are no slots beyond the calendar, but an instant there must not cause a panic.
     UNIX_EPOCH + Duration::from_secs(seconds % 300_000_000_000)
 }
 

@@ -1,4 +1,4 @@
-//! Talking to a running scheduler.
+//! A handle to control a running scheduler.
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -10,10 +10,9 @@ use tokio::sync::{mpsc, oneshot};
 use crate::driver::Command;
 use crate::{JobStatus, ShutdownReport};
 
-/// A handle to a running scheduler. Clones talk to the same one; dropping them stops nothing.
+/// A handle to a running scheduler. Clones control the same scheduler; dropping them stops nothing.
 ///
-/// Everything here is cancellation safe: what was asked for is done, whether or not the answer is
-/// waited for.
+/// All methods are cancellation safe: a request takes effect whether or not you await its reply.
 #[derive(Clone)]
 pub struct Handle {
     commands: mpsc::UnboundedSender<Command>,
@@ -24,7 +23,7 @@ pub struct Handle {
 #[derive(Debug, Default)]
 pub(crate) struct Fate {
     pub(crate) report: OnceLock<ShutdownReport>,
-    /// The last words of one that panicked again and again.
+    /// The panic message, if the scheduler panicked repeatedly and stopped.
     panic: OnceLock<String>,
 }
 
@@ -39,19 +38,19 @@ impl Handle {
         Self { commands, fate }
     }
 
-    /// Stops firing, lets the runs that are going on finish within the grace time, then stops them
-    /// and gives their locks back; tells which finished and which were cut.
+    /// Stops firing and lets the runs in progress finish within the grace time. Then stops the
+    /// remaining runs and gives their locks back. Returns which runs finished and which were cut.
     ///
-    /// A run is stopped by dropping its future; its lock is then unlocked as after any run, and
-    /// waited for, up to 10 s where the store does not answer. A tick that waits for its lock is
-    /// given up at once; an attempt that is on its way and wins is run within the grace time, since
-    /// its slot is used.
+    /// A run is stopped by dropping its future. Its lock is then unlocked as after any run, and the
+    /// shutdown waits for that, up to 10 s if the store does not reply. A tick that waits for its
+    /// lock is given up at once. An attempt that is in transit and wins is still run within the
+    /// grace time, since its slot is used.
     ///
-    /// Asked again, the shorter grace counts, and both get the report.
+    /// If you call it again, the shorter grace time applies, and both calls return the report.
     ///
     /// # Errors
-    /// `WrongContext` where the runtime has shut down under the scheduler; `Internal` where the
-    /// scheduler itself has panicked again and again, and stopped.
+    /// `WrongContext` if the runtime has shut down before the scheduler; `Internal` if the
+    /// scheduler itself has panicked repeatedly and stopped.
     pub async fn shutdown(&self, grace: Duration) -> Result<ShutdownReport, Error> {
         let asked = self.ask(|reply| Command::Shutdown { grace, reply }).await;
         match (asked, self.fate.report.get()) {
@@ -61,21 +60,22 @@ impl Handle {
         }
     }
 
-    /// Fires no more ticks of this job on this node, until it is resumed. A run that is going on
-    /// goes on, and is the last one also where a job that must not be lost makes up for several
-    /// slots. Other replicas are not told.
+    /// Stops firing ticks of this job on this node until it is resumed. A run in progress
+    /// continues. It is then the last run, even if a job that must not be lost is making up for
+    /// several slots. Other replicas are not affected.
     ///
     /// A job whose initial delay ends while it is paused begins when it is resumed.
     ///
     /// # Errors
-    /// `InvalidInput` for an unknown job; `WrongContext` after a shutdown; `Internal` where the
-    /// scheduler itself has panicked again and again, and stopped.
+    /// `InvalidInput` for an unknown job; `WrongContext` after a shutdown; `Internal` if the
+    /// scheduler itself has panicked repeatedly and stopped.
     pub async fn pause(&self, job: &str) -> Result<(), Error> {
         let job = job.to_owned();
         self.ask(|reply| Command::Pause { job, reply }).await?
     }
 
-    /// Fires ticks of this job again, from now on: those that passed meanwhile are not made up.
+    /// Fires ticks of this job again, from now on. Ticks that passed in the meantime are not made
+    /// up.
     ///
     /// # Errors
     /// As [`pause`](Self::pause).
@@ -84,10 +84,10 @@ impl Handle {
         self.ask(|reply| Command::Resume { job, reply }).await?
     }
 
-    /// Runs this job as soon as its lock is free of runs on this node, paused or not; returns at
-    /// once. The run belongs to no slot, so the schedule goes on as it would have; it is skipped
-    /// where another replica holds the lock. A job that makes up for several slots runs it between
-    /// two of them.
+    /// Runs this job as soon as no run on this node holds its lock, even if the job is paused.
+    /// Returns at once. The run belongs to no slot, so the schedule continues unchanged. If another
+    /// replica holds the lock, the run is skipped. A job that is making up for several slots
+    /// performs the run between two of them.
     ///
     /// # Errors
     /// As [`pause`](Self::pause).
@@ -96,7 +96,7 @@ impl Handle {
         self.ask(|reply| Command::RunNow { job, reply }).await?
     }
 
-    /// How the jobs stand, in the order in which they were added.
+    /// Returns the status of the jobs, in the order in which they were added.
     ///
     /// # Errors
     /// `WrongContext` after a shutdown.
@@ -109,7 +109,7 @@ impl Handle {
         command: impl FnOnce(oneshot::Sender<T>) -> Command,
     ) -> Result<T, Error> {
         let (reply, answer) = oneshot::channel();
-        // A command that is not taken drops its reply, which is what is looked at.
+        // A command that is not accepted drops its reply, which is checked below.
         let _ = self.commands.send(command(reply));
         answer.await.map_err(|_| match self.fate.panic.get() {
             Some(panic) => Error::new(

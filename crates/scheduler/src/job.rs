@@ -42,8 +42,8 @@ pub(crate) enum Task {
 pub struct Job {
     pub(crate) config: LockConfig,
     pub(crate) schedule: Schedule,
-    /// What could not be read, first of all: of the schedule, in whose place then stands one that
-    /// never fires, or of a duration.
+    /// The first value that could not be parsed: a duration, or the schedule, which is then
+    /// replaced by one that never fires.
     unreadable: Option<Error>,
     pub(crate) task: Task,
     pub(crate) jitter: Duration,
@@ -54,16 +54,15 @@ pub struct Job {
 }
 
 impl Job {
-    /// A job that runs by its schedule, late if need be, one run at a time.
+    /// Creates a job that runs by its schedule, late if necessary, one run at a time.
     ///
     /// The slot is set on the lock for each run. The task's future is dropped when its lease is
-    /// lost or a shutdown's grace is over; what it returns as an error is logged and told to the
-    /// [`Observer`](crate::Observer), and the slot stays used, unless the lock's
-    /// [`completion`](LockConfig::completion) says that it must not be lost: then it is
-    /// tried again.
+    /// lost or when the grace time of a shutdown has passed. If the task returns an error, the
+    /// error is logged and reported to the [`Observer`](crate::Observer), and the slot stays used
+    /// up. If the lock's [`completion`](LockConfig::completion) specifies that the slot must not be
+    /// lost, it is tried again instead.
     ///
-    /// A schedule that could not be read is refused, as the rest of what is wrong with a job, when
-    /// the scheduler starts.
+    /// An invalid schedule is refused when the scheduler starts, like any other error in a job.
     pub fn new<F, E>(
         config: LockConfig,
         schedule: impl IntoSchedule,
@@ -80,12 +79,12 @@ impl Job {
         Self::of(config, schedule, task)
     }
 
-    /// The same for a closure that blocks: it runs on a thread for such work.
+    /// Creates a job for a closure that blocks. It runs on a thread for blocking work.
     ///
-    /// A closure cannot be stopped. When its lease is lost it sees
-    /// [`CurrentLock::is_lost`](shedlock_core::CurrentLock::is_lost); when the grace of a shutdown is
-    /// over, the shutdown goes on without it, and its lock is given back when it ends, if the process
-    /// lives to see that.
+    /// A closure cannot be stopped. If its lease is lost, it can find out through
+    /// [`CurrentLock::is_lost`](shedlock_core::CurrentLock::is_lost). When the grace time of a
+    /// shutdown has passed, the shutdown continues without it. Its lock is given back when it ends,
+    /// if the process lives that long.
     ///
     /// ```
     /// use shedlock::LockConfig;
@@ -124,52 +123,52 @@ impl Job {
         }
     }
 
-    /// Starts each run up to this much after its slot, by chance, so that many jobs do not start at
-    /// once. The slot stays the same.
+    /// Delays each run by a random time up to this much after its slot, so that many jobs do not
+    /// start at once. The slot stays the same.
     ///
     /// A jitter that is not shorter than [`Schedule::shortest_gap`] is refused when the scheduler
-    /// starts. No run is put off into the last tenth of the time to its next slot, however long the
+    /// starts. No run is delayed into the last tenth of the time to its next slot, however long the
     /// jitter is.
     pub fn jitter(mut self, up_to: impl Into<LockDuration>) -> Self {
         self.jitter = self.read(up_to.into()).unwrap_or_default();
         self
     }
 
-    /// Leaves the job alone for this long after the scheduler has started; slots that pass
-    /// meanwhile are looked for afterwards as any that were missed. For a fixed delay it comes in
-    /// place of the first delay.
+    /// Does not run the job until this long after the scheduler has started. Slots that pass in the
+    /// meantime are handled afterwards like any missed slots. For a fixed delay it replaces the
+    /// first delay.
     pub fn initial_delay(mut self, delay: impl Into<LockDuration>) -> Self {
         self.initial_delay = self.read(delay.into());
         self
     }
 
-    /// Runs the job when the scheduler starts (after the initial delay), besides its schedule.
+    /// Also runs the job when the scheduler starts (after the initial delay).
     ///
-    /// Where there are slots, this run takes the newest one that is due, if nobody has: so replicas
-    /// that start one after the other run the job once, not each.
+    /// If the schedule has slots, this run takes the newest one that is due, unless it is taken
+    /// already. So replicas that start one after another run the job once, not once each.
     pub fn run_at_start(mut self) -> Self {
         self.run_at_start = true;
         self
     }
 
-    /// What happens to ticks that come late; [`LatePolicy::Once`] unless set.
+    /// Sets what happens to ticks that start late; [`LatePolicy::Once`] by default.
     pub fn late(mut self, policy: LatePolicy) -> Self {
         self.late = policy;
         self
     }
 
-    /// What happens to a tick while a run is going on here; [`Overlap::Queue`] unless set.
+    /// Sets what happens to a tick while a run is in progress here; [`Overlap::Queue`] by default.
     pub fn overlap(mut self, overlap: Overlap) -> Self {
         self.overlap = overlap;
         self
     }
 
-    /// The job's name, which is its lock's.
+    /// Returns the job's name, which is the name of its lock.
     pub fn name(&self) -> &str {
         self.config.name()
     }
 
-    /// True where the slots of this job are open until they are done, and run in order.
+    /// Returns true if the slots of this job are open until they are done, and run in order.
     pub(crate) fn runs_in_order(&self) -> bool {
         self.config.get_completion().retries().is_some()
     }

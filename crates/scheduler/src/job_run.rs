@@ -1,4 +1,4 @@
-//! What a task is told about its run.
+//! What a task can find out about its run.
 
 use std::fmt;
 use std::time::{Duration, SystemTime};
@@ -18,9 +18,9 @@ pub struct JobRun {
 }
 
 impl JobRun {
-    /// A run that no scheduler made: for tests of a task, and for calling one by hand.
+    /// Creates a run without a scheduler, to test a task or to call it by hand.
     ///
-    /// It was due, and started, at this instant, without a slot.
+    /// The run was due, and started, at this instant, and has no slot.
     ///
     /// ```
     /// use shedlock::Slot;
@@ -45,7 +45,7 @@ impl JobRun {
         }
     }
 
-    /// The same run for a slot, at whose instant it was due.
+    /// Sets the slot of the run, which was due at the slot's instant.
     #[must_use]
     pub fn with_slot(mut self, slot: Slot) -> Self {
         self.slot = Some(slot);
@@ -54,51 +54,52 @@ impl JobRun {
         self
     }
 
-    /// The same run with a fencing token.
+    /// Sets the fencing token of the run.
     #[must_use]
     pub fn with_fencing_token(mut self, token: u64) -> Self {
         self.fencing_token = Some(token);
         self
     }
 
-    /// The job, which is the name of its lock.
+    /// Returns the job's name, which is the name of its lock.
     pub fn job(&self) -> &str {
         &self.job
     }
 
-    /// The slot that this run has taken: no other run has it, on any replica. `None` for a fixed
-    /// delay and for [`Trigger::Now`].
+    /// Returns the slot that this run has taken. No other run has it, on any replica. `None` for a
+    /// fixed delay and for [`Trigger::Now`].
     pub fn slot(&self) -> Option<Slot> {
         self.slot
     }
 
-    /// Which attempt at its slot this is, from 1, for a job that must not be lost
-    /// ([`Completion::OnSuccess`](shedlock_core::Completion::OnSuccess)); none otherwise.
+    /// Returns the number of this attempt at its slot, counted from 1, for a job that must not be
+    /// lost ([`Completion::OnSuccess`](shedlock_core::Completion::OnSuccess)); otherwise `None`.
     pub fn slot_attempt(&self) -> Option<u32> {
         self.slot_attempt
     }
 
-    /// When the run was due: its slot's instant; without a slot, when its timer was set for.
+    /// Returns when the run was due: the instant of its slot, or without a slot, the time its timer
+    /// was set for.
     pub fn scheduled_at(&self) -> SystemTime {
         self.scheduled_at
     }
 
-    /// How long after [`scheduled_at`](Self::scheduled_at) the task started, with the lock held, by
-    /// the calendar of this node. Zero where that calendar is behind.
+    /// Returns how long after [`scheduled_at`](Self::scheduled_at) the task started, with the lock
+    /// held, by the calendar of this node. Zero if that calendar is behind.
     pub fn lateness(&self) -> Duration {
         self.started_at
             .duration_since(self.scheduled_at)
             .unwrap_or_default()
     }
 
-    /// Why it runs.
+    /// Returns why the job runs.
     pub fn trigger(&self) -> Trigger {
         self.trigger
     }
 
-    /// The fencing token of this run's lock, where the store keeps one: hand it to whatever the
-    /// task writes to. The rest of the lock is at
-    /// [`current_lock`](shedlock_core::current_lock).
+    /// Returns the fencing token of this run's lock, if the store keeps one. Pass it to every
+    /// system that the task writes to. [`current_lock`](shedlock_core::current_lock) returns the
+    /// rest of the lock.
     pub fn fencing_token(&self) -> Option<u64> {
         self.fencing_token
     }
@@ -108,13 +109,13 @@ impl JobRun {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Trigger {
-    /// Its schedule said so.
+    /// Its schedule was due.
     Schedule,
     /// The scheduler started, and the job runs at start.
     Start,
     /// The slot passed while no replica ran it.
     Missed,
-    /// Somebody asked for it: [`Handle::run_now`](crate::Handle::run_now).
+    /// It was requested with [`Handle::run_now`](crate::Handle::run_now).
     Now,
 }
 

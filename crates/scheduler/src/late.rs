@@ -1,35 +1,36 @@
-//! What happens to ticks that come late.
+//! What happens to ticks that start late.
 
 use std::time::Duration;
 
 use shedlock_core::Slot;
 
-/// What happens to a tick that cannot start on time: because the machine slept, because an older
-/// run still holds the lock, because the store was away, or because all replicas were down.
+/// What happens to a tick that cannot start on time: because the machine was suspended, because an
+/// older run still holds the lock, because the store was unavailable, or because all replicas were
+/// down.
 ///
-/// What was missed while all replicas were down is found from the last slot in the store. A job that
-/// has never run anywhere has missed nothing.
+/// The last slot in the store shows what was missed while all replicas were down. A job that has
+/// never run anywhere has missed nothing.
 ///
-/// Whatever the policy, the newest slot that is due puts an end to the older ones: a job never runs
-/// more than once to make up for several ticks.
+/// Whatever the policy, the newest slot that is due replaces the older ones: a job never runs more
+/// than once to make up for several ticks.
 ///
-/// Not so a job that must not be lost ([`Completion::OnSuccess`](shedlock_core::Completion)): each
-/// of its slots runs, in order, however many were missed, and a limit here gives up those that are
-/// later than that.
+/// The exception is a job that must not be lost
+/// ([`Completion::OnSuccess`](shedlock_core::Completion)). Each of its slots runs, in order,
+/// however many were missed, and a limit here gives up those that are later than the limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum LatePolicy {
-    /// It runs however late, until the next tick is due: once for all that was missed.
+    /// It runs however late, until the next tick is due: once for everything that was missed.
     #[default]
     Once,
-    /// It runs if that is not later than this after its slot (and the job's jitter).
+    /// It runs if it starts no later than this after its slot (plus the job's jitter).
     Within(Duration),
-    /// It does not run: more than [`LatePolicy::ON_TIME`] after its slot it is given up.
+    /// It does not run late: more than [`LatePolicy::ON_TIME`] after its slot it is given up.
     Skip,
 }
 
 impl LatePolicy {
-    /// How late still counts as on time.
+    /// The lateness that still counts as on time.
     pub const ON_TIME: Duration = Duration::from_secs(10);
 
     fn limit(self) -> Option<Duration> {
@@ -40,14 +41,14 @@ impl LatePolicy {
         }
     }
 
-    /// True where a run of this slot may still start when it is `now`.
+    /// Returns true if a run of this slot may still start at `now`.
     pub(crate) fn allows(self, slot: Slot, now: std::time::SystemTime, jitter: Duration) -> bool {
         let late = now.duration_since(slot.instant()).unwrap_or_default();
         self.limit()
             .is_none_or(|limit| late <= limit.saturating_add(jitter))
     }
 
-    /// The earliest instant whose slot is allowed `now`; none where any is.
+    /// Returns the earliest instant whose slot may start at `now`, or `None` if any may.
     pub(crate) fn oldest(
         self,
         now: std::time::SystemTime,

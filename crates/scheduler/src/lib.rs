@@ -1,32 +1,35 @@
-//! Triggers, slots and shutdown: runs scheduled tasks once, on however many replicas.
+//! Runs scheduled tasks once, on any number of replicas: triggers, slots and shutdown.
 //!
 //! # Slots
 //!
-//! A [`Schedule`] names instants: 00:00:00, 00:10:00, 00:20:00. Each of them is a *slot*, and every
-//! replica computes the same ones, however late its timers are. A job's run asks for its lock and
-//! its slot in one step; the store lets one replica have it. So a task runs once per tick, with no
-//! guess at how late a replica may be, and a late start does not swallow the next tick.
+//! A [`Schedule`] defines instants: 00:00:00, 00:10:00, 00:20:00. Each of them is a *slot*, and
+//! every replica computes the same slots, however late its timers are. A run of a job requests its
+//! lock and its slot in one step, and the store grants the slot to one replica. So a task runs once
+//! per tick. You do not have to estimate how late a replica may be, and a late start does not
+//! swallow the next tick.
 //!
-//! Exactly: never two runs of one slot, always. At least one wherever lateness + difference between
-//! clocks + run time stay below the period, and the replica that took the slot lives.
+//! The guarantee in detail: a slot never has two runs. It has at least one run if lateness + clock
+//! skew between replicas + run time stay below the period, and if the replica that took the slot
+//! stays alive.
 //!
-//! Beyond that bound slots are left out, and never run twice: a run that goes on into the next slots
-//! is followed by the newest of them, a replica that wakes after the next slot was taken runs
-//! nothing, and the slot of one that died is used up. The observer hears of each of these ticks.
-//! Slots that a clock puts more than 60 s ahead of the store's are refused. `tests/bound.rs` shows both sides of the bound.
+//! Beyond that bound, slots are left out but never run twice. A run that continues into the next
+//! slots is followed by the newest of them. A replica that wakes after the next slot was taken runs
+//! nothing. The slot of a replica that died is used up. The observer is notified of each of these
+//! ticks. Slots that are more than 60 s ahead of the store's clock, because a replica's clock is
+//! wrong, are refused. `tests/bound.rs` shows both sides of the bound.
 //!
 //! # Jobs that must not be lost
 //!
 //! With [`LockConfig::completion`](shedlock_core::LockConfig::completion) and
 //! [`Completion::OnSuccess`](shedlock_core::Completion::OnSuccess) a slot is done only when its run
-//! has returned `Ok`. After an error, a panic, a lost lease or a death any replica takes it over,
-//! within the bounds of [`Retries`](shedlock_core::Retries), and no later slot of the job starts
-//! before: so every slot is done or given up, in order, whatever the bound above. What it costs: a
-//! run whose end did not reach the store is repeated, so the task must bear that.
-//! [`JobRun::slot_attempt`] tells it which attempt it is.
+//! has returned `Ok`. After an error, a panic, a lost lease or a crash, any replica takes it over,
+//! within the limits of [`Retries`](shedlock_core::Retries). No later slot of the job starts before
+//! that, so every slot is done or given up, in order, whatever the bound above. The cost: a run
+//! whose end did not reach the store is repeated, so the task must be idempotent.
+//! [`JobRun::slot_attempt`] returns the number of the attempt.
 //!
-//! Other schedulers get slots from the same computation: [`Schedule::slot_now`], in one line. So does
-//! `shedlock run --schedule` under plain cron.
+//! If you use another scheduler, [`Schedule::slot_now`] computes the same slots in one line. So
+//! does `shedlock run --schedule` under plain cron.
 //!
 //! # A scheduler
 //!
@@ -54,13 +57,13 @@
 //! # Ok::<(), shedlock::Error>(()) }).unwrap();
 //! ```
 //!
-//! With the facade's feature `macros`, the attribute `#[scheduled]` makes such jobs of functions.
+//! With the facade's feature `macros`, the attribute `#[scheduled]` turns functions into such jobs.
 //!
-//! # What wakes it
+//! # Wake-ups
 //!
 //! One task holds all jobs in a heap and sleeps until the next one is due. Jobs are due by the
-//! calendar, and a timer cannot know when somebody sets the clock or suspends the machine: so that
-//! one task, not each job, also looks at the clock once a second while it waits
+//! calendar, but a timer does not notice when the clock is set or the machine is suspended. So that
+//! one task, not each job, also reads the clock once a second while it waits
 //! ([`Scheduler::clock_check`]).
 
 mod driver;

@@ -1,25 +1,25 @@
-//! Meters of ticks.
+//! Metrics of ticks.
 
 use ::metrics::{Unit, counter, describe_counter, describe_histogram, histogram};
 
 use crate::{MissedReason, Observer, Tick, TickEnd};
 
-/// Counts what becomes of ticks, through the `metrics` facade; for
-/// [`Scheduler::observer`](crate::Scheduler::observer). What happens to the locks is counted
-/// by `MetricsListener`, on the executor.
+/// Counts how ticks end, through the `metrics` facade. Pass it to
+/// [`Scheduler::observer`](crate::Scheduler::observer). Events of locks are counted by
+/// `MetricsListener`, which you set on the executor.
 ///
 /// | meter | kind | counts |
 /// |---|---|---|
-/// | `shedlock.scheduler.ticks` | counter | ticks that came to their end on this node, by `outcome` |
-/// | `shedlock.scheduler.lateness` | histogram, seconds | from when a run was due to its start, for runs that came to their end, by this node's calendar |
-/// | `shedlock.scheduler.panics` | counter | panics of the scheduler itself, or of what it called; never of a task |
+/// | `shedlock.scheduler.ticks` | counter | ticks that ended on this node, by `outcome` |
+/// | `shedlock.scheduler.lateness` | histogram, seconds | time from when a run was due to its start, for runs that reached their end, by this node's calendar |
+/// | `shedlock.scheduler.panics` | counter | panics of the scheduler itself, or of code that it called; never of a task |
 ///
 /// The first two carry the job in the label `job.name`. The `outcome` is one of
-/// - `ran`, `failed` (with an error), `lost` (its lease), `panicked`, `cut` (by a shutdown): it started
-///   here;
-/// - `taken` (another replica has the slot): as it should be, on all replicas but one;
-/// - `given_up` (all attempts at the slot were made, or the last slot taken lies ahead of the clock: an
-///   operator has to act);
+/// - `ran`, `failed` (with an error), `lost` (its lease), `panicked`, `cut` (by a shutdown): it
+///   started here;
+/// - `taken` (another replica has the slot): the normal outcome on all replicas but one;
+/// - `given_up` (all attempts at the slot were made, or the last slot taken is ahead of the clock:
+///   an operator has to act);
 /// - `busy` (the lock stayed taken), `store_failed`;
 /// - `too_late`, `superseded`, `overlap`, `set_back`, `paused`, `shutdown`: the [`MissedReason`].
 ///
@@ -36,8 +36,8 @@ use crate::{MissedReason, Observer, Tick, TickEnd};
 pub struct MetricsObserver;
 
 impl MetricsObserver {
-    /// Tells the recorder what the meters mean and what they are measured in: once, after it was
-    /// installed.
+    /// Registers the descriptions and units of the metrics with the recorder. Call it once, after
+    /// the recorder was installed.
     pub fn describe() {
         describe_counter!(
             "shedlock.scheduler.ticks",

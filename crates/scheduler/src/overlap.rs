@@ -1,14 +1,14 @@
-//! Ticks that meet a run of their own job on this node.
+//! Ticks that are due while a run of their job is in progress on this node.
 
-/// What happens to a tick that comes while a run of the same job is still going on here.
+/// What happens to a tick that is due while a run of the same job is still in progress here.
 ///
-/// Runs on other replicas are kept apart by the lock; a tick that finds it taken is tried again
-/// within its [`LatePolicy`](crate::LatePolicy).
+/// The lock separates it from runs on other replicas: a tick that finds the lock taken is tried
+/// again within its [`LatePolicy`](crate::LatePolicy).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Overlap {
-    /// It waits for the run to end, and starts then if its late policy still allows. One waits, the
-    /// newest: they never pile up.
+    /// It waits for the run to end, and then starts if its late policy still allows it. Only the
+    /// newest tick waits, so ticks never pile up.
     #[default]
     Queue,
     /// It is given up on this node; another replica may still run it.

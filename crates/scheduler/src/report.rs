@@ -1,20 +1,20 @@
-//! What a shutdown found and did.
+//! The report of a shutdown.
 
 use shedlock_core::Slot;
 
 use crate::Trigger;
 
-/// What became of the runs that were going on when the scheduler was told to stop.
+/// What became of the runs that were in progress when the scheduler was asked to stop.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ShutdownReport {
-    /// Ended by themselves within the grace time.
+    /// The runs that ended by themselves within the grace time.
     pub finished: Vec<StoppedRun>,
-    /// Stopped when it was over.
+    /// The runs that were stopped when the grace time had passed.
     pub cut: Vec<StoppedRun>,
 }
 
-/// A run that was going on when the scheduler was told to stop.
+/// A run that was in progress when the scheduler was asked to stop.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct StoppedRun {
@@ -24,6 +24,7 @@ pub struct StoppedRun {
     pub slot: Option<Slot>,
     /// Why it ran.
     pub trigger: Trigger,
-    /// Whether its lock was given back; otherwise it is free when lock_at_most_for is over.
+    /// Whether its lock was given back. Otherwise the lock is free when `lock_at_most_for` has
+    /// passed.
     pub unlocked: bool,
 }

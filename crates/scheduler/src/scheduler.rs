@@ -1,4 +1,4 @@
-//! From jobs to a running scheduler.
+//! Collects jobs and starts a scheduler.
 
 use std::collections::BTreeSet;
 use std::hash::{BuildHasher, RandomState};
@@ -12,7 +12,7 @@ use crate::driver::{Driver, Shared};
 use crate::handle::Fate;
 use crate::{Handle, Job, Observer};
 
-/// Collects jobs and starts them. Its example is at the top of this crate.
+/// Collects jobs and starts them. See the top of this crate for an example.
 #[derive(Debug)]
 #[must_use = "jobs run once the scheduler is started"]
 pub struct Scheduler {
@@ -25,9 +25,9 @@ pub struct Scheduler {
 }
 
 impl Scheduler {
-    /// A scheduler whose jobs run under locks of this executor, on the real clock.
+    /// Creates a scheduler whose jobs run under locks of this executor, on the real clock.
     ///
-    /// Inside its jobs it is the executor of code that names none, as with
+    /// Inside its jobs, this executor also applies to code that names none, as with
     /// [`with_executor`](shedlock_core::with_executor).
     pub fn new(executor: Executor) -> Self {
         Self {
@@ -52,42 +52,43 @@ impl Scheduler {
         self
     }
 
-    /// Replaces the clock: of the schedules and of the executor.
+    /// Replaces the clock, both of the schedules and of the executor.
     pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.executor = self.executor.clock(clock.clone());
         self.clock = clock;
         self
     }
 
-    /// How often the calendar is looked at while the scheduler waits for a job that is due by it;
-    /// every second unless set.
+    /// Sets how often the scheduler reads the calendar while it waits for a job that is due by it;
+    /// every second by default.
     ///
-    /// A timer does not hear of a calendar that is set, nor of a machine that was suspended: this is
-    /// how late they are noticed. It is one wake-up for the whole scheduler, however many jobs wait.
+    /// A timer does not notice that the calendar was set or that the machine was suspended. This
+    /// interval is the delay until the scheduler notices. It causes one wake-up for the whole
+    /// scheduler, however many jobs wait.
     pub fn clock_check(mut self, every: Duration) -> Self {
         self.clock_check = every;
         self
     }
 
-    /// Tells this observer what became of each tick.
+    /// Sets the observer that is notified of the end of each tick.
     pub fn observer(mut self, observer: Arc<dyn Observer>) -> Self {
         self.observer = Some(observer);
         self
     }
 
-    /// Replaces the chance that jitter is drawn from: the same seed draws the same.
+    /// Replaces the random seed of the jitter. The same seed gives the same jitter.
     pub fn seed(mut self, seed: u64) -> Self {
         self.seed = seed;
         self
     }
 
-    /// Starts the jobs, on the tokio runtime that this is called in.
+    /// Starts the jobs on the current tokio runtime.
     ///
-    /// They run until [`Handle::shutdown`], also when the handle is dropped; or until the runtime
+    /// They run until [`Handle::shutdown`], even if the handle is dropped, or until the runtime
     /// shuts down, which gives no lock back.
     ///
     /// # Errors
-    /// `InvalidInput` for a job that cannot run and for two jobs of one name; `WrongContext`
+    /// `InvalidInput` for a job that cannot run and for two jobs with the same name; `WrongContext`
     /// outside a runtime.
     pub fn start(mut self) -> Result<Handle, Error> {
         self.check()?;
@@ -118,8 +119,8 @@ impl Scheduler {
         for job in &mut self.jobs {
             job.validate()?;
             self.executor.check(&job.config)?;
-            // Ticks are tried again by the driver. An attempt that waited by itself would neither
-            // hear of a shutdown nor of a newer slot.
+            // The driver retries ticks. An attempt that waited by itself would notice neither a
+            // shutdown nor a newer slot.
             job.config = job.config.clone().lock_wait(Duration::ZERO);
             let job = &*job;
             if !names.insert(job.name()) {

@@ -1,14 +1,14 @@
-//! When to stop.
+//! Signals that stop the process.
 
 use shedlock_core::{Error, ErrorKind};
 
-/// Ends when the process is asked to stop: by SIGTERM, or by ctrl-c (SIGINT).
+/// Completes when the process is asked to stop: by SIGTERM, or by ctrl-c (SIGINT).
 ///
-/// From the first call on, these signals no longer end the process by themselves. Needs a tokio
-/// runtime with I/O enabled. Cancellation safe; signals that came before the call are not seen.
+/// After the first call, these signals no longer end the process by themselves. Needs a tokio
+/// runtime with I/O enabled. Cancellation safe. Signals that arrived before the call are not seen.
 ///
 /// # Errors
-/// `Internal` where the handler cannot be set.
+/// `Internal` if the handler cannot be installed.
 ///
 /// ```no_run
 /// # async fn run(scheduler: shedlock::scheduler::Scheduler) -> Result<(), shedlock::Error> {

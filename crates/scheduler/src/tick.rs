@@ -1,4 +1,4 @@
-//! What became of each tick.
+//! The end of each tick.
 
 use std::error::Error as StdError;
 use std::fmt;
@@ -8,9 +8,10 @@ use shedlock_core::{Error, LostReason, Skip, Slot};
 
 use crate::Trigger;
 
-/// Hears what became of each tick: for metrics and alarms. The logs tell it as well.
+/// Is notified of the end of each tick, for metrics and alarms. The logs contain it as well.
 ///
-/// Called by the one task that drives all jobs: be quick. A panic in it is caught and logged.
+/// The one task that drives all jobs calls it, so it must be quick. A panic in it is caught and
+/// logged.
 ///
 /// ```
 /// use shedlock::scheduler::{Observer, Tick, TickEnd};
@@ -25,19 +26,21 @@ use crate::Trigger;
 /// }
 /// ```
 pub trait Observer: fmt::Debug + Send + Sync + 'static {
-    /// A tick has come to its end on this node.
+    /// Handles the end of a tick on this node.
     fn on_tick(&self, tick: &Tick<'_>);
 
-    /// The scheduler panicked, or what it called did: a clock, an observer, an error's `Display`.
+    /// Handles a panic of the scheduler, or of code that it called: a clock, an observer, an
+    /// error's `Display`.
     ///
-    /// It is logged as an error, and the scheduler goes on: with this job after a minute, where it
-    /// was planning one. A task that panics is [`TickEnd::Panicked`] and does not come here.
+    /// The panic is logged as an error, and the scheduler continues. If it was planning a job, that
+    /// job continues after a minute. A task that panics is [`TickEnd::Panicked`] and is not
+    /// reported here.
     fn on_panic(&self, job: Option<&str>, message: &str) {
         let _ = (job, message);
     }
 }
 
-/// A tick that has come to its end on this node.
+/// A tick that has ended on this node.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Tick<'a> {
@@ -45,58 +48,60 @@ pub struct Tick<'a> {
     pub job: &'a str,
     /// The slot; `None` for a fixed delay and for [`Trigger::Now`].
     pub slot: Option<Slot>,
-    /// Why it was to run.
+    /// Why it was due.
     pub trigger: Trigger,
-    /// What became of it.
+    /// How it ended.
     pub end: &'a TickEnd,
 }
 
-/// What became of a tick on this node.
+/// How a tick ended on this node.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum TickEnd {
-    /// It ran here, to its end.
+    /// It ran here to its end.
     #[non_exhaustive]
     Ran {
         /// How long after its slot the task started.
         lateness: Duration,
-        /// What the task returned.
+        /// The result of the task.
         result: Result<(), Box<dyn StdError + Send + Sync>>,
-        /// Why the lock could not be given back; it is free when lock_at_most_for is over.
+        /// Why the lock could not be given back. The lock is then free when `lock_at_most_for` has
+        /// passed.
         unlock_error: Option<Error>,
     },
     /// It started here, and its lease ended before it did.
     #[non_exhaustive]
     Lost {
-        /// Why.
+        /// The reason.
         reason: LostReason,
-        /// What the task returned, where it went on to its end; nothing where it was stopped.
+        /// The result of the task, if it ran to its end; `None` if it was stopped.
         result: Option<Result<(), Box<dyn StdError + Send + Sync>>>,
     },
     /// It started here and panicked.
     Panicked,
-    /// It was running here when the grace of a shutdown was over, and was stopped.
+    /// It was running here when the grace time of a shutdown had passed, and was stopped.
     #[non_exhaustive]
     Cut {
-        /// Whether the lock was given back; otherwise it is free when lock_at_most_for is over.
+        /// Whether the lock was given back. Otherwise the lock is free when `lock_at_most_for` has
+        /// passed.
         unlocked: bool,
     },
-    /// Another replica has taken this slot. Where it still held the lock, this is reported after a
-    /// second look, up to 10 s later: the slot might have been given back.
+    /// Another replica has taken this slot. If that replica still held the lock, this is reported
+    /// after a second attempt, up to 10 s later, since the slot might have been given back.
     Taken,
-    /// No replica runs this slot any more: all attempts at it were made without success, or the last
-    /// slot taken lies ahead of the clock. An operator has to reset the last slot.
+    /// No replica runs this slot any more: all attempts at it were made without success, or the
+    /// last slot taken is ahead of the clock. An operator has to reset the last slot.
     GivenUp(Skip),
-    /// The lock was somebody else's, and stayed so for as long as the tick could wait.
+    /// Another owner held the lock for as long as the tick could wait.
     Busy(Skip),
-    /// The store could not be asked, or refused; for as long as the tick could wait.
+    /// The store was unavailable, or refused the attempt, for as long as the tick could wait.
     Failed(Error),
-    /// It was not tried, or no longer.
+    /// It was not tried, or no longer tried.
     Missed(MissedReason),
 }
 
 impl TickEnd {
-    /// True where the task was started here.
+    /// Returns true if the task was started here.
     pub fn has_started(&self) -> bool {
         match self {
             Self::Ran { .. } | Self::Lost { .. } | Self::Panicked | Self::Cut { .. } => true,
@@ -106,13 +111,13 @@ impl TickEnd {
         }
     }
 
-    /// True where the slot is used up, here or elsewhere.
+    /// Returns true if the slot is used up, here or elsewhere.
     pub(crate) fn is_decided(&self) -> bool {
         self.has_started() || matches!(self, Self::Taken | Self::GivenUp(_))
     }
 }
 
-/// As a sentence goes on after "tick: ".
+/// Formats the end as the continuation of "tick: ".
 impl fmt::Display for TickEnd {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -137,17 +142,17 @@ impl fmt::Display for TickEnd {
     }
 }
 
-/// Why a tick was not tried, or no longer.
+/// Why a tick was not tried, or no longer tried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum MissedReason {
-    /// Its late policy allowed no later start.
+    /// Its late policy did not allow a later start.
     TooLate,
     /// A newer slot of the job was due.
     Superseded,
-    /// A run was going on here, and the job does not queue.
+    /// A run was in progress here, and the job does not queue.
     Overlap,
-    /// The calendar was set back to before it.
+    /// The calendar was set back to before its time.
     SetBack,
     /// The job was paused here.
     Paused,

@@ -1,4 +1,4 @@
-//! Cron: from local times to instants, across changes of the clock.
+//! Cron: converts local times to instants, across changes of the clock.
 
 use std::fmt;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use super::zone::{Stretch, Zone};
 pub(super) struct Cron {
     expression: Box<str>,
     fields: Fields,
-    /// Vixie's wildcard jobs: they follow the clock, where others follow the times of day.
+    /// Vixie's wildcard jobs: they follow the clock, whereas other jobs follow times of day.
     runs_through: bool,
     zone: Zone,
 }
@@ -53,7 +53,7 @@ impl Cron {
         })
     }
 
-    /// The first slot after this instant; microseconds since 1970, both.
+    /// Returns the first slot after this instant. Both are in microseconds since 1970.
     pub(super) fn first_after(&self, now: i64) -> Option<i64> {
         let second = now.div_euclid(MICROS);
         let mut stretch = self.zone.stretch(second)?;
@@ -68,7 +68,7 @@ impl Cron {
         }
     }
 
-    /// The newest slot at or before this instant.
+    /// Returns the newest slot at or before this instant.
     pub(super) fn newest_at(&self, now: i64) -> Option<i64> {
         let second = now.div_euclid(MICROS);
         let mut stretch = self.zone.stretch(second)?;
@@ -83,21 +83,22 @@ impl Cron {
         }
     }
 
-    /// The shortest time between two slots, where the fields tell.
+    /// Returns the shortest time between two slots, if the fields determine it.
     pub(super) fn shortest_gap(&self) -> Option<Duration> {
         self.fields.shortest_gap().map(Duration::from_secs)
     }
 
-    /// True where a day may fit either of the day fields, which Spring and Quartz do not have.
+    /// Returns true if a day may match either of the day fields, which Spring and Quartz do not
+    /// support.
     pub(super) fn takes_either_day(&self) -> bool {
         self.fields.takes_either_day()
     }
 
-    /// The first local time that can fire in this stretch.
+    /// Returns the first local time that can fire in this stretch.
     ///
-    /// What runs through fires at what the clock shows. What runs at times of day fires when the
-    /// clock first reaches them: those that were left out by the jump at the start of the stretch
-    /// fire at that jump, those that were there before do not fire again.
+    /// A job that runs through fires at the times that the clock shows. A job at times of day fires
+    /// when the clock first reaches them. Times that the jump at the start of the stretch skipped
+    /// fire at that jump. Times that had been reached before do not fire again.
     fn begin(&self, stretch: &Stretch) -> i64 {
         if self.runs_through {
             stretch.start.saturating_add(stretch.offset)
@@ -107,21 +108,23 @@ impl Cron {
     }
 }
 
-/// When the local clock reaches this time: at the start of the stretch for what was left out.
+/// Returns when the local clock reaches this time. For skipped times this is the start of the
+/// stretch.
 fn instant(stretch: &Stretch, local: i64) -> Option<i64> {
     (local - stretch.offset)
         .max(stretch.start)
         .checked_mul(MICROS)
 }
 
-/// True where one of the day fields begins with `*`: then a day has to fit both, as in Vixie cron.
+/// Returns true if one of the day fields begins with `*`. A day then has to match both, as in Vixie
+/// cron.
 fn has_starred_day(expression: &str) -> bool {
     let fields: Vec<&str> = expression.split_whitespace().rev().collect();
     let is_starred = |field: &&str| field.starts_with(['*', '?']);
     fields.first().is_some_and(is_starred) || fields.get(2).is_some_and(is_starred)
 }
 
-/// What the parser takes, and no one can mean.
+/// Returns the error message for an expression that the parser accepts but that makes no sense.
 fn unclear(expression: &str) -> Option<String> {
     let weekday = expression.split_whitespace().skip(4).last()?;
     let is_bare = |part: &str| part.trim_start_matches('+').eq_ignore_ascii_case("L");
@@ -133,7 +136,7 @@ fn unclear(expression: &str) -> Option<String> {
     })
 }
 
-/// True where the field of seconds, minutes or hours begins with `*`.
+/// Returns true if the field of seconds, minutes or hours begins with `*`.
 fn runs_through(expression: &str) -> bool {
     let fields: Vec<&str> = expression.split_whitespace().collect();
     let times = fields.len().saturating_sub(3);

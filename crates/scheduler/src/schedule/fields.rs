@@ -1,11 +1,12 @@
-//! The fields of a cron expression, as bits, and the local times that fit them.
+//! The fields of a cron expression as bits, and the local times that match them.
 
 use croner::Cron as Parsed;
 use jiff::civil::{Date, DateTime, date};
 use jiff::tz::Offset;
 use jiff::{Span, ToSpan};
 
-/// A few dozen bytes for what the parser keeps in several thousand: there may be many jobs.
+/// Stores in a few dozen bytes what the parser keeps in several thousand, since there may be many
+/// jobs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Fields {
     seconds: u64,
@@ -25,11 +26,11 @@ pub(super) struct Fields {
     weekdays: [Weekday; 7],
     any_day: bool,
     any_weekday: bool,
-    /// Both day fields have to fit, where either would do otherwise.
+    /// Both day fields have to match. Otherwise a match of either is enough.
     both_days: bool,
 }
 
-/// Which of a month's Mondays (say) fit.
+/// Which occurrences of a weekday in a month (say, which Mondays) match.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Weekday {
     every: bool,
@@ -40,8 +41,8 @@ struct Weekday {
 
 const DAY: i64 = 86_400;
 
-/// How the parser marks a value of a field, which it does not export by name; the tests compare
-/// with its own search.
+/// The marks that the parser sets on the values of a field. It does not export them by name; the
+/// tests compare the result with the parser's own search.
 mod mark {
     pub(super) const PLAIN: u8 = 1;
     pub(super) const FIRST_TO_FIFTH: [u8; 5] = [1 << 1, 1 << 2, 1 << 3, 1 << 4, 1 << 5];
@@ -49,8 +50,8 @@ mod mark {
     pub(super) const NEAREST_WORKING_DAY: u8 = 1 << 7;
 }
 
-/// No expression that ever fires waits longer: 29 February on a given weekday comes after 40 years
-/// at the most.
+/// No expression that ever fires has a longer gap: 29 February on a given weekday recurs after at
+/// most 40 years.
 const YEARS_SEARCHED: i16 = 60;
 
 impl Fields {
@@ -86,8 +87,8 @@ impl Fields {
         }
     }
 
-    /// The first local time at or after this one that fits; local times are in seconds as if they
-    /// were UTC. `None` where there is none for decades.
+    /// Returns the first matching local time at or after this one. Local times are in seconds as if
+    /// they were UTC. Returns `None` if there is none for decades.
     pub(super) fn first_from(&self, local: i64) -> Option<i64> {
         let (today, second) = split(local)?;
         let later_today = self.has_date(today).then(|| self.time_from(second));
@@ -109,7 +110,7 @@ impl Fields {
         None
     }
 
-    /// The last local time at or before this one that fits.
+    /// Returns the last matching local time at or before this one.
     pub(super) fn last_until(&self, local: i64) -> Option<i64> {
         let (today, second) = split(local)?;
         let earlier_today = self.has_date(today).then(|| self.time_until(second));
@@ -131,13 +132,13 @@ impl Fields {
         None
     }
 
-    /// True where some day of the calendar fits.
+    /// Returns true if some day of the calendar matches.
     pub(super) fn ever_fit(&self) -> bool {
         join(date(2000, 1, 1), 0).is_some_and(|start| self.first_from(start).is_some())
     }
 
-    /// The shortest time in seconds between two times of one day, or also between those of two days
-    /// in a row where each day fits. `None` for one time on some days.
+    /// Returns the shortest time in seconds between two times of one day or, if every day matches,
+    /// also between those of two consecutive days. Returns `None` for one time on some days.
     pub(super) fn shortest_gap(&self) -> Option<u64> {
         const MONTHS: u16 = 0b1_1111_1111_1110;
         let in_minute = span(self.seconds);
@@ -153,7 +154,7 @@ impl Fields {
         gaps.into_iter().flatten().min()
     }
 
-    /// True where a day may fit either of the day fields.
+    /// Returns true if a day may match either of the day fields.
     pub(super) fn takes_either_day(&self) -> bool {
         !self.any_day && !self.any_weekday && !self.both_days
     }
@@ -218,7 +219,7 @@ impl Fields {
             || self.is_near_day(date)
     }
 
-    /// True where this is the working day nearest to one that is asked for, in the same month.
+    /// Returns true if this is the working day nearest to a requested day, in the same month.
     fn is_near_day(&self, date: Date) -> bool {
         if self.near_days == 0 {
             return false;
@@ -263,13 +264,13 @@ fn bits(values: &[u16]) -> u64 {
     values.iter().fold(0, |bits, value| bits | 1 << value)
 }
 
-/// From the lowest bit to the highest.
+/// Returns the distance from the lowest bit to the highest.
 fn span(bits: u64) -> u64 {
     bits.checked_ilog2()
         .map_or(0, |highest| u64::from(highest - bits.trailing_zeros()))
 }
 
-/// How near two bits are at the nearest.
+/// Returns the smallest distance between two bits.
 fn nearest(bits: u64) -> Option<u64> {
     (1..64).find(|apart| bits & bits >> apart != 0)
 }
@@ -278,13 +279,13 @@ fn has(bits: u64, value: u32) -> bool {
     bits & (1 << value) != 0
 }
 
-/// The lowest bit at or above `from`, which is below 64.
+/// Returns the lowest bit at or above `from`, which is below 64.
 fn at_or_above(bits: u64, from: u32) -> Option<u32> {
     let rest = bits >> from << from;
     (rest != 0).then(|| rest.trailing_zeros())
 }
 
-/// The highest bit below `end`, which is below 64.
+/// Returns the highest bit below `end`, which is below 64.
 fn below(bits: u64, end: u32) -> Option<u32> {
     let rest = bits & ((1 << end) - 1);
     rest.checked_ilog2()

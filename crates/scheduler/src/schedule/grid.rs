@@ -1,4 +1,4 @@
-//! Points that lie whole periods apart.
+//! Points that are whole periods apart.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use super::LONGEST;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Grid {
-    /// Microseconds, both.
+    /// Period and anchor, both in microseconds.
     period: i64,
     anchor: i64,
 }
@@ -37,7 +37,7 @@ impl Grid {
     }
 
     pub(super) fn anchor_at(&mut self, anchor: i64) {
-        // Only the place between two points matters, and a small number cannot overflow later.
+        // Only the position between two points matters, and a small number cannot overflow later.
         self.anchor = anchor.rem_euclid(self.period);
     }
 

@@ -1,4 +1,4 @@
-//! When a job is due: pure computation, the same on every replica.
+//! Schedules: when a job is due. A pure computation that gives the same result on every replica.
 
 mod cron;
 mod fields;
@@ -13,10 +13,11 @@ use shedlock_core::{Clock, Error, ErrorKind, LockDuration, Slot, SystemClock};
 use cron::Cron;
 use grid::Grid;
 
-/// When a job is due.
+/// A schedule: when a job is due.
 ///
-/// Cron and [`every`](Self::every) name instants that all replicas agree on: their slots.
-/// [`fixed_delay`](Self::fixed_delay) counts from the end of the last run on this node and has none.
+/// Cron and [`every`](Self::every) define instants that all replicas agree on: their slots.
+/// [`fixed_delay`](Self::fixed_delay) counts from the end of the last run on this node and has no
+/// slots.
 ///
 /// ```
 /// use shedlock::scheduler::Schedule;
@@ -44,7 +45,7 @@ enum Kind {
 const LONGEST: Duration = Duration::from_secs(100 * 366 * 86_400);
 
 impl Schedule {
-    /// A cron expression in UTC; [`cron_in`](Self::cron_in) says what is read.
+    /// Parses a cron expression in UTC. See [`cron_in`](Self::cron_in) for the syntax.
     ///
     /// # Errors
     /// As [`cron_in`](Self::cron_in).
@@ -52,42 +53,45 @@ impl Schedule {
         Self::cron_in(expression, "UTC")
     }
 
-    /// A cron expression in a time zone of the IANA database.
+    /// Parses a cron expression in a time zone of the IANA database.
     ///
     /// Five fields (minute, hour, day of month, month, day of week) or six, with seconds first.
-    /// Lists, ranges, steps, names (`MON`, `jan`), `L` (last day of the month; `5L`: last Friday),
-    /// `W` (nearest working day: `15W`, `LW`), `#` (`MON#2`: second Monday), `?`, `@hourly` to
-    /// `@yearly`.
+    /// Supported are lists, ranges, steps, names (`MON`, `jan`), `L` (last day of the month; `5L`:
+    /// last Friday), `W` (nearest working day: `15W`, `LW`), `#` (`MON#2`: second Monday), `?`, and
+    /// `@hourly` to `@yearly`.
     ///
     /// # Two day fields
     ///
-    /// As in Vixie cron: where one of them begins with `*` (or `?`), a day has to fit both, so
-    /// `0 0 */2 * MON` fires on odd days that are Mondays. Otherwise a day that fits either fires:
-    /// `0 0 1 * MON` on the first of the month and on Mondays. `+` before the day of week
-    /// (`0 0 1-7 * +MON`) asks for both.
+    /// As in Vixie cron: if one of them begins with `*` (or `?`), a day has to match both, so `0 0
+    /// */2 * MON` fires on odd days that are Mondays. Otherwise a day that matches either of them
+    /// fires: `0 0 1 * MON` on the first of the month and on Mondays. `+` before the day of week
+    /// (`0 0 1-7 * +MON`) requires both.
     ///
-    /// Spring always asks for both, and Quartz takes no such expression. A
-    /// [`Scheduler`](crate::Scheduler) logs a warning where the readings differ.
+    /// Spring always requires both, and Quartz does not accept such an expression. A
+    /// [`Scheduler`](crate::Scheduler) logs a warning if the interpretations differ.
     ///
     /// # Changes of the clock
     ///
-    /// As Vixie cron has it, by whether the field of seconds, minutes or hours begins with `*`:
+    /// As in Vixie cron, they depend on whether the field of seconds, minutes or hours begins with
+    /// `*`:
     ///
-    /// - Without one it is a job at *times of day*: it fires when the local clock first reaches
-    ///   each of them. Of an hour that is left out, it fires at its end (a daily 02:30 at 03:00 that
-    ///   day); in an hour that comes twice, the first time only. No daily run is lost or doubled.
-    /// - With one it *runs through*: it fires whenever the local clock shows a time that fits. Every
-    ///   ten minutes stays every ten minutes.
+    /// - If none does, it is a job at *times of day*: it fires when the local clock first reaches
+    ///   each of them. Times in an hour that is skipped fire at the end of the gap (a daily 02:30
+    ///   fires at 03:00 that day). Times in an hour that is repeated fire the first time only. No
+    ///   daily run is lost or doubled.
+    /// - If one does, the job *runs through*: it fires whenever the local clock shows a matching
+    ///   time. Every ten minutes stays every ten minutes.
     ///
     /// # Zones
     ///
-    /// The database of the system is asked first, so that a change of law arrives with the system's
-    /// updates; where the system has none, the one that was compiled in. It is read
-    /// when the schedule is made. Replicas with different databases disagree about slots around
-    /// dates whose rules differ.
+    /// The schedule uses the time zone database of the system, so that a change of law arrives with
+    /// the system's updates. If the system has none, it uses the one that was compiled in. The
+    /// database is read when the schedule is created. Replicas with different databases disagree
+    /// about slots around dates for which their rules differ.
     ///
     /// # Errors
-    /// `InvalidInput`: unreadable expression, one that never fires (30 February), unknown zone.
+    /// `InvalidInput`: unreadable expression, an expression that never fires (30 February), unknown
+    /// zone.
     ///
     /// ```
     /// use shedlock::scheduler::Schedule;
@@ -104,8 +108,8 @@ impl Schedule {
         Cron::parse(expression, zone).map(|cron| Self(Kind::Cron(cron)))
     }
 
-    /// Every so often, on a grid that all replicas share: its points lie whole periods from
-    /// 1970-01-01 00:00 UTC, or from [`anchored_at`](Self::anchored_at).
+    /// Creates a schedule with a fixed period, on a grid that all replicas share. Its points are
+    /// whole periods away from 1970-01-01 00:00 UTC, or from [`anchored_at`](Self::anchored_at).
     ///
     /// # Errors
     /// `InvalidInput`: unreadable, shorter than 1 ms, not in whole microseconds, longer than 100
@@ -114,8 +118,8 @@ impl Schedule {
         Grid::new(period.into().get()?).map(|grid| Self(Kind::Grid(grid)))
     }
 
-    /// Puts the grid of [`every`](Self::every) at this instant; every replica must name the same.
-    /// Other schedules have no grid and stay as they are.
+    /// Anchors the grid of [`every`](Self::every) at this instant, which must be the same on every
+    /// replica. Other schedules have no grid and stay unchanged.
     #[must_use]
     pub fn anchored_at(mut self, anchor: SystemTime) -> Self {
         if let Kind::Grid(grid) = &mut self.0 {
@@ -124,8 +128,9 @@ impl Schedule {
         self
     }
 
-    /// So long after the end of the last run (or skip) on this node. There is no slot: replicas run
-    /// one after the other, never at once, and each counts for itself.
+    /// Creates a schedule that fires this long after the end of the last run (or skip) on this
+    /// node. It has no slots: replicas run one after another, never at once, and each counts its
+    /// delay separately.
     ///
     /// # Errors
     /// `InvalidInput`: unreadable, zero, or longer than 100 years.
@@ -142,24 +147,24 @@ impl Schedule {
         Ok(Self(Kind::FixedDelay(delay)))
     }
 
-    /// The tolerance of [`slot_now`](Self::slot_now) where slots lie far enough apart: more than
-    /// clocks that NTP keeps differ, and little enough that a run which is started by hand is rarely
-    /// taken for the next slot's.
+    /// The tolerance of [`slot_now`](Self::slot_now) if the slots are far enough apart. It exceeds
+    /// the skew of clocks that NTP keeps, and is small enough that a run that you start by hand
+    /// rarely counts as the next slot's.
     pub const SLOT_TOLERANCE: Duration = Duration::from_secs(5);
 
-    /// The slot that a run which starts now belongs to, for those whose runs are started by another
-    /// scheduler: [`slot_at`](Self::slot_at) by the system's clock, with a tolerance of
-    /// [`SLOT_TOLERANCE`](Self::SLOT_TOLERANCE) or, if that is less, a tenth of the time between the
-    /// two slots around now.
+    /// Returns the slot of a run that starts now. For runs that another scheduler starts. It is
+    /// [`slot_at`](Self::slot_at) by the system's clock, with a tolerance of
+    /// [`SLOT_TOLERANCE`](Self::SLOT_TOLERANCE) or, if that is less, a tenth of the time between
+    /// the two slots around now.
     ///
-    /// The other scheduler goes on firing on every replica, by the same expression and time zone; the
-    /// slot makes one of these runs the one of its tick. Ask for it first thing in the run. Where the
-    /// scheduler tells the instant that a run was planned for, that instant is the slot
-    /// ([`Slot::at`]), and no schedule is needed here.
+    /// The other scheduler still fires on every replica, by the same expression and time zone. The
+    /// slot makes one of these runs the only one of its tick. Call this first thing in the run. If
+    /// the scheduler reports the instant that a run was planned for, that instant is the slot
+    /// ([`Slot::at`]), and you need no schedule here.
     ///
     /// # Errors
-    /// `InvalidInput` for [`fixed_delay`](Self::fixed_delay), which has no slots, and where the clock
-    /// shows a time before the first one (in 1970).
+    /// `InvalidInput` for [`fixed_delay`](Self::fixed_delay), which has no slots, and if the clock
+    /// shows a time before the first slot (in 1970).
     ///
     /// ```
     /// use shedlock::{Executor, LockConfig, MemoryProvider, SkipReason};
@@ -204,14 +209,14 @@ impl Schedule {
         }
     }
 
-    /// The slot that a run at `now` belongs to: the newest one at or before `now`, or the next one
-    /// if it lies no more than `tolerance` ahead.
+    /// Returns the slot of a run at `now`: the newest one at or before `now`, or the next one if it
+    /// is no more than `tolerance` ahead.
     ///
-    /// The tolerance is for a node whose clock runs a little behind the timer that woke it: without
-    /// it, such a node would take the slot before. It never reaches further than half the way to the
-    /// next slot, so a tolerance that is too large for the schedule does no harm.
+    /// The tolerance is for a node whose clock runs a little behind the timer that woke it. Without
+    /// it, such a node would take the previous slot. The tolerance never reaches further than half
+    /// the time to the next slot, so a tolerance that is too large for the schedule does no harm.
     ///
-    /// `None` before the first slot (in 1970) and for [`fixed_delay`](Self::fixed_delay).
+    /// Returns `None` before the first slot (in 1970) and for [`fixed_delay`](Self::fixed_delay).
     ///
     /// ```
     /// use shedlock::scheduler::Schedule;
@@ -235,23 +240,23 @@ impl Schedule {
         slot(if is_next { next } else { newest })
     }
 
-    /// The first slot after this instant. `None` after the last one (in the year 9999) and for
-    /// [`fixed_delay`](Self::fixed_delay).
+    /// Returns the first slot after this instant. Returns `None` after the last one (in the year
+    /// 9999) and for [`fixed_delay`](Self::fixed_delay).
     pub fn next_after(&self, instant: SystemTime) -> Option<Slot> {
         slot(self.first_after(micros_of(instant).max(-1)))
     }
 
-    /// The slot before this one.
+    /// Returns the slot before this one.
     pub(crate) fn before(&self, of: Slot) -> Option<Slot> {
         slot(self.newest_at(of.as_micros() - 1))
     }
 
-    /// What stands in the place of a schedule that could not be read.
+    /// Returns a placeholder for a schedule that could not be parsed.
     pub(crate) fn never() -> Self {
         Self(Kind::FixedDelay(LONGEST))
     }
 
-    /// The delay, if this is a fixed delay.
+    /// Returns the delay, if this is a fixed delay.
     pub(crate) fn delay(&self) -> Option<Duration> {
         match &self.0 {
             Kind::FixedDelay(delay) => Some(*delay),
@@ -259,10 +264,12 @@ impl Schedule {
         }
     }
 
-    /// The shortest time between two slots, changes of the clock left aside: the period, or what a
-    /// cron expression has between two times of one day, or of two days in a row if it fires daily.
+    /// Returns the shortest time between two slots, ignoring changes of the clock. This is the
+    /// period, or for a cron expression the shortest time between two times of one day, or of two
+    /// consecutive days if it fires daily.
     ///
-    /// `None` for cron that fires once on some days, and for [`fixed_delay`](Self::fixed_delay).
+    /// Returns `None` for a cron expression that fires once on some days, and for
+    /// [`fixed_delay`](Self::fixed_delay).
     ///
     /// ```
     /// use shedlock::scheduler::Schedule;
@@ -279,7 +286,7 @@ impl Schedule {
         }
     }
 
-    /// True where a day may fit either of two day fields; Spring asks for both.
+    /// Returns true if a day may match either of two day fields. Spring requires both.
     pub(crate) fn takes_either_day(&self) -> bool {
         matches!(&self.0, Kind::Cron(cron) if cron.takes_either_day())
     }
@@ -301,13 +308,13 @@ impl Schedule {
     }
 }
 
-/// What a [`Job`](crate::Job) takes for its schedule: one that was made, or the attempt to make one,
-/// so that jobs can be written down without a `?`. The scheduler refuses a wrong one when it starts.
+/// The schedule argument of a [`Job`](crate::Job): a schedule, or the result of creating one, so
+/// that you can write jobs without a `?`. The scheduler refuses an invalid one when it starts.
 pub trait IntoSchedule {
-    /// The schedule.
+    /// Returns the schedule.
     ///
     /// # Errors
-    /// Why there is none.
+    /// Why the schedule is invalid.
     fn into_schedule(self) -> Result<Schedule, Error>;
 }
 
@@ -323,7 +330,8 @@ impl IntoSchedule for Result<Schedule, Error> {
     }
 }
 
-/// As it was written: `cron "0 2 * * *" in Asia/Seoul`, `every 10m`, `10m after the last run`.
+/// Formats it as it was written: `cron "0 2 * * *" in Asia/Seoul`, `every 10m`, `10m after the last
+/// run`.
 impl fmt::Display for Schedule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
@@ -344,7 +352,8 @@ fn slot(micros: Option<i64>) -> Option<Slot> {
     Slot::from_micros(micros?).ok()
 }
 
-/// Whole microseconds since 1970, rounded down; instants outside the calendar at its ends.
+/// Returns whole microseconds since 1970, rounded down. Instants outside the calendar are clamped
+/// to its ends.
 fn micros_of(instant: SystemTime) -> i64 {
     match instant.duration_since(UNIX_EPOCH) {
         Ok(since) => i64::try_from(since.as_micros()).unwrap_or(i64::MAX),
@@ -368,7 +377,7 @@ mod tests {
             slot.unwrap().instant().duration_since(at(0)).unwrap()
         };
         let secs = Duration::from_secs;
-        // A timer that looks twice a second may be this late.
+        // A timer that polls twice a second may be this late.
         assert_eq!(usual("1s", 600), secs(0));
         assert_eq!(usual("1s", 950), secs(1));
         assert_eq!(usual("10m", 594_900), secs(0));

@@ -1,4 +1,4 @@
-//! A time zone as stretches of one offset each.
+//! A time zone as a sequence of stretches with one offset each.
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
@@ -10,19 +10,19 @@ pub(super) struct Zone(TimeZone);
 /// A stretch of time, in seconds since 1970, in which the local clock runs without a jump.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Stretch {
-    /// The first second of it; `i64::MIN` where there was no change before.
+    /// The first second of it; `i64::MIN` if there was no change before.
     pub(super) start: i64,
-    /// The first second after it; `i64::MAX` where none will follow.
+    /// The first second after it; `i64::MAX` if no change follows.
     pub(super) end: i64,
-    /// Local time is this many seconds ahead of UTC.
+    /// The seconds by which local time is ahead of UTC.
     pub(super) offset: i64,
-    /// What the local clock had reached at most before this stretch began: times below have been,
-    /// this one and those above have not. `i64::MIN` in the first stretch.
+    /// The upper limit of the local times reached before this stretch began: times below it have
+    /// been reached, this one and later ones have not. `i64::MIN` in the first stretch.
     pub(super) reached: i64,
 }
 
 /// Local clocks were never set back by more than a day (when islands changed sides of the date
-/// line); an earlier change cannot have reached further.
+/// line), so an earlier change cannot have reached further.
 const FURTHEST_BACK: i64 = 2 * 86_400;
 
 impl Zone {
@@ -45,7 +45,7 @@ impl Zone {
         self.0.iana_name().unwrap_or("UTC")
     }
 
-    /// The stretch that this second lies in; `None` outside the calendar.
+    /// Returns the stretch that contains this second; `None` outside the calendar.
     pub(super) fn stretch(&self, second: i64) -> Option<Stretch> {
         let now = Timestamp::from_second(second).ok()?;
         let start = self.last_change(second)?;
@@ -58,14 +58,15 @@ impl Zone {
         })
     }
 
-    /// The last change at or before this second; `i64::MIN` where there was none.
+    /// Returns the last change at or before this second; `i64::MIN` if there was none.
     fn last_change(&self, second: i64) -> Option<i64> {
         let after = Timestamp::from_second(second.checked_add(1)?).ok()?;
         let Some(before) = self.0.preceding(after).next() else {
             return Some(i64::MIN);
         };
-        // The library may answer from the rule that holds today with a change that lies before the
-        // last one of its table (Ciudad Juarez in December 2022): so the way is walked forward.
+        // The library may apply today's rule and return a change that is earlier than the last one
+        // of its table (Ciudad Juarez in December 2022). So the search continues forward from
+        // there.
         let known = before.timestamp();
         let later = self
             .changes_after(known)
@@ -74,7 +75,7 @@ impl Zone {
     }
 
     fn reached(&self, start: i64) -> i64 {
-        // The beginning of time, and what follows it, is preceded by nothing.
+        // Nothing precedes the beginning of time or what directly follows it.
         let Ok(from) = Timestamp::from_second(start.saturating_sub(FURTHEST_BACK)) else {
             return i64::MIN;
         };

@@ -16,7 +16,7 @@ fn micros(text: &str) -> i64 {
     text.parse::<Timestamp>().unwrap().as_microsecond()
 }
 
-/// The slots between two instants, told forwards, and checked backwards.
+/// The slots between two instants, computed forwards and checked backwards.
 fn slots(cron: &Cron, from: i64, until: i64) -> Vec<i64> {
     let mut slots = Vec::new();
     let mut newest = cron.newest_at(from - 1);
@@ -53,7 +53,7 @@ fn a_daily_job_in_the_hour_left_out_runs_at_its_end() {
         until,
         &["2027-03-28T01:00:00Z", "2027-03-29T00:30:00Z"],
     );
-    // Times of day that fall on one instant are one slot.
+    // Times of day that map to one instant are one slot.
     assert_slots(
         "0,30 2,3 * * *",
         "Europe/Berlin",
@@ -112,7 +112,7 @@ fn what_runs_through_follows_the_clock() {
 
 #[test]
 fn half_hours_midnights_and_whole_days_that_are_left_out() {
-    // Lord Howe moves by half an hour at 02:00.
+    // Lord Howe shifts by half an hour at 02:00.
     assert_slots(
         "15 2 * * *",
         "Australia/Lord_Howe",
@@ -128,7 +128,7 @@ fn half_hours_midnights_and_whole_days_that_are_left_out() {
         "2027-04-30T12:00:00Z",
         &["2027-04-29T22:00:00Z"],
     );
-    // Samoa had no 30 December 2011: its run is not lost, and is the same instant as the next.
+    // Samoa had no 30 December 2011: its run is not lost, and has the same instant as the next one.
     assert_slots(
         "0 0 * * *",
         "Pacific/Apia",
@@ -164,7 +164,7 @@ fn what_cannot_be_read_is_refused() {
     );
 }
 
-/// The local minutes that an expression names, told without any of the code under test.
+/// The local minutes that an expression matches, computed without the code under test.
 type Fits = fn(DateTime) -> bool;
 
 const EXPRESSIONS: [(&str, bool, Fits); 9] = [
@@ -189,7 +189,7 @@ const EXPRESSIONS: [(&str, bool, Fits); 9] = [
     }),
 ];
 
-/// Minute for minute, with no idea of zones but what the local clock shows.
+/// Steps minute by minute, using only the time that the local clock shows.
 fn by_hand(shown: &[(i64, DateTime)], runs_through: bool, fits: Fits) -> Vec<i64> {
     let mut slots = Vec::new();
     let mut reached = shown[0].1;
@@ -229,7 +229,7 @@ fn all_changes_of_ten_years_in_all_zones_are_as_told_by_hand() {
         {
             let at = change.timestamp().as_second();
             let offset = |second| offset_of(&zone, second);
-            // Many names share their rules: each change is looked at once.
+            // Many names share their rules. Each change is checked once.
             let key = (
                 at,
                 offset(at - AROUND),
@@ -276,7 +276,7 @@ proptest! {
             "Africa/Casablanca", "Pacific/Apia", "America/Sao_Paulo", "Antarctica/Troll",
         ]),
         now in 0_i64..4_000_000_000_000_000,
-        // A replica that looks a little later, and still before the next slot.
+        // A replica that checks a little later, but still before the next slot.
         later in 0.0_f64..1.0,
     ) {
         let cron = cron(expression, zone);
@@ -317,7 +317,7 @@ fn a_day_fits_both_day_fields_where_one_begins_with_a_star() {
     assert_eq!(days("0 0 0 */2 * MON"), [11, 25]);
     assert_eq!(days("0 0 1-9 * */3"), [2, 3, 6, 9]);
     assert_eq!(days("0 0 ?/2 * 1"), [11, 25]);
-    // Neither begins with a star: either will do, as ever.
+    // Neither begins with a star: a match of either field is enough.
     assert_eq!(days("0 0 1,2 * 1"), [1, 2, 4, 11, 18, 25]);
     assert_eq!(days("0 0 1-31/2 * +1"), [11, 25]);
     assert_eq!(days("0 0 * * 1"), [4, 11, 18, 25]);

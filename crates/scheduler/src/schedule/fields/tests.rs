@@ -72,7 +72,7 @@ fn every_kind_of_field_is_understood() {
         &["2027-01-04T00:00", "2027-01-05T00:00"],
     );
     assert_next("@monthly", "2027-01-01T00:00:01", &["2027-02-01T00:00"]);
-    // Either day field, and both.
+    // A match of either day field, and a match of both.
     assert_next(
         "0 0 13 * FRI",
         "2027-08-07T00:00:00",
@@ -135,7 +135,7 @@ fn expression() -> impl Strategy<Value = String> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(512))]
 
-    /// The parser's own search, over local times without a zone, is the oracle of ours.
+    /// The oracle is the parser's own search, over local times without a zone.
     #[test]
     fn ours_agrees_with_the_parsers_own_search(
         expression in expression(),
