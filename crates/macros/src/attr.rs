@@ -14,13 +14,14 @@ use crate::name::Name;
 
 const KEYS: &str = "`name`, `lock_at_most_for`, `lock_at_least_for`, `keep_alive`, \
                     `max_run_time`, `lock_wait`, `provider` and `crate`";
-/// Keys that need no value; the second one belongs elsewhere, and is to be told so.
+/// Keys that need no value. The second one belongs to the other attribute, and gets an error that
+/// says so.
 const FLAGS: &[&str] = &["keep_alive", "must_not_be_lost"];
 
-/// What the user wrote, as far as it is right.
+/// The valid part of the arguments.
 ///
-/// What is wrong is missing here and stands in the errors beside it, so that the function is
-/// expanded all the same and the compiler goes on to say what it thinks of its body.
+/// Invalid arguments are missing here and are recorded in the errors instead. The function is still
+/// expanded, so that the compiler also checks its body.
 #[derive(Default)]
 pub(crate) struct Arguments {
     pub(crate) name: Option<Name>,
@@ -35,9 +36,9 @@ pub(crate) struct Arguments {
 
 /// One of the durations.
 pub(crate) enum Period {
-    /// A literal, read at compile time.
+    /// A literal, parsed at compile time.
     Known(Duration, Span),
-    /// Anything that turns into a `LockDuration`.
+    /// Any expression that converts into a `LockDuration`.
     Computed(Box<Expr>),
 }
 
@@ -53,7 +54,7 @@ impl Period {
     }
 }
 
-/// All errors that were found, to be shown together.
+/// All errors that were found, to be reported together.
 #[derive(Default)]
 pub(crate) struct Errors(Option<syn::Error>);
 
@@ -73,7 +74,7 @@ impl Errors {
         result.map_err(|error| self.push(error)).ok()
     }
 
-    /// One `compile_error!` for each.
+    /// Returns one `compile_error!` for each error.
     pub(crate) fn into_tokens(self) -> TokenStream {
         self.0
             .map_or_else(TokenStream::new, syn::Error::into_compile_error)
@@ -81,7 +82,7 @@ impl Errors {
 }
 
 impl Arguments {
-    /// Reads what stands between the parentheses.
+    /// Parses the tokens between the parentheses.
     pub(crate) fn parse(tokens: TokenStream, errors: &mut Errors) -> Self {
         let mut arguments = Self::default();
         let mut seen = Vec::new();
@@ -98,15 +99,15 @@ impl Arguments {
         arguments
     }
 
-    /// The path of the facade crate.
+    /// Returns the path of the facade crate.
     pub(crate) fn facade(&self) -> Path {
         self.facade
             .clone()
             .unwrap_or_else(|| parse_quote!(::shedlock))
     }
 
-    /// The values that may move an argument of the function: all but references, calls of macros like
-    /// `format!`, and what stands between the braces of a name.
+    /// Returns the values that may move an argument of the function: all except references, calls
+    /// of macros like `format!`, and expressions between the braces of a name.
     pub(crate) fn moving(&self) -> TokenStream {
         let name = match &self.name {
             Some(Name::Computed(name)) => Some(&**name),
@@ -153,7 +154,7 @@ impl Arguments {
         }
     }
 
-    /// What is wrong with durations that can be read, each alone and together.
+    /// Checks durations known at compile time, each alone and together.
     fn check_durations(&mut self, errors: &mut Errors) {
         if let Some(Period::Known(Duration::ZERO, span)) = self.max_run_time {
             errors.add(span, "max_run_time is zero: the task could never run");
@@ -184,19 +185,20 @@ impl Arguments {
     }
 }
 
-/// What stands behind a key.
+/// The value of a key.
 pub(crate) enum Value {
-    /// Nothing: the key alone says it.
+    /// No value: the key alone is enough.
     Flag,
     Given(Expr),
     /// The value of `crate`.
     Facade(Path),
 }
 
-/// Reads `key = value` until the end, and hands each on; whether all could be read.
+/// Parses `key = value` pairs until the end, and passes each to the callback. Returns whether all
+/// could be parsed.
 ///
-/// Stops with an error where the grammar is broken; what is wrong beyond the grammar goes to
-/// `errors`, and reading goes on. `flags` are the keys that need no value; the first of two values
+/// Stops with an error if the grammar is broken. Other errors go to `errors`, and parsing
+/// continues. `flags` are the keys that need no value. If a key occurs twice, the first value
 /// counts.
 pub(crate) fn read_pairs(
     tokens: TokenStream,
@@ -294,7 +296,7 @@ fn no_unit(value: &impl quote::ToTokens) -> syn::Error {
     syn::Error::new_spanned(value, duration::unreadable(&text))
 }
 
-/// What a `macro_rules` macro passes on stands in a group that nobody sees.
+/// Removes the invisible group around a value that a `macro_rules` macro passes on.
 fn ungroup(mut value: Expr) -> Expr {
     while let Expr::Group(group) = value {
         value = *group.expr;

@@ -1,11 +1,11 @@
-//! Duration literals, read with the grammar of `shedlock::parse_duration`.
+//! Duration literals, parsed with the grammar of `shedlock::parse_duration`.
 
 use std::time::Duration;
 
-/// Reads what the runtime reads, and refuses what it refuses, in the same words.
+/// Parses what the runtime parses, and refuses what it refuses, in the same words.
 ///
 /// The grammar is repeated here because a build must not wait for the runtime crate to expand an
-/// attribute; a test holds the two together.
+/// attribute. A test keeps the two consistent.
 pub(crate) fn parse(text: &str) -> Result<Duration, String> {
     let span: jiff::Span = text.trim().parse().map_err(|_| unreadable(text))?;
     if span.get_years() != 0 || span.get_months() != 0 || span.get_weeks() != 0 {
@@ -28,7 +28,7 @@ pub(crate) fn parse(text: &str) -> Result<Duration, String> {
 
 const LONGEST: Duration = Duration::from_secs(7_304_484 * 86_400);
 
-/// The refusal of something that has no unit at all, such as the number `10`.
+/// The error for a value without any unit, such as the number `10`.
 pub(crate) fn unreadable(text: &str) -> String {
     refused(text, "write it with its unit,")
 }

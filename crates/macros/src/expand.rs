@@ -1,4 +1,4 @@
-//! The function around the user's body.
+//! Generates the function around the user's body.
 
 use proc_macro2::{Span, TokenStream};
 use quote::{quote, quote_spanned};
@@ -10,8 +10,8 @@ use crate::function::{Function, TrailingFuture};
 use crate::return_type::Returned;
 use crate::taken::Taken;
 
-/// What the compiler gets in place of the annotated function; the same function, unlocked, where
-/// the attribute stands in a wrong place.
+/// Generates the code that replaces the annotated function. If the attribute is in a wrong place,
+/// this is the same function, unlocked.
 pub(crate) fn expand(attribute: TokenStream, item: TokenStream) -> TokenStream {
     #[cfg(feature = "scheduled")]
     if let Some(swapped) = below_scheduled(&attribute, &item) {
@@ -32,11 +32,11 @@ pub(crate) fn expand(attribute: TokenStream, item: TokenStream) -> TokenStream {
         item
     });
     let errors = errors.into_tokens();
-    // Inside an impl only items may stand, so the errors go in front of the function as items.
+    // An impl can only contain items, so the errors are items in front of the function.
     quote!(#errors #locked)
 }
 
-/// The same two attributes in the order in which the upper one sees both.
+/// Returns the two attributes in the order in which the upper one sees both.
 #[cfg(feature = "scheduled")]
 fn below_scheduled(attribute: &TokenStream, item: &TokenStream) -> Option<TokenStream> {
     let mut function = Function::parse("scheduler_lock", item.clone()).ok()?;
@@ -91,9 +91,9 @@ fn locked(function: &Function, arguments: &Arguments) -> syn::Result<TokenStream
     Ok(function.with_body(&quote!(#prepare #run)))
 }
 
-/// The lock's configuration, without what `Call` is told.
+/// Generates the lock's configuration, without the part that is passed to `Call`.
 pub(crate) fn lock_config(arguments: &Arguments, private: &TokenStream) -> TokenStream {
-    // A name that is missing was reported; this one only keeps the rest compiling.
+    // A missing name was already reported. This one only keeps the rest compiling.
     let name = arguments.name.as_ref();
     let name = name.map_or_else(|| quote!("unnamed"), |name| name.to_tokens(private));
     let durations = [
@@ -110,11 +110,11 @@ pub(crate) fn lock_config(arguments: &Arguments, private: &TokenStream) -> Token
     quote!(#private::LockConfig::new(#name) #(#durations)*)
 }
 
-/// The pieces that all forms are put together from.
+/// The parts that all forms are assembled from.
 struct Parts<'a> {
     arguments: &'a Arguments,
     facade: Path,
-    /// A variable that the user's code can neither see nor hide.
+    /// A variable that the user's code can neither see nor shadow.
     call: Ident,
 }
 
@@ -154,8 +154,8 @@ impl<'a> Parts<'a> {
         let body = self.body(returned, taken, body);
         let body_type = self.returns("Body", returned);
         let span = Span::mixed_site();
-        // The compiler does not tell an async block what it is to resolve to; a `return` that is
-        // never reached does, before the user's own code is looked at.
+        // The compiler does not infer the output type of an async block from outside. A `return`
+        // that is never reached sets the type before the user's own code is checked.
         let run = quote_spanned! {span=>
             #facade::__private::run(#call, async move {
                 #[allow(
@@ -190,14 +190,14 @@ impl<'a> Parts<'a> {
         self.answer(returned, &run)
     }
 
-    /// The user's body, with the arguments that it sees only in parts.
+    /// Generates the user's body, with the arguments that it only sees in part.
     fn body(&self, returned: &Type, taken: &Taken, body: &TokenStream) -> TokenStream {
         let patterns = &taken.patterns;
         if patterns.is_empty() {
             return quote!({ #body });
         }
         let body_type = self.returns("Body", returned);
-        // What the last expression borrows from them ends before they do.
+        // Borrows by the last expression end before these variables are dropped.
         quote_spanned! {Span::mixed_site()=>
             #patterns
             #[allow(unreachable_code, clippy::let_unit_value, clippy::type_complexity)]
@@ -207,7 +207,7 @@ impl<'a> Parts<'a> {
         }
     }
 
-    /// Turns what became of the call into what the function returns.
+    /// Generates the conversion from the end of the call to the return value of the function.
     fn answer(&self, returned: &Type, ended: &TokenStream) -> TokenStream {
         let from_ended = self.returns("from_ended", returned);
         let span = span_for_complaints(returned);
@@ -216,15 +216,15 @@ impl<'a> Parts<'a> {
         quote!(let #variable = #ended; #answer)
     }
 
-    /// Takes the lock where the future is polled, not where it is made.
+    /// Takes the lock when the future is polled, not when it is created.
     fn run_future(&self, returned: &Type, mut tail: TrailingFuture) -> TokenStream {
         let body_type = self.returns("Body", returned);
         tail.evaluate_to(&parse_quote!(#body_type));
         tail.body(&self.run_async(returned, &Taken::default(), &tail.inside()))
     }
 
-    /// A part of the facade's trait for this return type; where it is not implemented, the compiler
-    /// is to point at the type.
+    /// Refers to a part of the facade's trait for this return type. If the trait is not
+    /// implemented, the compiler points at the type.
     fn returns(&self, part: &str, returned: &Type) -> TokenStream {
         let facade = &self.facade;
         let span = span_for_complaints(returned);
@@ -233,8 +233,8 @@ impl<'a> Parts<'a> {
     }
 }
 
-/// The type's own span, so that the compiler points there. About `()` it has nothing to complain of,
-/// and code that looks like the user's would only make it suggest a semicolon.
+/// Returns the type's own span, so that the compiler points there. For `()` there is nothing to
+/// report, and code that looks like the user's would only make the compiler suggest a semicolon.
 fn span_for_complaints(returned: &Type) -> Span {
     match returned {
         Type::Tuple(unit) if unit.elems.is_empty() => Span::mixed_site(),

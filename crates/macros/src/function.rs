@@ -10,8 +10,8 @@ use syn::{
 
 use crate::taken::mentions;
 
-/// A function whose body is kept as tokens: what is wrong in there is the compiler's to tell, and
-/// must not keep the function from being emitted.
+/// A function whose body is kept as tokens. Errors in the body are for the compiler to report, and
+/// must not prevent the function from being emitted.
 #[derive(Clone)]
 pub(crate) struct Function {
     pub(crate) outer: Vec<Attribute>,
@@ -24,7 +24,7 @@ pub(crate) struct Function {
 }
 
 impl Function {
-    /// Reads the item that this attribute stands on.
+    /// Parses the item that this attribute is on.
     pub(crate) fn parse(attribute: &str, item: TokenStream) -> syn::Result<Self> {
         let read = |input: ParseStream<'_>| Self::read(attribute, input);
         read.parse2(item)
@@ -60,8 +60,8 @@ impl Function {
         })
     }
 
-    /// True for what `#[tokio::main]` and the like make of an async function: a blocking one that runs
-    /// the body on a runtime of its own.
+    /// Returns true for the result of `#[tokio::main]` and similar attributes on an async function:
+    /// a blocking function that runs the body on its own runtime.
     pub(crate) fn starts_runtime(&self) -> bool {
         let is_test = |attribute: &Attribute| {
             let last = attribute.path().segments.last();
@@ -74,7 +74,7 @@ impl Function {
             && (self.signature.ident == "main" || is_by_tokio(&self.body))
     }
 
-    /// The same function with another body.
+    /// Returns the same function with another body.
     pub(crate) fn with_body(&self, body: &TokenStream) -> TokenStream {
         let mut tokens = TokenStream::new();
         tokens.append_all(&self.outer);
@@ -88,8 +88,8 @@ impl Function {
         tokens
     }
 
-    /// The async block that the body of a function without `async` ends with, split off from the
-    /// rest; `None` where the body ends otherwise.
+    /// Splits off the async block at the end of the body of a function without `async`. Returns
+    /// `None` if the body ends otherwise.
     pub(crate) fn trailing_future(&self) -> Option<TrailingFuture> {
         let block = Block::parse_within;
         let mut statements = syn::parse::Parser::parse2(block, self.body.clone()).ok()?;
@@ -105,7 +105,7 @@ impl Function {
     }
 }
 
-/// By the message of its `expect`.
+/// Recognizes it by the message of its `expect`.
 fn is_by_tokio(body: &TokenStream) -> bool {
     body.to_string().contains("\"Failed building the Runtime\"")
 }
@@ -119,8 +119,8 @@ pub(crate) struct TrailingFuture {
 }
 
 impl TrailingFuture {
-    /// Takes back what `async_trait` says of the value's type: it says what the function is declared
-    /// to return, and the body of a function that returns `Outcome<T>` evaluates to `T`.
+    /// Removes the type annotations of `async_trait`. They name the declared return type of the
+    /// function, but the body of a function that returns `Outcome<T>` evaluates to `T`.
     pub(crate) fn evaluate_to(&mut self, body: &Type) {
         self.inside.retain(|statement| !is_return_edge(statement));
         for statement in &mut self.inside {
@@ -134,14 +134,14 @@ impl TrailingFuture {
         }
     }
 
-    /// The statements of the async block.
+    /// Returns the statements of the async block.
     pub(crate) fn inside(&self) -> TokenStream {
         let mut tokens = TokenStream::new();
         tokens.append_all(&self.inside);
         tokens
     }
 
-    /// The whole body, with other statements in the async block.
+    /// Returns the whole body, with other statements in the async block.
     pub(crate) fn body(&self, inside: &TokenStream) -> TokenStream {
         let mut whole = self.whole.clone();
         if let Some(future) = async_block(&mut whole) {
@@ -170,7 +170,7 @@ fn async_block(expression: &mut Expr) -> Option<&mut ExprAsync> {
     }
 }
 
-/// `Box::pin`, by whatever path.
+/// Recognizes `Box::pin`, by any path.
 fn is_box_pin(function: &Expr) -> bool {
     let Expr::Path(path) = function else {
         return false;
@@ -184,7 +184,7 @@ fn is_box_pin(function: &Expr) -> bool {
             .is_some_and(|segment| segment.ident == "Box")
 }
 
-/// `if let Some(__ret) = None::<…> { return __ret; }`, with which `async_trait` tells the compiler
+/// Recognizes `if let Some(__ret) = None::<…> { return __ret; }`, which `async_trait` uses to fix
 /// the type of an async block.
 fn is_return_edge(statement: &Stmt) -> bool {
     let Stmt::Expr(Expr::If(condition), _) = statement else {
@@ -199,7 +199,7 @@ fn is_return_edge(statement: &Stmt) -> bool {
     }
 }
 
-/// The variable of `async_trait` that holds what the method returns.
+/// Recognizes the variable of `async_trait` that holds the return value of the method.
 fn is_returned(pattern: &Pat) -> bool {
     matches!(pattern, Pat::Ident(variable) if variable.ident == "__ret")
 }

@@ -1,4 +1,4 @@
-//! What reads the text of programs here, as targets of fuzzing: each panics where a promise is broken.
+//! Fuzz targets for the parsers of program text in this crate. Each panics if a promise is broken.
 
 use proc_macro2::TokenStream;
 use quote::quote;
@@ -10,10 +10,11 @@ use crate::name::Name;
 use crate::scheduled::check;
 use crate::{duration as durations, expand, scheduled};
 
-/// The compiler has a limit of its own, and so has this thread's stack.
+/// The compiler has its own limit, and this thread's stack is limited too.
 const DEEPEST: usize = 40;
 
-/// What stands in `#[scheduler_lock(…)]`: the function is always emitted, locked or beside errors.
+/// The arguments of `#[scheduler_lock(…)]`: the function is always emitted, either locked or with
+/// errors.
 fn lock_attribute(data: &[u8]) {
     let function = quote!(
         async fn job(tenant: &str, id: u32) -> Result<(), Error> {
@@ -23,7 +24,7 @@ fn lock_attribute(data: &[u8]) {
     emits(data, |attribute| expand::expand(attribute, function));
 }
 
-/// What stands in `#[scheduled(…)]`.
+/// The arguments of `#[scheduled(…)]`.
 fn schedule_attribute(data: &[u8]) {
     let function = quote!(
         #[scheduler_lock(name = "job", lock_at_most_for = "10m")]
@@ -53,12 +54,12 @@ fn emits(data: &[u8], expand: impl FnOnce(TokenStream) -> TokenStream) {
 }
 
 fn depth(text: &str) -> usize {
-    // Also what could nest without brackets: `&&&&x`, `!!!!x`, `a::<b<c<…`.
+    // Includes tokens that could nest without brackets: `&&&&x`, `!!!!x`, `a::<b<c<…`.
     text.matches(['(', '[', '{', '<', '&', '!', '-', '*', '|'])
         .count()
 }
 
-/// The text of a lock's name: what is fixed is a name for the runtime, too.
+/// The text of a lock's name: a fixed name is also a valid name for the runtime.
 fn name(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     if depth(&text) > DEEPEST {
@@ -80,7 +81,7 @@ fn name(data: &[u8]) {
     }
 }
 
-/// Durations: what is read when a program is compiled is what the runtime reads.
+/// Durations: the compile-time parser accepts exactly what the runtime accepts.
 fn duration(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     match (
@@ -93,7 +94,7 @@ fn duration(data: &[u8]) {
     }
 }
 
-/// A cron expression and a zone, a line each: what is refused is what the scheduler refuses.
+/// A cron expression and a zone, one per line: the attribute refuses what the scheduler refuses.
 fn cron(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     let (cron, zone) = text.split_once('\n').unwrap_or((&text, "UTC"));
@@ -104,7 +105,7 @@ fn cron(data: &[u8]) {
 fn same(here: Result<(), String>, there: Result<Schedule, shedlock::Error>) {
     match (here, there) {
         (Ok(()), Ok(_)) => {}
-        // What the parser says of it is in the runtime's source.
+        // The parser's own message is in the source of the runtime's error.
         (Err(here), Err(there)) => assert!(here.starts_with(there.message()), "{here}, {there}"),
         (here, there) => panic!("{here:?} here, {there:?} there"),
     }

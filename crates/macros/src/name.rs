@@ -1,4 +1,4 @@
-//! The name of the lock: fixed, with the function's arguments in it, or computed.
+//! The name of the lock: fixed, with arguments of the function, or computed.
 
 use proc_macro2::{Span, TokenStream};
 use quote::quote;
@@ -8,17 +8,17 @@ use syn::{Expr, LitStr};
 pub(crate) enum Name {
     /// Known at compile time, and checked.
     Fixed(LitStr),
-    /// `"sync-{tenant.id}"`: a format string with one `{}` an expression, and the expressions.
+    /// `"sync-{tenant.id}"`: a format string with one `{}` per expression, and the expressions.
     Template {
         format: LitStr,
         arguments: Vec<Expr>,
     },
-    /// Any expression that gives text.
+    /// Any expression that evaluates to text.
     Computed(Box<Expr>),
 }
 
 impl Name {
-    /// Reads a literal: its braces, and what is between them.
+    /// Parses a literal: its braces, and the expressions between them.
     pub(crate) fn from_literal(literal: &LitStr) -> syn::Result<Self> {
         let source = Source::of(literal);
         let text = literal.value();
@@ -44,7 +44,7 @@ impl Name {
         })
     }
 
-    /// An expression for the name, borrowing what it uses.
+    /// Generates an expression for the name that borrows the variables it uses.
     pub(crate) fn to_tokens(&self, private: &TokenStream) -> TokenStream {
         match self {
             Self::Fixed(text) => quote!(#text),
@@ -56,10 +56,10 @@ impl Name {
     }
 }
 
-/// Finds the span of a piece of the literal.
+/// Finds the span of a part of the literal.
 struct Source {
     literal: proc_macro2::Literal,
-    /// Where the text starts in the literal; `None` where escapes move it about.
+    /// Where the text starts in the literal; `None` if escapes shift positions.
     start: Option<usize>,
 }
 
@@ -77,8 +77,8 @@ impl Source {
         }
     }
 
-    /// The span of these bytes of the text; of the whole literal where the compiler does not give
-    /// parts of one away, as the stable one does not yet.
+    /// Returns the span of these bytes of the text. If the compiler does not provide spans of
+    /// parts, as stable does not yet, returns the span of the whole literal.
     fn span(&self, from: usize, to: usize) -> Span {
         self.start
             .and_then(|start| self.literal.subspan(start + from..start + to))
@@ -88,9 +88,9 @@ impl Source {
 
 struct Scan<'a> {
     source: &'a Source,
-    /// The text with `{{` and `}}` resolved; the name, where there are no arguments.
+    /// The text with `{{` and `}}` resolved. This is the name if there are no arguments.
     fixed: String,
-    /// The same as a format string.
+    /// The text as a format string.
     format: String,
     arguments: Vec<Expr>,
 }
@@ -132,7 +132,7 @@ impl Scan<'_> {
         Ok(())
     }
 
-    /// Reads what stands between two braces, which starts at this byte.
+    /// Parses the text between two braces, which starts at this byte.
     fn argument(&mut self, inside: &str, start: usize) -> syn::Result<()> {
         let (code, spec) = split_spec(inside);
         let end = start + code.len();
@@ -173,7 +173,8 @@ impl Scan<'_> {
     }
 }
 
-/// `id:>8` is the expression `id` and the specification `:>8`; the `::` of a path is neither's end.
+/// Splits `id:>8` into the expression `id` and the specification `:>8`. The `::` of a path does not
+/// separate them.
 fn split_spec(inside: &str) -> (&str, &str) {
     let bytes = inside.as_bytes();
     let mut at = 0;
@@ -189,8 +190,8 @@ fn split_spec(inside: &str) -> (&str, &str) {
     (inside, "")
 }
 
-/// Names are made of places and calls; anything with control flow or an operator in it belongs
-/// outside, where it can be read.
+/// Names consist of places and calls. Anything with control flow or an operator belongs outside of
+/// the name, where it is readable.
 fn is_plain(expression: &Expr) -> bool {
     match expression {
         Expr::Path(_) | Expr::Lit(_) => true,

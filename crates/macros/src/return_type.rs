@@ -1,4 +1,4 @@
-//! What the annotated function returns: the value itself, or a future of it.
+//! The return type of the annotated function: the value itself, or a future of it.
 
 use proc_macro2::Span;
 use syn::visit_mut::{self, VisitMut};
@@ -7,15 +7,15 @@ use syn::{
     Signature, Type, TypeInfer, TypeParamBound, TypePath, parse_quote_spanned,
 };
 
-/// What the caller gets in the end.
+/// What the caller receives in the end.
 ///
-/// Which of these types has a value for a skipped run is decided by the compiler, through a trait of
-/// the facade, so that aliases such as `anyhow::Result<()>` are seen through. Only what no alias can
-/// hide is refused here.
+/// The compiler decides which types have a value for a skipped run, through a trait of the facade,
+/// so that aliases such as `anyhow::Result<()>` are resolved. Only types that no alias can hide are
+/// refused here.
 pub(crate) enum Returned {
     /// The function returns this, or is `async` and resolves to it.
     Value(Box<Type>),
-    /// The function returns a future of this, as `async_trait` rewrites methods to.
+    /// The function returns a future of this; `async_trait` rewrites methods in this way.
     FutureOf(Box<Type>),
 }
 
@@ -70,8 +70,8 @@ fn can_never_be_skipped(ty: &Type) -> bool {
     }
 }
 
-/// `R` of `impl Future<Output = R>`, `Pin<Box<dyn Future<Output = R>>>`, `BoxFuture<'_, R>` and
-/// `LocalBoxFuture<'_, R>`.
+/// Returns `R` of `impl Future<Output = R>`, `Pin<Box<dyn Future<Output = R>>>`, `BoxFuture<'_, R>`
+/// and `LocalBoxFuture<'_, R>`.
 fn future_output(ty: &Type) -> Option<&Type> {
     match ty {
         Type::Group(group) => future_output(&group.elem),
@@ -137,7 +137,7 @@ fn output_of_bound(bound: &TypeParamBound) -> Option<&Type> {
         })
 }
 
-/// The same type as it may be written inside the body: `impl Trait` becomes `_`.
+/// Returns the type in the form that is allowed inside the body: `impl Trait` becomes `_`.
 fn without_impl_trait(mut ty: Type) -> Type {
     struct Eraser;
     impl VisitMut for Eraser {

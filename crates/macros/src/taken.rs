@@ -1,5 +1,5 @@
-//! What the function takes, moved into the locked body: it is dropped while the lock is held, as it
-//! is dropped before a function returns.
+//! Moves the function's arguments into the locked body, so that they are dropped while the lock is
+//! held, just as a function drops them before it returns.
 
 use proc_macro2::{Span, TokenStream, TokenTree};
 use quote::{format_ident, quote};
@@ -11,24 +11,25 @@ use syn::{
 
 use crate::function::Function;
 
-/// The statements that the locked body begins with.
+/// The statements at the beginning of the locked body.
 ///
-/// A closure and an async block take only what they mention, and of that only the fields that they
-/// mention. All else would live until the lock is given back, and longer.
+/// A closure and an async block capture only the variables that they mention, and only the fields
+/// that they mention. Everything else would live until the lock is given back, and longer.
 #[derive(Default)]
 pub(crate) struct Taken {
     /// Mentions each argument as a whole.
     pub(crate) mentioned: TokenStream,
-    /// Takes arguments apart whose patterns leave something out.
+    /// Destructures arguments whose patterns leave something out.
     pub(crate) patterns: TokenStream,
 }
 
 impl Taken {
-    /// Takes what the function takes, except what `moved` may have moved by then. Arguments that have
-    /// no name, or whose patterns leave something out, get one that the user's code does not see.
+    /// Takes the arguments of the function, except those that `moved` may already have moved.
+    /// Arguments without a name, and those whose patterns leave something out, get a name that is
+    /// hidden from the user's code.
     pub(crate) fn from(function: &mut Function, config: &TokenStream, moved: &TokenStream) -> Self {
         let mut taken = Self::default();
-        // What it records are the arguments by their names.
+        // It records the arguments by their names.
         let is_instrumented = function.outer.iter().any(|attribute| {
             let last = attribute.path().segments.last();
             last.is_some_and(|last| last.ident == "instrument")
@@ -78,7 +79,7 @@ impl Taken {
                 .extend(if used.iter().any(|used| mentions(used, name)) {
                     quote!(#(#conditions)* let _ = &#name;)
                 } else {
-                    // So that the compiler still tells of an argument that nothing uses.
+                    // So that the compiler still reports an unused argument.
                     quote! {
                         #(#conditions)* #(#allowed)*
                         #[allow(clippy::redundant_locals, clippy::used_underscore_binding)]
@@ -121,11 +122,11 @@ fn is_lint(attribute: &Attribute) -> bool {
     lints.iter().any(|lint| attribute.path().is_ident(lint))
 }
 
-/// What a pattern binds.
+/// The variables that a pattern binds.
 #[derive(Default)]
 struct Bound {
     names: Vec<Ident>,
-    /// A part of the value is bound to no name, or only borrowed.
+    /// A part of the value is not bound to a name, or only borrowed.
     is_partial: bool,
 }
 
@@ -153,7 +154,7 @@ impl<'ast> Visit<'ast> for Bound {
     }
 }
 
-/// Also within the braces of a format string.
+/// Searches within the braces of format strings too.
 pub(crate) fn mentions(tokens: &TokenStream, name: &Ident) -> bool {
     tokens.clone().into_iter().any(|token| match token {
         TokenTree::Ident(ident) => ident == *name,

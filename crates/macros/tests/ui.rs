@@ -1,6 +1,6 @@
-//! What the attribute accepts, and what the compiler says where it does not.
+//! What the attributes accept, and what the compiler reports if they do not.
 //!
-//! `TRYBUILD=overwrite cargo test -p shedlock-macros --test ui` writes the expected messages anew.
+//! `TRYBUILD=overwrite cargo test -p shedlock-macros --test ui` regenerates the expected messages.
 
 #[test]
 fn accepted() {

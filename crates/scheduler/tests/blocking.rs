@@ -1,4 +1,4 @@
-//! Jobs that block, and jobs whose schedule could not be read.
+//! Jobs that block, and jobs whose schedule could not be parsed.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -140,7 +140,7 @@ fn a_blocking_job_takes_no_lock_before_it_has_a_thread() {
         let name = LockName::new("job").unwrap();
         let record = world.store.inspect(&name).await.unwrap();
         assert!(record.is_none(), "{record:?}");
-        // Another replica, which has a thread, runs the slot meanwhile.
+        // Another replica, which has a free thread, runs the slot in the meantime.
         let other = Node::new(&world, 1, &log);
         let _other = other.start([other.job(lock("10m"), every(60), secs(1)).run_at_start()]);
         world.run_until(secs(30)).await;

@@ -1,6 +1,6 @@
-//! Both sides of the bound within which every slot runs: thousands of slots on five nodes, whose clocks,
-//! timers, tasks, stores and lives are drawn from a seed, which a failure names. What else may go wrong,
-//! and in which order, is in the workspace's `simulation`.
+//! Both sides of the bound within which every slot runs: thousands of slots on five nodes, whose
+//! clocks, timers, tasks, stores and crashes are drawn from a seed. A failure prints the seed. The
+//! workspace's `simulation` tests what else may go wrong, and in which order.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -17,7 +17,7 @@ use shedlock_scheduler::{Job, JobRun, LatePolicy, Overlap, Schedule};
 const PERIOD: u64 = 10;
 const NODES: usize = 5;
 
-/// A generator with a seed, shared.
+/// A shared generator with a seed.
 #[derive(Clone)]
 struct SeededRng(Arc<Mutex<fastrand::Rng>>);
 
@@ -40,32 +40,32 @@ impl SeededRng {
     }
 }
 
-/// What the world does to the nodes.
+/// The conditions that the world imposes on the nodes.
 #[derive(Clone, Copy)]
 struct Bounds {
     slots: u64,
     lateness: Duration,
-    /// To either side of the true time.
+    /// The maximum clock offset, ahead of or behind the true time.
     offset: Duration,
     run_time: Duration,
     at_most: &'static str,
-    /// One call in so many goes wrong.
+    /// One call in this many fails.
     faults: u64,
-    /// One node in each of so many slots: dies, or has its clock set.
+    /// In one of this many slots, a node crashes (`deaths`) or has its clock set (`clock_changes`).
     deaths: u64,
     clock_changes: u64,
-    /// Slots are open until they are done, and one run in so many fails; otherwise they are used up
-    /// when they are taken.
+    /// If set, slots are open until they are done, and one run in this many fails. Otherwise slots
+    /// are used up when they are taken.
     must_not_be_lost: Option<u64>,
 }
 
 struct Seen {
-    /// Runs of each slot, by its number.
+    /// The number of runs of each slot.
     runs: BTreeMap<i64, u32>,
-    /// The slots of the runs that succeeded, in the order in which they ended.
+    /// The slots of the successful runs, in the order in which the runs ended.
     successes: Vec<i64>,
     failures: u32,
-    /// The fencing tokens in the order of their runs.
+    /// The fencing tokens, in the order of their runs.
     tokens: Vec<u64>,
     ticks: BTreeMap<String, u32>,
 }
@@ -92,7 +92,7 @@ fn simulate(seed: u64, bounds: Bounds) -> Seen {
                 nodes[at].clock.set_offset(offset(&rng, bounds));
             }
         }
-        // A backlog drains.
+        // Time to work off a backlog.
         let rest = if bounds.must_not_be_lost.is_some() {
             200
         } else {
@@ -132,7 +132,8 @@ fn offset(rng: &SeededRng, bounds: Bounds) -> i64 {
     i64::try_from(rng.up_to(bounds.offset * 2).as_micros()).unwrap() - either
 }
 
-/// Slots of runs that ended by themselves, in seconds since midnight, and whether they succeeded.
+/// Slots of runs that ended by themselves, in seconds since midnight, and whether the runs
+/// succeeded.
 type Ends = Arc<Mutex<Vec<(i64, bool)>>>;
 
 fn node(
@@ -163,7 +164,7 @@ fn node(
         }),
         Some(failures) => in_order(&node, schedule, ends, rng, bounds, failures),
     };
-    // Every policy has to keep the law that there are never two.
+    // Every policy must guarantee that no slot runs twice.
     if number % 2 == 1 && bounds.deaths > 0 && bounds.must_not_be_lost.is_none() {
         job = job.overlap(Overlap::Skip).late(LatePolicy::Within(secs(4)));
     }
@@ -172,7 +173,7 @@ fn node(
     node
 }
 
-/// A job none of whose slots may be lost, some runs of which fail or panic.
+/// A job whose slots must not be lost. Some of its runs fail or panic.
 fn in_order(
     node: &Node,
     schedule: Schedule,
@@ -218,8 +219,8 @@ fn assert_never_two(seed: u64, seen: &Seen) {
     assert!(grow, "seed {seed}: fencing tokens do not grow");
 }
 
-/// Lateness 2 s (twice: of the tick and of the task's own timer), clocks 2 s apart, tasks of 3 s:
-/// 9 s of a period of 10 s.
+/// Lateness of 2 s (twice: of the tick and of the task's own timer), clocks 2 s apart, tasks of 3
+/// s: 9 s of a period of 10 s.
 #[test]
 fn within_the_bound_every_slot_runs_exactly_once() {
     let bounds = Bounds {
@@ -261,10 +262,10 @@ fn beyond_every_bound_no_slot_runs_twice() {
     for seed in 100..105 {
         let seen = simulate(seed, bounds);
         assert_never_two(seed, &seen);
-        // It is no proof that nothing ever ran, and each thing that can happen did.
+        // The result would be meaningless if nothing ran or if some kind of event never happened.
         let ran = seen.runs.len();
         assert!(ran > 200, "seed {seed}: only {ran} runs");
-        // Nor is the bound there for nothing: beyond it slots are missed.
+        // The bound is necessary: beyond it, slots are missed.
         assert!(ran < 2_000, "seed {seed}: no slot was missed");
         for end in [
             "ran",
@@ -281,7 +282,7 @@ fn beyond_every_bound_no_slot_runs_twice() {
     }
 }
 
-/// Whatever happens, from the first slot that was taken on.
+/// Holds whatever happens, from the first slot that was taken.
 #[track_caller]
 fn assert_each_done_in_order(seed: u64, bounds: Bounds, seen: &Seen) {
     let grow = seen.tokens.windows(2).all(|pair| pair[0] < pair[1]);
@@ -324,7 +325,7 @@ fn what_must_not_be_lost_is_done_in_order_within_the_bound() {
     for seed in 200..204 {
         let seen = simulate(seed, bounds);
         assert_each_done_in_order(seed, bounds, &seen);
-        // Nothing failed and nobody died, so nothing is done twice.
+        // Nothing failed and no node crashed, so no slot runs twice.
         assert_never_two(seed, &seen);
     }
 }

@@ -1,4 +1,4 @@
-//! What no schedule, jitter, clock or store can make endless, and what a catch-up cannot starve.
+//! No schedule, jitter, clock or store causes an endless loop, and no catch-up starves other work.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -22,7 +22,7 @@ fn must_not_be_lost() -> shedlock_core::LockConfig {
 
 type Slots = Arc<Mutex<Vec<Option<i64>>>>;
 
-/// A job with a slot each second, each of whose runs takes this long.
+/// A job with a slot every second. Each of its runs takes this long.
 fn each_second(node: &Node, runs: &Slots, run_time: Duration) -> Job {
     let (clock, runs) = (node.clock.clone(), runs.clone());
     Job::new(must_not_be_lost(), every(1), move |run: JobRun| {
@@ -35,7 +35,7 @@ fn each_second(node: &Node, runs: &Slots, run_time: Duration) -> Job {
     })
 }
 
-/// A node that has a minute of slots to make up for, and has begun with it.
+/// A node that has a minute of slots to make up for, and has begun to do so.
 async fn catching_up(run_time: Duration) -> (World, Log, Slots, Handle) {
     let (world, log, node) = alone();
     let runs = Slots::default();
@@ -63,7 +63,7 @@ fn a_catch_up_stops_at_a_pause() {
         let ticks = log.ticks();
         let paused = |tick: &&(Option<i64>, String)| tick.1 == "missed: the job was paused";
         assert!(ticks.iter().any(|tick| paused(&tick)), "{ticks:?}");
-        // Nothing is left out when it goes on.
+        // No slot is left out when it continues.
         handle.resume("job").await.unwrap();
         world.run_until(secs(80)).await;
         let slots = runs.lock().unwrap().clone();
@@ -110,7 +110,7 @@ fn a_run_that_is_cut_amid_a_catch_up_is_not_reported_as_another_slots() {
 #[test]
 fn a_catch_up_without_a_pause_for_breath_lets_its_shutdown_through() {
     block_on(async {
-        // Its runs take no time at all, and its store answers at once.
+        // Its runs take no time, and its store replies at once.
         let (world, log, node) = alone();
         let runs = Slots::default();
         let handle = node.start([each_second(&node, &runs, Duration::ZERO)]);
@@ -175,7 +175,7 @@ fn slots_that_a_run_of_shedlock_covered_cost_no_attempt_each() {
     });
 }
 
-/// Draws an answer that a store, or a wrong one, can give.
+/// Draws a result that a store can return, whether correct or not.
 fn contrary(state: &mut u64, request: &AttemptRequest) -> Result<Attempt, Error> {
     let mut draw = |below: u64| {
         *state = state
@@ -209,8 +209,8 @@ fn contrary(state: &mut u64, request: &AttemptRequest) -> Result<Attempt, Error>
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
-    /// `docs/decisions/0035-bounds-of-the-scheduler.md`: no more than a thousand a second, besides the
-    /// first one for each slot.
+    /// `docs/decisions/0035-bounds-of-the-scheduler.md`: no more than a thousand per second, in
+    /// addition to the first one for each slot.
     #[test]
     fn attempts_are_bounded_whatever_the_store_answers(
         period in prop_oneof![Just(1_u64), 2_u64..100, 100_u64..10_000],

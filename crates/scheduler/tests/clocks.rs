@@ -11,7 +11,7 @@ use shedlock_scheduler::LatePolicy;
 fn a_calendar_that_is_set_back_neither_loses_nor_doubles() {
     block_on(async {
         let (world, log, node) = alone();
-        // Half a minute ahead, which the store tolerates: slots are taken early.
+        // Half a minute ahead, which the store tolerates, so slots are taken early.
         node.clock.set_offset(30_000_000);
         node.start([node.job(lock("10m"), every(60), secs(1))]);
         world.run_until(secs(40)).await;
@@ -62,10 +62,10 @@ fn a_slot_that_comes_again_while_its_first_attempt_is_on_its_way_is_not_lost() {
             is_first = false;
             fault
         });
-        // Midnight comes 5 s early, and its attempt is answered 4 s after the true one.
+        // Midnight comes 5 s early, and its attempt completes 4 s after the true one.
         node.clock.set_offset(5_000_000);
         let job = node.job(lock("10m"), every(60), secs(1));
-        // Far from the slot before, which a start would look for.
+        // Far from the previous slot, which a start would look for.
         node.start([job.initial_delay("20s").late(LatePolicy::Within(secs(10)))]);
         world.run_for(secs(26)).await;
         node.clock.set_offset(0);

@@ -1,4 +1,4 @@
-//! What a handle can do, and what is refused at the start.
+//! The operations of a handle, and the errors at the start.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -40,7 +40,7 @@ fn a_run_that_is_asked_for_belongs_to_no_slot() {
         let handle = node.start([node.job(lock("10m"), every(60), secs(5))]);
         world.run_until(secs(10)).await;
         handle.run_now("job").await.unwrap();
-        // Another one while it runs comes after it.
+        // Another one, requested while it runs, comes after it.
         handle.run_now("job").await.unwrap();
         handle.run_now("job").await.unwrap();
         world.run_until(secs(70)).await;
@@ -56,7 +56,7 @@ fn a_shutdown_gives_up_what_waits_and_a_second_one_draws_it_nearer() {
         let second = Node::new(&world, 1, &log);
         let running = first.start([first.job(lock("10m"), cron("0 0 * * *"), secs(500))]);
         world.run_until(secs(1)).await;
-        // Who is told to wait for the lock gives up as well.
+        // A job that is configured to wait for its lock gives up as well.
         let patient = lock("10m").lock_wait("1h");
         let waiting = second.start([second.job(patient, every(10), secs(1))]);
         world.run_until(secs(12)).await;
@@ -64,7 +64,7 @@ fn a_shutdown_gives_up_what_waits_and_a_second_one_draws_it_nearer() {
         assert!(report.finished.is_empty() && report.cut.is_empty());
         let given_up = "missed: the scheduler was shutting down".to_owned();
         assert!(log.ticks().contains(&(Some(10), given_up)));
-        // Afterwards there is the same report, and nothing else.
+        // Later calls return the same report and nothing else.
         assert_eq!(waiting.shutdown(secs(0)).await.unwrap(), report);
         let over = waiting.jobs().await.unwrap_err();
         assert_eq!(over.kind(), ErrorKind::WrongContext);
@@ -156,11 +156,11 @@ fn a_pause_during_the_initial_delay_does_not_forget_it() {
         world.run_for(secs(5)).await;
         handle.resume("slots").await.unwrap();
         world.run_for(secs(54)).await;
-        // Not before its minute is over.
+        // Not before its minute has passed.
         assert!(log.runs().is_empty(), "{:?}", log.runs());
         world.run_for(secs(12)).await;
         assert_eq!(log.slots(), [30, 40]);
-        // What ended while it was paused has ended.
+        // A delay that ended while the job was paused has ended.
         handle.resume("delay").await.unwrap();
         handle.resume("long").await.unwrap();
         world.run_for(secs(1)).await;

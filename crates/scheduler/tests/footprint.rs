@@ -1,4 +1,5 @@
-//! What idle jobs cost. Alone in its file: it counts the bytes of its whole process.
+//! The memory cost of idle jobs. This test is alone in its file because it counts the bytes of its
+//! whole process.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -41,14 +42,14 @@ fn idle_jobs_are_small_and_sleep() {
         let each = (ALLOCATED.allocated() - before) / JOBS;
         assert!(each < 1_024, "{each} bytes a job");
 
-        // One task looks at the clock once a second, for all of them.
+        // One task reads the clock once a second for all of them.
         let sleeps = node.clock.sleeps();
         world.run_until(secs(3_000)).await;
         let sleeps = node.clock.sleeps() - sleeps;
         assert!(sleeps <= 3_001, "{sleeps} wake-ups in 3000 s");
         assert!(log.ticks().is_empty());
 
-        // What is not due by the calendar is not looked after at all.
+        // Jobs that are not due by the calendar cause no clock checks at all.
         let node = Node::new(&world, 1, &log);
         let _handle = node.start(jobs(|_| Schedule::fixed_delay("1h").unwrap()));
         common::settle().await;

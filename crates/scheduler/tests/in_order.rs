@@ -20,7 +20,7 @@ fn must_not_be_lost(at_most: &str, retries: Retries) -> LockConfig {
     lock(at_most).completion(Completion::OnSuccess(retries))
 }
 
-/// What runs did: slot, attempt, and whether it succeeded.
+/// The results of runs: slot, attempt, and whether it succeeded.
 type Done = Arc<Mutex<Vec<(i64, u32, bool)>>>;
 
 fn job(
@@ -113,7 +113,7 @@ fn a_dead_runners_slot_is_taken_over_when_its_lease_is_over() {
             drop(node.start([job]));
         }
         world.run_until(secs(1)).await;
-        // Whoever runs now dies; the other one is alive.
+        // The node that runs it now dies; the other one stays alive.
         let record = world.store.inspect(&LockName::new("job").unwrap()).await;
         assert!(record.unwrap().unwrap().slot_attempts == Some(1));
         first.clock.kill();
@@ -178,7 +178,7 @@ fn slots_past_the_late_limit_are_given_up() {
         let (world, log, node) = alone();
         let done = Done::default();
         let config = || must_not_be_lost("1m", Retries::new().backoff(millis(10)));
-        // The slot of midnight fails again and again, until everything stops.
+        // The slot of midnight fails repeatedly, until everything stops.
         let failing = job(&node, config(), every(TEN), &done, |run| {
             if run.slot().map(seconds) == Some(0) {
                 Err(millis(100))
@@ -272,7 +272,7 @@ fn any_number_of_shutdowns_does_not_give_a_slot_up() {
     });
 }
 
-/// It comes after the lock was granted, and before the job's future is polled.
+/// The shutdown comes after the lock was granted, and before the job's future is polled.
 #[test]
 fn a_shutdown_before_the_task_begins_leaves_a_slot_that_is_taken_at_most_once_to_others() {
     block_on(async {
@@ -380,7 +380,7 @@ fn what_a_task_says_of_its_slot_counts_though_it_returns_ok() {
     });
 }
 
-/// Its runs leave no slot in the record, so that the last one there is older than what is done.
+/// Its runs leave no slot in the record, so the last slot there is older than what is done.
 #[test]
 fn a_run_of_shedlock_is_no_gap_that_holds_up_the_rest() {
     block_on(async {
@@ -440,7 +440,7 @@ fn a_run_that_fails_past_its_late_limit_is_told_of_once() {
     });
 }
 
-/// Another replica has a newer version of the program, with another schedule.
+/// Another replica runs a newer version of the program, with another schedule.
 #[test]
 fn a_slot_that_the_schedule_does_not_have_is_gone_on_from() {
     block_on(async {
@@ -459,7 +459,7 @@ fn a_slot_that_the_schedule_does_not_have_is_gone_on_from() {
         let job = job(&later, config(), every(TEN), &done, |_| Ok(millis(100)));
         let _handle = later.start([job]);
         world.run_until(secs(35)).await;
-        // The open one first.
+        // The open slot runs first.
         assert_eq!(
             of(&done),
             [

@@ -26,7 +26,7 @@ fn a_jitter_that_reaches_the_next_slot_is_refused() {
             (cron("0 0,23 * * *"), secs(3_600), true),
             (cron("0 2 * * *"), secs(86_400), true),
             (cron("0 2 * * *"), secs(86_399), false),
-            // How near days come is not looked into: these are clamped.
+            // The gap between days is not examined, so these are clamped.
             (cron("0 2 1,2 * *"), secs(90_000), false),
             (cron("0 0,23 1 * *"), secs(3_601), false),
             (every(10), secs(10), true),
@@ -40,7 +40,7 @@ fn a_jitter_that_reaches_the_next_slot_is_refused() {
     });
 }
 
-/// It is shorter than the time between most of the slots, and longer than between some.
+/// The jitter is longer than some gaps between slots and shorter than others.
 #[test]
 fn a_jitter_longer_than_a_gap_costs_no_slot() {
     for seed in 0..8 {
@@ -89,8 +89,8 @@ fn schedule() -> impl Strategy<Value = Schedule> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
-    /// On a node whose clock is off and whose timers are late, each slot of an hour runs, or there is
-    /// a tick that says why not. One whose timers are in time leaves none out.
+    /// On a node whose clock is off and whose timers are late, each slot of an hour runs, or a tick
+    /// gives the reason why not. A node whose timers are in time leaves none out.
     #[test]
     fn every_slot_of_an_hour_runs_or_is_explained(
         schedule in schedule(),
@@ -100,7 +100,7 @@ proptest! {
         offset in -2_000_000_i64..2_000_000,
         lateness in prop_oneof![Just(0_u64), 1_u64..3_000],
     ) {
-        // As long as is let through, or nearly.
+        // The longest jitter that is accepted, or nearly.
         let shortest = schedule.shortest_gap().unwrap_or(secs(3_600));
         let jitter = millis(jitter).max(shortest / 100 * share);
         let jitter = jitter.min(shortest - Duration::from_micros(1));
@@ -125,7 +125,7 @@ proptest! {
             let mut expected = BTreeSet::new();
             let mut at = from;
             while let Some(slot) = schedule.next_after(at) {
-                // What its jitter may still put off has not come yet.
+                // Slots that jitter may still delay are not due yet.
                 if slot.instant() + jitter + secs(4) > from + secs(3_605) {
                     break;
                 }

@@ -1,4 +1,4 @@
-//! What a job can ask for, on a simulated clock.
+//! The options of a job, on a simulated clock.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -153,7 +153,7 @@ fn jitter_moves_the_start_and_not_the_slot() {
             .collect();
         assert!(late.iter().all(|late| *late <= secs(20)));
         assert!(late.iter().any(|late| *late > secs(3)));
-        // Chance is each node's own.
+        // Each node draws its jitter independently.
         assert!((0..4).all(|node| runs.iter().any(|run| run.node == node)));
     });
 }

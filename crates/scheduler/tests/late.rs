@@ -13,7 +13,7 @@ use shedlock_core::{
 };
 use shedlock_scheduler::{Job, LatePolicy};
 
-/// A slot that some replica has taken.
+/// Takes a slot as another replica would.
 async fn take_slot(node: &Node, since_midnight: i64) {
     let instant = i64::try_from(common::MIDNIGHT).unwrap() + since_midnight;
     let slot = Slot::from_micros(instant * 1_000_000).unwrap();
@@ -59,7 +59,7 @@ fn a_tick_is_given_up_when_its_late_limit_is_over() {
     });
 }
 
-/// A job each minute that finds after so long that it cannot run here.
+/// A job every minute that finds out after this long that it cannot run here.
 fn job_that_gives_its_slot_back(node: &Node, after: Duration) -> Job {
     let clock = node.clock.clone();
     Job::new(lock("10m"), every(60), move |_| {
@@ -102,7 +102,8 @@ fn a_slot_that_is_given_back_runs_within_its_late_limit_or_not_at_all() {
     });
 }
 
-/// Attempts of a second replica at one slot that the first one runs for so long, and what it tells.
+/// Counts the attempts of a second replica at one slot that the first one runs for this long. Also
+/// returns what the second one reports.
 async fn attempts_beside(run_time: Duration, policy: LatePolicy) -> (u64, String) {
     let (world, log, first) = alone();
     let second_log = Log::default();
@@ -125,7 +126,7 @@ fn a_slot_that_another_replica_runs_is_not_asked_for_again_and_again() {
         let taken = "taken by another replica".to_owned();
         let once = LatePolicy::Once;
         assert_eq!(attempts_beside(secs(50), once).await, (2, taken.clone()));
-        // Where it has run, there is nothing to come back for.
+        // If the slot has run, there is no reason for another attempt.
         assert_eq!(attempts_beside(millis(1), once).await, (1, taken));
     });
 }
@@ -152,7 +153,8 @@ fn a_slot_that_another_replica_runs_delays_no_shutdown_and_no_run_that_is_asked_
     });
 }
 
-/// A replica took the slot of 50 s before midnight; then all were down until 25 s after midnight.
+/// A replica took the slot of 50 s before midnight. Then all replicas were down until 25 s after
+/// midnight.
 async fn restarted_after_an_outage(policy: LatePolicy) -> Log {
     let world = World::before_midnight(secs(50));
     let log = Log::default();
@@ -268,7 +270,7 @@ fn what_was_missed_runs_after_a_run_that_was_asked_for() {
         take_slot(&node, -50).await;
         world.run_until(secs(25)).await;
         let handle = node.start([node.job(lock("10m"), every(20), secs(3))]);
-        // The store's first answer comes while this run is going on.
+        // The store's first reply arrives while this run is in progress.
         common::settle().await;
         handle.run_now("job").await.unwrap();
         world.run_until(secs(39)).await;
@@ -292,7 +294,7 @@ fn records_that_cannot_be_read_keep_no_other_job_from_its_missed_slot() {
         let handle = node.start(unreadable.chain([job]));
         world.run_until(secs(35)).await;
         assert_eq!(log.slots(), [0]);
-        // They are asked about again and again, but not without a pause.
+        // The queries are repeated, but not without a pause.
         let before = node.clock.sleeps();
         world.run_until(secs(1_000)).await;
         let sleeps = node.clock.sleeps() - before;

@@ -1,4 +1,4 @@
-//! What the observer of ticks counts.
+//! Tests what the observer of ticks counts.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -12,7 +12,7 @@ use common::{Node, alone, block_on, every, lock, millis, secs};
 use metrics_util::debugging::{DebugValue, DebuggingRecorder};
 use shedlock_scheduler::{Job, LatePolicy, MetricsObserver};
 
-/// The value of each meter, by its name and outcome.
+/// The value of each metric, by its name and outcome.
 fn meters(recorder: &DebuggingRecorder) -> BTreeMap<(String, String), DebugValue> {
     let snapshot = recorder.snapshotter().snapshot().into_vec();
     let named = snapshot.into_iter().map(|(key, _, _, value)| {
@@ -35,7 +35,7 @@ fn every_end_of_a_tick_is_counted_and_runs_tell_how_late_they_were() {
             MetricsObserver::describe();
             let (world, log, first) = alone();
             let second = Node::new(&world, 1, &log);
-            // Its timers are late: the other node has every slot.
+            // Its timers are late, so the other node takes every slot.
             second.clock.set_timer_lateness(|_| millis(50));
             let tries = AtomicU32::new(0);
             let job = Job::new(lock("10m"), every(10), move |_run| {

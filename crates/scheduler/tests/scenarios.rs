@@ -1,4 +1,4 @@
-//! Stories of users, with their exact seconds, on a simulated clock.
+//! Reports of users, with their exact times, on a simulated clock.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -8,8 +8,9 @@ use common::{DAY, Log, Node, World, block_on, cron, lock, millis, secs};
 use shedlock_core::LockConfig;
 use shedlock_scheduler::Schedule;
 
-/// Two replicas, a job every ten minutes that takes 1.544 s, at-least 1.5 s, at-most 3 s. The first
-/// one starts it at 00:00:00.129, the other one's timer is 2.55 s later, at 00:00:02.679.
+/// Two replicas, and a job every ten minutes that takes 1.544 s, with `lock_at_least_for` 1.5 s and
+/// `lock_at_most_for` 3 s. The first replica starts it at 00:00:00.129. The timer of the other one
+/// is 2.55 s later, at 00:00:02.679.
 fn slow_midnight(schedule: impl Fn() -> Schedule, until: u64) -> Log {
     block_on(async {
         let world = World::before_midnight(secs(60));
@@ -39,7 +40,7 @@ fn the_slow_midnight_with_slots_is_one_run() {
 
 #[test]
 fn the_slow_midnight_without_slots_is_two_runs() {
-    // The old behaviour: a timer of each replica's own, and only the lock between them.
+    // The old behaviour: each replica has a separate timer, and only the lock separates the runs.
     let log = slow_midnight(|| Schedule::fixed_delay("60s").unwrap(), 20);
     assert_eq!(log.starts(), [millis(129), millis(2_679)]);
 }
@@ -50,7 +51,8 @@ fn the_tick_behind_a_late_start_is_not_swallowed() {
         let world = World::before_midnight(secs(60));
         let log = Log::default();
         let node = Node::new(&world, 0, &log);
-        // Nine jobs before it: it starts at 00:01:34. At-least lasts until 00:10:34.
+        // Nine jobs run before it, so it starts at 00:01:34. `lock_at_least_for` lasts until
+        // 00:10:34.
         let late = |at| if at == DAY { secs(94) } else { secs(0) };
         node.clock.set_timer_lateness(late);
         let config = lock("10m").lock_at_least_for("9m");
@@ -77,7 +79,7 @@ fn clocks_a_second_apart_are_one_run() {
     });
 }
 
-/// Blue is told to stop while its task runs; green is up already.
+/// Blue is asked to stop while its task runs. Green has already started.
 fn blue_and_green(grace: u64) -> (Log, shedlock_scheduler::ShutdownReport) {
     block_on(async {
         let world = World::before_midnight(secs(30));
@@ -119,7 +121,7 @@ fn blue_is_cut_where_the_grace_is_too_short_and_its_lock_is_free() {
         Some(0),
         "was stopped by the shutdown, and its lock given back".to_owned()
     )));
-    // The slot is used up: at most once. The next one is green's.
+    // The slot is used up, since it runs at most once. The next one is green's.
     let nodes: Vec<_> = log
         .runs()
         .iter()

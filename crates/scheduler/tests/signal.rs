@@ -1,4 +1,4 @@
-//! SIGTERM and ctrl-c, sent to this process itself: alone in its file.
+//! SIGTERM and ctrl-c, sent to this process itself. Therefore this test is alone in its file.
 
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
@@ -15,7 +15,7 @@ fn both_signals_are_heard_and_end_nothing_by_themselves() {
     runtime.block_on(async {
         for signal in [Signal::TERM, Signal::INT] {
             let waiting = tokio::spawn(shutdown_signal());
-            // It listens from its first poll on.
+            // It listens from its first poll.
             tokio::task::yield_now().await;
             assert!(!waiting.is_finished());
             kill_process(getpid(), signal).unwrap();

@@ -1,5 +1,5 @@
-//! What stops neither the scheduler nor its other jobs: panics, times that no clock can hold, and
-//! more ticks than there is time for.
+//! Faults that must not stop the scheduler or its other jobs: panics, times that no clock can
+//! represent, and more ticks than there is time for.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -14,10 +14,10 @@ use common::{MIDNIGHT, Node, NodeClock, alone, block_on, every, lock, millis, se
 use shedlock_core::{BoxFuture, Clock, ErrorKind, Executor, LockConfig, MemoryProvider, Moment};
 use shedlock_scheduler::{Job, Schedule, Scheduler};
 
-/// Real time, which a scheduler that never answers does not stop.
+/// Real time, since a scheduler that hangs does not advance simulated time.
 const HANG: Duration = Duration::from_secs(60);
 
-/// Each look at it takes a millisecond.
+/// A clock on which each read takes a millisecond.
 #[derive(Debug, Default)]
 struct Laborious(AtomicU64);
 
@@ -104,7 +104,7 @@ fn no_duration_is_too_long_for_the_driver() {
     });
 }
 
-/// What a task fails with, where even that goes wrong.
+/// An error of a task whose formatting fails as well.
 #[derive(Debug)]
 struct Unspeakable;
 
@@ -116,7 +116,7 @@ impl fmt::Display for Unspeakable {
 
 impl std::error::Error for Unspeakable {}
 
-/// Formats all that is logged, as a subscriber that writes it down does.
+/// Formats every log field, like a subscriber that writes logs.
 struct Everything;
 
 impl tracing::field::Visit for Everything {
@@ -155,7 +155,7 @@ fn an_error_that_cannot_be_shown_stops_no_job() {
     });
 }
 
-/// Panics when it is looked at the next time, once.
+/// A clock that panics at the next read: once, or at every read if `for_good` is set.
 #[derive(Debug)]
 struct Fragile {
     clock: NodeClock,
@@ -180,7 +180,7 @@ impl Clock for Fragile {
 }
 
 impl Fragile {
-    /// A clock that breaks, and the switch that breaks it.
+    /// Creates a clock that breaks, and the switch that breaks it.
     fn of(node: &Node, for_good: bool) -> (Arc<AtomicBool>, Arc<Self>) {
         let breaks = Arc::new(AtomicBool::new(false));
         let clock = Self {

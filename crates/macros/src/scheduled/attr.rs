@@ -17,7 +17,7 @@ const KEYS: &str = "`cron`, `zone`, `every`, `anchor`, `fixed_delay`, `jitter`, 
 const FLAGS: &[&str] = &["run_at_start", "must_not_be_lost"];
 const TRIGGERS: &str = "write `cron = \"0 2 * * *\"`, `every = \"10m\"` or `fixed_delay = \"10s\"`";
 
-/// What the user wrote, as far as it is right; what is wrong stands in the errors beside it.
+/// The valid part of the arguments. Invalid arguments are recorded in the errors instead.
 #[derive(Default)]
 pub(super) struct Arguments {
     trigger: Option<Trigger>,
@@ -25,7 +25,7 @@ pub(super) struct Arguments {
     anchor: Option<Expr>,
     settings: Vec<Setting>,
     pub(super) completion: Completion,
-    /// The name beside the function's, where that is taken.
+    /// The name of the job, if the function's name is already taken.
     pub(super) job: Option<Ident>,
     pub(super) facade: Option<Path>,
 }
@@ -37,13 +37,13 @@ enum Trigger {
     FixedDelay(Period),
 }
 
-/// A literal that was read at compile time, or anything else that gives text.
+/// A literal that was parsed at compile time, or any other expression that evaluates to text.
 enum Text {
     Known(LitStr),
     Computed(Expr),
 }
 
-/// A call of one of `Job`'s own setters.
+/// A call of one of `Job`'s setters.
 enum Setting {
     Duration(&'static str, Period),
     RunAtStart(Expr),
@@ -64,11 +64,11 @@ enum Overlap {
 }
 
 impl Arguments {
-    /// Reads what stands between the parentheses.
+    /// Parses the tokens between the parentheses.
     pub(super) fn parse(tokens: TokenStream, errors: &mut Errors) -> Self {
         let mut arguments = Self::default();
         let mut seen = Vec::new();
-        // Which of these belong together is known at the end.
+        // Which of these belong together is only known at the end.
         let mut keys = Keys::default();
         let was_read = read_pairs(tokens, (KEYS, FLAGS), &mut seen, errors, {
             |key, value, errors| arguments.take(key, value, &mut keys, errors)
@@ -139,7 +139,7 @@ impl Arguments {
         self.settings.extend(setting);
     }
 
-    /// What is wrong with values that are right each by itself.
+    /// Checks values that are valid separately but may not be valid together.
     fn check(&self, keys: &Keys, errors: &mut Errors) {
         match &keys.triggers[..] {
             [] => errors.add(
@@ -185,7 +185,7 @@ impl Arguments {
         }
     }
 
-    /// The schedule, or an error: an expression of a type that `Job::new` takes.
+    /// Generates the schedule, or an error: an expression of a type that `Job::new` accepts.
     pub(super) fn schedule(&self, scheduler: &TokenStream, private: &TokenStream) -> TokenStream {
         match &self.trigger {
             Some(Trigger::Cron(cron)) => {
@@ -204,12 +204,12 @@ impl Arguments {
                 let delay = delay.to_tokens(private);
                 quote!(#scheduler::Schedule::fixed_delay(#delay))
             }
-            // Missing or wrong, and reported; this only keeps the rest compiling.
+            // Missing or invalid, and already reported. This only keeps the rest compiling.
             None => quote!(#scheduler::Schedule::every("1h")),
         }
     }
 
-    /// The same job with what else was said of it.
+    /// Generates the calls that apply the other settings to the job.
     pub(super) fn set_on(
         &self,
         job: TokenStream,
@@ -251,7 +251,7 @@ impl Late {
     }
 }
 
-/// Where the keys stand that depend on each other.
+/// The positions of keys that depend on each other.
 #[derive(Default)]
 struct Keys {
     triggers: Vec<Ident>,

@@ -1,7 +1,7 @@
-//! What the scheduler would refuse when it starts, refused when the program is compiled.
+//! Refuses at compile time what the scheduler would refuse when it starts.
 //!
-//! The rules are repeated here because a build must not wait for the runtime to expand an attribute;
-//! a test holds the two together.
+//! The rules are repeated here because a build must not wait for the runtime to expand an
+//! attribute. A test keeps the two consistent.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use croner::{Cron, Weekday};
 use jiff::Timestamp;
 use jiff::tz::TimeZoneDatabase;
 
-/// A cron expression that can be read, and that fires some day.
+/// Checks that a cron expression can be parsed and fires on some day.
 pub(crate) fn cron(expression: &str) -> Result<(), String> {
     let parsed = parsed(expression)?;
     if !ever_fits(&parsed) {
@@ -31,7 +31,7 @@ fn parsed(expression: &str) -> Result<Cron, String> {
              write `5L` for the last Friday of the month, or `L` as the day of month for its last day"
         ));
     }
-    // A day fits both day fields where one of them begins with a star.
+    // If one of the day fields begins with a star, a day has to match both.
     let is_starred = |field: &&str| field.starts_with(['*', '?']);
     let both_days = [fields.first(), fields.get(2)];
     let parser = CronParser::builder()
@@ -46,7 +46,7 @@ fn parsed(expression: &str) -> Result<Cron, String> {
     })
 }
 
-/// The shortest time between two slots of an expression, where its fields tell.
+/// Returns the shortest time between two slots of an expression, if its fields determine it.
 pub(super) fn shortest_gap(expression: &str) -> Option<Duration> {
     let pattern = parsed(expression).ok()?.pattern;
     let (seconds, minutes, hours) = (
@@ -79,7 +79,7 @@ fn nearest(values: &[u16]) -> Option<u64> {
     gaps.min()
 }
 
-/// The calendar repeats itself after 28 years, until the year 2100.
+/// The calendar repeats after 28 years, until the year 2100.
 fn ever_fits(parsed: &Cron) -> bool {
     let mut weekday = Weekday::Saturday;
     for year in 2000..2028 {
@@ -97,8 +97,8 @@ fn ever_fits(parsed: &Cron) -> bool {
     false
 }
 
-/// A zone of the database that was compiled in: a build must not depend on what is installed where
-/// it is made.
+/// Checks a zone against the database that was compiled in. A build must not depend on what is
+/// installed on the machine.
 pub(crate) fn zone(name: &str) -> Result<(), String> {
     TimeZoneDatabase::bundled()
         .get(name)
@@ -138,7 +138,7 @@ pub(super) fn fixed_delay(delay: Duration) -> Result<(), String> {
     Ok(())
 }
 
-/// An instant since 1970, as seconds and nanoseconds.
+/// Parses an instant since 1970 as seconds and nanoseconds.
 pub(super) fn anchor(text: &str) -> Result<(u64, u32), String> {
     let unreadable = || {
         format!(
@@ -159,7 +159,7 @@ mod tests {
     fn same(what: &str, here: Result<(), String>, there: Result<Schedule, shedlock::Error>) {
         match (here, there) {
             (Ok(()), Ok(_)) => {}
-            // What the parser says of it is in the runtime's source.
+            // The parser's own message is in the source of the runtime's error.
             (Err(here), Err(there)) => {
                 assert!(
                     here.starts_with(there.message()),

@@ -7,11 +7,11 @@ use syn::{Expr, ExprLit, Ident, Lit};
 
 use crate::attr::{Errors, Period, period};
 
-/// What was said of slots that are open until they are done.
+/// The arguments for slots that are open until they are done.
 #[derive(Default)]
 pub(super) struct Completion {
     wanted: Option<(Span, Expr)>,
-    /// The keys that only mean something beside it.
+    /// The keys that are only meaningful together with `must_not_be_lost`.
     details: Vec<Ident>,
     max_attempts: Option<Expr>,
     backoff: Option<Period>,
@@ -19,7 +19,7 @@ pub(super) struct Completion {
 }
 
 impl Completion {
-    /// Takes what stands behind one of its keys; false where the key is another's.
+    /// Handles the value of one of its keys. Returns false if the key is not one of them.
     pub(super) fn take(&mut self, key: &Ident, value: &Expr, errors: &mut Errors) -> bool {
         match key.to_string().as_str() {
             "must_not_be_lost" => {
@@ -35,7 +35,7 @@ impl Completion {
         true
     }
 
-    /// What is wrong beside the other arguments.
+    /// Checks these arguments together with the others.
     pub(super) fn check(&self, has_slots: bool, errors: &mut Errors) {
         let Some((span, _)) = &self.wanted else {
             for key in &self.details {
@@ -63,7 +63,7 @@ impl Completion {
         }
     }
 
-    /// The same lock with it.
+    /// Generates the calls that apply them to the lock's configuration.
     pub(super) fn set_on(&self, config: TokenStream, private: &TokenStream) -> TokenStream {
         let Some((_, wanted)) = &self.wanted else {
             return config;

@@ -1,4 +1,4 @@
-//! The function, and its job beside it.
+//! Generates the function and its job.
 
 use proc_macro2::{Span, TokenStream};
 use quote::{quote, quote_spanned};
@@ -13,8 +13,8 @@ use crate::function::Function;
 use crate::return_type::Returned;
 use crate::taken::mentions;
 
-/// What the compiler gets: the function with its lock, as before, and an empty type of the same name
-/// that has the function's job.
+/// Generates the function with its lock, as without this attribute, and an empty type with the same
+/// name that provides the function's job.
 pub(crate) fn expand(attribute: TokenStream, item: TokenStream) -> TokenStream {
     let mut errors = Errors::default();
     let arguments = Arguments::parse(attribute, &mut errors);
@@ -30,7 +30,7 @@ pub(crate) fn expand(attribute: TokenStream, item: TokenStream) -> TokenStream {
     quote!(#errors #expanded)
 }
 
-/// True for `#[scheduled]`, by whatever path.
+/// Returns true for `#[scheduled]`, by any path.
 pub(crate) fn is_attribute(attribute: &Attribute) -> bool {
     is_named(attribute, "scheduled")
 }
@@ -40,7 +40,7 @@ fn is_named(attribute: &Attribute, name: &str) -> bool {
     last.is_some_and(|last| last.ident == name)
 }
 
-/// The function's lock, which `#[scheduler_lock]` says.
+/// The function's lock, as `#[scheduler_lock]` defines it.
 struct Lock {
     arguments: LockArguments,
     facade: Path,
@@ -59,7 +59,7 @@ impl Lock {
             Meta::List(list) => list.tokens.clone(),
             Meta::Path(_) | Meta::NameValue(_) => TokenStream::new(),
         };
-        // What is wrong in there is the other attribute's to tell.
+        // The other attribute reports the errors in there.
         let lock = LockArguments::parse(tokens, &mut Errors::default());
         if let Some(provider) = &lock.provider {
             errors.add(
@@ -126,9 +126,9 @@ fn check_qualifiers(signature: &Signature) -> syn::Result<()> {
     Err(syn::Error::new(wrong, message))
 }
 
-/// The function that users call by hand: with its lock, and the body in the task.
+/// Generates the function that users call by hand: with its lock, and with the body in the task.
 ///
-/// Made of the user's own tokens, so that the compiler tells of a function that nobody uses.
+/// It consists of the user's own tokens, so that the compiler reports an unused function.
 fn locked_function(function: &Function, job: &Ident, parameters: &[Parameter]) -> TokenStream {
     let mut outer = function.clone();
     outer.outer.retain(is_outer);
@@ -137,17 +137,17 @@ fn locked_function(function: &Function, job: &Ident, parameters: &[Parameter]) -
     let names = parameters.iter().map(|parameter| &parameter.name);
     let task = task_name();
     let wait = outer.signature.asyncness.map(|_| quote!(.await));
-    // As a type: a module of this name is then what the compiler reports, not what it lacks.
+    // As a type: if a module has this name, the compiler reports the module, not what it lacks.
     outer.with_body(&quote!(<#job>::#task(#(#names),*) #wait))
 }
 
-/// Attributes for those who call the function; all others are for its body.
+/// Attributes for callers of the function. All others apply to its body.
 fn is_outer(attribute: &Attribute) -> bool {
     let callers = ["doc", "deprecated", "must_use", "allow"];
     is_lock(attribute) || callers.iter().any(|name| attribute.path().is_ident(name))
 }
 
-/// The function as it was written, without its lock.
+/// Generates the function as it was written, without its lock.
 fn task(function: &Function, parameters: &[Parameter], lock: &Lock) -> TokenStream {
     let Signature {
         asyncness,
@@ -165,10 +165,10 @@ fn task(function: &Function, parameters: &[Parameter], lock: &Lock) -> TokenStre
         let is_for_callers = is_outer(attribute) && !attribute.path().is_ident("allow");
         !is_for_callers && !is_attribute(attribute)
     });
-    // A job has to own what it is given, whatever the body does with it.
+    // A job has to own its arguments, whatever the body does with them.
     let owned: Attribute = parse_quote!(#[allow(clippy::needless_pass_by_value)]);
     inner.outer.insert(0, owned);
-    // What the lock's name uses is used, also where the body does without.
+    // Arguments that the lock's name uses count as used, even if the body does not use them.
     let of_lock = lock_config(&lock.arguments, &TokenStream::new());
     let names_of_lock = names.clone().filter(|name| mentions(&of_lock, name));
     let body = &function.body;
@@ -181,7 +181,7 @@ fn task(function: &Function, parameters: &[Parameter], lock: &Lock) -> TokenStre
     }
 }
 
-/// `fn job(…) -> Job`, which takes what the function takes, except for the `JobRun`.
+/// Generates `fn job(…) -> Job`, which takes the function's arguments except for the `JobRun`.
 fn job_function(
     signature: &Signature,
     parameters: &[Parameter],
@@ -239,14 +239,14 @@ fn job_function(
     let job = arguments.set_on(job, &scheduler, &private);
     quote! {
         fn job(#(#declared),*) -> #scheduler::Job {
-            // Whoever takes the job uses the function: the compiler tells of one that nobody does.
+            // Using the job counts as using the function, so that the compiler reports unused ones.
             let _ = #name;
             #job
         }
     }
 }
 
-/// What the function returns, as a type of its own.
+/// Returns the return type of the function.
 fn returned(signature: &Signature) -> Type {
     match &signature.output {
         syn::ReturnType::Default => parse_quote!(()),
@@ -254,7 +254,7 @@ fn returned(signature: &Signature) -> Type {
     }
 }
 
-/// A function that the user's code does not see.
+/// Returns the name of a function that is hidden from the user's code.
 fn task_name() -> Ident {
     Ident::new("__shedlock_task", Span::mixed_site())
 }

@@ -1,4 +1,4 @@
-//! `#[scheduled]`: from a function with a lock to a job.
+//! `#[scheduled]`: turns a function with a lock into a job.
 
 mod attr;
 pub(crate) mod check;

@@ -1,4 +1,4 @@
-//! What the function takes, and what its job has to be given for that.
+//! The parameters of the function, and those that its job has to be given.
 
 use proc_macro2::TokenStream;
 use quote::{ToTokens, quote_spanned};
@@ -9,12 +9,13 @@ use syn::{FnArg, Ident, Pat, PatType, Signature, Type, parse_quote_spanned};
 pub(super) struct Parameter {
     pub(super) name: Ident,
     pub(super) ty: Type,
-    /// It is the `JobRun` of each run; everything else is given once, and cloned for each.
+    /// Whether it is the `JobRun` of each run. Every other parameter is given once, and cloned for
+    /// each run.
     pub(super) is_run: bool,
 }
 
 impl Parameter {
-    /// The parameters of a function that can be a job.
+    /// Returns the parameters of a function that can be a job.
     pub(super) fn of(signature: &Signature) -> syn::Result<Vec<Self>> {
         if let Some(parameter) = signature.generics.params.first() {
             return Err(syn::Error::new_spanned(
@@ -76,13 +77,13 @@ impl Parameter {
         })
     }
 
-    /// `name: Type`, without what only the body needs.
+    /// Returns `name: Type`, without the parts that only the body needs.
     pub(super) fn declared(&self) -> FnArg {
         let Self { name, ty, .. } = self;
         parse_quote_spanned!(name.span()=> #name: #ty)
     }
 
-    /// A clone for one run, with the complaint about a type that has none at the type.
+    /// Generates a clone for one run. If the type is not `Clone`, the compiler points at the type.
     pub(super) fn cloned(&self, private: &TokenStream) -> TokenStream {
         let Self { name, ty, .. } = self;
         let clone = quote_spanned!(ty.span()=> #private::Clone::clone(&#name));
@@ -103,7 +104,7 @@ fn short_reference(ty: &Type) -> Option<&dyn ToTokens> {
     }
 }
 
-/// By the name that its type is written with.
+/// Recognizes it by the name in which its type is written.
 fn is_run(ty: &Type) -> bool {
     match ty {
         Type::Group(group) => is_run(&group.elem),

@@ -1,4 +1,4 @@
-//! Calendars that are set.
+//! Changes of the calendar.
 
 use std::time::{Duration, SystemTime};
 
@@ -8,16 +8,16 @@ use super::timers::JobId;
 use super::{Driver, later};
 use crate::{MissedReason, TickEnd};
 
-/// A calendar that falls behind the running clock by more than this, between two looks, was set
-/// back. Falling behind more slowly is what time servers do to clocks that run fast.
+/// A calendar that falls behind the running clock by more than this between two reads was set back.
+/// Time servers make it fall behind more slowly, to correct clocks that run fast.
 const SET_BACK: Duration = Duration::from_millis(100);
 
 impl Driver {
-    /// Notices a calendar that was set back, and plans the slots that come again.
+    /// Detects a calendar that was set back, and plans the slots that come again.
     ///
-    /// They may have run already: then their slots are taken, and known to be. Or the store refused
-    /// them as too far ahead: then this is their time. A calendar that was set forward needs
-    /// nothing: what has passed is due.
+    /// If these slots have run already, they are taken, and known to be. If the store refused them
+    /// as too far ahead, they run now. A calendar that was set forward needs no action: the slots
+    /// that it skipped are due.
     pub(super) fn look_at_clocks(&mut self) {
         let clock = &self.shared.clock;
         let (now, calendar) = (clock.now(), clock.system_time());
@@ -45,7 +45,7 @@ impl Driver {
         }
     }
 
-    /// Gives up ticks that still wait, and whose time is now to come again.
+    /// Gives up waiting ticks whose time now comes again.
     fn drop_future_ticks(&mut self, id: JobId, calendar: SystemTime) {
         let shared = self.shared.clone();
         let entry = self.entry(id);

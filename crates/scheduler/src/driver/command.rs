@@ -1,4 +1,4 @@
-//! What a handle asks of the driver.
+//! The commands that a handle sends to the driver.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use super::timers::JobId;
 use super::{Driver, name_of};
 use crate::{JobStatus, MissedReason, ShutdownReport, TickEnd};
 
-/// A reply whose asker has gone is nobody's loss: what was asked for is done all the same.
+/// A caller may drop its end of the reply. The command is still executed.
 type Reply<T> = oneshot::Sender<T>;
 
 pub(crate) enum Command {
@@ -50,7 +50,7 @@ impl Driver {
             Command::Jobs { reply } => {
                 let _ = reply.send(self.entries.iter().map(super::Entry::status).collect());
             }
-            // The loop takes it before it comes here.
+            // Handled by the loop before it gets here.
             Command::Shutdown { reply, .. } => drop(reply),
         }
     }
@@ -94,7 +94,7 @@ impl Driver {
             return;
         }
         if let Plan::Begin(at) = entry.plan {
-            // Its timer may have come up meanwhile.
+            // Its timer may have fired in the meantime.
             self.timers.set_running(at, id);
         } else {
             self.plan_again(id);

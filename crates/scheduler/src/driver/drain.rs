@@ -1,4 +1,4 @@
-//! The way out.
+//! The shutdown.
 
 use std::time::Duration;
 
@@ -10,11 +10,11 @@ use super::ended::RunEnded;
 use super::{Command, Driver, Plan};
 use crate::{MissedReason, ShutdownReport, StoppedRun, TickEnd};
 
-/// How long a store may take to let go of the locks of runs that were cut.
+/// How long a store may take to unlock the locks of runs that were cut.
 const RELEASE_TIME: Duration = Duration::from_secs(10);
 
 impl Driver {
-    /// Fires no more; waits for what runs, then cuts it.
+    /// Stops firing, waits for the runs in progress, then cuts them.
     pub(super) async fn drain(mut self, grace: Duration, reply: oneshot::Sender<ShutdownReport>) {
         tracing::info!(runs = self.runs.len(), grace = ?grace, "shutting down");
         self.stop_firing();
@@ -44,7 +44,7 @@ impl Driver {
             cut = report.cut.len(),
             "shut down"
         );
-        // Set before anybody is answered: who asks later gets the same.
+        // Set before any reply is sent, so that later callers get the same report.
         let report = self.fate.report.get_or_init(|| report);
         for reply in replies {
             let _ = reply.send(report.clone());
@@ -70,7 +70,8 @@ impl Driver {
         }
     }
 
-    /// Until no run is left, or the deadline, which another shutdown may draw nearer.
+    /// Waits until no run is left or the deadline has passed, which another shutdown may bring
+    /// forward.
     async fn wait_until(
         &mut self,
         deadline: &mut Moment,
@@ -86,7 +87,7 @@ impl Driver {
                         replies.push(reply);
                         *deadline = (*deadline).min(self.shared.clock.now() + grace);
                     }
-                    // Their replies are dropped, which their askers see.
+                    // Their replies are dropped, which their callers notice.
                     Some(_) => {}
                     None => has_handles = false,
                 },

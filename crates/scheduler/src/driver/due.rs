@@ -1,4 +1,4 @@
-//! A tick that has come.
+//! A tick that is due.
 
 use std::time::SystemTime;
 
@@ -22,7 +22,7 @@ impl Due {
         }
     }
 
-    /// The same tick for another slot, which then is one that was missed.
+    /// Returns the tick for this slot. If that is another slot, its trigger is `Missed`.
     pub(super) fn at(self, slot: Slot) -> Self {
         if self.slot == Some(slot) {
             return self;
@@ -43,15 +43,15 @@ impl Due {
     }
 }
 
-/// What a tick that is being tried, or run, has to hear.
+/// The instruction to a tick that is being tried or run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
     Go,
-    /// Between two slots of a job that runs in order, it ends and is to go on later: a run was asked
-    /// for.
+    /// Between two slots of a job that runs in order, the tick ends and continues later, because a
+    /// run was requested.
     MakeRoom,
-    /// If it still waits for its lock, it ends.
+    /// The tick ends if it still waits for its lock.
     GiveUp(MissedReason),
-    /// It ends, wherever it is.
+    /// The tick ends, whatever its state.
     Cut,
 }

@@ -1,4 +1,4 @@
-//! What follows the end of a run.
+//! The follow-up to the end of a run.
 
 use tokio::task::{self, JoinError};
 
@@ -8,11 +8,11 @@ use super::entry::Active;
 use super::timers::JobId;
 use crate::{MissedReason, Overlap, TickEnd};
 
-/// What a run leaves: the tick that ended, and how.
+/// The result of a run: the tick that ended, and how.
 pub(super) type RunEnded = Result<(task::Id, Option<(Due, TickEnd)>), JoinError>;
 
 impl Driver {
-    /// A run is over: what waited for its end follows.
+    /// Handles the end of a run, and starts what waited for it.
     pub(super) fn ended(&mut self, ended: RunEnded) {
         let Some((id, active, end)) = self.taken_off(ended) else {
             return;
@@ -48,7 +48,7 @@ impl Driver {
         }
     }
 
-    /// The tick of a job that runs in order made room between two slots.
+    /// The tick of a job that runs in order has yielded between two slots.
     fn go_on_later(&mut self, id: JobId, active: &Active) {
         let due = active.pending.unwrap_or(active.due);
         self.run_now(id);
@@ -62,7 +62,7 @@ impl Driver {
         }
     }
 
-    /// Takes a run that is over off the table.
+    /// Removes a run that has ended from the table.
     pub(super) fn taken_off(
         &mut self,
         ended: RunEnded,
@@ -79,7 +79,7 @@ impl Driver {
         Some((id, active, end))
     }
 
-    /// Tells what became of a tick, and learns from it.
+    /// Reports how a tick ended, and records what that shows about its slot.
     pub(super) fn conclude(&mut self, id: JobId, active: &Active, end: &TickEnd) {
         let shared = self.shared.clone();
         let entry = self.entry(id);

@@ -1,4 +1,4 @@
-//! A job in the table of jobs: small, since most of them are idle.
+//! An entry in the table of jobs. It is small, since most jobs are idle.
 
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -22,9 +22,9 @@ pub(super) struct Entry {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Plan {
     Nothing,
-    /// The end of the initial delay. It stays while the job is paused.
+    /// The end of the initial delay. It is kept while the job is paused.
     Begin(Moment),
-    /// Planning it panicked: it is planned again then.
+    /// The planning panicked, and is repeated at this moment.
     Again(Moment),
     Slot {
         slot: Slot,
@@ -32,7 +32,7 @@ pub(super) enum Plan {
     },
     Delay {
         at: Moment,
-        /// The same on the calendar, as it was when it was planned.
+        /// The calendar time of that moment, as it was when the slot was planned.
         calendar: SystemTime,
     },
 }
@@ -41,9 +41,9 @@ pub(super) enum Plan {
 pub(super) struct Active {
     pub(super) due: Due,
     pub(super) phase: watch::Sender<Phase>,
-    /// The newest tick that came meanwhile.
+    /// The newest tick that was due in the meantime.
     pub(super) pending: Option<Due>,
-    /// Somebody wants a run as soon as this one is over.
+    /// A run was requested and starts as soon as this one has ended.
     pub(super) run_now: bool,
 }
 
@@ -58,17 +58,17 @@ impl Entry {
         }
     }
 
-    /// Learns that a slot is used up.
+    /// Records that a slot is used up.
     pub(super) fn decide(&mut self, slot: Option<Slot>) {
         self.decided = self.decided.max(slot);
     }
 
-    /// True where this slot is known to be used up.
+    /// Returns true if this slot is known to be used up.
     pub(super) fn is_decided(&self, slot: Slot) -> bool {
         self.decided >= Some(slot)
     }
 
-    /// Tells a tick that still waits for its lock to give up.
+    /// Makes a tick that still waits for its lock give up.
     pub(super) fn give_up(&self, reason: MissedReason) {
         if let Some(active) = &self.active {
             active.phase.send_if_modified(|phase| {

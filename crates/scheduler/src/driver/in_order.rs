@@ -12,15 +12,16 @@ use super::panics::caught;
 use super::run::{Attempted, FIRST_PAUSE, Pauses, attempt, end_by};
 use crate::{Job, MissedReason, TickEnd};
 
-/// Attempts in a row that run nothing: then there is a pause, whatever the store answers.
+/// How many consecutive attempts may run nothing. Then there is a pause, whatever the store
+/// returns.
 const MOST_IN_A_ROW: u32 = 8;
 
-/// Works towards the slot of this tick: runs the slots before it that nobody has run, takes over
-/// one whose runner failed or died, and tries again until all are done, here or elsewhere.
+/// Works towards the slot of this tick: runs earlier slots that have not run, takes over a slot
+/// whose run failed or whose replica died, and retries until all are done, here or elsewhere.
 ///
-/// Each slot but the last is reported as its own tick; the answer is the end of the last one, or of
-/// the one that a shutdown cut. There is none where it made room, between two slots, for a run that
-/// was asked for.
+/// Each slot but the last is reported as a separate tick. The result is the end of the last one, or
+/// of the one that a shutdown cut. It is `None` if the tick yielded, between two slots, to a
+/// requested run.
 pub(super) async fn run(
     shared: Arc<Shared>,
     job: Arc<Job>,
@@ -39,7 +40,7 @@ pub(super) async fn run(
     let mut pauses = Pauses::of(&job, due.slot);
     let mut in_a_row = 0;
     loop {
-        // Where store and task answer at once, this is all that lets others run.
+        // If store and task complete immediately, only this lets other tasks run.
         tokio::task::yield_now().await;
         let told = *phase.borrow();
         if told != Phase::Go {
@@ -71,7 +72,7 @@ pub(super) async fn run(
                 return Some((now_due, end));
             }
             Attempted::End(end) if is_final(&end) => return of_target(end),
-            // The slot is open: it is to be tried again, here or elsewhere.
+            // The slot is open and is tried again, here or elsewhere.
             Attempted::End(end) | Attempted::Open(end) => {
                 shared.tell(&job, &now_due, &end);
                 if !shared.allows(&job, &due) {
@@ -109,27 +110,28 @@ pub(super) async fn run(
     }
 }
 
-/// What an attempt came to, where it was not the last one.
+/// The result of an attempt that was not the last one.
 enum Step {
-    /// It ran the slot, or gave it up.
+    /// The slot was run or given up.
     Ran,
-    /// It showed where to go on.
+    /// The attempt showed where to continue.
     Looked,
     /// Only waiting helps.
     Wait(TickEnd),
 }
 
-/// The slot to ask for.
+/// The slot to attempt next.
 struct Next {
     slot: Slot,
-    /// The one before it must have been taken.
+    /// The slot before it must have been taken.
     follows: bool,
-    /// The newest one that the store called taken, since it was last waited for.
+    /// The newest slot that the store reported as taken since the last wait.
     over: Option<Slot>,
 }
 
 impl Next {
-    /// The store called this slot taken, and `last` the last one that it has seen taken.
+    /// Continues after a slot that the store reported as taken, where `last` is the last one that
+    /// was taken.
     async fn was_taken(&mut self, last: Option<Slot>, target: Slot, shared: &Shared, job: &Job) {
         self.over = self.over.max(Some(self.slot));
         let shedlocks = match last {
@@ -137,23 +139,24 @@ impl Next {
             _ => shedlock_ran_at(shared, job).await,
         };
         if let Some(until) = shedlocks {
-            // What lies before that run is over with it, and the gap is to be borne.
+            // The slots before that run count as done, and the gap is accepted.
             self.over = self.over.max(job.schedule.slot_at(until, Duration::ZERO));
             self.go_on_behind(self.over.unwrap_or(self.slot), job);
             self.follows = false;
         } else if self.follows {
-            // Another replica goes on here; how far, the last one's answer shows.
+            // Another replica works on the slots. The result for the last slot shows how far it has
+            // come.
             self.slot = target;
         } else {
             self.go_on_behind(self.slot, job);
         }
     }
 
-    /// The last slot that was taken, which has to be run before this one, or is the one before a
-    /// gap. False where that leads nowhere, and only waiting helps.
+    /// Continues at the last slot that was taken. Either that slot must run before this one, or a
+    /// gap follows it. Returns false if that makes no progress and only waiting helps.
     fn turn_to(&mut self, last: Slot, job: &Job) -> bool {
         let Some(over) = self.over.filter(|over| *over >= last) else {
-            // Asking for it tells.
+            // An attempt at it shows which of the two it is.
             self.slot = last;
             self.follows = false;
             return true;
@@ -161,8 +164,8 @@ impl Next {
         if !self.follows {
             return false;
         }
-        // What was taken behind it left no slot in the record, as a run of ShedLock does not: the
-        // gap is to be borne.
+        // The slots taken after it are not in the record, as after a run of ShedLock. The gap is
+        // accepted.
         self.go_on_behind(over, job);
         self.follows = false;
         true
@@ -173,8 +176,8 @@ impl Next {
         self.follows = true;
     }
 
-    /// Slots whose late limit is over are left out, by a claim that bears a gap. An open one is
-    /// not: somebody has to say that it is given up.
+    /// Leaves out slots whose late limit has passed, by a claim that accepts a gap. An open slot is
+    /// not left out: a replica has to report that it is given up.
     fn skip_what_is_too_late(&mut self, shared: &Shared, job: &Arc<Job>, target: Slot) {
         if !self.follows {
             return;
@@ -192,7 +195,7 @@ impl Next {
                 "left out slots whose late limit is over"
             );
         }
-        // The first slot in time bears a gap before it.
+        // The first slot in time accepts a gap before it.
         let previous = job.schedule.before(self.slot);
         self.follows = previous.is_some_and(is_in_time);
     }
@@ -211,14 +214,15 @@ async fn attempt_once(
             config = config.previous_slot(previous);
         }
     }
-    // A panic is one failure of the slot, and not the end of the tick.
+    // A panic is a single failure of the slot, and does not end the tick.
     let attempted = attempt(shared, job, &config, due, phase);
     caught(attempted)
         .await
         .unwrap_or(Attempted::End(TickEnd::Panicked))
 }
 
-/// When ShedLock took the lock last, if no one has since: slots up to then count as taken.
+/// Returns when ShedLock acquired the lock, if it was the last to do so. Slots up to that time
+/// count as taken.
 async fn shedlock_ran_at(shared: &Shared, job: &Job) -> Option<SystemTime> {
     let name = LockName::new(job.name()).ok()?;
     let record = shared.executor.provider().inspect(&name).await.ok()??;
@@ -226,7 +230,7 @@ async fn shedlock_ran_at(shared: &Shared, job: &Job) -> Option<SystemTime> {
     owner.and(record.locked_at)
 }
 
-/// The slot is done, or given up.
+/// Returns true if the slot is done or given up.
 fn is_over(end: &TickEnd) -> bool {
     matches!(
         end,
@@ -234,7 +238,7 @@ fn is_over(end: &TickEnd) -> bool {
     ) || matches!(end, TickEnd::GivenUp(skip) if skip.reason == SkipReason::SlotGivenUp)
 }
 
-/// There is nothing more to do here.
+/// Returns true if there is nothing more to do here.
 fn is_final(end: &TickEnd) -> bool {
     matches!(
         end,

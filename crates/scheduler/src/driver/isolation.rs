@@ -1,4 +1,4 @@
-//! Panics in the driver: what is wrong with one job stops no other.
+//! Panics in the driver: a fault in one job does not stop the others.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -9,13 +9,13 @@ use super::panics::{caught, message_of};
 use super::timers::JobId;
 use super::{Driver, MissedReason};
 
-/// How long a job rests whose planning panicked, and the driver where it did so itself.
+/// How long a job pauses if its planning panicked, and the driver if it panicked itself.
 const JOB_RESTS: Duration = Duration::from_secs(60);
 const DRIVER_RESTS: Duration = Duration::from_secs(1);
 const MOST_IN_A_ROW: u32 = 10;
 
 impl Driver {
-    /// Drives the jobs to the end of a shutdown, on across panics.
+    /// Drives the jobs until the end of a shutdown, and continues after panics.
     pub(crate) async fn run(mut self) {
         loop {
             let panic = match caught(self.drive()).await {
@@ -30,7 +30,7 @@ impl Driver {
         }
     }
 
-    /// Does this for one job; a panic costs that job some time, and the others nothing.
+    /// Runs an action for one job. A panic delays that job and has no effect on the others.
     pub(super) fn isolated(&mut self, id: JobId, act: impl FnOnce(&mut Self)) {
         let Err(panic) = catch_unwind(AssertUnwindSafe(|| act(self))) else {
             return;
@@ -45,7 +45,7 @@ impl Driver {
         }
     }
 
-    /// False where not even that is possible: it is the clock that panics.
+    /// Pauses after a panic. Returns false if even that is impossible because the clock panics.
     async fn rests(&mut self) -> bool {
         self.sleep = None;
         let clock = self.shared.clock.clone();
@@ -53,7 +53,8 @@ impl Driver {
         rested.await.is_ok()
     }
 
-    /// Runs that are going on go on to their ends, and what waits for a lock is given up.
+    /// Stops for good. Runs in progress continue to their ends. Ticks that wait for a lock are
+    /// given up.
     fn stops_for_good(mut self, panic: &(dyn Any + Send)) {
         let message = message_of(panic);
         tracing::error!("the scheduler panics again and again, and stops: no job runs any more");

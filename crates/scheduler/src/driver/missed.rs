@@ -1,4 +1,4 @@
-//! What was missed while no replica ran.
+//! The slots that were missed while no replica ran.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -11,12 +11,12 @@ use super::Shared;
 use super::timers::JobId;
 use crate::Job;
 
-/// Asks the store for the last slots of jobs, a few at a time, in turns: one that fails goes to the
-/// end of the queue, and only where all fail there is a pause.
+/// Reads the last slots of jobs from the store, a few at a time, round robin. A query that fails
+/// goes to the end of the queue. There is a pause only if all fail.
 pub(super) struct Questions {
     waiting: VecDeque<Question>,
     asked: JoinSet<(Question, Result<Option<LastSlot>, Error>)>,
-    /// Since the last answer, or the last pause.
+    /// Failures since the last result or the last pause.
     failures: usize,
     pause: Duration,
     rest: Option<BoxFuture<'static, ()>>,
@@ -25,16 +25,16 @@ pub(super) struct Questions {
 struct Question {
     id: JobId,
     job: Arc<Job>,
-    /// When the next slot is due, and what was missed before is over anyway.
+    /// When the next slot is due. From then on, slots missed before it no longer matter.
     until: Option<SystemTime>,
 }
 
-/// What the store knows of a job.
+/// What the store has recorded for a job.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LastSlot {
     /// The last slot that was taken.
     pub(super) slot: Slot,
-    /// It must not be lost, and is not done.
+    /// The slot must not be lost, and is not done.
     pub(super) is_open: bool,
 }
 
@@ -67,8 +67,8 @@ impl Questions {
         self.asked.is_empty() && self.waiting.is_empty()
     }
 
-    /// The next answer: the last slot that was taken, where the job ever ran. There may be none yet
-    /// when this ends. Cancellation safe.
+    /// Returns the next result: the last slot that was taken, if the job ever ran. May complete with
+    /// `None` before there is a result. Cancellation safe.
     pub(super) async fn next(&mut self, shared: &Arc<Shared>) -> Option<(JobId, Option<LastSlot>)> {
         let rest = async {
             match &mut self.rest {
@@ -80,7 +80,7 @@ impl Questions {
             biased;
             Some(asked) = self.asked.join_next() => match asked {
                 Ok((question, answer)) => self.heard(shared, question, answer),
-                // It panicked, in a provider, and has no answer.
+                // The query panicked in a provider and has no result.
                 Err(error) => {
                     if let Ok(panic) = error.try_into_panic() {
                         shared.panicked(None, &*panic);

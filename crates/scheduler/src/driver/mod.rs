@@ -1,4 +1,4 @@
-//! The one task that holds all jobs and fires what is due.
+//! The single task that holds all jobs and fires those that are due.
 
 mod clocks;
 mod command;
@@ -35,31 +35,31 @@ use crate::{Job, MissedReason, ShutdownReport, TickEnd, Trigger};
 pub(crate) struct Driver {
     shared: Arc<Shared>,
     entries: Vec<Entry>,
-    /// Jobs in the order of their names.
+    /// Jobs sorted by name.
     by_name: Box<[JobId]>,
     timers: Timers,
     sleep: Option<(Moment, BoxFuture<'static, ()>)>,
-    /// Without an end where it made room for a run that was asked for, and is to go on after it.
+    /// A run has no end if it yielded to a requested run and continues after it.
     runs: JoinSet<Option<(Due, TickEnd)>>,
     jobs_of_runs: HashMap<task::Id, JobId>,
     questions: Questions,
     commands: mpsc::UnboundedReceiver<Command>,
     has_handles: bool,
     fate: Arc<Fate>,
-    /// What both clocks showed when they were last looked at.
+    /// The readings of both clocks when they were last read.
     seen: (Moment, SystemTime),
     unstarted: std::ops::Range<JobId>,
     panics_in_a_row: u32,
 }
 
-/// How many timers of each kind are looked at in one round: what comes after it (a command, a run
-/// that has ended) waits no longer than that, however much is due.
+/// How many timers of each kind are handled in one round. This limits how long other events (a
+/// command, a run that has ended) wait, however many timers are due.
 const ROUND: usize = 128;
 
-/// How many slots that a newer one puts an end to are ticks of their own, after a long sleep.
+/// How many slots that a newer one supersedes after a long sleep are reported as separate ticks.
 const MOST_SUPERSEDED: usize = 100;
 
-/// The microsecond that slots are kept in.
+/// The resolution of slots.
 const MICRO: Duration = Duration::from_micros(1);
 
 impl Driver {
@@ -95,7 +95,7 @@ impl Driver {
         })
     }
 
-    /// Drives the jobs until a shutdown is asked for.
+    /// Drives the jobs until a shutdown is requested.
     async fn drive(&mut self) -> (Duration, oneshot::Sender<ShutdownReport>) {
         while let Some(id) = self.unstarted.next() {
             self.isolated(id, |driver| driver.start(id));
@@ -137,7 +137,7 @@ impl Driver {
         }
     }
 
-    /// The initial delay is over, or there was none.
+    /// Begins a job after its initial delay, or at once if it has none.
     fn begin(&mut self, id: JobId, was_delayed: bool) {
         let now = self.shared.clock.system_time();
         let entry = self.entry(id);
@@ -155,7 +155,7 @@ impl Driver {
             }
             return;
         }
-        // A slot of this very instant is not in the past.
+        // A slot at this very instant is not in the past.
         self.plan_slot(id, earlier(now, MICRO));
         let Some(newest) = job.schedule.slot_at(now, Duration::ZERO) else {
             return;
@@ -167,12 +167,13 @@ impl Driver {
         }
     }
 
-    /// The store has told which slot was the last; a job that never ran has missed none.
+    /// Handles the last slot that the store reported. A job that never ran has missed none.
     fn answered(&mut self, id: JobId, last: Option<LastSlot>) {
         let now = self.shared.clock.system_time();
         let entry = self.entry(id);
         let used_up = last.filter(|last| {
-            // A slot far ahead is a wrong clock's, which somebody will reset in the store.
+            // A slot far ahead comes from a wrong clock, and an operator will reset it in the
+            // store.
             let is_ahead = last.slot.instant() > later(now, Slot::DEFAULT_TOLERANCE);
             let is_open = last.is_open && entry.job.runs_in_order();
             !is_ahead && !is_open
@@ -185,14 +186,14 @@ impl Driver {
         let Some(newest) = job.schedule.slot_at(now, Duration::ZERO) else {
             return;
         };
-        // What its timer is set for is late by jitter only.
+        // A slot that its timer is already set for is late only by jitter.
         let planned = matches!(entry.plan, Plan::Slot { slot, .. } if slot <= newest);
         if !planned {
             self.tick(id, Due::of_slot(newest, Trigger::Missed));
         }
     }
 
-    /// Fires what is due by the clocks as they were last looked at; true where there may be more.
+    /// Fires what is due according to the last clock readings. Returns true if there may be more.
     fn fire(&mut self) -> bool {
         let (now, calendar) = self.seen;
         for _ in 0..ROUND {
@@ -245,8 +246,8 @@ impl Driver {
         let job = self.entry(id).job.clone();
         match job.schedule.slot_at(now, Duration::ZERO) {
             Some(newest) if newest > slot => {
-                // This node slept over a slot, or more: the newest one counts, and where none may be
-                // lost, it begins with the oldest.
+                // This node slept past one or more slots. The newest one counts. A job that must
+                // not lose any begins with the oldest.
                 if !job.runs_in_order() {
                     self.tell_superseded(&job, slot, newest);
                 }
@@ -259,7 +260,8 @@ impl Driver {
         }
     }
 
-    /// Each slot from this one to the newest that is due, but no more than an observer can take.
+    /// Reports each slot from the first to the newest one that is due, up to the limit for
+    /// observers.
     fn tell_superseded(&self, job: &Job, first: Slot, newest: Slot) {
         let mut slot = first;
         for _ in 0..MOST_SUPERSEDED {
@@ -279,7 +281,7 @@ impl Driver {
         );
     }
 
-    /// A tick has come: it is run, or waits for the run that is going on.
+    /// Handles a tick that is due: runs it, or lets it wait for the run in progress.
     fn tick(&mut self, id: JobId, due: Due) {
         let shared = self.shared.clone();
         let entry = self.entry(id);
@@ -296,7 +298,8 @@ impl Driver {
             return;
         };
         let is_newer = |than: &Due| due.slot.is_none() || due.slot > than.slot;
-        // A tick that was told to give up may still be asking the store: its slot can come again.
+        // A tick that has been made to give up may still have a request in progress, and its slot
+        // can come again.
         let comes_again = due.slot == active.due.slot && *active.phase.borrow() != Phase::Go;
         let is_newest = active.pending.as_ref().is_none_or(is_newer);
         if !is_newest || !(is_newer(&active.due) || comes_again) {
@@ -304,7 +307,7 @@ impl Driver {
         }
         let older = active.pending.replace(due);
         if job.runs_in_order() {
-            // It goes on to the newest one when it is done with its own.
+            // The active tick continues to the newest one when its own slot is done.
             return;
         }
         if let Some(older) = older {
@@ -319,7 +322,7 @@ impl Driver {
         let entry = self.entry(id);
         let job = entry.job.clone();
         if job.schedule.delay().is_some() {
-            // It counts from the end of this run.
+            // The delay counts from the end of this run.
             entry.plan = Plan::Nothing;
         }
         entry.active = Some(Box::new(Active {
@@ -369,7 +372,7 @@ impl Driver {
         self.forget_stale_timers();
     }
 
-    /// Sets a job's timer for one delay from now.
+    /// Sets a job's timer to one delay from now.
     fn plan_delay(&mut self, id: JobId) {
         let clock = self.shared.clock.clone();
         let entry = self.entry(id);
@@ -383,7 +386,7 @@ impl Driver {
         self.forget_stale_timers();
     }
 
-    /// Plans a job that has begun: from now on.
+    /// Plans a job that has begun, from now on.
     fn plan_again(&mut self, id: JobId) {
         let now = self.shared.clock.system_time();
         let entry = self.entry(id);
@@ -394,8 +397,8 @@ impl Driver {
         }
     }
 
-    /// Rebuilds the timers when most of them are stale, which only planning anew by hand, again and
-    /// again, brings about.
+    /// Rebuilds the timers when most of them are stale. This only happens if a caller triggers
+    /// planning repeatedly.
     fn forget_stale_timers(&mut self) {
         if self.timers.len() <= 2 * self.entries.len() + 64 {
             return;
@@ -448,12 +451,12 @@ async fn sleep_or_never(sleep: Option<&mut BoxFuture<'static, ()>>) {
     }
 }
 
-/// So much later, or no later where the calendar ends before.
+/// Adds the duration, or returns the instant unchanged if the result is beyond the calendar.
 fn later(instant: SystemTime, by: Duration) -> SystemTime {
     instant.checked_add(by).unwrap_or(instant)
 }
 
-/// So much earlier, or no earlier where the calendar begins after.
+/// Subtracts the duration, or returns the instant unchanged if the result is before the calendar.
 fn earlier(instant: SystemTime, by: Duration) -> SystemTime {
     instant.checked_sub(by).unwrap_or(instant)
 }

@@ -6,7 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
 use std::task::Poll;
 
-/// Drives a future to its end, or to its panic, after which it is never polled again.
+/// Polls a future until it completes or panics. After a panic it is never polled again.
 pub(super) async fn caught<F: Future>(future: F) -> Result<F::Output, Box<dyn Any + Send>> {
     let mut future = pin!(future);
     poll_fn(
@@ -19,7 +19,7 @@ pub(super) async fn caught<F: Future>(future: F) -> Result<F::Output, Box<dyn An
     .await
 }
 
-/// What a panic said.
+/// Returns the message of a panic.
 pub(super) fn message_of(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<&str>().copied();
     text.or_else(|| panic.downcast_ref::<String>().map(String::as_str))

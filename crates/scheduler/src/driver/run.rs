@@ -15,8 +15,8 @@ use super::due::{Due, Phase};
 use crate::job::{BoxError, Task};
 use crate::{Job, JobRun, MissedReason, TickEnd};
 
-/// Between attempts of one tick: from the first to the longest pause, and never more than this share
-/// of the time between two slots, but no less than the shortest pause.
+/// The shortest, first and longest pause between attempts of one tick. A pause never exceeds the
+/// share below of the time between two slots, but is no shorter than the shortest pause.
 const SHORTEST_PAUSE: Duration = Duration::from_millis(10);
 pub(super) const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
@@ -24,8 +24,8 @@ const PAUSES_PER_PERIOD: u32 = 20;
 
 /// Tries until the lock is won, the slot is taken, the tick is too late, or it must give up.
 ///
-/// A slot that is taken, and whose lock is still held, is asked for once more: its holder may have given
-/// it back.
+/// If the slot is taken but its lock is still held, it is tried once more, since the holder may
+/// have given the slot back.
 pub(super) async fn run(
     shared: Arc<Shared>,
     job: Arc<Job>,
@@ -50,7 +50,7 @@ pub(super) async fn run(
                 }
                 tokio::select! {
                     biased;
-                    // Whatever the phase is by then, the slot belongs to another replica.
+                    // Whatever the phase is then, the slot belongs to another replica.
                     _ = phase.wait_for(|phase| *phase != Phase::Go) => return TickEnd::Taken,
                     () = shared.clock.sleep_until(pauses.once(&shared, &job, &due)) => {}
                 }
@@ -74,7 +74,7 @@ pub(super) async fn run(
     }
 }
 
-/// The time between two attempts of one tick.
+/// The pauses between the attempts of one tick.
 pub(super) struct Pauses {
     pause: Duration,
     longest: Duration,
@@ -93,7 +93,7 @@ impl Pauses {
         self.pause = FIRST_PAUSE.min(self.longest);
     }
 
-    /// When to try again after this attempt.
+    /// Returns when to try again after this attempt.
     pub(super) fn next(&mut self, shared: &Shared, unsuccessful: &TickEnd) -> Moment {
         let clock = &shared.clock;
         let free = time_until_free(unsuccessful, clock.system_time());
@@ -102,8 +102,8 @@ impl Pauses {
         wake
     }
 
-    /// When to ask once more for a slot that is taken: late enough for a holder that finds that it
-    /// cannot run, and within the late limit.
+    /// Returns when to try once more for a slot that is taken: late enough for a holder to find
+    /// that it cannot run, and within the late limit.
     fn once(&self, shared: &Shared, job: &Job, due: &Due) -> Moment {
         let oldest = shared.oldest_in_time(job);
         let left = oldest.map(|oldest| due.scheduled_at.duration_since(oldest).unwrap_or_default());
@@ -112,8 +112,8 @@ impl Pauses {
     }
 }
 
-/// Whether the lock of a slot that is taken is still held, as far as this clock shows: then the slot may
-/// yet be given back.
+/// Returns whether the lock of a taken slot is still held according to this clock. If so, the slot
+/// may still be given back.
 fn is_locked(skip: &Skip, now: SystemTime) -> bool {
     skip.until.is_some_and(|until| until > now)
 }
@@ -128,8 +128,8 @@ fn longest_pause(job: &Job, slot: Option<Slot>) -> Duration {
     })
 }
 
-/// How long the lock stays taken at most, as far as it is known. No clock is trusted to the end: one
-/// that is ahead of the store's takes what is to come for past, and then nothing is known.
+/// Returns how long the lock stays taken at most, as far as known. The clock is not fully trusted:
+/// if it is ahead of the store's, it treats a future time as past, and then nothing is known.
 fn time_until_free(unsuccessful: &TickEnd, now: SystemTime) -> Duration {
     match unsuccessful {
         TickEnd::Busy(Skip {
@@ -141,7 +141,7 @@ fn time_until_free(unsuccessful: &TickEnd, now: SystemTime) -> Duration {
     }
 }
 
-/// How a tick ends that has been asked to.
+/// Returns how a tick ends in this phase, if it has to end.
 pub(super) fn end_by(phase: Phase) -> Option<TickEnd> {
     match phase {
         Phase::Go | Phase::MakeRoom => None,
@@ -161,7 +161,7 @@ pub(super) enum Attempted {
     End(TickEnd),
     /// Another replica has taken the slot, or a later one.
     Taken(Skip),
-    /// The task has returned, and said that its slot is not done.
+    /// The task has returned and marked its slot as not done.
     Open(TickEnd),
     NotYet(TickEnd),
 }
@@ -189,7 +189,8 @@ pub(super) async fn attempt(
                 biased;
                 () = cut(phase.clone()) => {
                     return Attempted::End(if has_started.load(Ordering::SeqCst) {
-                        // It goes on without us, and keeps its lock until it ends.
+                        // The closure continues in the background, and keeps its lock until it
+                        // ends.
                         TickEnd::Cut { unlocked: false }
                     } else {
                         TickEnd::Missed(MissedReason::Shutdown)
@@ -227,7 +228,7 @@ pub(super) async fn attempt(
     })
 }
 
-/// No replica runs this slot, however often it asks.
+/// Returns true if no replica will run this slot, however often it is tried.
 fn needs_an_operator(skip: &Skip) -> bool {
     matches!(
         skip.reason,
@@ -235,7 +236,8 @@ fn needs_an_operator(skip: &Skip) -> bool {
     )
 }
 
-/// A later slot that was taken decides over this one; the same one may be open.
+/// Returns true if the slot is taken. A later slot that was taken decides; the same slot may be
+/// open.
 fn is_taken(job: &Job, skip: &Skip, slot: Option<Slot>) -> bool {
     let passed = if job.runs_in_order() {
         skip.last_slot > slot
@@ -245,7 +247,8 @@ fn is_taken(job: &Job, skip: &Skip, slot: Option<Slot>) -> bool {
     skip.reason == SkipReason::SlotTaken || (slot.is_some() && passed)
 }
 
-/// A clock ahead of the store's comes right by waiting, or another replica takes the slot.
+/// Returns true if the error may pass: if this clock is ahead of the store's, waiting helps, or
+/// another replica takes the slot.
 fn may_pass(error: &Error) -> bool {
     error.is_retryable() || error.kind() == ErrorKind::SlotAhead
 }
@@ -255,16 +258,16 @@ enum Body {
     Ended {
         lateness: Duration,
         result: Result<(), BoxError>,
-        /// Its slot is not done, by its own word.
+        /// The task has marked its slot as not done.
         left_open: bool,
     },
     Cut,
-    /// An open slot was taken over past its late limit: it is given up.
+    /// An open slot was taken over after its late limit, and is given up.
     TooLate,
 }
 
 impl Body {
-    /// Tells the lock of a failure, for a slot that must not be lost.
+    /// Marks the slot of a failed task as failed, if it must not be lost.
     fn ended(lateness: Duration, result: Result<(), BoxError>) -> Self {
         let lock = current_lock();
         if let Some(lock) = lock.as_ref().filter(|_| result.is_err()) {
@@ -295,8 +298,8 @@ impl Body {
     }
 }
 
-/// The task, which a shutdown can cut from inside the lock: so the lock is given back in the open,
-/// and the shutdown can wait for it.
+/// Runs the task, which a shutdown can cut from inside the lock. The lock is then given back in the
+/// foreground, so that the shutdown can wait for it.
 async fn future_body(
     shared: &Shared,
     job: &Job,
@@ -331,7 +334,7 @@ async fn future_body(
     }
 }
 
-/// The same on a thread of its own, where nothing can cut it once it has started.
+/// Runs a blocking task on a separate thread. Once it has started, nothing can cut it.
 fn blocking_body(
     shared: Arc<Shared>,
     job: Arc<Job>,
@@ -340,7 +343,7 @@ fn blocking_body(
     has_started: Arc<AtomicBool>,
 ) -> impl FnOnce() -> Body + Send {
     move || {
-        // In this order: whoever cuts it and finds that it has not started is right.
+        // In this order, so that a shutdown that sees no start can rely on it.
         has_started.store(true, Ordering::SeqCst);
         if *phase.borrow() == Phase::Cut {
             if let Some(lock) = current_lock() {
@@ -357,7 +360,7 @@ fn blocking_body(
             Task::Blocking(task) => task(run),
             Task::Future(_) => Ok(()),
         };
-        // This thread may block: so locked functions may be called on it, too.
+        // This thread may block, so the task may also call locked blocking functions.
         let result = blocking::allow(|| with_executor_blocking(shared.executor.clone(), task));
         Body::ended(lateness(&due, started_at), result)
     }
@@ -381,7 +384,7 @@ fn lateness(due: &Due, started_at: SystemTime) -> Duration {
     late.unwrap_or_default()
 }
 
-/// Only the slots of jobs that run in order can be taken over past their limit.
+/// Only slots of jobs that run in order can be taken over after their limit.
 fn is_too_late(shared: &Shared, job: &Job, due: &Due) -> bool {
     job.runs_in_order() && due.slot.is_some() && !shared.allows(job, due)
 }

@@ -1,4 +1,4 @@
-//! What the driver and its runs share.
+//! The state that the driver and its runs share.
 
 use std::any::Any;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -22,8 +22,9 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    /// When this slot's run starts: up to its jitter later, the same however often it is asked, and
-    /// before the last tenth of the time to the next slot, which would end it unrun.
+    /// Returns when the run of this slot starts: up to the job's jitter later, always the same for
+    /// one slot, and before the last tenth of the time to the next slot, which would otherwise end
+    /// it before it runs.
     pub(super) fn start_of(&self, job: &Job, slot: Slot) -> SystemTime {
         let jitter = job.jitter;
         if jitter.is_zero() {
@@ -39,25 +40,25 @@ impl Shared {
         later(slot.instant(), Duration::from_micros(drawn))
     }
 
-    /// True where the late policy lets this slot start now.
+    /// Returns true if the late policy allows this slot to start now.
     pub(super) fn in_time(&self, job: &Job, slot: Slot) -> bool {
         let now = self.clock.system_time();
         job.late.allows(slot, now, job.jitter)
     }
 
-    /// The earliest instant whose slot may start now; none where any may.
+    /// Returns the earliest instant whose slot may start now; `None` if any may.
     pub(super) fn oldest_in_time(&self, job: &Job) -> Option<SystemTime> {
         job.late.oldest(self.clock.system_time(), job.jitter)
     }
 
-    /// True where this may still start now. A start that was asked for is never too late.
+    /// Returns true if this tick may still start now. A requested start is never too late.
     pub(super) fn allows(&self, job: &Job, due: &Due) -> bool {
         due.is_asked_for() || due.slot.is_none_or(|slot| self.in_time(job, slot))
     }
 
-    /// Logs what became of a tick, and notifies the observer.
+    /// Logs how a tick ended, and notifies the observer.
     pub(super) fn tell(&self, job: &Job, due: &Due, end: &TickEnd) {
-        // The end may be an error of the user's, and what shows it the user's, too.
+        // The error may be the user's own type, and so may the subscriber that formats it.
         self.unharmed(job.name(), || log(job, due, end));
         let Some(observer) = &self.observer else {
             return;
@@ -77,7 +78,7 @@ impl Shared {
         }
     }
 
-    /// Reports a panic, in the driver or in what it called.
+    /// Reports a panic in the driver or in code that it called.
     pub(super) fn panicked(&self, job: Option<&str>, panic: &(dyn Any + Send)) {
         let message = message_of(panic);
         let told = catch_unwind(AssertUnwindSafe(|| {
@@ -88,7 +89,7 @@ impl Shared {
                 observer.on_panic(job, message);
             }
         }));
-        // There is no one left to report to where these panic, too.
+        // If these panic too, there is nothing left to report to.
         drop((told, observed));
     }
 }

@@ -1,4 +1,4 @@
-//! What is due next, of all jobs.
+//! The timers of all jobs.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -6,13 +6,14 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use shedlock_core::Moment;
 
-/// Where a job stands in the table of jobs.
+/// The index of a job in the table of jobs.
 pub(super) type JobId = u32;
 
-/// One heap for what is due by the calendar, one for what is due by the running clock.
+/// One heap for jobs that are due by the calendar, and one for jobs that are due by the running
+/// clock.
 ///
-/// Nothing is taken out when a job is planned anew: what comes up is compared with the job's plan,
-/// and is stale where they differ.
+/// Nothing is removed when a job is planned again. A timer that fires is compared with the job's
+/// plan, and is stale if they differ.
 #[derive(Debug, Default)]
 pub(super) struct Timers {
     calendar: BinaryHeap<Reverse<(u64, JobId)>>,
@@ -37,7 +38,7 @@ impl Timers {
         self.calendar.len() + self.running.len()
     }
 
-    /// The next job that is due by the calendar, with the time it was set for.
+    /// Removes and returns the next job that is due by the calendar, with the time it was set for.
     pub(super) fn pop_calendar(&mut self, now: SystemTime) -> Option<(SystemTime, JobId)> {
         let now = micros(now);
         let Reverse((at, job)) = *self.calendar.peek().filter(|next| next.0.0 <= now)?;
@@ -45,15 +46,16 @@ impl Timers {
         Some((UNIX_EPOCH + Duration::from_micros(at), job))
     }
 
-    /// The next job that is due by the running clock, with the time it was set for.
+    /// Removes and returns the next job that is due by the running clock, with the time it was set
+    /// for.
     pub(super) fn pop_running(&mut self, now: Moment) -> Option<(Moment, JobId)> {
         let Reverse((at, job)) = *self.running.peek().filter(|next| next.0.0 <= now)?;
         self.running.pop();
         Some((at, job))
     }
 
-    /// When to look again: at the next timer, and at the calendar each `clock_check` while
-    /// something waits for it. `None` where nothing does.
+    /// Returns when to check again: at the next timer, and every `clock_check` while anything waits
+    /// for the calendar. Returns `None` if there are no timers.
     pub(super) fn next_wake(
         &self,
         now: Moment,

@@ -1,4 +1,4 @@
-//! A store that answers badly, or not at all.
+//! A store that fails, replies late or does not reply at all.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -12,21 +12,21 @@ use shedlock_core::{
 
 use super::NodeClock;
 
-/// How a call goes wrong.
+/// How a call fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     None,
-    /// Nothing arrives.
+    /// Nothing reaches the store.
     Unavailable,
-    /// Nothing arrives, which takes 9 s to find out.
+    /// Nothing reaches the store, and the failure takes 9 s to detect.
     Slow,
-    /// The store acts, and its answer is lost.
+    /// The store acts, and its reply is lost.
     ReplyLost,
-    /// The store acts, and its answer takes 3 s.
+    /// The store acts, and its reply takes 3 s.
     SlowReply,
 }
 
-/// Goes wrong as it is told, and is silent when its node is dead.
+/// Fails on command, and does not reply when its node is dead.
 #[derive(Clone)]
 pub struct Flaky {
     store: MemoryProvider,
@@ -36,7 +36,7 @@ pub struct Flaky {
     contrary: Option<Contrary>,
 }
 
-/// Answers attempts in place of the store.
+/// Returns the results of attempts instead of the store.
 pub type Contrary = Arc<Mutex<dyn FnMut(&AttemptRequest) -> Result<Attempt, Error> + Send>>;
 
 impl std::fmt::Debug for Flaky {
@@ -60,7 +60,7 @@ impl Flaky {
         }
     }
 
-    /// Has all attempts answered by this.
+    /// Makes this function return the results of all attempts.
     pub fn answer_by(
         &mut self,
         answer: impl FnMut(&AttemptRequest) -> Result<Attempt, Error> + Send + 'static,

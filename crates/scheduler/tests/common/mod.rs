@@ -1,5 +1,5 @@
-//! A world whose time only the tests move: nodes with clocks of their own, and a store with the
-//! right one.
+//! A world whose time only the tests move: nodes with separate clocks, and a store with the correct
+//! one.
 
 #![allow(
     dead_code,
@@ -28,7 +28,7 @@ pub use flaky::{Fault, Flaky};
 /// 2030-01-01 00:00:00 UTC, a midnight.
 pub const MIDNIGHT: u64 = 1_893_456_000;
 
-/// The true time, which all clocks are built on.
+/// The true time, on which all clocks are based.
 #[derive(Clone)]
 pub struct World {
     time: Arc<Mutex<Time>>,
@@ -36,14 +36,14 @@ pub struct World {
 }
 
 struct Time {
-    /// Since midnight, of the calendar and of the running clocks.
+    /// The time since midnight, of the calendar and of the running clocks.
     now: Duration,
     sleepers: BTreeMap<(Duration, u64), Waker>,
     next_sleeper: u64,
 }
 
 impl World {
-    /// At this time of the day before midnight.
+    /// Creates a world at this time before midnight.
     pub fn before_midnight(before: Duration) -> Self {
         let time = Arc::new(Mutex::new(Time {
             now: DAY - before,
@@ -61,7 +61,7 @@ impl World {
         NodeClock::new(self.time.clone(), offset_micros)
     }
 
-    /// The true time, since midnight; before midnight it is zero.
+    /// Returns the true time since midnight, or zero before midnight.
     pub fn since_midnight(&self) -> Duration {
         self.now().saturating_sub(DAY)
     }
@@ -70,17 +70,17 @@ impl World {
         self.time.lock().unwrap().now
     }
 
-    /// Lets time pass until it is this long after midnight.
+    /// Lets time pass until this long after midnight.
     pub async fn run_until(&self, since_midnight: Duration) {
         self.run(DAY + since_midnight).await;
     }
 
-    /// Lets so much time pass.
+    /// Lets this much time pass.
     pub async fn run_for(&self, duration: Duration) {
         self.run(self.now() + duration).await;
     }
 
-    /// From one sleeper to the next.
+    /// Steps from one sleeper to the next.
     async fn run(&self, until: Duration) {
         loop {
             settle().await;
@@ -102,18 +102,18 @@ impl World {
     }
 }
 
-/// The world begins a day before midnight at the earliest.
+/// The world begins at most a day before midnight.
 pub const DAY: Duration = Duration::from_secs(86_400);
 
-/// Lets everything run that can run now.
+/// Runs everything that is ready.
 pub async fn settle() {
     for _ in 0..6 {
         tokio::task::yield_now().await;
     }
 }
 
-/// A node's clocks: its calendar is off by so much, its timers fire late, and when it is dead they
-/// fire no more.
+/// A node's clocks. Its calendar has an offset, its timers fire late, and when the node is dead
+/// they no longer fire.
 #[derive(Clone)]
 pub struct NodeClock {
     time: Arc<Mutex<Time>>,
@@ -122,10 +122,10 @@ pub struct NodeClock {
 
 struct ClockState {
     offset_micros: i64,
-    /// How late the timer is that should fire this long after the world's beginning.
+    /// How late a timer fires that is set for this long after the beginning of the world.
     timer_lateness: Box<dyn FnMut(Duration) -> Duration + Send>,
     dead: bool,
-    /// How often somebody began to sleep.
+    /// How many sleeps were started.
     sleeps: u64,
 }
 
@@ -151,7 +151,7 @@ impl NodeClock {
         self.state.lock().unwrap().timer_lateness = Box::new(lateness);
     }
 
-    /// As kill -9: nothing of this node runs from now on.
+    /// Like kill -9: nothing on this node runs any more.
     pub fn kill(&self) {
         self.state.lock().unwrap().dead = true;
     }
@@ -222,7 +222,7 @@ impl Clock for NodeClock {
     }
 }
 
-/// What happened, in its order.
+/// The events, in order.
 #[derive(Clone, Default)]
 pub struct Log {
     runs: Arc<Mutex<Vec<RunSeen>>>,
@@ -236,7 +236,7 @@ type TickSeen = (Option<Slot>, String);
 pub struct RunSeen {
     pub node: usize,
     pub slot: Option<Slot>,
-    /// True time, since midnight.
+    /// The true time since midnight.
     pub started: Duration,
     pub token: u64,
 }
@@ -250,12 +250,12 @@ impl Log {
         self.runs.lock().unwrap().push(run);
     }
 
-    /// When runs started, since midnight.
+    /// Returns when runs started, since midnight.
     pub fn starts(&self) -> Vec<Duration> {
         self.runs().iter().map(|run| run.started).collect()
     }
 
-    /// The slots of the runs, in seconds since midnight.
+    /// Returns the slots of the runs, in seconds since midnight.
     pub fn slots(&self) -> Vec<i64> {
         let runs = self.runs();
         runs.iter()
@@ -264,7 +264,7 @@ impl Log {
             .collect()
     }
 
-    /// The slots whose ticks have ended, in milliseconds since midnight.
+    /// Returns the slots whose ticks have ended, in milliseconds since midnight.
     pub fn slots_told(&self) -> std::collections::BTreeSet<i64> {
         let ticks = self.ticks.lock().unwrap();
         let slots = ticks.iter().filter_map(|tick| tick.0);
@@ -274,12 +274,12 @@ impl Log {
             .collect()
     }
 
-    /// What panicked in the schedulers.
+    /// Returns the panics of the schedulers.
     pub fn panics(&self) -> Vec<String> {
         self.panics.lock().unwrap().clone()
     }
 
-    /// What became of the ticks, with their slots in seconds since midnight.
+    /// Returns how the ticks ended, with their slots in seconds since midnight.
     pub fn ticks(&self) -> Vec<(Option<i64>, String)> {
         let ticks = self.ticks.lock().unwrap().clone();
         ticks
@@ -310,7 +310,7 @@ impl Observer for Log {
     }
 }
 
-/// A node of the world with one log.
+/// A node of the world. All nodes share one log.
 pub struct Node {
     pub number: usize,
     pub world: World,
@@ -344,12 +344,12 @@ impl Node {
         Executor::new(Arc::new(self.store.clone()))
     }
 
-    /// A job that takes so long each time.
+    /// A job with this run time.
     pub fn job(&self, config: LockConfig, schedule: Schedule, run_time: Duration) -> Job {
         self.job_of(config, schedule, move || run_time)
     }
 
-    /// A job that takes as long as this says.
+    /// A job whose run times this function returns.
     pub fn job_of(
         &self,
         config: LockConfig,
@@ -395,7 +395,7 @@ impl Node {
 }
 
 pub fn block_on<F: Future>(test: F) -> F::Output {
-    // No timer is enabled: a test that slept for real would panic.
+    // No timer is enabled: a test that slept in real time would panic.
     tokio::runtime::Builder::new_current_thread()
         .build()
         .unwrap()
@@ -422,7 +422,7 @@ pub fn every(period: u64) -> Schedule {
     Schedule::every(secs(period)).unwrap()
 }
 
-/// One node that starts half a minute before midnight.
+/// A single node that starts half a minute before midnight.
 pub fn alone() -> (World, Log, Node) {
     let world = World::before_midnight(secs(30));
     let log = Log::default();

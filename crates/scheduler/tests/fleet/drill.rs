@@ -1,5 +1,6 @@
-//! What each replica of the drill runs, and what is written down of it. The drill itself is
-//! told twice: an hour in memory on a simulated clock here, and on PostgreSQL in `testing/scenarios/`.
+//! The jobs that each replica of the drill runs, and the record of what happens. The drill itself
+//! exists twice: an hour in memory on a simulated clock here, and on PostgreSQL in
+//! `testing/scenarios/`.
 
 mod verdict;
 
@@ -14,7 +15,7 @@ use verdict::OfSlot;
 
 pub(crate) const MOST_ATTEMPTS: u32 = 4;
 
-/// A job of the fleet; times are in units of the drill.
+/// A job of the fleet. Times are in units of the drill.
 pub(crate) struct Kind {
     pub(crate) name: &'static str,
     period: u32,
@@ -64,7 +65,7 @@ impl Kind {
         Schedule::every(unit * self.period).expect("a grid of whole microseconds")
     }
 
-    /// Fails now and then, and for one slot in fifty always.
+    /// Fails occasionally, and for one slot in fifty always.
     pub(crate) fn job(
         &self,
         unit: Duration,
@@ -111,7 +112,7 @@ impl Kind {
         .overlap(overlap)
     }
 
-    /// The slots from one instant to another.
+    /// The slots between two instants.
     fn slots(&self, unit: Duration, from: SystemTime, until: SystemTime) -> BTreeSet<Slot> {
         let schedule = self.schedule(unit);
         let mut slots = BTreeSet::new();
@@ -129,7 +130,7 @@ impl Kind {
 
 #[derive(Clone, Debug, PartialEq)]
 enum What {
-    /// A replica is about to ask for it.
+    /// A replica is about to attempt it.
     Asked {
         after_its_shutdown: bool,
     },
@@ -139,13 +140,13 @@ enum What {
     Succeeded,
     /// The executor's event.
     GivenUp,
-    /// How a tick ended, as the replica's observer has it.
+    /// How a tick ended, according to the replica's observer.
     Told(String),
 }
 
 type Facts = Vec<(u64, What)>;
 
-/// What became of the slots, on all replicas.
+/// What happened to the slots, on all replicas.
 #[derive(Clone, Default)]
 pub(crate) struct Ledger(Arc<Mutex<Book>>);
 
@@ -167,7 +168,7 @@ impl Ledger {
         let mut book = self.book();
         let slots = book.jobs.entry(job).or_default();
         let facts = slots.entry(slot).or_default();
-        // Whoever waits asks again and again.
+        // A replica that waits repeats its attempts.
         let last = facts.iter().rev().find(|fact| fact.0 == node);
         if last.is_none_or(|last| last.1 != what) {
             facts.push((node, what));
@@ -178,12 +179,12 @@ impl Ledger {
         self.book().jobs.get(job).cloned().unwrap_or_default()
     }
 
-    /// A replica is killed.
+    /// Records that a replica is killed.
     pub(crate) fn kills(&self, node: u64) {
         self.book().killed.insert(node);
     }
 
-    /// A replica is asked to shut down, and does so before the clock moves on.
+    /// Records that a replica is asked to shut down, which it does before the clock moves on.
     #[allow(dead_code, reason = "real clocks do move on")]
     pub(crate) fn shuts_down(&self, node: u64, at: Moment) {
         self.book().shutdowns.insert(node, at);
@@ -198,7 +199,7 @@ impl Ledger {
     }
 }
 
-/// What one replica writes down.
+/// The ledger of one replica.
 pub(crate) struct NodeLedger {
     node: u64,
     clock: Arc<dyn Clock>,
@@ -243,23 +244,25 @@ impl Listener for NodeLedger {
     }
 }
 
-/// What was done to the fleet.
+/// What happened to the fleet.
 pub(crate) struct Drill {
     pub(crate) unit: Duration,
     pub(crate) from: SystemTime,
     pub(crate) until: SystemTime,
-    /// When jobs were not fired, and which: all of them where none is named.
+    /// When jobs were not fired, and which jobs; all of them if none is named.
     pub(crate) rests: Vec<(Option<&'static str>, SystemTime, SystemTime)>,
-    /// By how much ticks may be off their slots, besides jitter.
+    /// How far ticks may deviate from their slots, in addition to jitter.
     pub(crate) slack: Duration,
-    /// In percent: how many may not run, for whatever reason. On a busy machine many are too late.
+    /// The percentage of slots that may not run, for whatever reason. On a busy machine many are
+    /// too late.
     pub(crate) most_left_out: u32,
 }
 
 impl Drill {
-    /// Each slot that must not be lost is done once, or was given up after its attempts, which an event
-    /// says; no other runs twice, or is used up without a run; for each that did not run there is a tick
-    /// that says why, or it was paused; and no replica begins anything after it was asked to shut down.
+    /// Returns an error unless all rules hold. Each slot that must not be lost is done once, or was
+    /// given up after its attempts, with an event that reports this. No other slot runs twice, or
+    /// is used up without a run. For each slot that did not run there is a tick that gives the
+    /// reason, or the job was paused. No replica begins anything after it was asked to shut down.
     pub(crate) fn judge(&self, ledger: &Ledger) -> Result<(), String> {
         for kind in &KINDS {
             let facts = ledger.of(kind.name);
@@ -295,7 +298,7 @@ fn mixed(seed: u64) -> u64 {
     fastrand::Rng::with_seed(seed).u64(..)
 }
 
-/// The random numbers that a drill is drawn from.
+/// The random numbers of a drill.
 pub(crate) struct Draw(fastrand::Rng);
 
 impl Draw {
@@ -311,7 +314,7 @@ impl Draw {
         usize::try_from(self.below(length as u64)).unwrap_or(0)
     }
 
-    /// Up to so many units.
+    /// Returns a random duration of up to this many units.
     pub(crate) fn up_to(&mut self, unit: Duration, most: u32) -> Duration {
         let thousandths = u32::try_from(self.below(1_000)).unwrap_or(0);
         unit * most * thousandths / 1_000

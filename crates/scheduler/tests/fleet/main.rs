@@ -1,5 +1,5 @@
-//! An hour of a fleet: replicas that are restarted each minute, some of them killed, jobs that are
-//! paused, and an outage of all.
+//! An hour of a fleet: replicas that are restarted every minute, some of them killed, jobs that are
+//! paused, and an outage of all replicas.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -19,7 +19,7 @@ use shedlock_scheduler::{Handle, Scheduler};
 const REPLICAS: usize = 3;
 const UNIT: Duration = secs(1);
 const HOUR: Duration = secs(3_600);
-/// Nothing goes wrong any more, so that what is open ends.
+/// A quiet period at the end, in which open slots can finish.
 const QUIET: Duration = secs(420);
 const OUTAGE: (Duration, Duration) = (secs(1_200), secs(1_380));
 
@@ -31,11 +31,11 @@ struct Replica {
 }
 
 impl Replica {
-    /// Its clock is off by up to 400 ms.
+    /// Starts a replica whose clock is off by up to 400 ms.
     fn start(world: &World, ledger: &Ledger, draw: &mut Draw) -> Self {
         let clock = world.clock(i64::try_from(draw.below(800_000)).unwrap() - 400_000);
         let node = draw.below(u64::MAX);
-        // Now and then an answer takes so long that a shutdown comes first.
+        // Some replies take so long that a shutdown comes first.
         let mut calls = Draw::new(node);
         let store = Flaky::new(&world.store, &clock, move || match calls.below(12) {
             0 => Fault::SlowReply,
@@ -62,7 +62,7 @@ impl Replica {
         }
     }
 
-    /// Politely, or as a machine dies.
+    /// Stops the replica, either by a shutdown or as if its machine crashed.
     fn stop(&mut self, killed: bool, grace: Duration) {
         let Some(handle) = self.handle.take() else {
             return;

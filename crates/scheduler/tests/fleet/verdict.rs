@@ -1,4 +1,4 @@
-//! What is right and what is wrong for one slot.
+//! The rules that each slot must satisfy.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, UNIX_EPOCH};
@@ -7,7 +7,7 @@ use shedlock_core::Slot;
 
 use super::{Drill, KINDS, Kind, Ledger, MOST_ATTEMPTS, What};
 
-/// The words for how ticks end; see `TickEnd`.
+/// The texts for how ticks end; see `TickEnd`.
 const RAN: &str = "ran";
 const TAKEN: &str = "taken by another replica";
 const FAILED: &str = "failed: no luck";
@@ -16,7 +16,7 @@ const CUT_AND_UNLOCKED: &str = "was stopped by the shutdown, and its lock given 
 const LOST: &str = "lost its lease";
 const GIVEN_UP: &str = "given up";
 
-/// What is known of one slot.
+/// Everything known about one slot.
 pub(super) struct OfSlot<'a> {
     pub(super) drill: &'a Drill,
     pub(super) kind: &'a Kind,
@@ -41,7 +41,7 @@ impl OfSlot<'_> {
         self.done_or_given_up()
     }
 
-    /// Which facts say that its task began, on which replica, as which attempt.
+    /// The facts that show that its task began, with the replica and the attempt.
     fn began(&self) -> impl Iterator<Item = (usize, u64, Option<u32>)> {
         let numbered = self.facts.iter().enumerate();
         numbered.filter_map(|(i, (node, what))| match what {
@@ -50,7 +50,7 @@ impl OfSlot<'_> {
         })
     }
 
-    /// Whether a tick of this replica (of any, without one) ended like this.
+    /// Whether a tick of this replica (or of any, if `None`) ended like this.
     fn is_told(&self, by: Option<u64>, how: impl Fn(&str) -> bool) -> bool {
         self.facts.iter().any(|(node, what)| match what {
             What::Told(end) => by.is_none_or(|by| by == *node) && how(end),
@@ -58,8 +58,8 @@ impl OfSlot<'_> {
         })
     }
 
-    /// How many locks may have been granted whose task never began: their replica was killed, or they
-    /// were lost, before that.
+    /// How many locks may have been granted although the task never began, because the replica was
+    /// killed or the lease was lost before that.
     fn unseen(&self) -> u32 {
         let mut last = BTreeMap::new();
         for (node, what) in self.facts {
@@ -96,7 +96,7 @@ impl OfSlot<'_> {
         }
     }
 
-    /// Whether a replica gave it back, and one that asked for it afterwards found it taken.
+    /// Whether a replica gave it back, and a later attempt of another replica found it taken.
     fn is_taken_after_a_cut(&self) -> bool {
         let is_cut =
             |fact: &(u64, What)| matches!(&fact.1, What::Told(end) if end == CUT_AND_UNLOCKED);
@@ -112,7 +112,7 @@ impl OfSlot<'_> {
         })
     }
 
-    /// Runs count, but those that a shutdown cut.
+    /// Attempts count, except those that a shutdown cut.
     fn attempts_are_those_that_count(&self) -> Result<(), &'static str> {
         let (mut least, mut most) = (0, 0);
         for (i, node, attempt) in self.began() {
@@ -124,7 +124,7 @@ impl OfSlot<'_> {
                 What::Told(end) if *by == node => Some(end.as_str()),
                 _ => None,
             });
-            // Of a replica that was not killed: its shutdown did not wait for the store.
+            // A replica that was not killed: its shutdown did not wait for the store.
             let is_unknown = end.is_none() && !self.killed.contains(&node);
             let is_cut = end.is_some_and(|end| end.starts_with(CUT));
             least += u32::from(!is_cut && !is_unknown);
@@ -133,7 +133,7 @@ impl OfSlot<'_> {
         Ok(())
     }
 
-    /// By whoever failed last, and by all who come later.
+    /// It is reported by the replica that failed last, and by all that attempt it later.
     fn given_up_is_said(&self) -> Result<(), &'static str> {
         for (i, (node, what)) in self.facts.iter().enumerate() {
             let What::Told(end) = what else {
@@ -153,7 +153,7 @@ impl OfSlot<'_> {
         Ok(())
     }
 
-    /// Where the last attempt died with its replica, no other need have asked for the slot.
+    /// If the last attempt died with its replica, there may have been no later attempt at the slot.
     fn given_up(&self) -> Result<(), &'static str> {
         let last = self.began().max_by_key(|(_, _, attempt)| *attempt);
         let (made, by) = last.map_or((0, 0), |(_, by, attempt)| (attempt.unwrap_or(0), by));
@@ -167,7 +167,8 @@ impl OfSlot<'_> {
         }
     }
 
-    /// A success that its replica could not report (it was killed, or its lease was lost) may be repeated.
+    /// A success that its replica could not report (it was killed, or its lease was lost) may be
+    /// repeated.
     fn done_or_given_up(&self) -> Result<bool, &'static str> {
         let succeeded: Vec<u64> = self
             .facts
@@ -184,7 +185,7 @@ impl OfSlot<'_> {
     }
 }
 
-/// The verdict finds each of the mistakes that it is there for.
+/// The verdict detects each kind of mistake that it exists for.
 #[test]
 fn a_verdict_finds_what_is_lost_doubled_or_unexplained() {
     let from = UNIX_EPOCH + Duration::from_secs(1_800_000_000);

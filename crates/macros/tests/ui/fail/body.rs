@@ -1,4 +1,4 @@
-//! Mistakes in the body are told as without the attribute.
+//! The compiler reports mistakes in the body as without the attribute.
 
 use shedlock::{Outcome, scheduler_lock};
 

@@ -1,4 +1,4 @@
-//! Inside an impl or trait the function is there all the same, so that one mistake is one error.
+//! Inside an impl or trait the function is still emitted, so that one mistake causes one error.
 
 use shedlock::{Outcome, scheduler_lock};
 

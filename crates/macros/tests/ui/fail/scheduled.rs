@@ -113,6 +113,6 @@ async fn jitter_over_gap() {}
 async fn never_again() {}
 
 fn main() {
-    // What is wrong with the attribute does not hide the job.
+    // An error in the attribute does not hide the job.
     let _ = (no_such_hour::job(), no_schedule::job(), wrong_lock::job());
 }

@@ -1,4 +1,4 @@
-//! A job whose name a module has already.
+//! A job whose name a module already has.
 
 use shedlock::{scheduled, scheduler_lock};
 

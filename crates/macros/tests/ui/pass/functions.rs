@@ -1,4 +1,4 @@
-//! What survives of the user's function.
+//! The parts of the user's function that are preserved.
 #![deny(warnings)]
 #![deny(missing_docs)]
 

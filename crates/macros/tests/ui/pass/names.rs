@@ -1,4 +1,4 @@
-//! Everything that may stand between the braces of a name.
+//! All expressions that are allowed between the braces of a name.
 
 use shedlock::scheduler_lock;
 

@@ -1,4 +1,4 @@
-//! Beside attributes that rewrite functions themselves, in both orders.
+//! Together with attributes that rewrite functions themselves, in both orders.
 
 use async_trait::async_trait;
 use shedlock::{Outcome, scheduler_lock};

@@ -6,7 +6,7 @@ mod vendored {
     }
 }
 
-/// Hides the crate, as a program does that has a module of this name.
+/// Hides the crate, as in a program that has a module with this name.
 mod shadow {
     #[allow(unused)]
     mod shedlock {}

@@ -1,4 +1,4 @@
-//! What may be a job.
+//! The functions that can be a job.
 #![deny(warnings)]
 #![deny(missing_docs)]
 
@@ -33,7 +33,7 @@ fn blocking(run: JobRun) -> Result<(), shedlock::Error> {
     Ok(())
 }
 
-/// All that an argument may be.
+/// All forms of an argument.
 #[shedlock::scheduled(cron = "@daily")]
 #[shedlock::scheduler_lock(name = "mails-{tenant}-{count:03}", lock_at_most_for = "9m")]
 #[tracing::instrument(skip_all)]
@@ -56,7 +56,7 @@ mod anyhow_like {
     pub(crate) type Result<T> = std::result::Result<T, shedlock::Error>;
 }
 
-/// The argument is for the name alone.
+/// Only the name uses the argument.
 #[scheduled(every = "1h")]
 #[scheduler_lock(name = "only-{tenant}", lock_at_most_for = "9m")]
 async fn only_the_name(tenant: String) {}
@@ -114,7 +114,7 @@ fn kept_blocking(run: JobRun) -> Result<(), shedlock::Error> {
 #[scheduler_lock(name = "kept-once", lock_at_most_for = "9m")]
 fn kept_once() {}
 
-/// In a module whose names hide everything.
+/// In a module whose names shadow everything.
 mod shadow {
     #[allow(unused)]
     mod shedlock {}
