@@ -49,7 +49,7 @@ pub struct Skip {
 pub enum SkipReason {
     /// Another owner's lease runs.
     Held,
-    /// The last lease was unlocked, and its lock_at_least_for still runs.
+    /// The last lease was unlocked, and its `lock_at_least_for` still runs.
     AtLeast,
     /// This slot, or a later one, was taken before.
     SlotTaken,

@@ -26,8 +26,8 @@ pub enum Completion {
     ///
     /// Until the slot is done, no later slot of the lock can be taken this way. After a failure, a
     /// loss or a crash, any attempt for the slot takes it over, until it is done or
-    /// [`Retries::max_attempts`] attempts were made. A run that finished but could not record it is
-    /// therefore repeated: such tasks must be idempotent.
+    /// [`Retries::max_attempts`] attempts were made. A run that finished but could not record its
+    /// success is therefore repeated, so the task must be idempotent.
     OnSuccess(Retries),
 }
 

@@ -121,7 +121,8 @@ impl LockConfig {
     /// If the lock stays taken, the result is the skip of the last attempt, which is made when the
     /// wait is over. The pause between attempts is short at first and grows to a twentieth of the
     /// wait, at most 5 s. It has random jitter, and ends a moment after the lock becomes free by
-    /// itself, if that is sooner. A slot that was taken ends the wait at once, since it stays taken.
+    /// itself, if that is sooner. A slot that was taken ends the wait at once, since it stays
+    /// taken.
     ///
     /// An attempt that fails with a retryable error ([`Error::is_retryable`]) is retried too. The
     /// result is that error if the store is still unavailable when the wait is over. After an

@@ -103,8 +103,8 @@ impl CurrentLock {
     /// Spawns a task that shares this lock as its current one. The task is aborted and awaited
     /// before the lock is given back.
     ///
-    /// So no task that was left behind continues without the lock. If a spawned task must finish,
-    /// the task that spawned it has to await it.
+    /// So no spawned task continues without the lock. If a spawned task must finish, the task that
+    /// spawned it has to await it.
     ///
     /// # Errors
     /// `NotLocked` and `Lost` if the lock has ended, `WrongContext` outside a tokio runtime.

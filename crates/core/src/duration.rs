@@ -6,8 +6,9 @@ use crate::{Error, ErrorKind};
 
 /// Parses `10m`, `1h 30m`, `500ms`, `1d` and ISO 8601 `PT10M`, `P1DT12H`.
 ///
-/// A day is 24 hours. Refused are years, months and weeks (their length depends on the calendar, or
-/// they are rarely meant), bare numbers, negative durations and anything that is not a duration.
+/// A day is 24 hours. The parser refuses years, months and weeks (their length depends on the
+/// calendar, or they are rarely meant), bare numbers, negative durations and anything that is not a
+/// duration.
 ///
 /// # Errors
 /// `InvalidInput`, with the correct form in the message.

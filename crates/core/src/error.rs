@@ -7,9 +7,9 @@ use std::fmt;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// The call itself is wrong (empty name, at-least over at-most, a duration that the store
-    /// cannot express, a URL with an unknown scheme or option). It was refused before anything was
-    /// changed. Fix the call.
+    /// The call itself is wrong (empty name, `lock_at_least_for` longer than `lock_at_most_for`, a
+    /// duration that the store cannot express, a URL with an unknown scheme or option). It was
+    /// refused before anything was changed. Fix the call.
     InvalidInput,
     /// The store is reachable but not set up as needed (missing table, missing primary key,
     /// missing privilege). Fix the configuration.
@@ -21,8 +21,8 @@ pub enum ErrorKind {
     /// The request was sent and the reply was lost: the request may or may not have taken effect.
     /// Repeat it with the same owner; the runtime of this crate does so by itself.
     OutcomeUnknown,
-    /// The record belongs to something else: to another name that the store treats as equal, or to
-    /// data that looks like neither a lock of ours nor one of ShedLock's. A person must look at it.
+    /// The record belongs to another name that the store treats as equal, or it does not look like
+    /// a record of ours or of ShedLock's. A person must look at it.
     Conflict,
     /// The slot is further ahead of the store's clock than the tolerance allows, so one of the two
     /// clocks is wrong. Nothing was claimed.
@@ -65,7 +65,7 @@ impl fmt::Display for ErrorKind {
 /// A failure: what was attempted, what happened, what to do.
 ///
 /// A held lock is never an error (it is a [`Skip`](crate::Skip)), and a failing store is never a
-/// skip. [`kind`](Error::kind) returns what to do. The store client's own error is the
+/// skip. [`kind`](Error::kind) determines what to do. The store client's own error is the
 /// [`source`](StdError::source) and is not repeated in the message.
 ///
 /// ```

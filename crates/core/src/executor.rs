@@ -32,8 +32,8 @@ use crate::{
 /// running while the machine sleeps. When the deadline passes, the task's future is dropped, and
 /// the outcome is [`Outcome::Lost`]. A process that is stopped (SIGSTOP, a long pause of its
 /// machine) cannot check its clock. Only the receiver can reject what such a process sent before,
-/// or sends within the one poll that it resumes in, by checking the [fencing
-/// token](CurrentLock::fencing_token).
+/// or sends within the one poll that it resumes in, by checking the
+/// [fencing token](CurrentLock::fencing_token).
 ///
 /// # Cancellation
 ///
@@ -83,8 +83,8 @@ impl Executor {
     }
 
     /// Replaces the clock that bounds leases from the inside. The default is
-    /// [`SystemClock`](crate::SystemClock), combined with the pauses of the machine that only the
-    /// wall clock shows.
+    /// [`SystemClock`](crate::SystemClock), plus the pauses of the machine that only the wall clock
+    /// shows.
     pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.change().clock = clock;
         self
@@ -104,7 +104,7 @@ impl Executor {
 
     /// Sets the minimum time by which a lease ends for us before it ends in the store.
     ///
-    /// The default is a hundredth of `lock_at_most_for`, but at most 1 s or a thousandth of
+    /// The default is a hundredth of `lock_at_most_for`, capped at 1 s or a thousandth of
     /// `lock_at_most_for`, whichever is longer. The margin covers clocks that run at different
     /// speeds, and leaves time to stop the task. A margin as long as `lock_at_most_for` leaves no
     /// time to run, so such a lock is refused.
@@ -217,7 +217,7 @@ impl Executor {
     ///     "twelve".parse::<u32>()
     /// });
     /// assert!(outcome.await?.transpose().is_err());
-    /// // Somebody else gets the slot, when the backoff is over.
+    /// // The slot can be taken again when the backoff has passed.
     /// let outcome = executor.try_execute(&config, async { Ok::<_, std::io::Error>(()) }).await?;
     /// assert!(outcome.skip().unwrap().to_string().starts_with("a slot failed"));
     /// # Ok::<(), shedlock::Error>(()) }).unwrap();

@@ -89,6 +89,6 @@ pub use unverified::{is_this_machine, warn_unverified};
 pub use within::{answered_within, within};
 pub use wrappers::{PrefixProvider, TenantProvider, TenantRouter, TrackingProvider};
 
-/// A boxed future that is `Send`. The methods of [`LockProvider`] return it, so that `Arc<dyn
-/// LockProvider>` works.
+/// A boxed future that is `Send`. The methods of [`LockProvider`] return it, so that
+/// `Arc<dyn LockProvider>` works.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;

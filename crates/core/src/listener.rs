@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::{AttemptRequest, Error, Lease, LockName, LostReason, Skip, Slot};
 
-/// Receives every event that happens to the locks of an executor.
+/// Receives all events of the locks of an executor.
 ///
 /// It is called on the task's own thread, so it must be quick. A panic in it is caught and logged,
 /// and has no other effect.
@@ -43,7 +43,7 @@ pub enum Event<'a> {
         /// The lease.
         lease: &'a Lease,
     },
-    /// Another owner has the lock, and it is attempted again later
+    /// Another owner has the lock. The attempt is repeated later
     /// ([`LockConfig::lock_wait`](crate::LockConfig::lock_wait)). Until then no request is in
     /// progress.
     #[non_exhaustive]

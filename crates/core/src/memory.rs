@@ -30,7 +30,7 @@ use crate::{
 /// let executor = Executor::new(Arc::new(provider));
 /// let config = LockConfig::new("payroll").lock_at_most_for("10m").lock_at_least_for("1m");
 /// assert!(executor.execute(&config, async { 42 }).await?.is_executed());
-/// // At-least keeps it taken: the clock stands still.
+/// // lock_at_least_for keeps it taken, since the clock stands still.
 /// assert!(matches!(executor.execute(&config, async { 42 }).await?, Outcome::Skipped(_)));
 /// # Ok::<(), shedlock::Error>(()) }).unwrap();
 /// ```

@@ -102,7 +102,7 @@ impl Owner {
     }
 
     /// Returns the text that a store keeps after this owner has unlocked. It no longer names a
-    /// current holder, but still shows a person who was the last one.
+    /// current holder, but still shows who held the lock last.
     pub fn released(&self) -> String {
         Self::released_text(&self.0)
     }

@@ -95,7 +95,7 @@ pub trait LockProvider: fmt::Debug + Send + Sync + 'static {
         request: &'a ForceUnlockRequest,
     ) -> BoxFuture<'a, Result<ForcedUnlock, Error>>;
 
-    /// Sets the last slot that was taken, so that later slots can be taken, and gives up an open
+    /// Sets which slot was taken last, so that slots after it can be taken, and gives up an open
     /// slot. For operators: after a wrong clock has claimed a slot in the future, or to run a slot
     /// again.
     fn reset_slot<'a>(
@@ -116,8 +116,8 @@ pub trait LockProvider: fmt::Debug + Send + Sync + 'static {
     /// [`capabilities`](Self::capabilities) is exact.
     fn check(&self) -> BoxFuture<'_, Result<(), Error>>;
 
-    /// Returns what this provider can do, without any I/O. If that depends on how the store is set
-    /// up, the provider finds out at its first contact with the store.
+    /// Returns what this provider can do, as far as it is known without I/O. If that depends on how
+    /// the store is set up, the provider detects it at its first contact with the store.
     fn capabilities(&self) -> Capabilities;
 
     /// Returns the identity of this provider.

@@ -28,7 +28,7 @@ pub struct LockRecord {
     /// this is the instant just before it.
     pub last_slot: Option<Slot>,
     /// The last slot that a run marked as done. If it is earlier than
-    /// [`last_slot`](Self::last_slot), the run of that slot is in progress, failed, or died.
+    /// [`last_slot`](Self::last_slot), the run of `last_slot` is in progress, failed, or died.
     pub last_slot_done: Option<Slot>,
     /// How many attempts were made at [`last_slot`](Self::last_slot), if it must not be lost and is
     /// not done yet. Runs that never started, and runs that a shutdown interrupted, do not count.

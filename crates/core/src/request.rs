@@ -386,7 +386,7 @@ impl ForceUnlockRequest {
     }
 }
 
-/// Sets the last slot of a lock that was taken. For operators.
+/// Sets which slot of a lock was taken last. For operators.
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct ResetSlotRequest {

@@ -28,8 +28,8 @@ impl SlotState {
         }
     }
 
-    /// Returns why the slot of this request cannot be taken. Returns `None` if its slot can be
-    /// taken, as far as slots are concerned, and if the request has no slot.
+    /// Returns why the slot of this request cannot be taken. Returns `None` if the rules for slots
+    /// allow it to be taken, or if the request has no slot.
     ///
     /// `shedlock_at` is when the record was last acquired, if ShedLock acquired it, and `lock` is
     /// the state of the lock. A takeover, which waits for the lock to be free, is not refused here

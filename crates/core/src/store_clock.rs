@@ -60,7 +60,7 @@ pub enum BoundedAttempt {
 /// much, so that it is never ahead of the store.
 const SLEW: u32 = 1_000;
 
-/// Four times as much, for an upper bound that the store must not be ahead of.
+/// Four times as much, for an upper bound that the store's clock must not exceed.
 const DRIFT: u32 = 250;
 
 impl StoreClock {

@@ -22,7 +22,7 @@ fn first_remote<'a>(hosts: impl IntoIterator<Item = &'a str>) -> Option<&'a str>
 }
 
 /// Returns whether a host of a URL is this machine, by name, by address or by the path of a socket.
-/// Then there is no network path to attack. For providers.
+/// If so, there is no network path to attack. For providers.
 pub fn is_this_machine(host: &str) -> bool {
     let name = host.trim_matches(['[', ']']).to_ascii_lowercase();
     let is_local = match name.parse::<IpAddr>() {

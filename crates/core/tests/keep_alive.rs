@@ -56,8 +56,8 @@ async fn a_task_much_longer_than_its_lease_keeps_it_and_gives_it_back() {
 #[tokio::test]
 async fn where_the_clients_clocks_judge_it_asks_no_more_often_than_it_has_to() {
     let mut bench = bench();
-    // Only about 4 s of the 9 s are usable. Measured by the whole lease, a third of it would count as
-    // passed from the start.
+    // Only about 4 s of the 9 s are usable. Measured by the whole lease, a third of it would count
+    // as passed from the start.
     bench.faulty.tolerated_skew = Some(secs(5));
     bench.executor =
         Executor::new(Arc::new(bench.faulty.clone())).clock(Arc::new(bench.clock.clone()));

@@ -16,7 +16,7 @@ use shedlock_core::Slot;
 ///
 /// The exception is a job that must not be lost
 /// ([`Completion::OnSuccess`](shedlock_core::Completion)). Each of its slots runs, in order,
-/// however many were missed, and a limit here gives up those that are later than the limit.
+/// however many were missed, and a limit here gives up the slots that are later than it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum LatePolicy {

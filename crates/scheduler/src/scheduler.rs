@@ -63,8 +63,8 @@ impl Scheduler {
     /// every second by default.
     ///
     /// A timer does not notice that the calendar was set or that the machine was suspended. This
-    /// interval is the delay until the scheduler notices. It causes one wake-up for the whole
-    /// scheduler, however many jobs wait.
+    /// interval is how long it takes to notice. It causes one wake-up for the whole scheduler,
+    /// however many jobs wait.
     pub fn clock_check(mut self, every: Duration) -> Self {
         self.clock_check = every;
         self

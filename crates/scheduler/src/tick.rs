@@ -8,7 +8,8 @@ use shedlock_core::{Error, LostReason, Skip, Slot};
 
 use crate::Trigger;
 
-/// Is notified of the end of each tick, for metrics and alarms. The logs contain it as well.
+/// An observer that is notified of the end of each tick, for metrics and alarms. The logs contain
+/// it as well.
 ///
 /// The one task that drives all jobs calls it, so it must be quick. A panic in it is caught and
 /// logged.
@@ -92,9 +93,9 @@ pub enum TickEnd {
     /// No replica runs this slot any more: all attempts at it were made without success, or the
     /// last slot taken is ahead of the clock. An operator has to reset the last slot.
     GivenUp(Skip),
-    /// Another owner held the lock for as long as the tick could wait.
+    /// Another owner held the lock as long as the tick could wait.
     Busy(Skip),
-    /// The store was unavailable, or refused the attempt, for as long as the tick could wait.
+    /// The store was unavailable, or refused the attempt, as long as the tick could wait.
     Failed(Error),
     /// It was not tried, or no longer tried.
     Missed(MissedReason),

@@ -114,8 +114,8 @@ impl Context {
     }
 }
 
-/// A hundredth, of which a second is enough. But always at least a thousandth, however long that
-/// is: a clock that NTP slews may run 500 ppm too fast on one side and too slow on the other.
+/// A hundredth of the lease, capped at a second, but always at least a thousandth, however long
+/// that is: a clock that NTP slews may run 500 ppm too fast on one side and too slow on the other.
 fn margin(lock_at_most_for: Duration) -> Duration {
     let second = Duration::from_secs(1);
     (lock_at_most_for / 100)

@@ -44,7 +44,7 @@ pub(crate) struct Held {
 /// What a task reports about its slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SlotWord {
-    /// Nothing: how the task ends decides.
+    /// Nothing. The end of the task decides.
     Nothing = 0,
     /// The task failed.
     Failed = 1,
@@ -367,8 +367,8 @@ impl Held {
             let call = self.context.provider.unlock(&lease, request);
             let error = match bounded(clock, self.context.store_timeout, call).await {
                 Ok(Unlock::Unlocked) => return Release::Released,
-                // An unlock whose reply was lost was repeated while the lease cannot have ended by
-                // itself. So the lost one took effect.
+                // The reply to an earlier unlock was lost, and the lease cannot have ended by
+                // itself yet. So that unlock took effect.
                 Ok(Unlock::Lost) if unknown && clock.now() < deadline => return Release::Released,
                 Ok(Unlock::Lost) => return Release::Lost,
                 Err(error) => self.context_of(error),

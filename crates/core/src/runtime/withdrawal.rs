@@ -29,8 +29,8 @@ pub(crate) struct Withdrawal {
 }
 
 impl Withdrawal {
-    /// Returns when the store refuses every copy that was sent before now, even on a server whose
-    /// clock is slow.
+    /// Returns the moment from which the store refuses every copy sent so far, even on a server
+    /// whose clock is slow.
     ///
     /// It counts from the end of the call, not from its beginning: the provider computes the
     /// not-after when it sends, and the process may have been stopped between the two.
@@ -48,7 +48,7 @@ impl Withdrawal {
         }
     }
 
-    /// Withdraws the copies that may still arrive of an attempt that has a reply.
+    /// Withdraws copies that may still arrive, for an attempt that has a reply.
     pub(super) fn of_strays(request: AttemptRequest, until: Moment) -> Self {
         Self {
             request,

@@ -35,9 +35,9 @@ pub trait TenantRouter: fmt::Debug + Send + Sync + 'static {
 /// Routes each lock to the provider of its tenant.
 ///
 /// A lease carries its tenant: unlock and extension go to the provider that granted it, whatever
-/// the router returns later. An attempt that is repeated or withdrawn goes to its first provider. A
-/// name that two tenants use is two locks, for reentrancy too. Listing is per tenant: use the
-/// tenant's provider.
+/// the router returns later. An attempt that is repeated or withdrawn goes to the provider that
+/// received it first. The same name in two tenants is two locks, for reentrancy too. Listing is per
+/// tenant: use the tenant's provider.
 #[derive(Clone, Debug)]
 pub struct TenantProvider {
     router: Arc<dyn TenantRouter>,

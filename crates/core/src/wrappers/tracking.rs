@@ -10,7 +10,7 @@ use crate::{
     Owner, Unlock, UnlockRequest,
 };
 
-/// Lists the leases that were taken through it and still run: for a health page, or to give all of
+/// Tracks the leases that were taken through it and still run: for a health page, or to give all of
 /// them back at shutdown.
 ///
 /// Clones share the list. A lease is removed from it when it is unlocked, is lost, or has ended. A

@@ -32,7 +32,7 @@ pub(super) enum Plan {
     },
     Delay {
         at: Moment,
-        /// The calendar time of that moment, as it was when the slot was planned.
+        /// The calendar time of that moment, as it was when the delay was planned.
         calendar: SystemTime,
     },
 }

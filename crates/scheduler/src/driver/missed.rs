@@ -67,8 +67,8 @@ impl Questions {
         self.asked.is_empty() && self.waiting.is_empty()
     }
 
-    /// Returns the next result: the last slot that was taken, if the job ever ran. May complete with
-    /// `None` before there is a result. Cancellation safe.
+    /// Returns the next result: the last slot that was taken, if the job ever ran. May complete
+    /// with `None` before there is a result. Cancellation safe.
     pub(super) async fn next(&mut self, shared: &Arc<Shared>) -> Option<(JobId, Option<LastSlot>)> {
         let rest = async {
             match &mut self.rest {

@@ -55,25 +55,25 @@ impl Schedule {
 
     /// Parses a cron expression in a time zone of the IANA database.
     ///
-    /// Five fields (minute, hour, day of month, month, day of week) or six, with seconds first.
-    /// Supported are lists, ranges, steps, names (`MON`, `jan`), `L` (last day of the month; `5L`:
-    /// last Friday), `W` (nearest working day: `15W`, `LW`), `#` (`MON#2`: second Monday), `?`, and
+    /// Five fields (minute, hour, day of month, month, day of week) or six, with seconds first. It
+    /// supports lists, ranges, steps, names (`MON`, `jan`), `L` (last day of the month; `5L`: last
+    /// Friday), `W` (nearest working day: `15W`, `LW`), `#` (`MON#2`: second Monday), `?`, and
     /// `@hourly` to `@yearly`.
     ///
     /// # Two day fields
     ///
-    /// As in Vixie cron: if one of them begins with `*` (or `?`), a day has to match both, so `0 0
-    /// */2 * MON` fires on odd days that are Mondays. Otherwise a day that matches either of them
-    /// fires: `0 0 1 * MON` on the first of the month and on Mondays. `+` before the day of week
-    /// (`0 0 1-7 * +MON`) requires both.
+    /// As in Vixie cron: if one of them begins with `*` (or `?`), a day has to match both, so
+    /// `0 0 */2 * MON` fires on odd days that are Mondays. Otherwise a day that matches either of
+    /// them fires: `0 0 1 * MON` on the first of the month and on Mondays. `+` before the day of
+    /// week (`0 0 1-7 * +MON`) requires both.
     ///
     /// Spring always requires both, and Quartz does not accept such an expression. A
     /// [`Scheduler`](crate::Scheduler) logs a warning if the interpretations differ.
     ///
     /// # Changes of the clock
     ///
-    /// As in Vixie cron, they depend on whether the field of seconds, minutes or hours begins with
-    /// `*`:
+    /// As in Vixie cron, the behaviour depends on whether the field of seconds, minutes or hours
+    /// begins with `*`:
     ///
     /// - If none does, it is a job at *times of day*: it fires when the local clock first reaches
     ///   each of them. Times in an hour that is skipped fire at the end of the gap (a daily 02:30
@@ -97,7 +97,7 @@ impl Schedule {
     /// use shedlock::scheduler::Schedule;
     /// use std::time::{Duration, UNIX_EPOCH};
     /// let schedule = Schedule::cron_in("30 2 * * *", "Europe/Berlin")?;
-    /// // On 28 March 2027, 02:00 to 03:00 is left out there: the job runs at its end.
+    /// // On 28 March 2027, 02:00 to 03:00 is skipped there: the job runs at the end of the gap.
     /// let noon_before = UNIX_EPOCH + Duration::from_secs(1_806_145_200);
     /// let slot = schedule.next_after(noon_before).expect("cron has slots");
     /// assert_eq!(slot.to_string(), "2027-03-28T01:00:00Z");
@@ -158,8 +158,8 @@ impl Schedule {
     /// the two slots around now.
     ///
     /// The other scheduler still fires on every replica, by the same expression and time zone. The
-    /// slot makes one of these runs the only one of its tick. Call this first thing in the run. If
-    /// the scheduler reports the instant that a run was planned for, that instant is the slot
+    /// slot lets only one of these runs execute per tick. Call this first thing in the run. If the
+    /// scheduler reports the instant that a run was planned for, that instant is the slot
     /// ([`Slot::at`]), and you need no schedule here.
     ///
     /// # Errors
@@ -330,8 +330,8 @@ impl IntoSchedule for Result<Schedule, Error> {
     }
 }
 
-/// Formats it as it was written: `cron "0 2 * * *" in Asia/Seoul`, `every 10m`, `10m after the last
-/// run`.
+/// Formats it as it was written: `cron "0 2 * * *" in Asia/Seoul`, `every 10m`,
+/// `10m after the last run`.
 impl fmt::Display for Schedule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
