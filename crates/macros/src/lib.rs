@@ -181,7 +181,7 @@ pub fn scheduler_lock(
 /// #[scheduled(every = "1h", jitter = "5m", late = "30m")]
 /// #[scheduler_lock(name = "clean", lock_at_most_for = "50m")]
 /// fn clean() {
-///     // Blocking code runs on a thread for it.
+///     // Blocking code runs on a thread for blocking work.
 /// }
 ///
 /// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {

@@ -29,7 +29,7 @@ impl Taken {
     /// hidden from the user's code.
     pub(crate) fn from(function: &mut Function, config: &TokenStream, moved: &TokenStream) -> Self {
         let mut taken = Self::default();
-        // It records the arguments by their names.
+        // `#[tracing::instrument]` records the arguments by their names.
         let is_instrumented = function.outer.iter().any(|attribute| {
             let last = attribute.path().segments.last();
             last.is_some_and(|last| last.ident == "instrument")

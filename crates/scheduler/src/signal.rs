@@ -16,7 +16,7 @@ use shedlock_core::{Error, ErrorKind};
 /// use std::time::Duration;
 /// let handle = scheduler.start()?;
 /// shutdown_signal().await?;
-/// // Below the 30 s after which Kubernetes kills.
+/// // Below the 30 s after which Kubernetes kills the process.
 /// let report = handle.shutdown(Duration::from_secs(25)).await?;
 /// for run in report.cut {
 ///     eprintln!("{} was cut", run.job);

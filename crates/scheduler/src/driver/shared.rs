@@ -58,7 +58,7 @@ impl Shared {
 
     /// Logs how a tick ended, and notifies the observer.
     pub(super) fn tell(&self, job: &Job, due: &Due, end: &TickEnd) {
-        // The error may be the user's own type, and so may the subscriber that formats it.
+        // The error, and the subscriber that formats it, may be the user's code.
         self.unharmed(job.name(), || log(job, due, end));
         let Some(observer) = &self.observer else {
             return;

@@ -20,7 +20,7 @@ pub(crate) struct Kind {
     pub(crate) name: &'static str,
     period: u32,
     jitter: u32,
-    /// The longest run.
+    /// The longest run time.
     takes: u32,
     late: Late,
     pub(crate) must_not_be_lost: bool,
