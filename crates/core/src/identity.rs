@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// on the same provider.
 ///
 /// Clones of a provider share one identity. A wrapper that leaves names unchanged returns the inner
-/// provider's identity. A wrapper that changes names [`scope`](Self::scoped)s it.
+/// provider's identity. A wrapper that changes names returns a [scoped](Self::scoped) identity.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct ProviderIdentity {
     id: u64,
