@@ -1,4 +1,4 @@
-//! A law as something that runs.
+//! A test case of a law.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -21,10 +21,11 @@ pub struct Case {
 }
 
 impl Case {
-    /// A case that takes longer than this hangs, unless [it says so](Self::with_limit).
+    /// The default time limit. A case that takes longer counts as hanging;
+    /// [`with_limit`](Self::with_limit) changes the limit.
     pub const LIMIT: Duration = Duration::from_secs(120);
 
-    /// A case of this name, which says the law and what is checked.
+    /// Creates a case. Its name contains the law and what is checked.
     pub fn new(
         name: impl Into<Cow<'static, str>>,
         run: impl for<'a> Fn(&'a TestContext) -> BoxFuture<'a, Verdict> + Send + Sync + 'static,
@@ -37,36 +38,36 @@ impl Case {
         }
     }
 
-    /// The same, which may take this long.
+    /// Sets how long the case may take.
     #[must_use]
     pub fn with_limit(mut self, limit: Duration) -> Self {
         self.limit = limit;
         self
     }
 
-    /// The same, about this. A case without tags runs only where all do.
+    /// Sets what the case is about. A case without tags runs only on harnesses that run all cases.
     #[must_use]
     pub const fn about(mut self, tags: &'static [Tag]) -> Self {
         self.tags = tags;
         self
     }
 
-    /// The law and what is checked: "law03_ownership::unlock_after_expiry_is_lost".
+    /// Returns the law and what is checked: "law03_ownership::unlock_after_expiry_is_lost".
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// How long it may take.
+    /// Returns how long the case may take.
     pub fn limit(&self) -> Duration {
         self.limit
     }
 
-    /// What it is about.
+    /// Returns what the case is about.
     pub fn tags(&self) -> &'static [Tag] {
         self.tags
     }
 
-    /// Runs it in this context, which must be a fresh one.
+    /// Runs the case in this context, which must be a fresh one.
     ///
     /// [`run_case`](crate::run_case) also makes the context and cleans up.
     pub fn run<'a>(&self, context: &'a TestContext) -> BoxFuture<'a, Verdict> {
@@ -80,8 +81,8 @@ impl fmt::Debug for Case {
     }
 }
 
-/// The list of a module's cases, each named after the law and its function. In brackets what all of
-/// a law's cases are about, and what one of them is about besides.
+/// Lists the cases of a module, each named after the law and its function. The brackets after a law
+/// hold the tags of all its cases; the brackets after a case hold its additional tags.
 macro_rules! cases {
     ($($law:literal $tags:tt: $($name:ident $([$($more:ident),+])?),* $(,)?);* $(;)?) => {
         /// The cases of this module.

@@ -1,7 +1,9 @@
-//! Other processes over the namespace of a case: the test target itself, started once more in a role.
+//! Other processes over the namespace of a case: the test target's own executable, started again in
+//! a role.
 //!
-//! The kit's own role is a client that does call by call what a case says. A crate with cases of its
-//! own adds roles to its [`Runner`](crate::Runner::child), and starts them with [`command`].
+//! The kit's built-in role is a client that executes the calls that a case sends to it. A crate
+//! with its own cases adds roles to its [`Runner`](crate::Runner::child) and starts them with
+//! [`command`].
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -19,19 +21,19 @@ pub use crate::signal::{go_on, stop};
 use crate::verdict::chain;
 use crate::{Harness, Provider, Stop, TestContext, remote_client};
 
-/// Tells a process that it is a child, and which.
+/// The environment variable that marks a process as a child and contains its role.
 const VARIABLE: &str = "SHEDLOCK_CONFORMANCE_CHILD";
 
-/// What a child process is to do.
+/// What a child process has to do.
 #[derive(Debug, Deserialize)]
 struct Part {
     harness: String,
     spec: String,
-    /// One, with what it is told.
+    /// A single entry: the role and its argument.
     role: BTreeMap<String, Value>,
 }
 
-/// The namespace of the case that has started this process.
+/// Opens providers over the namespace of the case that started this process.
 #[derive(Clone)]
 pub struct Opener {
     harness: Arc<dyn Harness>,
@@ -39,10 +41,10 @@ pub struct Opener {
 }
 
 impl Opener {
-    /// A provider over it.
+    /// Opens a provider over the namespace.
     ///
     /// # Errors
-    /// Where the store cannot be reached.
+    /// If the store is unreachable.
     pub async fn open(&self) -> Result<Provider, BoxError> {
         self.harness
             .open_child(&self.spec)
@@ -61,7 +63,7 @@ impl fmt::Debug for Opener {
 
 type Play = Box<dyn Fn(Opener, Value) -> BoxFuture<'static, Result<(), BoxError>>>;
 
-/// The roles that this executable can play, by their names.
+/// The roles that this executable can run, by name.
 pub(crate) struct Roles(BTreeMap<&'static str, Play>);
 
 impl Default for Roles {
@@ -81,7 +83,7 @@ impl Roles {
         self.0.insert(role, play);
     }
 
-    /// Plays one of them, if this process was started to; `None` otherwise.
+    /// Runs a role if this process was started as a child; otherwise returns `None`.
     pub(crate) fn play_part(&self, harnesses: &[Arc<dyn Harness>]) -> Option<ExitCode> {
         let part = std::env::var(VARIABLE).ok()?;
         Some(match self.try_to_play(harnesses, &part) {
@@ -108,26 +110,27 @@ impl Roles {
             spec: part.spec,
         };
         let played = runtime.block_on(play(opener, work));
-        // Whoever reads the standard input may go on for ever, and an error has to be told now.
+        // A blocking read of standard input may never end, and an error must be reported now.
         runtime.shutdown_background();
         played
     }
 }
 
-/// Plays a child's part, if this process was started as one by a case; `None` otherwise.
+/// Runs the child's role if a case started this process as a child; otherwise returns `None`.
 ///
-/// [`main`](crate::main) does so by itself. With a runner of your own, call it first thing in the
-/// `main` of the same executable.
+/// [`main`](crate::main) calls it. With your own test runner, call it first in the `main` of the
+/// same executable.
 #[must_use]
 pub fn play(harnesses: &[Arc<dyn Harness>]) -> Option<ExitCode> {
     Roles::default().play_part(harnesses)
 }
 
-/// A command that starts this executable again in this role, with this work, over the namespace of
-/// [this description](crate::Namespace::child_spec). The process is killed when it is dropped.
+/// Creates a command that starts this executable again in this role, with this work, over the
+/// namespace that [this `spec`](crate::Namespace::child_spec) describes. Dropping the child kills
+/// the process.
 ///
 /// # Errors
-/// Where the work cannot be written down as JSON.
+/// If the work cannot be serialized as JSON.
 pub fn command(
     context: &TestContext,
     spec: &str,
@@ -137,7 +140,7 @@ pub fn command(
     command_of(&std::env::current_exe()?, context, spec, role, work)
 }
 
-/// The same with another executable: this test target, as it was built from an earlier version.
+/// Like [`command`] with another executable: this test target built from an earlier version.
 ///
 /// # Errors
 /// As of [`command`].

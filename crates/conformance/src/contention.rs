@@ -1,10 +1,9 @@
-//! Whether a server can keep locks at all, found out before any case runs over it.
+//! A self-test that shows whether a server can keep locks at all, before any case runs over it.
 //!
-//! Doubles of a store, and stores that are set up in an unusual way, may let several clients win
-//! one conditional write; a provider over such a one passes every case but the unlucky one. So raw
-//! clients of the store, not a provider, race here for one key: each round by the cheapest
-//! conditional write that the provider builds on, and each round exactly one of them may be told
-//! that it won.
+//! An emulator, or a store with an unusual configuration, may let several clients win one
+//! conditional write. A provider over it passes every case except the unlucky one. This test
+//! therefore lets raw clients of the store, not a provider, race for one key. In each round they
+//! use the cheapest conditional write that the provider relies on, and exactly one of them may win.
 //!
 //! ```no_run
 //! use shedlock_conformance::contention::{self, CLIENTS, ROUNDS};
@@ -26,7 +25,7 @@
 //! }
 //!
 //! fn main() -> std::process::ExitCode {
-//!     let clients = vec![Client; CLIENTS]; // each with a connection of its own
+//!     let clients = vec![Client; CLIENTS]; // each with its own connection
 //!     main_after(race(clients), harnesses())
 //! }
 //! ```
@@ -40,23 +39,24 @@ use crate::harness::BoxError;
 use crate::wait::bounded;
 use crate::{Stop, Verdict};
 
-/// How many clients race.
+/// The number of clients that race.
 pub const CLIENTS: usize = 8;
 
-/// How often. A double that decides without a lock around it loses within a few rounds.
+/// The number of rounds. An emulator that decides without a lock fails within a few rounds.
 pub const ROUNDS: u32 = 300;
 
-/// No server takes that long for one write each.
+/// No server takes this long for one write per client.
 const LIMIT: Duration = Duration::from_secs(20);
 
-/// Has these clients race, round after round, from 1. `claim` is one client's conditional write of a
-/// round, under the condition that the write of the round before stands: `Ok(true)` if the store
-/// answers that it took effect, `Ok(false)` if it answers that the condition did not hold.
+/// Lets these clients race, round after round, starting at 1. `claim` is the conditional write of
+/// one client in one round; its condition is that the write of the previous round is in place. It
+/// returns `Ok(true)` if the store reports that the write took effect, and `Ok(false)` if the store
+/// reports that the condition did not hold.
 ///
 /// Needs a multi-threaded tokio runtime.
 ///
 /// # Errors
-/// [`Stop::Failed`] where a round had several winners or none, and where a client fails.
+/// [`Stop::Failed`] if a round had several winners or none, or if a client fails.
 pub async fn judge<C, F>(rounds: u32, clients: &[C], claim: impl Fn(C, u32) -> F + Send) -> Verdict
 where
     C: Clone + Send + Sync,

@@ -13,7 +13,8 @@ use crate::steps::take;
 use crate::timing::Timing;
 use crate::{Harness, JavaRecord, Namespace, Provider, Stop};
 
-/// What one case works with: a namespace of its own, providers over it, durations that fit the store.
+/// What one case works with: its own namespace, providers over it, and durations that suit the
+/// store.
 #[derive(Clone)]
 pub struct TestContext {
     harness: Arc<dyn Harness>,
@@ -23,11 +24,11 @@ pub struct TestContext {
 }
 
 impl TestContext {
-    /// A context with a fresh namespace. The provider's capabilities are read after its first contact
-    /// with the store.
+    /// Creates a context with a fresh namespace. It reads the provider's capabilities after the
+    /// provider's first contact with the store.
     ///
     /// # Errors
-    /// Where the namespace cannot be made, and where a provider over it does not pass its own check.
+    /// If the namespace cannot be created, or if a provider over it fails its own check.
     pub async fn new(harness: Arc<dyn Harness>) -> Result<Self, Stop> {
         let namespace = harness
             .namespace()
@@ -36,10 +37,11 @@ impl TestContext {
         Self::over(harness, namespace).await
     }
 
-    /// A context over a namespace on a store of its own, to be closed by whoever asks for it.
+    /// Creates a context over a namespace in a separate instance of the store. The caller closes
+    /// the namespace.
     ///
     /// # Errors
-    /// [`Stop::NotApplicable`] where the harness cannot start one.
+    /// [`Stop::NotApplicable`] if the harness cannot start a separate instance.
     pub async fn on_own_store(&self) -> Result<Self, Stop> {
         let namespace = self
             .harness
@@ -68,35 +70,35 @@ impl TestContext {
         })
     }
 
-    /// The harness.
+    /// Returns the harness.
     pub fn harness(&self) -> &Arc<dyn Harness> {
         &self.harness
     }
 
-    /// This case's own room in the store.
+    /// Returns this case's own namespace in the store.
     pub fn namespace(&self) -> &dyn Namespace {
         &*self.namespace
     }
 
-    /// What the provider declares.
+    /// Returns what the provider declares.
     pub fn capabilities(&self) -> &Capabilities {
         &self.capabilities
     }
 
-    /// Durations that fit the store.
+    /// Returns durations that suit the store.
     pub fn timing(&self) -> Timing {
         self.timing
     }
 
-    /// A new provider with connections of its own.
+    /// Creates a provider with its own connections.
     ///
     /// # Errors
-    /// Where the harness cannot make one.
+    /// If the harness cannot create one.
     pub async fn provider(&self) -> Result<Provider, Stop> {
         open(&*self.namespace).await
     }
 
-    /// Two providers, as two processes would have them.
+    /// Two providers with separate connections, as two processes would have.
     pub(crate) async fn two(&self) -> Result<(Provider, Provider), Stop> {
         Ok((self.provider().await?, self.provider().await?))
     }
@@ -110,17 +112,17 @@ impl TestContext {
         Ok(providers)
     }
 
-    /// An attempt by somebody new.
+    /// An attempt by a new owner.
     pub(crate) fn request_for(&self, name: &LockName, at_most: Duration) -> AttemptRequest {
         AttemptRequest::new(name.clone(), Owner::generate(), at_most)
     }
 
-    /// An attempt by somebody new whose lease outlives the case.
+    /// An attempt by a new owner whose lease outlives the case.
     pub(crate) fn request(&self, name: &LockName) -> AttemptRequest {
         self.request_for(name, self.timing.long())
     }
 
-    /// Now, by the clock that judges leases.
+    /// The current time by the clock that judges leases.
     pub(crate) async fn store_now(&self, provider: &Provider) -> Result<SystemTime, Stop> {
         let probe = name("store-now");
         let taken = take(provider, &self.request(&probe)).await?;
@@ -133,17 +135,17 @@ impl TestContext {
         Ok(instant.unwrap_or_else(|| SystemClock.system_time()))
     }
 
-    /// The slot this far from the store's now, in whole seconds.
+    /// Returns the slot this long before the store's current time, rounded down to whole seconds.
     ///
     /// # Errors
-    /// Where the provider fails.
+    /// If a call of the provider fails.
     pub async fn slot_before_now(&self, provider: &Provider, by: Duration) -> Result<Slot, Stop> {
         let now = self.store_now(provider).await?;
         let micros = Slot::at(now - by)?.as_micros();
         Ok(Slot::from_micros(micros - micros % 1_000_000)?)
     }
 
-    /// Not applicable unless slots are declared.
+    /// Ends the case as not applicable unless slots are declared.
     ///
     /// # Errors
     /// [`Stop::NotApplicable`].
@@ -151,22 +153,22 @@ impl TestContext {
         declared(self.capabilities.slots, "slots")
     }
 
-    /// Not applicable unless slots can be kept open.
+    /// Ends the case as not applicable unless slots can be kept open.
     pub(crate) fn needs_slot_completion(&self) -> Result<(), Stop> {
         declared(self.capabilities.completion, "completion")
     }
 
-    /// Not applicable unless fencing tokens are declared.
+    /// Ends the case as not applicable unless fencing tokens are declared.
     pub(crate) fn needs_fencing(&self) -> Result<(), Stop> {
         declared(self.capabilities.fencing, "fencing")
     }
 
-    /// Not applicable unless extension is declared.
+    /// Ends the case as not applicable unless extension is declared.
     pub(crate) fn needs_extend(&self) -> Result<(), Stop> {
         declared(self.capabilities.extend, "extend")
     }
 
-    /// Not applicable unless listing is declared.
+    /// Ends the case as not applicable unless listing is declared.
     pub(crate) fn needs_list(&self) -> Result<(), Stop> {
         declared(self.capabilities.list, "list")
     }
@@ -223,10 +225,10 @@ impl TestContext {
         granted(action, "read as ShedLock", "Namespace::read_as_shedlock").await
     }
 
-    /// Stops the store; not applicable where the harness cannot.
+    /// Stops the store, or ends the case as not applicable if the harness cannot.
     ///
     /// # Errors
-    /// Where that fails.
+    /// If the store cannot be stopped.
     pub async fn stop_store(&self) -> Result<(), Stop> {
         granted(
             self.namespace.stop_store(),
@@ -236,10 +238,10 @@ impl TestContext {
         .await
     }
 
-    /// Starts the store again; not applicable where the harness cannot.
+    /// Starts the store again, or ends the case as not applicable if the harness cannot.
     ///
     /// # Errors
-    /// Where that fails.
+    /// If the store cannot be started.
     pub async fn start_store(&self) -> Result<(), Stop> {
         granted(
             self.namespace.start_store(),
@@ -249,10 +251,10 @@ impl TestContext {
         .await
     }
 
-    /// What another process needs to open the namespace; not applicable where none can.
+    /// Returns what another process needs to open the namespace.
     ///
     /// # Errors
-    /// [`Stop::NotApplicable`].
+    /// [`Stop::NotApplicable`] if other processes cannot open it.
     pub fn child_spec(&self) -> Result<String, Stop> {
         self.namespace.child_spec().ok_or_else(|| {
             Stop::lacking(
@@ -283,11 +285,11 @@ async fn open(namespace: &dyn Namespace) -> Result<Provider, Stop> {
         .map_err(|error| Stop::harness("make a provider", &*error))
 }
 
-/// Uses an optional action, or ends the case as not applicable: what the harness would do, and the
-/// method that lacks.
+/// Performs an optional action. If the harness does not support it, the case ends as not applicable
+/// with a reason that contains what the harness cannot do (`what`) and the missing `method`.
 ///
 /// # Errors
-/// [`Stop::NotApplicable`] where there is no such action, [`Stop::Failed`] where it fails.
+/// [`Stop::NotApplicable`] if there is no such action, [`Stop::Failed`] if it fails.
 pub async fn granted<T>(
     action: OptionalAction<'_, T>,
     what: &str,
@@ -306,7 +308,7 @@ fn declared(is_declared: bool, what: &str) -> Result<(), Stop> {
     Err(Stop::undeclared(what))
 }
 
-/// A name of a lock, from a literal of a case.
+/// The name of a lock, from a literal in a case.
 pub(crate) fn name(text: &str) -> LockName {
     LockName::new(text).expect("cases use names that the contract accepts")
 }

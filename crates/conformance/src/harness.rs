@@ -1,4 +1,4 @@
-//! What the kit needs to know of a store: written once by the author of a provider.
+//! What the kit needs from a store: the author of a provider implements it once.
 
 use std::any::Any;
 use std::net::SocketAddr;
@@ -10,17 +10,17 @@ use shedlock_core::{BoxFuture, Clock, LockName, LockProvider};
 use crate::proxy::Matcher;
 use crate::{Scope, StoreProfile};
 
-/// Any error, as harnesses give it.
+/// The error type of harnesses: any error.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-/// A provider, as the kit uses it.
+/// A provider as the kit uses it.
 pub type Provider = Arc<dyn LockProvider>;
 
-/// Something that a harness may be able to do. `None` where it is not: the cases that need it are
-/// then reported as not applicable.
+/// The result of an action that a harness may not support. `None` means that it is not supported;
+/// the cases that need it are then reported as not applicable.
 pub type OptionalAction<'a, T> = Option<BoxFuture<'a, Result<T, BoxError>>>;
 
-/// A action that the harness has.
+/// Wraps a future as an action that the harness supports.
 ///
 /// ```
 /// use shedlock_conformance::{OptionalAction, action};
@@ -34,114 +34,120 @@ pub fn action<'a, T>(
     Some(Box::pin(future))
 }
 
-/// One store under test: makes [`Namespace`]s in it.
+/// A store under test: creates [`Namespace`]s in it.
 ///
-/// Only [`name`](Self::name) and [`namespace`](Self::namespace) must be there. Everything else is an optional action
-/// with a default of "cannot", and each one that a harness adds makes more cases applicable.
+/// Only [`name`](Self::name) and [`namespace`](Self::namespace) are required. All other methods are
+/// optional and default to "not supported". Each one that you implement makes more cases
+/// applicable.
 pub trait Harness: Send + Sync + 'static {
-    /// The name of what is tested, for messages and, where one test target runs several harnesses,
-    /// for the names of the tests: "postgres", "postgres-client-time".
+    /// Returns the name of what is tested: "postgres", "postgres-client-time". It appears in
+    /// messages and, if one test target runs several harnesses, in the names of the tests.
     fn name(&self) -> &str;
 
-    /// A new, empty room in the store that no other case sees: a table, a bucket, a key prefix of
-    /// its own. Cases run in parallel.
+    /// Creates a new, empty namespace in the store that no other case uses: its own table, bucket
+    /// or key prefix. Cases run in parallel.
     ///
     /// # Errors
-    /// Where the store cannot be reached or the room cannot be made. The whole run fails then.
+    /// If the store is unreachable or the namespace cannot be created. The whole run then fails.
     fn namespace(&self) -> BoxFuture<'_, Result<Arc<dyn Namespace>, BoxError>>;
 
-    /// Which cases run over it. All, by default; a variant of a harness that runs whole need run only
-    /// those about what it changes. `SHEDLOCK_TEST_FULL=1` runs all of them over every harness.
+    /// Returns which cases run over this harness. The default is all of them. A variant of a
+    /// harness that already runs all cases needs only the cases about what it changes.
+    /// `SHEDLOCK_TEST_FULL=1` runs all cases over every harness.
     fn scope(&self) -> Scope {
         Scope::Whole
     }
 
-    /// A provider over the namespace that [`Namespace::child_spec`] described; called in a child process.
+    /// Opens a provider over the namespace that [`Namespace::child_spec`] described. Called in a
+    /// child process.
     fn open_child<'a>(&'a self, spec: &'a str) -> OptionalAction<'a, Provider> {
         let _ = spec;
         None
     }
 
-    /// A namespace in an instance of the store that nobody else uses, so that it can be stopped
-    /// ([`Namespace::stop_store`]).
+    /// Creates a namespace in an instance of the store that nothing else uses, so that it can be
+    /// stopped ([`Namespace::stop_store`]).
     fn namespace_on_own_store(&self) -> OptionalAction<'_, Arc<dyn Namespace>> {
         None
     }
 
-    /// How many requests that name the lock the provider may send; see [`Cost`].
+    /// Returns how many requests containing the lock's name or owner a call may send; see [`Cost`].
     fn cost(&self) -> Cost {
         Cost::default()
     }
 
-    /// How many round trips the calls take, exactly; see [`RoundTrips`]. `None`: nobody has promised.
+    /// Returns the exact number of round trips of each call; see [`RoundTrips`]. `None`: not
+    /// specified.
     fn round_trips(&self) -> Option<RoundTrips> {
         None
     }
 
-    /// What is published about the store.
+    /// Returns what is published about the store.
     fn profile(&self) -> OptionalAction<'_, StoreProfile> {
         None
     }
 
-    /// Packets on the wire that belong to no call, such as heartbeats: not counted as round trips.
+    /// Matches packets that belong to no call, such as heartbeats. They do not count as round
+    /// trips.
     fn chatter(&self) -> Option<Matcher> {
         None
     }
 }
 
-/// An empty room in the store, for one case.
+/// An empty, isolated part of the store, for one case.
 pub trait Namespace: Any + Send + Sync {
-    /// A new provider over this namespace with connections of its own, as another process would have.
+    /// Creates a new provider over this namespace with its own connections, as another process
+    /// would have.
     ///
     /// # Errors
-    /// Where the store cannot be reached.
+    /// If the store is unreachable.
     fn provider(&self) -> BoxFuture<'_, Result<Provider, BoxError>>;
 
-    /// Removes the room. Called after the case, also after a failed one.
+    /// Removes the namespace. Called after the case, even if the case failed.
     ///
     /// # Errors
-    /// Where the store cannot be reached; the case then fails.
+    /// If the store is unreachable; the case then fails.
     fn close(&self) -> BoxFuture<'_, Result<(), BoxError>> {
         Box::pin(async { Ok(()) })
     }
 
-    /// Deletes the record of a lock, as a person would by hand.
+    /// Deletes the record of a lock, as an operator would by hand.
     fn delete_record<'a>(&'a self, name: &'a LockName) -> OptionalAction<'a, ()> {
         let _ = name;
         None
     }
 
-    /// Writes what is no lock where the record of this lock would be, in the store's own way: these bytes,
-    /// or a record whose fields have other types.
+    /// Writes something that is not a lock to the place of this lock's record, in whatever way
+    /// suits the store: these bytes, or a record whose fields have other types.
     fn write_foreign<'a>(&'a self, name: &'a LockName, data: &'a [u8]) -> OptionalAction<'a, ()> {
         let _ = (name, data);
         None
     }
 
-    /// Deletes the container of the records (table, collection, bucket) with all that is in it.
+    /// Deletes the container of the records (table, collection, bucket) and everything in it.
     fn drop_container(&self) -> OptionalAction<'_, ()> {
         None
     }
 
-    /// Makes the container anew, empty.
+    /// Recreates the container, empty.
     fn restore_container(&self) -> OptionalAction<'_, ()> {
         None
     }
 
-    /// Gives the container settings under which the store breaks promises of the provider, such as a
-    /// NATS bucket whose records vanish by their age. A provider that is made afterwards must not be
-    /// had, or must refuse its first call, whichever that is and without a
-    /// [`check`](shedlock_core::LockProvider::check) before it.
+    /// Gives the container settings under which the store breaks the provider's promises, such as a
+    /// NATS bucket whose records are deleted at a certain age. A provider that is created
+    /// afterwards must fail at its creation or at its first call, even without a preceding
+    /// [`check`](shedlock_core::LockProvider::check).
     ///
-    /// `None` where the container has no such settings, or where every provider keeps its promises
-    /// under all of them.
+    /// `None` if the container has no such settings, or if every provider keeps its promises under
+    /// all of them.
     fn weaken_container(&self) -> OptionalAction<'_, ()> {
         None
     }
 
-    /// Writes a record exactly as ShedLock for Java would leave it after an acquisition, whether
-    /// there was one or not. In a store where records vanish when they end, one that has ended is
-    /// none.
+    /// Writes a record exactly as ShedLock for Java leaves it after an acquisition, whether or not
+    /// there was a record before. If the store deletes records when they expire, writing an expired
+    /// record leaves none.
     fn write_as_shedlock<'a>(
         &'a self,
         name: &'a LockName,
@@ -151,7 +157,7 @@ pub trait Namespace: Any + Send + Sync {
         None
     }
 
-    /// Reads a record with the eyes of ShedLock for Java; `None` where it would see none.
+    /// Reads a record as ShedLock for Java does; `None` if ShedLock would find no record.
     fn read_as_shedlock<'a>(
         &'a self,
         name: &'a LockName,
@@ -160,39 +166,39 @@ pub trait Namespace: Any + Send + Sync {
         None
     }
 
-    /// A provider whose own clock is this one: a client that is wrong about the time.
+    /// Creates a provider that uses this clock as its local clock: a client with the wrong time.
     fn provider_with_clock(&self, clock: Arc<dyn Clock>) -> OptionalAction<'_, Provider> {
         let _ = clock;
         None
     }
 
-    /// Where the store listens, if it speaks TCP without encryption.
+    /// Returns the store's address, if it speaks unencrypted TCP.
     fn store_addr(&self) -> Option<SocketAddr> {
         None
     }
 
-    /// A provider, with short time limits for connecting, that reaches the store through this
-    /// address, where a
-    /// [fault proxy](crate::proxy::Proxy) stands.
+    /// Creates a provider that connects to the store through this address, on which a [fault
+    /// proxy](crate::proxy::Proxy) listens. Give it short connect timeouts.
     fn provider_via(&self, addr: SocketAddr) -> OptionalAction<'_, Provider> {
         let _ = addr;
         None
     }
 
-    /// Why the requests of this kind of call cannot be told apart on the wire: none carries the
-    /// lock's name or owner in the clear. The cases that would strike at one of them are then
-    /// reported as not applicable. `None`: they can, and a case that meets none of them fails.
+    /// Returns why the requests of this kind of call cannot be recognized on the wire: none
+    /// contains the lock's name or owner in plain text. The cases that inject faults into them are
+    /// then reported as not applicable. `None`: the requests can be recognized, and a case whose
+    /// fault matches none of them fails.
     fn hides(&self, call: Call) -> Option<String> {
         let _ = call;
         None
     }
 
-    /// What [`Harness::open_child`] needs to open this namespace from another process.
+    /// Returns what [`Harness::open_child`] needs to open this namespace from another process.
     fn child_spec(&self) -> Option<String> {
         None
     }
 
-    /// Stops the store; only asked of a namespace from [`Harness::namespace_on_own_store`].
+    /// Stops the store. Called only on a namespace from [`Harness::namespace_on_own_store`].
     fn stop_store(&self) -> OptionalAction<'_, ()> {
         None
     }
@@ -202,20 +208,21 @@ pub trait Namespace: Any + Send + Sync {
         None
     }
 
-    /// Moves the store's clock on by this much: for stores whose time stands still otherwise.
-    /// `None`: the store's time is the real one, and cases wait.
+    /// Advances the store's clock by this much, if the store's time stands still otherwise. `None`:
+    /// the store uses real time, and cases wait.
     fn advance(&self, by: Duration) -> Option<()> {
         let _ = by;
         None
     }
 
-    /// The namespace inside of this one, where this one wraps another: a crate with cases of its own finds what
-    /// they need beyond this trait by the type of the innermost (`&dyn Namespace` is `&dyn Any`).
+    /// Returns the namespace that this one wraps, if it is a wrapper. A crate with its own cases
+    /// may need more than this trait offers: it finds that by the type of the innermost namespace
+    /// (`&dyn Namespace` is `&dyn Any`).
     fn inner(&self) -> Option<&dyn Namespace> {
         None
     }
 
-    /// Opens a transaction on the pool or connection that a provider was made from, runs `work`
+    /// Opens a transaction on the pool or connection that a provider was created from, runs `work`
     /// with that provider, and rolls the transaction back.
     fn inside_rolled_back_transaction(&self, work: Work) -> OptionalAction<'_, ()> {
         let _ = work;
@@ -223,7 +230,7 @@ pub trait Namespace: Any + Send + Sync {
     }
 }
 
-/// A kind of call whose requests a [fault proxy](crate::proxy::Proxy) strikes at.
+/// A kind of call into whose requests a [fault proxy](crate::proxy::Proxy) injects faults.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Call {
@@ -237,32 +244,32 @@ pub enum Call {
     Withdraw,
 }
 
-/// What a case does with a provider while a transaction of the user's is open.
+/// What a case does with a provider while a transaction of the caller is open.
 pub type Work = Box<dyn FnOnce(Provider) -> BoxFuture<'static, ()> + Send>;
 
 /// A record as ShedLock for Java sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JavaRecord {
-    /// What it writes as owner: a bare host name.
+    /// The owner that ShedLock writes: a bare host name.
     pub locked_by: String,
-    /// When it acquired.
+    /// When the lock was acquired.
     pub locked_at: SystemTime,
-    /// When the lock is free.
+    /// When the lock becomes free.
     pub lock_until: SystemTime,
 }
 
-/// How many requests that name the lock a call may send (law 13): those that carry the name or the
-/// owner in the clear, as seen on the wire.
+/// How many requests a call may send that contain the lock's name or owner in plain text, as seen
+/// on the wire (law 13).
 ///
-/// The default is what the law says for a store with conditional writes. A store that needs more
-/// says so here, and in its documentation.
+/// The default is what the law requires of a store with conditional writes. If your store needs
+/// more, declare it here and in your documentation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cost {
-    /// A won attempt on a record that is there.
+    /// A won attempt on an existing record.
     pub won: usize,
-    /// A won attempt where there is no record yet.
+    /// A won attempt without an existing record.
     pub first: usize,
-    /// An attempt on a lock that is held.
+    /// An attempt on a held lock.
     pub lost: usize,
     /// An extension.
     pub extend: usize,
@@ -271,7 +278,7 @@ pub struct Cost {
 }
 
 impl Cost {
-    /// A store over the engine for compare-and-swap (`shedlock-store`), each of whose calls is one
+    /// A store over the compare-and-swap engine (`shedlock-store`), each of whose calls is one
     /// request.
     pub const COMPARE_AND_SWAP: Self = Self {
         won: 2,
@@ -294,27 +301,28 @@ impl Default for Cost {
     }
 }
 
-/// How many round trips one call takes on a warm connection (law 13): from request to reply
-/// as [`Meter`](crate::proxy::Meter) counts them, whatever the requests are about. What is sent
-/// together, and answered together, is one.
+/// How many round trips one call takes on a warm connection (law 13), from request to reply as
+/// counted by [`Meter`](crate::proxy::Meter), whatever the requests contain. Requests that are sent
+/// together and answered together count as one.
 ///
-/// Unlike [`Cost`] these are exact: a call that takes fewer does not do what it is documented to do.
+/// Unlike [`Cost`], these numbers are exact: a call that takes fewer round trips does not behave as
+/// documented.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RoundTrips {
-    /// A won attempt on a record that is there.
+    /// A won attempt on an existing record.
     pub won: usize,
-    /// A won attempt where there is no record yet.
+    /// A won attempt without an existing record.
     pub first: usize,
-    /// An attempt on a lock that is held.
+    /// An attempt on a held lock.
     pub lost: usize,
-    /// An extension; not measured where there is none.
+    /// An extension; not measured if the store does not support it.
     pub extend: usize,
     /// An unlock.
     pub unlock: usize,
 }
 
 impl RoundTrips {
-    /// Every call is one.
+    /// Every call takes one.
     pub const ONE: Self = Self {
         won: 1,
         first: 1,
@@ -323,15 +331,15 @@ impl RoundTrips {
         unlock: 1,
     };
 
-    /// As [`Cost::COMPARE_AND_SWAP`]: an attempt reads and then writes.
+    /// As [`Cost::COMPARE_AND_SWAP`]: an attempt reads, then writes.
     pub const COMPARE_AND_SWAP: Self = Self {
         won: 2,
         first: 2,
         ..Self::ONE
     };
 
-    /// What the law aims at for a store with conditional writes: one; a second to tell who holds the
-    /// lock, and a third to make its record.
+    /// What the law aims at for a store with conditional writes: one round trip; a second to find
+    /// out who holds the lock, and a third to create its record.
     pub const CONDITIONAL: Self = Self {
         first: 3,
         lost: 2,

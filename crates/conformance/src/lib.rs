@@ -1,10 +1,10 @@
-//! The laws of shedlock as test cases that the author of any store provider can run.
+//! A conformance test suite for store providers, written as the laws of shedlock.
 //!
-//! A provider implements [`LockProvider`](shedlock_core::LockProvider) over a store. Whether it
-//! keeps what that promises (no two holders, no lock freed by a late one or taken for one, nothing
-//! lost with a lost answer) is not seen by looking at it. This kit finds out: about 200 cases, run
-//! against the real store, by several clients, by several processes of which some are killed, through
-//! a proxy that loses answers and delivers requests late.
+//! A provider implements [`LockProvider`](shedlock_core::LockProvider) over a store. The contract
+//! has guarantees that you cannot verify by reading the code: a lock never has two holders, a late
+//! call never frees or takes a lock, and a lost reply loses nothing. This kit tests them. It runs
+//! about 200 cases against the real store: with several clients, with several processes (some of
+//! which are killed), and through a proxy that loses replies and delivers requests late.
 //!
 //! # How to run it
 //!
@@ -19,8 +19,8 @@
 //!    harness = false
 //!    ```
 //!
-//! 2. In `tests/conformance.rs` write a [`Harness`]: how to make an empty room in your store, and a
-//!    provider over it. Its `main` is one call:
+//! 2. In `tests/conformance.rs` implement a [`Harness`]. It creates an empty namespace in your
+//!    store and providers over it. Your `main` is one call:
 //!
 //!    ```no_run
 //!    # use shedlock_conformance::{BoxError, Harness, Namespace};
@@ -38,8 +38,9 @@
 //!    }
 //!    ```
 //!
-//! 3. `cargo test --test conformance`, with a filter if you like
-//!    (`cargo test --test conformance -- law09`). A name says the law and what is checked:
+//! 3. Run `cargo test --test conformance`, with a filter if you like (for example
+//!    `cargo test --test conformance -- law09`). The name of a test contains the law and what is
+//!    checked:
 //!
 //!    ```text
 //!    test law03_ownership::stale_unlock_by_another_process ... ok
@@ -47,13 +48,13 @@
 //!    test result: ok. 152 passed; 0 failed; 3 ignored; …
 //!    ```
 //!
-//! 4. Over a server, have its raw clients race first ([`contention`]): a double of a store that
-//!    lets several writers win proves nothing.
+//! 4. If your store is a server, let its raw clients race first ([`contention`]). Tests prove
+//!    nothing against an emulator that lets several concurrent writers win.
 //!
 //! # A whole harness
 //!
-//! Over the in-memory provider, whose time stands still until a case moves it. With a runner of
-//! your own you need no `main`: each [`Case`] goes through [`run_case`].
+//! This harness tests the in-memory provider, whose time stands still until a case advances it.
+//! With your own test runner you need no `main`: pass each [`Case`] to [`run_case`].
 //!
 //! ```
 //! use std::sync::Arc;
@@ -69,7 +70,7 @@
 //!         "memory"
 //!     }
 //!
-//!     // A fresh store for each case. Over a database: a table with a name of its own.
+//!     // A fresh store for each case. Over a database: a table with its own name.
 //!     fn namespace(&self) -> BoxFuture<'_, Result<Arc<dyn Namespace>, BoxError>> {
 //!         Box::pin(async {
 //!             let clock = ManualClock::new();
@@ -85,7 +86,7 @@
 //! }
 //!
 //! impl Namespace for Map {
-//!     // Each provider has connections of its own, as another process would.
+//!     // Each provider has its own connections, as another process would.
 //!     fn provider(&self) -> BoxFuture<'_, Result<Provider, BoxError>> {
 //!         Box::pin(async { Ok(Arc::new(self.store.another_client()) as Provider) })
 //!     }
@@ -117,38 +118,41 @@
 //!
 //! # What a harness can do
 //!
-//! | action | what it opens |
+//! | method | what it makes testable |
 //! |---|---|
 //! | [`Namespace::provider`] | exclusion, ownership, durations, idempotence, fencing, slots, names, operators' calls |
-//! | [`Namespace::delete_record`], [`drop_container`](Namespace::drop_container), [`restore_container`](Namespace::restore_container) | law 7: what is deleted by hand heals |
-//! | [`Namespace::child_spec`] and [`Harness::open_child`] | the laws between processes, killed (SIGKILL) and stopped (SIGSTOP) ones included |
-//! | [`Namespace::store_addr`] and [`Namespace::provider_via`] | lost, late and withheld requests and answers, a store that goes away, the cost of calls |
-//! | [`Namespace::weaken_container`] | settings of the container under which nothing may be granted |
+//! | [`Namespace::delete_record`], [`drop_container`](Namespace::drop_container), [`restore_container`](Namespace::restore_container) | law 7: the provider recovers from manual deletions |
+//! | [`Namespace::child_spec`] and [`Harness::open_child`] | the laws between processes, including killed (SIGKILL) and stopped (SIGSTOP) ones |
+//! | [`Namespace::store_addr`] and [`Namespace::provider_via`] | lost, late and withheld requests and replies, an unreachable store, the cost of calls |
+//! | [`Namespace::weaken_container`] | container settings under which the provider must not grant locks |
 //! | [`Harness::namespace_on_own_store`], [`Namespace::stop_store`], [`Namespace::start_store`] | restarts |
-//! | the same, with [`Harness::round_trips`] | round trips, counted exactly |
-//! | [`Harness::profile`] | what your documentation says of the store, held against the provider |
+//! | these three and [`Harness::round_trips`] | exact counts of round trips |
+//! | [`Harness::profile`] | your published documentation of the store, compared with what the provider declares |
 //! | [`Namespace::provider_with_clock`] | clients with wrong clocks |
 //! | [`Namespace::write_as_shedlock`], [`Namespace::read_as_shedlock`] | records shared with ShedLock for Java |
 //! | [`Namespace::inside_rolled_back_transaction`] | law 11: the caller's transaction |
-//! | [`Namespace::advance`] | no real waiting, for stores whose time can be moved |
+//! | [`Namespace::advance`] | runs without real waiting, if the store's time can be moved |
 //!
-//! A case that needs an optional action which the harness lacks is *not applicable*: it is printed with its
-//! reason and counted as ignored, never left out in silence. So is one whose subject the provider
-//! does not declare in its [`Capabilities`](shedlock_core::Capabilities). For what is not declared
-//! there are cases too: an attempt with a slot, say, must be refused as unsupported. Declared is
-//! what it does, no more and no less.
+//! If a case needs an optional action that the harness lacks, the case is *not applicable*. It is
+//! printed with its reason and counted as ignored; no case is skipped silently. The same applies to
+//! a case about a feature that the provider does not declare in its
+//! [`Capabilities`](shedlock_core::Capabilities). Other cases check the undeclared features: for
+//! example, an attempt with a slot must then be refused as unsupported. A provider must support
+//! exactly what it declares.
 //!
-//! Faults strike at requests that carry the lock's name or owner in the clear, and a case whose fault
-//! met no request fails. Where a kind of call has no such request, declare it with [`Namespace::hides`].
+//! The proxy injects faults into requests that contain the lock's name or owner in plain text. A
+//! case whose fault matched no request fails. If a kind of call sends no request of this form,
+//! declare it with [`Namespace::hides`].
 //!
-//! Give providers short time limits (a second or two) for connecting where the store's client has
-//! any: cases that take the store away wait for them.
+//! If the store's client has connect timeouts, make them short (a second or two): cases that make
+//! the store unreachable wait for them.
 //!
 //! # Variants
 //!
-//! A harness runs all cases. Where you have several over one store, say another type of column, a time
-//! zone or a wrapper, let one run all and give the others a [`Scope`]: they run the
-//! [smoke](Tag::Smoke) cases and those whose [`Tag`]s name what the variant changes.
+//! By default a harness runs all cases. You may have several harnesses over one store, for example
+//! with another column type, another time zone or a wrapper. Let one of them run all cases and give
+//! the others a [`Scope`]: they run the [smoke](Tag::Smoke) cases and the cases whose [`Tag`]s name
+//! what the variant changes.
 //!
 //! ```
 //! # use shedlock_conformance::{BoxError, Harness, Namespace, Scope, Tag};
@@ -165,35 +169,37 @@
 //! }
 //! ```
 //!
-//! How many cases are left out is printed at the end of the run. `SHEDLOCK_TEST_FULL=1` leaves none out,
-//! and neither does a filter: what you ask for by name runs.
+//! The number of omitted cases is printed at the end of the run. `SHEDLOCK_TEST_FULL=1` runs all
+//! cases on every harness. With a filter, every case that matches it runs.
 //!
 //! # Several processes without a second binary
 //!
-//! [`main`] starts its own executable again and tells it through an environment variable to play
-//! another process: a client that does call by call what a case says. With a runner of your own call
-//! [`child::play`] first thing in `main`.
+//! [`main`] starts its own executable again as a child process, and an environment variable gives
+//! the child its role. In the built-in role the child is a client that executes the calls that a
+//! case sends to it. With your own test runner, call [`child::play`] first in `main`.
 //!
 //! # Cases of your own
 //!
-//! [`main`] is a [`Runner`] with the laws. Another one runs your [cases](Runner::cases) beside them, or
-//! without them, and starts this executable in [roles](Runner::child) of yours. In the repository of
-//! shedlock the torture is added so (`testing/torture`): processes that are killed and stopped, behind a
-//! network that cuts, delays and swallows, over a store that crashes, and a judge of their history.
+//! [`main`] is a [`Runner`] with the laws. You can build your own runner that runs your
+//! [cases](Runner::cases) with or without the laws, and that starts this executable in your own
+//! [roles](Runner::child). The torture tests in shedlock's repository (`testing/torture`) do this:
+//! they kill and stop processes, put them behind a network that cuts, delays and drops traffic,
+//! crash the store, and check the recorded history.
 //!
 //! # Time
 //!
-//! Leases of a few hundred milliseconds, scaled by the granularity that the provider declares. "Not
-//! earlier" is judged strictly, by the store's own times where it tells them; "not later" with room
-//! for a loaded machine. What must not end during a case is minutes long.
+//! Leases last a few hundred milliseconds, scaled by the granularity that the provider declares.
+//! "Not earlier" is checked strictly, by the store's own times if it returns them. "Not later"
+//! leaves room for a loaded machine. A lease that must not end during a case lasts minutes.
 //!
 //! # Wrappers
 //!
-//! A provider that wraps another one keeps the same laws: [`wrapped`] runs a harness behind it.
+//! A provider that wraps another one keeps the same laws: [`wrapped`] runs a harness through the
+//! wrapper.
 //!
 //! # When not to use it
 //!
-//! To test *your* use of shedlock you need no store: take
+//! To test *your* use of shedlock you need no store: use
 //! [`MemoryProvider`](shedlock_core::MemoryProvider) with a
 //! [`ManualClock`](shedlock_core::ManualClock).
 

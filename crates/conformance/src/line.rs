@@ -1,4 +1,4 @@
-//! A provider behind a fault proxy, beside one that reaches the store straight.
+//! A provider behind a fault proxy, and one that connects to the store directly.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -12,29 +12,30 @@ use crate::verdict::ensure;
 use crate::wait::{PATIENCE, bounded, now, sleep};
 use crate::{Call, Provider, Stop, TestContext};
 
-/// The way to the store through a proxy.
+/// A store with a proxy in front of it.
 pub(crate) struct Line {
     pub(crate) proxy: Proxy,
-    /// Through the proxy; its connections are warm.
+    /// Connects through the proxy; its connections are warm.
     pub(crate) through: Provider,
-    /// Past it.
+    /// Connects to the store directly.
     pub(crate) direct: Provider,
-    /// A slot of the last hour.
+    /// A slot within the last hour.
     pub(crate) slot: Slot,
-    /// The calls whose requests the proxy cannot tell apart, and why.
+    /// The calls whose requests the proxy cannot recognize, and why.
     hidden: Vec<(Call, String)>,
     /// How many providers have been warmed up.
     warmed: AtomicUsize,
 }
 
 impl Line {
-    /// More statements than any attempt has: where a fault at each of them is tried.
+    /// An upper bound for the number of statements of one attempt, for cases that try a fault at
+    /// each of them.
     pub(crate) const STATEMENTS: usize = 8;
 
-    /// Not applicable where the store cannot be reached through a proxy.
+    /// Not applicable if the store cannot be reached through a proxy.
     ///
-    /// Fails where the proxy does not see which requests belong to a call and the namespace does not
-    /// declare so: its traps would strike nothing.
+    /// Fails if the proxy does not recognize the requests of a call and the namespace does not
+    /// declare this: the traps would match nothing.
     pub(crate) async fn new(context: &TestContext) -> Result<Self, Stop> {
         let store = context.namespace().store_addr().ok_or_else(|| {
             Stop::not_applicable("the store has no plain TCP address (Namespace::store_addr)")
@@ -57,8 +58,8 @@ impl Line {
         Ok(line)
     }
 
-    /// Makes each kind of call once and looks at what the proxy sees of it. Its connections are
-    /// warm then.
+    /// Makes each kind of call once and checks what the proxy sees of it. This also warms up the
+    /// connections.
     async fn probe(&self, context: &TestContext) -> Result<Vec<(Call, String)>, Stop> {
         let request = context.request(&name("probe"));
         let mut seen = Vec::new();
@@ -109,7 +110,8 @@ impl Line {
         via(context, &self.proxy).await
     }
 
-    /// The same, with warm connections and a view of the store's clock.
+    /// Another provider through the proxy, with warm connections and a reading of the store's
+    /// clock.
     pub(crate) async fn warm_through(&self, context: &TestContext) -> Result<Provider, Stop> {
         let provider = self.another_through(context).await?;
         let nth = self.warmed.fetch_add(1, Ordering::Relaxed);
@@ -119,8 +121,8 @@ impl Line {
         Ok(provider)
     }
 
-    /// Strikes at the nth request of this call, known by the lock's name or owner. Not applicable
-    /// where the proxy cannot tell such requests apart.
+    /// Injects a fault into the nth request of this call, recognized by the lock's name or owner.
+    /// Not applicable if the proxy cannot recognize these requests.
     pub(crate) fn trap(
         &self,
         call: Call,
@@ -132,8 +134,8 @@ impl Line {
         Ok(self.proxy.on_request(meant(request), nth, strike))
     }
 
-    /// Whether the trap struck. A call may have fewer than `nth` statements, but it has one: that
-    /// the trap missed it is a failure.
+    /// Whether the trap struck. A call may have fewer than `nth` statements, but it has at least
+    /// one: if the trap missed the first, the case fails.
     pub(crate) fn has_struck(&self, trap: &Trap, nth: usize) -> Result<bool, Stop> {
         ensure!(
             nth > 1 || trap.has_struck(),
@@ -143,8 +145,8 @@ impl Line {
         Ok(trap.has_struck())
     }
 
-    /// Counts the requests of this call, known by the lock's name or owner. Not applicable where
-    /// the proxy cannot tell such requests apart.
+    /// Counts the requests of this call, recognized by the lock's name or owner. Not applicable if
+    /// the proxy cannot recognize these requests.
     pub(crate) fn count(&self, call: Call, request: &AttemptRequest) -> Result<Counter, Stop> {
         self.tells_apart(call)?;
         Ok(self.sees(request))
@@ -163,21 +165,21 @@ impl Line {
         }
     }
 
-    /// How many round trips a call through the proxy takes, with what it answers.
+    /// How many round trips a call through the proxy takes, together with its result.
     pub(crate) async fn round_trips<T>(
         &self,
         context: &TestContext,
         call: impl Future<Output = Result<T, Stop>>,
     ) -> Result<(usize, T), Stop> {
         let chatter = context.harness().chatter();
-        // What the call before has left behind is no part of this one.
+        // Traffic left over from the previous call does not count for this one.
         let _ = self.proxy.measure(chatter.clone()).settled().await;
         let meter = self.proxy.measure(chatter);
         let answer = call.await?;
         Ok((meter.settled().await.round_trips, answer))
     }
 
-    /// The store is back: within a while the provider's attempt is granted.
+    /// Checks that the provider's attempt is granted soon after the store is back.
     pub(crate) async fn recovers(
         &self,
         provider: &Provider,
@@ -186,7 +188,7 @@ impl Line {
         Self::ask_until_answered(provider, request).await
     }
 
-    /// Asks until there is an answer, which must be a lease.
+    /// Repeats the attempt until it gets a reply, which must be a lease.
     pub(crate) async fn ask_until_answered(
         provider: &Provider,
         request: &AttemptRequest,
@@ -202,8 +204,8 @@ impl Line {
     }
 }
 
-/// Makes the call again for as long as its error can be retried: a client whose connection was lost
-/// may need a moment to connect.
+/// Repeats the call as long as its error is retryable: a client that lost its connection may need a
+/// moment to reconnect.
 pub(crate) async fn until_answered<T, F>(mut call: impl FnMut() -> F) -> Result<T, Stop>
 where
     F: Future<Output = Result<T, Error>>,
@@ -222,8 +224,8 @@ where
     }
 }
 
-/// The requests that carry the lock's name or owner: as they are, or as hexadecimal digits, which
-/// is how literals of SQL may be written.
+/// Matches requests that contain the lock's name or owner, either literally or as hexadecimal
+/// digits, a form in which SQL literals may be written.
 fn meant(request: &AttemptRequest) -> Matcher {
     let texts = [request.name().as_str(), request.owner().as_str()];
     let spelled = texts.map(|text| {

@@ -1,4 +1,4 @@
-//! What is published about a store, held against what its provider declares.
+//! What is published about a store, compared with what its provider declares.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -10,16 +10,16 @@ use shedlock_core::{Capabilities, ClockSource};
 
 use crate::{Harness, Namespace, Provider, RoundTrips, Stop, Verdict};
 
-/// Has the files of sheets written rather than compared.
+/// The environment variable that makes the case write the profile files instead of comparing them.
 const VARIABLE: &str = "SHEDLOCK_SHEETS";
 
-/// The data profile of a store, for a table of stores in your documentation: a row for each law and
-/// each capability, made from what the provider declares, from what it takes
-/// ([`RoundTrips`](crate::RoundTrips)), and from the little that only people know.
+/// The data profile of a store, for a table of stores in your documentation: one row for each law
+/// and each capability. The rows come from what the provider declares, from its round trips
+/// ([`RoundTrips`](crate::RoundTrips)), and from the few facts that only people can supply.
 ///
 /// The case `declared::what_is_published_holds` compares it with a file that is kept with the
-/// documentation; with `SHEDLOCK_SHEETS=write` in the environment it writes the file. In this
-/// repository `cargo xtask table` makes the README's table of these files.
+/// documentation. With `SHEDLOCK_SHEETS=write` in the environment it writes the file. In this
+/// repository `cargo xtask table` builds the README's table from these files.
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct StoreProfile {
@@ -38,8 +38,8 @@ struct Page<'a> {
 }
 
 impl StoreProfile {
-    /// The profile of the store that people call so, kept in this file (JSON). The path is relative to
-    /// the folder of the package, where cargo runs its tests.
+    /// Creates the profile of the store with this display name, kept in this JSON file. The path is
+    /// relative to the folder of the package, in which cargo runs its tests.
     pub fn new(title: impl Into<String>, file: impl Into<PathBuf>) -> Self {
         Self {
             file: file.into(),
@@ -51,32 +51,32 @@ impl StoreProfile {
         }
     }
 
-    /// Publishes what this provider declares, since those of the harness are set up in another way
-    /// than users have them.
+    /// Publishes what this provider declares. Use it if the harness configures its providers
+    /// differently from what users get.
     pub fn of_provider(mut self, provider: Provider) -> Self {
         self.defaults = Some(provider);
         self
     }
 
-    /// The records are those of ShedLock for Java.
+    /// Declares that the records are those of ShedLock for Java.
     pub fn shares_records(mut self) -> Self {
         self.shares_records = true;
         self
     }
 
-    /// Adds to what the code says in this row: `note("durable", "with `appendfsync always`")`.
+    /// Appends to the generated text of this row: ``note("durable", "with `appendfsync always`")``.
     pub fn note(mut self, row: &'static str, text: impl Into<String>) -> Self {
         self.notes.push((row, text.into()));
         self
     }
 
-    /// Says this in a row that the code cannot fill, or whose value is another one each day.
+    /// Sets the text of a row that the code cannot fill, or whose value changes from day to day.
     pub fn says(mut self, row: &'static str, text: impl Into<String>) -> Self {
         self.instead.push((row, text.into()));
         self
     }
 
-    /// Compares the profile with its file, or writes it.
+    /// Compares the profile with its file, or writes the file.
     pub(crate) async fn hold(
         &self,
         harness: &dyn Harness,
@@ -89,7 +89,8 @@ impl StoreProfile {
             capabilities = provider.capabilities();
         }
         let mut rows = self.rows(&capabilities, harness.round_trips());
-        // Dropped as they are: they only tell whether the harness has them.
+        // The futures are dropped unpolled: they only show whether the harness supports
+        // transactions.
         let has_transactions = namespace
             .inside_rolled_back_transaction(Box::new(|_| Box::pin(async {})))
             .is_some();
@@ -108,7 +109,7 @@ impl StoreProfile {
         compare(&self.file, &page)
     }
 
-    /// What the code says.
+    /// The rows that the code can fill.
     fn rows(
         &self,
         capabilities: &Capabilities,
@@ -177,7 +178,7 @@ fn compare(file: &Path, page: &str) -> Verdict {
     )))
 }
 
-/// With its unit apart: "1 ms".
+/// With a space before the unit: "1 ms".
 fn spoken(duration: Duration) -> String {
     if duration.is_zero() {
         return "nothing".to_owned();
@@ -198,7 +199,7 @@ fn longest_name(bytes: usize) -> String {
 fn longest_lock(duration: Duration) -> String {
     const YEAR: u64 = 365 * 86_400;
     match duration.as_secs() / YEAR {
-        // Longer than the calendar.
+        // Longer than the calendar allows.
         1_000.. => "any".to_owned(),
         0 => format!("{} h", duration.as_secs() / 3_600),
         years => format!("{years} years"),

@@ -1,4 +1,4 @@
-//! Another process that does, call by call, what a case tells it.
+//! A client in another process that executes the calls that a case sends to it.
 
 use std::collections::HashMap;
 use std::io::Write;
@@ -17,7 +17,7 @@ use crate::harness::BoxError;
 use crate::wait::{PATIENCE, bounded};
 use crate::{Provider, Stop, TestContext};
 
-/// Its name as a role of child processes.
+/// The name of its role in child processes.
 pub(crate) const ROLE: &str = "remote_client";
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -37,7 +37,7 @@ struct Request {
     slot: Option<i64>,
 }
 
-/// What the other process was answered.
+/// The outcome of a call in the other process.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Answer {
     Ready,
@@ -50,7 +50,7 @@ pub(crate) enum Answer {
     Failed(String),
 }
 
-/// The other process. Killed when dropped.
+/// A handle to the other process, which is killed when the handle is dropped.
 #[derive(Debug)]
 pub(crate) struct RemoteClient {
     process: Child,
@@ -59,7 +59,7 @@ pub(crate) struct RemoteClient {
 }
 
 impl RemoteClient {
-    /// Starts it over the context's namespace and waits until it has its provider.
+    /// Starts the process over the context's namespace and waits until its provider is open.
     pub(crate) async fn start(context: &TestContext) -> Result<Self, Stop> {
         let mut process = command(context, &context.child_spec()?, ROLE, &())?.spawn()?;
         let (Some(spec), Some(answers)) = (process.stdin.take(), process.stdout.take()) else {
@@ -74,13 +74,13 @@ impl RemoteClient {
         Ok(remote_client)
     }
 
-    /// It takes the lock.
+    /// Makes the process acquire the lock.
     pub(crate) async fn acquires(&mut self, request: &AttemptRequest) -> Result<(), Stop> {
         self.order(&Order::Attempt(request.into())).await?;
         self.answered(Answer::Acquired).await
     }
 
-    /// Its attempt is skipped.
+    /// Makes the process attempt the lock; the attempt must be skipped.
     pub(crate) async fn is_skipped(&mut self, request: &AttemptRequest) -> Result<(), Stop> {
         self.order(&Order::Attempt(request.into())).await?;
         match self.answer().await? {
@@ -89,7 +89,7 @@ impl RemoteClient {
         }
     }
 
-    /// It withdraws an attempt; whether there was a lease.
+    /// Makes the process withdraw an attempt; returns whether there was a lease.
     pub(crate) async fn withdraws(&mut self, request: &AttemptRequest) -> Result<bool, Stop> {
         self.order(&Order::Withdraw(request.into())).await?;
         match self.answer().await? {
@@ -98,7 +98,7 @@ impl RemoteClient {
         }
     }
 
-    /// It extends the lease that it has of this attempt.
+    /// Makes the process extend the lease that it got from this attempt.
     pub(crate) async fn extends(
         &mut self,
         request: &AttemptRequest,
@@ -110,7 +110,7 @@ impl RemoteClient {
         self.answered(expected).await
     }
 
-    /// It unlocks the lease that it has of this attempt.
+    /// Makes the process unlock the lease that it got from this attempt.
     pub(crate) async fn unlocks(
         &mut self,
         request: &AttemptRequest,
@@ -121,12 +121,12 @@ impl RemoteClient {
         self.answered(expected).await
     }
 
-    /// Ends it at once, with nothing cleaned up.
+    /// Kills the process without any cleanup.
     pub(crate) async fn kill(mut self) -> Result<(), Stop> {
         Ok(self.process.kill().await?)
     }
 
-    /// Its process number.
+    /// Returns the process id.
     pub(crate) fn id(&self) -> Option<u32> {
         self.process.id()
     }
@@ -161,7 +161,7 @@ fn unexpected(expected: &str, answer: &Answer) -> Stop {
     ))
 }
 
-/// The other side: obeys until its standard input ends.
+/// The child's side: executes calls until its standard input ends.
 pub(crate) async fn play(opener: Opener) -> Result<(), BoxError> {
     let provider = opener.open().await?;
     let mut spec = BufReader::new(tokio::io::stdin()).lines();

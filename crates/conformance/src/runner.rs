@@ -1,4 +1,4 @@
-//! The cases as tests of a target without the standard test harness.
+//! Runs the cases as tests of a target without the standard test harness.
 
 use std::panic::AssertUnwindSafe;
 use std::process::ExitCode;
@@ -14,34 +14,35 @@ use crate::scope::Selection;
 use crate::wait::bounded;
 use crate::{BoxError, Case, Harness, Stop, TestContext, Verdict, laws};
 
-/// Cases mostly wait, so more of them run at once than there are processors; not so many that a
-/// small database runs out of connections.
+/// Cases mostly wait, so more of them run at once than there are processors; but few enough that a
+/// small database does not run out of connections.
 const THREADS: usize = 8;
 
-/// The same over a store that keeps time in seconds, whose cases do little but wait.
+/// The number of threads for a store with a granularity of a second or more: its cases do little
+/// but wait.
 const THREADS_WAITING: usize = 24;
 
-/// Runs all cases over these harnesses: the whole `main` of a test target with
-/// `harness = false`. Takes the arguments of `cargo test` (filters, `--list`, `--exact`,
-/// `--test-threads`).
+/// Runs all cases over these harnesses: the whole `main` of a test target with `harness = false`.
+/// It accepts the arguments of `cargo test` (filters, `--list`, `--exact`, `--test-threads`).
 ///
-/// The same executable is started again as a child process by cases that need several processes;
-/// then this plays the child's part.
+/// Cases that need several processes start the same executable again as a child process. In a
+/// child, this function runs the child's role.
 ///
-/// With more than one harness the names of the tests begin with the harness's.
+/// With more than one harness, the name of each test starts with the name of its harness.
 ///
-/// Over a harness that is a [variant](crate::Scope::About) run only the cases that it is about; how many are left
-/// out is printed. `SHEDLOCK_TEST_FULL=1` leaves none out, and neither does a filter.
+/// Over a harness that is a [variant](crate::Scope::About), only the cases that it is about run,
+/// and the number of omitted cases is printed. `SHEDLOCK_TEST_FULL=1` omits none, and neither does
+/// a filter.
 ///
-/// Cases that do not apply are printed as ignored with their reason, and counted. A harness that
-/// cannot make a namespace fails the target before any case runs.
+/// Cases that do not apply are printed as ignored with their reason, and counted. If a harness
+/// cannot create a namespace, the target fails before any case runs.
 #[must_use]
 pub fn main(harnesses: impl IntoIterator<Item = Arc<dyn Harness>>) -> ExitCode {
     Runner::new(harnesses).laws().run()
 }
 
-/// The same, once this test of the server itself has passed: the
-/// [contention self-test](crate::contention). Where it fails, no case runs, and the target fails.
+/// Like [`main`], but first runs this test of the server itself: the [contention
+/// self-test](crate::contention). If it fails, no case runs and the target fails.
 #[must_use]
 pub fn main_after(
     self_test: impl Future<Output = Verdict>,
@@ -52,7 +53,7 @@ pub fn main_after(
 
 type Cases = Box<dyn Fn(&dyn Harness) -> Result<Vec<Case>, Stop>>;
 
-/// What [`main`] does, for a crate that has cases and child processes of its own.
+/// What [`main`] does, for a crate that has its own cases and child processes.
 ///
 /// ```no_run
 /// use shedlock_conformance::{Case, Harness, Runner, Verdict, TestContext};
@@ -84,7 +85,7 @@ pub struct Runner {
 }
 
 impl Runner {
-    /// Without any cases yet.
+    /// Creates a runner without cases.
     pub fn new(harnesses: impl IntoIterator<Item = Arc<dyn Harness>>) -> Self {
         Self {
             harnesses: harnesses.into_iter().collect(),
@@ -107,8 +108,8 @@ impl Runner {
         self
     }
 
-    /// Adds a part for child processes: what one does that a case has started by
-    /// [`child::command`](crate::child::command) in the role of this name, with the value that was given there.
+    /// Adds a role for child processes. A child that a case starts in this role with
+    /// [`child::command`](crate::child::command) calls `play` with the value that was passed there.
     pub fn child<F>(
         mut self,
         role: &'static str,
@@ -121,13 +122,13 @@ impl Runner {
         self
     }
 
-    /// Runs the cases, or plays the child's part: the rest of `main`. See [`main`].
+    /// Runs the cases or, in a child process, the child's role: the rest of `main`. See [`main`].
     #[must_use]
     pub fn run(self) -> ExitCode {
         self.run_after(async { Ok(()) })
     }
 
-    /// The same, once this test of the server itself has passed; see [`main_after`].
+    /// Like [`run`](Self::run), but first runs this test of the server itself; see [`main_after`].
     #[must_use]
     pub fn run_after(self, self_test: impl Future<Output = Verdict>) -> ExitCode {
         if let Some(code) = self.roles.play_part(&self.harnesses) {
@@ -191,12 +192,13 @@ impl Runner {
     }
 }
 
-/// Runs one case in a fresh namespace and removes the namespace afterwards: for those with a runner of
-/// their own. Needs a multi-threaded tokio runtime.
+/// Runs one case in a fresh namespace and then removes the namespace. Use it with your own test
+/// runner. It needs a multi-threaded tokio runtime.
 ///
 /// # Errors
-/// [`Stop::Failed`] for a broken law, a panic, a case that hangs and a namespace that could not be
-/// made or removed; [`Stop::NotApplicable`] where provider or harness lack something.
+/// [`Stop::Failed`] for a broken law, a panic, a case that hangs, and a namespace that could not be
+/// created or removed; [`Stop::NotApplicable`] if the provider or the harness lacks something that
+/// the case needs.
 pub async fn run_case(harness: Arc<dyn Harness>, case: &Case) -> Verdict {
     let context = TestContext::new(harness).await?;
     let run = AssertUnwindSafe(case.run(&context)).catch_unwind();
@@ -211,7 +213,7 @@ pub async fn run_case(harness: Arc<dyn Harness>, case: &Case) -> Verdict {
     closed.map_err(|error| Stop::harness("remove the namespace", &*error))
 }
 
-/// Its granularity.
+/// Checks that the harness can create a namespace; returns the store's granularity.
 async fn reachable(harness: &Arc<dyn Harness>) -> Result<Duration, Stop> {
     let context = TestContext::new(Arc::clone(harness)).await?;
     context

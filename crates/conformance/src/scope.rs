@@ -7,37 +7,37 @@ use libtest_mimic::Arguments;
 
 use crate::{Case, Harness};
 
-/// The variable that has every case run on every harness.
+/// The environment variable that makes every case run on every harness.
 const FULL: &str = "SHEDLOCK_TEST_FULL";
 
 /// What a [case](Case) is about. Most cases have one tag, some have several.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Tag {
-    /// The few cases that every harness runs: of each law at least one, none of them slow.
+    /// The few cases that every harness runs: at least one of each law, none of them slow.
     Smoke,
-    /// One holder at a time, also where many contend; who loses is answered at once.
+    /// One holder at a time, also under contention; the losers get an immediate reply.
     Exclusion,
-    /// Calls act on their own lease only, and may be repeated.
+    /// Calls affect only their own lease, and can be repeated.
     Ownership,
-    /// Instants and durations, as the store writes and compares them, and whose clock judges.
+    /// Instants and durations, as the store writes and compares them, and whose clock judges them.
     Time,
     /// Names of locks.
     Names,
-    /// The record: what ShedLock reads and writes, and what heals once it is deleted.
+    /// The record: what ShedLock reads and writes, and recovery from its deletion.
     Record,
-    /// What operators call: inspect, list, force-unlock.
+    /// Operators' calls: inspect, list, force-unlock.
     Operators,
     /// Fencing tokens.
     Fencing,
-    /// Slots, open ones too.
+    /// Slots, including open ones.
     Slots,
     /// What the provider declares, and its identity.
     Declared,
-    /// Requests and round trips of each call.
+    /// The number of requests and round trips of each call.
     Cost,
-    /// How the store is reached: requests and replies that are lost, late or withheld, a store that
-    /// goes away, the caller's transaction.
+    /// The connection to the store: lost, late and withheld requests and replies, an unreachable
+    /// store, and the caller's transaction.
     Connection,
     /// Several processes.
     Processes,
@@ -49,13 +49,13 @@ pub enum Scope {
     /// All of them.
     #[default]
     Whole,
-    /// For a variant of a harness that runs whole: the [smoke](Tag::Smoke) cases, and those about what
-    /// the variant changes.
+    /// For a variant of a harness that already runs all cases: the [smoke](Tag::Smoke) cases and
+    /// those about what the variant changes.
     About(&'static [Tag]),
 }
 
 impl Scope {
-    /// Whether this case is one of them.
+    /// Returns whether this case is one of them.
     ///
     /// ```
     /// use shedlock_conformance::{Scope, Tag, laws};
@@ -76,7 +76,7 @@ impl Scope {
     }
 }
 
-/// What one run of a test target picks, and how much it leaves out.
+/// Which cases one run of a test target selects, and how many it omits.
 #[derive(Debug)]
 pub(crate) struct Selection {
     everything: bool,
@@ -85,7 +85,7 @@ pub(crate) struct Selection {
 }
 
 impl Selection {
-    /// Everything where the variable says so, and where a filter names the cases.
+    /// Selects all cases if the environment variable requests it, or if a filter names the cases.
     pub(crate) fn new(arguments: &Arguments) -> Self {
         Self::told(std::env::var_os(FULL), arguments)
     }

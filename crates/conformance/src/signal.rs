@@ -1,16 +1,16 @@
-//! Stopping a process for a while, as a suspended machine does.
+//! Stops and resumes processes, to imitate a suspended machine.
 
 use crate::{Stop, Verdict};
 
 /// Stops a process (SIGSTOP).
 ///
 /// # Errors
-/// Where there is none, and [`Stop::NotApplicable`] on systems without such signals.
+/// If there is no such process; [`Stop::NotApplicable`] on systems without these signals.
 pub fn stop(process: Option<u32>) -> Verdict {
     send(process, Kind::Stop)
 }
 
-/// Lets it go on (SIGCONT).
+/// Resumes a process (SIGCONT).
 ///
 /// # Errors
 /// As of [`stop`].

@@ -1,4 +1,4 @@
-//! What cases do, step by step, with messages that tell what was expected.
+//! The steps that cases consist of, with messages that report what was expected.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ pub(crate) struct Taken {
     pub(crate) answered: Moment,
 }
 
-/// Asks once.
+/// Attempts once.
 pub(crate) async fn try_take(
     provider: &Provider,
     request: &AttemptRequest,
@@ -50,7 +50,7 @@ pub(crate) async fn try_take(
     }
 }
 
-/// Asks once; the lock must be free.
+/// Attempts once; the lock must be free.
 pub(crate) async fn take(provider: &Provider, request: &AttemptRequest) -> Result<Taken, Stop> {
     try_take(provider, request).await?.map_err(|skip| {
         Stop::failed(format!(
@@ -61,22 +61,23 @@ pub(crate) async fn take(provider: &Provider, request: &AttemptRequest) -> Resul
     })
 }
 
-/// Asks once; the lock must be free.
+/// Attempts once; the lock must be free.
 pub(crate) async fn acquire(provider: &Provider, request: &AttemptRequest) -> Result<Lease, Stop> {
     Ok(take(provider, request).await?.lease)
 }
 
-/// Asks once; the lock must be free. The lease is left to itself, as by a process that crashes.
+/// Attempts once; the lock must be free. The lease is then abandoned, as if the process had
+/// crashed.
 pub(crate) async fn abandon(provider: &Provider, request: &AttemptRequest) -> Verdict {
     take(provider, request).await.map(drop)
 }
 
-/// Asks once; the lock, or the slot, must be taken.
+/// Attempts once; the lock or the slot must be taken.
 pub(crate) async fn skipped(provider: &Provider, request: &AttemptRequest) -> Verdict {
     any_skip(provider, request).await.map(drop)
 }
 
-/// Asks once; must be skipped for this reason.
+/// Attempts once; the attempt must be skipped for this reason.
 pub(crate) async fn skipped_as(
     provider: &Provider,
     request: &AttemptRequest,
@@ -85,7 +86,7 @@ pub(crate) async fn skipped_as(
     skip_as(provider, request, reason).await.map(drop)
 }
 
-/// Asks once; the skip, which must be for this reason.
+/// Attempts once and returns the skip, which must have this reason.
 pub(crate) async fn skip_as(
     provider: &Provider,
     request: &AttemptRequest,
@@ -113,7 +114,7 @@ async fn any_skip(provider: &Provider, request: &AttemptRequest) -> Result<Skip,
     }
 }
 
-/// Asks once; must fail.
+/// Attempts once; the attempt must fail.
 pub(crate) async fn attempt_error(
     provider: &Provider,
     request: &AttemptRequest,
@@ -127,7 +128,7 @@ pub(crate) async fn attempt_error(
     }
 }
 
-/// Asks once; must fail with one of these kinds.
+/// Attempts once; the attempt must fail with one of these kinds.
 pub(crate) async fn attempt_error_as(
     provider: &Provider,
     request: &AttemptRequest,
@@ -141,7 +142,7 @@ pub(crate) async fn attempt_error_as(
     Ok(error)
 }
 
-/// Unlocks; the lease must still be ours.
+/// Unlocks; the lease must still be the caller's.
 pub(crate) async fn unlock(provider: &Provider, lease: &Lease) -> Verdict {
     let answer = provider.unlock(lease, &UnlockRequest::new()).await?;
     ensure!(
@@ -151,8 +152,8 @@ pub(crate) async fn unlock(provider: &Provider, lease: &Lease) -> Verdict {
     Ok(())
 }
 
-/// Unlocks while others try to take the lock: where the answer is lost, one of them may have it before the provider
-/// looks, so that the outcome stays unknown.
+/// Unlocks while others attempt the lock. If the reply is lost, another owner may acquire the lock
+/// before the provider looks, so the outcome may stay unknown.
 pub(crate) async fn unlock_contended(provider: &Provider, lease: &Lease) -> Verdict {
     match provider.unlock(lease, &UnlockRequest::new()).await {
         Err(error) if error.is_outcome_unknown() => Ok(()),
@@ -167,8 +168,8 @@ pub(crate) async fn unlock_contended(provider: &Provider, lease: &Lease) -> Verd
     }
 }
 
-/// Unlocks a lease that may be over. Where the answer is lost, the provider cannot know whether it
-/// was ended by this call, so that it is asked again, as the runtime does.
+/// Unlocks a lease that may have ended. If the reply is lost, the provider cannot determine whether
+/// this call ended the lease, so the call is repeated, as the runtime does.
 pub(crate) async fn unlock_stale(
     provider: &Provider,
     lease: &Lease,
@@ -190,7 +191,7 @@ pub(crate) async fn unlock_is_lost(provider: &Provider, lease: &Lease) -> Verdic
     Ok(())
 }
 
-/// Extends; the lease must still be ours.
+/// Extends; the lease must still be the caller's.
 pub(crate) async fn extend(
     provider: &Provider,
     lease: &Lease,
@@ -218,7 +219,7 @@ pub(crate) async fn extend_is_lost(
     }
 }
 
-/// The record, which must be there.
+/// Returns the record, which must exist.
 pub(crate) async fn record(provider: &Provider, name: &LockName) -> Result<LockRecord, Stop> {
     provider.inspect(name).await?.ok_or_else(|| {
         Stop::failed(format!(
@@ -227,7 +228,7 @@ pub(crate) async fn record(provider: &Provider, name: &LockName) -> Result<LockR
     })
 }
 
-/// The record must say that this lease holds the lock, and nothing about it may have changed.
+/// Checks that the record still shows this lease as the holder, unchanged.
 pub(crate) async fn still_holds(provider: &Provider, lease: &Lease) -> Verdict {
     let found = record(provider, lease.name()).await?;
     ensure!(
@@ -253,7 +254,7 @@ pub(crate) async fn still_holds(provider: &Provider, lease: &Lease) -> Verdict {
     Ok(())
 }
 
-/// Anybody may take the lock: no record, or one that says free.
+/// Checks that the lock is free: there is no record, or the record shows it as free.
 pub(crate) async fn is_free(provider: &Provider, name: &LockName) -> Verdict {
     match provider.inspect(name).await? {
         None => Ok(()),
@@ -267,8 +268,8 @@ pub(crate) async fn is_free(provider: &Provider, name: &LockName) -> Verdict {
     }
 }
 
-/// `next` was granted no earlier than `kept` after `first` was, by the store's clock where it
-/// tells, else by ours.
+/// Checks that `next` was granted no earlier than `kept` after `first`, by the store's clock if it
+/// returns its time, otherwise by the local clock.
 pub(crate) fn not_earlier(first: &Taken, kept: Duration, next: &Taken) -> Verdict {
     if let (Some(from), Some(to)) = (first.lease.acquired_at(), next.lease.acquired_at()) {
         let between = to.duration_since(from).unwrap_or_default();
@@ -280,8 +281,8 @@ pub(crate) fn not_earlier(first: &Taken, kept: Duration, next: &Taken) -> Verdic
         );
         return Ok(());
     }
-    // The store grants between asking and answer, so this bound is certain but for the difference
-    // in speed of two clocks and a store that cuts to milliseconds.
+    // The store grants between request and reply, so this bound is certain except for two clocks
+    // running at different speeds and a store that truncates to milliseconds.
     let between = next.answered.saturating_since(first.asked) + Duration::from_millis(2);
     ensure!(
         between >= kept,
@@ -291,7 +292,7 @@ pub(crate) fn not_earlier(first: &Taken, kept: Duration, next: &Taken) -> Verdic
     Ok(())
 }
 
-/// `next` was granted no later than `kept` and the allowed lateness after `first` was.
+/// Checks that `next` was granted no later than `kept` plus the allowed lateness after `first`.
 pub(crate) fn not_later(
     first: &Taken,
     kept: Duration,

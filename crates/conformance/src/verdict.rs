@@ -3,17 +3,17 @@
 use std::error::Error as StdError;
 use std::fmt;
 
-/// What a case answers: `Ok` when the provider keeps the law.
+/// The result of a case: `Ok` if the provider keeps the law.
 pub type Verdict = Result<(), Stop>;
 
-/// Why a case ended before its last line.
+/// Why a case ended early.
 #[derive(Clone, PartialEq, Eq)]
 #[must_use]
 pub enum Stop {
-    /// The provider or its harness cannot be asked this, for this reason. Printed and counted,
-    /// never silent.
+    /// The case does not apply to this provider or its harness, for this reason. Printed and
+    /// counted, never silent.
     NotApplicable(String),
-    /// The provider breaks the law, or the store failed under the case.
+    /// The provider breaks the law, or the store failed during the case.
     Failed(String),
 }
 
@@ -23,35 +23,36 @@ impl Stop {
         Self::Failed(message.into())
     }
 
-    /// A case that cannot be put to this provider, and why.
+    /// A case that does not apply to this provider, and why.
     pub fn not_applicable(reason: impl Into<String>) -> Self {
         Self::NotApplicable(reason.into())
     }
 
-    /// A case about a capability of this name, which the provider does not declare.
+    /// A case about a capability that the provider does not declare.
     pub fn undeclared(capability: &str) -> Self {
         Self::not_applicable(format!("the provider does not declare `{capability}`"))
     }
 
-    /// A case that cannot be put to this harness: what it would have to do, and the method that lacks.
+    /// A case that needs more than this harness supports: what the harness cannot do, and the
+    /// missing method.
     pub fn lacking(what: &str, method: &str) -> Self {
         Self::not_applicable(format!("the harness cannot {what} ({method})"))
     }
 
-    /// An error of the harness, with what was asked of it.
+    /// An error of the harness, with what it was doing.
     pub fn harness(what: &str, error: &(dyn StdError + 'static)) -> Self {
         Self::Failed(format!("the harness could not {what}: {}", chain(error)))
     }
 }
 
-/// So that cases use `?` on what providers and sockets answer.
+/// Lets cases use `?` on the results of providers and sockets.
 impl<E: StdError + 'static> From<E> for Stop {
     fn from(error: E) -> Self {
         Self::Failed(format!("unexpected error: {}", chain(&error)))
     }
 }
 
-/// An error with all its causes; the messages of ours do not repeat them.
+/// An error with all its causes. Shedlock's own messages do not repeat their causes.
 pub(crate) fn chain(error: &(dyn StdError + 'static)) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();

@@ -1,4 +1,4 @@
-//! The only place where cases wait: real time, which no clock of a case moves.
+//! The only module in which cases wait. It uses real time, which a case's own clock does not move.
 
 use std::future::Future;
 use std::time::Duration;
@@ -9,23 +9,24 @@ use shedlock_core::{Clock, LockName, Moment, SystemClock};
 use crate::steps::{Taken, try_take};
 use crate::{Provider, Stop, TestContext};
 
-/// How long a case waits for something that must happen, before it gives up: far above what any
+/// How long a case waits for an event that must happen before it gives up: far longer than any
 /// loaded machine needs.
 pub const PATIENCE: Duration = Duration::from_secs(30);
 
 const BLINK: Duration = Duration::from_millis(1);
 
-/// Now, on the clock that goes on during suspend. All processes of one machine share it.
+/// Returns the current moment on a clock that keeps running while the machine is suspended. All
+/// processes on one machine share it.
 pub fn now() -> Moment {
     SystemClock.now()
 }
 
-/// Lets real time go by.
+/// Waits this long in real time.
 pub async fn sleep(duration: Duration) {
     SystemClock.sleep_until(now() + duration).await;
 }
 
-/// The future's output, or `None` once this much real time has gone by.
+/// Returns the future's output, or `None` after this much real time.
 pub async fn bounded<F: Future>(limit: Duration, future: F) -> Option<F::Output> {
     let future = std::pin::pin!(future);
     match select(future, SystemClock.sleep_until(now() + limit)).await {
@@ -35,15 +36,16 @@ pub async fn bounded<F: Future>(limit: Duration, future: F) -> Option<F::Output>
 }
 
 impl TestContext {
-    /// Lets this much of the store's time go by: really, or by moving the store's own clock where
-    /// the harness can.
+    /// Lets this much of the store's time pass, by waiting or, if the harness can, by advancing the
+    /// store's clock.
     pub async fn pass(&self, duration: Duration) {
         let moved = self.namespace().advance(duration).is_some();
-        // Where the store's time was moved, a real moment lets the other tasks of the case go on.
+        // If the store's clock was advanced, a short real pause lets the other tasks of the case
+        // proceed.
         sleep(if moved { BLINK } else { duration }).await;
     }
 
-    /// Asks for the lock again and again, each time as somebody else, until it is free.
+    /// Attempts the lock repeatedly, each time as a new owner, until it is free.
     pub(crate) async fn take_when_free(
         &self,
         provider: &Provider,

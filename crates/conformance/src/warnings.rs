@@ -1,4 +1,4 @@
-//! Warnings that are logged.
+//! Collects logged warnings.
 
 use std::fmt::{self, Write as _};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
@@ -12,12 +12,12 @@ use tracing::{Dispatch, Event, Level, Metadata, Subscriber};
 
 use crate::wait::bounded;
 
-/// While a process has one subscriber, `tracing` asks only the thread that reaches a log line first
-/// whether that line is of interest: a thread without a subscriber then turns the line off for all.
-/// With a second subscriber, which is never dropped, it asks both.
+/// While a process has one subscriber, `tracing` asks only the thread that first reaches a log line
+/// whether the line is of interest. A thread without a subscriber would disable the line for all
+/// threads. With a second subscriber that is never dropped, `tracing` asks both.
 static SECOND: LazyLock<Dispatch> = LazyLock::new(|| Dispatch::new(Collector::default()));
 
-/// The warnings and errors that this thread logs, until it is dropped.
+/// The warnings and errors that this thread logs until this is dropped.
 #[derive(Debug)]
 pub struct Warnings {
     collector: Collector,
@@ -25,7 +25,7 @@ pub struct Warnings {
 }
 
 impl Warnings {
-    /// From now on.
+    /// Starts collecting.
     pub fn collect() -> Self {
         LazyLock::force(&SECOND);
         let collector = Collector::default();
@@ -35,7 +35,7 @@ impl Warnings {
         }
     }
 
-    /// Those with this text in their level, target, message or fields.
+    /// Returns the entries that contain this text in their level, target, message or fields.
     pub fn with(&self, part: &str) -> Vec<String> {
         let texts = self.collector.texts();
         let with_it = texts.iter().filter(|text| text.contains(part));
@@ -43,11 +43,11 @@ impl Warnings {
     }
 }
 
-/// Connects to each of these URLs, whose servers need not be there, and looks for the warning that the
-/// server is not verified by TLS: logged once (`true`), or not at all (`false`).
+/// Connects to each of these URLs, whose servers need not exist. Checks that the warning that TLS
+/// does not verify the server is logged once (`true`) or not at all (`false`).
 ///
 /// # Panics
-/// Where it is not so.
+/// If the number of warnings differs.
 pub async fn warns_of_unverified<T>(urls: &[(&str, bool)], connect: impl AsyncFn(&str) -> T) {
     for (url, is_warned_of) in urls {
         let warnings = Warnings::collect();
@@ -58,7 +58,8 @@ pub async fn warns_of_unverified<T>(urls: &[(&str, bool)], connect: impl AsyncFn
     }
 }
 
-/// The future's output, with what it has warned of: in the future itself, not in tasks that it spawns.
+/// Returns the future's output and the warnings logged by the future itself, not by tasks that it
+/// spawns.
 pub(crate) async fn with_warnings<T>(future: impl Future<Output = T>) -> (T, String) {
     LazyLock::force(&SECOND);
     let collector = Collector::default();

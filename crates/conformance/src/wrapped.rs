@@ -1,4 +1,4 @@
-//! The same store behind a wrapper.
+//! A harness whose providers are wrapped.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::{
 type Wrap = Arc<dyn Fn(Provider) -> Result<Provider, Error> + Send + Sync>;
 type Rename = Arc<dyn Fn(&LockName) -> Result<LockName, Error> + Send + Sync>;
 
-/// A harness whose providers are all wrapped: laws hold behind wrappers too.
+/// Wraps all providers of a harness, to check that the laws also hold through the wrapper.
 ///
 /// ```
 /// use shedlock_conformance::{Harness, wrapped};
@@ -25,7 +25,7 @@ type Rename = Arc<dyn Fn(&LockName) -> Result<LockName, Error> + Send + Sync>;
 ///     let team = wrapped(harness, "prefixed", |provider| {
 ///         Ok(Arc::new(PrefixProvider::new(provider, "team:")?))
 ///     });
-///     // Where the wrapper maps names, the harness has to know what the store sees.
+///     // If the wrapper maps names, the harness needs the name in the store.
 ///     Arc::new(team.with_names(|name| LockName::new(format!("team:{name}"))))
 /// }
 /// ```
@@ -43,7 +43,7 @@ pub fn wrapped(
     }
 }
 
-/// Made by [`wrapped`].
+/// The harness that [`wrapped`] returns.
 #[derive(Clone)]
 pub struct Wrapped {
     name: String,
@@ -54,7 +54,7 @@ pub struct Wrapped {
 }
 
 impl Wrapped {
-    /// How the wrapper maps a name to the one in the store.
+    /// Sets how the wrapper maps a name to the name in the store.
     #[must_use]
     pub fn with_names(
         mut self,
@@ -64,7 +64,8 @@ impl Wrapped {
         self
     }
 
-    /// What the wrapper may change: it runs the cases about that, not all that the harness below it runs.
+    /// Restricts the cases to those about what the wrapper may change. By default all cases of the
+    /// inner harness run.
     #[must_use]
     pub fn about(mut self, tags: &'static [Tag]) -> Self {
         self.scope = Scope::About(tags);
@@ -140,7 +141,8 @@ impl Namespace for Room {
 
     fn delete_record<'a>(&'a self, name: &'a LockName) -> OptionalAction<'a, ()> {
         let name = (self.rename)(name);
-        // Asked once for whether it can at all: the future borrows a name that it cannot have yet.
+        // Called once only to see whether it is supported: the future cannot borrow the mapped name
+        // yet.
         drop(self.inner.delete_record(name.as_ref().ok()?)?);
         Some(Box::pin(async move {
             match self.inner.delete_record(&name?) {
@@ -243,7 +245,8 @@ impl Namespace for Room {
         self.inner
             .inside_rolled_back_transaction(Box::new(move |provider| {
                 Box::pin(async move {
-                    // Without its wrapper the work stays undone, which the case tells from no result.
+                    // If the wrapper fails, the work is not done; the case detects that its result
+                    // is missing.
                     if let Ok(provider) = wrap(provider) {
                         work(provider).await;
                     }

@@ -1,4 +1,4 @@
-//! The contention self-test over stores that are right and wrong on purpose.
+//! The contention self-test over correct stores and deliberately wrong ones.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -38,7 +38,7 @@ async fn a_store_that_compares_and_swaps_is_trusted() {
 async fn a_store_that_looks_first_and_writes_later_is_not() {
     let verdict = race(|key, round| async move {
         let holds = key.load(Ordering::SeqCst) == round - 1;
-        // What a double does between its look and its write.
+        // An emulator may yield between its read and its write.
         tokio::task::yield_now().await;
         if holds {
             key.store(round, Ordering::SeqCst);
@@ -57,7 +57,7 @@ async fn a_store_that_looks_first_and_writes_later_is_not() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_store_that_forgets_what_it_answered_is_not() {
     let verdict = race(|key, round| async move {
-        // The third write is answered and lost.
+        // The third write is acknowledged and then lost.
         Ok(replace(&key, round - 1, if round == 3 { 0 } else { round }))
     });
     let message = message(verdict.await);

@@ -1,4 +1,4 @@
-//! The fault proxy by itself, between plain sockets.
+//! The fault proxy alone, between plain sockets.
 
 use std::io;
 use std::net::SocketAddr;
@@ -11,7 +11,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
-/// Answers each request with "re: " before it, and counts.
+/// Answers each request with "re: " in front of it, and records it.
 struct Echo {
     addr: SocketAddr,
     seen: Arc<Mutex<Vec<String>>>,
@@ -89,7 +89,7 @@ async fn ask(client: &mut TcpStream, request: &str) -> io::Result<String> {
     }
 }
 
-/// The answer, or `None` after a time in which it would have come.
+/// Returns the reply, or `None` after a time in which it would have arrived.
 async fn ask_briefly(client: &mut TcpStream, request: &str) -> Option<io::Result<String>> {
     tokio::select! {
         answer = ask(client, request) => Some(answer),
@@ -159,7 +159,7 @@ async fn a_request_that_is_cut_never_reaches_the_store() -> io::Result<()> {
     assert!(ask(&mut client, "two").await.is_err());
     assert!(trap.has_struck());
     assert_eq!(echo.seen(), 1);
-    // It strikes once.
+    // The trap strikes once.
     let mut client = TcpStream::connect(proxy.addr()).await?;
     assert_eq!(ask(&mut client, "two").await?, "re: two");
     Ok(())
@@ -175,7 +175,7 @@ async fn a_reply_that_is_cut_was_given() -> io::Result<()> {
     assert!(ask(&mut client, "one").await.is_err());
     assert!(trap.has_struck());
     assert_eq!(echo.seen(), 2);
-    // Only the connection that met it is cut.
+    // Only the connection that met the trap is cut.
     assert_eq!(ask(&mut other, "one").await?, "re: one");
     Ok(())
 }
@@ -215,7 +215,7 @@ async fn a_withheld_request_arrives_when_it_is_delivered() -> io::Result<()> {
     assert!(trap.has_struck());
     proxy.heal().await?;
     assert_eq!(echo.seen(), 1);
-    // The client is gone, and other connections go on.
+    // The client is gone, and other connections continue.
     drop(client);
     let mut other = TcpStream::connect(proxy.addr()).await?;
     assert_eq!(ask(&mut other, "two").await?, "re: two");
@@ -243,7 +243,7 @@ async fn a_connection_goes_on_when_its_withheld_request_is_delivered() -> io::Re
     Ok(())
 }
 
-/// Every later request would get the answer to the one before it.
+/// If it were lost, every later request would get the reply to the previous one.
 #[tokio::test]
 async fn a_reply_on_its_way_is_not_lost_when_the_next_request_is_withheld() -> io::Result<()> {
     let (_echo, proxy) = setup().await?;

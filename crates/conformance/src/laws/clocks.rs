@@ -1,4 +1,4 @@
-//! Clients whose clocks are wrong: nothing changes where the store's clock judges.
+//! Clients whose clocks are wrong. If the store's clock judges leases, they change nothing.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -26,7 +26,7 @@ cases!("clocks" [Time]:
 
 const HOUR: Duration = Duration::from_secs(3_600);
 
-/// To a client an hour ahead a lease of five minutes looks long over.
+/// To a client an hour ahead, a five-minute lease seems to have expired long ago.
 pub async fn a_client_ahead_does_not_break_a_lease(context: &TestContext) -> Verdict {
     let wrong = Wrong::new(context).await?;
     let right = context.provider().await?;
@@ -43,7 +43,7 @@ pub async fn a_client_ahead_does_not_break_a_lease(context: &TestContext) -> Ver
     unlock(&right, &lease).await
 }
 
-/// To a client an hour behind its expired lease looks as if it ran.
+/// To a client an hour behind, its expired lease seems to run still.
 pub async fn a_client_behind_does_not_hold_on(context: &TestContext) -> Verdict {
     let wrong = Wrong::new(context).await?;
     let right = context.provider().await?;
@@ -58,7 +58,8 @@ pub async fn a_client_behind_does_not_hold_on(context: &TestContext) -> Verdict 
     unlock(&right, &lease).await
 }
 
-/// At-most after acquisition, whatever the clock of the holder or of the next one says.
+/// A lease ends lock-at-most-for after acquisition, whatever the clocks of its holder and of the
+/// next owner show.
 pub async fn leases_of_wrong_clients_end_in_time(context: &TestContext) -> Verdict {
     let wrong = Wrong::new(context).await?;
     let short = context.timing().short();
@@ -79,7 +80,8 @@ pub async fn leases_of_wrong_clients_end_in_time(context: &TestContext) -> Verdi
     Ok(())
 }
 
-/// A client an hour ahead computes slots that do not exist yet; one behind is not hindered.
+/// A client an hour ahead computes slots that lie in the future; a client an hour behind is not
+/// affected.
 pub async fn slots_are_judged_by_the_stores_clock(context: &TestContext) -> Verdict {
     context.needs_slots()?;
     if context.capabilities().slot_clock != ClockSource::Store {
@@ -97,7 +99,7 @@ pub async fn slots_are_judged_by_the_stores_clock(context: &TestContext) -> Verd
     abandon(&wrong.behind, &current).await
 }
 
-/// Also from a client ahead to one behind.
+/// Tokens also grow from a client that is ahead to one that is behind.
 pub async fn tokens_of_wrong_clients_grow(context: &TestContext) -> Verdict {
     context.needs_fencing()?;
     let wrong = Wrong::new(context).await?;
@@ -120,8 +122,8 @@ pub async fn tokens_of_wrong_clients_grow(context: &TestContext) -> Verdict {
     Ok(())
 }
 
-/// Where the clients' clocks judge: one that is ahead sees a lease end early, by what its clock is
-/// ahead and no more. That much the runtime has to take off a lease.
+/// If the clients' clocks judge leases, a client that is ahead sees a lease end early, but by no
+/// more than its clock is ahead. The runtime has to subtract this much from a lease.
 pub async fn clients_that_differ_by_what_is_tolerated_take_over_no_earlier(
     context: &TestContext,
 ) -> Verdict {
@@ -178,7 +180,7 @@ impl Wrong {
     }
 }
 
-/// The machine's clock with a wrong calendar.
+/// The machine's clock with its calendar time shifted.
 #[derive(Debug)]
 struct Skewed {
     ahead: Duration,

@@ -1,4 +1,4 @@
-//! What a provider declares is what it does, as far as the cases of the laws do not see to it.
+//! A provider does what it declares: the parts that the cases of the laws do not check.
 
 use shedlock_core::{ErrorKind, ExtendRequest, UnlockRequest};
 
@@ -18,7 +18,7 @@ cases!("declared" [Declared]:
     what_is_published_holds,
 );
 
-/// A lease that cannot be extended says so, and runs on as it was.
+/// An extension that is not supported is refused as such, and the lease continues unchanged.
 pub async fn extend_is_refused_where_it_is_lacking(context: &TestContext) -> Verdict {
     let provider = context.provider().await?;
     let lease = acquire(&provider, &context.request(&name("job"))).await?;
@@ -37,7 +37,7 @@ pub async fn extend_is_refused_where_it_is_lacking(context: &TestContext) -> Ver
     unlock(&provider, &lease).await
 }
 
-/// Once each has looked at the store.
+/// Once each provider has had contact with the store, both declare the same.
 pub async fn providers_over_one_store_declare_the_same(context: &TestContext) -> Verdict {
     let (first, second) = context.two().await?;
     first.check().await?;
@@ -51,7 +51,7 @@ pub async fn providers_over_one_store_declare_the_same(context: &TestContext) ->
     Ok(())
 }
 
-/// It is not taken back after some use.
+/// The declaration does not change after some use.
 pub async fn what_was_declared_at_first_contact_holds(context: &TestContext) -> Verdict {
     let provider = context.provider().await?;
     provider.check().await?;
@@ -66,7 +66,8 @@ pub async fn what_was_declared_at_first_contact_holds(context: &TestContext) -> 
     Ok(())
 }
 
-/// Reentrancy goes by identity: two providers, though over one store, are two; one stays itself.
+/// Reentrancy relies on identity: two providers over one store are different; one provider stays
+/// itself.
 pub async fn providers_have_identities_of_their_own(context: &TestContext) -> Verdict {
     let (first, second) = context.two().await?;
     let job = name("job");
@@ -83,7 +84,7 @@ pub async fn providers_have_identities_of_their_own(context: &TestContext) -> Ve
     Ok(())
 }
 
-/// It may be asked at any time.
+/// A check may be called at any time.
 pub async fn a_check_changes_nothing(context: &TestContext) -> Verdict {
     let provider = context.provider().await?;
     provider.check().await?;
@@ -95,7 +96,7 @@ pub async fn a_check_changes_nothing(context: &TestContext) -> Verdict {
     unlock(&provider, &lease).await
 }
 
-/// The data profile that goes into the documentation says what the provider declares.
+/// The profile in the documentation matches what the provider declares.
 pub async fn what_is_published_holds(context: &TestContext) -> Verdict {
     let harness = context.harness();
     let profile = granted(
@@ -111,7 +112,7 @@ pub async fn what_is_published_holds(context: &TestContext) -> Verdict {
 }
 
 /// Nothing is granted under settings with which the store cannot keep its promises. The first call
-/// finds out, whichever it is: a program need not check its provider.
+/// detects them, whichever call it is, because a program need not check its provider.
 pub async fn a_container_that_breaks_promises_is_refused_at_the_first_call(
     context: &TestContext,
 ) -> Verdict {
@@ -125,7 +126,7 @@ pub async fn a_container_that_breaks_promises_is_refused_at_the_first_call(
         if call == Call::Extend && !context.capabilities().extend {
             continue;
         }
-        // That it cannot be made is a refusal, too.
+        // Failing to create the provider is a refusal as well.
         let Ok(provider) = context.namespace().provider().await else {
             continue;
         };

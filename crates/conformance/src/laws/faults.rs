@@ -1,8 +1,9 @@
-//! Law 6 under faults: requests and answers that are lost or late on the way.
+//! Law 6 under faults: requests and replies that are lost or delayed.
 //!
-//! The provider reaches its store through a [fault proxy](crate::proxy); a second one, straight
-//! to the store, shows what is true there. A fault is tried at each statement of a call in turn. The
-//! first one has to have met its request: a case whose fault struck nothing has proved nothing.
+//! One provider reaches its store through a [fault proxy](crate::proxy); a second provider connects
+//! directly and shows the true state of the store. A fault is tried at each statement of a call in
+//! turn. It must match a request at the first statement: a case whose fault never struck proves
+//! nothing.
 
 use std::pin::pin;
 use std::time::Duration;
@@ -37,21 +38,20 @@ cases!("law06_held_is_not_broken" [Connection]:
     a_connection_that_falls_silent_is_left_behind,
 );
 
-/// Whichever of the attempt's statements lost its answer: the error says that the outcome is
-/// unknown, and the same attempt, asked again, has the lease; it is not told that somebody else
-/// has it.
+/// Whichever of the attempt's statements lost its reply, the error reports an unknown outcome, and
+/// the same attempt, repeated, gets the lease. It is not skipped as held by another owner.
 pub async fn an_attempt_whose_answer_was_lost_is_found_again(context: &TestContext) -> Verdict {
     lose_attempts(context, Strike::CutBeforeReply).await
 }
 
-/// The same for a request that the store never saw.
+/// As above, for a request that the store never saw.
 pub async fn an_attempt_that_was_lost_on_the_way_is_asked_again(context: &TestContext) -> Verdict {
     lose_attempts(context, Strike::CutBeforeRequest).await
 }
 
 async fn lose_attempts(context: &TestContext, strike: Strike) -> Verdict {
     let line = Line::new(context).await?;
-    // Where there is no record yet; on one that was unlocked; on one that expired.
+    // Without a record, on an unlocked record, and on an expired one.
     for before in ["nothing", "unlocked", "expired"] {
         for nth in 1..=Line::STATEMENTS {
             let job = name(&format!("{before}-{nth}"));
@@ -92,7 +92,7 @@ async fn lose_attempts(context: &TestContext, strike: Strike) -> Verdict {
     Ok(())
 }
 
-/// The task does not run after all: nothing stays behind.
+/// The task does not run after all, and the withdrawal leaves no lease.
 pub async fn an_attempt_whose_answer_was_lost_can_be_withdrawn(context: &TestContext) -> Verdict {
     let line = Line::new(context).await?;
     for nth in 1..=Line::STATEMENTS {
@@ -101,7 +101,7 @@ pub async fn an_attempt_whose_answer_was_lost_can_be_withdrawn(context: &TestCon
             .request(&job)
             .with_lock_at_least_for(context.timing().long());
         let trap = line.trap(Call::Attempt, &request, nth, Strike::CutBeforeReply)?;
-        // Whatever it is told, it withdraws.
+        // Whatever the result, it withdraws.
         let _ = line.through.attempt(&request).await;
         line.proxy.heal().await?;
         let has_struck = line.has_struck(&trap, nth)?;
@@ -115,13 +115,13 @@ pub async fn an_attempt_whose_answer_was_lost_can_be_withdrawn(context: &TestCon
     Ok(())
 }
 
-/// The lock is free, or kept by at-least; the second call is told so.
+/// The lock is free, or kept by at-least; the second call reports it as unlocked.
 pub async fn an_unlock_whose_answer_was_lost_is_not_lost(context: &TestContext) -> Verdict {
     lose_unlocks(context, Strike::CutBeforeReply).await
 }
 
-/// The unlock frees the lock, and another owner takes it while the answer is lost. Whatever the
-/// provider reads then, it does not show that the lease was lost.
+/// The unlock frees the lock, and another owner acquires it while the reply is lost. Whatever the
+/// provider then reads, it does not prove that the lease was lost.
 pub async fn an_unlock_whose_answer_was_lost_is_not_lost_once_another_has_the_lock(
     context: &TestContext,
 ) -> Verdict {
@@ -167,7 +167,7 @@ pub async fn an_unlock_whose_answer_was_lost_is_not_lost_once_another_has_the_lo
     Ok(())
 }
 
-/// Takes the lock past the proxy, if the statement whose answer is lost has freed it.
+/// Acquires the lock directly once the statement whose reply is lost has freed it.
 async fn take_once_freed(
     line: &Line,
     trap: &Trap,
@@ -225,12 +225,12 @@ async fn lose_unlocks(context: &TestContext, strike: Strike) -> Verdict {
     Ok(())
 }
 
-/// The lease was extended already; the second call extends it once more.
+/// The lease is already extended; the second call extends it again.
 pub async fn an_extension_whose_answer_was_lost_is_asked_again(context: &TestContext) -> Verdict {
     lose_extensions(context, Strike::CutBeforeReply).await
 }
 
-/// The lease runs on as it was; the second call extends it.
+/// The lease continues unchanged; the second call extends it.
 pub async fn an_extension_that_was_lost_on_the_way_is_asked_again(
     context: &TestContext,
 ) -> Verdict {
@@ -263,7 +263,7 @@ async fn lose_extensions(context: &TestContext, strike: Strike) -> Verdict {
     Ok(())
 }
 
-/// The lock is free; the second call finds nothing to do.
+/// The lock is free; the second call finds nothing to withdraw.
 pub async fn a_withdrawal_whose_answer_was_lost_is_asked_again(context: &TestContext) -> Verdict {
     let line = Line::new(context).await?;
     for nth in 1..=Line::STATEMENTS {
@@ -285,8 +285,8 @@ pub async fn a_withdrawal_whose_answer_was_lost_is_asked_again(context: &TestCon
     Ok(())
 }
 
-/// It was on its way while the lease was unlocked on another connection: it must not revive it,
-/// although at-least still keeps the record locked.
+/// An extension is in flight while the lease is unlocked on another connection. It must not revive
+/// the lease, even if at-least still keeps the record locked.
 pub async fn an_extension_that_arrives_after_the_unlock_is_lost(context: &TestContext) -> Verdict {
     context.needs_extend()?;
     let line = Line::new(context).await?;
@@ -295,7 +295,8 @@ pub async fn an_extension_that_arrives_after_the_unlock_is_lost(context: &TestCo
         let job = name(&format!("at-least-{}", at_least.as_secs()));
         let request = context.request(&job).with_lock_at_least_for(at_least);
         let lease = acquire(&line.through, &request).await?;
-        // A lease may go the way by which it came, so the other client has one of its own.
+        // A provider may route the calls of a lease to the connection that won it, so the other
+        // client gets its own copy of the lease.
         let same = acquire(&line.direct, &request).await?;
         let trap = line.trap(Call::Extend, &request, 1, Strike::WithholdRequest)?;
         let late = async {
@@ -304,7 +305,7 @@ pub async fn an_extension_that_arrives_after_the_unlock_is_lost(context: &TestCo
             lost
         };
         let unlocked = async {
-            // The extension is at the proxy by then.
+            // Then the extension is at the proxy.
             while !trap.has_struck() {
                 sleep(Duration::from_millis(5)).await;
             }
@@ -327,7 +328,7 @@ pub async fn an_extension_that_arrives_after_the_unlock_is_lost(context: &TestCo
     Ok(())
 }
 
-/// It is told that it holds a lease that is over: unlocking it is lost and disturbs nobody.
+/// The reply grants a lease that has already expired: unlocking it is lost and affects no one.
 pub async fn an_answer_that_comes_after_the_lease_is_of_no_use(context: &TestContext) -> Verdict {
     let line = Line::new(context).await?;
     let short = context.timing().short();
@@ -342,7 +343,7 @@ pub async fn an_answer_that_comes_after_the_lease_is_of_no_use(context: &TestCon
         Ok(Attempt::Acquired(lease)) if lease_is_over(&line, &lease).await? => {
             crate::steps::unlock_is_lost(&line.through, &lease).await?;
         }
-        // It had more statements than the one that was delayed, and its lease began later.
+        // The attempt has more statements than the delayed one, and its lease began later.
         Ok(Attempt::Acquired(_)) => {}
         Ok(answer) => {
             return Err(Stop::failed(format!(
@@ -362,8 +363,8 @@ async fn lease_is_over(line: &Line, lease: &Lease) -> Result<bool, Stop> {
     Ok(found.is_none_or(|record| record.state == LockState::Free))
 }
 
-/// Half-open: nothing comes back, and nobody says so. The call is dropped, as the runtime does
-/// after its own time limit, and asked again on a new connection.
+/// A half-open connection: no reply arrives, and no error either. The call is dropped, as the
+/// runtime does after its own time limit, and repeated on a new connection.
 pub async fn a_connection_that_falls_silent_is_left_behind(context: &TestContext) -> Verdict {
     let line = Line::new(context).await?;
     for strike in [Strike::SwallowReply, Strike::SwallowRequest] {
@@ -384,8 +385,8 @@ pub async fn a_connection_that_falls_silent_is_left_behind(context: &TestContext
     Ok(())
 }
 
-/// An error after a lost request or answer: retryable, and "nothing was written" only if nothing
-/// was.
+/// After a lost request or reply, the error must be retryable, and it may report "nothing was
+/// written" only if nothing was written.
 async fn told_truly(line: &Line, request: &AttemptRequest, error: &Error) -> Verdict {
     is_retryable("an attempt", error)?;
     if error.kind() == ErrorKind::Unavailable {

@@ -1,8 +1,8 @@
-//! Law 6 and law 5 for requests that arrive late: after the client gave them up.
+//! Laws 5 and 6 for requests that arrive late, after the client gave up on them.
 //!
-//! A [fault proxy](crate::proxy) withholds a request and delivers it when the case has gone on. What
-//! it does to the store then, no one is there to undo: an attempt must not take the lock for an
-//! owner that has ended, an extension must not cut a later one short.
+//! A [fault proxy](crate::proxy) withholds a request and delivers it later in the case. No client
+//! is left to undo its effect on the store. So a late attempt must not take the lock for an owner
+//! that has ended, and a late extension must not shorten a later one.
 
 use std::pin::pin;
 use std::time::Duration;
@@ -30,52 +30,54 @@ cases!(
         an_attempt_that_a_withdrawal_overtakes_is_not_skipped [Time];
 );
 
-/// How long attempts may be on their way here.
+/// The timeout of the attempts in these cases.
 const TIMEOUT: Duration = Duration::from_secs(1);
 
-/// How much later than that a copy may still be granted: what the runtime allows for, too.
+/// How much later than the timeout a copy may still be granted; the runtime allows for this too.
 const SLACK: Duration = Duration::from_millis(100);
 
-/// What goes on while the copy is on its way.
+/// What happens while the copy is in flight.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Course {
-    /// Asked again, the attempt is granted and its lease given back. The copy arrives at once.
+    /// The attempt is repeated and granted, and its lease is unlocked. The copy arrives
+    /// immediately.
     Unlocked,
-    /// The same, and another owner takes the lock and gives it back. The copy arrives past its
-    /// timeout.
+    /// As `Unlocked`, and then another owner acquires and unlocks the lock. The copy arrives after
+    /// its timeout.
     OtherOwners,
-    /// The attempt is withdrawn, and once more past its timeout. The copy arrives then.
+    /// The attempt is withdrawn, and withdrawn again after its timeout. Then the copy arrives.
     Withdrawn,
-    /// Another owner has the lock when the attempt is asked again, and gives it back after the
-    /// attempt was withdrawn for good. The copy arrives then.
+    /// Another owner holds the lock when the attempt is repeated, and unlocks it after the final
+    /// withdrawal of the attempt. Then the copy arrives.
     Skipped,
 }
 
-/// It finds the mark that its own owner left, also while its timeout still runs.
+/// The copy finds the mark that its own owner left, even while its timeout still runs.
 pub async fn a_copy_that_arrives_after_the_unlock_takes_nothing(context: &TestContext) -> Verdict {
     late_copies(context, Course::Unlocked).await
 }
 
-/// Nothing in the record shows any more that its owner has ended; its timeout is over.
+/// Nothing in the record shows any more that the copy's owner has ended, but its timeout has
+/// passed.
 pub async fn a_copy_that_arrives_after_other_owners_takes_nothing(
     context: &TestContext,
 ) -> Verdict {
     late_copies(context, Course::OtherOwners).await
 }
 
-/// The withdrawal that came past its timeout was final. Its slot can still be taken.
+/// The withdrawal after the timeout was final. The slot can still be taken.
 pub async fn a_copy_that_arrives_after_the_withdrawal_takes_nothing(
     context: &TestContext,
 ) -> Verdict {
     late_copies(context, Course::Withdrawn).await
 }
 
-/// The attempt was answered, so only the withdrawal past its timeout ends its copies.
+/// The attempt got a reply, so only the withdrawal after its timeout ends its copies.
 pub async fn a_copy_that_arrives_after_a_skip_takes_nothing(context: &TestContext) -> Verdict {
     late_copies(context, Course::Skipped).await
 }
 
-/// Where there was no record when it was sent, and on one that was unlocked; plain and with a slot.
+/// With no record at the time of sending and with an unlocked record; with and without a slot.
 async fn late_copies(context: &TestContext, course: Course) -> Verdict {
     let line = Line::new(context).await?;
     let slots: &[Option<Slot>] = if context.capabilities().slots {
@@ -135,7 +137,7 @@ async fn each_statement(
     Ok(())
 }
 
-/// An attempt whose client has given it up, and which has not reached the store yet.
+/// An attempt that its client gave up and that has not reached the store yet.
 struct Copy<'a> {
     context: &'a TestContext,
     direct: &'a Provider,
@@ -164,14 +166,14 @@ impl Copy<'_> {
                     direct.withdraw(request).await?;
                     unlock(direct, &other.lease).await?;
                 }
-                // A statement before this one has taken the lock already.
+                // An earlier statement has already acquired the lock.
                 Err(_) => self.withdraw_twice().await?,
             },
         }
         self.takes_nothing().await
     }
 
-    /// Asked again on another connection, as the runtime does, it is granted.
+    /// The attempt is repeated on another connection, as the runtime does, and granted.
     async fn run_and_unlock(&self) -> Verdict {
         let lease = acquire(self.direct, &self.request).await?;
         unlock(self.direct, &lease).await
@@ -225,8 +227,8 @@ impl Copy<'_> {
     }
 }
 
-/// The client gives the first extension up, extends for longer on another connection, and relies on
-/// that: the first one, which asked for less, must not end the lease earlier when it arrives.
+/// The client gives up the first extension, extends for longer on another connection, and relies on
+/// that. When the first, shorter extension arrives, it must not end the lease earlier.
 pub async fn an_extension_that_arrives_late_does_not_shorten_the_lease(
     context: &TestContext,
 ) -> Verdict {
@@ -237,7 +239,8 @@ pub async fn an_extension_that_arrives_late_does_not_shorten_the_lease(
         let request = context.request_for(&name(&format!("{nth}-job")), long / 5);
         let lease = acquire(&line.direct, &request).await?;
         let through = line.warm_through(context).await?;
-        // A lease may go the way by which it came, so each client has one of its own.
+        // A provider may route the calls of a lease to the connection that won it, so each client
+        // gets its own copy of the lease.
         let same = acquire(&through, &request).await?;
         let trap = line.trap(Call::Extend, &request, nth, Strike::WithholdRequest)?;
         let shorter = ExtendRequest::new(short);
@@ -257,8 +260,8 @@ pub async fn an_extension_that_arrives_late_does_not_shorten_the_lease(
     Ok(())
 }
 
-/// Another client withdraws an attempt of its own while this one is on its way. A store may move the end of the free
-/// lock up to the time of the withdrawal, which is later than the time that this attempt carries.
+/// Another client withdraws its own attempt while this one is in flight. A store may move the end of the free lock up
+/// to the time of the withdrawal, which is later than the time that this attempt carries.
 pub async fn an_attempt_that_a_withdrawal_overtakes_is_not_skipped(
     context: &TestContext,
 ) -> Verdict {
@@ -297,7 +300,7 @@ pub async fn an_attempt_that_a_withdrawal_overtakes_is_not_skipped(
     Ok(())
 }
 
-/// The answer, or `None` where the call was given up, a moment after the trap struck.
+/// Returns the result, or `None` if the call was given up shortly after the trap struck.
 async fn until_struck<T>(
     trap: &Trap,
     call: impl Future<Output = Result<T, Error>>,
@@ -315,8 +318,8 @@ async fn until_struck<T>(
     }
 }
 
-/// The store has seen the request when this is done. Not applicable where it has closed the
-/// connection first, so that no request can be late on it.
+/// Returns after the store has seen the request. Not applicable if the store closed the connection
+/// first: then no request can arrive late on it.
 async fn deliver(trap: &Trap) -> Verdict {
     match bounded(PATIENCE, trap.deliver()).await {
         Some(Delivery::Answered) => Ok(()),

@@ -30,7 +30,7 @@ cases!("law01_exclusion" [Exclusion]:
     an_extended_lease_still_excludes [Time],
 );
 
-/// The record says held by us, then free.
+/// The record shows the lease as the holder, then shows the lock as free.
 pub async fn lock_and_unlock_show_in_the_record(context: &TestContext) -> Verdict {
     let provider = context.provider().await?;
     let job = name("job");
@@ -51,7 +51,7 @@ pub async fn a_second_attempt_is_skipped(context: &TestContext) -> Verdict {
     unlock(&first, &lease).await
 }
 
-/// Neither stands in the way of the other, and unlocking one leaves the other.
+/// Neither blocks the other, and unlocking one leaves the other held.
 pub async fn two_names_are_two_locks(context: &TestContext) -> Verdict {
     let provider = context.provider().await?;
     let first = acquire(&provider, &context.request(&name("first"))).await?;
@@ -62,7 +62,7 @@ pub async fn two_names_are_two_locks(context: &TestContext) -> Verdict {
     unlock(&provider, &second).await
 }
 
-/// A lock that was unlocked can be taken at once, also by another provider.
+/// An unlocked lock can be acquired again immediately, also by another provider.
 pub async fn lock_unlock_lock(context: &TestContext) -> Verdict {
     let (first, second) = context.two().await?;
     let job = name("job");
@@ -73,7 +73,7 @@ pub async fn lock_unlock_lock(context: &TestContext) -> Verdict {
     Ok(())
 }
 
-/// Lock, a refused second attempt, unlock: ten times in a row.
+/// Lock, a skipped second attempt, unlock: ten times in a row.
 pub async fn ten_rounds_without_a_pause(context: &TestContext) -> Verdict {
     let (first, second) = context.two().await?;
     let job = name("job");
@@ -85,7 +85,7 @@ pub async fn ten_rounds_without_a_pause(context: &TestContext) -> Verdict {
     Ok(())
 }
 
-/// Several rounds, over several providers; the first round also races for the record's creation.
+/// Several rounds with several providers; in the first round they also race to create the record.
 pub async fn sixty_four_contenders_have_one_winner(context: &TestContext) -> Verdict {
     let providers = context.providers(4).await?;
     let job = name("job");
@@ -103,7 +103,7 @@ pub async fn sixty_four_contenders_have_one_winner(context: &TestContext) -> Ver
     Ok(())
 }
 
-/// Expired and not unlocked: the take-over has one winner too.
+/// The lock expired without an unlock: the take-over has one winner too.
 pub async fn sixty_four_contenders_at_an_expired_lock_have_one_winner(
     context: &TestContext,
 ) -> Verdict {
@@ -125,7 +125,7 @@ pub async fn sixty_four_contenders_at_an_expired_lock_have_one_winner(
     Ok(())
 }
 
-/// Contenders do not get into each other's way where they need not.
+/// Contenders for different names do not block each other.
 pub async fn sixty_four_names_at_once_have_a_winner_each(context: &TestContext) -> Verdict {
     let providers = context.providers(4).await?;
     let winners = contend(&providers, |i| context.request(&name(&format!("job-{i}")))).await?;
@@ -137,7 +137,7 @@ pub async fn sixty_four_names_at_once_have_a_winner_each(context: &TestContext) 
     Ok(())
 }
 
-/// Sixty-four attempts at once; who won.
+/// Makes sixty-four concurrent attempts; returns the winners.
 async fn contend(
     providers: &[Provider],
     request: impl Fn(usize) -> AttemptRequest,
@@ -163,8 +163,8 @@ async fn contend(
     Ok(winners)
 }
 
-/// Eight workers, two locks, a counter under each that is read, held for a moment, and written
-/// back: broken exclusion shows as lost updates.
+/// Eight workers use two locks. Under each lock they read a counter, wait a moment, and write it
+/// back. Broken exclusion shows up as lost updates.
 pub async fn workers_that_count_under_two_locks_lose_no_update(context: &TestContext) -> Verdict {
     const ROUNDS: u64 = 15;
     let counters: [Arc<AtomicU64>; 2] = Default::default();
@@ -175,7 +175,7 @@ pub async fn workers_that_count_under_two_locks_lose_no_update(context: &TestCon
         let provider = Arc::clone(&providers[i / 2]);
         let job = name(["even", "odd"][i % 2]);
         let context = context.clone();
-        // One worker stops early, so that the others are seen to go on without it.
+        // One worker stops early, to show that the others continue without it.
         let rounds = if i == 0 { 3 } else { ROUNDS };
         workers.spawn(async move {
             let started = now();
@@ -185,7 +185,7 @@ pub async fn workers_that_count_under_two_locks_lose_no_update(context: &TestCon
                     now().saturating_since(started) < 2 * PATIENCE,
                     "worker {i} had only {done} of {rounds} turns: it starves"
                 );
-                // Where at-least is rounded up to seconds, all of them would wait for it all the time.
+                // If at-least is rounded up to seconds, all workers would wait for it all the time.
                 let is_quick = context.capabilities().granularity < Duration::from_secs(1);
                 let kept = if is_quick || done == 0 { 5 } else { 0 };
                 let request = context
@@ -217,7 +217,7 @@ pub async fn workers_that_count_under_two_locks_lose_no_update(context: &TestCon
     Ok(())
 }
 
-/// Past the end that it had before the extension.
+/// The lease still excludes others after the end that it had before the extension.
 pub async fn an_extended_lease_still_excludes(context: &TestContext) -> Verdict {
     context.needs_extend()?;
     let (first, second) = context.two().await?;
@@ -228,7 +228,7 @@ pub async fn an_extended_lease_still_excludes(context: &TestContext) -> Verdict 
         let taken = take(&first, &context.request_for(&job, medium)).await?;
         let answer = first.extend(&taken.lease, &long).await?;
         let Extension::Extended(mut lease) = answer else {
-            // On a loaded machine the lease may be over before it is extended.
+            // On a loaded machine the lease may expire before it is extended.
             ensure!(
                 now().saturating_since(taken.asked) >= medium,
                 "extending the running {:?} was answered with {answer:?}",

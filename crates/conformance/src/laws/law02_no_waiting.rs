@@ -1,4 +1,4 @@
-//! Law 2: an attempt on a held lock returns at once and says who holds it and until when.
+//! Law 2: an attempt on a held lock returns immediately and reports who holds it and until when.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ cases!("law02_no_waiting" [Exclusion]:
     a_losing_attempt_writes_nothing,
 );
 
-/// Also while the holder's lease has long to go.
+/// Even if the holder's lease still has long to run.
 pub async fn a_skip_comes_at_once(context: &TestContext) -> Verdict {
     let (first, second) = context.two().await?;
     let job = name("job");
@@ -34,7 +34,7 @@ pub async fn a_skip_comes_at_once(context: &TestContext) -> Verdict {
     Ok(())
 }
 
-/// As far as the store knows; `names_holder` declares that it does.
+/// As far as the store records it; `names_holder` declares whether it does.
 pub async fn a_skip_names_holder_and_end(context: &TestContext) -> Verdict {
     let (first, second) = context.two().await?;
     let job = name("job");

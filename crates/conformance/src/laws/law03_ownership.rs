@@ -28,7 +28,8 @@ cases!("law03_ownership" [Ownership]:
     any_client_may_act_with_the_lease,
 );
 
-/// The lease expired, another client took the lock: the late unlock is lost and changes nothing.
+/// The lease expired and another client acquired the lock: the late unlock is lost and changes
+/// nothing.
 pub async fn stale_unlock_by_another_client(context: &TestContext) -> Verdict {
     let (late, next) = context.two().await?;
     let job = name("job");
@@ -42,7 +43,7 @@ pub async fn stale_unlock_by_another_client(context: &TestContext) -> Verdict {
     unlock(&next, &taken.lease).await
 }
 
-/// The same for a late extension.
+/// As above, for a late extension.
 pub async fn stale_extend_by_another_client(context: &TestContext) -> Verdict {
     context.needs_extend()?;
     let (late, next) = context.two().await?;
@@ -57,7 +58,7 @@ pub async fn stale_extend_by_another_client(context: &TestContext) -> Verdict {
     unlock(&next, &taken.lease).await
 }
 
-/// Both leases belong to one client of one process.
+/// Both leases belong to one client in one process.
 pub async fn stale_unlock_by_another_lease_of_this_client(context: &TestContext) -> Verdict {
     let provider = context.provider().await?;
     let job = name("job");
@@ -71,7 +72,7 @@ pub async fn stale_unlock_by_another_lease_of_this_client(context: &TestContext)
     unlock(&provider, &taken.lease).await
 }
 
-/// The same for a late extension.
+/// As above, for a late extension.
 pub async fn stale_extend_by_another_lease_of_this_client(context: &TestContext) -> Verdict {
     context.needs_extend()?;
     let provider = context.provider().await?;
@@ -86,7 +87,7 @@ pub async fn stale_extend_by_another_lease_of_this_client(context: &TestContext)
     unlock(&provider, &taken.lease).await
 }
 
-/// Even if nobody has taken the lock since.
+/// Even if no one has acquired the lock since.
 pub async fn unlock_after_expiry_is_lost(context: &TestContext) -> Verdict {
     let provider = context.provider().await?;
     let job = name("job");
@@ -98,7 +99,7 @@ pub async fn unlock_after_expiry_is_lost(context: &TestContext) -> Verdict {
     abandon(&provider, &context.request(&job)).await
 }
 
-/// An extension must not bring an expired lease back, even if nobody has taken the lock since.
+/// An extension must not revive an expired lease, even if no one has acquired the lock since.
 pub async fn extend_after_expiry_is_lost(context: &TestContext) -> Verdict {
     context.needs_extend()?;
     let provider = context.provider().await?;
@@ -111,7 +112,7 @@ pub async fn extend_after_expiry_is_lost(context: &TestContext) -> Verdict {
     abandon(&provider, &context.request(&job)).await
 }
 
-/// Its first answer may have been lost; with and without at-least left.
+/// The reply to the first unlock may have been lost; with and without at-least remaining.
 pub async fn unlock_twice_is_not_lost(context: &TestContext) -> Verdict {
     let (first, second) = context.two().await?;
     let long = context.timing().long();
@@ -125,13 +126,13 @@ pub async fn unlock_twice_is_not_lost(context: &TestContext) -> Verdict {
         let lease = acquire(&first, &request).await?;
         unlock(&first, &lease).await?;
         unlock(&first, &lease).await?;
-        // The connection of the first try may be gone with its answer.
+        // The connection of the first call may be gone along with its reply.
         unlock(&second, &lease).await?;
     }
     Ok(())
 }
 
-/// The repeated unlock must not free what the next one holds.
+/// The repeated unlock must not free the next owner's lease.
 pub async fn unlock_twice_is_lost_once_somebody_else_holds(context: &TestContext) -> Verdict {
     let (first, second) = context.two().await?;
     let job = name("job");
@@ -154,8 +155,8 @@ pub async fn extend_after_unlock_is_lost(context: &TestContext) -> Verdict {
     is_free(&provider, &job).await
 }
 
-/// A delayed extension that arrives after the unlock must not revive the lease, although the
-/// record is still locked.
+/// A delayed extension that arrives after the unlock must not revive the lease, although the record
+/// is still locked.
 pub async fn extend_after_unlock_with_at_least_left_is_lost(context: &TestContext) -> Verdict {
     context.needs_extend()?;
     let provider = context.provider().await?;
@@ -175,8 +176,7 @@ pub async fn extend_after_unlock_with_at_least_left_is_lost(context: &TestContex
     Ok(())
 }
 
-/// While at-least keeps the lock, the record does not say that somebody holds it, and a skip
-/// gives the reason.
+/// While at-least keeps the lock taken, the record names no holder, and a skip gives the reason.
 pub async fn a_lock_kept_by_at_least_is_nobodys(context: &TestContext) -> Verdict {
     let (first, second) = context.two().await?;
     let job = name("job");
@@ -194,8 +194,8 @@ pub async fn a_lock_kept_by_at_least_is_nobodys(context: &TestContext) -> Verdic
     skipped_as(&first, &context.request(&job), SkipReason::AtLeast).await
 }
 
-/// An extension's answer may be lost, and it is then asked again with the lease from before: that
-/// works. An unlock with that lease may work or be lost, but what it answers is true.
+/// If the reply to an extension is lost, the call is repeated with the lease from before: that must
+/// work. An unlock with that old lease may work or be lost, but its result must be true.
 pub async fn a_lease_that_was_extended_answers_truly(context: &TestContext) -> Verdict {
     context.needs_extend()?;
     let provider = context.provider().await?;
@@ -222,7 +222,7 @@ pub async fn a_lease_that_was_extended_answers_truly(context: &TestContext) -> V
     }
 }
 
-/// Somebody deleted the record by hand: the lease is gone.
+/// An operator deleted the record by hand: the lease is gone.
 pub async fn stale_calls_on_a_deleted_record_are_lost(context: &TestContext) -> Verdict {
     let provider = context.provider().await?;
     let job = name("job");
@@ -236,8 +236,8 @@ pub async fn stale_calls_on_a_deleted_record_are_lost(context: &TestContext) -> 
     is_free(&provider, &job).await
 }
 
-/// A lease is not bound to the connection that won it: after a reconnect another one extends and
-/// unlocks.
+/// A lease is not bound to the connection that won it: after a reconnect, another client can extend
+/// and unlock it.
 pub async fn any_client_may_act_with_the_lease(context: &TestContext) -> Verdict {
     let (first, second) = context.two().await?;
     let job = name("job");

@@ -25,7 +25,7 @@ cases!("law04_at_least" [Time]:
     an_unlock_may_ignore_at_least,
 );
 
-/// However quickly the task ends; and no longer.
+/// However quickly the task ends, and no longer.
 pub async fn at_least_is_kept_after_unlock(context: &TestContext) -> Verdict {
     let (first, second) = context.two().await?;
     let job = name("job");
@@ -40,7 +40,7 @@ pub async fn at_least_is_kept_after_unlock(context: &TestContext) -> Verdict {
     not_later(&taken, at_least, context.timing().lateness(), &next)
 }
 
-/// Not from unlock.
+/// At-least does not count from the unlock.
 pub async fn at_least_is_counted_from_acquisition(context: &TestContext) -> Verdict {
     let provider = context.provider().await?;
     let job = name("job");
@@ -52,7 +52,7 @@ pub async fn at_least_is_counted_from_acquisition(context: &TestContext) -> Verd
     ends_at(context, &provider, &taken, at_least).await
 }
 
-/// Unlock after at-least is over: the lock is free at once.
+/// After an unlock when at-least has passed, the lock is free immediately.
 pub async fn at_least_that_is_over_frees_at_once(context: &TestContext) -> Verdict {
     let (first, second) = context.two().await?;
     let job = name("job");
@@ -64,7 +64,7 @@ pub async fn at_least_that_is_over_frees_at_once(context: &TestContext) -> Verdi
     abandon(&second, &context.request(&job)).await
 }
 
-/// It stays where it was, counted from the acquisition.
+/// The end of at-least stays unchanged, counted from the acquisition.
 pub async fn an_extension_neither_shortens_nor_moves_at_least(context: &TestContext) -> Verdict {
     context.needs_extend()?;
     let provider = context.provider().await?;
@@ -80,7 +80,7 @@ pub async fn an_extension_neither_shortens_nor_moves_at_least(context: &TestCont
     ends_at(context, &provider, &taken, at_least).await
 }
 
-/// Still counted from the acquisition.
+/// Also counted from the acquisition.
 pub async fn an_extension_may_lengthen_at_least(context: &TestContext) -> Verdict {
     context.needs_extend()?;
     let provider = context.provider().await?;
@@ -100,7 +100,7 @@ pub async fn an_extension_may_lengthen_at_least(context: &TestContext) -> Verdic
     ends_at(context, &provider, &taken, at_least).await
 }
 
-/// A lower at-least is not taken over; an at-most below at-least is refused.
+/// A lower at-least has no effect; an at-most below at-least is refused.
 pub async fn an_extension_may_not_lower_at_least(context: &TestContext) -> Verdict {
     context.needs_extend()?;
     let provider = context.provider().await?;
@@ -122,7 +122,7 @@ pub async fn an_extension_may_not_lower_at_least(context: &TestContext) -> Verdi
     ends_at(context, &provider, &taken, at_least).await
 }
 
-/// Equal is allowed: the unlock then changes nothing about the end.
+/// Equal values are allowed: the unlock then does not change the end.
 pub async fn at_least_as_long_as_at_most(context: &TestContext) -> Verdict {
     let (first, second) = context.two().await?;
     let job = name("job");
@@ -132,7 +132,7 @@ pub async fn at_least_as_long_as_at_most(context: &TestContext) -> Verdict {
         .with_lock_at_least_for(medium);
     let taken = take(&first, &request).await?;
     let answer = first.unlock(&taken.lease, &UnlockRequest::new()).await?;
-    // On a loaded machine the lease may be over before it is unlocked.
+    // On a loaded machine the lease may expire before it is unlocked.
     ensure!(
         answer == Unlock::Unlocked || now().saturating_since(taken.asked) >= medium,
         "unlocking the running {:?} was answered with {answer:?}",
@@ -145,7 +145,7 @@ pub async fn at_least_as_long_as_at_most(context: &TestContext) -> Verdict {
     not_later(&taken, medium, context.timing().lateness(), &next)
 }
 
-/// For a task that never came to run: the lock is free at once, and the lease is over.
+/// For a task that never ran: the lock is free immediately, and the lease has ended.
 pub async fn an_unlock_may_ignore_at_least(context: &TestContext) -> Verdict {
     let (first, second) = context.two().await?;
     let job = name("job");
@@ -169,7 +169,7 @@ pub async fn an_unlock_may_ignore_at_least(context: &TestContext) -> Verdict {
     still_holds(&second, &next).await
 }
 
-/// After the unlock: by the store's record, the lock ends `kept` after the acquisition.
+/// After the unlock, checks in the store's record that the lock ends `kept` after the acquisition.
 async fn ends_at(
     context: &TestContext,
     provider: &crate::Provider,
@@ -181,7 +181,7 @@ async fn ends_at(
         taken.lease.acquired_at().or(found.locked_at),
         found.locked_until,
     ) else {
-        // Nothing to read: that it is kept at all was checked by the skip.
+        // No times to read. The skip still shows that the lock is kept.
         skipped_as(
             provider,
             &context.request(taken.lease.name()),

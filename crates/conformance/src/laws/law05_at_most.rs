@@ -1,4 +1,4 @@
-//! Law 5: after a crash the lock is free at expiry, not earlier, not much later.
+//! Law 5: after a crash the lock becomes free at expiry, not earlier and not much later.
 
 use std::time::{Duration, SystemTime};
 
@@ -28,7 +28,7 @@ cases!("law05_at_most" [Time]:
     an_extension_past_what_is_declared_is_refused_or_held,
 );
 
-/// Its holder crashed: nobody unlocks.
+/// The holder crashed and never unlocks.
 pub async fn an_abandoned_lock_comes_free_at_its_end(context: &TestContext) -> Verdict {
     let (first, second) = context.two().await?;
     let job = name("job");
@@ -67,8 +67,8 @@ pub async fn an_extended_lock_comes_free_at_its_new_end(context: &TestContext) -
     )
 }
 
-/// Asked for an earlier end than it has, the store keeps the later one and returns it: an extension
-/// that arrives late must not cut a later one short.
+/// If a caller requests an earlier end than the lease has, the store keeps the later one and
+/// returns it: an extension that arrives late must not shorten a later one.
 pub async fn an_extension_never_shortens_the_lease(context: &TestContext) -> Verdict {
     context.needs_extend()?;
     let (first, second) = context.two().await?;
@@ -93,7 +93,7 @@ pub async fn an_extension_never_shortens_the_lease(context: &TestContext) -> Ver
     unlock(&first, &extended).await
 }
 
-/// At-most after the acquisition, by the store's clock, up to the granularity.
+/// Lock-at-most-for after the acquisition, by the store's clock, give or take the granularity.
 pub async fn the_record_says_until_when(context: &TestContext) -> Verdict {
     let provider = context.provider().await?;
     let job = name("job");
@@ -115,7 +115,7 @@ pub async fn the_record_says_until_when(context: &TestContext) -> Verdict {
     Ok(())
 }
 
-/// And has no effect on anybody.
+/// An expired lease affects no one.
 pub async fn the_record_of_an_expired_lease_says_free(context: &TestContext) -> Verdict {
     let provider = context.provider().await?;
     let job = name("job");
@@ -125,8 +125,8 @@ pub async fn the_record_of_an_expired_lease_says_free(context: &TestContext) -> 
     is_free(&provider, &job).await
 }
 
-/// A millisecond, a microsecond, a nanosecond: refused, or over soon; never for ever, and never
-/// over before it began.
+/// A millisecond, a microsecond, a nanosecond: the attempt is refused, or the lease expires soon. It
+/// never lasts forever, and it has never expired before it begins.
 pub async fn the_shortest_lease_ends(context: &TestContext) -> Verdict {
     let provider = context.provider().await?;
     let units = [
@@ -164,7 +164,7 @@ async fn take_again(
     take(provider, &context.request(job)).await
 }
 
-/// As long as the provider says it can be, but at most a hundred years.
+/// The longest lease that the provider declares, but at most a hundred years.
 pub async fn the_longest_declared_lease_is_held(context: &TestContext) -> Verdict {
     let (first, second) = context.two().await?;
     let job = name("job");
@@ -181,7 +181,7 @@ pub async fn the_longest_declared_lease_is_held(context: &TestContext) -> Verdic
     is_free(&second, &job).await
 }
 
-/// Never rounded to "for ever", and never to "already over".
+/// Never rounded to "forever", and never to "already expired".
 pub async fn what_is_longer_than_declared_is_refused_or_held(context: &TestContext) -> Verdict {
     let (first, second) = context.two().await?;
     let longest = context.capabilities().longest_lock_at_most_for;
@@ -223,7 +223,7 @@ async fn try_take_or_error(
 ) -> Result<Result<shedlock_core::Lease, shedlock_core::Error>, Stop> {
     match provider.attempt(request).await {
         Err(error) => Ok(Err(error)),
-        // Asked again the same attempt gives the same lease.
+        // The same attempt, repeated, gets the same lease.
         Ok(_) => match try_take(provider, request).await? {
             Ok(taken) => Ok(Ok(taken.lease)),
             Err(skip) => Err(Stop::failed(format!(
@@ -234,7 +234,7 @@ async fn try_take_or_error(
     }
 }
 
-/// Such a lock would be free again at once.
+/// Otherwise the lock would be free again immediately.
 pub async fn zero_is_refused(context: &TestContext) -> Verdict {
     let provider = context.provider().await?;
     let job = name("job");
@@ -255,7 +255,7 @@ pub async fn at_least_over_at_most_is_refused(context: &TestContext) -> Verdict 
     is_free(&provider, &job).await
 }
 
-/// And the lease goes on as it was.
+/// The lease continues unchanged.
 pub async fn an_extension_by_zero_is_refused(context: &TestContext) -> Verdict {
     context.needs_extend()?;
     let provider = context.provider().await?;
@@ -270,7 +270,7 @@ pub async fn an_extension_by_zero_is_refused(context: &TestContext) -> Verdict {
     still_holds(&provider, &lease).await
 }
 
-/// Never rounded, never a shorter lease than was asked for.
+/// The duration is never rounded, and the lease is never shorter than requested.
 pub async fn an_extension_past_what_is_declared_is_refused_or_held(
     context: &TestContext,
 ) -> Verdict {

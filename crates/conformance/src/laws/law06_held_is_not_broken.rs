@@ -1,4 +1,5 @@
-//! Law 6: an attempt is idempotent, a withdrawn one leaves nothing, a dropped one is cleaned up.
+//! Law 6: an attempt is idempotent, a withdrawn one leaves nothing, and a dropped one is cleaned
+//! up.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -28,7 +29,7 @@ cases!("law06_held_is_not_broken" [Ownership]:
     an_attempt_dropped_midway_holds_no_longer_than_at_most [Connection],
 );
 
-/// Asked again while its lease runs, the attempt is answered with that lease.
+/// Repeated while its lease runs, the attempt returns the same lease.
 pub async fn the_same_attempt_twice_is_one_lease(context: &TestContext) -> Verdict {
     let provider = context.provider().await?;
     let request = context.request(&name("job"));
@@ -40,7 +41,7 @@ pub async fn the_same_attempt_twice_is_one_lease(context: &TestContext) -> Verdi
     is_free(&provider, request.name()).await
 }
 
-/// The connection that lost the answer is gone; the attempt is asked again on another one.
+/// The connection that lost the reply is gone; the attempt is repeated on another one.
 pub async fn the_same_attempt_by_another_client_is_one_lease(context: &TestContext) -> Verdict {
     let (first, second) = context.two().await?;
     let request = context.request(&name("job"));
@@ -51,7 +52,7 @@ pub async fn the_same_attempt_by_another_client_is_one_lease(context: &TestConte
     is_free(&first, request.name()).await
 }
 
-/// Duplicates on the way may even overtake each other.
+/// Duplicates in flight may even overtake each other.
 pub async fn the_same_attempt_sixteen_times_at_once_is_one_lease(context: &TestContext) -> Verdict {
     let providers = context.providers(2).await?;
     for round in 0..3 {
@@ -82,7 +83,7 @@ pub async fn the_same_attempt_sixteen_times_at_once_is_one_lease(context: &TestC
     Ok(())
 }
 
-/// Its own slot is not "already taken" for the attempt that took it.
+/// The slot is not "already taken" for the attempt that took it.
 pub async fn the_same_attempt_for_a_slot_is_one_lease(context: &TestContext) -> Verdict {
     context.needs_slots()?;
     let (first, second) = context.two().await?;
@@ -96,7 +97,7 @@ pub async fn the_same_attempt_for_a_slot_is_one_lease(context: &TestContext) -> 
     unlock(&first, &lease).await
 }
 
-/// Either a new lease or a skip; never the one that is over.
+/// The result is a new lease or a skip, never the expired lease.
 pub async fn an_attempt_asked_again_after_its_lease_expired_does_not_return_the_old_lease(
     context: &TestContext,
 ) -> Verdict {
@@ -116,7 +117,7 @@ pub async fn an_attempt_asked_again_after_its_lease_expired_does_not_return_the_
     Ok(())
 }
 
-/// Without honouring at-least, since its task never ran.
+/// At-least does not apply, because the task never ran.
 pub async fn a_withdrawn_attempt_frees_at_once(context: &TestContext) -> Verdict {
     let (first, second) = context.two().await?;
     let request = context
@@ -129,7 +130,7 @@ pub async fn a_withdrawn_attempt_frees_at_once(context: &TestContext) -> Verdict
     abandon(&first, &context.request(request.name())).await
 }
 
-/// Not what somebody else holds by now, nor what another attempt of this client holds.
+/// A withdrawal does not free another owner's lease, nor a lease of another attempt of this client.
 pub async fn a_withdrawal_frees_only_its_own(context: &TestContext) -> Verdict {
     let (first, second) = context.two().await?;
     let job = name("job");
@@ -142,7 +143,7 @@ pub async fn a_withdrawal_frees_only_its_own(context: &TestContext) -> Verdict {
     unlock(&first, &lease).await
 }
 
-/// The attempt never reached the store; and it is not left there by its withdrawal.
+/// The attempt never reached the store, and its withdrawal leaves no trace either.
 pub async fn a_withdrawal_of_nothing_is_false(context: &TestContext) -> Verdict {
     let provider = context.provider().await?;
     let request = context.request(&name("job"));
@@ -162,7 +163,7 @@ pub async fn a_withdrawal_of_nothing_is_false(context: &TestContext) -> Verdict 
     Ok(())
 }
 
-/// Nor for as long as clocks may differ: its owner has given it up.
+/// Not even for the tolerated clock skew: its owner has given it up.
 pub async fn a_withdrawn_lease_that_has_expired_keeps_no_one_waiting(
     context: &TestContext,
 ) -> Verdict {
@@ -170,13 +171,13 @@ pub async fn a_withdrawn_lease_that_has_expired_keeps_no_one_waiting(
     let short = context.timing().short();
     let request = context.request_for(&name("job"), short);
     abandon(&first, &request).await?;
-    // Where the store is late to end it, the withdrawal ends it.
+    // If the store is late to end the lease, the withdrawal ends it.
     context.pass(short).await;
     first.withdraw(&request).await?;
     abandon(&second, &context.request(request.name())).await
 }
 
-/// The store was unreachable until the lease had expired; nothing ran for the slot all the same.
+/// The store was unreachable until the lease expired, but still nothing ran for the slot.
 pub async fn a_withdrawn_lease_that_has_expired_gives_its_slot_back(
     context: &TestContext,
 ) -> Verdict {
@@ -191,7 +192,7 @@ pub async fn a_withdrawn_lease_that_has_expired_gives_its_slot_back(
     withdraw(&provider, &request, true).await?;
     let another = context.request(request.name()).with_slot(slot);
     abandon(&provider, &another).await?;
-    // Not the slot of the one that runs by now.
+    // A withdrawal does not give back the slot of a run in progress.
     withdraw(&provider, &request, false).await?;
     skipped_as(
         &provider,
@@ -201,7 +202,7 @@ pub async fn a_withdrawn_lease_that_has_expired_gives_its_slot_back(
     .await
 }
 
-/// The runtime withdraws what never ran, and a slot is not to be used up by that.
+/// The runtime withdraws attempts that never ran; they must not use up a slot.
 pub async fn a_withdrawn_attempt_gives_its_slot_back(context: &TestContext) -> Verdict {
     context.needs_slots()?;
     let provider = context.provider().await?;
@@ -212,11 +213,12 @@ pub async fn a_withdrawn_attempt_gives_its_slot_back(context: &TestContext) -> V
     let request = context.request(&job).with_slot(slot);
     abandon(&provider, &request).await?;
     withdraw(&provider, &request, true).await?;
-    // By this very attempt it is not: a copy of it that arrives late runs nothing.
+    // This attempt cannot take the slot again: a copy of it that arrives late must not run
+    // anything.
     withdraw(&provider, &request, false).await?;
     let another = || context.request(&job).with_slot(slot);
     let lease = acquire(&provider, &another()).await?;
-    // Withdrawn without its slot: its task may have run.
+    // Withdrawn without its slot: the task may have run.
     let (owner, at_most) = (lease.owner().clone(), lease.lock_at_most_for());
     let ran = AttemptRequest::new(job.clone(), owner, at_most);
     withdraw(&provider, &ran, true).await?;
@@ -224,13 +226,13 @@ pub async fn a_withdrawn_attempt_gives_its_slot_back(context: &TestContext) -> V
     abandon(&provider, &context.request(&job)).await
 }
 
-/// A dropped attempt is one whose answer was lost. It is withdrawn; if the request was still on
-/// its way then, at-most ends what it won.
+/// Dropping an attempt is like losing its reply. The attempt is then withdrawn. If the request was
+/// still in flight at that time, at-most ends the lease that it won.
 pub async fn an_attempt_dropped_midway_holds_no_longer_than_at_most(
     context: &TestContext,
 ) -> Verdict {
     let (first, second) = context.two().await?;
-    // Its pools are warm, so that what is dropped is the attempt and not the connecting.
+    // The pools are warm, so that the attempt is dropped and not the connection setup.
     abandon(&first, &context.request(&name("warm"))).await?;
     for micros in [0, 100, 300, 1_000, 3_000] {
         let job = name(&format!("job-{micros}"));
@@ -243,7 +245,7 @@ pub async fn an_attempt_dropped_midway_holds_no_longer_than_at_most(
         let taken = context
             .take_when_free(&second, &job, context.timing().long())
             .await?;
-        // And nothing that was on its way takes it back.
+        // Nothing in flight takes the lock back.
         first.withdraw(&request).await?;
         still_holds(&second, &taken.lease).await?;
     }
@@ -251,8 +253,8 @@ pub async fn an_attempt_dropped_midway_holds_no_longer_than_at_most(
 }
 
 fn same_lease(first: &shedlock_core::Lease, again: &shedlock_core::Lease) -> Verdict {
-    // A store may tell the times in one kind of answer only (MySQL: when it is read, not when it
-    // is written).
+    // A store may return the times in one kind of reply only (MySQL: in replies to reads, not to
+    // writes).
     let agree = |one: Option<SystemTime>, other: Option<SystemTime>| {
         one.is_none() || other.is_none() || one == other
     };

@@ -1,4 +1,4 @@
-//! Law 7: no provider remembers what exists in the store.
+//! Law 7: no provider caches what exists in the store.
 
 use shedlock_core::{
     Error, ErrorKind, ExtendRequest, Extension, ListRequest, Unlock, UnlockRequest,
@@ -19,7 +19,7 @@ cases!("law07_no_memory" [Record]:
     a_failed_first_attempt_poisons_nothing,
 );
 
-/// For everybody: for the provider that wrote it, and for others.
+/// For every provider: the one that wrote the record, and others.
 pub async fn a_record_deleted_while_held_frees_the_lock(context: &TestContext) -> Verdict {
     let (first, second) = context.two().await?;
     for provider in [&first, &second] {
@@ -35,7 +35,7 @@ pub async fn a_record_deleted_while_held_frees_the_lock(context: &TestContext) -
     Ok(())
 }
 
-/// The next attempt makes it anew, by a provider that has seen it before.
+/// The next attempt recreates it, even by a provider that has seen it before.
 pub async fn a_record_deleted_after_unlock_heals(context: &TestContext) -> Verdict {
     let provider = context.provider().await?;
     let job = name("job");
@@ -47,7 +47,7 @@ pub async fn a_record_deleted_after_unlock_heals(context: &TestContext) -> Verdi
     unlock(&provider, &lease).await
 }
 
-/// Whoever deletes the record means it.
+/// Deleting the record is deliberate, so it frees the lock.
 pub async fn a_record_deleted_during_at_least_frees_the_lock(context: &TestContext) -> Verdict {
     let provider = context.provider().await?;
     let job = name("job");
@@ -61,7 +61,7 @@ pub async fn a_record_deleted_during_at_least_frees_the_lock(context: &TestConte
     abandon(&provider, &context.request(&job)).await
 }
 
-/// Ten times in a row, over two providers by turns.
+/// Ten times in a row, alternating between two providers.
 pub async fn a_record_deleted_again_and_again_heals(context: &TestContext) -> Verdict {
     let (first, second) = context.two().await?;
     let job = name("job");
@@ -73,8 +73,9 @@ pub async fn a_record_deleted_again_and_again_heals(context: &TestContext) -> Ve
     is_free(&first, &job).await
 }
 
-/// Without its container each call says that the configuration is at fault, or heals it, or knows
-/// that there is no lease; never that somebody else holds the lock. Once it is back, all work.
+/// Without its container, each call reports a configuration error, or recreates the container, or
+/// reports that there is no lease. It never reports that another owner holds the lock. When the
+/// container is back, all calls work.
 pub async fn a_container_dropped_between_any_two_steps_heals(context: &TestContext) -> Verdict {
     let (first, second) = context.two().await?;
     let job = name("job");
@@ -118,7 +119,7 @@ pub async fn a_container_dropped_between_any_two_steps_heals(context: &TestConte
     Ok(())
 }
 
-/// The provider's very first contact finds no container.
+/// The provider finds no container at its very first contact.
 pub async fn a_failed_first_attempt_poisons_nothing(context: &TestContext) -> Verdict {
     context.drop_container().await?;
     let provider = context.provider().await?;

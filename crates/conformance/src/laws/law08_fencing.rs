@@ -1,4 +1,4 @@
-//! Law 8: tokens of one name strictly increase over our acquisitions.
+//! Law 8: the tokens of one name strictly increase over shedlock's acquisitions.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,7 +25,7 @@ cases!("law08_fencing" [Fencing]:
     the_record_shows_the_token [Record, Operators],
 );
 
-/// A provider that declares none gives none.
+/// A provider that declares no tokens returns none.
 pub async fn tokens_are_there_exactly_if_declared(context: &TestContext) -> Verdict {
     let provider = context.provider().await?;
     let lease = acquire(&provider, &context.request(&name("job"))).await?;
@@ -38,7 +38,7 @@ pub async fn tokens_are_there_exactly_if_declared(context: &TestContext) -> Verd
     Ok(())
 }
 
-/// Twenty in a row, as fast as they go.
+/// Twenty times in a row, as fast as possible.
 pub async fn tokens_grow_across_unlock(context: &TestContext) -> Verdict {
     let mut guard = Guard::new(context)?;
     let provider = context.provider().await?;
@@ -51,7 +51,7 @@ pub async fn tokens_grow_across_unlock(context: &TestContext) -> Verdict {
     Ok(())
 }
 
-/// Nobody unlocked.
+/// Without an unlock.
 pub async fn tokens_grow_across_expiry(context: &TestContext) -> Verdict {
     let mut guard = Guard::new(context)?;
     let provider = context.provider().await?;
@@ -77,7 +77,7 @@ pub async fn tokens_grow_across_a_new_provider(context: &TestContext) -> Verdict
     Ok(())
 }
 
-/// The record that held the last one is gone.
+/// The record that contained the last token is gone.
 pub async fn tokens_grow_across_a_deleted_record(context: &TestContext) -> Verdict {
     let mut guard = Guard::new(context)?;
     let (first, second) = context.two().await?;
@@ -93,7 +93,7 @@ pub async fn tokens_grow_across_a_deleted_record(context: &TestContext) -> Verdi
     Ok(())
 }
 
-/// An attempt that was withdrawn may have been seen by somebody.
+/// The token of a withdrawn attempt may have been used.
 pub async fn tokens_grow_across_a_withdrawal(context: &TestContext) -> Verdict {
     let mut guard = Guard::new(context)?;
     let provider = context.provider().await?;
@@ -105,7 +105,7 @@ pub async fn tokens_grow_across_a_withdrawal(context: &TestContext) -> Verdict {
     Ok(())
 }
 
-/// Java's acquisitions carry none; they must not reset ours.
+/// Java's acquisitions have no token; they must not reset the sequence.
 pub async fn tokens_grow_across_an_acquisition_of_shedlock(context: &TestContext) -> Verdict {
     let mut guard = Guard::new(context)?;
     let provider = context.provider().await?;
@@ -127,7 +127,7 @@ pub async fn tokens_grow_across_an_acquisition_of_shedlock(context: &TestContext
         .map(drop)
 }
 
-/// Whoever wins, in the order of winning.
+/// Whoever wins, tokens grow in the order of the acquisitions.
 pub async fn tokens_grow_among_contenders(context: &TestContext) -> Verdict {
     let mut guard = Guard::new(context)?;
     let providers = context.providers(4).await?;
@@ -147,7 +147,7 @@ pub async fn tokens_grow_among_contenders(context: &TestContext) -> Verdict {
     Ok(())
 }
 
-/// It is one acquisition.
+/// An extension is not a new acquisition.
 pub async fn an_extension_keeps_the_token(context: &TestContext) -> Verdict {
     context.needs_fencing()?;
     context.needs_extend()?;
@@ -170,7 +170,7 @@ pub async fn an_extension_keeps_the_token(context: &TestContext) -> Verdict {
     Ok(())
 }
 
-/// Also after the unlock, where the record stays.
+/// Also after the unlock, if the store keeps the record.
 pub async fn the_record_shows_the_token(context: &TestContext) -> Verdict {
     context.needs_fencing()?;
     let provider = context.provider().await?;
@@ -185,7 +185,7 @@ pub async fn the_record_shows_the_token(context: &TestContext) -> Verdict {
     unlock(&provider, &lease).await
 }
 
-/// What a guarded write does: it refuses a token that is not larger than the last.
+/// What a guarded write does: it refuses a token that is not larger than the last one.
 struct Guard<'a> {
     context: &'a TestContext,
     last: Option<u64>,
@@ -205,7 +205,7 @@ impl<'a> Guard<'a> {
         provider: &Provider,
         request: &AttemptRequest,
     ) -> Result<Lease, Stop> {
-        // Two owners never share a token even if the store's clock stands still.
+        // Two owners never share a token, even if the store's clock stands still.
         let lease = acquire(provider, request).await?;
         self.see(&lease)?;
         Ok(lease)

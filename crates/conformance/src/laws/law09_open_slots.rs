@@ -1,4 +1,4 @@
-//! Law 9: slots that must not be lost are open until they are done, are taken over, and run in
+//! Law 9: slots that must not be lost stay open until they are done, are taken over, and run in
 //! order.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -40,7 +40,7 @@ cases!("law09_open_slots" [Slots]:
     an_acquisition_of_shedlock_does_the_open_slot [Record],
 );
 
-/// A provider that cannot take over runs no task that must not be lost.
+/// A provider without take-over must not run a task whose slots must not be lost.
 pub async fn open_slots_are_refused_unless_declared(context: &TestContext) -> Verdict {
     context.needs_slots()?;
     let provider = context.provider().await?;
@@ -57,7 +57,7 @@ pub async fn open_slots_are_refused_unless_declared(context: &TestContext) -> Ve
     is_free(&provider, &job).await
 }
 
-/// Before anything is asked.
+/// Before any request is sent.
 pub async fn no_attempts_at_all_are_refused(context: &TestContext) -> Verdict {
     let case = new(context).await?;
     let request = open(case.request(0)?, 0);
@@ -65,7 +65,7 @@ pub async fn no_attempts_at_all_are_refused(context: &TestContext) -> Verdict {
     is_free(&case.first, &case.job).await
 }
 
-/// The record tells that it is done, and the next one is to be had.
+/// The record shows that the slot is done, and the next slot is available.
 pub async fn a_done_slot_is_not_taken_again(context: &TestContext) -> Verdict {
     let case = new(context).await?;
     for slot in 0..3 {
@@ -81,7 +81,7 @@ pub async fn a_done_slot_is_not_taken_again(context: &TestContext) -> Verdict {
     Ok(())
 }
 
-/// For those who look at the list at night.
+/// For operators who read the list of locks.
 pub async fn a_slot_that_is_used_up_when_taken_tells_when_it_is_done(
     context: &TestContext,
 ) -> Verdict {
@@ -100,14 +100,14 @@ pub async fn a_slot_that_is_used_up_when_taken_tells_when_it_is_done(
     state_is(&case, 1, Some(0), None).await
 }
 
-/// During which the lock is kept, and says why.
+/// During the pause the lock is kept, and a skip gives the reason.
 pub async fn a_failed_slot_is_taken_over_after_its_pause(context: &TestContext) -> Verdict {
     let case = new(context).await?;
     let request = || Ok::<_, Stop>(open(case.request(0)?, 3));
     let pause = context.timing().medium();
     let first = take(&case.first, &request()?).await?;
     failed(&case.first, &first.lease, pause).await?;
-    // On a loaded machine the pause may be over; then the slot is granted, and that is right too.
+    // On a loaded machine the pause may have passed; then it is correct to grant the slot.
     if let Attempt::Skipped(skip) = case.second.attempt(&request()?).await? {
         ensure!(
             skip.reason == SkipReason::BackingOff && skip.last_slot == Some(case.slot(0)?),
@@ -123,7 +123,7 @@ pub async fn a_failed_slot_is_taken_over_after_its_pause(context: &TestContext) 
     Ok(())
 }
 
-/// By whoever asks first when the lease is over.
+/// By the first replica that attempts it after the lease has expired.
 pub async fn a_slot_of_a_dead_runner_is_taken_over(context: &TestContext) -> Verdict {
     let case = new(context).await?;
     let short = context.timing().short();
@@ -142,7 +142,7 @@ pub async fn a_slot_of_a_dead_runner_is_taken_over(context: &TestContext) -> Ver
     state_is(&case, 0, Some(0), None).await
 }
 
-/// A runner that shuts down in the middle lets others go on.
+/// A runner that shuts down in the middle of its run lets other replicas continue.
 pub async fn a_slot_that_was_left_is_taken_over_at_once(context: &TestContext) -> Verdict {
     let case = new(context).await?;
     for attempt in 1..=3 {
@@ -155,7 +155,7 @@ pub async fn a_slot_that_was_left_is_taken_over_at_once(context: &TestContext) -
     Ok(())
 }
 
-/// Its first answer was lost.
+/// The first reply was lost.
 pub async fn an_attempt_asked_again_counts_once(context: &TestContext) -> Verdict {
     let case = new(context).await?;
     let request = open(case.request(0)?, 3);
@@ -166,7 +166,7 @@ pub async fn an_attempt_asked_again_counts_once(context: &TestContext) -> Verdic
     state_is(&case, 0, None, Some(1)).await
 }
 
-/// While it runs the lock is held; when it is free, the open slot has to be run first.
+/// While it runs, the lock is held. When it is free, the open slot has to run first.
 pub async fn a_later_slot_waits_for_the_open_one(context: &TestContext) -> Verdict {
     let case = new(context).await?;
     let later = || Ok::<_, Stop>(open(case.request(3)?, 3));
@@ -181,7 +181,7 @@ pub async fn a_later_slot_waits_for_the_open_one(context: &TestContext) -> Verdi
         skip.last_slot
     );
     state_is(&case, 2, None, Some(1)).await?;
-    // An older one was passed.
+    // An older slot has been passed.
     let older = open(case.request(1)?, 3);
     skipped_as(&case.second, &older, SkipReason::SlotTaken).await?;
     let lease = acquire(&case.second, &open(case.request(2)?, 3)).await?;
@@ -189,14 +189,14 @@ pub async fn a_later_slot_waits_for_the_open_one(context: &TestContext) -> Verdi
     abandon(&case.first, &later()?).await
 }
 
-/// Where the slot before is named.
+/// If the request names the previous slot.
 pub async fn no_slot_is_left_out(context: &TestContext) -> Verdict {
     let case = new(context).await?;
     let after = |slot: u32| {
         let previous = case.slot(slot - 1)?;
         Ok::<_, Stop>(open(case.request(slot)?, 3).with_previous_slot(previous))
     };
-    // A job that never ran has missed none.
+    // A job that never ran has missed no slot.
     let lease = acquire(&case.first, &after(1)?).await?;
     done(&case.first, &lease).await?;
     for gap in [3, 9] {
@@ -215,7 +215,7 @@ pub async fn no_slot_is_left_out(context: &TestContext) -> Verdict {
     Ok(())
 }
 
-/// Then the slot is given up, and those behind it go on.
+/// Then the slot is given up, and the later ones proceed.
 pub async fn attempts_are_bounded(context: &TestContext) -> Verdict {
     let case = new(context).await?;
     for attempt in 1..=2 {
@@ -232,7 +232,7 @@ pub async fn attempts_are_bounded(context: &TestContext) -> Verdict {
     state_is(&case, 1, Some(1), None).await
 }
 
-/// Another one runs it by now.
+/// Another replica has taken over the slot.
 pub async fn a_stale_runner_says_nothing_of_the_slot(context: &TestContext) -> Verdict {
     let case = new(context).await?;
     let short = context.timing().short();
@@ -300,7 +300,7 @@ pub async fn contenders_for_an_open_slot_make_as_many_attempts_as_it_has(
     Ok(())
 }
 
-/// Each replica goes through them at its own speed, and fails now and then.
+/// Each replica goes through the slots at its own speed, and sometimes fails.
 pub async fn contenders_do_each_of_many_slots_in_order(context: &TestContext) -> Verdict {
     const SLOTS: u32 = 12;
     let case = new(context).await?;
@@ -353,15 +353,16 @@ pub async fn contenders_do_each_of_many_slots_in_order(context: &TestContext) ->
     Ok(())
 }
 
-/// A job that changes its mind between two releases: neither stands in the other's way.
+/// A job that switches between the two kinds from release to release: neither kind blocks the
+/// other.
 pub async fn slots_of_both_kinds_pass_each_other(context: &TestContext) -> Verdict {
     let case = new(context).await?;
-    // Used up when taken: not taken over.
+    // Used up when it is taken: no take-over.
     let lease = acquire(&case.first, &case.request(0)?).await?;
     unlock(&case.first, &lease).await?;
     let same = open(case.request(0)?, 3);
     skipped_as(&case.second, &same, SkipReason::SlotTaken).await?;
-    // Open: not taken again by those who run at most once, and no hindrance for them.
+    // Open: replicas that run at most once do not take it again, and it does not block them.
     let lease = acquire(&case.first, &open(case.request(1)?, 3)).await?;
     unlock(&case.first, &lease).await?;
     skipped_as(&case.second, &case.request(1)?, SkipReason::SlotTaken).await?;
@@ -371,7 +372,7 @@ pub async fn slots_of_both_kinds_pass_each_other(context: &TestContext) -> Verdi
     abandon(&case.first, &open(case.request(3)?, 3)).await
 }
 
-/// It stays open.
+/// The slot stays open.
 pub async fn acquisitions_without_slot_leave_the_open_slot(context: &TestContext) -> Verdict {
     let case = new(context).await?;
     let lease = acquire(&case.first, &open(case.request(0)?, 3)).await?;
@@ -383,7 +384,7 @@ pub async fn acquisitions_without_slot_leave_the_open_slot(context: &TestContext
     attempt_is(&lease, 2)
 }
 
-/// Whatever ShedLock ran at or after its instant was that slot.
+/// Any run of ShedLock at or after the slot's instant counts as that slot.
 pub async fn an_acquisition_of_shedlock_does_the_open_slot(context: &TestContext) -> Verdict {
     let case = new(context).await?;
     let lease = acquire(&case.first, &open(case.request(0)?, 3)).await?;
@@ -446,7 +447,7 @@ pub(super) async fn failed(provider: &Provider, lease: &Lease, pause: Duration) 
     .await
 }
 
-/// What the record keeps of the slots, by their numbers.
+/// What the record contains about the slots, by slot number.
 pub(super) async fn state_is(
     case: &Slots<'_>,
     last: u32,

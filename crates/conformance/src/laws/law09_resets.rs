@@ -17,7 +17,7 @@ cases!("law09_resets" [Slots]:
     a_reset_without_need_changes_nothing,
 );
 
-/// A wrong clock has claimed slots that nobody reaches for a while.
+/// A wrong clock has claimed slots that lie far in the future.
 pub async fn a_reset_brings_a_slot_back_from_the_future(context: &TestContext) -> Verdict {
     let case = new(context).await?;
     let now = context.store_now(&case.first).await?;
@@ -35,7 +35,7 @@ pub async fn a_reset_brings_a_slot_back_from_the_future(context: &TestContext) -
         "the last slot {} was to be brought back to now, the answer names {before:?} and {last_slot}",
         at(3_600)?
     );
-    // What has passed stays taken.
+    // Past slots stay taken.
     skipped_as(&case.first, &request(Slot::at(now)?), SkipReason::SlotTaken).await?;
     abandon(&case.first, &request(at(600)?)).await
 }
@@ -57,7 +57,7 @@ pub async fn a_reset_to_a_slot_makes_later_ones_free(context: &TestContext) -> V
     abandon(&case.first, &case.request(5)?).await
 }
 
-/// Nobody takes it over any more.
+/// No replica takes the slot over any more.
 pub async fn a_reset_gives_up_an_open_slot(context: &TestContext) -> Verdict {
     let case = new(context).await?;
     let lease = acquire(&case.first, &open(case.request(0)?, 9)).await?;
@@ -70,7 +70,7 @@ pub async fn a_reset_gives_up_an_open_slot(context: &TestContext) -> Verdict {
     abandon(&case.first, &open(case.request(1)?, 9)).await
 }
 
-/// No record, no slot, or a slot of the past.
+/// Without a record, without a slot, or with a slot in the past.
 pub async fn a_reset_without_need_changes_nothing(context: &TestContext) -> Verdict {
     let case = new(context).await?;
     let request = ResetSlotRequest::new(case.job.clone());

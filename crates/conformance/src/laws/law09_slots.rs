@@ -1,4 +1,4 @@
-//! Law 9: at most one acquisition per (name, slot), and never an older one after a newer.
+//! Law 9: at most one acquisition per (name, slot), and never an older one after a newer one.
 
 use std::time::Duration;
 
@@ -37,7 +37,7 @@ cases!("law09_slots" [Slots]:
 
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// A provider without slots does not run a task whose slot it cannot guard.
+/// A provider without slots must not run a task whose slot it cannot guard.
 pub async fn slots_are_refused_unless_declared(context: &TestContext) -> Verdict {
     let provider = context.provider().await?;
     let job = name("job");
@@ -88,7 +88,7 @@ pub async fn a_taken_slot_survives_expiry(context: &TestContext) -> Verdict {
     abandon(&case.second, &case.request(1)?).await
 }
 
-/// A replica that was late does not run the past after the present.
+/// A late replica does not run an older slot after a newer one.
 pub async fn an_older_slot_is_skipped(context: &TestContext) -> Verdict {
     let case = Slots::new(context).await?;
     let lease = acquire(&case.first, &case.request(5)?).await?;
@@ -105,7 +105,7 @@ pub async fn an_older_slot_is_skipped(context: &TestContext) -> Verdict {
     Ok(())
 }
 
-/// One after the other, gaps included.
+/// In order, including gaps.
 pub async fn a_newer_slot_is_granted(context: &TestContext) -> Verdict {
     let case = Slots::new(context).await?;
     for slot in [0, 1, 2, 7, 8] {
@@ -121,7 +121,7 @@ pub async fn a_newer_slot_is_granted(context: &TestContext) -> Verdict {
     Ok(())
 }
 
-/// Replicas wake up for a tick together; whether they unlock quickly or not, one runs.
+/// Replicas wake up for a tick at the same time; whether or not they unlock quickly, one runs.
 pub async fn sixty_four_contenders_for_a_slot_have_one_winner(context: &TestContext) -> Verdict {
     let case = Slots::new(context).await?;
     let providers = context.providers(4).await?;
@@ -173,7 +173,7 @@ pub async fn contenders_for_the_same_slots_in_turn_have_one_winner_each(
     Ok(())
 }
 
-/// It is skipped, and the slot is still to be had.
+/// The attempt is skipped, and the slot is still available.
 pub async fn a_slot_attempt_on_a_held_lock_claims_nothing(context: &TestContext) -> Verdict {
     let case = Slots::new(context).await?;
     let lease = acquire(&case.first, &context.request(&case.job)).await?;
@@ -182,14 +182,14 @@ pub async fn a_slot_attempt_on_a_held_lock_claims_nothing(context: &TestContext)
     abandon(&case.second, &case.request(0)?).await
 }
 
-/// The same while at-least of an earlier slot keeps the lock.
+/// As above, while at-least of an earlier slot keeps the lock.
 pub async fn a_slot_attempt_during_at_least_claims_nothing(context: &TestContext) -> Verdict {
     let case = Slots::new(context).await?;
     let medium = context.timing().medium();
     let request = case.request(0)?.with_lock_at_least_for(medium);
     let lease = acquire(&case.first, &request).await?;
     unlock(&case.first, &lease).await?;
-    // On a loaded machine at-least may be over; then the slot is granted, and that is right too.
+    // On a loaded machine at-least may have passed; then it is correct to grant the slot.
     if let Attempt::Skipped(skip) = case.second.attempt(&case.request(1)?).await? {
         ensure!(
             skip.reason == SkipReason::AtLeast,
@@ -203,7 +203,7 @@ pub async fn a_slot_attempt_during_at_least_claims_nothing(context: &TestContext
     Ok(())
 }
 
-/// Neither claimed by them, nor forgotten over them.
+/// They neither claim the slot nor clear it.
 pub async fn acquisitions_without_slot_leave_the_slot(context: &TestContext) -> Verdict {
     let case = Slots::new(context).await?;
     let lease = acquire(&case.first, &case.request(0)?).await?;
@@ -216,7 +216,7 @@ pub async fn acquisitions_without_slot_leave_the_slot(context: &TestContext) -> 
     abandon(&case.first, &case.request(1)?).await
 }
 
-/// A slot belongs to a name.
+/// Each name has its own slots.
 pub async fn the_slots_of_two_names_are_two(context: &TestContext) -> Verdict {
     let case = Slots::new(context).await?;
     abandon(&case.first, &case.request(0)?).await?;
@@ -230,7 +230,7 @@ pub async fn a_slot_a_year_ahead_claims_nothing(context: &TestContext) -> Verdic
     let now = context.store_now(&case.first).await?;
     let ahead = Slot::at(now + Duration::from_secs(365 * 86_400))?;
     let request = || context.request(&case.job).with_slot(ahead);
-    // Where there is no record yet, on a free lock, on a held one.
+    // Without a record, on a free lock, and on a held one.
     attempt_error_as(&case.first, &request(), &[ErrorKind::SlotAhead]).await?;
     let lease = acquire(&case.first, &case.request(0)?).await?;
     match case.second.attempt(&request()).await {
@@ -245,14 +245,15 @@ pub async fn a_slot_a_year_ahead_claims_nothing(context: &TestContext) -> Verdic
     unlock(&case.first, &lease).await?;
     attempt_error_as(&case.first, &request(), &[ErrorKind::SlotAhead]).await?;
     is_free(&case.first, &case.job).await?;
-    // The job goes on.
+    // The job continues.
     abandon(&case.second, &case.request(1)?).await
 }
 
-/// A little inside is granted, a little outside refused; for the default and for one's own.
+/// A slot just inside the tolerance is granted, one just outside is refused; for the default and
+/// for a custom tolerance.
 pub async fn the_tolerance_is_respected_on_both_sides(context: &TestContext) -> Verdict {
     let case = Slots::new(context).await?;
-    // Wider than what a loaded machine may lose between reading the clock and asking.
+    // More than a loaded machine may lose between reading the clock and making the attempt.
     let margin = Duration::from_secs(20);
     for (i, tolerance) in [Slot::DEFAULT_TOLERANCE, 10 * MINUTE]
         .into_iter()
@@ -276,7 +277,7 @@ pub async fn the_tolerance_is_respected_on_both_sides(context: &TestContext) -> 
     Ok(())
 }
 
-/// Two slots a microsecond apart are two, and are shown as they were given.
+/// Two slots a microsecond apart are different, and are returned exactly as given.
 pub async fn slots_keep_their_microseconds(context: &TestContext) -> Verdict {
     let case = Slots::new(context).await?;
     let base = case.slot(0)?.as_micros() + 123_456;
@@ -296,7 +297,7 @@ pub async fn slots_keep_their_microseconds(context: &TestContext) -> Verdict {
     Ok(())
 }
 
-/// ShedLock knows no slots: that it ran at or after the slot's instant is all there is to see.
+/// ShedLock has no slots: only its acquisition at or after the slot's instant is visible.
 pub async fn an_acquisition_of_shedlock_after_the_slot_takes_it(context: &TestContext) -> Verdict {
     let case = Slots::new(context).await?;
     for later in [Duration::ZERO, Duration::from_secs(1)] {
@@ -306,7 +307,7 @@ pub async fn an_acquisition_of_shedlock_after_the_slot_takes_it(context: &TestCo
     Ok(())
 }
 
-/// It was the run of the slot before.
+/// It was the run of the previous slot.
 pub async fn an_acquisition_of_shedlock_before_the_slot_leaves_it(
     context: &TestContext,
 ) -> Verdict {
@@ -322,7 +323,7 @@ pub async fn an_acquisition_of_shedlock_before_the_slot_leaves_it(
     abandon(&case.first, &case.request(0)?).await
 }
 
-/// Held by Java is held; when Java is done, a slot after its acquisition is to be had.
+/// A lock held by Java is held; when Java has finished, a slot after its acquisition is available.
 pub async fn a_lock_held_by_shedlock_leaves_a_later_slot(context: &TestContext) -> Verdict {
     let case = Slots::new(context).await?;
     case.java(Duration::ZERO, 10 * context.timing().long() + 60 * MINUTE)
@@ -333,7 +334,7 @@ pub async fn a_lock_held_by_shedlock_leaves_a_later_slot(context: &TestContext) 
     abandon(&case.first, &case.request(1)?).await
 }
 
-/// It has run, or runs, for this slot: there is nothing to wait for.
+/// Java has run or is running for this slot: there is nothing to wait for.
 pub async fn a_lock_held_by_shedlock_since_the_slot_takes_it(context: &TestContext) -> Verdict {
     let case = Slots::new(context).await?;
     let kept = 10 * context.timing().long() + 60 * MINUTE;

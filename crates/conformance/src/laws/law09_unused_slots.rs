@@ -1,4 +1,4 @@
-//! Law 9: nothing uses up a slot where nothing ran, and a slot that is given up says so.
+//! Law 9: a slot is used up only if its task ran, and a given-up slot is reported as such.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,7 +29,7 @@ cases!("law09_unused_slots" [Slots]:
     contenders_run_a_slot_once_however_often_it_is_given_back,
 );
 
-/// At once, whatever at-least says; the slots before it stay taken.
+/// Immediately, regardless of at-least; earlier slots stay taken.
 pub async fn a_task_that_never_started_gives_its_slot_back(context: &TestContext) -> Verdict {
     let case = Slots::new(context).await?;
     let at_least = context.timing().long();
@@ -45,8 +45,8 @@ pub async fn a_task_that_never_started_gives_its_slot_back(context: &TestContext
     skipped_as(&case.first, &case.request(1)?, SkipReason::SlotTaken).await
 }
 
-/// The unlock is asked again, since its answer was lost, and then once more when another replica has
-/// run the slot.
+/// The unlock is repeated because its reply was lost, and repeated once more after another replica
+/// has run the slot.
 pub async fn a_slot_is_given_back_once(context: &TestContext) -> Verdict {
     let case = Slots::new(context).await?;
     let first = acquire(&case.first, &case.request(1)?).await?;
@@ -64,7 +64,7 @@ pub async fn a_slot_is_given_back_once(context: &TestContext) -> Verdict {
     skipped_as(&case.first, &case.request(1)?, SkipReason::SlotTaken).await
 }
 
-/// Another one runs by now.
+/// Another replica has acquired the lock in the meantime.
 pub async fn a_stale_lease_gives_nothing_back(context: &TestContext) -> Verdict {
     let case = new(context).await?;
     let short = context.timing().short();
@@ -111,7 +111,7 @@ pub async fn a_task_that_never_started_gives_back_the_slot_of_an_expired_lease(
     unlock(&case.second, &lease).await
 }
 
-/// By an operator, while the lease ran or before.
+/// An operator resets the slot before the lease or during it.
 pub async fn a_slot_that_is_done_or_was_reset_is_not_given_back(context: &TestContext) -> Verdict {
     let case = new(context).await?;
     let reset = |slot: u32| {
@@ -135,12 +135,12 @@ pub async fn a_slot_that_is_done_or_was_reset_is_not_given_back(context: &TestCo
     Ok(())
 }
 
-/// However often: the one attempt that it has is still to be made.
+/// However often this happens: the single attempt of the slot is still available.
 pub async fn an_attempt_that_never_started_does_not_count(context: &TestContext) -> Verdict {
     does_not_count(context, not_started()).await
 }
 
-/// However many polite shutdowns there are.
+/// However many graceful shutdowns there are.
 pub async fn a_run_that_a_shutdown_cut_does_not_count(context: &TestContext) -> Verdict {
     does_not_count(context, UnlockRequest::new().with_slot_end(SlotEnd::Cut)).await
 }
@@ -152,11 +152,11 @@ async fn does_not_count(context: &TestContext, end: UnlockRequest) -> Verdict {
         attempt_is(&lease, 1)?;
         unlock_with(provider, &lease, &end).await?;
         state_is(&case, 0, None, Some(0)).await?;
-        // It is open: the one behind it waits.
+        // The slot is open, so the next one waits.
         let later = open(case.request(1)?, 1);
         skipped_as(&case.second, &later, SkipReason::SlotPending).await?;
     }
-    // What counted before still does.
+    // Earlier failures still count.
     let lease = acquire(&case.first, &open(case.request(0)?, 2)).await?;
     failed(&case.first, &lease, Duration::ZERO).await?;
     let lease = acquire(&case.second, &open(case.request(0)?, 2)).await?;
@@ -168,7 +168,7 @@ async fn does_not_count(context: &TestContext, end: UnlockRequest) -> Verdict {
     state_is(&case, 0, Some(0), None).await
 }
 
-/// Its task did run.
+/// The task did run.
 pub async fn a_cut_run_uses_up_a_slot_that_is_taken_at_most_once(context: &TestContext) -> Verdict {
     let case = new(context).await?;
     let lease = acquire(&case.first, &case.request(0)?).await?;
@@ -182,8 +182,8 @@ pub async fn a_cut_run_uses_up_a_slot_that_is_taken_at_most_once(context: &TestC
     skipped_as(&case.second, &case.request(0)?, SkipReason::SlotTaken).await
 }
 
-/// Not while the last attempt runs, but from then on, also while an at-least or a pause keeps the
-/// lock; by no other name.
+/// Not while the last attempt runs, but from then on, even while an at-least or a pause keeps the
+/// lock. Other requests do not report it as given up.
 pub async fn a_slot_whose_attempts_are_used_up_is_given_up(context: &TestContext) -> Verdict {
     let case = new(context).await?;
     let request = || Ok::<_, Stop>(open(case.request(0)?, 1));
@@ -191,13 +191,13 @@ pub async fn a_slot_whose_attempts_are_used_up_is_given_up(context: &TestContext
     skipped_as(&case.second, &request()?, SkipReason::Held).await?;
     failed(&case.first, &lease, context.timing().long()).await?;
     skipped_as(&case.second, &request()?, SkipReason::SlotGivenUp).await?;
-    // By those who try longer it is not given up: they wait for the pause.
+    // A request with more attempts does not treat it as given up: it waits for the pause.
     let patient = open(case.request(0)?, 2);
     skipped_as(&case.second, &patient, SkipReason::BackingOff).await?;
     skipped_as(&case.second, &case.request(0)?, SkipReason::SlotTaken).await
 }
 
-/// Most of those who win it do nothing.
+/// Most winners do not run the task.
 pub async fn contenders_run_a_slot_once_however_often_it_is_given_back(
     context: &TestContext,
 ) -> Verdict {
@@ -243,7 +243,7 @@ fn not_started() -> UnlockRequest {
     UnlockRequest::new().with_slot_end(SlotEnd::NotStarted)
 }
 
-/// The slot can be taken again; the lock is free.
+/// Checks that the slot can be taken again and that the lock is free.
 async fn given_back(case: &Slots<'_>, slot: u32) -> Verdict {
     let found = record(&case.first, &case.job).await?;
     let before = case.slot(slot)?.just_before();

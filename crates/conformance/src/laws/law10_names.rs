@@ -19,7 +19,7 @@ cases!("law10_names" [Names]:
     the_names_of_companions_are_free,
 );
 
-/// All that is not longer than declared: letters of many scripts, blanks, separators, quotes.
+/// All names up to the declared length: letters of many scripts, blanks, separators, quotes.
 pub async fn names_round_trip_exactly(context: &TestContext) -> Verdict {
     let names = [
         "a",
@@ -42,7 +42,7 @@ pub async fn names_round_trip_exactly(context: &TestContext) -> Verdict {
     round_trip(context, &names).await
 }
 
-/// Patterns, quotes and words that some store or its driver might read as more than a name.
+/// Patterns, quotes and words that a store or its driver might interpret.
 pub async fn names_with_meaning_to_a_store_are_only_names(context: &TestContext) -> Verdict {
     let names = [
         "'; DROP TABLE shedlock; --",
@@ -70,8 +70,8 @@ pub async fn names_with_meaning_to_a_store_are_only_names(context: &TestContext)
     round_trip(context, &names).await
 }
 
-/// By case, by accents, by blanks, by what a collation folds together. Each of the two is its own
-/// lock, or one of them is refused by an error that says so.
+/// Names that differ only by case, accents, blanks, or what a collation treats as equal. Each of
+/// the two is its own lock, or one of them is refused with an error that names the clash.
 pub async fn names_that_look_alike_are_two_locks(context: &TestContext) -> Verdict {
     let pairs = [
         ("job", "JOB"),
@@ -102,7 +102,7 @@ pub async fn names_that_look_alike_are_two_locks(context: &TestContext) -> Verdi
     two_locks_each(context, &pairs).await
 }
 
-/// A name that stands in a path or a URL must not be tidied there, nor end at a mark.
+/// A name in a path or a URL must not be normalized, and must not end at a delimiter.
 pub async fn names_that_are_one_path_are_two_locks(context: &TestContext) -> Verdict {
     let pairs = [
         ("a/b", "a//b"),
@@ -121,7 +121,7 @@ pub async fn names_that_are_one_path_are_two_locks(context: &TestContext) -> Ver
     two_locks_each(context, &pairs).await
 }
 
-/// A store that cuts names must not cut these two to one.
+/// A store that truncates names must not truncate these two to one.
 pub async fn names_that_begin_alike_are_two_locks(context: &TestContext) -> Verdict {
     let provider = context.provider().await?;
     for shared in [63, 64, 127, 128, 249, 254, 255, 256, 511, 512, 1_023, 1_024] {
@@ -131,7 +131,7 @@ pub async fn names_that_begin_alike_are_two_locks(context: &TestContext) -> Verd
     Ok(())
 }
 
-/// ASCII and, where it fits, characters of several bytes.
+/// ASCII and, if they fit, multi-byte characters.
 pub async fn names_up_to_the_declared_length_are_accepted(context: &TestContext) -> Verdict {
     let longest = context.capabilities().longest_name.min(4_096);
     let provider = context.provider().await?;
@@ -167,8 +167,8 @@ pub async fn longer_names_are_refused_or_round_trip(context: &TestContext) -> Ve
     Ok(())
 }
 
-/// What a provider keeps beside a record (token, slot, history) is not in the way of a lock that
-/// somebody calls so.
+/// Data that a provider keeps next to a record (token, slot, history) must not clash with a lock of
+/// that name.
 pub async fn the_names_of_companions_are_free(context: &TestContext) -> Verdict {
     let provider = context.provider().await?;
     let job = name("job");
@@ -224,7 +224,7 @@ async fn round_trip(context: &TestContext, names: &[&str]) -> Verdict {
     Ok(())
 }
 
-/// The record of the name says that exactly this name is held by this lease.
+/// Checks that the record has exactly this name and is held by this lease.
 async fn its_own(provider: &Provider, lease: &Lease) -> Verdict {
     still_holds(provider, lease).await?;
     let found = record(provider, lease.name()).await?;
@@ -240,7 +240,7 @@ async fn its_own(provider: &Provider, lease: &Lease) -> Verdict {
 async fn two_locks_each(context: &TestContext, pairs: &[(&str, &str)]) -> Verdict {
     let provider = context.provider().await?;
     for (i, (left, right)) in pairs.iter().enumerate() {
-        // A number keeps the pairs apart from each other.
+        // The number keeps the pairs distinct.
         let pair = [format!("{i}.{left}"), format!("{i}.{right}")];
         two_locks(context, &provider, &pair).await?;
     }
@@ -264,8 +264,8 @@ async fn two_locks(context: &TestContext, provider: &Provider, pair: &[String; 2
     Ok(())
 }
 
-/// A lease, or `None` where the name was refused as it may be. A skip is the one wrong answer:
-/// nobody else asked for this name.
+/// Returns a lease, or `None` if the name was refused with a permitted error. A skip is always
+/// wrong: no other owner attempts this name.
 async fn try_name(
     context: &TestContext,
     provider: &Provider,

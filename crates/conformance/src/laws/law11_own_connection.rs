@@ -12,7 +12,7 @@ cases!("law11_own_connection" [Connection]:
     an_unlock_outlives_the_callers_rollback,
 );
 
-/// Taken while a transaction of the caller's is open that is rolled back then.
+/// The lock is acquired while the caller has an open transaction, which is then rolled back.
 pub async fn a_lock_outlives_the_callers_rollback(context: &TestContext) -> Verdict {
     let result = Arc::new(Mutex::new(None));
     let request = context.request(&name("job"));
@@ -34,7 +34,7 @@ pub async fn a_lock_outlives_the_callers_rollback(context: &TestContext) -> Verd
     unlock(&provider, &lease).await
 }
 
-/// The same for the unlock.
+/// As above, for the unlock.
 pub async fn an_unlock_outlives_the_callers_rollback(context: &TestContext) -> Verdict {
     let provider = context.provider().await?;
     let lease = acquire(&provider, &context.request(&name("job"))).await?;

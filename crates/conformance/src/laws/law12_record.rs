@@ -1,4 +1,4 @@
-//! Law 12: ShedLock for Java and we see one record.
+//! Law 12: ShedLock for Java and shedlock use the same record.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -25,7 +25,7 @@ cases!("law12_record" [Record]:
     migrating_makes_a_dropped_container [Declared],
 );
 
-/// The skip and the record name its host and its end.
+/// The skip and the record contain ShedLock's host and the end of its lock.
 pub async fn a_lock_of_shedlock_is_held(context: &TestContext) -> Verdict {
     let provider = context.provider().await?;
     let job = name("job");
@@ -57,7 +57,7 @@ pub async fn a_lock_of_shedlock_is_held(context: &TestContext) -> Verdict {
     Ok(())
 }
 
-/// Written a day ago by "me": it can be taken, unlocked, and taken again.
+/// Written a day ago by "me": it can be acquired, unlocked, and acquired again.
 pub async fn an_expired_record_of_shedlock_is_free(context: &TestContext) -> Verdict {
     let provider = context.provider().await?;
     let job = name("job");
@@ -79,8 +79,8 @@ pub async fn an_expired_record_of_shedlock_is_free(context: &TestContext) -> Ver
     Ok(())
 }
 
-/// Our lease expired, ShedLock took the lock: a late unlock, extension or withdrawal of ours is
-/// lost.
+/// A shedlock lease expired and ShedLock acquired the lock: a late unlock, extension or withdrawal
+/// is lost.
 pub async fn stale_calls_leave_what_shedlock_took(context: &TestContext) -> Verdict {
     let provider = context.provider().await?;
     let job = name("job");
@@ -109,7 +109,7 @@ pub async fn stale_calls_leave_what_shedlock_took(context: &TestContext) -> Verd
     Ok(())
 }
 
-/// With our owner and our end.
+/// With the owner and the end of the lease.
 pub async fn shedlock_sees_our_lease(context: &TestContext) -> Verdict {
     let provider = context.provider().await?;
     let lease = acquire(&provider, &context.request(&name("job"))).await?;
@@ -132,7 +132,7 @@ pub async fn shedlock_sees_our_lease(context: &TestContext) -> Verdict {
     unlock(&provider, &lease).await
 }
 
-/// It could take the lock now.
+/// ShedLock could acquire the lock now.
 pub async fn shedlock_sees_our_unlock(context: &TestContext) -> Verdict {
     let provider = context.provider().await?;
     let lease = acquire(&provider, &context.request(&name("job"))).await?;
@@ -149,7 +149,7 @@ pub async fn shedlock_sees_our_unlock(context: &TestContext) -> Verdict {
     Ok(())
 }
 
-/// It waits for our at-least.
+/// ShedLock waits for at-least.
 pub async fn shedlock_sees_at_least(context: &TestContext) -> Verdict {
     let provider = context.provider().await?;
     let long = context.timing().long();
@@ -169,7 +169,7 @@ pub async fn shedlock_sees_at_least(context: &TestContext) -> Verdict {
     Ok(())
 }
 
-/// Also by four at once; nothing that is there is lost.
+/// Also four times concurrently; existing records are kept.
 pub async fn migrating_twice_is_harmless(context: &TestContext) -> Verdict {
     let provider = context.provider().await?;
     let lease = acquire(&provider, &context.request(&name("job"))).await?;
@@ -189,7 +189,7 @@ pub async fn migrating_twice_is_harmless(context: &TestContext) -> Verdict {
     unlock(&provider, &lease).await
 }
 
-/// Four at once; then the lock works.
+/// Four migrations at once; then the lock works.
 pub async fn migrating_makes_a_dropped_container(context: &TestContext) -> Verdict {
     let provider = context.provider().await?;
     abandon(&provider, &context.request(&name("before"))).await?;
@@ -236,7 +236,7 @@ async fn seen(context: &TestContext, name: &LockName) -> Result<JavaRecord, Stop
     seen.ok_or_else(|| Stop::failed(format!("ShedLock sees no record of {name}")))
 }
 
-/// ShedLock's records end at milliseconds in most stores, at seconds in some.
+/// ShedLock's records store times in milliseconds in most stores, in seconds in some.
 fn same_instant(a: SystemTime, b: SystemTime) -> bool {
     let apart = a.duration_since(b).unwrap_or_else(|error| error.duration());
     apart <= Duration::from_secs(1)

@@ -1,11 +1,11 @@
 //! Law 13: how many requests a call costs.
 //!
-//! Counted on the wire: packets from the client that carry the lock's name or owner. A pool's
-//! ping, a handshake, the preparation of a statement are not counted; calls are made once before
-//! they are measured. The names have nothing that a store might have to write in another way.
+//! The cases count packets on the wire, from the client, that contain the lock's name or owner. A
+//! pool's ping, a handshake and the preparation of a statement do not count: each call is made once
+//! before it is measured. The names contain no characters that a store might have to escape.
 //!
-//! Round trips are counted beside that, whatever they are about: a transaction around a statement
-//! names no lock, and is waited for all the same.
+//! Round trips are counted in addition, whatever they contain: a transaction around a statement
+//! names no lock, but the call still waits for it.
 
 use std::time::Duration;
 
@@ -28,7 +28,7 @@ cases!("law13_cost" [Cost]:
     calls_take_the_turns_that_are_declared,
 );
 
-/// On a record that is there.
+/// On an existing record.
 pub async fn a_won_attempt_costs_what_is_declared(context: &TestContext) -> Verdict {
     let line = warm(context).await?;
     let job = name("cost-of-a-won-attempt");
@@ -46,7 +46,7 @@ pub async fn a_won_attempt_costs_what_is_declared(context: &TestContext) -> Verd
     )
 }
 
-/// Where there is no record yet.
+/// Without an existing record.
 pub async fn a_first_attempt_costs_what_is_declared(context: &TestContext) -> Verdict {
     let line = warm(context).await?;
     let request = context.request(&name("cost-of-a-first-attempt"));
@@ -59,7 +59,7 @@ pub async fn a_first_attempt_costs_what_is_declared(context: &TestContext) -> Ve
     )
 }
 
-/// On a lock that somebody else holds.
+/// On a lock that another owner holds.
 pub async fn a_lost_attempt_costs_what_is_declared(context: &TestContext) -> Verdict {
     let line = warm(context).await?;
     let job = name("cost-of-a-lost-attempt");
@@ -100,7 +100,7 @@ pub async fn an_unlock_costs_what_is_declared(context: &TestContext) -> Verdict 
     costs("an unlock", counter.seen(), context.harness().cost().unlock)
 }
 
-/// Exactly as many round trips, on a connection that is warm and otherwise quiet.
+/// Exactly the declared number of round trips, on a warm and otherwise idle connection.
 pub async fn calls_take_the_turns_that_are_declared(context: &TestContext) -> Verdict {
     let Some(declared) = context.harness().round_trips() else {
         return Err(Stop::not_applicable(
@@ -108,7 +108,7 @@ pub async fn calls_take_the_turns_that_are_declared(context: &TestContext) -> Ve
         ));
     };
     let line = warm(context).await?;
-    // So late that what is sent together is under way together.
+    // Long enough for requests that are sent together to be in flight together.
     let to_client = Duration::from_millis(15);
     let delay = Fault::Delay {
         to_store: Duration::ZERO,
@@ -117,7 +117,7 @@ pub async fn calls_take_the_turns_that_are_declared(context: &TestContext) -> Ve
     line.proxy.set(delay).await?;
     let mut seen = round_trips(context, &line, "round-trips-0").await?;
     for again in ["round-trips-1", "round-trips-2"] {
-        // A client may have had to see to its connections in between.
+        // The client may have done work on its connections in between.
         if seen != declared {
             seen = round_trips(context, &line, again).await?;
         }
@@ -129,7 +129,7 @@ pub async fn calls_take_the_turns_that_are_declared(context: &TestContext) -> Ve
     Ok(())
 }
 
-/// As many as each call takes.
+/// The measured number for each call.
 async fn round_trips(context: &TestContext, line: &Line, text: &str) -> Result<RoundTrips, Stop> {
     let job = name(text);
     let through = &line.through;
@@ -167,7 +167,7 @@ async fn round_trips(context: &TestContext, line: &Line, text: &str) -> Result<R
     })
 }
 
-/// A line whose calls have all been made once.
+/// A line on which every kind of call has already been made once.
 async fn warm(context: &TestContext) -> Result<Line, Stop> {
     let line = Line::new(context).await?;
     let (_, lease) = held(context, &line, "warm").await?;

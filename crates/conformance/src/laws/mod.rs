@@ -1,6 +1,7 @@
-//! The cases, one module a law.
+//! The cases, one module per law.
 //!
-//! Each is a plain function over a [`TestContext`](crate::TestContext); [`cases`] lists them all.
+//! Each case is a plain function over a [`TestContext`](crate::TestContext); [`cases`] lists them
+//! all.
 
 pub mod clocks;
 pub mod declared;
@@ -30,7 +31,8 @@ mod slots;
 
 use crate::Case;
 
-/// All cases of all laws. Those that mostly wait come first, so that what follows runs meanwhile.
+/// Returns all cases of all laws. Cases that mostly wait come first, so that the others run
+/// meanwhile.
 pub fn cases() -> Vec<Case> {
     [
         silence::cases(),

@@ -1,4 +1,4 @@
-//! What an operator does at three in the morning: look at one lock, list all, free one by force.
+//! What operators do: inspect one lock, list all, free one by force.
 
 use std::time::Duration;
 
@@ -33,7 +33,7 @@ cases!("operators" [Operators]:
     a_forced_out_holder_cannot_come_back,
 );
 
-/// And makes no record.
+/// Inspecting does not create a record.
 pub async fn inspect_of_an_unknown_lock_finds_nothing(context: &TestContext) -> Verdict {
     let provider = context.provider().await?;
     for _ in 0..2 {
@@ -74,7 +74,7 @@ pub async fn inspect_shows_what_is_held(context: &TestContext) -> Verdict {
     unlock(&first, &lease).await
 }
 
-/// Refused as unsupported where it is not declared.
+/// Refused as unsupported if it is not declared.
 pub async fn list_is_refused_unless_declared(context: &TestContext) -> Verdict {
     let provider = context.provider().await?;
     let listed = provider.list(&ListRequest::new()).await;
@@ -90,7 +90,7 @@ pub async fn list_is_refused_unless_declared(context: &TestContext) -> Verdict {
     Ok(())
 }
 
-/// Page by page, each name once, none forgotten, whatever the store's own order is.
+/// Page by page, each name exactly once, whatever the store's own order is.
 pub async fn list_pages_in_the_byte_order_of_names(context: &TestContext) -> Verdict {
     context.needs_list()?;
     let provider = context.provider().await?;
@@ -125,8 +125,8 @@ pub async fn list_pages_in_the_byte_order_of_names(context: &TestContext) -> Ver
     Ok(())
 }
 
-/// Data of another program, and bytes that cannot be read, where records of locks would be: the list has
-/// all locks around them, and shows each of the two, or a warning names it.
+/// Another program's data and undecodable bytes are stored at the places of lock records. The list
+/// contains all locks around them, and each of the two is either listed or named in a warning.
 pub async fn a_list_survives_what_is_no_lock_and_names_it(context: &TestContext) -> Verdict {
     context.needs_list()?;
     let provider = context.provider().await?;
@@ -159,7 +159,8 @@ pub async fn a_list_survives_what_is_no_lock_and_names_it(context: &TestContext)
     Ok(())
 }
 
-/// Held and kept by at-least stay; unlocked and expired go. Each shows its state.
+/// Locks that are held or kept by at-least are listed with their state; unlocked and expired ones
+/// are not.
 pub async fn list_of_held_locks_leaves_out_free_ones(context: &TestContext) -> Verdict {
     context.needs_list()?;
     let provider = context.provider().await?;
@@ -196,7 +197,7 @@ pub async fn list_of_held_locks_leaves_out_free_ones(context: &TestContext) -> V
     Ok(())
 }
 
-/// Anybody may take it then.
+/// Any owner can then acquire the lock.
 pub async fn force_unlock_frees_and_tells_what_was(context: &TestContext) -> Verdict {
     let (first, second) = context.two().await?;
     let job = name("job");
@@ -219,7 +220,7 @@ pub async fn force_unlock_frees_and_tells_what_was(context: &TestContext) -> Ver
     Ok(())
 }
 
-/// Nobody held it: never taken, or unlocked, or expired.
+/// No one holds it: it was never acquired, or was unlocked, or has expired.
 pub async fn force_unlock_of_a_free_lock_changes_nothing(context: &TestContext) -> Verdict {
     let provider = context.provider().await?;
     let (unlocked, expired) = (name("unlocked"), name("expired"));
@@ -243,7 +244,7 @@ pub async fn force_unlock_of_a_free_lock_changes_nothing(context: &TestContext) 
     Ok(())
 }
 
-/// An operator who frees a lock means it.
+/// A forced unlock is deliberate, so it overrides at-least.
 pub async fn force_unlock_ends_at_least(context: &TestContext) -> Verdict {
     let provider = context.provider().await?;
     let job = name("job");
@@ -260,7 +261,7 @@ pub async fn force_unlock_ends_at_least(context: &TestContext) -> Verdict {
     abandon(&provider, &context.request(&job)).await
 }
 
-/// The lock was taken anew between looking and acting.
+/// The lock changed hands between inspecting and acting.
 pub async fn force_unlock_of_another_owner_changes_nothing(context: &TestContext) -> Verdict {
     let (first, second) = context.two().await?;
     let job = name("job");
@@ -287,7 +288,7 @@ pub async fn force_unlock_of_another_owner_changes_nothing(context: &TestContext
     unlock(&first, &lease).await
 }
 
-/// Whether the task of the slot did its work cannot be known from the store.
+/// The store does not show whether the task of the slot did its work.
 pub async fn force_unlock_keeps_the_slot(context: &TestContext) -> Verdict {
     context.needs_slots()?;
     let provider = context.provider().await?;
@@ -302,7 +303,7 @@ pub async fn force_unlock_keeps_the_slot(context: &TestContext) -> Verdict {
     abandon(&provider, &context.request(&job)).await
 }
 
-/// And checks its host, where one is expected.
+/// With an expected owner, it checks ShedLock's host.
 pub async fn force_unlock_frees_a_lock_of_shedlock(context: &TestContext) -> Verdict {
     let provider = context.provider().await?;
     let job = name("job");
@@ -320,7 +321,7 @@ pub async fn force_unlock_frees_a_lock_of_shedlock(context: &TestContext) -> Ver
         "\"java-host\" holds {job}, a forced unlock that expects another was answered {answer:?}"
     );
     let mut right = ForceUnlockRequest::new(job.clone());
-    // Some stores have no room for the host; nobody can expect one there.
+    // Some stores have no field for the host, so it cannot be expected there.
     if record(&provider, &job).await?.owner.is_some() {
         right = right.with_expected_owner("java-host");
     }
@@ -329,7 +330,8 @@ pub async fn force_unlock_frees_a_lock_of_shedlock(context: &TestContext) -> Ver
     abandon(&provider, &context.request(&job)).await
 }
 
-/// Neither by an extension nor by its unlock, before and after somebody else took the lock.
+/// Neither an extension nor an unlock brings the lease back, before and after another owner
+/// acquires the lock.
 pub async fn a_forced_out_holder_cannot_come_back(context: &TestContext) -> Verdict {
     let (first, second) = context.two().await?;
     let job = name("job");
@@ -341,7 +343,7 @@ pub async fn a_forced_out_holder_cannot_come_back(context: &TestContext) -> Verd
     if context.capabilities().extend {
         extend_is_lost(&first, &lease, context.timing().long()).await?;
     }
-    // Whether its unlock is told "lost" or "unlocked" is not promised; that the lock stays free is.
+    // The result of its unlock ("lost" or "unlocked") is unspecified, but the lock must stay free.
     unlock_stale(&first, &lease, &UnlockRequest::new()).await?;
     is_free(&first, &job).await?;
     let next = acquire(&second, &context.request(&job)).await?;

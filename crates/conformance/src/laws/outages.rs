@@ -1,5 +1,5 @@
-//! Law 6 while the store is gone: every call is an error that can be tried again, and when the store
-//! is back, the same provider goes on.
+//! Law 6 while the store is unreachable: every call returns a retryable error, and when the store
+//! is back, the same provider continues.
 
 use shedlock_core::{Error, ErrorKind, ExtendRequest, Lease, ListRequest, UnlockRequest};
 
@@ -18,8 +18,8 @@ cases!("law06_held_is_not_broken" [Connection]:
     a_store_that_restarts_is_used_again,
 );
 
-/// Connections are refused: once those that it had are used up, its error says that nothing can
-/// have been written; and it works when the store is there.
+/// Connections are refused. Once the provider's existing connections are used up, its error reports
+/// that nothing was written. When the store is back, the provider works again.
 pub async fn a_provider_that_cannot_reach_its_store_says_so_and_recovers(
     context: &TestContext,
 ) -> Verdict {
@@ -28,7 +28,8 @@ pub async fn a_provider_that_cannot_reach_its_store_says_so_and_recovers(
     line.proxy.set(Fault::Refuse).await?;
     let mut error = None;
     for i in 0..5 {
-        // A connection from before may be found broken only by using it: unknown is right then.
+        // A call on an existing connection may only discover that it is broken; then an unknown
+        // outcome is correct.
         let request = context.request(&name(&format!("job-{i}")));
         let refused = failed("an attempt", fresh.attempt(&request).await)?;
         let is_certain = refused.kind() == ErrorKind::Unavailable;
@@ -51,9 +52,9 @@ pub async fn a_provider_that_cannot_reach_its_store_says_so_and_recovers(
     unlock(&fresh, &lease).await
 }
 
-/// Attempt, extend, unlock, withdraw, inspect, list, forced unlock: none of them says that
-/// somebody else holds the lock or that the lease is lost. When the store is back, the provider
-/// and its lease go on.
+/// Attempt, extend, unlock, withdraw, inspect, list and forced unlock: none of them reports that
+/// another owner holds the lock or that the lease is lost. When the store is back, the provider and
+/// its lease continue.
 pub async fn a_store_that_goes_away_is_an_error_of_every_call_and_recovers(
     context: &TestContext,
 ) -> Verdict {
@@ -95,8 +96,8 @@ async fn every_call_fails(context: &TestContext, provider: &Provider, lease: &Le
     failed("a check", provider.check().await).map(drop)
 }
 
-/// Stopped and started: calls fail meanwhile, and work afterwards by the same provider. Leases
-/// outlive it exactly where the provider declares so.
+/// The store is stopped and started: calls fail meanwhile and work afterwards with the same
+/// provider. Leases survive exactly if the provider declares it.
 pub async fn a_store_that_restarts_is_used_again(context: &TestContext) -> Verdict {
     let own = context.on_own_store().await?;
     let verdict = restart(&own).await;

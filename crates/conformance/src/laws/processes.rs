@@ -1,4 +1,4 @@
-//! The laws between processes: this executable is started again, as often as it takes.
+//! The laws between processes: the cases start this executable again as child processes.
 
 use crate::case::cases;
 use crate::context::name;
@@ -19,7 +19,7 @@ cases!(
         a_killed_holder_is_succeeded_at_its_end;
 );
 
-/// Held is held, whoever asks; and it is told who holds.
+/// A held lock is skipped in every process, and the skip names the holder.
 pub async fn a_lock_held_by_another_process_is_skipped(context: &TestContext) -> Verdict {
     let mut other = RemoteClient::start(context).await?;
     let provider = context.provider().await?;
@@ -44,7 +44,7 @@ pub async fn a_lock_held_by_another_process_is_skipped(context: &TestContext) ->
     unlock(&provider, &ours).await
 }
 
-/// Two processes on one host: the lease of the one expired, the other took the lock.
+/// Two processes on one host: the lease of one expired, and the other acquired the lock.
 pub async fn stale_unlock_by_another_process(context: &TestContext) -> Verdict {
     let mut late = RemoteClient::start(context).await?;
     let provider = context.provider().await?;
@@ -59,7 +59,7 @@ pub async fn stale_unlock_by_another_process(context: &TestContext) -> Verdict {
     unlock(&provider, &next.lease).await
 }
 
-/// The same for a late extension; then the other way round.
+/// As above, for a late extension; then with the roles swapped.
 pub async fn stale_extend_by_another_process(context: &TestContext) -> Verdict {
     context.needs_extend()?;
     let mut late = RemoteClient::start(context).await?;
@@ -82,7 +82,7 @@ pub async fn stale_extend_by_another_process(context: &TestContext) -> Verdict {
     is_free(&provider, &job).await
 }
 
-/// It withdraws only what it asked for itself.
+/// A process withdraws only its own attempts.
 pub async fn stale_withdrawal_by_another_process(context: &TestContext) -> Verdict {
     let mut other = RemoteClient::start(context).await?;
     let provider = context.provider().await?;
@@ -98,7 +98,7 @@ pub async fn stale_withdrawal_by_another_process(context: &TestContext) -> Verdi
     unlock(&provider, &lease).await
 }
 
-/// Stopped (SIGSTOP) for longer than its lease, and then continued: it finds its lease lost.
+/// Stopped (SIGSTOP) for longer than its lease and then continued: it finds its lease lost.
 pub async fn a_stopped_holder_cannot_come_back(context: &TestContext) -> Verdict {
     let mut stopped = RemoteClient::start(context).await?;
     let provider = context.provider().await?;
@@ -120,12 +120,13 @@ pub async fn a_stopped_holder_cannot_come_back(context: &TestContext) -> Verdict
     unlock(&provider, &next.lease).await
 }
 
-/// Killed (SIGKILL): its lock is free at at-most, not when its connection breaks, and not later.
+/// Killed (SIGKILL): its lock is free at the end of at-most, not when its connection breaks, and
+/// not later.
 pub async fn a_killed_holder_is_succeeded_at_its_end(context: &TestContext) -> Verdict {
     let mut killed = RemoteClient::start(context).await?;
     let provider = context.provider().await?;
     let at_most = context.timing().medium();
-    // A lease of our own that begins no later than theirs gives the beginning by the store's clock.
+    // Another lease that begins no later than the child's gives its beginning by the store's clock.
     let clock = take(&provider, &context.request(&name("clock"))).await?;
     let job = name("job");
     killed.acquires(&context.request_for(&job, at_most)).await?;

@@ -1,6 +1,6 @@
-//! Law 6 where a server accepts connections and never answers: every call of the provider ends within
-//! the [bound](shedlock_core::Capabilities::longest_call) that it declares, without the runtime's help,
-//! and a run within the runtime's own.
+//! Law 6 when a server accepts connections and never replies: every call of the provider ends
+//! within the [bound](shedlock_core::Capabilities::longest_call) that it declares, without help
+//! from the runtime, and a run ends within the runtime's own bound.
 
 use std::time::Duration;
 
@@ -23,16 +23,16 @@ cases!("law06_held_is_not_broken" [Connection]:
     every_call_ends_in_time_on_new_connections_that_are_never_answered,
 );
 
-/// How many callers share a provider, and with it what they wait for.
+/// How many callers share a provider and the resources that they wait for.
 const CALLERS: usize = 8;
 
 /// What a loaded machine may add to the bound.
 const SLACK: Duration = Duration::from_secs(3);
 
-/// What the runtime allows each call to the store.
+/// The runtime's timeout for each call to the store.
 const STORE_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// The four times that a run asks for its lock, and the pauses between them.
+/// The four attempts that a run makes, and the pauses between them.
 const LONGEST_ASKING: Duration = Duration::from_millis(4 * 500 + 350);
 
 const CALLS: [Call; 10] = [
@@ -62,14 +62,14 @@ enum Call {
     Migrate,
 }
 
-/// In the middle of its work: the connections are there, and nothing comes back any more.
+/// In the middle of its work: the connections exist, but no reply arrives any more.
 pub async fn every_call_ends_in_time_on_a_connection_that_falls_silent(
     context: &TestContext,
 ) -> Verdict {
     in_silence(context, false).await
 }
 
-/// The connections are gone; new ones are accepted, and nothing comes back.
+/// The connections are gone; new ones are accepted, but get no reply.
 pub async fn every_call_ends_in_time_on_new_connections_that_are_never_answered(
     context: &TestContext,
 ) -> Verdict {
@@ -90,8 +90,8 @@ async fn in_silence(context: &TestContext, are_new: bool) -> Verdict {
     if are_new {
         line.proxy.cut_all();
     }
-    // Each kind of call has a provider of its own, so that none finds the silence out for another:
-    // once alone, and then several at once.
+    // Each kind of call has its own provider, so that no call detects the silence on behalf of
+    // another. Each call is made once alone, then by several callers at once.
     let silent = callers.iter().map(async |(call, provider, lease)| {
         ends_in_time(context, *call, provider, lease).await?;
         let many = (0..CALLERS).map(|_| ends_in_time(context, *call, provider, lease));
@@ -132,7 +132,7 @@ async fn ends_in_time(
     match answer {
         Err(error) if error.is_retryable() => Ok(()),
         Err(error) if error.kind() == ErrorKind::Unsupported => Ok(()),
-        // There may be nothing to make.
+        // There may be nothing to create.
         Ok(()) if call == Call::Migrate => Ok(()),
         answer => Err(Stop::failed(format!(
             "{call:?} without any answer of the store should fail as Unknown or Unavailable, but \

@@ -1,4 +1,4 @@
-//! What the cases about slots share.
+//! Shared parts of the cases about slots.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -46,7 +46,7 @@ impl<'a> Slots<'a> {
             .with_slot(self.slot(number)?))
     }
 
-    /// What ShedLock leaves after an acquisition this long after slot 0, kept that long.
+    /// Writes what ShedLock leaves after an acquisition this long after slot 0, held for `kept`.
     pub(super) async fn java(&self, after: Duration, kept: Duration) -> Verdict {
         let locked_at = self.slot(0)?.instant() + after;
         let record = JavaRecord {
@@ -57,8 +57,8 @@ impl<'a> Slots<'a> {
         self.context.write_as_shedlock(&self.job, &record).await
     }
 
-    /// The same where the record is still there when it is over; not applicable in a store where
-    /// what ShedLock gave back, or what expired, has vanished.
+    /// As [`java`](Self::java), but the record must still exist after its end. Not applicable to a
+    /// store that deletes records that ShedLock unlocked or that expired.
     pub(super) async fn java_leaves(&self, after: Duration, kept: Duration) -> Verdict {
         self.java(after, kept).await?;
         if self.context.read_as_shedlock(&self.job).await?.is_none() {
@@ -69,8 +69,8 @@ impl<'a> Slots<'a> {
         Ok(())
     }
 
-    /// Not applicable where the record that ShedLock left does not say when it acquired: such a
-    /// store goes by when the record was written.
+    /// Not applicable if the record that ShedLock left does not contain its acquisition time: the
+    /// store uses the time of the write instead.
     pub(super) async fn needs_shedlocks_times(&self, locked_at: SystemTime) -> Verdict {
         let seen = self.context.read_as_shedlock(&self.job).await?;
         let apart = seen.map(|seen| seen.locked_at.duration_since(locked_at).unwrap_or_default());
@@ -82,7 +82,7 @@ impl<'a> Slots<'a> {
         Ok(())
     }
 
-    /// How many of the contenders ran; each unlocks at once.
+    /// Returns how many of the contenders ran; each unlocks immediately.
     pub(super) async fn contend(
         &self,
         providers: &[Provider],

@@ -14,7 +14,7 @@ use crate::wait::sleep;
 
 const PACKET: usize = 64 * 1024;
 
-/// Carries bytes both ways until either side closes or the line is cut.
+/// Copies bytes in both directions until either side closes or the line is cut.
 pub(super) async fn run(
     client: TcpStream,
     store: TcpStream,
@@ -22,14 +22,14 @@ pub(super) async fn run(
     id: u64,
     line: watch::Sender<Line>,
 ) {
-    // Small packets must not wait for each other here; where it fails they are merely slower.
+    // Small packets must not be batched here. If this fails, they are only slower.
     let _ = client.set_nodelay(true);
     let _ = store.set_nodelay(true);
     let (mut from_client, mut to_client) = client.into_split();
     let (mut from_store, mut to_store) = store.into_split();
     let mut cut = line.subscribe();
     loop {
-        // Read from the store, and not written to the client yet.
+        // Read from the store and not yet written to the client.
         let mut delayed = Vec::new();
         let withheld = tokio::select! {
             withheld = requests(&mut from_client, &mut to_store, rules, id, &line) => withheld,
@@ -37,7 +37,7 @@ pub(super) async fn run(
             _ = cut.wait_for(|line| *line == Line::Cut) => None,
         };
         let Some(withheld) = withheld else { break };
-        // Nothing is read from the client meanwhile, so whether it is still there shows nowhere.
+        // Nothing is read from the client meanwhile, so its disconnection cannot be detected.
         let goes_on = tokio::select! {
             biased;
             _ = cut.wait_for(|line| *line == Line::Cut) => false,
@@ -52,7 +52,8 @@ pub(super) async fn run(
     line.send_replace(Line::Cut);
 }
 
-/// From the client to the store. Ends when either is gone, and when a request is withheld.
+/// Copies from the client to the store. Ends when either side is gone, or when a request is
+/// withheld.
 async fn requests(
     client: &mut OwnedReadHalf,
     store: &mut OwnedWriteHalf,
@@ -101,7 +102,8 @@ async fn requests(
     None
 }
 
-/// From the store to the client. Ends when either is gone, or when a reply is to be cut off.
+/// Copies from the store to the client. Ends when either side is gone, or when a reply is to be cut
+/// off.
 async fn replies(
     store: &mut OwnedReadHalf,
     client: &mut OwnedWriteHalf,
@@ -125,7 +127,7 @@ async fn replies(
         delayed.extend_from_slice(&packet[..length]);
         sleep(delay).await;
         delayed.clear();
-        // What was in flight when the line fell silent does not arrive either.
+        // Replies in flight when the line went silent do not arrive either.
         if matches!(*line.borrow(), Line::Dead | Line::NoReplies) {
             continue;
         }
@@ -136,15 +138,16 @@ async fn replies(
     }
 }
 
-/// A request that the store has not got yet.
+/// A request that the store has not yet received.
 struct Withheld {
     request: Vec<u8>,
     order: oneshot::Receiver<Order>,
 }
 
 impl Withheld {
-    /// Waits for the order, sends the request, and waits for the store's reply. Whether the
-    /// connection goes on. What was `late` before that comes late, too: it is no reply to this request.
+    /// Waits for the order, sends the request, and waits for the store's reply. Returns whether the
+    /// connection continues. Bytes that were already `late` are delivered late as well: they are
+    /// not the reply to this request.
     async fn deliver(
         mut self,
         mut late: Vec<u8>,
@@ -167,7 +170,7 @@ impl Withheld {
                 }
                 order = &mut self.order => match order {
                     Ok(done) => break done,
-                    // No one is left who could give it.
+                    // The sender of the order is gone.
                     Err(_) => return false,
                 },
             }
@@ -183,7 +186,7 @@ impl Withheld {
                 }
             }
         }
-        // The client may be gone, and so may be whoever gave the order.
+        // The client may be gone, and so may the sender of the order.
         let _ = to_client.write_all(&late).await;
         let _ = done.send(delivery);
         delivery == Delivery::Answered

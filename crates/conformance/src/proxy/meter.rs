@@ -1,4 +1,4 @@
-//! What goes over the wire, counted.
+//! Counts the traffic on the wire.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -8,13 +8,13 @@ use std::time::Duration;
 use super::Matcher;
 use crate::wait::sleep;
 
-/// As long as this nothing passes where a call is over.
+/// A call is considered complete after no traffic for this long.
 const PAUSE: Duration = Duration::from_millis(40);
 
-/// Clients that never fall silent are not waited for.
+/// Limits the wait for clients that never fall silent.
 const MOST_PAUSES: usize = 50;
 
-/// Counts what passes the proxy, from when it was made.
+/// Counts what passes the proxy, starting when the meter is created.
 #[derive(Clone)]
 pub struct Meter(Arc<Metering>);
 
@@ -26,16 +26,16 @@ struct Metering {
 #[derive(Default)]
 struct Tally {
     traffic: Traffic,
-    /// The connections that have sent a request since they last got a reply.
+    /// The connections that have sent a request since their last reply.
     waiting: HashSet<u64>,
 }
 
-/// What passed.
+/// The traffic counted so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Traffic {
-    /// Round trips: how often a reply followed a request on a connection. Requests that are under
-    /// way together are one, if the first reply comes after the last of them, which a
-    /// [delay](super::Fault::Delay) of replies makes certain.
+    /// Round trips: how often a reply followed a request on a connection. Requests in flight at the
+    /// same time count as one if the first reply arrives after the last request. A
+    /// [delay](super::Fault::Delay) of replies guarantees that.
     pub round_trips: usize,
     /// Bytes from clients to the store.
     pub to_store: u64,
@@ -51,12 +51,13 @@ impl Meter {
         }))
     }
 
-    /// What passed so far.
+    /// Returns the traffic so far.
     pub fn traffic(&self) -> Traffic {
         self.lock().traffic
     }
 
-    /// What passed, once nothing has for a while: also what comes behind the answer to a call.
+    /// Returns the traffic once nothing has passed for a while, including what follows the reply to
+    /// a call.
     pub async fn settled(&self) -> Traffic {
         let mut before = self.traffic();
         for _ in 0..MOST_PAUSES {

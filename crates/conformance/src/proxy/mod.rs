@@ -1,8 +1,8 @@
-//! A TCP proxy on loopback that loses, delays and cuts on demand.
+//! A TCP proxy on loopback that loses, delays and cuts traffic on demand.
 //!
-//! It stands between a client and its store. It knows nothing of their protocol: what one read
-//! from a client brings is a *request*, what comes back is a *reply*. Faults hold for all
-//! connections ([`Proxy::set`]) or strike once, at the request that matches
+//! It stands between a client and its store and does not parse their protocol: the data of one read
+//! from a client is a *request*, and the data from the store is a *reply*. A fault applies to all
+//! connections ([`Proxy::set`]) or strikes once, at the request that matches
 //! ([`Proxy::on_request`]).
 //!
 //! ```
@@ -30,7 +30,7 @@
 //! let mut client = tokio::net::TcpStream::connect(proxy.addr()).await?;
 //! client.write_all(b"lock payroll").await?;
 //! let mut reply = Vec::new();
-//! // The store got the request; its reply is lost.
+//! // The store received the request; its reply is lost.
 //! let _ = client.read_to_end(&mut reply).await;
 //! assert!(reply.is_empty() && armed.has_struck());
 //! # Ok::<(), std::io::Error>(()) }).unwrap();
@@ -55,7 +55,7 @@ use rules::Rules;
 pub use rules::{Counter, Matcher, Strike, contains, contains_any, http2_control};
 pub use trap::{Delivery, Trap};
 
-/// What holds for all connections until it is changed.
+/// A fault that applies to all connections until it is changed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Fault {
@@ -64,9 +64,9 @@ pub enum Fault {
     None,
     /// Connections are cut, and new ones are refused.
     Refuse,
-    /// Connections stay open, and nothing passes: half-open.
+    /// Connections stay open, but nothing passes (half-open connections).
     Swallow,
-    /// Everything passes this much later.
+    /// Everything passes after this delay.
     Delay {
         /// From the client to the store.
         to_store: Duration,
@@ -75,7 +75,7 @@ pub enum Fault {
     },
 }
 
-/// The proxy. Dropped, it stops listening and cuts its connections.
+/// The proxy. When it is dropped, it stops listening and cuts its connections.
 #[derive(Debug)]
 pub struct Proxy {
     addr: SocketAddr,
@@ -90,16 +90,16 @@ struct Command {
 }
 
 impl Proxy {
-    /// A proxy on a free port of loopback, before this store.
+    /// Starts a proxy for this store on a free loopback port.
     ///
     /// # Errors
-    /// Where no port can be had.
+    /// If no port is available.
     pub async fn start(store: SocketAddr) -> io::Result<Self> {
         let keeper = bind(SocketAddr::from(([127, 0, 0, 1], 0)))?;
         let addr = keeper.local_addr()?;
         let (keeper, listener) = match listen(addr) {
             Ok(listener) => (Some(keeper), listener),
-            // Where one port cannot be bound twice.
+            // If the system does not allow two sockets on one port.
             Err(_) => (None, keeper.listen(128)?),
         };
         let rules = Arc::new(Rules::new());
@@ -119,15 +119,15 @@ impl Proxy {
         })
     }
 
-    /// Where clients connect to.
+    /// Returns the address for clients to connect to.
     pub fn addr(&self) -> SocketAddr {
         self.addr
     }
 
-    /// Changes what holds for all connections; in force when this returns.
+    /// Sets the fault for all connections. It is in effect when this returns.
     ///
     /// # Errors
-    /// Where its port cannot be had again after [`Fault::Refuse`].
+    /// If the proxy cannot listen on its port again after [`Fault::Refuse`].
     pub async fn set(&self, fault: Fault) -> io::Result<()> {
         self.rules.set(fault);
         if fault == Fault::Refuse {
@@ -143,8 +143,8 @@ impl Proxy {
         answer.await.map_err(|_| gone())?
     }
 
-    /// Everything passes again, and no strike is waiting. Connections that were swallowed or cut
-    /// stay so.
+    /// Removes the fault and all armed strikes. Connections that were swallowed or cut stay that
+    /// way.
     ///
     /// # Errors
     /// As [`set`](Self::set).
@@ -158,18 +158,18 @@ impl Proxy {
         self.rules.arm(matcher, nth, strike)
     }
 
-    /// Counts the requests that match from now on.
+    /// Counts the matching requests from now on.
     pub fn count(&self, matcher: Matcher) -> Counter {
         self.rules.count(matcher)
     }
 
-    /// Counts round trips and bytes from now on, but for the packets that are `chatter`: heartbeats, and
-    /// what a protocol says to itself.
+    /// Counts round trips and bytes from now on, except for packets that match `chatter`:
+    /// heartbeats and control messages of the protocol.
     pub fn measure(&self, chatter: Option<Matcher>) -> Meter {
         self.rules.measure(chatter)
     }
 
-    /// Cuts all connections that there are now.
+    /// Cuts all current connections.
     pub fn cut_all(&self) {
         self.rules.cut_all();
     }
@@ -188,19 +188,19 @@ fn listen(addr: SocketAddr) -> io::Result<TcpListener> {
 
 fn bind(addr: SocketAddr) -> io::Result<TcpSocket> {
     let socket = TcpSocket::new_v4()?;
-    // So that its port can be had again while old connections linger.
+    // So that the port can be bound again while old connections linger.
     socket.set_reuseaddr(true)?;
     socket.bind(addr)?;
     Ok(socket)
 }
 
-/// Lets clients in.
+/// Accepts clients.
 struct Door {
     addr: SocketAddr,
     store: SocketAddr,
     rules: Arc<Rules>,
-    /// Listens to nobody, but keeps the port while connections are refused: the system gives it to
-    /// no outgoing connection meanwhile.
+    /// Does not listen, but reserves the port while connections are refused, so that the system
+    /// does not assign it to an outgoing connection.
     _keeper: Option<TcpSocket>,
 }
 
@@ -211,7 +211,7 @@ impl Door {
             tokio::select! {
                 command = inbox.recv() => {
                     let Some(command) = command else { return };
-                    // Whoever asked may have given up; there is nobody to tell then.
+                    // The caller may have given up; the result then has no receiver.
                     let _ = command.done.send(self.turn(&mut listener, command.listens));
                 }
                 Some(client) = accept(listener.as_ref()) => self.let_in(client),
@@ -235,7 +235,7 @@ impl Door {
         let (store, rules) = (self.store, Arc::clone(&self.rules));
         let (id, line) = rules.open();
         tokio::spawn(async move {
-            // A store that cannot be reached shows to the client as a connection that is closed.
+            // If the store cannot be reached, the client sees a closed connection.
             if let Ok(store) = TcpStream::connect(store).await {
                 connection::run(client, store, &rules, id, line).await;
             }
@@ -243,7 +243,8 @@ impl Door {
     }
 }
 
-/// The next client; `None` for one that was gone at once. Waits for ever without a listener.
+/// Returns the next client; `None` if it disconnected immediately. Waits forever without a
+/// listener.
 async fn accept(listener: Option<&TcpListener>) -> Option<TcpStream> {
     match listener {
         Some(listener) => listener.accept().await.ok().map(|(client, _)| client),

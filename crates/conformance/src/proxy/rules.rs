@@ -1,4 +1,4 @@
-//! What the proxy does with what it sees.
+//! What the proxy does with the traffic that it sees.
 
 use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,15 +10,15 @@ use tokio::sync::watch;
 use super::trap::{Met, Trap};
 use super::{Fault, Meter};
 
-/// Tells which requests are meant.
+/// Decides which requests match.
 pub type Matcher = Arc<dyn Fn(&[u8]) -> bool + Send + Sync>;
 
-/// Requests that hold these bytes.
+/// Matches requests that contain these bytes.
 pub fn contains(bytes: impl AsRef<[u8]>) -> Matcher {
     contains_any([bytes])
 }
 
-/// Requests that hold any of these.
+/// Matches requests that contain any of these byte strings.
 pub fn contains_any<B: AsRef<[u8]>>(needles: impl IntoIterator<Item = B>) -> Matcher {
     let needles: Vec<Vec<u8>> = needles.into_iter().map(|b| b.as_ref().to_vec()).collect();
     Arc::new(move |request| {
@@ -28,13 +28,13 @@ pub fn contains_any<B: AsRef<[u8]>>(needles: impl IntoIterator<Item = B>) -> Mat
     })
 }
 
-/// Packets that hold nothing but what HTTP/2 says of connections and windows: chatter where a store
-/// is spoken to by gRPC.
+/// Matches packets that contain only HTTP/2 control frames for connections and windows: chatter of
+/// stores that use gRPC.
 pub fn http2_control() -> Matcher {
     Arc::new(|packet| {
         let mut rest = packet;
         while let [a, b, c, kind, _, _, _, _, _, behind @ ..] = rest {
-            // Streams that are given up, settings, pings, windows.
+            // RST_STREAM, SETTINGS, PING, WINDOW_UPDATE.
             let is_control = [3, 4, 6, 8].contains(kind);
             let length = usize::from(*a) << 16 | usize::from(*b) << 8 | usize::from(*c);
             if !is_control || behind.len() < length {
@@ -52,18 +52,18 @@ pub fn http2_control() -> Matcher {
 pub enum Strike {
     /// The connection is cut, and the store never sees the request.
     CutBeforeRequest,
-    /// The store gets the request and answers; the connection is cut before the reply passes.
+    /// The store receives the request and replies; the connection is cut before the reply passes.
     CutBeforeReply,
-    /// The request is swallowed; the connection stays open and is silent from now on.
+    /// The request is swallowed; the connection stays open but is silent from now on.
     SwallowRequest,
-    /// The store gets the request; the connection stays open, no reply ever comes.
+    /// The store receives the request; the connection stays open, but no reply ever arrives.
     SwallowReply,
     /// The request reaches the store this much later.
     DelayRequest(Duration),
     /// The reply reaches the client this much later.
     DelayReply(Duration),
-    /// The request is kept until [`Trap::deliver`]. Until then the connection stays open and is
-    /// silent; the store's side stays open even when the client closes its own.
+    /// The request is withheld until [`Trap::deliver`]. Until then the connection stays open but is
+    /// silent. The store's side stays open even if the client closes its own.
     WithholdRequest,
 }
 
@@ -77,7 +77,7 @@ struct Counting {
 }
 
 impl Counter {
-    /// How many matched so far.
+    /// Returns how many requests matched so far.
     pub fn seen(&self) -> usize {
         self.0.seen.load(Ordering::SeqCst)
     }
@@ -89,15 +89,15 @@ impl fmt::Debug for Counter {
     }
 }
 
-/// How one connection is doing.
+/// The state of one connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Line {
     Open,
-    /// The next reply cuts it.
+    /// The next reply cuts the connection.
     CutOnReply,
-    /// The next reply waits.
+    /// The next reply is delayed.
     DelayNextReply(Duration),
-    /// Nothing comes back any more.
+    /// No reply passes any more.
     NoReplies,
     /// Nothing passes any more.
     Dead,
@@ -112,7 +112,7 @@ struct State {
     counters: Vec<Counter>,
     meters: Vec<Meter>,
     lines: Vec<watch::Sender<Line>>,
-    /// How many connections there have been.
+    /// How many connections have been opened so far.
     opened: u64,
 }
 
@@ -132,7 +132,7 @@ impl Rules {
         let mut state = self.lock();
         state.fault = fault;
         if fault == Fault::Swallow {
-            // What was silent once stays silent: a half-open connection does not come back.
+            // A silent connection stays silent: a half-open connection does not recover.
             for line in &state.lines {
                 line.send_replace(Line::Dead);
             }
@@ -168,7 +168,7 @@ impl Rules {
         meter
     }
 
-    /// A new connection, with its number.
+    /// Registers a new connection; returns its number.
     pub(super) fn open(&self) -> (u64, watch::Sender<Line>) {
         let mut state = self.lock();
         let first = match state.fault {
@@ -190,7 +190,7 @@ impl Rules {
         }
     }
 
-    /// Counts the request; what it meets.
+    /// Counts the request; returns the strike that it triggers, if any.
     pub(super) fn see(&self, connection: u64, request: &[u8]) -> Option<Met> {
         let mut state = self.lock();
         for meter in &state.meters {

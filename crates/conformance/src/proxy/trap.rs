@@ -8,37 +8,37 @@ use tokio::sync::oneshot;
 
 use super::{Matcher, Strike};
 
-/// A strike that waits for its request. It stays armed when this is dropped; a request that it
-/// withholds is dropped with it.
+/// A strike that waits for its request. It stays armed when this is dropped, but dropping it also
+/// drops a request that it withholds.
 #[derive(Clone)]
 pub struct Trap(Arc<Waiting>);
 
 struct Waiting {
     matcher: Matcher,
     strike: Strike,
-    /// How many more requests have to match until it strikes.
+    /// How many more requests have to match before it strikes.
     left: AtomicUsize,
     struck: AtomicBool,
-    /// Has the connection that withholds the request deliver it.
+    /// Makes the connection that withholds the request deliver it.
     order: Mutex<Option<oneshot::Sender<Order>>>,
 }
 
-/// What became of a request that was [withheld](Strike::WithholdRequest) and then delivered.
+/// The outcome of delivering a [withheld](Strike::WithholdRequest) request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Delivery {
-    /// The store got it and replied.
+    /// The store received it and replied.
     Answered,
-    /// The connection was closed before a reply came. The store may have got the request.
+    /// The connection was closed before a reply arrived. The store may have received the request.
     Closed,
     /// There is no request to deliver: none was withheld, or it was delivered before.
     Nothing,
 }
 
-/// Delivers a withheld request; what became of it is sent here.
+/// Orders the delivery of a withheld request; the outcome is sent to this channel.
 pub(super) type Order = oneshot::Sender<Delivery>;
 
-/// What a request met.
+/// What happens to a request.
 pub(super) struct Met {
     pub(super) strike: Strike,
     /// The order to deliver the request, for [`Strike::WithholdRequest`].
@@ -56,13 +56,13 @@ impl Trap {
         }))
     }
 
-    /// Whether the request came.
+    /// Returns whether the request arrived.
     pub fn has_struck(&self) -> bool {
         self.0.struck.load(Ordering::SeqCst)
     }
 
-    /// Sends the request that [`Strike::WithholdRequest`] kept to the store, and waits until the
-    /// store has replied or closed the connection. The connection goes on then, if the client is
+    /// Sends the request withheld by [`Strike::WithholdRequest`] to the store, and waits until the
+    /// store has replied or closed the connection. The connection then continues if the client is
     /// still there.
     pub async fn deliver(&self) -> Delivery {
         let order = self.order().take();
@@ -70,12 +70,12 @@ impl Trap {
             return Delivery::Nothing;
         };
         let (done, outcome) = oneshot::channel();
-        // A connection that was cut meanwhile waits for no order and answers none.
+        // If the connection was cut in the meantime, it neither receives nor answers the order.
         let _ = order.send(done);
         outcome.await.unwrap_or(Delivery::Closed)
     }
 
-    /// Counts the request if it matches; whether it is the one to strike at.
+    /// Counts the request if it matches; returns whether it is the one to strike at.
     pub(super) fn is_met(&self, request: &[u8]) -> bool {
         (self.0.matcher)(request) && self.0.left.fetch_sub(1, Ordering::SeqCst) == 1
     }

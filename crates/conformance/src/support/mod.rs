@@ -1,9 +1,10 @@
-//! What harnesses over real servers share: where the server is, names and servers of their own.
+//! Shared parts of harnesses over real servers: server addresses, unique names, and servers that a
+//! test owns.
 //!
-//! The variables are those that `cargo xtask test` sets in the repository of shedlock: for a store,
+//! In the repository of shedlock, `cargo xtask test` sets the environment variables. For a store,
 //! say `redis`, `SHEDLOCK_TEST_REDIS_URL` holds the URL of a throw-away server, or
-//! `SHEDLOCK_TEST_REDIS` the word `unavailable`, and `SHEDLOCK_TEST_STORES` names the stores that
-//! were asked for, if not all.
+//! `SHEDLOCK_TEST_REDIS` is set to `unavailable`. If the run is restricted to some stores,
+//! `SHEDLOCK_TEST_STORES` lists them.
 
 mod own_server;
 
@@ -17,13 +18,13 @@ use crate::BoxError;
 pub use crate::warnings::{Warnings, warns_of_unverified};
 pub use own_server::OwnServer;
 
-/// The URL of a throw-away server, from this variable (`SHEDLOCK_TEST_…_URL`).
+/// Returns the URL of a throw-away server from this variable (`SHEDLOCK_TEST_…_URL`).
 ///
-/// Where the run was narrowed to other stores, this ends the whole test target: all of it is about
-/// the one server.
+/// If the run is restricted to other stores, this ends the whole test target, because all of its
+/// tests need this server.
 ///
 /// # Panics
-/// Where there is none: a test that needs a server does not pass without.
+/// If there is no URL: a test that needs a server must not pass without one.
 pub fn server(variable: &str) -> String {
     let asked = variable.trim_end_matches("_URL");
     match std::env::var(variable) {
@@ -33,11 +34,11 @@ pub fn server(variable: &str) -> String {
     }
 }
 
-/// The URL of a server that need not be there, since the machine may lack it; from this variable
+/// Returns the URL of an optional server, which the machine may lack, from this variable
 /// (`SHEDLOCK_TEST_…`, without `_URL`).
 ///
 /// # Panics
-/// Where it is neither given nor said to be missing.
+/// If the server is neither given nor marked as unavailable.
 pub fn server_if_any(variable: &str) -> Option<String> {
     match std::env::var(format!("{variable}_URL")) {
         Ok(url) => Some(url),
@@ -46,8 +47,8 @@ pub fn server_if_any(variable: &str) -> Option<String> {
     }
 }
 
-/// Ends the test target where the run was narrowed to other stores than this one: for a store that
-/// needs no server, so that no variable tells.
+/// Ends the test target if the run is restricted to other stores than this one. For a store that
+/// needs no server and therefore has no URL variable.
 pub fn needs_store(name: &str) {
     let asked = std::env::var("SHEDLOCK_TEST_STORES");
     if asked.is_ok_and(|asked| !asked.split(',').any(|store| store == name)) {
@@ -55,7 +56,7 @@ pub fn needs_store(name: &str) {
     }
 }
 
-/// A name that no other test of any process uses: a prefix, then letters, digits and `_`.
+/// Returns a name that no other test in any process uses: a prefix, then letters, digits and `_`.
 pub fn unique(prefix: &str) -> String {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
@@ -64,8 +65,8 @@ pub fn unique(prefix: &str) -> String {
     format!("{prefix}_{}_{number}_{random}", std::process::id())
 }
 
-/// Where the server behind a URL listens, for [`Namespace::store_addr`](crate::Namespace::store_addr):
-/// the first host that it names.
+/// Returns the address of the server in a URL, for
+/// [`Namespace::store_addr`](crate::Namespace::store_addr): the first host in the URL.
 ///
 /// ```
 /// let at = shedlock_conformance::support::address("redis://u:p@127.0.0.1/0", 6379);
@@ -86,7 +87,7 @@ pub fn address(url: &str, default_port: u16) -> Option<SocketAddr> {
     first.to_socket_addrs().ok()?.next()
 }
 
-/// The program of this name, in `PATH` or where a system has its daemons.
+/// Finds the program of this name in `PATH` or in the folder of system daemons (`/usr/sbin`).
 pub fn program(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path)
@@ -95,12 +96,12 @@ pub fn program(name: &str) -> Option<PathBuf> {
         .find(|path| path.is_file())
 }
 
-/// A port of loopback for a server that a test starts itself. It lies below the range of outgoing
-/// connections, so that it is still free when the server starts again; tests of one process, and
-/// processes, look at different ones.
+/// Returns a loopback port for a server that a test starts itself. The port lies below the
+/// ephemeral range, so that it is still free when the server restarts. Different tests and
+/// processes start their search at different ports.
 ///
 /// # Errors
-/// Where none is free.
+/// If no port is free.
 pub fn free_port() -> Result<u16, BoxError> {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let number = NEXT.fetch_add(7, Ordering::Relaxed);

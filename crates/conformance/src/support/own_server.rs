@@ -1,4 +1,4 @@
-//! A server that a test may stop.
+//! A server that a test can stop.
 
 use std::io::{BufRead as _, BufReader, Lines, Write as _};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
@@ -6,17 +6,17 @@ use std::sync::{Mutex, PoisonError};
 
 use crate::BoxError;
 
-/// Names the program that starts servers: `cargo xtask test` sets it.
+/// The environment variable with the program that starts servers; `cargo xtask test` sets it.
 const PROGRAM: &str = "SHEDLOCK_TEST_XTASK";
 
-/// A server that nobody else uses, for [`Harness::namespace_on_own_store`](crate::Harness): started,
-/// killed and started again by `xtask servers up`. It is gone when this is dropped, and when this
-/// process is killed.
+/// A server that nothing else uses, for [`Harness::namespace_on_own_store`](crate::Harness).
+/// `xtask servers up` starts it, kills it and starts it again. The server ends when this is dropped
+/// and when this process is killed.
 #[derive(Debug)]
 pub struct OwnServer {
     store: String,
     url: String,
-    /// What stands beside it: the names of the stores as the variables have them, and the URLs.
+    /// Servers that run alongside the store: the store names as in the variables, and the URLs.
     companions: Vec<(String, String)>,
     xtask: Mutex<Xtask>,
 }
@@ -24,31 +24,32 @@ pub struct OwnServer {
 #[derive(Debug)]
 struct Xtask {
     process: Child,
-    /// None once it is to end.
+    /// `None` once the program has to end.
     spec: Option<ChildStdin>,
     answers: Lines<BufReader<ChildStdout>>,
 }
 
 impl OwnServer {
-    /// Whether one can be started: the environment names the program that does.
+    /// Returns whether a server can be started: the environment names the program that starts
+    /// servers.
     pub fn can_start() -> bool {
         std::env::var_os(PROGRAM).is_some()
     }
 
-    /// Starts a server of this store (the word of `cargo xtask test --store`), with these arguments
-    /// added to its command line, and waits until it serves.
+    /// Starts a server of this store (the name as for `cargo xtask test --store`) with these
+    /// additional command-line arguments, and waits until it accepts connections.
     ///
     /// # Errors
-    /// Where it cannot be started.
+    /// If the server cannot be started.
     pub fn start(store: &str, arguments: &[&str]) -> Result<Self, BoxError> {
         Self::start_as(store, &["--bare"], arguments)
     }
 
-    /// The same with what stands beside the store in the full test, where the machine has it: for
-    /// PostgreSQL, PgBouncer in front of it.
+    /// Like [`start`](Self::start), and also starts what runs alongside the store in the full test,
+    /// if the machine has it: for PostgreSQL, PgBouncer in front of it.
     ///
     /// # Errors
-    /// Where it cannot be started.
+    /// If the server cannot be started.
     pub fn start_with_companions(store: &str, arguments: &[&str]) -> Result<Self, BoxError> {
         Self::start_as(store, &[], arguments)
     }
@@ -94,29 +95,29 @@ impl OwnServer {
         })
     }
 
-    /// Where it listens; the same after it was started again.
+    /// Returns the server's URL, which does not change across restarts.
     pub fn url(&self) -> &str {
         &self.url
     }
 
-    /// Where this companion listens (`pgbouncer`), if it runs.
+    /// Returns the URL of this companion (`pgbouncer`), if it runs.
     pub fn companion(&self, name: &str) -> Option<&str> {
         let found = self.companions.iter().find(|(known, _)| known == name);
         found.map(|(_, url)| url.as_str())
     }
 
-    /// Ends it as a crash does.
+    /// Kills the server, as a crash does.
     ///
     /// # Errors
-    /// Where it does not run.
+    /// If the server is not running.
     pub fn kill(&self) -> Result<(), BoxError> {
         self.order("kill")
     }
 
-    /// Starts it again, with its data, and waits until it serves.
+    /// Starts the server again, with its data, and waits until it accepts connections.
     ///
     /// # Errors
-    /// Where it cannot be started.
+    /// If the server cannot be started.
     pub fn start_again(&self) -> Result<(), BoxError> {
         self.order("start")
     }
@@ -136,11 +137,11 @@ impl OwnServer {
 }
 
 impl Drop for OwnServer {
-    /// It ends its servers when its input does.
+    /// The program stops its servers when its input ends.
     fn drop(&mut self) {
         let xtask = self.xtask.get_mut().unwrap_or_else(PoisonError::into_inner);
         drop(xtask.spec.take());
-        // One that is gone already needs no waiting for.
+        // If the process has already ended, there is nothing to wait for.
         let _ = xtask.process.wait();
     }
 }

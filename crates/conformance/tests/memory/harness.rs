@@ -12,7 +12,7 @@ use shedlock_core::{
     PrefixProvider, TenantProvider, TenantRouter, TrackingProvider,
 };
 
-/// On either clock, and behind each wrapper.
+/// With either clock, and behind each wrapper.
 pub(crate) fn harnesses() -> [Arc<dyn Harness>; 5] {
     let calls = &[
         Tag::Ownership,
@@ -50,8 +50,8 @@ pub(crate) fn harnesses() -> [Arc<dyn Harness>; 5] {
     ]
 }
 
-/// Tenants by the first byte of a name, in namespaces of one store; the names stay whole, so the
-/// store sees what the case asked for.
+/// Tenants by the first byte of a name, in namespaces of one store. Names are unchanged, so the
+/// store sees the names that the case uses.
 #[derive(Debug)]
 struct ByFirstByte {
     inner: Provider,
@@ -76,7 +76,7 @@ impl TenantRouter for ByFirstByte {
     }
 }
 
-/// A map of its own for each case, on the real clock or on one that only the case moves.
+/// A separate map for each case, on the real clock or on a clock that only the case advances.
 struct Memory {
     stands_still: bool,
 }
@@ -98,7 +98,7 @@ impl Harness for Memory {
         Box::pin(async move { Ok(Arc::new(Map { store, clock }) as Arc<dyn Namespace>) })
     }
 
-    /// Time that stands still changes what cases do that wait.
+    /// A clock that stands still changes only the cases that wait.
     fn scope(&self) -> Scope {
         if self.stands_still {
             Scope::About(&[Tag::Time, Tag::Slots])

@@ -1,4 +1,4 @@
-//! The kit over the in-memory provider.
+//! Runs the kit over the in-memory provider.
 
 mod harness;
 

@@ -1,4 +1,4 @@
-//! A harness over the store behind a socket, and over ways in which it can be wrong.
+//! A harness over the store behind a socket, and over its wrong variants.
 
 mod provider;
 mod server;
@@ -17,19 +17,19 @@ use provider::ServedProvider;
 use server::Server;
 pub(crate) use server::Wrong;
 
-/// A harness over it.
+/// A harness over that store.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Served {
     /// How the store is wrong.
     pub(crate) wrong: Wrong,
-    /// Whether nothing in an unlock can be told apart.
+    /// Whether the requests of an unlock cannot be recognized on the wire.
     pub(crate) obscures_unlocks: bool,
-    /// Whether the harness says so.
+    /// Whether the harness declares that.
     pub(crate) admits_it: bool,
 }
 
 impl Served {
-    /// One that is right.
+    /// A correct store.
     pub(crate) const RIGHT: Self = Self {
         wrong: Wrong::Never,
         obscures_unlocks: false,
@@ -63,7 +63,7 @@ impl Harness for Served {
     }
 }
 
-/// A server for each case.
+/// A separate server for each case.
 pub(crate) struct Own {
     server: Server,
     harness: Served,
@@ -154,7 +154,7 @@ impl Namespace for Own {
         })
     }
 
-    /// The client has no clock that it could be wrong by.
+    /// The client has no clock that could be wrong.
     fn provider_with_clock(&self, _clock: Arc<dyn Clock>) -> OptionalAction<'_, Provider> {
         Some(self.provider())
     }

@@ -1,5 +1,6 @@
-//! The kit over a small store behind a socket: what several processes and a fault proxy need, and
-//! an example of a harness with all powers. Once straight, and once behind each wrapper.
+//! Runs the kit over a small store behind a socket, for the cases that need several processes and a
+//! fault proxy. It is also an example of a harness with all optional actions. It runs once directly
+//! and once behind each wrapper.
 
 #[path = "harness.rs"]
 mod harness;

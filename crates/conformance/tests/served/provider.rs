@@ -15,14 +15,14 @@ use tokio::sync::Mutex;
 
 use super::wire::{Call, Reply, Timed, obscure};
 
-/// How long a request may take, with the wait for the connection.
+/// The time limit of a request, including the wait for the connection.
 const TIMEOUT: Duration = Duration::from_secs(2);
 
-/// One connection at a time, made when it is needed.
+/// One connection at a time, opened when it is needed.
 #[derive(Debug)]
 pub(crate) struct ServedProvider {
     addr: SocketAddr,
-    /// What the store's clock says, as of its last reply.
+    /// The store's clock, as of its last reply.
     clock: StoreClock,
     obscures_unlocks: bool,
     reads_unlocks_back: bool,
@@ -42,13 +42,13 @@ impl ServedProvider {
         }
     }
 
-    /// Unlocks travel so that nothing in them can be told apart.
+    /// Sends unlocks in a form in which they cannot be recognized on the wire.
     pub(crate) fn obscuring_unlocks(mut self) -> Self {
         self.obscures_unlocks = true;
         self
     }
 
-    /// An unlock whose answer is lost is judged by what the record is afterwards.
+    /// If the reply to an unlock is lost, judges the unlock by the record read afterwards.
     pub(crate) fn reading_unlocks_back(mut self) -> Self {
         self.reads_unlocks_back = true;
         self
@@ -76,8 +76,8 @@ impl ServedProvider {
             line = obscure(&line);
         }
         line.push(b'\n');
-        // Taken out, and put back after a whole reply: a call that was dropped midway leaves no
-        // connection on which its reply would be taken for the next one's.
+        // Taken out, and put back after a complete reply. If a call is dropped midway, no
+        // connection remains on which the next call would read the wrong reply.
         let mut slot = self.connection.lock().await;
         let mut connection = match slot.take() {
             Some(connection) => connection,

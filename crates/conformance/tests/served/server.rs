@@ -21,19 +21,19 @@ use super::wire::{Call, Reply, Timed, clear};
 /// How the store is wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wrong {
-    /// In nothing.
+    /// Not at all.
     Never,
-    /// An attempt is granted however late it comes.
+    /// Grants an attempt however late it arrives.
     IgnoresNotAfter,
-    /// An attempt that comes too late is refused, but its slot is taken.
+    /// Refuses an attempt that arrives too late, but takes its slot.
     TakesSlotOfLateAttempt,
-    /// An unlock leaves no record, and so nothing that shows whose lease has ended.
+    /// Deletes the record on unlock, so that nothing shows whose lease has ended.
     ForgetsWhoUnlocked,
-    /// An extension sets the end, whatever it was.
+    /// Sets the end of the lease on extension, even to an earlier one.
     ShortensLeases,
-    /// The client takes another owner's record for a lost lease, where an unlock's answer was lost.
+    /// If the reply to an unlock is lost, the client treats another owner's record as a lost lease.
     ReadsUnlocksBack,
-    /// Calls are answered under settings that break promises.
+    /// Accepts calls under settings that break promises.
     AcceptsWeakContainer,
 }
 
@@ -42,10 +42,10 @@ pub(crate) struct Server {
     pub(crate) addr: SocketAddr,
     pub(crate) store: MemoryProvider,
     pub(crate) has_container: Arc<AtomicBool>,
-    /// Its container has settings that break promises.
+    /// Whether the container has settings that break promises.
     pub(crate) is_weak: Arc<AtomicBool>,
     wrong: Wrong,
-    /// Keeps the address also while nothing listens there: no other server may get it.
+    /// Reserves the address while nothing listens on it, so that no other server gets it.
     _reserved: TcpSocket,
     /// Serves until the sender is dropped.
     running: Mutex<Option<(oneshot::Sender<()>, JoinHandle<()>)>>,
@@ -67,7 +67,7 @@ impl Server {
         Ok(server)
     }
 
-    /// Ends it with all of its connections.
+    /// Stops the server and all of its connections.
     pub(crate) async fn stop(&self) -> Result<(), BoxError> {
         let running = self.running.lock().expect("no one panics with it").take();
         if let Some((stop, running)) = running {
@@ -148,7 +148,7 @@ async fn serve(
     Ok(())
 }
 
-/// Judges the calls of all connections.
+/// Processes the calls of all connections.
 #[derive(Clone)]
 struct Desk {
     store: MemoryProvider,
@@ -159,7 +159,7 @@ struct Desk {
 
 impl Desk {
     async fn answer(&self, call: Call) -> Result<Reply, Error> {
-        // Calls of two statements are one step.
+        // Calls with two statements are one step.
         let _turn = self.turn.lock().await;
         if self.is_weak.load(Ordering::SeqCst) && self.wrong != Wrong::AcceptsWeakContainer {
             return Err(Error::new(
@@ -268,7 +268,7 @@ impl Desk {
         }
     }
 
-    /// Whether the lock and the slot are free: not where the lease of this owner runs already.
+    /// Whether the lock and the slot are free. False while a lease of this owner already runs.
     async fn grants(&self, request: &AttemptRequest) -> Result<bool, Error> {
         let Some(record) = self.store.inspect(request.name()).await? else {
             return Ok(true);

@@ -1,4 +1,4 @@
-//! What goes over the wire: a line of JSON each way.
+//! The wire protocol: one line of JSON in each direction.
 
 use std::time::{Duration, SystemTime};
 
@@ -241,7 +241,7 @@ impl Reply {
         Self::Failed(format!("{:?}", error.kind()), error.message().to_owned())
     }
 
-    /// The reply, or the error that it brings.
+    /// Returns the reply, or the error that it contains.
     pub(crate) fn or_error(self) -> Result<Self, Error> {
         match self {
             Self::Failed(kind, message) => Err(Error::new(find(&KINDS, &kind)?, message)),
@@ -298,14 +298,14 @@ impl Call {
     }
 }
 
-/// A line as hexadecimal digits: nothing in it can be told apart.
+/// Encodes a line as hexadecimal digits so that nothing in it can be recognized.
 pub(crate) fn obscure(line: &[u8]) -> Vec<u8> {
     line.iter()
         .flat_map(|byte| format!("{:02x}", byte ^ 0x55).into_bytes())
         .collect()
 }
 
-/// A line that may have been [obscured](obscure).
+/// Decodes a line that may have been [obscured](obscure).
 pub(crate) fn clear(line: &str) -> Result<String, std::num::ParseIntError> {
     if line.starts_with(['{', '"']) {
         return Ok(line.to_owned());

@@ -1,4 +1,4 @@
-//! Harnesses over the small store behind a socket: once straight, and once behind each wrapper.
+//! Harnesses over the small store behind a socket: once directly, and once behind each wrapper.
 
 use std::sync::Arc;
 
@@ -10,8 +10,8 @@ use shedlock_core::{
 
 use crate::harness::Served;
 
-/// What a wrapper may do to a call on its way to the store and back. The rest shows without a socket, in
-/// `tests/memory.rs`.
+/// What a wrapper may do to a call on its way to the store and back. `tests/memory` covers the
+/// rest without a socket.
 const BEHIND: &[Tag] = &[Tag::Cost, Tag::Processes, Tag::Names];
 
 pub(crate) fn harnesses() -> impl Iterator<Item = Arc<dyn Harness>> {

@@ -1,23 +1,23 @@
-//! Ways to be wrong.
+//! Ways in which a provider can be wrong.
 
 /// How a provider is wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
-    /// In nothing: the frame of these tests itself.
+    /// Not at all: checks the test setup itself.
     None,
-    /// Unlock frees the lock whoever holds it.
+    /// Unlock frees the lock, whoever holds it.
     UnlockIgnoresOwner,
-    /// Unlock of an expired lease is answered with "unlocked".
+    /// Unlock of an expired lease returns "unlocked".
     UnlockOfExpiredIsOk,
-    /// An extension brings an expired lease back.
+    /// An extension revives an expired lease.
     ExtendRevivesExpired,
-    /// A second unlock is answered with "lost".
+    /// A second unlock returns "lost".
     SecondUnlockIsLost,
-    /// Whether a slot was taken is looked up before the lock is taken, in a step of its own.
+    /// The check for a taken slot is a separate step before the acquisition.
     SlotInTwoSteps,
     /// A slot is remembered only while its lease runs.
     SlotForgottenAtUnlock,
-    /// Whoever takes an open slot over begins to count its attempts anew.
+    /// A take-over of an open slot restarts its count of attempts.
     AttemptsForgottenAtTakeover,
     /// A later slot is granted while an earlier one is open.
     OpenSlotIsPassed,
@@ -25,9 +25,9 @@ pub(crate) enum Fault {
     SlotAheadGranted,
     /// The fencing token counts the acquisitions of this client.
     TokenPerClient,
-    /// The fencing token begins anew with a deleted record.
+    /// The fencing token starts over when the record is deleted.
     TokenForgottenWithRecord,
-    /// The same attempt, asked again, is told that the lock is held.
+    /// The same attempt, repeated, is skipped as held.
     AttemptNotIdempotent,
     /// A failing store looks like a held lock.
     ErrorIsSkip,
@@ -35,18 +35,18 @@ pub(crate) enum Fault {
     AtLeastFromUnlock,
     /// At-least is not kept.
     AtLeastForgotten,
-    /// A lease ends a little before at-most.
+    /// A lease ends slightly before at-most.
     EndsEarly,
-    /// Names are compared without case.
+    /// Names are compared case-insensitively.
     NamesFoldCase,
-    /// Names are paths, and tidied as such.
+    /// Names are treated as paths and normalized.
     NamesArePaths,
-    /// Names are cut to 64 bytes.
+    /// Names are truncated to 64 bytes.
     NamesAreCut,
     /// A list ends after its first page.
     OnePage,
     /// A lock that was withdrawn stays taken.
     WithdrawDoesNothing,
-    /// A provider remembers that a record exists.
+    /// A provider caches that a record exists.
     RemembersRecords,
 }

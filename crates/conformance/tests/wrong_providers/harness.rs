@@ -1,4 +1,4 @@
-//! A harness over a store in memory whose time only the cases move.
+//! A harness over an in-memory store whose time only the cases advance.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

@@ -1,5 +1,5 @@
-//! Providers that are wrong on purpose, each in one way that real ones have been. A kit that cannot
-//! fail proves nothing: each must be caught, by the case that is meant for it.
+//! Providers that are deliberately wrong, each in one way in which real ones have been. A kit that
+//! cannot fail proves nothing: each provider must be caught by the case that targets its fault.
 
 mod fault;
 mod harness;
@@ -84,7 +84,7 @@ caught! {
         by "law07_no_memory::a_record_deleted_after_unlock_heals";
 }
 
-/// Wrong in what becomes of requests that are late or lost: each over a socket.
+/// Providers that handle late or lost requests wrongly, each over a socket.
 macro_rules! caught_on_the_way {
     ($($test:ident: $wrong:ident by $($case:literal),+;)*) => {$(
         #[tokio::test(flavor = "multi_thread")]
@@ -123,7 +123,7 @@ caught_on_the_way! {
         by "declared::a_container_that_breaks_promises_is_refused_at_the_first_call";
 }
 
-/// Faults that strike nothing are a failure, and what is declared to be hidden is reported.
+/// Faults that match no request are a failure, and requests declared as hidden are reported.
 #[tokio::test(flavor = "multi_thread")]
 async fn requests_that_cannot_be_told_apart_do_not_pass_in_silence() {
     let obscured = Served {
@@ -151,7 +151,7 @@ async fn requests_that_cannot_be_told_apart_do_not_pass_in_silence() {
     }
 }
 
-/// What the kit says of a provider that is wrong in this way.
+/// The kit's verdict on a provider that is wrong in this way.
 async fn verdict(fault: Fault, name: &str) -> Verdict {
     judge(Arc::new(WrongHarness(fault)), name).await
 }

@@ -79,7 +79,7 @@ impl WrongProvider {
         Ok(&self.store.records)
     }
 
-    /// The name that the record gets.
+    /// The name under which the record is stored.
     fn stored(&self, name: &LockName) -> Result<LockName, Error> {
         let text = name.as_str();
         match self.fault {
@@ -174,7 +174,7 @@ impl WrongProvider {
             .with_lock_at_least_for(request.lock_at_least_for().min(at_most))
     }
 
-    /// What the caller is told of the lease that the store granted.
+    /// The lease that the caller gets for the lease that the store granted.
     fn granted(&self, request: &AttemptRequest, stored: &Lease, was_there: bool) -> Lease {
         let mut lease = Lease::granted(request).with_slot_attempt(stored.slot_attempt());
         let mut token = stored.fencing_token();
