@@ -1,4 +1,5 @@
-//! The cases, which are laws as well: what many processes may do, whatever happens to them.
+//! The torture cases. They check the laws as well: many processes keep them, whatever happens to
+//! them.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -12,10 +13,10 @@ use crate::worker_pool::WorkerPool;
 use crate::wrong::Wrong;
 use crate::{Arena, TortureNamespace};
 
-/// All but the wrong protocols.
+/// Returns all cases except those about wrong protocols.
 ///
 /// # Errors
-/// For what cannot be read in the environment.
+/// If a value in the environment cannot be parsed.
 pub(crate) fn cases<N: TortureNamespace>() -> Result<Vec<Case>, Stop> {
     let length = Options::from_environment()?.length;
     Ok(vec![
@@ -36,7 +37,7 @@ pub(crate) fn cases<N: TortureNamespace>() -> Result<Vec<Case>, Stop> {
     ])
 }
 
-/// Whether the judge of histories finds this mistake out.
+/// A case that checks whether the judge of histories detects this mistake.
 pub(crate) fn is_found_out<N: TortureNamespace>(wrong: Wrong) -> Case {
     let name = format!("wrong_protocols::{}", wrong.name());
     let case = case::<N>(name, move |arena| Box::pin(hunt::find_out(arena, wrong)));
@@ -53,8 +54,8 @@ fn case<N: TortureNamespace>(
     .about(&[Tag::Processes])
 }
 
-/// Contenders for two locks; holders are killed with SIGKILL at random, some oversleep their
-/// lease, some extend it. All of their logs together are judged.
+/// Processes contend for two locks. Holders are killed with SIGKILL at random, some oversleep their
+/// lease, and some extend it. All of their logs are judged together.
 async fn ten_processes_killed_at_random_leave_a_lawful_history(arena: &Arena) -> Verdict {
     let acquisitions = WorkerPool::acquisitions_wanted()?;
     let mut worker_pool =
@@ -69,7 +70,7 @@ async fn ten_processes_killed_at_random_leave_a_lawful_history(arena: &Arena) ->
 }
 
 /// Holders are killed, and stopped for longer than their leases, while the store itself is killed
-/// and started again: nothing is lawful only while all is well.
+/// and restarted. Correct behaviour without faults is not enough.
 async fn all_at_once_over_a_crashing_store(arena: &Arena) -> Verdict {
     let is_asked_for = Options::from_environment()?.is_asked_for;
     match arena.on_own_store().await {
@@ -85,7 +86,7 @@ async fn all_at_once_over_a_crashing_store(arena: &Arena) -> Verdict {
     }
 }
 
-/// All go through the same slots at their own speed, while holders are killed.
+/// All processes go through the same slots at their own speed while holders are killed.
 async fn ten_processes_run_each_slot_at_most_once(arena: &Arena) -> Verdict {
     arena.needs_slots()?;
     let provider = arena.provider().await?;

@@ -1,26 +1,27 @@
-//! What can be wrong with a store that is up.
+//! Faults of a store that is running.
 
-/// What can be wrong with a store that is up: a harness has it begin
-/// ([`TortureNamespace::begin_fault`](crate::TortureNamespace::begin_fault)) and end. Meanwhile attempts fail; they are
-/// never granted, skipped or told "lost" for it, and nobody who already holds a lock loses it early.
+/// A fault of a store that is running. A harness begins it
+/// ([`TortureNamespace::begin_fault`](crate::TortureNamespace::begin_fault)) and ends it. During
+/// the fault attempts fail: it must not make them be granted, be skipped or return "lost", and no
+/// holder loses its lock early.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum StoreFault {
-    /// It cuts the connections that there are, and takes fewer new ones than are asked for.
+    /// The store cuts the existing connections and accepts fewer new ones than requested.
     FewConnections,
-    /// It reads and does not write, like a primary that another server has taken over from.
+    /// The store is read-only, like a primary after a failover to another server.
     ReadOnly,
-    /// It has no room left for what is written.
+    /// The store has no space left for writes.
     Full,
-    /// Somebody else keeps it for himself, so that calls wait, and may fail.
+    /// Another client keeps the store locked, so that calls wait and may fail.
     Busy,
 }
 
 impl StoreFault {
-    /// All of them.
+    /// All faults.
     pub const ALL: [Self; 4] = [Self::FewConnections, Self::ReadOnly, Self::Full, Self::Busy];
 
-    /// As it is counted.
+    /// The text under which the fault is counted.
     pub(crate) fn word(self) -> &'static str {
         match self {
             Self::FewConnections => "times of few connections",

@@ -1,4 +1,4 @@
-//! What the logs of workers say, counted while they are written.
+//! Counts what the logs of workers contain while they are written.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::history::{Event, What};
 
-/// How often what happened.
+/// How often each kind of event happened.
 #[derive(Clone, Debug, Default, Serialize)]
 pub(crate) struct Heard {
     /// Attempts that were granted.
@@ -21,11 +21,11 @@ pub(crate) struct Heard {
     pub(crate) calls_failed: usize,
     /// Extensions that were granted.
     pub(crate) extensions: usize,
-    /// Unlocks that worked.
+    /// Unlocks that succeeded.
     pub(crate) unlocks: usize,
-    /// Extensions and unlocks that came too late.
+    /// Extensions and unlocks that were lost.
     pub(crate) lost: usize,
-    /// What tasks did under their locks.
+    /// Steps of tasks under their locks.
     pub(crate) steps: usize,
     /// Acquisitions of each lock.
     #[serde(skip)]
@@ -33,7 +33,7 @@ pub(crate) struct Heard {
 }
 
 impl Heard {
-    /// Counts one.
+    /// Counts one event.
     pub(crate) fn hear(&mut self, event: &Event) {
         match event.what {
             What::Acquired { .. } => {

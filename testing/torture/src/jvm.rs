@@ -1,8 +1,8 @@
-//! A process of real ShedLock among the workers, told call by call what to do.
+//! A process of real ShedLock among the workers, which executes one command after another.
 //!
-//! Its log is written here, before a call is sent and after its answer is read: a JVM cannot read the
-//! clock on which histories are judged. What is written a little too early or too late that way makes
-//! the judge milder, never harsher.
+//! Its log is written here, before a call is sent and after its reply is read, because a JVM cannot
+//! read the clock by which histories are judged. The times written are slightly too early or too
+//! late, which makes the judge more lenient, never stricter.
 
 mod answer;
 
@@ -23,28 +23,28 @@ use crate::rng::SeededRng;
 use crate::worker::{Job, Slots, WorkerSpec};
 use answer::Answer;
 
-/// After a call that failed.
+/// The pause after a failed call.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// How long it may take until its store is open.
+/// How long the process may take to open its store.
 const STARTING: Duration = Duration::from_secs(120);
 
-/// How much longer than ours it holds a lock: its calls take longer.
+/// How much longer it holds a lock than our own workers do: its calls take longer.
 const HOLDS_LONGER: u32 = 10;
 
-/// A statement of ShedLock's that gets no answer may keep its row for so long, until the client gives
-/// its connection up; [`TortureNamespace::shedlock`](crate::TortureNamespace::shedlock) says how long that is.
+/// How long an unanswered statement of ShedLock may keep its row locked, until the client gives up
+/// its connection; see [`TortureNamespace::shedlock`](crate::TortureNamespace::shedlock).
 pub(crate) const KEEPS_ROWS: Duration = Duration::from_secs(5);
 
-/// Tells one process what to do, for as long as that lives.
+/// Sends commands to one process as long as it lives.
 pub(crate) struct Driver {
-    /// None once its last word was heard.
+    /// `None` once its last output was read.
     work: Option<JoinHandle<Result<(), BoxError>>>,
     is_ready: Arc<AtomicBool>,
 }
 
 impl Driver {
-    /// Starts it as this host, with these spec.
+    /// Starts the process as this host, with this spec.
     pub(crate) fn start(
         command: Command,
         host: String,
@@ -68,7 +68,7 @@ impl Driver {
             process: number,
             host,
             rng: SeededRng::new(spec.seed),
-            // It knows no slots.
+            // ShedLock does not support slots.
             jobs: jobs
                 .filter(|job| job.slots == Slots::None)
                 .cloned()
@@ -85,13 +85,13 @@ impl Driver {
         self.is_ready.load(Ordering::Relaxed)
     }
 
-    /// Whether nobody tells it what to do any more, though it lives.
+    /// Whether commands are no longer sent to it although it lives.
     pub(crate) fn has_ended(&self) -> bool {
         self.work.as_ref().is_some_and(JoinHandle::is_finished)
     }
 
-    /// Waits until all is written down that a process was told that is dead by now; what is wrong with
-    /// what it said.
+    /// Waits until everything that a dead process had output is written to the log. Fails if its
+    /// output was invalid.
     pub(crate) async fn last_word(&mut self) -> Result<(), Stop> {
         let Some(mut work) = self.work.take() else {
             return Ok(());
@@ -107,7 +107,7 @@ impl Driver {
 }
 
 impl Drop for Driver {
-    /// With its input, the process ends.
+    /// The process ends when its input ends.
     fn drop(&mut self) {
         if let Some(work) = &self.work {
             work.abort();
@@ -124,18 +124,18 @@ struct Hand {
     jobs: Vec<Job>,
     spec: WorkerSpec,
     rng: SeededRng,
-    /// How many attempts there were.
+    /// The number of attempts so far.
     asked: u64,
 }
 
-/// One attempt with all that follows from it, as ShedLock's `SimpleLock` is one.
+/// One attempt with everything that follows from it, like one `SimpleLock` of ShedLock.
 struct Attempt {
     job: Job,
     owner: String,
 }
 
 impl Hand {
-    /// Until the process ends.
+    /// Works until the process ends.
     async fn work(mut self, is_ready: Arc<AtomicBool>) -> Result<(), BoxError> {
         match bounded(STARTING, self.line()).await {
             None => return Err("ShedLock did not open its store in time".into()),
@@ -148,8 +148,8 @@ impl Hand {
         Ok(())
     }
 
-    /// What a scheduled task does: asks, holds and unlocks. `None`, here and below, once the process
-    /// has ended.
+    /// Does what a scheduled task does: locks, holds and unlocks. Returns `None`, as the functions
+    /// below do, once the process has ended.
     async fn turn(&mut self) -> Result<Option<()>, BoxError> {
         self.asked += 1;
         let attempt = Attempt {
@@ -162,7 +162,7 @@ impl Hand {
             slot: None,
             slot_attempts: None,
             host: Some(self.host.clone()),
-            // Nothing bounds it.
+            // No timeout bounds it.
             timeout: u64::MAX,
         };
         let command = self.lock(&attempt.job, json!({ "do": "lock" }));
@@ -201,7 +201,7 @@ impl Hand {
         }
         let too_long = if self.spec.wrong.is_some() { 5 } else { 20 };
         if self.rng.one_in(too_long) {
-            // Too long, as tasks in Java may: ShedLock stops nobody.
+            // Too long, as tasks in Java may take: ShedLock does not stop a task.
             sleep(self.spec.at_most + self.spec.at_most / 4).await;
         }
         let command = json!({ "do": "unlock", "handle": handle });
@@ -218,7 +218,7 @@ impl Hand {
         command
     }
 
-    /// Writes down what is asked, and what is answered.
+    /// Logs the call and its result.
     async fn call(
         &mut self,
         attempt: &Attempt,
@@ -239,7 +239,7 @@ impl Hand {
         Ok(Some(answer))
     }
 
-    /// The next one; what a kill cut short is none.
+    /// Returns the next line; a line that a kill cut short is ignored.
     async fn line(&mut self) -> Option<String> {
         let mut line = String::new();
         let read = self.answers.read_line(&mut line).await;

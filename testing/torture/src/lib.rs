@@ -1,38 +1,41 @@
-//! Processes that are killed and stopped over a store that crashes, and a judge of what they did.
+//! Kills and stops processes over a store that crashes, and judges what they did.
 //!
-//! The stores of this repository run these cases beside the laws of `shedlock-conformance`: their test
-//! targets call [`main`] and [`main_after`] of this crate. `docs/proof.md` says what was found, and
-//! `cargo xtask torture` runs the one long case.
+//! The stores of this repository run these cases in addition to the laws of `shedlock-conformance`:
+//! their test targets call [`main`] and [`main_after`] of this crate. `docs/proof.md` lists the
+//! findings, and `cargo xtask torture` runs the one long case.
 //!
-//! A store's harness says what else can be done to it with [`TortureNamespace`]:
+//! The harness of a store implements [`TortureNamespace`] to support more kinds of faults:
 //!
-//! | action | what it opens |
+//! | action | what it makes testable |
 //! |---|---|
-//! | [`TortureNamespace::begin_fault`] and [`end_fault`](TortureNamespace::end_fault), on a store of its own | a store without connections, that only reads, or that is full |
-//! | [`TortureNamespace::child_spec_via`] | a network that cuts, delays and swallows |
+//! | [`TortureNamespace::begin_fault`] and [`end_fault`](TortureNamespace::end_fault), on a store of its own | a store that is out of connections, read-only or full |
+//! | [`TortureNamespace::child_spec_via`] | a network that cuts, delays and drops traffic |
 //! | [`TortureNamespace::shedlock`] | real ShedLock among the processes |
 //!
 //! # Workers
 //!
-//! The test target is started again as workers that contend for a few locks until they are killed. They
-//! write what they do into logs, and [`history`] judges them all together: overlapping
-//! leases, tokens and slots out of order, locks that come free too early or too late, leases lost
-//! before their end, owners that return by a late copy of their attempt, tasks that outlive their leases.
-//! `SHEDLOCK_CONFORMANCE_ACQUISITIONS=1000` makes that run longer than by default (200);
-//! `SHEDLOCK_CONFORMANCE_SEED=…`, which a failure prints, repeats its choices.
+//! The test target is started again as workers, which contend for a few locks until they are
+//! killed. They log what they do, and [`history`] judges all logs together. It detects overlapping
+//! leases, tokens and slots out of order, locks that become free too early or too late, leases lost
+//! before their end, owners that return through a late copy of their attempt, and tasks that
+//! outlive their leases. `SHEDLOCK_CONFORMANCE_ACQUISITIONS=1000` makes this run longer than the
+//! default (200). A failure prints `SHEDLOCK_CONFORMANCE_SEED=…`; set it to repeat the random
+//! choices of that run.
 //!
-//! One case does everything at once: workers are killed and stopped for longer than their leases, the
-//! network between them and the store cuts, delays and swallows, and a store of one's own crashes and comes
-//! back, or is in [troubles](StoreFault). `SHEDLOCK_TORTURE_SECONDS=600` makes it longer than by default, and
-//! puts it, without crashes and troubles, to stores that are not one's own;
-//! `SHEDLOCK_TORTURE_REST_MILLIS=50` has workers rest, so that a long history can be judged;
-//! `SHEDLOCK_TORTURE_JAVA=2` puts two processes of real ShedLock among the workers, where the harness can
-//! start them; `SHEDLOCK_TORTURE_OLD=path` puts three workers of an earlier version beside them, where the
-//! path leads to this test target as it was built then (`SHEDLOCK_TORTURE_OLD_WORKERS=5` for five);
-//! `SHEDLOCK_TORTURE_SUMMARY=file.json` writes the figures down.
+//! One case combines all faults. Workers are killed, and stopped for longer than their leases. The
+//! network between them and the store cuts, delays and drops traffic. A store that the test owns
+//! crashes and comes back, or has [faults](StoreFault). These variables control it:
 //!
-//! Such a judge is worth what it convicts: `SHEDLOCK_TORTURE_WRONG=all` switches wrong protocols in
-//! between the workers and the provider, each of which has to be found out within a minute
+//! - `SHEDLOCK_TORTURE_SECONDS=600` sets how long it runs. It then also runs, without crashes and
+//!   faults of the store, over stores that the test does not own.
+//! - `SHEDLOCK_TORTURE_REST_MILLIS=50` makes workers rest, so that a long history can be judged.
+//! - `SHEDLOCK_TORTURE_JAVA=2` adds two processes of real ShedLock, if the harness can start them.
+//! - `SHEDLOCK_TORTURE_OLD=path` adds three workers of an earlier version; the path is this test
+//!   target as built from that version. `SHEDLOCK_TORTURE_OLD_WORKERS=5` adds five instead.
+//! - `SHEDLOCK_TORTURE_SUMMARY=file.json` writes the figures to a file.
+//!
+//! The judge is only useful if it detects mistakes. `SHEDLOCK_TORTURE_WRONG=all` inserts wrong
+//! protocols between the workers and the provider; each must be detected within a minute
 //! (`wrong_protocols::…`).
 
 mod cases;
@@ -60,8 +63,9 @@ pub use namespace::TortureNamespace;
 pub use shedlock_jvm::shedlock_jvm;
 use wrong::Wrong;
 
-/// The laws and the torture over these harnesses, whose namespaces are of type `N` (behind whatever wrapper):
-/// the whole `main` of a test target, as [`shedlock_conformance::main`] is.
+/// Runs the laws and the torture over these harnesses: the whole `main` of a test target, like
+/// [`shedlock_conformance::main`]. The harnesses' namespaces are of type `N`, possibly inside
+/// wrappers.
 #[must_use]
 pub fn main<N: TortureNamespace>(
     harnesses: impl IntoIterator<Item = Arc<dyn Harness>>,
@@ -69,7 +73,7 @@ pub fn main<N: TortureNamespace>(
     tortured::<N>(Runner::new(harnesses).laws()).run()
 }
 
-/// The same, once this test of the server itself has passed; see
+/// Like [`main`], but first runs this test of the server itself; see
 /// [`shedlock_conformance::main_after`].
 #[must_use]
 pub fn main_after<N: TortureNamespace>(
@@ -79,7 +83,7 @@ pub fn main_after<N: TortureNamespace>(
     tortured::<N>(Runner::new(harnesses).laws()).run_after(self_test)
 }
 
-/// Adds the torture over namespaces of type `N`, and the processes that it takes.
+/// Adds the torture over namespaces of type `N`, and the child processes that it needs.
 pub fn tortured<N: TortureNamespace>(runner: Runner) -> Runner {
     runner
         .cases(|_| cases::cases::<N>())
@@ -87,7 +91,7 @@ pub fn tortured<N: TortureNamespace>(runner: Runner) -> Runner {
         .child(worker::ROLE, worker::play)
 }
 
-/// A case for each wrong protocol, whatever the environment asks for: the judge has to find it out.
+/// Returns a case for each wrong protocol, regardless of the environment: the judge must detect it.
 pub fn wrong_protocols<N: TortureNamespace>() -> Vec<Case> {
     found_out::<N>(&Wrong::ALL)
 }

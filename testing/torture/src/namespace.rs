@@ -1,4 +1,4 @@
-//! What the torture needs of a store beside what the laws need.
+//! What the torture needs from a store in addition to what the laws need.
 
 use std::any::Any;
 use std::net::SocketAddr;
@@ -9,44 +9,45 @@ use shedlock_conformance::{Namespace, OptionalAction, Stop, TestContext};
 
 use crate::StoreFault;
 
-/// What can be done to a store, and told of it, while it is tortured: each action that is there makes the
-/// torture worse.
+/// What can be done to a store while it is tortured. Each action that is supported makes the
+/// torture harder.
 pub trait TortureNamespace: Namespace {
-    /// What [`child_spec`](Namespace::child_spec) gives, where the other process reaches the store through
-    /// this address: a [fault proxy](shedlock_conformance::proxy::Proxy) stands there.
+    /// Like [`child_spec`](Namespace::child_spec), but the other process connects to the store
+    /// through this address, on which a [fault proxy](shedlock_conformance::proxy::Proxy) listens.
     fn child_spec_via(&self, addr: SocketAddr) -> Option<String> {
         let _ = addr;
         None
     }
 
-    /// A command that starts a process of real ShedLock over this namespace, which does what it is told on
-    /// its standard input as `testing/interop/java` does. It writes this host as its owner, reaches the store through this address where one is given, and gives up connections
-    /// that are silent for four seconds.
+    /// Returns a command that starts a process of real ShedLock over this namespace. The process
+    /// executes the commands on its standard input, as `testing/interop/java` does. It writes this
+    /// host as its owner, connects to the store through this address if one is given, and closes
+    /// connections that are silent for four seconds.
     ///
-    /// Where each lease of ShedLock's has a value of its own, the record may name another host. The
-    /// client must not send again what it has no answer to.
+    /// If each lease of ShedLock has its own value, the record may name another host. The client
+    /// must not resend requests that got no reply.
     ///
-    /// Only where ShedLock's unlock asks for an owner: where it frees whoever holds the lock, a process
-    /// that was stopped for too long is lawfully the end of exclusion.
+    /// Return a command only if ShedLock's unlock compares the owner. If it frees any holder's
+    /// lock, a process that was stopped for too long lawfully breaks exclusion.
     fn shedlock(&self, host: &str, through: Option<SocketAddr>) -> Option<Command> {
         let _ = (host, through);
         None
     }
 
-    /// The store's own word for what it is, with its version: for reports of long runs.
+    /// Returns the store's own description of itself, with its version, for reports of long runs.
     fn store_version(&self) -> OptionalAction<'_, String> {
         None
     }
 
-    /// Brings the store into this fault, which lasts until it is [ended](Self::end_fault); only
-    /// asked of a namespace on a
-    /// [store of its own](shedlock_conformance::Harness::namespace_on_own_store).
+    /// Brings the store into this fault, which lasts until it is [ended](Self::end_fault). Called
+    /// only on a namespace on a [store of its
+    /// own](shedlock_conformance::Harness::namespace_on_own_store).
     fn begin_fault(&self, fault: StoreFault) -> OptionalAction<'_, ()> {
         let _ = fault;
         None
     }
 
-    /// Ends this fault: from when this is done the store serves as before.
+    /// Ends this fault: once this completes, the store serves as before.
     fn end_fault(&self, fault: StoreFault) -> OptionalAction<'_, ()> {
         let _ = fault;
         None
@@ -61,10 +62,10 @@ pub(crate) struct Arena {
 }
 
 impl Arena {
-    /// Over the namespace of this context, which is an `N`, or wraps one.
+    /// Wraps this context, whose namespace is an `N` or wraps one.
     ///
     /// # Errors
-    /// Where it is not.
+    /// If it is neither.
     pub(crate) fn over<N: TortureNamespace>(context: &TestContext) -> Result<Self, Stop> {
         Self::checked(context.clone(), |namespace| {
             let namespace: &dyn Any = namespace;
@@ -72,7 +73,7 @@ impl Arena {
         })
     }
 
-    /// The same over a store of its own.
+    /// A new arena over a store of its own.
     pub(crate) async fn on_own_store(&self) -> Result<Self, Stop> {
         Self::checked(self.context.on_own_store().await?, self.known)
     }
@@ -89,16 +90,17 @@ impl Arena {
             .ok_or(Stop::Failed(wrong))
     }
 
-    /// What the torture needs of it.
+    /// Returns the namespace as the torture uses it.
     pub(crate) fn tortured(&self) -> &dyn TortureNamespace {
         let namespace = innermost(self.context.namespace());
         (self.known)(namespace).expect("the type was seen when the arena was made")
     }
 
-    /// What another process needs to open it, through this address where one is given.
+    /// Returns what another process needs to open the namespace, through this address if one is
+    /// given.
     ///
     /// # Errors
-    /// [`Stop::NotApplicable`] where none can.
+    /// [`Stop::NotApplicable`] if other processes cannot open it.
     pub(crate) fn child_spec_via(&self, addr: Option<SocketAddr>) -> Result<String, Stop> {
         let Some(addr) = addr else {
             return self.context.child_spec();
@@ -110,8 +112,8 @@ impl Arena {
         })
     }
 
-    /// A process of ShedLock's; see [`TortureNamespace::shedlock`]. A wrapper may map names, which
-    /// ShedLock does not.
+    /// Returns a command for a process of ShedLock; see [`TortureNamespace::shedlock`]. Not through
+    /// a wrapper: it may map names, which ShedLock does not.
     pub(crate) fn shedlock(&self, host: &str, through: Option<SocketAddr>) -> Option<Command> {
         let is_wrapped = self.context.namespace().inner().is_some();
         (!is_wrapped).then(|| self.tortured().shedlock(host, through))?

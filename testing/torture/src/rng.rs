@@ -1,11 +1,11 @@
-//! Random numbers that a seed repeats.
+//! Random numbers that a seed reproduces.
 
 use std::time::Duration;
 
-/// The seed for a run, unless one is given to repeat an earlier run.
+/// The environment variable with the seed of an earlier run, to repeat it.
 const VARIABLE: &str = "SHEDLOCK_CONFORMANCE_SEED";
 
-/// A generator whose numbers are the same on every machine for the same seed.
+/// A generator that returns the same numbers for the same seed on every machine.
 #[derive(Clone, Debug)]
 pub(crate) struct SeededRng {
     seed: u64,
@@ -18,7 +18,7 @@ impl SeededRng {
         Self { seed, rng }
     }
 
-    /// With the seed in the environment, or a random one.
+    /// A generator with the seed from the environment, or a random one.
     pub(crate) fn of_this_run() -> Self {
         let given = std::env::var(VARIABLE).ok().and_then(|s| s.parse().ok());
         Self::new(given.unwrap_or_else(|| fastrand::u64(..)))

@@ -1,4 +1,4 @@
-//! Wall clocks that are wrong, in processes that are told so by libfaketime.
+//! Wrong wall clocks, set by libfaketime in the processes.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, UNIX_EPOCH};
@@ -9,17 +9,17 @@ use shedlock_core::{Capabilities, Clock as _, ClockSource, Moment, SystemClock};
 use crate::Arena;
 use crate::history::nanos;
 
-/// Names the library, or says that it is `unavailable`: `cargo xtask` sets it.
+/// The environment variable with the library's path or `unavailable`; `cargo xtask` sets it.
 const LIBRARY: &str = "SHEDLOCK_TORTURE_FAKETIME";
 
-/// How wrong clocks may be where it does not matter how wrong they are, in milliseconds.
+/// How wrong clocks may be if the size of the error does not matter, in milliseconds.
 const HOURS: i64 = 12 * 3_600_000;
 
-/// A difference that is seen, and that no slewing of a clock makes in a short run.
+/// A difference that is noticed, and that slewing a clock does not cause in a short run.
 pub(crate) const NOTICED: Duration = Duration::from_millis(2);
 
-/// The wall clock of one process, and of whoever replaces it. Its other clocks are left alone: so is
-/// the one on which histories are judged.
+/// The wall clock of one worker and its replacements. Its other clocks are unchanged, including the
+/// one by which histories are judged.
 #[derive(Debug)]
 pub(crate) struct WallClock {
     library: PathBuf,
@@ -29,7 +29,7 @@ pub(crate) struct WallClock {
 }
 
 impl WallClock {
-    /// The library that makes clocks wrong.
+    /// Returns the library that makes clocks wrong.
     ///
     /// # Errors
     /// Why there is none.
@@ -41,10 +41,11 @@ impl WallClock {
         }
     }
 
-    /// How many milliseconds clients' clocks may be ahead or behind over this store without any harm.
+    /// Returns how many milliseconds clients' clocks may be ahead or behind over this store without
+    /// any harm.
     ///
     /// # Errors
-    /// Why that cannot be tried.
+    /// Why this cannot be tested.
     pub(crate) fn reach(context: &Arena) -> Result<i64, String> {
         if context.namespace().store_addr().is_none() {
             return Err("the store is not told from its clients by an address".to_owned());
@@ -55,12 +56,12 @@ impl WallClock {
         Ok([clock, slot_clock]
             .into_iter()
             .filter_map(|clock| tolerated(*clock))
-            // Two of them are apart by twice that.
+            // Two of them can differ by twice this value.
             .map(|skew| i64::try_from(skew.as_millis() / 2).unwrap_or(HOURS))
             .fold(HOURS, i64::min))
     }
 
-    /// A clock that is right at first, and is set through this file.
+    /// A clock that is correct at first and is set through this file.
     pub(crate) fn new(library: PathBuf, file: PathBuf) -> std::io::Result<Self> {
         let mut clock = Self {
             library,
@@ -71,11 +72,11 @@ impl WallClock {
         Ok(clock)
     }
 
-    /// Sets it to be ahead by so many milliseconds.
+    /// Sets the clock ahead by this many milliseconds.
     pub(crate) fn set(&mut self, ahead: i64) -> std::io::Result<()> {
         let (sign, millis) = (if ahead < 0 { '-' } else { '+' }, ahead.unsigned_abs());
         let text = format!("{sign}{}.{:03}\n", millis / 1_000, millis % 1_000);
-        // In one step: half a file would be read as another time.
+        // Atomically: a partial file would be read as a different time.
         let new = self.file.with_extension("new");
         std::fs::write(&new, text)?;
         std::fs::rename(&new, &self.file)?;
@@ -88,19 +89,20 @@ impl WallClock {
         self.ahead
     }
 
-    /// What a process needs to be told at its start.
+    /// The environment variables that a process needs at its start.
     pub(crate) fn variables(&self) -> [(&'static str, &Path); 4] {
         [
             ("LD_PRELOAD", &self.library),
             ("FAKETIME_TIMESTAMP_FILE", &self.file),
-            // It is read anew each time, so that the clock can be set while the process runs.
+            // The file is read again each time, so that the clock can be set while the process
+            // runs.
             ("FAKETIME_NO_CACHE", Path::new("1")),
             ("FAKETIME_DONT_FAKE_MONOTONIC", Path::new("1")),
         ]
     }
 }
 
-/// How far clients' clocks may be apart, where they judge.
+/// The tolerated clock skew between clients, if their clocks judge.
 pub(crate) fn tolerated(clock: ClockSource) -> Option<Duration> {
     match clock {
         ClockSource::Clients { tolerated_skew } => Some(tolerated_skew),
@@ -108,11 +110,11 @@ pub(crate) fn tolerated(clock: ClockSource) -> Option<Duration> {
     }
 }
 
-/// What this process's wall clock shows, in nanoseconds since 1970, and when on the clock that histories
-/// are judged on.
+/// Reads this process's wall clock, in nanoseconds since 1970, and the moment of the reading on the
+/// clock by which histories are judged.
 pub(crate) fn read() -> (Moment, u64) {
     let mut read = (now(), Duration::MAX, 0);
-    // Again, if something came between the two.
+    // Retried if there was a delay between the two readings.
     for _ in 0..5 {
         let before = now();
         let wall = SystemClock.system_time().duration_since(UNIX_EPOCH);
@@ -128,7 +130,8 @@ pub(crate) fn read() -> (Moment, u64) {
     (read.0, read.2)
 }
 
-/// By how many milliseconds a clock that showed this at that moment was ahead of ours.
+/// By how many milliseconds a clock that showed `shows` at the moment `at` was ahead of the local
+/// one.
 pub(crate) fn ahead_of_ours(at: u64, shows: u64) -> i64 {
     let (moment, ours) = read();
     let since = i128::from(nanos(moment.since_origin())) - i128::from(at);

@@ -1,4 +1,4 @@
-//! Many worker processes over one namespace, of which holders are killed.
+//! Many worker processes over one namespace, some of whose holders are killed.
 
 mod faults;
 mod start;
@@ -30,17 +30,17 @@ const VARIABLE: &str = "SHEDLOCK_CONFORMANCE_ACQUISITIONS";
 
 const DEFAULT_ACQUISITIONS: usize = 200;
 
-/// Time for a whole run.
+/// The time limit of a whole run.
 const LIMIT: Duration = Duration::from_secs(100);
 
 /// How far behind the store's clock slots begin, so that none of them is ahead of it.
 const SLOTS_AGO: Duration = Duration::from_secs(2);
 
-/// The longest rest between two attempts of a worker, where nobody asks for another one.
+/// The default for the longest rest between two attempts of a worker.
 pub(crate) const REST: Duration = Duration::from_millis(8);
 
-/// How long a worker waits for an answer: so short that requests come late now and then, and longer
-/// than answers take that come after the lease.
+/// How long a worker waits for a reply: so short that requests sometimes arrive late, but long
+/// enough for replies that arrive after the lease.
 pub(crate) fn patience(at_most: Duration) -> Duration {
     (2 * at_most).max(Duration::from_secs(1))
 }
@@ -48,48 +48,50 @@ pub(crate) fn patience(at_most: Duration) -> Duration {
 /// The worker processes.
 pub(crate) struct WorkerPool {
     context: Arena,
-    /// With the logs; it goes with this, unless it is kept for a person to look at.
+    /// Contains the logs; deleted with the pool, unless it is kept for inspection.
     folder: TempDir,
-    /// What is done to the workers.
+    /// The log of what is done to the workers.
     log: Log,
     workers: Vec<Worker>,
     spec: WorkerSpec,
-    /// Where those reach the store that do not go straight.
+    /// The addresses through which some workers reach the store.
     ways: BTreeMap<usize, SocketAddr>,
-    /// Those whose way is disturbed, and for how long that holds a request up, in nanoseconds.
+    /// The workers with a disturbed connection, and for how long it holds up a request, in
+    /// nanoseconds.
     disturbed: BTreeMap<usize, u64>,
-    /// The wall clocks of those whose own is not right.
+    /// The wall clocks of the workers whose clocks are wrong.
     clocks: BTreeMap<usize, WallClock>,
-    /// The executables of those that are of an earlier version.
+    /// The executables of workers of an earlier version.
     olds: BTreeMap<usize, PathBuf>,
-    /// Those that are ShedLock's.
+    /// The workers that are processes of ShedLock.
     shedlocks: BTreeSet<usize>,
     pub(crate) rng: SeededRng,
     pub(crate) seed: String,
     started: usize,
     pub(crate) heard: Heard,
-    /// The part of it that was heard of ShedLock's.
+    /// The part of `heard` from processes of ShedLock.
     pub(crate) heard_of_shedlocks: Heard,
-    /// The part of it that was heard of those of an earlier version.
+    /// The part of `heard` from workers of an earlier version.
     pub(crate) heard_of_olds: Heard,
     idle: usize,
 }
 
 struct Worker {
     process: Child,
-    /// What tells a process of ShedLock's what to do.
+    /// Sends commands to a process of ShedLock.
     driver: Option<Driver>,
-    /// Whether it is of an earlier version.
+    /// Whether it runs an earlier version.
     is_old: bool,
     log: Tail,
-    /// How many attempts were answered.
+    /// How many attempts got a reply.
     answers: usize,
-    /// By how many milliseconds its wall clock was ahead of ours when it looked.
+    /// By how many milliseconds its wall clock was ahead of the local one at its last reading.
     ahead: Option<i64>,
 }
 
 impl WorkerPool {
-    /// From the environment: more than by default for a long run.
+    /// The number of acquisitions from the environment, which a long run sets higher than the
+    /// default.
     pub(crate) fn acquisitions_wanted() -> Result<usize, Stop> {
         match std::env::var(VARIABLE) {
             Err(_) => Ok(DEFAULT_ACQUISITIONS),
@@ -99,7 +101,8 @@ impl WorkerPool {
         }
     }
 
-    /// Starts this many workers. With slots each goes through them once; without it goes on.
+    /// Starts this many workers. With slots, each worker goes through them once; without slots, it
+    /// continues forever.
     pub(crate) async fn start(
         context: &Arena,
         count: usize,
@@ -112,7 +115,7 @@ impl WorkerPool {
         Ok(worker_pool)
     }
 
-    /// Without any workers yet.
+    /// A pool without workers.
     pub(crate) async fn without_workers(context: &Arena, jobs: &[Job]) -> Result<Self, Stop> {
         let folder = tempfile::Builder::new()
             .prefix("shedlock-history-")
@@ -160,29 +163,29 @@ impl WorkerPool {
         })
     }
 
-    /// Has workers make this mistake.
+    /// Makes workers make this mistake.
     pub(crate) fn go_wrong(&mut self, wrong: Wrong) {
         self.spec.wrong = Some(wrong);
     }
 
-    /// Has workers rest at most this long between two attempts.
+    /// Sets the longest rest of workers between two attempts.
     pub(crate) fn rest(&mut self, longest: Duration) {
         self.spec.rest = longest;
     }
 
-    /// Has this worker, and whoever replaces it, reach the store through this address.
+    /// Makes this worker and its replacements connect to the store through this address.
     pub(crate) fn send_through(&mut self, number: usize, addr: SocketAddr) {
         self.ways.insert(number, addr);
     }
 
-    /// Gives this worker, and whoever replaces it, a wall clock of its own.
+    /// Gives this worker and its replacements a separate wall clock.
     pub(crate) fn give_clock(&mut self, number: usize, library: PathBuf) -> Verdict {
         let file = self.folder.path().join(format!("{number}.clock"));
         self.clocks.insert(number, WallClock::new(library, file)?);
         Ok(())
     }
 
-    /// Sets that clock to be ahead by so many milliseconds.
+    /// Sets that clock ahead by this many milliseconds.
     pub(crate) fn set_clock(&mut self, number: usize, ahead: i64) -> Verdict {
         if let Some(clock) = self.clocks.get_mut(&number) {
             clock.set(ahead)?;
@@ -190,7 +193,7 @@ impl WorkerPool {
         Ok(())
     }
 
-    /// A complaint about a wall clock that its worker has not yet seen as it was set.
+    /// An error message about a wall clock whose setting its worker has not yet observed.
     pub(crate) fn clock_without_effect(&self) -> Option<String> {
         self.clocks.iter().find_map(|(number, clock)| {
             let (is, should_be) = (self.workers[*number].ahead, clock.ahead());
@@ -205,7 +208,7 @@ impl WorkerPool {
         })
     }
 
-    /// Starts this many more.
+    /// Starts this many more workers.
     pub(crate) fn add(&mut self, count: usize) -> Verdict {
         for _ in 0..count {
             let worker = self.worker(self.workers.len())?;
@@ -214,7 +217,7 @@ impl WorkerPool {
         Ok(())
     }
 
-    /// Starts this many of an earlier version, whose test target was built there.
+    /// Starts this many workers of an earlier version, whose test target is this executable.
     pub(crate) fn add_old(&mut self, count: usize, executable: &Path) -> Verdict {
         let first = self.workers.len();
         let olds = (first..first + count).map(|number| (number, executable.to_owned()));
@@ -229,8 +232,8 @@ impl WorkerPool {
         self.add(count)
     }
 
-    /// Kills holders now and then, and replaces them, until the logs show so many acquisitions, or
-    /// until the slots are done.
+    /// Kills and replaces holders from time to time, until the logs show this many acquisitions or
+    /// the slots are done.
     pub(crate) async fn kill_holders_until(&mut self, acquisitions: usize) -> Verdict {
         let started = now();
         let mut kill_at = acquisitions / 20;
@@ -243,7 +246,7 @@ impl WorkerPool {
             if self.heard.acquisitions >= acquisitions {
                 return Ok(());
             }
-            // Workers that have gone through their slots are silent from then on.
+            // Workers that have gone through their slots log nothing more.
             if self.idle > 100 && !self.spec.slots.is_empty() {
                 return Ok(());
             }
@@ -256,21 +259,21 @@ impl WorkerPool {
                 )));
             }
             if self.heard.acquisitions >= kill_at && self.kill_a_holder().await?.is_some() {
-                // About fifteen kills in a run; each costs a lease's length.
+                // About fifteen kills per run; each costs the length of a lease.
                 kill_at = self.heard.acquisitions + (acquisitions / 15).max(1);
             }
             sleep(Duration::from_millis(5)).await;
         }
     }
 
-    /// Stops all and judges what they did.
+    /// Stops all workers and judges what they did.
     pub(crate) async fn stop_and_judge(mut self) -> Result<Findings, Stop> {
         self.stop().await?;
         let rules = self.rules();
         self.judge(&rules)
     }
 
-    /// Stops all.
+    /// Stops all workers.
     pub(crate) async fn stop(&mut self) -> Verdict {
         for worker in &mut self.workers {
             drop(worker.process.stdin.take());
@@ -291,18 +294,18 @@ impl WorkerPool {
         Ok(())
     }
 
-    /// What the provider declares.
+    /// The rules for what the provider declares.
     pub(crate) fn rules(&self) -> Rules {
         let capabilities = self.context.capabilities();
         let mut rules = Rules::new(capabilities.granularity, capabilities.fencing);
-        // Others have versions, or leases of the store's: what is withdrawn stays withdrawn, but
-        // nothing is refused for its time.
+        // Other stores use versions or the store's own leases: a withdrawn attempt stays withdrawn,
+        // but no attempt is refused because of its time.
         rules.refuses_late = capabilities.clock == ClockSource::Store
             && capabilities.slot_clock == ClockSource::Store;
         rules
     }
 
-    /// Judges what they did until they were stopped.
+    /// Judges what the workers did until they were stopped.
     pub(crate) fn judge(&mut self, rules: &Rules) -> Result<Findings, Stop> {
         let findings = History::load(self.folder.path())?.judge(rules);
         if let Some(first) = findings.violations.first() {
@@ -318,7 +321,7 @@ impl WorkerPool {
         Ok(findings)
     }
 
-    /// None has ended by itself.
+    /// Checks that no worker has ended by itself.
     pub(crate) async fn all_run(&mut self) -> Verdict {
         for number in 0..self.workers.len() {
             let worker = &mut self.workers[number];
@@ -332,12 +335,12 @@ impl WorkerPool {
         Ok(())
     }
 
-    /// Where the logs are.
+    /// The folder of the logs.
     pub(crate) fn logs(&self) -> &Path {
         self.folder.path()
     }
 
-    /// Leaves the logs for a person to look at.
+    /// Keeps the logs for inspection.
     pub(crate) fn keep_logs(&mut self) {
         self.folder.disable_cleanup(true);
     }
@@ -351,7 +354,7 @@ impl WorkerPool {
         ))
     }
 
-    /// Reads on in all logs; true if there was something new.
+    /// Reads what was added to all logs; returns whether there was anything new.
     pub(crate) fn read_logs(&mut self) -> Result<bool, Stop> {
         let mut anything = false;
         for worker in &mut self.workers {
@@ -374,41 +377,42 @@ impl WorkerPool {
         Ok(anything)
     }
 
-    /// Those that hold a lock as far as their logs tell.
+    /// The workers that hold a lock according to their logs.
     pub(crate) fn holders(&self) -> Vec<usize> {
         (0..self.workers.len())
             .filter(|i| self.workers[*i].log.holds)
             .collect()
     }
 
-    /// How many attempts of each were answered since it was started.
+    /// How many attempts of each worker got a reply since it was started.
     pub(crate) fn answers(&self) -> Vec<usize> {
         self.workers.iter().map(|worker| worker.answers).collect()
     }
 
-    /// Whether it is a process of ShedLock's.
+    /// Whether this worker is a process of ShedLock.
     pub(crate) fn is_shedlock(&self, number: usize) -> bool {
         self.shedlocks.contains(&number)
     }
 
-    /// Whether one of them has begun its work, which takes ShedLock's a while.
+    /// Whether this worker has begun its work, which takes a while for ShedLock.
     pub(crate) fn has_begun(&self, number: usize) -> bool {
         let driver = self.workers[number].driver.as_ref();
         driver.is_none_or(Driver::is_ready)
     }
 
-    /// The process of one of them, if it runs.
+    /// The process id of this worker, if it runs.
     pub(crate) fn process(&self, number: usize) -> Option<u32> {
         self.workers[number].process.id()
     }
 
-    /// What they have done so far.
+    /// The history so far.
     pub(crate) fn history(&self) -> Result<History, Stop> {
         let moment = now();
         Ok(History::load(self.folder.path())?.until(moment))
     }
 
-    /// Kills a process that holds a lock as far as its log tells, and says which; none if there is none.
+    /// Kills a process that holds a lock according to its log, and returns which; `None` if there
+    /// is none.
     pub(crate) async fn kill_a_holder(&mut self) -> Result<Option<usize>, Stop> {
         let holders = self.holders();
         if holders.is_empty() {
@@ -420,11 +424,11 @@ impl WorkerPool {
         if let Some(driver) = &mut self.workers[unlucky].driver {
             driver.last_word().await?;
         }
-        // What it wrote between the last look and its end counts too.
+        // What it wrote between the last read and its end counts too.
         self.read_logs()?;
         self.workers[unlucky] = self.worker(unlucky)?;
         if let Some(delay) = self.disturbed.get(&unlucky).copied() {
-            // The way stays as it is, and the dead one sends nothing more on it.
+            // The connection stays disturbed, but the dead process sends nothing more on it.
             if let Some(killed) = killed {
                 self.log.write_of(killed, What::WayRestored)?;
             }

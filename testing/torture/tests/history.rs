@@ -1,5 +1,5 @@
-//! The judge of histories, on histories that are forged: a judge that cannot convict proves
-//! nothing, and one that convicts the innocent is of no use.
+//! Tests the judge of histories on forged histories. A judge that cannot convict proves nothing,
+//! and one that convicts lawful histories is useless.
 
 #[path = "history/extended.rs"]
 mod extended;
@@ -19,7 +19,7 @@ use shedlock_torture::history::{Event, Findings, History, Rules, What};
 const MS: u64 = 1_000_000;
 const AT_MOST: u64 = 300 * MS;
 const TIMEOUT: u64 = 1_000 * MS;
-/// What the store's clock shows at moment 0.
+/// The store's clock at moment 0.
 const STORE: u64 = 1_900_000_000_000_000_000;
 
 const SLOT_TAKEN: What = What::Skipped {
@@ -29,12 +29,12 @@ const SLOT_TAKEN: What = What::Skipped {
     until: None,
 };
 
-/// Each owner lives in a process of its own.
+/// Each owner lives in a separate process.
 fn process_of(owner: &str) -> u32 {
     owner.bytes().map(u32::from).sum()
 }
 
-/// Events in milliseconds, written down by hand.
+/// Builds events by hand, in milliseconds.
 #[derive(Default)]
 struct Forger(Vec<Event>);
 
@@ -78,7 +78,7 @@ impl Forger {
         self.event(at, owner, what)
     }
 
-    /// A slot that stays open until it is done, and may be run twice.
+    /// A slot that stays open until it is done, and may run twice.
     fn asked_for_open(self, at: u64, owner: &str, slot: i64) -> Self {
         let what = What::Asked {
             at_most: AT_MOST,
@@ -91,7 +91,7 @@ impl Forger {
         self.event(at, owner, what)
     }
 
-    /// Granted by a store that tells no times.
+    /// Granted by a store that returns no times.
     fn acquired_untold(self, at: u64, owner: &str, token: u64) -> Self {
         let what = What::Acquired {
             token: Some(token),
@@ -101,7 +101,7 @@ impl Forger {
         self.event(at, owner, what)
     }
 
-    /// Granted by the store half a millisecond before the answer.
+    /// Granted by the store half a millisecond before the reply.
     fn acquired(self, at: u64, owner: &str, token: u64) -> Self {
         let from = STORE + at * MS - MS / 2;
         let what = What::Acquired {
@@ -112,7 +112,7 @@ impl Forger {
         self.event(at, owner, what)
     }
 
-    /// What is done to the process in which the owner lives.
+    /// An event that concerns the process in which the owner lives.
     fn done_to(mut self, at: u64, owner: &str, what: What) -> Self {
         self.0.push(Event {
             at: at * MS,
@@ -137,12 +137,12 @@ impl Forger {
         )
     }
 
-    /// Skipped since this owner holds the lock.
+    /// Skipped because this owner holds the lock.
     fn skipped_for(self, at: u64, owner: &str, holder: &str) -> Self {
         self.skipped_until(at, owner, holder, None)
     }
 
-    /// Skipped since this owner holds the lock until then, in milliseconds by the store's clock.
+    /// Skipped because this owner holds the lock until then, in milliseconds by the store's clock.
     fn skipped_until(self, at: u64, owner: &str, holder: &str, until: Option<u64>) -> Self {
         let what = What::Skipped {
             locked: true,
@@ -320,7 +320,7 @@ fn an_extended_lease_that_is_taken_over_is_convicted() {
 
 #[test]
 fn a_grant_within_a_long_lease_is_convicted_by_the_stores_clock_though_another_lies_between() {
-    // The answers come so late that our clock gives the benefit of the doubt.
+    // The replies arrive so late that the local clock proves nothing.
     let granted = |at: u64, token| What::Acquired {
         token: Some(token),
         acquired_at: Some(STORE + at * MS),
@@ -340,7 +340,7 @@ fn a_grant_within_a_long_lease_is_convicted_by_the_stores_clock_though_another_l
 
 #[test]
 fn a_grant_before_the_end_by_the_stores_clock_is_convicted() {
-    // Our own clock gives the benefit of the doubt; the store's does not.
+    // The local clock proves nothing; the store's clock does.
     let early = What::Acquired {
         token: Some(2),
         acquired_at: Some(STORE + 299 * MS),
@@ -426,7 +426,7 @@ fn tokens_that_repeat_go_back_or_lack_are_convicted() {
 
 #[test]
 fn tokens_of_attempts_at_the_same_time_may_come_in_any_order() {
-    // "b" asked before "a" had its answer, and was granted the lock before it.
+    // "b" sent its request before "a" had its reply, and was granted the lock first.
     Forger::default()
         .asked(0, "a")
         .asked(1, "b")
@@ -471,7 +471,7 @@ fn an_open_slot_that_failed_is_run_again_before_the_next_one() {
 
 #[test]
 fn an_open_slot_that_was_given_up_is_passed() {
-    // The second run was killed on its way, and may have been the last one that is allowed.
+    // The second run was killed on its way, and may have been the last one allowed.
     Forger::default()
         .asked_for_open(0, "a", 60)
         .acquired(1, "a", 1)
@@ -547,7 +547,8 @@ fn a_kept_lock_that_is_granted_at_its_end_is_lawful() {
 
 #[test]
 fn a_kept_lock_that_is_granted_too_early_is_convicted() {
-    // By our clock where the store tells no times, and by the store's where ours is in doubt.
+    // By the local clock if the store returns no times, and by the store's clock if the local clock
+    // proves nothing.
     Forger::default()
         .asked_to_keep(0, "a", 100)
         .acquired_untold(1, "a", 1)
@@ -606,12 +607,12 @@ fn an_unlock_that_works_after_the_end_is_convicted() {
     over()
         .released(400, "a")
         .must_be_convicted_of("unlocked too late:");
-    // Nothing ran under it, so that its slot is given back.
+    // Nothing ran under the lease, so its slot is given back.
     over()
         .event(399, "a", What::SlotGivenBack { unused: true })
         .released(400, "a")
         .must_be_lawful();
-    // Repeated since its first answer was lost, it is told what the first one did.
+    // Repeated because its first reply was lost, it returns the result of the first one.
     over()
         .event(200, "a", What::ReleaseAsked)
         .event(390, "a", What::CallFailed)
@@ -634,7 +635,7 @@ fn an_unlock_that_was_repeated_may_find_the_lock_taken() {
         .must_be_lawful();
 }
 
-/// A task whose lease ends at 300 does something at these moments.
+/// A task whose lease ends at 300 does a step at each of these moments.
 fn steps(at: &[u64]) -> Forger {
     let task = Forger::default().asked(0, "a").acquired(1, "a", 1);
     at.iter()

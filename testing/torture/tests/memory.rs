@@ -1,4 +1,4 @@
-//! A store that no other process reaches is not tortured, and its run says so.
+//! A store that no other process can reach is not tortured, and its run reports so.
 
 #[path = "../../../crates/conformance/tests/memory/harness.rs"]
 mod harness;

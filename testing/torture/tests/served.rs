@@ -1,4 +1,5 @@
-//! The torture over the kit's small store behind a socket, which finds every wrong protocol out.
+//! Runs the torture over the kit's small store behind a socket; it must detect every wrong
+//! protocol.
 
 #[path = "../../../crates/conformance/tests/served/harness.rs"]
 mod harness;

@@ -1,4 +1,4 @@
-//! A line of a log.
+//! One line of a log.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -10,38 +10,38 @@ use super::nanos;
 /// One line of a process's log.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Event {
-    /// Nanoseconds on the clock that goes on during suspend.
+    /// Nanoseconds on the clock that keeps running while the machine is suspended.
     pub at: u64,
-    /// The process that did it, or that it was done to.
+    /// The process that acted, or that was acted upon.
     pub process: u32,
-    /// The lock; empty for what concerns the whole process.
+    /// The lock; empty if the event concerns the whole process.
     pub name: String,
-    /// The owner: one attempt with all that follows from it; empty for what concerns the whole
-    /// process.
+    /// The owner: one attempt with everything that follows from it; empty if the event concerns the
+    /// whole process.
     pub owner: String,
     /// What happened.
     pub what: What,
 }
 
-/// What happened, in nanoseconds where it has a length, in nanoseconds since 1970 where it is an
-/// instant of the store's.
+/// What happened. Durations are in nanoseconds; instants of the store are in nanoseconds since
+/// 1970.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum What {
     /// The attempt is about to be sent.
     Asked {
-        /// How long the lease would run.
+        /// The requested length of the lease.
         at_most: u64,
-        /// How long the lock would be kept.
+        /// How long the lock is to be kept.
         at_least: u64,
         /// The slot, in microseconds since 1970.
         slot: Option<i64>,
-        /// How often the slot may be run where it stays open until it is done.
+        /// How often the slot may be run, if it stays open until it is done.
         slot_attempts: Option<u32>,
-        /// Where ShedLock for Java asks: the host that it writes as owner.
+        /// The host that ShedLock writes as owner, if the attempt is one of ShedLock for Java.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         host: Option<String>,
-        /// How long the attempt may be on its way.
+        /// The timeout of the attempt.
         #[serde(default = "default_timeout")]
         timeout: u64,
     },
@@ -56,14 +56,14 @@ pub enum What {
     },
     /// The attempt was skipped.
     Skipped {
-        /// Because the lock was held or kept.
+        /// The lock was held or kept.
         locked: bool,
-        /// Because the slot, or a later one, was taken.
+        /// The slot, or a later one, was taken.
         slot_taken: bool,
-        /// The owner whose lease runs, as the record names it.
+        /// The owner of the running lease, as the record names it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         holder: Option<String>,
-        /// Until when that lease runs, by the store's clock.
+        /// The end of that lease, by the store's clock.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         until: Option<u64>,
     },
@@ -71,65 +71,65 @@ pub enum What {
     Unknown,
     /// The attempt failed and had no effect.
     Failed,
-    /// The attempt is about to be withdrawn: nobody waits for what it may have won.
+    /// The attempt is about to be withdrawn: no one uses what it may have won.
     Withdrawn,
-    /// The withdrawal was answered: whatever the attempt had won by then is free.
+    /// The withdrawal succeeded: whatever the attempt had won is free.
     Withdrew,
     /// An extension is about to be sent.
     RenewAsked {
-        /// How long the lease would run from then.
+        /// The requested length of the lease from then on.
         at_most: u64,
     },
-    /// The extension worked.
+    /// The extension succeeded.
     Renewed {
         /// Until when, by the store's clock.
         locked_until: Option<u64>,
     },
-    /// The extension was answered with "lost".
+    /// The extension returned "lost".
     RenewLost,
-    /// A task under the lock, which must not outlive the lease, does something.
+    /// A task under the lock does something. It must not do so after its lease ends.
     Step,
-    /// The unlock that follows will say that the slot is done.
+    /// The unlock that follows reports the slot as done.
     SlotDone,
-    /// The unlock or the withdrawal that follows will say that nothing ran, or that a shutdown cut the
-    /// run: the attempt at the slot does not count.
+    /// The unlock or withdrawal that follows reports that nothing ran or that a shutdown cut the
+    /// run: this attempt at the slot does not count.
     SlotGivenBack {
-        /// Whether nothing ran: then a slot that is used up when it is taken is given back too.
+        /// Whether nothing ran: then even a slot that is used up when taken is given back.
         unused: bool,
     },
     /// An unlock is about to be sent.
     ReleaseAsked,
-    /// The unlock worked.
+    /// The unlock succeeded.
     Released,
-    /// The unlock was answered with "lost".
+    /// The unlock returned "lost".
     ReleaseLost,
     /// An extension or an unlock failed; it may have taken effect.
     CallFailed,
-    /// The process looks at its wall clock, at its start and where it is not as before.
+    /// The process reads its wall clock, at its start and whenever the clock has jumped.
     WallClock {
-        /// What it shows, in nanoseconds since 1970.
+        /// The clock's value, in nanoseconds since 1970.
         shows: u64,
     },
     /// The process is about to be stopped from outside, as by SIGSTOP.
     Stopped,
-    /// The process was let go on.
+    /// The process was resumed.
     GoesOn,
     /// The process runs an earlier version, whose attempts are not bounded by a timeout.
     IsOld,
-    /// The way of the process to the store is about to be disturbed.
+    /// The process's connection to the store is about to be disturbed.
     WayDisturbed {
-        /// How long a request may be held up after the way is restored.
+        /// How long a request may be held up after the connection is restored.
         delay: u64,
     },
-    /// The way of the process to the store was restored.
+    /// The process's connection to the store was restored.
     WayRestored,
-    /// The store is about to get into fault: requests may wait in it.
+    /// A fault of the store is about to begin: requests may wait in it.
     StoreTroubled,
-    /// The store's trouble is over.
+    /// The fault of the store has ended.
     StoreRecovered,
     /// The store is about to be killed.
     StoreKilled,
-    /// The store was started again, and answers.
+    /// The store was started again and accepts requests.
     StoreStarted,
 }
 

@@ -1,16 +1,16 @@
-//! Leases of one name never overlap.
+//! Checks that leases of one name never overlap.
 
 use super::lease::Life;
 use super::{Findings, Rules, nanos};
 
-/// Judges those that were granted one lock.
+/// Checks the owners that were granted one lock.
 pub(super) fn judge(held: &[&Life], rules: &Rules, findings: &mut Findings) {
     by_our_clock(held, nanos(rules.drift), findings);
     in_the_store(held, findings);
 }
 
-/// By our clock: from the answer to the earliest end. A lease whose answer came after its end was
-/// never held: its owner counts from when it asked.
+/// By the local clock: from the reply to the earliest end. A lease whose reply arrived after its
+/// end was never held. Its owner counts from the time of the request.
 fn by_our_clock(held: &[&Life], drift: u64, findings: &mut Findings) {
     let mut held: Vec<(u64, &Life)> = held
         .iter()
@@ -40,7 +40,8 @@ fn by_our_clock(held: &[&Life], drift: u64, findings: &mut Findings) {
     }
 }
 
-/// By the store's clock, exactly: nothing is granted before the end of what nobody unlocked.
+/// By the store's clock, exactly: nothing is granted before the end of a lease that was not
+/// unlocked.
 fn in_the_store(held: &[&Life], findings: &mut Findings) {
     let mut held: Vec<(u64, &Life)> = held
         .iter()

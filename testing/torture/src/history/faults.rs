@@ -1,28 +1,28 @@
-//! What was done to processes, network and store while the history was written.
+//! The faults that affected processes, network and store while the history was written.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Event, What};
 
-/// When something was not as it should be, from and to.
+/// The time from the beginning to the end of a fault.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Span {
     pub(super) from: u64,
     pub(super) to: u64,
 }
 
-/// All that was done, and when.
+/// All faults with their times.
 #[derive(Debug, Default)]
 pub(super) struct Faults {
     /// When processes were stopped from outside.
     stops: BTreeMap<u32, Vec<Span>>,
-    /// When the ways of processes to the store were disturbed.
+    /// When the connections of processes to the store were disturbed.
     ways: BTreeMap<u32, Vec<Span>>,
-    /// When the store was in trouble.
+    /// When the store had a fault.
     troubles: Vec<Span>,
-    /// From when the store was killed to when it was back.
+    /// From when the store was killed until it was back.
     crashes: Vec<Span>,
-    /// Those that run an earlier version.
+    /// The processes that run an earlier version.
     old: BTreeSet<u32>,
 }
 
@@ -48,7 +48,7 @@ impl Faults {
                 }
                 What::StoreTroubled => begin(&mut faults.troubles, *at),
                 What::StoreRecovered => end(&mut faults.troubles, *at),
-                // Over at once, where no event says that it was started again.
+                // Ends at once, unless a later event records that the store was started again.
                 What::StoreKilled => faults.crashes.push(Span { from: *at, to: *at }),
                 What::StoreStarted => {
                     if let Some(crash) = faults.crashes.last_mut() {
@@ -62,8 +62,9 @@ impl Faults {
         faults
     }
 
-    /// When a lease of this length that would be over then is over at the latest, by what is known at
-    /// `by`: one that runs in a crash may have its whole length once more, from when the store is up.
+    /// The latest end of a lease of this length that would otherwise end at `over`, as known at
+    /// `by`. A lease that runs during a crash may last its whole length again, starting when the
+    /// store is back.
     pub(super) fn over_after_crashes(&self, over: u64, length: u64, by: u64) -> u64 {
         let crashes = self.crashes.iter().filter(|crash| crash.to <= by);
         crashes.fold(over, |over, crash| match crash.from <= over {
@@ -82,8 +83,8 @@ impl Faults {
         self.old.contains(&process)
     }
 
-    /// When a request of this process, that was sent then, has reached the store at the latest:
-    /// after its flight, unless it meets a fault that holds it up.
+    /// The latest moment at which a request that this process sent at `sent` has reached the store:
+    /// after its flight time, unless a fault holds it up.
     pub(super) fn landing(&self, process: u32, sent: u64, flight: u64) -> u64 {
         let mut lands = sent.saturating_add(flight);
         loop {
@@ -99,19 +100,19 @@ impl Faults {
         }
     }
 
-    /// For how long this process was stopped in this time.
+    /// How long this process was stopped in this period.
     pub(super) fn stopped_between(&self, process: u32, from: u64, to: u64) -> u64 {
         let overlap = |span: &Span| span.to.min(to).saturating_sub(span.from.max(from));
         self.stops_of(process).iter().map(overlap).sum()
     }
 
-    /// Whether it was stopped then.
+    /// Whether this process was stopped at this moment.
     pub(super) fn cover(&self, process: u32, moment: u64) -> bool {
         let covers = |stop: &Span| (stop.from..=stop.to).contains(&moment);
         self.stops_of(process).iter().any(covers)
     }
 
-    /// Whether a stop of it was over in this time.
+    /// Whether a stop of this process ended in this period.
     pub(super) fn stop_ends_between(&self, process: u32, from: u64, to: u64) -> bool {
         let ends = |stop: &Span| (from..=to).contains(&stop.to);
         self.stops_of(process).iter().any(ends)
@@ -130,7 +131,7 @@ impl Faults {
     }
 }
 
-/// What has begun goes on until it is said to be over.
+/// A fault that has begun continues until its end is recorded.
 fn begin(spans: &mut Vec<Span>, at: u64) {
     spans.push(Span {
         from: at,

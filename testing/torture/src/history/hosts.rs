@@ -1,4 +1,4 @@
-//! What cannot be asked of ShedLock's leases, since the host is their owner.
+//! Guarantees that ShedLock's leases cannot give because their owner is the host.
 
 use std::collections::BTreeMap;
 
@@ -6,8 +6,9 @@ use super::faults::Faults;
 use super::lease::Life;
 use super::{Rules, nanos};
 
-/// Takes from each of ShedLock's leases, in the order in which they asked, what an earlier unlock of
-/// the same host may end that nobody answered: while that may be on its way, they last by luck alone.
+/// Removes guarantees from those of ShedLock's leases that an earlier, unanswered unlock of the
+/// same host may end. While that unlock may be in flight, the lease has no guaranteed duration.
+/// Expects the leases in the order of their requests.
 pub(super) fn weaken(lives: &mut [Life], rules: &Rules, faults: &Faults) {
     let flight = nanos(rules.flight);
     let mut adrift: BTreeMap<(String, String), u64> = BTreeMap::new();

@@ -1,4 +1,4 @@
-//! Was it lawful?
+//! Checks whether a history is lawful.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -7,27 +7,29 @@ use super::faults::Faults;
 use super::lease::Life;
 use super::{History, exclusion, hosts, limits, order, skips};
 
-/// What a history is judged by.
+/// The parameters by which a history is judged.
 #[derive(Clone, Copy, Debug)]
 pub struct Rules {
-    /// How much later than at-most a lock may come free: what the provider declares.
+    /// How much later than at-most a lock may become free, as the provider declares.
     pub granularity: Duration,
     /// Whether acquisitions carry fencing tokens.
     pub fencing: bool,
-    /// How long a request may be on its way while nothing holds it up: what does is in the history.
+    /// How long a request may be in flight when nothing holds it up. Events that hold it up are in
+    /// the history.
     pub flight: Duration,
-    /// Whether the store refuses an attempt that comes after its timeout by the store's clock, so
-    /// that no copy of it can be granted after that, even if no one withdraws it.
+    /// Whether the store refuses an attempt that arrives after its timeout by the store's clock.
+    /// Then no copy of it can be granted afterwards, even without a withdrawal.
     pub refuses_late: bool,
-    /// How far the speed of two clocks and a store that cuts its times may be apart over a lease.
+    /// The tolerance over a lease for two clocks running at different speeds and a store that
+    /// truncates times.
     pub drift: Duration,
-    /// How far the clocks of clients are apart that judge leases: at-least may end that much earlier
-    /// by our clock, and a lock come free that much later.
+    /// The clock skew between clients whose clocks judge leases. At-least may end this much earlier
+    /// by the local clock, and a lock may become free this much later.
     pub skew: Duration,
 }
 
 impl Rules {
-    /// For a provider that declares these.
+    /// The rules for a provider that declares these values.
     pub fn new(granularity: Duration, fencing: bool) -> Self {
         Self {
             granularity,
@@ -48,16 +50,15 @@ pub struct Findings {
     pub events: usize,
     /// Attempts that were granted.
     pub acquisitions: usize,
-    /// Of these, those to ShedLock for Java.
+    /// The number of these that were granted to ShedLock for Java.
     pub shedlocks: usize,
     /// Attempts that were skipped.
     pub skips: usize,
-    /// Runs of slots that stay open until they are done, after the first of each.
+    /// Runs of open slots after the first run of each slot.
     pub runs_again: usize,
-    /// Leases that nobody unlocked: their holders were killed.
+    /// Leases that were not unlocked because their holders were killed.
     pub abandoned: usize,
-    /// Broken laws, each with its evidence: which law, a colon, and what shows it. Empty for a lawful
-    /// history.
+    /// Broken laws: for each, the law, a colon, and the evidence. Empty for a lawful history.
     pub violations: Vec<String>,
 }
 
@@ -68,25 +69,25 @@ impl Findings {
 }
 
 impl History {
-    /// Looks for what must not be:
+    /// Checks the history for violations:
     ///
     /// | violation | what it means |
     /// |---|---|
-    /// | `overlap`, `overlap in the store` | two held one lock at once, by our clock or by the store's |
-    /// | `lost ownership` | an unlock or extension was refused while its lease ran for certain |
-    /// | `revived`, `unlocked too late` | one worked though its lease was over |
-    /// | `at-least` | a lock that was to be kept was granted |
+    /// | `overlap`, `overlap in the store` | two owners held one lock at the same time, by the local clock or by the store's |
+    /// | `lost ownership` | an unlock or extension was refused while its lease certainly ran |
+    /// | `revived`, `unlocked too late` | an extension or unlock succeeded although its lease had ended |
+    /// | `at-least` | a lock was granted while at-least still kept it |
     /// | `shortened` | an extension moved the end of a lease to an earlier instant, or a skip reports such an end |
-    /// | `taken for too long` | a skip as locked though every lease had ended, or that of the holder which it names |
-    /// | `owner returns` | an owner holds a lock again that it had given back, when no copy of its attempt may come any more |
-    /// | `unknown owner` | a skip names a holder that never asked for the lock |
-    /// | `slot refused` | a skip as taken though nobody can have had the slot or a later one |
+    /// | `taken for too long` | an attempt was skipped as locked although every lease had ended, or that of the named holder |
+    /// | `owner returns` | an owner holds a lock again that it had given back, when no copy of its attempt can arrive any more |
+    /// | `unknown owner` | a skip names a holder that never attempted the lock |
+    /// | `slot refused` | an attempt was skipped as taken although no one can have had the slot or a later one |
     /// | `token twice`, `token goes back`, `no token` | fencing tokens do not grow |
-    /// | `slot twice`, `slot goes back` | a slot had two runs, or came after a later one |
-    /// | `slot passed over`, `slot run too often` | the same of slots that stay open until they are done |
-    /// | `outlived` | a task did something past its deadline, or after its unlock, and its process was not stopped |
+    /// | `slot twice`, `slot goes back` | a slot had two runs, or ran after a later one |
+    /// | `slot passed over`, `slot run too often` | the same for slots that stay open until they are done |
+    /// | `outlived` | a task did something past its deadline, or after its unlock, although its process was not stopped |
     ///
-    /// Leases of ShedLock's [a little less](super#shedlock-for-java-among-them).
+    /// Leases of ShedLock are checked for [fewer properties](super#shedlock-for-java-among-them).
     pub fn judge(&self, rules: &Rules) -> Findings {
         let mut findings = Findings {
             events: self.events.len(),

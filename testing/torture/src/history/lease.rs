@@ -1,86 +1,86 @@
-//! The life of one owner, as its log tells it.
+//! The lifetime of one owner, reconstructed from its log.
 
 use super::faults::{Faults, Span};
 use super::pending::{Renewal, Stray};
 use super::{Event, Rules, What, nanos};
 
-/// What a store that is killed may lose, in nanoseconds: PostgreSQL 0.6 s; and as long again until it
-/// is dead.
+/// How long before a crash a store may lose what it acknowledged, in nanoseconds: 0.6 s for
+/// PostgreSQL. The rest allows for the time until the store is dead.
 const LAST_MOMENTS: u64 = 2_000_000_000;
 
-/// How much later than its timeout a copy of an attempt may be granted: stores cut their times to
+/// How much later than its timeout a copy of an attempt may be granted: stores truncate times to
 /// milliseconds, clocks are slewed while the timeout runs, and a busy machine sends late.
 const SLACK: u64 = 100_000_000;
 
-/// What one attempt came to. Moments in nanoseconds of the local clock.
+/// The life of one attempt. Moments are in nanoseconds of the local clock.
 #[derive(Clone, Debug)]
 pub(super) struct Life {
     pub(super) process: u32,
     pub(super) name: String,
     pub(super) owner: String,
-    /// The host that ShedLock writes as owner, where it is one of ShedLock's.
+    /// The host that ShedLock writes as owner, if the attempt is ShedLock's.
     pub(super) host: Option<String>,
-    /// When the attempt was first sent: it holds nothing before.
+    /// When the attempt was first sent. It holds nothing before that.
     pub(super) asked: u64,
-    /// When it was known to be granted.
+    /// When its reply showed that it was granted.
     pub(super) acquired: Option<u64>,
     pub(super) at_least: u64,
     pub(super) slot: Option<i64>,
-    /// How often the slot may be run, where it stays open until it is done.
+    /// How often the slot may be run, if it stays open until it is done.
     pub(super) slot_attempts: Option<u32>,
-    /// When the unlock was asked, and when it was answered, that says that the slot is done.
+    /// When the unlock that reports the slot as done was sent, and when its reply arrived.
     pub(super) slot_done: Option<(u64, Option<u64>)>,
-    /// When it was first asked to give its attempt at the slot back, and whether the slot is unused.
+    /// When the owner first tried to give back its attempt at the slot, and whether the slot is
+    /// unused.
     pub(super) slot_given_back: Option<(u64, bool)>,
     pub(super) token: Option<u64>,
-    /// The store's times: the earliest end that the owner can count on.
+    /// By the store's clock: the start, and the earliest end that the owner can rely on.
     pub(super) store_from: Option<u64>,
     pub(super) store_until: Option<u64>,
-    /// Each end by the store's clock, and when the owner had it.
+    /// Each end by the store's clock, and when the owner learned it.
     pub(super) ends: Vec<(u64, u64)>,
     /// The earliest moment at which it can have ended.
     pub(super) certain_until: u64,
-    /// The latest moment at which it can still hold; `None` where it cannot hold anything.
+    /// The latest moment at which it can still hold the lock; `None` if it cannot hold anything.
     pub(super) possible_until: Option<u64>,
-    /// Whether it ended, or may have ended, by an unlock.
+    /// When an unlock was first sent, by which it ended or may have ended.
     pub(super) release_asked: Option<u64>,
-    /// When its unlock or final withdrawal was answered, and when the lease would have ended at the
-    /// latest without it.
+    /// When its unlock or final withdrawal succeeded, and the latest end of the lease without it.
     pub(super) released: Option<(u64, Option<u64>)>,
-    /// Whether nobody waited for it: it may have ended by then, at-least or not.
+    /// Whether it was withdrawn: it may then have ended regardless of at-least.
     pub(super) withdrawn: bool,
-    /// What its task did when it should have been stopped: when, and when it should have been.
+    /// Steps of its task after its deadline: the time of the step and the deadline.
     pub(super) late_steps: Vec<(u64, u64)>,
-    /// What is wrong with this life by itself: the law, and the evidence.
+    /// Violations within this life: the law and the evidence.
     pub(super) broken: Vec<(&'static str, String)>,
     granularity: u64,
-    /// How far apart the clocks of clients are that judge leases: whoever's is late takes a lock for
-    /// held for that much longer than its unlock.
+    /// The clock skew between clients whose clocks judge leases. A client whose clock is slow
+    /// treats the lock as held for this much longer than its unlock.
     skew: u64,
     flight: u64,
     drift: u64,
     at_most: u64,
-    /// Whether the store refuses copies of it that come after the timeout.
+    /// Whether the store refuses copies of it that arrive after the timeout.
     is_bounded: bool,
-    /// Whether an earlier version holds it, whose requests carry no timeout.
+    /// Whether its owner runs an earlier version, whose requests carry no timeout.
     is_old: bool,
     last_asked: u64,
     renewal: Option<Renewal>,
-    /// Until when its task may run.
+    /// The deadline of its task.
     runs_until: u64,
-    /// How often an unlock was asked for, and when the lease was over as the first was.
+    /// The number of unlocks sent, and the end of the lease as known at the first one.
     releases: u32,
     over_at_release: Option<u64>,
-    /// The copy that has no answer yet: when it was sent, and its timeout.
+    /// The copy without a reply so far: when it was sent, and its timeout.
     open: Option<(u64, u64)>,
-    /// The copies without an answer, whatever the same attempt is answered when it is sent again:
-    /// they may come late.
+    /// The copies that got no reply, whatever later copies of the same attempt returned. They may
+    /// arrive late.
     stray: Option<Stray>,
-    /// When the withdrawal was asked that is not answered yet.
+    /// When the withdrawal without a reply so far was sent.
     withdrawing: Option<u64>,
-    /// The last unlock that was asked.
+    /// When the last unlock was sent.
     releasing: Option<u64>,
-    /// Until when an extension of ShedLock's without an answer may keep the lock.
+    /// Until when an unanswered extension of ShedLock may keep the lock.
     adrift: Option<u64>,
 }
 
@@ -141,12 +141,12 @@ impl Life {
         })
     }
 
-    /// What this owner's log says next.
+    /// Processes the next event in this owner's log.
     pub(super) fn see(&mut self, event: &Event, faults: &Faults) {
         let at = event.at;
         match &event.what {
             What::Asked { timeout, .. } => {
-                // The same attempt again, since an answer was lost.
+                // The same attempt again, because a reply was lost.
                 self.goes_astray(at, faults);
                 self.last_asked = at;
                 self.open = Some((at, *timeout));
@@ -156,14 +156,15 @@ impl Life {
                 acquired_at,
                 locked_until,
             } => self.acquired(at, *token, *acquired_at, *locked_until),
-            // It may have been granted, its answer lost, and the lease over, before it looked again.
+            // It may have been granted, and the lease may have expired with the reply lost, before
+            // it tried again.
             What::Skipped { .. } if at >= self.last_asked.saturating_add(self.at_most) => {
                 self.goes_astray(at, faults);
             }
             What::Skipped { .. } | What::Failed => self.open = None,
             What::Unknown => self.goes_astray(at, faults),
             What::Withdrawn => {
-                // What was unlocked is kept as at-least says.
+                // An unlocked lock is kept according to at-least.
                 self.withdrawn |= self.released.is_none();
                 self.release_asked.get_or_insert(at);
                 self.withdrawing = Some(at);
@@ -178,7 +179,7 @@ impl Life {
             What::Step => self.step(at),
             What::SlotDone => self.slot_done = Some((at, None)),
             What::SlotGivenBack { unused } => {
-                // At-least does not hold for what never ran.
+                // At-least does not apply if nothing ran.
                 self.withdrawn |= *unused;
                 self.slot_given_back.get_or_insert((at, *unused));
             }
@@ -210,13 +211,13 @@ impl Life {
         }
     }
 
-    /// Its log ends here: what has no answer by now gets none.
+    /// Processes the end of the log: calls without a reply so far get none.
     pub(super) fn end(&mut self, faults: &Faults) {
         self.goes_astray(u64::MAX, faults);
         self.renewal_has_no_answer(faults);
     }
 
-    /// The last moment at which nobody else can have held the lock.
+    /// The last moment at which no other owner can have held the lock.
     pub(super) fn excludes_until(&self) -> u64 {
         match self.release_asked {
             Some(asked) => asked.min(self.certain_until),
@@ -224,9 +225,9 @@ impl Life {
         }
     }
 
-    /// The store was killed and started again. It may answer an unlock before its disk has it, and
-    /// lose what it did in its last moments: the lease runs to its end. A lease that runs may have
-    /// its whole length once more, from when the store is up.
+    /// Accounts for a crash of the store. The store may acknowledge an unlock before it is on disk
+    /// and lose its last moments of work: the lease then runs to its end. A running lease may last
+    /// its whole length again, starting when the store is back.
     pub(super) fn store_crashed(&mut self, crash: Span) {
         let mut until = self.possible_until;
         if let Some((released, unreleased)) = self.released
@@ -240,8 +241,8 @@ impl Life {
         self.possible_until = until;
     }
 
-    /// The end by the store's clock that it was told of by the first moment, if it had not given the
-    /// lock back by the second.
+    /// The end by the store's clock that the owner had learned by `told`, unless it gave the lock
+    /// back by `held`.
     pub(super) fn end_known_by(&self, told: u64, held: u64) -> Option<u64> {
         if self.release_asked.is_some_and(|asked| asked <= held) {
             return None;
@@ -250,48 +251,48 @@ impl Life {
         known.map(|(_, until)| *until).max()
     }
 
-    /// Whether it can have won: it was granted, or nobody knows.
+    /// Whether it can have won: it was granted, or its outcome is unknown.
     pub(super) fn may_have_won(&self) -> bool {
         self.acquired.is_some() || self.possible_until.is_some()
     }
 
-    /// Whether it gave back what it held, rather than that it ran out.
+    /// Whether it gave the lock back rather than letting it expire.
     pub(super) fn was_given_back(&self) -> bool {
         self.released.is_some()
     }
 
-    /// Whether an earlier version has copies on their way that its store does not refuse, however
-    /// late they come.
+    /// Whether copies from an earlier version are in flight, which its store does not refuse,
+    /// however late they arrive.
     pub(super) fn may_return(&self) -> bool {
         self.is_old && self.stray.is_some()
     }
 
-    /// Another's request may end it at any time, and at-least with it.
+    /// Another process's request may end the lease at any time, and at-least with it.
     pub(super) fn is_at_the_mercy_of_another(&mut self) {
         self.certain_until = self.certain_until.min(self.asked);
         self.withdrawn = true;
-        // Whatever it lost, it may have lost to that one.
+        // Anything it lost may have been lost to that request.
         self.broken.clear();
     }
 
-    /// When a lease is over at the latest that is granted then.
+    /// The latest end of a lease granted at this moment.
     fn lease_from(&self, granted: u64) -> u64 {
         granted
             .saturating_add(self.at_most)
             .saturating_add(self.granularity)
     }
 
-    /// Until when a stray may hold the lock.
+    /// Until when a stray copy may hold the lock.
     fn stray_until(&self) -> Option<u64> {
         self.stray.map(|stray| self.lease_from(stray.by))
     }
 
-    /// The copy that was sent last has no answer by then, and gets none.
+    /// The copy that was sent last has no reply by then, and gets none.
     fn goes_astray(&mut self, given_up: u64, faults: &Faults) {
         let Some((sent, timeout)) = self.open.take() else {
             return;
         };
-        // The timeout counts from when the process goes on to send it.
+        // The timeout counts from when the process resumes to send it.
         let stopped = faults.stopped_between(self.process, sent, given_up);
         let timeout = sent.saturating_add(timeout).saturating_add(stopped);
         let lands = faults.landing(self.process, sent, self.flight);
@@ -390,7 +391,7 @@ impl Life {
         self.ends.push((at, until));
     }
 
-    /// It may come late, while the lease still runs.
+    /// It may arrive late, while the lease still runs.
     fn renewal_has_no_answer(&mut self, faults: &Faults) {
         let Some(renewal) = self.renewal.take() else {
             return;
@@ -403,7 +404,7 @@ impl Life {
         });
         self.possible_until = self.possible_until.max(extends);
         if self.host.is_some() {
-            // It may come after its unlock and find the record kept.
+            // It may arrive after the unlock and find the lock kept by at-least.
             self.adrift = self.adrift.max(self.possible_until);
         }
     }
@@ -411,7 +412,8 @@ impl Life {
     fn released(&mut self, at: u64, faults: &Faults) {
         let over = self.over_at_release;
         let over = over.map(|over| faults.over_after_crashes(over, self.lease_from(0), at));
-        // Where nothing ran under a lease, its slot is given back although it has expired.
+        // If nothing ran under a lease, its slot can be given back even after the lease has
+        // expired.
         let is_unused = matches!(self.slot_given_back, Some((_, true)));
         if let (Some(asked), Some(over)) = (self.release_asked, over)
             && self.releases == 1
@@ -432,13 +434,14 @@ impl Life {
             answered.get_or_insert(at);
         }
         if let Some(asked) = self.releasing.take() {
-            // A copy that cannot be granted any more found the lease, if any.
+            // A copy that can no longer be granted arrived before the unlock, which ended its
+            // lease, if any.
             self.stray = self.stray.filter(|stray| stray.by >= asked);
         }
         self.over_by(at, at.saturating_add(self.skew).max(self.kept()));
     }
 
-    /// When what at-least keeps is over at the latest.
+    /// The latest end of at-least.
     fn kept(&self) -> u64 {
         self.acquired.map_or(0, |from| {
             from.saturating_add(self.at_least)
@@ -446,7 +449,7 @@ impl Life {
         })
     }
 
-    /// The withdrawal was answered: it is final from the timeout on.
+    /// Processes the reply to a withdrawal, which is final if it was sent after the timeout.
     fn withdrew(&mut self, at: u64) {
         let Some(asked) = self.withdrawing.take() else {
             return;
@@ -455,13 +458,13 @@ impl Life {
             .stray
             .filter(|stray| asked < stray.timeout && asked <= stray.by);
         if self.open.is_none() {
-            // At-least may keep what was unlocked before.
+            // At-least may keep a lock that was unlocked before.
             let kept = if self.releases > 0 { self.kept() } else { 0 };
             self.over_by(at, at.saturating_add(self.skew).max(kept));
         }
     }
 
-    /// It was ended then, and holds nothing past this moment that a stray does not win.
+    /// Records that it ended at `ended`: past `moment` it holds only what a stray copy wins.
     fn over_by(&mut self, ended: u64, moment: u64) {
         let until = self.possible_until;
         self.possible_until = until
@@ -472,9 +475,9 @@ impl Life {
     }
 
     fn lost(&mut self, at: u64, call: &'static str) {
-        // An unlock whose answer was lost may have worked, and somebody else may hold the lock.
+        // An unlock whose reply was lost may have succeeded, and another owner may hold the lock.
         let unlocked_before = self.releases > 1;
-        // A store that cuts its times ends the lease by that much before we do.
+        // A store that truncates its times ends the lease this much earlier than the local clock.
         if at.saturating_add(self.drift) < self.certain_until && !unlocked_before && !self.withdrawn
         {
             self.broken.push((

@@ -1,11 +1,11 @@
-//! How long locks stay taken, and how long tasks run.
+//! Checks how long locks stay taken and how long tasks run.
 
 use super::faults::Faults;
 use super::lease::Life;
 use super::{Findings, Rules, nanos};
 
-/// After its unlock a lock stays taken until acquisition + at-least: by our clock from the earliest
-/// moment at which it can have been acquired, and by the store's from what it says.
+/// After its unlock a lock stays taken until acquisition + at-least. Checked by the local clock,
+/// from the earliest possible moment of the acquisition, and by the times that the store returns.
 pub(super) fn at_least(held: &[&Life], rules: &Rules, findings: &mut Findings) {
     let drift = nanos(rules.drift + rules.skew);
     let mut by_answer: Vec<(u64, &Life)> = held
@@ -57,12 +57,12 @@ pub(super) fn at_least(held: &[&Life], rules: &Rules, findings: &mut Findings) {
     }
 }
 
-/// Outside of the windows in which its process was stopped, no task went on past its deadline.
+/// Checks that no task continued past its deadline, except while its process was stopped.
 ///
-/// Who was let on in time may be put aside by the machine before it does its one thing, which comes
-/// late then, and lawfully: the next one has to be the last. And where a whole process was stopped, the
-/// thing that comes first when it goes on may have been let on before; where that happens again and
-/// again, it was not.
+/// A task may pass its check in time and then be preempted before its next step. That one step is
+/// then late, which is lawful, but it must be the last. After a whole process was stopped, the
+/// first step on resuming may also have passed its check before the stop. If this happens
+/// repeatedly, the task did not check.
 pub(super) fn tasks(faults: &Faults, lives: &[Life], rules: &Rules, findings: &mut Findings) {
     let drift = nanos(rules.drift);
     let mut after_stops = Vec::new();
@@ -90,7 +90,7 @@ pub(super) fn tasks(faults: &Faults, lives: &[Life], rules: &Rules, findings: &m
     }
 }
 
-/// How many tasks may do one thing too many when their process goes on.
+/// How many tasks may do one late step when their process resumes.
 const AFTER_STOPS_SUSPECTED: usize = 3;
 
 fn outlived(life: &Life, at: u64, until: u64) -> String {

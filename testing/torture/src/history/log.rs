@@ -1,4 +1,4 @@
-//! What is written, and where.
+//! Writes the logs.
 
 use std::io::Write;
 use std::path::Path;
@@ -13,19 +13,20 @@ use super::{Event, What, nanos};
 pub struct Log(std::fs::File);
 
 impl Log {
-    /// A log at the end of this file, which is made if it is not there.
+    /// Opens this file for appending, and creates it if it does not exist.
     ///
     /// # Errors
-    /// Where the file cannot be opened.
+    /// If the file cannot be opened.
     pub fn open(path: &Path) -> std::io::Result<Self> {
         let mut options = std::fs::File::options();
         options.create(true).append(true).open(path).map(Self)
     }
 
-    /// Writes what this process did just now. On disk or not, the line outlives a killed process.
+    /// Writes what this process does at the current moment. The line survives if the process is
+    /// killed, whether or not it is on disk.
     ///
     /// # Errors
-    /// Where it cannot be written.
+    /// If it cannot be written.
     pub fn write(&mut self, name: &LockName, owner: &Owner, what: What) -> std::io::Result<()> {
         self.write_at(now(), name, owner, what)
     }
@@ -33,7 +34,7 @@ impl Log {
     /// Writes what this process did at this moment.
     ///
     /// # Errors
-    /// Where it cannot be written.
+    /// If it cannot be written.
     pub fn write_at(
         &mut self,
         moment: Moment,
@@ -50,18 +51,18 @@ impl Log {
         })
     }
 
-    /// Writes what concerns a whole process, this one or another, just now.
+    /// Writes an event that concerns a whole process, this one or another, at the current moment.
     ///
     /// # Errors
-    /// Where it cannot be written.
+    /// If it cannot be written.
     pub fn write_of(&mut self, process: u32, what: What) -> std::io::Result<()> {
         self.write_of_at(now(), process, what)
     }
 
-    /// Writes what concerned a whole process at this moment.
+    /// Writes an event that concerned a whole process at this moment.
     ///
     /// # Errors
-    /// Where it cannot be written.
+    /// If it cannot be written.
     pub fn write_of_at(&mut self, moment: Moment, process: u32, what: What) -> std::io::Result<()> {
         self.append(&Event {
             at: nanos(moment.since_origin()),
@@ -72,11 +73,11 @@ impl Log {
         })
     }
 
-    /// Writes what another process does, which writes nothing itself.
+    /// Writes an event of another process that keeps no log of its own.
     pub(crate) fn append(&mut self, event: &Event) -> std::io::Result<()> {
         let mut line = serde_json::to_vec(event)?;
         line.push(b'\n');
-        // One write a line: a kill falls before it or after it.
+        // One write per line: a kill happens before it or after it.
         self.0.write_all(&line)
     }
 }

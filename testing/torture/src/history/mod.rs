@@ -1,24 +1,25 @@
 //! What many processes did with their locks, and whether that was lawful.
 //!
-//! Each process writes an [`Event`] before and after every call, a line of JSON each, so that the
-//! log of a process that was killed is whole up to the kill. Whoever stops processes writes that
-//! down too. [`History::judge`] puts the logs of all together. It accuses nobody without proof: a
-//! lease is held for certain only from its answer to the earliest instant at which it can have ended,
-//! and may be held from its request to the latest. All moments are of one machine's clock that goes on
-//! during suspend.
+//! Each process writes an [`Event`] before and after every call, as a line of JSON, so the log of a
+//! killed process is complete up to the kill. A process that stops others writes that down as well.
+//! [`History::judge`] merges all logs. It reports a violation only if there is proof: a lease is
+//! certainly held only from its reply to the earliest instant at which it can have ended, and is
+//! possibly held from its request to the latest. All moments are from one machine's clock, which
+//! keeps running while the machine is suspended.
 //!
 //! # ShedLock for Java among them
 //!
-//! What ShedLock asks and is told goes into the same logs, with its [`host`](What::Asked), and is judged
-//! with ours: two that hold one lock at once are found out, whoever they are. Only what cannot hold by
-//! ShedLock's own design is not asked of its leases, and of no others:
+//! ShedLock's requests and their results go into the same logs, with its [`host`](What::Asked), and
+//! are judged in the same way: two owners that hold one lock at the same time are found, whoever
+//! they are. A check is dropped only for ShedLock's own leases, and only if ShedLock's design
+//! cannot satisfy it:
 //!
-//! | not asked of ShedLock's leases | because |
+//! | not checked for ShedLock's leases | because |
 //! |---|---|
-//! | fencing tokens, slots, times of the store | it knows none, and tells none |
-//! | that an unlock or an extension after their end is refused | its unlock answers nothing, and both look at the host alone |
-//! | that a lease lasts, by at-most or by at-least, where an earlier unlock of the same host that nobody answered may still be on its way | the host is the owner: it ends whichever lease the host has by then |
-//! | that a lock comes free with the unlock, where an extension that nobody answered may still be on its way | it extends what at-least keeps, which names the host still |
+//! | fencing tokens, slots, times of the store | ShedLock has none of them and returns none |
+//! | that an unlock or an extension after their end is refused | its unlock returns no result, and both compare only the host |
+//! | that a lease lasts, by at-most or at-least, while an earlier unanswered unlock of the same host may still be in flight | the host is the owner: the unlock ends whichever lease the host has at that time |
+//! | that an unlock frees the lock while an unanswered extension may still be in flight | it extends a lock kept by at-least, whose record still names the host |
 
 mod event;
 mod exclusion;
@@ -48,16 +49,16 @@ pub struct History {
 }
 
 impl History {
-    /// From events in any order.
+    /// Creates a history from events in any order.
     pub fn new(mut events: Vec<Event>) -> Self {
         events.sort_by_key(|event| event.at);
         Self { events }
     }
 
-    /// From all logs (`*.jsonl`) of a folder. A last line that a kill cut short is left out.
+    /// Loads all logs (`*.jsonl`) of a folder. A last line that a kill cut short is ignored.
     ///
     /// # Errors
-    /// Where the folder cannot be read, and for a line in the middle that is not an event.
+    /// If the folder cannot be read, or if a line before the last is not an event.
     pub fn load(folder: &Path) -> std::io::Result<Self> {
         let mut events = Vec::new();
         for entry in std::fs::read_dir(folder)? {
@@ -78,8 +79,8 @@ impl History {
         Ok(Self::new(events))
     }
 
-    /// What happened up to this moment. Of logs that are still written, and that were loaded after
-    /// this moment, that much is whole: nothing in it follows from anything that is not.
+    /// Returns the events up to this moment. If the logs are still being written and were loaded
+    /// after this moment, that part is complete: nothing in it depends on a missing event.
     #[must_use]
     pub fn until(mut self, moment: Moment) -> Self {
         let last = nanos(moment.since_origin());
@@ -87,7 +88,7 @@ impl History {
         self
     }
 
-    /// All events in the order in which they happened.
+    /// Returns all events in the order in which they happened.
     pub fn events(&self) -> &[Event] {
         &self.events
     }

@@ -1,11 +1,12 @@
-//! What comes once, and in order: tokens and slots.
+//! Checks that tokens and slots are unique and in order.
 
 use std::collections::BTreeMap;
 
 use super::Findings;
 use super::lease::Life;
 
-/// Unique, and larger for whoever asked after another had its answer.
+/// Tokens are unique, and grow from one owner to any owner that sent its request after the first
+/// one's reply.
 pub(super) fn tokens(held: &[&Life], findings: &mut Findings) {
     let mut seen: BTreeMap<u64, &Life> = BTreeMap::new();
     for life in held {
@@ -32,8 +33,9 @@ pub(super) fn tokens(held: &[&Life], findings: &mut Findings) {
     ordered(held, |life| life.token, "token goes back", findings);
 }
 
-/// Once each, unless it was given back unused, and no older one for whoever asked after another had its answer. One that stays open
-/// until it is done: as often as was said, not after it was done, and before any later one.
+/// A slot that is used up when taken runs once, unless it was given back unused, and no older slot
+/// is granted to an owner that sent its request after another one's reply. An open slot runs at
+/// most the allowed number of times, not after it is done, and before any later slot.
 pub(super) fn slots(lives: &[&Life], held: &[&Life], findings: &mut Findings) {
     let mut slots: BTreeMap<i64, Runs<'_>> = BTreeMap::new();
     for life in lives {
@@ -52,11 +54,11 @@ pub(super) fn slots(lives: &[&Life], held: &[&Life], findings: &mut Findings) {
     ordered(held, |life| life.slot, "slot goes back", findings);
 }
 
-/// All that had one slot of one lock, in the order in which they were granted it.
+/// All owners that got one slot of one lock, in the order in which they were granted it.
 #[derive(Default)]
 struct Runs<'a> {
     granted: Vec<&'a Life>,
-    /// Those that may have been granted it and do not know.
+    /// Owners that may have been granted it, with an unknown outcome.
     unknown: usize,
 }
 
@@ -79,7 +81,8 @@ impl<'a> Runs<'a> {
             let is_open = earlier.slot_attempts.is_some() && later.slot_attempts.is_some();
             findings.runs_again += usize::from(is_open);
             let was_done = done.is_some_and(|(at, _)| at < later.asked);
-            // By whoever held it last: who gives it back twice, or late, gives back another's.
+            // Only the last holder may give the slot back: a second or late return gives back
+            // another owner's slot.
             let was_unused = earlier
                 .slot_given_back
                 .is_some_and(|(at, unused)| unused && Some(at) < later.acquired);
@@ -110,8 +113,8 @@ impl<'a> Runs<'a> {
         }
     }
 
-    /// Whether a later slot had to wait: it was begun before the other asked, is certainly not done by
-    /// then, and can be tried again.
+    /// Whether a later slot had to wait: this slot was begun before the other request, is certainly
+    /// not done by then, and can be tried again.
     fn holds_up(&self, later: &Life) -> bool {
         let begun = self
             .granted
@@ -126,7 +129,7 @@ impl<'a> Runs<'a> {
     }
 }
 
-/// A slot that is open is not left out for the next one.
+/// An open slot must not be passed over for the next one.
 fn passed_over(slot: i64, runs: &Runs<'_>, later: &Runs<'_>, findings: &mut Findings) {
     let first = later.granted.first().filter(|life| runs.holds_up(life));
     if let Some(life) = first {

@@ -1,15 +1,15 @@
-//! What an owner asked for that has no answer yet.
+//! Requests of an owner without a reply so far.
 
-/// When copies of an attempt without an answer may come.
+/// When unanswered copies of an attempt may arrive.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Stray {
-    /// A withdrawal that is asked from then on is final.
+    /// A withdrawal that is sent from this moment on is final.
     pub(super) timeout: u64,
-    /// The last moment at which one may be granted.
+    /// The last moment at which a copy may be granted.
     pub(super) by: u64,
 }
 
-/// An extension that was asked for.
+/// An extension that was sent.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Renewal {
     pub(super) asked: u64,

@@ -1,4 +1,4 @@
-//! Whether those were skipped that had to be.
+//! Checks that every skip was justified.
 
 use std::collections::BTreeMap;
 
@@ -7,9 +7,9 @@ use shedlock_core::Owner;
 use super::lease::Life;
 use super::{Event, Findings, Rules, What, nanos};
 
-/// A skip says "locked": then the holder that it names, or any holder where it names none, may have
-/// held the lock between question and answer. It says that the slot is taken: then that slot, or a
-/// later one, may have been won.
+/// A skip as "locked" requires that the holder that it names, or any holder if it names none, may
+/// have held the lock between request and reply. A skip as "slot taken" requires that this slot, or
+/// a later one, may have been won.
 pub(super) fn judge(
     events: &[Event],
     names: &BTreeMap<&str, Vec<&Life>>,
@@ -64,20 +64,21 @@ pub(super) fn judge(
     }
 }
 
-/// All that is known of one lock.
+/// What is known of one lock.
 struct Lock<'a> {
-    /// Until when it may have been held, by anybody and by each.
+    /// Until when it may have been held, by any owner and by each one.
     leases: Tide,
     by_holder: BTreeMap<&'a str, Holder<'a>>,
-    /// Until when one of ShedLock's may have held it, whose record may name a host of another name.
+    /// Until when one of ShedLock's leases may have held it; the record of these may name a
+    /// different host.
     shedlocks: Tide,
     slots: Tide,
     drift: u64,
-    /// By how much a store may cut the end of a lease.
+    /// By how much a store may truncate the end of a lease.
     granularity: u64,
 }
 
-/// What records call a holder: one of our owners, or a host of ShedLock's with all of its leases.
+/// A holder as records name it: one of our owners, or a host of ShedLock with all of its leases.
 struct Holder<'a> {
     leases: Tide,
     first: &'a Life,
@@ -106,7 +107,7 @@ impl<'a> Lock<'a> {
         }
     }
 
-    /// What is wrong with a skip as locked: the law, and the evidence.
+    /// The violation in a skip as locked, if any: the law and the evidence.
     fn wrongly_held(&self, skip: &Event, asked: u64) -> Option<(&'static str, String)> {
         let What::Skipped { holder, until, .. } = &skip.what else {
             return None;
@@ -156,7 +157,7 @@ impl<'a> Lock<'a> {
         })
     }
 
-    /// Whether all of these leases had ended when the skip was asked for.
+    /// Whether all of these leases had ended when the skipped attempt was sent.
     fn is_over(&self, leases: &Tide, answered: u64, asked: u64) -> bool {
         let asked = i128::from(asked) - i128::from(self.drift);
         let until = leases.highest_by(answered);
@@ -164,17 +165,17 @@ impl<'a> Lock<'a> {
     }
 }
 
-/// The highest of what those brought who had asked by then: looked up for each skip, so that the
-/// history of hours can be judged.
+/// The running maximum of a value over the lives that had sent their request by a given moment.
+/// Each skip looks it up, so that histories of several hours can be judged.
 struct Tide(Vec<(u64, i128)>);
 
 impl Tide {
-    /// Until when a lock may have been held, from its lives in the order in which they asked.
+    /// Until when a lock may have been held, from its lives in the order of their requests.
     fn of_leases(lives: &[&Life]) -> Self {
         Self::of(lives, |life| life.possible_until.map(i128::from))
     }
 
-    /// Which slot of it may have been taken.
+    /// Which of its slots may have been taken.
     fn of_slots(lives: &[&Life]) -> Self {
         Self::of(lives, |life| {
             life.slot.filter(|_| life.may_have_won()).map(i128::from)

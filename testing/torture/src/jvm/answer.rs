@@ -1,20 +1,20 @@
-//! What a process of ShedLock's says, and what follows from it.
+//! Parses and interprets the output of a process of ShedLock.
 
 use serde::Deserialize;
 use shedlock_conformance::BoxError;
 
 use crate::history::What;
 
-/// The answer to one call.
+/// The result of one call.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(from = "Line")]
 pub(super) struct Answer {
-    /// The lock, where it was granted or extended.
+    /// The lock, if it was granted or extended.
     pub(super) handle: Option<u64>,
     /// Whether ShedLock threw.
     pub(super) is_error: bool,
-    /// Whether ShedLock hides that the store may have failed: a "no" proves nothing then, and an unlock
-    /// that was given up looks as if it had worked.
+    /// Whether ShedLock hides a possible store failure: then a "no" proves nothing, and an unlock
+    /// that was given up looks as if it had succeeded.
     is_doubtful: bool,
 }
 
@@ -37,13 +37,13 @@ impl From<Line> for Answer {
 }
 
 impl Answer {
-    /// From a line of JSON.
+    /// Parses a line of JSON.
     pub(super) fn read(line: &str) -> Result<Self, BoxError> {
         serde_json::from_str(line)
             .map_err(|error| format!("ShedLock answered {line:?}: {error}").into())
     }
 
-    /// To an attempt.
+    /// As the result of an attempt.
     pub(super) fn to_lock(&self) -> What {
         match self.handle {
             Some(_) => What::Acquired {
@@ -61,7 +61,7 @@ impl Answer {
         }
     }
 
-    /// To an extension.
+    /// As the result of an extension.
     pub(super) fn to_extend(&self) -> What {
         match self.handle {
             Some(_) => What::Renewed { locked_until: None },
@@ -70,7 +70,7 @@ impl Answer {
         }
     }
 
-    /// To an unlock.
+    /// As the result of an unlock.
     pub(super) fn to_unlock(&self) -> What {
         if self.may_have_failed() {
             What::CallFailed

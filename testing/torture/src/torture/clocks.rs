@@ -1,5 +1,5 @@
-//! Faults of clocks: wrong by hours, or by as much as the store's clients may be apart, and set anew
-//! while the processes run.
+//! Clock faults: wall clocks that are wrong by hours, or by as much as the store tolerates between
+//! clients, and that are changed while the processes run.
 
 use std::time::Duration;
 
@@ -11,10 +11,10 @@ use crate::Arena;
 use crate::wall_clock::{self, WallClock};
 use crate::worker_pool::WorkerPool;
 
-/// Whose clocks are wrong: one that reaches the store straight, and one that does not.
+/// The workers with wrong clocks: one that connects to the store directly, and one that does not.
 const WRONG: [usize; 2] = [1, 5];
 
-/// Has one clock be ahead by far more than the clients' clocks may differ. Not applicable without
+/// Sets one clock ahead by far more than the clients' clocks may differ. Not applicable without
 /// libfaketime.
 pub(super) fn apart(worker_pool: &mut WorkerPool, context: &Arena) -> Verdict {
     let library = WallClock::library().map_err(Stop::not_applicable)?;
@@ -27,12 +27,12 @@ pub(super) fn apart(worker_pool: &mut WorkerPool, context: &Arena) -> Verdict {
 /// The workers' wall clocks.
 #[derive(Debug)]
 pub(super) struct Clocks {
-    /// How far ahead or behind they may be, in milliseconds. Zero where none is wrong.
+    /// How far ahead or behind they may be, in milliseconds. Zero if none is wrong.
     reach: i64,
 }
 
 impl Clocks {
-    /// Before the workers start.
+    /// Sets up the clocks before the workers start.
     pub(super) fn before(
         worker_pool: &mut WorkerPool,
         context: &Arena,
@@ -58,12 +58,12 @@ impl Clocks {
         Ok(clocks)
     }
 
-    /// Whether any can be wrong.
+    /// Whether any clock can be wrong.
     pub(super) fn are_wrong(&self) -> bool {
         self.reach > 0
     }
 
-    /// Sets one of them.
+    /// Sets one of the clocks.
     pub(super) fn jump(&self, worker_pool: &mut WorkerPool, tally: &mut Tally) -> Verdict {
         let number = *worker_pool.rng.pick(&WRONG);
         self.set(worker_pool, number)?;
@@ -71,7 +71,7 @@ impl Clocks {
         Ok(())
     }
 
-    /// How much that moves the ends of leases, where the clients' clocks judge.
+    /// How much the clocks move the ends of leases, if the clients' clocks judge.
     pub(super) fn apart(&self, context: &Arena) -> Duration {
         let apart = Duration::from_millis(2 * self.reach.unsigned_abs());
         let tolerated = wall_clock::tolerated(context.capabilities().clock);
@@ -84,8 +84,8 @@ impl Clocks {
         worker_pool.set_clock(number, i64::try_from(ahead).unwrap_or(0) - self.reach)
     }
 
-    /// Waits until each has been seen to be as wrong as it was set: a fault without any effect proves
-    /// nothing.
+    /// Waits until each clock was observed to be as wrong as it was set: a fault without any effect
+    /// proves nothing.
     pub(super) async fn took_effect(&self, worker_pool: &mut WorkerPool) -> Verdict {
         let started = now();
         while let Some(still_right) = worker_pool.clock_without_effect() {

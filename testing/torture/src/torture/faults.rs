@@ -1,4 +1,4 @@
-//! StoreFaults of a store that is up.
+//! Faults of a running store.
 
 use std::time::Duration;
 
@@ -11,14 +11,14 @@ use crate::history::What;
 use crate::worker_pool::WorkerPool;
 use crate::{Arena, StoreFault};
 
-/// Those that this store can be in, of which it is in one at a time.
+/// The faults that this store supports, one at a time.
 pub(super) struct StoreFaults {
     known: Vec<StoreFault>,
     ongoing: Option<(StoreFault, Moment)>,
 }
 
 impl StoreFaults {
-    /// Those that the harness has powers for.
+    /// The faults that the harness can begin.
     pub(super) fn of(context: &Arena) -> Self {
         let namespace = context.tortured();
         let can = |fault: &StoreFault| namespace.begin_fault(*fault).is_some();
@@ -28,17 +28,17 @@ impl StoreFaults {
         }
     }
 
-    /// Whether there is any.
+    /// Whether the store supports any fault.
     pub(super) fn are_known(&self) -> bool {
         !self.known.is_empty()
     }
 
-    /// Whether the store is in one now.
+    /// Whether a fault is ongoing.
     pub(super) fn is_ongoing(&self) -> bool {
         self.ongoing.is_some()
     }
 
-    /// One begins, unless another goes on.
+    /// Begins a fault, unless another one is ongoing.
     pub(super) async fn begin(
         &mut self,
         context: &Arena,
@@ -54,13 +54,13 @@ impl StoreFaults {
         let action = context.tortured().begin_fault(fault);
         let what = format!("begin {fault:?}");
         granted(action, &what, "TortureNamespace::begin_fault").await?;
-        // Also for longer than a lease.
+        // Possibly for longer than a lease.
         self.ongoing = Some((fault, now() + worker_pool.rng.up_to(2 * at_most)));
         tally.count(fault.word());
         Ok(())
     }
 
-    /// Ends it once its time has come; at once where no instant is given.
+    /// Ends the fault if it is due; immediately if no instant is given.
     pub(super) async fn end(
         &mut self,
         context: &Arena,

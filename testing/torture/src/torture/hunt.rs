@@ -1,4 +1,4 @@
-//! A judge that convicts nobody proves nothing: whether it finds wrong protocols out.
+//! Checks that the judge detects wrong protocols: a judge that never convicts proves nothing.
 
 use std::time::Duration;
 
@@ -15,16 +15,16 @@ use crate::wrong::Wrong;
 
 const WORKERS: usize = 5;
 
-/// Where ShedLock's processes are what is wrong, so few are ours.
+/// If ShedLock's processes are the ones that are wrong, only this many workers are ours.
 const WORKERS_BESIDE_SHEDLOCKS: usize = 2;
 
-/// Each mistake has to be found out by then.
+/// The time within which each mistake must be detected.
 pub(crate) const LIMIT: Duration = Duration::from_secs(60);
 
-/// Between two looks at the logs.
+/// The interval between two checks of the logs.
 const LOOK: Duration = Duration::from_millis(500);
 
-/// Has workers make this mistake, while they are killed and stopped, until their history shows it.
+/// Lets workers make this mistake, while they are killed and stopped, until their history shows it.
 pub(crate) async fn find_out(context: &Arena, wrong: Wrong) -> Verdict {
     wrong.applies(context.capabilities())?;
     let shedlocks = match wrong {
@@ -55,7 +55,7 @@ pub(crate) async fn find_out(context: &Arena, wrong: Wrong) -> Verdict {
         worker_pool.read_logs()?;
         worker_pool.all_run().await?;
         processes.go_on(&mut worker_pool, Some(now()))?;
-        // What shows only after a pause needs more of them.
+        // A mistake that shows only after a pause needs more pauses.
         let stops = if wrong == Wrong::NoLookAfterPause {
             5
         } else {
@@ -91,7 +91,7 @@ pub(crate) async fn find_out(context: &Arena, wrong: Wrong) -> Verdict {
     )))
 }
 
-/// The law that it is known to break, if it was seen to.
+/// The law that this mistake is known to break, if the findings contain it.
 fn convicted(wrong: Wrong, findings: &Findings) -> Option<&'static str> {
     let is_found = |law: &&&str| {
         findings.violations.iter().any(|violation| {

@@ -1,4 +1,4 @@
-//! Once all is well, all goes on.
+//! Checks that all workers make progress once there are no faults.
 
 use std::time::Duration;
 
@@ -7,7 +7,8 @@ use shedlock_conformance::wait::{PATIENCE, now, sleep};
 
 use crate::worker_pool::WorkerPool;
 
-/// Waits until every worker was answered and every lock was taken anew; how long that took.
+/// Waits until every worker got a reply and every lock was acquired again; returns how long that
+/// took.
 pub(super) async fn goes_on(
     worker_pool: &mut WorkerPool,
     names: &[&str],
@@ -18,7 +19,8 @@ pub(super) async fn goes_on(
     let started = now();
     loop {
         let silent: Vec<usize> = (0..answers.len())
-            // A process of ShedLock's that was just replaced is still starting, with a limit of its own.
+            // A process of ShedLock that was just replaced is still starting, with its own time
+            // limit.
             .filter(|number| worker_pool.has_begun(*number))
             .filter(|number| worker_pool.answers()[*number] == answers[*number])
             .collect();

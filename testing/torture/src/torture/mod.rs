@@ -1,5 +1,5 @@
-//! Everything at once: processes that are killed and stopped, a network that cuts, delays and
-//! swallows, a store that crashes and has faults.
+//! All faults together: processes that are killed and stopped, a network that cuts, delays and
+//! drops traffic, and a store that crashes and has faults.
 
 mod clocks;
 mod faults;
@@ -32,7 +32,7 @@ const WORKERS: usize = 6;
 
 const NAMES: [&str; 3] = ["hot", "warm", "cold"];
 
-/// The locks that are fought for: some are kept for a while, some are taken for slots.
+/// The contended locks: some are kept by at-least, some are acquired for slots.
 pub(crate) fn jobs(context: &Arena) -> Vec<Job> {
     let at_least = context.timing().short() / 3;
     let mut jobs: Vec<Job> = NAMES.into_iter().map(Job::plain).collect();
@@ -43,13 +43,13 @@ pub(crate) fn jobs(context: &Arena) -> Vec<Job> {
     jobs
 }
 
-/// How long a request is on its way on a busy machine that no fault holds up.
+/// How long a request is in flight on a busy machine when no fault holds it up.
 const FLIGHT: Duration = Duration::from_secs(1);
 
-/// After so many leases' time of faults there is a stretch without any.
+/// After faults for this many lease durations, there is a period without faults.
 const STRETCH: u32 = 20;
 
-/// Tortures processes over this store, and the store itself where it may be crashed, and judges what
+/// Tortures processes over this store, and the store itself if it may be crashed, and judges what
 /// all of them did.
 pub(crate) async fn torture(context: &Arena, may_crash: bool) -> Verdict {
     let options = Options::from_environment()?;
@@ -66,7 +66,7 @@ pub(crate) async fn torture(context: &Arena, may_crash: bool) -> Verdict {
     verdict
 }
 
-/// The store's version, where the harness can tell.
+/// Returns the store's version, if the harness supports it.
 async fn version_of(context: &Arena) -> Result<Option<String>, Stop> {
     let Some(version) = context.tortured().store_version() else {
         return Ok(None);
@@ -93,7 +93,7 @@ struct Run<'a> {
     context: &'a Arena,
     options: &'a Options,
     at_most: Duration,
-    /// What is drawn from, each as often as it is likely.
+    /// The actions to draw from, each as often as it is likely.
     deeds: Vec<Deed>,
     worker_pool: WorkerPool,
     processes: Processes,
@@ -110,7 +110,7 @@ impl<'a> Run<'a> {
         may_crash: bool,
     ) -> Result<Self, Stop> {
         let mut jobs = jobs(context);
-        // In the short run of the tests every lock has to be taken often.
+        // The short run of the tests has to acquire every lock often.
         if options.is_asked_for && context.capabilities().completion {
             jobs.push(Job::with_open_slots("open"));
         }
@@ -214,7 +214,7 @@ impl<'a> Run<'a> {
             Deed::Crash if store_faults.is_ongoing() => Ok(()),
             Deed::Crash => self.crash().await,
             Deed::StoreFault => {
-                // Whoever is stopped may hold what it takes to begin one.
+                // A stopped process may hold a resource that is needed to begin a fault.
                 processes.go_on(worker_pool, None)?;
                 store_faults
                     .begin(context, worker_pool, *at_most, tally)
@@ -224,7 +224,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// The store ends as in a crash, and is there again a little later, with its data.
+    /// Crashes the store and starts it again shortly afterwards, with its data.
     async fn crash(&mut self) -> Verdict {
         self.worker_pool.note_of_store(What::StoreKilled)?;
         self.context.stop_store().await?;
@@ -235,7 +235,7 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// Ends what is to end by then; everything where no instant is given.
+    /// Ends the faults that are due; all of them if no instant is given.
     async fn mend(&mut self, by: Option<Moment>) -> Verdict {
         self.processes.go_on(&mut self.worker_pool, by)?;
         let Self {
@@ -250,7 +250,7 @@ impl<'a> Run<'a> {
         store_faults.end(context, by, worker_pool).await
     }
 
-    /// A stretch without faults: what comes free is taken again, by whoever asks.
+    /// A period without faults, in which every lock that becomes free is acquired again.
     async fn goes_on(&mut self) -> Verdict {
         self.mend(None).await?;
         self.clocks.took_effect(&mut self.worker_pool).await?;

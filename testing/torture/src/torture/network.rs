@@ -12,12 +12,12 @@ use super::tally::Tally;
 use crate::Arena;
 use crate::worker_pool::{WorkerPool, patience};
 
-/// The ways of those workers to the store that do not go straight.
+/// The connections of those workers that do not reach the store directly.
 pub(super) struct Network {
     ways: Vec<Way>,
 }
 
-/// One worker's way.
+/// One worker's connection to the store.
 struct Way {
     /// The worker's number.
     of: usize,
@@ -27,11 +27,11 @@ struct Way {
 
 struct Ongoing {
     until: Moment,
-    /// What waits for a request, and the word for it.
+    /// The armed trap that waits for a request, and the text under which it is counted.
     trap: Option<(Trap, &'static str)>,
 }
 
-/// What can be wrong.
+/// The kinds of faults.
 #[derive(Clone, Copy)]
 enum Kind {
     Refused,
@@ -57,15 +57,15 @@ const KINDS: [Kind; 9] = [
     Kind::Slow,
 ];
 
-/// The latest request, from now on, that a strike waits for.
+/// A strike waits for one of the next requests, at most for this one.
 const LATEST: u64 = 4;
 
 /// How much a slow line delays each packet.
 const SLOW: Duration = Duration::from_millis(30);
 
 impl Network {
-    /// Puts a proxy before two workers of three of those that will be started; none where the
-    /// store cannot be reached through one.
+    /// Puts a proxy in front of two out of three of the workers that will be started; in front of
+    /// none if the store cannot be reached through a proxy.
     pub(super) async fn before(
         worker_pool: &mut WorkerPool,
         workers: usize,
@@ -89,12 +89,12 @@ impl Network {
         Ok(Self { ways })
     }
 
-    /// Whether there is a way that could be cut.
+    /// Whether there is a connection that could be disturbed.
     pub(super) fn is_there(&self) -> bool {
         !self.ways.is_empty()
     }
 
-    /// Something goes wrong on a way on which all is well, if there is one.
+    /// Begins a fault on a connection that has none, if there is one.
     pub(super) async fn disturb(
         &mut self,
         worker_pool: &mut WorkerPool,
@@ -112,11 +112,11 @@ impl Network {
         let kind = *rng.pick(&KINDS);
         let nth = usize::try_from(1 + rng.next() % LATEST).unwrap_or(1);
         let delay = if matches!(kind, Kind::LateRequest) && rng.one_in(2) {
-            // When it arrives, no one waits for an answer any more, and the store refuses it.
+            // When it arrives, no caller waits for a reply any more, and the store refuses it.
             let patience = patience(at_most);
             patience + rng.up_to(patience / 2)
         } else if rng.one_in(3) {
-            // The lease is over when it arrives.
+            // The lease has expired when it arrives.
             at_most + rng.up_to(at_most / 2)
         } else {
             rng.up_to(at_most)
@@ -135,8 +135,8 @@ impl Network {
         Ok(())
     }
 
-    /// Mends the ways whose time has come; all of them where no instant is given. A connection that
-    /// was cut or has fallen silent stays so.
+    /// Repairs the connections that are due; all of them if no instant is given. A connection that
+    /// was cut or fell silent stays that way.
     pub(super) async fn mend(
         &mut self,
         by: Option<Moment>,
@@ -159,7 +159,7 @@ impl Network {
 }
 
 impl Kind {
-    /// As it is counted.
+    /// The text under which the fault is counted.
     fn word(self) -> &'static str {
         match self {
             Self::Refused => "connections refused",
@@ -174,7 +174,7 @@ impl Kind {
         }
     }
 
-    /// Where it strikes once.
+    /// The strike, if the fault strikes once.
     fn strike(self, delay: Duration) -> Option<Strike> {
         match self {
             Self::CutBeforeRequest => Some(Strike::CutBeforeRequest),
@@ -187,7 +187,7 @@ impl Kind {
         }
     }
 
-    /// Where it holds for a while.
+    /// The fault, if it lasts for a while.
     fn fault(self) -> Fault {
         match self {
             Self::Refused => Fault::Refuse,
@@ -201,7 +201,7 @@ impl Kind {
     }
 }
 
-/// Whatever comes first: also what a client says before it asks for a lock.
+/// Matches any request, including what a client sends before it attempts a lock.
 fn any() -> Matcher {
     Arc::new(|_| true)
 }

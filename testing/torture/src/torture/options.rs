@@ -1,4 +1,4 @@
-//! What a run is asked for, from the environment.
+//! The options of a run, from the environment.
 
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -9,42 +9,43 @@ use shedlock_conformance::Stop;
 use crate::worker_pool::REST;
 use crate::wrong::Wrong;
 
-/// How long it goes on, in seconds. Set by hand it also is put to stores that are not one's own.
+/// How long the run takes, in seconds. If set, the case also runs over stores that the test does
+/// not own.
 const SECONDS: &str = "SHEDLOCK_TORTURE_SECONDS";
 
-/// How long workers rest between two attempts, at most, in milliseconds.
+/// The longest rest of a worker between two attempts, in milliseconds.
 const REST_MILLIS: &str = "SHEDLOCK_TORTURE_REST_MILLIS";
 
-/// How many processes of real ShedLock are among the workers.
+/// The number of processes of real ShedLock among the workers.
 const JAVA: &str = "SHEDLOCK_TORTURE_JAVA";
 
-/// The test target of an earlier version, built.
+/// The built test target of an earlier version.
 const OLD: &str = "SHEDLOCK_TORTURE_OLD";
 
-/// How many workers of that version are among the others.
+/// The number of workers of that version.
 const OLD_WORKERS: &str = "SHEDLOCK_TORTURE_OLD_WORKERS";
 
 const DEFAULT_OLD_WORKERS: usize = 3;
 
-/// Where the summary goes, as JSON.
+/// The file for the summary, as JSON.
 const SUMMARY: &str = "SHEDLOCK_TORTURE_SUMMARY";
 
-/// Which wrong protocol is to be found out; `all` for each of them.
+/// The wrong protocol to be detected; `all` for each of them.
 const WRONG: &str = "SHEDLOCK_TORTURE_WRONG";
 
 const DEFAULT: Duration = Duration::from_secs(8);
 
-/// What a run is asked for.
+/// The options of a run.
 #[derive(Clone, Debug)]
 pub(crate) struct Options {
     pub(crate) length: Duration,
-    /// Somebody said how long.
+    /// Whether the length was set explicitly.
     pub(crate) is_asked_for: bool,
-    /// The longest that a worker rests between two attempts. Between two faults there is a pause of
-    /// up to twenty of them, or of up to a lease's time where that is longer.
+    /// The longest rest of a worker between two attempts. Between two faults there is a pause of up
+    /// to twenty times this long, or of up to a lease's length if that is longer.
     pub(crate) rest: Duration,
     pub(crate) java: usize,
-    /// The executable of workers of an earlier version, and how many there are.
+    /// The executable for workers of an earlier version, and their number.
     pub(crate) old: Option<(PathBuf, usize)>,
     pub(crate) summary: Option<PathBuf>,
 }
@@ -66,7 +67,7 @@ impl Options {
     }
 }
 
-/// The wrong protocols that the environment asks for.
+/// The wrong protocols selected by the environment.
 pub(crate) fn wrong_protocols() -> Result<Vec<Wrong>, Stop> {
     let Ok(name) = std::env::var(WRONG) else {
         return Ok(Vec::new());

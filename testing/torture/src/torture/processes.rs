@@ -1,4 +1,4 @@
-//! Faults of processes: killed, and stopped for longer than their leases.
+//! Process faults: killed, and stopped for longer than their leases.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use shedlock_core::Moment;
 use super::tally::Tally;
 use crate::worker_pool::WorkerPool;
 
-/// The processes that are stopped, and until when.
+/// The stopped processes, and when to resume them.
 #[derive(Debug, Default)]
 pub(super) struct Processes {
     stopped: Vec<(usize, Moment)>,
@@ -29,7 +29,7 @@ impl Processes {
         Ok(())
     }
 
-    /// Stops one that is not stopped, a holder if a log says so, for longer than its lease.
+    /// Stops a running process for longer than its lease; a holder, if a log shows one.
     pub(super) fn stop(
         &mut self,
         worker_pool: &mut WorkerPool,
@@ -51,7 +51,7 @@ impl Processes {
         Ok(())
     }
 
-    /// Lets those go on whose time has come; all of them where no instant is given.
+    /// Resumes the processes that are due; all of them if no instant is given.
     pub(super) fn go_on(
         &mut self,
         worker_pool: &mut WorkerPool,
@@ -61,7 +61,8 @@ impl Processes {
             .stopped
             .extract_if(.., |(_, until)| by.is_none_or(|by| *until <= by));
         for (number, _) in due {
-            // One that was killed meanwhile is another process by now, which this does not hurt.
+            // A killed process has been replaced in the meantime; the signal does not affect the
+            // replacement.
             worker_pool.let_go_on(number)?;
         }
         Ok(())

@@ -1,4 +1,4 @@
-//! What was done and what came of it: the last line of a run, and its summary.
+//! The figures of a run: its last line, and its summary.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -15,35 +15,37 @@ use crate::history::millis;
 #[derive(Clone, Debug, Default, Serialize)]
 pub(super) struct Tally {
     pub(super) harness: String,
-    /// The store's own word for what it is.
+    /// The store's own description of itself.
     pub(super) version: Option<String>,
     pub(super) seconds: u64,
     pub(super) rest_millis: u64,
-    /// What repeats its choices.
+    /// The setting that repeats the random choices.
     pub(super) seed: String,
     pub(super) workers: usize,
-    /// Processes of real ShedLock beside them.
+    /// Processes of real ShedLock in addition.
     pub(super) java: usize,
-    /// Workers of an earlier version beside them.
+    /// Workers of an earlier version in addition.
     pub(super) old: usize,
     pub(super) heard: Heard,
-    /// The part of it that is theirs.
+    /// The part of `heard` from processes of ShedLock.
     pub(super) heard_of_shedlocks: Heard,
-    /// The part of it that is the earlier version's.
+    /// The part of `heard` from workers of the earlier version.
     pub(super) heard_of_olds: Heard,
-    /// What was done to processes, network and store, by kind.
+    /// The faults of processes, network and store, by kind.
     pub(super) faults: BTreeMap<String, usize>,
-    /// By how much wall clocks were wrong at most, in milliseconds.
+    /// The largest error of a wall clock, in milliseconds.
     pub(super) clocks_wrong_by_millis: i64,
     /// What could not be done here, and why.
     pub(super) not_done: Vec<String>,
-    /// Stretches without faults, in each of which every worker was answered and every lock taken.
+    /// Periods without faults, in each of which every worker got a reply and every lock was
+    /// acquired.
     pub(super) healthy_stretches: usize,
-    /// The longest that such a stretch took until then, in milliseconds.
+    /// The longest time until that was the case, in milliseconds.
     pub(super) longest_recovery_millis: u64,
-    /// Runs of open slots after the first of each: takeovers, and what was not done at first.
+    /// Runs of open slots after the first of each: take-overs, and slots not done at the first
+    /// attempt.
     pub(super) runs_again: usize,
-    /// Lines in the logs, and how long it took to judge them, in milliseconds.
+    /// The number of lines in the logs, and how long it took to judge them, in milliseconds.
     pub(super) events: usize,
     pub(super) judged_in_millis: u64,
     /// Why the run failed, if it did: a violation, or a fault that does not end.
@@ -51,12 +53,12 @@ pub(super) struct Tally {
 }
 
 impl Tally {
-    /// One more of this kind.
+    /// Counts one event of this kind.
     pub(super) fn count(&mut self, kind: &str) {
         *self.faults.entry(kind.to_owned()).or_default() += 1;
     }
 
-    /// A healthy stretch, and how long it took until all went on.
+    /// Records a period without faults, and how long it took until all made progress.
     pub(super) fn recovered(&mut self, after: Duration) {
         self.healthy_stretches += 1;
         self.longest_recovery_millis = self.longest_recovery_millis.max(millis(after));

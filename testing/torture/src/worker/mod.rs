@@ -1,4 +1,4 @@
-//! Another process that takes and frees locks on its own, until it is stopped or killed.
+//! A process that acquires and releases locks on its own until it is stopped or killed.
 
 mod recorded;
 mod spec;
@@ -27,18 +27,18 @@ pub(crate) use spec::{Grid, Job, Slots, WorkerSpec};
 use strays::Strays;
 use task::Task;
 
-/// After a call that failed.
+/// The pause after a failed call.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Its name as a role of child processes.
+/// The name of its role in child processes.
 pub(crate) const ROLE: &str = "worker";
 
-/// How long a worker waits for its connection before it begins anew: one that has fallen silent on
-/// the way tells nobody.
+/// How long a worker waits for its connection before it starts over: a connection that has fallen
+/// silent reports no error.
 const CONNECTING: Duration = Duration::from_secs(10);
 
-/// A worker may be started while the store has crashed and is not back yet, or while the way there
-/// is cut.
+/// A worker may start while the store has crashed and is not back yet, or while the connection to
+/// it is cut.
 async fn open_while_it_may_be_down(opener: &Opener) -> Result<Provider, BoxError> {
     let started = now();
     loop {
@@ -91,14 +91,15 @@ pub(crate) async fn play(opener: Opener, spec: Value) -> Result<(), BoxError> {
 }
 
 struct Worker {
-    /// Writes down what is asked of it.
+    /// Logs the calls to it.
     provider: Provider,
     executor: Executor,
-    /// Whether leases are as long as the executor wants them where clients' clocks judge.
+    /// Whether leases are as long as the executor requires if clients' clocks judge.
     executes: bool,
     journal: Journal,
     rng: SeededRng,
-    /// By how much its wall clock was ahead of the one that histories are judged on, in nanoseconds.
+    /// By how much its wall clock was ahead of the clock by which histories are judged, in
+    /// nanoseconds.
     wall_clock: Option<u64>,
     spec: WorkerSpec,
 }
@@ -122,7 +123,7 @@ impl Worker {
         self.look_at_the_wall_clock()?;
         let job = self.rng.pick(&self.spec.jobs).clone();
         let slot = match (&self.spec.grid, job.slots) {
-            // Now and then one that is late.
+            // Sometimes a late one.
             (Some(grid), Slots::WhenTaken | Slots::UntilDone) => {
                 let before = u64::from(self.rng.one_in(4));
                 Some(grid.slot(before)?)
@@ -138,7 +139,7 @@ impl Worker {
         Ok(())
     }
 
-    /// Tells of it where it was set since the last look.
+    /// Logs the wall clock if it was set since the last reading.
     fn look_at_the_wall_clock(&mut self) -> Result<(), BoxError> {
         let (moment, shows) = wall_clock::read();
         let ahead = shows.saturating_sub(nanos(moment.since_origin()));
@@ -151,9 +152,9 @@ impl Worker {
         Ok(())
     }
 
-    /// Call by call, as a user of the bare contract.
+    /// Makes each call itself, as a direct user of the contract does.
     async fn by_hand(&mut self, job: &Job, mut slot: Option<Slot>) -> Result<(), BoxError> {
-        // An open slot is in the way of later ones: whoever is told so runs it.
+        // An open slot blocks later ones: a worker that is skipped because of one runs it.
         while let Some((answer, strays)) = self.attempt(job, slot).await? {
             match answer {
                 Attempt::Acquired(lease) => {
@@ -193,8 +194,8 @@ impl Worker {
         self.ask(&request).await
     }
 
-    /// Asks for the lock, and now and then once more where nobody knows what became of it. What is
-    /// given up is withdrawn, as the runtime does.
+    /// Attempts the lock, and sometimes repeats an attempt with an unknown outcome. An attempt that
+    /// is given up is withdrawn, as the runtime does.
     async fn ask(
         &mut self,
         request: &AttemptRequest,
@@ -229,7 +230,7 @@ impl Worker {
             sleep(self.rng.up_to(self.spec.hold)).await;
         }
         if self.is_too_long(40) {
-            // Too long: whoever holds the lock by then must not be disturbed.
+            // Too long: the next holder must not be affected.
             sleep(self.spec.at_most + self.spec.at_most / 4).await;
             if extends && self.rng.one_in(2) {
                 lease = match self.extend(lease).await? {
@@ -254,8 +255,9 @@ impl Worker {
         }
     }
 
-    /// What is said of the slot: now and then that nothing ran or that a shutdown cut the run; where
-    /// it stays open until it is done, mostly that it is.
+    /// What the unlock reports about the slot. Sometimes it reports that nothing ran or that a
+    /// shutdown cut the run. If the slot stays open until it is done, it usually reports that it is
+    /// done.
     fn last_word(&mut self, job: &Job) -> UnlockRequest {
         let unlock = UnlockRequest::new();
         if self.rng.one_in(8) {
@@ -283,7 +285,7 @@ impl Worker {
         }
     }
 
-    /// A task, which must be stopped before its lease ends; now and then one that hangs.
+    /// Runs a task that must be stopped before its lease ends; sometimes one that hangs.
     async fn through_the_executor(
         &mut self,
         job: &Job,
@@ -321,8 +323,8 @@ impl Worker {
         }
     }
 
-    /// Whether this lock is held for too long: once in so often, and more often where it must show that
-    /// something is wrong.
+    /// Whether this lock is held for too long: once in `once_in` times on average, and more often
+    /// if the run has to show a mistake.
     fn is_too_long(&mut self, once_in: u64) -> bool {
         let once_in = if self.spec.wrong.is_some() {
             once_in.div_ceil(4)
@@ -332,7 +334,8 @@ impl Worker {
         self.rng.one_in(once_in)
     }
 
-    /// What the call is answered in time; as the runtime does, it is dropped after that.
+    /// Returns the result of the call if it arrives in time; otherwise drops the call, as the
+    /// runtime does.
     async fn answer<T>(&self, call: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
         let answer = bounded(self.spec.patience, call).await;
         answer.unwrap_or_else(|| Err(Error::new(ErrorKind::OutcomeUnknown, "no answer in time")))

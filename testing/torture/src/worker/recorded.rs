@@ -1,4 +1,4 @@
-//! A provider that writes down what it is asked, and what it answers.
+//! A provider that logs its calls and their results.
 
 use std::fmt;
 use std::path::Path;
@@ -13,7 +13,7 @@ use shedlock_core::{
 
 use crate::history::{Log, What, nanos};
 
-/// The log of this process, for all of its tasks.
+/// The log of this process, shared by all of its tasks.
 #[derive(Clone, Debug)]
 pub(crate) struct Journal(Arc<Mutex<Log>>);
 
@@ -22,12 +22,12 @@ impl Journal {
         Ok(Self(Arc::new(Mutex::new(Log::open(path)?))))
     }
 
-    /// What happens just now.
+    /// Logs what happens at the current moment.
     pub(crate) fn write(&self, name: &LockName, owner: &Owner, what: What) -> Result<(), Error> {
         self.write_at(now(), name, owner, what)
     }
 
-    /// What happened at this moment.
+    /// Logs what happened at this moment.
     pub(crate) fn write_at(
         &self,
         moment: Moment,
@@ -39,7 +39,7 @@ impl Journal {
         log.write_at(moment, name, owner, what).map_err(unwritten)
     }
 
-    /// What concerned this whole process at this moment.
+    /// Logs what concerned this whole process at this moment.
     pub(crate) fn write_of_all(&self, moment: Moment, what: What) -> Result<(), Error> {
         let mut log = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         log.write_of_at(moment, std::process::id(), what)
@@ -51,12 +51,12 @@ fn unwritten(error: std::io::Error) -> Error {
     Error::new(ErrorKind::Internal, "the log cannot be written").with_source(error)
 }
 
-/// Tells of a call that was dropped before its answer came: nobody knows what became of it.
+/// Logs a call that was dropped before its reply arrived: its outcome is unknown.
 struct Call<'a> {
     journal: &'a Journal,
     name: &'a LockName,
     owner: &'a Owner,
-    /// What is written where there is no answer; none once there is one.
+    /// What is logged if there is no reply; `None` once there is one.
     unanswered: Option<What>,
 }
 
@@ -70,7 +70,7 @@ impl Call<'_> {
 impl Drop for Call<'_> {
     fn drop(&mut self) {
         if let Some(what) = self.unanswered.take() {
-            // Where the log cannot be written, the next call tells.
+            // If the log cannot be written, the next call reports it.
             let _ = self.journal.write(self.name, self.owner, what);
         }
     }
@@ -86,7 +86,7 @@ impl Recorded {
         Self { inner, journal }
     }
 
-    /// A call that is about to be sent, and what it is where it has no answer.
+    /// Starts a call, with the event to log if it gets no reply.
     fn call<'a>(
         &'a self,
         name: &'a LockName,

@@ -1,4 +1,4 @@
-//! What a worker is to do.
+//! What a worker has to do.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -14,25 +14,25 @@ use crate::wrong::Wrong;
 /// What a worker does.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct WorkerSpec {
-    /// Where its log goes.
+    /// The path of its log.
     pub(crate) log: PathBuf,
-    /// Which locks it contends for.
+    /// The locks that it contends for.
     pub(crate) jobs: Vec<Job>,
-    /// The slots that it goes through in order, in microseconds; without any it takes the locks
+    /// The slots that it goes through in order, in microseconds. If empty, it acquires the locks
     /// again and again.
     pub(crate) slots: Vec<i64>,
     /// The slots of jobs that have some, one after the other.
     pub(crate) grid: Option<Grid>,
     pub(crate) at_most: Duration,
-    /// The longest that it holds a lock; now and then it oversleeps at-most instead.
+    /// The longest time that it holds a lock; sometimes it oversleeps at-most instead.
     pub(crate) hold: Duration,
-    /// The longest that it rests between two attempts.
+    /// The longest rest between two attempts.
     pub(crate) rest: Duration,
-    /// How long it waits for an answer. Then it drops the call, as the runtime does.
+    /// How long it waits for a reply. Then it drops the call, as the runtime does.
     pub(crate) patience: Duration,
     /// Whether it extends leases.
     pub(crate) extends: bool,
-    /// What it is to do wrong, so that it is found out.
+    /// The mistake that it has to make, to check that the judge detects it.
     pub(crate) wrong: Option<Wrong>,
     pub(crate) seed: u64,
 }
@@ -49,13 +49,13 @@ pub(crate) struct Job {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Slots {
     None,
-    /// For one that is used up when it is taken.
+    /// For a slot that is used up when it is taken.
     WhenTaken,
-    /// For one that is open until it is done.
+    /// For a slot that is open until it is done.
     UntilDone,
 }
 
-/// How often a slot that is open may be run.
+/// How often an open slot may be run.
 const ATTEMPTS: u32 = 4;
 
 impl Job {
@@ -67,7 +67,7 @@ impl Job {
         }
     }
 
-    /// One that stays taken for a while.
+    /// A lock that stays taken for a while after unlock.
     pub(crate) fn kept(name: &str, at_least: Duration) -> Self {
         Self {
             at_least,
@@ -75,7 +75,7 @@ impl Job {
         }
     }
 
-    /// One that is run once for each slot.
+    /// A job that runs once for each slot.
     pub(crate) fn with_slots(name: &str) -> Self {
         Self {
             slots: Slots::WhenTaken,
@@ -83,7 +83,7 @@ impl Job {
         }
     }
 
-    /// One that is run for each slot until it is done.
+    /// A job that runs for each slot until the slot is done.
     pub(crate) fn with_open_slots(name: &str) -> Self {
         Self {
             slots: Slots::UntilDone,
@@ -95,7 +95,7 @@ impl Job {
     pub(crate) fn completion(&self) -> Completion {
         match self.slots {
             Slots::None | Slots::WhenTaken => Completion::WhenTaken,
-            // No pause: whoever asks next is to run it.
+            // No pause: the next worker that attempts it runs it.
             Slots::UntilDone => Completion::OnSuccess(
                 Retries::new()
                     .max_attempts(ATTEMPTS)
@@ -105,11 +105,11 @@ impl Job {
     }
 }
 
-/// Slots that come due as time goes by, by the clock that all processes of a machine share. None of
+/// Slots that come due as time passes, by the clock that all processes on a machine share. None of
 /// them is ahead of the store's clock.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct Grid {
-    /// The first, in microseconds since 1970.
+    /// The first slot, in microseconds since 1970.
     first: i64,
     /// When it was due, in nanoseconds.
     begun: u64,
@@ -125,7 +125,7 @@ impl Grid {
         }
     }
 
-    /// The slot of now, or the one this many before it.
+    /// The current slot, or the one this many before it.
     pub(crate) fn slot(&self, before: u64) -> Result<Slot, BoxError> {
         let since = nanos(now().since_origin()).saturating_sub(self.begun);
         let number = (since / nanos(self.period)).saturating_sub(before);

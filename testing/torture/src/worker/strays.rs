@@ -1,4 +1,4 @@
-//! Copies of an attempt that were not answered.
+//! Copies of an attempt without a reply.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,26 +7,26 @@ use shedlock_conformance::Provider;
 use shedlock_conformance::wait::{bounded, now, sleep};
 use shedlock_core::{AttemptRequest, Moment};
 
-/// How much later than its timeout a copy may be granted, as the runtime reckons.
+/// How much later than its timeout a copy may be granted, as in the runtime.
 const SLACK: Duration = Duration::from_millis(100);
 
-/// Between two withdrawals that fail.
+/// The pause between two withdrawals that fail.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// How long a withdrawal is tried.
+/// How long a withdrawal is retried.
 const TRIED: Duration = Duration::from_secs(30);
 
-/// The copies of one attempt that may come late.
+/// The copies of one attempt that may arrive late.
 #[must_use]
 pub(super) struct Strays {
     provider: Provider,
     request: AttemptRequest,
-    /// Until when one may come; none where all were answered.
+    /// Until when a copy may arrive; `None` if all got a reply.
     until: Option<Moment>,
 }
 
 impl Strays {
-    /// All copies have been answered so far.
+    /// All copies have got a reply so far.
     pub(super) fn none(provider: &Provider, request: &AttemptRequest) -> Self {
         Self {
             provider: Arc::clone(provider),
@@ -35,18 +35,20 @@ impl Strays {
         }
     }
 
-    /// One had no answer until now.
+    /// Records a copy that got no reply.
     pub(super) fn one_more(&mut self) {
         self.until = Some(now() + self.request.timeout() + SLACK);
     }
 
-    /// Of an attempt that was granted: what they may win is not to give its slot back.
+    /// Copies of an attempt that was granted: withdrawing what they win must not give back its
+    /// slot.
     pub(super) fn that_ran(mut self) -> Self {
         self.request = self.request.without_slot();
         self
     }
 
-    /// What they may win is withdrawn at once and once more when none may come, in the background.
+    /// Withdraws what the copies may win, immediately and once more when none can arrive, in the
+    /// background.
     pub(super) fn give_up(self) {
         if self.until.is_some() {
             tokio::spawn(async move {
@@ -56,7 +58,7 @@ impl Strays {
         }
     }
 
-    /// What they may win is withdrawn when none may come, in the background.
+    /// Withdraws what the copies may win when none can arrive, in the background.
     pub(super) fn withdraw(self) {
         if self.until.is_some() {
             tokio::spawn(self.once_none_may_come());

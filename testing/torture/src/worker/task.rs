@@ -1,4 +1,4 @@
-//! A task that tells of everything that it does.
+//! A task that logs all of its steps.
 
 use std::time::Duration;
 
@@ -13,12 +13,12 @@ use crate::history::What;
 pub(super) struct Task {
     pub(super) journal: Journal,
     pub(super) takes: Duration,
-    /// Between two of its steps.
+    /// The pause between two of its steps.
     pub(super) pause: Duration,
 }
 
 impl Task {
-    /// Inside of the executor; in a task of its own that shares the lock, if it is to be `spawned`.
+    /// Runs inside the executor; if `spawned`, in a separate task that shares the lock.
     pub(super) async fn run(self, spawned: bool) -> Result<(), BoxError> {
         let lock = current_lock().ok_or("a task of the executor's has no current lock")?;
         if !spawned {
@@ -30,7 +30,7 @@ impl Task {
             spawned => spawned?,
         };
         match inside.await {
-            // The lease is over.
+            // The lease has ended.
             Err(error) if error.is_cancelled() => Ok(()),
             ended => ended?,
         }
@@ -39,7 +39,7 @@ impl Task {
     async fn steps(self, lock: CurrentLock) -> Result<(), BoxError> {
         let until = now() + self.takes;
         loop {
-            // The moment at which this runs, whenever it is written.
+            // The moment of the step, whenever it is written.
             let moment = now();
             self.journal
                 .write_at(moment, lock.name(), lock.owner(), What::Step)?;

@@ -1,4 +1,4 @@
-//! How workers are started.
+//! Starts workers.
 
 use std::fs::File;
 use std::net::SocketAddr;
@@ -14,13 +14,13 @@ use crate::worker::{self, WorkerSpec};
 use crate::wrong::Wrong;
 
 impl WorkerPool {
-    /// Starts this one, or the one that takes its place.
+    /// Starts this worker or its replacement.
     pub(super) fn worker(&mut self, number: usize) -> Result<Worker, Stop> {
         let mut spec = self.spec.clone();
         spec.log = self.folder.path().join(format!("{}.jsonl", self.started));
         spec.seed = self.rng.next();
         self.started += 1;
-        // The log is there before its writer, so that it can be followed from the beginning.
+        // The log exists before its writer, so that it can be followed from the beginning.
         File::create(&spec.log)?;
         let log = Tail::new(File::open(&spec.log)?);
         let via = self.ways.get(&number).copied();
@@ -40,7 +40,8 @@ impl WorkerPool {
         })
     }
 
-    /// A process of ours, which reaches the store through this address where one is given.
+    /// Starts one of our processes, which connects to the store through this address if one is
+    /// given.
     fn own(
         &mut self,
         number: usize,
@@ -63,8 +64,8 @@ impl WorkerPool {
         Ok(process)
     }
 
-    /// Each is a host of its own, also the one that takes the place of another; unless that is what is
-    /// wrong.
+    /// Starts a process of ShedLock. Each one is a different host, including replacements, unless
+    /// sharing a host is the mistake under test.
     fn shedlock(&self, spec: WorkerSpec, via: Option<SocketAddr>) -> Result<(Child, Driver), Stop> {
         let host = match self.spec.wrong {
             Some(Wrong::ShedlocksOfOneHost) => "jvm".to_owned(),

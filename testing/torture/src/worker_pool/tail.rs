@@ -1,4 +1,4 @@
-//! The log of a process that goes on.
+//! Follows the log of a running process.
 
 use std::fs::File;
 use std::io::Read;
@@ -11,7 +11,7 @@ use crate::history::{Event, What};
 pub(super) struct Tail {
     file: File,
     rest: Vec<u8>,
-    /// Whether its process holds a lock as far as it tells.
+    /// Whether its process holds a lock according to the log.
     pub(super) holds: bool,
 }
 
@@ -24,7 +24,7 @@ impl Tail {
         }
     }
 
-    /// What was written since the last time.
+    /// Returns what was written since the last call.
     pub(super) fn read(&mut self) -> Result<Vec<Event>, Stop> {
         self.file.read_to_end(&mut self.rest)?;
         let mut events = Vec::new();

@@ -1,4 +1,4 @@
-//! A clock that bounds leases wrongly.
+//! A clock that makes leases end at the wrong time.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
@@ -7,7 +7,8 @@ use shedlock_core::{BoxFuture, Clock, Moment, SystemClock};
 
 use super::Wrong;
 
-/// The real clock, which an executor reads in the right places, with what makes its deadlines wrong.
+/// The real clock, read by an executor in the right places, with an error that makes its deadlines
+/// wrong.
 #[derive(Debug)]
 pub(super) struct WrongClock {
     wrong: Wrong,
@@ -16,9 +17,9 @@ pub(super) struct WrongClock {
 
 #[derive(Debug)]
 struct Hands {
-    /// How long it has stood still.
+    /// How long it has stood still in total.
     behind: Duration,
-    /// What it showed when it was read last.
+    /// Its value at the last reading.
     last: Moment,
 }
 
@@ -31,7 +32,8 @@ impl WrongClock {
         Arc::new(Self { wrong, hands })
     }
 
-    /// It has not gone on since then: a deadline that was counted from that moment is counted from now.
+    /// Makes the clock stand still since this moment: a deadline counted from that moment then
+    /// counts from now.
     pub(super) fn stood_still_since(&self, moment: Moment) {
         let stood = SystemClock.now().saturating_since(moment);
         self.hands().behind += stood;

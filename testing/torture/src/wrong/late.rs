@@ -1,5 +1,5 @@
-//! What comes late, over a store that refuses it: another owner's lease is put between, so that what
-//! the store refuses by looks like what it grants.
+//! Late requests over a store that refuses them. Another owner's lease is inserted in between, so
+//! that the store grants what it would otherwise refuse.
 
 use std::time::Duration;
 
@@ -10,10 +10,11 @@ use shedlock_core::{
     UnlockRequest,
 };
 
-/// How long after its timeout a copy arrives, so that even a withdrawal past the timeout is over.
+/// How long after its timeout a copy arrives, so that even a withdrawal after the timeout has
+/// completed.
 const LATE: Duration = Duration::from_millis(300);
 
-/// How long it takes at most until one arrives at a free lock.
+/// How long a copy is retried until it arrives at a free lock.
 const TRIED: Duration = Duration::from_secs(1);
 
 /// Sends this attempt after its timeout, in the background, until it is granted.
@@ -30,7 +31,7 @@ pub(super) fn attempt(provider: Provider, request: AttemptRequest) {
     });
 }
 
-/// Takes the lock once more for the owner of this lease, and for this long.
+/// Acquires the lock once more for the owner of this lease, for this long.
 pub(super) async fn take_again(
     provider: &dyn LockProvider,
     lease: &Lease,
@@ -45,8 +46,8 @@ pub(super) async fn take_again(
     provider.attempt(&again).await.map(drop)
 }
 
-/// Has another owner take the lock and give it back, so that the record names the owner before no
-/// longer.
+/// Lets another owner acquire and unlock the lock, so that the record no longer names the previous
+/// owner.
 pub(super) async fn another_lease(
     provider: &dyn LockProvider,
     name: &LockName,

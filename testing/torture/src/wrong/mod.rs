@@ -1,7 +1,7 @@
-//! Protocols that are wrong on purpose: what judges histories has to find each of them out.
+//! Deliberately wrong protocols, each of which the judge of histories must detect.
 //!
-//! They are the mistakes that are known from the field, and those of the model. Each is switched in
-//! between a worker and a right provider, whatever the store, or into the clock of its executor.
+//! They are known mistakes from the field and from the model. Each is inserted between a worker and
+//! a correct provider, whatever the store, or into the clock of its executor.
 
 mod clock;
 mod late;
@@ -21,53 +21,53 @@ use provider::WrongProvider;
 /// A mistake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Wrong {
-    /// All are of one host, and the host is the owner.
+    /// All processes share one host, and the host is the owner.
     OwnerIsHost,
-    /// An unlock asks nobody.
+    /// An unlock does not compare the owner.
     UnlockWithoutOwner,
-    /// An unlock is answered with "unlocked", and changes nothing.
+    /// An unlock returns "unlocked" and changes nothing.
     UnlockForgotten,
-    /// An extension asks whether the lock is held, not by whom.
+    /// An extension checks that the lock is held, but not by whom.
     ExtendWithoutOwner,
-    /// An extension takes a lock again that is over.
+    /// An extension reacquires an expired lock.
     ExtendRevives,
-    /// What was read as free is written over, whatever has come between.
+    /// A record that was read as free is overwritten, whatever happened in between.
     ReadThenWrite,
-    /// A lease ends a little before at-most.
+    /// A lease ends slightly before at-most.
     EndsEarly,
-    /// A lease goes on for a while after at-most.
+    /// A lease continues for a while after at-most.
     EndsLate,
     /// At-least counts from an instant before the acquisition.
     AtLeastTooEarly,
-    /// An unlock forgets at-least.
+    /// An unlock ignores at-least.
     AtLeastForgotten,
-    /// The task runs on until its lease is over as the client would count it from the reply.
+    /// The task runs until the end of its lease as counted from the reply.
     DeadlineFromReply,
-    /// A request that is asked again counts its deadline from the last time.
+    /// A repeated request counts its deadline from the last repetition.
     DeadlineFromLastAsk,
-    /// The task of a process that was stopped does one more thing before it looks at the clock.
+    /// The task of a process that was stopped does one more step before it checks the clock.
     NoLookAfterPause,
     /// Each process counts its own tokens.
     TokensOfProcess,
-    /// A token is the second in which the lock was taken.
+    /// A token is the second in which the lock was acquired.
     TokensStand,
     /// A slot is remembered only while its lease runs.
     SlotOfLeaseOnly,
-    /// A slot is compared with the last one for being another, not for being later.
+    /// A slot only has to differ from the last one; it does not have to be later.
     SlotsAnyOrder,
-    /// A slot is given back once more, whoever has it by then.
+    /// A slot is given back a second time, whoever has it then.
     SlotGivenBackTwice,
     /// One client's clock is ahead by half a lease, and the clients' clocks judge.
     ClockAhead,
-    /// The clients' clocks judge, and one really is ahead by more than is tolerated.
+    /// The clients' clocks judge, and one of them is really ahead by more than is tolerated.
     ClocksApart,
-    /// A copy of an attempt that has no answer is granted long after its timeout.
+    /// A copy of an unanswered attempt is granted long after its timeout.
     LateAttempt,
-    /// A shorter extension, sent before, comes late and moves the end of the lease back.
+    /// A shorter extension, sent earlier, arrives late and moves the end of the lease back.
     LateExtension,
-    /// An attempt that finds the lock given back by its own owner takes it again.
+    /// An attempt that finds the lock given back by its own owner acquires it again.
     OwnerReturns,
-    /// Processes of real ShedLock are of one host, which is their owner.
+    /// Processes of real ShedLock share one host, which is their owner.
     ShedlocksOfOneHost,
 }
 
@@ -99,7 +99,7 @@ impl Wrong {
         Self::ShedlocksOfOneHost,
     ];
 
-    /// As it is asked for.
+    /// Its name in the environment variable.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::OwnerIsHost => "owner-is-host",
@@ -129,7 +129,8 @@ impl Wrong {
         }
     }
 
-    /// What the judge may say of it; see [`History::judge`](crate::history::History).
+    /// The violations that the judge may report for it; see
+    /// [`History::judge`](crate::history::History).
     pub(crate) fn violates(self) -> &'static [&'static str] {
         match self {
             Self::OwnerIsHost => &["overlap", "token twice", "lost ownership"],
@@ -157,7 +158,7 @@ impl Wrong {
         }
     }
 
-    /// Not applicable to a provider that does not declare what the mistake is about.
+    /// Not applicable to a provider that does not declare the feature that the mistake is about.
     pub(crate) fn applies(self, capabilities: &Capabilities) -> Verdict {
         if self == Self::ClocksApart && wall_clock::tolerated(capabilities.clock).is_none() {
             return Err(Stop::not_applicable("no client's clock judges"));
@@ -178,7 +179,8 @@ impl Wrong {
         Err(Stop::undeclared(what))
     }
 
-    /// The provider with this mistake, and the clock for the executor where the mistake is there.
+    /// Returns the provider with this mistake, and the clock for the executor if the mistake is in
+    /// the clock.
     pub(crate) fn switched_in(
         self,
         provider: Provider,

@@ -1,4 +1,4 @@
-//! A provider with one mistake, over one without.
+//! Adds one mistake to a correct provider.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -23,7 +23,7 @@ pub(super) struct WrongProvider {
     clock: Arc<WrongClock>,
     rng: Mutex<SeededRng>,
     acquisitions: AtomicU64,
-    /// The attempt that was asked last, and when.
+    /// The last attempt, and when it was made.
     asked: Mutex<Option<(Owner, Moment)>>,
 }
 
@@ -100,8 +100,8 @@ impl WrongProvider {
         }
     }
 
-    /// As the one owner that all have. The store refuses one that it finds released, so that mark is
-    /// wiped off.
+    /// Attempts as the one owner that all processes share. The store refuses an owner that has
+    /// released the lock, so this erases the mark that the release left.
     async fn as_host(&self, request: &AttemptRequest) -> Result<Attempt, Error> {
         let at_most = request.lock_at_most_for();
         let attempt = again(request, &host()?, at_most);
@@ -114,7 +114,7 @@ impl WrongProvider {
         }
     }
 
-    /// Two steps, and whatever comes between them is written over.
+    /// Reads and writes in two steps, and overwrites whatever happened in between.
     async fn read_then_write(&self, request: &AttemptRequest) -> Result<Attempt, Error> {
         let read = self.inner.inspect(request.name()).await?;
         if let Some(record) = read
@@ -122,7 +122,7 @@ impl WrongProvider {
         {
             return Ok(Attempt::Skipped(record.as_skip()));
         }
-        // As far apart as two statements are.
+        // As far apart as two statements.
         sleep(Duration::from_millis(2)).await;
         let answer = self.inner.attempt(request).await?;
         if let Attempt::Skipped(skip) = &answer
@@ -134,8 +134,8 @@ impl WrongProvider {
         Ok(answer)
     }
 
-    /// A network that loses the answer of a won attempt now and then, and a clock that counts from the
-    /// last time that it was asked.
+    /// Imitates a network that sometimes loses the reply to a won attempt, and a clock that counts
+    /// from the last repetition.
     async fn lose_the_first_answer(&self, request: &AttemptRequest) -> Result<Attempt, Error> {
         let before = {
             let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
@@ -155,7 +155,7 @@ impl WrongProvider {
         Ok(answer)
     }
 
-    /// Only the last slot itself counts as taken.
+    /// Treats only the last slot itself as taken.
     async fn any_other_slot(&self, request: &AttemptRequest) -> Result<Attempt, Error> {
         let answer = self.inner.attempt(request).await?;
         if let Attempt::Skipped(skip) = &answer
@@ -168,7 +168,7 @@ impl WrongProvider {
         Ok(answer)
     }
 
-    /// What ends within half a lease counts as over.
+    /// Treats a lease that ends within half a lease as expired.
     async fn ahead(&self, request: &AttemptRequest) -> Result<Attempt, Error> {
         let record = self.inner.inspect(request.name()).await?;
         if let Some(record) = record
@@ -188,7 +188,7 @@ impl WrongProvider {
         self.inner.force_unlock(&request).await.map(drop)
     }
 
-    /// What the caller is told of the lease.
+    /// The lease that the caller gets.
     fn told(&self, request: &AttemptRequest, lease: Lease) -> Result<Lease, Error> {
         let number = self.acquisitions.fetch_add(1, Ordering::Relaxed) + 1;
         Ok(match self.wrong {
@@ -197,7 +197,8 @@ impl WrongProvider {
                 let since = SystemClock.system_time().duration_since(UNIX_EPOCH);
                 lease.with_fencing_token(since.unwrap_or_default().as_secs())
             }
-            // The caller knows itself by its own name; what the store needs to know goes along.
+            // The caller sees its own name as owner; the state that the store needs is passed
+            // along.
             Wrong::OwnerIsHost => {
                 let mut told = Lease::granted(request).with_raw_state(lease.raw_state().cloned());
                 if let Some(token) = lease.fencing_token() {
@@ -209,7 +210,7 @@ impl WrongProvider {
         })
     }
 
-    /// The lease as the store knows it.
+    /// The lease as the store has it.
     fn stored(&self, lease: &Lease) -> Result<Lease, Error> {
         if self.wrong != Wrong::OwnerIsHost {
             return Ok(lease.clone());
@@ -236,7 +237,7 @@ impl WrongProvider {
         let Some(holder) = holder else {
             return Ok(extended);
         };
-        // As that owner: an attempt finds the lease that is there, or makes one anew.
+        // As that owner: the attempt finds the existing lease or creates a new one.
         let name = lease.name().clone();
         let theirs = AttemptRequest::new(name, Owner::parse(&holder)?, request.lock_at_most_for());
         Ok(match self.inner.attempt(&theirs).await? {
@@ -278,7 +279,7 @@ impl WrongProvider {
         }
     }
 
-    /// The slot of this lease, where it is the last one; in two steps, and whoever has it.
+    /// Gives back the slot of this lease if it is the last one, in two steps and whoever has it.
     async fn give_back(&self, lease: &Lease) -> Result<(), Error> {
         let Some(record) = self.inner.inspect(lease.name()).await? else {
             return Ok(());
@@ -297,7 +298,7 @@ fn host() -> Result<Owner, Error> {
     Owner::parse("host/0/0")
 }
 
-/// The same attempt for another owner, and for this long; without its slot.
+/// The same attempt for another owner, for this long and without its slot.
 fn again(request: &AttemptRequest, owner: &Owner, at_most: Duration) -> AttemptRequest {
     let at_least = request.lock_at_least_for().min(at_most);
     AttemptRequest::new(request.name().clone(), owner.clone(), at_most)

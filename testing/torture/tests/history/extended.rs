@@ -1,10 +1,10 @@
-//! Extensions that come late, or shorten a lease.
+//! Extensions that arrive late or shorten a lease.
 
 use shedlock_torture::history::What;
 
 use super::{AT_MOST, Forger, MS, STORE};
 
-/// Lasts until 300, and is extended to 500.
+/// A lease until 300 that is extended to 500.
 fn extended() -> Forger {
     Forger::default()
         .asked(0, "a")
@@ -21,7 +21,7 @@ fn renewed(until: u64) -> What {
 
 #[test]
 fn an_extension_without_an_answer_does_not_shorten_the_lease() {
-    // By our clock, and where that is in doubt by the store's.
+    // By the local clock, and by the store's clock if the local clock proves nothing.
     let short = What::RenewAsked {
         at_most: AT_MOST / 10,
     };
@@ -66,7 +66,7 @@ fn a_skip_that_reports_an_earlier_end_than_its_holder_has_is_convicted() {
     };
     skipped(210, 500).must_be_lawful();
     skipped(210, 310).must_be_convicted_of("shortened: ");
-    // It may have been read before the extension.
+    // The record may have been read before the extension.
     skipped(199, 300).must_be_lawful();
     // Or while the lock was given back.
     extended()

@@ -1,10 +1,10 @@
-//! What is excused by a fault, and only around it.
+//! A fault excuses events, but only around its time.
 
 use shedlock_torture::history::{Rules, What};
 
 use super::{AT_MOST, Forger, MS};
 
-/// The process of the owner is killed on its way to a store that compares versions.
+/// The rules for a store that compares versions and does not refuse late attempts.
 fn by_version() -> Rules {
     Rules {
         refuses_late: false,
@@ -45,7 +45,7 @@ fn a_lease_that_a_crash_has_prolonged_is_unlocked_and_extended_in_time() {
     };
     crashed(50).released(400, "a").must_be_lawful();
     extended(crashed(50)).must_be_lawful();
-    // It was over before the crash.
+    // The lease had ended before the crash.
     let late = crashed(340).released(400, "a");
     late.must_be_convicted_of("unlocked too late:");
     extended(crashed(340)).must_be_convicted_of("revived:");
@@ -53,7 +53,7 @@ fn a_lease_that_a_crash_has_prolonged_is_unlocked_and_extended_in_time() {
 
 #[test]
 fn a_crash_of_the_store_excuses_no_other_lease() {
-    // One that was over when the store was killed, and one that began when it was back.
+    // One lease that had ended when the store was killed, and one that began when it was back.
     for begun in [0, 3_600] {
         Forger::default()
             .asked(begun, "killed")
@@ -78,10 +78,10 @@ fn a_request_is_held_up_by_a_fault_that_it_meets() {
     let disturbed = || What::WayDisturbed { delay: 0 };
     fault(disturbed(), What::WayRestored, "killed").must_be_lawful_by(&by_version());
     fault(What::StoreTroubled, What::StoreRecovered, "").must_be_lawful_by(&by_version());
-    // The way of another process is none of its business.
+    // A disturbed connection of another process does not matter.
     fault(disturbed(), What::WayRestored, "b")
         .must_be_convicted_by(&by_version(), "taken for too long: ");
-    // A store that looks at its clock refuses it after that.
+    // A store that checks its clock refuses the attempt after its timeout.
     fault(disturbed(), What::WayRestored, "killed").must_be_convicted_of("taken for too long: ");
 }
 

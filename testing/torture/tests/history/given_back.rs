@@ -5,7 +5,7 @@ use shedlock_torture::history::What;
 use super::Forger;
 
 impl Forger {
-    /// The lease of a slot from its attempt to its unlock, which gives it back, and when.
+    /// The lease of a slot from its attempt to its unlock, which gives the slot back.
     fn gives_back(self, at: u64, owner: &str, slot: i64, unused: bool) -> Self {
         self.asked_for(at, owner, Some(slot))
             .acquired(at + 1, owner, at + 1)
@@ -32,7 +32,7 @@ fn a_slot_that_was_given_back_unused_is_taken_again() {
 
 #[test]
 fn a_slot_that_another_gave_back_is_convicted() {
-    // The store did what `a` said once more when `b` had used the slot.
+    // The store executed the unlock of `a` a second time after `b` had used the slot.
     Forger::default()
         .gives_back(0, "a", 60, true)
         .uses(10, "b", 60)
@@ -40,7 +40,7 @@ fn a_slot_that_another_gave_back_is_convicted() {
         .released(19, "a")
         .uses(20, "c", 60)
         .must_be_convicted_of("slot twice:");
-    // A run that was cut uses it up.
+    // A run that was cut uses the slot up.
     Forger::default()
         .gives_back(0, "a", 60, false)
         .uses(10, "b", 60)

@@ -1,13 +1,13 @@
-//! Copies of an attempt that come late.
+//! Copies of an attempt that arrive late.
 
 use shedlock_torture::history::{Rules, What};
 
 use super::{AT_MOST, Forger, MS, TIMEOUT};
 
-/// When copies of an attempt may come no more that was sent at 0.
+/// When no copy of an attempt that was sent at 0 can arrive any more.
 const OVER: u64 = (TIMEOUT + 100 * MS) / MS;
 
-/// A store that compares versions, and lets an attempt come late unless it was withdrawn.
+/// A store that compares versions and grants a late attempt unless it was withdrawn.
 fn by_version() -> Rules {
     Rules {
         refuses_late: false,
@@ -16,7 +16,7 @@ fn by_version() -> Rules {
 }
 
 impl Forger {
-    /// Another owner asks, and is skipped for this one.
+    /// Another owner attempts the lock and is skipped in favour of this holder.
     fn another_is_skipped_for(self, at: u64, holder: &str) -> Self {
         self.asked(at, "other").skipped_for(at + 1, "other", holder)
     }
@@ -26,7 +26,7 @@ impl Forger {
             .event(at + 1, owner, What::Withdrew)
     }
 
-    /// The first copy has no answer, the second one wins, and all is given back.
+    /// The first copy gets no reply, the second one wins, and all is given back.
     fn lost_and_won(self, owner: &str) -> Self {
         self.asked(0, owner)
             .event(10, owner, What::Unknown)
@@ -47,14 +47,14 @@ fn a_holder_that_is_named_is_lawful_while_its_lease_runs() {
 
 #[test]
 fn an_owner_whose_attempts_were_all_answered_does_not_return() {
-    // Somebody else holds the lock, which excuses no skip for another owner.
+    // The lock is held, but not by the owner that the skip names.
     Forger::default()
         .lease(0, 10, "a", 1)
         .asked(20, "b")
         .acquired(21, "b", 2)
         .another_is_skipped_for(50, "a")
         .must_be_convicted_of("owner returns: ");
-    // It may have been read before it was given back.
+    // The record may have been read before the lock was given back.
     Forger::default()
         .asked(5, "other")
         .lease(0, 10, "a", 1)
@@ -84,7 +84,7 @@ fn a_copy_may_come_until_its_timeout_although_the_lock_was_given_back() {
             .another_is_skipped_for(at, "a")
     };
     skipped_at(900).must_be_lawful();
-    // Nobody withdraws it where its process was killed: its lease may run, but no longer.
+    // A killed process does not withdraw it: its lease may run, but no longer.
     skipped_at(OVER + 250).must_be_lawful();
     skipped_at(OVER + 310).must_be_convicted_of("owner returns: ");
 }
@@ -98,9 +98,9 @@ fn a_withdrawal_past_the_timeout_is_final() {
             .another_is_skipped_for(OVER + 200, "a")
     };
     withdrawn_at(OVER).must_be_convicted_of("owner returns: ");
-    // One before it may have been too early.
+    // An earlier withdrawal may have been too early.
     withdrawn_at(500).must_be_lawful();
-    // One that failed ends nothing.
+    // A failed withdrawal ends nothing.
     Forger::default()
         .lost_and_won("a")
         .event(OVER, "a", What::Withdrawn)
@@ -119,7 +119,7 @@ fn a_withdrawal_past_the_timeout_is_final_where_versions_decide() {
     };
     withdrawn_at(OVER).must_be_convicted_by(&by_version(), "owner returns: ");
     withdrawn_at(500).must_be_lawful_by(&by_version());
-    // A killed process withdraws nothing: a copy may come as late as a request may be on its way.
+    // A killed process withdraws nothing: a copy may arrive as late as a request may be in flight.
     let skipped_at = |at: u64| {
         Forger::default()
             .asked(0, "killed")
@@ -167,7 +167,7 @@ fn copies_of_an_earlier_version_may_come_at_any_time_and_overlap_no_lease() {
         .asked(20_000, "a")
         .skipped_for(20_001, "b", "a")
         .must_be_lawful();
-    // All copies of this one were answered.
+    // All copies of this attempt got a reply.
     Forger::default()
         .done_to(0, "a", What::IsOld)
         .lease(0, 10, "a", 1)

@@ -1,4 +1,4 @@
-//! Histories with leases of ShedLock's among ours.
+//! Histories that include leases of ShedLock.
 
 use shedlock_torture::history::What;
 
@@ -11,7 +11,7 @@ const GRANTED: What = What::Acquired {
 };
 
 impl Forger {
-    /// ShedLock asks, from a host that is named like the owner up to its number.
+    /// ShedLock attempts the lock, from a host named like the owner without its number.
     fn shedlock_asked(self, at: u64, owner: &str, at_least: u64) -> Self {
         let host = owner.trim_end_matches(|end: char| end.is_ascii_digit());
         let what = What::Asked {
@@ -25,7 +25,7 @@ impl Forger {
         self.event(at, owner, what)
     }
 
-    /// It is told that it holds the lock.
+    /// ShedLock holds the lock.
     fn shedlock_holds(self, at: u64, owner: &str) -> Self {
         self.shedlock_asked(at, owner, 0)
             .event(at + 1, owner, GRANTED)
@@ -63,7 +63,7 @@ fn a_lease_of_ours_within_shedlocks_is_convicted() {
         .shedlock_holds(0, "java1")
         .lease(100, 110, "a", 1)
         .must_be_convicted_of("overlap:");
-    // Nobody can have unlocked it, though its process is dead.
+    // No one can have unlocked it, although its process is dead.
     Forger::default()
         .shedlock_holds(0, "java1")
         .done_to(50, "java1", What::Stopped)
