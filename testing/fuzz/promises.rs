@@ -1,7 +1,8 @@
-//! What the targets of all crates promise alike.
+//! The promises that the fuzz targets of all crates share.
 //!
-//! Each crate includes this file in its module `fuzz`. It is no crate: the tests of a crate and its library under
-//! libFuzzer both need it, and a published library cannot depend on what is not published.
+//! Each crate includes this file in its module `fuzz`. It is not a crate: both the tests of a crate
+//! and its library under libFuzzer need it, and a published library cannot depend on an unpublished
+//! crate.
 
 #![allow(dead_code, reason = "each crate uses a part of it")]
 
@@ -12,7 +13,8 @@ use shedlock_core::{Error, ErrorKind, LockName};
 /// Stands for a password in the corpora of URLs.
 const SECRET: &str = "geheim";
 
-/// A refusal is of one of these kinds, and is one line that begins as an error of ours does.
+/// Checks that a refusal has one of these kinds and is one line in the form of shedlock's error
+/// messages.
 pub(crate) fn is_refusal(error: &Error, kinds: &[ErrorKind]) {
     assert!(kinds.contains(&error.kind()), "{error:?}");
     let message = error.message();
@@ -24,7 +26,8 @@ pub(crate) fn is_refusal(error: &Error, kinds: &[ErrorKind]) {
     );
 }
 
-/// As [`is_refusal`], of a URL: what stands where a password does is in no part of the error.
+/// As [`is_refusal`], for a URL: no part of the error contains the text in the place of the
+/// password.
 pub(crate) fn is_refusal_of_url(error: &Error, url: &str, kinds: &[ErrorKind]) {
     is_refusal(error, kinds);
     let mut all = format!("{error} {error:?}");
@@ -39,7 +42,8 @@ pub(crate) fn is_refusal_of_url(error: &Error, url: &str, kinds: &[ErrorKind]) {
     );
 }
 
-/// A URL: `read` reads no file and asks no server, and whatever it refuses is input.
+/// Checks a URL: `read` reads no file and contacts no server, and refuses a URL only as invalid
+/// input.
 pub(crate) fn url<T>(data: &[u8], read: impl FnOnce(&str) -> Result<T, Error>) {
     let url = String::from_utf8_lossy(data);
     if let Err(error) = read(&url) {
@@ -47,7 +51,7 @@ pub(crate) fn url<T>(data: &[u8], read: impl FnOnce(&str) -> Result<T, Error>) {
     }
 }
 
-/// The same for what reads files: URLs that name any are left out.
+/// As [`url`], for functions that read files: URLs that name a file are ignored.
 pub(crate) fn url_without_files<T>(data: &[u8], read: impl FnOnce(&str) -> Result<T, Error>) {
     let url = String::from_utf8_lossy(data);
     let names_file = |option| url.contains(option);
@@ -59,8 +63,9 @@ pub(crate) fn url_without_files<T>(data: &[u8], read: impl FnOnce(&str) -> Resul
     }
 }
 
-/// Key prefix, environment and what stands behind them, a line each: names become two keys and keys names, of which no
-/// two meet. Names that do not fit are no key's.
+/// Checks the mapping between names and keys. The input contains a key prefix, an environment and a
+/// name or key, one per line. A name maps to two different keys, and each key maps back to the
+/// name. The keys of a name that does not fit map back to nothing.
 pub(crate) fn keys<K>(
     data: &[u8],
     new: impl Fn(&str, &str) -> Result<K, Error>,
@@ -90,7 +95,7 @@ pub(crate) fn keys<K>(
     }
 }
 
-/// Whether the secret stands behind the scheme and before the `@` of a host, and nowhere else.
+/// Whether the secret stands between the scheme and the `@` of a host, and nowhere else.
 pub(crate) fn holds_secret(url: &str) -> bool {
     let mut parts = url.splitn(2, "://");
     let (Some(_), Some(rest)) = (parts.next(), parts.next()) else {

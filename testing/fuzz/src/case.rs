@@ -1,11 +1,11 @@
-//! One input, and what a target says of it.
+//! One input, and the verdict of a target on it.
 
 use std::any::Any;
 use std::cell::Cell;
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::Once;
 
-/// How often an input is tried to be made smaller.
+/// How many times the minimizer tries to make an input smaller.
 const TRIES: usize = 20_000;
 
 thread_local! {
@@ -15,7 +15,7 @@ thread_local! {
 pub(crate) struct Case;
 
 impl Case {
-    /// Whether all promises hold for this input; else what is said of the first that does not.
+    /// Whether all promises hold for this input; otherwise the message of the first broken one.
     pub(crate) fn of(target: fn(&[u8]), bytes: &[u8]) -> Result<(), String> {
         be_quiet();
         IS_QUIET.set(true);
@@ -24,7 +24,7 @@ impl Case {
         done.map_err(|said| message(&*said))
     }
 
-    /// The smallest input that can be found to break a promise, and what is said of it.
+    /// Returns the smallest input found that breaks a promise, and the message.
     pub(crate) fn smallest(
         target: fn(&[u8]),
         mut bytes: Vec<u8>,
@@ -52,7 +52,7 @@ impl Case {
     }
 }
 
-/// A promise that is broken is told of once, in the end: not by each panic on the way.
+/// Prints a broken promise once, at the end, and not each panic on the way.
 fn be_quiet() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {

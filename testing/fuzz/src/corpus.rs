@@ -1,4 +1,4 @@
-//! The cases that are kept, and the words in them.
+//! The stored cases, and the words in them.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -8,11 +8,11 @@ use std::path::{Path, PathBuf};
 #[derive(Debug)]
 pub(crate) struct Corpus {
     folder: PathBuf,
-    /// In the order of their names.
+    /// Sorted by name.
     pub(crate) cases: Vec<(PathBuf, Vec<u8>)>,
 }
 
-/// What readers of text stumble over, whatever they read.
+/// Inputs that parsers of any text often handle wrongly.
 const STUMBLES: &[&str] = &[
     "\0",
     "\n",
@@ -96,7 +96,7 @@ const STUMBLES: &[&str] = &[
 
 impl Corpus {
     /// # Panics
-    /// Where there is no file: a target whose corpus is lost would pass for ever.
+    /// If there is no file: a target whose corpus is lost would pass forever.
     pub(crate) fn read(folder: &Path) -> Self {
         let entries = fs::read_dir(folder)
             .unwrap_or_else(|error| panic!("no corpus in {}: {error}", folder.display()));
@@ -121,7 +121,8 @@ impl Corpus {
         }
     }
 
-    /// The words of all cases and what stands between them, each once, and what readers stumble over.
+    /// Returns the words of all cases and the bytes between them, each once, and common problem
+    /// inputs.
     pub(crate) fn words(&self) -> Vec<Vec<u8>> {
         let of_cases = self.cases.iter().flat_map(|(_, bytes)| words_of(bytes));
         let words: BTreeSet<&[u8]> = of_cases
@@ -131,7 +132,7 @@ impl Corpus {
         words.into_iter().map(<[u8]>::to_vec).collect()
     }
 
-    /// Writes a case into the folder; where it is now.
+    /// Writes a case into the folder; returns its path.
     pub(crate) fn keep(&self, bytes: &[u8]) -> String {
         let sum = bytes.iter().fold(0xcbf2_9ce4_8422_2325_u64, |sum, byte| {
             (sum ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3)
@@ -144,7 +145,7 @@ impl Corpus {
     }
 }
 
-/// Runs of letters and digits, and single other bytes.
+/// Splits into runs of letters and digits, and single other bytes.
 pub(crate) fn words_of(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
     bytes.chunk_by(|a, b| is_of_word(*a) && is_of_word(*b))
 }

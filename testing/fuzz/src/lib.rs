@@ -1,14 +1,14 @@
-//! Runs functions that read untrusted input over corpora, and over random changes of them.
+//! Runs functions that read untrusted input over corpora and over random mutations of them.
 //!
-//! A *target* is a function `fn(&[u8])` that panics where a promise is broken: it stands in the module
-//! `fuzz` of the crate that reads the bytes. [`tests!`] makes a test of each, for `cargo test` and
-//! for `cargo xtask fuzz`, which with `--guided` gives the same functions to libFuzzer. The cases that are
-//! kept are files in `tests/corpus/<target>/` of that crate.
+//! A *target* is a function `fn(&[u8])` that panics if a promise is broken. It is in the module
+//! `fuzz` of the crate that reads the bytes. [`tests!`] creates a test of each target, for
+//! `cargo test` and for `cargo xtask fuzz`. With `--guided`, `cargo xtask fuzz` passes the same
+//! functions to libFuzzer. The stored cases are files in `tests/corpus/<target>/` of that crate.
 //!
-//! | variable | what |
+//! | variable | meaning |
 //! |---|---|
-//! | `SHEDLOCK_FUZZ_SECONDS` | how long each target is tried; unless given, a fixed number of times |
-//! | `SHEDLOCK_FUZZ_SEED` | chooses as an earlier run did; unless given, always the same |
+//! | `SHEDLOCK_FUZZ_SECONDS` | how long each target runs; by default, a fixed number of iterations |
+//! | `SHEDLOCK_FUZZ_SEED` | repeats the random choices of an earlier run; by default, always the same seed |
 
 mod case;
 mod corpus;
@@ -24,10 +24,10 @@ use mutator::Mutator;
 use patience::Patience;
 use rng::SeededRng;
 
-/// How often a target is tried unless `SHEDLOCK_FUZZ_SECONDS` says how long.
+/// How often a target runs if `SHEDLOCK_FUZZ_SECONDS` is not set.
 const RUNS: u64 = 3_000;
 
-/// Makes a test of each target: functions of the module around this one.
+/// Creates a test of each target, which is a function in the enclosing module.
 ///
 /// ```
 /// pub mod fuzz {
@@ -55,12 +55,12 @@ macro_rules! tests {
     };
 }
 
-/// Tries a target with each file of its corpus, and then with random changes of them.
+/// Runs a target with each file of its corpus, and then with random mutations of them.
 ///
-/// The smallest input that was found to break a promise is written into the corpus.
+/// The smallest input found that breaks a promise is written to the corpus.
 ///
 /// # Panics
-/// Where the target does, with its message and the input; and where there is no corpus.
+/// If the target panics, with its message and the input; and if there is no corpus.
 pub fn check(package: &str, name: &str, target: fn(&[u8])) {
     let corpus = Corpus::read(&Path::new(package).join("tests/corpus").join(name));
     let patience = Patience::new(name);
@@ -122,7 +122,7 @@ mod tests {
         let found = std::panic::catch_unwind(|| check(&path, "words", hates_an_ugly_word));
         let said = *found.unwrap_err().downcast::<String>().unwrap();
         assert!(said.contains("an ugly word\nwith foo-bar\n"), "{said}");
-        // From now on it is replayed.
+        // From now on the case is replayed.
         let again = std::panic::catch_unwind(|| check(&path, "words", hates_an_ugly_word));
         let said = *again.unwrap_err().downcast::<String>().unwrap();
         assert!(said.contains("found-"), "{said}");

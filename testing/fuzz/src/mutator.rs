@@ -1,12 +1,12 @@
-//! New cases from those that are known.
+//! Creates new cases from known ones.
 
 use crate::corpus::{Corpus, words_of};
 use crate::rng::SeededRng;
 
-/// Longer ones are cut: what reads a kilobyte right reads two.
+/// Longer inputs are truncated: a parser that reads one kilobyte correctly also reads two.
 const LONGEST: usize = 4_096;
 
-/// Changes cases by what stands in others.
+/// Changes cases by inserting parts of others.
 #[derive(Debug)]
 pub(crate) struct Mutator {
     cases: Vec<Vec<u8>>,
@@ -25,7 +25,7 @@ impl Mutator {
         }
     }
 
-    /// A case of which nobody knows.
+    /// Returns a new case.
     pub(crate) fn next(&mut self, rng: &mut SeededRng) -> Vec<u8> {
         let mut bytes = if rng.below(16) == 0 {
             let count = rng.below(12);
@@ -69,7 +69,7 @@ impl Mutator {
                 }
             }
             7 => {
-                // The beginning of this one, the end of another one.
+                // The beginning of this case and the end of another one.
                 let other = rng.one(&self.cases).map_or(&[][..], Vec::as_slice);
                 let (start, _) = rng.part(other.len());
                 bytes.truncate(from);
@@ -83,7 +83,7 @@ impl Mutator {
         }
     }
 
-    /// Puts one word in the place of another.
+    /// Replaces one word by another.
     fn change_word(&self, bytes: &mut Vec<u8>, rng: &mut SeededRng) {
         let words: Vec<&[u8]> = words_of(bytes).collect();
         let at = rng.below(words.len());
@@ -94,7 +94,7 @@ impl Mutator {
     }
 }
 
-/// Adds a little to a number, or takes it away.
+/// Adds a small number to a number, or subtracts it.
 fn change_number(bytes: &mut Vec<u8>, rng: &mut SeededRng) {
     let numbers: Vec<(usize, usize)> = bytes
         .chunk_by(|a, b| a.is_ascii_digit() == b.is_ascii_digit())

@@ -1,4 +1,4 @@
-//! How long a target is tried, and how long it may take for one input.
+//! How long a target runs, and how long one input may take.
 
 use std::env;
 use std::io::Write as _;
@@ -8,15 +8,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// A target that takes this long for one input is taken to loop: thousands of times what any takes
-/// on a machine that is busy.
+/// A target that takes this long for one input counts as looping. This is thousands of times longer
+/// than any input takes on a busy machine.
 const LONGEST: Duration = Duration::from_secs(300);
 
 pub(crate) struct Patience {
     end: Option<Instant>,
     /// The number of the input, and the input.
     current: Arc<Mutex<(u64, Vec<u8>)>>,
-    /// Dropped with this, which ends the thread that looks.
+    /// Dropped with this value, which ends the watching thread.
     _ends: Sender<()>,
 }
 
@@ -50,7 +50,7 @@ impl Patience {
         }
     }
 
-    /// Notes the input that is tried now.
+    /// Records the current input.
     pub(crate) fn begins(&self, bytes: &[u8]) {
         let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
         current.0 += 1;
@@ -58,7 +58,7 @@ impl Patience {
         current.1.extend_from_slice(bytes);
     }
 
-    /// Whether there is another one to try after so many.
+    /// Whether to try another input after this many.
     pub(crate) fn goes_on(&self, runs: u64, unless_told: u64) -> bool {
         match self.end {
             Some(end) => now() < end,
@@ -67,9 +67,9 @@ impl Patience {
     }
 }
 
-/// There is no way to stop a thread that loops, but to end with it.
+/// A looping thread can only be stopped by ending the process.
 fn give_up(name: &str, bytes: &[u8]) {
-    // Past the test harness, which keeps what tests print.
+    // Written directly to stderr, because the test harness captures what tests print.
     let _ = writeln!(
         std::io::stderr(),
         "fuzz {name}: no end after {} s with {}",

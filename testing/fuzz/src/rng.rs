@@ -1,8 +1,8 @@
-//! Random choices that a seed repeats.
+//! Random choices that a seed reproduces.
 
 use std::env;
 
-/// A generator whose numbers are the same on every machine for the same seed.
+/// A generator that returns the same numbers for the same seed on every machine.
 #[derive(Clone, Debug)]
 pub(crate) struct SeededRng {
     seed: u64,
@@ -15,8 +15,8 @@ impl SeededRng {
         Self { seed, rng }
     }
 
-    /// By the seed of `SHEDLOCK_FUZZ_SEED`; unless given, always the same, so that a run of the tests
-    /// fails for what was changed and never for the day.
+    /// A generator with the seed from `SHEDLOCK_FUZZ_SEED`. The default seed is always the same, so
+    /// that a test run fails because of a change and never because of the date.
     pub(crate) fn of_environment() -> Self {
         let text = env::var("SHEDLOCK_FUZZ_SEED");
         let seed = text.map_or(1, |text| {
@@ -29,7 +29,7 @@ impl SeededRng {
         self.seed
     }
 
-    /// A number below `end`; 0 where there is none.
+    /// A number below `end`; 0 if `end` is 0.
     pub(crate) fn below(&mut self, end: usize) -> usize {
         self.rng.usize(..end.max(1))
     }

@@ -1,38 +1,40 @@
-//! What must never be.
+//! The laws that must never be broken.
 
-/// A law that was broken, by its number in the contract where it has one.
+/// A broken law, with its number in the contract if it has one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Law {
-    /// 1: two leases of one name overlapped, or two tasks ran at once, neither of them in a process that
-    /// was stopped.
+    /// 1: two leases of one name overlapped, or two tasks ran at the same time while neither of
+    /// their processes was stopped.
     Exclusion,
-    /// 3: an unlock or an extension changed a lease of somebody else's, or one that was over.
+    /// 3: an unlock or an extension changed another owner's lease, or one that had ended.
     Ownership,
-    /// 4: somebody took the lock within the at-least of the one before.
+    /// 4: another owner acquired the lock within the at-least of the previous lease.
     AtLeast,
-    /// 5: a lock whose lease was over was still called held.
+    /// 5: a lock whose lease had ended was still reported as held.
     AtMost,
-    /// 5: a lease ends earlier than its holder was told.
+    /// 5: a lease ended earlier than its holder was promised.
     CutShort,
-    /// 6: a lock was given to an owner that has ended, past the declared bound, or stayed held by one.
+    /// 6: a lock was granted to an owner that had ended, past the declared bound, or stayed held by
+    /// one.
     HeldByNoOne,
-    /// 8: a later acquisition has a token that is not larger.
+    /// 8: a later acquisition got a token that is not larger.
     Tokens,
-    /// 9: a slot was given to two, or again after it was done.
+    /// 9: a slot was granted to two owners, or again after it was done.
     OneRunPerSlot,
-    /// 9: a slot was used up, or an attempt at it counted, by a lease that was given back and whose task
-    /// never began.
+    /// 9: a slot was used up, or an attempt at it counted, by a lease that was given back and whose
+    /// task never began.
     UnusedSlot,
-    /// 9: a slot was given out before an earlier one was done or given up.
+    /// 9: a slot was granted before an earlier one was done or given up.
     SlotsInOrder,
     /// A task did something after the end of its lease, or after its lock was given back.
     Deadline,
-    /// A lock was called given back, and was not.
+    /// A lock was reported as given back although it was not.
     Release,
-    /// When nothing went wrong any more, a lock was not taken, or a slot not run, in good time.
+    /// Once there were no more faults, a lock was not acquired, or a slot not run, within the time
+    /// limit.
     Liveness,
-    /// Somebody asks again and again without a pause.
+    /// A client retried again and again without a pause.
     Pauses,
-    /// A shutdown took longer than its grace.
+    /// A shutdown took longer than its grace period.
     Shutdown,
 }

@@ -1,9 +1,9 @@
-//! All that is random, from one seed.
+//! All random choices, from one seed.
 
 use std::time::Duration;
 
-/// A generator with a seed. Each part of a run has its own, so that one that draws more or less
-/// often leaves the others as they were.
+/// A seeded generator. Each part of a run has its own, so that a part that draws more or less often
+/// does not affect the others.
 #[derive(Clone, Debug)]
 pub(crate) struct SeededRng(fastrand::Rng);
 
@@ -12,7 +12,7 @@ impl SeededRng {
         Self(fastrand::Rng::with_seed(seed))
     }
 
-    /// One for a part of the run.
+    /// A generator for one part of the run.
     pub(crate) fn fork(&mut self) -> Self {
         Self(self.0.fork())
     }
@@ -21,12 +21,12 @@ impl SeededRng {
         self.0.u64(..)
     }
 
-    /// Less than this.
+    /// A number less than `end`.
     pub(crate) fn below(&mut self, end: u64) -> u64 {
         self.0.u64(..end.max(1))
     }
 
-    /// True once in so many times; never for none.
+    /// Returns true once in `many` times on average; never if `many` is zero.
     pub(crate) fn one_in(&mut self, many: u64) -> bool {
         many > 0 && self.below(many) == 0
     }
@@ -50,7 +50,7 @@ impl SeededRng {
         of[self.0.usize(..of.len())]
     }
 
-    /// Mostly short, and at times up to the longest: each order of magnitude is as likely as the next.
+    /// Mostly short, and sometimes up to the longest: each order of magnitude is equally likely.
     pub(crate) fn heavy(&mut self, shortest: Duration, longest: Duration) -> Duration {
         let (from, to) = (magnitude(shortest), magnitude(longest));
         let bits = from + self.below(to.saturating_sub(from) + 1);

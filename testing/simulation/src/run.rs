@@ -13,7 +13,7 @@ use crate::workload::{Family, Plan, Process, Struck};
 use crate::world::{Event, Network, Node, NodeClock, Strike, World, nanos};
 use crate::{Law, Wrong};
 
-/// What a run was like.
+/// The result of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Report {
@@ -25,21 +25,21 @@ pub struct Report {
     pub events: u64,
     /// What happened, and how often.
     pub counts: Counts,
-    /// Two runs with the same one went the same way, event by event.
+    /// Two runs with the same fingerprint are identical, event by event.
     pub fingerprint: u64,
 }
 
-/// A law was broken.
+/// A broken law.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Failure {
-    /// The seed that leads there again.
+    /// The seed that reproduces it.
     pub seed: u64,
-    /// Which law.
+    /// The law.
     pub law: Law,
-    /// How.
+    /// How it was broken.
     pub what: String,
-    /// The plan, and all that happened.
+    /// The plan, and everything that happened.
     pub trace: Vec<String>,
 }
 
@@ -58,10 +58,10 @@ impl std::fmt::Display for Failure {
     }
 }
 
-/// Runs the world of this seed to its end, with one mistake in it where one is asked for.
+/// Runs the world of this seed to its end, with one mistake in it if requested.
 ///
 /// # Errors
-/// The first law that was broken. It is run again for its trace.
+/// The first law that was broken. The world then runs again to record a trace.
 pub fn simulate(seed: u64, wrong: Option<Wrong>) -> Result<Report, Failure> {
     let mut run = Run::new(seed, wrong, false);
     run.go();
@@ -82,13 +82,14 @@ pub fn simulate(seed: u64, wrong: Option<Wrong>) -> Result<Report, Failure> {
     })
 }
 
-/// Lines of the trace that are shown.
+/// The number of lines of the trace that are shown.
 const TRACE: usize = 120;
 
-/// More than any run has whose clients pause before they ask again, beside one in so many seconds.
+/// More events than any run has whose clients pause before they retry. One event per
+/// `SECONDS_AN_EVENT` is allowed in addition.
 const MOST_EVENTS: u64 = 400_000;
 
-/// Who waits for a lease of a day asks every ten seconds.
+/// A client that waits for a lease of a day retries every ten seconds.
 const SECONDS_AN_EVENT: u64 = 4;
 
 struct Run {
@@ -100,7 +101,7 @@ struct Run {
     nodes: Vec<Node>,
     processes: Vec<Option<Process>>,
     rng: SeededRng,
-    /// Since when each node is stopped, and for how long it was in all.
+    /// When each node was stopped, and for how long in total.
     stopped_at: Vec<u64>,
     /// Processes that have shut down, to be started again.
     retired: Arc<Mutex<Vec<usize>>>,
@@ -210,7 +211,7 @@ impl Run {
         }
     }
 
-    /// Everything that strikes once strikes again, until everything is healed.
+    /// Schedules the next strike of this kind, until all faults are repaired.
     fn plan_next(&mut self, struck: Struck) {
         let Some((_, pause)) = self.plan.struck.iter().find(|(kind, _)| *kind == struck) else {
             return;
@@ -369,7 +370,7 @@ impl Run {
             true => Duration::ZERO,
             false => self.rng.heavy(Duration::from_secs(1), longest),
         };
-        // Of a process that is stopped meanwhile nothing can be asked.
+        // A process that is stopped in the meantime cannot be judged.
         let is_judged = self
             .plan
             .struck
@@ -399,11 +400,11 @@ impl Run {
         }
     }
 
-    /// Since everything was healed, each lock was taken.
+    /// Checks that each lock was acquired after all faults were repaired.
     fn judge_end(&mut self) {
         self.ledger.judge_end();
         if self.plan.wrong.is_some() {
-            // What is wrong on purpose owes nobody anything.
+            // A deliberately wrong protocol gives no guarantees.
             return;
         }
         let healed_at = self.healed_at.unwrap_or(u64::MAX);

@@ -1,12 +1,11 @@
-//! What can happen between clients and a store, to be counted.
+//! Counts what can happen between clients and a store.
 
 use crate::{Ending, Event};
 
-/// Names them, and lists them.
+/// Defines the transitions and lists them.
 macro_rules! transitions {
     ($($name:ident),* $(,)?) => {
-        /// A transition of the protocol, or a fault. Each of them has to have been seen in a run of many
-        /// seeds.
+        /// A transition of the protocol, or a fault. A run of many seeds must produce each of them.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
         #[repr(usize)]
         #[expect(missing_docs, reason = "the names say it, and they are what is printed")]
@@ -15,7 +14,7 @@ macro_rules! transitions {
         }
 
         impl Transition {
-            /// All of them.
+            /// All transitions.
             pub const ALL: &[Self] = &[$(Self::$name),*];
         }
     };
@@ -90,7 +89,8 @@ transitions! {
 }
 
 impl Transition {
-    /// What an event of the model is counted as here, by what becomes of it; time itself is not counted.
+    /// Returns the transitions that count an event of the model, depending on its outcome; time
+    /// itself is not counted.
     pub fn of(event: &Event) -> &'static [Self] {
         match event {
             Event::Tick => &[],
@@ -137,14 +137,14 @@ impl Counts {
         self.0[transition as usize] += 1;
     }
 
-    /// Adds those of another run.
+    /// Adds the counts of another run.
     pub fn merge(&mut self, other: &Self) {
         for (sum, more) in self.0.iter_mut().zip(&other.0) {
             *sum += more;
         }
     }
 
-    /// How often this one was seen.
+    /// Returns how often this transition was seen.
     pub fn of(&self, transition: Transition) -> u64 {
         self.0[transition as usize]
     }

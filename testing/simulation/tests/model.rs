@@ -1,8 +1,9 @@
-//! The laws in every order of events within small bounds, and that each known mistake breaks one.
+//! Checks the laws in every order of events within small bounds, and that each known mistake breaks
+//! one.
 //!
-//! The largest bounds have an instant less than in a full run (`SHEDLOCK_TEST_FULL`), and the mistakes are
-//! found out in these bounds too, but for one. `SHEDLOCK_MODEL_TIME` adds instants to the bounds: each makes several
-//! times as many states.
+//! The largest bounds have one instant less than in a full run (`SHEDLOCK_TEST_FULL`). All mistakes
+//! but one are detected within these smaller bounds too. `SHEDLOCK_MODEL_TIME` adds instants to the
+//! bounds; each one multiplies the number of states several times.
 #![allow(
     clippy::print_stdout,
     reason = "how much was tried is what a reader of the run wants to see"
@@ -13,7 +14,7 @@ use stateright::{Checker as _, Model as _, Path};
 
 const STORE: JudgedBy = JudgedBy::Store;
 
-/// The law that is broken, and how; none where all states were tried and all laws hold.
+/// Returns the broken law and how it was broken; `None` if all states were tried and all laws hold.
 fn check(
     judged_by: JudgedBy,
     wrong: Option<Wrong>,
@@ -66,7 +67,7 @@ fn breaks(judged_by: JudgedBy, wrong: Wrong, law: Law, bounds: Bounds) {
     );
 }
 
-/// So many instants, or one less in the short form.
+/// This many instants, or one less in a short run.
 fn instants(time: i8) -> i8 {
     let is_full = std::env::var_os("SHEDLOCK_TEST_FULL").is_some_and(|value| !value.is_empty());
     time - i8::from(!is_full)
@@ -219,7 +220,7 @@ fn each_known_mistake_is_found_out() {
     );
 }
 
-/// Unlocks that are answered and asked again, and attempts that are withdrawn.
+/// Unlocks that get replies and are repeated, and attempts that are withdrawn.
 fn answered() -> Bounds {
     Bounds {
         answers: true,
@@ -231,7 +232,7 @@ fn answered() -> Bounds {
     }
 }
 
-/// The same for one client, which may come back.
+/// As above for one client, which may return.
 fn answered_alone() -> Bounds {
     Bounds {
         skews: vec![0],
@@ -242,10 +243,10 @@ fn answered_alone() -> Bounds {
     }
 }
 
-/// Replaces records by the clients' clocks, which are right.
+/// Records are replaced by version, and the clients' clocks judge, which are correct.
 const SWAP: JudgedBy = JudgedBy::Clients { tolerated_skew: 0 };
 
-/// Extensions by one instant and by a whole lease, which may pass each other.
+/// Extensions by one instant and by a whole lease, which may overtake each other.
 fn extending_by_less() -> Bounds {
     Bounds {
         extensions: 2,
@@ -265,7 +266,7 @@ fn losing_tail() -> Bounds {
     }
 }
 
-/// Two of ours, one of them behind and so with an earlier slot, and a ShedLock.
+/// Two clients of ours, one of them behind and so with an earlier slot, and a client of ShedLock.
 fn two_keys() -> Bounds {
     Bounds {
         two_keys: true,
@@ -323,7 +324,7 @@ fn each_mistake_about_what_arrives_late_is_found_out() {
     breaks(STORE, Wrong::LateAttempt, no_one, answered_alone());
     breaks(STORE, Wrong::OwnerReturns, no_one, answered_alone());
     breaks(STORE, Wrong::WithdrawOnce, no_one, answered_alone());
-    // Needs two clients, and the instant that the short form lacks.
+    // Needs two clients, and the instant that a short run lacks.
     breaks(STORE, Wrong::StraysForgotten, no_one, answered());
     breaks(SWAP, Wrong::WithdrawLeavesVersion, no_one, answered_alone());
     breaks(
@@ -341,7 +342,7 @@ fn each_mistake_about_what_arrives_late_is_found_out() {
     );
 }
 
-/// The bound on skew that stores need which do not tell the time.
+/// Checks the bound on clock skew for stores that do not return their time.
 #[test]
 fn tolerated_skew_is_counted_on_both_sides_between_ours_and_on_one_beside_shedlock() {
     for tolerated_skew in 0..=1 {

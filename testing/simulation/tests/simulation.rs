@@ -1,9 +1,11 @@
-//! Many seeds of a simulated world in which the real code runs, and each known mistake in it.
+//! Runs many seeds of a simulated world with the real code in it, and checks that each known
+//! mistake is detected.
 //!
 //! A full run (`SHEDLOCK_TEST_FULL`) takes twice as many seeds.
 //!
-//! `SHEDLOCK_SIMULATION_SEED` runs one seed again, with its trace where it fails;
-//! `SHEDLOCK_SIMULATION_RUNS` runs so many, and `SHEDLOCK_SIMULATION_FROM` says from which on.
+//! `SHEDLOCK_SIMULATION_SEED` repeats one seed, with its trace if it fails.
+//! `SHEDLOCK_SIMULATION_RUNS` sets the number of seeds, and `SHEDLOCK_SIMULATION_FROM` sets the
+//! first one.
 #![allow(
     clippy::print_stdout,
     reason = "how much was tried is what a reader of the run wants to see"
@@ -11,13 +13,13 @@
 
 use shedlock_simulation::{Counts, Ending, Event, Law, Transition, Wrong, simulate};
 
-/// Seeds of a full run: more than a hundred thousand hours.
+/// The number of seeds of a full run: more than a hundred thousand hours.
 const RUNS: u64 = 130;
 
-/// Seeds of a short run, in which each transition is seen too.
+/// The number of seeds of a short run, which also produces each transition.
 const SHORT_RUNS: u64 = 60;
 
-/// Seeds within which each mistake is found out.
+/// The number of seeds within which each mistake must be detected.
 const FOUND_WITHIN: u64 = 60;
 
 fn variable(name: &str) -> Option<u64> {
@@ -82,7 +84,7 @@ fn a_seed_goes_the_same_way_each_time() {
     }
 }
 
-/// One of each.
+/// One event of each kind.
 fn events_of_the_model() -> Vec<Event> {
     vec![
         Event::Want(0, None),
@@ -104,7 +106,8 @@ fn events_of_the_model() -> Vec<Event> {
     ]
 }
 
-/// The seeds that it took until the mistake broke a law, and which.
+/// Checks that the mistake breaks one of these laws; reports the law and the number of seeds it
+/// took.
 fn found(wrong: Wrong, laws: &[Law]) {
     for seed in 0..FOUND_WITHIN {
         let Err(failure) = simulate(seed, Some(wrong)) else {

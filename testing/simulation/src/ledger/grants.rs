@@ -1,4 +1,4 @@
-//! What the store gave, extended and ended.
+//! The leases that the store granted, extended and ended.
 
 use shedlock_core::{Completion, Slot, SlotState};
 
@@ -15,11 +15,11 @@ pub(crate) struct Grant {
     pub(crate) slot: Option<Slot>,
     /// By the true clock.
     pub(crate) at: Instant,
-    /// What at-least counts from, as the record has it.
+    /// The instant that at-least counts from, according to the record.
     pub(crate) counts_from: Instant,
     pub(crate) until: Instant,
     pub(crate) ended: Option<Ending>,
-    /// A copy of the request won it that the network had made: no client knows of one.
+    /// Whether a copy of the request made by the network won it, so that no client has this lease.
     pub(crate) is_double: bool,
 }
 
@@ -32,7 +32,7 @@ pub(crate) enum Ending {
 }
 
 impl Ledger {
-    /// The store has given a lock away.
+    /// The store has granted a lock.
     pub(crate) fn granted(&self, name: &str, grant: Grant) {
         let now = self.world.now();
         let mut book = self.lock();
@@ -111,12 +111,12 @@ impl Ledger {
         }
     }
 
-    /// The store has ended a lease; what is kept by at-least is free then.
+    /// The store has ended a lease; a lock kept by at-least becomes free at `free`.
     pub(crate) fn ended(&self, name: &str, owner: &str, ending: Ending, free: Instant) {
         let now = self.world.now();
         let mut book = self.lock();
         book.note(now, || format!("store ends {name} of {owner}: {ending:?}"));
-        // Where nothing ran under a lease, it may have expired: it still holds its slot.
+        // If nothing ran under a lease, the lease may have expired: it still holds its slot.
         let has_started = book.asked.get(owner).is_none_or(|asked| asked.has_started);
         if let Some(what) = book.not_held_by(name, owner, now, !has_started) {
             book.accuse(now, Law::Ownership, format!("an unlock of {name}: {what}"));
@@ -144,8 +144,8 @@ impl Ledger {
         }
     }
 
-    /// What the record keeps of the slots once a lease has ended: a task that never began has used up
-    /// nothing, and one that did has not left its slot to others.
+    /// Checks what the record contains about the slots after a lease has ended: a task that never
+    /// began has used up nothing, and one that did begin has not left its slot to others.
     pub(crate) fn left_slots(&self, name: &str, owner: &str, after: SlotState) {
         let now = self.world.now();
         let mut book = self.lock();
@@ -204,7 +204,7 @@ impl Ledger {
         }
     }
 
-    /// Why a lease ends whose record says no more than that it does.
+    /// Determines how a lease ended, if its record shows only that it did.
     pub(crate) fn ending(&self, owner: &str, is_done: bool) -> Ending {
         let book = self.lock();
         match book.asked.get(owner) {
@@ -214,20 +214,20 @@ impl Ledger {
         }
     }
 
-    /// The last lease, as the store should have it.
+    /// The last lease as the store should have it.
     pub(crate) fn grant_of(&self, name: &str) -> Option<Grant> {
         let book = self.lock();
         book.locks.get(name).and_then(|lock| lock.grant.clone())
     }
 
-    /// Whether this owner had the lock, and its lease has ended.
+    /// Whether this owner had the lock and its lease has ended.
     pub(crate) fn is_over(&self, name: &str, owner: &str) -> bool {
         let book = self.lock();
         let grant = book.locks.get(name).and_then(|lock| lock.grant.as_ref());
         grant.is_some_and(|grant| grant.owner == owner && grant.ended.is_some())
     }
 
-    /// The record says who holds the lock and until when, if anybody does.
+    /// Checks the holder and the end of the lease in the record, if there is a holder.
     pub(crate) fn compare(&self, name: &str, held: Option<(&str, Instant)>) {
         let now = self.world.now();
         let mut book = self.lock();
@@ -241,7 +241,7 @@ impl Ledger {
         }
     }
 
-    /// A client that asked then was told that the lock is held.
+    /// A client that sent its request at `sent` got the reply that the lock is held.
     pub(crate) fn called_held(&self, name: &str, sent: Instant) {
         let now = self.world.now();
         let mut book = self.lock();
@@ -265,7 +265,7 @@ impl Ledger {
 }
 
 impl Book {
-    /// Why this one could not be given.
+    /// Why this grant is a violation, if it is one.
     fn wrong_grant(&self, name: &str, grant: &Grant, now: Instant) -> Option<(Law, String)> {
         let lock = self.locks.get(name)?;
         let before = lock.grant.as_ref()?;
@@ -305,7 +305,7 @@ impl Book {
         let (slot, last) = (grant.slot?, lock.slots.last?);
         let grid = self.grids.get(name).copied().unwrap_or(i64::MAX);
         let is_strict = self.strict_from.is_some_and(|from| from < now);
-        // The last one may lie just before one that was given back.
+        // The last slot may be the instant just before a slot that was given back.
         if is_strict && slot.as_micros() - last.as_micros() > grid.saturating_add(1) {
             return Some((Law::Liveness, format!("{slot} after {last} leaves one out")));
         }
@@ -331,7 +331,7 @@ impl Book {
         })
     }
 
-    /// Notes the slot, and says how many attempts were made at it where it must not be lost.
+    /// Records the slot; returns how many attempts were made at it if it must not be lost.
     fn take(&mut self, name: &str, grant: &Grant, now: Instant) -> u32 {
         let completion = self.completion(&grant.owner);
         let lock = self.locks.entry(name.to_owned()).or_default();
@@ -372,8 +372,8 @@ impl Book {
         if grant.owner != owner {
             return Some(format!("{owner} changed what is {}'s", grant.owner));
         }
-        // What a client has judged in time, and what stands still, may be written late: nobody has had
-        // the lock since.
+        // A write that a client judged in time, or that a stopped process sends on resuming, may
+        // arrive late: no one has had the lock since.
         let is_late = !(self.writes_late || includes_expired) && grant.until <= now;
         let is_over = grant.ended.is_some() || is_late;
         is_over.then(|| format!("the lease of {owner} was over"))

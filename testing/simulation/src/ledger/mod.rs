@@ -1,4 +1,4 @@
-//! What truly happened, and whether it was right.
+//! Records what truly happened, and checks whether it was right.
 
 mod grants;
 mod nobody;
@@ -18,7 +18,7 @@ use crate::{Law, Wrong};
 pub(crate) use grants::{Ending, Grant};
 pub(crate) use tasks::Running;
 
-/// Knows the true time, and hears from the store and from the clients. Clones are the same one.
+/// Has the true time, and is notified by the store and the clients. Clones share one ledger.
 #[derive(Clone)]
 pub(crate) struct Ledger {
     world: World,
@@ -28,31 +28,31 @@ pub(crate) struct Ledger {
 struct Book {
     counts: Counts,
     broken: Option<Broken>,
-    /// What happened, where somebody wants to read it.
+    /// What happened, if a trace is requested.
     trace: Option<Vec<String>>,
     locks: BTreeMap<String, Lock>,
     asked: HashMap<String, Asked>,
-    /// How much clocks that judge may differ from the true one, taken twice.
+    /// Twice the largest error of the clocks that judge.
     slack: u64,
-    /// For how long a client may be shown a state that is over.
+    /// How long a client may be shown an outdated state.
     lag: u64,
-    /// The time from slot to slot, in microseconds, of jobs none of whose slots may be left out from that
-    /// instant on.
+    /// The time from slot to slot, in microseconds, of jobs that must not skip a slot after
+    /// `strict_from`.
     grids: BTreeMap<String, i64>,
     strict_from: Option<Instant>,
-    /// The clients judge, and write what they have judged.
+    /// Whether clients judge leases and write their verdicts.
     writes_late: bool,
-    /// When each node last stood still, or its process ended.
+    /// When each node was last stopped, or its process ended.
     disturbed: BTreeMap<usize, Instant>,
-    /// How long the last withdrawal may take to be sent, past its bound.
+    /// How long after its bound the last withdrawal may be sent.
     withdrawal: u64,
-    /// What arrives at the store is a copy that the network made.
+    /// Whether the message that arrives at the store is a copy made by the network.
     is_double: bool,
-    /// The clients withdraw what they may have won.
+    /// Whether clients withdraw what they may have won.
     withdraws: bool,
 }
 
-/// A law that was broken, and how.
+/// A broken law, and how it was broken.
 #[derive(Clone, Debug)]
 pub(crate) struct Broken {
     pub(crate) law: Law,
@@ -65,13 +65,13 @@ struct Lock {
     grant: Option<Grant>,
     token: Option<u64>,
     slots: SlotsSeen,
-    /// Whose task did something last.
+    /// The owner whose task did something last.
     worker: Option<String>,
     acquisitions: u64,
     last_acquired: Instant,
-    /// When the store did anything to it.
+    /// When the store last changed it.
     last_change: Instant,
-    /// When its record was last deleted, or went back to an earlier one.
+    /// When its record was last deleted or reverted to an earlier one.
     disturbed: Instant,
 }
 
@@ -82,34 +82,34 @@ struct SlotsSeen {
     attempts: u32,
 }
 
-/// What a client asked for.
+/// A request of a client.
 struct Asked {
     node: usize,
     name: String,
     at_most: u64,
     at_least: u64,
     completion: Completion,
-    /// When its lease is over at the latest, and whether an attempt before may have won it.
+    /// The latest end of its lease, and whether an earlier attempt may have won it.
     over: Instant,
-    /// When the store's lease ends at the earliest, as the holder was told.
+    /// The earliest end of the store's lease, as the holder was promised.
     told_until: Instant,
     may_have_won: bool,
     has_started: bool,
     has_ended: bool,
     is_forced: bool,
-    /// Its client has begun to unlock, or to withdraw what it may have won.
+    /// Whether its client has begun to unlock, or to withdraw what it may have won.
     is_unlocked: bool,
     is_withdrawn: bool,
-    /// When it was asked for first, and last, and how long a request may be on its way.
+    /// When it was first sent, when it was last sent, and how long a request may be in flight.
     first_sent: Instant,
     last_sent: Instant,
     timeout: u64,
     has_won: bool,
     unlocked_at: Instant,
-    /// A withdrawal past the bound has been sent, and has been answered.
+    /// Whether a withdrawal after the bound has been sent, and whether it has got its reply.
     is_last_withdrawal_sent: bool,
     is_settled: bool,
-    /// Another one's task has done something since.
+    /// Whether another owner's task has done something since.
     is_followed: bool,
 }
 
@@ -137,7 +137,7 @@ impl Ledger {
         }
     }
 
-    /// Everything is healed; from that instant on no slot may be left out.
+    /// All faults are repaired; from `strict_from` on no slot may be skipped.
     pub(crate) fn heals(&self, strict_from: Instant) {
         self.lock().strict_from = Some(strict_from);
     }
@@ -170,19 +170,19 @@ impl Ledger {
         self.lock().trace.clone().unwrap_or_default()
     }
 
-    /// Notes what happened, for who reads a replay.
+    /// Adds a line to the trace.
     pub(crate) fn note(&self, what: impl FnOnce() -> String) {
         let now = self.world.now();
         self.lock().note(now, what);
     }
 
-    /// A law is broken; the first one counts.
+    /// Records a broken law; the first one counts.
     pub(crate) fn accuse(&self, law: Law, what: impl Into<String>) {
         let now = self.world.now();
         self.lock().accuse(now, law, what.into());
     }
 
-    /// A client asks for a lock, or asks again.
+    /// A client attempts a lock, or repeats an attempt.
     pub(crate) fn asks(&self, node: usize, request: &AttemptRequest) {
         let now = self.world.now();
         let mut book = self.lock();
@@ -239,15 +239,15 @@ impl Ledger {
         });
     }
 
-    /// A client that asked then is told that nothing was done; so nothing was won, unless by an attempt
-    /// before.
+    /// A client that sent its request at `sent` got the reply that nothing was done. So it won
+    /// nothing, except through an earlier attempt.
     pub(crate) fn was_refused(&self, owner: &str, sent: Instant) {
         if let Some(asked) = self.lock().asked.get_mut(owner) {
             asked.may_have_won &= asked.over != sent.saturating_add(asked.at_most);
         }
     }
 
-    /// A client was told that its lease goes on, which it had asked for then.
+    /// A client got the reply that its lease is extended; it had sent the request at `sent`.
     pub(crate) fn extends_until(
         &self,
         owner: &str,
@@ -263,7 +263,7 @@ impl Ledger {
         }
     }
 
-    /// A client is told that it has won.
+    /// A client gets the reply that it has won.
     pub(crate) fn wins(&self, owner: &str, until: Instant) {
         let now = self.world.now();
         let mut book = self.lock();
@@ -278,7 +278,7 @@ impl Ledger {
         }
     }
 
-    /// A client asks for the end of its lease, and for the lock to be kept this long.
+    /// A client ends its lease and requests that the lock be kept this long.
     pub(crate) fn unlocks(&self, owner: &str, at_least: Duration) {
         let now = self.world.now();
         if let Some(asked) = self.lock().asked.get_mut(owner) {
@@ -288,7 +288,7 @@ impl Ledger {
         }
     }
 
-    /// The node that asked as this owner.
+    /// The node that attempted as this owner.
     pub(crate) fn node_of(&self, owner: &str) -> Option<usize> {
         self.lock().asked.get(owner).map(|asked| asked.node)
     }

@@ -1,4 +1,4 @@
-//! Locks that are held by owners which have ended.
+//! Locks that are held by owners that have ended.
 
 use shedlock_core::{AttemptRequest, Owner};
 use shedlock_store::Record;
@@ -8,11 +8,11 @@ use crate::Law;
 use crate::transition::Transition;
 use crate::world::{Instant, instant_of};
 
-/// How much later than its timeout a copy may be granted, as the runtime allows it.
+/// How much later than its timeout a copy may be granted, as in the runtime.
 const SLACK: u64 = 100_000_000;
 
 impl Ledger {
-    /// A client takes back what it may have won. True for the first time.
+    /// A client withdraws what it may have won. Returns true the first time.
     pub(crate) fn withdraws(&self, request: &AttemptRequest, sent: Instant) -> bool {
         let mut book = self.lock();
         book.counts.add(Transition::GivenUpUnknown);
@@ -23,7 +23,8 @@ impl Ledger {
         !std::mem::replace(&mut asked.is_withdrawn, true)
     }
 
-    /// A withdrawal that was sent then was answered. Past the bound, the answer is final.
+    /// A withdrawal that was sent at `sent` got its reply, which is final if it was sent after the
+    /// bound.
     pub(crate) fn withdrawn(&self, request: &AttemptRequest, sent: Instant) {
         let now = self.world.now();
         let mut book = self.lock();
@@ -49,7 +50,7 @@ impl Ledger {
         }
     }
 
-    /// A withdrawal has replaced the version of a free record, or written one where there was none.
+    /// A withdrawal has replaced the version of a free record, or created a record.
     pub(crate) fn bars(&self, name: &str) {
         let now = self.world.now();
         let mut book = self.lock();
@@ -57,8 +58,8 @@ impl Ledger {
         book.counts.add(Transition::Barred);
     }
 
-    /// A record is deleted, or goes back to an earlier one. Who had the lock has it no more, whatever it
-    /// was answered; who has it by the record of then has it again.
+    /// A record is deleted or reverts to an earlier one. The holder no longer has the lock,
+    /// whatever reply it got; the holder in the earlier record has it again.
     pub(crate) fn reverts(&self, name: &str, to: Option<&Record>) {
         let now = self.world.now();
         let mut book = self.lock();
@@ -76,7 +77,7 @@ impl Ledger {
         }
         lock.disturbed = now;
         lock.last_change = now;
-        // By the clocks of clients, the next token may be one of before.
+        // If clients' clocks judge, the next token may be an earlier one again.
         if book.slack > 0 {
             lock.token = None;
         }
@@ -105,18 +106,18 @@ impl Ledger {
         }
     }
 
-    /// A node stands still, goes on, or its process ends: it withdraws nothing meanwhile.
+    /// A node is stopped or resumed, or its process ends: it withdraws nothing in that time.
     pub(crate) fn disturbs(&self, node: usize) {
         let now = self.world.now();
         self.lock().disturbed.insert(node, now);
     }
 
-    /// What arrives now is a copy that the network made, or is not.
+    /// Sets whether the message that arrives now is a copy made by the network.
     pub(crate) fn carries_double(&self, is_double: bool) {
         self.lock().is_double = is_double;
     }
 
-    /// Looks at the locks that are held at the end.
+    /// Checks the locks that are held at the end.
     pub(crate) fn judge_end(&self) {
         let now = self.world.now();
         let mut book = self.lock();
@@ -130,7 +131,7 @@ impl Ledger {
 }
 
 impl Asked {
-    /// From when on a withdrawal is final.
+    /// The moment from which a withdrawal is final.
     fn bound(&self) -> Instant {
         self.last_sent.saturating_add(self.timeout)
     }
@@ -142,15 +143,15 @@ impl Book {
         (grant.ended.is_none() && grant.until > now).then_some(grant)
     }
 
-    /// The record of the lock was deleted, or went back, since this owner asked: then its versions are
-    /// those of before, and what was withdrawn is not any more.
+    /// Whether the record of the lock was deleted or reverted since this owner's request. Then its
+    /// versions are those of before, and withdrawals no longer hold.
     fn is_excused(&self, name: &str, owner: &str) -> bool {
         let disturbed = self.locks.get(name).map_or(0, |lock| lock.disturbed);
         let asked = self.asked.get(owner);
         asked.is_none_or(|asked| disturbed > 0 && disturbed >= asked.first_sent)
     }
 
-    /// Why this grant is one to an owner that has ended past all bounds.
+    /// Why this grant, if it does, goes to an owner that has ended and is past all bounds.
     pub(super) fn granted_to_no_one(
         &self,
         name: &str,
@@ -176,12 +177,12 @@ impl Book {
         Some((Law::HeldByNoOne, what))
     }
 
-    /// Why the last lease was held for too long by an owner that had ended: no last withdrawal was even
-    /// sent, although its process was there all the time.
+    /// Why the last lease, if it was, was held for too long by an owner that had ended: no last
+    /// withdrawal was even sent, although its process was running all the time.
     pub(super) fn was_held_by_no_one(&self, name: &str, now: Instant) -> Option<(Law, String)> {
         let grant = self.locks.get(name)?.grant.as_ref()?;
         let asked = self.asked.get(&grant.owner)?;
-        // What was unlocked, and was won again by a copy of the attempt.
+        // The lock was unlocked and then won again by a copy of the attempt.
         let came_back = asked.is_unlocked && grant.at > asked.unlocked_at;
         let is_nobodys = self.withdraws && (!asked.has_won || came_back);
         let disturbed = self.disturbed.get(&asked.node).copied().unwrap_or(0);

@@ -5,7 +5,7 @@ use crate::Law;
 use crate::transition::Transition;
 use crate::world::Instant;
 
-/// A task that runs, as the ledger sees it.
+/// A running task, as the ledger sees it.
 #[derive(Clone, Debug)]
 pub(crate) struct Running {
     ledger: Ledger,
@@ -33,7 +33,7 @@ impl Ledger {
         running
     }
 
-    /// A client was told that its lock was given back.
+    /// A client got the reply that its lock was given back.
     pub(crate) fn was_released(&self, owner: &str) {
         let now = self.world.now();
         let mut book = self.lock();
@@ -44,14 +44,14 @@ impl Ledger {
         }
     }
 
-    /// The locks that a node holds in the store, and whether a lease of them is over.
+    /// Whether a node holds a lock whose lease has not ended.
     pub(crate) fn holds(&self, node: usize) -> bool {
         let now = self.world.now();
         let book = self.lock();
         book.held_by(node, now)
     }
 
-    /// Tells whether all its leases ran out while a node stood still.
+    /// Whether all leases of a node expired while it was stopped.
     pub(crate) fn ran_out(&self, node: usize, since: Instant) -> bool {
         let now = self.world.now();
         let book = self.lock();
@@ -94,7 +94,7 @@ impl Book {
 }
 
 impl Running {
-    /// It does something that only the holder of the lock may do.
+    /// The task does something that only the holder of the lock may do.
     pub(crate) fn works(&self) {
         let now = self.ledger.world.now();
         let mut book = self.ledger.lock();
@@ -121,7 +121,7 @@ impl Running {
         }
     }
 
-    /// It goes on although it knows that its lease is lost.
+    /// The task continues although it has been notified that its lease is lost.
     pub(crate) fn goes_on(&self) {
         self.ledger.count(Transition::TaskWentOn);
     }

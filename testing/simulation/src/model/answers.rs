@@ -1,4 +1,4 @@
-//! What a client does with what is sent, and what is answered.
+//! How a client sends calls and processes replies.
 
 use super::client::Phase;
 use super::message::{Call, Message};
@@ -7,7 +7,7 @@ use super::{JudgedBy, Protocols, State};
 use crate::{Law, Wrong};
 
 impl Protocols {
-    /// A client sends a call; whatever is on its way of others stays there.
+    /// A client sends a call; messages of other calls stay in flight.
     pub(super) fn send(&self, state: &mut State, owner: Owner, call: Call) {
         if matches!(self.protocol.judged_by, JudgedBy::Clients { .. }) {
             return self.begin(state, owner, call);
@@ -115,7 +115,7 @@ impl Protocols {
         else {
             return;
         };
-        // The last copy was answered; those before were not.
+        // The last copy got a reply; the earlier ones did not.
         let strays = (asked > 1).then_some(first_asked + self.bounds.timeout);
         let bound = last_asked + self.bounds.timeout;
         let ends = self.ends(client, first_asked, last_asked, now);
@@ -150,14 +150,14 @@ impl Protocols {
         self.judge_end(state, owner);
     }
 
-    /// Withdraws what may have been won, at once, and past the bound once more.
+    /// Withdraws what may have been won, immediately and once more after the bound.
     pub(super) fn give_up(&self, state: &mut State, owner: Owner, bound: i8) {
         let client = &mut state.clients[usize::from(owner.client)];
         client.phase = Phase::Withdrawing { bound, asked: 0 };
         self.send(state, owner, Call::Withdraw { is_last: false });
     }
 
-    /// The acquisition is over, but for what may be left of copies of its attempt.
+    /// The acquisition has ended, except for copies of its attempt that may be left.
     fn end(&self, state: &mut State, owner: Owner, strays: Option<i8>) {
         let now = state.now;
         let client = &mut state.clients[usize::from(owner.client)];

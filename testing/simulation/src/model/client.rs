@@ -1,4 +1,4 @@
-//! What a process knows.
+//! The state of a client.
 
 use crate::Ending;
 use crate::model::message::Call;
@@ -13,11 +13,11 @@ pub(crate) struct Client {
     /// How many acquisitions it has begun.
     pub(crate) begun: u8,
     pub(crate) phase: Phase,
-    /// The record as it last wrote it, where it replaces records.
+    /// The record as it last wrote it, if it replaces records.
     pub(crate) known: Option<Record>,
     /// The latest end of its lease that the store returned.
     pub(crate) told: i8,
-    /// Its acquisitions that have ended for good, a bit for each.
+    /// Its acquisitions that have ended for good, one bit for each.
     pub(crate) settled: u8,
 }
 
@@ -26,27 +26,27 @@ pub(crate) struct Client {
 pub(crate) enum Phase {
     /// It does not want the lock.
     Idle,
-    /// It has asked for it and knows of no answer.
+    /// It has attempted the lock and has no reply yet.
     Asking {
         slot: Option<i8>,
         first_asked: i8,
         last_asked: i8,
         asked: u8,
     },
-    /// Its task runs, until this instant by its own steady clock at the latest. A copy of its attempt
-    /// whose answer was lost may arrive until the other one.
+    /// Its task runs, at the latest until `ends` by its own monotonic clock. A copy of its attempt
+    /// whose reply was lost may arrive until `strays`.
     Running {
         ends: i8,
         extended: u8,
         strays: Option<i8>,
     },
-    /// Its task is over, and it has asked for the unlock.
+    /// Its task has ended, and it has sent the unlock.
     Unlocking {
         ending: Ending,
         strays: Option<i8>,
         asked: u8,
     },
-    /// It withdraws what it may have won, and once more past the bound.
+    /// It withdraws what it may have won, and does so once more after the bound.
     Withdrawing { bound: i8, asked: u8 },
 }
 
@@ -77,13 +77,13 @@ impl Client {
         };
     }
 
-    /// Its acquisition has ended, and nothing of it may hold the lock any more.
+    /// Its acquisition has ended, and no part of it may hold the lock any more.
     pub(crate) fn settle(&mut self) {
         self.settled |= 1 << self.begun;
         self.forget();
     }
 
-    /// It goes on without knowing what becomes of its acquisition.
+    /// It continues without finding out how its acquisition ended.
     pub(crate) fn forget(&mut self) {
         self.phase = Phase::Idle;
         self.known = None;
@@ -106,7 +106,7 @@ impl Client {
 }
 
 impl Phase {
-    /// Sends what was not answered once more.
+    /// Repeats the call that got no reply.
     pub(crate) fn ask_again(&mut self, now: i8, answers: bool) -> Option<Call> {
         match self {
             Self::Asking {

@@ -1,5 +1,5 @@
-//! What a client does with what it reads: it judges by its own clock, and writes if what it read, or
-//! wrote last, still stands.
+//! A client that judges what it reads by its own clock, and writes if the record that it read or
+//! last wrote is still in place.
 
 use super::client::Phase;
 use super::message::{Call, Message};
@@ -8,7 +8,7 @@ use super::{Protocols, State};
 use crate::{Ending, Law, Wrong};
 
 impl Protocols {
-    /// Begins a call. An extension and an unlock go by the version that the client remembers.
+    /// Begins a call. An extension and an unlock use the version that the client remembers.
     pub(super) fn begin(&self, state: &mut State, owner: Owner, call: Call) {
         let known = match call {
             Call::Extend { .. } | Call::Unlock { .. } => {
@@ -24,14 +24,14 @@ impl Protocols {
         }
     }
 
-    /// Another write came before: what stands now?
+    /// Another write came first: reads the record again.
     pub(super) fn raced(&self, state: &mut State, owner: Owner, call: Call) {
         if self.is_waited_for(state, owner, call) {
             state.network.insert(Message::Read { owner, call });
         }
     }
 
-    /// A client that gave up goes on with nothing.
+    /// Whether the client still waits for this call: one that has given up does not continue it.
     pub(super) fn is_waited_for(&self, state: &State, owner: Owner, call: Call) -> bool {
         let client = &state.clients[usize::from(owner.client)];
         client.begun == owner.acquisition
@@ -41,7 +41,7 @@ impl Protocols {
                     _ => false,
                 },
                 Call::Extend { .. } => matches!(client.phase, Phase::Running { .. }),
-                // Without answers nothing but the message itself goes on.
+                // If unlocks get no reply, only the message itself continues.
                 Call::Unlock { .. } => {
                     !self.bounds.answers || matches!(client.phase, Phase::Unlocking { .. })
                 }
@@ -49,7 +49,7 @@ impl Protocols {
             }
     }
 
-    /// What becomes of this record, by the client's clock.
+    /// Decides what to write in place of this record, by the client's clock.
     pub(super) fn judge(&self, state: &mut State, owner: Owner, call: Call, found: Option<Record>) {
         if !self.is_waited_for(state, owner, call) {
             return;
@@ -106,8 +106,8 @@ impl Protocols {
         });
     }
 
-    /// The own lease ends. Otherwise the version that a late write would replace is replaced, unless
-    /// another lease runs, which has replaced it.
+    /// Ends the client's own lease. Otherwise replaces the version that a late write would replace,
+    /// unless another lease runs, which has already replaced it.
     fn withdrawn(&self, state: &State, owner: Owner, found: Option<Record>) -> Option<Record> {
         let now = self.judged(state, owner);
         let leaves = self.wrong() == Some(Wrong::WithdrawLeavesVersion);

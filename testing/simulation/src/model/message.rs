@@ -1,17 +1,18 @@
-//! Between a client and the store.
+//! The messages between a client and the store.
 
 use crate::Ending;
 use crate::model::record::{Owner, Record};
 
-/// What a client wants of the store.
+/// A call of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Call {
-    /// The copy counts where unlocks are answered: a client waits for the answer to the last one.
+    /// The number of the copy matters if unlocks get replies: the client waits for the reply to the
+    /// last one.
     Attempt {
         slot: Option<i8>,
         copy: u8,
     },
-    /// For so long, asked at that instant.
+    /// Extends by this much, sent at that instant.
     Extend {
         by: i8,
         asked: i8,
@@ -19,46 +20,46 @@ pub(crate) enum Call {
     Unlock {
         ending: Ending,
     },
-    /// At once, or past the bound.
+    /// Withdraws immediately, or after the bound.
     Withdraw {
         is_last: bool,
     },
 }
 
-/// What is on its way. It stays there until it arrives, also when its sender has given up.
+/// A message in flight. It stays in flight until it arrives, even if its sender has given up.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Message {
-    /// To a store that looks and writes in one step. An attempt is refused after the instant.
+    /// To a store that reads and writes in one step. An attempt is refused after `not_after`.
     Ask {
         owner: Owner,
         call: Call,
         not_after: Option<i8>,
     },
-    /// To a store that replaces what still stands: what is on record?
+    /// To a store that replaces records by version: reads the record.
     Read { owner: Owner, call: Call },
-    /// To a client: this is.
+    /// To a client: the record that was read.
     Found {
         owner: Owner,
         call: Call,
         record: Option<Record>,
     },
-    /// To the store: this beside the lock, and then the write.
+    /// To the store: write this next to the lock, then send the write.
     WriteBeside {
         owner: Owner,
         call: Call,
         version: u8,
         record: Record,
     },
-    /// To the store: this instead of what had that version.
+    /// To the store: write this in place of the given version.
     Write {
         owner: Owner,
         call: Call,
         version: u8,
         record: Record,
     },
-    /// To a client: another write came before.
+    /// To a client: another write came first.
     Raced { owner: Owner, call: Call },
-    /// To a client: done, and the record as it is now; or not.
+    /// To a client: done, with the current record; or not done.
     Answered {
         owner: Owner,
         call: Call,
@@ -67,7 +68,7 @@ pub(crate) enum Message {
 }
 
 impl Call {
-    /// Whether this is the unlock of a lease that gives its slot, or its attempt, back.
+    /// Whether this is the unlock of a lease that gives back its slot or its attempt.
     pub(crate) fn gives_back(self) -> bool {
         matches!(
             self,
@@ -79,7 +80,7 @@ impl Call {
 }
 
 impl Message {
-    /// The client that it is for, where it is for one.
+    /// The client that receives it, if it is for a client.
     pub(crate) fn recipient(&self) -> Option<Owner> {
         match self {
             Self::Found { owner, .. }

@@ -1,4 +1,4 @@
-//! The protocol as a model: all that can happen, in any order.
+//! The protocol as a model: everything that can happen, in any order.
 
 mod answers;
 mod client;
@@ -18,19 +18,19 @@ use message::{Call, Message};
 pub use protocol::{Bounds, Ending, JudgedBy, Protocol, Slots, Wrong};
 use record::{Attempt, Owner, Record, Rules};
 
-/// A protocol within bounds: what [`stateright`] checks.
+/// A protocol within bounds, which [`stateright`] checks.
 #[derive(Clone, Debug)]
 pub struct Protocols {
-    /// Which one.
+    /// The protocol.
     pub protocol: Protocol,
-    /// How far.
+    /// The bounds.
     pub bounds: Bounds,
 }
 
 /// The world at one moment.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct State {
-    /// The true time, by which all steady clocks go.
+    /// The true time, which all monotonic clocks follow.
     now: i8,
     clients: Vec<Client>,
     record: Option<Record>,
@@ -38,11 +38,12 @@ pub struct State {
     beside: Option<i8>,
     /// The number of the last write.
     versions: u8,
-    /// The record before the last write, while that one may be lost; and whether one was.
+    /// The record before the last write, as long as that write may be lost; and whether a write was
+    /// lost.
     tail: Option<Option<Record>>,
     has_lost: bool,
     network: BTreeSet<Message>,
-    /// The law that was broken, if any: nothing happens after that.
+    /// The broken law, if any: nothing happens after that.
     pub broken: Option<Law>,
 }
 
@@ -51,29 +52,29 @@ pub struct State {
 pub enum Event {
     /// Time passes.
     Tick,
-    /// A client wants the lock, for a slot where there are slots.
+    /// A client wants the lock, for a slot if there are slots.
     Want(usize, Option<i8>),
-    /// A client that knows of no answer asks again.
+    /// A client without a reply repeats its request.
     AskAgain(usize),
-    /// A message arrives; by its place among all.
+    /// A message arrives, given by its position among all messages.
     Arrive(usize),
     /// A message is lost.
     Lose(usize),
-    /// A client that knows of no answer gives up, and withdraws what it may have won.
+    /// A client without a reply gives up, and withdraws what it may have won.
     GiveUp(usize),
-    /// It withdraws once more, past the bound.
+    /// It withdraws once more, after the bound.
     WithdrawForGood(usize),
-    /// A holder asks for so much time from now on.
+    /// A holder requests this much more time from now on.
     AskExtension(usize, i8),
     /// A task ends, or never begins, and the lock is given back.
     Finish(usize, Ending),
-    /// A task is ended because its lease is about to be over.
+    /// A task is ended because its lease is about to expire.
     End(usize),
     /// A process is stopped.
     Stop(usize),
-    /// It goes on.
+    /// A stopped process is resumed.
     Wake(usize),
-    /// It dies, and begins anew knowing nothing.
+    /// A process dies and starts again without any state.
     Die(usize),
     /// The store loses the last write.
     LoseTail,
@@ -91,7 +92,7 @@ impl Protocols {
         }
     }
 
-    /// The judging clock.
+    /// The clock that judges.
     fn judged(&self, state: &State, owner: Owner) -> i8 {
         match self.protocol.judged_by {
             JudgedBy::Store => state.now,
@@ -119,7 +120,7 @@ impl Protocols {
         }
     }
 
-    /// What an unlock goes by.
+    /// The rules for an unlock.
     fn rules(&self) -> Rules {
         Rules {
             slots: self.bounds.slots,
@@ -328,7 +329,7 @@ impl Model for Protocols {
                 client.is_stopped = false;
                 let runs_on = self.wrong() == Some(Wrong::NoLookAfterPause);
                 match &mut client.phase {
-                    // It does one more thing before it looks at the clock.
+                    // It does one more step before it checks the clock.
                     Phase::Running { ends, .. } if now >= *ends && runs_on => *ends = now + 1,
                     Phase::Running { ends, .. } if now >= *ends => client.forget(),
                     _ => {}
@@ -355,7 +356,7 @@ impl Model for Protocols {
                 state.record.as_ref().is_some_and(|record| record.token > 1)
             }),
         ];
-        // Not with a mistake, which may leave nothing to be discovered but its own end.
+        // Not with a mistake, which may end the exploration before this state is reached.
         if self.bounds.unused && self.wrong().is_none() {
             properties.push(Property::sometimes(
                 "a slot that was given back is taken again",
@@ -370,15 +371,15 @@ impl Model for Protocols {
 }
 
 impl State {
-    /// An answer to a process that is stopped stays where it is.
+    /// A reply to a stopped process stays in flight.
     fn waits_for_its_client(&self, message: &Message) -> bool {
         message
             .recipient()
             .is_some_and(|owner| self.clients[usize::from(owner.client)].is_stopped)
     }
 
-    /// A law is broken; the first one counts. Of a store that has lost a write only this is asked: that
-    /// no client takes the lease of another one for its own.
+    /// Records a broken law; the first one counts. If the store has lost a write, only one law is
+    /// checked: no client treats another client's lease as its own.
     fn breaks(&mut self, law: Law) {
         if !self.has_lost || law == Law::Ownership {
             self.broken = self.broken.or(Some(law));

@@ -1,80 +1,82 @@
-//! What is varied.
+//! The parameters of the model.
 
-/// A protocol: whose clock judges, and what is wrong with it, if anything.
+/// A protocol: whose clock judges, and which mistake it contains, if any.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Protocol {
     /// Whose clock judges.
     pub judged_by: JudgedBy,
-    /// What is wrong with it.
+    /// The mistake in it.
     pub wrong: Option<Wrong>,
 }
 
 /// Whose clock judges leases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum JudgedBy {
-    /// The store's: one statement looks and writes.
+    /// The store's: one statement reads and writes.
     Store,
-    /// Each client's own: it reads, judges, and writes if what it read still stands.
+    /// Each client's own: it reads, judges, and writes if the record that it read is still in
+    /// place.
     Clients {
-        /// Taken off the holder's side, and added before the lease of another one counts as over.
+        /// Subtracted from the holder's lease, and added before another owner's lease counts as
+        /// expired.
         tolerated_skew: i8,
     },
 }
 
-/// A mistake that somebody makes, or made.
+/// A known or possible mistake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wrong {
-    /// All clients are of one host, and the host is the owner.
+    /// All clients share one host, and the host is the owner.
     OwnerIsHost,
-    /// An unlock asks nobody.
+    /// An unlock does not compare the owner.
     UnlockWithoutOwner,
-    /// What was read is written over, whatever has come between.
+    /// A record that was read is overwritten, whatever happened in between.
     ReadThenWrite,
-    /// An extension asks whether the lock is held, not by whom.
+    /// An extension checks that the lock is held, but not by whom.
     ExtendWithoutOwner,
     /// At-least counts from an instant before the acquisition.
     AtLeastTooEarly,
-    /// An unlock forgets at-least.
+    /// An unlock ignores at-least.
     AtLeastForgotten,
-    /// The task runs on until its lease is over as the client would count it from the reply.
+    /// The task runs until the end of its lease as counted from the reply.
     DeadlineFromReply,
-    /// A request that is asked again counts its deadline from the last time.
+    /// A repeated request counts its deadline from the last repetition.
     DeadlineFromLastAsk,
-    /// The task of a process that was stopped runs on when it wakes, deadline or not.
+    /// The task of a stopped process continues on waking, regardless of its deadline.
     NoLookAfterPause,
-    /// The token of an acquisition is the one before it where the lock was unlocked.
+    /// The token of an acquisition repeats the previous one if the lock was unlocked.
     TokenOnExpiryOnly,
     /// A slot is remembered only while its lease runs.
     SlotOfLeaseOnly,
-    /// An open slot may be left out for a later one.
+    /// An open slot may be passed over for a later one.
     SlotsAnyOrder,
-    /// A slot stays used up where the task never began.
+    /// A slot stays used up even if the task never began.
     UnusedSlotKept,
-    /// A slot is given back by a lease that is over, whoever has the slot by then.
+    /// An expired lease gives its slot back, whoever has the slot then.
     SlotGivenBackLate,
     /// An attempt is granted however late it arrives.
     LateAttempt,
     /// An attempt that finds its own released mark is granted.
     OwnerReturns,
-    /// The lease ends as the extension says that arrived last.
+    /// The lease ends as set by the extension that arrived last.
     ExtensionShortens,
-    /// What may have been won is withdrawn at once, and not again past the bound.
+    /// What may have been won is withdrawn immediately, but not again after the bound.
     WithdrawOnce,
-    /// Whether copies of an attempt may still arrive is judged when its unlock is answered, and not when it
-    /// is sent.
+    /// Whether copies of an attempt may still arrive is decided when the reply to the unlock
+    /// arrives instead of when the unlock is sent.
     StraysForgotten,
     /// A withdrawal leaves the version that a late write would replace.
     WithdrawLeavesVersion,
-    /// A store that has lost its last writes numbers the next ones as it did those.
+    /// A store that has lost its last writes reuses their numbers for the next ones.
     VersionsReused,
-    /// A client is shown an older state of a record than it has seen.
+    /// A client is shown an older state of a record than it has already seen.
     ReadsGoBack,
-    /// What is kept beside the lock is overwritten, whatever stands there.
+    /// The data that is kept next to the lock is overwritten, whatever it contains.
     KeysApart,
 }
 
 impl Wrong {
-    /// Whether a client makes it that has nothing of the runtime.
+    /// Whether a client without the runtime makes this mistake.
     pub(crate) fn is_of_client(self) -> bool {
         matches!(
             self,
@@ -83,16 +85,16 @@ impl Wrong {
     }
 }
 
-/// What slots the locks have.
+/// The kind of slots that the locks have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Slots {
-    /// None.
+    /// No slots.
     Unused,
     /// Used up when they are taken.
     WhenTaken,
-    /// Open until a run of them succeeded; that many attempts.
+    /// Open until a run of them succeeds, with a limited number of attempts.
     OnSuccess {
-        /// After that many, a slot is given up.
+        /// After this many attempts, a slot is given up.
         attempts: u8,
     },
 }
@@ -102,7 +104,7 @@ pub enum Slots {
 pub enum Ending {
     /// Its task ran, and its slot is done.
     Done,
-    /// Its task ran, and its slot stays open where it must not be lost.
+    /// Its task ran, and its slot stays open if it must not be lost.
     Failed,
     /// A shutdown cut its task: the attempt does not count.
     Cut,
@@ -110,45 +112,46 @@ pub enum Ending {
     NotStarted,
 }
 
-/// How far the model looks.
+/// The bounds of the model.
 #[derive(Clone, Debug)]
 pub struct Bounds {
     /// The last instant.
     pub time: i8,
-    /// How wrong the wall clock of each client is; one client for each.
+    /// The error of each client's wall clock; one client per entry.
     pub skews: Vec<i8>,
-    /// Clients that are ShedLock's, which knows of no tolerance; by number.
+    /// The clients that are ShedLock's, which have no tolerance; by number.
     pub shedlocks: Vec<usize>,
     /// How often each client may want the lock.
     pub acquisitions: u8,
-    /// Length of the longest lease.
+    /// The length of the longest lease.
     pub at_most: i8,
-    /// Length of the shortest.
+    /// The length of the shortest lease.
     pub at_least: i8,
-    /// How often holders may extend. More than once: by a whole lease, or by one instant.
+    /// How often holders may extend. If more than once: by a whole lease, or by one instant.
     pub extensions: u8,
-    /// Whether processes may be stopped and go on later.
+    /// Whether processes may be stopped and resumed.
     pub pauses: bool,
     /// Whether processes may die.
     pub deaths: bool,
-    /// Whether messages may be lost, and requests be asked again.
+    /// Whether messages may be lost, and requests repeated.
     pub losses: bool,
-    /// Whether unlocks are answered, and asked again, and what may have been won is withdrawn.
+    /// Whether unlocks get replies and are repeated, and whether what may have been won is
+    /// withdrawn.
     pub answers: bool,
-    /// How long an attempt may be on its way, where unlocks are answered.
+    /// How long an attempt may be in flight, if unlocks get replies.
     pub timeout: i8,
     /// Whether the store may lose its last write, once.
     pub tails: bool,
-    /// Whether slots are kept in a second key, since ShedLock overwrites the first.
+    /// Whether slots are kept in a second key, because ShedLock overwrites the first.
     pub two_keys: bool,
-    /// What slots there are: instants divided by two.
+    /// The slots: instants divided by two.
     pub slots: Slots,
-    /// Whether leases may end before their task begins, and runs be cut.
+    /// Whether leases may end before their task begins, and runs may be cut.
     pub unused: bool,
 }
 
 impl Bounds {
-    /// Two clients with right clocks, leases of two instants, and everything that can go wrong.
+    /// Two clients with correct clocks, leases of two instants, and everything that can go wrong.
     pub fn small() -> Self {
         Self {
             time: 5,

@@ -1,8 +1,8 @@
-//! The record in the store, and what becomes of it.
+//! The record in the store, and how it changes.
 
 use crate::{Ending, Law, Slots, Wrong};
 
-/// Who asks: a client, and for which of its acquisitions.
+/// The sender of a request: a client and one of its acquisitions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct Owner {
     pub(crate) client: u8,
@@ -22,18 +22,19 @@ pub(crate) struct Record {
     pub(crate) slot: Option<i8>,
     pub(crate) is_done: bool,
     pub(crate) attempts: u8,
-    /// What no store keeps and the laws ask for: when by the judging clock it was truly acquired, and
-    /// the last slot that was given out.
+    /// Not kept by any store but needed to check the laws: when by the judging clock the lock was
+    /// truly acquired, and the last slot that was granted.
     pub(crate) truly_at: i8,
     pub(crate) last_slot: Option<i8>,
     pub(crate) last_is_done: bool,
     pub(crate) last_attempts: u8,
-    /// Whether the last slot was given back, by a lease that still ran; and taken again after that.
+    /// Whether the last slot was given back by a lease that still ran, and whether it was taken
+    /// again after that.
     pub(crate) last_is_unused: bool,
     pub(crate) is_taken_again: bool,
 }
 
-/// What an unlock goes by.
+/// The rules for an unlock.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rules {
     pub(crate) slots: Slots,
@@ -55,28 +56,28 @@ impl Rules {
 pub(crate) struct Attempt {
     pub(crate) owner: Owner,
     pub(crate) slot: Option<i8>,
-    /// The judging clock.
+    /// The time by the judging clock.
     pub(crate) now: i8,
-    /// What another one's lease is given beyond its end.
+    /// How long after its end another owner's lease still counts.
     pub(crate) tolerance: i8,
     pub(crate) at_most: i8,
 }
 
-/// What the rules say to an attempt.
+/// The result of an attempt according to the rules.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Answer {
-    /// The lock is already this owner's: the answer was lost.
+    /// The lock is already this owner's: the reply was lost.
     Again,
-    /// It may be taken; this is the record then.
+    /// The lock may be taken, and this is then the record.
     Taken(Record),
-    /// It may not.
+    /// The lock may not be taken.
     Refused,
-    /// Its slot may not; and whether that is the last slot and truly open.
+    /// The slot may not be taken; and whether it is the last slot and truly open.
     SlotRefused { is_open: bool },
 }
 
 impl Record {
-    /// The rules, by what is on record.
+    /// Applies the rules to the record.
     pub(crate) fn answer(
         before: Option<&Self>,
         attempt: Attempt,
@@ -88,7 +89,7 @@ impl Record {
             if is_own && !record.is_released && record.until > attempt.now {
                 return Answer::Again;
             }
-            // This owner has ended: a copy of its attempt came late.
+            // This owner has ended: a copy of its attempt arrived late.
             if is_own && record.is_released && wrong != Some(Wrong::OwnerReturns) {
                 return Answer::Refused;
             }
@@ -164,7 +165,7 @@ impl Record {
         }
     }
 
-    /// What stands in the way of a write that may still come, where there was no record.
+    /// A record that blocks a write that may still arrive, if there was no record.
     pub(crate) fn barring(owner: Owner, now: i8) -> Self {
         Self {
             owner,
@@ -185,7 +186,8 @@ impl Record {
         }
     }
 
-    /// The record after a client of ShedLock's has taken the lock: it drops what it does not know.
+    /// The record after a client of ShedLock has acquired the lock: ShedLock drops the fields that
+    /// it does not have.
     pub(crate) fn by_shedlock(mut self, before: Option<&Self>) -> Self {
         self.token = before.map_or(1, |record| record.token + 1);
         if let Some(before) = before {
@@ -202,13 +204,13 @@ impl Record {
         self.owner == owner && !self.is_released && self.until > now
     }
 
-    /// Which law is broken where this record is followed by that one.
+    /// Returns the law that is broken if `next` follows this record.
     pub(crate) fn broken_by(&self, next: &Self, slots: Slots, at_least: i8) -> Option<Law> {
         if next.token <= self.token {
             return Some(Law::Tokens);
         }
-        // By the clock that judged both: no client's own at-least is known to the other's clock
-        // better than that.
+        // By the clocks that judged the two records: no more precise comparison of one client's
+        // at-least with another client's clock is possible.
         let kept = self.is_released && self.owner != next.owner;
         if kept && next.truly_at < self.truly_at.saturating_add(at_least) {
             return Some(Law::AtLeast);
@@ -216,7 +218,7 @@ impl Record {
         self.broken_by_slot(next.slot?, slots)
     }
 
-    /// The same, where this slot is given out after what was truly given out.
+    /// The law that is broken if this slot is granted after those that were truly granted.
     fn broken_by_slot(&self, slot: i8, slots: Slots) -> Option<Law> {
         let last = self.last_slot?;
         match slots {
@@ -243,7 +245,7 @@ impl Record {
         }
     }
 
-    /// The record after this owner's unlock, where it changes anything.
+    /// The record after this owner's unlock, if it changes anything.
     pub(crate) fn unlocked(
         &self,
         owner: Owner,
@@ -258,7 +260,7 @@ impl Record {
             record.end_slot(ending, rules.slots);
         }
         let asks_nobody = wrong == Some(Wrong::UnlockWithoutOwner);
-        // Under a lease that has expired, nothing has run either.
+        // Nothing has run under a lease that has expired, either.
         let includes_expired = ending == Ending::NotStarted;
         let is_held = self.is_of(owner, wrong) && (self.until > now || includes_expired);
         if !is_held && !asks_nobody {
@@ -276,7 +278,7 @@ impl Record {
         Some(record)
     }
 
-    /// What a store keeps of the slot whose lease ends in this way.
+    /// Updates what a store keeps of the slot if its lease ends in this way.
     fn end_slot(&mut self, ending: Ending, slots: Slots) {
         match (ending, slots) {
             (Ending::Done, _) => self.is_done = true,
@@ -289,7 +291,7 @@ impl Record {
         }
     }
 
-    /// What is true of the slot whose lease ended in this way, while it ran.
+    /// Updates the true state of the slot if its lease ended in this way while it ran.
     fn truly_end_slot(&mut self, ending: Ending, slots: Slots) {
         match (ending, slots) {
             (Ending::Done, _) => self.last_is_done = true,
@@ -302,13 +304,13 @@ impl Record {
         }
     }
 
-    /// Whether owner and end are those of the other record.
+    /// Whether the owner and the end are the same as in the other record.
     pub(crate) fn is_same_lease(&self, other: &Self) -> bool {
         let lease = |record: &Self| (record.owner, record.is_released, record.until);
         lease(self) == lease(other)
     }
 
-    /// The record after this owner's extension, where it changes anything.
+    /// The record after this owner's extension, if it changes anything.
     pub(crate) fn extended(
         &self,
         owner: Owner,

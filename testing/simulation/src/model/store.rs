@@ -1,4 +1,4 @@
-//! What the store does with what arrives.
+//! How the store processes requests.
 
 use super::message::{Call, Message};
 use super::record::{Answer, Owner, Record};
@@ -6,7 +6,7 @@ use super::{JudgedBy, Protocols, State};
 use crate::{Ending, Law, Wrong};
 
 impl Protocols {
-    /// A store that looks and writes in one step, by its own clock.
+    /// A store that reads and writes in one step, by its own clock.
     pub(super) fn asked(&self, state: &mut State, owner: Owner, call: Call, not_after: Option<i8>) {
         let before = state.record.as_ref();
         let after = match call {
@@ -63,7 +63,7 @@ impl Protocols {
             Call::Unlock { .. } | Call::Withdraw { .. } => self.bounds.answers,
         };
         if is_heard {
-            // Of what a client of such a store needs there is only the end of its lease.
+            // A client of such a store needs only the end of its lease.
             let done = done.map(|record| match self.protocol.judged_by {
                 JudgedBy::Store => Record {
                     until: record.until,
@@ -77,7 +77,8 @@ impl Protocols {
         }
     }
 
-    /// Of a lock that ShedLock took last, what is kept beside it completes the record.
+    /// Returns the record. If ShedLock acquired the lock last, the data kept next to the lock
+    /// completes it.
     pub(super) fn read(&self, state: &State) -> Option<Record> {
         let mut record = state.record.clone()?;
         if self.bounds.two_keys && self.is_shedlock(state, record.owner) {
@@ -90,7 +91,7 @@ impl Protocols {
         state.clients[usize::from(owner.client)].is_shedlock
     }
 
-    /// Takes down a slot beside the lock: the larger one, where another one has come between.
+    /// Writes a slot next to the lock; keeps the larger one if another write came first.
     pub(super) fn write_beside(&self, state: &mut State, slot: Option<i8>) {
         state.beside = match self.wrong() {
             Some(Wrong::KeysApart) => slot,
@@ -98,7 +99,7 @@ impl Protocols {
         };
     }
 
-    /// Replaces the record of this version, if it still stands.
+    /// Replaces the record of this version, if it is still in place.
     pub(super) fn write(
         &self,
         state: &mut State,
@@ -122,7 +123,7 @@ impl Protocols {
         self.answer(state, owner, call, Some(record));
     }
 
-    /// Puts a record in the place of the one before, and looks whether that was right.
+    /// Replaces the previous record, and checks whether that was right.
     fn put(&self, state: &mut State, owner: Owner, call: Call, record: &Record) {
         let before = state.record.replace(record.clone());
         if self.bounds.tails && !state.has_lost {
@@ -134,9 +135,9 @@ impl Protocols {
             if !is_attempt && before.owner != record.owner {
                 state.breaks(Law::Ownership);
             }
-            // With a mistake, an unlock or an extension keeps the owner that it found.
+            // With some mistakes, an unlock or an extension keeps the owner that it found.
             let is_own = before.owner == owner || matches!(call, Call::Withdraw { .. });
-            // One that gives another's slot back is left to the laws of slots.
+            // A call that gives back another owner's slot is judged by the laws of slots.
             let is_of_slot = call.gives_back() && before.is_same_lease(record);
             if !is_attempt && !is_own && !is_of_slot {
                 state.breaks(Law::Ownership);
@@ -159,7 +160,7 @@ impl Protocols {
         self.judge_end(state, owner);
     }
 
-    /// Whether a lease ends before its holder was given to understand.
+    /// Checks whether a lease ends earlier than its holder was promised.
     pub(super) fn judge_end(&self, state: &mut State, owner: Owner) {
         let client = &state.clients[usize::from(owner.client)];
         let is_short = state.record.as_ref().is_some_and(|record| {
@@ -171,7 +172,7 @@ impl Protocols {
         }
     }
 
-    /// The last write is gone, and its number with it where the store does not see to that.
+    /// Loses the last write, and its number too unless the store prevents that.
     pub(super) fn lose_tail(&self, state: &mut State) {
         let Some(before) = state.tail.take() else {
             return;

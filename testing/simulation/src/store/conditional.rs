@@ -17,7 +17,7 @@ use crate::transition::Transition;
 use crate::world::{Link, NodeClock, instant_of};
 
 impl Store {
-    /// Judges an attempt with the record in hand, and by the store's own clock.
+    /// Judges an attempt with the record in hand, by the store's own clock.
     pub(super) fn attempt(
         &self,
         request: &AttemptRequest,
@@ -34,8 +34,8 @@ impl Store {
         self.attempt_in_time(request).map(BoundedAttempt::Judged)
     }
 
-    /// Whether an attempt could be granted. One for a slot that is used up is refused as late here, and
-    /// not as taken: what matters is that it is not granted.
+    /// Whether an attempt could be granted. An attempt for a slot that is used up is refused here
+    /// as late rather than as taken: it only matters that it is not granted.
     fn is_free(&self, name: &LockName) -> bool {
         let record = at_once(self.memory.inspect(name)).ok().flatten();
         let until = record.and_then(|record| record.locked_until);
@@ -106,7 +106,7 @@ impl Store {
     pub(super) fn unlock(&self, lease: &Lease, request: &UnlockRequest) -> Result<Unlock, Error> {
         let (name, owner) = (lease.name(), lease.owner().as_str());
         let answer = self.memory_unlock(lease, request);
-        // Asked again, it says the same.
+        // If repeated, it returns the same result.
         if let Ok(Unlock::Unlocked) = answer
             && !self.ledger.is_over(name.as_str(), owner)
         {
@@ -151,7 +151,7 @@ pub(super) fn skipped(reason: SkipReason) -> Transition {
     }
 }
 
-/// Sends each call to the store as it is.
+/// Sends each call to the store unchanged.
 #[derive(Debug)]
 pub(crate) struct Conditional {
     link: Link,

@@ -1,4 +1,4 @@
-//! The mistakes that a conditional store can make: those of the model, over the real rules.
+//! The mistakes that a conditional store can make: those of the model, with the real rules.
 
 use std::time::SystemTime;
 
@@ -43,7 +43,7 @@ impl Store {
                 {
                     return answer;
                 }
-                // Its mark is another one's now.
+                // Its mark now belongs to another owner.
                 let name = request.name();
                 let long_ago = SystemTime::UNIX_EPOCH;
                 self.memory
@@ -154,7 +154,7 @@ impl Store {
         }
     }
 
-    /// Whether records say what the ledger says: not where the owner is the host.
+    /// Whether the owners in records match the ledger. Not if the owner is the host.
     pub(super) fn has_true_owners(&self) -> bool {
         self.wrong != Some(Wrong::OwnerIsHost)
     }
@@ -164,7 +164,7 @@ impl Store {
         Owner::parse(&format!("node-{node}/1/0"))
     }
 
-    /// Who holds the lock now.
+    /// The current holder of the lock.
     fn holder(&self, name: &LockName) -> Option<Owner> {
         let record = at_once(self.memory.inspect(name)).ok().flatten()?;
         let owner = record.owner.filter(|_| record.state == LockState::Held)?;
@@ -200,7 +200,7 @@ fn with_owner(request: &AttemptRequest, owner: Owner) -> AttemptRequest {
     other
 }
 
-/// The lease of one owner as that of the one who asked.
+/// Returns one owner's lease as the lease of the requester.
 fn passed_on(request: &AttemptRequest, lease: &Lease) -> Lease {
     let mut passed = Lease::granted(request).with_slot_attempt(lease.slot_attempt());
     if let Some(token) = lease.fencing_token() {

@@ -24,18 +24,18 @@ use crate::Wrong;
 use crate::ledger::{Grant, Ledger};
 use crate::world::{Instant, World, instant_of};
 
-/// What the store does with what arrives.
+/// Processes the requests that arrive.
 pub(crate) struct Store {
     world: World,
     ledger: Ledger,
     /// Evaluates conditions itself, by its own clock: the real rules, in memory.
     memory: MemoryProvider,
-    /// Replaces records whose version still stands, and knows no rules.
+    /// Replaces records whose version is still in place, without evaluating any rules.
     texts: Mutex<BTreeMap<LockName, (u64, Record)>>,
     revision: Mutex<u64>,
-    /// What replicas may still show.
+    /// The states that replicas may still show.
     past: Mutex<replica::Past>,
-    /// What the last writes replaced.
+    /// The records that the last writes replaced.
     tail: Mutex<VecDeque<trouble::Written>>,
     /// When the record of a lock was last deleted.
     deleted: Mutex<BTreeMap<LockName, Instant>>,
@@ -57,7 +57,7 @@ impl Store {
         }
     }
 
-    /// Looks at what became of the record of a conditional store.
+    /// Checks the record of a conditional store after a call.
     fn compare(&self, name: &LockName) {
         if !self.has_true_owners() {
             return;
@@ -70,11 +70,11 @@ impl Store {
         self.ledger.compare(name.as_str(), held);
     }
 
-    /// Only the end of a free record differs, and only by a millisecond. A record that says nothing may
-    /// be marked as released.
+    /// Whether only the end of a free record differs, and only by a millisecond. A record without
+    /// an owner may also be marked as released.
     fn is_rewritten(&self, before: &Record, after: &Record) -> bool {
         const TICK: Duration = Duration::from_millis(1);
-        /// By how much a client's clock may be wrong that takes a lease for over.
+        /// The largest error of the clock of a client that treats a lease as expired.
         const WRONG: Instant = 1_000_000_000;
         let (from, to) = (before.locked_until, after.locked_until);
         let moved = to.duration_since(from).or_else(|_| from.duration_since(to));
@@ -83,19 +83,19 @@ impl Store {
         if before.owner.is_empty() && Owner::is_released(&after.owner) {
             expected.owner.clone_from(&after.owner);
         }
-        // A token that was the number of the write before is written down.
+        // A token that was the number of the previous write is now stored explicitly.
         expected.fencing_token = expected.fencing_token.or(after.fencing_token);
         expected == *after
             && moved.is_ok_and(|moved| moved == TICK)
             && instant_of(from) <= self.world.now() + WRONG
     }
 
-    /// Tells the ledger what a write of a whole record means.
+    /// Notifies the ledger of what a write of a whole record means.
     fn tell(&self, name: &LockName, version: u64, before: Option<&Record>, after: &Record) {
         let is_rewritten = match before {
-            // A withdrawal moves the end of a lease that is over by a millisecond.
+            // A withdrawal moves the end of an expired lease by a millisecond.
             Some(before) => before == after || self.is_rewritten(before, after),
-            // A withdrawal puts something in the way of what may still arrive.
+            // A withdrawal creates a record that blocks requests that may still arrive.
             None => Owner::is_released(&after.owner),
         };
         if is_rewritten {
@@ -108,7 +108,7 @@ impl Store {
         if Owner::is_released(&after.owner) {
             let is_done = after.slots.last.is_some() && after.slots.done == after.slots.last;
             if before.is_some_and(|before| before.owner == after.owner) {
-                // What at-least kept is freed by force.
+                // A forced unlock frees a lock kept by at-least.
                 self.ledger.forced(name);
                 return;
             }
@@ -117,7 +117,7 @@ impl Store {
             self.ledger.left_slots(name, owner, after.slots);
             return;
         }
-        // Each acquisition has a time of its own, and keeps it.
+        // Each acquisition has its own time, and keeps it.
         let same = before.is_some_and(|before| {
             before.owner == after.owner && before.locked_at == after.locked_at
         });
@@ -154,7 +154,7 @@ impl Store {
     }
 }
 
-/// A call that needs no waiting: the store in memory answers at once.
+/// A call that needs no waiting: the in-memory store replies immediately.
 fn at_once<T>(mut call: BoxFuture<'_, T>) -> T {
     match call.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(answer) => answer,
@@ -162,7 +162,7 @@ fn at_once<T>(mut call: BoxFuture<'_, T>) -> T {
     }
 }
 
-/// The store's own clock is the true one.
+/// The store's clock shows the true time.
 #[derive(Debug)]
 struct TrueClock(World);
 

@@ -1,4 +1,4 @@
-//! A replica that answers reads, and lags.
+//! A replica that serves reads, and lags.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::PoisonError;
@@ -11,21 +11,21 @@ use super::Store;
 use crate::transition::Transition;
 use crate::world::{Instant, nanos};
 
-/// The states of all records, for as long as a replica may show them.
+/// The states of all records, as long as a replica may show them.
 pub(super) type Past = BTreeMap<LockName, VecDeque<State>>;
 
-/// What a record was from then on.
+/// The state of a record from this instant on.
 pub(super) struct State {
     revision: u64,
     at: Instant,
     record: Option<(u64, Record)>,
 }
 
-/// How far a replica lags at most.
+/// The longest lag of a replica.
 pub(crate) const LONGEST_LAG: Duration = Duration::from_secs(20);
 
 impl Store {
-    /// Keeps the state that this revision has made of a record.
+    /// Stores the state of a record as of this revision.
     pub(super) fn shows(&self, name: &LockName, revision: u64, record: Option<(u64, Record)>) {
         let mut past = self.past.lock().unwrap_or_else(PoisonError::into_inner);
         let states = past.entry(name.clone()).or_default();
@@ -41,7 +41,7 @@ impl Store {
         }
     }
 
-    /// A crash has undone what came after that instant.
+    /// A crash has undone everything after this instant.
     pub(super) fn forgets_since(&self, from: Instant) {
         let mut past = self.past.lock().unwrap_or_else(PoisonError::into_inner);
         for states in past.values_mut() {
@@ -49,8 +49,8 @@ impl Store {
         }
     }
 
-    /// What a replica shows a client that has seen this revision: no older state, though maybe not the
-    /// latest. With the revision of what it shows.
+    /// What a replica shows a client that has seen this revision, with the revision of that state.
+    /// The state is never older than what the client has seen, but it may not be the latest.
     pub(super) fn shown(
         &self,
         name: &LockName,
@@ -59,7 +59,7 @@ impl Store {
     ) -> (Option<(u64, Record)>, u64) {
         let past = self.past.lock().unwrap_or_else(PoisonError::into_inner);
         let now = self.world.now();
-        // It lags by more or less, as the instant has it.
+        // The lag varies with the instant.
         let lag = nanos(lag.min(LONGEST_LAG)) / 1_000 * (now % 1_000);
         let has = |state: &State| state.at <= now.saturating_sub(lag) || state.revision <= seen;
         let Some(states) = past.get(name) else {

@@ -1,4 +1,4 @@
-//! What happens to records without any client: they are deleted, or go back to what they were.
+//! Changes of records without a client: they are deleted, or revert to an earlier state.
 
 use std::sync::PoisonError;
 use std::time::Duration;
@@ -33,13 +33,14 @@ impl Store {
         }
     }
 
-    /// Whether a write that was sent then may meet the versions of another record than it was for. A store
-    /// whose versions begin again cannot refuse it; nor does the world let it arrive.
+    /// Whether a write sent at this instant may find the versions of a different record than it was
+    /// meant for. A store whose versions start over cannot refuse it, so the simulation does not
+    /// let it arrive.
     pub(super) fn is_of_deleted(&self, name: &LockName, sent: Instant) -> bool {
         self.deleted().get(name).is_some_and(|at| *at >= sent)
     }
 
-    /// Keeps what was there before a write, for as long as a crash may bring it back.
+    /// Keeps the record from before a write, as long as a crash may restore it.
     pub(super) fn keep(&self, name: &LockName, before: Option<(u64, Record)>) {
         let now = self.world.now();
         let mut tail = self.tail.lock().unwrap_or_else(PoisonError::into_inner);
@@ -54,8 +55,8 @@ impl Store {
         });
     }
 
-    /// A crash undoes the writes of the last moments. Their revisions are not given out again; versions
-    /// that count by record are.
+    /// A crash undoes the last writes. Their revisions are not reused, but versions that count by
+    /// record are.
     pub(crate) fn lose_tail(&self, length: Duration) {
         let from = self.world.now().saturating_sub(nanos(length));
         let mut tail = self.tail.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,4 +1,4 @@
-//! A store that replaces a record if its version still stands, and the real engine over it.
+//! A store that replaces a record if its version is still in place, and the real engine over it.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,20 +12,20 @@ use crate::Wrong;
 use crate::transition::Transition;
 use crate::world::Link;
 
-/// What stores of this kind differ in.
+/// How stores of this kind differ.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Flavour {
-    /// Each answer tells the time, this coarsely; otherwise the clients' clocks judge.
+    /// The granularity of the time that each reply contains; without it, the clients' clocks judge.
     pub(crate) time: Option<Duration>,
-    /// Its own numbers are the fencing tokens.
+    /// The store's own numbers are the fencing tokens.
     pub(crate) has_revisions: bool,
-    /// Versions of a record count from 1, and so come again.
+    /// Versions of a record count from 1, and so repeat after a deletion.
     pub(crate) starts_anew: bool,
-    /// And its client does not declare that.
+    /// The store's client does not declare that versions start over.
     pub(crate) conceals: bool,
     /// A crash loses its last writes.
     pub(crate) loses_tail: bool,
-    /// Replicas answer reads, and lag by as much as this. None shows a client an older state than it has
+    /// Replicas serve reads, and lag by this much. None shows a client an older state than it has
     /// seen.
     pub(crate) lag: Option<Duration>,
 }
@@ -35,7 +35,7 @@ pub(crate) struct Flavour {
 pub(crate) struct Versioned {
     link: Link,
     flavour: Flavour,
-    /// The revision of the last state that this client has seen of each record.
+    /// The revision of the last state of each record that this client has seen.
     seen: Arc<Mutex<BTreeMap<LockName, u64>>>,
 }
 
@@ -56,8 +56,8 @@ impl Versioned {
 }
 
 impl Store {
-    /// Replaces the record of this version; 0 where there is none. With the revision that the client has
-    /// seen by that: of its own write, or of the one that came before.
+    /// Replaces the record of this version; version 0 means that there is none. Also returns the
+    /// revision that the client has then seen: of its own write, or of the one that came first.
     fn write(
         &self,
         name: &LockName,

@@ -1,4 +1,4 @@
-//! A client whose calls the ledger hears of.
+//! A client whose calls are reported to the ledger.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::ledger::Ledger;
 use crate::transition::Transition;
 use crate::world::{World, instant_of};
 
-/// Between the runtime and the client of either kind of store.
+/// Sits between the runtime and the client of either kind of store.
 #[derive(Debug)]
 pub(crate) struct Watched {
     inner: Arc<dyn LockProvider>,
@@ -21,7 +21,7 @@ pub(crate) struct Watched {
     ledger: Ledger,
     node: usize,
     wrong: Option<Wrong>,
-    /// The store does not count by itself what it is asked.
+    /// Whether calls are counted here, because the store does not count them itself.
     counts: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Somebody on a node who wants locks, again and again.
+//! A user on a node that wants locks, again and again.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use crate::rng::SeededRng;
 use crate::transition::Transition;
 use crate::world::NodeClock;
 
-/// Asks for one lock after the other, each time in another way.
+/// Acquires one lock after the other, each time in a different way.
 pub(crate) struct Actor {
     pub(crate) plan: Arc<Plan>,
     pub(crate) executor: Executor,
@@ -69,7 +69,7 @@ impl Actor {
         }
     }
 
-    /// Uses a lock; the answer is a slot that has to be run before others.
+    /// Uses a lock; returns a slot that has to run before others, if there is one.
     async fn use_once(&mut self, lock: &LockPlan, open: Option<Slot>) -> Option<Slot> {
         let way = self.rng.pick(&WAYS);
         let (config, body) = self.drawn(lock, way, open);
@@ -84,11 +84,11 @@ impl Actor {
         let inner = (way == Way::Nested).then(|| (executor.clone(), config.clone()));
         let takes = body.takes;
         let ledger = self.ledger.clone();
-        // In a task of its own, which may be aborted, and may panic.
+        // In a separate task, which may be aborted and may panic.
         let mut running = tokio::spawn(async move {
             let task = async move {
                 if let Some((executor, config)) = inner {
-                    // The same lock again: it is ours already.
+                    // The same lock again: it is already held.
                     let again = executor.execute(&config, async {}).await;
                     assert!(matches!(again, Ok(Outcome::Executed { .. })), "{again:?}");
                 }
@@ -195,7 +195,7 @@ impl Actor {
         (config, body)
     }
 
-    /// Work that is not one future.
+    /// Work that is not a single future.
     async fn by_hand(&mut self, config: &LockConfig, body: &Body) {
         let Ok(Attempt::Acquired(lock)) = self.executor.lock(config).await else {
             return;

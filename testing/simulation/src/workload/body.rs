@@ -8,7 +8,7 @@ use crate::ledger::{Ledger, Running};
 use crate::transition::Transition;
 use crate::world::NodeClock;
 
-/// A task: works in steps, and may do more.
+/// A task that works in steps, and may do more.
 #[derive(Clone, Debug)]
 pub(crate) struct Body {
     pub(crate) ledger: Ledger,
@@ -16,11 +16,11 @@ pub(crate) struct Body {
     /// How long it takes, and in how many steps.
     pub(crate) takes: Duration,
     pub(crate) steps: u32,
-    /// It asks for this much more time after one step, and for that much after the next.
+    /// The extensions that it requests after one step and after the next.
     pub(crate) extends: Option<[Duration; 2]>,
-    /// Another task does half of the work.
+    /// Whether another task does half of the work.
     pub(crate) spawns: bool,
-    /// It goes on when its lease is lost, and says so.
+    /// Whether it continues when its lease is lost, and reports so.
     pub(crate) ignores_loss: bool,
     pub(crate) ends: Ends,
 }
@@ -33,11 +33,11 @@ pub(crate) enum Ends {
     InPanic,
     /// It does nothing for its slot.
     BeforeItBegins,
-    /// By a shutdown, as it says itself.
+    /// A shutdown cuts it, as it reports itself.
     Cut,
 }
 
-/// That a task failed.
+/// The error of a failed task.
 #[derive(Debug)]
 pub(crate) struct Failed;
 
@@ -63,7 +63,7 @@ impl Body {
         });
         self.work(&running).await;
         if let Some(Ok(helper)) = helper {
-            // Aborted, where it was not done in time.
+            // Aborted, if it did not finish in time.
             let _ = helper.await;
         }
         match self.ends {
@@ -76,7 +76,7 @@ impl Body {
                 self.ledger.count(Transition::SlotFailed);
                 Err(Failed)
             }
-            // Without the message that a panic prints.
+            // Without printing a panic message.
             Ends::InPanic => std::panic::resume_unwind(Box::new("as it was meant to")),
         }
     }
@@ -92,7 +92,7 @@ impl Body {
             }
             running.works();
             if let Some([more, less]) = self.extends {
-                // What it cannot have, it does without.
+                // It continues if the extension fails.
                 let more = if number % 2 == 0 { more } else { less };
                 let _ = lock.extend(more).await;
                 if !(self.ignores_loss && lock.is_lost()) {

@@ -1,11 +1,11 @@
-//! What the runtime says of its locks.
+//! The events that the runtime reports about its locks.
 
 use shedlock_core::{Event, Listener, LostReason};
 
 use crate::ledger::Ledger;
 use crate::transition::Transition;
 
-/// Counts it, and holds the runtime to its word.
+/// Counts the events, and checks them against the ledger.
 #[derive(Debug)]
 pub(crate) struct Counting(pub(crate) Ledger);
 

@@ -1,4 +1,4 @@
-//! What runs in the world, and what goes wrong there.
+//! What runs in the world, and what goes wrong in it.
 
 mod actor;
 mod body;

@@ -1,4 +1,4 @@
-//! Clients that make the model's mistakes, in the place of the runtime.
+//! Clients that make the model's mistakes, in place of the runtime.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use crate::ledger::Ledger;
 use crate::rng::SeededRng;
 use crate::world::NodeClock;
 
-/// A small runtime of its own: right but for one mistake.
+/// A small runtime that is correct except for one mistake.
 pub(crate) struct Naive {
     pub(crate) plan: Arc<Plan>,
     pub(crate) provider: Arc<dyn LockProvider>,
@@ -63,7 +63,7 @@ impl Naive {
             _ => first_asked,
         };
         self.work(lease.owner().as_str(), from, at_most).await;
-        // It asks once, and leaves it at that.
+        // It tries once and does not retry.
         let _ = self.provider.unlock(&lease, &UnlockRequest::new()).await;
     }
 

@@ -1,4 +1,4 @@
-//! What a seed makes of the world: which kinds of faults there are, and which are not.
+//! What a seed determines about the world, including which kinds of faults occur.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -10,25 +10,25 @@ use crate::rng::SeededRng;
 use crate::store::{Flavour, LONGEST_LAG};
 use crate::world::Faults;
 
-/// All that is drawn before a run begins.
+/// Everything that is drawn before a run begins.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
     pub(crate) family: Family,
     pub(crate) nodes: usize,
-    /// How long until everything is healed, and from then to the end.
+    /// How long until all faults are repaired, and from then to the end.
     pub(crate) rough: Duration,
     pub(crate) calm: Duration,
     pub(crate) locks: Vec<LockPlan>,
     pub(crate) jobs: Vec<JobPlan>,
     pub(crate) faults: Faults,
     pub(crate) struck: Vec<(Struck, Duration)>,
-    /// How long a node is stopped, at the longest.
+    /// The longest time for which a node is stopped.
     pub(crate) longest_stop: Duration,
-    /// How long a node is cut off, or the store down, at the longest.
+    /// The longest time for which a node is cut off or the store is down.
     pub(crate) longest_outage: Duration,
-    /// How wrong calendars are, to either side.
+    /// The largest error of calendars, in either direction.
     pub(crate) wrong_by: Duration,
-    /// Parts per million by which running clocks are wrong, to either side.
+    /// The largest error of running clocks in parts per million, in either direction.
     pub(crate) drift: u64,
     pub(crate) late_timers: (u64, Duration),
     pub(crate) tolerated_skew: Duration,
@@ -45,7 +45,7 @@ pub(crate) enum Family {
     Versioned(Flavour),
 }
 
-/// What strikes again and again.
+/// Faults that strike repeatedly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Struck {
     Crash,
@@ -58,13 +58,13 @@ pub(crate) enum Struck {
     Delete,
 }
 
-/// A lock that executors ask for.
+/// A lock that executors acquire.
 #[derive(Clone, Debug)]
 pub(crate) struct LockPlan {
     pub(crate) name: String,
     pub(crate) at_most: Duration,
     pub(crate) at_least: Duration,
-    /// The time from one slot to the next, and when they are used up.
+    /// The time from one slot to the next, and when slots are used up.
     pub(crate) slots: Option<(Duration, Completion)>,
 }
 
@@ -72,10 +72,10 @@ pub(crate) struct LockPlan {
 #[derive(Clone, Debug)]
 pub(crate) struct JobPlan {
     pub(crate) lock: LockPlan,
-    /// As a cron expression, where it is one; otherwise a grid of the lock's slots.
+    /// The cron expression, if the job has one; otherwise it uses a grid of the lock's slots.
     pub(crate) cron: Option<String>,
     pub(crate) keeps_alive: bool,
-    /// One run in so many fails.
+    /// One run in this many fails.
     pub(crate) fails: u64,
 }
 
@@ -162,7 +162,7 @@ impl Plan {
             longest_stop: rng.pick(&[2 * unit, 2 * longest]),
             longest_outage: longest.min(10 * MINUTE),
             wrong_by,
-            // A calendar that drifts by the clock's own error would leave every tolerance.
+            // With drift, a calendar would eventually exceed every tolerance.
             drift: if judged_by_clients {
                 0
             } else {
@@ -182,12 +182,12 @@ impl Plan {
         }
     }
 
-    /// When it is all over.
+    /// When the run ends.
     pub(crate) fn end(&self) -> Duration {
         self.rough + self.calm
     }
 
-    /// How far apart the clocks that judge may be.
+    /// The largest difference between clocks that judge.
     pub(crate) fn slack(&self) -> Duration {
         match self.family {
             Family::Conditional => Duration::ZERO,
@@ -201,7 +201,7 @@ impl Plan {
         }
     }
 
-    /// For how long a client may be shown a state that is over.
+    /// How long a client may be shown an outdated state.
     pub(crate) fn lag(&self) -> Duration {
         match self.family {
             Family::Versioned(Flavour { lag: Some(lag), .. }) => lag,
@@ -209,14 +209,14 @@ impl Plan {
         }
     }
 
-    /// How long after its bound the last withdrawal is sent at the latest: one that is under way may time
-    /// out first, and pauses, and timers are late.
+    /// How long after its bound the last withdrawal may be sent: a withdrawal in flight may time
+    /// out first, then there are pauses, and timers fire late.
     pub(crate) fn withdrawal(&self) -> Duration {
         self.store_timeout + 10 * SECOND + 4 * self.late_timers.1 + self.store_timeout / 100
     }
 
-    /// The jobs whose slots are all to be run once nothing goes wrong any more. Not where running clocks
-    /// are wrong: the calendars are off by more and more then.
+    /// The jobs whose slots all have to run once there are no more faults. None if running clocks
+    /// are wrong, because the error of the calendars then keeps growing.
     pub(crate) fn grids(&self) -> BTreeMap<String, i64> {
         let jobs = self.jobs.iter().filter(|_| self.drift == 0);
         let grids = jobs.filter_map(|job| {
@@ -228,7 +228,7 @@ impl Plan {
         grids.collect()
     }
 
-    /// How long after everything was healed what went wrong before may still be felt.
+    /// How long after the repair the effects of earlier faults may last.
     pub(crate) fn recovery(&self) -> Duration {
         let jobs = self.jobs.iter();
         let longest = jobs.map(|job| {
@@ -260,7 +260,7 @@ fn flavour(rng: &mut SeededRng) -> Flavour {
         time: rng
             .one_in(3)
             .then(|| rng.pick(&[Duration::from_millis(1), SECOND])),
-        // Revisions of its own are those that never come again.
+        // Revisions are the store's numbers that never repeat.
         has_revisions: rng.flip() && !starts_anew,
         starts_anew,
         conceals: false,
@@ -281,7 +281,7 @@ impl LockPlan {
             Some(Wrong::SlotsAnyOrder) => 1,
             _ => rng.below(5),
         };
-        // Whole seconds, as an operator would write.
+        // Whole seconds, as an operator would configure.
         let period = Duration::from_secs(rng.between(10 * unit, 60 * unit).as_secs());
         Self {
             name,
@@ -311,7 +311,7 @@ impl JobPlan {
         let period = rng.between(20 * unit, 90 * unit);
         let period = Duration::from_secs(period.as_secs().max(2));
         lock.slots = Some((period, completion));
-        // A tick looks every ten seconds at least whether a lease has run out.
+        // A tick checks at least every ten seconds whether a lease has expired.
         lock.at_most = lock.at_most.min(15 * MINUTE);
         lock.at_least = lock.at_least.min(lock.at_most);
         let cron = match unit.as_secs() {

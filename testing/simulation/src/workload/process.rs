@@ -1,4 +1,4 @@
-//! A process: providers, executors, a scheduler, and those who use them.
+//! A process: providers, executors, a scheduler, and their users.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -20,7 +20,7 @@ use crate::store::{Conditional, Versioned, Watched};
 use crate::transition::Transition;
 use crate::world::{Network, NodeClock, World};
 
-/// One life of a node.
+/// One lifetime of a process on a node.
 #[derive(Clone)]
 pub(crate) struct Process {
     plan: Arc<Plan>,
@@ -32,11 +32,11 @@ pub(crate) struct Process {
     scheduler: Arc<Mutex<Option<Handle>>>,
 }
 
-/// Whoever waits for a run looks every ten seconds.
+/// A caller that waits for a run polls every ten seconds.
 const LONGEST_RUN: Duration = Duration::from_secs(300);
 const MOMENT: Duration = Duration::from_millis(20);
 
-/// How long after its grace a shutdown may take: to let go of locks, and to be told.
+/// How long after its grace period a shutdown may take: to release locks, and to get the replies.
 const RELEASE_TIME: Duration = Duration::from_secs(11);
 
 impl Process {
@@ -77,7 +77,7 @@ impl Process {
         }
     }
 
-    /// Starts all that runs in it.
+    /// Starts everything that runs in the process.
     pub(crate) async fn run(self) {
         let executor = Executor::new(self.provider.clone())
             .clock(Arc::new(self.clock.clone()))
@@ -162,7 +162,7 @@ impl Process {
         self.rng.lock().expect("nothing panics with it").fork()
     }
 
-    /// Shuts its scheduler down, and tells when it has.
+    /// Shuts down its scheduler, and calls `done` when it has.
     pub(crate) async fn retire(self, grace: Duration, is_judged: bool, done: impl FnOnce()) {
         let handle = self
             .scheduler
@@ -194,7 +194,7 @@ impl Process {
             return;
         };
         let request = ForceUnlockRequest::new(name);
-        // A store that cannot be reached is left alone.
+        // If the store cannot be reached, nothing is done.
         let _ = self.provider.force_unlock(&request).await;
     }
 }

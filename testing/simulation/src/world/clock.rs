@@ -11,8 +11,8 @@ use shedlock_core::{BoxFuture, Clock, Moment};
 use super::{Event, Instant, Place, World, nanos};
 use crate::rng::SeededRng;
 
-/// A node's clocks: the running one is a little too fast or too slow, the calendar is off besides, timers
-/// fire late, and those of a process that is dead do not fire any more.
+/// A node's clocks. The running clock is slightly too fast or too slow, and the calendar has an
+/// additional error. Timers fire late, and those of a dead process no longer fire.
 #[derive(Clone)]
 pub(crate) struct NodeClock {
     world: World,
@@ -24,9 +24,9 @@ struct Hands {
     rng: SeededRng,
     /// Parts per million.
     drift: i64,
-    /// The calendar's, in nanoseconds.
+    /// The calendar's error, in nanoseconds.
     offset: i64,
-    /// One timer in so many is late by up to so much.
+    /// One timer in this many is late, by up to this much.
     late: (u64, Duration),
     is_dead: bool,
 }
@@ -54,7 +54,7 @@ impl NodeClock {
         }
     }
 
-    /// The clock of the process that is started next on the same node.
+    /// The clock of the next process on the same node.
     pub(crate) fn of_next_process(&self) -> Self {
         let mut hands = self.lock();
         let (rng, drift, offset, late) = (hands.rng.fork(), hands.drift, hands.offset, hands.late);
@@ -65,12 +65,12 @@ impl NodeClock {
         self.lock().is_dead = true;
     }
 
-    /// Sets the calendar this much off the true one.
+    /// Sets the calendar's error relative to the true one.
     pub(crate) fn set_offset(&self, offset: i64) {
         self.lock().offset = offset;
     }
 
-    /// Sets the calendar right, but for this much, whatever the running clock has done to it.
+    /// Corrects the calendar except for this error, whatever the running clock has done to it.
     pub(crate) fn set_right(&self, offset: i64) {
         let now = self.world.now();
         let mut hands = self.lock();
@@ -96,7 +96,7 @@ impl Hands {
         at.saturating_add_signed(drifted(at, self.drift))
     }
 
-    /// The first instant at which it shows this.
+    /// The first instant at which the clock shows this.
     fn instant(&self, shown: u64) -> Instant {
         let mut at = shown.saturating_add_signed(-drifted(shown, self.drift));
         while self.shown(at) < shown {

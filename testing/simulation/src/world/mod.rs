@@ -1,4 +1,4 @@
-//! The world's time, and what is to happen in it.
+//! The world's time, and the events that are scheduled in it.
 
 mod clock;
 mod network;
@@ -16,14 +16,14 @@ pub(crate) use node::Node;
 /// The true time: nanoseconds since the world's beginning.
 pub(crate) type Instant = u64;
 
-/// Where an event stands: when, and which of those of one instant.
+/// The position of an event: its instant, and its order among the events of that instant.
 pub(crate) type Place = (Instant, u64);
 
 /// What happens at an instant.
 pub(crate) enum Event {
     /// A timer of a node fires.
     Wake(usize, Waker),
-    /// Something arrives: at the store, or at this node.
+    /// A message arrives: at the store, or at this node.
     Arrive(Option<usize>, Box<dyn FnOnce() + Send>),
     /// The world does something to a node or to the store.
     Strike(Strike),
@@ -34,36 +34,36 @@ pub(crate) enum Event {
 pub(crate) enum Strike {
     /// The process is killed.
     Crash(usize),
-    /// It is started again.
+    /// The process is started again.
     Restart(usize),
-    /// It is stopped as by SIGSTOP.
+    /// The process is stopped, as by SIGSTOP.
     Stop(usize),
-    /// It goes on.
+    /// The process is resumed.
     Resume(usize),
-    /// It is told to shut down, and started again later.
+    /// The process is shut down, and started again later.
     Retire(usize),
-    /// Its wall clock is set.
+    /// The node's wall clock is set.
     Jump(usize),
-    /// It is cut off from the store.
+    /// The node is cut off from the store.
     Part(usize),
-    /// And is not any more.
+    /// The node is connected to the store again.
     Join(usize),
     /// The store goes down.
     StoreDown,
-    /// And is up again.
+    /// The store is up again.
     StoreUp,
     /// An operator frees a lock by force.
     Force,
     /// An operator deletes a record.
     Delete,
-    /// Nothing goes wrong any more.
+    /// All faults are repaired, and no new ones occur.
     Heal,
 }
 
 /// The calendar at the world's beginning: 2030-01-01 00:00:00 UTC.
 const BEGINNING: Duration = Duration::from_secs(1_893_456_000);
 
-/// The one queue of all that is going to happen. Clones share it.
+/// The single queue of all future events. Clones share it.
 #[derive(Clone, Default)]
 pub(crate) struct World(Arc<Mutex<Time>>);
 
@@ -72,7 +72,7 @@ struct Time {
     now: Instant,
     next: u64,
     events: BTreeMap<Place, Event>,
-    /// What has happened, mixed into one number.
+    /// A hash of everything that has happened.
     fingerprint: u64,
 }
 
@@ -86,7 +86,7 @@ impl World {
         calendar_at(self.now())
     }
 
-    /// Sets an event, not before now.
+    /// Schedules an event, no earlier than now.
     pub(crate) fn set(&self, at: Instant, event: Event) -> Place {
         let mut time = self.lock();
         time.next += 1;
@@ -101,18 +101,19 @@ impl World {
 
     pub(crate) fn cancel(&self, place: Place) {
         let event = self.lock().events.remove(&place);
-        // What it holds may look at this when it is dropped.
+        // The value it owns may access this queue when it is dropped.
         drop(event);
     }
 
-    /// Has a timer wake somebody else.
+    /// Makes a timer wake another task.
     pub(crate) fn rewake(&self, place: Place, waker: &Waker) {
         if let Some(Event::Wake(_, known)) = self.lock().events.get_mut(&place) {
             known.clone_from(waker);
         }
     }
 
-    /// The next event up to this instant, whose time it then is; otherwise it is that instant.
+    /// Returns the next event up to this instant, and moves the time to it; otherwise moves the
+    /// time to this instant.
     pub(crate) fn next(&self, until: Instant) -> Option<Event> {
         let mut time = self.lock();
         let due = time
@@ -136,7 +137,7 @@ impl World {
         Some(event)
     }
 
-    /// Two runs with the same one went the same way.
+    /// Two runs with the same fingerprint are identical.
     pub(crate) fn fingerprint(&self) -> u64 {
         self.lock().fingerprint
     }

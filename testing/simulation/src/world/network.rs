@@ -1,4 +1,4 @@
-//! What lies between the nodes and the store.
+//! The network between the nodes and the store.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -12,20 +12,20 @@ use crate::rng::SeededRng;
 use crate::store::Store;
 use crate::transition::Transition;
 
-/// What may go wrong with a message: one in so many, none where it is zero.
+/// The probability of each fault of a message: one in this many, or never if zero.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Faults {
     pub(crate) request_lost: u64,
     pub(crate) reply_lost: u64,
-    /// The client is told at once, and the request goes on.
+    /// The client gets an error immediately, but the request continues.
     pub(crate) cut: u64,
     pub(crate) doubled: u64,
     pub(crate) delayed: u64,
-    /// By up to so much.
+    /// The longest delay.
     pub(crate) longest: Duration,
 }
 
-/// The network, and the store at its end. Clones are the same one.
+/// The network, and the store at its end. Clones share one network.
 #[derive(Clone)]
 pub(crate) struct Network {
     world: World,
@@ -39,7 +39,7 @@ struct State {
     faults: Faults,
     parted: Vec<bool>,
     is_store_down: bool,
-    /// How often the store went down: what was on its way then is lost.
+    /// How often the store went down: messages in flight at that time are lost.
     downs: u64,
 }
 
@@ -80,7 +80,7 @@ impl Network {
         state.is_store_down = is_down;
     }
 
-    /// Nothing goes wrong from now on; what is on its way arrives as it was to.
+    /// Removes all faults from now on; messages in flight arrive as scheduled.
     pub(crate) fn heal(&self) {
         let mut state = self.lock();
         state.faults = Faults::default();
@@ -88,7 +88,7 @@ impl Network {
         state.is_store_down = false;
     }
 
-    /// A connection of this node's. A client without a time limit of its own waits for ever.
+    /// A connection of this node. A client without a time limit waits forever.
     pub(crate) fn link(&self, node: usize, time_limit: Option<Duration>) -> Link {
         Link {
             network: self.clone(),
@@ -117,7 +117,7 @@ impl State {
     }
 }
 
-/// A client's way to the store.
+/// A client's connection to the store.
 #[derive(Clone)]
 pub(crate) struct Link {
     network: Network,
@@ -125,15 +125,15 @@ pub(crate) struct Link {
     time_limit: Option<Duration>,
 }
 
-/// A call that waits for its answer.
+/// A call that waits for its reply.
 struct Waiting<T> {
     answer: Option<oneshot::Sender<Result<T, Error>>>,
     time_limit: Option<Place>,
-    /// A copy of the request has arrived.
+    /// Whether a copy of the request has arrived.
     has_arrived: bool,
 }
 
-/// What the store is to do.
+/// What the store has to do.
 type Act<T> = dyn Fn(&Store) -> Result<T, Error> + Send + Sync;
 
 type Caller<T> = Arc<Mutex<Waiting<T>>>;
@@ -148,7 +148,7 @@ impl Link {
         &self.network.ledger
     }
 
-    /// Has the store do something, once, twice or never, and tells the answer, or that it is not known.
+    /// Makes the store do something once, twice or never; returns its reply, or an unknown outcome.
     pub(crate) async fn call<T: Send + 'static>(
         &self,
         act: impl Fn(&Store) -> Result<T, Error> + Send + Sync + 'static,
@@ -159,7 +159,7 @@ impl Link {
         drop(act);
         match receiver.await {
             Ok(answer) => answer,
-            // The answer was lost, and this client waits for ever.
+            // The reply was lost, and this client waits forever.
             Err(_) => std::future::pending().await,
         }
     }
@@ -215,7 +215,7 @@ impl Link {
         }
     }
 
-    /// One copy of the request arrives, or not.
+    /// Delivers one copy of the request, or loses it.
     fn deliver<T: Send + 'static>(
         &self,
         there: Duration,
@@ -274,7 +274,7 @@ impl Link {
                 network.world.cancel(place);
             }
             if let Some(sender) = waiting.answer.take() {
-                // A caller that gave up has no use for it.
+                // A caller that has given up does not need it.
                 let _ = sender.send(answer);
             }
         };
@@ -282,7 +282,7 @@ impl Link {
         self.network.world.after(back, arrival);
     }
 
-    /// The client gives up by itself, if it does.
+    /// Makes the client give up after its time limit, if it has one.
     fn limit<T: Send + 'static>(&self, caller: &Caller<T>) {
         let Some(limit) = self.time_limit else { return };
         let give_up = caller.clone();

@@ -6,14 +6,15 @@ use tokio::runtime::{Builder, Runtime};
 
 use super::NodeClock;
 
-/// One process after the other on one machine. Its tasks run on one thread, in the order in which they
-/// were woken, and only when it is its turn: so a process that is stopped stands still as a whole.
+/// A sequence of processes on one machine. Their tasks run on one thread, in the order in which
+/// they were woken, and only when it is the node's turn. So a stopped process stands still as a
+/// whole.
 pub(crate) struct Node {
     pub(crate) clock: NodeClock,
-    /// None while nothing runs.
+    /// `None` while nothing runs.
     runtime: Option<Runtime>,
     pub(crate) is_stopped: bool,
-    /// Told to shut down; to be started again when it has.
+    /// Whether it is shutting down, to be started again afterwards.
     pub(crate) is_retiring: bool,
 }
 
@@ -31,10 +32,10 @@ impl Node {
         self.runtime.is_some()
     }
 
-    /// Starts a process that begins with this.
+    /// Starts a process with this main function.
     pub(crate) fn start(&mut self, main: impl Future<Output = ()> + Send + 'static) {
         let runtime = Builder::new_current_thread()
-            // All that can run does before the world goes on.
+            // Everything that is ready runs before the world continues.
             .event_interval(u32::MAX)
             .build()
             .expect("a runtime without drivers needs nothing of the system");
@@ -44,28 +45,28 @@ impl Node {
         self.turn();
     }
 
-    /// Runs something in it, from outside.
+    /// Spawns a future in the process from outside.
     pub(crate) fn spawn(&self, future: impl Future<Output = ()> + Send + 'static) {
         if let Some(runtime) = &self.runtime {
             runtime.spawn(future);
         }
     }
 
-    /// Runs all that can run now.
+    /// Runs everything that is ready.
     pub(crate) fn turn(&self) {
         if self.is_stopped {
             return;
         }
         if let Some(runtime) = &self.runtime {
             runtime.block_on(async {
-                // What a task puts off itself comes in the next round.
+                // Tasks that yield run in the next round.
                 tokio::task::yield_now().await;
                 tokio::task::yield_now().await;
             });
         }
     }
 
-    /// As kill -9: nothing of it runs on, or gets out, from now on.
+    /// As kill -9: from now on it runs nothing and sends nothing.
     pub(crate) fn kill(&mut self) {
         self.clock.kill();
         self.is_stopped = false;
