@@ -1,4 +1,4 @@
-//! Stores that both sides share.
+//! Stores that ShedLock and this project share.
 
 use std::fmt;
 use std::ops::Deref;
@@ -16,15 +16,15 @@ use url::Url;
 use crate::place::Place;
 use crate::{Fleets, Java, Provider};
 
-/// A store with ShedLock's own table, a process of ShedLock's, and a provider of ours.
+/// A store with ShedLock's own table, a process of ShedLock, and a provider of ours.
 pub struct Fleet {
-    /// How it is shared.
+    /// How the store is shared.
     pub how: Fleets,
-    /// Theirs.
+    /// The process of ShedLock.
     pub java: Java,
-    /// Ours.
+    /// Our provider.
     pub rust: Arc<dyn LockProvider>,
-    /// What opens it for another process of ours.
+    /// The URL with which another process of ours opens the store.
     pub url: String,
     arguments: Vec<String>,
     server: Url,
@@ -33,14 +33,14 @@ pub struct Fleet {
     saw_the_early_lock: bool,
 }
 
-/// A lock that was taken by ShedLock before ours had added its columns.
+/// A lock that ShedLock acquired before our provider added its columns.
 const EARLY: &str = "before-migrate";
 
 impl Fleets {
-    /// Sets it up: ShedLock comes first and holds a lock when ours adds its columns.
+    /// Sets up the store: ShedLock comes first and holds a lock when our provider adds its columns.
     ///
     /// # Errors
-    /// Where it cannot be.
+    /// If the setup fails.
     pub async fn open(self, server: &Url) -> anyhow::Result<Fleet> {
         let place = Place::make(self, server).await?;
         place.make_table().await?;
@@ -66,7 +66,7 @@ impl Fleets {
     }
 }
 
-/// A provider of ours, which makes what it needs.
+/// Connects our provider, which creates what it needs.
 async fn connect(place: &Place) -> anyhow::Result<Arc<dyn LockProvider>> {
     let rust = shedlock::connect(place.url.as_str()).await?;
     match rust.migrate().await {
@@ -93,10 +93,11 @@ async fn start(how: Fleets, arguments: &[String]) -> anyhow::Result<Java> {
 }
 
 impl Fleet {
-    /// One more process of ShedLock's, for one case after the other: to start it is dear.
+    /// Borrows a second process of ShedLock, which the cases share one after the other because it
+    /// is expensive to start.
     ///
     /// # Errors
-    /// Where it does not start.
+    /// If it does not start.
     pub async fn second_java(&self) -> anyhow::Result<Second<'_>> {
         let mut second = self.second.lock().await;
         let java = match second.take() {
@@ -109,42 +110,44 @@ impl Fleet {
         })
     }
 
-    /// Whether ours saw ShedLock's lock when it had added its columns to the table.
+    /// Returns whether our provider still saw ShedLock's lock after adding its columns to the
+    /// table.
     pub fn saw_the_early_lock(&self) -> bool {
         self.saw_the_early_lock
     }
 
-    /// A place of the same store that ours made, and in which ours held a lock when ShedLock came.
+    /// Returns a place in the same store that our provider created, and in which it held a lock
+    /// when ShedLock came.
     ///
     /// # Errors
-    /// Where either fails.
+    /// If either side fails.
     pub async fn ours_first(&self) -> anyhow::Result<&OursFirst> {
         let make = || OursFirst::make(self);
         self.ours_first.get_or_try_init(make).await
     }
 
-    /// Ours takes the lock; `None` where it is somebody else's.
+    /// Acquires the lock with our provider; `None` if another owner holds it.
     ///
     /// # Errors
-    /// Where the store fails.
+    /// If the store fails.
     pub async fn lock(&self, name: &str, at_most: Duration) -> anyhow::Result<Option<Lease>> {
         Ok(attempt(&self.rust, name, at_most, Duration::ZERO)
             .await?
             .acquired())
     }
 
-    /// Ours asks for it.
+    /// Attempts the lock with our provider.
     ///
     /// # Errors
-    /// Where the store fails.
+    /// If the store fails.
     pub async fn attempt(&self, name: &str, at_most: Duration) -> anyhow::Result<Attempt> {
         attempt(&self.rust, name, at_most, Duration::ZERO).await
     }
 
-    /// Ours asks for it, for at least so long.
+    /// Attempts the lock with our provider, with this lock-at-least-for.
     ///
     /// # Errors
-    /// Where the store fails.
+    /// If the store fails.
     pub async fn attempt_for(
         &self,
         name: &str,
@@ -154,10 +157,10 @@ impl Fleet {
         attempt(&self.rust, name, at_most, at_least).await
     }
 
-    /// Another provider of ours asks for it.
+    /// Attempts the lock with another provider of ours.
     ///
     /// # Errors
-    /// Where the store fails.
+    /// If the store fails.
     pub async fn attempt_at(
         &self,
         ours: &Arc<dyn LockProvider>,
@@ -167,19 +170,19 @@ impl Fleet {
         attempt(ours, name, at_most, Duration::ZERO).await
     }
 
-    /// Ours gives it back; whether it was still ours.
+    /// Unlocks with our provider; returns whether the lease was still ours.
     ///
     /// # Errors
-    /// Where the store fails.
+    /// If the store fails.
     pub async fn unlock(&self, lease: &Lease) -> anyhow::Result<bool> {
         let unlocked = self.rust.unlock(lease, &UnlockRequest::new()).await?;
         Ok(unlocked == Unlock::Unlocked)
     }
 
-    /// Ours extends it; `None` where it is lost.
+    /// Extends with our provider; `None` if the lease is lost.
     ///
     /// # Errors
-    /// Where the store fails.
+    /// If the store fails.
     pub async fn extend(&self, lease: &Lease, at_most: Duration) -> anyhow::Result<Option<Lease>> {
         Ok(
             match self
@@ -193,23 +196,23 @@ impl Fleet {
         )
     }
 
-    /// What the store says of it, if anything.
+    /// Returns the store's record of the lock, if there is one.
     ///
     /// # Errors
-    /// Where the store fails.
+    /// If the store fails.
     pub async fn record(&self, name: &str) -> anyhow::Result<Option<LockRecord>> {
         Ok(self.rust.inspect(&LockName::new(name)?).await?)
     }
 }
 
-/// A place that ours made, before ShedLock came.
+/// A place that our provider created before ShedLock came.
 #[derive(Debug)]
 pub struct OursFirst {
-    /// Ours.
+    /// Our provider.
     pub ours: Arc<dyn LockProvider>,
-    /// Theirs.
+    /// ShedLock's provider.
     pub theirs: Provider,
-    /// Whether ShedLock was kept out of the lock that ours held before.
+    /// Whether ShedLock was excluded from the lock that our provider already held.
     pub kept_out_the_first: bool,
 }
 
@@ -230,7 +233,7 @@ impl OursFirst {
     }
 }
 
-/// A second process of ShedLock's, lent.
+/// A second process of ShedLock, borrowed.
 #[derive(Debug)]
 pub struct Second<'a> {
     place: MutexGuard<'a, Option<Java>>,
@@ -238,10 +241,10 @@ pub struct Second<'a> {
 }
 
 impl Second<'_> {
-    /// Kills it at once (`kill -9`).
+    /// Kills it with SIGKILL.
     ///
     /// # Errors
-    /// Where it cannot be killed.
+    /// If it cannot be killed.
     pub async fn kill(mut self) -> anyhow::Result<()> {
         match self.java.take() {
             Some(java) => java.kill().await,

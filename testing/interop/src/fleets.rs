@@ -1,50 +1,51 @@
-//! How stores are shared.
+//! The ways in which stores are shared.
 
 use url::Url;
 
-/// How a store is shared: which one, and what each side is told.
+/// How a store is shared: the store, and the settings of each side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Fleets {
     /// PostgreSQL, ShedLock's `usingDbTime`, in JVMs far from UTC.
     PostgresDbTime,
-    /// PostgreSQL, the clients' clocks, ShedLock told to write UTC.
+    /// PostgreSQL, the clients' clocks, ShedLock configured to write UTC.
     PostgresClientTime,
-    /// PostgreSQL, the clients' clocks, ShedLock left to write the time of the JVM's zone.
+    /// PostgreSQL, the clients' clocks, ShedLock writing the JVM's local time.
     PostgresZone,
-    /// PostgreSQL, ShedLock's provider for plain JDBC, which knew the clients' clocks alone.
+    /// PostgreSQL, ShedLock's provider for plain JDBC, which supported only the clients' clocks.
     PostgresPlain,
     /// MariaDB in UTC, `usingDbTime`.
     MariadbDbTime,
-    /// MariaDB at +05:30, `usingDbTime`; ours told of the zone.
+    /// MariaDB at +05:30, `usingDbTime`; our URL names the zone.
     MariadbZone,
-    /// MariaDB, the clients' clocks, ShedLock told to write UTC.
+    /// MariaDB, the clients' clocks, ShedLock configured to write UTC.
     MariadbClientTime,
     /// MySQL, `usingDbTime`.
     MysqlDbTime,
-    /// MongoDB's double, the clients' clocks: ShedLock's provider knows no others.
+    /// An emulator of MongoDB, the clients' clocks: ShedLock's provider supports no others.
     Mongodb,
-    /// Redis, ShedLock's provider as it comes.
+    /// Redis, ShedLock's provider with default settings.
     Redis,
-    /// Redis, ShedLock's provider told to look at the owner.
+    /// Redis, ShedLock's provider configured to compare the owner.
     RedisSafe,
-    /// Valkey, an older provider of ShedLock's.
+    /// Valkey, an older provider of ShedLock.
     ValkeyJedis,
-    /// ZooKeeper, an older provider of ShedLock's.
+    /// ZooKeeper, an older provider of ShedLock.
     Zookeeper,
 }
 
-/// What makes one of them.
+/// The settings of one of them.
 struct Settings {
     name: &'static str,
     store: &'static str,
-    /// The environment's name for its server.
+    /// The name of its server in the environment variables.
     server: &'static str,
-    /// For the document.
+    /// The settings of each side, for the document.
     told: [&'static str; 3],
     jvm_zone: &'static str,
-    /// ShedLock's provider, as `testing/interop/java` calls it, and for `jdbc-template` its time mode.
+    /// ShedLock's provider, as `testing/interop/java` names it, and for `jdbc-template` its time
+    /// mode.
     theirs: &'static [&'static str],
-    /// Options of our URL.
+    /// The options of our URL.
     ours: &'static [(&'static str, &'static str)],
 }
 
@@ -186,7 +187,7 @@ impl Fleets {
                 ],
                 jvm_zone: KOLKATA,
                 theirs: &["mongo"],
-                // The double is slow where it has to share a processor.
+                // The emulator is slow if it has to share a processor.
                 ours: &[
                     ("time", "client"),
                     ("response_timeout", "60s"),
@@ -244,26 +245,27 @@ impl Fleets {
         }
     }
 
-    /// The word for it in the names of tests.
+    /// Returns its name in the names of tests.
     pub fn name(self) -> &'static str {
         self.settings().name
     }
 
-    /// The store, as `cargo xtask test --store` calls it.
+    /// Returns the store's name for `cargo xtask test --store`.
     pub fn store(self) -> &'static str {
         self.settings().store
     }
 
-    /// What each side was told, for the table: the store, ShedLock's provider and its zone, ours.
+    /// Returns the settings of each side for the table: the store, ShedLock's provider and its
+    /// zone, and ours.
     pub fn told(self) -> [&'static str; 3] {
         self.settings().told
     }
 
-    /// Where the server is; `None` where this run is not about it or it cannot be had here, which
-    /// `cargo xtask test` says itself.
+    /// Returns the server's URL. Returns `None` if this run does not test the server or the server
+    /// is not available, both of which `cargo xtask test` declares.
     ///
     /// # Panics
-    /// Where nobody says so: a test that needs a server does not pass without.
+    /// If the variable is not set: a test that needs a server must not pass without one.
     pub fn server(self) -> Option<Url> {
         let variable = format!("SHEDLOCK_TEST_{}", self.settings().server);
         match std::env::var(format!("{variable}_URL")) {

@@ -1,4 +1,4 @@
-//! The other side.
+//! The Java side.
 
 use std::collections::HashMap;
 use std::process::Stdio;
@@ -13,7 +13,7 @@ use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use tokio::sync::oneshot;
 
-/// A process of ShedLock's. It ends with this, holding what it held.
+/// A process of ShedLock. It ends when this is dropped, without releasing its locks.
 #[derive(Debug)]
 pub struct Java {
     input: tokio::sync::Mutex<ChildStdin>,
@@ -24,11 +24,11 @@ pub struct Java {
 
 type Waiting = Mutex<HashMap<u64, oneshot::Sender<Value>>>;
 
-/// A lock that it holds, or held.
+/// A lock that the process holds or has held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Handle(u64);
 
-/// One of its providers; unless it was opened, the one that the process was started with.
+/// One of the process's providers. The default is the provider that the process was started with.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Provider(u64);
 
@@ -37,55 +37,55 @@ pub struct Provider(u64);
 pub struct Scheduled<'a> {
     /// The lock.
     pub name: &'a str,
-    /// When, as Spring reads it, in UTC.
+    /// The cron expression in Spring's syntax, in UTC.
     pub cron: &'a str,
-    /// The longest lease.
+    /// ShedLock's lock-at-most-for.
     pub at_most: Duration,
-    /// The shortest.
+    /// ShedLock's lock-at-least-for.
     pub at_least: Duration,
     /// How long each run takes.
     pub takes: Duration,
-    /// How long it is scheduled.
+    /// How long the method stays scheduled.
     pub during: Duration,
-    /// Whether the proxy that takes the lock is around the scheduler, not around the method.
+    /// Whether the locking proxy wraps the scheduler rather than the method.
     pub is_around_scheduler: bool,
 }
 
-/// What became of it.
+/// The runs of a scheduled method.
 #[derive(Clone, Debug)]
 pub struct Runs {
-    /// Milliseconds since 1970 at which its runs began.
+    /// When its runs began, in milliseconds since 1970.
     pub begun: Vec<u64>,
-    /// How many of them gave their lock back when at-most was over.
+    /// How many runs released their lock after lock-at-most-for had passed.
     pub overruns: u64,
 }
 
 /// A task.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Run {
-    /// The longest lease.
+    /// ShedLock's lock-at-most-for.
     pub at_most: Duration,
     /// How long it takes.
     pub takes: Duration,
-    /// Whether it first runs another one under the same lock.
+    /// Whether it first runs another task under the same lock.
     pub nested: bool,
-    /// The lease that it then extends its own to.
+    /// The lease to which it then extends its own.
     pub extend: Option<Duration>,
 }
 
 impl Java {
-    /// Starts it in this time zone with these arguments; see `testing/interop/java`.
+    /// Starts the process in this time zone with these arguments; see `testing/interop/java`.
     ///
     /// # Errors
-    /// Where it could not be started or its store not be opened.
+    /// If it cannot be started, or if it cannot open its store.
     ///
     /// # Panics
-    /// Where it was not built: a test that needs it does not pass without.
+    /// If it was not built: a test that needs it must not pass without it.
     pub async fn start(zone: &str, arguments: &[&str]) -> anyhow::Result<Self> {
         let properties = [
             ("user.timezone", zone),
             ("org.slf4j.simpleLogger.defaultLogLevel", "warn"),
-            // A row that is there already is told as an error there, and is none.
+            // The driver logs an existing row as an error although it is none.
             ("org.slf4j.simpleLogger.log.org.mariadb", "off"),
         ];
         let command = shedlock_jvm(&properties, arguments)
@@ -112,10 +112,10 @@ impl Java {
         })
     }
 
-    /// One more provider of ShedLock's in this process; see `testing/interop/java`.
+    /// Opens another provider of ShedLock in this process; see `testing/interop/java`.
     ///
     /// # Errors
-    /// Whatever ShedLock throws.
+    /// Any exception that ShedLock throws.
     pub async fn open(&self, arguments: &[String]) -> anyhow::Result<Provider> {
         let answer = self
             .ask(json!({ "do": "open", "arguments": arguments }))
@@ -124,18 +124,18 @@ impl Java {
         provider.map(Provider).context("no word on the provider")
     }
 
-    /// Takes the lock; `None` where it is somebody else's.
+    /// Acquires the lock; `None` if another owner holds it.
     ///
     /// # Errors
-    /// Whatever ShedLock throws.
+    /// Any exception that ShedLock throws.
     pub async fn lock(&self, name: &str, at_most: Duration) -> anyhow::Result<Option<Handle>> {
         self.lock_for(name, at_most, Duration::ZERO).await
     }
 
-    /// Takes it, for at least so long.
+    /// Acquires the lock with this lock-at-least-for.
     ///
     /// # Errors
-    /// Whatever ShedLock throws.
+    /// Any exception that ShedLock throws.
     pub async fn lock_for(
         &self,
         name: &str,
@@ -146,10 +146,10 @@ impl Java {
         Ok(handle(&answer))
     }
 
-    /// Takes it by another provider.
+    /// Acquires the lock with another provider.
     ///
     /// # Errors
-    /// Whatever ShedLock throws.
+    /// Any exception that ShedLock throws.
     pub async fn lock_at(
         &self,
         Provider(provider): Provider,
@@ -161,10 +161,10 @@ impl Java {
         Ok(handle(&self.ask(command).await?))
     }
 
-    /// Takes it and keeps it, by ShedLock's `KeepAliveLockProvider`.
+    /// Acquires the lock and keeps it alive with ShedLock's `KeepAliveLockProvider`.
     ///
     /// # Errors
-    /// Whatever ShedLock throws.
+    /// Any exception that ShedLock throws.
     pub async fn lock_kept_alive(
         &self,
         name: &str,
@@ -176,20 +176,20 @@ impl Java {
         Ok(handle(&self.ask(command).await?))
     }
 
-    /// Gives it back.
+    /// Unlocks.
     ///
     /// # Errors
-    /// Whatever ShedLock throws.
+    /// Any exception that ShedLock throws.
     pub async fn unlock(&self, Handle(handle): Handle) -> anyhow::Result<()> {
         self.ask(json!({ "do": "unlock", "handle": handle }))
             .await
             .map(drop)
     }
 
-    /// Extends it; `None` where ShedLock says that it is lost.
+    /// Extends the lock; `None` if ShedLock reports it as lost.
     ///
     /// # Errors
-    /// Whatever ShedLock throws.
+    /// Any exception that ShedLock throws.
     pub async fn extend(
         &self,
         Handle(of): Handle,
@@ -199,10 +199,11 @@ impl Java {
         Ok(handle(&self.ask(command).await?))
     }
 
-    /// Runs a task through ShedLock's executor; when it ended, or `None` where it was skipped.
+    /// Runs a task through ShedLock's executor. Returns when the task ended, or `None` if it was
+    /// skipped.
     ///
     /// # Errors
-    /// Whatever ShedLock throws.
+    /// Any exception that ShedLock throws.
     pub async fn run(&self, name: &str, run: Run) -> anyhow::Result<Option<SystemTime>> {
         let mut command = lock(name, run.at_most, Duration::ZERO);
         command["do"] = "run".into();
@@ -218,10 +219,10 @@ impl Java {
         Ok(ended.map(|ended| UNIX_EPOCH + Duration::from_millis(ended)))
     }
 
-    /// Has Spring schedule a method.
+    /// Makes Spring schedule a method.
     ///
     /// # Errors
-    /// Whatever Spring and ShedLock throw.
+    /// Any exception that Spring or ShedLock throws.
     pub async fn schedule(&self, job: Scheduled<'_>) -> anyhow::Result<Runs> {
         let mut command = lock(job.name, job.at_most, job.at_least);
         command["do"] = "schedule".into();
@@ -239,17 +240,18 @@ impl Java {
         })
     }
 
-    /// Whether this error of another call says that ShedLock has no such thing on this store.
+    /// Returns whether this error of another call means that ShedLock does not support the
+    /// operation on this store.
     pub fn lacks(error: &anyhow::Error) -> bool {
         error
             .to_string()
             .contains("java.lang.UnsupportedOperationException")
     }
 
-    /// Kills it at once (`kill -9`).
+    /// Kills the process with SIGKILL.
     ///
     /// # Errors
-    /// Where it cannot be killed.
+    /// If it cannot be killed.
     pub async fn kill(mut self) -> anyhow::Result<()> {
         Ok(self.process.kill().await?)
     }
@@ -272,13 +274,13 @@ impl Java {
     }
 }
 
-/// Gives each answer to who waits for it, until there are no more.
+/// Passes each reply to the caller that waits for it, until there are no more.
 async fn hand_out(mut lines: tokio::io::Lines<BufReader<ChildStdout>>, waiting: Arc<Waiting>) {
     while let Ok(Some(line)) = lines.next_line().await {
         let answer: Value = serde_json::from_str(&line).unwrap_or_default();
         let mut waiting = waiting.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(sender) = answer["id"].as_u64().and_then(|id| waiting.remove(&id)) {
-            // Who has stopped waiting needs no answer.
+            // The caller may have stopped waiting.
             let _ = sender.send(answer);
         }
     }

@@ -1,8 +1,9 @@
-//! Real ShedLock and ours on one store: what excludes whom, and what outlives what.
+//! Runs real ShedLock and this project against one store, to show which locks exclude each other
+//! and which late calls do harm.
 //!
-//! [`Java`] is a process of ShedLock's that does what it is told (`testing/interop/java`); [`Fleet`] sets up
-//! a store that both share. What is shown with them is in `tests/interop`, and in `docs/interop.md`
-//! as a table that a test holds to the code.
+//! [`Java`] is a process of ShedLock that executes commands (`testing/interop/java`). [`Fleet`]
+//! sets up a store that both sides share. The cases are in `tests/interop`. `docs/interop.md`
+//! contains their results as a table, which a test compares with the code.
 
 mod fleet;
 mod fleets;

@@ -1,4 +1,5 @@
-//! Places of a test's own in throw-away servers, and how each side is led to them.
+//! Separate places for tests in throw-away servers, and the settings with which each side uses
+//! them.
 
 use anyhow::Context as _;
 use shedlock::Owner;
@@ -7,19 +8,19 @@ use url::Url;
 
 use crate::Fleets;
 
-/// Where nobody else is.
+/// A place that no other test uses.
 pub(crate) struct Place {
     how: Fleets,
-    /// For `testing/interop/java`.
+    /// The arguments for `testing/interop/java`.
     pub(crate) arguments: Vec<String>,
-    /// For ours.
+    /// The URL for our provider.
     pub(crate) url: Url,
-    /// The same for anybody else's client.
+    /// The same URL for any other client.
     bare: Url,
 }
 
 impl Place {
-    /// Makes one, without a table.
+    /// Creates a place without a table.
     pub(crate) async fn make(how: Fleets, server: &Url) -> anyhow::Result<Self> {
         let owner = Owner::generate();
         let random = owner.as_str().rsplit('/').next().unwrap_or_default();
@@ -59,7 +60,7 @@ impl Place {
         })
     }
 
-    /// Makes ShedLock's table as its manual does, where the store has tables.
+    /// Creates ShedLock's table as ShedLock's manual does, if the store has tables.
     pub(crate) async fn make_table(&self) -> anyhow::Result<()> {
         let Some(table) = table(self.how.store()) else {
             return Ok(());
@@ -94,7 +95,7 @@ async fn make_database(store: &str, server: &Url, name: &str) -> anyhow::Result<
     sqlx::any::install_default_drivers();
     let mut connection = AnyConnection::connect(server.as_str()).await?;
     let create = match store {
-        // Older servers would take Latin 1.
+        // Older servers would use Latin 1.
         "mariadb" => format!("CREATE DATABASE {name} CHARACTER SET utf8mb4"),
         _ => format!("CREATE DATABASE {name}"),
     };

@@ -1,19 +1,19 @@
-//! What `docs/interop.md` says, made of what the tests show.
+//! The table in `docs/interop.md`, generated from the results of the tests.
 
 use std::fmt::Write as _;
 
 use crate::Fleets;
 
-/// What becomes of one case on one store.
+/// The result of one case on one store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cell {
     /// It holds.
     Holds,
-    /// It does not, by a fault of ShedLock's: its number in `docs/interop.md`.
+    /// It does not hold because of a fault of ShedLock, given by its number in `docs/interop.md`.
     Fault(u8),
-    /// ShedLock has no such thing there, and says so: its number in `docs/interop.md`.
+    /// ShedLock does not support it there and reports so; given by its number in `docs/interop.md`.
     Lacks(u8),
-    /// It is not tried there: the setting is only there to show a fault.
+    /// It is not tried there: the setting exists only to show a fault.
     NotTried,
 }
 
@@ -28,7 +28,7 @@ impl Cell {
     }
 }
 
-/// The tables of the document: the settings, and the cases with what becomes of them in each.
+/// The tables of the document: the settings, and the result of each case with each of them.
 pub fn table(cases: &[(&str, [Cell; Fleets::ALL.len()])]) -> String {
     let mut text = String::from("| | store | ShedLock | ours |\n|---|---|---|---|\n");
     let letters = || Fleets::ALL.iter().zip('A'..);

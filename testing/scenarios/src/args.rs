@@ -1,4 +1,4 @@
-//! What a replica is told when it starts.
+//! The command line of a replica.
 
 use std::time::Duration;
 
@@ -14,22 +14,22 @@ use crate::subscriptions::Subscriptions;
 /// One replica of the service.
 #[derive(Debug, Parser)]
 pub struct Args {
-    /// How this replica calls itself, in its log and to the mail server.
+    /// The name of this replica in its log and for the mail server.
     #[arg(long)]
     pub(crate) name: String,
-    /// Where the locks and the tables are.
+    /// The database with the locks and the tables.
     #[arg(long, env = "DATABASE_URL", hide_env_values = true)]
     pub(crate) database: String,
-    /// How long runs may go on when the replica is told to stop.
+    /// How long runs may continue after the replica is told to stop.
     #[arg(long, default_value = "25s", value_parser = parse_duration)]
     pub(crate) grace: Duration,
-    /// The calendar of this replica is behind by this much.
+    /// How far the calendar of this replica is behind.
     #[arg(long, default_value = "0s", value_parser = parse_duration)]
     clock_behind: Duration,
-    /// From then on, by its calendar, this replica is busy, and its timers are late.
+    /// The time, by this replica's calendar, from which it is busy and its timers fire late.
     #[arg(long, requires = "busy_for")]
     busy_from: Option<Timestamp>,
-    /// For how long it is busy.
+    /// How long it is busy.
     #[arg(long, default_value = "0s", value_parser = parse_duration)]
     busy_for: Duration,
     /// What it does.
@@ -49,7 +49,7 @@ pub(crate) enum Task {
 }
 
 impl Args {
-    /// The clock of this replica.
+    /// Returns the clock of this replica.
     pub(crate) fn clock(&self) -> ReplicaClock {
         ReplicaClock {
             behind: self.clock_behind,

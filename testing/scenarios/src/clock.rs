@@ -4,10 +4,10 @@ use std::time::{Duration, SystemTime};
 
 use shedlock::{BoxFuture, Clock, Moment, SystemClock};
 
-/// The machine's clock as one replica has it: its calendar may be behind, and its timers late.
+/// The machine's clock as one replica sees it: its calendar may be behind, and its timers late.
 ///
-/// Timers that would end while the replica is busy end when it is no longer. Everything takes this
-/// clock for the real one; the store has its own.
+/// A timer that would fire while the replica is busy fires when the replica is no longer busy. The
+/// whole replica uses this clock; the store has its own.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ReplicaClock {
     /// How far the calendar is behind the machine's.
@@ -17,7 +17,7 @@ pub(crate) struct ReplicaClock {
 }
 
 impl ReplicaClock {
-    /// How long the replica is busy still.
+    /// How long the replica will still be busy.
     fn busy_left(&self) -> Duration {
         let Some((from, lasts)) = self.busy else {
             return Duration::ZERO;

@@ -13,10 +13,10 @@ pub struct Database {
 }
 
 impl Database {
-    /// Connects.
+    /// Connects to the database.
     ///
     /// # Errors
-    /// Where the server cannot be reached, or refuses.
+    /// If the server cannot be reached or refuses the connection.
     pub async fn connect(url: &str) -> Result<Self, sqlx::Error> {
         sqlx::any::install_default_drivers();
         let options = AnyPoolOptions::new()
@@ -28,10 +28,10 @@ impl Database {
         })
     }
 
-    /// Changes rows; says how many.
+    /// Changes rows; returns how many.
     ///
     /// # Errors
-    /// As the server sees fit.
+    /// If the server reports one.
     pub async fn change(&self, statement: &str, values: &[i64]) -> Result<u64, sqlx::Error> {
         let mut query = sqlx::query(AssertSqlSafe(self.in_dialect(statement)));
         for value in values {
@@ -43,7 +43,7 @@ impl Database {
     /// Reads rows.
     ///
     /// # Errors
-    /// As the server sees fit.
+    /// If the server reports one.
     pub async fn read(&self, query: &str, values: &[i64]) -> Result<Vec<AnyRow>, sqlx::Error> {
         let mut query = sqlx::query(AssertSqlSafe(self.in_dialect(query)));
         for value in values {

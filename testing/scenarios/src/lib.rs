@@ -1,9 +1,9 @@
-//! A small service that runs on several replicas: it reminds the users whose subscriptions expire,
-//! sends the mails of an outbox, and writes a report. The stories of `docs/scenarios.md` are told
-//! with its processes.
+//! A small service that runs on several replicas: it reminds users whose subscriptions expire,
+//! sends the mails of an outbox, and writes a report. The scenarios of `docs/scenarios.md` run with
+//! its processes.
 //!
-//! Its parts are what any such service has: arguments, a log, a database, a mail account, jobs. Only
-//! its clock is made for the stories, which need clocks that are wrong.
+//! It has the parts of any such service: arguments, a log, a database, a mail account, jobs. Only
+//! its clock is made for the scenarios, some of which need wrong clocks.
 
 mod args;
 mod clock;

@@ -1,4 +1,4 @@
-//! The log: to standard error, each line with the replica's calendar and name.
+//! Logs to standard error, each line with the replica's calendar time and name.
 
 use std::fmt;
 
@@ -10,7 +10,7 @@ use tracing_subscriber::fmt::time::FormatTime;
 
 use crate::clock::ReplicaClock;
 
-/// Starts logging; RUST_LOG says how much.
+/// Starts logging; RUST_LOG sets the level.
 pub(crate) fn start(name: &str, clock: &ReplicaClock) {
     tracing_subscriber::fmt()
         .with_writer(std::io::stderr)

@@ -1,4 +1,4 @@
-//! One replica of a small service, as its users would write it.
+//! One replica of a small service, as a user would write it.
 
 use clap::Parser as _;
 use shedlock_scenarios::{Args, run};

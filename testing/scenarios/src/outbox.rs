@@ -1,4 +1,4 @@
-//! Sends the mails of an outbox, some at a time.
+//! Sends the mails of an outbox, several at a time.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use crate::service::Service;
 /// Sends the mails of the outbox.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Outbox {
-    /// How often.
+    /// How often the outbox is sent.
     #[arg(long, default_value = "10s", value_parser = parse_duration)]
     every: Duration,
     /// How long the lock outlives a replica that dies.
@@ -27,7 +27,7 @@ pub(crate) struct Outbox {
     /// How many mails are sent at once.
     #[arg(long, default_value_t = 10)]
     chunk: i64,
-    /// Start sending, and do not wait for it.
+    /// Start sending, and do not wait until it has finished.
     #[arg(long)]
     in_background: bool,
 }
@@ -38,7 +38,7 @@ const MARK: &str = "UPDATE outbox SET sent_at = CURRENT_TIMESTAMP WHERE id = ?";
 const CLEAN: &str = "DELETE FROM outbox WHERE sent_at IS NOT NULL";
 
 impl Outbox {
-    /// For the scheduler.
+    /// Creates the job for the scheduler.
     pub(crate) fn job(self, service: &Service) -> anyhow::Result<Job> {
         let database = service.database.clone();
         let post = Post::new(&self.smtp, &service.name, database.clone(), MARK)?;
@@ -63,9 +63,9 @@ impl Outbox {
     }
 }
 
-/// Sends what is in the outbox, `chunk` mails at a time, and deletes what was sent.
+/// Sends the mails of the outbox, `chunk` mails at a time, and deletes those that were sent.
 ///
-/// What cannot be sent now stays for the next run.
+/// Mails that cannot be sent now stay for the next run.
 async fn send_all(database: &Database, post: &Post, chunk: i64) -> anyhow::Result<()> {
     let mut last = 0;
     loop {
@@ -85,7 +85,7 @@ async fn send_all(database: &Database, post: &Post, chunk: i64) -> anyhow::Resul
     Ok(())
 }
 
-/// Starts sending `chunk` mails, and leaves them to themselves while it does something else.
+/// Starts sending `chunk` mails in the background while the task does something else.
 async fn send_behind(database: &Database, post: &Post, chunk: i64) -> anyhow::Result<()> {
     for mail in next_mails(database, 0, chunk).await? {
         begin(post, mail)?;
@@ -98,7 +98,7 @@ async fn send_behind(database: &Database, post: &Post, chunk: i64) -> anyhow::Re
     Ok(())
 }
 
-/// Sends a mail in a task of its own, which does not outlive the lock of this one.
+/// Sends a mail in a separate task, which does not outlive the lock of this one.
 fn begin(post: &Post, mail: Mail) -> anyhow::Result<JoinHandle<bool>> {
     let lock = current_lock().context("mails are sent under the lock")?;
     let post = post.clone();

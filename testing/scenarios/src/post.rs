@@ -1,4 +1,4 @@
-//! Mails that are sent at least once, and marked when they were.
+//! Sends mails at least once, and marks them when they were sent.
 
 use std::time::Duration;
 
@@ -10,10 +10,10 @@ use shedlock::{Clock as _, SystemClock};
 
 use crate::Database;
 
-/// A mail server gets this long for a mail.
+/// How long the mail server may take for one mail.
 ///
-/// Without a bound, one that stalls would hold the job up for ever, and keep-alive its lock with it:
-/// the client's own time limit is for connecting alone.
+/// Without a limit, a server that stalls would hold up the job forever, and keep-alive would hold
+/// its lock: the client's own timeout covers only connecting.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// The mail account of one replica, and the table that its mails come from.
@@ -27,18 +27,18 @@ pub(crate) struct Post {
 /// A mail to be sent.
 #[derive(Clone, Debug)]
 pub(crate) struct Mail {
-    /// Its row.
+    /// The id of its row.
     pub(crate) id: i64,
-    /// Whom it is for.
+    /// The recipient.
     pub(crate) to: String,
-    /// What it is about.
+    /// The subject.
     pub(crate) subject: &'static str,
-    /// The same each time that this mail is sent, so that a mail program can tell it is the same.
+    /// Unchanged each time that this mail is sent, so that a mail program can recognize duplicates.
     pub(crate) message_id: String,
 }
 
 impl Post {
-    /// Over this mail server; `mark` is the statement that marks a mail's row as done.
+    /// Sends through this mail server; `mark` is the statement that marks a mail's row as done.
     pub(crate) fn new(
         smtp: &str,
         sender: &str,
@@ -62,10 +62,10 @@ impl Post {
         })
     }
 
-    /// Sends a mail, then marks it. True if both were done.
+    /// Sends a mail, then marks it. Returns true if both succeeded.
     ///
-    /// Killed or dropped in between, the mail may have been sent and is not marked: it is sent
-    /// again, under the same Message-ID.
+    /// If this is killed or dropped in between, the mail may have been sent without being marked.
+    /// It is then sent again under the same Message-ID.
     pub(crate) async fn deliver(&self, mail: &Mail) -> bool {
         let sending = Sending::begin(mail.id);
         let done = match self.send(mail).await {
@@ -97,7 +97,7 @@ impl Post {
     }
 }
 
-/// Says in the log what became of a mail, also where its sending was stopped.
+/// Logs the outcome of a mail, even if its sending was stopped.
 struct Sending {
     id: i64,
     ended: bool,

@@ -12,40 +12,40 @@ use crate::service::Service;
 /// Writes a report, which takes a while.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Report {
-    /// When, as a cron expression.
+    /// When the report is due, as a cron expression.
     #[arg(long, default_value = "0 */10 * * * *")]
     cron: String,
     /// How long the report takes.
     #[arg(long, value_parser = parse_duration)]
     takes: Duration,
-    /// The lock's longest life.
+    /// The lock's lock-at-most-for.
     #[arg(long, default_value = "10m", value_parser = parse_duration)]
     lock_at_most_for: Duration,
-    /// The lock's shortest life.
+    /// The lock's lock-at-least-for.
     #[arg(long, default_value = "0s", value_parser = parse_duration)]
     lock_at_least_for: Duration,
-    /// A run that fails, dies or is cut is taken over.
+    /// Take over a run that fails, dies or is cut.
     #[arg(long)]
     must_not_be_lost: bool,
-    /// Also when the replica starts, if nobody has written the last one.
+    /// Also run when the replica starts, if no replica has written the last report.
     #[arg(long)]
     run_at_start: bool,
-    /// Fired by a timer of the program's own instead of the scheduler.
+    /// Use the program's own timer instead of the scheduler.
     #[arg(long, value_enum)]
     pub(crate) own_timer: Option<OwnTimer>,
 }
 
-/// What a timer of the program's own tells the lock.
+/// What the program's own timer passes to the lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum OwnTimer {
-    /// Nothing: there is only the lock between the replicas.
+    /// Nothing: only the lock coordinates the replicas.
     WithoutSlot,
     /// The slot that the run belongs to.
     WithSlot,
 }
 
 impl Report {
-    /// For the scheduler.
+    /// Creates the job for the scheduler.
     pub(crate) fn job(self, service: &Service) -> anyhow::Result<Job> {
         let (clock, takes) = (service.clock.clone(), self.takes);
         let job = Job::new(self.lock(), Schedule::cron(&self.cron)?, move |_run| {
@@ -58,7 +58,7 @@ impl Report {
         })
     }
 
-    /// Whenever a timer of our own says so, if the lock is free: for ever.
+    /// Writes the report whenever the program's own timer fires and the lock is free, forever.
     pub(crate) async fn write_by_own_timer(self, service: &Service) -> anyhow::Result<()> {
         let clock = &service.clock;
         let schedule = Schedule::cron(&self.cron)?;
@@ -70,7 +70,7 @@ impl Report {
 
             let mut lock = self.lock();
             if self.own_timer == Some(OwnTimer::WithSlot) {
-                // Whatever woke us, and however late: this names the tick that is meant.
+                // Determines the tick that is meant, however late the timer fires.
                 let slot = schedule.slot_at(clock.system_time(), Duration::from_millis(500));
                 lock = slot.map_or(lock.clone(), |slot| lock.slot(slot));
             }

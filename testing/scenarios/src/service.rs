@@ -1,4 +1,4 @@
-//! A replica from its start to its end.
+//! The lifetime of a replica.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,7 +21,7 @@ pub(crate) struct Service {
 /// Runs a replica until it is told to stop.
 ///
 /// # Errors
-/// Where it could not start, and where the store failed while it started.
+/// If it cannot start, or if the store fails while it starts.
 pub async fn run(args: Args) -> anyhow::Result<()> {
     let clock = args.clock();
     log::start(&args.name, &clock);
@@ -49,8 +49,8 @@ pub async fn run(args: Args) -> anyhow::Result<()> {
 }
 
 impl Service {
-    /// Runs a job by its schedule until the process is told to stop, and says what became of the
-    /// run that was going on then.
+    /// Runs a job by its schedule until the process is told to stop, and logs the outcome of the
+    /// run in progress at that time.
     async fn schedule(&self, job: Job, grace: Duration) -> anyhow::Result<()> {
         let scheduler = Scheduler::new(self.executor.clone()).clock(self.clock.clone());
         let handle = scheduler.job(job).start()?;

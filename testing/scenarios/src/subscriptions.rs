@@ -13,7 +13,7 @@ use crate::service::Service;
 /// Reminds the users whose subscriptions expire.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Subscriptions {
-    /// When, as a cron expression.
+    /// When to remind, as a cron expression.
     #[arg(long, default_value = "0 0 * * * *")]
     cron: String,
     /// How long the lock outlives a replica that dies.
@@ -29,11 +29,11 @@ const EXPIRING: &str = "SELECT id, email FROM users WHERE reminded_at IS NULL \
 const MARK: &str = "UPDATE users SET reminded_at = CURRENT_TIMESTAMP WHERE id = ?";
 
 impl Subscriptions {
-    /// For the scheduler.
+    /// Creates the job for the scheduler.
     pub(crate) fn job(self, service: &Service) -> anyhow::Result<Job> {
         let database = service.database.clone();
         let post = Post::new(&self.smtp, &service.name, database.clone(), MARK)?;
-        // An hour whose run died or failed is not over: another replica takes it over.
+        // An hour whose run died or failed is not done: another replica takes it over.
         let lock = LockConfig::new("subscriptions")
             .lock_at_most_for(self.lock_at_most_for)
             .keep_alive()
@@ -45,7 +45,8 @@ impl Subscriptions {
     }
 }
 
-/// Reminds all whose subscriptions expire and who have not been reminded, one after the other.
+/// Reminds all users whose subscriptions expire and who have not been reminded, one after the
+/// other.
 async fn remind(database: &Database, post: &Post, run: &JobRun) -> anyhow::Result<()> {
     let users = database.read(EXPIRING, &[]).await?;
     tracing::info!(

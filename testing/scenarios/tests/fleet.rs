@@ -1,9 +1,9 @@
 //! The drill of a fleet (`crates/scheduler/tests/fleet`) on PostgreSQL in real time: replicas with
-//! runtimes of their own, restarted one after the other, some of them killed, an outage of all, and
+//! separate runtimes, restarted one after the other, some of them killed, an outage of all, and
 //! pauses.
 //!
-//! `SHEDLOCK_FLEET_SECONDS` says how long things go wrong, on each of three seeds at once: 12 s unless set, and
-//! 60 s in a full run (`SHEDLOCK_TEST_FULL`).
+//! `SHEDLOCK_FLEET_SECONDS` sets how long the faults last, for each of three seeds that run in
+//! parallel: 12 s by default, and 60 s in a full run (`SHEDLOCK_TEST_FULL`).
 
 #![allow(
     clippy::unwrap_used,
@@ -27,7 +27,7 @@ use url::Url;
 const REPLICAS: usize = 3;
 const UNIT: Duration = Duration::from_millis(50);
 const ROUND: u32 = 60;
-/// Nothing goes wrong any more, so that what is open ends.
+/// A time without faults, in which everything that is open completes.
 const QUIET: u32 = 160;
 
 struct Replica {
@@ -64,7 +64,7 @@ impl Replica {
         }
     }
 
-    /// Politely, or at once and without a word to the store.
+    /// Shuts down gracefully, or stops immediately without releasing anything in the store.
     fn stop(self, killed: bool, grace: Duration, stopping: &mut Vec<JoinHandle<()>>) {
         if killed {
             self.ledger.kills(self.node);
@@ -85,7 +85,7 @@ fn lasts() -> Duration {
     Duration::from_secs(seconds.map_or(default, |seconds| seconds.parse().unwrap()))
 }
 
-/// A database of its own.
+/// Creates a separate database.
 fn database(runtime: &Runtime) -> (Database, String, Url) {
     let server = std::env::var("SHEDLOCK_TEST_POSTGRES_URL")
         .expect("SHEDLOCK_TEST_POSTGRES_URL is not set: run `cargo xtask test`");
@@ -105,7 +105,7 @@ fn database(runtime: &Runtime) -> (Database, String, Url) {
     (database, name, url)
 }
 
-/// False where the run was narrowed to other stores (`cargo xtask test --store mariadb`).
+/// False if the run is restricted to other stores (`cargo xtask test --store mariadb`).
 fn is_wanted() -> bool {
     let stores = std::env::var("SHEDLOCK_TEST_STORES");
     stores.map_or(true, |stores| {
@@ -127,7 +127,7 @@ fn told(seed: u64) {
     let mut stopping = Vec::new();
     let start = |draw: &mut Draw| Replica::start(url.as_str(), &ledger, draw);
     let mut replicas: Vec<Replica> = (0..REPLICAS).map(|_| start(&mut draw)).collect();
-    // The first slot is promised from when one was taken.
+    // The guarantee for slots begins once a slot has been taken.
     wait(UNIT * ROUND);
     let from = SystemClock.system_time();
     let mut drill = Drill {
@@ -188,7 +188,7 @@ fn told(seed: u64) {
     }
 }
 
-/// All at once, however many tests run at a time: they mostly wait.
+/// All seeds at once, however many tests run in parallel: they mostly wait.
 #[test]
 fn restarts_on_postgres_lose_and_double_nothing() {
     std::thread::scope(|scope| {

@@ -1,4 +1,4 @@
-//! What is shown on each store.
+//! The cases that are run on each store.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -7,12 +7,12 @@ use shedlock_interop::{Cell, Fleet, Fleets};
 
 use crate::{holding, late, mixed, names, slots, times};
 
-/// One of them. `shows` tells whether it holds; an error is neither.
+/// One case. `shows` returns whether it holds; an error means neither.
 pub(crate) struct Case {
     pub(crate) name: &'static str,
-    /// For the document.
+    /// Its description in the document.
     pub(crate) says: &'static str,
-    /// Where it does not hold.
+    /// The stores on which it does not hold.
     pub(crate) but: &'static [(Fleets, Cell)],
     pub(crate) shows: for<'a> fn(&'a Fleet) -> Shown<'a>,
 }
@@ -23,7 +23,7 @@ impl Case {
     pub(crate) fn cell(&self, fleet: Fleets) -> Cell {
         match self.but.iter().find(|(but, _)| *but == fleet) {
             Some((_, cell)) => *cell,
-            // Where the JVM's own zone is written, only what shows the fault is tried.
+            // If the JVM's local time is written, only the cases that show the fault run.
             None if fleet == Fleets::PostgresZone => Cell::NotTried,
             None => Cell::Holds,
         }

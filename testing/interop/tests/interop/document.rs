@@ -1,4 +1,4 @@
-//! Holds `docs/interop.md` to what is expected here.
+//! Compares `docs/interop.md` with the expectations here.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! Who holds a lock, and who is kept out.
+//! Which side holds a lock, and which is excluded.
 
 use std::time::Duration;
 
@@ -55,7 +55,7 @@ pub(crate) async fn exclude_from_rust(name: &str, fleet: &Fleet) -> anyhow::Resu
     Ok(fleet.java.lock(name, LONG).await?.is_some())
 }
 
-/// The same in a place that ours made before ShedLock ran.
+/// As above, in a place that our provider created before ShedLock ran.
 pub(crate) async fn rust_first(fleet: &Fleet) -> anyhow::Result<bool> {
     let place = fleet.ours_first().await?;
     let theirs = || fleet.java.lock_at(place.theirs, "rust-first", LONG);
@@ -82,7 +82,7 @@ pub(crate) async fn executors(fleet: &Fleet) -> anyhow::Result<bool> {
     Ok(theirs_while_ours.is_none() && is_kept_out(fleet, "executors", run, Duration::ZERO).await?)
 }
 
-/// A task under the same name within a task.
+/// A nested task under the same name.
 pub(crate) async fn nested(fleet: &Fleet) -> anyhow::Result<bool> {
     let executor = Executor::new(fleet.rust.clone());
     let config = LockConfig::new("rust-nests").lock_at_most_for(LONG);
@@ -105,7 +105,7 @@ pub(crate) async fn nested(fleet: &Fleet) -> anyhow::Result<bool> {
     Ok(theirs.is_none() && is_kept_out(fleet, "java-nests", run, second).await?)
 }
 
-/// Whether ours skips, so long after a task of ShedLock's has begun and before it ends.
+/// Whether our side skips, this long after a task of ShedLock has begun and before it ends.
 pub(crate) async fn is_kept_out(
     fleet: &Fleet,
     name: &str,
@@ -131,7 +131,7 @@ pub(crate) async fn is_kept_out(
         match ours {
             None => return Ok(true),
             Some(began) if began < ended => return Ok(false),
-            // The machine is slow: ShedLock's task was over.
+            // The machine is slow: ShedLock's task had already ended.
             Some(_) => {}
         }
     }

@@ -1,4 +1,4 @@
-//! What outlives its lease.
+//! Calls that arrive after their lease has ended.
 
 use anyhow::Context as _;
 use shedlock::{Lease, LockState};
@@ -52,8 +52,8 @@ pub(crate) async fn rust_extends_late(fleet: &Fleet) -> anyhow::Result<bool> {
     Ok(true)
 }
 
-/// Whether ours knows, after a late unlock of ShedLock's and after a late extension, if its own lock
-/// is still its own.
+/// Whether our side can find out, after a late unlock and a late extension by ShedLock, if it still
+/// holds its own lock.
 pub(crate) async fn is_told(fleet: &Fleet) -> anyhow::Result<bool> {
     let theirs = fleet.java.lock("told-of-unlock", SHORT).await?;
     let ours = until(|| fleet.lock("told-of-unlock", LONG)).await?;
@@ -89,7 +89,7 @@ async fn still_ours(fleet: &Fleet, ours: &Lease) -> anyhow::Result<bool> {
     Ok(names(fleet, ours).await? && fleet.unlock(ours).await?)
 }
 
-/// Whether the store says that this lease of ours runs.
+/// Whether the store's record shows this lease of ours as running.
 async fn names(fleet: &Fleet, ours: &Lease) -> anyhow::Result<bool> {
     let record = fleet.record(ours.name().as_str()).await?;
     Ok(record.is_some_and(|record| {

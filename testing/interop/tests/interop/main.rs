@@ -1,7 +1,7 @@
-//! Real ShedLock and ours contend for locks on real stores; `docs/interop.md` tells it, and
-//! its table is made of what is expected here.
+//! Real ShedLock and this project contend for locks on real stores. `docs/interop.md` describes the
+//! results, and its table is generated from the expectations here.
 //!
-//! `SHEDLOCK_INTEROP_TICKS` says how many ticks the mixed fleet runs; 6 unless set.
+//! `SHEDLOCK_INTEROP_TICKS` sets the number of ticks of the mixed fleet (default: 6).
 //! `SHEDLOCK_BLESS=1` rewrites the table.
 
 #![allow(
@@ -30,17 +30,17 @@ use tokio::sync::Semaphore;
 
 /// Longer than any case.
 const LONG: Duration = Duration::from_secs(600);
-/// What a case waits for the end of.
+/// A lease whose end a case waits for.
 const SHORT: Duration = Duration::from_secs(2);
 
-/// Nearly all of their time they wait.
+/// The cases wait nearly all of the time.
 const AT_ONCE: usize = 48;
 
-/// Processes of ShedLock's that start at once: they need a processor each, and would only make each
-/// other wait, some for too long.
+/// How many processes of ShedLock start at the same time. Each needs a processor; more of them
+/// would only delay each other, some for too long.
 const STARTING: usize = 3;
 
-/// What the process of ours that is killed is told by.
+/// The environment variable that marks the process of ours that is killed.
 const HOLD: &str = "SHEDLOCK_INTEROP_HOLD";
 
 fn main() {
@@ -69,12 +69,13 @@ fn main() {
             }));
         }
     }
-    // What takes longest begins first, and what needs its second process of ShedLock's comes after it.
+    // The longest cases begin first, and the cases that need the second process of ShedLock come
+    // after them.
     trials.sort_by_key(|trial| !trial.name().ends_with("::mixed_fleet"));
     libtest_mimic::run(&arguments, trials).exit();
 }
 
-/// A fault that is seen no more is as wrong in the table as one that is new.
+/// A fault that no longer occurs makes the table as wrong as a new one does.
 fn judge(expected: Cell, holds: anyhow::Result<bool>) -> Result<(), Failed> {
     match (expected, holds) {
         (Cell::Holds, Ok(true)) | (Cell::Fault(_), Ok(false)) => Ok(()),
@@ -90,7 +91,7 @@ fn judge(expected: Cell, holds: anyhow::Result<bool>) -> Result<(), Failed> {
     }
 }
 
-/// Those of this run.
+/// The fleets of this run.
 #[expect(clippy::print_stderr, reason = "what is not tested is said")]
 fn fleets(runtime: &Runtime, arguments: &Arguments) -> Vec<Fleet> {
     let wanted = std::env::var("SHEDLOCK_TEST_STORES").ok();

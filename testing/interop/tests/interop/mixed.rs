@@ -1,4 +1,4 @@
-//! Scenario 7: a fleet of both, one job.
+//! Scenario 7: a mixed fleet with one job.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -11,16 +11,17 @@ use shedlock_interop::{Fleet, Java, Scheduled};
 use crate::wait::{now, wait};
 
 const PERIOD: Duration = Duration::from_secs(3);
-/// Above the worst lateness, below the period: what ShedLock, which knows no slots, needs.
+/// Above the largest lateness and below the period, as ShedLock needs because it has no slots.
 const AT_LEAST: Duration = Duration::from_millis(2_400);
 const AT_MOST: Duration = Duration::from_millis(2_900);
 const TAKES: Duration = Duration::from_millis(100);
 
-/// Two nodes of Spring's, one for each of ShedLock's two kinds of proxy, and two of ours, for a number of ticks: whether each tick ran once.
+/// Runs two Spring nodes, one for each of ShedLock's two kinds of proxy, and two nodes of ours for
+/// a number of ticks. Returns whether each tick ran once.
 ///
-/// A machine so slow that a node comes when at-least is over, or that ShedLock's task outlives its
-/// at-most, tells nothing of the locks: ShedLock promises nothing then. The story is told again, and
-/// fails where it cannot be told at all.
+/// The result shows nothing about the locks if the machine is so slow that a node arrives after
+/// at-least has passed, or that ShedLock's task outlives its at-most: ShedLock gives no guarantees
+/// then. The scenario is then repeated, and fails if every repetition is too slow.
 pub(crate) async fn one_run_a_tick(fleet: &Fleet) -> anyhow::Result<bool> {
     let ticks = std::env::var("SHEDLOCK_INTEROP_TICKS").map_or(Ok(6), |ticks| ticks.parse())?;
     let other = fleet.second_java().await?;
@@ -50,8 +51,8 @@ pub(crate) async fn one_run_a_tick(fleet: &Fleet) -> anyhow::Result<bool> {
     )
 }
 
-/// Milliseconds since 1970 at which all runs began, and the time in which all nodes were up; `None`
-/// where a task of ShedLock's outlived its lock.
+/// Returns when all runs began, in milliseconds since 1970, and the time in which all nodes were
+/// up; `None` if a task of ShedLock outlived its lock.
 async fn tell(
     fleet: &Fleet,
     other: &Java,
@@ -94,11 +95,11 @@ async fn tell(
     Ok(Some((runs, begun, during)))
 }
 
-/// How many runs each tick had in the time when every node was up.
+/// Counts the runs of each tick in the time when every node was up.
 fn per_tick(runs: &[u64], begun: SystemTime, during: Duration) -> Vec<usize> {
     let begun = millis(begun.duration_since(UNIX_EPOCH).unwrap_or_default());
     let period = millis(PERIOD);
-    // The first whole period, and the last.
+    // The first whole period, and the last one.
     let ticks = begun / period + 1..(begun + millis(during)) / period;
     let runs_at = |tick: u64| runs.iter().filter(|run| **run / period == tick).count();
     ticks.map(runs_at).collect()

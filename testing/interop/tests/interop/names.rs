@@ -14,7 +14,7 @@ pub(crate) async fn longest(fleet: &Fleet) -> anyhow::Result<bool> {
     Ok(exclude_from_java(&of_java, fleet).await? && exclude_from_rust(&of_rust, fleet).await?)
 }
 
-/// Refused by both, or a lock to both.
+/// Refused by both sides, or a lock for both.
 pub(crate) async fn too_long(fleet: &Fleet) -> anyhow::Result<bool> {
     let name = format!("{:x<65}", "too-long-");
     let ours = match fleet.lock(&name, LONG).await {
@@ -31,14 +31,14 @@ pub(crate) async fn too_long(fleet: &Fleet) -> anyhow::Result<bool> {
     }
 }
 
-/// What people put into names.
+/// Unusual characters that users put into names.
 pub(crate) async fn odd(fleet: &Fleet) -> anyhow::Result<bool> {
     let odd = |side: &str| format!("{side}: été/漢字 100% {{a}} 'b' \"c\" `d`; --\\ e");
     Ok(exclude_from_java(&odd("java"), fleet).await?
         && exclude_from_rust(&odd("rust"), fleet).await?)
 }
 
-/// Two names that differ in case alone.
+/// Two names that differ only in case.
 pub(crate) async fn case(fleet: &Fleet) -> anyhow::Result<bool> {
     are_two(
         fleet,
@@ -48,7 +48,7 @@ pub(crate) async fn case(fleet: &Fleet) -> anyhow::Result<bool> {
     .await
 }
 
-/// The same, in a place that ours made.
+/// As above, in a place that our provider created.
 pub(crate) async fn case_in_ours(fleet: &Fleet) -> anyhow::Result<bool> {
     are_two(
         fleet,
@@ -58,7 +58,7 @@ pub(crate) async fn case_in_ours(fleet: &Fleet) -> anyhow::Result<bool> {
     .await
 }
 
-/// Two names that differ in a trailing blank alone.
+/// Two names that differ only in a trailing blank.
 pub(crate) async fn blank(fleet: &Fleet) -> anyhow::Result<bool> {
     are_two(
         fleet,
@@ -73,8 +73,9 @@ enum Place {
     OfOurs,
 }
 
-/// Whether the first two are two locks, one of them ShedLock's and the other one ours, and the last
-/// two, the other way round. Where they are not, ours has to say so.
+/// Whether the first two names are two locks, the first acquired by ShedLock and the second by us,
+/// and likewise the last two with the sides swapped. If they are not, our provider has to report
+/// it.
 async fn are_two(fleet: &Fleet, place: Place, names: [&str; 4]) -> anyhow::Result<bool> {
     let [theirs_first, ours_second, ours_first, theirs_second] = names;
     let (ours, theirs) = match place {

@@ -1,4 +1,4 @@
-//! What ShedLock does not know: slots and fencing tokens.
+//! Features that ShedLock does not have: slots and fencing tokens.
 
 use std::time::Duration;
 
@@ -9,11 +9,12 @@ use shedlock_interop::{Fleet, Java};
 use crate::LONG;
 use crate::wait::{now, until, wait};
 
-/// A slot before an acquisition of ShedLock's, and one after.
+/// A slot before an acquisition of ShedLock, and one after it.
 pub(crate) async fn after_java(fleet: &Fleet) -> anyhow::Result<bool> {
     let name = "slots";
     let before = Slot::at(now())?;
-    // Not within the millisecond of ShedLock's acquisition, which cuts its clock to milliseconds.
+    // Not within the millisecond of ShedLock's acquisition: ShedLock truncates its clock to
+    // milliseconds.
     let millisecond = Duration::from_millis(20);
     wait(millisecond).await;
     let theirs = fleet.java.lock(name, LONG).await?;
@@ -29,7 +30,7 @@ pub(crate) async fn after_java(fleet: &Fleet) -> anyhow::Result<bool> {
     Ok(claim(fleet, name, after).await?.is_some())
 }
 
-/// Tokens and slots of ours, before and after acquisitions of ShedLock's.
+/// Our tokens and slots, before and after acquisitions of ShedLock.
 pub(crate) async fn tokens(fleet: &Fleet) -> anyhow::Result<bool> {
     let name = "tokens";
     let used = Slot::at(now())?;
@@ -53,14 +54,14 @@ pub(crate) async fn tokens(fleet: &Fleet) -> anyhow::Result<bool> {
     Ok(first.context("no token")? < second.context("no token")?)
 }
 
-/// Ours takes the lock and the slot when the lock is free; `None` where the slot is used up.
+/// Acquires the lock with the slot once the lock is free; `None` if the slot is used up.
 async fn claim(fleet: &Fleet, name: &str, slot: Slot) -> anyhow::Result<Option<Lease>> {
     until(|| async {
         let request = AttemptRequest::new(LockName::new(name)?, Owner::generate(), LONG);
         Ok(match fleet.rust.attempt(&request.with_slot(slot)).await? {
             Attempt::Acquired(lease) => Some(Some(lease)),
             Attempt::Skipped(skip) if skip.reason == SkipReason::SlotTaken => Some(None),
-            // Where clocks may differ, ours waits a little for what ShedLock gave back.
+            // If clocks may differ, our provider waits briefly after ShedLock unlocks.
             _ => None,
         })
     })

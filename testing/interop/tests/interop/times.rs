@@ -31,18 +31,18 @@ pub(crate) async fn java_expires(fleet: &Fleet) -> anyhow::Result<bool> {
     is_not_before(fleet, &ours, asked + SHORT).await
 }
 
-/// Whether a lease of ours began at or after this instant, by the clock that all of them share.
+/// Whether a lease of ours began at or after this instant, by the clock that all processes share.
 async fn is_not_before(fleet: &Fleet, ours: &Lease, instant: SystemTime) -> anyhow::Result<bool> {
     let began = match ours.acquired_at() {
         Some(began) => Some(began),
-        // A statement that returns nothing does not tell.
+        // A statement that returns no rows does not return the time.
         None => fleet
             .record(ours.name().as_str())
             .await?
             .and_then(|record| record.locked_at),
     };
     let began = began.context("nobody knows when it was taken")?;
-    // ShedLock and the stores cut their times to milliseconds.
+    // ShedLock and the stores truncate their times to milliseconds.
     Ok(began + Duration::from_millis(2) >= instant)
 }
 
@@ -65,7 +65,7 @@ pub(crate) async fn rust_expires(fleet: &Fleet) -> anyhow::Result<bool> {
     Ok(now() >= asked + SHORT)
 }
 
-/// What the process of ours does that is killed.
+/// The main function of the process of ours that is killed.
 #[expect(clippy::print_stdout, reason = "who kills it waits for this line")]
 pub(crate) async fn hold_until_killed(url: &str) -> anyhow::Result<()> {
     let provider = shedlock::connect(url).await?;
@@ -117,7 +117,7 @@ pub(crate) async fn extensions(fleet: &Fleet) -> anyhow::Result<bool> {
     Ok(none_of_ours && none_of_theirs)
 }
 
-/// Each from within its task.
+/// Each side extends from within its task.
 pub(crate) async fn extends_itself(fleet: &Fleet) -> anyhow::Result<bool> {
     // Long enough for a slow machine to extend before the end.
     let first = Duration::from_secs(10);
@@ -158,7 +158,7 @@ pub(crate) async fn java_keeps_alive(fleet: &Fleet) -> anyhow::Result<bool> {
         };
         let first = end().await?;
         until(|| async {
-            // Where the store counts down, the end that it tells may differ a little each time.
+            // If the store counts down, the end that it returns may vary slightly.
             let is_extended = end().await? > first + Duration::from_secs(5);
             Ok(is_extended.then_some(()))
         })
@@ -200,12 +200,12 @@ pub(crate) async fn years(fleet: &Fleet) -> anyhow::Result<bool> {
     match fleet.java.lock("java-years", TWENTY).await {
         Ok(Some(_)) => Ok(fleet.lock("java-years", LONG).await?.is_none()),
         Ok(None) => bail!("ShedLock did not get a free lock"),
-        // Refused: what it threw is no lock.
+        // Refused: an exception means that there is no lock.
         Err(_) => Ok(true),
     }
 }
 
-/// Whether ours refused what it was asked.
+/// Whether our provider refused the request as invalid.
 pub(crate) fn is_invalid(error: &anyhow::Error) -> bool {
     error
         .downcast_ref::<shedlock::Error>()

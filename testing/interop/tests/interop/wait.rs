@@ -1,4 +1,4 @@
-//! Waiting for what a real store's time brings.
+//! Waits for events that depend on a real store's time.
 
 use std::future::Future;
 use std::time::Duration;
@@ -14,7 +14,7 @@ pub(crate) async fn wait(duration: Duration) {
     tokio::time::sleep(duration).await;
 }
 
-/// Asks until there is an answer; an error after a minute.
+/// Polls until there is a result; an error after a minute.
 pub(crate) async fn until<T, F>(mut ask: impl FnMut() -> F) -> anyhow::Result<T>
 where
     F: Future<Output = anyhow::Result<Option<T>>>,

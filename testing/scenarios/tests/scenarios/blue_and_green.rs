@@ -1,4 +1,4 @@
-//! Story 5: the old version is told to stop while its task runs; the new one is up.
+//! Scenario 5: the old version is told to stop while its task runs, and the new one is up.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use crate::common::{Line, Midnight, Replica, Scene, Shown, Store, until_shown};
 const BEGINS: &str = "the report begins";
 const DONE: &str = "the report is done";
 
-/// Blue's run has begun at midnight, green has come up beside it, and blue is told to stop.
+/// Blue's run has begun at midnight, green has started alongside it, and blue is told to stop.
 fn hand_over(
     scene: &Scene,
     midnight: Midnight,
@@ -50,7 +50,8 @@ fn hand_over(
     Ok([blue, green])
 }
 
-/// Whether there was nothing to stop any more, or already the run of the next tick.
+/// Whether blue's run had already finished when blue was told to stop, or the run of the next tick
+/// had begun.
 fn is_too_late(lines: &[Line]) -> bool {
     let stopping = position(lines, "blue", "shutting down").unwrap_or(lines.len());
     let done = position(lines, "blue", DONE).unwrap_or(lines.len());
@@ -65,7 +66,7 @@ fn position(lines: &[Line], who: &str, what: &str) -> Option<usize> {
     lines.iter().position(|it| it.who == who && it.says(what))
 }
 
-/// These came from these replicas, in this order.
+/// Checks that these lines came from these replicas, in this order.
 fn assert_order(lines: &[Line], order: &[(&str, &str)]) {
     let mut from = 0;
     for (who, what) in order {
@@ -75,7 +76,7 @@ fn assert_order(lines: &[Line], order: &[(&str, &str)]) {
     }
 }
 
-/// Green runs the next tick, and it is the first that it runs.
+/// Green runs the next tick, and it is the first one that green runs.
 fn green_takes_over(scene: &Scene, midnight: Midnight) -> Shown {
     let first = scene.history.wait_for("green runs", |lines| {
         position(lines, "green", BEGINS).map(|at| lines[at].clone())
@@ -122,7 +123,7 @@ pub(crate) fn the_run_is_cut(store: Store) {
         if scene.history.look(is_done) {
             return Shown::TooSlow("blue's run was over before its grace was");
         }
-        // At-most lasts ten minutes: nobody but blue can have freed it.
+        // At-most lasts ten minutes: only blue can have freed the lock.
         let record = scene.record("report");
         let owner = record.owner.unwrap_or_default();
         let is_blue = owner.contains(&blue.pid());
@@ -173,7 +174,7 @@ pub(crate) fn the_run_is_taken_over(store: Store) {
                 &[
                     ("blue", "the report begins attempt=1"),
                     ("blue", "the grace time is over: stopping the run"),
-                    // What a shutdown cut does not count.
+                    // A run that a shutdown cut does not count.
                     ("green", "the report begins attempt=1"),
                     ("green", DONE),
                 ],

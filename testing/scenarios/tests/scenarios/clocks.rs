@@ -1,4 +1,4 @@
-//! Story 6: two nodes whose clocks are a second apart, a job of 100 ms at midnight.
+//! Scenario 6: two nodes with a clock skew of one second, and a job of 100 ms at midnight.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use crate::common::{Line, Midnight, Scene, Shown, Store, until_shown};
 const BEGINS: &str = "the report begins";
 const SECOND: Duration = Duration::from_secs(1);
 
-/// One replica's midnight comes a second after the other's.
+/// One replica reaches midnight a second after the other.
 fn midnight(scene: &Scene, midnight: Midnight, behind: &str, more: &[&str]) -> Option<Vec<Line>> {
     let start = |name: &str| {
         let further = if name == behind {

@@ -1,11 +1,11 @@
-//! Story 1: the hourly mails to users whose subscriptions expire.
+//! Scenario 1: the hourly mails to users whose subscriptions expire.
 
 use std::time::Duration;
 
 use crate::common::{MailServer, Mails, Midnight, Scene, Shown, Store, say, until_shown};
 
 const USERS: i64 = 40;
-/// They have time.
+/// Users whose subscriptions do not expire soon.
 const OTHERS: i64 = 3;
 const UNREMINDED: &str = "SELECT id FROM users WHERE reminded_at IS NULL";
 
@@ -22,11 +22,11 @@ pub(crate) fn nobody_is_lost_or_repeated(store: Store) {
         mails.assert_all_came(1..=USERS);
         assert_eq!(mails.taken, usize::try_from(USERS).unwrap());
         assert_eq!(mails.kills, 1);
-        // The one that was caught; and what was in flight when a machine was so slow that a lease
-        // was lost.
+        // The mail that was caught, and those in flight if the machine was so slow that a lease was
+        // lost.
         assert!(mails.repeated >= 1 && mails.repeated <= 1 + mails.stopped);
 
-        // Nobody had to wait for the next hour.
+        // No user had to wait for the next hour.
         let this_hour = midnight.slot(0);
         let attempts: Vec<_> = scene.history.look(|lines| {
             let runs = lines.iter().filter(|line| line.says("reminding users="));
@@ -42,7 +42,7 @@ pub(crate) fn nobody_is_lost_or_repeated(store: Store) {
     });
 }
 
-/// Three nodes come to a full hour, and one of them is killed in the middle of the mails.
+/// Three nodes reach a full hour, and one of them is killed in the middle of the mails.
 fn an_hour(scene: &Scene, midnight: Midnight) -> Option<Mails> {
     create_users(scene);
     let post = MailServer::start(&scene.history, Duration::from_millis(40), true);
@@ -58,7 +58,7 @@ fn an_hour(scene: &Scene, midnight: Midnight) -> Option<Mails> {
         return None;
     }
 
-    // Killed between the mail server's yes and the mark in the table.
+    // Killed between the mail server's reply and the mark in the table.
     let caught = post.catch(10);
     let killed = caught.sender.clone();
     let runner = replicas.iter_mut().find(|it| it.name() == killed);
@@ -94,7 +94,7 @@ fn create_users(scene: &Scene) {
     ));
 }
 
-/// Notes who is marked in the table, also where the log does not tell.
+/// Logs which users are marked in the table, because the log does not show all of them.
 fn note_marked(scene: &Scene) {
     let known = Mails::of(&scene.history).marked();
     for id in scene.numbers("SELECT id FROM users WHERE reminded_at IS NOT NULL") {

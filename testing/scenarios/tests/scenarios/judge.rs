@@ -1,4 +1,4 @@
-//! The judge of the stories with mails is worth something: it finds what must not be.
+//! Tests that the judge of the scenarios with mails finds violations.
 
 use crate::common::{Line, Mails};
 
@@ -8,7 +8,7 @@ type Case = (
     &'static [&'static str],
 );
 
-/// Histories, and the words of the complaint that each of them must bring.
+/// Histories, and the text of the violation that each of them must produce.
 const CASES: [Case; 7] = [
     (
         "a mail that was in flight at a kill may come again",

@@ -1,12 +1,12 @@
-//! The stories of `docs/scenarios.md`, with real processes on real PostgreSQL and MariaDB.
+//! The scenarios of `docs/scenarios.md`, with real processes on real PostgreSQL and MariaDB.
 //!
-//! Each test judges from the database and from the log that all its processes write to. None of
-//! them counts on the machine to be quick: where a story is about time, and the machine was too
-//! slow to tell it, it is told again with more time to get ready.
+//! Each test judges by the database and by the log that all its processes write to. No test relies
+//! on a fast machine: if a scenario depends on time and the machine was too slow, it is repeated
+//! with more time to get ready.
 //!
-//! `SHEDLOCK_SCENARIO_KILLS` says how many times a replica is killed in the story of the outbox, on
-//! each store; unless set, 30 on PostgreSQL and 10 on MariaDB, 100 and 20 in a full run
-//! (`SHEDLOCK_TEST_FULL`). `SHEDLOCK_SCENARIO_LOGS` names a folder that is to keep the logs.
+//! `SHEDLOCK_SCENARIO_KILLS` sets how many times a replica is killed in the outbox scenario, on
+//! each store. The default is 30 on PostgreSQL and 10 on MariaDB, and 100 and 20 in a full run
+//! (`SHEDLOCK_TEST_FULL`). `SHEDLOCK_SCENARIO_LOGS` names a folder in which the logs are kept.
 
 #![allow(
     clippy::unwrap_used,
@@ -25,7 +25,7 @@ mod swallowed_tick;
 use common::Store;
 use libtest_mimic::{Arguments, Trial};
 
-/// Most of the time they wait; more of them at once than there are cores.
+/// The scenarios mostly wait, so more of them run at once than there are cores.
 const AT_ONCE: usize = 4;
 
 type Story = fn(Store);
@@ -88,7 +88,7 @@ fn main() {
         judge::finds_what_must_not_be();
         Ok(())
     })];
-    // The longest first, and both stores' of it: they set how long the whole takes.
+    // The longest scenario first, on both stores: it determines how long the whole run takes.
     for (name, story) in stories {
         for store in Store::wanted() {
             trials.push(Trial::test(

@@ -1,15 +1,15 @@
-//! Story 4: mails in an outbox, and replicas that are killed again and again between send and
-//! delete. Ten seconds are one here.
+//! Scenario 4: mails in an outbox, and replicas that are killed again and again between send and
+//! delete. Ten seconds of the scenario take one second here.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 
 use crate::common::{MailServer, Mails, Replica, Scene, Store, pause, say};
 
-/// Outboxes side by side, each with two replicas of its own: after a kill, one of them waits for
-/// the dead replica's lease to end.
+/// The number of parallel outboxes, each with two replicas: after a kill, one of them waits for the
+/// dead replica's lease to expire.
 const SERVICES: usize = 6;
-/// What an outbox is filled up to.
+/// The number of mails to which an outbox is filled up.
 const BACKLOG: i64 = 40;
 const UNSENT: &str = "SELECT id FROM outbox WHERE sent_at IS NULL";
 
@@ -38,7 +38,7 @@ pub(crate) fn no_mail_is_lost(store: Store) {
         sum(|mails| mails.stopped),
     ));
     assert!(sum(|mails| mails.kills) >= kills);
-    // Each second kill is right behind the mail server's yes.
+    // Every second kill happens right after the mail server's reply.
     assert!(sum(|mails| mails.repeated) >= kills / 2);
 }
 
@@ -55,7 +55,7 @@ fn kills(store: Store) -> usize {
     })
 }
 
-/// An outbox with two replicas, one of which is killed in the middle of its sending so many times.
+/// An outbox with two replicas; `kills` times, one of them is killed in the middle of sending.
 fn one_service(store: Store, number: usize, kills: usize) -> Mails {
     let scene = Scene::open(&format!("outbox {number}"), store);
     let mut outbox = Outbox::create(&scene);
@@ -66,7 +66,7 @@ fn one_service(store: Store, number: usize, kills: usize) -> Mails {
     while Mails::of(&scene.history).kills < kills {
         outbox.fill_up();
         if rounds.is_multiple_of(2) {
-            // Its mail is taken, and it will never know.
+            // Its mail is accepted, but it never gets the reply.
             let caught = post.catch(rounds * 5 % 23);
             service.kill(&caught.sender);
         } else {
@@ -89,7 +89,7 @@ fn one_service(store: Store, number: usize, kills: usize) -> Mails {
     mails
 }
 
-/// The table, and whoever fills it.
+/// The table, and the code that fills it.
 struct Outbox<'a> {
     scene: &'a Scene,
     last: i64,
@@ -123,7 +123,7 @@ impl<'a> Outbox<'a> {
         ));
     }
 
-    /// Who is the next to begin sending a mail.
+    /// Returns the replica that sends the next mail.
     fn next_sender(&self) -> String {
         let from = self.scene.history.look(<[_]>::len);
         self.scene.history.wait_for("a mail is sent", |lines| {
@@ -132,7 +132,8 @@ impl<'a> Outbox<'a> {
         })
     }
 
-    /// Notes what is marked in the table, or was and is deleted, also where the log does not tell.
+    /// Logs which mails are marked in the table, or were marked and deleted, because the log does
+    /// not show all of them.
     fn note_marked(&self) {
         let known = Mails::of(&self.scene.history).marked();
         let unsent: BTreeSet<i64> = self.scene.numbers(UNSENT).into_iter().collect();
@@ -177,8 +178,8 @@ impl<'a> Service<'a> {
         self.replicas.push(self.scene.replica(&name, &self.args));
     }
 
-    /// Kills this one and starts another in its place, unless it is dead already: mails of the
-    /// dead may arrive late.
+    /// Kills this replica and starts another in its place, unless it is dead already: mails of a
+    /// dead replica may arrive late.
     fn kill(&mut self, name: &str) {
         let found = self.replicas.iter().position(|it| it.name() == name);
         if let Some(index) = found {
@@ -193,7 +194,8 @@ pub(crate) fn sending_does_not_outlive_the_lock(store: Store) {
     let mut outbox = Outbox::create(&scene);
     outbox.fill_up();
     let post = MailServer::start(&scene.history, Duration::from_millis(700), true);
-    // Over before the mail server has taken everything: what was begun is stopped first.
+    // The run ends before the mail server has accepted everything: sending in progress is stopped
+    // first.
     let smtp = format!("--smtp={}", post.address());
     let behind = [
         "outbox",
@@ -215,7 +217,7 @@ pub(crate) fn sending_does_not_outlive_the_lock(store: Store) {
     mails.assert_no_complaints();
     assert!(!mails.is_sending("a") && !mails.is_sending("b"));
 
-    // Nothing is lost by that: a job that waits for its mails sends them all.
+    // Nothing is lost: a job that waits for its mails sends them all.
     let waiting = ["outbox", "--every=1s", "--lock-at-most-for=30s", &smtp];
     let replica = scene.replica("c", &waiting);
     scene.history.wait_for("the backlog has drained", |_| {

@@ -1,6 +1,6 @@
-//! Story 2: a replica whose timers all fire at midnight, and that starts the job 2.55 s late.
+//! Scenario 2: a replica whose timers all fire at midnight, and which starts the job 2.55 s late.
 //!
-//! The seconds are the real ones; the midnight is one that the replicas' calendars come to.
+//! The seconds are real; the midnight is one that the replicas' calendars reach.
 
 use std::time::Duration;
 
@@ -9,8 +9,8 @@ use crate::common::{Line, Midnight, Scene, Shown, Store, until_shown};
 const BEGINS: &str = "the report begins";
 const SKIPPED: &str = "INFO skipped: ";
 
-/// Two replicas with timers of their own. The first one's run goes from 00:00:00.129 to
-/// 00:00:01.673, the other one asks for the lock at 00:00:02.679.
+/// Two replicas with their own timers. The run of the first one lasts from 00:00:00.129 to
+/// 00:00:01.673; the other one attempts the lock at 00:00:02.679.
 fn midnight(scene: &Scene, midnight: Midnight, timer: &str) -> Option<Vec<Line>> {
     let job = [
         "report",
@@ -61,7 +61,7 @@ pub(crate) fn with_slot_one_run(store: Store) {
         assert_eq!(runs, 1, "{asked:#?}");
         let skip = asked.iter().find(|line| line.says(SKIPPED)).unwrap();
         if skip.says("slot already taken") {
-            // The lock was free by then: without the slot it would have run.
+            // The lock was already free: without the slot, the job would have run again.
             Shown::Yes
         } else {
             Shown::TooSlow("the first run was still going on when the second was to start")

@@ -1,4 +1,5 @@
-//! Story 3: the job that starts late, and whose next tick is swallowed. Minutes are seconds here.
+//! Scenario 3: the job that starts late, and whose next tick is swallowed. A minute takes a second
+//! here.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -7,8 +8,8 @@ use crate::common::{Line, Midnight, Replica, Scene, Shown, Store, until_shown};
 
 const BEGINS: &str = "the report begins";
 
-/// Two replicas with a job every ten seconds; nine jobs before it hold it up until 3 s after
-/// midnight. At-least keeps its lock until 12 s after midnight.
+/// Two replicas with a job every ten seconds. Nine earlier jobs delay it until 3 s after midnight,
+/// and at-least keeps its lock until 12 s after midnight.
 fn start(scene: &Scene, midnight: Midnight, more: &[&str]) -> Option<[Replica; 2]> {
     let job = [
         "report",
@@ -31,7 +32,7 @@ pub(crate) fn without_slot_it_is_lost(store: Store) {
         let Some(_replicas) = start(scene, midnight, &["--own-timer=without-slot"]) else {
             return Shown::TooSlow("midnight came before the replicas were ready");
         };
-        // Both have asked at 00:00:00 and at 00:00:10.
+        // Both replicas have attempted the lock at 00:00:00 and at 00:00:10.
         let runs = scene.history.wait_for("both have asked twice", |lines| {
             let runs = lines.iter().filter(|line| line.says(BEGINS)).count();
             let skips = lines.iter().filter(|line| line.says("INFO skipped: "));

@@ -1,4 +1,4 @@
-//! What happened, in the order in which it did: one log for all processes of a story.
+//! What happened, in order: one log for all processes of a scenario.
 
 use std::fs::{File, OpenOptions};
 use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
@@ -12,12 +12,12 @@ use shedlock::{Clock as _, SystemClock};
 
 use super::{PATIENCE, pause};
 
-/// A file that all processes append whole lines to, so that the order of its lines is the order of
-/// what they tell.
+/// A file to which all processes append whole lines, so that the order of its lines is the order of
+/// the events.
 #[derive(Debug)]
 pub(crate) struct History {
     path: PathBuf,
-    /// How far the test's own calendar is behind: as far as the replicas'.
+    /// How far the test's own calendar is behind, like those of the replicas.
     behind: OnceLock<Duration>,
     seen: Mutex<Seen>,
 }
@@ -28,7 +28,7 @@ struct Seen {
     lines: Vec<Line>,
 }
 
-/// One line: when, by the clock of who wrote it; who; what.
+/// One line: the time by the writer's clock, the writer, and the text.
 #[derive(Clone, Debug)]
 pub(crate) struct Line {
     pub(crate) at: Timestamp,
@@ -45,17 +45,17 @@ impl History {
         }
     }
 
-    /// Has the lines of the test's own come from a calendar that is behind.
+    /// Sets how far behind the calendar is for the test's own lines.
     pub(crate) fn set_behind(&self, behind: Duration) {
         let _ = self.behind.set(behind);
     }
 
-    /// Where a process can write its log to.
+    /// Returns a handle to which a process can write its log.
     pub(crate) fn pipe(&self) -> Stdio {
         self.append().into()
     }
 
-    /// Adds a line of the test's own.
+    /// Adds a line of the test itself.
     pub(crate) fn note(&self, who: &str, what: &str) {
         let behind = self.behind.get().copied().unwrap_or_default();
         let now = Timestamp::try_from(SystemClock.system_time() - behind).unwrap();
@@ -68,15 +68,15 @@ impl History {
         options.append(true).create(true).open(&self.path).unwrap()
     }
 
-    /// All lines so far, or what `look` finds in them.
+    /// Returns what `look` finds in the lines so far.
     pub(crate) fn look<T>(&self, look: impl FnOnce(&[Line]) -> T) -> T {
         look(&self.read().lines)
     }
 
-    /// What `look` finds, as soon as it does.
+    /// Waits until `look` finds something, and returns it.
     ///
     /// # Panics
-    /// Where it does not within [`PATIENCE`].
+    /// If it finds nothing within [`PATIENCE`].
     pub(crate) fn wait_for<T>(&self, what: &str, mut look: impl FnMut(&[Line]) -> Option<T>) -> T {
         let begun = SystemClock.now();
         loop {
@@ -89,7 +89,7 @@ impl History {
         }
     }
 
-    /// Its last lines, for whoever has to find out what went wrong.
+    /// Returns the last lines, to find out what went wrong.
     pub(crate) fn tail(&self) -> String {
         let seen = self.read();
         let first = seen.lines.len().saturating_sub(80);
@@ -97,7 +97,7 @@ impl History {
         seen.lines[first..].iter().map(line).collect()
     }
 
-    /// Leaves a copy of it in this folder.
+    /// Copies the log to this folder.
     pub(crate) fn keep(&self, folder: &Path, story: &str) -> std::io::Result<()> {
         std::fs::create_dir_all(folder)?;
         let name = format!("{}.log", story.replace(' ', "-"));
@@ -112,7 +112,7 @@ impl History {
         let mut fresh = String::new();
         file.seek(SeekFrom::Start(seen.offset)).unwrap();
         file.read_to_string(&mut fresh).unwrap();
-        // The last line may still be on its way.
+        // The last line may still be incomplete.
         let whole = fresh.rfind('\n').map_or(0, |end| end + 1);
         seen.offset += whole as u64;
         seen.lines.extend(fresh[..whole].lines().map(Line::parse));
@@ -128,7 +128,7 @@ impl Line {
         let text = words.next().unwrap_or_default().trim_start().to_owned();
         match at {
             Some(at) => Self { at, who, text },
-            // Not of our log, such as the message of a panic.
+            // Not a line of our log, such as a panic message.
             None => Self {
                 at: Timestamp::UNIX_EPOCH,
                 who: String::new(),
@@ -141,7 +141,7 @@ impl Line {
         self.text.contains(what)
     }
 
-    /// What follows `name=` in it.
+    /// Returns what follows `name=` in the line.
     pub(crate) fn field(&self, name: &str) -> Option<&str> {
         let found = self
             .text
@@ -156,7 +156,7 @@ impl Line {
         value.split([' ', '}']).next()
     }
 
-    /// The mail that it is about.
+    /// Returns the id of the mail in the line.
     pub(crate) fn id(&self) -> Option<i64> {
         self.field("id")?.parse().ok()
     }

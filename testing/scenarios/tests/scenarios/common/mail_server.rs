@@ -1,4 +1,4 @@
-//! A real mail server, which fails and stalls at times.
+//! A real mail server that sometimes fails and stalls.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -11,14 +11,14 @@ use mailin_embedded::{Handler, Response, Server, SslConfig};
 
 use super::{History, PATIENCE, pause, say};
 
-/// More than one chunk of mails, and those whose senders are dead.
+/// More than one chunk of mails, plus those whose senders are dead.
 const SESSIONS: u32 = 24;
 
-/// Longer than the senders wait for an answer.
+/// Longer than the senders wait for a reply.
 const STALL: Duration = Duration::from_secs(6);
 
-/// An SMTP server on loopback, over the crate `mailin-embedded`. It notes each mail that it takes,
-/// and lives as long as the test program.
+/// An SMTP server on loopback, based on the crate `mailin-embedded`. It logs each mail that it
+/// accepts, and runs as long as the test program.
 #[derive(Debug)]
 pub(crate) struct MailServer {
     address: SocketAddr,
@@ -28,33 +28,33 @@ pub(crate) struct MailServer {
 #[derive(Debug)]
 struct Shared {
     history: Arc<History>,
-    /// How long it takes over each mail, about.
+    /// About how long it takes for each mail.
     takes: Duration,
     is_reliable: bool,
     mails: AtomicU32,
     trap: Mutex<Option<Trap>>,
 }
 
-/// Where a mail that is taken waits before its sender is told so.
+/// Holds an accepted mail before its sender gets the reply.
 #[derive(Debug)]
 struct Trap {
-    /// So many mails go past it first.
+    /// How many mails pass first.
     let_by: usize,
     caught: Sender<String>,
     let_go: Receiver<()>,
 }
 
-/// A mail that was taken and whose sender does not know yet; it is told when this is dropped.
+/// A mail that was accepted and whose sender has no reply yet. Dropping this sends the reply.
 #[derive(Debug)]
 pub(crate) struct Caught {
-    /// Who sends it.
+    /// The sender.
     pub(crate) sender: String,
     _let_go: Sender<()>,
 }
 
 impl MailServer {
-    /// One that takes this long over each mail. Unless it is reliable, it refuses one in thirteen
-    /// for the time being, and stalls over one in forty until the sender gives up.
+    /// Starts a server that takes this long for each mail. Unless it is reliable, it temporarily
+    /// refuses one in thirteen mails, and stalls on one in forty until the sender gives up.
     pub(crate) fn start(history: &Arc<History>, takes: Duration, is_reliable: bool) -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let address = listener.local_addr().unwrap();
@@ -79,12 +79,13 @@ impl MailServer {
         Self { address, shared }
     }
 
-    /// Where it is.
+    /// Returns the server's address.
     pub(crate) fn address(&self) -> String {
         self.address.to_string()
     }
 
-    /// Catches a mail between its being taken and its sender's being told, after so many others.
+    /// Catches a mail after it was accepted and before its sender gets the reply, once `let_by`
+    /// others have passed.
     pub(crate) fn catch(&self, let_by: usize) -> Caught {
         let (caught, next) = channel();
         let (go, let_go) = channel();
@@ -122,7 +123,7 @@ impl Session {
         }
     }
 
-    /// The number of the user that it is for.
+    /// The number of the user who receives the mail.
     fn id(&self) -> &str {
         let to = self.to.strip_prefix("user").unwrap_or_default();
         to.split('@').next().unwrap_or_default()
@@ -160,7 +161,7 @@ impl Handler for Session {
             let line = format!("{what} id={id} from={sender}");
             shared.history.note("post", &line);
         };
-        // From half to one and a half times as long, so that mails do not end together.
+        // Between 0.5 and 1.5 times as long, so that mails do not end together.
         pause(shared.takes * (50 + number * 37 % 100) / 100);
         if !shared.is_reliable && number % 40 == 25 {
             note("stalls over");
@@ -174,7 +175,7 @@ impl Handler for Session {
         note(&format!("took message_id={}", self.message_id()));
         if let Some(trap) = shared.next_trap() {
             let _ = trap.caught.send(sender.clone());
-            // Ends when the other side is dropped.
+            // Returns when the other side is dropped.
             let _ = trap.let_go.recv();
         }
         OK
@@ -182,7 +183,7 @@ impl Handler for Session {
 }
 
 impl Shared {
-    /// The trap, where it is this mail's turn to be caught.
+    /// Returns the trap if it has to catch this mail.
     fn next_trap(&self) -> Option<Trap> {
         let mut trap = self.trap.lock().unwrap();
         match &mut *trap {

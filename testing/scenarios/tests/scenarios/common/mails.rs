@@ -1,11 +1,11 @@
-//! What became of mails: the judge of both stories with mails.
+//! The outcome of all mails: the judge of both scenarios with mails.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use super::{History, Line};
 
-/// The words of the log that the judge goes by.
+/// The texts in the log that the judge looks for.
 const SENDING: &str = "sending id=";
 const MARKED: &str = "marked as sent";
 const REFUSED: &str = "not sent: ";
@@ -14,20 +14,20 @@ const TOOK: &str = "took message_id=";
 const KILLED: &str = "is killed";
 const UNLOCKED: &str = "unlocked lock=";
 
-/// What a history tells of its mails.
+/// What a history shows about its mails.
 #[derive(Debug, Default)]
 pub(crate) struct Mails {
-    /// How many different mails the mail server has taken.
+    /// How many different mails the mail server has accepted.
     pub(crate) taken: usize,
-    /// How many times it took one that it had taken before.
+    /// How many times it accepted a mail that it had accepted before.
     pub(crate) repeated: usize,
-    /// How many times it was refused or stalled.
+    /// How many times it refused a mail or stalled.
     pub(crate) refused: usize,
     /// How many times a replica was killed with mails in flight.
     pub(crate) kills: usize,
-    /// How many sendings were stopped since their lock was lost or given back.
+    /// How many times sending was stopped because the lock was lost or released.
     pub(crate) stopped: usize,
-    /// What must not be.
+    /// The violations that were found.
     complaints: Vec<String>,
     by_id: BTreeMap<i64, Mail>,
     in_flight: BTreeMap<String, BTreeSet<i64>>,
@@ -37,14 +37,14 @@ pub(crate) struct Mails {
 struct Mail {
     message_id: Option<String>,
     is_marked: bool,
-    /// Who sent it the last time that it was taken.
+    /// The sender when it was last accepted.
     taken_from: Option<String>,
-    /// Whose sending was cut off, by a kill or with the lock.
+    /// The replicas whose sending was cut off, by a kill or with the lock.
     cut_off: BTreeSet<String>,
 }
 
 impl Mails {
-    /// Reads a history; each line is judged by those before it.
+    /// Reads a history; each line is judged by the lines before it.
     pub(crate) fn of(history: &History) -> Self {
         history.look(Self::judge)
     }
@@ -149,13 +149,13 @@ impl Mails {
         self.complaints.push(complaint);
     }
 
-    /// Mails that are known to be marked.
+    /// The mails that are known to be marked.
     pub(crate) fn marked(&self) -> BTreeSet<i64> {
         let marked = self.by_id.iter().filter(|(_, mail)| mail.is_marked);
         marked.map(|(id, _)| *id).collect()
     }
 
-    /// What this replica is sending, as far as its log tells.
+    /// Whether this replica is sending a mail, according to its log.
     pub(crate) fn is_sending(&self, who: &str) -> bool {
         let in_flight = self.in_flight.get(who);
         in_flight.is_some_and(|in_flight| !in_flight.is_empty())
@@ -166,13 +166,13 @@ impl Mails {
     }
 
     /// # Panics
-    /// Where a mail was repeated that must not be.
+    /// If a mail was repeated that must not be.
     pub(crate) fn assert_no_complaints(&self) {
         assert!(self.complaints.is_empty(), "{:#?}", self.complaints);
     }
 
     /// # Panics
-    /// Where one of these never came.
+    /// If one of these mails never arrived.
     pub(crate) fn assert_all_came(&self, ids: impl IntoIterator<Item = i64>) {
         let came = |id: &i64| {
             let mail = self.by_id.get(id);

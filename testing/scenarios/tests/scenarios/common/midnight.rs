@@ -1,4 +1,4 @@
-//! Stories that begin at midnight, whenever they are told.
+//! Scenarios that begin at midnight, whenever they run.
 
 use std::time::Duration;
 
@@ -7,19 +7,20 @@ use shedlock::{Clock as _, SystemClock};
 
 use super::{Replica, Scene, Store, say};
 
-/// A midnight that replicas come to shortly: their calendars are behind. The store's is not.
+/// A midnight that replicas reach shortly, because their calendars are behind. The store's calendar
+/// is not.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Midnight {
-    /// The last midnight that there was.
+    /// The last real midnight.
     at: Timestamp,
     behind: Duration,
 }
 
-/// Replicas are ready at least so long before midnight.
+/// How long before midnight replicas have to be ready.
 const READY: SignedDuration = SignedDuration::from_millis(300);
 
 impl Midnight {
-    /// Replicas that take this for their midnight come to it after `lead`.
+    /// A midnight that replicas with its arguments reach after `lead`.
     pub(crate) fn after(lead: Duration) -> Self {
         let now = Timestamp::try_from(SystemClock.system_time()).unwrap();
         let second = now.as_second() - now.as_second().rem_euclid(24 * 3_600);
@@ -37,7 +38,7 @@ impl Midnight {
         vec!["--clock-behind".to_owned(), format!("{behind}ms")]
     }
 
-    /// The same, of a replica that is busy for so long when midnight comes.
+    /// The arguments of a replica that is busy for this long from midnight on.
     pub(crate) fn args_of_busy(&self, lasts: Duration) -> Vec<String> {
         let mut args = self.args(Duration::ZERO);
         args.extend(["--busy-from".to_owned(), self.at.to_string()]);
@@ -45,12 +46,12 @@ impl Midnight {
         args
     }
 
-    /// So many seconds after midnight, as a slot is written.
+    /// This many seconds after midnight, as a slot is written.
     pub(crate) fn slot(&self, seconds: i64) -> String {
         (self.at + SignedDuration::from_secs(seconds)).to_string()
     }
 
-    /// Whether these replicas are all ready before midnight comes, by their calendars.
+    /// Whether these replicas are all ready before midnight, by their calendars.
     pub(crate) fn is_awaited_by(&self, scene: &Scene, replicas: &[&Replica]) -> bool {
         let ready = |replica| scene.ready(replica).at;
         replicas
@@ -59,16 +60,17 @@ impl Midnight {
     }
 }
 
-/// What became of a story that is about time.
+/// The result of a scenario that depends on time.
 #[derive(Debug)]
 pub(crate) enum Shown {
-    /// It was told.
+    /// The scenario was shown.
     Yes,
     /// The machine was too slow for it, and how.
     TooSlow(&'static str),
 }
 
-/// Tells a story until the machine is quick enough for it, with more and more time to get ready.
+/// Repeats a scenario until the machine is fast enough for it, with more and more time to get
+/// ready.
 pub(crate) fn until_shown(title: &str, store: Store, story: impl Fn(&Scene, Midnight) -> Shown) {
     for lead in [2, 4, 8, 16, 32] {
         let scene = Scene::open(title, store);

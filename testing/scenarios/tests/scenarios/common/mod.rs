@@ -1,4 +1,4 @@
-//! What the stories share.
+//! Shared parts of the scenarios.
 
 mod history;
 mod mail_server;
@@ -18,10 +18,11 @@ pub(crate) use replica::Replica;
 pub(crate) use scene::Scene;
 pub(crate) use store::Store;
 
-/// How long a story waits for what must happen: far above what any loaded machine needs.
+/// How long a scenario waits for an event that must happen: far longer than any loaded machine
+/// needs.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Lets real time go by.
+/// Waits in real time.
 #[expect(
     clippy::disallowed_methods,
     reason = "real processes on real servers, whose clocks no test can move"
@@ -30,7 +31,7 @@ pub(crate) fn pause(duration: Duration) {
     std::thread::sleep(duration);
 }
 
-/// Says something for whoever reads the output of the tests.
+/// Prints a line to the output of the tests.
 #[expect(clippy::print_stderr, reason = "the output of a test program")]
 pub(crate) fn say(text: &str) {
     eprintln!("{text}");

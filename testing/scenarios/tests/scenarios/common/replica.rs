@@ -7,7 +7,8 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use super::History;
 
-/// What replicas log: also each unlock, and ticks that another replica has taken.
+/// The log filter of replicas, which includes each unlock and the ticks that another replica has
+/// taken.
 const LOG: &str =
     "info,shedlock_core::runtime::release=debug,shedlock_scheduler::driver::shared=debug";
 
@@ -20,7 +21,7 @@ pub(crate) struct Replica {
 }
 
 impl Replica {
-    /// Starts one, and does not wait until it is ready.
+    /// Starts a replica without waiting until it is ready.
     pub(crate) fn start<S: AsRef<str>>(
         history: &Arc<History>,
         database: &str,
@@ -48,19 +49,20 @@ impl Replica {
         &self.name
     }
 
-    /// The process, as the owners of its locks name it.
+    /// The process id, as it appears in the owners of its locks.
     pub(crate) fn pid(&self) -> String {
         format!("/{}/", self.child.id())
     }
 
-    /// Kills it with -9, and notes that when it is dead: nothing of it comes after the note.
+    /// Kills it with SIGKILL, and logs that once it is dead: none of its lines come after that
+    /// entry.
     pub(crate) fn kill(&mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
         self.history.note(&self.name, "is killed");
     }
 
-    /// Tells it to stop, by SIGTERM.
+    /// Tells it to stop with SIGTERM.
     pub(crate) fn terminate(&self) {
         self.history.note(&self.name, "is told to stop: SIGTERM");
         let pid = Pid::from_child(&self.child);
@@ -75,7 +77,7 @@ impl Replica {
             .wait_for(&format!("{name} ends"), |_| self.child.try_wait().unwrap())
     }
 
-    /// Tells it to stop, and waits until it has, in good order.
+    /// Tells it to stop, and waits until it has ended successfully.
     pub(crate) fn stop(mut self) {
         self.terminate();
         let status = self.ended();

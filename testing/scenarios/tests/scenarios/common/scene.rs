@@ -1,4 +1,4 @@
-//! Where one story takes place: a database and a log of its own.
+//! The environment of one scenario: a separate database and log.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use tokio::runtime::Runtime;
 
 use super::{History, Line, Replica, Store, say};
 
-/// A database that is made for one story, and the log of what happens there.
+/// A database created for one scenario, and the log of what happens in it.
 #[derive(Debug)]
 pub(crate) struct Scene {
     pub(crate) history: Arc<History>,
@@ -26,7 +26,7 @@ pub(crate) struct Scene {
 }
 
 impl Scene {
-    /// A scene of this story.
+    /// Creates the scene of this scenario.
     pub(crate) fn open(story: &str, store: Store) -> Self {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let owner = Owner::generate();
@@ -60,12 +60,12 @@ impl Scene {
         }
     }
 
-    /// Starts a replica here.
+    /// Starts a replica in this scene.
     pub(crate) fn replica<S: AsRef<str>>(&self, name: &str, args: &[S]) -> Replica {
         Replica::start(&self.history, &self.url, name, args)
     }
 
-    /// Waits until a replica is ready; its line then.
+    /// Waits until a replica is ready; returns that line of its log.
     pub(crate) fn ready(&self, replica: &Replica) -> Line {
         let name = replica.name();
         self.history.wait_for(&format!("{name} is ready"), |lines| {
@@ -80,14 +80,14 @@ impl Scene {
         self.runtime.block_on(change).unwrap();
     }
 
-    /// The numbers in the first column of what this query finds.
+    /// Returns the numbers in the first column of the result of this query.
     pub(crate) fn numbers(&self, query: &str) -> Vec<i64> {
         let rows = self.runtime.block_on(self.database.read(query, &[]));
         let rows = rows.unwrap().into_iter();
         rows.map(|row| row.try_get(0).unwrap()).collect()
     }
 
-    /// What the store says of a lock.
+    /// Returns the store's record of a lock.
     pub(crate) fn record(&self, lock: &str) -> LockRecord {
         let record = self.runtime.block_on(async {
             let provider = shedlock::connect(&self.url).await?;

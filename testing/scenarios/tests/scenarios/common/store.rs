@@ -1,4 +1,4 @@
-//! The stores that the stories are told on.
+//! The stores on which the scenarios run.
 
 use url::Url;
 
@@ -10,7 +10,7 @@ pub(crate) enum Store {
 }
 
 impl Store {
-    /// All of them, unless the run was narrowed (`cargo xtask test --store postgres`).
+    /// Returns all stores, unless the run is restricted (`cargo xtask test --store postgres`).
     pub(crate) fn wanted() -> Vec<Self> {
         let mut stores = vec![Self::Postgres, Self::Mariadb];
         if let Ok(wanted) = std::env::var("SHEDLOCK_TEST_STORES") {
@@ -26,10 +26,10 @@ impl Store {
         }
     }
 
-    /// The throw-away server.
+    /// Returns the URL of the throw-away server.
     ///
     /// # Panics
-    /// Where there is none: a test that needs a server does not pass without.
+    /// If there is none: a test that needs a server must not pass without one.
     pub(crate) fn server(self) -> Url {
         let variable = match self {
             Self::Postgres => "SHEDLOCK_TEST_POSTGRES_URL",
@@ -40,7 +40,7 @@ impl Store {
         url.parse().expect("the server's URL can be read")
     }
 
-    /// Removes a database while somebody may still be connected to it.
+    /// Returns a statement that removes a database even if clients are still connected to it.
     pub(crate) fn drop_database(self, name: &str) -> String {
         match self {
             Self::Postgres => format!("DROP DATABASE IF EXISTS {name} WITH (FORCE)"),
