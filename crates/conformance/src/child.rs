@@ -143,7 +143,7 @@ pub fn command(
 /// Like [`command`] with another executable: this test target built from an earlier version.
 ///
 /// # Errors
-/// As of [`command`].
+/// As for [`command`].
 pub fn command_of(
     executable: &Path,
     context: &TestContext,

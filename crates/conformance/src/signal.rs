@@ -13,7 +13,7 @@ pub fn stop(process: Option<u32>) -> Verdict {
 /// Resumes a process (SIGCONT).
 ///
 /// # Errors
-/// As of [`stop`].
+/// As for [`stop`].
 pub fn go_on(process: Option<u32>) -> Verdict {
     send(process, Kind::Continue)
 }

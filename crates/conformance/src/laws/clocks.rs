@@ -26,7 +26,8 @@ cases!("clocks" [Time]:
 
 const HOUR: Duration = Duration::from_secs(3_600);
 
-/// To a client an hour ahead, a five-minute lease seems to have expired long ago.
+/// A client an hour ahead does not take over a five-minute lease, which seems to have expired by
+/// its clock.
 pub async fn a_client_ahead_does_not_break_a_lease(context: &TestContext) -> Verdict {
     let wrong = Wrong::new(context).await?;
     let right = context.provider().await?;
@@ -43,7 +44,7 @@ pub async fn a_client_ahead_does_not_break_a_lease(context: &TestContext) -> Ver
     unlock(&right, &lease).await
 }
 
-/// To a client an hour behind, its expired lease seems to run still.
+/// A client an hour behind loses its lease at expiry, although the lease seems to run by its clock.
 pub async fn a_client_behind_does_not_hold_on(context: &TestContext) -> Verdict {
     let wrong = Wrong::new(context).await?;
     let right = context.provider().await?;
@@ -80,8 +81,8 @@ pub async fn leases_of_wrong_clients_end_in_time(context: &TestContext) -> Verdi
     Ok(())
 }
 
-/// A client an hour ahead computes slots that lie in the future; a client an hour behind is not
-/// affected.
+/// A client an hour ahead computes slots that lie in the future and is refused; a client an hour
+/// behind is not affected.
 pub async fn slots_are_judged_by_the_stores_clock(context: &TestContext) -> Verdict {
     context.needs_slots()?;
     if context.capabilities().slot_clock != ClockSource::Store {
@@ -99,7 +100,7 @@ pub async fn slots_are_judged_by_the_stores_clock(context: &TestContext) -> Verd
     abandon(&wrong.behind, &current).await
 }
 
-/// Tokens also grow from a client that is ahead to one that is behind.
+/// Tokens grow also from a client that is ahead to one that is behind.
 pub async fn tokens_of_wrong_clients_grow(context: &TestContext) -> Verdict {
     context.needs_fencing()?;
     let wrong = Wrong::new(context).await?;

@@ -1,4 +1,4 @@
-//! A provider does what it declares: the parts that the cases of the laws do not check.
+//! Checks that a provider does what it declares, as far as the cases of the laws do not check it.
 
 use shedlock_core::{ErrorKind, ExtendRequest, UnlockRequest};
 
@@ -37,7 +37,7 @@ pub async fn extend_is_refused_where_it_is_lacking(context: &TestContext) -> Ver
     unlock(&provider, &lease).await
 }
 
-/// Once each provider has had contact with the store, both declare the same.
+/// Two providers over one store declare the same, once each has had contact with the store.
 pub async fn providers_over_one_store_declare_the_same(context: &TestContext) -> Verdict {
     let (first, second) = context.two().await?;
     first.check().await?;

@@ -38,13 +38,13 @@ cases!("law06_held_is_not_broken" [Connection]:
     a_connection_that_falls_silent_is_left_behind,
 );
 
-/// Whichever of the attempt's statements lost its reply, the error reports an unknown outcome, and
+/// If any of the attempt's statements loses its reply, the error reports an unknown outcome, and
 /// the same attempt, repeated, gets the lease. It is not skipped as held by another owner.
 pub async fn an_attempt_whose_answer_was_lost_is_found_again(context: &TestContext) -> Verdict {
     lose_attempts(context, Strike::CutBeforeReply).await
 }
 
-/// As above, for a request that the store never saw.
+/// If a request of the attempt never reaches the store, the same attempt, repeated, gets the lease.
 pub async fn an_attempt_that_was_lost_on_the_way_is_asked_again(context: &TestContext) -> Verdict {
     lose_attempts(context, Strike::CutBeforeRequest).await
 }
@@ -92,7 +92,7 @@ async fn lose_attempts(context: &TestContext, strike: Strike) -> Verdict {
     Ok(())
 }
 
-/// The task does not run after all, and the withdrawal leaves no lease.
+/// An attempt whose reply was lost can be withdrawn, and leaves no lease.
 pub async fn an_attempt_whose_answer_was_lost_can_be_withdrawn(context: &TestContext) -> Verdict {
     let line = Line::new(context).await?;
     for nth in 1..=Line::STATEMENTS {
@@ -115,13 +115,14 @@ pub async fn an_attempt_whose_answer_was_lost_can_be_withdrawn(context: &TestCon
     Ok(())
 }
 
-/// The lock is free, or kept by at-least; the second call reports it as unlocked.
+/// If the reply to an unlock is lost, the lock is free or kept by at-least, and the repeated unlock
+/// succeeds.
 pub async fn an_unlock_whose_answer_was_lost_is_not_lost(context: &TestContext) -> Verdict {
     lose_unlocks(context, Strike::CutBeforeReply).await
 }
 
-/// The unlock frees the lock, and another owner acquires it while the reply is lost. Whatever the
-/// provider then reads, it does not prove that the lease was lost.
+/// If the reply to an unlock is lost and another owner then acquires the lock, the unlock does not
+/// return "lost": nothing that the provider reads proves that the lease was lost.
 pub async fn an_unlock_whose_answer_was_lost_is_not_lost_once_another_has_the_lock(
     context: &TestContext,
 ) -> Verdict {
@@ -185,7 +186,7 @@ async fn take_once_freed(
     Ok(None)
 }
 
-/// The lock is still held; the second call frees it.
+/// If an unlock never reaches the store, the lock is still held, and the repeated unlock frees it.
 pub async fn an_unlock_that_was_lost_on_the_way_is_asked_again(context: &TestContext) -> Verdict {
     lose_unlocks(context, Strike::CutBeforeRequest).await
 }
@@ -225,12 +226,14 @@ async fn lose_unlocks(context: &TestContext, strike: Strike) -> Verdict {
     Ok(())
 }
 
-/// The lease is already extended; the second call extends it again.
+/// If the reply to an extension is lost, the lease is already extended, and the repeated call
+/// extends it again.
 pub async fn an_extension_whose_answer_was_lost_is_asked_again(context: &TestContext) -> Verdict {
     lose_extensions(context, Strike::CutBeforeReply).await
 }
 
-/// The lease continues unchanged; the second call extends it.
+/// If an extension never reaches the store, the lease continues unchanged, and the repeated call
+/// extends it.
 pub async fn an_extension_that_was_lost_on_the_way_is_asked_again(
     context: &TestContext,
 ) -> Verdict {
@@ -263,7 +266,8 @@ async fn lose_extensions(context: &TestContext, strike: Strike) -> Verdict {
     Ok(())
 }
 
-/// The lock is free; the second call finds nothing to withdraw.
+/// If the reply to a withdrawal is lost, the lock is free, and the repeated withdrawal finds
+/// nothing.
 pub async fn a_withdrawal_whose_answer_was_lost_is_asked_again(context: &TestContext) -> Verdict {
     let line = Line::new(context).await?;
     for nth in 1..=Line::STATEMENTS {
@@ -285,7 +289,7 @@ pub async fn a_withdrawal_whose_answer_was_lost_is_asked_again(context: &TestCon
     Ok(())
 }
 
-/// An extension is in flight while the lease is unlocked on another connection. It must not revive
+/// An extension that is in flight while its lease is unlocked on another connection must not revive
 /// the lease, even if at-least still keeps the record locked.
 pub async fn an_extension_that_arrives_after_the_unlock_is_lost(context: &TestContext) -> Verdict {
     context.needs_extend()?;
@@ -295,7 +299,7 @@ pub async fn an_extension_that_arrives_after_the_unlock_is_lost(context: &TestCo
         let job = name(&format!("at-least-{}", at_least.as_secs()));
         let request = context.request(&job).with_lock_at_least_for(at_least);
         let lease = acquire(&line.through, &request).await?;
-        // A provider may route the calls of a lease to the connection that won it, so the other
+        // A wrapper may route the calls of a lease to the provider that acquired it, so the other
         // client gets its own copy of the lease.
         let same = acquire(&line.direct, &request).await?;
         let trap = line.trap(Call::Extend, &request, 1, Strike::WithholdRequest)?;
@@ -328,7 +332,7 @@ pub async fn an_extension_that_arrives_after_the_unlock_is_lost(context: &TestCo
     Ok(())
 }
 
-/// The reply grants a lease that has already expired: unlocking it is lost and affects no one.
+/// A reply may grant a lease that has already expired: unlocking it is lost and affects no one.
 pub async fn an_answer_that_comes_after_the_lease_is_of_no_use(context: &TestContext) -> Verdict {
     let line = Line::new(context).await?;
     let short = context.timing().short();
@@ -363,7 +367,7 @@ async fn lease_is_over(line: &Line, lease: &Lease) -> Result<bool, Stop> {
     Ok(found.is_none_or(|record| record.state == LockState::Free))
 }
 
-/// A half-open connection: no reply arrives, and no error either. The call is dropped, as the
+/// On a half-open connection neither a reply nor an error arrives. The call is dropped, as the
 /// runtime does after its own time limit, and repeated on a new connection.
 pub async fn a_connection_that_falls_silent_is_left_behind(context: &TestContext) -> Verdict {
     let line = Line::new(context).await?;

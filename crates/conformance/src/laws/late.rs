@@ -52,32 +52,34 @@ enum Course {
     Skipped,
 }
 
-/// The copy finds the mark that its own owner left, even while its timeout still runs.
+/// After the unlock, a copy finds the mark that its own owner left, even while its timeout still
+/// runs.
 pub async fn a_copy_that_arrives_after_the_unlock_takes_nothing(context: &TestContext) -> Verdict {
     late_copies(context, Course::Unlocked).await
 }
 
-/// Nothing in the record shows any more that the copy's owner has ended, but its timeout has
-/// passed.
+/// After other owners, the record no longer shows that the copy's owner has ended, but the copy's
+/// timeout has passed.
 pub async fn a_copy_that_arrives_after_other_owners_takes_nothing(
     context: &TestContext,
 ) -> Verdict {
     late_copies(context, Course::OtherOwners).await
 }
 
-/// The withdrawal after the timeout was final. The slot can still be taken.
+/// The withdrawal after the timeout is final: a later copy takes nothing, and the slot can still be
+/// taken.
 pub async fn a_copy_that_arrives_after_the_withdrawal_takes_nothing(
     context: &TestContext,
 ) -> Verdict {
     late_copies(context, Course::Withdrawn).await
 }
 
-/// The attempt got a reply, so only the withdrawal after its timeout ends its copies.
+/// After a skip, the attempt has its reply, so only a withdrawal after its timeout ends its copies.
 pub async fn a_copy_that_arrives_after_a_skip_takes_nothing(context: &TestContext) -> Verdict {
     late_copies(context, Course::Skipped).await
 }
 
-/// With no record at the time of sending and with an unlocked record; with and without a slot.
+/// Runs the course with no record and with an unlocked record, with and without a slot.
 async fn late_copies(context: &TestContext, course: Course) -> Verdict {
     let line = Line::new(context).await?;
     let slots: &[Option<Slot>] = if context.capabilities().slots {
@@ -239,7 +241,7 @@ pub async fn an_extension_that_arrives_late_does_not_shorten_the_lease(
         let request = context.request_for(&name(&format!("{nth}-job")), long / 5);
         let lease = acquire(&line.direct, &request).await?;
         let through = line.warm_through(context).await?;
-        // A provider may route the calls of a lease to the connection that won it, so each client
+        // A wrapper may route the calls of a lease to the provider that acquired it, so each client
         // gets its own copy of the lease.
         let same = acquire(&through, &request).await?;
         let trap = line.trap(Call::Extend, &request, nth, Strike::WithholdRequest)?;

@@ -30,7 +30,8 @@ cases!("law01_exclusion" [Exclusion]:
     an_extended_lease_still_excludes [Time],
 );
 
-/// The record shows the lease as the holder, then shows the lock as free.
+/// The record shows the lease as the holder after the acquisition, and the lock as free after the
+/// unlock.
 pub async fn lock_and_unlock_show_in_the_record(context: &TestContext) -> Verdict {
     let provider = context.provider().await?;
     let job = name("job");
@@ -40,7 +41,7 @@ pub async fn lock_and_unlock_show_in_the_record(context: &TestContext) -> Verdic
     is_free(&provider, &job).await
 }
 
-/// By the same provider and by another one.
+/// A second attempt is skipped, by the same provider and by another one.
 pub async fn a_second_attempt_is_skipped(context: &TestContext) -> Verdict {
     let (first, second) = context.two().await?;
     let job = name("job");
@@ -51,7 +52,7 @@ pub async fn a_second_attempt_is_skipped(context: &TestContext) -> Verdict {
     unlock(&first, &lease).await
 }
 
-/// Neither blocks the other, and unlocking one leaves the other held.
+/// Locks with different names do not block each other, and unlocking one leaves the other held.
 pub async fn two_names_are_two_locks(context: &TestContext) -> Verdict {
     let provider = context.provider().await?;
     let first = acquire(&provider, &context.request(&name("first"))).await?;
@@ -73,7 +74,7 @@ pub async fn lock_unlock_lock(context: &TestContext) -> Verdict {
     Ok(())
 }
 
-/// Lock, a skipped second attempt, unlock: ten times in a row.
+/// A lock, a skipped second attempt and an unlock work ten times in a row.
 pub async fn ten_rounds_without_a_pause(context: &TestContext) -> Verdict {
     let (first, second) = context.two().await?;
     let job = name("job");
@@ -85,7 +86,8 @@ pub async fn ten_rounds_without_a_pause(context: &TestContext) -> Verdict {
     Ok(())
 }
 
-/// Several rounds with several providers; in the first round they also race to create the record.
+/// Sixty-four contenders have one winner in each of several rounds; the first round also races to
+/// create the record.
 pub async fn sixty_four_contenders_have_one_winner(context: &TestContext) -> Verdict {
     let providers = context.providers(4).await?;
     let job = name("job");
@@ -103,7 +105,7 @@ pub async fn sixty_four_contenders_have_one_winner(context: &TestContext) -> Ver
     Ok(())
 }
 
-/// The lock expired without an unlock: the take-over has one winner too.
+/// The take-over of a lock that expired without an unlock has one winner too.
 pub async fn sixty_four_contenders_at_an_expired_lock_have_one_winner(
     context: &TestContext,
 ) -> Verdict {
@@ -217,7 +219,7 @@ pub async fn workers_that_count_under_two_locks_lose_no_update(context: &TestCon
     Ok(())
 }
 
-/// The lease still excludes others after the end that it had before the extension.
+/// An extended lease still excludes others after the end that it had before the extension.
 pub async fn an_extended_lease_still_excludes(context: &TestContext) -> Verdict {
     context.needs_extend()?;
     let (first, second) = context.two().await?;

@@ -17,7 +17,7 @@ cases!("law02_no_waiting" [Exclusion]:
     a_losing_attempt_writes_nothing,
 );
 
-/// Even if the holder's lease still has long to run.
+/// A skip returns immediately, even if the holder's lease still has long to run.
 pub async fn a_skip_comes_at_once(context: &TestContext) -> Verdict {
     let (first, second) = context.two().await?;
     let job = name("job");
@@ -34,7 +34,7 @@ pub async fn a_skip_comes_at_once(context: &TestContext) -> Verdict {
     Ok(())
 }
 
-/// As far as the store records it; `names_holder` declares whether it does.
+/// A skip contains the holder and the end of its lease, as far as `names_holder` declares it.
 pub async fn a_skip_names_holder_and_end(context: &TestContext) -> Verdict {
     let (first, second) = context.two().await?;
     let job = name("job");
@@ -63,7 +63,7 @@ pub async fn a_skip_names_holder_and_end(context: &TestContext) -> Verdict {
     Ok(())
 }
 
-/// The record is the same before and after.
+/// A losing attempt leaves the record unchanged.
 pub async fn a_losing_attempt_writes_nothing(context: &TestContext) -> Verdict {
     let (first, second) = context.two().await?;
     let job = name("job");

@@ -28,7 +28,7 @@ cases!("law03_ownership" [Ownership]:
     any_client_may_act_with_the_lease,
 );
 
-/// The lease expired and another client acquired the lock: the late unlock is lost and changes
+/// If a lease expired and another client acquired the lock, a late unlock is lost and changes
 /// nothing.
 pub async fn stale_unlock_by_another_client(context: &TestContext) -> Verdict {
     let (late, next) = context.two().await?;
@@ -43,7 +43,8 @@ pub async fn stale_unlock_by_another_client(context: &TestContext) -> Verdict {
     unlock(&next, &taken.lease).await
 }
 
-/// As above, for a late extension.
+/// If a lease expired and another client acquired the lock, a late extension is lost and changes
+/// nothing.
 pub async fn stale_extend_by_another_client(context: &TestContext) -> Verdict {
     context.needs_extend()?;
     let (late, next) = context.two().await?;
@@ -58,7 +59,7 @@ pub async fn stale_extend_by_another_client(context: &TestContext) -> Verdict {
     unlock(&next, &taken.lease).await
 }
 
-/// Both leases belong to one client in one process.
+/// A late unlock is lost even if both leases belong to one client in one process.
 pub async fn stale_unlock_by_another_lease_of_this_client(context: &TestContext) -> Verdict {
     let provider = context.provider().await?;
     let job = name("job");
@@ -72,7 +73,7 @@ pub async fn stale_unlock_by_another_lease_of_this_client(context: &TestContext)
     unlock(&provider, &taken.lease).await
 }
 
-/// As above, for a late extension.
+/// A late extension is lost even if both leases belong to one client in one process.
 pub async fn stale_extend_by_another_lease_of_this_client(context: &TestContext) -> Verdict {
     context.needs_extend()?;
     let provider = context.provider().await?;
@@ -87,7 +88,7 @@ pub async fn stale_extend_by_another_lease_of_this_client(context: &TestContext)
     unlock(&provider, &taken.lease).await
 }
 
-/// Even if no one has acquired the lock since.
+/// An unlock of an expired lease is lost, even if no one has acquired the lock since.
 pub async fn unlock_after_expiry_is_lost(context: &TestContext) -> Verdict {
     let provider = context.provider().await?;
     let job = name("job");
@@ -112,7 +113,8 @@ pub async fn extend_after_expiry_is_lost(context: &TestContext) -> Verdict {
     abandon(&provider, &context.request(&job)).await
 }
 
-/// The reply to the first unlock may have been lost; with and without at-least remaining.
+/// A repeated unlock is not lost, because the first reply may have been; with and without at-least
+/// remaining.
 pub async fn unlock_twice_is_not_lost(context: &TestContext) -> Verdict {
     let (first, second) = context.two().await?;
     let long = context.timing().long();
@@ -132,7 +134,7 @@ pub async fn unlock_twice_is_not_lost(context: &TestContext) -> Verdict {
     Ok(())
 }
 
-/// The repeated unlock must not free the next owner's lease.
+/// A repeated unlock must not free the next owner's lease.
 pub async fn unlock_twice_is_lost_once_somebody_else_holds(context: &TestContext) -> Verdict {
     let (first, second) = context.two().await?;
     let job = name("job");
@@ -144,7 +146,7 @@ pub async fn unlock_twice_is_lost_once_somebody_else_holds(context: &TestContext
     unlock(&second, &next).await
 }
 
-/// Unlock ends ownership.
+/// An extension after the unlock is lost: an unlock ends ownership.
 pub async fn extend_after_unlock_is_lost(context: &TestContext) -> Verdict {
     context.needs_extend()?;
     let provider = context.provider().await?;
@@ -222,7 +224,7 @@ pub async fn a_lease_that_was_extended_answers_truly(context: &TestContext) -> V
     }
 }
 
-/// An operator deleted the record by hand: the lease is gone.
+/// If an operator deleted the record by hand, the lease is gone, and its calls are lost.
 pub async fn stale_calls_on_a_deleted_record_are_lost(context: &TestContext) -> Verdict {
     let provider = context.provider().await?;
     let job = name("job");

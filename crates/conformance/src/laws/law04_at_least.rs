@@ -25,7 +25,7 @@ cases!("law04_at_least" [Time]:
     an_unlock_may_ignore_at_least,
 );
 
-/// However quickly the task ends, and no longer.
+/// The lock stays taken until at-least has passed, however quickly the task ends, and no longer.
 pub async fn at_least_is_kept_after_unlock(context: &TestContext) -> Verdict {
     let (first, second) = context.two().await?;
     let job = name("job");
@@ -40,7 +40,7 @@ pub async fn at_least_is_kept_after_unlock(context: &TestContext) -> Verdict {
     not_later(&taken, at_least, context.timing().lateness(), &next)
 }
 
-/// At-least does not count from the unlock.
+/// At-least counts from the acquisition, not from the unlock.
 pub async fn at_least_is_counted_from_acquisition(context: &TestContext) -> Verdict {
     let provider = context.provider().await?;
     let job = name("job");
@@ -52,7 +52,7 @@ pub async fn at_least_is_counted_from_acquisition(context: &TestContext) -> Verd
     ends_at(context, &provider, &taken, at_least).await
 }
 
-/// After an unlock when at-least has passed, the lock is free immediately.
+/// An unlock after at-least has passed frees the lock immediately.
 pub async fn at_least_that_is_over_frees_at_once(context: &TestContext) -> Verdict {
     let (first, second) = context.two().await?;
     let job = name("job");
@@ -64,7 +64,7 @@ pub async fn at_least_that_is_over_frees_at_once(context: &TestContext) -> Verdi
     abandon(&second, &context.request(&job)).await
 }
 
-/// The end of at-least stays unchanged, counted from the acquisition.
+/// An extension does not change the end of at-least, which counts from the acquisition.
 pub async fn an_extension_neither_shortens_nor_moves_at_least(context: &TestContext) -> Verdict {
     context.needs_extend()?;
     let provider = context.provider().await?;
@@ -80,7 +80,7 @@ pub async fn an_extension_neither_shortens_nor_moves_at_least(context: &TestCont
     ends_at(context, &provider, &taken, at_least).await
 }
 
-/// Also counted from the acquisition.
+/// An extension may lengthen at-least, which still counts from the acquisition.
 pub async fn an_extension_may_lengthen_at_least(context: &TestContext) -> Verdict {
     context.needs_extend()?;
     let provider = context.provider().await?;
@@ -100,7 +100,7 @@ pub async fn an_extension_may_lengthen_at_least(context: &TestContext) -> Verdic
     ends_at(context, &provider, &taken, at_least).await
 }
 
-/// A lower at-least has no effect; an at-most below at-least is refused.
+/// An extension with a lower at-least does not lower it; an at-most below at-least is refused.
 pub async fn an_extension_may_not_lower_at_least(context: &TestContext) -> Verdict {
     context.needs_extend()?;
     let provider = context.provider().await?;
@@ -122,7 +122,7 @@ pub async fn an_extension_may_not_lower_at_least(context: &TestContext) -> Verdi
     ends_at(context, &provider, &taken, at_least).await
 }
 
-/// Equal values are allowed: the unlock then does not change the end.
+/// At-least may equal at-most: the unlock then does not change the end.
 pub async fn at_least_as_long_as_at_most(context: &TestContext) -> Verdict {
     let (first, second) = context.two().await?;
     let job = name("job");
@@ -145,7 +145,8 @@ pub async fn at_least_as_long_as_at_most(context: &TestContext) -> Verdict {
     not_later(&taken, medium, context.timing().lateness(), &next)
 }
 
-/// For a task that never ran: the lock is free immediately, and the lease has ended.
+/// An unlock may ignore at-least, for a task that never ran: the lock is free immediately, and the
+/// lease has ended.
 pub async fn an_unlock_may_ignore_at_least(context: &TestContext) -> Verdict {
     let (first, second) = context.two().await?;
     let job = name("job");
@@ -169,7 +170,7 @@ pub async fn an_unlock_may_ignore_at_least(context: &TestContext) -> Verdict {
     still_holds(&second, &next).await
 }
 
-/// After the unlock, checks in the store's record that the lock ends `kept` after the acquisition.
+/// Checks in the store's record that an unlocked lock ends `kept` after its acquisition.
 async fn ends_at(
     context: &TestContext,
     provider: &crate::Provider,

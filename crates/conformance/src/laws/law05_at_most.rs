@@ -28,7 +28,7 @@ cases!("law05_at_most" [Time]:
     an_extension_past_what_is_declared_is_refused_or_held,
 );
 
-/// The holder crashed and never unlocks.
+/// If the holder crashes and never unlocks, the lock becomes free at the end of the lease.
 pub async fn an_abandoned_lock_comes_free_at_its_end(context: &TestContext) -> Verdict {
     let (first, second) = context.two().await?;
     let job = name("job");
@@ -46,7 +46,7 @@ pub async fn an_abandoned_lock_comes_free_at_its_end(context: &TestContext) -> V
     Ok(())
 }
 
-/// Counted from the extension.
+/// An extended lock becomes free at its new end, which counts from the extension.
 pub async fn an_extended_lock_comes_free_at_its_new_end(context: &TestContext) -> Verdict {
     context.needs_extend()?;
     let (first, second) = context.two().await?;
@@ -67,7 +67,7 @@ pub async fn an_extended_lock_comes_free_at_its_new_end(context: &TestContext) -
     )
 }
 
-/// If a caller requests an earlier end than the lease has, the store keeps the later one and
+/// If an extension requests an earlier end than the lease has, the store keeps the later end and
 /// returns it: an extension that arrives late must not shorten a later one.
 pub async fn an_extension_never_shortens_the_lease(context: &TestContext) -> Verdict {
     context.needs_extend()?;
@@ -93,7 +93,8 @@ pub async fn an_extension_never_shortens_the_lease(context: &TestContext) -> Ver
     unlock(&first, &extended).await
 }
 
-/// Lock-at-most-for after the acquisition, by the store's clock, give or take the granularity.
+/// The record shows the end of the lease: at-most after the acquisition by the store's clock,
+/// within the granularity.
 pub async fn the_record_says_until_when(context: &TestContext) -> Verdict {
     let provider = context.provider().await?;
     let job = name("job");
@@ -115,7 +116,7 @@ pub async fn the_record_says_until_when(context: &TestContext) -> Verdict {
     Ok(())
 }
 
-/// An expired lease affects no one.
+/// The record of an expired lease shows the lock as free.
 pub async fn the_record_of_an_expired_lease_says_free(context: &TestContext) -> Verdict {
     let provider = context.provider().await?;
     let job = name("job");
@@ -125,8 +126,8 @@ pub async fn the_record_of_an_expired_lease_says_free(context: &TestContext) -> 
     is_free(&provider, &job).await
 }
 
-/// A millisecond, a microsecond, a nanosecond: the attempt is refused, or the lease expires soon. It
-/// never lasts forever, and it has never expired before it begins.
+/// A lease of a millisecond, a microsecond or a nanosecond is refused or expires soon. It never
+/// lasts forever, and it has never expired before it begins.
 pub async fn the_shortest_lease_ends(context: &TestContext) -> Verdict {
     let provider = context.provider().await?;
     let units = [
@@ -164,7 +165,7 @@ async fn take_again(
     take(provider, &context.request(job)).await
 }
 
-/// The longest lease that the provider declares, but at most a hundred years.
+/// The longest lease that the provider declares is held; at most a hundred years are tried.
 pub async fn the_longest_declared_lease_is_held(context: &TestContext) -> Verdict {
     let (first, second) = context.two().await?;
     let job = name("job");
@@ -181,7 +182,8 @@ pub async fn the_longest_declared_lease_is_held(context: &TestContext) -> Verdic
     is_free(&second, &job).await
 }
 
-/// Never rounded to "forever", and never to "already expired".
+/// A longer lease than declared is refused or held; it is never rounded to "forever" or to "already
+/// expired".
 pub async fn what_is_longer_than_declared_is_refused_or_held(context: &TestContext) -> Verdict {
     let (first, second) = context.two().await?;
     let longest = context.capabilities().longest_lock_at_most_for;
@@ -234,7 +236,7 @@ async fn try_take_or_error(
     }
 }
 
-/// Otherwise the lock would be free again immediately.
+/// An at-most of zero is refused: the lock would be free again immediately.
 pub async fn zero_is_refused(context: &TestContext) -> Verdict {
     let provider = context.provider().await?;
     let job = name("job");
@@ -243,7 +245,7 @@ pub async fn zero_is_refused(context: &TestContext) -> Verdict {
     is_free(&provider, &job).await
 }
 
-/// Before anything is written.
+/// An at-least above at-most is refused before anything is written.
 pub async fn at_least_over_at_most_is_refused(context: &TestContext) -> Verdict {
     let provider = context.provider().await?;
     let job = name("job");
@@ -255,7 +257,7 @@ pub async fn at_least_over_at_most_is_refused(context: &TestContext) -> Verdict 
     is_free(&provider, &job).await
 }
 
-/// The lease continues unchanged.
+/// An extension by zero is refused, and the lease continues unchanged.
 pub async fn an_extension_by_zero_is_refused(context: &TestContext) -> Verdict {
     context.needs_extend()?;
     let provider = context.provider().await?;
@@ -270,7 +272,8 @@ pub async fn an_extension_by_zero_is_refused(context: &TestContext) -> Verdict {
     still_holds(&provider, &lease).await
 }
 
-/// The duration is never rounded, and the lease is never shorter than requested.
+/// An extension past the declared maximum is refused or held: never rounded, and never shorter than
+/// requested.
 pub async fn an_extension_past_what_is_declared_is_refused_or_held(
     context: &TestContext,
 ) -> Verdict {

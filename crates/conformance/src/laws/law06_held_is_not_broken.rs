@@ -29,7 +29,7 @@ cases!("law06_held_is_not_broken" [Ownership]:
     an_attempt_dropped_midway_holds_no_longer_than_at_most [Connection],
 );
 
-/// Repeated while its lease runs, the attempt returns the same lease.
+/// An attempt that is repeated while its lease runs returns the same lease.
 pub async fn the_same_attempt_twice_is_one_lease(context: &TestContext) -> Verdict {
     let provider = context.provider().await?;
     let request = context.request(&name("job"));
@@ -41,7 +41,8 @@ pub async fn the_same_attempt_twice_is_one_lease(context: &TestContext) -> Verdi
     is_free(&provider, request.name()).await
 }
 
-/// The connection that lost the reply is gone; the attempt is repeated on another one.
+/// An attempt repeated on another connection gets the same lease: the connection that lost the
+/// reply is gone.
 pub async fn the_same_attempt_by_another_client_is_one_lease(context: &TestContext) -> Verdict {
     let (first, second) = context.two().await?;
     let request = context.request(&name("job"));
@@ -52,7 +53,8 @@ pub async fn the_same_attempt_by_another_client_is_one_lease(context: &TestConte
     is_free(&first, request.name()).await
 }
 
-/// Duplicates in flight may even overtake each other.
+/// Sixteen concurrent copies of an attempt get one lease; duplicates in flight may overtake each
+/// other.
 pub async fn the_same_attempt_sixteen_times_at_once_is_one_lease(context: &TestContext) -> Verdict {
     let providers = context.providers(2).await?;
     for round in 0..3 {
@@ -83,7 +85,8 @@ pub async fn the_same_attempt_sixteen_times_at_once_is_one_lease(context: &TestC
     Ok(())
 }
 
-/// The slot is not "already taken" for the attempt that took it.
+/// A repeated attempt for a slot gets its lease: the slot is not "already taken" for the attempt
+/// that took it.
 pub async fn the_same_attempt_for_a_slot_is_one_lease(context: &TestContext) -> Verdict {
     context.needs_slots()?;
     let (first, second) = context.two().await?;
@@ -97,7 +100,7 @@ pub async fn the_same_attempt_for_a_slot_is_one_lease(context: &TestContext) -> 
     unlock(&first, &lease).await
 }
 
-/// The result is a new lease or a skip, never the expired lease.
+/// An attempt repeated after its lease expired gets a new lease or a skip, never the expired lease.
 pub async fn an_attempt_asked_again_after_its_lease_expired_does_not_return_the_old_lease(
     context: &TestContext,
 ) -> Verdict {
@@ -117,7 +120,7 @@ pub async fn an_attempt_asked_again_after_its_lease_expired_does_not_return_the_
     Ok(())
 }
 
-/// At-least does not apply, because the task never ran.
+/// A withdrawal frees the lock immediately: at-least does not apply, because the task never ran.
 pub async fn a_withdrawn_attempt_frees_at_once(context: &TestContext) -> Verdict {
     let (first, second) = context.two().await?;
     let request = context
@@ -143,7 +146,8 @@ pub async fn a_withdrawal_frees_only_its_own(context: &TestContext) -> Verdict {
     unlock(&first, &lease).await
 }
 
-/// The attempt never reached the store, and its withdrawal leaves no trace either.
+/// The withdrawal of an attempt that never reached the store returns `false` and does not take the
+/// lock.
 pub async fn a_withdrawal_of_nothing_is_false(context: &TestContext) -> Verdict {
     let provider = context.provider().await?;
     let request = context.request(&name("job"));
@@ -163,7 +167,8 @@ pub async fn a_withdrawal_of_nothing_is_false(context: &TestContext) -> Verdict 
     Ok(())
 }
 
-/// Not even for the tolerated clock skew: its owner has given it up.
+/// A withdrawn lease that has expired delays no one, not even for the tolerated clock skew: its
+/// owner has given it up.
 pub async fn a_withdrawn_lease_that_has_expired_keeps_no_one_waiting(
     context: &TestContext,
 ) -> Verdict {
@@ -177,7 +182,8 @@ pub async fn a_withdrawn_lease_that_has_expired_keeps_no_one_waiting(
     abandon(&second, &context.request(request.name())).await
 }
 
-/// The store was unreachable until the lease expired, but still nothing ran for the slot.
+/// A withdrawal after the lease expired gives the slot back: the store was unreachable, but nothing
+/// ran for the slot.
 pub async fn a_withdrawn_lease_that_has_expired_gives_its_slot_back(
     context: &TestContext,
 ) -> Verdict {
@@ -202,7 +208,7 @@ pub async fn a_withdrawn_lease_that_has_expired_gives_its_slot_back(
     .await
 }
 
-/// The runtime withdraws attempts that never ran; they must not use up a slot.
+/// A withdrawn attempt gives its slot back: the runtime withdraws attempts that never ran.
 pub async fn a_withdrawn_attempt_gives_its_slot_back(context: &TestContext) -> Verdict {
     context.needs_slots()?;
     let provider = context.provider().await?;

@@ -19,7 +19,8 @@ cases!("law07_no_memory" [Record]:
     a_failed_first_attempt_poisons_nothing,
 );
 
-/// For every provider: the one that wrote the record, and others.
+/// A record deleted while its lock is held frees the lock, for the provider that wrote it and for
+/// others.
 pub async fn a_record_deleted_while_held_frees_the_lock(context: &TestContext) -> Verdict {
     let (first, second) = context.two().await?;
     for provider in [&first, &second] {
@@ -35,7 +36,8 @@ pub async fn a_record_deleted_while_held_frees_the_lock(context: &TestContext) -
     Ok(())
 }
 
-/// The next attempt recreates it, even by a provider that has seen it before.
+/// After a record is deleted, the next attempt recreates it, even by a provider that has seen it
+/// before.
 pub async fn a_record_deleted_after_unlock_heals(context: &TestContext) -> Verdict {
     let provider = context.provider().await?;
     let job = name("job");
@@ -47,7 +49,7 @@ pub async fn a_record_deleted_after_unlock_heals(context: &TestContext) -> Verdi
     unlock(&provider, &lease).await
 }
 
-/// Deleting the record is deliberate, so it frees the lock.
+/// A record deleted during at-least frees the lock: the deletion is deliberate.
 pub async fn a_record_deleted_during_at_least_frees_the_lock(context: &TestContext) -> Verdict {
     let provider = context.provider().await?;
     let job = name("job");
@@ -61,7 +63,7 @@ pub async fn a_record_deleted_during_at_least_frees_the_lock(context: &TestConte
     abandon(&provider, &context.request(&job)).await
 }
 
-/// Ten times in a row, alternating between two providers.
+/// A record deleted ten times in a row is recreated each time, alternating between two providers.
 pub async fn a_record_deleted_again_and_again_heals(context: &TestContext) -> Verdict {
     let (first, second) = context.two().await?;
     let job = name("job");
@@ -119,7 +121,7 @@ pub async fn a_container_dropped_between_any_two_steps_heals(context: &TestConte
     Ok(())
 }
 
-/// The provider finds no container at its very first contact.
+/// A provider that finds no container at its very first contact works once there is one.
 pub async fn a_failed_first_attempt_poisons_nothing(context: &TestContext) -> Verdict {
     context.drop_container().await?;
     let provider = context.provider().await?;

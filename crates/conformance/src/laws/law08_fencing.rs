@@ -25,7 +25,7 @@ cases!("law08_fencing" [Fencing]:
     the_record_shows_the_token [Record, Operators],
 );
 
-/// A provider that declares no tokens returns none.
+/// A lease has a token exactly if the provider declares tokens.
 pub async fn tokens_are_there_exactly_if_declared(context: &TestContext) -> Verdict {
     let provider = context.provider().await?;
     let lease = acquire(&provider, &context.request(&name("job"))).await?;
@@ -38,7 +38,7 @@ pub async fn tokens_are_there_exactly_if_declared(context: &TestContext) -> Verd
     Ok(())
 }
 
-/// Twenty times in a row, as fast as possible.
+/// Tokens grow over twenty acquisitions in a row, as fast as possible.
 pub async fn tokens_grow_across_unlock(context: &TestContext) -> Verdict {
     let mut guard = Guard::new(context)?;
     let provider = context.provider().await?;
@@ -51,7 +51,7 @@ pub async fn tokens_grow_across_unlock(context: &TestContext) -> Verdict {
     Ok(())
 }
 
-/// Without an unlock.
+/// Tokens grow when a lease expires without an unlock.
 pub async fn tokens_grow_across_expiry(context: &TestContext) -> Verdict {
     let mut guard = Guard::new(context)?;
     let provider = context.provider().await?;
@@ -64,7 +64,7 @@ pub async fn tokens_grow_across_expiry(context: &TestContext) -> Verdict {
     Ok(())
 }
 
-/// As after a restart of the program.
+/// Tokens grow across new providers, as after a restart of the program.
 pub async fn tokens_grow_across_a_new_provider(context: &TestContext) -> Verdict {
     let mut guard = Guard::new(context)?;
     for _ in 0..5 {
@@ -77,7 +77,7 @@ pub async fn tokens_grow_across_a_new_provider(context: &TestContext) -> Verdict
     Ok(())
 }
 
-/// The record that contained the last token is gone.
+/// Tokens grow although the record that contained the last one is gone.
 pub async fn tokens_grow_across_a_deleted_record(context: &TestContext) -> Verdict {
     let mut guard = Guard::new(context)?;
     let (first, second) = context.two().await?;
@@ -93,7 +93,7 @@ pub async fn tokens_grow_across_a_deleted_record(context: &TestContext) -> Verdi
     Ok(())
 }
 
-/// The token of a withdrawn attempt may have been used.
+/// Tokens grow across a withdrawal: the token of a withdrawn attempt may have been used.
 pub async fn tokens_grow_across_a_withdrawal(context: &TestContext) -> Verdict {
     let mut guard = Guard::new(context)?;
     let provider = context.provider().await?;
@@ -105,7 +105,7 @@ pub async fn tokens_grow_across_a_withdrawal(context: &TestContext) -> Verdict {
     Ok(())
 }
 
-/// Java's acquisitions have no token; they must not reset the sequence.
+/// Tokens grow across acquisitions of ShedLock, which have none and must not reset the sequence.
 pub async fn tokens_grow_across_an_acquisition_of_shedlock(context: &TestContext) -> Verdict {
     let mut guard = Guard::new(context)?;
     let provider = context.provider().await?;
@@ -127,7 +127,7 @@ pub async fn tokens_grow_across_an_acquisition_of_shedlock(context: &TestContext
         .map(drop)
 }
 
-/// Whoever wins, tokens grow in the order of the acquisitions.
+/// Tokens grow in the order of the acquisitions, whoever wins.
 pub async fn tokens_grow_among_contenders(context: &TestContext) -> Verdict {
     let mut guard = Guard::new(context)?;
     let providers = context.providers(4).await?;
@@ -147,7 +147,7 @@ pub async fn tokens_grow_among_contenders(context: &TestContext) -> Verdict {
     Ok(())
 }
 
-/// An extension is not a new acquisition.
+/// An extension keeps the token: it is not a new acquisition.
 pub async fn an_extension_keeps_the_token(context: &TestContext) -> Verdict {
     context.needs_fencing()?;
     context.needs_extend()?;
@@ -170,7 +170,7 @@ pub async fn an_extension_keeps_the_token(context: &TestContext) -> Verdict {
     Ok(())
 }
 
-/// Also after the unlock, if the store keeps the record.
+/// The record shows the token, also after the unlock if the store keeps the record.
 pub async fn the_record_shows_the_token(context: &TestContext) -> Verdict {
     context.needs_fencing()?;
     let provider = context.provider().await?;

@@ -57,7 +57,7 @@ pub async fn open_slots_are_refused_unless_declared(context: &TestContext) -> Ve
     is_free(&provider, &job).await
 }
 
-/// Before any request is sent.
+/// A request with zero attempts for a slot is refused before anything is sent.
 pub async fn no_attempts_at_all_are_refused(context: &TestContext) -> Verdict {
     let case = new(context).await?;
     let request = open(case.request(0)?, 0);
@@ -65,7 +65,7 @@ pub async fn no_attempts_at_all_are_refused(context: &TestContext) -> Verdict {
     is_free(&case.first, &case.job).await
 }
 
-/// The record shows that the slot is done, and the next slot is available.
+/// A done slot is shown as done in the record and not taken again, and the next slot is available.
 pub async fn a_done_slot_is_not_taken_again(context: &TestContext) -> Verdict {
     let case = new(context).await?;
     for slot in 0..3 {
@@ -81,7 +81,8 @@ pub async fn a_done_slot_is_not_taken_again(context: &TestContext) -> Verdict {
     Ok(())
 }
 
-/// For operators who read the list of locks.
+/// The record shows when a slot that is used up when taken is done, for operators who read the list
+/// of locks.
 pub async fn a_slot_that_is_used_up_when_taken_tells_when_it_is_done(
     context: &TestContext,
 ) -> Verdict {
@@ -100,7 +101,8 @@ pub async fn a_slot_that_is_used_up_when_taken_tells_when_it_is_done(
     state_is(&case, 1, Some(0), None).await
 }
 
-/// During the pause the lock is kept, and a skip gives the reason.
+/// A failed slot is taken over after its pause. During the pause the lock is kept, and a skip gives
+/// the reason.
 pub async fn a_failed_slot_is_taken_over_after_its_pause(context: &TestContext) -> Verdict {
     let case = new(context).await?;
     let request = || Ok::<_, Stop>(open(case.request(0)?, 3));
@@ -123,7 +125,8 @@ pub async fn a_failed_slot_is_taken_over_after_its_pause(context: &TestContext) 
     Ok(())
 }
 
-/// By the first replica that attempts it after the lease has expired.
+/// The slot of a dead runner is taken over by the first replica that attempts it after the lease
+/// has expired.
 pub async fn a_slot_of_a_dead_runner_is_taken_over(context: &TestContext) -> Verdict {
     let case = new(context).await?;
     let short = context.timing().short();
@@ -142,7 +145,7 @@ pub async fn a_slot_of_a_dead_runner_is_taken_over(context: &TestContext) -> Ver
     state_is(&case, 0, Some(0), None).await
 }
 
-/// A runner that shuts down in the middle of its run lets other replicas continue.
+/// A runner that shuts down in the middle of its run lets other replicas take over immediately.
 pub async fn a_slot_that_was_left_is_taken_over_at_once(context: &TestContext) -> Verdict {
     let case = new(context).await?;
     for attempt in 1..=3 {
@@ -155,7 +158,7 @@ pub async fn a_slot_that_was_left_is_taken_over_at_once(context: &TestContext) -
     Ok(())
 }
 
-/// The first reply was lost.
+/// A repeated attempt whose first reply was lost counts once.
 pub async fn an_attempt_asked_again_counts_once(context: &TestContext) -> Verdict {
     let case = new(context).await?;
     let request = open(case.request(0)?, 3);
@@ -166,7 +169,8 @@ pub async fn an_attempt_asked_again_counts_once(context: &TestContext) -> Verdic
     state_is(&case, 0, None, Some(1)).await
 }
 
-/// While it runs, the lock is held. When it is free, the open slot has to run first.
+/// A later slot waits for the open one: while that runs, the lock is held; when the lock is free,
+/// the open slot has to run first.
 pub async fn a_later_slot_waits_for_the_open_one(context: &TestContext) -> Verdict {
     let case = new(context).await?;
     let later = || Ok::<_, Stop>(open(case.request(3)?, 3));
@@ -189,7 +193,7 @@ pub async fn a_later_slot_waits_for_the_open_one(context: &TestContext) -> Verdi
     abandon(&case.first, &later()?).await
 }
 
-/// If the request names the previous slot.
+/// No slot is passed over if the request names the previous slot.
 pub async fn no_slot_is_left_out(context: &TestContext) -> Verdict {
     let case = new(context).await?;
     let after = |slot: u32| {
@@ -215,7 +219,7 @@ pub async fn no_slot_is_left_out(context: &TestContext) -> Verdict {
     Ok(())
 }
 
-/// Then the slot is given up, and the later ones proceed.
+/// After the last allowed attempt the slot is given up, and later slots proceed.
 pub async fn attempts_are_bounded(context: &TestContext) -> Verdict {
     let case = new(context).await?;
     for attempt in 1..=2 {
@@ -232,7 +236,7 @@ pub async fn attempts_are_bounded(context: &TestContext) -> Verdict {
     state_is(&case, 1, Some(1), None).await
 }
 
-/// Another replica has taken over the slot.
+/// A stale runner cannot end a slot that another replica has taken over.
 pub async fn a_stale_runner_says_nothing_of_the_slot(context: &TestContext) -> Verdict {
     let case = new(context).await?;
     let short = context.timing().short();
@@ -256,7 +260,8 @@ pub async fn a_stale_runner_says_nothing_of_the_slot(context: &TestContext) -> V
     done(&case.second, &lease).await
 }
 
-/// However many replicas there are, and however quickly they fail.
+/// Contenders make exactly the allowed number of attempts, however many replicas there are and
+/// however quickly they fail.
 pub async fn contenders_for_an_open_slot_make_as_many_attempts_as_it_has(
     context: &TestContext,
 ) -> Verdict {
@@ -300,7 +305,7 @@ pub async fn contenders_for_an_open_slot_make_as_many_attempts_as_it_has(
     Ok(())
 }
 
-/// Each replica goes through the slots at its own speed, and sometimes fails.
+/// Contenders do each slot, in order, although each goes at its own speed and sometimes fails.
 pub async fn contenders_do_each_of_many_slots_in_order(context: &TestContext) -> Verdict {
     const SLOTS: u32 = 12;
     let case = new(context).await?;
@@ -353,8 +358,7 @@ pub async fn contenders_do_each_of_many_slots_in_order(context: &TestContext) ->
     Ok(())
 }
 
-/// A job that switches between the two kinds from release to release: neither kind blocks the
-/// other.
+/// Both kinds of slots pass each other: a job may switch between them from release to release.
 pub async fn slots_of_both_kinds_pass_each_other(context: &TestContext) -> Verdict {
     let case = new(context).await?;
     // Used up when it is taken: no take-over.
@@ -372,7 +376,7 @@ pub async fn slots_of_both_kinds_pass_each_other(context: &TestContext) -> Verdi
     abandon(&case.first, &open(case.request(3)?, 3)).await
 }
 
-/// The slot stays open.
+/// Acquisitions without a slot leave the open slot open.
 pub async fn acquisitions_without_slot_leave_the_open_slot(context: &TestContext) -> Verdict {
     let case = new(context).await?;
     let lease = acquire(&case.first, &open(case.request(0)?, 3)).await?;

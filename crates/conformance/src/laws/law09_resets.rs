@@ -17,7 +17,7 @@ cases!("law09_resets" [Slots]:
     a_reset_without_need_changes_nothing,
 );
 
-/// A wrong clock has claimed slots that lie far in the future.
+/// A reset recovers from slots that a wrong clock claimed far in the future.
 pub async fn a_reset_brings_a_slot_back_from_the_future(context: &TestContext) -> Verdict {
     let case = new(context).await?;
     let now = context.store_now(&case.first).await?;
@@ -40,7 +40,7 @@ pub async fn a_reset_brings_a_slot_back_from_the_future(context: &TestContext) -
     abandon(&case.first, &request(at(600)?)).await
 }
 
-/// To run a slot again on purpose.
+/// A reset to a slot makes later slots available, to run one again on purpose.
 pub async fn a_reset_to_a_slot_makes_later_ones_free(context: &TestContext) -> Verdict {
     let case = new(context).await?;
     let lease = acquire(&case.first, &case.request(5)?).await?;
@@ -57,7 +57,7 @@ pub async fn a_reset_to_a_slot_makes_later_ones_free(context: &TestContext) -> V
     abandon(&case.first, &case.request(5)?).await
 }
 
-/// No replica takes the slot over any more.
+/// A reset gives up an open slot: no replica takes it over any more.
 pub async fn a_reset_gives_up_an_open_slot(context: &TestContext) -> Verdict {
     let case = new(context).await?;
     let lease = acquire(&case.first, &open(case.request(0)?, 9)).await?;
@@ -70,7 +70,7 @@ pub async fn a_reset_gives_up_an_open_slot(context: &TestContext) -> Verdict {
     abandon(&case.first, &open(case.request(1)?, 9)).await
 }
 
-/// Without a record, without a slot, or with a slot in the past.
+/// A reset changes nothing without a record, without a slot, or if the last slot is in the past.
 pub async fn a_reset_without_need_changes_nothing(context: &TestContext) -> Verdict {
     let case = new(context).await?;
     let request = ResetSlotRequest::new(case.job.clone());

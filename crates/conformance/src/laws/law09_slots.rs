@@ -56,7 +56,7 @@ pub async fn slots_are_refused_unless_declared(context: &TestContext) -> Verdict
     is_free(&provider, &job).await
 }
 
-/// Also after unlock, and for another provider.
+/// A slot is taken once, also after unlock and for another provider.
 pub async fn a_slot_is_taken_once(context: &TestContext) -> Verdict {
     let case = Slots::new(context).await?;
     let lease = acquire(&case.first, &case.request(0)?).await?;
@@ -74,7 +74,7 @@ pub async fn a_slot_is_taken_once(context: &TestContext) -> Verdict {
     Ok(())
 }
 
-/// The runner of the slot crashed: the slot is used up.
+/// A taken slot survives the expiry of its lease: if its runner crashed, the slot is used up.
 pub async fn a_taken_slot_survives_expiry(context: &TestContext) -> Verdict {
     let case = Slots::new(context).await?;
     let short = context.timing().short();
@@ -88,7 +88,7 @@ pub async fn a_taken_slot_survives_expiry(context: &TestContext) -> Verdict {
     abandon(&case.second, &case.request(1)?).await
 }
 
-/// A late replica does not run an older slot after a newer one.
+/// An older slot is skipped after a newer one, so that a late replica does not run it.
 pub async fn an_older_slot_is_skipped(context: &TestContext) -> Verdict {
     let case = Slots::new(context).await?;
     let lease = acquire(&case.first, &case.request(5)?).await?;
@@ -105,7 +105,7 @@ pub async fn an_older_slot_is_skipped(context: &TestContext) -> Verdict {
     Ok(())
 }
 
-/// In order, including gaps.
+/// Newer slots are granted in order, including after gaps.
 pub async fn a_newer_slot_is_granted(context: &TestContext) -> Verdict {
     let case = Slots::new(context).await?;
     for slot in [0, 1, 2, 7, 8] {
@@ -121,7 +121,8 @@ pub async fn a_newer_slot_is_granted(context: &TestContext) -> Verdict {
     Ok(())
 }
 
-/// Replicas wake up for a tick at the same time; whether or not they unlock quickly, one runs.
+/// Replicas that wake up for a tick at the same time have one winner, whether or not they unlock
+/// quickly.
 pub async fn sixty_four_contenders_for_a_slot_have_one_winner(context: &TestContext) -> Verdict {
     let case = Slots::new(context).await?;
     let providers = context.providers(4).await?;
@@ -136,7 +137,7 @@ pub async fn sixty_four_contenders_for_a_slot_have_one_winner(context: &TestCont
     Ok(())
 }
 
-/// Each replica goes through the same slots at its own speed.
+/// Contenders that go through the same slots at their own speed have one winner each.
 pub async fn contenders_for_the_same_slots_in_turn_have_one_winner_each(
     context: &TestContext,
 ) -> Verdict {
@@ -173,7 +174,7 @@ pub async fn contenders_for_the_same_slots_in_turn_have_one_winner_each(
     Ok(())
 }
 
-/// The attempt is skipped, and the slot is still available.
+/// An attempt for a slot on a held lock is skipped, and the slot is still available.
 pub async fn a_slot_attempt_on_a_held_lock_claims_nothing(context: &TestContext) -> Verdict {
     let case = Slots::new(context).await?;
     let lease = acquire(&case.first, &context.request(&case.job)).await?;
@@ -182,7 +183,8 @@ pub async fn a_slot_attempt_on_a_held_lock_claims_nothing(context: &TestContext)
     abandon(&case.second, &case.request(0)?).await
 }
 
-/// As above, while at-least of an earlier slot keeps the lock.
+/// An attempt for a slot during at-least of an earlier slot is skipped, and the slot is still
+/// available.
 pub async fn a_slot_attempt_during_at_least_claims_nothing(context: &TestContext) -> Verdict {
     let case = Slots::new(context).await?;
     let medium = context.timing().medium();
@@ -203,7 +205,7 @@ pub async fn a_slot_attempt_during_at_least_claims_nothing(context: &TestContext
     Ok(())
 }
 
-/// They neither claim the slot nor clear it.
+/// Acquisitions without a slot neither claim the last slot nor clear it.
 pub async fn acquisitions_without_slot_leave_the_slot(context: &TestContext) -> Verdict {
     let case = Slots::new(context).await?;
     let lease = acquire(&case.first, &case.request(0)?).await?;
@@ -224,7 +226,8 @@ pub async fn the_slots_of_two_names_are_two(context: &TestContext) -> Verdict {
     abandon(&case.second, &other).await
 }
 
-/// A node with a wrong clock must not silence the job for a year.
+/// A slot a year ahead is refused, so that a node with a wrong clock cannot silence the job for a
+/// year.
 pub async fn a_slot_a_year_ahead_claims_nothing(context: &TestContext) -> Verdict {
     let case = Slots::new(context).await?;
     let now = context.store_now(&case.first).await?;
@@ -297,7 +300,8 @@ pub async fn slots_keep_their_microseconds(context: &TestContext) -> Verdict {
     Ok(())
 }
 
-/// ShedLock has no slots: only its acquisition at or after the slot's instant is visible.
+/// An acquisition of ShedLock at or after the slot's instant takes the slot: ShedLock has no slots
+/// to compare.
 pub async fn an_acquisition_of_shedlock_after_the_slot_takes_it(context: &TestContext) -> Verdict {
     let case = Slots::new(context).await?;
     for later in [Duration::ZERO, Duration::from_secs(1)] {
@@ -307,7 +311,8 @@ pub async fn an_acquisition_of_shedlock_after_the_slot_takes_it(context: &TestCo
     Ok(())
 }
 
-/// It was the run of the previous slot.
+/// An acquisition of ShedLock before the slot leaves it available: that was the run of the previous
+/// slot.
 pub async fn an_acquisition_of_shedlock_before_the_slot_leaves_it(
     context: &TestContext,
 ) -> Verdict {
@@ -323,7 +328,8 @@ pub async fn an_acquisition_of_shedlock_before_the_slot_leaves_it(
     abandon(&case.first, &case.request(0)?).await
 }
 
-/// A lock held by Java is held; when Java has finished, a slot after its acquisition is available.
+/// A lock held by ShedLock is held, and when ShedLock has finished, a slot after its acquisition is
+/// available.
 pub async fn a_lock_held_by_shedlock_leaves_a_later_slot(context: &TestContext) -> Verdict {
     let case = Slots::new(context).await?;
     case.java(Duration::ZERO, 10 * context.timing().long() + 60 * MINUTE)
@@ -334,7 +340,7 @@ pub async fn a_lock_held_by_shedlock_leaves_a_later_slot(context: &TestContext) 
     abandon(&case.first, &case.request(1)?).await
 }
 
-/// Java has run or is running for this slot: there is nothing to wait for.
+/// A lock that ShedLock has held since the slot takes the slot: there is nothing to wait for.
 pub async fn a_lock_held_by_shedlock_since_the_slot_takes_it(context: &TestContext) -> Verdict {
     let case = Slots::new(context).await?;
     let kept = 10 * context.timing().long() + 60 * MINUTE;

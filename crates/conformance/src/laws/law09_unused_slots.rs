@@ -29,7 +29,8 @@ cases!("law09_unused_slots" [Slots]:
     contenders_run_a_slot_once_however_often_it_is_given_back,
 );
 
-/// Immediately, regardless of at-least; earlier slots stay taken.
+/// A task that never started gives its slot back immediately, regardless of at-least; earlier slots
+/// stay taken.
 pub async fn a_task_that_never_started_gives_its_slot_back(context: &TestContext) -> Verdict {
     let case = Slots::new(context).await?;
     let at_least = context.timing().long();
@@ -45,8 +46,8 @@ pub async fn a_task_that_never_started_gives_its_slot_back(context: &TestContext
     skipped_as(&case.first, &case.request(1)?, SkipReason::SlotTaken).await
 }
 
-/// The unlock is repeated because its reply was lost, and repeated once more after another replica
-/// has run the slot.
+/// A slot is given back once, even if the unlock is repeated because its reply was lost, and
+/// repeated once more after another replica has run the slot.
 pub async fn a_slot_is_given_back_once(context: &TestContext) -> Verdict {
     let case = Slots::new(context).await?;
     let first = acquire(&case.first, &case.request(1)?).await?;
@@ -64,7 +65,7 @@ pub async fn a_slot_is_given_back_once(context: &TestContext) -> Verdict {
     skipped_as(&case.first, &case.request(1)?, SkipReason::SlotTaken).await
 }
 
-/// Another replica has acquired the lock in the meantime.
+/// A stale lease gives nothing back once another replica has acquired the lock.
 pub async fn a_stale_lease_gives_nothing_back(context: &TestContext) -> Verdict {
     let case = new(context).await?;
     let short = context.timing().short();
@@ -92,7 +93,8 @@ pub async fn a_stale_lease_gives_nothing_back(context: &TestContext) -> Verdict 
     unlock(&case.second, &lease).await
 }
 
-/// The process was stopped between its acquisition and its task, for longer than the lease.
+/// A task that never started gives its slot back even after its lease expired: its process was
+/// stopped between the acquisition and the task.
 pub async fn a_task_that_never_started_gives_back_the_slot_of_an_expired_lease(
     context: &TestContext,
 ) -> Verdict {
@@ -111,7 +113,7 @@ pub async fn a_task_that_never_started_gives_back_the_slot_of_an_expired_lease(
     unlock(&case.second, &lease).await
 }
 
-/// An operator resets the slot before the lease or during it.
+/// A slot that is done, or that an operator reset before or during the lease, is not given back.
 pub async fn a_slot_that_is_done_or_was_reset_is_not_given_back(context: &TestContext) -> Verdict {
     let case = new(context).await?;
     let reset = |slot: u32| {
@@ -135,12 +137,12 @@ pub async fn a_slot_that_is_done_or_was_reset_is_not_given_back(context: &TestCo
     Ok(())
 }
 
-/// However often this happens: the single attempt of the slot is still available.
+/// An attempt that never started does not count, however often this happens.
 pub async fn an_attempt_that_never_started_does_not_count(context: &TestContext) -> Verdict {
     does_not_count(context, not_started()).await
 }
 
-/// However many graceful shutdowns there are.
+/// A run that a graceful shutdown cut does not count, however many shutdowns there are.
 pub async fn a_run_that_a_shutdown_cut_does_not_count(context: &TestContext) -> Verdict {
     does_not_count(context, UnlockRequest::new().with_slot_end(SlotEnd::Cut)).await
 }
@@ -168,7 +170,7 @@ async fn does_not_count(context: &TestContext, end: UnlockRequest) -> Verdict {
     state_is(&case, 0, Some(0), None).await
 }
 
-/// The task did run.
+/// A cut run uses up a slot that is taken at most once, because the task did run.
 pub async fn a_cut_run_uses_up_a_slot_that_is_taken_at_most_once(context: &TestContext) -> Verdict {
     let case = new(context).await?;
     let lease = acquire(&case.first, &case.request(0)?).await?;
@@ -182,8 +184,8 @@ pub async fn a_cut_run_uses_up_a_slot_that_is_taken_at_most_once(context: &TestC
     skipped_as(&case.second, &case.request(0)?, SkipReason::SlotTaken).await
 }
 
-/// Not while the last attempt runs, but from then on, even while an at-least or a pause keeps the
-/// lock. Other requests do not report it as given up.
+/// A slot whose attempts are used up is reported as given up: not while the last attempt runs, but
+/// from then on, even while an at-least or a pause keeps the lock.
 pub async fn a_slot_whose_attempts_are_used_up_is_given_up(context: &TestContext) -> Verdict {
     let case = new(context).await?;
     let request = || Ok::<_, Stop>(open(case.request(0)?, 1));
@@ -197,7 +199,7 @@ pub async fn a_slot_whose_attempts_are_used_up_is_given_up(context: &TestContext
     skipped_as(&case.second, &case.request(0)?, SkipReason::SlotTaken).await
 }
 
-/// Most winners do not run the task.
+/// Contenders run a slot once, although most winners give it back without running the task.
 pub async fn contenders_run_a_slot_once_however_often_it_is_given_back(
     context: &TestContext,
 ) -> Verdict {

@@ -19,7 +19,8 @@ cases!("law10_names" [Names]:
     the_names_of_companions_are_free,
 );
 
-/// All names up to the declared length: letters of many scripts, blanks, separators, quotes.
+/// Names up to the declared length round-trip exactly: letters of many scripts, blanks, separators,
+/// quotes.
 pub async fn names_round_trip_exactly(context: &TestContext) -> Verdict {
     let names = [
         "a",
@@ -42,7 +43,7 @@ pub async fn names_round_trip_exactly(context: &TestContext) -> Verdict {
     round_trip(context, &names).await
 }
 
-/// Patterns, quotes and words that a store or its driver might interpret.
+/// Patterns, quotes and words that a store or its driver might interpret are only names.
 pub async fn names_with_meaning_to_a_store_are_only_names(context: &TestContext) -> Verdict {
     let names = [
         "'; DROP TABLE shedlock; --",
@@ -70,8 +71,8 @@ pub async fn names_with_meaning_to_a_store_are_only_names(context: &TestContext)
     round_trip(context, &names).await
 }
 
-/// Names that differ only by case, accents, blanks, or what a collation treats as equal. Each of
-/// the two is its own lock, or one of them is refused with an error that names the clash.
+/// Names that differ only by case, accents, blanks, or what a collation treats as equal are two
+/// locks, or one of them is refused with an error that names the clash.
 pub async fn names_that_look_alike_are_two_locks(context: &TestContext) -> Verdict {
     let pairs = [
         ("job", "JOB"),
@@ -121,7 +122,7 @@ pub async fn names_that_are_one_path_are_two_locks(context: &TestContext) -> Ver
     two_locks_each(context, &pairs).await
 }
 
-/// A store that truncates names must not truncate these two to one.
+/// Names that differ only at their end are two locks, even in a store that truncates names.
 pub async fn names_that_begin_alike_are_two_locks(context: &TestContext) -> Verdict {
     let provider = context.provider().await?;
     for shared in [63, 64, 127, 128, 249, 254, 255, 256, 511, 512, 1_023, 1_024] {
@@ -131,7 +132,7 @@ pub async fn names_that_begin_alike_are_two_locks(context: &TestContext) -> Verd
     Ok(())
 }
 
-/// ASCII and, if they fit, multi-byte characters.
+/// Names up to the declared length are accepted: ASCII and, if they fit, multi-byte characters.
 pub async fn names_up_to_the_declared_length_are_accepted(context: &TestContext) -> Verdict {
     let longest = context.capabilities().longest_name.min(4_096);
     let provider = context.provider().await?;
@@ -149,7 +150,7 @@ pub async fn names_up_to_the_declared_length_are_accepted(context: &TestContext)
     Ok(())
 }
 
-/// Refused as invalid input, before anything is written, or accepted whole.
+/// Longer names are refused as invalid input before anything is written, or accepted whole.
 pub async fn longer_names_are_refused_or_round_trip(context: &TestContext) -> Verdict {
     let longest = context.capabilities().longest_name;
     let provider = context.provider().await?;

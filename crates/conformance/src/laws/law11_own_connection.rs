@@ -12,7 +12,8 @@ cases!("law11_own_connection" [Connection]:
     an_unlock_outlives_the_callers_rollback,
 );
 
-/// The lock is acquired while the caller has an open transaction, which is then rolled back.
+/// A lock that is acquired while the caller has an open transaction outlives that transaction's
+/// rollback.
 pub async fn a_lock_outlives_the_callers_rollback(context: &TestContext) -> Verdict {
     let result = Arc::new(Mutex::new(None));
     let request = context.request(&name("job"));
@@ -34,7 +35,7 @@ pub async fn a_lock_outlives_the_callers_rollback(context: &TestContext) -> Verd
     unlock(&provider, &lease).await
 }
 
-/// As above, for the unlock.
+/// An unlock while the caller has an open transaction outlives that transaction's rollback.
 pub async fn an_unlock_outlives_the_callers_rollback(context: &TestContext) -> Verdict {
     let provider = context.provider().await?;
     let lease = acquire(&provider, &context.request(&name("job"))).await?;

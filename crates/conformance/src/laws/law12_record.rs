@@ -25,7 +25,7 @@ cases!("law12_record" [Record]:
     migrating_makes_a_dropped_container [Declared],
 );
 
-/// The skip and the record contain ShedLock's host and the end of its lock.
+/// A lock of ShedLock is held; the skip and the record contain its host and its end.
 pub async fn a_lock_of_shedlock_is_held(context: &TestContext) -> Verdict {
     let provider = context.provider().await?;
     let job = name("job");
@@ -57,7 +57,8 @@ pub async fn a_lock_of_shedlock_is_held(context: &TestContext) -> Verdict {
     Ok(())
 }
 
-/// Written a day ago by "me": it can be acquired, unlocked, and acquired again.
+/// An expired record of ShedLock, written a day ago by "me", is free: it can be acquired, unlocked,
+/// and acquired again.
 pub async fn an_expired_record_of_shedlock_is_free(context: &TestContext) -> Verdict {
     let provider = context.provider().await?;
     let job = name("job");
@@ -79,8 +80,8 @@ pub async fn an_expired_record_of_shedlock_is_free(context: &TestContext) -> Ver
     Ok(())
 }
 
-/// A shedlock lease expired and ShedLock acquired the lock: a late unlock, extension or withdrawal
-/// is lost.
+/// If a lease of ours expired and ShedLock acquired the lock, a late unlock, extension or
+/// withdrawal is lost.
 pub async fn stale_calls_leave_what_shedlock_took(context: &TestContext) -> Verdict {
     let provider = context.provider().await?;
     let job = name("job");
@@ -109,7 +110,7 @@ pub async fn stale_calls_leave_what_shedlock_took(context: &TestContext) -> Verd
     Ok(())
 }
 
-/// With the owner and the end of the lease.
+/// ShedLock sees our lease, with its owner and its end.
 pub async fn shedlock_sees_our_lease(context: &TestContext) -> Verdict {
     let provider = context.provider().await?;
     let lease = acquire(&provider, &context.request(&name("job"))).await?;
@@ -132,7 +133,7 @@ pub async fn shedlock_sees_our_lease(context: &TestContext) -> Verdict {
     unlock(&provider, &lease).await
 }
 
-/// ShedLock could acquire the lock now.
+/// ShedLock sees our unlock: it could acquire the lock now.
 pub async fn shedlock_sees_our_unlock(context: &TestContext) -> Verdict {
     let provider = context.provider().await?;
     let lease = acquire(&provider, &context.request(&name("job"))).await?;
@@ -149,7 +150,7 @@ pub async fn shedlock_sees_our_unlock(context: &TestContext) -> Verdict {
     Ok(())
 }
 
-/// ShedLock waits for at-least.
+/// ShedLock sees at-least and waits for its end.
 pub async fn shedlock_sees_at_least(context: &TestContext) -> Verdict {
     let provider = context.provider().await?;
     let long = context.timing().long();
@@ -169,7 +170,7 @@ pub async fn shedlock_sees_at_least(context: &TestContext) -> Verdict {
     Ok(())
 }
 
-/// Also four times concurrently; existing records are kept.
+/// Migrating again, also four times concurrently, keeps existing records.
 pub async fn migrating_twice_is_harmless(context: &TestContext) -> Verdict {
     let provider = context.provider().await?;
     let lease = acquire(&provider, &context.request(&name("job"))).await?;
@@ -189,7 +190,7 @@ pub async fn migrating_twice_is_harmless(context: &TestContext) -> Verdict {
     unlock(&provider, &lease).await
 }
 
-/// Four migrations at once; then the lock works.
+/// Four concurrent migrations recreate a dropped container, and the lock works.
 pub async fn migrating_makes_a_dropped_container(context: &TestContext) -> Verdict {
     let provider = context.provider().await?;
     abandon(&provider, &context.request(&name("before"))).await?;

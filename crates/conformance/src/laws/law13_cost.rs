@@ -28,7 +28,7 @@ cases!("law13_cost" [Cost]:
     calls_take_the_turns_that_are_declared,
 );
 
-/// On an existing record.
+/// A won attempt on an existing record sends as many requests as declared.
 pub async fn a_won_attempt_costs_what_is_declared(context: &TestContext) -> Verdict {
     let line = warm(context).await?;
     let job = name("cost-of-a-won-attempt");
@@ -46,7 +46,7 @@ pub async fn a_won_attempt_costs_what_is_declared(context: &TestContext) -> Verd
     )
 }
 
-/// Without an existing record.
+/// A won attempt without an existing record sends as many requests as declared.
 pub async fn a_first_attempt_costs_what_is_declared(context: &TestContext) -> Verdict {
     let line = warm(context).await?;
     let request = context.request(&name("cost-of-a-first-attempt"));
@@ -59,7 +59,7 @@ pub async fn a_first_attempt_costs_what_is_declared(context: &TestContext) -> Ve
     )
 }
 
-/// On a lock that another owner holds.
+/// An attempt on a lock that another owner holds sends as many requests as declared.
 pub async fn a_lost_attempt_costs_what_is_declared(context: &TestContext) -> Verdict {
     let line = warm(context).await?;
     let job = name("cost-of-a-lost-attempt");
@@ -75,7 +75,7 @@ pub async fn a_lost_attempt_costs_what_is_declared(context: &TestContext) -> Ver
     )
 }
 
-/// Of a running lease.
+/// An extension of a running lease sends as many requests as declared.
 pub async fn an_extension_costs_what_is_declared(context: &TestContext) -> Verdict {
     context.needs_extend()?;
     let line = warm(context).await?;
@@ -91,7 +91,7 @@ pub async fn an_extension_costs_what_is_declared(context: &TestContext) -> Verdi
     )
 }
 
-/// Of a running lease.
+/// An unlock of a running lease sends as many requests as declared.
 pub async fn an_unlock_costs_what_is_declared(context: &TestContext) -> Verdict {
     let line = warm(context).await?;
     let (request, lease) = held(context, &line, "cost-of-an-unlock").await?;
@@ -100,7 +100,8 @@ pub async fn an_unlock_costs_what_is_declared(context: &TestContext) -> Verdict 
     costs("an unlock", counter.seen(), context.harness().cost().unlock)
 }
 
-/// Exactly the declared number of round trips, on a warm and otherwise idle connection.
+/// Each call takes exactly the declared number of round trips, on a warm and otherwise idle
+/// connection.
 pub async fn calls_take_the_turns_that_are_declared(context: &TestContext) -> Verdict {
     let Some(declared) = context.harness().round_trips() else {
         return Err(Stop::not_applicable(

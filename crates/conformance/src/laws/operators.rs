@@ -33,7 +33,7 @@ cases!("operators" [Operators]:
     a_forced_out_holder_cannot_come_back,
 );
 
-/// Inspecting does not create a record.
+/// Inspecting an unknown lock finds nothing, and does not create a record.
 pub async fn inspect_of_an_unknown_lock_finds_nothing(context: &TestContext) -> Verdict {
     let provider = context.provider().await?;
     for _ in 0..2 {
@@ -43,7 +43,7 @@ pub async fn inspect_of_an_unknown_lock_finds_nothing(context: &TestContext) -> 
     Ok(())
 }
 
-/// Owner, times, token and slot, as far as the provider declares them.
+/// Inspecting a held lock shows owner, times, token and slot, as far as the provider declares them.
 pub async fn inspect_shows_what_is_held(context: &TestContext) -> Verdict {
     let (first, second) = context.two().await?;
     let job = name("job");
@@ -74,7 +74,7 @@ pub async fn inspect_shows_what_is_held(context: &TestContext) -> Verdict {
     unlock(&first, &lease).await
 }
 
-/// Refused as unsupported if it is not declared.
+/// Listing is refused as unsupported if it is not declared.
 pub async fn list_is_refused_unless_declared(context: &TestContext) -> Verdict {
     let provider = context.provider().await?;
     let listed = provider.list(&ListRequest::new()).await;
@@ -90,7 +90,8 @@ pub async fn list_is_refused_unless_declared(context: &TestContext) -> Verdict {
     Ok(())
 }
 
-/// Page by page, each name exactly once, whatever the store's own order is.
+/// A list contains each name exactly once, page by page, in byte order, whatever the store's own
+/// order is.
 pub async fn list_pages_in_the_byte_order_of_names(context: &TestContext) -> Verdict {
     context.needs_list()?;
     let provider = context.provider().await?;
@@ -125,7 +126,7 @@ pub async fn list_pages_in_the_byte_order_of_names(context: &TestContext) -> Ver
     Ok(())
 }
 
-/// Another program's data and undecodable bytes are stored at the places of lock records. The list
+/// A list survives another program's data and undecodable bytes at the places of lock records. It
 /// contains all locks around them, and each of the two is either listed or named in a warning.
 pub async fn a_list_survives_what_is_no_lock_and_names_it(context: &TestContext) -> Verdict {
     context.needs_list()?;
@@ -159,8 +160,8 @@ pub async fn a_list_survives_what_is_no_lock_and_names_it(context: &TestContext)
     Ok(())
 }
 
-/// Locks that are held or kept by at-least are listed with their state; unlocked and expired ones
-/// are not.
+/// A list of held locks contains those held or kept by at-least, with their state, but no unlocked
+/// or expired ones.
 pub async fn list_of_held_locks_leaves_out_free_ones(context: &TestContext) -> Verdict {
     context.needs_list()?;
     let provider = context.provider().await?;
@@ -197,7 +198,7 @@ pub async fn list_of_held_locks_leaves_out_free_ones(context: &TestContext) -> V
     Ok(())
 }
 
-/// Any owner can then acquire the lock.
+/// A forced unlock frees the lock for any owner, and returns what it was before.
 pub async fn force_unlock_frees_and_tells_what_was(context: &TestContext) -> Verdict {
     let (first, second) = context.two().await?;
     let job = name("job");
@@ -220,7 +221,7 @@ pub async fn force_unlock_frees_and_tells_what_was(context: &TestContext) -> Ver
     Ok(())
 }
 
-/// No one holds it: it was never acquired, or was unlocked, or has expired.
+/// A forced unlock changes nothing if the lock was never acquired, was unlocked, or has expired.
 pub async fn force_unlock_of_a_free_lock_changes_nothing(context: &TestContext) -> Verdict {
     let provider = context.provider().await?;
     let (unlocked, expired) = (name("unlocked"), name("expired"));
@@ -261,7 +262,7 @@ pub async fn force_unlock_ends_at_least(context: &TestContext) -> Verdict {
     abandon(&provider, &context.request(&job)).await
 }
 
-/// The lock changed hands between inspecting and acting.
+/// A forced unlock of an expected owner changes nothing if the lock has changed hands since.
 pub async fn force_unlock_of_another_owner_changes_nothing(context: &TestContext) -> Verdict {
     let (first, second) = context.two().await?;
     let job = name("job");
@@ -288,7 +289,7 @@ pub async fn force_unlock_of_another_owner_changes_nothing(context: &TestContext
     unlock(&first, &lease).await
 }
 
-/// The store does not show whether the task of the slot did its work.
+/// A forced unlock keeps the slot taken: the store does not show whether the task did its work.
 pub async fn force_unlock_keeps_the_slot(context: &TestContext) -> Verdict {
     context.needs_slots()?;
     let provider = context.provider().await?;
@@ -303,7 +304,7 @@ pub async fn force_unlock_keeps_the_slot(context: &TestContext) -> Verdict {
     abandon(&provider, &context.request(&job)).await
 }
 
-/// With an expected owner, it checks ShedLock's host.
+/// A forced unlock frees a lock of ShedLock, and checks ShedLock's host if one is expected.
 pub async fn force_unlock_frees_a_lock_of_shedlock(context: &TestContext) -> Verdict {
     let provider = context.provider().await?;
     let job = name("job");
@@ -330,8 +331,8 @@ pub async fn force_unlock_frees_a_lock_of_shedlock(context: &TestContext) -> Ver
     abandon(&provider, &context.request(&job)).await
 }
 
-/// Neither an extension nor an unlock brings the lease back, before and after another owner
-/// acquires the lock.
+/// A holder that was forced out cannot come back by an extension or an unlock, before or after
+/// another owner acquires the lock.
 pub async fn a_forced_out_holder_cannot_come_back(context: &TestContext) -> Verdict {
     let (first, second) = context.two().await?;
     let job = name("job");

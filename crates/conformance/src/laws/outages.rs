@@ -18,8 +18,8 @@ cases!("law06_held_is_not_broken" [Connection]:
     a_store_that_restarts_is_used_again,
 );
 
-/// Connections are refused. Once the provider's existing connections are used up, its error reports
-/// that nothing was written. When the store is back, the provider works again.
+/// If connections are refused, the error reports that nothing was written, once the provider's
+/// existing connections are used up. When the store is back, the provider works again.
 pub async fn a_provider_that_cannot_reach_its_store_says_so_and_recovers(
     context: &TestContext,
 ) -> Verdict {
@@ -52,9 +52,9 @@ pub async fn a_provider_that_cannot_reach_its_store_says_so_and_recovers(
     unlock(&fresh, &lease).await
 }
 
-/// Attempt, extend, unlock, withdraw, inspect, list and forced unlock: none of them reports that
-/// another owner holds the lock or that the lease is lost. When the store is back, the provider and
-/// its lease continue.
+/// If the store goes away, every call returns an error (attempt, extend, unlock, withdraw, inspect,
+/// list and forced unlock). None reports that another owner holds the lock or that the lease is
+/// lost. When the store is back, the provider and its lease continue.
 pub async fn a_store_that_goes_away_is_an_error_of_every_call_and_recovers(
     context: &TestContext,
 ) -> Verdict {
@@ -96,7 +96,7 @@ async fn every_call_fails(context: &TestContext, provider: &Provider, lease: &Le
     failed("a check", provider.check().await).map(drop)
 }
 
-/// The store is stopped and started: calls fail meanwhile and work afterwards with the same
+/// If the store is stopped and started, calls fail meanwhile and work afterwards with the same
 /// provider. Leases survive exactly if the provider declares it.
 pub async fn a_store_that_restarts_is_used_again(context: &TestContext) -> Verdict {
     let own = context.on_own_store().await?;

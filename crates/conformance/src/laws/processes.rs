@@ -44,7 +44,8 @@ pub async fn a_lock_held_by_another_process_is_skipped(context: &TestContext) ->
     unlock(&provider, &ours).await
 }
 
-/// Two processes on one host: the lease of one expired, and the other acquired the lock.
+/// If the lease of one process expired and another process on the host acquired the lock, a late
+/// unlock is lost.
 pub async fn stale_unlock_by_another_process(context: &TestContext) -> Verdict {
     let mut late = RemoteClient::start(context).await?;
     let provider = context.provider().await?;
@@ -59,7 +60,7 @@ pub async fn stale_unlock_by_another_process(context: &TestContext) -> Verdict {
     unlock(&provider, &next.lease).await
 }
 
-/// As above, for a late extension; then with the roles swapped.
+/// A late extension by another process is lost; then with the roles swapped.
 pub async fn stale_extend_by_another_process(context: &TestContext) -> Verdict {
     context.needs_extend()?;
     let mut late = RemoteClient::start(context).await?;
@@ -98,7 +99,8 @@ pub async fn stale_withdrawal_by_another_process(context: &TestContext) -> Verdi
     unlock(&provider, &lease).await
 }
 
-/// Stopped (SIGSTOP) for longer than its lease and then continued: it finds its lease lost.
+/// A holder that is stopped (SIGSTOP) for longer than its lease and then continued finds its lease
+/// lost.
 pub async fn a_stopped_holder_cannot_come_back(context: &TestContext) -> Verdict {
     let mut stopped = RemoteClient::start(context).await?;
     let provider = context.provider().await?;
@@ -120,8 +122,8 @@ pub async fn a_stopped_holder_cannot_come_back(context: &TestContext) -> Verdict
     unlock(&provider, &next.lease).await
 }
 
-/// Killed (SIGKILL): its lock is free at the end of at-most, not when its connection breaks, and
-/// not later.
+/// The lock of a killed holder (SIGKILL) is free at the end of at-most, not when its connection
+/// breaks, and not later.
 pub async fn a_killed_holder_is_succeeded_at_its_end(context: &TestContext) -> Verdict {
     let mut killed = RemoteClient::start(context).await?;
     let provider = context.provider().await?;

@@ -62,14 +62,14 @@ enum Call {
     Migrate,
 }
 
-/// In the middle of its work: the connections exist, but no reply arrives any more.
+/// Every call ends in time on a connection that falls silent in the middle of the provider's work.
 pub async fn every_call_ends_in_time_on_a_connection_that_falls_silent(
     context: &TestContext,
 ) -> Verdict {
     in_silence(context, false).await
 }
 
-/// The connections are gone; new ones are accepted, but get no reply.
+/// Every call ends in time on new connections that are accepted but never get a reply.
 pub async fn every_call_ends_in_time_on_new_connections_that_are_never_answered(
     context: &TestContext,
 ) -> Verdict {

@@ -147,7 +147,7 @@ impl Proxy {
     /// way.
     ///
     /// # Errors
-    /// As [`set`](Self::set).
+    /// As for [`set`](Self::set).
     pub async fn heal(&self) -> io::Result<()> {
         self.rules.disarm();
         self.set(Fault::None).await

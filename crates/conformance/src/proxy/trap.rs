@@ -56,7 +56,7 @@ impl Trap {
         }))
     }
 
-    /// Returns whether the request arrived.
+    /// Returns whether the request has arrived and the strike has happened.
     pub fn has_struck(&self) -> bool {
         self.0.struck.load(Ordering::SeqCst)
     }
