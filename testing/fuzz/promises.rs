@@ -51,7 +51,7 @@ pub(crate) fn url<T>(data: &[u8], read: impl FnOnce(&str) -> Result<T, Error>) {
     }
 }
 
-/// As [`url`], for functions that read files: URLs that name a file are ignored.
+/// As [`url()`], for functions that read files: URLs that name a file are ignored.
 pub(crate) fn url_without_files<T>(data: &[u8], read: impl FnOnce(&str) -> Result<T, Error>) {
     let url = String::from_utf8_lossy(data);
     let names_file = |option| url.contains(option);

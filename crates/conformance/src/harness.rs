@@ -136,8 +136,8 @@ pub trait Namespace: Any + Send + Sync {
 
     /// Gives the container settings under which the store breaks the provider's promises, such as a
     /// NATS bucket whose records are deleted at a certain age. A provider that is created
-    /// afterwards must fail at its creation or at its first call, even without a preceding
-    /// [`check`](shedlock_core::LockProvider::check).
+    /// afterwards must fail at its creation or at its first call, whichever call that is, even
+    /// without a preceding [`check`](shedlock_core::LockProvider::check).
     ///
     /// `None` if the container has no such settings, or if every provider keeps its promises under
     /// all of them.
@@ -215,9 +215,9 @@ pub trait Namespace: Any + Send + Sync {
         None
     }
 
-    /// Returns the namespace that this one wraps, if it is a wrapper. A crate with its own cases
-    /// may need more than this trait offers: it finds that by the type of the innermost namespace
-    /// (`&dyn Namespace` is `&dyn Any`).
+    /// Returns the namespace that this one wraps, if it is a wrapper. If a crate has cases that need
+    /// more than this trait offers, it can downcast the innermost namespace (`&dyn Namespace` is
+    /// `&dyn Any`).
     fn inner(&self) -> Option<&dyn Namespace> {
         None
     }

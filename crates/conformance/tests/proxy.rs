@@ -243,7 +243,7 @@ async fn a_connection_goes_on_when_its_withheld_request_is_delivered() -> io::Re
     Ok(())
 }
 
-/// If it were lost, every later request would get the reply to the previous one.
+/// If that reply were lost, every later request would get the reply to the previous one.
 #[tokio::test]
 async fn a_reply_on_its_way_is_not_lost_when_the_next_request_is_withheld() -> io::Result<()> {
     let (_echo, proxy) = setup().await?;

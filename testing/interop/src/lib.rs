@@ -1,5 +1,5 @@
 //! Runs real ShedLock and this project against one store, to show which locks exclude each other
-//! and which late calls do harm.
+//! and what happens to leases that have ended.
 //!
 //! [`Java`] is a process of ShedLock that executes commands (`testing/interop/java`). [`Fleet`]
 //! sets up a store that both sides share. The cases are in `tests/interop`. `docs/interop.md`

@@ -1,5 +1,4 @@
-//! The torture cases. They check the laws as well: many processes keep them, whatever happens to
-//! them.
+//! The torture cases: many processes must keep the laws, whatever happens to the processes.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -70,7 +69,7 @@ async fn ten_processes_killed_at_random_leave_a_lawful_history(arena: &Arena) ->
 }
 
 /// Holders are killed, and stopped for longer than their leases, while the store itself is killed
-/// and restarted. Correct behaviour without faults is not enough.
+/// and restarted. The laws must hold during faults too.
 async fn all_at_once_over_a_crashing_store(arena: &Arena) -> Verdict {
     let is_asked_for = Options::from_environment()?.is_asked_for;
     match arena.on_own_store().await {

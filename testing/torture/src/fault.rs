@@ -1,9 +1,9 @@
 //! Faults of a store that is running.
 
 /// A fault of a store that is running. A harness begins it
-/// ([`TortureNamespace::begin_fault`](crate::TortureNamespace::begin_fault)) and ends it. During
-/// the fault attempts fail: it must not make them be granted, be skipped or return "lost", and no
-/// holder loses its lock early.
+/// ([`TortureNamespace::begin_fault`](crate::TortureNamespace::begin_fault)) and ends it. Attempts
+/// fail during the fault. The fault must not cause a call to be granted, to be skipped or to return
+/// "lost", and no holder may lose its lock early.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum StoreFault {

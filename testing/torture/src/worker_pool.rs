@@ -163,7 +163,7 @@ impl WorkerPool {
         })
     }
 
-    /// Makes workers make this mistake.
+    /// Sets the mistake that workers make.
     pub(crate) fn go_wrong(&mut self, wrong: Wrong) {
         self.spec.wrong = Some(wrong);
     }

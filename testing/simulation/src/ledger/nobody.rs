@@ -151,7 +151,8 @@ impl Book {
         asked.is_none_or(|asked| disturbed > 0 && disturbed >= asked.first_sent)
     }
 
-    /// Why this grant, if it does, goes to an owner that has ended and is past all bounds.
+    /// Returns why this grant is a violation, if it goes to an owner that has ended and is past all
+    /// bounds.
     pub(super) fn granted_to_no_one(
         &self,
         name: &str,
@@ -177,8 +178,8 @@ impl Book {
         Some((Law::HeldByNoOne, what))
     }
 
-    /// Why the last lease, if it was, was held for too long by an owner that had ended: no last
-    /// withdrawal was even sent, although its process was running all the time.
+    /// Returns why the last lease is a violation, if an owner that had ended held it for too long:
+    /// the last withdrawal was not even sent, although the owner's process was running all the time.
     pub(super) fn was_held_by_no_one(&self, name: &str, now: Instant) -> Option<(Law, String)> {
         let grant = self.locks.get(name)?.grant.as_ref()?;
         let asked = self.asked.get(&grant.owner)?;

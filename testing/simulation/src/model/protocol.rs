@@ -76,7 +76,7 @@ pub enum Wrong {
 }
 
 impl Wrong {
-    /// Whether a client without the runtime makes this mistake.
+    /// Whether this is a mistake of a client that does not use the runtime.
     pub(crate) fn is_of_client(self) -> bool {
         matches!(
             self,

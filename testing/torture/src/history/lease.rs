@@ -43,7 +43,7 @@ pub(super) struct Life {
     pub(super) certain_until: u64,
     /// The latest moment at which it can still hold the lock; `None` if it cannot hold anything.
     pub(super) possible_until: Option<u64>,
-    /// When an unlock was first sent, by which it ended or may have ended.
+    /// When an unlock or a withdrawal was first sent, by which it ended or may have ended.
     pub(super) release_asked: Option<u64>,
     /// When its unlock or final withdrawal succeeded, and the latest end of the lease without it.
     pub(super) released: Option<(u64, Option<u64>)>,
@@ -164,7 +164,7 @@ impl Life {
             What::Skipped { .. } | What::Failed => self.open = None,
             What::Unknown => self.goes_astray(at, faults),
             What::Withdrawn => {
-                // An unlocked lock is kept according to at-least.
+                // At-least still applies if the lock was unlocked before.
                 self.withdrawn |= self.released.is_none();
                 self.release_asked.get_or_insert(at);
                 self.withdrawing = Some(at);
