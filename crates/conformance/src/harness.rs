@@ -215,8 +215,8 @@ pub trait Namespace: Any + Send + Sync {
         None
     }
 
-    /// Returns the namespace that this one wraps, if it is a wrapper. If a crate has cases that need
-    /// more than this trait offers, it can downcast the innermost namespace (`&dyn Namespace` is
+    /// Returns the namespace that this one wraps, if it is a wrapper. A crate whose cases need more
+    /// than this trait offers can downcast the innermost namespace (`&dyn Namespace` is
     /// `&dyn Any`).
     fn inner(&self) -> Option<&dyn Namespace> {
         None

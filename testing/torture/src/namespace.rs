@@ -73,7 +73,7 @@ impl Arena {
         })
     }
 
-    /// A new arena over a store of its own.
+    /// A new arena over a separate instance of the store.
     pub(crate) async fn on_own_store(&self) -> Result<Self, Stop> {
         Self::checked(self.context.on_own_store().await?, self.known)
     }

@@ -1,5 +1,5 @@
-//! Runs the torture over the kit's small store behind a socket; the judge must detect
-//! every wrong protocol.
+//! Runs the torture over the kit's small store behind a socket; the judge must detect every wrong
+//! protocol.
 
 #[path = "../../../crates/conformance/tests/served/harness.rs"]
 mod harness;

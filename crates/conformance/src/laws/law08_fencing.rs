@@ -127,7 +127,7 @@ pub async fn tokens_grow_across_an_acquisition_of_shedlock(context: &TestContext
         .map(drop)
 }
 
-/// Tokens grow in the order of the acquisitions, whoever wins.
+/// Tokens grow in the order of the acquisitions, regardless of who wins.
 pub async fn tokens_grow_among_contenders(context: &TestContext) -> Verdict {
     let mut guard = Guard::new(context)?;
     let providers = context.providers(4).await?;

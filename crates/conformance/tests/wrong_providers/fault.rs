@@ -5,7 +5,7 @@
 pub(crate) enum Fault {
     /// Not at all: checks the test setup itself.
     None,
-    /// Unlock frees the lock, whoever holds it.
+    /// Unlock frees the lock even if another owner holds it.
     UnlockIgnoresOwner,
     /// Unlock of an expired lease returns "unlocked".
     UnlockOfExpiredIsOk,

@@ -55,7 +55,7 @@ pub(crate) async fn exclude_from_rust(name: &str, fleet: &Fleet) -> anyhow::Resu
     Ok(fleet.java.lock(name, LONG).await?.is_some())
 }
 
-/// As above, in a place that our provider created before ShedLock ran.
+/// Whether our lock excludes ShedLock in a place that our provider created before ShedLock ran.
 pub(crate) async fn rust_first(fleet: &Fleet) -> anyhow::Result<bool> {
     let place = fleet.ours_first().await?;
     let theirs = || fleet.java.lock_at(place.theirs, "rust-first", LONG);

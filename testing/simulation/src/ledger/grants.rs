@@ -184,7 +184,7 @@ impl Ledger {
         }
     }
 
-    /// The store has freed a lock for an operator, whoever held it and whatever kept it.
+    /// The store has freed a lock for an operator, regardless of its holder and of what kept it.
     pub(crate) fn forced(&self, name: &str) {
         let now = self.world.now();
         let mut book = self.lock();

@@ -179,7 +179,8 @@ impl Book {
     }
 
     /// Returns why the last lease is a violation, if an owner that had ended held it for too long:
-    /// the last withdrawal was not even sent, although the owner's process was running all the time.
+    /// the last withdrawal was not even sent, although the owner's process was running all the
+    /// time.
     pub(super) fn was_held_by_no_one(&self, name: &str, now: Instant) -> Option<(Law, String)> {
         let grant = self.locks.get(name)?.grant.as_ref()?;
         let asked = self.asked.get(&grant.owner)?;

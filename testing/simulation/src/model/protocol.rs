@@ -52,7 +52,7 @@ pub enum Wrong {
     SlotsAnyOrder,
     /// A slot stays used up even if the task never began.
     UnusedSlotKept,
-    /// An expired lease gives its slot back, whoever has the slot then.
+    /// An expired lease gives its slot back, even if another owner has the slot then.
     SlotGivenBackLate,
     /// An attempt is granted however late it arrives.
     LateAttempt,

@@ -73,7 +73,7 @@ impl Log {
         })
     }
 
-    /// Writes an event of another process that keeps no log of its own.
+    /// Writes an event of another process that keeps no log itself.
     pub(crate) fn append(&mut self, event: &Event) -> std::io::Result<()> {
         let mut line = serde_json::to_vec(event)?;
         line.push(b'\n');

@@ -55,7 +55,7 @@ pub(crate) enum Wrong {
     SlotOfLeaseOnly,
     /// A slot only has to differ from the last one; it does not have to be later.
     SlotsAnyOrder,
-    /// A slot is given back a second time, whoever has it then.
+    /// A slot is given back a second time, even if another owner has it then.
     SlotGivenBackTwice,
     /// One client's clock is ahead by half a lease, and the clients' clocks judge.
     ClockAhead,

@@ -279,7 +279,8 @@ impl WrongProvider {
         }
     }
 
-    /// Gives back the slot of this lease if it is the last one, in two steps and whoever has it.
+    /// Gives back the slot of this lease if it is the last one, in two steps and regardless of its
+    /// holder.
     async fn give_back(&self, lease: &Lease) -> Result<(), Error> {
         let Some(record) = self.inner.inspect(lease.name()).await? else {
             return Ok(());
