@@ -1,9 +1,9 @@
 //! Run scheduled tasks **once** on many replicas, over the store you already have.
 //!
 //! A scheduled task deployed on N replicas fires N times. With shedlock the replicas coordinate
-//! through a record in a database that the team runs anyway: whoever takes the record runs the task,
-//! the others skip it. It is the Rust counterpart of Java's ShedLock and speaks the same records, so
-//! Rust and Java services share one fleet of locks.
+//! through a record in a database that you already run: the replica that takes the record runs the
+//! task, and the others skip it. It is the Rust counterpart of Java's ShedLock and uses the same
+//! records, so Rust and Java services can share the same locks.
 //!
 //! # Quick start
 //!
@@ -26,15 +26,15 @@
 //! #[tokio::main]
 //! async fn main() -> Result<(), shedlock::Error> {
 //!     let provider = shedlock::connect("postgres://app@db/app").await?;
-//!     provider.migrate().await?; // makes the table, or adds what ShedLock's lacks
+//!     provider.migrate().await?; // creates the table, or adds our columns to ShedLock's
 //!     shedlock::set_global_provider(provider)?;
 //!     expire_subscriptions("acme").await
 //! }
 //! ```
 //!
-//! Whatever calls the function (a cron crate, a loop with a timer, a web hook) stays as it is. All
-//! that the attribute can do is said at [`scheduler_lock`]; without it, an [`Executor`] takes any
-//! future or closure:
+//! The caller of the function (a cron crate, a loop with a timer, a web hook) stays as it is. See
+//! [`scheduler_lock`] for everything that the attribute can do. Without the attribute, an [`Executor`]
+//! takes any future or closure:
 //!
 //! ```
 //! use shedlock::{Executor, LockConfig, MemoryProvider, Outcome};
@@ -52,75 +52,78 @@
 //! # Ok::<(), shedlock::Error>(()) }).unwrap();
 //! ```
 //!
-//! Programs without an async runtime find the same in [`blocking`], and a whole command runs under a
-//! lock with the program `shedlock` (crate `shedlock-cli`).
+//! Programs without an async runtime use [`blocking`]. The program `shedlock` (crate `shedlock-cli`)
+//! runs a whole command under a lock.
 //!
 //! # When to use it, and when not
 //!
-//! It is for tasks that are started on every replica and should run on one: nightly mails, cleaning,
-//! reports, polling somebody else's service. A replica that does not get the lock **skips**; it does not
-//! wait, unless [`LockConfig::lock_wait`] asks for that.
+//! Use it for tasks that every replica starts and only one should run: nightly mails, cleanup, reports,
+//! polling an external service. A replica that does not get the lock **skips** the task. It does not
+//! wait unless you set [`LockConfig::lock_wait`].
 //!
 //! It is not
-//! - a queue or a workflow engine: a skipped run is not kept for later. Work that must not be lost
-//!   belongs in a table; the task takes what is there;
+//! - a queue or a workflow engine: a skipped run is not kept for later. Put work that must not be lost
+//!   into a table, and let the task process what is there;
 //! - a mutex to wait on, or one for short critical sections at a high rate;
-//! - a leader election that lives as long as the process. A long lease with
-//!   [`keep_alive`](LockConfig::keep_alive) comes near, but ask for it task by task;
-//! - a promise of *exactly once*. A task that is killed in the middle has run in part. What it does
-//!   must bear being done again, or carry a [fencing token](#fencing-tokens).
+//! - a leader election for the lifetime of the process. A long lease with
+//!   [`keep_alive`](LockConfig::keep_alive) comes close, but take it task by task;
+//! - a guarantee of *exactly once*. A task that is killed halfway has run in part. Its work must be
+//!   idempotent, or carry a [fencing token](#fencing-tokens).
 //!
 //! # Two durations
 //!
 //! | | from | what for | choose |
 //! |---|---|---|---|
-//! | `lock_at_most_for` | acquisition, or the last extension | the lock comes free when its holder dies | longer than the task ever takes |
-//! | `lock_at_least_for` | acquisition | a quick task must not run again on a replica whose clock or timer is late | longer than replicas lie apart, shorter than the period |
+//! | `lock_at_most_for` | acquisition, or the last extension | frees the lock when its holder dies | longer than the task ever takes |
+//! | `lock_at_least_for` | acquisition | keeps a quick task from running again on a replica whose clock or timer is late | longer than the clock skew between replicas, shorter than the period |
 //!
 //! Both are a `Duration`, or text: `"10m"`, `"1h 30m"`, `"500ms"`, `"PT10M"`. A bare number is
-//! refused. Where a lock sets none, the executor's [`LockDefaults`] are taken, then the provider's.
+//! refused. If a lock does not set one, the executor's [`LockDefaults`] apply, then the provider's.
 //!
-//! A task never runs on past `lock_at_most_for`: a local deadline, counted from before the lock was
-//! asked for, comes first, and the task's future is dropped there. A blocking task cannot be dropped;
-//! it sees [`CurrentLock::is_lost`] and can ask for a callback. A task whose length is not known
-//! turns on [`LockConfig::keep_alive`]: its lease is extended while it runs, and `lock_at_most_for`
-//! is then only how long the lock outlives a process that dies.
+//! A task never runs past `lock_at_most_for`. A local deadline, which starts before the lock is
+//! requested, passes first, and the task's future is then dropped. A blocking task cannot be dropped; it
+//! can check [`CurrentLock::is_lost`] or register a callback. If you cannot predict how long a task
+//! takes, turn on [`LockConfig::keep_alive`]. Its lease is then extended while it runs, and
+//! `lock_at_most_for` only bounds how long the lock outlives a process that dies.
 //!
-//! # What a call can end with
+//! # How a call can end
 //!
-//! - **Executed**: the task ran under the lock. Its value is never thrown away, not even if giving the
-//!   lock back failed; that rides along as [`Release`].
-//! - **Skipped**: somebody else holds the lock, `lock_at_least_for` still keeps it, or the slot is
-//!   taken. Never an error. The [`Skip`] says who and until when, where the store knows.
+//! - **Executed**: the task ran under the lock. Its value is never discarded, even if releasing the
+//!   lock failed; [`Release`] reports that.
+//! - **Skipped**: another process holds the lock, `lock_at_least_for` still keeps it taken, or the slot
+//!   is taken. This is never an error. The [`Skip`] reports who holds the lock and until when, if the
+//!   store records it.
 //! - **Lost**: the lease ended, or may have ended, before the task.
-//! - **An error**: the store failed, or the call was wrong; the task did not run. [`Error::kind`] says
-//!   what to do. A store that fails is never taken for a held lock.
+//! - **An error**: the store failed, or the call was invalid; the task did not run. [`Error::kind`]
+//!   tells you what to do. A store failure is never treated as a held lock.
 //!
-//! An attempt whose answer was lost on the network is sent again with the same owner, so a broken
-//! connection does not leave a lock taken. Copies of it that are still on their way are refused once
-//! [`Executor::store_timeout`] (10 s) has passed, and the attempt is then withdrawn for good.
-//! Until then such a copy can take the lock, or its slot, for no one: for two timeouts at most while the
-//! store answers. If the store stays away, or the process dies, the worst case is `lock_at_most_for`.
-//! Before a short-lived program ends, let it await [`Executor::settled`]; `shedlock run` does.
+//! If the reply to an attempt is lost on the network, the attempt is sent again with the same owner, so
+//! a broken connection does not leave a lock taken. Copies of the attempt that are still in flight are
+//! refused once [`Executor::store_timeout`] (10 s) has passed, and the attempt is then withdrawn for
+//! good. Until then a copy can take the lock, or its slot, although no task runs under it. While the
+//! store answers, that lasts for two timeouts at most. If the store stays unavailable, or the process
+//! dies, it lasts for `lock_at_most_for` at most. A short-lived program should await
+//! [`Executor::settled`] before it exits; `shedlock run` does.
 //!
-//! The lock is given back when the task ends, fails, panics or is dropped. On a bare drop that is done
-//! in the background, on the runtime that dropped it.
+//! The lock is released when the task ends, fails, panics or is dropped. If the future is just dropped,
+//! the release happens in the background, on the runtime that dropped it.
 //!
 //! # Fencing tokens
 //!
-//! No process can stop a task while the process itself is stopped (a paused virtual machine, SIGSTOP):
-//! when it wakes, one last write may leave before anything has looked at a clock. Only the receiver
-//! can refuse that. Each lease carries a number that grows with every acquisition of its name,
-//! [`CurrentLock::fencing_token`]; hand it along, and refuse a smaller one than you have seen:
+//! No process can stop a task while the process itself is stopped (a paused virtual machine, SIGSTOP).
+//! When it wakes, one last write may leave before any code checks the clock, and only the receiver
+//! can refuse that write. Each lease therefore carries a number that grows with every acquisition of
+//! its name, [`CurrentLock::fencing_token`]. Send it with each write, and have the receiver refuse a
+//! token that is smaller than one it has seen:
 //!
 //! ```
 //! use shedlock::{Executor, LockConfig, MemoryProvider, current_lock};
 //! use std::sync::{Arc, Mutex};
 //!
-//! /// What the task writes to: it keeps the token beside the data, in one step.
+//! /// What the task writes to. It stores the token with the data, in one step.
 //! ///
-//! /// In SQL: `UPDATE report SET body = $1, token = $2 WHERE id = $3 AND token <= $2`,
-//! /// and no row updated means that the writer came too late.
+//! /// In SQL: `UPDATE report SET body = $1, token = $2 WHERE id = $3 AND token <= $2`.
+//! /// If no row is updated, the write came too late.
 //! #[derive(Default)]
 //! struct Report(Mutex<(u64, String)>);
 //!
@@ -148,15 +151,15 @@
 //! # Ok::<(), shedlock::Error>(()) }).unwrap();
 //! ```
 //!
-//! Tokens grow across unlock, expiry, restarts and deleted records. Acquisitions by Java carry none:
-//! the guard orders ours. [The page on fencing](_documentation::fencing) has guards for rows, whole
-//! transactions and services.
+//! Tokens grow across unlock, expiry, restarts and deleted records. Acquisitions by Java carry no
+//! token, so the guard orders only acquisitions by this crate. [The page on
+//! fencing](_documentation::fencing) has guards for rows, whole transactions and services.
 //!
 //! # Slots
 //!
-//! `lock_at_least_for` is a guess at how late a replica may be. A [`Slot`] is not: it is the nominal
-//! instant of the tick that a run belongs to, the same on every replica however late it wakes, and the
-//! store lets one acquisition have each slot of a name.
+//! `lock_at_least_for` is a guess at how late a replica may be. A [`Slot`] needs no guess: it is the
+//! nominal instant of the tick that a run belongs to, and every replica computes the same one, however
+//! late it wakes. The store grants each slot of a name to one acquisition only.
 //!
 //! ```
 //! use shedlock::{Executor, LockConfig, MemoryProvider, SkipReason, Slot};
@@ -180,9 +183,9 @@
 //! # Ok::<(), shedlock::Error>(()) }).unwrap();
 //! ```
 //!
-//! With the feature `scheduler`, the module of that name computes slots from cron expressions and
-//! periods. Whatever scheduler fires the job, one line gives the slot that it fires for, and
-//! `scheduler::Scheduler` has that built in:
+//! With the feature `scheduler`, the module `scheduler` computes slots from cron expressions and
+//! periods. `scheduler::Scheduler` does this for you. With any other scheduler, one line in the job
+//! computes the slot that it fires for:
 //!
 #![cfg_attr(feature = "scheduler", doc = "```")]
 #![cfg_attr(not(feature = "scheduler"), doc = "```ignore")]
@@ -195,14 +198,14 @@
 //! # Ok::<(), shedlock::Error>(())
 //! ```
 //!
-//! A slot further ahead of the store's clock than [`LockConfig::slot_tolerance`] is
-//! an error, since one node with a wrong clock would silence the job.
+//! A slot further ahead of the store's clock than [`LockConfig::slot_tolerance`] is an error:
+//! otherwise a single node with a wrong clock could keep the job from ever running again.
 //!
 //! # Scheduled functions
 //!
-//! With the features `scheduler` and `macros`, `#[scheduled]` stands beside `#[scheduler_lock]` and says
-//! when. The function gets a `job(…)` for the scheduler, which takes lock and slot of each tick in one
-//! step:
+//! With the features `scheduler` and `macros`, `#[scheduled]` next to `#[scheduler_lock]` declares when
+//! the function runs. The function gets a `job(…)` for the scheduler, which takes the lock and the slot
+//! of each tick in one step:
 //!
 #![cfg_attr(all(feature = "macros", feature = "scheduler"), doc = "```")]
 #![cfg_attr(not(all(feature = "macros", feature = "scheduler")), doc = "```ignore")]
@@ -232,32 +235,33 @@
 //!
 //! # Which provider
 //!
-//! [`connect`] makes one from a URL. A program that has a pool already makes it from that: a provider
-//! takes a connection for one statement at a time and never joins a transaction. In front of any
-//! provider stand [`PrefixProvider`] (a namespace), [`TenantProvider`] (a store per tenant) and
-//! [`TrackingProvider`] (which locks does this process hold).
+//! [`connect`] creates a provider from a URL. If your program already has a pool, create the provider
+//! from that: it takes a connection for one statement at a time and never joins a transaction. You can
+//! wrap any provider in [`PrefixProvider`] (a namespace), [`TenantProvider`] (a store per tenant) or
+//! [`TrackingProvider`] (lists the locks that this process holds).
 //!
-//! Code that names no provider uses the one of [`with_provider`] or [`with_executor`], else the one of
-//! [`set_global_provider`] or [`set_global_executor`]. An [`Executor`] adds defaults, a [`Listener`]
-//! and policies to a provider.
+//! Code that does not name a provider uses the one set by [`with_provider`] or [`with_executor`],
+//! otherwise the one set by [`set_global_provider`] or [`set_global_executor`]. An [`Executor`] adds
+//! defaults, a [`Listener`] and policies to a provider.
 //!
-//! # Logs and meters
+//! # Logs and metrics
 //!
-//! Tasks run in a `tracing` span with the lock's name, owner, fencing token and slot; what goes wrong is
-//! an event. With the feature `metrics`, `MetricsListener` counts attempts, locks, skips, lost leases,
-//! store errors and durations under ShedLock's meter names, through the crate `metrics`, and
-//! `scheduler::MetricsObserver` what becomes of ticks and how late they start. The example
-//! `examples/prometheus` serves them to Prometheus. Anything else can be done by a [`Listener`].
+//! Tasks run in a `tracing` span with the lock's name, owner, fencing token and slot. Problems are
+//! logged as events. With the feature `metrics`, `MetricsListener` records attempts, locks, skips, lost
+//! leases, store errors and durations under ShedLock's meter names, through the crate `metrics`.
+//! `scheduler::MetricsObserver` records how ticks end and how late they start. The example
+//! `examples/prometheus` serves both to Prometheus. For anything else, implement a [`Listener`].
 //!
 //! # Nested locks
 //!
-//! Inside a locked task, [`current_lock`] is its lock, [`assert_locked`] fails where there is none,
-//! and [`extend_current`] makes it last longer. Tasks that it spawns carry the lock only if they are
-//! told to ([`CurrentLock::spawn`]), and are stopped before the lock is given back. The same name on the same provider is reentrant.
+//! Inside a locked task, [`current_lock`] returns its lock, [`assert_locked`] fails if there is none,
+//! and [`extend_current`] extends its lease. A spawned task carries the lock only if you spawn it with
+//! [`CurrentLock::spawn`], and is stopped before the lock is released. The same name on the same
+//! provider is reentrant.
 //!
-//! # Tests of your own
+//! # Testing your code
 //!
-//! Code that asserts a lock, or asks the current one for its token or slot, gets one from [`testing`],
+//! For code that asserts a lock, or reads the current lock's token or slot, [`testing`] provides a lock
 //! without any store:
 //!
 //! ```
@@ -271,9 +275,9 @@
 //! # });
 //! ```
 //!
-//! Who gets the lock, and when, is tested
-//! over a [`MemoryProvider`], with [`with_provider`] around the code under test. With a
-//! [`ManualClock`] in both the provider and the executor, ten minutes take no time:
+//! To test who gets the lock and when, use a [`MemoryProvider`] and wrap the code under test in
+//! [`with_provider`]. With a [`ManualClock`] in both the provider and the executor, ten minutes take no
+//! time:
 //!
 //! ```
 //! use shedlock::{Executor, LockConfig, ManualClock, MemoryProvider, SkipReason};
@@ -296,40 +300,40 @@
 //!
 //! # Cargo features
 //!
-//! None is on by default. [`connect`] lists the feature of each store, which brings the store's client and
-//! nothing else; the others are:
+//! None is on by default. [`connect`] lists the feature of each store, which adds the store's client and
+//! nothing else. The other features are:
 //!
 //! | feature | what |
 //! |---|---|
 //! | `macros` | the attribute [`scheduler_lock`]; with `scheduler`, also `scheduled` |
 //! | `scheduler` | the module `scheduler`: cron and interval jobs, whose ticks run once |
-//! | `metrics` | a listener that counts through the crate `metrics`, under ShedLock's meter names; with `scheduler`, one that counts ticks |
-//! | `stores` | every store whose client needs no tool but the compilers of Rust and C: what the command has |
+//! | `metrics` | a listener that records metrics through the crate `metrics`, under ShedLock's meter names; with `scheduler`, an observer that records ticks |
+//! | `stores` | every store whose client needs only a Rust and a C compiler to build: the stores of the command |
 //!
 //! # Versions
 //!
-//! The crates follow Semantic Versioning, each with a version of its own. A client that you hand to a provider
+//! The crates follow Semantic Versioning, and each has its own version. A client that you pass to a provider
 //! (`sqlx`, `tokio-postgres`, `redis`, `async-nats`, `mongodb`, `etcd-client`, `zookeeper-client`, `reqwest`)
-//! is part of the API of its store: when it has an incompatible release, so have that store's crate and this one.
-//! Each is re-exported in the version that the provider takes, as `sql::sqlx`, `redis::redis`, `nats::async_nats`
-//! and so on; use that, and your program cannot mix two versions.
+//! is part of the API of its store: when it has an incompatible release, so do that store's crate and this one.
+//! Each client is re-exported in the version that the provider takes, as `sql::sqlx`, `redis::redis`,
+//! `nats::async_nats` and so on. Use the re-export, and your program cannot mix two versions.
 //!
-//! What a store keeps is versioned apart from the crates: a release reads what the one before it wrote, and
-//! replicas of both run side by side.
+//! The records in a store are versioned separately from the crates. A release reads what the previous release
+//! wrote, and replicas of both can run at the same time.
 //!
-//! This crate, the scheduler and the attributes build with Rust 1.85, and raising that is no breaking change; a
-//! store needs the Rust that its client needs.
+//! This crate, the scheduler and the attributes build with Rust 1.85; raising that is not a breaking change. A
+//! store needs the Rust version that its client needs.
 //!
 //! # More
 //!
-//! - [Coming from Java](_documentation::coming_from_java): what is the same, what is not, and how both
+//! - [Coming from Java](_documentation::coming_from_java): what is the same, what differs, and how both
 //!   share a table.
 //! - [Jobs that must not be lost](_documentation::not_lost): at least one run of each slot, in order; what
-//!   their tasks have to bear, and what operators see and do.
-//! - [Fencing](_documentation::fencing): guards against writes that come too late, and what a failover of
-//!   the store can forget.
-//! - [Writing a provider](_documentation::writing_a_provider) for a store that is not here.
-//! - [Design](_documentation::design): why it is built so.
+//!   their tasks must tolerate, and what operators see and do.
+//! - [Fencing](_documentation::fencing): guards against late writes, and what a failover of the store can
+//!   lose.
+//! - [Writing a provider](_documentation::writing_a_provider) for a store that is not supported yet.
+//! - [Design](_documentation::design): why this crate is built the way it is.
 //!
 #![cfg_attr(
     feature = "macros",
@@ -350,7 +354,7 @@ mod connect;
 mod fuzz;
 mod stores;
 
-/// What the project's own tools read; no promise of any kind.
+/// Data for the project's own tools; not part of the stable API.
 #[doc(hidden)]
 pub mod __stores {
     pub use crate::stores::{STORES, StoreEntry};
@@ -380,7 +384,7 @@ pub use shedlock_scheduler as scheduler;
 #[doc(inline)]
 pub use stores::exports::*;
 
-/// Longer texts.
+/// The manual: longer texts, one page per module.
 pub mod _documentation {
     #[doc = include_str!("../docs/coming_from_java.md")]
     pub mod coming_from_java {}
