@@ -1,8 +1,8 @@
-//! What of a URL is read before the store is chosen.
+//! Reads the parts of a URL that do not depend on the store.
 
 use crate::{Error, ErrorKind, MemoryProvider};
 
-/// The scheme in lower case, and what stands behind its colon.
+/// Returns the scheme in lower case, and the text after its colon.
 pub(crate) fn split(url: &str) -> Result<(String, &str), Error> {
     let split = url
         .split_once(':')
@@ -12,8 +12,8 @@ pub(crate) fn split(url: &str) -> Result<(String, &str), Error> {
             && scheme
                 .bytes()
                 .all(|b| b.is_ascii_alphanumeric() || b"+-.".contains(&b));
-        // Without the slashes the word could as well be the user of `user:password@host`, which
-        // belongs in no message.
+        // Without the slashes the word could also be the user of `user:password@host`, which must
+        // not appear in a message.
         is_word && (rest.starts_with("//") || matches!(scheme.as_str(), "sqlite" | "memory"))
     });
     split.ok_or_else(|| {
@@ -24,7 +24,7 @@ pub(crate) fn split(url: &str) -> Result<(String, &str), Error> {
     })
 }
 
-/// The provider of `memory:`, behind which nothing stands.
+/// Returns the provider of `memory:`. Nothing may follow the colon but slashes.
 pub(crate) fn memory(rest: &str) -> Result<MemoryProvider, Error> {
     if !rest.trim_start_matches('/').is_empty() {
         return Err(invalid(

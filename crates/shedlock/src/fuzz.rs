@@ -1,4 +1,4 @@
-//! What reads foreign text here, as a target of fuzzing: it panics where a promise is broken.
+//! The fuzz target for the reader of untrusted input in this crate. It panics if a promise is broken.
 
 #[path = "../../../testing/fuzz/promises.rs"]
 mod promises;
@@ -8,7 +8,7 @@ use shedlock_core::ErrorKind;
 
 use crate::connect::split;
 
-/// The scheme of a URL, by which the store is chosen.
+/// The scheme of a URL, which selects the store.
 fn scheme(data: &[u8]) {
     let url = String::from_utf8_lossy(data);
     match split(&url) {

@@ -1,4 +1,4 @@
-//! What the expansion of `#[scheduler_lock]` calls. For nobody else: it changes in any release.
+//! Items that the expansion of `#[scheduler_lock]` uses. Not a public API: they can change in any release.
 
 use std::error::Error as _;
 use std::future::Future;
@@ -17,20 +17,20 @@ pub use std::{concat, format, module_path};
 
 pub use crate::LockConfig;
 
-/// One call of an annotated function.
+/// A call of an annotated function.
 pub struct Call {
     place: Place,
     executor: Option<Executor>,
 }
 
-/// Which lock and which function, for messages.
+/// The lock and the function, for messages.
 struct Place {
     config: LockConfig,
     function: &'static str,
 }
 
 impl Call {
-    /// A call of this function, on the provider that applies where it runs.
+    /// Creates a call of this function, on the provider that is current when it runs.
     pub fn new(config: LockConfig, function: &'static str) -> Self {
         Self {
             place: Place { config, function },
@@ -38,14 +38,14 @@ impl Call {
         }
     }
 
-    /// The same call on the provider that the attribute names.
+    /// Uses the provider that the attribute names.
     #[must_use]
     pub fn on(mut self, provider: impl IntoExecutor) -> Self {
         self.executor = Some(provider.into_executor());
         self
     }
 
-    /// The same call with its lease extended while it runs, or not.
+    /// Extends the lease while the task runs, if wanted.
     #[must_use]
     pub fn keep_alive(mut self, wanted: bool) -> Self {
         if wanted {
@@ -60,7 +60,7 @@ impl Call {
 
     fn ended<T>(self, outcome: Result<Outcome<T>, Error>) -> Ended<T> {
         let place = self.place;
-        // An error from before the attempt does not know the lock yet.
+        // An error from before the attempt does not contain the lock's name yet.
         let outcome = outcome.map_err(|error| error.with_lock(place.config.name()));
         Ended { outcome, place }
     }
@@ -68,7 +68,7 @@ impl Call {
 
 /// Runs an async body.
 pub fn run<F: Future>(mut call: Call, task: F) -> impl Future<Output = Ended<F::Output>> {
-    // Here, where no future of ours holds it yet: the caller's own has no room for it then.
+    // Boxed before any future of ours holds it, so that it does not enlarge the caller's future.
     let task = Box::pin(task);
     async move {
         let outcome = match call.executor() {
@@ -87,15 +87,15 @@ pub fn run_blocking<T>(mut call: Call, task: impl FnOnce() -> T) -> Ended<T> {
     call.ended(outcome)
 }
 
-/// What became of a call.
+/// The result of a call.
 pub struct Ended<T> {
     outcome: Result<Outcome<T>, Error>,
     place: Place,
 }
 
 impl<T> Ended<T> {
-    /// The body's value; nothing where it did not run to its end. What a return type without an
-    /// error has no place for is logged.
+    /// Returns the body's value, or `None` if it did not run to its end. Errors and lost leases are logged,
+    /// because the function's return type has no error.
     fn value_or_log(self) -> Option<T> {
         let place = self.place;
         match self.outcome {
@@ -119,7 +119,7 @@ impl<T> Ended<T> {
         }
     }
 
-    /// The body's value; nothing where it was skipped; the error where it could not start or was
+    /// Returns the body's value, `None` if it was skipped, or an error if it could not start or was
     /// stopped.
     fn value_or_error(self) -> Result<Option<T>, Error> {
         let place = self.place;
@@ -139,7 +139,7 @@ impl<T> Ended<T> {
 }
 
 impl Place {
-    /// A value that is there is never thrown away; that its lease was over before it is logged.
+    /// Returns the value if there is one, even if the lease was lost first; that loss is logged.
     fn value<T>(&self, outcome: Outcome<T>) -> Option<T> {
         if let Outcome::Lost { reason, .. } = &outcome {
             tracing::error!(
@@ -163,7 +163,7 @@ impl Place {
     }
 }
 
-/// What a function under the attribute may return.
+/// The return types that a function under the attribute may have.
 #[diagnostic::on_unimplemented(
     message = "under `#[scheduler_lock]` a function cannot return `{Self}`, which has no value for a \
                run that is skipped",
@@ -172,10 +172,10 @@ impl Place {
             `Result<Outcome<T>, E>`, where `E: From<shedlock::Error>`"
 )]
 pub trait Return: Sized {
-    /// What the body evaluates to.
+    /// The type of the body.
     type Body;
 
-    /// What the caller gets.
+    /// Converts the result of the call into the function's return value.
     fn from_ended(ended: Ended<Self::Body>) -> Self;
 }
 
@@ -230,7 +230,7 @@ impl<T, E: From<Error>> Return for Result<Outcome<T>, E> {
     }
 }
 
-/// What `provider = …` may be.
+/// The values that `provider = …` accepts.
 #[diagnostic::on_unimplemented(
     message = "`#[scheduler_lock]` cannot use `{Self}` as its provider",
     label = "expected an `Arc` of a provider, or an `Executor`",
@@ -238,7 +238,7 @@ impl<T, E: From<Error>> Return for Result<Outcome<T>, E> {
             `Executor`, or a reference to one of them"
 )]
 pub trait IntoExecutor {
-    /// An executor that runs on it.
+    /// Returns an executor that uses this provider.
     fn into_executor(self) -> Executor;
 }
 

@@ -1,4 +1,4 @@
-//! What the expansion of `#[scheduled]` calls.
+//! Functions that the expansion of `#[scheduled]` calls.
 
 use std::error::Error as StdError;
 use std::future::Future;
@@ -9,10 +9,10 @@ pub use crate::Retries;
 use crate::scheduler::{IntoSchedule, Job, JobRun};
 use crate::{Completion, LockConfig};
 
-/// What a task of the scheduler fails with.
+/// The error of a scheduled task.
 pub type BoxError = Box<dyn StdError + Send + Sync>;
 
-/// The job of an async function.
+/// Creates the job of an async function.
 pub fn of_future<F>(
     config: LockConfig,
     schedule: impl IntoSchedule,
@@ -24,7 +24,7 @@ where
     Job::new(config, schedule, task)
 }
 
-/// The job of a blocking function.
+/// Creates the job of a blocking function.
 pub fn of_closure(
     config: LockConfig,
     schedule: impl IntoSchedule,
@@ -33,12 +33,12 @@ pub fn of_closure(
     Job::blocking(config, schedule, task)
 }
 
-/// The lock, kept alive while its task runs, or not.
+/// Turns on keep-alive if wanted.
 pub fn keep_alive(config: LockConfig, wanted: bool) -> LockConfig {
     if wanted { config.keep_alive() } else { config }
 }
 
-/// The lock, its slots open until they are done, or not.
+/// Keeps slots open until they are done, if wanted.
 pub fn must_not_be_lost(config: LockConfig, wanted: bool, retries: Retries) -> LockConfig {
     if wanted {
         config.completion(Completion::OnSuccess(retries))
@@ -47,19 +47,19 @@ pub fn must_not_be_lost(config: LockConfig, wanted: bool, retries: Retries) -> L
     }
 }
 
-/// Retries that begin with this pause, which is not cut to the longest one unless that is asked for.
+/// Returns retries whose first pause is this one. The default maximum does not cut it.
 pub fn backing_off(pause: Duration) -> Retries {
     const LONGEST: Duration = Duration::from_secs(600);
     let retries = Retries::new().backoff(pause);
     retries.max_backoff(pause.max(LONGEST))
 }
 
-/// The job, run when its scheduler starts, or not.
+/// Runs the job when its scheduler starts, if wanted.
 pub fn run_at_start(job: Job, wanted: bool) -> Job {
     if wanted { job.run_at_start() } else { job }
 }
 
-/// What a scheduled function may return.
+/// The return types that a scheduled function may have.
 #[diagnostic::on_unimplemented(
     message = "under `#[scheduled]` a function cannot return `{Self}`",
     label = "there is nobody to return this to",
@@ -67,10 +67,10 @@ pub fn run_at_start(job: Job, wanted: bool) -> Job {
             `E: Into<Box<dyn Error + Send + Sync>>`"
 )]
 pub trait Return {
-    /// What the scheduler is told.
+    /// Converts the value into the result for the scheduler.
     ///
     /// # Errors
-    /// What the function failed with.
+    /// The error that the function returned.
     fn into_result(self) -> Result<(), BoxError>;
 }
 

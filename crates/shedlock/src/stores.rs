@@ -1,7 +1,7 @@
-//! The registry of stores: everything outside a store's folder that names the store begins here.
+//! The registry of stores. All code outside a store's folder that names the store is driven by it.
 //!
-//! [`STORES`] drives [`connect`], its errors, the help of the command, the benchmarks, the tests of all
-//! stores at once, `cargo xtask` and the order of the README's table.
+//! [`STORES`] determines [`connect`], its errors, the command's help, the benchmarks, the tests that
+//! cover all stores, `cargo xtask` and the column order of the README's table.
 
 use std::sync::Arc;
 
@@ -10,33 +10,33 @@ use crate::{Error, LockProvider};
 #[allow(unused_imports, reason = "without features there are no providers")]
 use exports::*;
 
-/// What the project's own tools read; no promise of any kind.
+/// A store, as the project's own tools see it; not part of the stable API.
 #[derive(Clone, Copy, Debug)]
 pub struct StoreEntry {
-    /// The word for it in code, on command lines and in names of files.
+    /// Its name in code, on command lines and in file names.
     pub name: &'static str,
-    /// The word for it in text.
+    /// Its name in text.
     pub title: &'static str,
-    /// The schemes of its URLs, the plain one first.
+    /// The schemes of its URLs, the main one first.
     pub schemes: &'static [&'static str],
-    /// A URL with every part that [`connect`] reads before any option.
+    /// A URL with every part that [`connect`] reads, except options.
     pub example: &'static str,
-    /// The features that bring it, the one to recommend first, each with the crates that come with no other
-    /// store.
+    /// The features that enable it, the recommended one first, each with the crates that no other store
+    /// brings in.
     pub features: &'static [(&'static str, &'static [&'static str])],
-    /// What its client is built with, beside the compilers of Rust and C.
+    /// The tool that its client needs at build time, besides a Rust and a C compiler.
     pub build_tool: Option<&'static str>,
-    /// Whether this program was built with it.
+    /// Whether this program was built with the store.
     pub is_built_in: bool,
     /// The servers that its tests run on: `SHEDLOCK_TEST_{SERVER}_URL` holds the URL of one.
     pub servers: &'static [&'static str],
-    /// What a server's URL needs, before a word, to name a place of its own for locks.
+    /// The text between a server's URL and a name that selects a separate namespace for locks.
     pub place: &'static str,
-    /// Whether an attempt reads before it writes, so that a bare write does not measure it.
+    /// Whether an attempt reads before it writes, so that a bare write is no measure of its cost.
     pub reads_first: bool,
 }
 
-/// Every store, in the order in which text lists them.
+/// All stores, in the order in which text lists them.
 pub const STORES: &[StoreEntry] = &[
     StoreEntry {
         name: "postgres",
@@ -183,7 +183,7 @@ pub const STORES: &[StoreEntry] = &[
 ];
 
 impl StoreEntry {
-    /// A place of this name on the server at this URL, where tests find no other lock.
+    /// Returns the URL of a namespace on this server, so that a test sees no locks but its own.
     pub fn url_of_place(&self, server: &str, name: &str) -> String {
         match self.place.strip_prefix('?') {
             Some(option) if server.contains('?') => format!("{server}&{option}{name}"),
@@ -192,7 +192,7 @@ impl StoreEntry {
     }
 }
 
-/// Connects to the store that this URL names.
+/// Connects to the store at this URL.
 ///
 /// | URL | store | cargo feature |
 /// |---|---|---|
@@ -207,14 +207,14 @@ impl StoreEntry {
 /// | `sqlite:path`, `sqlite://path` | SQLite: the processes of one machine | `sqlite` |
 /// | `memory:` | memory: this process alone, for tests | – |
 ///
-/// What stands behind the scheme is the store's own; its provider says which options there are. A
-/// program that has a pool already makes the provider from it instead, for instance with
+/// The rest of the URL is specific to the store; its provider documents the options. If your program
+/// already has a pool, create the provider from the pool instead, for instance with
 /// `PostgresProvider::builder(pool).build()?`.
 ///
 /// # Errors
-/// `InvalidInput` for a text without a scheme, an unknown scheme, and one whose feature is
-/// switched off; whatever the provider refuses or fails with. The URL itself, which may hold a
-/// password, is in no message.
+/// Returns `InvalidInput` if the text has no scheme, if the scheme is unknown, or if its feature is
+/// switched off. Also returns any error of the provider. No message contains the URL itself, which may
+/// contain a password.
 ///
 /// ```
 /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
@@ -268,7 +268,7 @@ pub async fn connect(url: &str) -> Result<Arc<dyn LockProvider>, Error> {
     })
 }
 
-/// All schemes, as a refusal lists them.
+/// Lists all schemes for the error message.
 fn schemes() -> String {
     let listed: Vec<_> = STORES
         .iter()
@@ -289,34 +289,34 @@ fn switched_off(entry: &StoreEntry) -> Error {
     ))
 }
 
-/// What the root of the crate has of this.
+/// What the root of the crate re-exports.
 pub(crate) mod exports {
     pub use super::connect;
-    /// Locks in Consul: the store itself.
+    /// Locks in Consul: the crate of the store.
     #[cfg(feature = "consul")]
     #[doc(inline)]
     pub use shedlock_consul as consul;
     #[cfg(feature = "consul")]
     pub use shedlock_consul::ConsulProvider;
-    /// Locks in etcd: the store itself.
+    /// Locks in etcd: the crate of the store.
     #[cfg(feature = "etcd")]
     #[doc(inline)]
     pub use shedlock_etcd as etcd;
     #[cfg(feature = "etcd")]
     pub use shedlock_etcd::EtcdProvider;
-    /// Locks in MongoDB: the store's own settings.
+    /// Locks in MongoDB: settings of the store.
     #[cfg(feature = "mongodb")]
     #[doc(inline)]
     pub use shedlock_mongodb as mongodb;
     #[cfg(feature = "mongodb")]
     pub use shedlock_mongodb::MongoProvider;
-    /// Locks in NATS JetStream: the store's own settings.
+    /// Locks in NATS JetStream: settings of the store.
     #[cfg(feature = "nats")]
     #[doc(inline)]
     pub use shedlock_nats as nats;
     #[cfg(feature = "nats")]
     pub use shedlock_nats::NatsProvider;
-    /// Locks in Redis and Valkey: the store's own settings, and what a provider talks through.
+    /// Locks in Redis and Valkey: settings of the store, and the connections that a provider can use.
     #[cfg(feature = "redis")]
     #[doc(inline)]
     pub use shedlock_redis as redis;
@@ -330,14 +330,14 @@ pub(crate) mod exports {
     pub use shedlock_sql::TokioPostgresProvider;
     #[cfg(feature = "sqlite")]
     pub use shedlock_sql::{SqliteProvider, open_sqlite};
-    /// Locks in ZooKeeper: the store's own settings.
+    /// Locks in ZooKeeper: settings of the store.
     #[cfg(feature = "zookeeper")]
     #[doc(inline)]
     pub use shedlock_zookeeper as zookeeper;
     #[cfg(feature = "zookeeper")]
     pub use shedlock_zookeeper::ZooKeeperProvider;
 
-    /// The SQL stores' own settings: names of tables and columns, whose clock rules.
+    /// Settings of the SQL stores: names of tables and columns, and whose clock judges leases.
     #[cfg(any(
         feature = "postgres",
         feature = "tokio-postgres",
@@ -357,7 +357,7 @@ pub(crate) mod exports {
 mod tests {
     use super::*;
 
-    /// The row of this store in the table above.
+    /// Returns the row of this store in the table of [`connect`].
     fn row(entry: &StoreEntry) -> &'static str {
         let rows = include_str!("stores.rs").lines();
         let mut rows = rows.filter(|line| line.starts_with("/// | `"));

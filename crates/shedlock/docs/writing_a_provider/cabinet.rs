@@ -3,7 +3,7 @@ use shedlock_store::{Found, Listed, Reading, Record, VersionedStore, Written};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-/// The client: texts, each with the number of the write that put it there. Clones share everything.
+/// The client: texts, each with the number of the write that stored it. Clones share all data.
 #[derive(Clone, Debug, Default)]
 struct Cabinet(Arc<Mutex<Drawer>>);
 
@@ -18,7 +18,7 @@ impl Cabinet {
         self.0.lock().unwrap().papers.get(key).cloned()
     }
 
-    /// Puts a text if the one of this number still stands; 0: if there is none.
+    /// Stores a text if the current one has this number; 0 means that there must be none.
     fn put(&self, key: &str, expected: u64, text: String) -> Option<u64> {
         let mut drawer = self.0.lock().unwrap();
         if drawer.papers.get(key).map_or(0, |paper| paper.0) != expected {
@@ -31,7 +31,7 @@ impl Cabinet {
     }
 }
 
-/// What the client's numbers and texts mean.
+/// Decodes the client's numbers and texts.
 fn reading((number, text): &(u64, String)) -> Result<Reading<u64>, Error> {
     Ok(Reading::found(Found::new(Record::from_text(text)?, *number)))
 }
@@ -59,7 +59,7 @@ impl VersionedStore for Cabinet {
         Ok(put.map_or(Written::Raced, Written::Done))
     }
 
-    /// A record that cannot be read stands beside its name, and hides no other.
+    /// A record that cannot be read is returned as an error with its name, and hides no other record.
     async fn list(&self, after: Option<&LockName>, limit: usize) -> Result<Listed<u64>, Error> {
         let drawer = self.0.lock().unwrap();
         let papers = drawer.papers.iter();
@@ -68,7 +68,7 @@ impl VersionedStore for Cabinet {
         Ok(found.take(limit).collect())
     }
 
-    /// Before any I/O.
+    /// Runs before any I/O.
     fn check_name(&self, name: &LockName) -> Result<(), Error> {
         if name.as_str().len() <= 1_024 {
             return Ok(());
