@@ -47,7 +47,7 @@ pub fn must_not_be_lost(config: LockConfig, wanted: bool, retries: Retries) -> L
     }
 }
 
-/// Returns retries whose first pause is this one. The default maximum does not cut it.
+/// Returns retries with this backoff. Their maximum is ten minutes, or this backoff if it is longer.
 pub fn backing_off(pause: Duration) -> Retries {
     const LONGEST: Duration = Duration::from_secs(600);
     let retries = Retries::new().backoff(pause);
