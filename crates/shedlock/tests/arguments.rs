@@ -1,4 +1,4 @@
-//! The arguments of a locked function: they are dropped while its lock is held.
+//! The arguments of a locked function are dropped while its lock is held.
 #![allow(clippy::unwrap_used, reason = "a test fails there, and says where")]
 #![cfg(feature = "macros")]
 
@@ -9,11 +9,11 @@ use shedlock::{
     with_provider_blocking,
 };
 
-/// Where each witness was dropped: under the lock or not.
+/// The witnesses in drop order, and whether each was dropped under the lock.
 #[derive(Clone, Default)]
 struct Drops(Arc<Mutex<Vec<(&'static str, bool)>>>);
 
-/// A transaction, a file, a guard of another lock.
+/// Stands for a transaction, a file, or a guard of another lock.
 struct Witness(&'static str, Drops);
 
 impl Drop for Witness {
@@ -74,7 +74,7 @@ async fn by_field(job: Job, #[cfg(any())] absent: u8, id: u8) -> Outcome<u8> {
 #[scheduler_lock(name = "a", lock_at_most_for = "1m")]
 fn blocking(_: Witness, job: Job, (_, second): (Witness, Witness)) -> Outcome<Option<usize>> {
     let _ = job.id;
-    // It borrows until the end of the statement.
+    // The iterator borrows `second` until the end of the statement.
     Some(second.0.split('e').map(str::len).sum())
 }
 

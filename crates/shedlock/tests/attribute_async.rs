@@ -1,4 +1,4 @@
-//! The attribute on async functions, over a store in memory.
+//! The attribute on async functions, over an in-memory store.
 #![allow(clippy::unwrap_used, reason = "a test fails there, and says where")]
 #![cfg(feature = "macros")]
 
@@ -151,7 +151,7 @@ async fn a_store_error_is_logged_and_heard_of_where_it_has_none() {
     assert_eq!(heard.events(), ["attempt", "store error"].repeat(3));
 }
 
-/// Outlives its lease.
+/// Runs longer than its lease.
 async fn outlive(store: &Store) {
     store.clock.advance(Duration::from_secs(61));
     tokio::task::yield_now().await;
@@ -424,7 +424,7 @@ async fn a_provider_by_value_will_do() {
     assert_eq!(store.names().await, ["provider"]);
 }
 
-/// Six leases long.
+/// Runs for six leases.
 async fn run_long(store: &Store) {
     for _ in 0..18 {
         store.clock.advance(Duration::from_secs(20));

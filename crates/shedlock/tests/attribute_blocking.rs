@@ -1,4 +1,4 @@
-//! The attribute on blocking functions, over a store in memory.
+//! The attribute on blocking functions, over an in-memory store.
 #![allow(clippy::unwrap_used, reason = "a test fails there, and says where")]
 #![cfg(feature = "macros")]
 

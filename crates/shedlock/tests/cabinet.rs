@@ -1,5 +1,5 @@
-//! The store of the documentation (`docs/writing_a_provider`), under the conformance kit: what the
-//! text shows must keep the laws.
+//! Runs the example store of the manual (`docs/writing_a_provider`) through the conformance kit, so that
+//! the documented code keeps the laws.
 #![allow(clippy::unwrap_used, reason = "as brief as the text needs it")]
 
 use std::process::ExitCode;

@@ -1,10 +1,10 @@
-//! Providers from URLs: what is refused, and with which words.
+//! Providers from URLs: which URLs are refused, and with which messages.
 #![allow(clippy::unwrap_used, reason = "a test fails there, and says where")]
 
 use shedlock::__stores::{STORES, StoreEntry};
 use shedlock::{ErrorKind, Executor, LockConfig, connect};
 
-/// A URL of this store and scheme where nothing listens, with a password where there can be one.
+/// Returns a URL of this store and scheme where nothing listens, with a password if the URL can have one.
 fn unreachable(entry: &StoreEntry, scheme: &str) -> String {
     let (_, rest) = entry.example.split_once(':').unwrap();
     // Nothing listens on port 1.
@@ -87,7 +87,7 @@ async fn an_unknown_option_is_refused_without_the_password() {
         }
         let url = format!("{}?bukket=b", unreachable(entry, entry.schemes[0]));
         let message = refusal(&url).await;
-        // One driver names the option in the source only.
+        // One driver names the option only in the error's source.
         let is_plain = message.contains("bukket") || message.contains("known are");
         assert!(is_plain, "{}: {message}", entry.name);
     }
@@ -103,7 +103,7 @@ async fn a_server_that_is_not_there_is_an_error_without_the_password() {
             let error = connect(&unreachable(entry, scheme)).await.unwrap_err();
             let text = format!("{error} {error:?}");
             assert!(!text.contains("hunter2"), "{text}");
-            // The others may need TLS, whose library has to be chosen, or hosts by name.
+            // Other schemes may need TLS, which needs a crypto library to be chosen, or host names.
             let is_plain = *scheme == entry.schemes[0];
             let expected = match error.kind() {
                 ErrorKind::Configuration | ErrorKind::InvalidInput => !is_plain,

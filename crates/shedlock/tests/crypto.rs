@@ -1,14 +1,14 @@
-//! A program with two crypto libraries of rustls, which the stores of these features bring, chooses one of them itself.
+//! The stores of these features add two crypto libraries of rustls. The program itself chooses one of them.
 #![cfg(all(feature = "redis", feature = "zookeeper-tls"))]
 #![allow(clippy::unwrap_used, reason = "a test fails there, and says where")]
 
 use rustls::crypto::{CryptoProvider, ring};
 use shedlock::{ErrorKind, connect};
 
-/// In a file of its own: the choice holds for the whole process.
+/// The only test in its file, because the choice holds for the whole process.
 #[tokio::test]
 async fn a_url_with_tls_does_not_choose_the_crypto_library_of_the_program() {
-    // Nobody listens on port 1.
+    // Nothing listens on port 1.
     let urls = [
         "rediss://127.0.0.1:1",
         "zookeepers://127.0.0.1:1?tls_ca=/no.pem",

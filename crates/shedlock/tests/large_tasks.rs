@@ -1,4 +1,4 @@
-//! Tasks that are large, under several locks: how much room their futures take.
+//! Large tasks under several locks: the size of their futures.
 #![allow(clippy::unwrap_used, reason = "a test fails there, and says where")]
 #![cfg(feature = "macros")]
 
@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use shedlock::{Executor, LockConfig, MemoryProvider, scheduler_lock};
 
-/// What a worker thread of tokio has room for only a few times.
+/// A size that fits on the stack of a tokio worker thread only a few times.
 const LARGE: usize = 256 * 1024;
 
 async fn body<const N: usize>() -> Option<usize> {
@@ -34,7 +34,7 @@ async fn under_three<const N: usize>(executor: Executor) -> Option<usize> {
     body::<N>().await
 }
 
-/// Locks within locks, without the attribute.
+/// Nests locks without the attribute.
 async fn nested<const N: usize>(executor: &Executor) -> Option<usize> {
     let [one, two, three] =
         ["one", "two", "three"].map(|name| LockConfig::new(name).lock_at_most_for("1m"));

@@ -1,5 +1,5 @@
-//! The attribute without a provider, in a process that has set one: alone in its file, since there
-//! is one global provider a process.
+//! The attribute without a provider, in a process that has set a global one. These tests have their own
+//! file, because there is one global provider per process.
 #![allow(clippy::unwrap_used, reason = "a test fails there, and says where")]
 #![cfg(feature = "macros")]
 

@@ -1,4 +1,4 @@
-//! The attribute without a provider, in a process that has set none.
+//! The attribute without a provider, in a process that has not set one.
 #![allow(clippy::unwrap_used, reason = "a test fails there, and says where")]
 #![cfg(feature = "macros")]
 

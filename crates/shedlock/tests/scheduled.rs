@@ -1,4 +1,4 @@
-//! `#[scheduled]` beside `#[scheduler_lock]`: what the job does when it is due.
+//! `#[scheduled]` with `#[scheduler_lock]`: what the job does when it is due.
 
 #![cfg(all(feature = "macros", feature = "scheduler"))]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
@@ -104,7 +104,7 @@ struct Bench {
 impl Bench {
     fn new() -> Self {
         let clock = ManualClock::new();
-        // Away from the full hour that it begins at, which is a slot.
+        // The clock starts at a full hour, which is a slot: move away from it.
         clock.advance(Duration::from_secs(1));
         let ears = Arc::new(Ears::default());
         let provider = MemoryProvider::with_clock(Arc::new(clock.clone()));
@@ -127,7 +127,8 @@ impl Bench {
             .unwrap()
     }
 
-    /// The next point of a grid of ten minutes that goes through this second of the hour.
+    /// Returns the next point of a ten-minute grid that contains this second of the hour, and how far
+    /// ahead it is.
     fn next(&self, offset: u64) -> (SystemTime, Duration) {
         let now = self.clock.system_time();
         let since = now.duration_since(SystemTime::UNIX_EPOCH).unwrap();
@@ -145,14 +146,14 @@ async fn a_job_takes_its_arguments_its_name_and_its_slot() {
     let (seen, mut told) = unbounded_channel();
     let handle = bench.start(report::job("acme".to_owned(), seen));
     let (due, ahead) = bench.next(0);
-    // The scheduler plans before its time comes.
+    // The scheduler plans the tick before its time comes.
     assert_eq!(handle.jobs().await.unwrap()[0].name, "report-acme");
     bench.clock.advance(ahead + Duration::from_secs(2));
     let slot = Some(Slot::at(due).unwrap());
     let said = told.recv().await.unwrap();
     assert_eq!(said, (slot, slot, "acme report-acme".to_owned()));
     handle.shutdown(Duration::from_secs(60)).await.unwrap();
-    // One attempt and one task: the lock of the attribute is the job's, not a second one inside.
+    // One attempt and one task: the attribute's lock is the job's lock, not a second one inside it.
     assert_eq!(bench.ears.attempts.load(Ordering::Relaxed), 1);
     assert_eq!(bench.ears.starts.load(Ordering::Relaxed), 1);
 }
@@ -182,7 +183,7 @@ async fn a_blocking_function_is_a_job_too() {
     let bench = Bench::new();
     let (seen, mut told) = unbounded_channel();
     let handle = bench.start(blocking::job(seen));
-    // At its start it takes the newest slot that is due, on the grid that goes through 00:05.
+    // At its start the job takes the newest slot that is due, on the grid that contains 00:05.
     let slot = Slot::at(bench.next(300).0 - Duration::from_secs(600)).unwrap();
     let said = told.recv().await.unwrap();
     assert_eq!(said, (Some(slot), Some(slot), Trigger::Start.to_string()));
@@ -194,7 +195,7 @@ async fn what_a_function_fails_with_reaches_the_observer() {
     let bench = Bench::new();
     let handle = bench.start(fails::job());
     handle.run_now("fails").await.unwrap();
-    // A shutdown waits for what runs.
+    // Wait for the run to end.
     while bench.ears.ends.lock().unwrap().is_empty() {
         tokio::task::yield_now().await;
     }
@@ -212,7 +213,7 @@ async fn an_expression_that_is_wrong_is_refused_at_the_start() {
     );
 }
 
-/// Its slot fails with each `Err`, and is done with the `Ok`, before the next one is due.
+/// The job's slot fails with each `Err` and is done with the `Ok`, before the next slot is due.
 async fn is_tried_until_it_succeeds(job: impl FnOnce(Attempts) -> Job) {
     let bench = Bench::new();
     let (attempts, mut made) = unbounded_channel();
@@ -225,7 +226,7 @@ async fn is_tried_until_it_succeeds(job: impl FnOnce(Attempts) -> Job) {
     let provider = bench.executor.provider();
     for attempt in 1..=3 {
         assert_eq!(made.recv().await, Some(attempt));
-        // What the run has said stands in the record when its lock is given back.
+        // The record contains the run's result once its lock is released.
         let record = loop {
             let record = provider.inspect(&name).await.unwrap().unwrap();
             if record.state != LockState::Held {
@@ -241,7 +242,7 @@ async fn is_tried_until_it_succeeds(job: impl FnOnce(Attempts) -> Job) {
             assert_eq!(record.slot_attempts, None);
             assert_eq!(record.last_slot_done, Some(slot));
         }
-        // Until the next one begins.
+        // Advance the clock until the next attempt begins.
         while attempt < 3 && made.is_empty() {
             let record = provider.inspect(&name).await.unwrap().unwrap();
             if record.state != LockState::Held {

@@ -1,4 +1,4 @@
-//! The manual's quick start over real stores: two replicas, each connected by URL, call one annotated
+//! The manual's quick start over real stores. Two replicas, each connected by URL, call one annotated
 //! function at the same time.
 #![allow(clippy::unwrap_used, reason = "a test fails there, and says where")]
 
@@ -12,13 +12,13 @@ use tokio::sync::Barrier;
 
 #[scheduler_lock(name = "expire-{tenant}", lock_at_most_for = "10m")]
 async fn expire(tenant: &str, running: &Barrier) -> Result<Outcome<Option<u64>>, Error> {
-    // The other replica tries while this one is in here.
+    // The other replica makes its attempt while this one is here.
     running.wait().await;
     running.wait().await;
     Ok(shedlock::current_lock().and_then(|lock| lock.fencing_token()))
 }
 
-/// Two replicas over the store behind this URL, whose table is new.
+/// Runs two replicas over the store at this URL, whose table is new.
 async fn one_runs_and_one_skips(url: &str) {
     let providers = [connect(url).await.unwrap(), connect(url).await.unwrap()];
     providers[0].migrate().await.unwrap();
@@ -71,8 +71,8 @@ fn main() -> ExitCode {
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }
 
-/// A test on a server, which fails without one. Left out, and shown as such, where whoever started
-/// the servers did not want this one or could not have it (`cargo xtask test --store sqlite`).
+/// Creates a test on a server, which fails without one. It is shown as ignored if the server was deselected
+/// or could not be started (`cargo xtask test --store sqlite`).
 fn server(entry: &'static StoreEntry, name: &'static str) -> Trial {
     let wanted = std::env::var("SHEDLOCK_TEST_STORES");
     let unwanted = wanted.is_ok_and(|wanted| !wanted.split(',').any(|store| store == name));

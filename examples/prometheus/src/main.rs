@@ -1,11 +1,11 @@
-//! A service whose locks and jobs are counted, and read by Prometheus.
+//! A service that exports metrics of its locks and jobs to Prometheus.
 //!
 //! ```sh
 //! cargo run -p example-prometheus &
 //! curl http://127.0.0.1:9464/metrics
 //! ```
 //!
-//! Any recorder of the crate `metrics` will do in place of this one.
+//! You can use any other recorder of the crate `metrics` instead of this one.
 
 #![allow(clippy::print_stdout, reason = "an example says what it does")]
 
@@ -32,7 +32,7 @@ async fn main() -> Result<(), Error> {
         Ok(address) => address.parse()?,
         Err(_) => ([127, 0, 0, 1], 9464).into(),
     };
-    // Sets the recorder of the process, and serves what it has recorded under this address.
+    // Installs the recorder of the process, and serves its metrics at this address.
     PrometheusBuilder::new()
         .with_http_listener(address)
         .install()?;
@@ -42,7 +42,7 @@ async fn main() -> Result<(), Error> {
     let store = std::env::var("SHEDLOCK_STORE").unwrap_or_else(|_| "sqlite:locks.db".to_owned());
     let provider = shedlock::connect(&store).await?;
     provider.migrate().await?;
-    // The listener counts what happens to locks, the observer what becomes of ticks.
+    // The listener records events of locks, the observer records how ticks end.
     let executor = Executor::new(provider).listener(Arc::new(MetricsListener));
     let scheduler = Scheduler::new(executor)
         .observer(Arc::new(MetricsObserver))

@@ -1,4 +1,4 @@
-//! What Prometheus reads: every meter, under the name and with the value that it should have.
+//! Checks what Prometheus scrapes: every metric, with the expected name and value.
 
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
@@ -25,14 +25,14 @@ fn export() -> SocketAddr {
             .install()
         {
             Ok(()) => return address,
-            // Somebody else was quicker.
+            // Another process took the port first.
             Err(BuildError::FailedToCreateHTTPListener(_)) => {}
             Err(error) => panic!("{error}"),
         }
     }
 }
 
-/// What stands behind each name and its labels.
+/// Returns the value of each metric, keyed by its name and labels.
 async fn scrape(address: SocketAddr) -> (String, BTreeMap<String, f64>) {
     let mut stream = TcpStream::connect(address).await.expect("it listens");
     let request = "GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
@@ -55,7 +55,7 @@ async fn scrape(address: SocketAddr) -> (String, BTreeMap<String, f64>) {
     (answer, values)
 }
 
-/// Locks of a tenant whose store is away.
+/// The locks of a tenant whose store is unavailable.
 #[derive(Debug)]
 struct Away;
 
@@ -85,7 +85,7 @@ async fn prometheus_reads_all_meters() {
         .listener(Arc::new(MetricsListener));
     let report = LockConfig::new("report").lock_at_most_for("10m");
 
-    // A run of 90 s, three seconds after its slot; and the same slot again.
+    // A run of 90 s that starts three seconds after its slot, and a second attempt for the same slot.
     let slot = Slot::at(clock.system_time()).expect("it is in the calendar");
     clock.advance(Duration::from_secs(3));
     let slotted = report.clone().slot(slot);
@@ -94,7 +94,7 @@ async fn prometheus_reads_all_meters() {
     let again = executor.execute(&slotted, async {}).await;
     assert!(again.expect("memory answers").is_skipped());
 
-    // One that is held, and one that runs longer than its lease.
+    // A lock that is held, and a task that runs longer than its lease.
     let held = executor.lock(&report).await.expect("memory answers");
     let skipped = executor.execute(&report, async {}).await;
     assert!(skipped.expect("memory answers").is_skipped());
@@ -103,7 +103,7 @@ async fn prometheus_reads_all_meters() {
     let lost = executor.execute(&long, async { clock.advance(Duration::from_secs(601)) });
     assert!(lost.await.expect("memory answers").is_lost());
 
-    // A store that cannot be asked.
+    // A store that cannot be reached.
     let away = Executor::new(Arc::new(TenantProvider::new(Arc::new(Away))));
     let away = away.listener(Arc::new(MetricsListener));
     let config = LockConfig::new("away").lock_at_most_for("1m");
@@ -136,14 +136,14 @@ async fn prometheus_reads_all_meters() {
             .get(&name)
             .unwrap_or_else(|| panic!("no {name} in\n{text}"))
     };
-    // ShedLock's five.
+    // ShedLock's five meters.
     assert_eq!(lock("lock_attempts", "report"), 4.0);
     assert_eq!(lock("lock_acquired", "report"), 2.0);
     assert_eq!(lock("lock_not_acquired", "report"), 2.0);
     assert_eq!(lock("execution_duration_count", "report"), 1.0);
     assert_eq!(lock("execution_duration_sum", "report"), 90.0);
     assert_eq!(lock("execution_active", "report"), 0.0);
-    // And ours.
+    // Our own meters.
     assert_eq!(lock("lock_slot_skipped", "report"), 1.0);
     assert_eq!(lock("slot_lateness_sum", "report"), 3.0);
     assert_eq!(lock("lock_lost", "long"), 1.0);

@@ -1,11 +1,11 @@
-//! A service with two scheduled jobs. Start it as often as you like: each tick runs once.
+//! A service with two scheduled jobs. Start as many replicas as you like: each tick runs once.
 //!
 //! ```sh
 //! cargo run -p example-scheduler                                   # locks in ./locks.db
 //! SHEDLOCK_STORE=postgres://app@db/app cargo run -p example-scheduler
 //! ```
 //!
-//! Ctrl-c or SIGTERM ends it: what runs may finish within ten seconds.
+//! Ctrl-c or SIGTERM ends it. Running jobs have ten seconds to finish.
 
 #![allow(clippy::print_stdout, reason = "an example says what it does")]
 
@@ -18,13 +18,13 @@ use shedlock::{Executor, scheduled, scheduler_lock};
 
 type Error = Box<dyn std::error::Error + Send + Sync>;
 
-/// What a real service would have: a pool, a client.
+/// Stands for what a real service would have: a pool, a client.
 #[derive(Default)]
 struct Mailer {
     sent: AtomicU64,
 }
 
-/// Every second, on one of the replicas.
+/// Runs every second, on one of the replicas.
 #[scheduled(cron = "* * * * * *", zone = "Asia/Seoul", late = "30s")]
 #[scheduler_lock(name = "mails", lock_at_most_for = "30s")]
 async fn send_mails(mailer: Arc<Mailer>, run: JobRun) -> Result<(), Error> {
@@ -34,7 +34,7 @@ async fn send_mails(mailer: Arc<Mailer>, run: JobRun) -> Result<(), Error> {
     Ok(())
 }
 
-/// Blocking code runs on a thread for it.
+/// Blocking code, which runs on a thread for blocking tasks.
 #[scheduled(every = "1h", jitter = "5m", run_at_start)]
 #[scheduler_lock(name = "clean", lock_at_most_for = "50m")]
 fn clean_up() -> Result<(), Error> {

@@ -1,5 +1,5 @@
-//! Two replicas of the example on one store: each second's mails are sent once, and a signal ends
-//! both in peace.
+//! Two replicas of the example on one store. Each second's mails are sent once, and a signal shuts both
+//! down cleanly.
 
 #![cfg(unix)]
 
@@ -11,7 +11,7 @@ use std::thread;
 
 use rustix::process::{Pid, Signal, kill_process};
 
-/// Ends with the test, however that ends.
+/// A replica that is killed when the test ends, however it ends.
 struct Replica(Child);
 
 impl Drop for Replica {
@@ -76,6 +76,6 @@ fn every_tick_runs_on_one_of_two_replicas() {
         farewells += u32::from(line == "cut short: 0");
     }
     assert_eq!(farewells, 2);
-    // Both ask for it at their start; a second one belongs to an hour that began meanwhile.
+    // Both replicas request the run when they start. A second run belongs to an hour that began meanwhile.
     assert!((1..=2).contains(&clean_ups), "{clean_ups}");
 }

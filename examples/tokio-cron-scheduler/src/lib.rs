@@ -1,7 +1,7 @@
 //! Jobs of `tokio-cron-scheduler` that run once on many replicas.
 //!
-//! The scheduler stays as it is, and fires on each replica. What makes one of these runs the run of
-//! its tick is two lines: the slot of now, and a lock that claims it.
+//! The scheduler is unchanged and fires on each replica. Two lines make one of these runs the only run
+//! of its tick: one computes the current slot, the other takes a lock that claims it.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -13,13 +13,13 @@ use tokio_cron_scheduler::{Job, JobScheduler};
 
 /// Adds a job that runs once for each tick of this cron expression, however many replicas have it.
 ///
-/// Both schedulers read the expression, so it has six fields, and it must mean the same to both. They
-/// differ in one thing: where both day fields say something, `tokio-cron-scheduler` fires on days that
-/// fit both of them, and [`Schedule`] on days that fit either, as Vixie cron does; a `+` before the day
-/// of week would tell `Schedule` to ask for both.
+/// Both schedulers parse the expression, so it has six fields and must have the same meaning in both. They
+/// differ in one case: if both day fields are restricted, `tokio-cron-scheduler` fires on days that
+/// match both of them, and [`Schedule`] on days that match either, as Vixie cron does. A `+` before the
+/// day of week makes `Schedule` require both. All replicas must use the same expression.
 ///
 /// # Errors
-/// An expression that one of the two schedulers cannot read; all replicas must be given the same.
+/// Returns an error if one of the two schedulers cannot parse the expression.
 pub async fn add_job<F>(
     scheduler: &JobScheduler,
     executor: &Executor,
@@ -34,7 +34,7 @@ where
     let executor = executor.clone();
     let task = Arc::new(task);
     let job = Job::new_async_tz(cron, zone, move |_, _| {
-        // First thing in the run: however long the store takes, the slot is that of this tick.
+        // Computed first, so that it is the slot of this tick however long the store takes.
         let slot = schedule.slot_now();
         let (executor, config, task) = (executor.clone(), config.clone(), task.clone());
         Box::pin(async move {

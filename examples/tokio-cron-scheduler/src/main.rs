@@ -1,4 +1,4 @@
-//! One replica. Start several of them over one database:
+//! One replica. Start several of them on the same database:
 //!
 //! ```sh
 //! cargo run -p example-tokio-cron-scheduler -- postgres://app@localhost/app
@@ -22,7 +22,7 @@ async fn main() -> anyhow::Result<()> {
     add_job(
         &scheduler,
         &Executor::new(provider),
-        // Where the run of the tick before takes a little longer, this one waits for it.
+        // If the previous tick's run takes a little longer, this one waits for it.
         LockConfig::new("mails")
             .lock_at_most_for("1m")
             .lock_wait("5s"),

@@ -1,5 +1,5 @@
-//! Two replicas, each with the real scheduler and a connection of its own, over one real store: both
-//! fire every slot, and one of them runs it.
+//! Two replicas, each with the real scheduler and its own connection, over one real store. Both fire
+//! every slot, and one of them runs it.
 
 #![allow(clippy::unwrap_used, reason = "a test fails there, and says where")]
 
@@ -14,13 +14,13 @@ use libtest_mimic::{Arguments, Trial};
 use shedlock::{Event, Executor, Listener, LockConfig, Slot, current_lock};
 use tokio_cron_scheduler::JobScheduler;
 
-/// Every other second: the scheduler looks at its clock twice a second, and a busy machine adds to
-/// that.
+/// Every other second, because the scheduler checks its clock only twice a second and a busy machine adds
+/// a delay.
 const CRON: &str = "*/2 * * * * *";
-/// So many slots that both replicas have fired.
+/// How many slots both replicas must have fired.
 const WANTED: usize = 4;
 const LOOK: Duration = Duration::from_millis(50);
-/// A test that looks this often, for two minutes, has failed.
+/// The test fails after this many looks, which take two minutes.
 const PATIENCE_IN_LOOKS: u32 = 2_400;
 
 /// The slots that a replica has fired.
@@ -35,7 +35,7 @@ impl Listener for Fired {
     }
 }
 
-/// How often each slot was run, on whichever replica.
+/// How often each slot ran, on either replica.
 type Ran = Arc<Mutex<BTreeMap<Slot, u32>>>;
 
 async fn replica(url: &str, ran: &Ran) -> (JobScheduler, Arc<Fired>) {
@@ -66,7 +66,7 @@ async fn each_slot_runs_once(url: &str) {
     let fired = |replica: &(JobScheduler, Arc<Fired>)| replica.1.0.lock().unwrap().clone();
     let mut both = Vec::new();
     let mut looks = PATIENCE_IN_LOOKS;
-    // One more than is wanted: the newest may still be on its way.
+    // One more than required, because the newest may still be in progress.
     while both.len() <= WANTED {
         looks -= 1;
         assert!(looks > 0, "both replicas fire the slots: {both:?}");

@@ -1,5 +1,5 @@
-//! A store that goes away while a lease is kept alive: for less than the lease, nothing happens; for
-//! longer, the task is stopped before its lease ends in the store.
+//! A store becomes unavailable while a lease is kept alive. If that lasts less than the lease, nothing
+//! happens. If it lasts longer, the task is stopped before its lease ends in the store.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -13,11 +13,11 @@ use shedlock_conformance::proxy::{Fault, Proxy};
 use crate::places::{Place, behind};
 use crate::{block_on, pause};
 
-/// Connections that are refused, and connections that stay open and silent.
+/// Connections that are refused, and connections that stay open but never reply.
 pub(crate) const FAULTS: [(&str, Fault); 2] =
     [("refused", Fault::Refuse), ("swallowed", Fault::Swallow)];
 
-/// A third of it, and the time that one call gets, is what a store may be away at least.
+/// A third of this, and the time limit of one call, bound the shortest outage that can cost the lease.
 const LEASE: Duration = Duration::from_secs(9);
 
 fn margin() -> Duration {
@@ -25,22 +25,22 @@ fn margin() -> Duration {
     Duration::from_millis(wanted.map_or(500, |millis| millis.parse().unwrap()))
 }
 
-/// A task under a lease that is kept alive, over a proxy.
+/// A task whose lease is kept alive through a proxy.
 struct Scene {
     proxy: Proxy,
-    /// Past the proxy.
+    /// A provider that bypasses the proxy.
     direct: Arc<dyn LockProvider>,
     name: LockName,
     seen: Arc<Seen>,
     task: tokio::task::JoinHandle<Outcome<()>>,
 }
 
-/// What the task leaves behind.
+/// What the task recorded.
 #[derive(Default)]
 struct Seen {
     steps: AtomicU64,
     end: AtomicU64,
-    /// When it was dropped, or had ended.
+    /// When the task was dropped or ended.
     gone_at: Mutex<Option<SystemTime>>,
 }
 
@@ -53,7 +53,7 @@ impl Drop for Alive {
 }
 
 impl Scene {
-    /// Starts the task, and waits until its lease was extended for the first time.
+    /// Starts the task, and waits until its lease has been extended for the first time.
     async fn of(place: &Place, case: &str) -> Self {
         let url = place.locks(case);
         let direct = connect(&url).await.unwrap();
@@ -101,7 +101,7 @@ impl Scene {
     }
 }
 
-/// Down for longer than the lease.
+/// The store is unavailable for longer than the lease.
 pub(crate) fn the_task_is_stopped_in_time(place: &Place, case: &str, fault: Fault) {
     block_on(async {
         let scene = Scene::of(place, case).await;
@@ -114,7 +114,7 @@ pub(crate) fn the_task_is_stopped_in_time(place: &Place, case: &str, fault: Faul
         let before = until.duration_since(gone_at);
         assert!(before.is_ok(), "gone {before:?} after the lease's end");
         assert_eq!(scene.locked_until().await, until, "nobody could extend it");
-        // For whoever runs this to look at: docs/performance.md has a table of them.
+        // Output for the reader; docs/performance.md has a table of these times.
         let said = format!(
             "{case}: stopped {:?} before its lease ended",
             before.unwrap()
@@ -132,7 +132,7 @@ pub(crate) fn the_task_is_stopped_in_time(place: &Place, case: &str, fault: Faul
     });
 }
 
-/// Down for a while, again and again.
+/// The store is unavailable for a while, repeatedly.
 pub(crate) fn the_task_goes_on(place: &Place, case: &str, fault: Fault) {
     block_on(async {
         let scene = Scene::of(place, case).await;

@@ -1,8 +1,8 @@
-//! What time does to leases on real servers, with the real clock: holders that are paused past their
-//! lease, and stores that go away while it is kept alive.
+//! Leases on real servers, with the real clock: holders that are paused past their lease, and stores that
+//! become unavailable while a lease is kept alive.
 //!
-//! `SHEDLOCK_TEST_MARGIN_MS` sets the deadline margin in the tests of stores that go away; 500 unless
-//! set, so that a busy machine does not break them.
+//! `SHEDLOCK_TEST_MARGIN_MS` sets the deadline margin in the tests of unavailable stores. The default is
+//! 500, so that a busy machine does not break them.
 
 #![allow(clippy::unwrap_used, reason = "a test fails there, and says where")]
 
@@ -17,7 +17,7 @@ use std::time::Duration;
 use libtest_mimic::{Arguments, Trial};
 use shedlock::{Clock, SystemClock};
 
-/// Waits for real: these tests are about time.
+/// Waits in real time, because these tests are about time.
 async fn pause(duration: Duration) {
     let clock = SystemClock;
     clock.sleep_until(clock.now() + duration).await;
@@ -51,12 +51,12 @@ fn main() -> ExitCode {
             trials.push(trial(&format!("away_for_a_while_{how}"), place, back));
         }
     }
-    // They wait rather than work.
+    // The tests mostly wait, so run all of them at once.
     arguments.test_threads.get_or_insert(trials.len().max(1));
     libtest_mimic::run(&arguments, trials).exit_code()
 }
 
-/// A test on a server, which fails without one; left out, and shown as such, where it was not wanted.
+/// Creates a test on a server, which fails without one. It is shown as ignored if the server was deselected.
 fn trial(
     what: &str,
     place: places::Place,

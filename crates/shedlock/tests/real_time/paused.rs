@@ -1,7 +1,7 @@
-//! A holder that is stopped (SIGSTOP) until its lease is over and somebody else has the lock.
+//! A holder that is stopped (SIGSTOP) until its lease has expired and another process has the lock.
 //!
-//! On waking its task is not polled again, nor what it had spawned with the lock; a write that
-//! nobody could stop is refused by the fencing guard; the other's lease is not touched.
+//! When it wakes, neither its task nor any task that it had spawned with the lock is polled again. The
+//! fencing guard refuses a write that could not be stopped. The other process's lease is not touched.
 
 use std::future::poll_fn;
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -19,10 +19,10 @@ use crate::places::{Place, own};
 use crate::{block_on, pause};
 
 const LOCK: &str = "report";
-/// The first holder's lease; the second one's is long.
+/// The first holder's lease. The second holder's lease is long.
 const LEASE: &str = "5s";
 
-/// A process that takes the lock and writes under it: this test program, started again.
+/// A process that takes the lock and writes under it. It is this test program, started again.
 pub(crate) struct Holder {
     locks: String,
     database: String,
@@ -38,7 +38,7 @@ const VARIABLES: [&str; 4] = [
 ];
 
 impl Holder {
-    /// What a process of the test was told to be.
+    /// Reads a holder from the environment, if this process was started as one.
     pub(crate) fn from_env() -> Option<Self> {
         let [locks, database, fence, lock_at_most_for] = VARIABLES.map(std::env::var);
         Some(Self {
@@ -49,7 +49,7 @@ impl Holder {
         })
     }
 
-    /// Waits for the lock, writes under it until it is told to end or its lease is lost, and then
+    /// Waits for the lock, writes under it until its input ends or its lease is lost, and then
     /// tries to write once more.
     pub(crate) async fn run(self) {
         let fence = Arc::new(Fence::connect(&self.database, self.fence).await);
@@ -68,7 +68,7 @@ impl Holder {
         let task = async move {
             let lock = current_lock().unwrap();
             token.store(lock.fencing_token().unwrap(), Ordering::SeqCst);
-            // Nobody stops this one: only the guard can.
+            // This task is not stopped; only the guard can refuse its writes.
             tokio::spawn(write_on(
                 "detached",
                 writer.clone(),
@@ -93,12 +93,12 @@ impl Holder {
         }
         let late = fence.write(&last_token, &counter).await;
         say(&format!("late {late}"));
-        // Time for the one that nobody stopped.
+        // Leave time for the task that is not stopped.
         pause(Duration::from_secs(2)).await;
     }
 }
 
-/// Counts the polls of a task, and tells of each before it begins.
+/// Counts the polls of a task, and prints each before it begins.
 async fn counted<F: Future>(task: F, polls: Arc<AtomicU64>) -> F::Output {
     let mut task = pin!(task);
     poll_fn(|context| {
@@ -123,8 +123,8 @@ fn say(line: &str) {
     output.flush().unwrap();
 }
 
-/// What is written to: a row with the token of its last writer, as the manual's page on fencing has
-/// it.
+/// The row that holders write to, with the token of its last writer, as on the manual's page on
+/// fencing.
 struct Fence {
     pool: AnyPool,
     table: String,
@@ -154,7 +154,7 @@ impl Fence {
         }
     }
 
-    /// Writes if nobody with a later token has; how many rows that were.
+    /// Writes unless a holder with a later token has written. Returns the number of rows.
     async fn write(&self, token: &AtomicU64, polls: &AtomicU64) -> u64 {
         let table = &self.table;
         let statement = if self.is_postgres {
@@ -170,7 +170,7 @@ impl Fence {
         query.execute(&self.pool).await.unwrap().rows_affected()
     }
 
-    /// The token that it has now.
+    /// Returns the current token.
     async fn token(&self) -> i64 {
         let query = format!("SELECT token FROM {}", self.table);
         let row = sqlx::query(AssertSqlSafe(query)).fetch_one(&self.pool);
@@ -178,7 +178,7 @@ impl Fence {
     }
 }
 
-/// A holder that runs, and what it has said.
+/// A running holder, and the lines that it has printed.
 struct Running {
     child: Child,
     input: Option<ChildStdin>,
@@ -212,7 +212,7 @@ impl Running {
         }
     }
 
-    /// Waits for a line.
+    /// Waits until the holder has printed this line.
     fn says(&self, line: &str) {
         while !self.said.lock().unwrap().iter().any(|said| said == line) {
             let ended = self.more.recv();
@@ -228,7 +228,7 @@ impl Running {
         kill_process(Pid::from_child(&self.child), signal).unwrap();
     }
 
-    /// Stops it, and waits until it is.
+    /// Stops the process, and waits until it is stopped.
     fn stop(&self) {
         self.signal(Signal::STOP);
         let stopped = waitpid(Some(Pid::from_child(&self.child)), WaitOptions::UNTRACED);
@@ -236,7 +236,7 @@ impl Running {
         assert!(status.stopped(), "{status:?}");
     }
 
-    /// Waits for its end; all that it has said since it had said so many lines.
+    /// Waits for the end of the process. Returns the lines after the first `since`.
     fn ends(mut self, since: usize) -> Vec<String> {
         drop(self.input.take());
         assert!(self.child.wait().unwrap().success());
@@ -275,7 +275,7 @@ pub(crate) fn test(place: &Place, case: &str) {
         first.says(&format!("{who} wrote 1"));
     }
     let second = Running::start([&locks, &database, &fence.table, "10m"]);
-    // The first one sleeps for a second between two writes: let it come to that.
+    // The first holder sleeps for a second between two writes. Wait until it does.
     block_on(pause(Duration::from_millis(300)));
     first.stop();
     second.says("task wrote 1");

@@ -1,4 +1,4 @@
-//! The servers.
+//! The servers of these tests.
 
 use std::net::{SocketAddr, ToSocketAddrs};
 
@@ -9,25 +9,25 @@ pub(crate) struct Place {
     pub(crate) name: &'static str,
     variable: &'static str,
     port: u16,
-    /// Whoever started the servers did not want this one, or could not have it.
+    /// Whether this server was deselected or could not be started.
     pub(crate) is_left_out: bool,
 }
 
 impl Place {
-    /// The server, or what is missing to have it.
+    /// Returns the server's URL, or a message that explains what is missing.
     pub(crate) fn url(&self) -> Result<String, String> {
         std::env::var(self.variable)
             .map_err(|_| format!("{} is not set: run `cargo xtask test`", self.variable))
     }
 
-    /// The server for a provider, with a lock table of this process's own.
+    /// Returns the URL for a provider, with a lock table that only this process uses.
     pub(crate) fn locks(&self, table: &str) -> String {
         let url = self.url().unwrap();
         let separator = if url.contains('?') { '&' } else { '?' };
         format!("{url}{separator}table={}", own(table))
     }
 
-    /// Where it listens.
+    /// Returns the address that the server listens on.
     pub(crate) fn addr(&self) -> SocketAddr {
         let url = Url::parse(&self.url().unwrap()).unwrap();
         let place = (url.host_str().unwrap(), url.port().unwrap_or(self.port));
@@ -36,12 +36,12 @@ impl Place {
     }
 }
 
-/// A name for something in the database that no other run of the tests has.
+/// Returns a name in the database that no other run of the tests uses.
 pub(crate) fn own(name: &str) -> String {
     format!("{name}_{}", std::process::id())
 }
 
-/// The same URL with another address in it.
+/// Returns this URL with another address in it.
 pub(crate) fn behind(url: &str, addr: SocketAddr) -> String {
     let mut url = Url::parse(url).unwrap();
     url.set_ip_host(addr.ip()).unwrap();
@@ -49,7 +49,7 @@ pub(crate) fn behind(url: &str, addr: SocketAddr) -> String {
     url.into()
 }
 
-/// All of them.
+/// Returns all servers.
 pub(crate) fn all() -> [Place; 3] {
     let wanted = std::env::var("SHEDLOCK_TEST_STORES");
     let place = |name, variable: &'static str, port| {

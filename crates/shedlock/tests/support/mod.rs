@@ -1,4 +1,4 @@
-//! What the tests of the attribute share.
+//! Shared code of the attribute's tests.
 #![allow(dead_code, reason = "each test file uses a part")]
 
 use std::sync::{Arc, Mutex};
@@ -11,7 +11,7 @@ use shedlock::{
 };
 use shedlock_conformance::support::Warnings;
 
-/// The errors that this thread logs.
+/// Collects the errors that this thread logs.
 pub(crate) struct Log(Warnings);
 
 impl Log {
@@ -37,7 +37,7 @@ impl Log {
     }
 }
 
-/// The events that an executor sends, by their names.
+/// Collects the names of the events that an executor emits.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Heard(Arc<Mutex<Vec<&'static str>>>);
 
@@ -63,7 +63,7 @@ impl Listener for Heard {
     }
 }
 
-/// A store in memory on a clock that is moved by hand, and an executor over it.
+/// An in-memory store on a manual clock, and an executor over it.
 #[derive(Clone)]
 pub(crate) struct Store {
     pub(crate) clock: ManualClock,
@@ -88,7 +88,7 @@ impl Store {
         }
     }
 
-    /// Takes the lock of this name for somebody else.
+    /// Takes the lock of this name for another owner.
     pub(crate) async fn hold(&self, name: &str) {
         let request = LockConfig::new(name)
             .lock_at_most_for("1h")
@@ -103,7 +103,7 @@ impl Store {
         self.provider.inspect(&name).await.unwrap()
     }
 
-    /// All names that were ever locked.
+    /// Returns all names that were ever locked.
     pub(crate) async fn names(&self) -> Vec<String> {
         let records = self.provider.list(&ListRequest::new()).await.unwrap();
         records.iter().map(|r| r.name.as_str().to_owned()).collect()
