@@ -289,7 +289,7 @@ fn switched_off(entry: &StoreEntry) -> Error {
     ))
 }
 
-/// What the root of the crate re-exports.
+/// The items that the root of the crate re-exports.
 pub(crate) mod exports {
     pub use super::connect;
     /// Locks in Consul: the crate of the store.

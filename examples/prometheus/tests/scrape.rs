@@ -32,7 +32,7 @@ fn export() -> SocketAddr {
     }
 }
 
-/// Returns the value of each metric, keyed by its name and labels.
+/// Returns the response, and the value of each metric by its name and labels.
 async fn scrape(address: SocketAddr) -> (String, BTreeMap<String, f64>) {
     let mut stream = TcpStream::connect(address).await.expect("it listens");
     let request = "GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";

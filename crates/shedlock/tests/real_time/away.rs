@@ -35,7 +35,7 @@ struct Scene {
     task: tokio::task::JoinHandle<Outcome<()>>,
 }
 
-/// What the task recorded.
+/// The task's progress and end.
 #[derive(Default)]
 struct Seen {
     steps: AtomicU64,
