@@ -61,7 +61,7 @@ enum Task {
     /// Throw-away database servers for use by hand and by tests.
     #[command(subcommand)]
     Servers(servers::Command),
-    /// Write the README's table of stores, from the sheets that the conformance kit writes.
+    /// Write the tables of stores in README.md and docs/stores.md, from the profiles that the conformance kit writes.
     Table,
     /// Compare the public API of the published crates with its snapshot in `api.txt` of each.
     Api(api::Args),

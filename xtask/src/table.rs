@@ -1,5 +1,5 @@
-//! `cargo xtask table`: the README's table of stores, from the sheets that the conformance kit holds
-//! against the real stores (`tests/profiles/` of their packages).
+//! `cargo xtask table`: the tables of stores in `README.md` and `docs/stores.md`, from the registry of stores and from
+//! the profiles that the conformance kit checks against the real stores (`tests/profiles/` of their packages).
 
 use crate::steps;
 use anyhow::{Context as _, bail, ensure};
@@ -7,6 +7,7 @@ use serde::Deserialize;
 use shedlock::__stores::STORES;
 use std::collections::BTreeMap;
 use std::fs;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 /// What every sheet has a cell for, in this order, and what the table calls it.
@@ -67,13 +68,45 @@ struct Sheet {
     rows: BTreeMap<String, String>,
 }
 
-/// Writes the table into the README.
+/// Writes both tables.
 pub(crate) fn run() -> anyhow::Result<ExitCode> {
-    let readme = steps::workspace_root().join("README.md");
-    let text = fs::read_to_string(&readme).context("there is no README.md")?;
-    let renewed = with_table(&text, &table(&sheets()?)?)?;
-    fs::write(&readme, renewed).context("README.md could not be written")?;
+    for (path, _, renewed) in tables()? {
+        fs::write(&path, renewed).with_context(|| format!("cannot write {}", path.display()))?;
+    }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Each file with a table: its path, its text, and the text with the table as it should be.
+fn tables() -> anyhow::Result<[(PathBuf, String, String); 2]> {
+    let sheets = sheets()?;
+    let file = |path: &str, table: &str| {
+        let path = steps::workspace_root().join(path);
+        let text = fs::read_to_string(&path)
+            .with_context(|| format!("cannot read {}", path.display()))?;
+        let renewed = with_table(&text, table)
+            .with_context(|| format!("cannot find the table in {}", path.display()))?;
+        anyhow::Ok((path, text, renewed))
+    };
+    Ok([
+        file("README.md", &index(&sheets))?,
+        file("docs/stores.md", &table(&sheets)?)?,
+    ])
+}
+
+/// One row for each store: how to connect to it, which feature enables it, and the versions it is tested on.
+fn index(sheets: &[Sheet]) -> String {
+    let mut table = String::from("| store | URL | cargo feature | tested on |\n|---|---|---|---|\n");
+    for (entry, sheet) in STORES.iter().zip(sheets) {
+        let urls = entry.schemes.iter().map(|scheme| format!("`{scheme}:`"));
+        let features = entry.features.iter().map(|(name, _)| format!("`{name}`"));
+        let [urls, mut features] = [urls.collect::<Vec<_>>(), features.collect()].map(|it| it.join(", "));
+        if features.is_empty() {
+            features.push_str("always built in");
+        }
+        let tested_on = sheet.rows.get("tested_on").map_or("", String::as_str);
+        table += &format!("| {} | {urls} | {features} | {tested_on} |\n", entry.title);
+    }
+    table
 }
 
 /// All sheets, in the order of the registry.
@@ -128,7 +161,7 @@ fn table(sheets: &[Sheet]) -> anyhow::Result<String> {
         table += &format!(" {} |", sheet.title);
         ensure!(
             sheet.rows.len() == ROWS.len(),
-            "the sheet of {} has other rows than the table: write it anew",
+            "the sheet of {} has other rows than the table: write it again with SHEDLOCK_SHEETS=write",
             sheet.title
         );
     }
@@ -152,7 +185,7 @@ fn with_table(text: &str, table: &str) -> anyhow::Result<String> {
         Some((before, after))
     });
     let Some((before, after)) = parts else {
-        bail!("README.md has lost the marks of the table: {BEGIN}and {END}");
+        bail!("the marks of the table are missing: {BEGIN}and {END}");
     };
     Ok(format!("{before}{BEGIN}\n{table}\n{END}{after}"))
 }
@@ -162,14 +195,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_readme_has_the_table_of_the_sheets() {
-        let readme = steps::workspace_root().join("README.md");
-        let text = fs::read_to_string(readme).unwrap();
-        let renewed = with_table(&text, &table(&sheets().unwrap()).unwrap()).unwrap();
-        assert!(
-            text == renewed,
-            "README.md's table of stores is not that of the sheets: run `cargo xtask table`"
-        );
+    fn the_tables_are_those_of_the_profiles() {
+        for (path, text, renewed) in tables().unwrap() {
+            assert!(
+                text == renewed,
+                "the table of stores in {} is out of date: run `cargo xtask table`",
+                path.display()
+            );
+        }
     }
 
     #[test]

@@ -19,7 +19,7 @@ const VARIABLE: &str = "SHEDLOCK_SHEETS";
 ///
 /// The case `declared::what_is_published_holds` compares it with a file that is kept with the
 /// documentation. With `SHEDLOCK_SHEETS=write` in the environment it writes the file. In this
-/// repository `cargo xtask table` builds the README's table from these files.
+/// repository `cargo xtask table` builds the table in `docs/stores.md` from these files.
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct StoreProfile {

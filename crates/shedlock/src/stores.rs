@@ -1,7 +1,7 @@
 //! The registry of stores. All code outside a store's folder that names the store is driven by it.
 //!
 //! [`STORES`] determines [`connect`], its errors, the command's help, the benchmarks, the tests that
-//! cover all stores, `cargo xtask` and the column order of the README's table.
+//! cover all stores, `cargo xtask` and the order of the stores in README.md and docs/stores.md.
 
 use std::sync::Arc;
 
