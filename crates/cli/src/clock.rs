@@ -4,8 +4,8 @@ use rustix::time::{ClockId, clock_gettime};
 use shedlock::Moment;
 use std::time::Duration;
 
-/// Goes on while the machine sleeps, never goes back, and is the same for every process: a moment
-/// taken in one process means the same in another one.
+/// Continues while the machine sleeps, never goes back, and is the same for every process: a moment
+/// read in one process means the same in another.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 const SHARED: ClockId = ClockId::Boottime;
 #[cfg(not(any(target_os = "linux", target_os = "android")))]

@@ -1,32 +1,32 @@
-//! What the command's exit codes mean, and failures that carry one.
+//! The command's exit codes, and failures that carry one.
 
 use std::process::ExitCode;
 
 use shedlock::{Error, ErrorKind};
 
-/// What was asked about is not there: `show` found no lock of this name, `unlock` nothing to free,
-/// `slot reset` nothing to set.
+/// The requested item does not exist: `show` found no lock of this name, `unlock` nothing to free, `slot reset` nothing
+/// to set.
 pub(crate) const ABSENT: u8 = 1;
 /// The command line is wrong.
 pub(crate) const USAGE: u8 = 2;
-/// The store could not do its part; the command was not started.
+/// The store failed. The command was not started.
 pub(crate) const STORE: u8 = 69;
-/// A fault in this program, or somebody killed a part of it.
+/// A fault in this program, or a part of it was killed.
 pub(crate) const INTERNAL: u8 = 70;
-/// The lease was about to end before the command did, or was lost, or the longest run was over; the
-/// command was stopped.
+/// The lease was about to end before the command did, or was lost, or the maximum run time has passed. The command was
+/// stopped.
 pub(crate) const LOST: u8 = 75;
-/// No host runs the slot any more, unless an operator resets the last slot: all attempts at it were made,
-/// or the last slot lies ahead of the clock.
+/// No host runs the slot any more, unless an operator resets the last slot: all attempts at it were made, or the last
+/// slot is ahead of the clock.
 pub(crate) const GIVEN_UP: u8 = 76;
-/// The command is there and cannot be run.
+/// The command exists but cannot be executed.
 pub(crate) const NOT_EXECUTABLE: u8 = 126;
-/// The command is not there.
+/// The command does not exist.
 pub(crate) const NOT_FOUND: u8 = 127;
-/// What is added to the number of the signal that ended the command.
+/// Added to the number of the signal that ended the command.
 pub(crate) const SIGNALLED: u8 = 128;
 
-/// An end that is not a success: what to print, and the exit code.
+/// An unsuccessful end: the message to print, and the exit code.
 #[derive(Debug)]
 pub(crate) struct Failure {
     code: u8,
@@ -48,7 +48,7 @@ impl Failure {
         Self::new(USAGE, message)
     }
 
-    /// Whether the same may succeed later without anybody changing anything.
+    /// Whether a retry may succeed later without any change by the user.
     pub(crate) fn may_pass(&self) -> bool {
         self.may_pass
     }
@@ -62,7 +62,7 @@ impl Failure {
     }
 }
 
-/// Bad input is the caller's to mend; everything else is the store's.
+/// Bad input is the caller's to fix; everything else is the store's.
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
         let code = match error.kind() {
@@ -77,7 +77,7 @@ impl From<Error> for Failure {
     }
 }
 
-/// The error and what it came from, in one line.
+/// The error and its sources, on one line.
 pub(crate) fn with_causes(error: &Error) -> String {
     let mut text = error.to_string();
     let mut cause = std::error::Error::source(error);

@@ -1,4 +1,4 @@
-//! What reads foreign text here, as targets of fuzzing: each panics where a promise is broken.
+//! The readers of untrusted text in this crate, as fuzz targets. Each panics if a promise is broken.
 
 #[path = "../../../testing/fuzz/promises.rs"]
 mod promises;
@@ -18,10 +18,10 @@ use crate::output;
 use crate::redact::redact;
 use crate::watchdog::{Inbox, Order, Report, Supervision, frame};
 
-/// Stands for a password in the corpora.
+/// Represents a password in the corpora.
 const SECRET: &str = "geheim";
 
-/// The arguments of the command, one a line.
+/// The command's arguments, one per line.
 fn arguments(data: &[u8]) {
     let lines = data.split(|byte| *byte == b'\n');
     let lines: Vec<OsString> = lines
@@ -55,7 +55,7 @@ fn arguments(data: &[u8]) {
     }
 }
 
-/// Texts that are printed: no password is left in one, and what is clean stays.
+/// Printed texts: no password is left in them, and clean text is unchanged.
 fn redacted(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     let clean = redact(&text);
@@ -66,12 +66,12 @@ fn redacted(data: &[u8]) {
     );
 }
 
-/// Behind a blank another word begins, which is not the URL's.
+/// After a blank another word begins, which is not part of the URL.
 fn is_url_with_secret(text: &str) -> bool {
     holds_secret(text) && !text.contains(char::is_whitespace)
 }
 
-/// What `run` and its watchdog tell each other: a message, whole and cut, and what becomes of plans.
+/// Messages between `run` and its watchdog, whole and cut, and the plans that result from them.
 fn message(data: &[u8]) {
     let whole = u32::try_from(data.len())
         .expect("it is short")
@@ -117,7 +117,7 @@ fn message(data: &[u8]) {
     }
 }
 
-/// What is printed of a record that others have written: owner and numbers, one a line.
+/// What is printed of a foreign record: owner and numbers, one per line.
 fn printed(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     let (numbers, owner) = text.split_once('\n').unwrap_or(("", &text));

@@ -1,4 +1,4 @@
-//! `shedlock list`, `show` and `migrate`: looking at a store, and preparing it.
+//! `shedlock list`, `show` and `migrate`: inspecting a store, and preparing it.
 
 use std::process::ExitCode;
 
@@ -37,7 +37,7 @@ pub(crate) async fn show(args: &ShowArgs, terminal: Terminal) -> Result<ExitCode
     Ok(ExitCode::SUCCESS)
 }
 
-/// Prepares the store and prints what was changed.
+/// Prepares the store and prints the changes.
 pub(crate) async fn migrate(args: &MigrateArgs, terminal: Terminal) -> Result<ExitCode, Failure> {
     let store = Store::open(&args.store, terminal).await?;
     let migration = store.provider().migrate().await?;

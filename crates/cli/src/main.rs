@@ -1,4 +1,4 @@
-//! The command `shedlock`: runs a command once over many hosts, and shows who holds which lock.
+//! The command `shedlock`: runs a command once across many hosts, and shows who holds which lock.
 
 #[cfg(not(unix))]
 compile_error!(
@@ -30,7 +30,7 @@ use exit::{Failure, INTERNAL};
 use terminal::Terminal;
 
 fn main() -> ExitCode {
-    // Before anything else: a watchdog shall be there as soon as possible.
+    // Before anything else: a watchdog must be ready as soon as possible.
     if watchdog::is_wanted(std::env::args_os().nth(1).as_deref()) {
         return watchdog::serve(Terminal::new(false));
     }
@@ -51,15 +51,16 @@ fn main() -> ExitCode {
     }
 }
 
-/// Of the two libraries that this program then has, for the clients that take none of their own.
+/// Chooses between the two libraries of such a build, for clients that do not accept a
+/// configuration of their own.
 #[cfg(feature = "zookeeper-tls")]
 fn choose_crypto() {
-    // Nothing has chosen before.
+    // Nothing has chosen one before.
     let _ = rustls::crypto::ring::default_provider().install_default();
 }
 
 fn execute(command: &Command, terminal: Terminal) -> Result<ExitCode, Failure> {
-    // One thread: this program waits, and starts quickly.
+    // One thread: this program mostly waits, and must start quickly.
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -76,7 +77,7 @@ fn execute(command: &Command, terminal: Terminal) -> Result<ExitCode, Failure> {
             Command::Migrate(args) => inspect::migrate(args, terminal).await,
         }
     });
-    // A call to the store that hangs must not hold up the end.
+    // A hanging call to the store must not delay the exit.
     runtime.shutdown_background();
     done
 }

@@ -1,14 +1,14 @@
-//! Passwords are taken out of everything that is printed.
+//! Removes passwords from everything that is printed.
 //!
-//! Our own messages hold none. This is the net under them: for the messages of store clients, and
-//! for a URL that the user typed in a wrong place and that an error message quotes.
+//! Our own messages contain none. This is a second line of defence, for the messages of store
+//! clients, and for a URL that the user typed in the wrong place and that an error message quotes.
 
 use std::borrow::Cow;
 
 const MASK: &str = "***";
 
-/// The text without the passwords of the URLs in it: those between `//user:` and `@`, the tokens of
-/// NATS, and the values of parameters whose name says so.
+/// The text without the passwords of its URLs: those between `//user:` and `@`, NATS tokens, and
+/// the values of parameters whose name denotes a password.
 pub(crate) fn redact(text: &str) -> Cow<'_, str> {
     if !text.contains("://") && !text.to_ascii_lowercase().contains(PARAMETER) {
         return Cow::Borrowed(text);
@@ -16,7 +16,7 @@ pub(crate) fn redact(text: &str) -> Cow<'_, str> {
     Cow::Owned(parameters(&authorities(text)))
 }
 
-/// How the names of such parameters end, in any case.
+/// The end of such parameters' names, in any case.
 const PARAMETER: &str = "password=";
 
 fn authorities(text: &str) -> String {
@@ -26,8 +26,8 @@ fn authorities(text: &str) -> String {
         let (head, tail) = rest.split_at(at + 3);
         clean.push_str(head);
         let has_tokens = ["nats://", "tls://"].iter().any(|it| clean.ends_with(it));
-        // A password may hold unescaped '/', '@' or quotes by mistake: up to the last '@' before a
-        // blank.
+        // A password may contain an unescaped '/', '@' or quote by mistake, so it extends to the
+        // last '@' before a blank.
         let word = tail.find(char::is_whitespace).unwrap_or(tail.len());
         match tail[..word].rfind('@') {
             Some(end) => {

@@ -1,16 +1,16 @@
-//! Which signals this process may catch, and the one that it must not be stopped by.
+//! The signals that this process may catch, and the one that must not stop it.
 
 use rustix::process::Signal;
 
-/// The signals that the user has told this process to ignore (`nohup`, a script's background job).
+/// The signals that the user has set this process to ignore (`nohup`, a script's background job).
 ///
-/// They are left alone: a handler would undo the user's wish, for the command too, which inherits
-/// what is ignored. Where the system does not tell, none.
+/// They are left alone: a handler would override the user's choice, also for the command, which
+/// inherits ignored signals. Empty if the system does not report them.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ignored(u64);
 
 impl Ignored {
-    /// As it is now; asked before any handler is set.
+    /// The current state. Read it before any handler is set.
     pub(crate) fn by_this_process() -> Self {
         let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
         Self::parse(&status).unwrap_or(Self(0))
@@ -30,7 +30,7 @@ impl Ignored {
     }
 }
 
-/// Lets this thread write to its terminal, and hand it over, from the background: without it, the
+/// Lets this thread write to its terminal, and hand it over, from the background. Otherwise the
 /// terminal would stop this process, and with it the one that keeps the deadline.
 ///
 /// Commands that are started do not inherit this: the standard library clears the mask.

@@ -1,4 +1,4 @@
-//! `shedlock slot`: mending the slots of a lock.
+//! `shedlock slot`: repairing the slots of a lock.
 
 use std::process::ExitCode;
 
@@ -10,7 +10,7 @@ use crate::output;
 use crate::store::Store;
 use crate::terminal::Terminal;
 
-/// Sets the last slot that was taken, and says what it was before.
+/// Sets the last slot that was taken, and prints its previous value.
 pub(crate) async fn reset(args: &ResetArgs, terminal: Terminal) -> Result<ExitCode, Failure> {
     let name = LockName::new(&args.name)?;
     let mut request = ResetSlotRequest::new(name.clone());

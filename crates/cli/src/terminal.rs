@@ -1,4 +1,4 @@
-//! The only place that prints: results to stdout, everything else to stderr, and no passwords.
+//! The only module that prints: results to stdout, everything else to stderr, and no passwords.
 
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -11,7 +11,7 @@ use tracing_subscriber::layer::SubscriberExt;
 use crate::exit::{Failure, INTERNAL, USAGE};
 use crate::redact::redact;
 
-/// Where this program speaks to its user.
+/// This program's output to its user.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Terminal {
     is_quiet: bool,
@@ -22,7 +22,7 @@ impl Terminal {
         Self { is_quiet }
     }
 
-    /// The result that was asked for. A reader that has gone away (`| head`) is no error.
+    /// The requested result. A reader that has gone away (`| head`) is not an error.
     pub(crate) fn print(self, text: &str) -> Result<(), Failure> {
         self.result(text)
             .map_err(|error| Failure::new(INTERNAL, format!("cannot write to stdout: {error}")))
@@ -39,7 +39,7 @@ impl Terminal {
         }
     }
 
-    /// Something worth a line, unless the user wants quiet.
+    /// A message that is printed unless the user wants quiet.
     pub(crate) fn notice(self, text: &str) {
         if !self.is_quiet {
             self.error(text);
@@ -51,10 +51,10 @@ impl Terminal {
         say(text);
     }
 
-    /// Help, the version, or what is wrong with the command line.
+    /// Help, the version, or an error in the command line.
     pub(crate) fn usage(self, error: &clap::Error) -> ExitCode {
         if !error.use_stderr() {
-            // With the colours that the terminal can show; there is nothing secret in it.
+            // With the colours that the terminal supports. It contains no secrets.
             return match error.print() {
                 Ok(()) => ExitCode::SUCCESS,
                 Err(_) => ExitCode::FAILURE,
@@ -65,12 +65,12 @@ impl Terminal {
         ExitCode::from(USAGE)
     }
 
-    /// What the libraries log goes to stderr too: warnings, or more with each `-v`.
+    /// Sends the libraries' log to stderr too: warnings, or more with each `-v`.
     pub(crate) fn listen_to_logs(self, verbosity: u8) {
         let levels = match (self.is_quiet, verbosity) {
             (true, _) => Targets::new().with_default(LevelFilter::ERROR),
             (false, 0) => Targets::new().with_default(LevelFilter::WARN),
-            // What becomes of the lock, but not every statement that is sent for it.
+            // Events of the lock, but not every statement that is sent for it.
             (false, 1) => Targets::new()
                 .with_default(LevelFilter::INFO)
                 .with_target("shedlock_core", LevelFilter::DEBUG),
@@ -82,14 +82,14 @@ impl Terminal {
             .with_ansi(false)
             .with_target(verbosity > 1);
         let subscriber = tracing_subscriber::registry().with(lines).with(levels);
-        // Set once, at the start of the program: there is no other one.
+        // Set once, at the start of the program, so no other subscriber exists.
         let _ = tracing::subscriber::set_global_default(subscriber);
     }
 }
 
 fn say(text: &str) {
-    // In one piece, so that lines of several processes do not mix. Where stderr is closed, there
-    // is nowhere to complain.
+    // In one write, so that lines of several processes do not mix. If stderr is closed, there is
+    // nowhere to report it.
     let line = format!("shedlock: {}\n", redact(text));
     let _ = io::stderr().lock().write_all(line.as_bytes());
 }

@@ -10,7 +10,7 @@ use crate::output;
 use crate::store::Store;
 use crate::terminal::Terminal;
 
-/// Frees the lock, and says what it was and who freed it.
+/// Frees the lock, and prints its previous state and who freed it.
 pub(crate) async fn unlock(args: &UnlockArgs, terminal: Terminal) -> Result<ExitCode, Failure> {
     let name = LockName::new(&args.name)?;
     let store = Store::open(&args.store, terminal).await?;
@@ -21,7 +21,7 @@ pub(crate) async fn unlock(args: &UnlockArgs, terminal: Terminal) -> Result<Exit
         .is_some_and(|lock| lock.state != LockState::Free);
     let answer = if is_held {
         let mut request = ForceUnlockRequest::new(name.clone());
-        // The one that was seen, so that a lock which is taken anew in between is left alone.
+        // The owner that was shown, so that a lock which is retaken in between is left alone.
         let owner = seen.as_ref().and_then(|lock| lock.owner.clone());
         if let Some(owner) = args.owner.clone().or(owner) {
             request = request.with_expected_owner(owner);
@@ -54,7 +54,7 @@ pub(crate) async fn unlock(args: &UnlockArgs, terminal: Terminal) -> Result<Exit
     Ok(ExitCode::SUCCESS)
 }
 
-/// Who frees it, for whoever wonders later.
+/// Who frees it, for later readers of the log.
 fn who() -> String {
     let user = ["SUDO_USER", "USER", "LOGNAME"]
         .into_iter()

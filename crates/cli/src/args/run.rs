@@ -180,9 +180,9 @@ pub(crate) struct RunArgs {
 }
 
 impl RunArgs {
-    /// The lock that is asked for; what is not set is left to the store's defaults.
+    /// The lock to acquire. Unset values use the store's defaults.
     ///
-    /// The longest run is not in it: it is for the watchdog to keep.
+    /// The maximum run time is not included: the watchdog enforces it.
     pub(crate) fn lock(&self) -> LockConfig {
         let mut config = LockConfig::new(&self.name);
         if let Some(duration) = self.lock_at_most_for {
@@ -200,7 +200,7 @@ impl RunArgs {
         config
     }
 
-    /// What holds for every lock of this process.
+    /// The defaults for every lock of this process.
     pub(crate) fn defaults(&self) -> LockDefaults {
         match &self.owner_prefix {
             Some(prefix) => LockDefaults::new().owner_prefix(prefix),
@@ -208,7 +208,7 @@ impl RunArgs {
         }
     }
 
-    /// How often a slot that must not be lost is tried, and how soon again.
+    /// How often a slot that must not be lost is tried, and after which pauses.
     pub(crate) fn retries(&self) -> Retries {
         const LONGEST_BACKOFF: Duration = Duration::from_secs(600);
         let mut retries = Retries::new();

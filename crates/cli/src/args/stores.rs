@@ -1,14 +1,14 @@
-//! What the help says of the stores that this command was built with.
+//! The help texts about the stores that this command was built with.
 
 use shedlock::__stores::{STORES, StoreEntry};
 
-/// The stores on servers: the others are a file or a process of this host.
+/// The stores on servers. The others are a file or a process of this host.
 fn served() -> impl Iterator<Item = &'static StoreEntry> {
     let built_in = STORES.iter().filter(|entry| entry.is_built_in);
     built_in.filter(|entry| !entry.servers.is_empty())
 }
 
-/// At the end of the help of all.
+/// The text after the help of all commands.
 pub(super) fn after_help() -> String {
     let titles: Vec<_> = served().map(|entry| entry.title).collect();
     format!(
@@ -21,7 +21,7 @@ pub(super) fn after_help() -> String {
     )
 }
 
-/// The line on `--store`.
+/// The short help of `--store`.
 pub(super) fn help() -> String {
     let mut urls: Vec<_> = served()
         .map(|entry| format!("{}://...", entry.schemes[0]))
@@ -30,7 +30,7 @@ pub(super) fn help() -> String {
     format!("Where the locks are: {}", one_of(&urls))
 }
 
-/// All on `--store`.
+/// The long help of `--store`.
 pub(super) fn long_help() -> String {
     let schemes: Vec<_> = served()
         .flat_map(|entry| entry.schemes.iter().copied())
@@ -74,7 +74,7 @@ mod tests {
         assert!(help().ends_with(" or sqlite:FILE"), "{}", help());
     }
 
-    /// They are not here where the command was built without.
+    /// They are absent if the command was built without them.
     #[test]
     fn no_store_that_is_missing_is_in_the_help() {
         for entry in STORES.iter().filter(|entry| !entry.is_built_in) {

@@ -1,9 +1,9 @@
-//! For programs. The form is described in `docs/json.md` and frozen by tests.
+//! Output for programs. `docs/json.md` describes the format, and tests freeze it.
 
 use serde::Serialize;
 use shedlock::{LockRecord, Migration, Slot};
 
-/// Grows when a field changes its meaning or goes; new fields do not count.
+/// Increases when a field changes its meaning or is removed. New fields do not count.
 const VERSION: u32 = 1;
 
 #[derive(Serialize)]

@@ -1,4 +1,4 @@
-//! What `list`, `show`, `unlock`, `slot` and `migrate` print.
+//! The output of `list`, `show`, `unlock`, `slot` and `migrate`.
 
 mod json;
 mod table;
@@ -18,7 +18,7 @@ pub(crate) fn locks(store: &str, locks: &[LockRecord], format: Format) -> String
     }
 }
 
-/// One lock, or that there is none.
+/// One lock, or a message that it does not exist.
 pub(crate) fn lock(store: &str, lock: Option<&LockRecord>, format: Format) -> String {
     match format {
         Format::Table => lock.map(table::lock).unwrap_or_default(),
@@ -26,7 +26,7 @@ pub(crate) fn lock(store: &str, lock: Option<&LockRecord>, format: Format) -> St
     }
 }
 
-/// A lock as it was before it was freed, and by whom; or as it is, where it was not.
+/// A lock before it was freed, and who freed it. The current lock, if it was not freed.
 pub(crate) fn unlock(
     store: &str,
     lock: Option<&LockRecord>,
@@ -39,7 +39,7 @@ pub(crate) fn unlock(
     }
 }
 
-/// A lock as it was before its last slot was set to this one; or as it is, where it was not set.
+/// A lock before its last slot was set to this one. The current lock, if it was not set.
 pub(crate) fn slot_reset(
     store: &str,
     lock: Option<&LockRecord>,
@@ -52,7 +52,7 @@ pub(crate) fn slot_reset(
     }
 }
 
-/// What a migration has changed.
+/// The changes of a migration.
 pub(crate) fn migration(store: &str, migration: &Migration, format: Format) -> String {
     match format {
         Format::Table => table::migration(store, migration),
@@ -60,7 +60,7 @@ pub(crate) fn migration(store: &str, migration: &Migration, format: Format) -> S
     }
 }
 
-/// RFC 3339 in UTC, as exact as the instant is; `None` outside the calendar's years.
+/// RFC 3339 in UTC, as exact as the instant. `None` outside the calendar's years.
 pub(crate) fn instant(instant: SystemTime) -> Option<String> {
     Some(Timestamp::try_from(instant).ok()?.to_string())
 }
@@ -71,7 +71,7 @@ fn second(instant: SystemTime) -> String {
     rounded.map_or_else(|_| "out of range".to_owned(), |instant| instant.to_string())
 }
 
-/// The state in a word that is part of the JSON form.
+/// The state as a word of the JSON format.
 fn state(state: LockState) -> &'static str {
     match state {
         LockState::Held => "held",

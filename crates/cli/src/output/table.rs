@@ -1,4 +1,4 @@
-//! For people.
+//! Output for people.
 
 use comfy_table::presets::NOTHING;
 use comfy_table::{ContentArrangement, Table};
@@ -108,7 +108,7 @@ pub(super) fn migration(store: &str, migration: &Migration) -> String {
         .collect()
 }
 
-/// The owner on one line. Others may have written anything, and a terminal obeys control characters.
+/// The owner on one line. Another program may have written anything, and a terminal obeys control characters.
 fn owner(lock: &LockRecord) -> Option<String> {
     let visible = |char: char| match char {
         char if char.is_control() => char.escape_default().to_string(),
@@ -117,7 +117,7 @@ fn owner(lock: &LockRecord) -> Option<String> {
     Some(lock.owner.as_ref()?.chars().map(visible).collect())
 }
 
-/// The last slot, and whether it is still to be done.
+/// The last slot, and whether it is still open.
 fn slot(lock: &LockRecord) -> Option<String> {
     let slot = lock.last_slot?;
     Some(match lock.slot_attempts {
@@ -126,7 +126,7 @@ fn slot(lock: &LockRecord) -> Option<String> {
     })
 }
 
-/// How long the lock stays taken, by the store's own clock; nothing where it is free.
+/// How long the lock stays taken, by the store's own clock. `None` if it is free.
 fn left(lock: &LockRecord) -> Option<String> {
     let left = lock.locked_until?.duration_since(lock.read_at?).ok()?;
     let seconds = left.as_secs();
@@ -150,7 +150,7 @@ fn plain() -> Table {
     table
 }
 
-/// Without the blanks that a table has at both ends of its lines.
+/// The lines without the blanks at both ends that the table adds.
 fn lines(table: &Table) -> String {
     let table = table.to_string();
     let mut text = String::with_capacity(table.len());

@@ -1,4 +1,4 @@
-//! Taking the lock, with an eye on signals.
+//! Taking the lock while watching for signals.
 
 use std::pin::pin;
 use std::sync::{Arc, OnceLock};
@@ -21,14 +21,14 @@ pub(super) enum Acquired {
     /// The lock, and the executor that took it.
     Lock(HeldLock, Executor),
     Skipped(Skip),
-    /// Somebody asked this process to end before it had the lock. The command is not run.
+    /// A signal asked this process to end before it had the lock. The command is not run.
     Interrupted(Signal),
 }
 
-/// Connects to the store and asks it for the lock.
+/// Connects to the store and requests the lock.
 ///
-/// A signal that asks to end is obeyed: at once if the store answers or the lock is waited for, else
-/// after a moment, in which the answer may still come and the lock be given back.
+/// A signal to end is obeyed immediately if the store answers or the lock is waited for. Otherwise it is obeyed after a
+/// moment, in which the reply may still arrive and the lock be given back.
 pub(super) async fn acquire(
     args: &RunArgs,
     lock: &LockConfig,
@@ -52,10 +52,10 @@ pub(super) async fn acquire(
         answer = &mut asking => answer.ok(),
         () = give_up => None,
     };
-    // An attempt that was not answered is withdrawn from here on.
+    // An attempt without a reply is withdrawn from here on.
     drop(asking);
     if let Some(Acquired::Lock(held, _)) = answer {
-        // Failures are logged; the lock is free when lock_at_most_for is over.
+        // Failures are logged. The lock is free when lock_at_most_for ends.
         let _ = held
             .unlock_with(&UnlockRequest::new().with_slot_end(SlotEnd::NotStarted))
             .await;
@@ -75,7 +75,7 @@ async fn first_to_end(signals: &mut Signals) -> Signal {
         if asks_to_end(signal) {
             return signal;
         }
-        // The others are meant for a command that runs, and it does not yet.
+        // The other signals are meant for a running command, and it does not run yet.
     }
 }
 
@@ -112,10 +112,10 @@ async fn ask(
     }
 }
 
-/// Waits until no copy of an attempt whose answer was lost can take the lock for a process that has
-/// ended by then, but not for a store that stays away.
+/// Waits until no copy of an attempt whose reply was lost can take the lock after this process has ended. Does not wait
+/// for a store that stays unavailable.
 pub(super) async fn settle(executor: &Executor, name: &str, terminal: Terminal) {
-    // Copies arrive for as long as a call may take; the store then gets as long again to answer.
+    // Copies arrive for as long as a call may take. The store then has as long again to answer.
     const LIMIT: Duration = AttemptRequest::DEFAULT_TIMEOUT.saturating_mul(2);
     let give_up = SystemClock.now() + LIMIT;
     let mut settled = pin!(executor.settled());
@@ -141,7 +141,7 @@ pub(super) async fn settle(executor: &Executor, name: &str, terminal: Terminal) 
     }
 }
 
-/// Connects to the store; again and again where it cannot be reached and the lock is waited for.
+/// Connects to the store. Retries if it cannot be reached and the lock is waited for.
 async fn open(args: &RunArgs, wait_until: Moment, terminal: Terminal) -> Result<Store, Failure> {
     const PAUSE: Duration = Duration::from_secs(1);
     loop {

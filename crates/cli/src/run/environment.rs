@@ -1,9 +1,9 @@
-//! What the command is told of its lock.
+//! The information about its lock that the command gets.
 
 use shedlock::{HeldLock, Slot};
 
-/// The variables of the command: each is set, or removed where there is nothing to say, so that a
-/// command inside a command does not see the outer one's.
+/// The variables of the command. Each is set, or removed if it has no value, so that a nested
+/// command does not see the variables of the outer one.
 pub(super) fn of(lock: &HeldLock) -> Vec<(String, Option<String>)> {
     let until = lock.locked_until().and_then(crate::output::instant);
     [

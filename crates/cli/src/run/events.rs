@@ -1,4 +1,4 @@
-//! What happens to the lock while others wait for something else.
+//! Events of the lock that occur while other code waits.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -7,7 +7,8 @@ use tokio::sync::Notify;
 
 use crate::terminal::Terminal;
 
-/// Hears of the lock: before it is won, whether it is waited for; after, what becomes of its lease.
+/// Receives events of the lock: before it is acquired, whether it is waited for; afterwards,
+/// changes of its lease.
 #[derive(Debug)]
 pub(super) struct Events {
     terminal: Terminal,
@@ -28,17 +29,17 @@ impl Events {
         }
     }
 
-    /// Whether the lock is waited for and nothing is under way to the store.
+    /// Whether the lock is waited for and no request is in flight.
     pub(super) fn is_waiting(&self) -> bool {
         self.is_waiting.load(Ordering::Relaxed)
     }
 
-    /// Ends when the lease was extended or lost since this was asked last. Cancellation safe.
+    /// Completes when the lease was extended or lost since the last call. Cancellation safe.
     pub(super) async fn lease_changed(&self) {
         self.lease_changed.notified().await;
     }
 
-    /// Whether the store says that the lease is not ours any more.
+    /// Whether the store reports that the lease is no longer ours.
     pub(super) fn is_lost(&self) -> bool {
         self.is_lost.load(Ordering::Relaxed)
     }

@@ -1,8 +1,7 @@
 //! The terminal, lent to the command.
 //!
-//! The command has a process group of its own, and only one group may read a terminal. So, as a
-//! shell does, `run` makes the command's group the one in the foreground, and itself again when the
-//! command ends or is stopped.
+//! The command has its own process group, and only one group may read a terminal. So, like a shell, `run` makes the
+//! command's group the foreground group, and its own group again when the command ends or is stopped.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -35,7 +34,7 @@ impl Foreground {
         }
     }
 
-    /// The command runs, as this group: it gets the terminal, if it is ours to give.
+    /// The command runs in this group. Gives it the terminal, if the terminal is ours to give.
     pub(super) fn lend(&mut self, command: Pid) {
         self.command = Some(command);
         if own_group().is_some_and(|group| self.is_with(group)) {
@@ -52,14 +51,14 @@ impl Foreground {
         }
     }
 
-    /// This process was asked to stop, as by Ctrl-Z, and has passed that on: it stops when the
-    /// command has.
+    /// This process was asked to stop, for example by Ctrl-Z, and has passed that on. It stops when the command has
+    /// stopped.
     pub(super) fn asked_to_stop(&mut self) {
         self.is_asked_to_stop = true;
     }
 
-    /// The command was stopped by this signal. Stops this process too, so that the shell which
-    /// started it gets its turn; true if the command is to go on instead.
+    /// The command was stopped by this signal. Stops this process too, so that the shell which started it regains
+    /// control. Returns true if the command is to continue instead.
     pub(super) fn command_stopped(&mut self, signal: Signal) -> bool {
         let is_asked = std::mem::take(&mut self.is_asked_to_stop);
         if !is_asked && !self.is_for_shell(signal) {
@@ -70,18 +69,18 @@ impl Foreground {
             return signal == Signal::TSTP;
         }
         self.take_back();
-        // This process stops right here, and goes on when it is continued.
+        // This process stops right here, and resumes when it is continued.
         let _ = if is_asked {
             kill_process(getpid(), Signal::STOP)
         } else {
-            // All of the shell's job, as Ctrl-Z does where no one lends the terminal.
+            // The shell's whole job, as Ctrl-Z does when the terminal is not lent.
             kill_current_process_group(Signal::STOP)
         };
         false
     }
 
-    /// Whether the command was stopped for what it did with the terminal, and not by somebody who
-    /// meant just the command, nor because it was quicker to read than we were to lend.
+    /// Whether the command was stopped because of its use of the terminal. False if a signal was meant only for the
+    /// command, or if the command read before we could lend the terminal.
     fn is_for_shell(&self, signal: Signal) -> bool {
         match signal {
             Signal::TSTP => self.has_terminal,
@@ -113,22 +112,21 @@ impl Drop for Foreground {
 }
 
 fn hand_to(group: Pid) {
-    // A terminal that has hung up, or a group that has just ended: nothing to hand over.
+    // A terminal that has hung up, or a group that has just ended: there is nothing to hand over.
     let _ = tcsetpgrp(io::stdin().as_fd(), group);
 }
 
-/// This process's group. None where the group has no number in this PID namespace, since it was made
-/// outside: `unshare --fork --pid`, `bwrap` and `nsenter` start a process so. The terminal is then not
-/// ours to lend, because it could not be taken back.
+/// This process's group. `None` if the group has no number in this PID namespace because it was created outside:
+/// `unshare --fork --pid`, `bwrap` and `nsenter` start a process so. The terminal is then not ours to lend, because it
+/// could not be taken back.
 ///
-/// Asked for through `nix`, whose numbers may be zero; for `rustix` a zero there is undefined
-/// behaviour.
+/// Read through `nix`, whose numbers may be zero. For `rustix` a zero there is undefined behaviour.
 fn own_group() -> Option<Pid> {
     Pid::from_raw(unistd::getpgrp().as_raw())
 }
 
-/// Whether no shell with job control stands above: then a stop would be for ever, and the kernel
-/// does not stop such groups on Ctrl-Z either.
+/// Whether no shell with job control is above this process. Then a stop would last forever, and the kernel does not
+/// stop such groups on Ctrl-Z either.
 fn nobody_would_continue_us() -> bool {
     let group = own_group();
     let session = unistd::getsid(None).map_or(0, unistd::Pid::as_raw);

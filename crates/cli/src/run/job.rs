@@ -20,7 +20,7 @@ use crate::clock;
 use crate::exit::{self, Failure};
 use crate::watchdog::{Ended, Guard, News, NotStarted, Plan, Start, StopReason};
 
-/// The command that is to run under a lock.
+/// The command to run under a lock.
 pub(super) struct Job<'a> {
     args: &'a RunArgs,
     program: &'a Path,
@@ -45,12 +45,12 @@ impl<'a> Job<'a> {
         }
     }
 
-    /// Whether somebody has asked this process to end, and so the command.
+    /// Whether a signal has asked this process, and so the command, to end.
     pub(super) fn is_asked_to_end(&self) -> bool {
         self.is_asked_to_end
     }
 
-    /// Runs the command until it and all that it started have ended.
+    /// Runs the command until it and all processes that it started have ended.
     pub(super) async fn run(&mut self, lock: &HeldLock) -> Result<Ended, Failure> {
         let run_until = self.run_until();
         let plan = plan_of(lock, run_until);
@@ -58,7 +58,7 @@ impl<'a> Job<'a> {
             return Err(self.too_late());
         }
         let mut guard = Guard::start(self.start(lock, plan)).map_err(|error| unguarded(&error))?;
-        // A later attempt at the slot reads on where this one stopped.
+        // A later attempt at the slot continues reading where this one stopped.
         if !self.args.must_not_be_lost {
             let_go_of_stdin();
         }
@@ -76,7 +76,7 @@ impl<'a> Job<'a> {
                     News::Stopped(signal) => stopped(signal, &mut foreground, &mut guard),
                     News::Ended(ended) => return Ok(ended),
                 },
-                // Signals that come before the command is there wait for it.
+                // Signals that arrive before the command has started wait for it.
                 signal = self.signals.next(), if is_running => {
                     self.is_asked_to_end |= asks_to_end(signal);
                     match signal {
@@ -97,7 +97,7 @@ impl<'a> Job<'a> {
         }
     }
 
-    /// When the command is told to stop, whatever its lease.
+    /// When the command is stopped, whatever its lease.
     fn run_until(&self) -> Moment {
         let longest = self.args.max_run_time.unwrap_or(Duration::MAX);
         clock::now() + longest
@@ -156,18 +156,18 @@ fn unguarded(error: &io::Error) -> Failure {
     )
 }
 
-/// The command has its input now. Whoever writes to it has to see when the command closes it, so it is
-/// not kept open here. A terminal is, to be lent to the command and taken back.
+/// Closes our copy of the command's input. The writer must notice when the command closes its input, so it is not kept
+/// open here. A terminal is kept, to be lent to the command and taken back.
 fn let_go_of_stdin() {
     if !isatty(io::stdin().as_fd())
         && let Ok(null) = File::open("/dev/null")
     {
-        // Where this fails, the input stays open until the command ends.
+        // If this fails, the input stays open until the command ends.
         let _ = dup2_stdin(null);
     }
 }
 
-/// The clock is read before the time that is left is asked for, so the plan errs on the early side.
+/// The clock is read before the remaining time is, so the plan is early rather than late.
 fn plan_of(lock: &HeldLock, run_until: Moment) -> Plan {
     let now = clock::now();
     Plan::new(now + lock.time_left(), lock.lease().lock_at_most_for()).with_run_until(run_until)

@@ -22,7 +22,8 @@ use crate::watchdog::{Ended, Status, StopReason};
 use runner::{Runner, Turn};
 use until_done::until_done;
 
-/// Runs the command if its lock is free; the exit code is the command's, or says why there is none.
+/// Runs the command if its lock is free. The exit code is the command's, or gives the reason why it
+/// did not run.
 pub(crate) async fn run(args: &RunArgs, terminal: Terminal) -> Result<ExitCode, Failure> {
     let slot = slot::of(args)?;
     let mut runner = Runner::prepare(args, slot, terminal)?;
@@ -40,20 +41,20 @@ pub(crate) async fn run(args: &RunArgs, terminal: Terminal) -> Result<ExitCode, 
     Ok(ExitCode::from(code))
 }
 
-/// Says that the command is not run, and why.
+/// Reports that the command is not run, and why.
 fn skipped(args: &RunArgs, slot: Option<Slot>, skip: &Skip, terminal: Terminal) -> u8 {
     if matches!(
         skip.reason,
         SkipReason::SlotGivenUp | SkipReason::LastSlotAhead
     ) {
-        // No one runs it, and the log says so.
+        // No one runs it, and the log reports that.
         return exit::GIVEN_UP;
     }
     terminal.notice(&slot::skipped(&args.name, slot, skip));
     args.skip_exit_code
 }
 
-/// Says what the exit code alone does not.
+/// Reports what the exit code alone does not show.
 fn explain(ended: &Ended, args: &RunArgs, terminal: Terminal) {
     let name = &args.name;
     match ended.stopped {

@@ -1,4 +1,4 @@
-//! The command's file, found before the lock is asked for.
+//! The command's file, found before the lock is requested.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -7,11 +7,11 @@ use rustix::fs::{Access, access};
 
 use crate::exit::{Failure, NOT_EXECUTABLE, NOT_FOUND};
 
-/// Finds the program as a shell does: a name with a slash is a path, any other is looked for in
+/// Finds the program like a shell: a name with a slash is a path, and any other is searched for in
 /// PATH.
 ///
-/// Asked before the lock is: a host that lacks the command must not take the lock, and with
-/// at-least the whole turn, from a host that has it.
+/// This happens before the lock is requested. A host without the command must not take the lock,
+/// and with at-least the whole turn, from a host that has it.
 pub(super) fn find(name: &OsStr) -> Result<PathBuf, Failure> {
     find_in(name, std::env::var_os("PATH"))
 }

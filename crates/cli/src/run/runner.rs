@@ -20,7 +20,7 @@ use crate::output;
 use crate::terminal::Terminal;
 use crate::watchdog::Ended;
 
-/// What every turn of one `run` has in common.
+/// What all turns of one `run` share.
 pub(super) struct Runner<'a> {
     pub(super) args: &'a RunArgs,
     pub(super) terminal: Terminal,
@@ -28,28 +28,28 @@ pub(super) struct Runner<'a> {
     signals: Signals,
 }
 
-/// What became of a turn.
+/// The result of a turn.
 pub(super) enum Turn {
-    /// The lock, or the slot, is somebody else's.
+    /// Another owner has the lock or the slot.
     Skipped(Skip),
-    /// Somebody asked this process to end before it had the lock. The command was not run.
+    /// A signal asked this process to end before it had the lock. The command was not run.
     Interrupted(Signal),
     /// The command was run.
     Ran(Ran),
 }
 
-/// What became of the command.
+/// The result of the command.
 pub(super) struct Ran {
-    /// The exit code that tells of it.
+    /// The exit code for it.
     pub(super) code: u8,
-    /// Which attempt at its slot it was, where that is counted.
+    /// Which attempt at its slot it was, if attempts are counted.
     pub(super) attempt: Option<u32>,
-    /// Whether somebody asked this process to end meanwhile.
+    /// Whether a signal asked this process to end in the meantime.
     pub(super) is_asked_to_end: bool,
 }
 
 impl<'a> Runner<'a> {
-    /// Checks all that can be checked before anything happens.
+    /// Checks everything that can be checked before anything happens.
     pub(super) fn prepare(
         args: &'a RunArgs,
         slot: Option<Slot>,
@@ -69,7 +69,7 @@ impl<'a> Runner<'a> {
         })
     }
 
-    /// Runs the command if its lock is free, or comes free within this time.
+    /// Runs the command if its lock is free, or becomes free within this time.
     pub(super) async fn turn(
         &mut self,
         slot: Option<Slot>,
@@ -101,18 +101,18 @@ impl<'a> Runner<'a> {
         }))
     }
 
-    /// Gives the lock back. Whatever comes of it, the command has run, and its exit code counts.
+    /// Gives the lock back. Whatever the result, the command has run, and its exit code counts.
     ///
-    /// A slot that must not be lost is done where the command succeeded; where it failed, it waits
-    /// for a while; where it was told to end, others may have it at once, and the run does not count.
-    /// Any slot is given back where the command never ran.
+    /// A slot that must not be lost is done if the command succeeded. If the command failed, the slot waits for its
+    /// backoff. If the command was asked to end, other hosts may take the slot immediately, and the run does not count.
+    /// If the command never ran, any slot is given back.
     async fn release(
         &mut self,
         held: HeldLock,
         ended: &Result<Ended, Failure>,
         was_told_to_end: bool,
     ) {
-        // A store that is away is asked again and again; a caller waits for its command, not for that.
+        // Calls to an unavailable store are retried. The caller waits for its command, not for that.
         const PATIENCE: Duration = Duration::from_secs(30);
         let name = held.name().clone();
         let until = held
@@ -142,7 +142,7 @@ impl<'a> Runner<'a> {
         let why = match released {
             Some(Release::Failed(error)) => with_causes(&error),
             None => format!("lock {:?}: the store did not answer", name.as_str()),
-            // Lost is told with the reason for which the command was stopped.
+            // The loss is reported with the reason for which the command was stopped.
             Some(_) => return,
         };
         self.terminal.error(&format!(

@@ -1,4 +1,4 @@
-//! The signals that `run` takes for its command.
+//! The signals that `run` handles for its command.
 
 use std::future::poll_fn;
 use std::io;
@@ -9,7 +9,7 @@ use tokio::signal::unix::{self, SignalKind};
 
 use crate::signals::Ignored;
 
-/// Catches what is meant for the command. From then on none of it ends this process.
+/// Catches signals that are meant for the command. From then on none of them ends this process.
 #[derive(Debug)]
 pub(super) struct Signals(Vec<(Signal, unix::Signal)>);
 
@@ -26,7 +26,7 @@ const CAUGHT: [Signal; 9] = [
 ];
 
 impl Signals {
-    /// Starts to listen. What the user wants ignored stays ignored.
+    /// Starts to listen. Signals that the user ignores stay ignored.
     pub(super) fn listen() -> io::Result<Self> {
         let ignored = Ignored::by_this_process();
         let streams = CAUGHT
@@ -51,7 +51,7 @@ impl Signals {
     }
 }
 
-/// Whether this signal asks a program to end.
+/// Whether this signal requests the end of a program.
 pub(super) fn asks_to_end(signal: Signal) -> bool {
     matches!(
         signal,

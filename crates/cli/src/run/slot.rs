@@ -5,7 +5,7 @@ use shedlock::{Clock, Completion, LockConfig, Skip, SkipReason, Slot, SystemCloc
 use crate::args::RunArgs;
 use crate::exit::Failure;
 
-/// The slot of now, if the arguments name a schedule. Taken at the start, before the store costs time.
+/// The current slot, if the arguments name a schedule. Read at the start, before the store takes time.
 pub(super) fn of(args: &RunArgs) -> Result<Option<Slot>, Failure> {
     let Some(schedule) = args.schedule()? else {
         return Ok(None);
@@ -24,7 +24,7 @@ pub(super) fn of(args: &RunArgs) -> Result<Option<Slot>, Failure> {
 
 /// The lock together with this slot.
 ///
-/// The store refuses slots too far ahead of its clock. A slot of the user's tolerance is not.
+/// The store refuses slots that are too far ahead of its clock. A slot within the user's tolerance is accepted.
 pub(super) fn claimed_by(lock: LockConfig, slot: Slot, args: &RunArgs) -> LockConfig {
     let tolerance = args.slot_tolerance.unwrap_or_default();
     let lock = lock

@@ -8,16 +8,16 @@ use super::runner::{Runner, Turn};
 use super::{code_of_signal, skipped};
 use crate::exit::Failure;
 
-/// More slots and attempts than one start can meet: each turn but the last belongs to a slot that
-/// somebody, here or elsewhere, has brought forward.
+/// More slots and attempts than one start can meet: each turn but the last belongs to a slot on
+/// which this or another host has made progress.
 const MOST_TURNS: u32 = 1_000;
 
-/// After a failure, how much longer than its pause its own retry is waited for: the clocks of this
+/// How much longer than the pause after a failure `run` waits for its own retry: the clocks of this
 /// host and of the store may differ.
 const MARGIN: Duration = Duration::from_secs(60);
 
-/// Runs the command until this slot is done; first for an earlier one that is open, since slots run
-/// in order. Gives the exit code.
+/// Runs the command until this slot is done. Runs it first for an earlier slot that is open,
+/// because slots run in order. Returns the exit code.
 pub(super) async fn until_done(runner: &mut Runner<'_>, wanted: Slot) -> Result<u8, Failure> {
     let (args, terminal) = (runner.args, runner.terminal);
     let retries = args.retries();
@@ -27,11 +27,11 @@ pub(super) async fn until_done(runner: &mut Runner<'_>, wanted: Slot) -> Result<
         match runner.turn(Some(slot), wait).await? {
             Turn::Interrupted(signal) => return Ok(code_of_signal(signal.as_raw())),
             Turn::Skipped(skip) => match (skip.reason, skip.last_slot) {
-                // Nobody runs it now, so it is ours to run.
+                // No host runs it now, so we run it.
                 (SkipReason::SlotPending, Some(open)) if open < slot => {
                     (slot, wait) = (open, Duration::ZERO);
                 }
-                // Done, or given up, elsewhere.
+                // Done, or given up, on another host.
                 (SkipReason::SlotTaken | SkipReason::SlotGivenUp, _) if slot != wanted => {
                     (slot, wait) = (wanted, Duration::ZERO);
                 }
@@ -40,7 +40,7 @@ pub(super) async fn until_done(runner: &mut Runner<'_>, wanted: Slot) -> Result<
                     _,
                 ) => return Ok(skipped(args, Some(slot), &skip, terminal)),
                 _ if wait >= patience => return Ok(skipped(args, Some(slot), &skip, terminal)),
-                // The first look did not wait, to see an open slot at once.
+                // The first attempt did not wait, so that it sees an open slot immediately.
                 _ => wait = patience,
             },
             Turn::Ran(ran) => {

@@ -19,10 +19,10 @@ pub(super) struct LocalStore {
 }
 
 impl LocalStore {
-    /// Finds the place for the file, and makes its folder if it is not there.
+    /// Determines the file's location, and creates its folder if it does not exist.
     pub(super) fn prepare(variable: impl Fn(&str) -> Option<OsString>) -> Result<Self, Failure> {
         let folder = state_folder(variable)?;
-        // Nobody else's business: who may write the file may hold and free locks.
+        // Private to this user: write access to the file allows holding and freeing locks.
         let made = DirBuilder::new()
             .recursive(true)
             .mode(0o700)
@@ -41,14 +41,14 @@ impl LocalStore {
         Ok(Self { file })
     }
 
-    /// Opens the file; makes it, with its table, if it is not there.
+    /// Opens the file. Creates it, with its table, if it does not exist.
     pub(super) async fn open(&self) -> Result<Arc<dyn LockProvider>, Error> {
         Ok(Arc::new(open_sqlite(&self.file).await?))
     }
 
-    /// Says that this lock keeps other hosts out of nothing: once for this user on this host.
+    /// Warns that this lock does not exclude other hosts, once for this user on this host.
     pub(super) fn tell_once(&self, terminal: Terminal) {
-        // The home folder may be shared by hosts; then each of them has its own mark.
+        // Hosts may share the home folder, so each of them has its own marker.
         let host = rustix::system::uname();
         let host: String = host.nodename().to_string_lossy().replace(
             |c: char| !c.is_ascii_alphanumeric() && c != '-' && c != '.',
@@ -66,7 +66,7 @@ impl LocalStore {
                 let _ =
                     mark.write_all(b"shedlock has told this user that local locks are local.\n");
             }
-            // Said again next time; a store that cannot be written has its own error.
+            // The warning is repeated next time. A store that cannot be written has its own error.
             Err(_) => {}
         }
         terminal.notice(&format!(
@@ -78,7 +78,7 @@ impl LocalStore {
     }
 }
 
-/// Where the XDG base directory specification puts what a program keeps between its runs.
+/// The XDG base directory specification's location for state that a program keeps between its runs.
 fn state_folder(variable: impl Fn(&str) -> Option<OsString>) -> Result<PathBuf, Failure> {
     let absolute = |name: &str| {
         let path = PathBuf::from(variable(name)?);
@@ -114,7 +114,7 @@ mod tests {
         assert_eq!(of(&[home]), Path::new("/home/u/.local/state/shedlock"));
         let set = [home, ("XDG_STATE_HOME", "/s")];
         assert_eq!(of(&set), Path::new("/s/shedlock"));
-        // Relative ones are to be ignored, says the specification.
+        // The specification requires that relative paths are ignored.
         let relative = [home, ("XDG_STATE_HOME", "s")];
         assert_eq!(of(&relative), Path::new("/home/u/.local/state/shedlock"));
         assert!(folder(&[]).is_err());

@@ -13,11 +13,11 @@ use crate::exit::Failure;
 use crate::terminal::Terminal;
 use local::LocalStore;
 
-/// A store that is connected to.
+/// A connected store.
 #[derive(Clone, Debug)]
 pub(crate) struct Store(Arc<dyn LockProvider>);
 
-/// Where the user wants the locks to be.
+/// Where the user keeps the locks.
 #[derive(Debug, PartialEq, Eq)]
 enum Choice {
     Url(String),
@@ -25,8 +25,8 @@ enum Choice {
 }
 
 impl Store {
-    /// Connects to the store of the arguments, else of SHEDLOCK_STORE, else to the local one, which
-    /// is made if it is not there.
+    /// Connects to the store of the arguments, otherwise of SHEDLOCK_STORE, otherwise to the local
+    /// one, which is created if it does not exist.
     pub(crate) async fn open(args: &StoreArgs, terminal: Terminal) -> Result<Self, Failure> {
         let provider = match Choice::make(args, |name| std::env::var_os(name))? {
             Choice::Url(url) => shedlock::connect(&url).await?,
@@ -75,7 +75,7 @@ impl Choice {
     }
 
     fn url(url: &str, from: &str) -> Result<Self, Failure> {
-        // An empty one is a variable that somebody forgot to set. To go on with the local store
+        // An empty value is probably a variable that was never set. Continuing with the local store
         // would run the command on every host.
         if url.trim().is_empty() {
             return Err(Failure::usage(format!(

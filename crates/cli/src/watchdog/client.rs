@@ -23,31 +23,31 @@ use crate::clock;
 #[derive(Debug)]
 pub(crate) struct Guard {
     watchdog: Child,
-    /// How the watchdog looks while it lives.
+    /// The watchdog's process as listed while it lives.
     looks: Option<Process>,
     socket: UnixStream,
     inbox: Inbox,
-    /// What the watchdog has not read yet: it may be stopped, and nothing here waits for it.
+    /// What the watchdog has not read yet. It may be stopped, and nothing here waits for it.
     outbox: Vec<u8>,
     plan: Plan,
     leader: Option<Pid>,
     alarm: Alarm,
 }
 
-/// What there is to know of a guarded command.
+/// News about a guarded command.
 #[derive(Debug)]
 pub(crate) enum News {
     /// It runs; this process leads its group.
     Started(Pid),
     /// It could not be started.
     NotStarted(NotStarted),
-    /// It was stopped by this signal, as by Ctrl-Z.
+    /// It was stopped by this signal, for example by Ctrl-Z.
     Stopped(i32),
-    /// It has ended, with everything that it started.
+    /// It has ended, with every process that it started.
     Ended(Ended),
 }
 
-/// What is done when the watchdog has not done it: it may be stopped, or starved.
+/// What to do if the watchdog has not acted because it is stopped or starved.
 #[derive(Clone, Copy, Debug)]
 enum Alarm {
     Kill,
@@ -58,7 +58,8 @@ enum Alarm {
 impl Guard {
     /// Starts a watchdog, and has it start the command with this process's standard input.
     pub(crate) fn start(start: Start) -> io::Result<Self> {
-        // If the watchdog dies, its children come to this process, which can still stop them.
+        // If the watchdog dies, its children are reparented to this process, which can still stop
+        // them.
         adopt_orphans();
         let (ours, theirs) = StdStream::pair()?;
         let watchdog = Command::new(own_program()?)
@@ -66,7 +67,7 @@ impl Guard {
             .arg(ARGUMENT)
             .arg(std::process::id().to_string())
             .stdin(OwnedFd::from(theirs))
-            // Out of reach of Ctrl-C, and of whatever else is sent to our group.
+            // Out of reach of Ctrl-C, and of other signals to our group.
             .process_group(0)
             .spawn()?;
         send_file(&ours, io::stdin().as_fd())?;
@@ -108,7 +109,7 @@ impl Guard {
                 () = until(due) => self.ring(),
                 written = to.write(&self.outbox), if !self.outbox.is_empty() => match written {
                     Ok(length) => drop(self.outbox.drain(..length)),
-                    // A broken line is found out by reading.
+                    // Reading detects a broken connection.
                     Err(_) => self.outbox.clear(),
                 },
             }
@@ -120,10 +121,11 @@ impl Guard {
         self.tell_if_short(&Order::Signal(signal.as_raw()));
     }
 
-    /// The lease was extended in the store: the command may run on by this plan.
+    /// The lease was extended in the store: the command may continue under this plan.
     ///
-    /// Said only after the store has said so. Until the watchdog has heard it, it goes by the plan
-    /// before, which ends sooner: so does it where this process is stopped or killed in between.
+    /// Called only after the store has confirmed it. Until the watchdog has received the plan, it
+    /// follows the previous one, which ends sooner. The same holds if this process is stopped or
+    /// killed in between.
     pub(crate) fn extend(&mut self, plan: Plan) {
         if let Alarm::Kill = self.alarm {
             self.plan = plan;
@@ -131,7 +133,7 @@ impl Guard {
         }
     }
 
-    /// Has the command stopped for this reason.
+    /// Makes the watchdog stop the command for this reason.
     pub(crate) fn stop(&mut self, reason: StopReason) {
         self.tell_if_short(&Order::Stop(reason));
     }
@@ -141,7 +143,7 @@ impl Guard {
         debug_assert!(told.is_ok(), "orders without a command line are short");
     }
 
-    /// Has it sent while somebody waits for [`next`](Self::next).
+    /// Queues the order. It is sent while [`next`](Self::next) is awaited.
     fn tell(&mut self, order: &Order) -> io::Result<()> {
         self.outbox.extend(frame(order)?);
         Ok(())
@@ -159,7 +161,7 @@ impl Guard {
             Report::NotStarted(why) => News::NotStarted(why),
             Report::Stopped { signal } => News::Stopped(signal),
             Report::Ended(mut ended) => {
-                // It was us who stopped the command, in place of a watchdog that slept.
+                // We stopped the command, in place of a watchdog that did not act.
                 if !matches!(self.alarm, Alarm::Kill) {
                     ended.stopped = Some(self.plan.stop().1);
                 }
@@ -176,7 +178,7 @@ impl Guard {
         }
     }
 
-    /// The watchdog should have said by now that all is over.
+    /// The watchdog should have reported the end of the job already.
     fn ring(&mut self) {
         const PATIENCE: Duration = Duration::from_secs(10);
         let watchdog = Pid::from_child(&self.watchdog);
@@ -186,7 +188,7 @@ impl Guard {
                     at: self.plan.ends_at() + PATIENCE,
                 };
                 processes::signal_below(watchdog, None, &[Signal::KILL]);
-                // Somebody may have stopped it. If it is gone, its end of the socket says so.
+                // It may have been stopped. If it is gone, its end of the socket closes.
                 let _ = kill_process(watchdog, Signal::CONT);
             }
             Alarm::KillWatchdog { .. } => {
@@ -197,9 +199,9 @@ impl Guard {
         }
     }
 
-    /// Stops the command in the watchdog's place.
+    /// Stops the command in place of the watchdog.
     fn rescue(&mut self) -> News {
-        // Gone already, or of no more use.
+        // It is already gone, or no longer useful.
         let _ = self.watchdog.kill();
         let _ = self.watchdog.wait();
         News::Ended(rescue::stop(self.leader, self.looks.as_ref(), self.plan))
@@ -207,12 +209,13 @@ impl Guard {
 }
 
 async fn until(moment: Moment) {
-    // The runtime's clock has an origin of its own where the system has no common one.
+    // The runtime's clock has a different origin if the system has no common one.
     let left = moment.saturating_since(clock::now());
     SystemClock.sleep_until(SystemClock.now() + left).await;
 }
 
-/// This very program, also if its file was replaced meanwhile: both halves speak one language.
+/// This very program, even if its file was replaced in the meantime: both processes must use the
+/// same protocol.
 fn own_program() -> io::Result<PathBuf> {
     let running = PathBuf::from("/proc/self/exe");
     if cfg!(any(target_os = "linux", target_os = "android")) && running.exists() {

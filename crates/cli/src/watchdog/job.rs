@@ -1,4 +1,4 @@
-//! The command and everything that it starts, seen from its parent.
+//! The command and every process that it starts, seen from its parent.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -13,10 +13,10 @@ use rustix::process::{
 use super::protocol::{NotStarted, Start, Status};
 use super::{ORPHANS_ARE_ADOPTED, descendants_are_found, processes};
 
-/// A running command and whatever belongs to it.
+/// A running command and all processes that belong to it.
 ///
-/// This process is the parent, so as long as the command's own process is not reaped, its group
-/// cannot be anybody else's.
+/// This process is the parent, so as long as the command's own process is not reaped, no other process can have its
+/// group.
 #[derive(Debug)]
 pub(crate) struct Job {
     leader: Pid,
@@ -24,21 +24,21 @@ pub(crate) struct Job {
     is_over: bool,
 }
 
-/// A change that the job has gone through.
+/// A change in the job.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Change {
     /// The command's own process was stopped by this signal.
     Stopped(i32),
-    /// The command's own process has ended; others may be left.
+    /// The command's own process has ended. Others may be left.
     LeaderEnded,
-    /// Nothing of it is left.
+    /// Nothing of the job is left.
     Over,
 }
 
 impl Job {
-    /// Starts the command in a process group of its own, with this as its standard input.
+    /// Starts the command in its own process group, with this file as its standard input.
     ///
-    /// The input is taken, so that it is closed here: its other end sees when the command closes it.
+    /// Takes the input, so that it is closed here: its other end notices when the command closes it.
     pub(crate) fn start(start: &Start, stdin: OwnedFd) -> Result<Self, NotStarted> {
         let mut command = Command::new(&start.program);
         command.arg0(&start.name).args(&start.arguments);
@@ -46,7 +46,7 @@ impl Job {
             if error.raw_os_error() != Some(Errno::NOEXEC.raw_os_error()) {
                 return Err(error);
             }
-            // A script without its first line: what every shell, and so cron, does with it.
+            // A script without a `#!` line: run it with the shell, as every shell, and so cron, does.
             let mut shell = Command::new("/bin/sh");
             shell.arg(&start.program).args(&start.arguments);
             spawn(&mut shell, start, &stdin)
@@ -66,12 +66,12 @@ impl Job {
         self.leader
     }
 
-    /// What the command's own process ended with, once it has.
+    /// The exit status of the command's own process, once it has ended.
     pub(crate) fn status(&self) -> Option<Status> {
         self.status
     }
 
-    /// Takes note of one child that changed; `None` when there is no news.
+    /// Reaps or records one child that changed. `None` if there is no change.
     pub(crate) fn next_change(&mut self) -> Option<Change> {
         loop {
             if self.is_over {
@@ -88,7 +88,7 @@ impl Job {
                 // An orphan of the job, adopted and now reaped.
                 Ok(Some(_)) | Err(Errno::INTR) => {}
                 Ok(None) => return None,
-                // No children; where orphans are adopted, no descendants either.
+                // No children. If orphans are adopted, no descendants either.
                 Err(_) => {
                     self.is_over =
                         ORPHANS_ARE_ADOPTED || test_kill_process_group(self.leader).is_err();
@@ -101,17 +101,17 @@ impl Job {
     /// Passes a signal on to the command's process group.
     pub(crate) fn signal(&self, signal: Signal) {
         if self.status.is_none() || !descendants_are_found() {
-            // The group may be gone in this instant; that is news for `next_change`.
+            // The group may disappear at this instant. `next_change` reports that.
             let _ = kill_process_group(self.leader, signal);
         }
     }
 
-    /// Asks all of the job to end. A process that is stopped cannot hear it, so all are continued.
+    /// Sends TERM to the whole job. A stopped process does not receive it, so all are continued.
     pub(crate) fn terminate(&self) {
         self.signal_all(&[Signal::TERM, Signal::CONT]);
     }
 
-    /// Ends all of the job.
+    /// Kills the whole job.
     pub(crate) fn kill(&self) {
         self.signal_all(&[Signal::KILL]);
     }
@@ -125,7 +125,7 @@ impl Job {
     }
 
     fn signal_all(&self, signals: &[Signal]) {
-        // The group at once, so that a process which forks meanwhile does not slip through.
+        // The group in one call, so that a process which forks in the meantime is not missed.
         for signal in signals {
             self.signal(*signal);
         }
@@ -134,7 +134,7 @@ impl Job {
     }
 }
 
-/// A watchdog that fails, of whatever, takes the job with it.
+/// A watchdog that fails for any reason takes the job with it.
 impl Drop for Job {
     fn drop(&mut self) {
         if !self.is_over {
@@ -150,7 +150,7 @@ fn spawn(command: &mut Command, start: &Start, stdin: &OwnedFd) -> io::Result<Ch
             None => command.env_remove(name),
         };
     }
-    // A copy for each try; it is closed again with the command.
+    // A copy for each try. It is closed again with the command.
     command.stdin(stdin.try_clone()?).process_group(0).spawn()
 }
 

@@ -1,8 +1,7 @@
-//! The process that guards a command: it stops the command before the lease can end, whatever
-//! becomes of `run`.
+//! The process that guards a command. It stops the command before the lease can end, whatever happens to `run`.
 //!
-//! `run` starts this program a second time, and the second process is the parent of the command.
-//! So there is no instant in which the command runs and nobody keeps its deadline.
+//! `run` starts this program a second time, and the second process is the parent of the command. So there is no instant
+//! in which the command runs without a process that keeps its deadline.
 
 mod client;
 mod job;
@@ -26,15 +25,15 @@ pub(crate) use processes::Process;
 pub(crate) use protocol::{Ended, NotStarted, Start, Status};
 pub(crate) use server::serve;
 
-/// The argument that makes this program a watchdog. Not for people.
+/// The argument that makes this program a watchdog. Not for users.
 pub(crate) const ARGUMENT: &str = "__watchdog";
 
-/// Whether orphans of a job become children of its watchdog. Elsewhere the process group is all that
-/// is known of a job, and a process that leaves it is on its own.
+/// Whether orphans of a job become children of its watchdog. On other systems only the process group identifies a job,
+/// and a process that leaves it is not stopped.
 const ORPHANS_ARE_ADOPTED: bool = cfg!(any(target_os = "linux", target_os = "android"));
 
-/// Whether all that the command has started can be found, wherever it has moved to. Where it cannot,
-/// the command's process group is all that is known of it.
+/// Whether all processes that the command has started can be found, wherever they have moved. If not, only the
+/// command's process group is known.
 fn descendants_are_found() -> bool {
     ORPHANS_ARE_ADOPTED && processes::are_listed()
 }
@@ -44,7 +43,7 @@ pub(crate) fn is_wanted(first_argument: Option<&OsStr>) -> bool {
     first_argument == Some(OsStr::new(ARGUMENT))
 }
 
-/// Makes this process the parent of what its descendants leave behind, where the system can.
+/// Makes this process the parent of its descendants' orphans, if the system supports it.
 pub(crate) fn adopt_orphans() {
     #[cfg(any(target_os = "linux", target_os = "android"))]
     if let Err(error) = rustix::process::set_child_subreaper(Some(rustix::process::getpid())) {

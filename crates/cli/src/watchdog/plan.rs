@@ -1,6 +1,6 @@
-//! When a job is stopped: the deadlines of one run, and what follows from them.
+//! When a job is stopped: the deadlines of one run, and the steps that follow from them.
 //!
-//! Nothing here looks at a clock or touches a process, so that every decision can be tested.
+//! Nothing here reads a clock or touches a process, so every decision can be tested.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use shedlock::Moment;
 /// acquired ... warn (TERM) ---- grace ---- kill (KILL) -- lead -- end | end in the store
 /// ```
 ///
-/// An extension of the lease moves all of it; the longest run, if there is one, stays.
+/// An extension of the lease moves all of them, but not the maximum run time, if there is one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Plan {
     grace: Duration,
@@ -30,10 +30,10 @@ pub(crate) struct Plan {
 impl Plan {
     /// The longest time between TERM and the end of the lease.
     const LONGEST_GRACE: Duration = Duration::from_secs(10);
-    /// The longest time between KILL and the end of the lease: what the kernel may take to end
-    /// processes on a busy machine.
+    /// The longest time between KILL and the end of the lease: the time that the kernel may need to end processes on a
+    /// busy machine.
     const LONGEST_LEAD: Duration = Duration::from_secs(1);
-    /// What is left behind by a command that has ended may end by itself this long.
+    /// How long processes that an ended command left behind may take to end by themselves.
     const LONGEST_SETTLING: Duration = Duration::from_secs(1);
 
     /// The plan for a lease that ends, for us, at `ends_at`.
@@ -49,18 +49,18 @@ impl Plan {
         }
     }
 
-    /// The same plan for a command that is told to stop at this moment, whatever its lease.
+    /// The same plan for a command that is stopped at this moment, whatever its lease.
     pub(crate) fn with_run_until(mut self, moment: Moment) -> Self {
         self.run_until = moment;
         self
     }
 
-    /// Whether a command that starts now has any time before it would be told to stop.
+    /// Whether a command that starts now has any time before it is stopped.
     pub(crate) fn has_time(&self, now: Moment) -> bool {
         now < self.terminate_at
     }
 
-    /// When the last process of the job is killed at the latest.
+    /// The latest moment at which the last process of the job is killed.
     pub(crate) fn kill_at(&self) -> Moment {
         self.kill_at.min(self.run_until + self.grace)
     }
@@ -70,7 +70,7 @@ impl Plan {
         self.ends_at
     }
 
-    /// When the command is told to stop, and for which of its two bounds.
+    /// When the command is stopped, and for which of its two bounds.
     pub(crate) fn stop(&self) -> (Moment, StopReason) {
         if self.run_until < self.terminate_at {
             (self.run_until, StopReason::RanTooLong)
@@ -93,9 +93,9 @@ fn before(moment: Moment, duration: Duration) -> Moment {
 pub(crate) enum StopReason {
     /// Its lease is about to end.
     Deadline,
-    /// The longest run that it was given is over.
+    /// Its maximum run time has passed.
     RanTooLong,
-    /// Its lease is not ours any more: somebody freed the lock by force, or changed its record.
+    /// Its lease is no longer ours: the lock was freed by force, or its record was changed.
     LeaseLost,
     /// `run`, which holds the lock, is gone.
     HolderGone,
@@ -110,13 +110,13 @@ pub(crate) enum StopReason {
 pub(crate) enum Step {
     /// Nothing before this moment.
     Wait(Moment),
-    /// Ask all of it to end.
+    /// Send TERM to the whole job.
     Terminate,
-    /// End all of it.
+    /// Kill the whole job.
     Kill,
 }
 
-/// A job on its way from running to gone.
+/// The progress of a job from running to gone.
 #[derive(Debug)]
 pub(crate) struct Supervision {
     plan: Plan,
@@ -143,7 +143,7 @@ impl Supervision {
     const FIRST_PAUSE: Duration = Duration::from_millis(5);
     const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
-    /// A job that runs by this plan.
+    /// A job that follows this plan.
     pub(crate) fn new(plan: Plan) -> Self {
         Self {
             plan,
@@ -151,7 +151,7 @@ impl Supervision {
         }
     }
 
-    /// Why the job was asked to end, if it was.
+    /// Why the job was sent TERM, if it was.
     pub(crate) fn stopped_for(&self) -> Option<StopReason> {
         match self.phase {
             Phase::Running { .. } => None,
@@ -159,15 +159,14 @@ impl Supervision {
         }
     }
 
-    /// The lease was extended: this is the plan now. A job that was asked to end is not called
-    /// back, and what was planned for its end stays.
+    /// The lease was extended: this is the new plan. A job that was sent TERM keeps stopping, by its previous plan.
     pub(crate) fn extend(&mut self, plan: Plan) {
         if let Phase::Running { .. } = self.phase {
             self.plan = plan;
         }
     }
 
-    /// Stops the job for this reason: from now on, not only at its deadline. The first reason stays.
+    /// Stops the job for this reason from now on, before its deadline. The first reason stays.
     pub(crate) fn stop(&mut self, reason: StopReason, now: Moment) {
         let Phase::Running { asked } = &mut self.phase else {
             return;
@@ -182,7 +181,7 @@ impl Supervision {
         });
     }
 
-    /// What is due now; asked again and again until it says to wait.
+    /// The step that is due now. Call it repeatedly until it returns [`Step::Wait`].
     pub(crate) fn step(&mut self, now: Moment) -> Step {
         match &mut self.phase {
             Phase::Running { asked } => {
@@ -205,7 +204,7 @@ impl Supervision {
                 Step::Kill
             }
             Phase::Terminating { kill_at, .. } => Step::Wait(*kill_at),
-            // Again and again: processes that were being made while the first KILL went out.
+            // Repeatedly, because processes may have been created while the first KILL was sent.
             Phase::Killing {
                 again_at, pause, ..
             } if now >= *again_at => {
@@ -217,8 +216,8 @@ impl Supervision {
         }
     }
 
-    /// Whether nothing more can be done: the lease is over, and what is left does not die (a
-    /// process of another user, or one that hangs in the kernel).
+    /// Whether nothing more can be done: the lease has ended, and the remaining processes do not die (a process of
+    /// another user, or one that hangs in the kernel).
     pub(crate) fn is_hopeless(&self, now: Moment) -> bool {
         const PATIENCE: Duration = Duration::from_secs(5);
         matches!(self.phase, Phase::Killing { .. }) && now >= self.plan.ends_at + PATIENCE
@@ -318,7 +317,7 @@ mod tests {
         job.stop(StopReason::LeftBehind, clock.now());
         assert_eq!(job.step(clock.now()), Step::Wait(start + SECOND));
         assert_eq!(job.stopped_for(), None);
-        // A later reason does not prolong it, nor does it hide the first one.
+        // A later reason neither prolongs the grace nor replaces the first reason.
         job.stop(StopReason::HolderGone, clock.now());
         assert_eq!(job.step(clock.now()), Step::Terminate);
         assert_eq!(job.stopped_for(), Some(StopReason::LeftBehind));
@@ -345,7 +344,7 @@ mod tests {
         assert_eq!(job.step(clock.now()), Step::Wait(start + 790 * SECOND));
         clock.advance(590 * SECOND);
         assert_eq!(job.step(clock.now()), Step::Terminate);
-        // One that was on its way meanwhile comes too late.
+        // A plan that was in flight in the meantime arrives too late.
         job.extend(Plan::new(start + 1_400 * SECOND, 600 * SECOND));
         assert_eq!(job.step(clock.now()), Step::Wait(start + 799 * SECOND));
         assert_eq!(job.stopped_for(), Some(StopReason::Deadline));

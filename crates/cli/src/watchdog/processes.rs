@@ -1,7 +1,7 @@
-//! The processes below one process, wherever they have moved to.
+//! The processes below one process, wherever they have moved.
 //!
-//! A process that leaves its group (`setsid`, a daemon that forks twice) is still found: on Linux
-//! a watchdog is the reaper of all that it started, so nothing leaves the tree below it.
+//! A process that leaves its group (`setsid`, a daemon that forks twice) is still found: on Linux a
+//! watchdog is the reaper of all its descendants, so nothing leaves the tree below it.
 
 use std::{fs, io};
 
@@ -14,13 +14,13 @@ pub(crate) struct Process {
     pub(crate) parent: Option<Pid>,
     pub(crate) group: Option<Pid>,
     pub(crate) session: i32,
-    /// Tells a process from a later one with the same number.
+    /// Distinguishes a process from a later one with the same number.
     started: u64,
     is_dead: bool,
 }
 
 impl Process {
-    /// The process of this number, if there is one and it is [listed](are_listed).
+    /// The process with this number, if there is one and it is [listed](are_listed).
     pub(crate) fn find(pid: Pid) -> Option<Self> {
         if !are_listed() {
             return None;
@@ -33,9 +33,10 @@ impl Process {
         Self::parse(&stat)
     }
 
-    /// Reads a line of `/proc/PID/stat`: `pid (name) state parent group session ...`.
+    /// Parses a line of `/proc/PID/stat`: `pid (name) state parent group session ...`.
     ///
-    /// The name may hold blanks and parentheses; what follows the last one is safe to split.
+    /// The name may contain blanks and parentheses. The text after the last parenthesis is safe to
+    /// split.
     fn parse(stat: &str) -> Option<Self> {
         let (head, tail) = stat.rsplit_once(')')?;
         let (pid, _) = head.split_once(' ')?;
@@ -51,9 +52,9 @@ impl Process {
         })
     }
 
-    /// Sends the signal to this very process, never to another one that got its number since.
+    /// Sends the signal to this very process, never to another one that has reused its number.
     ///
-    /// One that may not be signalled is found again by whoever asks who is left.
+    /// A process that may not be signalled shows up again in the list of survivors.
     #[cfg(any(target_os = "linux", target_os = "android"))]
     pub(crate) fn signal(&self, signal: Signal) {
         use rustix::process::{PidfdFlags, pidfd_open, pidfd_send_signal};
@@ -63,7 +64,7 @@ impl Process {
                     let _ = pidfd_send_signal(handle, signal);
                 }
             }
-            // A kernel before 5.3: the number is all there is.
+            // A kernel before 5.3: only the number is available.
             Err(rustix::io::Errno::NOSYS) => drop(kill_process(self.pid, signal)),
             Err(_) => {}
         }
@@ -75,13 +76,13 @@ impl Process {
     }
 }
 
-/// The living processes below `root`, without itself.
+/// The living processes below `root`, without `root`.
 pub(crate) fn below(root: Pid) -> Vec<Process> {
     list().map_or_else(|_| Vec::new(), |all| tree(root, &all))
 }
 
-/// Whether `/proc` shows the processes of this PID namespace. A namespace that was made without a
-/// `/proc` of its own still has its parent's, where the same numbers are other processes.
+/// Whether `/proc` shows the processes of this PID namespace. A namespace that was created without
+/// its own `/proc` still has its parent's, in which the same numbers are other processes.
 pub(crate) fn are_listed() -> bool {
     let shown = fs::read_link("/proc/self").ok();
     let shown = shown.and_then(|link| link.to_str()?.parse().ok());
@@ -113,8 +114,8 @@ fn tree(root: Pid, all: &[Process]) -> Vec<Process> {
     found
 }
 
-/// What `root` has adopted, and all below: the living processes whose uppermost ancestor under
-/// `root` is not older than `oldest`.
+/// The processes that `root` has adopted, and all below them: the living processes whose topmost
+/// ancestor under `root` is not older than `oldest`.
 pub(crate) fn adopted(root: Pid, oldest: Option<&Process>) -> Vec<Process> {
     let born = oldest.map_or(0, |process| process.started);
     let Ok(all) = list() else { return Vec::new() };
@@ -125,8 +126,8 @@ pub(crate) fn adopted(root: Pid, oldest: Option<&Process>) -> Vec<Process> {
     tree(root, &kept)
 }
 
-/// Sends the signals, one after the other, to each living process below `root` that is not in the
-/// group `except`.
+/// Sends the signals in order to each living process below `root` that is not in the group
+/// `except`.
 pub(crate) fn signal_below(root: Pid, except: Option<Pid>, signals: &[Signal]) {
     for process in below(root) {
         if except.is_none() || process.group != except {

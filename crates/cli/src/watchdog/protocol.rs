@@ -1,8 +1,8 @@
-//! What `run` and its watchdog tell each other, and how it travels.
+//! The messages between `run` and its watchdog, and their transport.
 //!
-//! One stream socket: first a single byte that carries the command's standard input, then frames
-//! of a length (four bytes, little endian) and JSON. Both ends are the same program, so the
-//! messages are free to change with every release.
+//! One stream socket: first a single byte that carries the command's standard input, then frames of
+//! a length (four bytes, little endian) and JSON. Both ends are the same program, so the messages
+//! may change with every release.
 
 use std::ffi::OsString;
 use std::io::{self, IoSlice, IoSliceMut};
@@ -19,10 +19,10 @@ use serde::{Deserialize, Serialize};
 
 use super::plan::{Plan, StopReason};
 
-/// What `run` tells its watchdog.
+/// The messages from `run` to its watchdog.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Order {
-    /// Start the command; the first order, given once.
+    /// Start the command. The first order, sent once.
     Start(Start),
     /// Send this signal to the command's process group.
     Signal(i32),
@@ -47,16 +47,16 @@ pub(crate) struct Start {
     pub(crate) plan: Plan,
 }
 
-/// What the watchdog tells `run`.
+/// The messages from the watchdog to `run`.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Report {
-    /// The command runs; its process is the leader of its group.
+    /// The command runs. Its process is the leader of its group.
     Started { pid: i32 },
     /// The command could not be started.
     NotStarted(NotStarted),
-    /// The command was stopped by this signal, as by Ctrl-Z.
+    /// The command was stopped by this signal, for example by Ctrl-Z.
     Stopped { signal: i32 },
-    /// The command has ended, and so has everything that it started.
+    /// The command has ended, and so has every process that it started.
     Ended(Ended),
 }
 
@@ -65,7 +65,7 @@ pub(crate) enum Report {
 pub(crate) enum NotStarted {
     /// The system refused, with this error number.
     Refused(i32),
-    /// The watchdog failed before it came to it, with this error number where there is one.
+    /// The watchdog failed before it started the command, with this error number if there is one.
     Unguarded(Option<i32>),
     /// No time was left before the deadline.
     TooLate,
@@ -74,7 +74,7 @@ pub(crate) enum NotStarted {
 /// How a job ended.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Ended {
-    /// What the command's own process ended with, where it is known.
+    /// The exit status of the command's own process, if it is known.
     pub(crate) status: Option<Status>,
     /// Why the job was stopped, if it was.
     pub(crate) stopped: Option<StopReason>,
@@ -82,7 +82,7 @@ pub(crate) struct Ended {
     pub(crate) survivors: Vec<i32>,
 }
 
-/// What a process ended with.
+/// The exit status of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Status {
     /// It exited with this code.
@@ -94,7 +94,7 @@ pub(crate) enum Status {
 /// The largest message: room for the longest command line that systems allow, as JSON.
 const LONGEST_FRAME: usize = 64 << 20;
 
-/// One message, ready to be sent.
+/// One message, ready to send.
 pub(crate) fn frame(message: &impl Serialize) -> io::Result<Vec<u8>> {
     let mut frame = vec![0; 4];
     serde_json::to_writer(&mut frame, message)?;
@@ -104,17 +104,17 @@ pub(crate) fn frame(message: &impl Serialize) -> io::Result<Vec<u8>> {
     Ok(frame)
 }
 
-/// Bytes that came in, on their way to being messages.
+/// Received bytes that are not yet decoded into messages.
 #[derive(Debug, Default)]
 pub(crate) struct Inbox(Vec<u8>);
 
 impl Inbox {
-    /// Adds bytes in the order in which they came.
+    /// Adds bytes in the order of their arrival.
     pub(crate) fn extend(&mut self, bytes: &[u8]) {
         self.0.extend_from_slice(bytes);
     }
 
-    /// The next message, if all of it is here.
+    /// The next message, if it is complete.
     pub(crate) fn next<T: DeserializeOwned>(&mut self) -> io::Result<Option<T>> {
         let Some((length, rest)) = self.0.split_first_chunk::<4>() else {
             return Ok(None);
@@ -135,7 +135,7 @@ impl Inbox {
     }
 }
 
-/// Sends the file along with one byte.
+/// Sends the file together with one byte.
 pub(crate) fn send_file(socket: &UnixStream, file: BorrowedFd<'_>) -> io::Result<()> {
     let files = [file];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
@@ -146,7 +146,7 @@ pub(crate) fn send_file(socket: &UnixStream, file: BorrowedFd<'_>) -> io::Result
     Ok(())
 }
 
-/// Takes the file that [`send_file`] sent; `None` where the other end is gone.
+/// Receives the file that [`send_file`] sent. `None` if the other end is gone.
 pub(crate) fn receive_file(socket: &UnixStream) -> io::Result<Option<OwnedFd>> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut ancillary = RecvAncillaryBuffer::new(&mut space);

@@ -1,4 +1,4 @@
-//! What `run` does when its watchdog is gone: it stops the job itself, at once.
+//! What `run` does when its watchdog is gone: it stops the job itself, immediately.
 
 use std::time::Duration;
 
@@ -14,11 +14,11 @@ use super::protocol::Ended;
 use super::{ORPHANS_ARE_ADOPTED, descendants_are_found};
 use crate::clock;
 
-/// Stops all that the watchdog has started, and comes back when it is gone.
+/// Stops everything that the watchdog has started, and returns when it is gone.
 ///
-/// This process has adopted the watchdog's children. `leader` is the command's own process, where
-/// the watchdog came to say which; `watchdog` is how it looked while it lived, which tells its
-/// children from those that this process may have had before.
+/// This process has adopted the watchdog's children. `leader` is the command's own process, if the
+/// watchdog reported it. `watchdog` is the watchdog's process as listed while it lived. It
+/// distinguishes the watchdog's children from children that this process may have had before.
 pub(super) fn stop(leader: Option<Pid>, watchdog: Option<&Process>, plan: Plan) -> Ended {
     const TICK: Duration = Duration::from_millis(10);
     let mut supervision = Supervision::new(plan);
@@ -31,11 +31,11 @@ pub(super) fn stop(leader: Option<Pid>, watchdog: Option<&Process>, plan: Plan) 
             }
         }
         let left = processes::adopted(getpid(), watchdog);
-        // Where nothing is adopted, the group is all that is known of the job.
+        // If nothing is adopted, only the group of the job is known.
         let group = leader
             .filter(|_| !descendants_are_found())
             .filter(|group| test_kill_process_group(*group).is_ok());
-        // And where not even the group is known, only time tells that the job is over for others.
+        // If not even the group is known, only waiting makes sure that the job has ended.
         let is_unknown = !ORPHANS_ARE_ADOPTED && leader.is_none();
         let is_over = left.is_empty() && group.is_none() && !is_unknown;
         let now = clock::now();
@@ -49,7 +49,7 @@ pub(super) fn stop(leader: Option<Pid>, watchdog: Option<&Process>, plan: Plan) 
         let signal = |signals: &[Signal]| {
             for signal in signals {
                 if let Some(group) = group {
-                    // Gone in this instant is as good as stopped.
+                    // If it disappears at this instant, it is as good as stopped.
                     let _ = kill_process_group(group, *signal);
                 }
                 for process in &left {
@@ -70,6 +70,6 @@ fn pause(duration: Duration) {
         tv_sec: 0,
         tv_nsec: duration.subsec_nanos().into(),
     };
-    // Interrupted by a signal: looks again a little earlier.
+    // Interrupted by a signal: check again a little earlier.
     let _ = poll(&mut [], Some(&limit));
 }

@@ -1,7 +1,7 @@
-//! The watchdog: the parent of the command, which outlives nobody's mistakes.
+//! The watchdog: the parent of the command.
 //!
-//! It holds the deadline and one end of a socket whose other end `run` holds. It stops the job when
-//! the deadline comes, and when the socket closes, that is, when `run` dies of whatever.
+//! It has the deadline and one end of a socket whose other end `run` holds. It stops the job when
+//! the deadline comes, and when the socket closes because `run` has died for any reason.
 
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
@@ -28,7 +28,7 @@ pub(crate) fn serve(terminal: Terminal) -> ExitCode {
     match try_serve() {
         Ok(None) => ExitCode::SUCCESS,
         Ok(Some(StopReason::HolderGone)) => {
-            // Only now, when nothing is left to guard: a terminal or pipe may block for ever.
+            // Only now that nothing is left to guard: a terminal or pipe may block forever.
             terminal.error("`shedlock run` was killed; the watchdog stopped its command");
             ExitCode::from(exit::LOST)
         }
@@ -82,7 +82,7 @@ fn try_serve() -> io::Result<Option<StopReason>> {
     watch.until_gone()
 }
 
-/// All that a command needs before it starts.
+/// Everything that a command needs before it starts.
 struct Prepared {
     start: Start,
     stdin: OwnedFd,
@@ -90,9 +90,9 @@ struct Prepared {
     timer: Timer,
 }
 
-/// None where `run` is gone before it said what to start.
+/// `None` if `run` is gone before it sent the first order.
 fn prepare(line: &mut Line) -> io::Result<Option<Prepared>> {
-    // The line has a descriptor of its own; this one is freed for others.
+    // The line has its own descriptor. This one is freed for other files.
     rustix::stdio::dup2_stdin(std::fs::File::open("/dev/null")?)?;
     outlive_signals()?;
     adopt_orphans();
@@ -112,7 +112,8 @@ fn prepare(line: &mut Line) -> io::Result<Option<Prepared>> {
     }))
 }
 
-/// Signals that are meant for the command: `run` passes them on. This process ends with its job.
+/// Catches signals that are meant for the command: `run` passes them on. This process ends with its
+/// job.
 fn outlive_signals() -> io::Result<()> {
     let ignored = Ignored::by_this_process();
     let unheard = Arc::new(AtomicBool::new(false));
@@ -134,8 +135,8 @@ fn outlive_signals() -> io::Result<()> {
     Ok(())
 }
 
-/// Gives this process a name of its own, so that `killall -9 shedlock` does not take both halves of
-/// the guard at once.
+/// Gives this process a distinct name, so that `killall -9 shedlock` does not kill both guards at
+/// once.
 fn be_known_by_another_name() {
     #[cfg(any(target_os = "linux", target_os = "android"))]
     let _ = rustix::thread::set_name(c"lease-watchdog");
@@ -171,7 +172,8 @@ impl Watch {
         }
     }
 
-    /// What `run` asks for. A line that breaks, or speaks nonsense, is a `run` that is gone.
+    /// Handles the orders of `run`. A broken connection, or an invalid message, counts as `run`
+    /// being gone.
     fn take_orders(&mut self) {
         if self.line.is_cut {
             return;
@@ -201,9 +203,9 @@ impl Watch {
         }
     }
 
-    /// Whether the job is over.
+    /// Returns whether the job has ended.
     fn note_changes(&mut self) -> bool {
-        // Emptied before the children are asked: a change after this rings again.
+        // Emptied before the children are checked: a later change signals again.
         while matches!((&self.changed).read(&mut [0; 64]), Ok(1..)) {}
         while let Some(change) = self.job.next_change() {
             match change {
@@ -218,7 +220,7 @@ impl Watch {
     }
 
     fn wait(&mut self, limit: Option<Timespec>) -> io::Result<()> {
-        // Nobody tells of the end of processes that are nobody's children: look again soon.
+        // The end of processes that are not our children is not reported, so check again soon.
         let blind = !ORPHANS_ARE_ADOPTED && self.job.status().is_some();
         let limit = limit.filter(|_| !blind).or(blind.then_some(Timespec {
             tv_sec: 0,
@@ -253,7 +255,7 @@ impl Watch {
             survivors,
         };
         if !self.line.is_cut {
-            // `run` may die in this instant; there is nobody left to tell, or to guard.
+            // `run` may die at this instant. Then there is nothing left to report to, or to guard.
             let _ = self.line.send(&Report::Ended(ended));
             let _ = self.line.flush();
         }
@@ -261,7 +263,7 @@ impl Watch {
     }
 }
 
-/// The socket to `run`. Nothing here waits, since a stopped `run` does not read.
+/// The socket to `run`. Nothing here blocks, because a stopped `run` does not read.
 struct Line {
     socket: UnixStream,
     inbox: Inbox,
@@ -270,7 +272,7 @@ struct Line {
 }
 
 impl Line {
-    /// The socket that this process was given as its input.
+    /// The socket that this process received as its standard input.
     fn of_stdin() -> io::Result<Self> {
         let socket = io::stdin().as_fd().try_clone_to_owned()?;
         Ok(Self {
@@ -281,7 +283,7 @@ impl Line {
         })
     }
 
-    /// What to start, and with which input; `None` where `run` is gone before it said so.
+    /// What to start, and with which input. `None` if `run` is gone before it sent the order.
     fn first_order(&mut self) -> io::Result<Option<(Start, OwnedFd)>> {
         let Some(stdin) = receive_file(&self.socket)? else {
             return Ok(None);
@@ -302,7 +304,7 @@ impl Line {
         }
     }
 
-    /// Reads what is there.
+    /// Reads what is available.
     fn receive(&mut self) -> io::Result<()> {
         let mut bytes = [0; 4096];
         loop {
@@ -319,7 +321,7 @@ impl Line {
         }
     }
 
-    /// Sends as much as can be sent now; the rest follows.
+    /// Sends as much as possible now. The rest follows later.
     fn send(&mut self, report: &Report) -> io::Result<()> {
         self.outbox.extend(frame(report)?);
         self.try_flush();
@@ -330,7 +332,7 @@ impl Line {
         while !self.outbox.is_empty() {
             match self.socket.write(&self.outbox) {
                 Ok(length) => drop(self.outbox.drain(..length)),
-                // Broken or full: whether `run` lives is seen by reading.
+                // Broken or full: reading shows whether `run` lives.
                 Err(_) => return,
             }
         }

@@ -1,4 +1,4 @@
-//! Something to poll that is ready at a moment.
+//! A file descriptor to poll that is ready at a moment.
 
 use std::io;
 
@@ -8,12 +8,12 @@ use shedlock::Moment;
 #[cfg(any(target_os = "linux", target_os = "android"))]
 pub(crate) use boottime::Timer;
 
-/// The longest wait where timers may stand still while the machine sleeps.
+/// The longest wait if timers may stand still while the machine sleeps.
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
 const LONGEST_WAIT: std::time::Duration = std::time::Duration::from_secs(1);
 
-/// A timer of the kernel on the shared clock: it rings in the instant in which a suspended machine
-/// wakes up past the moment.
+/// A kernel timer on the shared clock. It fires at the instant at which a suspended machine wakes
+/// up past the moment.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 mod boottime {
     use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -34,9 +34,9 @@ mod boottime {
             Ok(Self(timerfd_create(TimerfdClockId::Boottime, flags)?))
         }
 
-        /// Rings at this moment and not before; returns how long a poll may last at most.
+        /// Fires at this moment and not before. Returns how long a poll may last at most.
         pub(crate) fn set(&self, moment: Moment) -> io::Result<Option<Timespec>> {
-            // A timer that is set to zero never rings.
+            // A timer that is set to zero never fires.
             let since = moment
                 .since_origin()
                 .max(std::time::Duration::from_nanos(1));
@@ -64,7 +64,7 @@ mod boottime {
     }
 }
 
-/// Where there is no such timer: short polls.
+/// If there is no such timer: short polls.
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
 #[derive(Debug)]
 pub(crate) struct Timer(
@@ -75,7 +75,7 @@ pub(crate) struct Timer(
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
 impl Timer {
     pub(crate) fn new() -> io::Result<Self> {
-        // Never readable: only there so that both forms can be polled.
+        // Never readable. It only exists so that both forms can be polled.
         let (silent, other) = std::os::unix::net::UnixStream::pair()?;
         Ok(Self(silent, other))
     }

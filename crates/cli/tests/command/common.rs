@@ -1,4 +1,4 @@
-//! A place for each test, and eyes for its processes.
+//! A sandbox for each test, and helpers to observe its processes.
 
 #![allow(dead_code, reason = "each test program uses its part of it")]
 
@@ -28,7 +28,7 @@ impl Sandbox {
         self.folder.path().join(name)
     }
 
-    /// What stands in this file; empty where there is none.
+    /// The contents of this file. Empty if it does not exist.
     pub(crate) fn read(&self, name: &str) -> String {
         fs::read_to_string(self.path(name)).unwrap_or_default()
     }
@@ -45,7 +45,7 @@ impl Sandbox {
         format!("sqlite:{}", self.path("locks.db").display())
     }
 
-    /// `shedlock` with this sandbox's store and nothing of the outer world.
+    /// `shedlock` with this sandbox's store and no outside environment.
     pub(crate) fn shedlock(&self, arguments: &[&str]) -> Command {
         let mut command = self.bare(arguments);
         command.env("SHEDLOCK_STORE", self.store());
@@ -85,12 +85,12 @@ impl Sandbox {
         command
     }
 
-    /// What `show --output json` says of the lock.
+    /// The lock as `show --output json` prints it.
     pub(crate) fn lock(&self, name: &str) -> Value {
         self.lock_in(&self.store(), name)
     }
 
-    /// The same of a lock in another store.
+    /// The same for a lock in another store.
     pub(crate) fn lock_in(&self, store: &str, name: &str) -> Value {
         let shown = done(&mut self.bare(&["show", name, "-o", "json", "--store", store]));
         let json: Value = serde_json::from_str(&shown.stdout).unwrap();
@@ -109,7 +109,7 @@ impl Sandbox {
         until.into()
     }
 
-    /// Waits until this file holds as many lines.
+    /// Waits until this file has this many lines.
     pub(crate) fn await_lines(&self, name: &str, lines: usize) {
         eventually(&format!("{lines} lines in {name}"), || {
             self.read(name).lines().count() >= lines
@@ -140,7 +140,7 @@ pub(crate) fn done(command: &mut Command) -> Done {
     command.output().unwrap().into()
 }
 
-/// Waits for the end of a command that was spawned.
+/// Waits for the end of a spawned command.
 pub(crate) fn end(child: Child) -> Done {
     child.wait_with_output().unwrap().into()
 }
@@ -149,7 +149,7 @@ pub(crate) fn signal(pid: u32, signal: Signal) {
     kill_process(Pid::from_raw(i32::try_from(pid).unwrap()).unwrap(), signal).unwrap();
 }
 
-/// Whether a process of this number runs.
+/// Whether a process with this number runs.
 pub(crate) fn is_alive(pid: i32) -> bool {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     match stat.rsplit_once(") ") {
@@ -158,7 +158,7 @@ pub(crate) fn is_alive(pid: i32) -> bool {
     }
 }
 
-/// The parent of a process that runs.
+/// The parent of a running process.
 pub(crate) fn parent_of(pid: i32) -> i32 {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
     let (_, rest) = stat.rsplit_once(") ").unwrap();
@@ -182,12 +182,12 @@ pub(crate) fn all_gone(pids: &[i32]) -> bool {
     !pids.iter().any(|pid| is_alive(*pid))
 }
 
-/// Writes the numbers of three processes, one of them outside the group, and goes on for long.
+/// Writes the numbers of three processes, one of them outside the group, and keeps running.
 pub(crate) const FAMILY: &str = "sh -c 'echo $$ >> pids; exec sleep 60' & \
                                  setsid sh -c 'echo $$ >> pids; exec sleep 60' & \
                                  echo $$ >> pids; sleep 60; exit 0";
 
-/// Waits until it is so; a test that waits longer than any machine needs has failed.
+/// Waits until the condition holds. A test that waits longer than any machine needs has failed.
 pub(crate) fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
     let give_up = now() + Duration::from_secs(30);
     while !is_so() {
@@ -205,7 +205,7 @@ pub(crate) fn pause(duration: Duration) {
     std::thread::sleep(duration);
 }
 
-/// The calendar, to be compared with what a store says.
+/// The wall clock, for comparison with a store's times.
 #[expect(clippy::disallowed_methods, reason = "compared with a real store")]
 pub(crate) fn calendar() -> SystemTime {
     SystemTime::now()

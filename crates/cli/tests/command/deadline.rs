@@ -1,4 +1,4 @@
-//! No command outlives its lease, whatever becomes of the processes that guard it.
+//! No command outlives its lease, whatever happens to the processes that guard it.
 
 use std::time::Duration;
 
@@ -30,7 +30,7 @@ fn a_command_that_heeds_term_has_its_grace() {
     let done = done(&mut sandbox.run("a", "3s", script));
     assert_eq!(done.code, 75, "{}", done.stderr);
     assert_eq!(sandbox.read("state"), "saved\n");
-    // It was gone in time for certain, so the lock was given back.
+    // It was certainly gone in time, so the lock was given back.
     assert_eq!(sandbox.lock("a")["state"], "free");
 }
 
@@ -87,7 +87,7 @@ fn a_run_that_is_stopped_past_its_deadline_has_no_command_left() {
     assert!(calendar() < until, "gone only after the lease");
     eventually("the end of the lease", || calendar() > until);
 
-    // Somebody else has the lock by now; whoever wakes up late changes nothing of that.
+    // Another owner has the lock now. A process that wakes up late changes nothing.
     let other = sandbox
         .run("a", "60s", "echo x > other; sleep 30")
         .spawn()

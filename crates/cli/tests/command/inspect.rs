@@ -153,7 +153,7 @@ fn unlock_frees_by_force_and_says_what_and_who() {
     assert!(json["freed_by"].is_null());
     assert_eq!(json["lock"]["state"], "free");
 
-    // The one whose lock it was: its command has run, and its unlock changes nothing.
+    // The previous owner: its command has run, and its unlock changes nothing.
     assert_eq!(
         done(&mut sandbox.run("a", "60s", "echo ran")).stdout,
         "ran\n"

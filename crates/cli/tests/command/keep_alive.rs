@@ -1,4 +1,4 @@
-//! Commands whose lease is extended while they run, and the bounds that are left to them.
+//! Commands whose lease is extended while they run, and the bounds that still apply.
 
 use std::process::Child;
 use std::time::{Duration, SystemTime};
@@ -9,12 +9,12 @@ use super::common::{
     FAMILY, Sandbox, all_gone, calendar, done, end, eventually, is_alive, now, signal, watchdog_of,
 };
 
-/// Long enough for a machine that is busy: a third of it may pass between two extensions before
-/// anything happens.
+/// Long enough for a busy machine: a third of it may pass between two extensions without any
+/// effect.
 const LEASE: &str = "6s";
 
-/// Starts the script under a lease that is kept alive, and lets it run past the end that its lease
-/// had at first.
+/// Starts the script under a lease with keep-alive, and lets it run past the first end of its
+/// lease.
 fn run_past_the_first_lease(
     sandbox: &Sandbox,
     script: &str,
@@ -33,7 +33,7 @@ fn run_past_the_first_lease(
     (child, pids)
 }
 
-/// Waits for the end of a job whose holder can do nothing more, and looks whether it came in time.
+/// Waits for the end of a job whose holder can do nothing more, and checks that it came in time.
 fn gone_before_the_lease_ends(sandbox: &Sandbox, pids: &[i32]) -> SystemTime {
     let until = sandbox.locked_until("a");
     eventually("the end of the job", || all_gone(pids));
@@ -66,7 +66,7 @@ fn a_run_that_is_stopped_while_it_extends_has_no_command_left_when_the_lease_end
     let until = gone_before_the_lease_ends(&sandbox, &pids);
     eventually("the end of the lease", || calendar() > until);
 
-    // Somebody else has the lock by now; whoever wakes up late extends and frees nothing of that.
+    // Another owner has the lock now. A process that wakes up late extends and frees nothing.
     let other = sandbox
         .run("a", "60s", "echo x > other; sleep 30")
         .spawn()
@@ -95,7 +95,7 @@ fn a_run_that_is_killed_while_it_extends_has_no_command_left_when_the_lease_ends
 #[test]
 fn a_run_that_wakes_in_time_does_not_call_a_stopping_command_back() {
     let sandbox = Sandbox::new();
-    // Says when it is asked to end, and goes on.
+    // Reports when it gets TERM, and continues.
     let script = "trap 'echo term >> asked' TERM; echo $$ >> pids; \
                   while :; do sleep 0.05; done";
     let child = sandbox
@@ -105,7 +105,7 @@ fn a_run_that_wakes_in_time_does_not_call_a_stopping_command_back() {
     sandbox.await_lines("pids", 1);
     signal(child.id(), Signal::STOP);
     sandbox.await_lines("asked", 1);
-    // The lease still runs, so this one extends it again.
+    // The lease still runs, so this process extends it again.
     signal(child.id(), Signal::CONT);
     let ended = end(child);
     assert_eq!(ended.code, 75, "{}", ended.stderr);

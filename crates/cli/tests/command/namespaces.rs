@@ -1,13 +1,12 @@
-//! PID namespaces, as `unshare --fork --pid`, `bwrap` and `nsenter` make them: without `setsid`, so that
-//! the process group of the command line has no number inside.
+//! PID namespaces as `unshare --fork --pid`, `bwrap` and `nsenter` create them: without `setsid`, so that the process
+//! group of the command line has no number inside.
 
 use std::process::Command;
 use std::time::Duration;
 
 use super::common::{Sandbox, done, now};
 
-/// With a `/proc` of the namespace's own, and with that of its parent, in which the same numbers are
-/// other processes.
+/// With the namespace's own `/proc`, and with that of its parent, in which the same numbers are other processes.
 const PROC: [&[&str]; 2] = [&["--mount-proc"], &[]];
 
 /// This shell script as the first process of a new namespace; `$SHEDLOCK` is the program.

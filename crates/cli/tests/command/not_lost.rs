@@ -1,4 +1,4 @@
-//! Slots that must not be lost, and slots that are mended by hand.
+//! Slots that must not be lost, and slots that are repaired by hand.
 
 use std::process::Command;
 
@@ -50,7 +50,7 @@ fn the_last_failure_is_the_answer_and_the_slot_is_given_up() {
     assert_eq!((failed.code, failed.stdout.as_str()), (7, "x\nx\n"));
     assert!(failed.stderr.contains("given up"), "{}", failed.stderr);
     assert!(sandbox.lock("a")["last_slot_done"].is_null());
-    // The backoff still keeps the lock; it is not waited for in vain.
+    // The backoff still keeps the lock. Waiting for it succeeds.
     let options = [&options[..], &[&["--lock-wait", "20s"]]].concat();
     let skipped = done(&mut run(&sandbox, "60s", &options, "echo ran"));
     assert_eq!((skipped.code, skipped.stdout.as_str()), (76, ""));
@@ -124,7 +124,7 @@ fn a_slot_is_used_up_by_a_failure_unless_it_must_not_be_lost() {
 #[test]
 fn a_poisoned_slot_is_reset() {
     let sandbox = Sandbox::new();
-    // What a host takes whose clock shows the year 2052.
+    // The slot that a host takes if its clock shows the year 2052.
     let far = ["--every", "30000d", "--slot-tolerance", "30000d"];
     assert_eq!(done(&mut run(&sandbox, "60s", &[&far], "true")).code, 0);
     let poisoned = "2052-02-20T00:00:00Z";

@@ -1,4 +1,4 @@
-//! What a command under a lock gets and gives.
+//! What a command under a lock receives and returns.
 
 use std::io::Write;
 use std::process::Stdio;
@@ -12,7 +12,7 @@ fn the_command_is_told_of_its_lock() {
     let script = "echo \"$SHEDLOCK_NAME|$SHEDLOCK_OWNER|$SHEDLOCK_FENCING_TOKEN|\
                   $SHEDLOCK_LOCKED_UNTIL|${SHEDLOCK_SLOT-none}|$SHEDLOCK_STORE\"";
     let mut command = sandbox.run("a b", "10m", script);
-    // Those of an outer lock are not this one's.
+    // An outer lock's variables are not this lock's.
     command.env("SHEDLOCK_SLOT", "2026-01-01T00:00:00Z");
     let first = done(&mut command);
     assert_eq!(first.code, 0, "{}", first.stderr);
@@ -27,7 +27,8 @@ fn the_command_is_told_of_its_lock() {
         fields[3]
     );
     assert_eq!(fields[4], "none");
-    // The environment is the user's: what the command needs to ask the same store is left in it.
+    // The environment is the user's: it still contains what the command needs to reach the same
+    // store.
     assert_eq!(fields[5], sandbox.store());
 
     let second = done(&mut command);
@@ -79,7 +80,7 @@ fn the_lock_is_free_for_the_next_one_at_once() {
 #[test]
 fn what_the_command_leaves_behind_is_stopped_before_the_lock_is_free() {
     let sandbox = Sandbox::new();
-    // One in the group, one that has left it and its session: both are the job's.
+    // One in the group, one that has left it and its session: both belong to the job.
     let script = "sleep 60 & echo $! >> pids; setsid sh -c 'echo $$ >> pids; exec sleep 60' & \
                   while [ $(wc -l < pids) -lt 2 ]; do sleep 0.01; done; exit 4";
     let done = done(&mut sandbox.run("a", "1m", script));
@@ -149,7 +150,7 @@ fn what_writes_to_a_command_that_closes_its_input_sees_that() {
     let mut stdin = child.stdin.take().unwrap();
     let (broken, seen) = std::sync::mpsc::channel();
     std::thread::spawn(move || {
-        // More than a pipe holds: without a reader this is an error, and a wait otherwise.
+        // More than a pipe holds: without a reader this is an error, otherwise it blocks.
         let written = stdin.write_all(&vec![b'x'; 1 << 20]);
         let _ = broken.send(written.is_err());
     });

@@ -9,7 +9,7 @@ use super::common::{Sandbox, done, end, eventually, is_alive, now, pause, signal
 #[test]
 fn signals_reach_the_command_and_its_children() {
     let sandbox = Sandbox::new();
-    // Shells wait for their foreground child before they run a trap: so each waits with `wait`.
+    // Shells wait for their foreground child before they run a trap, so each waits with `wait`.
     let script = "\
         trap 'echo parent-usr1 >> log' USR1; trap 'echo parent-usr2 >> log' USR2; \
         trap 'echo parent-winch >> log' WINCH; trap 'echo parent-hup >> log' HUP; \
@@ -42,7 +42,7 @@ fn ending_signals_end_the_job_and_free_the_lock() {
         (Signal::QUIT, 131),
     ] {
         let sandbox = Sandbox::new();
-        // `exec`, since a shell is free to survive SIGINT.
+        // `exec`, because a shell is free to survive SIGINT.
         let child = sandbox
             .run("a", "60s", "ulimit -c 0; echo $$ >> pids; exec sleep 60")
             .spawn()
@@ -76,7 +76,7 @@ fn a_signal_in_the_first_instant_is_not_lost() {
         let sent = now();
         signal(child.id(), Signal::TERM);
         let done = end(child);
-        // Before `run` listens at all the signal ends it as any program: -1 here.
+        // Before `run` listens, the signal ends it like any program: -1 here.
         assert!(matches!(done.code, 143 | -1), "{millis}: {done:?}");
         assert!(now() - sent < Duration::from_secs(5), "{millis}");
     }

@@ -1,4 +1,4 @@
-//! Which store is used, and what is said of it.
+//! Which store is used, and the messages about it.
 
 use std::process::Command;
 

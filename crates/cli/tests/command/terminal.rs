@@ -1,11 +1,11 @@
-//! A command on a terminal, which `script` makes.
+//! A command on a terminal, which `script` creates.
 
 use std::io::{Read, Write};
 use std::process::{Child, Command, Stdio};
 
 use super::common::{Sandbox, eventually, parent_of};
 
-/// An interactive shell on a terminal of its own.
+/// An interactive shell on its own terminal.
 fn shell(sandbox: &Sandbox) -> Child {
     Command::new("script")
         .args(["-qec", "bash --norc --noprofile -i", "/dev/null"])
@@ -27,7 +27,7 @@ fn on_terminal(sandbox: &Sandbox, script: &str) -> Child {
     let line = format!("{exe} run -n a --lock-at-most-for 60s -- sh job.sh; echo code $? > code\n");
     type_in(&mut terminal, &line);
     sandbox.await_lines("up", 1);
-    // The terminal is handed over in the instant after the start.
+    // The terminal is handed over just after the start.
     let job = sandbox.pids("up")[0];
     eventually("the command in the foreground", || is_in_foreground(job));
     terminal
@@ -43,7 +43,7 @@ fn is_stopped(pid: i32) -> bool {
     stat(pid).first().is_some_and(|state| state == "T")
 }
 
-/// The fields behind the name in `/proc/PID/stat`: state, parent, group, session, terminal and its
+/// The fields after the name in `/proc/PID/stat`: state, parent, group, session, terminal and its
 /// foreground group.
 fn stat(pid: i32) -> Vec<String> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! A slot is not used up where the command never ran, nor given up for shutdowns.
+//! A slot is not used up if the command never ran, nor given up because of shutdowns.
 
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Child, Command};
@@ -17,7 +17,7 @@ fn run(sandbox: &Sandbox, options: &[&str], script: &str) -> Command {
     sandbox.run_with("a", "60s", options, script)
 }
 
-/// The slot can still be run, as if nothing had been.
+/// The slot can still be run, as if nothing had happened.
 fn is_open(sandbox: &Sandbox, options: &[&str]) {
     let ran = done(&mut run(sandbox, options, ATTEMPT));
     let said = if options == DAILY {
@@ -167,7 +167,7 @@ fn a_watchdog_that_fails_before_it_starts_the_command_leaves_the_slot_open() {
     }
 }
 
-/// The host stops for most of the lease while it asks for the lock.
+/// The host stops for most of the lease while it requests the lock.
 #[test]
 fn a_lock_that_comes_too_late_leaves_the_slot_open() {
     let late = BOTH.map(|options| {
@@ -179,14 +179,14 @@ fn a_lock_that_comes_too_late_leaves_the_slot_open() {
         await_store_of(&asking);
         (options, sandbox, busy, asking)
     });
-    // It asks by now.
+    // It has sent its request.
     pause(Duration::from_secs(1));
     let late = late.map(|(options, sandbox, busy, asking)| {
         signal(asking.id(), Signal::STOP);
         busy.end();
         (options, sandbox, asking)
     });
-    // After the six seconds at which the command is asked to end, and before the lease ends.
+    // After the six seconds at which the command is sent TERM, and before the lease ends.
     pause(Duration::from_millis(6300));
     for (.., asking) in &late {
         signal(asking.id(), Signal::CONT);
@@ -216,7 +216,7 @@ fn a_slot_that_another_host_gave_up_is_no_success() {
     assert!(ended.stderr.contains("given up"), "{}", ended.stderr);
 }
 
-/// Runs the command, and has its processes live with this limit by the time the lock is granted.
+/// Runs the command, and applies this limit to its processes before the lock is granted.
 fn limited_before_it_has_the_lock(sandbox: &Sandbox, command: &mut Command, limit: &str) -> Done {
     assert_eq!(done(&mut sandbox.shedlock(&["migrate"])).code, 0);
     let busy = Writer::begin(sandbox);

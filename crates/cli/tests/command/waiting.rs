@@ -7,7 +7,7 @@ use rustix::process::Signal;
 
 use super::common::{Sandbox, done, end, now, signal};
 
-/// Holds the lock until the file `go` is there.
+/// Holds the lock until the file `go` exists.
 fn holder(sandbox: &Sandbox) -> Child {
     let script = "echo x > started; while [ ! -e go ]; do sleep 0.01; done";
     let holder = sandbox.run("a", "60s", script).spawn().unwrap();

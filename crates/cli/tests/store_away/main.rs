@@ -1,5 +1,5 @@
-//! Commands whose lease is kept alive over a real store that goes away: for a while, nothing happens;
-//! for longer, the command is gone before its lease ends in the store.
+//! Commands with keep-alive over a real store that becomes unavailable. After a short outage, nothing happens. After a
+//! longer one, the command is gone before its lease ends in the store.
 
 #![allow(
     clippy::unwrap_used,
@@ -22,9 +22,9 @@ use shedlock_conformance::proxy::{Fault, Proxy, Strike, contains};
 use tokio::runtime::Runtime;
 use url::Url;
 
-/// Extended when a third of it is gone; the command is stopped when a third of it is left.
+/// Extended when a third of it has passed. The command is stopped when a third of it is left.
 const LEASE: Duration = Duration::from_secs(9);
-/// The same where the command is to survive: more time for a machine that is busy.
+/// The same for a command that is to survive: more time for a busy machine.
 const LONG_LEASE: Duration = Duration::from_secs(12);
 
 /// A store behind a proxy, and a command under a lock in it.
@@ -32,7 +32,7 @@ struct Scene {
     runtime: Runtime,
     proxy: Proxy,
     sandbox: Sandbox,
-    /// Past the proxy.
+    /// The store's URL without the proxy.
     direct: String,
     name: String,
     child: Child,
@@ -117,14 +117,14 @@ fn the_command_goes_on(direct: String, case: &str, fault: Fault) {
     let script = "echo $$ >> pids; while [ ! -e go ]; do sleep 0.05; done; echo done";
     let scene = Scene::of(direct, case, LONG_LEASE, script, 1);
     let pids = scene.sandbox.pids("pids");
-    // A call that hangs is given up after a sixth of the lease, and what was connected meanwhile
-    // hangs for ever: so a silent store may be away for less than that, a refusing one for longer.
+    // A hanging call is given up after a sixth of the lease, and everything that connects in the meantime hangs
+    // forever. So a silent store may be unavailable for less than that, a refusing one for longer.
     let outage = if fault == Fault::Swallow {
         LONG_LEASE / 8
     } else {
         LONG_LEASE / 4
     };
-    // Over the instant at which the lease is to be extended next.
+    // Across the instant at which the next extension is due.
     let due = now() + LONG_LEASE / 3;
     wait_until(due - outage / 2);
     scene.set(fault);
@@ -143,7 +143,7 @@ fn the_command_goes_on(direct: String, case: &str, fault: Fault) {
     );
 }
 
-/// Told to end while an attempt is not answered: it does not leave the lock to no one.
+/// Asked to end while an attempt has no reply: it does not leave the lock without an owner.
 fn an_attempt_without_an_answer_is_withdrawn_before_the_end(direct: &str, case: &str) {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)
@@ -156,11 +156,11 @@ fn an_attempt_without_an_answer_is_withdrawn_before_the_end(direct: &str, case: 
     assert_eq!(migrated.code, 0, "{}", migrated.stderr);
     let store = address(&url);
     if url.scheme() == "mysql" {
-        // The proxy looks for the lock's name.
+        // The proxy searches for the lock's name.
         url.query_pairs_mut().append_pair("ssl-mode", "disabled");
     }
-    // Whichever of the first requests that name the lock is the one that takes it. Redis may be asked twice
-    // more, where another test has flushed its scripts.
+    // Any of the first requests that name the lock may be the one that takes it. Redis may get two more requests, if
+    // another test has flushed its scripts.
     for nth in 1..=5 {
         let proxy = runtime.block_on(Proxy::start(store)).unwrap();
         url.set_host(Some("127.0.0.1")).unwrap();
@@ -210,7 +210,7 @@ fn wait_until(moment: Duration) {
 fn main() {
     let mut arguments = Arguments::from_args();
     let mut trials = Vec::new();
-    // A file does not go away.
+    // A file does not become unavailable.
     for store in stores::all()
         .into_iter()
         .filter(|store| store.name() != "sqlite")
@@ -236,7 +236,7 @@ fn main() {
             add("goes_on", the_command_goes_on);
         }
     }
-    // They wait rather than work.
+    // They wait more than they work.
     arguments.test_threads.get_or_insert(trials.len().max(1));
     libtest_mimic::run(&arguments, trials).exit();
 }

@@ -1,4 +1,4 @@
-//! The fight, and the judge.
+//! The contest, and the judge.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
@@ -16,11 +16,11 @@ const PROCESSES: u32 = 10;
 /// One winner of this many is killed.
 const KILLED: u32 = 12;
 const AT_MOST: Duration = Duration::from_millis(1500);
-/// What the contenders may need, on a machine that is busy with all of them and more, to notice
-/// that the lock is free.
+/// The time that the contenders may need, on a machine that is busy with all of them and more, to
+/// notice that the lock is free.
 const NOTICING: Duration = Duration::from_secs(10);
-/// The command was stopped before its lease ended, or not started since too little of it was left:
-/// right on a machine that is too busy for leases this short.
+/// The command was stopped before its lease ended, or not started because too little of it was
+/// left: correct on a machine that is too busy for such short leases.
 const STARVED: [i32; 2] = [75, 69];
 const SKIPPED: i32 = 9;
 
@@ -32,7 +32,7 @@ struct Fight {
     complaints: Mutex<Vec<String>>,
 }
 
-/// Has the processes fight over this store; the error is what went wrong.
+/// Lets the processes contend for this store. The error describes what went wrong.
 pub(crate) fn fight(store: &Store) -> Result<(), String> {
     let is_full = std::env::var_os("SHEDLOCK_TEST_FULL").is_some_and(|value| !value.is_empty());
     let default = if is_full { 100 } else { 40 };
@@ -114,7 +114,7 @@ impl Fight {
     fn look_at_end(&self, mut child: Child, is_killed: bool, spawned: Duration) {
         let mut stderr = String::new();
         if !is_killed {
-            // Of one that was killed, the watchdog holds the other end until its job is gone.
+            // If it was killed, the watchdog holds the other end until its job is gone.
             let mut pipe = child.stderr.take().unwrap();
             pipe.read_to_string(&mut stderr).unwrap();
         }
@@ -131,12 +131,12 @@ impl Fight {
             let mut complaints = self.complaints.lock().unwrap();
             complaints.push(format!("a run ended with {code:?}: {stderr}"));
         }
-        // Not all at once again.
+        // Spread out, so that they do not all try at once again.
         pause(Duration::from_micros(now().as_micros() as u64 % 3_000));
     }
 }
 
-/// What a history must not hold.
+/// The violations in a history.
 fn judge(log: &str, wanted: u32) -> Vec<String> {
     let mut complaints = Vec::new();
     let mut entered: Option<(u64, Duration)> = None;
@@ -153,8 +153,8 @@ fn judge(log: &str, wanted: u32) -> Vec<String> {
                     if token <= before {
                         complaints.push(format!("token {token} came after {before}"));
                     }
-                    // The attempt that won came before the command that entered, so this is on the
-                    // strict side by the time that a command takes to start.
+                    // The attempt that won came before the command that entered, so this is
+                    // stricter by the time that a command takes to start.
                     if !left && at - since > AT_MOST + NOTICING {
                         complaints.push(format!(
                             "after token {before} the lock stayed taken for {:?}",
@@ -174,7 +174,7 @@ fn judge(log: &str, wanted: u32) -> Vec<String> {
             _ => complaints.push(format!("two commands at once: {line}")),
         }
     }
-    // A fight that was broken off has its complaint already.
+    // A contest that was aborted already has its violation.
     if entries < wanted {
         complaints.push(format!(
             "only {entries} of {wanted} acquisitions are in the log"

@@ -8,17 +8,17 @@ use std::time::Duration;
 use rustix::fs::{FlockOperation, flock};
 use rustix::time::{ClockId, clock_gettime};
 
-/// The folder that the jobs of one fight share; set, this program is a job.
+/// The folder that the jobs of one contest share. If it is set, this program is a job.
 pub(crate) const FOLDER: &str = "SHEDLOCK_TORTURE_FOLDER";
 
 pub(crate) fn is_wanted() -> bool {
     std::env::var_os(FOLDER).is_some()
 }
 
-/// Enters, stays a little, leaves, and writes down when.
+/// Enters, stays a little, leaves, and logs when.
 ///
-/// Besides, it holds a lock of the kernel's while it lives: whoever finds that one taken overlaps,
-/// whatever the clocks say.
+/// It also holds a kernel lock while it lives. A job that finds that lock taken overlaps with
+/// another, whatever the clocks show.
 pub(crate) fn run() {
     let folder = PathBuf::from(std::env::var_os(FOLDER).unwrap());
     let token = std::env::var("SHEDLOCK_FENCING_TOKEN").unwrap();

@@ -1,8 +1,8 @@
-//! Ten processes fight for one lock of a real store, and random holders are killed with -9: the
-//! commands never run at once, and no lock stays taken for longer than it may.
+//! Ten processes contend for one lock of a real store, and random holders are killed with -9. The commands never run at
+//! once, and no lock stays taken for longer than allowed.
 //!
-//! `SHEDLOCK_TORTURE_ACQUISITIONS` says how many times the lock is won; unless set, 40, and 100 in a full
-//! run (`SHEDLOCK_TEST_FULL`).
+//! `SHEDLOCK_TORTURE_ACQUISITIONS` sets how many times the lock is won. The default is 40, or 100 in a full run
+//! (`SHEDLOCK_TEST_FULL`).
 
 #![allow(
     clippy::unwrap_used,
@@ -16,7 +16,7 @@ mod stores;
 use libtest_mimic::{Arguments, Trial};
 
 fn main() {
-    // The command that is fought for is this program too.
+    // The contenders' command is this program too.
     if job::is_wanted() {
         return job::run();
     }

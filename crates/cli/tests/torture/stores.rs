@@ -1,4 +1,4 @@
-//! The stores that are fought over.
+//! The stores that the processes contend for.
 
 use std::path::Path;
 
@@ -11,9 +11,9 @@ pub(crate) struct Store {
 enum Place {
     File,
     Server {
-        /// The variable that holds its URL.
+        /// The variable that contains its URL.
         variable: &'static str,
-        /// The option of the URL that makes a room of its own.
+        /// The option of the URL that selects a separate namespace.
         room: &'static str,
     },
 }
@@ -23,7 +23,7 @@ impl Store {
         self.name
     }
 
-    /// A URL with a room of its own in it, or what is missing to have one.
+    /// A URL with a separate namespace, or what is missing for one.
     pub(crate) fn url(&self, folder: &Path) -> Result<String, String> {
         let (variable, room) = match self.place {
             Place::File => return Ok(format!("sqlite:{}", folder.join("locks.db").display())),
@@ -37,11 +37,11 @@ impl Store {
     }
 }
 
-/// All stores that the command speaks to.
+/// All stores that the command supports.
 ///
-/// A server that cannot be had fails its test; only MySQL, which not every system has, may be
-/// declared absent by whoever sets the servers up. Who wants only some of them (`cargo xtask test
-/// --store sqlite`) has said so in SHEDLOCK_TEST_STORES.
+/// An unavailable server fails its test. Only MySQL, which not every system has, may be declared
+/// absent by the code that starts the servers. To run only some of them (`cargo xtask test --store
+/// sqlite`), SHEDLOCK_TEST_STORES names them.
 pub(crate) fn all() -> Vec<Store> {
     let server = |name, variable, room| Store {
         name,
